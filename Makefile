@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# A thin face of CMake: every target here is one or two commands that could be typed by hand (see HACKING.md).
+
+JOBS ?= $(shell nproc)
+BUILD ?= build
+
+.PHONY: all deps demo check bench install clean format asan
+.DEFAULT_GOAL := all
+
+all: ## build the release in build/
+	@sh scripts/install-packages.sh build
+	cmake --preset release -DBUILD_TESTING=OFF >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+
+deps: ## install every Debian package that building and testing need
+	@sh scripts/install-packages.sh all
+
+demo: ## probe a live server and look at its events
+	@sh scripts/install-packages.sh all
+	@sh demo/demo.sh
+
+check: ## everything that CI runs
+	@sh scripts/install-packages.sh all
+	@sh scripts/check.sh
+
+bench: deps ## the figures of docs/performance.md
+	@sh scripts/bench.sh
+
+asan: deps ## the tool under ASan and UBSan, with its tests
+	cmake --preset asan >/dev/null
+	cmake --build build-asan -j $(JOBS)
+	ctest --test-dir build-asan -j $(JOBS) --output-on-failure -L 'unit|asan'
+
+install: all ## install below PREFIX (default /usr/local) and DESTDIR
+	cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+
+format: ## clang-format over every C file
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean: ## remove every build directory
+	rm -rf build build-debug build-asan build-clang build-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+.PHONY: help

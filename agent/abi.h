@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one contract between the tool and what it puts into the target.
+ *
+ * What is mapped in the target while probes exist:
+ *
+ *   text      agent code, position-independent, without writable data            memfd, r-x, shared
+ *   stubs     generated code, probe descriptors, operation tables, springboards   memfd, r-x, shared (the tool writes
+ *             through its own rw view; never both in the target)
+ *   data      struct dp_control, site table, slots, rings                        memfd, rw-, shared with the tool
+ *   tables    compiled unwind tables (optional)                                  memfd, r--, shared
+ *   private   struct dp_agent with the thread table                              anonymous, rw-, MADV_WIPEONFORK
+ *
+ * A fork child shares text, stubs and data with its parent, but finds `private` zeroed: every look-up misses, the agent
+ * sees live == 0 and the child records nothing (it adds to `forked` in struct dp_lost).
+ *
+ * How a hit finds its ring: key = the word at %fs:0 (the ABI's self pointer), hashed into the thread table, which leads to
+ * a slot; the slot is right when its tid equals the word at %fs:tid_offset. Where the tool could not verify this for every
+ * thread it chooses DP_ID_TID: key = gettid(), and every hit takes the slow path.
+ *
+ * How a record is written, re-entrantly (a signal handler may hit a probe in the middle):
+ *   1. reserve: non-locked cmpxchg of slot.head from pos to pos+size, allowed while pos+size <= slot.limit; else the agent's
+ *      slow path (wrap, refresh limit from slot.tail, or lose the hit and count it)
+ *   2. write timestamp and payload
+ *   3. commit: one 8-byte store of {size, probe, flags} over the record's first word, which was 0 until then
+ * The consumer reads from tail up to the first record whose first word is 0, zeroes what it consumed (all of it, so that no
+ * stale word is ever taken for a commit), then advances slot.tail. Positions are 64-bit byte counts that never wrap; the
+ * offset is pos & mask; a record never crosses the end of the ring (the slow path fills the rest with a DP_RECORD_PAD).
+ *
+ * A thread that leaves a hit for good (a signal handler that longjmps out of it) leaves a reservation that is never committed: its
+ * ring fills, and its hits are lost as `full` until it ends. A hit of a vfork child, or of a raw clone that shares its parent's
+ * thread pointer, counts as its parent's; a clone that does so and runs at the same time needs DP_ID_TID.
+ *
+ * All integers are little-endian, all records start 8-byte aligned. Source of the layout rules: System V AMD64 ABI 3.4.6
+ * (thread pointer), CTF 1.8 (payload alignment 1).
+ */
+#ifndef DP_AGENT_ABI_H
+#define DP_AGENT_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_ABI_VERSION 1u
+#define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
+#define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
+#define DP_MEMFD_NAME "dynprobe"                 /* all our mappings show as /memfd:dynprobe in /proc/PID/maps */
+
+/* ---- records ------------------------------------------------------------------------------------------------- */
+
+struct dp_record {
+	uint32_t size;  /* of the whole record, a multiple of 8; 0 until committed */
+	uint16_t probe; /* index of the probe, or one of the DP_RECORD_ values */
+	uint16_t flags; /* 0 */
+	uint64_t tsc;   /* rdtsc at the hit */
+	uint8_t payload[];
+};
+
+#define DP_RECORD_PAD 0xffffu    /* filler up to the end of the ring; may be only 8 bytes long (no tsc) */
+#define DP_RECORD_THREAD 0xfffeu /* payload: uint64_t tid: records after this one are of that thread */
+#define DP_RECORD_MAX 4096u      /* bytes, upper bound of one record */
+
+/* ---- slots: one per thread that has hit a probe ---------------------------------------------------------------- */
+
+enum dp_slot_state {
+	DP_SLOT_FREE = 0, /* never used, or given back */
+	DP_SLOT_USED = 1, /* owned by a thread */
+	DP_SLOT_DEAD = 2, /* the tool saw that its thread is gone and drained it: an agent may take it over */
+	DP_SLOT_CLAIM = 3, /* a thread is taking it over and has not yet written its key */
+};
+/*
+ * tid and state change together, as one 8-byte word, by locked cmpxchg: producers and the tool both own transitions. Slots
+ * are claimed in ascending order and never become FREE again, so behind a FREE slot all are FREE.
+ * Bits in tid that make the fast path's compare fail:
+ */
+#define DP_TID_PENDING UINT32_C(0x80000000) /* the owner has to announce itself first, with a DP_RECORD_THREAD */
+#define DP_TID_SUSPECT UINT32_C(0x40000000) /* the tool thinks that the owner is gone */
+#define DP_TID_MASK UINT32_C(0x3fffffff)
+
+struct dp_slot {
+	/* line 0: the producer's */
+	uint64_t head;      /* next position to reserve */
+	uint64_t limit;     /* positions below are free and in this lap; only ever too low, never too high */
+	uint64_t base;      /* address in the target of the ring's bytes */
+	uint64_t mask;      /* ring size - 1 */
+	uint32_t tid;       /* in the target's pid namespace */
+	uint32_t state;     /* enum dp_slot_state */
+	uint64_t key;       /* thread key that owns it */
+	uint64_t stack_lo;  /* stack pages that the unwinder has seen readable, packed (agent/unwind.h); 0: none */
+	uint64_t stack_hi;  /* unused */
+	/* line 1: the consumer's */
+	uint64_t tail;      /* everything below is consumed and zeroed */
+	uint64_t reserved1[7];
+	/* line 2: the unwinder's */
+	uint64_t cache;     /* address in the target of this slot's pc -> row cache (DP_UNWIND_CACHE entries), or 0 */
+	uint64_t settled;     /* below it nobody writes any more: what is not committed there was abandoned */
+	uint64_t settled_tid; /* whose announcement wrote `settled` */
+	uint64_t reserved2[5];
+};
+_Static_assert(sizeof(struct dp_slot) == 192, "slots are three cache lines");
+
+#define DP_SLOT_HEAD offsetof(struct dp_slot, head)
+
+/* ---- thread table and private state ----------------------------------------------------------------------------- */
+
+struct dp_thread_entry {
+	uint64_t key;  /* 0 = free. Written after `slot`, so a matching key implies a valid slot. */
+	uint64_t slot; /* address in the target of a struct dp_slot; 0 = free */
+};
+
+#define DP_TABLE_BITS 12u
+#define DP_TABLE_SIZE (1u << DP_TABLE_BITS)
+/* index = (key * DP_HASH_MULT mod 2^64) >> (64 - DP_TABLE_BITS). Sign-extended 32 bits, so that imul takes it as imm32. */
+#define DP_HASH_MULT UINT64_C(0xffffffff9e3779b1)
+
+enum dp_identity {
+	DP_ID_SELF = 0, /* %fs:0, checked against %fs:tid_offset */
+	DP_ID_TID = 1,  /* gettid() on every hit */
+};
+
+struct dp_agent {
+	uint64_t live;       /* DP_LIVE, or 0 in a fork child */
+	uint32_t pid;        /* getpid() of the target in its own pid namespace */
+	uint32_t identity;   /* enum dp_identity */
+	uint32_t tid_offset; /* from %fs */
+	uint32_t nslots;
+	uint64_t slots;      /* address in the target of struct dp_slot[nslots] */
+	uint64_t control;    /* address in the target of struct dp_control */
+	uint64_t unwind;     /* address in the target of the unwind tables (agent/unwind.h), or 0 */
+	uint64_t exhausted;  /* value of control->slots_freed + 1 when no slot was left: no use to look again */
+	uint64_t reserved[9];
+	struct dp_thread_entry table[DP_TABLE_SIZE];
+};
+#define DP_AGENT_TABLE offsetof(struct dp_agent, table)
+_Static_assert(DP_AGENT_TABLE % 64 == 0, "no table entry straddles cache lines");
+
+/* ---- control page ------------------------------------------------------------------------------------------------ */
+
+/* Hits that left no record, by cause. Counted by the agent with locked adds: none of this is on the fast path. */
+struct dp_lost {
+	uint64_t full;    /* the ring was full */
+	uint64_t no_slot; /* more threads than slots */
+	uint64_t forked;  /* in a fork child, which does not share its parent's recording */
+	uint64_t other;
+};
+
+/* A patched place, kept in the target so that a later dynprobe can undo what a killed one left. */
+struct dp_site_entry {
+	uint64_t addr;
+	uint8_t len;
+	uint8_t state; /* enum dp_site_state */
+	uint8_t pad[6];
+	uint8_t old_bytes[16];
+	uint8_t new_bytes[16];
+};
+
+enum dp_site_state {
+	DP_SITE_PLANNED = 0,  /* may or may not be written */
+	DP_SITE_RESTORED = 1, /* the old bytes are back */
+	DP_SITE_RETIRED = 2,  /* given up to another patcher (tail restored, first byte left to it) */
+};
+
+struct dp_control {
+	uint64_t magic; /* DP_MAGIC, written last */
+	uint32_t abi;   /* DP_ABI_VERSION */
+	uint32_t nprobes;
+	uint32_t nsites;
+	uint32_t nslots;
+	uint64_t ring_size;
+	uint64_t tool_pid;   /* in the tool's pid namespace: who serves this target */
+	uint64_t tool_start; /* field 22 of /proc/TOOL/stat, against pid reuse */
+	uint64_t tool_ns;    /* inode of the tool's pid namespace */
+	/* Offsets from the start of this struct, same in the tool's view and in the target. */
+	uint64_t lost_offset;  /* struct dp_lost[nprobes] */
+	uint64_t sites_offset; /* struct dp_site_entry[nsites] */
+	uint64_t slots_offset; /* struct dp_slot[nslots] */
+	uint64_t rings_offset; /* nslots rings of ring_size bytes each */
+	uint64_t cache_offset; /* nslots unwind caches, or 0 */
+	uint64_t private_addr, private_size; /* target address of struct dp_agent */
+	uint64_t slots_freed; /* how often a slot became DEAD */
+	uint64_t reserved[3];
+};
+
+/* ---- probe descriptors, written by the emitter's user next to the stub --------------------------------------------- */
+
+struct dp_probe_desc {
+	uint64_t agent;   /* address in the target of struct dp_agent */
+	uint64_t lost;    /* address in the target of this probe's struct dp_lost */
+	uint32_t reserve; /* bytes to reserve: header and the largest payload, multiple of 8 */
+	uint16_t probe;
+	uint16_t reserved;
+	uint64_t site;    /* address of the probed instruction */
+};
+
+/* Registers at the site, in the order of the instruction set's numbering. rsp is the program's own, red zone untouched. */
+struct dp_regs {
+	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15 */
+	uint64_t rip;
+	uint64_t rflags;
+};
+
+/* Lives on the stack of the hit while a probe's helper calls run. Offsets are used by the emitter: keep them. */
+struct dp_capture {
+	uint8_t *cursor;                 /* next payload byte */
+	struct dp_record *record;
+	struct dp_slot *slot;
+	const struct dp_probe_desc *desc;
+	const struct dp_regs *regs;
+};
+
+/* Operand of a helper, in the stub arena. */
+struct dp_op {
+	uint64_t addr;  /* address in the target to read (helpers that read) */
+	uint32_t size;  /* bytes to copy; for strings the limit including the NUL; for backtraces the frame limit */
+	uint16_t field; /* bit in the payload's unreadable mask */
+	uint16_t reserved;
+};
+
+/*
+ * A payload whose fields may be unreadable starts with one uint64_t: bit i = field i (in field-table order) could not be
+ * read and holds zeroes (a string: ""). Payloads without such fields have no mask.
+ *   string:    bytes, NUL                             (cut strings end in "..." before the NUL)
+ *   backtrace: uint8_t n, then n times uint64_t       (pc of each frame, innermost first; [0] is the site)
+ */
+#define DP_MASK_BYTES 8u
+#define DP_STRING_MAX 1024u
+#define DP_BACKTRACE_MAX 127u
+
+/* ---- entry points of the agent, found by name in its ELF symbol table ------------------------------------------------ */
+
+/*
+ * dp_thunk_acquire (assembly): the slow path. Called from a stub that has already stepped over the red zone and saved
+ * rax, rcx, rdx, rsi and the flags. In: rax = address of the struct dp_probe_desc. Out: rcx = record or 0 (lost, counted),
+ * rsi = slot. Changes only rax, rcx, rdx, rsi and flags; vector state untouched; uses < 512 bytes of stack.
+ */
+#define DP_SYM_ACQUIRE "dp_thunk_acquire"
+/*
+ * Helpers, C ABI, general registers only: void helper(struct dp_capture *rdi, const struct dp_op *rsi). Each appends at
+ * capture->cursor and moves it. The caller has saved every caller-saved register and aligned the stack. The agent has no string
+ * instructions: the direction flag may be set.
+ */
+#define DP_SYM_READ "dp_agent_read"           /* size bytes at addr */
+#define DP_SYM_STRING "dp_agent_string"       /* NUL-terminated bytes at addr */
+#define DP_SYM_BACKTRACE "dp_agent_backtrace" /* unwinds from capture->regs */
+/* void finish(struct dp_capture *rdi): gives back what the reservation had too much, when nothing follows it, and commits. */
+#define DP_SYM_FINISH "dp_agent_finish"
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* What the agent's files share. The contract with the tool is abi.h. */
+#ifndef DP_AGENT_AGENT_H
+#define DP_AGENT_AGENT_H
+
+#include "agent/abi.h"
+
+#include <stdbool.h>
+
+/* Only entry points named in abi.h leave the blob. */
+#define DP_EXPORT __attribute__((visibility("default"), used))
+
+struct dp_thread { /* who is hitting the probe */
+	uint64_t key;
+	uint32_t tid;
+};
+
+struct dp_reservation { /* comes back in rax and rdx */
+	struct dp_record *record;
+	struct dp_slot *slot;
+};
+
+/* ---- thread.c: which slot is this thread's --------------------------------------------------- */
+
+struct dp_thread dp_thread_self(const struct dp_agent *agent);
+/* The thread's slot, claimed if it has none; NULL if there is none left. Its owner may still have to announce itself. */
+struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *self);
+/* Writes the DP_RECORD_THREAD that must precede the thread's first record in this slot. False if the ring is full. */
+bool dp_thread_announce(struct dp_slot *slot, const struct dp_thread *self);
+
+/* ---- ring.c: room for a record --------------------------------------------------------------- */
+
+/* `size` bytes, a multiple of 8 and at most DP_RECORD_MAX; NULL if the ring is full. */
+struct dp_record *dp_ring_reserve(struct dp_slot *slot, uint32_t size);
+/* One 8-byte store makes the record visible to the consumer. */
+void dp_ring_commit(struct dp_record *record, uint32_t size, uint16_t probe);
+
+/* ---- read.c ---------------------------------------------------------------------------------- */
+
+/* Copies n bytes from the process's own address `src` without ever faulting. 0, or -1 if not all of it is readable. */
+int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t n);
+
+/* ---- entry points ---------------------------------------------------------------------------- */
+
+/* What dp_thunk_acquire calls. `record` is NULL if the hit is lost (and counted). */
+struct dp_reservation dp_acquire(const struct dp_probe_desc *desc);
+DP_EXPORT void dp_agent_read(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_string(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_finish(struct dp_capture *capture);
+
+/* ---- memory.c: gcc calls these for struct copies and initializers ---------------------------- */
+
+void *memcpy(void *dst, const void *src, size_t n);
+void *memmove(void *dst, const void *src, size_t n);
+void *memset(void *dst, int byte, size_t n);
+
+/* ---- atomic words ---------------------------------------------------------------------------- */
+
+#define DP_LOAD(p)         __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define DP_STORE(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
+
+/* Against signal handlers of the same thread only: one instruction, without the lock prefix's 20 cycles. */
+static inline bool dp_cmpxchg_local(uint64_t *p, uint64_t from, uint64_t to)
+{
+	bool done;
+
+	__asm__ volatile("cmpxchg %3, %1" : "=@ccz"(done), "+m"(*p), "+a"(from) : "r"(to) : "memory");
+	return done;
+}
+
+/* Against every thread, and the tool. */
+static inline bool dp_cmpxchg(uint64_t *p, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(p, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t dp_rdtsc(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
+/* A slot's tid and state, which only ever change together. */
+static inline uint64_t *dp_slot_word(struct dp_slot *slot)
+{
+	return (uint64_t *)(void *)&slot->tid;
+}
+
+static inline uint64_t dp_slot_pack(uint32_t tid, enum dp_slot_state state)
+{
+	return (uint64_t)state << 32 | tid;
+}
+_Static_assert(offsetof(struct dp_slot, state) == offsetof(struct dp_slot, tid) + 4, "one word");
+_Static_assert(offsetof(struct dp_slot, tid) % 8 == 0, "one aligned word");
+
+#endif

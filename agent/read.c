@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that an expression names: any address at all. process_vm_readv on ourselves copies what is there and says what is
+ * not; no signal handler, no fault, no look at /proc.
+ */
+#include "agent/agent.h"
+#include "agent/syscall.h"
+
+#define PAGE 4096u
+
+int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t n)
+{
+	struct dp_iovec local = {(uint64_t)(uintptr_t)dst, n};
+	struct dp_iovec remote = {src, n};
+
+	return dp_syscall_vm_read(agent->pid, &local, &remote) == (int64_t)n ? 0 : -1;
+}
+
+static const struct dp_agent *agent_of(const struct dp_capture *capture)
+{
+	return (const struct dp_agent *)(uintptr_t)capture->desc->agent;
+}
+
+/* The payload's first word, see DP_MASK_BYTES. Payloads have alignment 1, but records start 8-byte aligned. */
+static void mark_unreadable(struct dp_capture *capture, const struct dp_op *op)
+{
+	*(uint64_t *)(void *)capture->record->payload |= UINT64_C(1) << op->field;
+}
+
+void dp_agent_read(struct dp_capture *capture, const struct dp_op *op)
+{
+	if (dp_self_read(agent_of(capture), capture->cursor, op->addr, op->size)) {
+		memset(capture->cursor, 0, op->size);
+		mark_unreadable(capture, op);
+	}
+	capture->cursor += op->size;
+}
+
+/* Length of the string at dst, or n if there is no NUL in n bytes. */
+static uint32_t length(const uint8_t *dst, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < n && dst[i])
+		i++;
+	return i;
+}
+
+/*
+ * Reads up to `limit` bytes, never touching a page behind the one that holds the NUL. Returns the bytes in front of the NUL,
+ * `limit` if there was none, or -1 if it ends in unreadable memory. `*written` = how many bytes of dst may be non-zero.
+ */
+static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint32_t limit, uint32_t *written)
+{
+	uint32_t n = 0;
+
+	while (n < limit) {
+		uint32_t chunk = PAGE - (uint32_t)((addr + n) & (PAGE - 1)), found;
+
+		if (chunk > limit - n)
+			chunk = limit - n;
+		*written = n + chunk;
+		if (dp_self_read(agent_of(capture), capture->cursor + n, addr + n, chunk))
+			return -1;
+		found = length(capture->cursor + n, chunk);
+		n += found;
+		if (found < chunk)
+			return n;
+	}
+	return n;
+}
+
+void dp_agent_string(struct dp_capture *capture, const struct dp_op *op)
+{
+	uint32_t limit = op->size, written = 0, keep;
+	int64_t n;
+
+	if (!limit)
+		return;
+	n = read_string(capture, op->addr, limit, &written);
+	if (n < 0) {
+		mark_unreadable(capture, op);
+		n = 0;
+	}
+	if (n == limit) { /* no NUL: cut */
+		n = limit - 1;
+		for (uint32_t i = 1; i <= 3 && i <= n; i++)
+			capture->cursor[n - i] = '.';
+	}
+	keep = (uint32_t)n + 1;
+	capture->cursor[n] = 0;
+	/* What may be given back to the ring has to be zero. */
+	if (written > keep)
+		memset(capture->cursor + keep, 0, written - keep);
+	capture->cursor += keep;
+}

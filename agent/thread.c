@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which slot is this thread's.
+ *
+ * The truth is in the slots: a slot belongs to the thread whose key and tid it holds, and changes hands by cmpxchg of its
+ * {tid, state} word only. The thread table is a cache of that truth; its entries may be stale, doubled or lost, and the worst
+ * that follows is a walk through the slots. So nothing here needs a lock, and a signal handler may run all of it in the
+ * middle of any of it.
+ *
+ * A slot changes hands like this (tid and state; P = DP_TID_PENDING, S = DP_TID_SUSPECT):
+ *
+ *   any FREE or DEAD  ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread
+ *   other USED        ->  mine|P USED                    ->  mine USED             same key: the other one is gone, its TCB
+ * reused other USED        ->  other|S USED  ->  DEAD                                   by the tool, which looks for `other` in
+ * between
+ *
+ * P keeps the fast path out until the DP_RECORD_THREAD is written.
+ */
+#include "agent/agent.h"
+#include "agent/syscall.h"
+
+#define REACH 64u /* table entries that are tried from a key's own place on */
+
+struct dp_thread dp_thread_self(const struct dp_agent *agent)
+{
+	struct dp_thread self;
+
+	if (agent->identity == DP_ID_TID) {
+		self.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
+		self.key = self.tid;
+		return self;
+	}
+	__asm__("movq %%fs:0, %0" : "=r"(self.key));
+	__asm__("movl %%fs:(%1), %0" : "=r"(self.tid) : "r"((uint64_t)agent->tid_offset));
+	return self;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+static struct dp_slot *slot_at(const struct dp_agent *agent, uint32_t i)
+{
+	return (struct dp_slot *)(uintptr_t)agent->slots + i;
+}
+
+static enum dp_slot_state state_of(uint64_t word)
+{
+	return (enum dp_slot_state)(word >> 32);
+}
+
+/* Is the slot this thread's? If it was that of an earlier thread with the same key, it becomes ours. */
+static bool own(struct dp_slot *slot, const struct dp_thread *self)
+{
+	for (;;) {
+		uint64_t word = DP_LOAD(dp_slot_word(slot));
+		uint32_t tid = (uint32_t)word;
+
+		if (state_of(word) != DP_SLOT_USED || DP_LOAD(&slot->key) != self->key)
+			return false;
+		if ((tid & ~DP_TID_PENDING) == self->tid)
+			return true;
+		if (dp_cmpxchg(dp_slot_word(slot), word, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED)))
+			break;
+	}
+	slot->stack_lo = 0; /* that was another stack */
+	slot->stack_hi = 0;
+	return true;
+}
+
+/* A slot of ours that the table does not know. */
+static struct dp_slot *find_owned(const struct dp_agent *agent, const struct dp_thread *self)
+{
+	for (uint32_t i = 0; i < agent->nslots; i++) {
+		struct dp_slot *slot = slot_at(agent, i);
+
+		if (state_of(DP_LOAD(dp_slot_word(slot))) == DP_SLOT_FREE)
+			break;
+		if (own(slot, self))
+			return slot;
+	}
+	return NULL;
+}
+
+static bool claim(struct dp_slot *slot, const struct dp_thread *self)
+{
+	uint64_t word = DP_LOAD(dp_slot_word(slot));
+	enum dp_slot_state state = state_of(word);
+
+	if (state != DP_SLOT_FREE && state != DP_SLOT_DEAD)
+		return false;
+	if (!dp_cmpxchg(dp_slot_word(slot), word, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_CLAIM)))
+		return false;
+	slot->stack_lo = 0;
+	slot->stack_hi = 0;
+	DP_STORE(&slot->key, self->key);
+	DP_STORE(dp_slot_word(slot), dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED));
+	return true;
+}
+
+static struct dp_control *control_of(const struct dp_agent *agent)
+{
+	return (struct dp_control *)(uintptr_t)agent->control;
+}
+
+/* A search that found nothing is not repeated before a slot was given back: threads without a slot should not pay for it. */
+static bool exhausted(const struct dp_agent *agent)
+{
+	return agent->exhausted == DP_LOAD(&control_of(agent)->slots_freed) + 1;
+}
+
+static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread *self)
+{
+	uint64_t freed = DP_LOAD(&control_of(agent)->slots_freed);
+
+	for (uint32_t i = 0; i < agent->nslots; i++) {
+		if (claim(slot_at(agent, i), self))
+			return slot_at(agent, i);
+	}
+	agent->exhausted = freed + 1;
+	return NULL;
+}
+
+/* A signal handler's hit was quicker and took another slot for us: this one was never used. */
+static void give_back(struct dp_agent *agent, struct dp_slot *slot)
+{
+	DP_STORE(dp_slot_word(slot), dp_slot_pack(0, DP_SLOT_DEAD));
+	__atomic_fetch_add(&control_of(agent)->slots_freed, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- table ----------------------------------------------------------------------------------- */
+
+/* Thread ids are small numbers: shifted up, or they would all hash to the table's end. */
+static struct dp_thread_entry *entry_at(struct dp_agent *agent, const struct dp_thread *self, uint32_t n)
+{
+	uint64_t key = agent->identity == DP_ID_TID ? self->key << 32 : self->key;
+	uint64_t index = (key * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
+
+	return &agent->table[(index + n) & (DP_TABLE_SIZE - 1)];
+}
+
+static struct dp_slot *entry_slot(const struct dp_thread_entry *entry)
+{
+	return (struct dp_slot *)(uintptr_t)DP_LOAD(&entry->slot);
+}
+
+static struct dp_thread_entry *find_entry(struct dp_agent *agent, const struct dp_thread *self)
+{
+	for (uint32_t n = 0; n < REACH; n++) {
+		struct dp_thread_entry *entry = entry_at(agent, self, n);
+		uint64_t key = DP_LOAD(&entry->key);
+
+		if (key == self->key)
+			return entry;
+		if (key == 0 && !entry_slot(entry))
+			break;
+	}
+	return NULL;
+}
+
+/* Takes an entry that is free, or whose slot has gone to a thread with another key. */
+static bool take_entry(struct dp_thread_entry *entry, uint64_t key, struct dp_slot *slot)
+{
+	uint64_t old = DP_LOAD(&entry->key);
+	struct dp_slot *was = entry_slot(entry);
+
+	if (!old) {
+		if (was || !dp_cmpxchg(&entry->slot, 0, (uint64_t)(uintptr_t)slot))
+			return false;
+	} else {
+		if (!was || (DP_LOAD(&was->key) == old && state_of(DP_LOAD(dp_slot_word(was))) == DP_SLOT_USED))
+			return false;
+		if (!dp_cmpxchg(&entry->key, old, 0))
+			return false;
+		DP_STORE(&entry->slot, (uint64_t)(uintptr_t)slot);
+	}
+	DP_STORE(&entry->key, key);
+	return true;
+}
+
+/* Makes the table lead to `slot`; if it already leads to another slot of this thread, that one is used. */
+static struct dp_slot *publish(struct dp_agent *agent, const struct dp_thread *self, struct dp_slot *slot, bool fresh)
+{
+	struct dp_thread_entry *entry = find_entry(agent, self);
+
+	if (entry) {
+		struct dp_slot *other = entry_slot(entry);
+
+		if (fresh && other && other != slot && own(other, self)) {
+			give_back(agent, slot);
+			return other;
+		}
+		DP_STORE(&entry->slot, (uint64_t)(uintptr_t)slot);
+		return slot;
+	}
+	for (uint32_t n = 0; n < REACH; n++) {
+		if (take_entry(entry_at(agent, self, n), self->key, slot))
+			break;
+	}
+	return slot;
+}
+
+struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *self)
+{
+	struct dp_thread_entry *entry = find_entry(agent, self);
+	struct dp_slot *slot = entry ? entry_slot(entry) : NULL;
+
+	if (slot && own(slot, self))
+		return slot;
+	if (exhausted(agent))
+		return NULL;
+	slot = find_owned(agent, self);
+	if (slot)
+		return publish(agent, self, slot, false);
+	slot = claim_any(agent, self);
+	return slot ? publish(agent, self, slot, true) : NULL;
+}
+
+/* ---- announcement ---------------------------------------------------------------------------- */
+
+/*
+ * Nobody but this thread writes to the slot from here on, so reservations below head that are not committed never will be.
+ * Only the outermost of nested hits may say so, before it reserves anything itself.
+ */
+static void settle(struct dp_slot *slot, uint32_t tid)
+{
+	uint64_t head = DP_LOAD(&slot->head);
+
+	if (slot->settled_tid == tid)
+		return;
+	DP_STORE(&slot->settled_tid, tid);
+	DP_STORE(&slot->settled, head);
+}
+
+bool dp_thread_announce(struct dp_slot *slot, const struct dp_thread *self)
+{
+	const uint32_t size = sizeof(struct dp_record) + sizeof(uint64_t);
+	struct dp_record *record;
+
+	if (DP_LOAD(dp_slot_word(slot)) == dp_slot_pack(self->tid, DP_SLOT_USED))
+		return true;
+	settle(slot, self->tid);
+	record = dp_ring_reserve(slot, size);
+	if (!record)
+		return false;
+	record->tsc = dp_rdtsc();
+	*(uint64_t *)(void *)record->payload = self->tid;
+	dp_ring_commit(record, size, DP_RECORD_THREAD);
+	dp_cmpxchg(dp_slot_word(slot), dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED),
+	           dp_slot_pack(self->tid, DP_SLOT_USED));
+	return true;
+}

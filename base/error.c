@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+	const char *name, *meaning, *remedy;
+} tags[DP_TAG_COUNT] = {
+#define DP_TAG(id, text, meaning, remedy) {text, meaning, remedy},
+#include "base/tags.def"
+#undef DP_TAG
+};
+
+/* Running out of memory while reporting must not itself fail, so this one is static and dp_error_destroy() knows it. */
+static struct dp_error nomem = {.tag = DP_TAG_NOMEM, .message = (char *)"out of memory"};
+
+static struct dp_error *make(enum dp_tag tag, const char *fmt, va_list args)
+{
+	struct dp_error *err = calloc(1, sizeof(*err));
+	if (!err || vasprintf(&err->message, fmt, args) < 0) {
+		free(err);
+		return &nomem;
+	}
+	err->tag = tag;
+	return err;
+}
+
+struct dp_error *dp_error(enum dp_tag tag, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	struct dp_error *err = make(tag, fmt, args);
+	va_end(args);
+	return err;
+}
+
+struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...)
+{
+	int sys = errno;
+	va_list args;
+	va_start(args, fmt);
+	struct dp_error *err = make(tag, fmt, args);
+	va_end(args);
+	char *full = NULL;
+	if (err == &nomem || asprintf(&full, "%s: %s", err->message, strerror(sys)) < 0)
+		return err;
+	free(err->message);
+	err->message = full;
+	err->sys = sys;
+	return err;
+}
+
+struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	struct dp_error *err = make(cause->tag, fmt, args);
+	va_end(args);
+	if (err == &nomem)
+		return cause;
+	err->cause = cause;
+	err->sys = cause->sys;
+	return err;
+}
+
+struct dp_error *dp_error_destroy(struct dp_error *err)
+{
+	while (err && err != &nomem) {
+		struct dp_error *cause = err->cause;
+		free(err->message);
+		free(err);
+		err = cause;
+	}
+	return NULL;
+}
+
+/* The messages of these name the remedy themselves. */
+static bool says_it_all(enum dp_tag tag)
+{
+	return tag == DP_TAG_USAGE || tag == DP_TAG_SYNTAX || tag == DP_TAG_SYS || tag == DP_TAG_NO_SYMBOL || tag == DP_TAG_AMBIGUOUS;
+}
+
+void dp_error_print(const struct dp_error *err, FILE *to)
+{
+	if (!err)
+		return;
+	const enum dp_tag tag = err->tag;
+	fprintf(to, "dynprobe: error: %s [%s]\n", err->message, dp_tag_name(tag));
+	for (err = err->cause; err; err = err->cause)
+		fprintf(to, "  caused by: %s\n", err->message);
+	if (!says_it_all(tag))
+		fprintf(to, "  what to do: %s\n", dp_tag_remedy(tag));
+}
+
+const char *dp_tag_name(enum dp_tag tag)
+{
+	return tags[tag].name;
+}
+
+const char *dp_tag_meaning(enum dp_tag tag)
+{
+	return tags[tag].meaning;
+}
+
+const char *dp_tag_remedy(enum dp_tag tag)
+{
+	return tags[tag].remedy;
+}
+
+bool dp_tag_find(const char *text, enum dp_tag *ret)
+{
+	for (int i = 0; i < DP_TAG_COUNT; i++)
+		if (!strcasecmp(text, tags[i].name) || !strcasecmp(text, tags[i].name + strlen("DP-"))) {
+			*ret = (enum dp_tag)i;
+			return true;
+		}
+	return false;
+}

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures what docs/performance.md states: every figure beside a floor or the unprobed program, in one run.
+
+    bench/run.py [--build DIR] [--rounds N]
+
+Each measurement prints one row: what, value, reference, ratio, bar, verdict.
+"""
+
+import argparse
+import atexit
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+rows = []
+
+
+def row(what, value, reference, ratio, bar, ok):
+    rows.append(ok)
+    print(f"{what:<46} {value:>12} {reference:>14} {ratio:>8}  {bar:<24} {'meets' if ok else 'MISSES'}", flush=True)
+
+
+class Hits:
+    """The program under measurement, driven over its standard input."""
+
+    def __init__(self, build, *args):
+        self.process = subprocess.Popen([os.path.join(build, "bench", "hits"), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+        self.pid = int(self.process.stdout.readline().split()[1])
+
+    def measure(self):
+        """{kind: (median, minimum)} in ns per call."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        words = self.process.stdout.readline().split()
+        return {words[i]: (float(words[i + 1]), float(words[i + 2])) for i in range(0, len(words), 3)}
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Probing:
+    """dynprobe attached for the length of a with-block; .summary afterwards."""
+
+    def __init__(self, build, pid, *args):
+        self.command = [os.path.join(build, "dynprobe"), "--pid", str(pid), "-q", "--no-record", "-f", "json", "-o", "-", *args]
+        self.summary = None
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.5)
+        if self.process.poll() is not None:
+            raise SystemExit("dynprobe failed: " + self.process.stderr.read())
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate()
+        for line in out.splitlines():
+            if '"summary"' in line:
+                self.summary = json.loads(line)
+        if not self.summary:
+            raise SystemExit("no summary: " + out + err)
+
+
+def over(m, kind, before=None):
+    """Median cost over the bare call of the same rounds; less what the function cost over it before it was probed (code placement)."""
+    return m[kind][0] - m["bare"][0] - (over(before, kind) if before else 0)
+
+
+def lost(summary):
+    return sum(int(n) for n in re.findall(r'"lost": ?(\d+)', json.dumps(summary))[:1])
+
+
+def measure_hits(build, probe_args, hits_args):
+    """Before, with and after a probe: three measurements and dynprobe's summary."""
+    target = Hits(build, *hits_args)
+    before = target.measure()
+    with Probing(build, target.pid, "--function", "probed", "--function", "punned", *probe_args) as probing:
+        m = target.measure()
+    after = target.measure()
+    target.close()
+    return before, m, after, probing.summary
+
+
+def bench_records(build, rounds):
+    for what, limit, args in (("entry probe, record with one field", 1.25, ["-t", "reg:rdi"]),
+                              ("entry probe, all 16 registers, rip, rflags", 1.5, ["-t", "regs"])):
+        before, m, after, summary = measure_hits(build, args, ["-r", rounds])
+        floor, ours = over(m, "floor"), over(m, "probed", before)
+        row(what, f"{ours:.1f} ns", f"floor {floor:.1f}", f"{ours / floor:.2f}", f"<= {limit} x floor", ours <= limit * floor)
+        short = over(m, "punned", before)
+        row("  the same, punned jump", f"{short:.1f} ns", f"floor {floor:.1f}", f"{short / floor:.2f}", f"<= {limit} x floor", short <= limit * floor)
+        if lost(summary):
+            print(f"  note: lost {lost(summary)}")
+    removed = over(after, "probed", before)
+    row("a probe once removed", f"{removed:.2f} ns", "bare", "", "0", abs(removed) < 0.15)
+
+
+def bench_condition(build, rounds):
+    before, m, _, _ = measure_hits(build, ["-t", "reg:rdi", "--when", "arg0 == 123456789"], ["-r", rounds])
+    ours = over(m, "probed", before)
+    hollow = over(m, "hollow")
+    row("condition false (register compare)", f"{ours:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", ours <= 0.5)
+    short = over(m, "punned", before)
+    row("  the same, punned jump", f"{short:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", short <= 0.5)
+
+
+def bench_backtrace(build, rounds):
+    before, m, _, _ = measure_hits(build, ["-t", "backtrace:16", "--buffer-size", "4M"], ["-r", rounds, "-d", "24", "-b", "4000"])
+    ours = over(m, "probed", before)
+    row("backtrace, 16 frames, hot", f"{ours:.0f} ns", "", "", "<= 200 ns", ours <= 200)
+
+
+def bench_threads(build, rounds):
+    cost = {}
+    for threads in ("1", "8"):
+        before, m, _, _ = measure_hits(build, ["-t", "reg:rdi"], ["-r", str(max(20, int(rounds) // 4)), "-t", threads])
+        cost[threads] = over(m, "probed", before)
+    ratio = cost["8"] / cost["1"]
+    row("8 threads on one probe, CPU per hit", f"{cost['8']:.1f} ns", f"1: {cost['1']:.1f}", f"{ratio:.2f}", "<= 1.2 x one thread", ratio <= 1.2)
+
+
+def floor_us(build, pid, *args):
+    got = [float(subprocess.run([os.path.join(build, "bench", "ptrace_floor"), str(pid), *args], capture_output=True, text=True,
+                                check=True).stdout.split()[1]) for _ in range(15)]
+    return statistics.median(got)
+
+
+def bench_pause(build):
+    target = subprocess.Popen([os.path.join(build, "bench", "sleepers"), "64"], stdout=subprocess.PIPE, text=True)
+    atexit.register(target.kill)
+    target.stdout.readline()
+    floor = floor_us(build, target.pid, "fifo")
+    pauses = []
+    for _ in range(15):
+        out = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(target.pid), "-q", "--no-record", "-f", "json", "-o", "-", "-d",
+                              "0.05", "--function", "tick"], capture_output=True, text=True, check=True).stdout
+        summary = next(json.loads(line) for line in out.splitlines() if '"summary"' in line)
+        pauses.append(summary["pause_attach_ns"] / 1e3)
+    target.kill()
+    target.wait()
+    pause = statistics.median(pauses)
+    row("first attach, 64 threads: longest pause", f"{pause:.0f} us", f"ptrace {floor:.0f}", f"{pause / floor:.2f}", "<= 3 x floor, <= 1 ms",
+        pause <= 3 * floor and pause <= 1000)
+
+
+def bench_ready(build):
+    code = "import time\nwhile True:\n  str(time.time())\n  time.sleep(0.001)"
+    target = subprocess.Popen([sys.executable, "-c", code])
+    atexit.register(target.kill)
+    time.sleep(0.5)
+    cache = f"/tmp/dynprobe-bench-{os.getpid()}"
+    for what, bar in (("first attach to python3, ready", 50), ("second attach, tables cached", 20)):
+        runs = []
+        for _ in range(7):
+            if bar == 50:
+                subprocess.run(["rm", "-rf", cache], check=True)
+            out = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(target.pid), "-q", "--no-record", "-f", "json", "-o", "-", "-d",
+                                  "0.05", "--function", "PyObject_Str", "-t", "backtrace"], capture_output=True, text=True, check=True,
+                                 env={**os.environ, "XDG_CACHE_HOME": cache}).stdout
+            runs.append(next(json.loads(line) for line in out.splitlines() if '"summary"' in line)["attach_ns"] / 1e6)
+        got = statistics.median(runs)
+        row(what, f"{got:.1f} ms", "", "", f"<= {bar} ms", got <= bar)
+    subprocess.run(["rm", "-rf", cache], check=True)
+    target.kill()
+    target.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--rounds", default="200")
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    build = os.path.abspath(args.build)
+    every = {"records": lambda: bench_records(build, args.rounds), "condition": lambda: bench_condition(build, args.rounds),
+             "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
+             "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build)}
+    print(f"{'what':<46} {'value':>12} {'reference':>14} {'ratio':>8}  {'bar':<24} verdict")
+    for name, run in every.items():
+        if not args.only or name in args.only.split(","):
+            run()
+    return 0 if all(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

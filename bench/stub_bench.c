@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one hit of a stub costs, beside the least that a hand-written detour can cost on this machine. A small function lies in
+ * memory of our own; its first instructions are replaced by a jump to the code under test, which ends with the displaced
+ * instructions and a jump back. All variants take turns within a round, each against the bare function of the same round.
+ *
+ *	stub_bench [rounds]
+ */
+#include "base/buf.h"
+#include "probes/probes.h"
+#include "trampoline/arch/x86_64/stub.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RING = 1 << 20, ARENA = 1 << 16, BATCH = 20000, ROUNDS = 101, MAX_VARIANTS = 32 };
+enum { DISPLACED = 7 };      /* bytes of foo that make room for the jump */
+enum { BARE, CLOCK, FLOOR }; /* the first variants */
+
+/* ---- the floor: timestamp and a 32-byte record in a per-thread ring, flags kept ---- */
+
+__thread uint64_t floor_pos __attribute__((tls_model("local-exec")));
+__thread uint8_t *floor_base __attribute__((tls_model("local-exec")));
+extern const uint8_t floor_code[], floor_end[], clock_code[], clock_end[], false_code[], false_end[], foo_back[];
+int foo(int a, const char *b);
+
+__asm__(".text\n"
+        "floor_code:\n"
+        "	lea -128(%rsp),%rsp; push %rax; lahf; seto %al; push %rax; push %rcx; push %rdx\n"
+        "	mov %fs:floor_pos@tpoff,%rcx\n"
+        "	rdtsc; shl $32,%rdx; or %rdx,%rax\n"
+        "	mov %fs:floor_base@tpoff,%rdx\n"
+        "	mov %rax,(%rdx,%rcx); movq $42,8(%rdx,%rcx); mov %rdi,16(%rdx,%rcx); mov %rsi,24(%rdx,%rcx)\n"
+        "	add $32,%ecx; and $0xfffff,%ecx\n"
+        "	mov %rcx,%fs:floor_pos@tpoff\n"
+        "	pop %rdx; pop %rcx; pop %rax; add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
+        "floor_end:\n"
+        "clock_code:\n"
+        "	push %rax; push %rdx; rdtsc; pop %rdx; pop %rax\n"
+        "clock_end:\n"
+        "false_code:\n"
+        "	lea -128(%rsp),%rsp; push %rax; lahf; seto %al\n"
+        "	cmp $0x7999999,%edi; je floor_code\n"
+        "	add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
+        "false_end:\n"
+        "	.p2align 12\n"
+        "foo:\n"
+        "	push %rbp; mov %rsp,%rbp; movsbl (%rsi),%eax\n"
+        "foo_back:\n"
+        "	add %edi,%eax; pop %rbp; ret\n"
+        "	.p2align 12\n");
+
+/* ---- an agent that only starts the next lap when the ring is full ---- */
+
+struct dp_slot bench_slot;
+void bench_acquire(void);
+__asm__(".text\n"
+        "bench_acquire:\n"
+        "	lea bench_slot(%rip),%rsi\n"
+        "	mov 24(%rsi),%rdx\n"
+        "	mov (%rsi),%rcx; add %rdx,%rcx; not %rdx; and %rdx,%rcx\n"
+        "	mov 24(%rsi),%rdx; lea 1(%rcx,%rdx),%rdx; mov %rdx,8(%rsi)\n"
+        "	mov 16(%rax),%edx; add %rcx,%rdx; mov %rdx,(%rsi)\n"
+        "	mov 16(%rsi),%rcx\n"
+        "	ret\n");
+_Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, base) == 16 &&
+                       offsetof(struct dp_slot, mask) == 24 && offsetof(struct dp_probe_desc, reserve) == 16,
+               "bench_acquire knows these");
+
+static struct dp_agent agent;
+static struct dp_lost lost;
+static uint8_t *arena_free, *site, original[DISPLACED];
+
+static uint32_t tid_offset(uint64_t self)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid), off = 0;
+	while (off < 2048 && *(volatile uint32_t *)(self + off) != tid)
+		off += 4;
+	return off;
+}
+
+static struct dp_runtime make_runtime(void)
+{
+	uint64_t self;
+	__asm__("mov %%fs:0,%0" : "=r"(self));
+	bench_slot = (struct dp_slot){.mask = RING - 1, .limit = RING, .tid = (uint32_t)syscall(SYS_gettid)};
+	bench_slot.base = (uint64_t)mmap(NULL, RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	struct dp_thread_entry *e = &agent.table[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)];
+	*e = (struct dp_thread_entry){.key = self, .slot = (uint64_t)&bench_slot};
+	return (struct dp_runtime){
+	        .agent = (uint64_t)&agent, .acquire = (uint64_t)&bench_acquire, .tid_offset = tid_offset(self)};
+}
+
+/* ---- variants ---- */
+
+static struct variant {
+	const char *name;
+	const uint8_t *code; /* NULL: the function alone */
+	double ns[1024];
+} variants[MAX_VARIANTS];
+static size_t nvariants;
+
+static void put_jump(uint8_t *at, const uint8_t *to)
+{
+	int32_t distance = (int32_t)(to - (at + 5));
+	at[0] = 0xe9;
+	memcpy(at + 1, &distance, 4);
+}
+
+/* Places `n` bytes of code at arena_free (64-aligned), behind it the displaced instructions. */
+static void add_code(const char *name, const uint8_t *code, size_t n, size_t entry)
+{
+	uint8_t *at = arena_free;
+	memcpy(at, code, n);
+	memcpy(at + n, original, DISPLACED);
+	put_jump(at + n + DISPLACED, site + DISPLACED);
+	variants[nvariants].name = name;
+	variants[nvariants++].code = at + entry;
+	arena_free += (n + 64 + 63) & ~(size_t)63;
+}
+
+static void add_stub(const char *name, const struct dp_runtime *rt, const char *const *contexts, const char *when)
+{
+	struct dp_fields fields = {0};
+	struct dp_expr *expr = NULL;
+	struct dp_error *err = NULL;
+	struct dp_buf out;
+	uint64_t entry = 0;
+	dp_buf_init(&out);
+	for (; *contexts && !err; contexts++)
+		err = dp_fields_add(&fields, *contexts);
+	if (when && !err)
+		err = dp_expr_parse(when, &expr);
+	struct dp_request req = {.site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &fields, .when = expr};
+	if (!err)
+		err = dp_stub_emit(&out, (uint64_t)arena_free, rt, &req, &entry);
+	if (err) {
+		dp_error_print(err, stderr);
+		exit(1);
+	}
+	add_code(name, out.data, out.len, entry - (uint64_t)arena_free);
+	dp_expr_destroy(expr);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&out);
+}
+
+static void add_all(void)
+{
+	static const char *const none[] = {NULL}, *const one[] = {"reg:rdi", NULL}, *const regs[] = {"regs", NULL};
+	static const char *const general[] = {"reg:rax", "reg:rbx", "reg:rcx", "reg:rdx", "reg:rsi", "reg:rdi",
+	                                      "reg:rbp", "reg:rsp", "reg:r8",  "reg:r9",  "reg:r10", "reg:r11",
+	                                      "reg:r12", "reg:r13", "reg:r14", "reg:r15", NULL};
+	struct dp_runtime rt = make_runtime(), by_tid = rt;
+	by_tid.identity = DP_ID_TID;
+	variants[nvariants++].name = "bare call";
+	add_code("rdtsc alone", clock_code, (size_t)(clock_end - clock_code), 0);
+	add_code("floor: rdtsc, 32 bytes", floor_code, (size_t)(floor_end - floor_code), 0);
+	add_code("floor: jump and back", clock_code, 0, 0);
+	add_code("floor: condition false", false_code, (size_t)(false_end - false_code), 0);
+	add_stub("no field", &rt, none, NULL);
+	add_stub("one field", &rt, one, NULL);
+	add_stub("16 registers", &rt, general, NULL);
+	add_stub("16 registers, rip, rflags", &rt, regs, NULL);
+	add_stub("false: rdi == K", &rt, one, "rdi == 0x7999999");
+	add_stub("false: rax == K", &rt, one, "rax == 0x7999999");
+	add_stub("false: dil < 7 && edi > K", &rt, one, "dil < 7 && edi > 0x7999999");
+	add_stub("false: rsp arithmetic", &rt, one, "rsp + rdi * 3 == 77");
+	add_stub("condition true, one field", &rt, one, "rdi != 0x9999999");
+	add_stub("one field, through acquire", &by_tid, one, NULL);
+}
+
+/* ---- measuring ---- */
+
+static double now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* The loop that the reference figures of other tools were made with. */
+static __attribute__((noinline)) void batch(int n, const char *text)
+{
+	static int a;
+	int sum = 0;
+	for (int i = 0; i < n; i++) {
+		sum += foo(a, text);
+		if (++a == 1000000)
+			a = 0;
+	}
+	__asm__ volatile("" ::"r"(sum));
+}
+
+static double measure(const struct variant *v)
+{
+	memcpy(site, original, DISPLACED);
+	if (v->code)
+		put_jump(site, v->code);
+	batch(1000, "hello");
+	double start = now_ns();
+	batch(BATCH, "hello");
+	return (now_ns() - start) / BATCH;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void report(size_t rounds)
+{
+	size_t middle = rounds / 2;
+	for (size_t v = 0; v < nvariants; v++)
+		qsort(variants[v].ns, rounds, sizeof(variants[v].ns[0]), by_value);
+	const double *bare = variants[BARE].ns;
+	double least = variants[FLOOR].ns[0] - bare[0], typical = variants[FLOOR].ns[middle] - bare[middle];
+	printf("%-28s %8.2f %8.2f\n", "bare call, ns", bare[0], bare[middle]);
+	printf("%-28s %8s %8s %8s %8s\n", "over the bare call, ns", "min", "median", "/ floor", "/ floor");
+	for (size_t v = BARE + 1; v < nvariants; v++) {
+		double min = variants[v].ns[0] - bare[0], median = variants[v].ns[middle] - bare[middle];
+		printf("%-28s %8.2f %8.2f %8.2f %8.2f\n", variants[v].name, min, median, min / least, median / typical);
+	}
+}
+
+/* Room for the stubs within reach of foo(), whose page becomes writable. */
+static bool make_room(void)
+{
+	site = (uint8_t *)(uintptr_t)&foo;
+	memcpy(original, site, DISPLACED);
+	void *near = (void *)((uintptr_t)site - (UINT64_C(64) << 20));
+	arena_free = mmap(near, ARENA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	floor_base = mmap(NULL, RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (arena_free != near || floor_base == MAP_FAILED || foo_back - site != DISPLACED)
+		return false;
+	return !mprotect((void *)((uintptr_t)site & ~UINT64_C(4095)), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+int main(int argc, char **argv)
+{
+	size_t rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : ROUNDS;
+	rounds = rounds < 1 ? 1 : rounds > 1024 ? 1024 : rounds;
+	if (!make_room())
+		return 1;
+	add_all();
+	for (size_t r = 0; r < rounds; r++)
+		for (size_t v = 0; v < nvariants; v++)
+			variants[v].ns[r] = measure(&variants[v]);
+	report(rounds);
+	return 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop of a run: drain every ring, look at every site, sleep a little; until a signal, a limit or the end of all targets. No
+ * thread of a target is held here. The sleep is short when much came in, so that rings of busy threads do not fill.
+ */
+#include "cli/trace.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define IDLE_MS  10
+#define BUSY_MS  1
+#define FLUSH_NS UINT64_C(200000000)
+#define MANY     256u
+
+bool dp_run_has_all(const struct dp_run *run)
+{
+	return run->options->hits && run->recorded >= run->options->hits;
+}
+
+static void on_hit(const struct dp_hit *hit, void *data)
+{
+	struct dp_run *run = data;
+	struct dp_session *s = run->session[run->current];
+	if (hit->probe >= run->options->nprobes)
+		return;
+	if (dp_run_has_all(run))
+		return;
+	/* The rings are the target's to write: what does not decode is counted, not shown. */
+	if (dp_fields_payload_length(&run->options->probe[hit->probe].fields, hit->payload, hit->len) == SIZE_MAX) {
+		s->place[hit->probe].damaged++;
+		return;
+	}
+	const struct dp_event event = {
+	        .ns = hit->ns,
+	        .pid = dp_target_pid(s->target),
+	        .tid = hit->tid,
+	        .comm = dp_target_comm(s->target),
+	        .probe = hit->probe,
+	        .payload = hit->payload,
+	        .len = hit->len,
+	        .image = dp_target_image(s->target),
+	};
+	dp_outputs_event(&run->out, &event);
+	s->place[hit->probe].recorded++;
+	run->recorded++;
+}
+
+void dp_run_drain(struct dp_run *run, bool last)
+{
+	const uint64_t before = run->recorded;
+	for (run->current = 0; run->current < run->nsessions; run->current++) {
+		struct dp_session *s = run->session[run->current];
+		dp_error_destroy(dp_target_drain(s->target, last || s->ended, on_hit, run));
+	}
+	run->flooded = run->recorded - before > MANY;
+}
+
+void dp_run_note_losses(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		for (unsigned p = 0; p < run->options->nprobes; p++)
+			dp_target_loss(run->session[i]->target, p, &run->session[i]->loss[p]);
+}
+
+uint64_t dp_run_lost(const struct dp_run *run)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < run->nsessions; i++)
+		for (unsigned p = 0; p < run->options->nprobes; p++) {
+			const struct dp_loss *l = &run->session[i]->loss[p];
+			sum += l->full + l->no_slot + l->forked + l->abandoned + l->damaged + l->other;
+		}
+	return sum;
+}
+
+static void on_retired(size_t plan, const char *why, void *data)
+{
+	struct dp_run *run = data;
+	struct dp_session *s = run->session[run->current];
+	const size_t i = s->planned[plan];
+	char text[512];
+	s->place[i].retired = true;
+	s->place[i].retired_why = strdup(why);
+	snprintf(text, sizeof(text), "probe %s in %d retired: %s", run->options->probe[i].name, dp_target_pid(s->target), why);
+	dp_outputs_note(&run->out, text);
+}
+
+static const char *watch_all(struct dp_run *run)
+{
+	const char *why = "target exited";
+	size_t alive = 0;
+	for (run->current = 0; run->current < run->nsessions; run->current++) {
+		struct dp_session *s = run->session[run->current];
+		if (!s->ended) {
+			s->end = dp_target_watch(s->target, on_retired, run);
+			s->ended = s->end != DP_WATCH_OK;
+		}
+		alive += !s->ended;
+		if (s->end == DP_WATCH_EXECED)
+			why = "target called exec";
+	}
+	return alive ? NULL : why;
+}
+
+static const char *limits(const struct dp_run *run)
+{
+	const struct dp_options *o = run->options;
+	if (dp_run_has_all(run))
+		return "hits";
+	if (o->duration_ns && dp_now_ns() - run->armed_ns >= o->duration_ns)
+		return "duration";
+	return NULL;
+}
+
+static int sleep_ms(const struct dp_run *run)
+{
+	const struct dp_options *o = run->options;
+	int ms = run->flooded ? BUSY_MS : IDLE_MS;
+	if (o->duration_ns) {
+		const uint64_t end = run->armed_ns + o->duration_ns, now = dp_now_ns();
+		const uint64_t left = end > now ? (end - now) / 1000000 : 0;
+		ms = left < (uint64_t)ms ? (int)left : ms;
+	}
+	return ms;
+}
+
+/* Sleeps until the next round; NULL or what a signal says. */
+static const char *rest(struct dp_run *run)
+{
+	struct signalfd_siginfo info;
+	struct pollfd p = {.fd = run->signal_fd, .events = POLLIN};
+	if (poll(&p, 1, sleep_ms(run)) <= 0 || read(run->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return NULL;
+	return "interrupt";
+}
+
+struct dp_error *dp_run_loop(struct dp_run *run)
+{
+	uint64_t flushed = dp_now_ns();
+	while (!run->ended_by) {
+		const char *gone = watch_all(run);
+		dp_run_drain(run, false);
+		/* What was lost since the drain before came behind what this one brought: beyond the last wanted hit it does not
+		 * count. */
+		if (!dp_run_has_all(run))
+			dp_run_note_losses(run);
+		if (dp_now_ns() - flushed > FLUSH_NS || !run->flooded) {
+			DP_TRY(dp_outputs_flush(&run->out, dp_run_lost(run)));
+			flushed = dp_now_ns();
+		}
+		run->ended_by = gone ? gone : limits(run);
+		if (!run->ended_by)
+			run->ended_by = rest(run);
+	}
+	return NULL;
+}

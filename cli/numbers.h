@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers with units, as option arguments. */
+#ifndef DP_CLI_NUMBERS_H
+#define DP_CLI_NUMBERS_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A whole positive number. */
+struct dp_error *dp_number_parse(const char *option, const char *text, uint64_t *ret) DP_MUST_CHECK;
+/* "5", "1.5", "250ms", "2m", "1h" to ns; without a unit: seconds. */
+struct dp_error *dp_duration_parse(const char *option, const char *text, uint64_t *ret) DP_MUST_CHECK;
+/* "65536", "64K", "1M", "1G" to bytes. */
+struct dp_error *dp_size_parse(const char *option, const char *text, size_t *ret) DP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* --function, --probe, --name, -t and --when: which belongs to which (options_probe.c has the rule). */
+#ifndef DP_CLI_OPTIONS_PROBE_H
+#define DP_CLI_OPTIONS_PROBE_H
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "probes/probes.h"
+
+struct dp_probe_args {
+	struct dp_probe *probe;
+	size_t n;
+	size_t group;      /* first probe of the current group */
+	bool group_closed; /* a -t or --when came: the next probe begins a new group */
+	char *pending_name;
+	const char **early_context; /* given before the first probe */
+	size_t nearly;
+	const char *early_when;
+};
+
+struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, bool entry) DP_MUST_CHECK;
+struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
+struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context) DP_MUST_CHECK;
+struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text) DP_MUST_CHECK;
+/* After the last option: gives names, hands out what was given early. */
+struct dp_error *dp_args_finish(struct dp_probe_args *a) DP_MUST_CHECK;
+void dp_args_fini(struct dp_probe_args *a);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a run's events go: the live view (text or NDJSON) and the recording (CTF), behind one call. */
+#ifndef DP_CLI_OUTPUTS_H
+#define DP_CLI_OUTPUTS_H
+
+#include "cli/options.h"
+#include "output/output.h"
+
+struct dp_outputs {
+	struct dp_writer *live, *record; /* either may be NULL */
+	FILE *file;                      /* what `live` writes to */
+	bool close_file, color;
+	char *record_dir;
+	struct dp_event_class *classes;
+	size_t nclasses;
+};
+
+struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, struct dp_outputs *ret) DP_MUST_CHECK;
+void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
+void dp_outputs_note(struct dp_outputs *o, const char *text);
+struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
+/* Ends the recording and the live view; the summary can still be written to o->file until dp_outputs_fini(). */
+struct dp_error *dp_outputs_end(struct dp_outputs *o) DP_MUST_CHECK;
+void dp_outputs_fini(struct dp_outputs *o);
+
+#endif

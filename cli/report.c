@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* What was asked, what was placed and how, what was refused and why: before, during and after a run (G7). */
+#include "cli/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void print_bytes(const uint8_t *bytes, size_t n, FILE *to)
+{
+	for (size_t i = 0; i < n; i++)
+		fprintf(to, "%s%02x", i ? " " : "", bytes[i]);
+}
+
+static void plan_line(const struct dp_run *run, const struct dp_session *s, size_t i, FILE *to)
+{
+	const struct dp_place *p = &s->place[i];
+	char where[256];
+	dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), where, sizeof(where));
+	fprintf(to, "%s  0x%llx  %s  ", run->options->probe[i].name, (unsigned long long)p->addr, where);
+	if (p->refused) {
+		fprintf(to, "refused: %s [%s]\n", p->refused->message, dp_tag_name(p->refused->tag));
+		return;
+	}
+	fprintf(to, "%s  ", dp_tactic_name(p->plan.tactic));
+	print_bytes(p->plan.old_bytes, p->plan.len, to);
+	fputs(" -> ", to);
+	print_bytes(p->plan.new_bytes, p->plan.len, to);
+	fprintf(to, "  displaced %u, stub %llu bytes\n", p->plan.displaced,
+	        (unsigned long long)(p->plan.stub_end - p->plan.stub));
+}
+
+void dp_report_plan(const struct dp_run *run, FILE *to)
+{
+	for (size_t k = 0; k < run->nsessions; k++)
+		for (size_t i = 0; i < run->options->nprobes; i++)
+			plan_line(run, run->session[k], i, to);
+}
+
+static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused)
+{
+	fprintf(stderr, "dynprobe: refused %s in %d: %s [%s]\n", spec, dp_target_pid(s->target), refused->message,
+	        dp_tag_name(refused->tag));
+	for (const struct dp_error *e = refused->cause; e; e = e->cause)
+		fprintf(stderr, "  because: %s\n", e->message);
+}
+
+void dp_report_refusals(const struct dp_run *run)
+{
+	for (size_t k = 0; k < run->nsessions; k++)
+		for (size_t i = 0; i < run->options->nprobes; i++) {
+			const struct dp_session *s = run->session[k];
+			if (s->place[i].refused)
+				refusal_line(s, run->options->probe[i].spec.text, s->place[i].refused);
+		}
+}
+
+static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
+{
+	const struct dp_place *p = &s->place[i];
+	const struct dp_loss l = s->loss[i];
+	*ret = (struct dp_summary_probe){
+	        .name = run->options->probe[i].name,
+	        .spec = run->options->probe[i].spec.text,
+	        .pid = dp_target_pid(s->target),
+	        .tactic = p->placed ? dp_tactic_name(p->plan.tactic) : NULL,
+	        .tag = p->refused   ? dp_tag_name(p->refused->tag)
+	               : p->retired ? dp_tag_name(DP_TAG_FOREIGN)
+	                            : NULL,
+	        .reason = p->refused ? p->refused->message : p->retired_why,
+	        .retired = p->retired,
+	        .addr = p->addr,
+	        .recorded = p->recorded,
+	        .lost_full = l.full,
+	        .lost_no_slot = l.no_slot,
+	        .lost_forked = l.forked,
+	        .lost_abandoned = l.abandoned,
+	        .lost_damaged = l.damaged + p->damaged,
+	        .lost_other = l.other,
+	};
+}
+
+static void add_session(const struct dp_session *s, struct dp_summary *sum)
+{
+	if (s->install.pause_ns > sum->pause_attach_ns)
+		sum->pause_attach_ns = s->install.pause_ns;
+	if (s->removal.pause_ns > sum->pause_detach_ns)
+		sum->pause_detach_ns = s->removal.pause_ns;
+	sum->left_bytes += s->removal.left_bytes;
+	if (s->removal.left_bytes || s->removal.left_sites)
+		sum->left_why = s->removal.why;
+}
+
+void dp_report_summary(struct dp_run *run)
+{
+	const size_t each = run->options->nprobes;
+	dp_auto_free struct dp_summary_probe *probe = calloc(run->nsessions * each + 1, sizeof(*probe));
+	struct dp_summary sum = {
+	        .probe = probe,
+	        .n = run->nsessions * each,
+	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
+	        .record_dir = run->out.record_dir,
+	        .ended_by = run->ended_by,
+	};
+	if (!probe)
+		return;
+	for (size_t k = 0; k < run->nsessions; k++) {
+		add_session(run->session[k], &sum);
+		for (size_t i = 0; i < each; i++)
+			fill_probe(run, run->session[k], i, &probe[k * each + i]);
+	}
+	if (run->options->format == DP_FORMAT_JSON)
+		dp_summary_json(&sum, run->out.file);
+	else
+		dp_summary_text(&sum, stderr, run->out.color && run->out.file == stderr);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/session.h"
+
+#include "cli/texts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void say(const char *line, void *data)
+{
+	(void)data;
+	fprintf(stderr, "dynprobe: %s\n", line);
+}
+
+static bool wants_unwind(const struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nprobes; i++)
+		if (dp_fields_unwind(&o->probe[i].fields))
+			return true;
+	return false;
+}
+
+static struct dp_target_options target_options(const struct dp_options *o)
+{
+	return (struct dp_target_options){
+	        .allow_seccomp = o->allow_seccomp,
+	        .need_unwind = wants_unwind(o),
+	        .ring_size = o->ring_size,
+	        .verbose = o->verbose ? say : NULL,
+	};
+}
+
+static struct dp_session *session_create(const struct dp_options *o)
+{
+	struct dp_session *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->options = o;
+	s->place = calloc(o->nprobes, sizeof(*s->place));
+	s->planned = calloc(o->nprobes, sizeof(*s->planned));
+	s->loss = calloc(o->nprobes, sizeof(*s->loss));
+	if (!s->place || !s->planned || !s->loss)
+		return dp_session_destroy(s);
+	return s;
+}
+
+struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret)
+{
+	const struct dp_target_options to = target_options(options);
+	struct dp_session *s = session_create(options);
+	struct dp_error *err = s ? dp_target_open(pid, &to, &s->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	if (err)
+		dp_session_destroy(s);
+	else
+		*ret = s;
+	return err;
+}
+
+struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_session **ret)
+{
+	const struct dp_target_options to = target_options(options);
+	struct dp_session *s = session_create(options);
+	struct dp_error *err =
+	        s ? dp_target_launch(options->command, &to, &s->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	if (err)
+		dp_session_destroy(s);
+	else
+		*ret = s;
+	return err;
+}
+
+/* A function's probe stands behind its endbr64, which an indirect call has to land on. */
+static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *texts, size_t i)
+{
+	const struct dp_probe *p = &s->options->probe[i];
+	const struct dp_text *text;
+	struct dp_site site;
+	/* An address may lie where no file's code is: that has better names than "no function". */
+	if (!p->spec.symbol && !p->spec.module)
+		DP_TRY(dp_target_check_site(s->target, &(struct dp_site){.addr = dp_addr_of(p->spec.value)}));
+	DP_TRY(dp_image_resolve(dp_target_image(s->target), &p->spec, &site));
+	DP_TRY(dp_target_check_site(s->target, &site));
+	DP_TRY(dp_texts_get(texts, &site, &text));
+	if (p->entry)
+		site.addr = dp_addr_add(site.addr, (int64_t)dp_text_endbr(text, site.addr.v));
+	DP_TRY(dp_text_check_boundary(text, site.addr.v));
+	s->place[i].addr = site.addr.v;
+	return NULL;
+}
+
+struct dp_error *dp_session_resolve(struct dp_session *s)
+{
+	struct dp_texts *texts = NULL;
+	struct dp_error *err = dp_texts_create(dp_target_image(s->target), &texts);
+	for (size_t i = 0; !err && i < s->options->nprobes; i++) {
+		err = resolve_probe(s, texts, i);
+		if (err)
+			err = dp_error_wrap(err, "probe '%s' in %d (%s)", s->options->probe[i].spec.text,
+			                    dp_target_pid(s->target), dp_target_comm(s->target));
+	}
+	dp_texts_destroy(texts);
+	return err;
+}
+
+/* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
+static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
+{
+	if (!dp_target_filtered(s->target) || (!dp_fields_may_fault(&p->fields) && !dp_fields_unwind(&p->fields)))
+		return NULL;
+	return dp_error(DP_TAG_SECCOMP,
+	                "under a seccomp filter only registers are recorded: memory and backtraces need system calls");
+}
+
+static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base, size_t i)
+{
+	const struct dp_probe *p = &s->options->probe[i];
+	struct dp_place *place = &s->place[i];
+	struct dp_image *image = dp_target_image(s->target);
+	struct dp_site site = {.addr = dp_addr_of(place->addr)};
+	struct dp_request request = {
+	        .site = place->addr,
+	        .probe = (uint16_t)i,
+	        .lost = lost_base + i * sizeof(struct dp_lost),
+	        .fields = &p->fields,
+	        .when = p->when,
+	};
+	if (p->when)
+		dp_expr_bind(p->when, site.addr);
+	site.module = dp_image_module_at(image, site.addr);
+	dp_image_function_at(image, site.addr, &site.function);
+	place->refused = check_filter(s, p);
+	if (!place->refused)
+		place->refused = dp_texts_get(texts, &site, &request.text);
+	if (!place->refused)
+		place->refused = dp_planner_add(planner, &request, &place->plan);
+	place->planned = !place->refused;
+	if (place->planned)
+		s->planned[s->nplanned++] = i;
+}
+
+static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planner, uint64_t lost_base)
+{
+	struct dp_texts *texts = NULL;
+	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
+	for (size_t i = 0; i < s->options->nprobes; i++)
+		plan_probe(s, planner, texts, lost_base, i);
+	dp_texts_destroy(texts);
+	return NULL;
+}
+
+static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size_t *size)
+{
+	if (!wants_unwind(s->options))
+		return NULL;
+	dp_auto_free char *dir = dp_cache_dir();
+	return dp_unwind_compile(dp_target_image(s->target), dir, ret, size);
+}
+
+/* The plans that stand, in one row, and each one's verdict back to its probe. */
+static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *planner, const uint8_t *unwind, size_t unwind_size)
+{
+	const struct dp_extent *extents;
+	size_t nextents = dp_planner_extents(planner, &extents);
+	dp_auto_free struct dp_plan *plans = calloc(s->nplanned + 1, sizeof(*plans));
+	dp_auto_free struct dp_install_result *results = calloc(s->nplanned + 1, sizeof(*results));
+	if (!plans || !results)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+	for (size_t k = 0; k < s->nplanned; k++)
+		plans[k] = s->place[s->planned[k]].plan;
+	DP_TRY(dp_target_install(s->target, extents, nextents, plans, s->nplanned, unwind, unwind_size, results, &s->install));
+	for (size_t k = 0; k < s->nplanned; k++) {
+		struct dp_place *place = &s->place[s->planned[k]];
+		place->refused = results[k].refused;
+		place->placed = !place->refused;
+	}
+	return NULL;
+}
+
+static struct dp_error *plan_and_install(struct dp_session *s, struct dp_space *space)
+{
+	struct dp_runtime runtime;
+	struct dp_planner *planner = NULL;
+	uint64_t lost_base;
+	dp_auto_free uint8_t *unwind = NULL;
+	size_t unwind_size = 0;
+	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
+	DP_TRY(dp_target_prepare(s->target, space, (unsigned)s->options->nprobes, &runtime, &lost_base));
+	DP_TRY(dp_planner_create(space, &runtime, &planner));
+	struct dp_error *err = plan_all(s, planner, lost_base);
+	if (!err && s->nplanned)
+		err = install_plans(s, planner, unwind, unwind_size);
+	dp_planner_destroy(planner);
+	return err;
+}
+
+struct dp_error *dp_session_install(struct dp_session *s)
+{
+	struct dp_space *space = NULL;
+	DP_TRY(dp_space_from_image(dp_target_image(s->target), &space));
+	struct dp_error *err = plan_and_install(s, space);
+	dp_space_destroy(space);
+	return err;
+}
+
+/* Anything far from code will do: only the length of generated code could depend on it, and it does not. */
+static const struct dp_runtime nowhere = {
+        .agent = 0x100000000000,
+        .acquire = 0x100000100000,
+        .read = 0x100000100100,
+        .string = 0x100000100200,
+        .backtrace = 0x100000100300,
+        .finish = 0x100000100400,
+        .identity = DP_ID_SELF,
+        .tid_offset = 0x2d0,
+};
+
+struct dp_error *dp_session_dry_run(struct dp_session *s)
+{
+	struct dp_space *space = NULL;
+	struct dp_planner *planner = NULL;
+	struct dp_error *err = dp_space_from_image(dp_target_image(s->target), &space);
+	if (!err)
+		err = dp_planner_create(space, &nowhere, &planner);
+	if (!err)
+		err = plan_all(s, planner, nowhere.agent);
+	dp_planner_destroy(planner);
+	dp_space_destroy(space);
+	return err;
+}
+
+struct dp_error *dp_session_remove(struct dp_session *s)
+{
+	return dp_target_remove(s->target, &s->removal);
+}
+
+size_t dp_session_placed(const struct dp_session *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->options->nprobes; i++)
+		n += s->place[i].placed;
+	return n;
+}
+
+struct dp_session *dp_session_destroy(struct dp_session *s)
+{
+	if (!s)
+		return NULL;
+	dp_target_close(s->target);
+	for (size_t i = 0; s->place && i < s->options->nprobes; i++) {
+		dp_error_destroy(s->place[i].refused);
+		free(s->place[i].retired_why);
+	}
+	free(s->place);
+	free(s->planned);
+	free(s->loss);
+	free(s);
+	return NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* One target with the run's probes in it: from what was asked to what stands, and out again. */
+#ifndef DP_CLI_SESSION_H
+#define DP_CLI_SESSION_H
+
+#include "cli/options.h"
+#include "injector/injector.h"
+#include "injector/tracee.h"
+#include "output/output.h"
+
+struct dp_place { /* one probe in one target */
+	uint64_t addr;
+	bool planned, placed, retired;
+	struct dp_plan plan;
+	struct dp_error *refused; /* why it is not placed */
+	char *retired_why;
+	uint64_t recorded, damaged;
+};
+
+struct dp_session {
+	struct dp_target *target;
+	const struct dp_options *options;
+	struct dp_place *place; /* options->nprobes of them */
+	size_t *planned;        /* planned[k]: the probe of plan k */
+	size_t nplanned;
+	struct dp_install_stats install;
+	struct dp_remove_report removal;
+	struct dp_loss *loss; /* of each probe, as last noted */
+	bool ended;
+	enum dp_watch end;
+};
+
+struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret) DP_MUST_CHECK;
+/* Starts options->command and holds it. */
+struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_session **ret) DP_MUST_CHECK;
+/*
+ * Finds every probe's site. A probe that names nothing is an error for the whole run: a typo should not run half. The target is
+ * not touched.
+ */
+struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
+/* Plans and installs; refusals to place go to place[i].refused. */
+struct dp_error *dp_session_install(struct dp_session *s) DP_MUST_CHECK;
+/* Plans with made-up addresses for what install would map; nothing in the target is touched or stopped. */
+struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
+/* Takes the probes out and notes the losses; the rings can still be drained. */
+struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
+struct dp_session *dp_session_destroy(struct dp_session *s);
+size_t dp_session_placed(const struct dp_session *s);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/trace.h"
+
+#include "cli/status.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Signals wait in a descriptor, so that one that comes in the middle of a transaction ends the run after it. */
+static struct dp_error *signals_open(struct dp_run *run)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return run->signal_fd < 0 ? dp_error_sys(DP_TAG_SYS, "signalfd") : NULL;
+}
+
+static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
+{
+	struct dp_session **grown = realloc(run->session, (run->nsessions + 1) * sizeof(*grown));
+	if (!grown) {
+		dp_session_destroy(s);
+		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	}
+	run->session = grown;
+	run->session[run->nsessions++] = s;
+	return NULL;
+}
+
+static struct dp_error *open_targets(struct dp_run *run)
+{
+	struct dp_session *s = NULL;
+	if (run->options->command) {
+		/* Before our signals are blocked: the command inherits the mask. */
+		DP_TRY(dp_session_launch(run->options, &s));
+		DP_TRY(add_session(run, s));
+		return signals_open(run);
+	}
+	DP_TRY(signals_open(run));
+	for (size_t i = 0; i < run->options->npids; i++) {
+		DP_TRY(dp_session_open(run->options, run->options->pid[i], &s));
+		DP_TRY(add_session(run, s));
+	}
+	return NULL;
+}
+
+static struct dp_error *resolve_all(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_session_resolve(run->session[i]));
+	return NULL;
+}
+
+static struct dp_error *install_all(struct dp_run *run)
+{
+	size_t placed = 0;
+	for (size_t i = 0; i < run->nsessions; i++) {
+		DP_TRY(dp_session_install(run->session[i]));
+		placed += dp_session_placed(run->session[i]);
+	}
+	run->armed_ns = dp_now_ns();
+	dp_report_refusals(run);
+	if (run->options->verbose)
+		dp_report_plan(run, stderr);
+	if (!placed)
+		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target runs on untouched");
+	return NULL;
+}
+
+static void say_where(const struct dp_run *run)
+{
+	if (run->out.record_dir)
+		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder; Ctrl-C ends\n", run->out.record_dir);
+	else
+		fprintf(stderr, "dynprobe: not recording, only showing; Ctrl-C ends\n");
+}
+
+static struct dp_error *open_outputs(struct dp_run *run)
+{
+	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &run->out));
+	say_where(run);
+	return NULL;
+}
+
+static struct dp_error *remove_all(struct dp_run *run)
+{
+	struct dp_error *first = NULL;
+	for (size_t i = 0; i < run->nsessions; i++) {
+		struct dp_error *err = dp_session_remove(run->session[i]);
+		if (first)
+			dp_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+static struct dp_error *finish(struct dp_run *run)
+{
+	struct dp_error *err = remove_all(run);
+	dp_run_drain(run, true);
+	if (!dp_run_has_all(run))
+		dp_run_note_losses(run);
+	struct dp_error *flushed = dp_outputs_flush(&run->out, dp_run_lost(run));
+	struct dp_error *ended = dp_outputs_end(&run->out);
+	dp_report_summary(run);
+	if (!err)
+		err = dp_take(flushed, NULL);
+	if (!err)
+		err = dp_take(ended, NULL);
+	dp_error_destroy(flushed);
+	dp_error_destroy(ended);
+	return err;
+}
+
+static struct dp_error *run_live(struct dp_run *run)
+{
+	DP_TRY(open_outputs(run));
+	DP_TRY(install_all(run));
+	DP_TRY(dp_target_release(run->session[0]->target));
+	struct dp_error *err = dp_run_loop(run);
+	struct dp_error *end = finish(run);
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *run_dry(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_session_dry_run(run->session[i]));
+	dp_report_plan(run, stdout);
+	return NULL;
+}
+
+static struct dp_error *run_all(struct dp_run *run)
+{
+	DP_TRY(open_targets(run));
+	DP_TRY(resolve_all(run));
+	return run->options->dry_run ? run_dry(run) : run_live(run);
+}
+
+static void run_fini(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_session_destroy(run->session[i]);
+	free(run->session);
+	dp_error_destroy(dp_outputs_end(&run->out));
+	dp_outputs_fini(&run->out);
+	if (run->signal_fd >= 0)
+		close(run->signal_fd);
+}
+
+int dp_trace(const struct dp_options *options)
+{
+	struct dp_run run = {.options = options, .signal_fd = -1, .start_ns = dp_now_ns()};
+	struct dp_error *err = run_all(&run);
+	int status = dp_status_of(&run, err);
+	dp_error_print(err, stderr);
+	if (!err && options->command && !options->dry_run)
+		status = dp_status_wait(&run, status);
+	dp_error_destroy(err);
+	run_fini(&run);
+	return status;
+}

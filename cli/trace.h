@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* A whole run: targets, outputs, the loop, the end. */
+#ifndef DP_CLI_TRACE_H
+#define DP_CLI_TRACE_H
+
+#include "cli/outputs.h"
+#include "cli/session.h"
+
+struct dp_run {
+	const struct dp_options *options;
+	struct dp_session **session;
+	size_t nsessions;
+	struct dp_outputs out;
+	int signal_fd;
+	uint64_t start_ns, armed_ns, recorded;
+	size_t current;       /* session being drained */
+	const char *ended_by; /* NULL while it runs */
+	bool flooded;         /* the last round found much: come back soon */
+};
+
+/* Runs what the options ask for; the exit status. Errors are printed. */
+int dp_trace(const struct dp_options *options);
+
+/* loop.c: drains and watches until something ends the run. Errors are those of the outputs. */
+struct dp_error *dp_run_loop(struct dp_run *run) DP_MUST_CHECK;
+/* One round over all sessions; `last` takes everything. */
+void dp_run_drain(struct dp_run *run, bool last);
+/* -n: are all wanted hits recorded? */
+bool dp_run_has_all(const struct dp_run *run);
+/* Takes over what the targets have lost by now. */
+void dp_run_note_losses(struct dp_run *run);
+/* Hits lost, all causes, all probes, as last noted. */
+uint64_t dp_run_lost(const struct dp_run *run);
+
+/* report.c */
+void dp_report_plan(const struct dp_run *run, FILE *to); /* --dry-run and -v */
+void dp_report_refusals(const struct dp_run *run);       /* a line for each refused probe, at once */
+void dp_report_summary(struct dp_run *run);
+
+#endif

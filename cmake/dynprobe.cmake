@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+# What every target of the project shares: warnings, hardening, sanitizers, the rooms and the agent.
+
+set(DP_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-sign-conversion)
+
+function(dp_target_options target)
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:${DP_WARNINGS}>)
+  if(DP_WERROR)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Werror>)
+  endif()
+  if(DP_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=address,undefined -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+  endif()
+endfunction()
+
+# dp_room(name lower-rooms... [LIBS libraries...]): folder `name` as a static library.
+function(dp_room name)
+  cmake_parse_arguments(ROOM "" "" "LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c)
+  if(NOT sources)
+    set(sources ${CMAKE_SOURCE_DIR}/cmake/empty.c)
+  endif()
+  add_library(dp_${name} STATIC ${sources})
+  dp_target_options(dp_${name})
+  foreach(lower ${ROOM_UNPARSED_ARGUMENTS})
+    target_link_libraries(dp_${name} PUBLIC dp_${lower})
+  endforeach()
+  target_link_libraries(dp_${name} PUBLIC ${ROOM_LIBS})
+endfunction()
+
+# The agent: freestanding, general registers only, no data, no relocation. agent/check.sh is the gate.
+set(DP_AGENT_FLAGS
+    -std=gnu11 -O2 -g -ffreestanding -fno-builtin -mgeneral-regs-only -fPIC -fvisibility=hidden
+    -fno-stack-protector -fno-plt -mno-red-zone -fcf-protection=none -fno-asynchronous-unwind-tables
+    -fno-tree-loop-distribute-patterns -fno-jump-tables -fomit-frame-pointer ${DP_WARNINGS} -Werror)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND DP_AGENT_FLAGS -mstringop-strategy=unrolled_loop) # rep stos would depend on the program's direction flag
+else()
+  list(REMOVE_ITEM DP_AGENT_FLAGS -fno-tree-loop-distribute-patterns)
+endif()
+
+function(dp_agent)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.c ${CMAKE_SOURCE_DIR}/agent/*.S)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.h)
+  set(objects)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/agent)
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME)
+    set(object ${CMAKE_BINARY_DIR}/agent/${stem}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CMAKE_C_COMPILER} ${DP_AGENT_FLAGS} -I${CMAKE_SOURCE_DIR} -c ${source} -o ${object}
+      DEPENDS ${source} ${headers} COMMENT "Building agent object ${stem}" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(agent ${CMAKE_BINARY_DIR}/agent/agent.so)
+  add_custom_command(OUTPUT ${agent}
+    COMMAND ${CMAKE_C_COMPILER} -nostdlib -shared -Wl,-Bsymbolic,-z,now,-z,norelro,--no-undefined,-z,text,-z,noexecstack
+            -Wl,-T,${CMAKE_SOURCE_DIR}/agent/agent.lds -o ${agent} ${objects}
+    COMMAND sh ${CMAKE_SOURCE_DIR}/agent/check.sh ${agent}
+    DEPENDS ${objects} ${CMAKE_SOURCE_DIR}/agent/agent.lds ${CMAKE_SOURCE_DIR}/agent/check.sh
+    COMMENT "Linking and checking the agent" VERBATIM)
+  add_custom_target(dp_agent_blob DEPENDS ${agent})
+endfunction()
+
+# The tool carries the agent in its own read-only data (symbols dp_agent_blob, dp_agent_blob_end).
+function(dp_embed_agent target)
+  set(stub ${CMAKE_BINARY_DIR}/agent/embed.S)
+  file(WRITE ${stub} "\t.section .rodata\n\t.balign 16\n\t.globl dp_agent_blob, dp_agent_blob_end\ndp_agent_blob:\n\t.incbin \"${CMAKE_BINARY_DIR}/agent/agent.so\"\ndp_agent_blob_end:\n\t.section .note.GNU-stack,\"\",@progbits\n")
+  target_sources(${target} PRIVATE ${stub})
+  set_source_files_properties(${stub} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${CMAKE_BINARY_DIR}/agent/agent.so)
+  add_dependencies(${target} dp_agent_blob)
+endfunction()

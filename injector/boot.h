@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The code that a borrowed thread runs, and where it lies. Private to the ptrace half of injector/; see boot.c. */
+#ifndef DP_INJECTOR_BOOT_H
+#define DP_INJECTOR_BOOT_H
+
+#include "injector/tracee.h"
+
+#define DP_BOOT_SIZE        192u
+#define DP_BOOT_ROUND(size) (((size) + 15u) & ~15u) /* both lie at a multiple of 16, as near to the end as they can */
+#define DP_BOOT_RESTORE     2u                      /* offset of the self-restore: behind the `syscall` */
+
+/* The borrower's code for a thread that stands at `regs` (raw) with the signal mask `sigmask`. */
+void dp_boot_build(const struct user_regs_struct *regs, uint64_t sigmask, uint8_t ret[DP_BOOT_SIZE]);
+
+#define DP_TRIP_SIZE   24u
+#define DP_TRIP_CALLED 7u /* offset behind the system call that reports */
+/* The launcher's: a system call that reports, then on to `entry`. */
+void dp_trip_build(uint64_t entry, uint8_t ret[DP_TRIP_SIZE]);
+
+/*
+ * Zeroes what an earlier tool, killed in the act, left of either code in the last DP_BOOT_SIZE bytes of a mapping. What it was
+ * written over is known: only tails of zeroes are ever used.
+ */
+void dp_boot_wipe(uint8_t tail[DP_BOOT_SIZE]);
+
+/*
+ * The `nth` place (from 0) of `size` unused bytes in executable memory of the target, as `maps` describes it: they are zero, or
+ * a dead tool's (then somebody may still stand in them: the caller looks). False if there is none. Afterwards zeroes belong
+ * there.
+ */
+bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret);
+
+#endif

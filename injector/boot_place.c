@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unused bytes in executable memory of a stranger.
+ *
+ * An executable segment seldom ends at a page's end, but the mapping does: what follows the segment's bytes in that page is
+ * reachable by no reference of the program. Only tails that are all zero, or were before a killed tool wrote there, are taken.
+ * The vdso, whose image is padded in the same way, is the last resort: writing to it gives this process its own copy of that
+ * page. Program headers are read from the target's memory, so the files need not be reachable (another mount namespace, deleted).
+ */
+#include "injector/boot.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct line { /* of /proc/PID/maps */
+	uint64_t start, end, offset, inode;
+	char perms[5], dev[16];
+	const char *path;
+};
+
+static bool parse_line(const char *text, struct line *ret)
+{
+	int at = 0;
+	if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %15s %" SCNu64 " %n", &ret->start, &ret->end, ret->perms,
+	           &ret->offset, ret->dev, &ret->inode, &at) < 6)
+		return false;
+	ret->path = text + at;
+	return true;
+}
+
+static const char *next_line(const char *text)
+{
+	text = strchr(text, '\n');
+	return text && text[1] ? text + 1 : NULL;
+}
+
+/* Where the file of `exec` is mapped from its first byte on: the nearest such mapping at or below it. */
+static bool find_base(const char *maps, const struct line *exec, uint64_t *ret)
+{
+	struct line l;
+	bool found = false;
+	for (const char *at = maps; at && parse_line(at, &l) && l.start <= exec->start; at = next_line(at)) {
+		if (l.offset != 0 || l.inode != exec->inode || strcmp(l.dev, exec->dev) != 0)
+			continue;
+		*ret = l.start;
+		found = true;
+	}
+	return found;
+}
+
+/* The end of the executable segment that lies in `exec`, from the program headers at `base`; 0 if that cannot be said. */
+static uint64_t segment_end(const struct dp_process *p, uint64_t base, const struct line *exec)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[32];
+	uint64_t bias = 0, end = 0;
+	if (dp_mem_read(p, dp_addr_of(base), &eh, sizeof(eh)) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    eh.e_phentsize != sizeof(*ph) || eh.e_phnum > sizeof(ph) / sizeof(*ph))
+		return 0;
+	size_t n = eh.e_phnum * sizeof(*ph);
+	if (dp_mem_read(p, dp_addr_of(base + eh.e_phoff), ph, n) != n)
+		return 0;
+	for (int i = eh.e_phnum - 1; i >= 0; i--)
+		if (ph[i].p_type == PT_LOAD && ph[i].p_offset < 0x1000)
+			bias = base - (ph[i].p_vaddr - ph[i].p_offset);
+	for (int i = 0; i < eh.e_phnum; i++) {
+		uint64_t stop = bias + ph[i].p_vaddr + (ph[i].p_memsz > ph[i].p_filesz ? ph[i].p_memsz : ph[i].p_filesz);
+		if (ph[i].p_type == PT_LOAD && (ph[i].p_flags & PF_X) && stop > exec->start && stop <= exec->end)
+			end = stop;
+	}
+	return end;
+}
+
+static bool zero_tail(const struct dp_process *p, const char *maps, const struct line *exec, size_t size, dp_addr *ret)
+{
+	uint8_t bytes[DP_BOOT_SIZE];
+	uint64_t base = exec->start, place = exec->end - DP_BOOT_ROUND(size);
+	bool vdso = !strncmp(exec->path, "[vdso]", 6);
+	if (size > sizeof(bytes) || (!vdso && !find_base(maps, exec, &base)))
+		return false;
+	uint64_t end = segment_end(p, base, exec), tail = exec->end - sizeof(bytes);
+	if (!end || end > tail || exec->end - end >= 0x1000)
+		return false;
+	if (dp_mem_read(p, dp_addr_of(tail), bytes, sizeof(bytes)) != sizeof(bytes))
+		return false;
+	dp_boot_wipe(bytes);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		if (bytes[i])
+			return false;
+	*ret = dp_addr_of(place);
+	return true;
+}
+
+static bool find_in(const struct dp_process *p, const char *maps, bool vdso, size_t size, unsigned *skip, dp_addr *ret)
+{
+	struct line l;
+	for (const char *at = maps; at && parse_line(at, &l); at = next_line(at)) {
+		bool fits = vdso ? !strncmp(l.path, "[vdso]", 6) : l.path[0] == '/' && l.inode != 0;
+		if (!fits || l.perms[2] != 'x' || l.perms[3] != 'p' || l.perms[1] == 'w' || !zero_tail(p, maps, &l, size, ret))
+			continue;
+		if (!*skip)
+			return true;
+		--*skip;
+	}
+	return false;
+}
+
+bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret)
+{
+	unsigned skip = nth;
+	return find_in(p, maps, false, size, &skip, ret) || find_in(p, maps, true, size, &skip, ret);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Which thread to borrow. Private to the ptrace half of injector/. */
+#ifndef DP_INJECTOR_BORROW_H
+#define DP_INJECTOR_BORROW_H
+
+#include "injector/tracee.h"
+
+/* The best thread of a freeze. */
+struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *f, struct dp_held **ret) DP_MUST_CHECK;
+/* Looks at all threads without stopping them, then stops the best one. */
+struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns, struct dp_held *ret) DP_MUST_CHECK;
+/*
+ * A thread inside a restartable sequence is moved to the sequence's abort handler, as any preemption would have moved it. Its
+ * registers would otherwise go back into the middle of it after the kernel has lost sight of the sequence.
+ */
+void dp_rseq_abort(const struct dp_process *p, struct dp_held *h);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DP_INJECTOR_BORROW_XSTATE_H
+#define DP_INJECTOR_BORROW_XSTATE_H
+
+#include <stddef.h>
+
+/* Bytes that PTRACE_GETREGSET(NT_X86_XSTATE) may fill on this machine, AMX tiles included: from CPUID leaf 0xD. */
+size_t dp_xstate_size(void);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to the ptrace half of injector/. */
+#ifndef DP_INJECTOR_CHECKS_H
+#define DP_INJECTOR_CHECKS_H
+
+#include "injector/tracee.h"
+
+/* May this user trace the process? If not: DP_TAG_PERMISSION with the rule that forbids it and what helps. */
+struct dp_error *dp_check_permission(const struct dp_process *p) DP_MUST_CHECK;
+/* Is `tid` a thread of this very process? */
+bool dp_is_own_task(pid_t tid);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All threads of a process held at once, for as short as can be.
+ *
+ * What can be done while the threads still run is done then: listing them, looking at their states, seizing them. Then all
+ * are interrupted, and each one's registers are read while the others are still on their way. That the set is complete is seen
+ * from one number: the link count of /proc/PID/task is the number of threads + 2. Only if that disagrees are they listed
+ * again. A thread in uninterruptible sleep (a vfork parent above all) is better met before it is seized: asked to stop, it
+ * neither stops nor can be detached.
+ */
+#include "injector/freeze.h"
+#include "injector/proc.h"
+#include "injector/tracee.h"
+#include "injector/undertaker.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* A thread that was killed while held is reaped by us or by nobody, and an exec of its process waits for that. */
+#define DYING_NS UINT64_C(50000000)
+
+struct freezer {
+	const struct dp_process *p;
+	struct dp_freeze f;
+	size_t cap;
+	uint64_t deadline;
+	bool nested; /* the target lives in another pid namespace */
+	bool execed;
+};
+
+static struct dp_error *gone(const struct dp_process *p)
+{
+	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", p->pid, p->comm);
+}
+
+/* Waits until no thread is in uninterruptible sleep, which most are for microseconds only. Nothing is seized yet. */
+static struct dp_error *await_stoppable(const struct dp_process *p, const struct dp_tids *tids, uint64_t deadline)
+{
+	struct dp_task_stat stat;
+	for (size_t i = 0; i < tids->n; i++) {
+		bool found = dp_proc_stat(p->pid, tids->tid[i], &stat);
+		while (found && stat.state == 'D' && dp_now_ns() < deadline) {
+			nanosleep(&(struct timespec){0, 50000}, NULL);
+			found = dp_proc_stat(p->pid, tids->tid[i], &stat);
+		}
+		if (found && stat.state == 'D')
+			return dp_unstoppable(p, tids->tid[i]);
+	}
+	return NULL;
+}
+
+static bool known(const struct freezer *z, pid_t tid, size_t hint)
+{
+	for (size_t k = 0; k < z->f.n; k++) /* lists keep their order, so the hint is nearly always right */
+		if (z->f.thread[(hint + k) % z->f.n].tid == tid)
+			return true;
+	return false;
+}
+
+static pid_t read_ns_tid(const struct freezer *z, pid_t tid)
+{
+	struct dp_buf status;
+	bool nested;
+	pid_t ns_tid = tid;
+	if (!z->nested)
+		return tid;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", z->p->pid, tid))
+		ns_tid = dp_status_ns_pid(dp_buf_str(&status), &nested);
+	dp_buf_fini(&status);
+	return ns_tid;
+}
+
+static struct dp_error *adopt(struct freezer *z, pid_t tid)
+{
+	bool ended;
+	if (z->f.n == z->cap) {
+		size_t cap = z->cap ? 2 * z->cap : 64;
+		struct dp_held *grown = realloc(z->f.thread, cap * sizeof(*grown));
+		if (!grown)
+			return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
+		z->f.thread = grown;
+		z->cap = cap;
+	}
+	dp_undertaker_watch(z->f.thread, z->f.n);
+	struct dp_error *err = dp_held_seize(z->p, tid, &ended);
+	dp_undertaker_watch(NULL, 0);
+	if (err)
+		return err;
+	if (!ended)
+		z->f.thread[z->f.n++] = (struct dp_held){.tid = tid, .ns_tid = read_ns_tid(z, tid), .seized = true};
+	return NULL;
+}
+
+/* Seizes every listed thread that is not seized yet. */
+static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids)
+{
+	struct dp_error *err = NULL;
+	dp_undertaker_begin(z->p->pid);
+	for (size_t i = 0; !err && i < tids->n; i++)
+		if (!known(z, tids->tid[i], i))
+			err = adopt(z, tids->tid[i]);
+	dp_undertaker_end();
+	return err;
+}
+
+static struct dp_error *adopt_listed(struct freezer *z)
+{
+	struct dp_tids tids;
+	if (!dp_proc_tids(z->p->pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
+	struct dp_error *err = adopt_all(z, &tids);
+	free(tids.tid);
+	return err;
+}
+
+/* Everything that needs nobody to stand. */
+static struct dp_error *prepare(struct freezer *z)
+{
+	struct dp_buf status;
+	struct dp_tids tids;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/%d/status", z->p->pid))
+		dp_status_ns_pid(dp_buf_str(&status), &z->nested);
+	dp_buf_fini(&status);
+	if (!dp_proc_tids(z->p->pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
+	struct dp_error *err = await_stoppable(z->p, &tids, z->deadline);
+	if (!err)
+		err = adopt_all(z, &tids);
+	free(tids.tid);
+	return err;
+}
+
+static void interrupt_new(struct freezer *z, size_t from)
+{
+	for (size_t i = from; i < z->f.n; i++) {
+		struct dp_held *h = &z->f.thread[i];
+		h->held_at_ns = dp_now_ns();
+		ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
+	}
+}
+
+/* One look at every thread that does not stand yet; how many still do not. */
+static size_t collect(struct freezer *z)
+{
+	size_t running = 0;
+	for (size_t i = 0; i < z->f.n; i++) {
+		struct dp_held *h = &z->f.thread[i];
+		struct dp_stop stop = h->stopped || h->exited ? (struct dp_stop){0} : dp_stop_wait(h->tid, 0);
+		if (stop.kind != DP_STOP_NONE)
+			dp_held_take(h, stop);
+		z->execed |= stop.kind == DP_STOP_EXEC;
+		running += !h->stopped && !h->exited;
+	}
+	return running;
+}
+
+/*
+ * Threads that stood and were killed since. An exec of the process kills them, and its thread does not stand before they are
+ * reaped.
+ */
+static void bury(struct freezer *z)
+{
+	for (size_t i = 0; i < z->f.n; i++) {
+		struct dp_held *h = &z->f.thread[i];
+		if (!h->stopped || dp_stop_wait(h->tid, 0).kind != DP_STOP_EXITED)
+			continue;
+		h->stopped = false;
+		h->exited = true;
+	}
+}
+
+#define FIRST_NS UINT64_C(100000000) /* for the first thread to stand */
+#define EACH_NS  3000u               /* what one thread takes to wake up and stand, roughly */
+
+/* Sleeps about as long as `running` threads need; yielding would not do, since at a raised priority it lets nobody else run. */
+static void rest(size_t running)
+{
+	size_t ns = running * EACH_NS;
+	nanosleep(&(struct timespec){0, (long)(ns < 200000 ? ns : 200000)}, NULL);
+}
+
+static bool somebody_stands(const struct freezer *z)
+{
+	for (size_t i = 0; i < z->f.n; i++)
+		if (z->f.thread[i].stopped)
+			return true;
+	return false;
+}
+
+/*
+ * The limit is for how long a thread is kept waiting by us. While none stands, nobody is: a thread that only waits for a
+ * processor on a busy machine may take longer.
+ */
+static struct dp_error *await_all(struct freezer *z, size_t from, uint64_t limit_ns)
+{
+	const uint64_t first = dp_now_ns() + FIRST_NS;
+	unsigned round = 0;
+	rest(z->f.n - from);
+	for (size_t running; (running = collect(z)) > 0;) {
+		const uint64_t now = dp_now_ns();
+		if (now < first && !somebody_stands(z))
+			z->deadline = now + limit_ns;
+		if (now >= z->deadline)
+			return dp_error(DP_TAG_UNSTOPPABLE, "not all threads of process %d (%s) stopped in time", z->p->pid,
+			                z->p->comm);
+		if (round++ % 8 == 7)
+			bury(z);
+		rest(running);
+	}
+	return z->execed ? gone(z->p) : NULL;
+}
+
+static size_t alive(const struct freezer *z)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < z->f.n; i++)
+		n += !z->f.thread[i].exited;
+	return n;
+}
+
+/* Has the process no other threads than those that stand? */
+static bool complete(const struct freezer *z, int task_dir)
+{
+	struct stat st;
+	return fstat(task_dir, &st) == 0 && st.st_nlink == 2 + alive(z) + z->p->leader_zombie;
+}
+
+/*
+ * Threads that are just dying are counted, but cannot be seized; that passes. If it does not, the count means something else on
+ * this kernel, and some listings without a new thread have to do.
+ */
+static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit_ns)
+{
+	size_t from = 0;
+	z->f.begin_ns = dp_now_ns();
+	for (int quiet = 0; quiet < 4; quiet++) {
+		interrupt_new(z, from);
+		DP_TRY(await_all(z, from, limit_ns));
+		if (complete(z, task_dir))
+			break;
+		from = z->f.n;
+		DP_TRY(adopt_listed(z));
+		if (z->f.n > from)
+			quiet = -1;
+	}
+	return alive(z) ? NULL : gone(z->p);
+}
+
+/* Everything back; a thread that did not stop is named, and let go when it stops. */
+static struct dp_error *give_up(struct freezer *z, struct dp_error *err)
+{
+	pid_t stuck = 0;
+	for (size_t i = 0; i < z->f.n; i++)
+		if (!z->f.thread[i].stopped && !z->f.thread[i].exited)
+			stuck = z->f.thread[i].tid;
+	dp_thaw_all(&z->f);
+	if (stuck && err->tag == DP_TAG_UNSTOPPABLE) {
+		dp_error_destroy(err);
+		err = dp_unstoppable(z->p, stuck);
+	}
+	dp_stray_settle(DP_SETTLE_NS);
+	return err;
+}
+
+/* Those that ended while we stopped the others are not part of the result. */
+static void drop_exited(struct dp_freeze *f)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < f->n; i++)
+		if (!f->thread[i].exited)
+			f->thread[n++] = f->thread[i];
+	f->n = n;
+}
+
+struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, struct dp_freeze *ret)
+{
+	struct freezer z = {.p = p, .deadline = dp_now_ns() + limit_ns};
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
+	dp_stray_reap();
+	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (task_dir < 0 || dp_process_start_time(p->pid) != p->start_time)
+		return gone(p);
+	struct dp_error *err = prepare(&z);
+	z.deadline = dp_now_ns() + limit_ns; /* the limit is for how long threads stand */
+	if (!err)
+		err = stop_all(&z, task_dir, limit_ns);
+	if (err)
+		return give_up(&z, err);
+	drop_exited(&z.f);
+	*ret = z.f;
+	return NULL;
+}
+
+void dp_thaw_all(struct dp_freeze *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		dp_held_release(&f->thread[i]);
+	f->end_ns = dp_now_ns();
+	dp_stray_settle(DYING_NS);
+	free(f->thread);
+	f->thread = NULL;
+	f->n = 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops of single threads; shared by freeze, borrow and launch. Private to the ptrace half of injector/. */
+#ifndef DP_INJECTOR_FREEZE_H
+#define DP_INJECTOR_FREEZE_H
+
+#include "injector/tracee.h"
+
+/*
+ * TRACESYSGOOD is not for comfort: a tracer that dies between a system-call stop and its own wait leaves the stop's code behind
+ * as a signal to send. With the option that is 0x85, which the kernel rejects; without it, it is a deadly SIGTRAP.
+ * TRACEEXEC tells when the program replaces itself under our hands.
+ */
+#define DP_SEIZE_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+
+enum dp_stop_kind {
+	DP_STOP_NONE,    /* still running */
+	DP_STOP_TRAP,    /* what PTRACE_INTERRUPT asks for */
+	DP_STOP_GROUP,   /* the same in a job-stopped process */
+	DP_STOP_SYSCALL, /* PTRACE_SYSCALL: entry or exit */
+	DP_STOP_SIGNAL,  /* about to receive `sig` */
+	DP_STOP_EXEC,
+	DP_STOP_EXITED, /* gone (and reaped, unless it is our own child) */
+};
+struct dp_stop {
+	enum dp_stop_kind kind;
+	int sig;
+};
+#define DP_FOREVER UINT64_MAX
+/* Waits for a stop of a traced thread until `deadline_ns` (0: looks once). The stop is not consumed: see freeze_stop.c. */
+struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns);
+
+/* Makes `h` a held thread from a stop: registers, pending signal, mended call. False if it died. */
+bool dp_held_take(struct dp_held *h, struct dp_stop stop);
+/* Lets a stopped thread go as it should go on. */
+void dp_held_release(struct dp_held *h);
+/* Seizes one thread; *gone if it has ended. */
+struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone) DP_MUST_CHECK;
+/* Why a thread did not stop: DP_TAG_VFORK, DP_TAG_UNSTOPPABLE, or DP_TAG_GONE. */
+struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_CHECK;
+
+/*
+ * A thread that we asked to stop, that did not, and that therefore cannot be detached either: it is let go as soon as it stops.
+ * dp_stray_settle() waits for that a moment; after it, every dp_mem_read() and every freeze looks (dp_stray_reap()).
+ */
+void dp_stray_add(pid_t tid);
+void dp_stray_reap(void);
+#define DP_SETTLE_NS UINT64_C(1000000000)
+void dp_stray_settle(uint64_t limit_ns);
+
+#endif

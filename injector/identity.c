@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a hit knows its thread without a system call (decision 12).
+ *
+ * The ABI puts the thread control block's own address at %fs:0, and both glibc and musl keep the kernel's thread id in it. Where
+ * it is differs by library and version, so it is not assumed: the place is one whose word equals the thread id for every thread
+ * that we can see. A block that does not look like that, or two threads with one block (raw clone), mean one gettid() per hit
+ * instead.
+ */
+#include "injector/target.h"
+
+#include <string.h>
+
+#define TCB_BYTES 4096u
+#define GLIBC_TID 0x2d0u /* struct pthread, glibc 2.3 to 2.41 */
+#define MUSL_TID  0x30u
+
+struct block {
+	pid_t tid;
+	uint64_t fs;
+	uint8_t bytes[TCB_BYTES];
+	size_t n;
+};
+
+static bool word_is_tid(const struct block *b, uint32_t offset)
+{
+	int32_t word;
+	if (offset + sizeof(word) > b->n)
+		return false;
+	memcpy(&word, b->bytes + offset, sizeof(word));
+	return word == b->tid;
+}
+
+static bool read_block(const struct dp_target *t, pid_t tid, uint64_t fs, struct block *ret)
+{
+	uint64_t self;
+	ret->tid = tid;
+	ret->fs = fs;
+	ret->n = fs ? dp_mem_read(&t->process, dp_addr_of(fs), ret->bytes, TCB_BYTES) : 0;
+	if (ret->n < sizeof(self))
+		return false;
+	memcpy(&self, ret->bytes, sizeof(self));
+	return self == fs;
+}
+
+/* The usual places first: in a single-threaded program other words of the block may hold the same number by chance. */
+static bool find_offset(const struct block *b, uint32_t *ret)
+{
+	static const uint32_t usual[] = {GLIBC_TID, MUSL_TID};
+	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++)
+		if (word_is_tid(b, usual[i])) {
+			*ret = usual[i];
+			return true;
+		}
+	for (uint32_t at = sizeof(uint64_t); at < b->n; at += 4)
+		if (word_is_tid(b, at)) {
+			*ret = at;
+			return true;
+		}
+	return false;
+}
+
+static bool same_block_twice(const struct dp_freeze *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t j = i + 1; j < f->n; j++)
+			if (f->thread[i].regs.fs_base == f->thread[j].regs.fs_base)
+				return true;
+	return false;
+}
+
+static pid_t ns_tid(const struct dp_held *h)
+{
+	return h->ns_tid ? h->ns_tid : h->tid;
+}
+
+bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enum dp_identity identity, uint32_t tid_offset)
+{
+	if (identity == DP_ID_TID)
+		return true;
+	for (size_t i = 0; i < f->n; i++) {
+		uint64_t fs = f->thread[i].regs.fs_base, self = 0;
+		int32_t tid = 0;
+		if (dp_mem_read(&t->process, dp_addr_of(fs), &self, sizeof(self)) != sizeof(self) || self != fs)
+			return false;
+		if (dp_mem_read(&t->process, dp_addr_of(fs + tid_offset), &tid, sizeof(tid)) != sizeof(tid) ||
+		    tid != ns_tid(&f->thread[i]))
+			return false;
+	}
+	return !same_block_twice(f);
+}
+
+static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_identity *identity, uint32_t *offset)
+{
+	struct block first;
+	bool fits = f->n && read_block(t, ns_tid(&f->thread[0]), f->thread[0].regs.fs_base, &first) &&
+	            find_offset(&first, offset) && dp_identity_holds(t, f, DP_ID_SELF, *offset);
+	*identity = fits ? DP_ID_SELF : DP_ID_TID;
+}
+
+/* Not while threads are held: whoever reads our output may be one of them. */
+static void tell(const struct dp_target *t, enum dp_identity identity)
+{
+	dp_target_say(t, "threads are told apart by %s", identity == DP_ID_SELF ? "their control block" : "gettid (slower)");
+}
+
+struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
+{
+	*tid_offset = 0;
+	if (t->launch) {
+		/* A static program stands before its thread control block exists. */
+		*identity = DP_ID_TID;
+		if (!dp_launch_is_static(t->launch))
+			choose(t, dp_launch_freeze(t->launch), identity, tid_offset);
+		return NULL;
+	}
+	struct dp_freeze f = {0};
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(t, &f);
+	if (!err) {
+		choose(t, &f, identity, tid_offset);
+		dp_thaw_all(&f);
+	}
+	dp_priority_restore(&priority);
+	tell(t, *identity);
+	return err;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * injector/: the target. Opens it, borrows its threads, maps the agent and the stubs into it, patches its text in one
+ * transaction, drains its rings, and takes everything out again. Knows ptrace and /proc; no DWARF, no Lua.
+ *
+ * The life of a target, each step a verb that either completes or leaves the target as it was:
+ *
+ *   open / launch  -> checks (is it ours to trace, can it be patched?), no change at all
+ *   prepare        -> layout: where everything will be in the target (dp_runtime for the emitter); still no change
+ *   install        -> one transaction: map, copy, freeze, verify bytes, write, release
+ *   drain, watch   -> called every few milliseconds; no thread is held
+ *   remove         -> freeze, restore the bytes, give back the mappings
+ *   close
+ *
+ * No thread stays ptrace-attached between these calls. If the tool is killed inside any of them, borrowed threads run on by
+ * themselves (see borrow.c), and a later dynprobe finds the site table in the target and cleans up (recover.c).
+ */
+#ifndef DP_INJECTOR_INJECTOR_H
+#define DP_INJECTOR_INJECTOR_H
+
+#include "agent/abi.h"
+#include "base/error.h"
+#include "trampoline/trampoline.h"
+
+#include <sys/types.h>
+
+struct dp_target; /* opaque */
+
+struct dp_target_options {
+	bool allow_seccomp; /* --allow-seccomp */
+	bool need_unwind;   /* map unwind tables */
+	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
+	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
+	void (*verbose)(const char *line, void *data); /* -v progress, or NULL */
+	void *verbose_data;
+};
+
+/*
+ * Checks everything that can be checked without a stop and without a change, and refuses by tag: NO_PROCESS, ZOMBIE,
+ * KERNEL_THREAD, WRONG_ARCH, PERMISSION (naming the rule and the fix), TRACED (naming the tracer), LOCKED, HUGETLB, SECCOMP. A
+ * thread group is named by any of its threads' ids. What a killed dynprobe left behind is removed first.
+ */
+struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
+/*
+ * Starts argv[0] (found by PATH) and holds it where everything it links against is mapped and relocated, and none of its
+ * own code has run: the executable's entry point (for static executables right after exec). The target waits there until the
+ * first install or dp_target_release(). DP_TAG_EXEC if the command cannot be started (err->sys = errno of exec).
+ */
+struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
+/* Lets a launched target run from where dp_target_launch() holds it. */
+struct dp_error *dp_target_release(struct dp_target *t) DP_MUST_CHECK;
+/* Forgets the target; removes probes that still stand. A launched command that was never released is killed. Accepts NULL. */
+struct dp_target *dp_target_close(struct dp_target *t);
+
+/* Does a seccomp filter watch the target (--allow-seccomp)? Then nothing that a hit does may be a system call. */
+bool dp_target_filtered(const struct dp_target *t);
+pid_t dp_target_pid(const struct dp_target *t);
+const char *dp_target_comm(const struct dp_target *t);
+/* The image as of open; dp_target_refresh() reads it anew. Owned by the target. */
+struct dp_image *dp_target_image(struct dp_target *t);
+struct dp_error *dp_target_refresh(struct dp_target *t) DP_MUST_CHECK;
+/* Reads the target's memory without stopping it; the number of bytes read from the front (0 if none). */
+size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n);
+/* May this place be patched at all? Refuses DP_TAG_VDSO, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (generated code without a file). */
+struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site) DP_MUST_CHECK;
+/* A file descriptor that polls readable when the target is gone (pidfd). */
+int dp_target_exit_fd(const struct dp_target *t);
+
+/*
+ * Decides where agent, stubs, data and tables will be, and how threads are identified; fills `runtime` for the planner. `space`
+ * already excludes what is mapped; the injector takes its own ranges from it. `nprobes` probes with `nsites` sites will
+ * follow. `lost[i]` of probe i is at *lost_base + i * sizeof(struct dp_lost).
+ */
+struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
+				   uint64_t *lost_base) DP_MUST_CHECK;
+
+struct dp_install_result {
+	struct dp_error *refused; /* why this site was left alone (DP_TAG_FOREIGN, DP_TAG_BUSY), or NULL if it was placed. Owned by the caller. */
+};
+struct dp_install_stats {
+	uint64_t pause_ns; /* longest time that any thread of the target was held */
+	unsigned threads;
+	unsigned freezes;  /* tries that it took */
+	bool written_by_poke; /* /proc/PID/mem was refused */
+};
+/*
+ * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), freezes, compares every site's bytes with plan->old_bytes,
+ * writes those that agree, releases. A site refused here is reported in results[i]; the others are placed. An error means that
+ * nothing was changed.
+ */
+struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents, const struct dp_plan *plans,
+				   size_t nplans, const void *unwind, size_t unwind_size, struct dp_install_result *results,
+				   struct dp_install_stats *stats) DP_MUST_CHECK;
+
+/* ---- while it runs -------------------------------------------------------------------------------------------------------------------- */
+
+struct dp_hit { /* one drained record; pointers are valid during the call */
+	uint64_t ns; /* CLOCK_MONOTONIC, never falling within one thread */
+	uint64_t tsc;
+	pid_t tid; /* in the target's pid namespace */
+	uint16_t probe;
+	const uint8_t *payload;
+	size_t len;
+};
+typedef void (*dp_hit_fn)(const struct dp_hit *hit, void *data);
+/*
+ * Consumes what the rings hold. Each call's hits come in time order, and none is older than the last of the call before, as
+ * far as hits committed late allow. Damaged ring contents (the memory is the target's to write) are skipped and counted.
+ * `last`: the target is quiescent or gone: take everything, count abandoned reservations.
+ */
+struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
+
+struct dp_loss { /* by cause, since install */
+	uint64_t full, no_slot, forked, abandoned, damaged, other;
+};
+void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
+
+enum dp_watch {
+	DP_WATCH_OK,
+	DP_WATCH_EXITED,
+	DP_WATCH_EXECED,   /* the program replaced itself: its probes are gone */
+};
+/*
+ * Looks at every site: a first byte that turned 0xCC is another tool's trap: the rest of the original bytes is written back and
+ * the site retired (decision 11); sites whose mapping vanished are retired too. `retired` is called per site.
+ */
+enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, const char *why, void *data), void *data);
+
+struct dp_remove_report {
+	uint64_t pause_ns;
+	size_t left_bytes;   /* still mapped because a thread stands in it or may return to it */
+	size_t left_sites;   /* sites that could not be restored (foreign bytes now) */
+	char why[128];
+};
+/*
+ * Restores every site and gives back everything that can be given back. The target may be gone: that is no error. The rings stay readable
+ * here until the target is closed or prepared anew: drain with `last` after this.
+ */
+struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
+
+/* Exit status of a launched target as waitpid() gives it, once it has ended. */
+bool dp_target_exit_status(struct dp_target *t, int *status);
+
+#endif

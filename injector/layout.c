@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where everything will be in the target. Stubs and springboards go where the planner finds them near the code; all else goes far
+ * away from code, heap and stacks, at a random place: springboards keep the room within reach, and an attacker finds no fixed
+ * address.
+ */
+#include "agent/unwind.h"
+#include "injector/shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#define FAR_LOW    UINT64_C(0x010000000000)
+#define FAR_HIGH   UINT64_C(0x500000000000)
+#define TABLES_MAX (UINT64_C(64) << 20) /* reserved; only what the tables need is mapped */
+
+struct dp_data_layout dp_data_layout(const struct dp_target *t)
+{
+	const struct dp_target_options *o = &t->options;
+	struct dp_data_layout l = {0};
+	l.lost = dp_page_up(sizeof(struct dp_control));
+	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
+	l.slots = dp_page_up(l.sites + t->nprobes * DP_SITES_PER_PROBE * sizeof(struct dp_site_entry));
+	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
+	if (o->need_unwind) {
+		l.cache = end;
+		end = dp_page_up(end + (uint64_t)o->nslots * DP_UNWIND_CACHE * sizeof(uint64_t));
+	}
+	l.rings = end;
+	l.size = end + (uint64_t)o->nslots * o->ring_size;
+	return l;
+}
+
+static uint64_t random_place(void)
+{
+	uint64_t r = 0;
+	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
+		r = dp_now_ns() * DP_HASH_MULT;
+	return dp_page_down(FAR_LOW + r % (FAR_HIGH - FAR_LOW - (UINT64_C(1) << 40)));
+}
+
+static struct dp_error *regions_create(struct dp_installation *in)
+{
+	dp_installation_fini(in);
+	in->region = calloc(DP_REGION_FIXED, sizeof(*in->region));
+	if (!in->region)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of mappings");
+	in->nregions = DP_REGION_FIXED;
+	return NULL;
+}
+
+/* One block: agent text, tables, data, private; each behind an unmapped page so that an overrun cannot reach the next. */
+static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_t agent_size)
+{
+	struct dp_region *r = t->in.region;
+	r[DP_REGION_TEXT] = (struct dp_region){.size = dp_page_up(agent_size), .prot = PROT_READ | PROT_EXEC};
+	r[DP_REGION_TABLES] = (struct dp_region){.size = t->options.need_unwind ? TABLES_MAX : 0, .prot = PROT_READ};
+	r[DP_REGION_DATA] = (struct dp_region){.size = dp_data_layout(t).size, .prot = PROT_READ | PROT_WRITE};
+	t->in.private = (struct dp_region){.size = dp_page_up(sizeof(struct dp_agent)), .prot = PROT_READ | PROT_WRITE};
+	uint64_t text = r[DP_REGION_TEXT].size, tables = r[DP_REGION_TABLES].size, data = r[DP_REGION_DATA].size, base;
+	if (!dp_space_alloc(space, FAR_LOW, FAR_HIGH, random_place(), text + tables + data + t->in.private.size + 3 * DP_PAGE,
+	                    &base))
+		return dp_error(DP_TAG_NO_SPACE, "no %llu MiB of free addresses for the rings; use a smaller --buffer-size",
+		                (unsigned long long)(data >> 20));
+	r[DP_REGION_TEXT].addr = base;
+	r[DP_REGION_TABLES].addr = base + text + DP_PAGE;
+	r[DP_REGION_DATA].addr = r[DP_REGION_TABLES].addr + tables + DP_PAGE;
+	t->in.private.addr = r[DP_REGION_DATA].addr + data; /* directly behind: recover.c finds it there */
+	return NULL;
+}
+
+struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
+                                   uint64_t *lost_base)
+{
+	struct dp_agent_image agent;
+	if (t->installed)
+		return dp_error(DP_TAG_LOCKED, "probes are already installed in %d", t->process.pid);
+	DP_TRY(dp_agent_image_load(&agent));
+	dp_shared_close(t);
+	t->nprobes = nprobes;
+	DP_TRY(regions_create(&t->in));
+	DP_TRY(place(t, space, agent.size));
+	const uint64_t text = t->in.region[DP_REGION_TEXT].addr;
+	struct dp_runtime rt = {
+	        .agent = t->in.private.addr,
+	        .acquire = text + agent.acquire,
+	        .read = text + agent.read,
+	        .string = text + agent.string,
+	        .backtrace = text + agent.backtrace,
+	        .finish = text + agent.finish,
+	};
+	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));
+	if (t->process.seccomp && rt.identity == DP_ID_TID)
+		return dp_error(DP_TAG_SECCOMP, "every hit in %d would need a system call, which its seccomp filter may punish",
+		                t->process.pid);
+	t->runtime = rt;
+	*runtime = rt;
+	*lost_base = t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).lost;
+	return NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What /proc says of processes and threads, as small values. Private to the ptrace half of injector/. */
+#ifndef DP_INJECTOR_PROC_H
+#define DP_INJECTOR_PROC_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The file's whole text, appended to `b`; false (errno set) if it cannot be read. */
+bool dp_proc_slurp(struct dp_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+struct dp_task_stat {
+	char state; /* R S D T t Z X I */
+	pid_t ppid;
+	uint64_t flags; /* PF_ flags of the kernel */
+	uint64_t start_time;
+};
+#define DP_PF_KTHREAD 0x00200000u
+
+/* /proc/PID/task/TID/stat (with tid 0: /proc/PID/stat). */
+bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret);
+
+/* The text behind "NAME:" and its white space in a status file's text, or NULL. */
+const char *dp_status_find(const char *status, const char *name);
+long dp_status_long(const char *status, const char *name, long missing);
+/* The last number of the NSpid line: the id in the innermost pid namespace. *nested: the line has more than one. */
+pid_t dp_status_ns_pid(const char *status, bool *nested);
+
+struct dp_tids {
+	pid_t *tid;
+	size_t n;
+};
+/* The thread ids of a process, malloc'ed; n = 0 if there are none (or no such process). False: out of memory. */
+bool dp_proc_tids(pid_t pid, struct dp_tids *ret);
+
+/* "comm" of a process or thread; "?" if unknown. */
+void dp_proc_comm(pid_t pid, char *ret, size_t n);
+
+/* Is the thread waiting for its vfork child? Looks at the system call in which it is blocked. */
+bool dp_proc_in_vfork(pid_t pid, pid_t tid);
+/* The system call in which a thread is blocked, and its arguments; false if it is running or the file is refused. */
+bool dp_proc_syscall(pid_t pid, pid_t tid, long *nr, uint64_t args[6]);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When may generated code be taken away? When no thread stands in it and none will return into it.
+ *
+ * Stubs never leave a return address behind: a displaced call pushes the program's own, and calls into the agent return while
+ * the thread's pc is in the agent. So only two things can lead back: a thread's pc, and a signal frame whose saved pc is ours
+ * (the handler ran, or runs, on top of a stub, possibly on a stack of its own: the frame names the one it interrupted). Saved pcs
+ * are found by the shape of the kernel's rt_sigframe: in its gregs the words are ... RSP, RIP, EFLAGS, CS|GS|FS|SS, so a word
+ * that is one of our addresses counts only if what follows looks like flags and a user code segment. Plain stale words, left by
+ * calls long since returned, do not match. Source: struct sigcontext_64 in the kernel's uapi/asm/sigcontext.h.
+ */
+#include "injector/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#define STACK_LIMIT  (UINT64_C(8) << 20)
+#define RED_ZONE     128
+#define USER_CS      0x33
+#define FLAGS_ALWAYS 0x2u
+#define FLAGS_NEVER  (~UINT64_C(0x3f7fd7))
+
+bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
+{
+	for (size_t i = 0; i < in->nregions; i++) {
+		const struct dp_region *r = &in->region[i];
+		if (r->mapped && (r->prot & PROT_EXEC) && pc >= r->addr && pc < r->addr + r->size)
+			return true;
+	}
+	return false;
+}
+
+static const struct dp_pc_pair *find_pair(const struct dp_installation *in, uint64_t pc)
+{
+	for (size_t i = 0; i < in->nplaced; i++)
+		for (size_t k = 0; k < in->placed[i].npairs; k++)
+			if (in->placed[i].pair[k].stub == pc)
+				return &in->placed[i].pair[k];
+	return NULL;
+}
+
+static void move(struct dp_held *h, const struct dp_pc_pair *pair)
+{
+	h->regs.rip = pair->original;
+	if (pair->fix_rcx)
+		h->regs.rcx = pair->original;
+	h->regs_changed = true;
+}
+
+/* Do the words look like RIP, EFLAGS, CS|GS|FS|SS of a signal frame? The rare one is asked first: this runs for every word. */
+static bool is_frame_shape(const uint64_t *word)
+{
+	return (word[2] & 0xffff) == USER_CS && (word[1] & FLAGS_ALWAYS) && !(word[1] & FLAGS_NEVER);
+}
+
+/* Not dp_mem_read(): that reads guard pages as well, and so from one thread's stack into the next. */
+static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size_t n)
+{
+	const struct iovec local = {buf, n}, remote = {(void *)(uintptr_t)at, n};
+	ssize_t got = process_vm_readv(t->process.alive, &local, 1, &remote, 1, 0);
+	return got > 0 ? (size_t)got : 0;
+}
+
+struct scan {
+	struct dp_target *t;
+	const uint64_t *addr; /* addresses looked for as plain words, or NULL: saved pcs in our code */
+	size_t n;
+	uint64_t other[4]; /* stacks that signal frames found on the way were put over (alternate stacks) */
+	size_t nother;
+	bool found;
+};
+
+static bool one_of(const struct scan *s, uint64_t value)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (value == s->addr[i])
+			return true;
+	return false;
+}
+
+static void look_at_word(struct scan *s, const uint64_t *word, size_t before, size_t left)
+{
+	if (s->addr && one_of(s, *word))
+		s->found = true;
+	if (left < 3 || !is_frame_shape(word))
+		return;
+	s->found |= !s->addr && dp_installation_holds(&s->t->in, word[0]);
+	if (before && s->nother < sizeof(s->other) / sizeof(*s->other))
+		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
+}
+
+/* Every word of a stack from `rsp` up to where it ends. */
+static void scan_from(struct scan *s, uint64_t rsp)
+{
+	static uint64_t words[16384];
+	const size_t most = sizeof(words) / sizeof(*words);
+	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7), end = at + STACK_LIMIT;
+	while (at < end && !s->found) {
+		size_t n = read_stack(s->t, at, words, sizeof(words)) / sizeof(*words);
+		for (size_t i = 0; i < n && !s->found; i++)
+			look_at_word(s, &words[i], i, n - i);
+		if (n < most)
+			return;
+		at += sizeof(words) - 4 * sizeof(*words); /* a frame's words may straddle two reads */
+	}
+}
+
+static bool scan_stacks(struct scan *s, const struct dp_held *h)
+{
+	s->nother = 0;
+	scan_from(s, h->regs.rsp);
+	for (size_t i = 0; i < s->nother && !s->found; i++)
+		if (s->other[i] - h->regs.rsp >= STACK_LIMIT)
+			scan_from(s, s->other[i]);
+	return s->found;
+}
+
+/* Moves the thread out of a stub if it can be; true if it does not stand in our code (any more). */
+static bool stands_clear(struct dp_target *t, struct dp_held *h)
+{
+	const struct dp_pc_pair *pair = find_pair(&t->in, h->regs.rip);
+	if (!pair)
+		return !dp_installation_holds(&t->in, h->regs.rip);
+	move(h, pair);
+	return true;
+}
+
+/* The cheap question first, for all: while it is answered, every thread is held. */
+bool dp_quiesce(struct dp_target *t, struct dp_freeze *f, char why[128])
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (!stands_clear(t, &f->thread[i])) {
+			snprintf(why, 128, "thread %d stands in a probe", f->thread[i].tid);
+			return false;
+		}
+	for (size_t i = 0; i < f->n; i++)
+		if (scan_stacks(&(struct scan){.t = t}, &f->thread[i])) {
+			snprintf(why, 128, "thread %d runs a signal handler that interrupted a probe", f->thread[i].tid);
+			return false;
+		}
+	return true;
+}
+
+/* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */
+static bool is_at(const struct scan *s, const struct user_regs_struct *r)
+{
+	const bool restarts = (int64_t)r->orig_rax >= 0 && (int64_t)r->rax <= -512 && (int64_t)r->rax >= -516;
+	return one_of(s, r->rip) || (restarts && one_of(s, r->rip - 2));
+}
+
+bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n)
+{
+	struct scan s = {.t = t, .addr = addr, .n = n};
+	for (size_t i = 0; i < f->n; i++)
+		if (is_at(&s, &f->thread[i].regs) || scan_stacks(&s, &f->thread[i]))
+			return true;
+	return false;
+}

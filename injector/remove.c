@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Taking everything out again: restore the text with all threads held, then, when no thread can still be in our code (quiesce.c),
+ * give back the mappings by system calls on one borrowed thread. Works on a struct dp_installation, whether
+ * install.c of this run made it or recover.c found it.
+ */
+#include "injector/target.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#define TRIES       200
+#define UNMAP_TRIES 20
+#define REST_NS     5000000L
+
+void dp_installation_fini(struct dp_installation *in)
+{
+	free(in->region);
+	free(in->placed);
+	*in = (struct dp_installation){0};
+}
+
+static bool starts_with_trap(const uint8_t *now, const struct dp_placed *p)
+{
+	return now[0] == 0xcc && p->new_bytes[0] != 0xcc && !memcmp(now + 1, p->new_bytes + 1, p->len - 1u);
+}
+
+/* What has to be written where the bytes are as `now`; false if it is not ours any more. */
+static bool restore_from(const struct dp_placed *p, const uint8_t *now, unsigned *skip)
+{
+	*skip = starts_with_trap(now, p) ? 1 : 0;
+	return *skip || !memcmp(now, p->new_bytes, p->len);
+}
+
+/* By the kernel's own word: that a read failed may have other reasons. */
+static bool still_mapped(struct dp_target *t, uint64_t addr)
+{
+	char *maps = NULL;
+	bool mapped = true;
+	struct dp_error *err = dp_process_maps(&t->process, &maps);
+	struct dp_image *image = NULL;
+	if (!err)
+		err = dp_image_create(maps, "", 0, &image);
+	if (!err)
+		mapped = dp_image_map_at(image, dp_addr_of(addr)) != NULL;
+	dp_image_destroy(image);
+	free(maps);
+	dp_error_destroy(err);
+	return mapped;
+}
+
+static bool restore_site(struct dp_target *t, pid_t held, struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->new_bytes)];
+	unsigned skip = 0;
+	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
+		return !still_mapped(t, p->addr); /* if the mapping is gone, our bytes are too */
+	if (!memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
+		return true; /* the second: another tool's trap before the original bytes */
+	if (!restore_from(p, now, &skip))
+		return p->state == DP_SITE_RETIRED; /* given up to another tool, whose bytes these are */
+	struct dp_error *err = dp_mem_write_text(&t->process, held, dp_addr_add(dp_addr_of(p->addr), skip), p->old_bytes + skip,
+	                                         p->len - skip, NULL);
+	bool done = !err;
+	dp_error_destroy(err);
+	return done;
+}
+
+static void restore_all(struct dp_target *t, struct dp_freeze *f, struct dp_remove_report *report)
+{
+	for (size_t i = 0; i < t->in.nplaced; i++) {
+		struct dp_placed *p = &t->in.placed[i];
+		/* Retired sites too: what made us give one up may have been taken back since, and then our jump stands there
+		 * again. */
+		if (!p->written || p->state == DP_SITE_RESTORED)
+			continue;
+		if (!restore_site(t, f->thread[0].tid, p)) {
+			report->left_sites++;
+			snprintf(report->why, sizeof(report->why), "another tool changed the bytes at 0x%llx",
+			         (unsigned long long)p->addr);
+			continue;
+		}
+		p->state = DP_SITE_RESTORED;
+		if (p->entry)
+			p->entry->state = DP_SITE_RESTORED;
+	}
+}
+
+static void note_pause(struct dp_remove_report *report, const struct dp_freeze *f)
+{
+	if (f->end_ns - f->begin_ns > report->pause_ns)
+		report->pause_ns = f->end_ns - f->begin_ns;
+}
+
+/* One try: true if the code may go. The text is restored in any case, so that no thread enters anew. */
+static struct dp_error *restore_try(struct dp_target *t, struct dp_remove_report *report, bool *quiet)
+{
+	struct dp_freeze f = {0};
+	DP_TRY(dp_freeze_patiently(t, &f));
+	report->left_sites = 0;
+	struct dp_error *err = dp_still_ours(t);
+	if (!err) {
+		restore_all(t, &f, report);
+		*quiet = !report->left_sites && dp_quiesce(t, &f, report->why);
+	}
+	dp_thaw_all(&f);
+	note_pause(report, &f);
+	return err;
+}
+
+static size_t mapped_bytes(const struct dp_installation *in)
+{
+	size_t sum = in->private.mapped ? in->private.size : 0;
+	for (size_t i = 0; i < in->nregions; i++)
+		sum += in->region[i].mapped ? in->region[i].size : 0;
+	return sum;
+}
+
+/* What the file itself holds for a mapped page: no relocation applied, since the kernel applies none either. */
+static bool read_file_page(const struct dp_target *t, const struct dp_map *map, uint64_t page, uint8_t bytes[DP_PAGE])
+{
+	char path[96];
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", t->process.pid, (unsigned long long)map->start.v,
+	         (unsigned long long)map->end.v);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/proc/%d/root", t->process.alive);
+		dp_auto_close int root = open(path, O_PATH | O_CLOEXEC);
+		fd = root < 0 ? -1 : openat(root, map->path + 1, O_RDONLY | O_CLOEXEC);
+	}
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) || st.st_ino != map->inode)
+		return false;
+	memset(bytes, 0, DP_PAGE);
+	return pread(fd, bytes, DP_PAGE, (off_t)(map->offset + page - map->start.v)) > 0;
+}
+
+/* Patching made a private copy of the page; when it equals the file again, the copy is given back (decision 9). */
+static void give_back_page(struct dp_target *t, struct dp_borrow *b, uint64_t page)
+{
+	uint8_t now[DP_PAGE], file[DP_PAGE];
+	const struct dp_map *map = dp_image_map_at(t->image, dp_addr_of(page));
+	int64_t ignored;
+	if (!map || map->shared || map->write || !map->inode || map->path[0] != '/')
+		return;
+	if (!read_file_page(t, map, page, file) || dp_mem_read(&t->process, dp_addr_of(page), now, sizeof(now)) != sizeof(now) ||
+	    memcmp(now, file, sizeof(now)) != 0)
+		return;
+	dp_error_destroy(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){page, DP_PAGE, MADV_DONTNEED}, &ignored));
+}
+
+static void give_back_pages(struct dp_target *t, struct dp_borrow *b)
+{
+	uint64_t last = 0;
+	for (size_t i = 0; i < t->in.nplaced; i++) {
+		const struct dp_placed *p = &t->in.placed[i];
+		const uint64_t page = dp_page_down(p->addr);
+		if (p->written && p->state == DP_SITE_RESTORED && page != last)
+			give_back_page(t, b, page);
+		last = page;
+	}
+}
+
+static struct dp_error *unmap_held(struct dp_target *t, struct dp_freeze *f)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_still_ours(t));
+	DP_TRY(dp_borrow_held(t, f, &b));
+	struct dp_error *err = dp_map_close(t, b);
+	if (!err)
+		err = dp_unmap_all(&t->in, b);
+	if (!err)
+		give_back_pages(t, b);
+	struct dp_error *end = dp_borrow_end(b, NULL);
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+/* All threads are held for the reason that install.c gives. */
+static struct dp_error *unmap_once(struct dp_target *t, struct dp_remove_report *report)
+{
+	struct dp_freeze f = {0};
+	DP_TRY(dp_freeze_patiently(t, &f));
+	struct dp_error *err = unmap_held(t, &f);
+	dp_thaw_all(&f);
+	note_pause(report, &f);
+	return err;
+}
+
+static struct dp_error *unmap(struct dp_target *t, struct dp_remove_report *report)
+{
+	for (int tried = 0;; tried++) {
+		struct dp_error *err = unmap_once(t, report);
+		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= UNMAP_TRIES)
+			return err;
+		dp_error_destroy(err);
+		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+	}
+}
+
+static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_remove_report *report)
+{
+	bool quiet = false;
+	for (int tried = 0; !quiet && tried < TRIES; tried++) {
+		if (tried)
+			nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+		DP_TRY(restore_try(t, report, &quiet));
+		if (report->left_sites)
+			break;
+	}
+	if (!quiet) {
+		report->left_bytes = mapped_bytes(&t->in);
+		return NULL;
+	}
+	report->why[0] = 0;
+	struct dp_error *err = unmap(t, report);
+	if (!err || err->tag != DP_TAG_SECCOMP)
+		return err;
+	snprintf(report->why, sizeof(report->why), "the target has put itself under a seccomp filter meanwhile");
+	report->left_bytes = mapped_bytes(&t->in);
+	return dp_error_destroy(err);
+}
+
+struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_remove_report *report)
+{
+	struct dp_priority priority;
+	*report = (struct dp_remove_report){0};
+	dp_priority_raise(&priority);
+	struct dp_error *err = restore_and_unmap(t, report);
+	dp_priority_restore(&priority);
+	if (err && (err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE)) {
+		t->gone = true;
+		err = dp_error_destroy(err);
+	}
+	t->installed = false;
+	return err;
+}
+
+struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)
+{
+	*report = (struct dp_remove_report){0};
+	if (!t->installed)
+		return NULL;
+	if (!t->gone)
+		return dp_installation_remove(t, report);
+	t->installed = false;
+	return NULL;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening, launching, refreshing and closing a target; the small questions about it. */
+#include "injector/target.h"
+
+#include "injector/clock.h"
+#include "injector/drain.h"
+#include "injector/shared.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RING_DEFAULT    (1u << 20)
+#define RING_LEAST      (16u << 10)
+#define SLOTS_DEFAULT   1024u
+#define HUGETLBFS_SUPER 0x958458f6
+
+void dp_target_say(const struct dp_target *t, const char *fmt, ...)
+{
+	char line[512];
+	va_list args;
+	if (!t->options.verbose)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	t->options.verbose(line, t->options.verbose_data);
+}
+
+static struct dp_error *create(const struct dp_target_options *options, struct dp_target **ret)
+{
+	struct dp_target *t = calloc(1, sizeof(*t));
+	if (!t)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	dp_clock_prime();
+	t->options = *options;
+	t->memfd = t->exit_fd = t->lock_fd = -1;
+	t->remote_fd = -1;
+	if (!t->options.ring_size)
+		t->options.ring_size = RING_DEFAULT;
+	if (!t->options.nslots)
+		t->options.nslots = SLOTS_DEFAULT;
+	*ret = t;
+	if (t->options.ring_size < RING_LEAST || (t->options.ring_size & (t->options.ring_size - 1)))
+		return dp_error(DP_TAG_USAGE, "the buffer size must be a power of two of at least 16 KiB");
+	return NULL;
+}
+
+static int pidfd_of(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* The vdso is in no file: its bytes are the target's. */
+static struct dp_error *add_vdso(struct dp_target *t)
+{
+	for (size_t i = 0; i < dp_image_nmaps(t->image); i++) {
+		const struct dp_map *m = dp_image_map(t->image, i);
+		if (strcmp(m->path, "[vdso]"))
+			continue;
+		const size_t size = m->end.v - m->start.v;
+		uint8_t *bytes = malloc(size);
+		struct dp_error *err = NULL;
+		if (bytes && dp_mem_read(&t->process, m->start, bytes, size) == size)
+			err = dp_image_set_vdso(t->image, bytes, size);
+		free(bytes);
+		return err;
+	}
+	return NULL;
+}
+
+struct dp_error *dp_target_refresh(struct dp_target *t)
+{
+	char *maps = NULL, root[32];
+	DP_TRY(dp_process_maps(&t->process, &maps));
+	free(t->maps);
+	t->process.known_maps = t->maps = maps;
+	t->image = dp_image_destroy(t->image);
+	snprintf(root, sizeof(root), "/proc/%d/root", t->process.alive);
+	struct dp_error *err = dp_image_create(maps, root, t->process.alive, &t->image);
+	return err ? err : add_vdso(t);
+}
+
+static struct dp_error *open_steps(struct dp_target *t, pid_t pid)
+{
+	DP_TRY(dp_process_check(pid, t->options.allow_seccomp, &t->process));
+	t->exit_fd = pidfd_of(t->process.pid);
+	DP_TRY(dp_refuse_shadow_stack(t));
+	DP_TRY(dp_lock(t));
+	DP_TRY(dp_target_refresh(t));
+	return dp_recover(t);
+}
+
+struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *options, struct dp_target **ret)
+{
+	struct dp_target *t = NULL;
+	struct dp_error *err = create(options, &t);
+	if (!err)
+		err = open_steps(t, pid);
+	if (err)
+		dp_target_close(t);
+	else
+		*ret = t;
+	return err;
+}
+
+/* dp_process_check() would find the launched process traced: by us. */
+static struct dp_error *adopt(struct dp_target *t, pid_t pid)
+{
+	char path[64];
+	t->process = (struct dp_process){.pid = pid, .alive = pid, .ns_pid = pid, .start_time = dp_process_start_time(pid)};
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	FILE *f = fopen(path, "re");
+	if (f && fgets(t->process.comm, sizeof(t->process.comm), f))
+		t->process.comm[strcspn(t->process.comm, "\n")] = 0;
+	if (f)
+		fclose(f);
+	t->exit_fd = pidfd_of(pid);
+	return dp_target_refresh(t);
+}
+
+struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_options *options, struct dp_target **ret)
+{
+	struct dp_target *t = NULL;
+	pid_t pid = 0;
+	struct dp_error *err = create(options, &t);
+	if (!err)
+		err = dp_launch_start(argv, &t->launch, &pid);
+	if (!err)
+		err = adopt(t, pid);
+	if (err)
+		dp_target_close(t);
+	else
+		*ret = t;
+	return err;
+}
+
+struct dp_error *dp_target_release(struct dp_target *t)
+{
+	if (!t->launch)
+		return NULL;
+	dp_thaw_all(dp_launch_freeze(t->launch));
+	dp_launch_destroy(t->launch);
+	t->launch = NULL;
+	return NULL;
+}
+
+/* Nothing of the command's own code has run, so it is as if it had never been started. */
+static void abandon_launch(struct dp_target *t)
+{
+	kill(t->process.pid, SIGKILL);
+	dp_launch_destroy(t->launch);
+	waitpid(t->process.pid, NULL, __WALL);
+	t->launch = NULL;
+	t->gone = true;
+}
+
+struct dp_target *dp_target_close(struct dp_target *t)
+{
+	struct dp_remove_report ignored;
+	if (!t)
+		return NULL;
+	if (t->launch)
+		abandon_launch(t);
+	dp_error_destroy(dp_target_remove(t, &ignored));
+	dp_shared_close(t);
+	dp_image_destroy(t->image);
+	dp_installation_fini(&t->in);
+	if (t->exit_fd >= 0)
+		close(t->exit_fd);
+	if (t->lock_fd >= 0)
+		close(t->lock_fd);
+	free(t->maps);
+	free(t);
+	return NULL;
+}
+
+struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site)
+{
+	struct statfs fs;
+	const struct dp_map *map = dp_image_map_at(t->image, site->addr);
+	if (!map || !map->exec)
+		return dp_error(DP_TAG_NOT_CODE, "0x%llx is not in executable memory", (unsigned long long)site->addr.v);
+	if (!strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]"))
+		return dp_error(DP_TAG_VDSO, "0x%llx is in %s; probe the libc function that calls it",
+		                (unsigned long long)site->addr.v, map->path);
+	if (!map->inode)
+		return dp_error(DP_TAG_NOT_CODE, "0x%llx is in generated code without a file", (unsigned long long)site->addr.v);
+	char path[96];
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", t->process.alive, (unsigned long long)map->start.v,
+	         (unsigned long long)map->end.v);
+	if ((!statfs(path, &fs) || !statfs(map->path, &fs)) && fs.f_type == HUGETLBFS_SUPER)
+		return dp_error(DP_TAG_HUGETLB, "%s is on hugetlbfs; run the program from an ordinary file system", map->path);
+	return NULL;
+}
+
+bool dp_target_filtered(const struct dp_target *t)
+{
+	return t->process.seccomp;
+}
+
+pid_t dp_target_pid(const struct dp_target *t)
+{
+	return t->process.pid;
+}
+
+const char *dp_target_comm(const struct dp_target *t)
+{
+	return t->process.comm;
+}
+
+struct dp_image *dp_target_image(struct dp_target *t)
+{
+	return t->image;
+}
+
+size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n)
+{
+	return dp_mem_read(&t->process, addr, buf, n);
+}
+
+int dp_target_exit_fd(const struct dp_target *t)
+{
+	return t->exit_fd;
+}
+
+bool dp_target_exit_status(struct dp_target *t, int *status)
+{
+	if (!t->launch_ended && waitpid(t->process.pid, &t->launch_status, WNOHANG | __WALL) == t->process.pid)
+		t->launch_ended = WIFEXITED(t->launch_status) || WIFSIGNALED(t->launch_status);
+	if (t->launch_ended)
+		*status = t->launch_status;
+	return t->launch_ended;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of injector/ share about one target. The public face is injector/injector.h. */
+#ifndef DP_INJECTOR_TARGET_H
+#define DP_INJECTOR_TARGET_H
+
+#include "injector/injector.h"
+#include "injector/tracee.h"
+
+#include <sched.h>
+#include <signal.h>
+
+#define DP_PAGE            UINT64_C(4096)
+#define DP_FREEZE_LIMIT_NS UINT64_C(2000000) /* decision 8: 2 ms, else release and try again */
+
+static inline uint64_t dp_page_down(uint64_t v)
+{
+	return v & ~(DP_PAGE - 1);
+}
+
+static inline uint64_t dp_page_up(uint64_t v)
+{
+	return dp_page_down(v + DP_PAGE - 1);
+}
+
+/* One range that dynprobe maps in the target. */
+struct dp_region {
+	uint64_t addr, size; /* pages */
+	uint64_t offset;     /* in the memfd */
+	int prot;
+	bool mapped;
+};
+
+/* One patched place, as the tool knows it. */
+struct dp_placed {
+	uint64_t addr;
+	uint8_t len;
+	enum dp_site_state state;
+	bool written; /* the new bytes are in the target's text */
+	uint8_t old_bytes[16], new_bytes[16];
+	uint64_t stub, stub_end;
+	uint8_t npairs;
+	struct dp_pc_pair pair[DP_PLAN_PAIRS];
+	struct dp_site_entry *entry; /* in the shared site table, or NULL (fork child's leftovers are not ours to write) */
+};
+
+/* What stands in a target: made by install.c or found by recover.c, taken out by remove.c. */
+struct dp_installation {
+	struct dp_region private; /* anonymous */
+	bool foreign;             /* a fork child's leftovers: its private region reads as zero */
+	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
+	size_t nregions;
+	struct dp_placed *placed;
+	size_t nplaced;
+};
+
+enum { DP_REGION_TEXT, DP_REGION_DATA, DP_REGION_TABLES, DP_REGION_FIXED };
+
+struct dp_target {
+	struct dp_process process;
+	struct dp_target_options options;
+	struct dp_image *image;
+	char *maps; /* the text that `image` was made from */
+	struct dp_launch *launch;
+	int exit_fd;
+	bool gone;
+	int launch_status;
+	bool launch_ended;
+	int lock_fd; /* one dynprobe at a time (recover.c), or -1 */
+
+	/* layout.c */
+	struct dp_runtime runtime;
+	unsigned nprobes;
+
+	struct dp_installation in;
+	bool installed;
+	int64_t remote_fd; /* the target's descriptor between the two steps of mapping, or -1 */
+	int memfd;         /* ours, or -1 */
+	uint8_t *data;     /* our view of the data region */
+	struct dp_drain *drain;
+	uint64_t reaped_ns; /* when dead threads' slots were last looked for */
+};
+
+/* ---- layout.c ---------------------------------------------------------------------------------------------------------- */
+
+struct dp_data_layout { /* offsets inside the data region, bytes */
+	uint64_t lost, sites, slots, cache, rings, size;
+};
+/* Where things are in the data region; `nsites` is bounded by DP_MAX_SITES so that the layout can be fixed before planning. */
+struct dp_data_layout dp_data_layout(const struct dp_target *t);
+#define DP_SITES_PER_PROBE 1u
+
+/* ---- identity.c --------------------------------------------------------------------------------------------------------------
+ */
+
+/* Chooses how threads are recognised, from one short freeze (or the launch's hold). Falls back to DP_ID_TID, never fails for
+ * that. */
+struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset) DP_MUST_CHECK;
+/* Does the choice hold for all of these threads? */
+bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enum dp_identity identity, uint32_t tid_offset);
+
+/* ---- patience.c
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+struct dp_priority {
+	int policy;
+	struct sched_param param;
+	sigset_t mask;
+	bool raised;
+};
+/* SCHED_FIFO for as long as threads are held, where the kernel allows it (the target waits for us), and no job control; and back.
+ */
+void dp_priority_raise(struct dp_priority *old);
+void dp_priority_restore(const struct dp_priority *old);
+/* dp_freeze_all() with the 2 ms limit, again and again for up to a second. */
+struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
+
+/* ---- hold.c: what has to be asked anew whenever threads are held --------------------------------------------------------- */
+
+/*
+ * Is this still the program that we mapped into? DP_TAG_GONE if it called exec meanwhile: the pid is the same, nothing else is.
+ * True as well while nothing is mapped.
+ */
+struct dp_error *dp_still_ours(struct dp_target *t) DP_MUST_CHECK;
+/* DP_TAG_SHADOW_STACK if the kernel checks this process's returns: displaced calls push their return address by hand. */
+struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK;
+/* Looks for a thread that lives and looks at the process through it from now on; false if there is none. */
+bool dp_pick_living(struct dp_target *t);
+/* Borrows a thread of the freeze; refuses DP_TAG_SECCOMP if a held thread has come under a filter that we may not suspend. */
+struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
+
+/* ---- loader.c
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* The agent as plain bytes and its entry points, relative to the first byte. */
+struct dp_agent_image {
+	const uint8_t *bytes;
+	size_t size;
+	uint64_t acquire, read, string, backtrace, finish;
+};
+struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
+
+/* ---- mapping.c: remote mappings
+ * ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * In two steps, so that threads need not be held for both at once: the private region and the memfd, which is opened here; then
+ * every region of t->in, and the target's descriptor is closed. On failure what was made so far is unmade.
+ */
+struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t file_size) DP_MUST_CHECK;
+struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
+/* Closes the target's descriptor if one of the steps failed between. */
+struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
+/* Unmaps every region that is mapped; the first failure is reported, the others are still tried. */
+struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b) DP_MUST_CHECK;
+
+/* ---- remove.c
+ * -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Freezes, moves threads out of stubs, restores; then unmaps. Works for t->in whoever made it. */
+struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
+void dp_installation_fini(struct dp_installation *in);
+
+/* ---- quiesce.c: may the code be taken away?
+ * ----------------------------------------------------------------------------------------------- */
+
+/* Is `pc` inside one of our executable regions? */
+bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
+/*
+ * With all threads held: moves those that stand in a stub at a point with an equivalent in the program (dp_pc_pair), and says
+ * whether any other stands in our code, or has a signal frame that will return into it. `why` names the thread.
+ */
+bool dp_quiesce(struct dp_target *t, struct dp_freeze *f, char why[128]);
+/* Does a thread of `f` stand at, or hold a signal frame or return address for, one of the `n` addresses? (windows) */
+bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n);
+
+/* ---- recover.c
+ * ------------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Takes the lock that keeps two dynprobes apart from opening to closing, or refuses with DP_TAG_LOCKED. */
+struct dp_error *dp_lock(struct dp_target *t) DP_MUST_CHECK;
+/* Refuses with DP_TAG_LOCKED if a living dynprobe serves the process; removes what a dead one, or a fork from a probed parent,
+ * left. */
+struct dp_error *dp_recover(struct dp_target *t) DP_MUST_CHECK;
+
+/* A line for -v. */
+void dp_target_say(const struct dp_target *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

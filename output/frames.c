@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/frames.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A signal handler returns to the start of __restore_rt, and the frame it interrupted stands at its pc exactly. */
+static bool is_signal_return(struct dp_image *image, uint64_t pc)
+{
+	struct dp_function f;
+	return dp_image_function_at(image, dp_addr_of(pc), &f) && !strcmp(f.name, "__restore_rt");
+}
+
+static void describe(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT])
+{
+	struct dp_function f;
+	bool call_ends_function = !exact && pc && dp_image_function_at(image, dp_addr_of(pc - 1), &f) && f.size &&
+	                          pc == f.start.v + f.size && f.name[0] && f.module;
+	if (call_ends_function)
+		snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", f.name, pc - f.start.v, f.size,
+		         dp_module_name(f.module));
+	else
+		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
+}
+
+void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace,
+                    void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
+{
+	bool exact = true; /* the site itself is no return address */
+	for (size_t i = 0; i < backtrace->n; i++) {
+		char text[DP_FRAME_TEXT] = "";
+		uint64_t pc;
+		memcpy(&pc, backtrace->bytes + i * sizeof(pc), sizeof(pc));
+		if (image) {
+			bool signal = i && is_signal_return(image, pc);
+			describe(image, pc, exact || signal, text);
+			exact = signal;
+		}
+		each(i, pc, text, data);
+	}
+}

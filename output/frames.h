@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Names for the frames of a backtrace, as debuggers give them. */
+#ifndef DP_OUTPUT_FRAMES_H
+#define DP_OUTPUT_FRAMES_H
+
+#include "probes/probes.h"
+
+#define DP_FRAME_TEXT 512u
+
+/*
+ * Calls `each` per frame of a DP_TYPE_BACKTRACE value, innermost first, with its pc and "symbol+0x15/0x90 [module]" ("" if
+ * `image` is NULL). A return address is looked up one byte earlier, so that a call at the very end of a function is not
+ * taken for the function behind it; the offset printed is that of the address itself.
+ */
+void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace,
+                    void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * output/: what users read. Takes decoded hits and writes live text, NDJSON and CTF, and the summary. Does not know how events
+ * were made. All writers take the same struct dp_event and the same field tables.
+ */
+#ifndef DP_OUTPUT_OUTPUT_H
+#define DP_OUTPUT_OUTPUT_H
+
+#include "base/error.h"
+#include "probes/probes.h"
+
+#include <sys/types.h>
+
+struct dp_event_class { /* one per probe; outlives the writers */
+	const char *name;
+	const char *spec; /* as typed */
+	const struct dp_fields *fields;
+};
+
+struct dp_event {
+	uint64_t ns; /* CLOCK_MONOTONIC */
+	pid_t pid, tid;
+	const char *comm;
+	unsigned probe; /* index of the event class */
+	const uint8_t *payload;
+	size_t len;
+	struct dp_image *image; /* for backtraces; may be NULL */
+};
+
+/* CLOCK_REALTIME - CLOCK_MONOTONIC in ns, taken once per run so that all writers agree. */
+int64_t dp_clock_offset(void);
+
+struct dp_writer; /* opaque, with a method table inside: text, json and ctf are three makers of the same thing */
+/* Writes one event. Errors are kept and come back from dp_writer_flush(). */
+void dp_writer_event(struct dp_writer *w, const struct dp_event *event);
+/* A line from dynprobe itself ("probe foo retired: ..."); text and json only. */
+void dp_writer_note(struct dp_writer *w, const char *text);
+/* Adds to the lost-events count that is written with the next packet (ctf) . */
+void dp_writer_lost(struct dp_writer *w, uint64_t total_lost);
+struct dp_error *dp_writer_flush(struct dp_writer *w) DP_MUST_CHECK;
+/* Flushes, finishes the file and frees; the first error of the writer's life comes back. */
+struct dp_error *dp_writer_close(struct dp_writer *w) DP_MUST_CHECK;
+
+/* Text to `to` (not closed). `color`: escape codes. */
+struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_event_class *classes, size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+/* NDJSON as docs/json.md describes: a header line with version and event classes, then a line per event. */
+struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+/* CTF 1.8 into the directory `dir`, which is created with its parents (mode 0700) and must not hold a trace yet. */
+struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+/* $LTTNG_HOME or $HOME, then lttng-traces/dynprobe-NAME-YYYYMMDD-HHMMSS; a number is added if it exists. Malloc'ed. */
+struct dp_error *dp_ctf_default_dir(const char *name, char **ret) DP_MUST_CHECK;
+
+/* ---- summary ------------------------------------------------------------------------------------------------------------------ */
+
+struct dp_summary_probe {
+	const char *name, *spec;
+	pid_t pid;
+	const char *tactic;  /* NULL if refused */
+	const char *tag;     /* "DP-..." if refused or retired, else NULL */
+	const char *reason;  /* one line, or NULL */
+	bool retired;
+	uint64_t addr;
+	uint64_t recorded;
+	uint64_t lost_full, lost_no_slot, lost_forked, lost_abandoned, lost_damaged, lost_other;
+};
+struct dp_summary {
+	const struct dp_summary_probe *probe;
+	size_t n;
+	uint64_t attach_ns;      /* from start to armed */
+	uint64_t pause_attach_ns, pause_detach_ns; /* longest pause of any thread */
+	size_t left_bytes;       /* what could not be taken out of the target */
+	const char *left_why;
+	const char *record_dir;  /* NULL if not recorded */
+	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
+};
+/* hits = recorded + lost. Sites asked, placed by tactic, refused by reason, hits, recorded, lost by cause, longest pause in us. */
+void dp_summary_text(const struct dp_summary *s, FILE *to, bool color);
+void dp_summary_json(const struct dp_summary *s, FILE *to); /* one line, {"type":"summary",...} */
+
+#endif

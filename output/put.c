@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/put.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dp_put_str(struct dp_buf *b, const char *s)
+{
+	dp_buf_put(b, s, strlen(s));
+}
+
+void dp_put_dec(struct dp_buf *b, uint64_t v)
+{
+	char text[24];
+	dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "%" PRIu64, v));
+}
+
+void dp_put_signed(struct dp_buf *b, int64_t v)
+{
+	char text[24];
+	dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, v));
+}
+
+void dp_put_hex(struct dp_buf *b, uint64_t v)
+{
+	char text[24];
+	dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "0x%" PRIx64, v));
+}
+
+void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (size_t i = 0; i < n; i++) {
+		char pair[2] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+		dp_buf_put(b, pair, sizeof(pair));
+	}
+}
+
+static bool reads_back(const char *text, double v, unsigned size)
+{
+	return size == sizeof(float) ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v;
+}
+
+void dp_put_double(struct dp_buf *b, double v, unsigned size)
+{
+	char text[40];
+	if (isnan(v) || isinf(v)) {
+		dp_put_str(b, isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
+		return;
+	}
+	for (int precision = 1; precision <= 17; precision++) {
+		snprintf(text, sizeof(text), "%.*g", precision, v);
+		if (reads_back(text, v, size))
+			break;
+	}
+	/* The program may run under a locale with a decimal comma. */
+	for (char *c = text; *c; c++)
+		if (!strchr("0123456789+-e", *c))
+			*c = '.';
+	dp_put_str(b, text);
+}
+
+/* ---- characters ---- */
+
+/* Length of the well-formed UTF-8 character at `s` (Unicode 15, table 3-7), 0 if there is none; its code point in `ret`. */
+static size_t utf8(const uint8_t *s, size_t n, uint32_t *ret)
+{
+	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	if (!len || len > n)
+		return 0;
+	uint32_t c = len == 1 ? s[0] : s[0] & (0xffu >> (len + 1));
+	for (size_t i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3fu);
+	}
+	*ret = c;
+	return c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : len;
+}
+
+/* Control characters, and those that hide or reorder what a reader sees. */
+static bool is_deceptive(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+	       (c >= 0xe0000 && c < 0xe0080);
+}
+
+static void put_escaped_byte(struct dp_buf *b, uint8_t c)
+{
+	char text[8];
+	if (c == '\n' || c == '\t' || c == '\r')
+		dp_put_str(b, c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r");
+	else
+		dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "\\x%02x", c));
+}
+
+/* How many bytes from the start are printable ASCII without quotes and backslashes: those need no second look. */
+static size_t plain_run(const uint8_t *s, size_t n)
+{
+	size_t i = 0;
+	while (i < n && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\' && s[i] != '\'')
+		i++;
+	return i;
+}
+
+void dp_put_visible(struct dp_buf *b, const void *bytes, size_t n, char quote)
+{
+	const uint8_t *s = bytes;
+	size_t quotes = quote ? 1 : 0;
+	dp_buf_put(b, &quote, quotes);
+	for (size_t i = 0, len; i < n; i += len) {
+		uint32_t c = 0;
+		len = plain_run(s + i, n - i);
+		if (len) {
+			dp_buf_put(b, s + i, len);
+			continue;
+		}
+		len = utf8(s + i, n - i, &c);
+		if (!len || is_deceptive(c)) {
+			len = len ? len : 1;
+			for (size_t j = 0; j < len; j++)
+				put_escaped_byte(b, s[i + j]);
+			continue;
+		}
+		if (quote && (c == '\\' || c == (uint8_t)quote))
+			dp_buf_put(b, "\\", 1);
+		dp_buf_put(b, s + i, len);
+	}
+	dp_buf_put(b, &quote, quotes);
+}
+
+static void put_json_control(struct dp_buf *b, uint32_t c)
+{
+	char text[8];
+	static const char named[] = "\b\t\n\f\r";
+	const char *found = c ? strchr(named, (int)c) : NULL;
+	if (found)
+		dp_buf_put(b, (const char[]){'\\', "btnfr"[found - named]}, 2);
+	else
+		dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "\\u%04x", c));
+}
+
+void dp_put_json(struct dp_buf *b, const void *bytes, size_t n)
+{
+	const uint8_t *s = bytes;
+	dp_buf_put(b, "\"", 1);
+	for (size_t i = 0, len; i < n; i += len) {
+		uint32_t c = 0;
+		len = plain_run(s + i, n - i);
+		if (len) {
+			dp_buf_put(b, s + i, len);
+			continue;
+		}
+		len = utf8(s + i, n - i, &c);
+		if (!len) {
+			dp_put_str(b, "\xef\xbf\xbd");
+			len = 1;
+		} else if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
+			put_json_control(b, c);
+		} else {
+			if (c == '"' || c == '\\')
+				dp_buf_put(b, "\\", 1);
+			dp_buf_put(b, s + i, len);
+		}
+	}
+	dp_buf_put(b, "\"", 1);
+}
+
+void dp_put_json_str(struct dp_buf *b, const char *s)
+{
+	dp_put_json(b, s, strlen(s));
+}

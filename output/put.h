@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Appending pieces of text to a buffer: what text, JSON and metadata share. Nothing here depends on the locale. */
+#ifndef DP_OUTPUT_PUT_H
+#define DP_OUTPUT_PUT_H
+
+#include "base/buf.h"
+
+void dp_put_str(struct dp_buf *b, const char *s);
+void dp_put_dec(struct dp_buf *b, uint64_t v);
+void dp_put_signed(struct dp_buf *b, int64_t v);
+void dp_put_hex(struct dp_buf *b, uint64_t v); /* with 0x */
+void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n);
+/* The shortest decimal that reads back as the same value; "nan", "inf", "-inf". `size`: 4 for a float, 8 for a double. */
+void dp_put_double(struct dp_buf *b, double v, unsigned size);
+/*
+ * Bytes for a terminal: control characters (C1 and the invisible ones that reorder text, too) and what is not UTF-8 become
+ * \n, \t or \xNN. With `quote`, that character is put around them and escaped inside, as is the backslash.
+ */
+void dp_put_visible(struct dp_buf *b, const void *bytes, size_t n, char quote);
+/* A JSON string, quotes included. What is not UTF-8 becomes U+FFFD, a byte each. */
+void dp_put_json(struct dp_buf *b, const void *bytes, size_t n);
+void dp_put_json_str(struct dp_buf *b, const char *s);
+
+#endif

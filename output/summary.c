@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/summary.h"
+
+#include <string.h>
+
+const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
+        [DP_LOSS_FULL] = {"ring full", "full"},
+        [DP_LOSS_NO_SLOT] = {"more threads than rings", "no_slot"},
+        [DP_LOSS_FORKED] = {"in fork children", "forked"},
+        [DP_LOSS_ABANDONED] = {"thread ended while recording", "abandoned"},
+        [DP_LOSS_DAMAGED] = {"record damaged", "damaged"},
+        [DP_LOSS_OTHER] = {"other", "other"},
+};
+
+static void add(struct dp_counts *c, const struct dp_summary_probe *p)
+{
+	const uint64_t loss[DP_LOSS_COUNT] = {p->lost_full,      p->lost_no_slot, p->lost_forked,
+	                                      p->lost_abandoned, p->lost_damaged, p->lost_other};
+	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {
+		c->loss[i] += loss[i];
+		c->lost += loss[i];
+	}
+	c->recorded += p->recorded;
+	c->placed += p->tactic != NULL;
+	c->refused += p->tactic == NULL;
+	c->retired += p->retired;
+}
+
+struct dp_counts dp_summary_count(const struct dp_summary_probe *probe, size_t n)
+{
+	struct dp_counts c = {0};
+	for (size_t i = 0; i < n; i++)
+		add(&c, &probe[i]);
+	return c;
+}
+
+const char *dp_summary_tactic(const struct dp_summary_probe *p)
+{
+	return p->tactic;
+}
+
+const char *dp_summary_refusal_tag(const struct dp_summary_probe *p)
+{
+	return p->tactic ? NULL : p->tag ? p->tag : "DP-INTERNAL";
+}
+
+size_t dp_summary_group(const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *), struct dp_group *groups,
+                        size_t max)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		const char *w = word(&s->probe[i]);
+		size_t g = 0;
+		if (!w)
+			continue;
+		while (g < n && strcmp(groups[g].word, w))
+			g++;
+		if (g == max)
+			continue;
+		if (g == n)
+			groups[n++] = (struct dp_group){w, 0};
+		groups[g].n++;
+	}
+	return n;
+}

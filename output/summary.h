@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What the summary's text and JSON count alike. */
+#ifndef DP_OUTPUT_SUMMARY_H
+#define DP_OUTPUT_SUMMARY_H
+
+#include "output/output.h"
+
+/* Loss by cause, in the order of enum; names for readers and for programs. */
+enum dp_loss { DP_LOSS_FULL, DP_LOSS_NO_SLOT, DP_LOSS_FORKED, DP_LOSS_ABANDONED, DP_LOSS_DAMAGED, DP_LOSS_OTHER, DP_LOSS_COUNT };
+
+extern const struct dp_loss_name {
+	const char *text, *key;
+} dp_loss_names[DP_LOSS_COUNT];
+
+struct dp_counts {
+	uint64_t recorded, lost, loss[DP_LOSS_COUNT];
+	size_t placed, refused, retired;
+};
+
+/* The counts of one probe, or of all. Hits are recorded + lost. */
+struct dp_counts dp_summary_count(const struct dp_summary_probe *probe, size_t n);
+
+/* Groups of equal words: tactics or tags. `word` may be NULL, such probes are left out. */
+struct dp_group {
+	const char *word;
+	size_t n;
+};
+/* Writes at most `max` groups in order of appearance and returns how many; `word` picks the word of a probe. */
+size_t dp_summary_group(const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *), struct dp_group *groups,
+                        size_t max);
+const char *dp_summary_tactic(const struct dp_summary_probe *p);      /* of a placed one */
+const char *dp_summary_refusal_tag(const struct dp_summary_probe *p); /* of a refused one */
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The base of all writers: a method table, the event classes, and the first error. Makers embed it as their first member. */
+#ifndef DP_OUTPUT_WRITER_H
+#define DP_OUTPUT_WRITER_H
+
+#include "output/output.h"
+
+struct dp_writer_ops {
+	/* The payload is a private copy, checked, and cut to what its fields take up. */
+	void (*event)(struct dp_writer *w, const struct dp_event *event);
+	void (*note)(struct dp_writer *w, const char *text);
+	void (*lost)(struct dp_writer *w, uint64_t total);
+	void (*flush)(struct dp_writer *w);
+	/* After a last flush: releases what the maker owns, not `w` itself. */
+	void (*fini)(struct dp_writer *w);
+};
+
+struct dp_writer {
+	const struct dp_writer_ops *ops;
+	const struct dp_event_class *classes;
+	size_t n;
+	struct dp_error *error; /* the first one; nothing is written after it */
+};
+
+/* Keeps `err` if it is the first one of the writer. */
+void dp_writer_fail(struct dp_writer *w, struct dp_error *err);
+
+#endif

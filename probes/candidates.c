@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/candidates.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* People type sonames: libsqlite3.so.0 is libsqlite3.so.0.8.6 (and libssl.so is libssl.so.3). */
+static bool is_soname_of(const char *typed, const char *name)
+{
+	const size_t n = strlen(typed);
+	return strstr(typed, ".so") && !strncmp(typed, name, n) && name[n] == '.';
+}
+
+bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec)
+{
+	if (!spec->module)
+		return !m->vdso;
+	if (!strcmp(spec->module, m->name) || !strcmp(spec->module, m->path) || is_soname_of(spec->module, m->name))
+		return true;
+	return !m->vdso && !fnmatch(spec->module, strchr(spec->module, '/') ? m->path : m->name, 0);
+}
+
+static void append(struct dp_candidates *c, struct dp_module *m, const struct dp_symbol *s)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (dp_module_addr(c->item[i].module, c->item[i].symbol->value).v == dp_module_addr(m, s->value).v) {
+			if (s->size && !c->item[i].symbol->size)
+				c->item[i].symbol = s;
+			return;
+		}
+	if (c->n == c->capacity) {
+		size_t capacity = c->capacity ? 2 * c->capacity : 8;
+		struct dp_candidate *grown = realloc(c->item, capacity * sizeof(*grown));
+		if (!grown) {
+			c->failed = true;
+			return;
+		}
+		c->item = grown;
+		c->capacity = capacity;
+	}
+	c->item[c->n++] = (struct dp_candidate){m, s};
+}
+
+void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, const struct dp_symbols *symbols,
+                       const struct dp_symbol_name *name)
+{
+	bool found = false;
+	for (unsigned hidden = 0; hidden < 2 && !found; hidden++)
+		for (size_t i = 0; i < symbols->n; i++) {
+			const struct dp_symbol *s = &symbols->symbol[i];
+			if ((s->hidden && !hidden && !name->version) || !dp_symbol_matches(s, name))
+				continue;
+			if (!s->code) {
+				c->data = c->data.symbol ? c->data : (struct dp_candidate){m, s};
+				continue;
+			}
+			append(c, m, s);
+			found = true;
+		}
+}
+
+void dp_candidates_fini(struct dp_candidates *c)
+{
+	free(c->item);
+	*c = (struct dp_candidates){0};
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the symbols of a stripped file may be found. */
+#ifndef DP_PROBES_DEBUG_FILE_H
+#define DP_PROBES_DEBUG_FILE_H
+
+#include "probes/module.h"
+
+/*
+ * The separate debug file: by build-id, then by .gnu_debuglink (its checksum must fit), below the target's root and then
+ * in our own view. NULL if there is none that fits.
+ */
+struct dp_elf *dp_debug_file_find(struct dp_module *m);
+/* minidebug.c: the ELF file packed into .gnu_debugdata, or NULL. */
+struct dp_elf *dp_minidebug_unpack(const struct dp_elf *elf, const char *name);
+/* All symbols that the file itself lacks. */
+void dp_debug_symbols_load(struct dp_module *m, struct dp_symbols *ret);
+
+#endif

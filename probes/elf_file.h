@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One ELF file in memory, checked at every step: libelf reads the headers, and each range that they name is held against
+ * the bytes that are there. Addresses here are the file's own (p_vaddr).
+ */
+#ifndef DP_PROBES_ELF_FILE_H
+#define DP_PROBES_ELF_FILE_H
+
+#include "base/error.h"
+
+#include <elf.h>
+#include <gelf.h>
+#include <stdint.h>
+
+struct dp_elf {
+	const uint8_t *bytes;
+	size_t size;
+	bool mapped; /* munmap, not free */
+	Elf *elf;
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr *phdr;
+	size_t nphdr;
+};
+
+struct dp_span { /* bytes of the file and their address */
+	const uint8_t *bytes;
+	size_t size;
+	uint64_t vaddr;
+};
+
+/* Maps the file; the descriptor stays the caller's. `name` is for messages. */
+struct dp_error *dp_elf_open(int fd, const char *name, struct dp_elf **ret) DP_MUST_CHECK;
+/* Takes over `bytes` (from malloc), also on failure. */
+struct dp_error *dp_elf_from_memory(uint8_t *bytes, size_t size, const char *name, struct dp_elf **ret) DP_MUST_CHECK;
+struct dp_elf *dp_elf_destroy(struct dp_elf *elf);
+/* Does the file begin as an ELF file does? */
+bool dp_elf_magic(int fd);
+
+/* A section that has bytes in the file; by name, or by type where `name` is NULL. */
+bool dp_elf_section(const struct dp_elf *elf, const char *name, uint32_t type, GElf_Shdr *shdr, struct dp_span *ret);
+/* The bytes of section number `index`. */
+bool dp_elf_section_at(const struct dp_elf *elf, uint32_t index, GElf_Shdr *shdr, struct dp_span *ret);
+/* The file's bytes of a PT_LOAD segment, cut to what the file holds. False if it is no PT_LOAD, or holds nothing. */
+bool dp_elf_load(const struct dp_elf *elf, size_t i, struct dp_span *ret);
+/* The bytes from `vaddr` to the end of its segment. */
+bool dp_elf_at(const struct dp_elf *elf, uint64_t vaddr, struct dp_span *ret);
+bool dp_elf_executable(const struct dp_elf *elf, uint64_t vaddr);
+const Elf64_Phdr *dp_elf_phdr(const struct dp_elf *elf, uint32_t type);
+/* The value of an entry of the dynamic section. */
+bool dp_elf_dynamic(const struct dp_elf *elf, int64_t tag, uint64_t *ret);
+/* Lowest and highest address of the PT_LOAD segments, whole pages. False if there is none, or they make no sense. */
+bool dp_elf_extent(const struct dp_elf *elf, uint64_t *start, uint64_t *end);
+/* The descriptor of the build-id note. */
+bool dp_elf_build_id(const struct dp_elf *elf, const uint8_t **bytes, size_t *n);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DP_PROBES_EXPR_INTERNAL_H
+#define DP_PROBES_EXPR_INTERNAL_H
+
+#include "probes/probes.h"
+
+/* How a DP_EXPR_CONST came to be, kept in its `reg`. */
+enum dp_const_origin {
+	DP_CONST_LITERAL = 0,
+	DP_CONST_FOLDED = 1, /* computed, therefore signed however large */
+	DP_CONST_RIP = 2,    /* the site's address, see dp_expr_bind() */
+};
+
+/* The value of `op` applied to `a` (and `b`); the logic operators take truth values. */
+uint64_t dp_expr_apply(enum dp_expr_op op, uint64_t a, uint64_t b);
+
+#endif

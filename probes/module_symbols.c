@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A module's symbols, loaded when somebody asks. */
+#include "probes/debug_file.h"
+
+const struct dp_symbols *dp_module_own_symbols(struct dp_module *m)
+{
+	if (!m->own_loaded && m->elf)
+		dp_symbols_load(&m->own, m->elf, m->elf, 0);
+	m->own_loaded = true;
+	return &m->own;
+}
+
+const struct dp_symbols *dp_module_debug_symbols(struct dp_module *m)
+{
+	if (!m->debug_loaded && m->elf && !m->vdso && !dp_module_own_symbols(m)->has_symtab)
+		dp_debug_symbols_load(m, &m->debug);
+	m->debug_loaded = true;
+	return &m->debug;
+}
+
+/* The debug file is read only for functions that the file itself does not know, or not the length of. */
+const struct dp_symbol *dp_module_symbol_at(struct dp_module *m, uint64_t vaddr)
+{
+	if (!m->own_index.loaded)
+		dp_symbol_index_build(&m->own_index, dp_module_own_symbols(m));
+	const struct dp_symbol *own = dp_symbol_index_at(&m->own_index, vaddr);
+	if (own && own->size)
+		return own;
+	if (!m->debug_index.loaded)
+		dp_symbol_index_build(&m->debug_index, dp_module_debug_symbols(m));
+	const struct dp_symbol *debug = dp_symbol_index_at(&m->debug_index, vaddr);
+	return debug && (debug->size || !own || debug->value > own->value) ? debug : own;
+}

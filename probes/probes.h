@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * probes/: what the user asked for, in the program's own terms. Text becomes sites (addresses in a target's image) and
+ * captures (a field table plus where each value comes from). Knows files and symbols, no machine code and no process.
+ */
+#ifndef DP_PROBES_PROBES_H
+#define DP_PROBES_PROBES_H
+
+#include "base/addr.h"
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- image: the modules of a target ---------------------------------------------------------------------------------- */
+
+struct dp_map { /* one line of /proc/PID/maps */
+	dp_addr start, end;
+	uint64_t offset; /* in the file, bytes */
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	bool read, write, exec, shared;
+	char *path; /* as the kernel prints it, " (deleted)" included; "" if anonymous */
+};
+
+struct dp_module; /* opaque: an ELF file mapped in the target (symbols.c); loaded lazily */
+struct dp_image;  /* opaque: all mappings and modules of one target */
+
+/*
+ * `maps` is the text of /proc/PID/maps. Files are opened below `root` ("/proc/PID/root", or "" for our own view), falling
+ * back to /proc/PID/map_files where `pid` is not 0 and the path does not lead to the mapped inode. `vdso` may hold the
+ * bytes of the vdso (copied), so that it counts as a module too.
+ */
+struct dp_error *dp_image_create(const char *maps, const char *root, int pid, struct dp_image **ret) DP_MUST_CHECK;
+struct dp_image *dp_image_destroy(struct dp_image *image);
+struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, size_t size) DP_MUST_CHECK;
+
+size_t dp_image_nmaps(const struct dp_image *image);
+const struct dp_map *dp_image_map(const struct dp_image *image, size_t i); /* ascending addresses */
+const struct dp_map *dp_image_map_at(const struct dp_image *image, dp_addr addr);
+
+size_t dp_image_nmodules(const struct dp_image *image);
+struct dp_module *dp_image_module(const struct dp_image *image, size_t i); /* [0] is the executable */
+/* The module whose mappings hold `addr`, or NULL. */
+struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr);
+
+const char *dp_module_path(const struct dp_module *m);
+const char *dp_module_name(const struct dp_module *m); /* last part of the path */
+int64_t dp_module_bias(const struct dp_module *m);     /* address in the target = address in the file (p_vaddr) + bias */
+/* Hex digits of the build-id note, "" if there is none. Loads the file. */
+const char *dp_module_build_id(struct dp_module *m);
+/*
+ * The bytes that the file holds for target addresses [addr, addr+n) of an executable segment, relocations that touch text
+ * applied where present. Fails with DP_TAG_NOT_CODE outside of executable segments. Used for the DP-FOREIGN comparison and
+ * for planning; `n` is cut at the segment's end and returned.
+ */
+struct dp_error *dp_module_text(struct dp_module *m, dp_addr addr, void *buf, size_t *n) DP_MUST_CHECK;
+/* Bounds in the target of the executable segment (page-unaligned, file-backed bytes only) that holds `addr`. */
+bool dp_module_text_bounds(struct dp_module *m, dp_addr addr, dp_addr *start, dp_addr *end);
+/*
+ * The .eh_frame (its first CIE, not the .eh_frame_hdr) as mapped: address in the target and the file's bytes, owned by the module. False if
+ * there is none. Zero terminators may stand inside; without section headers `size` reaches to the end of the segment.
+ */
+bool dp_module_eh_frame(struct dp_module *m, dp_addr *addr, const uint8_t **bytes, size_t *size);
+
+/* One PT_LOAD segment's file bytes at their address in the target (the layout that trampoline/ proves windows with). */
+size_t dp_module_nsegments(struct dp_module *m);
+bool dp_module_segment(struct dp_module *m, size_t i, dp_addr *addr, const uint8_t **bytes, size_t *n, bool *exec);
+/*
+ * Landing pads: every address in the target that an exception may continue at, from the LSDAs that .eh_frame names; ascending,
+ * owned by the module. False if a table could not be parsed: then nothing is known about the module's pads.
+ */
+bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *n);
+
+struct dp_function { /* a function, or what .eh_frame says is one */
+	dp_addr start;
+	uint64_t size;    /* bytes, 0 if unknown */
+	const char *name; /* owned by the module; "" if only .eh_frame knows it */
+	struct dp_module *module;
+};
+/* The function around `addr`: symbols first (a global before a local alias), then FDE bounds. */
+bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_function *ret);
+/* Writes "symbol+0x15/0x90 [module]", "[module]+0x1234" (the address in the file) or "0x1234"; `size` as for snprintf. */
+int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size);
+
+/* ---- probe points ----------------------------------------------------------------------------------------------------- */
+
+/* SPEC := [module '!'] (symbol ['+' offset] | address); numbers octal (0...), decimal, hexadecimal (0x...). */
+struct dp_spec {
+	char *text;     /* as typed */
+	char *module;   /* NULL if not given; a glob is allowed */
+	char *symbol;   /* NULL for an address */
+	uint64_t value; /* the address, or the offset from the symbol (0 if not given) */
+	bool has_offset;
+};
+struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
+void dp_spec_fini(struct dp_spec *spec);
+
+struct dp_site {
+	dp_addr addr;
+	struct dp_function function; /* start 0 if unknown */
+	struct dp_module *module;
+};
+/*
+ * Finds the one site that `spec` names. Unknown symbols: DP_TAG_NO_SYMBOL with "did you mean" candidates. Several different
+ * addresses: DP_TAG_AMBIGUOUS with the module!symbol forms. Aliases of one address are one site. `main` in a stripped
+ * executable is found from what _start passes to __libc_start_main. IFUNC symbols: the message names the implementations
+ * and asks for one of them. Instruction boundaries are not checked here (dp_boundaries in trampoline/ does that).
+ * An address with `module!` is an address in the file, without it one in the target.
+ */
+struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
+
+/* ---- fields: the one description of a record's payload ------------------------------------------------------------------ */
+
+enum dp_type {
+	DP_TYPE_INT,   /* size 1, 2, 4, 8; signed */
+	DP_TYPE_UINT,
+	DP_TYPE_FLOAT, /* size 4, 8 */
+	DP_TYPE_POINTER,   /* uint64_t, hexadecimal */
+	DP_TYPE_STRING,    /* NUL-terminated, at most `size` bytes with the NUL */
+	DP_TYPE_BYTES,     /* `size` bytes */
+	DP_TYPE_BACKTRACE, /* uint8_t n, n x uint64_t; at most `size` frames */
+};
+
+enum dp_source_kind {
+	DP_SRC_REG,    /* general register `reg` (0-15 as in struct dp_regs), `size` bytes from bit `shift` (0, or 8 for ah) */
+	DP_SRC_RIP,    /* the site's address: a constant */
+	DP_SRC_RFLAGS,
+	DP_SRC_XMM,    /* low 128 bits of xmm register `reg` (0-15) */
+	DP_SRC_MEMORY, /* `size` bytes at `addr` in the target; may be unreadable */
+	DP_SRC_STRING, /* NUL-terminated at `addr`; may be unreadable */
+	DP_SRC_UNWIND,
+};
+
+struct dp_field {
+	char *name; /* a C identifier, unique in its table */
+	enum dp_type type;
+	uint32_t size; /* see enum dp_type */
+	bool hex;      /* print integers in base 16 */
+	enum dp_source_kind source;
+	uint8_t reg, shift;
+	dp_addr addr;
+};
+
+struct dp_fields {
+	struct dp_field *field;
+	size_t n;
+};
+
+/*
+ * Adds what one -t argument names: `regs`, `reg:NAME`, `TYPE:NAME:ADDR`, `backtrace[:DEPTH]` (default 32). The same field twice
+ * is kept once; two different ones of one name are an error. A failed call adds nothing.
+ */
+struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context) DP_MUST_CHECK;
+void dp_fields_fini(struct dp_fields *fields);
+/* Some field may be unreadable: the payload starts with the mask (agent/abi.h). */
+bool dp_fields_may_fault(const struct dp_fields *fields);
+bool dp_fields_unwind(const struct dp_fields *fields);
+/* Upper bound of the payload in bytes, mask included. */
+size_t dp_fields_max_payload(const struct dp_fields *fields);
+/* Number of a register name: general registers of every width ("eax", "r8b", "ah"), used by fields and conditions. */
+bool dp_register_find(const char *name, uint8_t *reg, uint8_t *shift, uint8_t *size);
+
+/* A decoded value; pointers lead into the payload. */
+struct dp_value {
+	bool unreadable;
+	uint64_t u;  /* integers (sign-extended), pointers; raw bits of floats */
+	double f;    /* DP_TYPE_FLOAT */
+	const uint8_t *bytes; /* strings (NUL-terminated), bytes, backtraces (unaligned uint64_t[n]) */
+	size_t n;    /* bytes, characters or frames */
+};
+/*
+ * Walks a payload: calls `each` per field in table order. False if the payload is damaged (shorter than its fields): the
+ * shared memory is the target's to write, so nothing in it is trusted.
+ */
+bool dp_fields_decode(const struct dp_fields *fields, const uint8_t *payload, size_t len,
+		      void (*each)(const struct dp_field *field, const struct dp_value *value, void *data), void *data);
+/* The bytes of `payload` that its fields take up, SIZE_MAX if it is damaged. What lies behind them is padding. */
+size_t dp_fields_payload_length(const struct dp_fields *fields, const uint8_t *payload, size_t len);
+
+/* ---- conditions ----------------------------------------------------------------------------------------------------------- */
+
+enum dp_expr_kind {
+	DP_EXPR_CONST,  /* value */
+	DP_EXPR_REG,    /* reg, shift, size: zero-extended; rip as a constant, rflags as DP_EXPR_RFLAGS */
+	DP_EXPR_RFLAGS,
+	DP_EXPR_UNARY,  /* op: '!' '~' '-' */
+	DP_EXPR_BINARY, /* op: see enum dp_op_kind; && and || short-circuit */
+};
+enum dp_expr_op {
+	DP_OP_NOT, DP_OP_COMPL, DP_OP_NEG,
+	DP_OP_MUL, DP_OP_ADD, DP_OP_SUB, DP_OP_SHL, DP_OP_SHR, DP_OP_AND, DP_OP_XOR, DP_OP_OR,
+	DP_OP_EQ, DP_OP_NE, DP_OP_LT, DP_OP_LE, DP_OP_GT, DP_OP_GE, DP_OP_ULT, DP_OP_ULE, DP_OP_UGT, DP_OP_UGE,
+	DP_OP_LAND, DP_OP_LOR,
+};
+struct dp_expr {
+	enum dp_expr_kind kind;
+	enum dp_expr_op op;
+	uint64_t value;
+	uint8_t reg, shift, size;
+	struct dp_expr *a, *b;
+};
+/*
+ * C precedence and 64-bit two's-complement arithmetic. Registers: `$rdi`, `rdi`, `edi`, `dil`, and arg0..arg5 for rdi rsi
+ * rdx rcx r8 r9. A general register is a signed 64-bit value, its narrower parts are zero-extended; <,<=,>,>= compare signed unless a
+ * side is a constant above INT64_MAX, which makes it unsigned. Shift counts are taken mod 64, >> is arithmetic. Errors carry a
+ * caret line. Constant parts are folded; a tree has at most DP_EXPR_MAX_NODES nodes, so recursion over it is bounded.
+ */
+#define DP_EXPR_MAX_NODES 256u
+struct dp_error *dp_expr_parse(const char *text, struct dp_expr **ret) DP_MUST_CHECK;
+struct dp_expr *dp_expr_destroy(struct dp_expr *expr);
+/* Fills in the site's address for `rip`, a constant that the parser cannot know (0 until then). To be called before compiling. */
+void dp_expr_bind(struct dp_expr *expr, dp_addr site);
+/* The reference interpreter that the compiler is tested against. */
+struct dp_regs;
+uint64_t dp_expr_eval(const struct dp_expr *expr, const struct dp_regs *regs);
+
+/* ---- a probe: one site with its name, capture and condition ------------------------------------------------------------------ */
+
+struct dp_probe {
+	char *name; /* [A-Za-z_][A-Za-z0-9_]*; default derived from the spec, unique in the run */
+	bool entry; /* --function: the function's entry (the site lies behind an endbr64) */
+	struct dp_spec spec;
+	struct dp_fields fields;
+	struct dp_expr *when; /* NULL: always */
+};
+/* A valid event name made from a spec: "main+0x10" -> "main_0x10", "0x55e0" -> "at_0x55e0", "libc.so.6!puts" -> "puts". */
+char *dp_probe_default_name(const struct dp_spec *spec);
+void dp_probe_fini(struct dp_probe *probe);
+
+/* ---- unwind tables -------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Compiles the .eh_frame of every module of the image into the tables of agent/unwind.h, with absolute target addresses, so that the
+ * agent can unwind without parsing. The result is one block of position-independent bytes (offsets inside) to be mapped
+ * read-only. Modules without usable .eh_frame get no rows; the agent then follows frame pointers. `cache_dir` (or NULL)
+ * keeps the compiled rows of a module by build-id.
+ */
+struct dp_error *dp_unwind_compile(struct dp_image *image, const char *cache_dir, uint8_t **ret, size_t *size) DP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* "Did you mean": the names nearest to a mistyped one, by edit distance with swapped neighbours, within bounded work. */
+#ifndef DP_PROBES_SUGGEST_H
+#define DP_PROBES_SUGGEST_H
+
+#include "base/buf.h"
+
+#define DP_SUGGESTIONS 5
+
+struct dp_suggestion {
+	const char *name; /* the caller's, must stay */
+	size_t len;
+	unsigned distance;
+};
+
+struct dp_suggest {
+	const char *wanted;
+	size_t len;
+	unsigned limit; /* distance beyond which a name is no candidate */
+	uint64_t work;
+	struct dp_suggestion best[DP_SUGGESTIONS];
+	size_t n;
+};
+
+void dp_suggest_init(struct dp_suggest *s, const char *wanted, size_t len);
+void dp_suggest_offer(struct dp_suggest *s, const char *name, size_t len);
+/* Appends "; did you mean A, B or C?", or nothing. */
+void dp_suggest_print(const struct dp_suggest *s, struct dp_buf *to);
+
+#endif

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Everything that CI runs, cheapest first; the full test run comes last, so that its summary closes the output.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+
+step() { printf '\n== %s\n' "$*"; }
+
+# Configures and builds a preset quietly: the log is shown only if it fails.
+build() {
+	log=$(mktemp)
+	if ! { cmake --preset "$@" && cmake --build --preset "$1" -j "$jobs"; } >"$log" 2>&1; then
+		tail -n 60 "$log" >&2
+		rm -f "$log"
+		exit 1
+	fi
+	rm -f "$log"
+}
+
+step "source: rooms, licence lines, shell scripts"
+sh scripts/check-source.sh
+
+step "clang: everything compiles without a warning"
+build clang
+
+step "ASan and UBSan: unit tests, and some end-to-end tests"
+build asan
+ctest --preset asan --timeout 300
+
+step "gcc: all tests"
+build release -DBUILD_TESTING=ON
+ctest --preset release --timeout 600

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing when all are there.
+# usage: install-packages.sh [build|all]     (default: all)
+set -eu
+
+build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev liblzma-dev"
+# clang: second compiler; g++: C++ targets; the rest: what the end-to-end tests run, probe or read traces with
+rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib
+      babeltrace2 lttng-tools liblttng-ust-dev redis-server redis-tools sqlite3 gdb strace bpftrace
+      binutils zstd util-linux procps iproute2 scdoc shellcheck"
+
+case "${1:-all}" in
+build) wanted=$build ;;
+all) wanted="$build $rest" ;;
+*) echo "usage: $0 [build|all]" >&2; exit 2 ;;
+esac
+
+# One call answers for all packages: a line per installed one.
+# shellcheck disable=SC2086
+present=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | sed -n 's/ installed$//p' || true)
+missing=
+for package in $wanted; do
+	case "
+$present
+" in
+	*"
+$package
+"*) ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -n "$missing" ] || exit 0
+
+root=
+if [ "$(id -u)" -ne 0 ]; then
+	command -v sudo >/dev/null || { echo "$0: please run as root (there is no sudo): apt-get install$missing" >&2; exit 1; }
+	root=sudo
+fi
+
+# Packages with a service (redis-server, lttng-tools) must not start it: 101 forbids that for the length of this script.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' | $root sh -c "cat >$policy && chmod 755 $policy"
+	trap '$root rm -f "$policy"' EXIT
+	trap 'exit 1' HUP INT TERM
+fi
+
+echo "installing:$missing"
+apt() { $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+log=$(mktemp)
+# Package lists that are there may do; if not, they are fetched and the installation is tried once more.
+# shellcheck disable=SC2086
+if ! apt install -y --no-install-recommends $missing >"$log" 2>&1; then
+	apt update >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+	apt install -y --no-install-recommends $missing >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+fi
+rm -f "$log"

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""What every end-to-end test shares: programs to probe, dynprobe itself, and ways to look at what it left behind.
+
+Each test file runs alone: python3 tests/e2e/test_attach.py -v [TestClass.test_name]
+Environment: DYNPROBE (the binary), TARGETS (directory of tests/targets), DEMO_SERVER. Default: those of ../../build.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DYNPROBE = os.environ.get("DYNPROBE", os.path.join(ROOT, "build", "dynprobe"))
+TARGETS = os.environ.get("TARGETS", os.path.join(ROOT, "build", "tests", "targets"))
+DEMO_SERVER = os.environ.get("DEMO_SERVER", os.path.join(ROOT, "build", "demo", "server"))
+FULL = bool(os.environ.get("DP_FULL"))  # the long form of tests that come in two lengths
+
+OWN_FAILURE = 125  # dynprobe's own failures, wrong usage included
+KEPT_TEXT_KIB = 4  # the page that borrowed threads stood in stays a private copy, of the file's own bytes (docs/guarantees.md, G6)
+OPTIONAL_TARGETS = ("spin-musl", "spin-musl-static", "cxxthrow", "tiny32", "usttrace")  # need a compiler or library of their own
+CALM = "(edi & 0x80000000) == 0 || (edi & 0xffff) == 5"  # of `threads`: all calls of sleepers, a few of the spinners'
+REGISTERS = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
+
+
+def target_path(name):
+    return os.path.join(TARGETS, name)
+
+
+def have(program):
+    return shutil.which(program) is not None
+
+
+def needs(program):
+    """A test that needs a program which is not installed is skipped, and says so."""
+    return unittest.skipUnless(have(program), f"{program} is not installed")
+
+
+needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root")
+
+
+def wait_until(condition, seconds=10.0, what="condition"):
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain for: {what}")
+        time.sleep(0.005)
+
+
+# ---- looking at a process ------------------------------------------------------------------------------------------------
+
+
+class Mapping:
+    def __init__(self, line):
+        fields = line.rstrip("\n").split(None, 5)
+        self.start, self.end = (int(x, 16) for x in fields[0].split("-"))
+        self.perms, self.offset = fields[1], int(fields[2], 16)
+        self.path = fields[5] if len(fields) > 5 else ""
+
+    def key(self):
+        return (self.start, self.end, self.perms, self.path)
+
+
+def maps(pid):
+    with open(f"/proc/{pid}/maps") as f:
+        return [Mapping(line) for line in f]
+
+
+def status(pid, field):
+    with open(f"/proc/{pid}/status") as f:
+        for line in f:
+            if line.startswith(field + ":"):
+                return line.split(":", 1)[1].strip()
+    return None
+
+
+def read_memory(pid, address, size):
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
+        f.seek(address)
+        return f.read(size)
+
+
+def text_mappings(pid):
+    return [m for m in maps(pid) if "x" in m.perms and m.path.startswith("/") and "memfd" not in m.path]
+
+
+def changed_text(pid):
+    """[(path, file offset)] where executable memory differs from its file: empty in a process without probes."""
+    changed = []
+    for m in text_mappings(pid):
+        memory = read_memory(pid, m.start, m.end - m.start)
+        with open(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}", "rb") as f:
+            f.seek(m.offset)
+            contents = f.read(m.end - m.start)
+        contents += bytes(len(memory) - len(contents))
+        if memory != contents:
+            changed += [(m.path, m.offset + i) for i, (a, b) in enumerate(zip(memory, contents)) if a != b]
+    return changed
+
+
+def armed(pid):
+    """Probes stand: our code is mapped, the text is changed, and nobody is at work in the process (borrowing a thread changes text too)."""
+    look = lambda: status(pid, "TracerPid") == "0" and any("dynprobe" in m.path for m in maps(pid)) and changed_text(pid)
+    return look() and (time.sleep(0.01), look())[1]
+
+
+def private_text_kib(pid):
+    """Copies of text pages that patching made and nobody gave back."""
+    total, counting = 0, False
+    with open(f"/proc/{pid}/smaps") as f:
+        for line in f:
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                m = Mapping(line)
+                counting = "x" in m.perms and m.path.startswith("/")
+            elif counting and line.startswith("Anonymous:"):
+                total += int(line.split()[1])
+    return total
+
+
+def symbol_address(path, symbol):
+    """Address of a symbol in the file, as nm says."""
+    for options in ([], ["-D"]):
+        out = subprocess.run(["nm", *options, path], capture_output=True, text=True).stdout
+        for line in out.splitlines():
+            fields = line.split()
+            if len(fields) == 3 and fields[2].split("@")[0] == symbol:
+                return int(fields[0], 16)
+    raise KeyError(symbol)
+
+
+def live_address(pid, path, symbol):
+    """Address of a symbol in the running process."""
+    address = symbol_address(path, symbol)
+    first = next(m for m in maps(pid) if m.path == os.path.realpath(path))
+    pie = subprocess.run(["readelf", "-h", path], capture_output=True, text=True).stdout.find("DYN (") >= 0
+    return address + (first.start - first.offset if pie else 0)
+
+
+class State:
+    """What an attach and detach must not change."""
+
+    def __init__(self, pid):
+        moving = ("[heap]", "[stack]", "[uprobes]")
+        self.maps = sorted(m.key() for m in maps(pid) if m.path not in moving)
+        self.fds = {}
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                self.fds[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                pass
+        self.tasks = sorted(os.listdir(f"/proc/{pid}/task"))
+        self.status = {f: status(pid, f) for f in ("TracerPid", "SigBlk", "SigIgn", "SigCgt", "Seccomp", "NoNewPrivs")}
+        self.changed_text = changed_text(pid)
+
+    def differences(self, other):
+        return {k: (v, getattr(other, k)) for k, v in vars(self).items() if v != getattr(other, k)}
+
+
+def children(pid):
+    """The pids of its children."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and status_or_none(entry, "PPid") == str(pid):
+            found.append(int(entry))
+    return found
+
+
+def status_or_none(pid, field):
+    try:
+        return status(pid, field)
+    except OSError:
+        return None  # it ended while we looked
+
+
+# ---- programs to probe ---------------------------------------------------------------------------------------------------
+
+
+class Target:
+    """A program of tests/targets (or any command), started and READY."""
+
+    def __init__(self, name, *args, ready="READY", prefix=(), **popen):
+        path = name if os.path.isabs(name) else target_path(name)
+        self.path = path
+        self.out = tempfile.TemporaryFile()
+        self.err = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([*prefix, path, *map(str, args)], stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, **popen)
+        self.pid = self.process.pid
+        if ready:
+            wait_until(lambda: ready in self.output() or self.process.poll() is not None, 20, f"{name} to say {ready}")
+
+    def output(self):
+        return os.pread(self.out.fileno(), 1 << 24, 0).decode(errors="replace")
+
+    def errors(self):
+        return os.pread(self.err.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def state(self):
+        return status(self.pid, "State")[0]
+
+    def site(self, symbol="foo"):
+        return live_address(self.pid, self.path, symbol)
+
+    def patched(self):
+        return bool(changed_text(self.pid))
+
+    def stop(self, sig=signal.SIGTERM, seconds=20):
+        """Ends it and returns its exit status (negative: killed by a signal)."""
+        if self.alive():
+            self.process.send_signal(sig)
+            self.process.send_signal(signal.SIGCONT)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{self.path} did not end after {sig!r}") from None
+
+    def close(self):
+        if self.alive():
+            self.process.kill()
+            self.process.wait()
+        self.out.close()
+        self.err.close()
+
+
+# ---- dynprobe ------------------------------------------------------------------------------------------------------------
+
+
+class Result:
+    def __init__(self, status, out, err, events_path=None):
+        self.status, self.out, self.err = status, out, err
+        self.lines = []
+        if events_path and os.path.exists(events_path):
+            with open(events_path, errors="surrogateescape") as f:
+                self.lines = [json.loads(line) for line in f if line.strip()]
+        self.header = next((x for x in self.lines if x.get("type") == "header"), None)
+        self.events = [x for x in self.lines if x.get("type") == "event"]
+        self.summary = next((x for x in self.lines if x.get("type") == "summary"), None)
+
+    def tags(self):
+        return set(re.findall(r"DP-[A-Z0-9-]+", self.err + json.dumps(self.summary or {})))
+
+    def __str__(self):
+        return f"status {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err[-6000:]}"
+
+
+def environment(**extra):
+    env = dict(os.environ, LC_ALL="C.UTF-8", **extra)
+    env.setdefault("ASAN_OPTIONS", "exitcode=99")  # not to be mistaken for a status of ours
+    return env
+
+
+class Case(unittest.TestCase):
+    """A test with a scratch directory; whatever it starts is ended with it."""
+
+    maxDiff = 4000
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="dp-e2e-")
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.count = 0
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def target(self, name, *args, **kw):
+        if name in OPTIONAL_TARGETS and not os.path.exists(target_path(name)):
+            self.skipTest(f"target {name} was not built on this machine")
+        t = Target(name, *args, **kw)
+        self.addCleanup(t.close)
+        return t
+
+    # -- running dynprobe
+
+    def command(self, *args, record=None, json_events=True):
+        """The command line, and where its NDJSON goes. Nothing is recorded unless asked for."""
+        argv = [DYNPROBE]
+        self.count += 1
+        events = self.path(f"events-{self.count}.json") if json_events else None
+        if events:
+            argv += ["-f", "json", "-o", events]
+        argv += ["--record", record] if record else ["--no-record"]
+        return argv + [str(a) for a in args], events
+
+    def dynprobe(self, *args, timeout=60, record=None, json_events=True, prefix=(), stdin=subprocess.DEVNULL, env=None, **popen):
+        """Runs dynprobe to its end."""
+        argv, events = self.command(*args, record=record, json_events=json_events)
+        try:
+            p = subprocess.run([*prefix, *argv], capture_output=True, timeout=timeout, stdin=stdin, env=env or environment(), **popen)
+        except subprocess.TimeoutExpired as e:
+            self.fail(f"dynprobe did not end within {timeout} s: {argv}\n{(e.stderr or b'').decode(errors='replace')}")
+        r = Result(p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace"), events)
+        self.assertNotIn("Sanitizer", r.err)
+        return r
+
+    def attach(self, target, *args, **kw):
+        return self.dynprobe("--pid", target.pid, *args, **kw)
+
+    def start(self, *args, **kw):
+        """Starts dynprobe; end it with self.finish()."""
+        argv, events = self.command(*args, **kw)
+        self.count += 1
+        err = open(self.path(f"stderr-{self.count}"), "w+b")
+        self.addCleanup(err.close)
+        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, env=environment())
+        p.events, p.err_file = events, err
+        self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stdout.close()))
+        return p
+
+    def start_attached(self, target, *args, **kw):
+        """Starts dynprobe on a target and returns when its text is patched."""
+        p = self.start("--pid", target.pid, *args, **kw)
+        wait_until(lambda: p.poll() is not None or armed(target.pid), 30, "the target to be patched")
+        if p.poll() is not None:
+            self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
+        return p
+
+    def finish(self, p, sig=signal.SIGINT, timeout=30):
+        if sig is not None and p.poll() is None:
+            p.send_signal(sig)
+        try:
+            out, _ = p.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            self.fail(f"dynprobe did not end after {sig!r}: {p.args}")
+        p.err_file.seek(0)
+        return Result(p.returncode, out.decode(errors="replace"), p.err_file.read().decode(errors="replace"), p.events)
+
+    # -- what must hold
+
+    def assert_ok(self, r, status=0):
+        self.assertEqual(r.status, status, str(r))
+
+    def assert_refused(self, r, tag, *words):
+        self.assertEqual(r.status, OWN_FAILURE, str(r))
+        self.assertIn(tag, r.err, str(r))
+        for word in words:
+            self.assertIn(str(word), r.err, str(r))
+
+    def assert_hits(self, r, at_least=1):
+        self.assertGreaterEqual(len(r.events), at_least, str(r))
+
+    def assert_clean(self, pid, before=None):
+        """Nothing of ours is left in the process."""
+        self.assertEqual([m.key() for m in maps(pid) if "dynprobe" in m.path], [])
+        self.assertEqual(changed_text(pid), [])
+        self.assertEqual(status(pid, "TracerPid"), "0")
+        if before:
+            # a signal mask may differ for the moment of a handler, a mapping for that of a stack: what stays is what counts
+            end = time.monotonic() + 1
+            while (found := before.differences(State(pid))) and time.monotonic() < end:
+                time.sleep(0.003)
+            self.assertEqual(found, {})
+
+    def assert_result_ok(self, target, status=0):
+        """The target ends by itself or at SIGTERM and found no fault in its own results."""
+        got = target.stop()
+        self.assertEqual(got, status, f"{target.output()[-1500:]}\n{target.errors()[-1500:]}")
+        self.assertIn("RESULT OK", target.output())
+
+
+def babeltrace(*directories):
+    """Events of CTF traces as lines of text, in time order."""
+    p = subprocess.run(["babeltrace2", "--clock-seconds", *directories], capture_output=True, text=True)
+    if p.returncode != 0:
+        raise AssertionError(f"babeltrace2 {directories}: {p.stderr}")
+    return p.stdout.splitlines()
+
+
+def main():
+    if not os.access(DYNPROBE, os.X_OK):
+        sys.exit(f"there is no dynprobe at {DYNPROBE}: set DYNPROBE, or build first")
+    unittest.main()

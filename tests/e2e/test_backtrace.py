@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""-t backtrace: frames from the site down to where the thread began, through libc and through code without frame pointers."""
+
+import re
+import subprocess
+
+import harness
+from harness import Case
+
+FRAME = re.compile(r"^(\S+\+0x[0-9a-f]+/0x[0-9a-f]+ \[\S+\]|\[\S+\]\+0x[0-9a-f]+)$")
+
+
+def names(frames):
+    return [f.get("symbol", "?").split("+")[0] for f in frames]
+
+
+class Backtrace(Case):
+    def frames(self, target, function, context="backtrace", n=3):
+        r = self.attach(target, "--function", function, "-t", context, "-n", n)
+        self.assert_ok(r)
+        self.assert_hits(r, n)
+        return [e["fields"]["backtrace"] for e in r.events]
+
+    def test_down_to_start(self):
+        t = self.target("spin", 0, 500)
+        for frames in self.frames(t, "foo"):
+            self.assertEqual(names(frames)[:3], ["foo", "caller", "main"])
+            self.assertEqual(names(frames)[-1], "_start")
+            for f in frames:
+                self.assertRegex(f["symbol"], FRAME)
+        self.assert_result_ok(t)
+
+    def test_through_libc_and_without_frame_pointers(self):
+        t = self.target("deep", 10)
+        for frames in self.frames(t, "leaf"):
+            got = names(frames)
+            self.assertEqual(got[:11], ["leaf"] + ["descend"] * 10)
+            self.assertEqual(got[11], "compare")
+            self.assertIn("main", got)
+            self.assertTrue(any("libc" in f["symbol"] for f in frames[12:]), frames)
+            self.assertEqual(got[-1], "_start")
+        self.assert_result_ok(t)
+
+    def test_depth_is_bounded_as_asked(self):
+        t = self.target("deep", 10)
+        for frames in self.frames(t, "leaf", "backtrace:5"):
+            self.assertEqual(names(frames), ["leaf"] + ["descend"] * 4)
+
+    def test_deeper_than_a_record_holds(self):
+        t = self.target("deep", 2000)
+        for frames in self.frames(t, "leaf", "backtrace:100"):
+            self.assertEqual(names(frames), ["leaf"] + ["descend"] * 99)
+        self.assert_result_ok(t)
+
+    def test_of_threads_down_to_clone(self):
+        t = self.target("threads", 8)
+        for frames in self.frames(t, "foo", n=20):
+            self.assertTrue(any("clone" in f.get("symbol", "") for f in frames[-1:]), frames)
+        self.assert_result_ok(t)
+
+    def test_from_a_signal_handler_through_its_frame(self):
+        t = self.target("sigstorm")
+        r = self.attach(t, "--function", "foo", "-t", "backtrace:64", "--when", "edi == 14 || edi == 34", "-n", 50)
+        through = [names(e["fields"]["backtrace"]) for e in r.events if any(x in ("on_alarm", "on_realtime") for x in names(e["fields"]["backtrace"]))]
+        self.assertTrue(through, "no hit in a signal handler was recorded")
+        self.assertTrue(any(n[-1] in ("_start", "clone3", "clone", "__clone3", "__clone") for n in through), through[0])
+        self.assert_result_ok(t)
+
+    def test_in_the_middle_of_a_function(self):
+        """After the prologue the stack is elsewhere: the row for that very instruction is used."""
+        t = self.target("deep", 3)
+        offsets = self.boundaries("deep", "descend")
+        placed = 0
+        for offset in offsets[1:6]:
+            r = self.attach(t, "--probe", f"descend+{offset:#x}", "-t", "backtrace", "-n", 2)
+            if r.status == harness.OWN_FAILURE:
+                continue
+            placed += 1
+            for e in r.events:
+                got = names(e["fields"]["backtrace"])
+                self.assertEqual(got[0], "descend")
+                self.assertEqual(got[-1], "_start", got)
+        self.assertGreater(placed, 0)
+        self.assert_result_ok(t)
+
+    def boundaries(self, name, function):
+        out = subprocess.run(["objdump", "-d", f"--disassemble={function}", harness.target_path(name)], capture_output=True, text=True).stdout
+        at = [int(m.group(1), 16) for m in re.finditer(r"^\s*([0-9a-f]+):\t", out, re.M)]
+        return [a - at[0] for a in at]
+
+    def test_in_text_each_frame_has_a_line(self):
+        t = self.target("spin", 0, 500)
+        r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 2, json_events=False)
+        self.assertRegex(r.err, r"(?m)^\s+#1 +caller\+0x[0-9a-f]+/0x[0-9a-f]+ \[spin\]$")
+
+    def test_static_and_musl(self):
+        for name in ("spin-static", "spin-static-pie", "spin-nopie", "spin-musl", "spin-musl-static"):
+            with self.subTest(name):
+                t = self.target(name, 0, 500)
+                for frames in self.frames(t, "foo"):
+                    self.assertEqual(names(frames)[:3], ["foo", "caller", "main"])
+                self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    harness.main()

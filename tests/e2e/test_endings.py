@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+"""What targets do to their probes: exec, fork, vfork, exit, closing every descriptor, unmapping a probed library, flooding the ring."""
+
+import os
+import signal
+import time
+
+import harness
+from harness import Case, State, target_path, wait_until
+
+
+def lost(r):
+    return r.summary["lost"]["total"]
+
+
+class Endings(Case):
+    def test_exec_ends_the_probes_and_not_the_program(self):
+        t = self.target("execer", 700)
+        p = self.start_attached(t, "--function", "foo")
+        r = self.finish(p, None)
+        self.assert_ok(r)
+        self.assert_hits(r, 10)
+        self.assertIn("exec", str(r.summary) + r.err)
+        self.assertEqual(t.process.wait(10), 7)
+        self.assertIn("RESULT OK second life", t.output())
+
+    def test_exec_by_another_thread(self):
+        t = self.target("execer", 700, "thread", "echo", "new program")
+        p = self.start_attached(t, "--function", "foo")
+        r = self.finish(p, None)
+        self.assert_hits(r, 10)
+        self.assertEqual(t.process.wait(10), 0)
+        self.assertIn("new program", t.output())
+
+    def test_launched_program_that_executes_another(self):
+        r = self.dynprobe("--function", "foo", "--", target_path("execer"), 200)
+        self.assert_ok(r, 7)
+        self.assert_hits(r, 10)
+        self.assertIn("second life", r.out)
+
+    def test_fork_children_run_right_and_record_nothing(self):
+        t = self.target("forker")
+        before = State(t.pid)
+        r = self.attach(t, "--function", "foo", "--function", "in_child", "-t", "regs", "-d", 1)
+        self.assert_ok(r)
+        self.assertEqual({e["probe"] for e in r.events}, {"foo"}, "in_child runs in children only")
+        self.assertEqual({e["tid"] for e in r.events}, {t.pid})
+        self.assertGreater(lost(r), 0, str(r.summary))  # the children's hits are counted
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_fork_child_outlives_the_probes(self):
+        """Stub memory is shared with children: it must stay right for them when the parent's probes are gone and placed anew."""
+        t = self.target("forker")
+        for _ in range(5):
+            self.assert_ok(self.attach(t, "--function", "foo", "-t", "regs", "-d", "0.2"))
+            self.assert_ok(self.attach(t, "--function", "in_child", "--function", "foo", "-t", "backtrace", "-d", "0.2"))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_exit_of_the_target_under_load(self):
+        for code in (0, 3):
+            with self.subTest(code):
+                t = self.target("crasher", code, 500)
+                p = self.start_attached(t, "--function", "foo")
+                r = self.finish(p, None)
+                self.assert_ok(r)
+                self.assert_hits(r, 10)
+                self.assertEqual(t.process.wait(10), code)
+
+    def test_death_by_signal(self):
+        for how, sig in (("segv", signal.SIGSEGV), ("abort", signal.SIGABRT), ("kill", signal.SIGKILL)):
+            with self.subTest(how):
+                t = self.target("crasher", how, 500)
+                p = self.start_attached(t, "--function", "foo")
+                r = self.finish(p, None)
+                self.assert_ok(r)
+                self.assert_hits(r, 10)
+                self.assertEqual(t.process.wait(10), -sig)
+
+    def test_closing_every_descriptor(self):
+        t = self.target("closer")
+        p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: "CLOSED" in t.output(), what="the target to close")
+        size = os.path.getsize(p.events)
+        wait_until(lambda: os.path.getsize(p.events) > size + 20000, what="events after the close")
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_no_descriptor_is_held_in_the_target(self):
+        t = self.target("spin", 0, 500)
+        before = State(t.pid).fds
+        p = self.start_attached(t, "--function", "foo")
+        self.assertEqual(State(t.pid).fds, before)
+        self.finish(p)
+
+    def test_unmapping_a_probed_library(self):
+        t = self.target("unmapper", target_path("plugin.so"))
+        p = self.start_attached(t, "--function", "plugin_work", "--function", "foo", "-t", "regs")
+        time.sleep(0.2)
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: "CLOSED" in t.output(), what="the library to be closed")
+        size = os.path.getsize(p.events)
+        wait_until(lambda: os.path.getsize(p.events) > size + 5000, what="events of the other probe")
+        r = self.finish(p)
+        self.assertEqual({e["probe"] for e in r.events}, {"plugin_work", "foo"})
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_full_ring_is_counted_and_blocks_nobody(self):
+        t = self.target("spin")
+        p = self.start_attached(t, "--function", "foo", "-t", "regs", "--buffer-size", "16K")
+        p.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        p.send_signal(signal.SIGCONT)
+        r = self.finish(p)
+        self.assert_hits(r, 10)
+        self.assertGreater(lost(r), 0, str(r.summary))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_every_hit_is_recorded_or_counted(self):
+        r = self.dynprobe("--function", "foo", "--buffer-size", "16K", "--", target_path("spin"), 200000)
+        self.assert_ok(r)
+        self.assertEqual(len(r.events) + lost(r), 200000, str(r.summary))
+
+
+if __name__ == "__main__":
+    harness.main()

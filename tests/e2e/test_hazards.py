@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""States of a target that are easily forgotten, each once the cause of a crash that never left the workshop."""
+
+import subprocess
+import time
+
+import harness
+from harness import Case, State, needs
+
+
+class Hazards(Case):
+    def probe_and_leave(self, t, *args):
+        before = State(t.pid)
+        r = self.attach(t, *(args or ("--function", "foo", "-t", "reg:rdi", "-n", 5)))
+        self.assert_ok(r)
+        self.assert_clean(t.pid, before)
+        return r
+
+    def test_main_thread_that_has_ended(self):
+        t = self.target("odd", "leaderless")
+        for _ in range(3):
+            self.assert_hits(self.probe_and_leave(t), 5)
+        self.assert_result_ok(t)
+
+    def test_main_thread_that_ends_while_probed(self):
+        t = self.target("odd", "leaving")
+        r = self.attach(t, "--function", "foo", "-d", 2)
+        self.assert_ok(r)
+        self.assertEqual([m.key() for m in harness.maps(t.pid) if "dynprobe" in m.path], [])
+        time.sleep(0.2)
+        self.assertTrue(t.alive())
+        self.assert_result_ok(t)
+
+    def test_locked_memory_does_not_fill_the_rings(self):
+        t = self.target("odd", "locked")
+        before = int(harness.status(t.pid, "VmRSS").split()[0])
+        p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
+        self.assertLess(int(harness.status(t.pid, "VmRSS").split()[0]) - before, 32768)
+        self.assert_ok(self.finish(p))
+        self.assert_result_ok(t)
+
+    def test_single_thread_in_a_timed_wait(self):
+        t = self.target("odd", "polling")
+        for _ in range(5):
+            self.probe_and_leave(t, "--function", "foo", "-n", 1)
+        self.assert_result_ok(t)
+
+    def test_thread_blocked_in_a_call_at_the_end_of_the_window(self):
+        """The kernel restarts the call two bytes before the thread's pc: that is inside of the jump."""
+        t = self.target("odd", "blocked_call")
+        time.sleep(0.1)
+        r = self.attach(t, "--probe", "waits+0x2", "-d", "0.2")
+        self.assert_refused(r, "DP-BUSY")
+        time.sleep(0.2)
+        self.assertTrue(t.alive())
+        self.assert_result_ok(t)
+
+    def test_thread_blocked_in_a_displaced_call_at_detach(self):
+        """The probe stands on the call itself: the thread enters it in the stub and is still in it when the stub goes."""
+        t = self.target("odd", "blocked_call")
+        time.sleep(0.1)
+        before = State(t.pid)
+        self.assert_ok(self.attach(t, "--probe", "waits+0x5", "-d", "0.3"))
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_refuse_DP_CROSS_PAGE(self):
+        t = self.target("odd", "polling")
+        before = State(t.pid)
+        self.assert_refused(self.attach(t, "--function", "crossing"), "DP-CROSS-PAGE", "page boundary")
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    @needs("gdb")
+    def test_debugger_that_comes_and_goes_on_our_site(self):
+        """Its breakpoint hides our first byte and brings it back: the site is not given up for that."""
+        t = self.target("spin")
+        p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
+        subprocess.run(["gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "set breakpoint always-inserted on", "-ex", "break *foo",
+                        "-ex", "shell sleep 0.3", "-ex", "detach"], capture_output=True, timeout=60)
+        time.sleep(0.3)
+        self.assert_ok(self.finish(p))
+        time.sleep(0.5)
+        self.assertTrue(t.alive())
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_two_at_once_never_both(self):
+        """However they race, one is told of the other, and the program does not notice."""
+        t = self.target("spin")
+        for _ in range(10):
+            both = [self.start("--pid", t.pid, "--function", "foo", "-d", "0.1") for _ in range(2)]
+            status = [self.finish(p, sig=0).status for p in both]
+            self.assertIn(0, status)
+            self.assertTrue(set(status) <= {0, harness.OWN_FAILURE}, status)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_dynprobe_itself_as_a_target_keeps_its_own_view(self):
+        t = self.target("spin")
+        first = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
+        self.dynprobe("--pid", first.pid, "--function", "main", "-d", "0.2")
+        self.assertIsNone(first.poll())
+        self.assert_ok(self.finish(first))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    harness.main()

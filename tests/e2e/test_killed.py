@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 of dynprobe at every one of its system calls, and stops of it: the target goes on with right results (G1).
+
+Run in full with DP_FULL=1; otherwise a spread of the instants is tried, another one each time.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import DYNPROBE, Case, State, changed_text, target_path, wait_until
+
+SAMPLES = 60
+
+
+class Killed(Case):
+    def run_killed(self, at, target, *args):
+        """Runs dynprobe on the target under killat; returns (system call stops, number of the last call, exit status)."""
+        report = self.path("stops")
+        argv = [target_path("killat"), str(at), report, DYNPROBE, "--no-record", "-o", os.devnull, "--pid", str(target.pid), *args]
+        p = subprocess.run(argv, capture_output=True, timeout=120, env=harness.environment(ASAN_OPTIONS="detect_leaks=0"))
+        with open(report) as f:
+            stops, call = map(int, f.read().split())
+        return stops, call, p.returncode
+
+    def goes_on(self, t):
+        """It runs: nobody holds it, and its own processor time or its sleep goes on."""
+        self.assertTrue(t.alive(), f"the target died: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
+        wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="the kernel to release the target")
+        self.assertIn(t.state(), "RS")
+
+    def assert_result_right(self, t):
+        """As assert_result_ok, but for the limit stated under G1: between a stop and its repair there is an instant at which the
+        kernel has already made a call fail with EINTR. Nothing else may be wrong."""
+        if t.stop() != 0:
+            self.assertRegex(t.output(), r"RESULT BAD interrupted \d+ wrong 0\b", t.errors()[-1500:])
+
+    def instants(self, total):
+        if harness.FULL:
+            return range(1, total + 1)
+        seed = random.randrange(1 << 30)
+        print(f"seed {seed}, {total} system call stops", flush=True)
+        rng = random.Random(seed)
+        # one from each of SAMPLES equal parts
+        return sorted({1 + int((i + rng.random()) * total / SAMPLES) for i in range(SAMPLES)} & set(range(1, total + 1)))
+
+    def at_every_call(self, name, *args, target_args=(), fresh=True):
+        t = self.target(name, *target_args)
+        total, _, status = self.run_killed(0, t, *args)
+        self.assertEqual(status, 0)
+        self.assert_clean(t.pid)
+        left = 0
+        for at in self.instants(total):
+            if fresh or not t.alive():
+                self.assert_result_right(t)
+                t.close()
+                t = self.target(name, *target_args)
+            _, call, _ = self.run_killed(at, t, *args)
+            with self.subTest(stop=at, call=call):
+                self.goes_on(t)
+                time.sleep(0.03)
+                self.goes_on(t)
+                left += bool(changed_text(t.pid))
+                if at % 4 == 0:  # a later dynprobe finds what was left, takes it out and works
+                    r = self.attach(t, "--function", "foo", "-n", 3)
+                    self.assert_ok(r)
+                    self.assert_clean(t.pid)
+        self.assert_result_right(t)
+        self.assertGreater(left, 0, "no kill ever came while the probe stood")
+
+    def test_at_every_call_one_thread(self):
+        self.at_every_call("spin", "--function", "foo", "-t", "regs", "-n", "20", target_args=(0, 100))
+
+    def test_at_every_call_many_threads(self):
+        self.at_every_call("threads", "--function", "foo", "-t", "backtrace", "-n", "20", target_args=(12,))
+
+    def test_at_every_call_no_system_call_is_interrupted(self):
+        self.at_every_call("eintr", "--function", "foo", "-n", "2")
+
+    def test_killed_again_and_again_on_the_same_target(self):
+        t = self.target("spin", 0, 100)
+        total, _, _ = self.run_killed(0, t, "--function", "foo", "-n", "20")
+        rng = random.Random()
+        for i in range(40 if harness.FULL else 12):
+            self.run_killed(rng.randrange(1, total), t, "--function", "foo", "-n", "20")
+            self.goes_on(t)
+        r = self.attach(t, "--function", "foo", "-n", 20)
+        self.assert_ok(r)
+        self.assert_hits(r, 20)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_killed_while_launching(self):
+        """A command whose dynprobe died before it ran either runs right or not at all."""
+        report, out = self.path("stops"), self.path("out")
+        argv = lambda at: [target_path("killat"), str(at), report, DYNPROBE, "--no-record", "-o", os.devnull, "--function", "foo", "--",
+                           target_path("spin"), "200"]
+        subprocess.run(argv(0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        total = int(open(report).read().split()[0])
+        for at in list(self.instants(total))[::2]:
+            with self.subTest(stop=at), open(out, "w+") as f:
+                subprocess.run(argv(at), stdout=f, stderr=subprocess.DEVNULL, timeout=60)
+                time.sleep(0.1)
+                f.seek(0)
+                text = f.read()
+                if "RESULT" in text:
+                    self.assertIn("RESULT OK", text)
+
+    def test_probed_program_after_the_kill_keeps_its_results(self):
+        """The ring fills with nobody to drain it; the program goes on, and so does the next dynprobe."""
+        t = self.target("spin")
+        before = State(t.pid)
+        p = self.start_attached(t, "--function", "foo", "-t", "regs")
+        time.sleep(0.3)
+        p.kill()
+        p.wait()
+        time.sleep(1)
+        self.goes_on(t)
+        r = self.attach(t, "--function", "foo", "-n", 5)
+        self.assert_ok(r)
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_events_survive_up_to_the_last_drain(self):
+        t = self.target("spin", 0, 500)
+        trace = self.path("trace")
+        p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi", record=trace)
+        wait_until(lambda: os.path.getsize(p.events) > 20000, what="events")
+        p.kill()
+        p.wait()
+        self.assertGreater(len(harness.babeltrace(trace)), 20)
+
+    def test_stopped_dynprobe_holds_nobody(self):
+        t = self.target("threads", 16)
+        p = self.start_attached(t, "--function", "foo")
+        p.send_signal(signal.SIGSTOP)
+        for _ in range(60 if harness.FULL else 4):
+            time.sleep(1)
+            self.goes_on(t)
+        p.send_signal(signal.SIGCONT)
+        r = self.finish(p)
+        self.assert_hits(r)
+        self.assertIsNotNone(r.summary)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+
+@unittest.skipUnless(os.path.exists(target_path("killat")), "killat was not built")
+class Tool(Case):
+    def test_killat_counts_and_kills(self):
+        report = self.path("stops")
+        self.assertEqual(subprocess.run([target_path("killat"), "0", report, "true"]).returncode, 0)
+        total = int(open(report).read().split()[0])
+        self.assertGreater(total, 20)
+        self.assertEqual(subprocess.run([target_path("killat"), "10", report, "true"]).returncode, 128 + signal.SIGKILL)
+        self.assertEqual(int(open(report).read().split()[0]), 10)
+
+
+if __name__ == "__main__":
+    harness.main()

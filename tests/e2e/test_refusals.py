@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""What dynprobe refuses: by tag, with words that help, before anything has changed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Case, State, needs, needs_root, wait_until
+
+
+class Refusals(Case):
+    def spin(self, *args, **kw):
+        return self.target("spin", *(args or (0, 1000)), **kw)
+
+    def test_no_process(self):
+        p = subprocess.Popen(["true"])
+        p.wait()
+        self.assert_refused(self.dynprobe("--pid", p.pid, "--function", "foo"), "DP-NO-PROCESS", p.pid)
+
+    def test_zombie(self):
+        p = subprocess.Popen(["true"])
+        wait_until(lambda: harness.status(p.pid, "State")[0] == "Z", what="zombie")
+        self.assert_refused(self.dynprobe("--pid", p.pid, "--function", "foo"), "DP-ZOMBIE")
+        p.wait()
+
+    @needs_root
+    def test_kernel_thread(self):
+        if harness.status(2, "Name") != "kthreadd":
+            self.skipTest("pid 2 is not a kernel thread here")
+        self.assert_refused(self.dynprobe("--pid", 2, "--function", "foo"), "DP-KERNEL-THREAD")
+
+    def test_32_bit_process(self):
+        try:
+            t = self.target("tiny32")
+        except OSError:
+            self.skipTest("this kernel does not run 32-bit programs")
+        before = State(t.pid)
+        self.assert_refused(self.attach(t, "--probe", "0x8049000"), "DP-32BIT")
+        self.assertEqual(before.differences(State(t.pid)), {})
+
+    @needs("strace")
+    def test_already_traced_names_the_tracer(self):
+        t = self.spin()
+        tracer = subprocess.Popen(["strace", "-qq", "-o", os.devnull, "-p", str(t.pid)], stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (tracer.terminate(), tracer.wait()))
+        wait_until(lambda: harness.status(t.pid, "TracerPid") == str(tracer.pid), what="strace to attach")
+        self.assert_refused(self.attach(t, "--function", "foo"), "DP-TRACED", tracer.pid, "strace")
+        tracer.terminate()
+        tracer.wait()
+        self.assert_result_ok(t)
+
+    def test_seccomp_filter(self):
+        t = self.target("caged", ready="CAGED")
+        before = State(t.pid)
+        self.assert_refused(self.attach(t, "--function", "foo"), "DP-SECCOMP", "--allow-seccomp")
+        self.assertEqual(before.differences(State(t.pid)), {})
+        self.assert_result_ok(t)
+
+    @needs_root
+    def test_seccomp_filter_with_allow_seccomp(self):
+        t = self.target("caged", ready="CAGED")
+        before = State(t.pid)
+        r = self.attach(t, "--function", "foo", "--allow-seccomp", "-n", 20)
+        self.assert_ok(r)
+        self.assert_hits(r, 20)
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    @needs_root
+    @needs("setpriv")
+    def test_no_permission_names_the_rule(self):
+        t = self.spin()
+        before = State(t.pid)
+        tool = self.path("dynprobe")
+        shutil.copy(harness.DYNPROBE, tool)
+        os.chmod(self.dir, 0o777)
+        p = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", tool, "--no-record", "--pid", str(t.pid),
+                            "--function", "foo", "-n", "1"], capture_output=True, text=True, env=harness.environment(HOME=self.dir))
+        self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
+        self.assertIn("DP-PERMISSION", p.stderr)
+        self.assertRegex(p.stderr, r"uid|owner|user")
+        self.assertEqual(before.differences(State(t.pid)), {})
+
+    @needs_root
+    @needs("setpriv")
+    def test_unprivileged_user_probes_own_process(self):
+        tool, program = self.path("dynprobe"), self.path("spin")
+        shutil.copy(harness.DYNPROBE, tool)
+        shutil.copy(harness.target_path("spin"), program)
+        os.chmod(self.dir, 0o777)
+        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
+        t = harness.Target(program, 0, 500, prefix=nobody)
+        self.addCleanup(t.close)
+        p = subprocess.run([*nobody, tool, "--no-record", "--pid", str(t.pid), "--function", "foo", "-n", "10"], capture_output=True, text=True,
+                           timeout=60, env=harness.environment(HOME=self.dir))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreaterEqual(p.stderr.count("] foo"), 10)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_a_second_dynprobe_is_told_of_the_first(self):
+        t = self.spin()
+        first = self.start_attached(t, "--function", "foo")
+        self.assert_refused(self.attach(t, "--function", "caller", "-n", 1), "DP-LOCKED", first.pid)
+        r = self.finish(first)
+        self.assert_hits(r)
+        self.assert_clean(t.pid)
+        self.assert_ok(self.attach(t, "--function", "caller", "-n", 1))
+
+    @needs_root
+    def test_foreign_bytes(self):
+        """Somebody's breakpoint on the site: the other tool's bytes stay as they are."""
+        t = self.spin()
+        site = t.site()
+        byte = harness.read_memory(t.pid, site, 1)
+        os.kill(t.pid, signal.SIGSTOP)
+        wait_until(lambda: t.state() == "T", what="stop")
+        with open(f"/proc/{t.pid}/mem", "r+b", buffering=0) as f:
+            f.seek(site)
+            f.write(b"\xcc")
+            self.assert_refused(self.attach(t, "--function", "foo", "-n", 1), "DP-FOREIGN")
+            self.assertEqual(harness.read_memory(t.pid, site, 1), b"\xcc")
+            f.seek(site)
+            f.write(byte)
+        os.kill(t.pid, signal.SIGCONT)
+        self.assert_result_ok(t)
+
+    def test_vfork_parent_is_waited_for_with_a_bound(self):
+        t = self.target("vforker", 8000)
+        time.sleep(0.2)
+        start = time.monotonic()
+        r = self.attach(t, "--function", "foo", "-n", 1)
+        self.assertLess(time.monotonic() - start, 7)
+        self.assert_refused(r, "DP-VFORK")
+        t.process.kill()
+
+    def test_vfork_parent_that_returns_in_time_is_probed(self):
+        t = self.target("vforker", 150)
+        for _ in range(3):
+            r = self.attach(t, "--function", "foo", "-n", 2)
+            if r.status == 0:
+                self.assert_hits(r, 2)
+            else:
+                self.assert_refused(r, "DP-VFORK")
+        self.assert_result_ok(t)
+
+    def test_wrong_usage(self):
+        for argv in (["--pid", "1"], ["--function", "main"], ["--pid", "x", "--function", "f"], ["--pid", str(os.getpid()), "--wrong"], ["-n"],
+                     ["--pid", "1", "--function", "main", "-c", "ls", "-f", "xml"]):
+            with self.subTest(argv):
+                p = subprocess.run([harness.DYNPROBE, *argv], capture_output=True, text=True, timeout=20)
+                self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
+                self.assertIn("DP-", p.stderr)
+
+    def test_help_and_version(self):
+        for option, word in (("--help", "--function"), ("--version", "dynprobe")):
+            p = subprocess.run([harness.DYNPROBE, option], capture_output=True, text=True, timeout=20)
+            self.assertEqual(p.returncode, 0)
+            self.assertIn(word, p.stdout)
+
+    def test_explain(self):
+        p = subprocess.run([harness.DYNPROBE, "explain", "DP-FOREIGN"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("detach the other tool", p.stdout)
+
+
+if __name__ == "__main__":
+    harness.main()

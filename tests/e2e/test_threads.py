@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Threads in every state: nobody sees an interrupted call, a lost wake-up, a wrong result or another signal mask."""
+
+import os
+import signal
+import time
+
+import harness
+from harness import Case, State, wait_until
+
+
+class Threads(Case):
+    def rounds(self, t, n, *args):
+        before = State(t.pid)
+        for i in range(n):
+            r = self.attach(t, *(args or ("--function", "foo", "-t", "regs", "-n", 20)))
+            self.assert_ok(r)
+            self.assert_clean(t.pid, before)
+
+    def test_sixty_four_threads_running_and_asleep(self):
+        t = self.target("threads", 64)
+        self.rounds(t, 5)
+        self.assert_result_ok(t)
+
+    def test_events_name_their_threads(self):
+        t = self.target("threads", 16)
+        r = self.attach(t, "--function", "foo", "--when", harness.CALM, "-d", 1)
+        tasks = {int(x) for x in os.listdir(f"/proc/{t.pid}/task")}
+        seen = {e["tid"] for e in r.events}
+        self.assertGreater(len(seen), 5)
+        self.assertEqual(seen - tasks, set())
+        self.assert_result_ok(t)
+
+    def test_no_system_call_is_interrupted_and_no_wake_up_lost(self):
+        """Every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
+        t = self.target("eintr")
+        self.rounds(t, 10, "--function", "foo", "-n", 2)
+        self.assert_result_ok(t)
+
+    def test_all_signals_blocked(self):
+        t = self.target("blocked")
+        self.rounds(t, 5)
+        self.assert_result_ok(t)
+
+    def test_signal_storm(self):
+        t = self.target("sigstorm")
+        self.rounds(t, 5, "--function", "foo", "-t", "regs", "-t", "backtrace", "-n", 500)
+        self.assert_result_ok(t)
+
+    def test_longjmp_out_of_probed_functions(self):
+        t = self.target("longjmper")
+        self.rounds(t, 5, "--function", "foo", "--function", "on_alarm", "-t", "regs", "-d", "0.3")
+        self.assert_result_ok(t)
+
+    def test_exceptions_through_probed_functions(self):
+        t = self.target("cxxthrow")
+        self.rounds(t, 3, "--function", "thrower", "--function", "middle", "-t", "regs", "-t", "backtrace", "-n", 200)
+        self.assert_result_ok(t)
+
+    def test_job_stopped_target_stays_stopped(self):
+        t = self.target("spin", 0, 500)
+        os.kill(t.pid, signal.SIGSTOP)
+        wait_until(lambda: t.state() == "T", what="the stop")
+        p = self.start_attached(t, "--function", "foo")
+        time.sleep(0.2)
+        self.assertEqual(t.state(), "T")
+        os.kill(t.pid, signal.SIGCONT)
+        wait_until(lambda: os.path.getsize(p.events) > 1000, what="events after the stop")
+        os.kill(t.pid, signal.SIGSTOP)
+        wait_until(lambda: t.state() == "T", what="the stop")
+        self.finish(p)
+        self.assertEqual(t.state(), "T")
+        self.assert_clean(t.pid)
+        os.kill(t.pid, signal.SIGCONT)
+        self.assert_result_ok(t)
+
+    def test_threads_that_start_and_end_while_probed(self):
+        """More threads come and go than there are rings: rings are reused, or the loss is counted."""
+        t = self.target("churn")
+        r = self.attach(t, "--function", "foo", "-t", "reg:rdi", "-d", 2)
+        self.assert_ok(r)
+        self.assertGreater(len({e["tid"] for e in r.events}), 20)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* blocked: every signal blocked in every thread; works for SIGTERM by looking at what is pending. */
+#include "target.h"
+
+TARGET_PROBED unsigned foo(unsigned a, const char *s)
+{
+	while (*s)
+		a = a * 31 + (unsigned char)*s++;
+	return a;
+}
+
+int main(void)
+{
+	sigset_t all, pending, after;
+	long bad = 0;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &after);
+	sigprocmask(SIG_SETMASK, NULL, &all); /* what the kernel made of it */
+	target_ready();
+	for (unsigned i = 0;; i++) {
+		bad += foo(i, "blocked") != target_expected(i, "blocked");
+		if (i % 100 == 0)
+			target_sleep_us(1000);
+		sigpending(&pending);
+		if (sigismember(&pending, SIGTERM))
+			break;
+	}
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	bad += memcmp(&all, &after, 8) != 0;
+	printf("RESULT %s\n", bad ? "BAD" : "OK");
+	return bad != 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* A second opinion on stacks: elfutils reads the CFI, a small evaluator of DWARF expressions does the rest. */
+#ifndef DP_TESTS_HELPER_CFI_ORACLE_H
+#define DP_TESTS_HELPER_CFI_ORACLE_H
+
+#include "agent/abi.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct oracle;
+
+/* For `pid`, a fork of this process: modules as they are mapped here. */
+struct oracle *oracle_create(pid_t pid);
+struct oracle *oracle_destroy(struct oracle *o);
+/* Returns the number of frames; `*whole`: the last one is the end of the stack, else its caller is not known to CFI. */
+size_t oracle_walk(struct oracle *o, const struct dp_regs *regs, uint64_t *pcs, size_t limit, bool *whole);
+
+#endif

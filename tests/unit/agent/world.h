@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tool would set up in a target, set up in the test's own process; and a stub's hit, written in C. */
+#ifndef DP_TEST_WORLD_H
+#define DP_TEST_WORLD_H
+
+#include "agent/agent.h"
+
+#define WORLD_PROBES 4
+
+struct dp_world {
+	struct dp_control *control; /* MAP_SHARED, like the memfd */
+	size_t size;
+	struct dp_lost *lost;
+	struct dp_slot *slots;
+	uint8_t *rings;
+	struct dp_agent *agent; /* private, wiped on fork */
+	struct dp_probe_desc desc[WORLD_PROBES];
+	/* What hits call: the agent's own functions, or those of the blob. */
+	struct dp_reservation (*acquire)(const struct dp_probe_desc *desc);
+	void (*finish)(struct dp_capture *capture);
+};
+
+/* `reserve` of every probe starts as 64. */
+struct dp_world *world_create(uint32_t nslots, uint64_t ring_size, enum dp_identity identity);
+void world_destroy(struct dp_world *w);
+
+/* A hit up to the reservation: the fast path of a stub, then the slow one. record is NULL if it is lost. */
+struct dp_reservation world_reserve(struct dp_world *w, unsigned probe);
+/* A whole hit with n bytes of payload. False if it was lost. */
+bool world_hit(struct dp_world *w, unsigned probe, const void *payload, size_t n);
+/* The sum of all counters of all probes. */
+uint64_t world_lost(const struct dp_world *w);
+
+/* Where glibc keeps the thread id, from %fs:0. */
+uint32_t world_tid_offset(void);
+uint64_t world_key(void);
+/* Fakes the running thread's id where the agent looks for it; returns the real one. */
+uint32_t world_set_tid(uint32_t tid);
+
+/* A simple consumer: takes committed records of one slot off its ring, as the tool does. The number of hits. */
+typedef void (*world_record_fn)(const struct dp_record *record, void *data);
+unsigned world_drain(struct dp_slot *slot, world_record_fn each, void *data);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "helper_tracee.h"
+
+#include "injector/proc.h"
+
+#include <criterion/criterion.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct tr_shared *tr;
+
+void tr_sleep_us(long us)
+{
+	nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+}
+
+pid_t tr_spawn(void (*fn)(void))
+{
+	if (!tr)
+		tr = mmap(NULL, sizeof(*tr), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	tr->ready = 0;
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		fn();
+		_exit(0);
+	}
+	cr_assert(pid > 0);
+	cr_assert(tr_await_value(&tr->ready, 1), "target did not start");
+	return pid;
+}
+
+void tr_kill(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+char tr_state(pid_t pid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, 0, &stat) ? stat.state : '?';
+}
+
+bool tr_await(pid_t pid, char state, long nr)
+{
+	for (int i = 0; i < 5000; i++) {
+		long now;
+		uint64_t args[6];
+		if (tr_state(pid) == state && (nr < 0 || (dp_proc_syscall(pid, pid, &now, args) && (now == nr || now == SYS_restart_syscall))))
+			return true;
+		tr_sleep_us(1000);
+	}
+	return false;
+}
+
+bool tr_await_value(volatile long *at, long least)
+{
+	for (int i = 0; i < 50000 && *at < least; i++)
+		tr_sleep_us(100);
+	return *at >= least;
+}
+
+struct dp_process tr_process(pid_t pid)
+{
+	struct dp_process p = {0};
+	tr_ok(dp_process_check(pid, true, &p));
+	return p;
+}
+
+int64_t tr_remote(struct dp_borrow *b, long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5)
+{
+	const uint64_t args[6] = {a0, a1, a2, a3, a4, a5};
+	int64_t result = -1;
+	tr_ok(dp_remote_syscall(b, nr, args, &result));
+	return result;
+}
+
+void tr_ok_(struct dp_error *err, int line)
+{
+	if (err)
+		dp_error_print(err, stderr);
+	cr_assert_null(err, "at line %d", line);
+}
+
+void tr_tag_(struct dp_error *err, enum dp_tag tag, int line)
+{
+	cr_assert_not_null(err, "line %d: no error, %s expected", line, dp_tag_name(tag));
+	if (err->tag != tag)
+		dp_error_print(err, stderr);
+	cr_assert(err->tag == tag, "line %d: %s instead of %s", line, dp_tag_name(err->tag), dp_tag_name(tag));
+	dp_error_destroy(err);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Targets for the tests of the ptrace half: forked children that share one page with the test. */
+#ifndef DP_TESTS_HELPER_TRACEE_H
+#define DP_TESTS_HELPER_TRACEE_H
+
+#include "injector/tracee.h"
+
+#include <signal.h>
+
+struct tr_shared {
+	volatile long ready, calls, eintr, failed, failed_errno, handled, value[64];
+	volatile siginfo_t info;
+};
+extern struct tr_shared *tr;
+
+/* Forks a target that runs `fn`, waits until it has set tr->ready; it is killed when the test process ends. */
+pid_t tr_spawn(void (*fn)(void));
+void tr_kill(pid_t pid);
+/* Waits (up to 5 s) until the thread is in state `state` and, if nr >= 0, blocked in that system call. */
+bool tr_await(pid_t pid, char state, long nr);
+bool tr_await_value(volatile long *at, long least);
+void tr_sleep_us(long us);
+struct dp_process tr_process(pid_t pid);
+#define TR_LIMIT UINT64_C(2000000000) /* tests run on busy machines */
+/* One remote getpid-like call; -1 with a failed assertion otherwise. */
+int64_t tr_remote(struct dp_borrow *b, long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5);
+char tr_state(pid_t pid);
+/* Asserts that err is NULL and prints it if not. */
+void tr_ok_(struct dp_error *err, int line);
+#define tr_ok(err) tr_ok_((err), __LINE__)
+/* Asserts that err has that tag, destroys it. */
+void tr_tag_(struct dp_error *err, enum dp_tag tag, int line);
+#define tr_tag(err, tag) tr_tag_((err), (tag), __LINE__)
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's C and a world around it: something to drain. */
+#include "tests/unit/agent/helper_world.c"
+
+#include "agent/acquire.c"
+#include "agent/finish.c"
+#include "agent/ring.c"

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* A borrowed thread comes back exactly: registers, vectors, red zone, signals, job state, and the page of the boot code. */
+#include "helper_tracee.h"
+
+#include "injector/boot.h"
+#include "injector/borrow_xstate.h"
+
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void sleeper(void)
+{
+	tr->ready = 1;
+	for (;;)
+		pause();
+}
+
+/* Spins with known values in every register that a system call uses or destroys, in xmm0/xmm15 and in the red zone. */
+static void spinner(void)
+{
+	tr->ready = 1;
+	__asm__ volatile("mov $0x1111111111111111, %%rax\n mov $0x2222, %%rcx\n mov $0x3333, %%rdx\n mov $0x4444, %%rsi\n"
+	                 "mov $0x5555, %%r8\n mov $0x6666, %%r9\n mov $0x7777, %%r10\n mov $0x8888, %%r11\n"
+	                 "movq %%rax, %%xmm0\n movq %%rcx, %%xmm15\n mov %%rax, -8(%%rsp)\n mov %%rax, -128(%%rsp)\n"
+	                 "1: incq %[calls]\n"
+	                 "cmp %%rax, -8(%%rsp)\n jne 2f\n cmp %%rax, -128(%%rsp)\n jne 2f\n"
+	                 "cmp $0x2222, %%rcx\n jne 2f\n cmp $0x3333, %%rdx\n jne 2f\n cmp $0x4444, %%rsi\n jne 2f\n"
+	                 "cmp $0x5555, %%r8\n jne 2f\n cmp $0x6666, %%r9\n jne 2f\n cmp $0x7777, %%r10\n jne 2f\n"
+	                 "cmp $0x8888, %%r11\n jne 2f\n movq %%xmm0, %%rdi\n cmp %%rax, %%rdi\n jne 2f\n"
+	                 "movq %%xmm15, %%rdi\n cmp %%rcx, %%rdi\n jne 2f\n"
+	                 "stc\n jnc 2f\n jc 1b\n"
+	                 "2: cld\n incq %[failed]\n jmp 2b\n"
+	                 : [calls] "+m"(tr->calls), [failed] "+m"(tr->failed)
+	                 :
+	                 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm15", "cc", "memory");
+}
+
+static struct dp_borrow *lend(const struct dp_process *p)
+{
+	struct dp_borrow *b;
+	tr_ok(dp_borrow_begin(p, NULL, TR_LIMIT, false, &b));
+	return b;
+}
+
+static int64_t plain(struct dp_borrow *b, long nr)
+{
+	return tr_remote(b, nr, 0, 0, 0, 0, 0, 0);
+}
+
+Test(borrow, registers_flags_vectors_and_red_zone_of_a_running_thread)
+{
+	pid_t pid = tr_spawn(spinner);
+	struct dp_process p = tr_process(pid);
+	for (int i = 0; i < 300; i++) {
+		struct dp_borrow *b = lend(&p);
+		cr_assert_eq(plain(b, SYS_getpid), pid);
+		cr_assert_eq(plain(b, SYS_gettid), dp_borrow_ns_tid(b));
+		tr_ok(dp_borrow_end(b, NULL));
+	}
+	long before = tr->calls;
+	cr_assert(tr_await_value(&tr->calls, before + 1));
+	cr_assert_eq(tr->failed, 0);
+	tr_kill(pid);
+}
+
+static void state_of(pid_t tid, struct user_regs_struct *regs, struct iovec *x)
+{
+	cr_assert_eq(ptrace(PTRACE_GETREGS, tid, NULL, regs), 0);
+	cr_assert_eq(ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, x), 0);
+}
+
+static void frozen_borrow(void (*fn)(void))
+{
+	pid_t pid = tr_spawn(fn);
+	struct dp_process p = tr_process(pid);
+	struct user_regs_struct r[2];
+	struct iovec x[2];
+	struct dp_freeze f;
+	struct dp_borrow *b;
+	for (int i = 0; i < 2; i++)
+		x[i] = (struct iovec){calloc(1, dp_xstate_size()), dp_xstate_size()};
+	tr_sleep_us(5000);
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	state_of(pid, &r[0], &x[0]);
+	for (int i = 0; i < 3; i++) {
+		tr_ok(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b));
+		cr_assert_eq(plain(b, SYS_getpid), pid);
+		tr_ok(dp_borrow_end(b, NULL));
+	}
+	state_of(pid, &r[1], &x[1]);
+	cr_assert_eq(memcmp(&r[0], &r[1], sizeof(r[0])), 0);
+	cr_assert_eq(x[0].iov_len, x[1].iov_len);
+	cr_assert_eq(memcmp(x[0].iov_base, x[1].iov_base, x[0].iov_len), 0);
+	dp_thaw_all(&f);
+	for (int i = 0; i < 2; i++)
+		free(x[i].iov_base);
+	tr_kill(pid);
+}
+
+Test(borrow, whole_state_of_a_frozen_running_thread)
+{
+	frozen_borrow(spinner);
+}
+
+Test(borrow, whole_state_of_a_frozen_blocked_thread)
+{
+	frozen_borrow(sleeper);
+}
+
+Test(borrow, mapping_made_remotely_and_text_restored)
+{
+	pid_t pid = tr_spawn(sleeper);
+	struct dp_process p = tr_process(pid);
+	char *maps;
+	dp_addr place;
+	uint8_t before[DP_BOOT_SIZE], after[DP_BOOT_SIZE];
+	tr_ok(dp_process_maps(&p, &maps));
+	cr_assert(dp_boot_find(&p, maps, sizeof(before), 0, &place));
+	cr_assert_eq(dp_mem_read(&p, place, before, sizeof(before)), sizeof(before));
+	struct dp_borrow *b = lend(&p);
+	int64_t at = tr_remote(b, SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
+	cr_assert(at > 0, "%ld", (long)at);
+	tr_ok(dp_mem_write(&p, dp_addr_of((uint64_t)at), "hello", 6));
+	cr_assert_eq(tr_remote(b, SYS_close, 9999, 0, 0, 0, 0, 0), -EBADF);
+	cr_assert_eq(tr_remote(b, SYS_munmap, (uint64_t)at, 8192, 0, 0, 0, 0), 0);
+	tr_ok(dp_borrow_end(b, NULL));
+	cr_assert_eq(dp_mem_read(&p, place, after, sizeof(after)), sizeof(after));
+	cr_assert_eq(memcmp(before, after, sizeof(after)), 0);
+	free(maps);
+	tr_kill(pid);
+}
+
+static void on_info(int sig, siginfo_t *si, void *context)
+{
+	(void)context;
+	(void)sig;
+	tr->value[tr->handled & 63] = si->si_value.sival_int;
+	tr->value[63] = si->si_pid;
+	tr->handled++;
+}
+
+static void queue_target(void)
+{
+	struct sigaction sa = {.sa_sigaction = on_info, .sa_flags = SA_SIGINFO};
+	sigaction(SIGRTMIN, &sa, NULL);
+	tr->ready = 1;
+	for (;;) {
+		long rc = pause();
+		if (rc < 0)
+			tr->eintr++;
+	}
+}
+
+Test(borrow, queued_signals_arrive_once_each_with_their_values)
+{
+	pid_t pid = tr_spawn(queue_target);
+	struct dp_process p = tr_process(pid);
+	for (int i = 0; i < 50; i++) {
+		cr_assert(tr_await(pid, 'S', SYS_pause));
+		struct dp_borrow *b = lend(&p);
+		plain(b, SYS_getpid);
+		sigqueue(pid, SIGRTMIN, (union sigval){.sival_int = 1000 + i});
+		plain(b, SYS_getpid);
+		tr_ok(dp_borrow_end(b, NULL));
+		cr_assert(tr_await_value(&tr->handled, i + 1));
+		cr_assert_eq(tr->value[i & 63], 1000 + i);
+		cr_assert(tr_await_value(&tr->eintr, i + 1), "pause() did not return");
+	}
+	tr_sleep_us(2000);
+	cr_assert_eq(tr->handled, 50);
+	cr_assert_eq(tr->eintr, 50);
+	cr_assert_eq(tr->value[63], getpid());
+	tr_kill(pid);
+}
+
+static void all_blocked(void)
+{
+	sigset_t set;
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	tr->ready = 1;
+	for (;;) {
+		sigprocmask(SIG_SETMASK, NULL, &set);
+		for (int sig = 1; sig < 32; sig++)
+			if (sig != SIGKILL && sig != SIGSTOP && !sigismember(&set, sig))
+				tr->failed++;
+		tr->calls++;
+	}
+}
+
+Test(borrow, all_signals_blocked_before_and_after)
+{
+	pid_t pid = tr_spawn(all_blocked);
+	struct dp_process p = tr_process(pid);
+	for (int i = 0; i < 100; i++) {
+		struct dp_borrow *b = lend(&p);
+		cr_assert_eq(plain(b, SYS_getpid), pid);
+		tr_ok(dp_borrow_end(b, NULL));
+	}
+	cr_assert(tr_await_value(&tr->calls, tr->calls + 10));
+	cr_assert_eq(tr->failed, 0);
+	tr_kill(pid);
+}
+
+Test(borrow, job_stopped_target_stays_stopped)
+{
+	pid_t pid = tr_spawn(queue_target);
+	struct dp_process p = tr_process(pid);
+	kill(pid, SIGSTOP);
+	cr_assert(tr_await(pid, 'T', -1));
+	for (int i = 0; i < 20; i++) {
+		struct dp_borrow *b = lend(&p);
+		cr_assert_eq(plain(b, SYS_getpid), pid);
+		tr_ok(dp_borrow_end(b, NULL));
+		cr_assert(tr_await(pid, 'T', -1));
+	}
+	kill(pid, SIGCONT);
+	cr_assert(tr_await(pid, 'S', SYS_pause));
+	cr_assert_eq(tr->eintr, 0);
+	tr_kill(pid);
+}
+
+Test(borrow, stop_signal_that_comes_during_it)
+{
+	pid_t pid = tr_spawn(queue_target);
+	struct dp_process p = tr_process(pid);
+	struct dp_borrow *b = lend(&p);
+	plain(b, SYS_getpid);
+	kill(pid, SIGSTOP);
+	cr_assert_eq(plain(b, SYS_getpid), pid);
+	tr_ok(dp_borrow_end(b, NULL));
+	cr_assert(tr_await(pid, 'T', -1));
+	kill(pid, SIGCONT);
+	cr_assert(tr_await(pid, 'S', SYS_pause));
+	tr_kill(pid);
+}
+
+Test(borrow, refuse_DP_GONE_when_killed_during_it)
+{
+	pid_t pid = tr_spawn(sleeper);
+	struct dp_process p = tr_process(pid);
+	struct dp_borrow *b = lend(&p);
+	const uint64_t none[6] = {0};
+	int64_t result;
+	plain(b, SYS_getpid);
+	kill(pid, SIGKILL);
+	tr_tag(dp_remote_syscall(b, SYS_getpid, none, &result), DP_TAG_GONE);
+	tr_ok(dp_borrow_end(b, NULL));
+	tr_kill(pid);
+}
+
+static void vforker(void)
+{
+	pid_t pid = vfork();
+	if (pid == 0) {
+		tr->ready = 1;
+		while (!tr->value[1])
+			usleep(1000);
+		_exit(0);
+	}
+	tr->value[2] = 1;
+	for (;;)
+		pause();
+}
+
+Test(borrow, refuse_DP_VFORK_parent_of_a_vfork_child)
+{
+	pid_t pid = tr_spawn(vforker);
+	struct dp_process p = tr_process(pid);
+	struct dp_borrow *b;
+	struct dp_freeze f;
+	tr_tag(dp_borrow_begin(&p, NULL, 2000000, false, &b), DP_TAG_VFORK);
+	tr_tag(dp_freeze_all(&p, 2000000, &f), DP_TAG_VFORK);
+	tr->value[1] = 1; /* the child ends, the parent goes on and nothing holds it */
+	cr_assert(tr_await_value(&tr->value[2], 1));
+	b = lend(&p);
+	cr_assert_eq(plain(b, SYS_getpid), pid);
+	tr_ok(dp_borrow_end(b, NULL));
+	tr_kill(pid);
+}
+
+static void *pauser(void *arg)
+{
+	(void)arg;
+	tr->value[0] = gettid();
+	tr->ready = 1;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void headless(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, pauser, NULL);
+	syscall(SYS_exit, 0); /* of this thread alone: the leader becomes a zombie */
+}
+
+Test(borrow, zombie_leader_with_a_living_thread)
+{
+	pid_t pid = tr_spawn(headless);
+	cr_assert(tr_await(pid, 'Z', -1));
+	struct dp_process p = tr_process(pid);
+	struct dp_freeze f;
+	cr_assert(p.leader_zombie);
+	cr_assert_eq(p.alive, tr->value[0]);
+	struct dp_borrow *b = lend(&p);
+	cr_assert_eq(plain(b, SYS_gettid), tr->value[0]);
+	tr_ok(dp_borrow_end(b, NULL));
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	cr_assert_eq(f.n, 1);
+	dp_thaw_all(&f);
+	tr_kill(pid);
+}

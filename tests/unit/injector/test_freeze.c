@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* All threads held: while they are born and die, stopped by job control, under signals, with their registers as they were. */
+#include "helper_tracee.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *sleep_thread(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void *spin_thread(void *arg)
+{
+	for (;;)
+		__atomic_add_fetch(&tr->calls, 1, __ATOMIC_RELAXED);
+	return arg;
+}
+
+static void many(void)
+{
+	pthread_t t;
+	for (int i = 0; i < 62; i++)
+		pthread_create(&t, NULL, sleep_thread, NULL);
+	pthread_create(&t, NULL, spin_thread, NULL);
+	tr->ready = 1;
+	for (;;)
+		pause();
+}
+
+Test(freeze, sixty_four_threads_stand_and_go_on)
+{
+	pid_t pid = tr_spawn(many);
+	struct dp_process p = tr_process(pid);
+	struct dp_freeze f;
+	for (int i = 0; i < 50; i++) {
+		tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+		cr_assert_eq(f.n, 64);
+		long calls = tr->calls;
+		tr_sleep_us(500);
+		cr_assert_eq(tr->calls, calls, "a thread runs");
+		dp_thaw_all(&f);
+		cr_assert(f.end_ns > f.begin_ns);
+		cr_assert(tr_await_value(&tr->calls, calls + 1));
+	}
+	tr_kill(pid);
+}
+
+static void *short_thread(void *arg)
+{
+	__atomic_add_fetch(&tr->value[0], 1, __ATOMIC_RELAXED);
+	return arg;
+}
+
+/* Threads that make threads that end at once. */
+static void *maker(void *arg)
+{
+	for (;;) {
+		pthread_t t[4];
+		for (int i = 0; i < 4; i++)
+			if (pthread_create(&t[i], NULL, short_thread, NULL))
+				tr->failed++;
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], NULL);
+		__atomic_add_fetch(&tr->calls, 1, __ATOMIC_RELAXED);
+	}
+	return arg;
+}
+
+static void churn(void)
+{
+	pthread_t t;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&t, NULL, maker, NULL);
+	tr->ready = 1;
+	maker(NULL);
+}
+
+Test(freeze, threads_born_and_dying_meanwhile)
+{
+	pid_t pid = tr_spawn(churn);
+	struct dp_process p = tr_process(pid);
+	struct dp_freeze f;
+	for (int i = 0; i < 200; i++) {
+		tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+		long calls = tr->calls, born = tr->value[0];
+		tr_sleep_us(200);
+		cr_assert(calls == tr->calls && born == tr->value[0], "a thread was missed");
+		dp_thaw_all(&f);
+		tr_sleep_us(100);
+	}
+	cr_assert(tr_await_value(&tr->calls, tr->calls + 10));
+	cr_assert_eq(tr->failed, 0);
+	tr_kill(pid);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	tr->handled++;
+}
+
+static void signalled(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_NODEFER};
+	sigaction(SIGRTMIN, &sa, NULL);
+	tr->ready = 1;
+	for (;;)
+		tr->calls++;
+}
+
+Test(freeze, every_signal_of_a_storm_arrives_once)
+{
+	pid_t pid = tr_spawn(signalled);
+	struct dp_process p = tr_process(pid);
+	long sent = 0;
+	for (int i = 0; i < 300; i++) {
+		struct dp_freeze f;
+		struct dp_borrow *b;
+		for (int k = 0; k < 3; k++)
+			sent += sigqueue(pid, SIGRTMIN, (union sigval){0}) == 0;
+		tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+		sent += sigqueue(pid, SIGRTMIN, (union sigval){0}) == 0;
+		if (i % 2) { /* may have to deliver the signal at which the thread stands */
+			tr_ok(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b));
+			cr_assert_eq(tr_remote(b, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
+			tr_ok(dp_borrow_end(b, NULL));
+		}
+		dp_thaw_all(&f);
+	}
+	cr_assert(tr_await_value(&tr->handled, sent), "%ld of %ld", tr->handled, sent);
+	tr_sleep_us(3000);
+	cr_assert_eq(tr->handled, sent);
+	tr_kill(pid);
+}
+
+Test(freeze, job_stopped_target_stays_stopped)
+{
+	pid_t pid = tr_spawn(signalled);
+	struct dp_process p = tr_process(pid);
+	kill(pid, SIGSTOP);
+	cr_assert(tr_await(pid, 'T', -1));
+	for (int i = 0; i < 20; i++) {
+		struct dp_freeze f;
+		tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+		dp_thaw_all(&f);
+		cr_assert(tr_await(pid, 'T', -1));
+	}
+	long calls = tr->calls;
+	kill(pid, SIGCONT);
+	cr_assert(tr_await_value(&tr->calls, calls + 1));
+	tr_kill(pid);
+}
+
+Test(freeze, stop_signal_sent_while_held)
+{
+	pid_t pid = tr_spawn(signalled);
+	struct dp_process p = tr_process(pid);
+	struct dp_freeze f;
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	kill(pid, SIGSTOP);
+	dp_thaw_all(&f);
+	cr_assert(tr_await(pid, 'T', -1));
+	tr_kill(pid);
+}
+
+Test(freeze, killed_while_held)
+{
+	pid_t pid = tr_spawn(many);
+	struct dp_process p = tr_process(pid);
+	struct dp_freeze f;
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	kill(pid, SIGKILL);
+	dp_thaw_all(&f);
+	int status;
+	cr_assert_eq(waitpid(pid, &status, 0), pid); /* no zombie of ours keeps it */
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	tr_tag(dp_freeze_all(&p, TR_LIMIT, &f), DP_TAG_GONE);
+}
+
+static void execer(void)
+{
+	pthread_t t;
+	for (int i = 0; i < 8; i++)
+		pthread_create(&t, NULL, sleep_thread, NULL);
+	tr->ready = 1;
+	while (!tr->value[0])
+		;
+	execl("/bin/sleep", "sleep", "100", NULL);
+}
+
+Test(freeze, exec_at_any_moment_leaves_no_thread_held)
+{
+	for (int i = 0; i < 30; i++) {
+		pid_t pid = tr_spawn(execer);
+		struct dp_process p = tr_process(pid);
+		tr->value[0] = 1;
+		for (int k = 0; k < 20; k++) {
+			struct dp_freeze f;
+			struct dp_error *err = dp_freeze_all(&p, TR_LIMIT, &f);
+			if (err)
+				tr_tag(err, DP_TAG_GONE);
+			else
+				dp_thaw_all(&f);
+		}
+		tr->value[0] = 0;
+		cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep), "state %c", tr_state(pid));
+		tr_kill(pid);
+	}
+}
+
+Test(freeze, changed_registers_are_written_back)
+{
+	pid_t pid = tr_spawn(signalled);
+	struct dp_process p = tr_process(pid);
+	struct dp_freeze f;
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	f.thread[0].regs.r15 = 0x1234;
+	f.thread[0].regs_changed = true;
+	dp_thaw_all(&f);
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	cr_assert_eq(f.thread[0].regs.r15, 0x1234);
+	dp_thaw_all(&f);
+	tr_kill(pid);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * G1: the tool is killed at any instant of freezing and borrowing, and the target's own program goes on, with right results.
+ * One target takes several deaths: what a dead tool leaves behind must not disturb its successor either.
+ */
+#include "helper_tracee.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEATHS_PER_TARGET 6
+#define TARGETS           25
+
+static void count(long rc)
+{
+	if (rc < 0) {
+		tr->failed++;
+		tr->failed_errno = errno;
+	}
+	tr->calls++;
+}
+
+/* Every kind of result is checked: arguments, return values, sums over registers and memory. */
+static void computing(void)
+{
+	tr->ready = 1;
+	for (;;) {
+		volatile unsigned long sum = 0;
+		double d = 0;
+		for (unsigned long i = 1; i <= 20000; i++) {
+			sum += i * i;
+			d += (double)i;
+		}
+		count(sum == 2666866670000ul && d == 200010000.0 ? 0 : -1);
+	}
+}
+
+static void calling(void)
+{
+	long pid = getpid();
+	tr->ready = 1;
+	for (;;)
+		count(syscall(SYS_getpid) == pid ? 0 : -1);
+}
+
+static void sleeping(void)
+{
+	tr->ready = 1;
+	for (;;)
+		count(nanosleep(&(struct timespec){0, 2000000}, NULL));
+}
+
+static void piping(void)
+{
+	int fds[2];
+	if (pipe(fds) != 0)
+		_exit(1);
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* or it fills the pipe and waits for ever, with the runner's output open */
+		for (char c = 0; write(fds[1], &c, 1) == 1; c++)
+			tr_sleep_us(300);
+	}
+	tr->ready = 1;
+	for (char want = 0, got;; want++)
+		count(read(fds[0], &got, 1) == 1 && got == want ? 0 : -1);
+}
+
+static void polling(void)
+{
+	int e = epoll_create1(0), fds[2];
+	struct epoll_event ev = {.events = EPOLLIN};
+	if (pipe(fds) != 0 || epoll_ctl(e, EPOLL_CTL_ADD, fds[0], &ev) != 0)
+		_exit(1);
+	tr->ready = 1;
+	for (;;) {
+		long rc = epoll_wait(e, &ev, 1, 1);
+		if (rc < 0 &&
+		    errno == EINTR) { /* the one trace that a tool may leave that dies between the stop and its mending */
+			tr->eintr++;
+			rc = 0;
+		}
+		count(rc);
+	}
+}
+
+static void *as_thread(void *fn)
+{
+	((void (*)(void))fn)();
+	return NULL;
+}
+
+static void threaded(void)
+{
+	void (*const kind[])(void) = {computing, calling, sleeping};
+	for (int i = 0; i < 6; i++) {
+		pthread_t t;
+		pthread_create(&t, NULL, as_thread, (void *)kind[i % 3]);
+	}
+	polling();
+}
+
+static void tool(pid_t pid)
+{
+	struct dp_process p;
+	if (dp_process_check(pid, false, &p))
+		_exit(3);
+	for (;;) {
+		struct dp_freeze f;
+		struct dp_borrow *b;
+		const uint64_t none[6] = {0};
+		int64_t result;
+		struct dp_error *err = dp_freeze_all(&p, TR_LIMIT, &f);
+		if (!err) {
+			err = dp_borrow_begin(&p, &f, TR_LIMIT, false, &b);
+			if (!err) {
+				dp_error_destroy(dp_remote_syscall(b, SYS_getppid, none, &result));
+				dp_error_destroy(dp_borrow_end(b, NULL));
+			}
+			dp_thaw_all(&f);
+		}
+		dp_error_destroy(err);
+		err = dp_borrow_begin(&p, NULL, TR_LIMIT, false, &b);
+		for (int i = 0; !err && i < 5; i++)
+			err = dp_remote_syscall(b, SYS_sched_yield, none, &result);
+		if (!err)
+			err = dp_borrow_end(b, NULL);
+		dp_error_destroy(err);
+	}
+}
+
+static void kill_tool_at(pid_t target, long us)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		tool(target);
+		_exit(0);
+	}
+	tr_sleep_us(us);
+	kill(pid, SIGKILL);
+	int status;
+	waitpid(pid, &status, 0);
+	cr_assert(WIFSIGNALED(status), "the tool ended by itself: %x", status);
+}
+
+static void deaths(void (*fn)(void))
+{
+	srand48(7);
+	for (int i = 0; i < TARGETS; i++) {
+		pid_t pid = tr_spawn(fn);
+		tr->eintr = 0;
+		for (int k = 0; k < DEATHS_PER_TARGET; k++) {
+			kill_tool_at(pid, 300 + lrand48() % 2500);
+			int status;
+			cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "the target died: status %x, death %d", status, k);
+			long before = tr->calls;
+			cr_assert(tr_await_value(&tr->calls, before + 2), "the target hangs: state %c", tr_state(pid));
+			cr_assert_eq(tr->failed, 0, "wrong result, errno %ld", tr->failed_errno);
+			cr_assert(tr->eintr <= k + 1, "more interruptions than deaths");
+		}
+		tr_kill(pid);
+	}
+}
+
+#define DEATHS(name)                                                                                                             \
+	Test(tool_death, name)                                                                                                   \
+	{                                                                                                                        \
+		deaths(name);                                                                                                    \
+	}
+
+DEATHS(computing)
+DEATHS(calling)
+DEATHS(sleeping)
+DEATHS(piping)
+DEATHS(polling)
+DEATHS(threaded)

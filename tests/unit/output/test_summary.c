@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "helper_output.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *text_of(const struct dp_summary *s, bool color)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+	dp_summary_text(s, to, color);
+	fclose(to);
+	return text;
+}
+
+static void shows(const struct dp_summary *s, const char *want)
+{
+	char *text = text_of(s, false);
+	cr_assert_str_eq(text, want);
+	free(text);
+}
+
+Test(summary, one_clean_probe_is_short)
+{
+	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .pid = 7, .tactic = "jump", .recorded = 12};
+	struct dp_summary s = {.probe = &p, .n = 1, .attach_ns = 12345678, .pause_attach_ns = 312999, .pause_detach_ns = 240000};
+	s.record_dir = "/root/lttng-traces/dynprobe-x";
+	s.ended_by = "interrupt";
+	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
+	          "  hits      12   recorded 12   lost 0\n"
+	          "  pause     attach 312 us, detach 240 us   (armed after 12.3 ms)\n"
+	          "  ended by  interrupt\n"
+	          "  trace     /root/lttng-traces/dynprobe-x\n");
+}
+
+Test(summary, refusals_losses_and_leftovers_are_loud)
+{
+	struct dp_summary_probe p[] = {
+	        {.name = "quiet", .spec = "quiet", .pid = 7, .tactic = "pun"},
+	        {.name = "busy",
+	         .spec = "busy",
+	         .pid = 7,
+	         .tactic = "jump",
+	         .recorded = 12300,
+	         .lost_full = 40,
+	         .lost_forked = 5},
+	        {.name = "foo_0x3",
+	         .spec = "foo+0x3",
+	         .pid = 7,
+	         .tag = "DP-TOO-SHORT",
+	         .reason = "no springboard within reach\nsecond line"},
+	        {.name = "b",
+	         .spec = "b",
+	         .pid = 7,
+	         .tactic = "jump",
+	         .tag = "DP-FOREIGN",
+	         .reason = "a breakpoint\033 came",
+	         .retired = true},
+	};
+	struct dp_summary s = {.probe = p, .n = 4, .left_bytes = 4096, .left_why = "a thread is inside"};
+	shows(&s, "dynprobe: 4 probes asked, 3 placed (1 pun, 2 jump), 1 refused (DP-TOO-SHORT 1), 1 retired\n"
+	          "  refused   foo+0x3  DP-TOO-SHORT  no springboard within reach\n"
+	          "  retired   b        DP-FOREIGN    a breakpoint\\x1b came\n"
+	          "  hits      12345   recorded 12300   lost 45 (ring full 40, in fork children 5)\n"
+	          "    probe          hits      recorded          lost  by\n"
+	          "    busy          12345         12300            45  jump\n"
+	          "    quiet             0             0             0  pun\n"
+	          "    b                 0             0             0  jump\n"
+	          "  pause     attach 0 us, detach 0 us\n"
+	          "  left      4096 bytes stay in the target: a thread is inside\n");
+}
+
+Test(summary, nothing_placed_has_no_hits)
+{
+	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .pid = 7, .tag = "DP-BUSY"};
+	struct dp_summary s = {.probe = &p, .n = 1};
+	shows(&s, "dynprobe: 1 probe asked, 0 placed, 1 refused (DP-BUSY 1)\n  refused   foo  DP-BUSY\n");
+}
+
+Test(summary, several_targets_are_told_apart)
+{
+	struct dp_summary_probe p[] = {
+	        {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1},
+	        {.name = "f", .spec = "f", .pid = 8, .tactic = "jump", .recorded = 2},
+	        {.name = "f", .spec = "f", .pid = 9, .tag = "DP-BUSY", .reason = "busy"},
+	};
+	struct dp_summary s = {.probe = p, .n = 3};
+	char *text = text_of(&s, false);
+	cr_assert_not_null(strstr(text, "  refused   9       f  DP-BUSY  busy\n"), "%s", text);
+	cr_assert_not_null(strstr(text, "    8       f                 2             2             0  jump\n"), "%s", text);
+	free(text);
+}
+
+Test(summary, long_lists_are_cut)
+{
+	struct dp_summary_probe p[100] = {0};
+	for (size_t i = 0; i < 100; i++)
+		p[i] = (struct dp_summary_probe){
+		        .name = "f", .spec = "f", .tactic = i & 1 ? "jump" : NULL, .tag = "DP-BUSY", .reason = "r"};
+	struct dp_summary s = {.probe = p, .n = 100};
+	char *text = text_of(&s, false);
+	cr_assert_not_null(strstr(text, "            ... and 30 more\n"), "%s", text);
+	cr_assert_not_null(strstr(text, "    ... and 30 more\n"));
+	free(text);
+}
+
+Test(summary, escape_codes_only_with_colour)
+{
+	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .tactic = "jump", .lost_full = 1};
+	struct dp_summary s = {.probe = &p, .n = 1};
+	char *plain = text_of(&s, false), *colored = text_of(&s, true);
+	cr_assert_null(strchr(plain, '\033'));
+	cr_assert_not_null(strstr(colored, "\033[1;31mlost 1\033[0m"));
+	free(plain);
+	free(colored);
+}

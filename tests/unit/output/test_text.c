@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "helper_output.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct out {
+	char *text;
+	size_t size;
+	FILE *to;
+	struct dp_writer *w;
+};
+
+static void open_out(struct out *o, const struct dp_event_class *classes, size_t n, bool color)
+{
+	*o = (struct out){0};
+	o->to = open_memstream(&o->text, &o->size);
+	must(dp_text_writer_create(o->to, color, classes, n, &o->w));
+}
+
+static char *close_out(struct out *o)
+{
+	must(dp_writer_close(o->w));
+	fclose(o->to);
+	return o->text;
+}
+
+/* The line without its time. */
+static const char *after_time(const char *line)
+{
+	cr_assert_eq(strspn(line, "0123456789:."), strlen("HH:MM:SS.nnnnnnnnn"), "%s", line);
+	return line + strlen("HH:MM:SS.nnnnnnnnn");
+}
+
+Test(text, line_of_every_kind_of_value)
+{
+	struct dp_fields fields =
+	        make_fields((const char *const[]){"reg:rax", "int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1", "string:s:1",
+	                                          "bytes[2]:b:1", "int64:bad:1", NULL});
+	struct dp_event_class class = {"main_0x10", "main+0x10", &fields};
+	struct dp_buf b = {0};
+	double d = 0.5;
+	put_u64(&b, 1 << 7);
+	put_u64(&b, 0x2a);
+	put_u32(&b, (uint32_t)-7);
+	put_u8(&b, 200);
+	dp_buf_put(&b, &d, 8);
+	put_u64(&b, 0x7f00);
+	put_text(&b, "say \"hi\"\n\033[0m");
+	dp_buf_put(&b, "\xab\x01", 2);
+	put_u64(&b, 0);
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(123456789, &b);
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	cr_assert_str_eq(after_time(text),
+	                 " worker[101] main_0x10: rax=0x2a i=-7 u=200 d=0.5 p=0x7f00 s=\"say \\\"hi\\\"\\n\\x1b[0m\" b=ab01 "
+	                 "bad=<unreadable>\n");
+	free(text);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&b);
+}
+
+Test(text, time_is_the_local_wall_clock)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class class = {"p", "p", &none};
+	struct dp_buf empty = {0};
+	setenv("TZ", "XYZ-3:30", 1);
+	tzset();
+	struct out o;
+	open_out(&o, &class, 1, false);
+	int64_t midnight = INT64_C(1700006400) * 1000000000; /* 2023-11-15 00:00:00 UTC */
+	struct dp_event e = make_event((uint64_t)(midnight + 5000000042 - dp_clock_offset()), &empty);
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	cr_assert_str_eq(text, "03:30:05.000000042 worker[101] p\n");
+	free(text);
+}
+
+Test(text, process_is_named_once_there_are_several)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class class = {"p", "p", &none};
+	struct dp_buf empty = {0};
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(1, &empty);
+	dp_writer_event(o.w, &e);
+	e.pid = 200;
+	e.tid = 201;
+	e.comm = "a\033b";
+	dp_writer_event(o.w, &e);
+	e.pid = 100;
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	cr_assert_not_null(strstr(text, " worker[101] p\n"));
+	cr_assert_not_null(strstr(text, " a\\x1bb[200/201] p\n"));
+	cr_assert_not_null(strstr(text, " a\\x1bb[100/201] p\n"));
+	free(text);
+}
+
+static char *backtrace_of(struct dp_image *image, const uint64_t *pcs, uint8_t n)
+{
+	struct dp_fields fields = make_fields((const char *const[]){"backtrace", "reg:al", NULL});
+	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_buf b = {0};
+	put_u8(&b, n);
+	for (uint8_t i = 0; i < n; i++)
+		put_u64(&b, pcs[i]);
+	put_u8(&b, 1);
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(1, &b);
+	e.image = image;
+	dp_writer_event(o.w, &e);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&b);
+	return close_out(&o);
+}
+
+Test(text, backtrace_without_an_image_shows_addresses)
+{
+	char *text = backtrace_of(NULL, (const uint64_t[]){0x1010, 0x2020}, 2);
+	cr_assert_str_eq(after_time(text), " worker[101] p: al=0x1\n    #0  0x1010\n    #1  0x2020\n");
+	free(text);
+}
+
+/* A call that never returns may be a function's last instruction: its return address belongs to the next one. */
+Test(text, return_address_at_the_end_of_a_function_names_the_caller)
+{
+	char *text = backtrace_of(made_up_image, (const uint64_t[]){0x1010, 0x1010, 0x1004}, 3);
+	cr_assert_str_eq(after_time(text),
+	                 " worker[101] p: al=0x1\n    #0  callee+0x0/0x20 [prog]\n    #1  caller+0x10/0x10 [prog]\n"
+	                 "    #2  caller+0x4/0x10 [prog]\n");
+	free(text);
+}
+
+Test(text, frame_interrupted_by_a_signal_is_exact)
+{
+	char *text = backtrace_of(made_up_image, (const uint64_t[]){0x1004, 0x1030, 0x1010}, 3);
+	cr_assert_not_null(strstr(text, "#1  __restore_rt+0x0/0x10 [prog]\n    #2  callee+0x0/0x20 [prog]\n"), "%s", text);
+	free(text);
+}
+
+Test(text, cut_strings_are_marked)
+{
+	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", NULL});
+	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_buf b = {0};
+	put_u64(&b, 0);
+	put_text(&b, "abcd...");
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(1, &b);
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	cr_assert_str_eq(after_time(text), " worker[101] p: s=\"abcd\"...\n");
+	free(text);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&b);
+}
+
+Test(text, escape_codes_only_with_colour)
+{
+	struct dp_fields fields = make_fields((const char *const[]){"int:x:1", NULL});
+	struct dp_event_class class = {"p", "p", &fields};
+	for (int color = 0; color < 2; color++) {
+		struct dp_buf b = {0};
+		put_u64(&b, 1);
+		put_u32(&b, 0);
+		struct out o;
+		open_out(&o, &class, 1, color);
+		struct dp_event e = make_event(1, &b);
+		dp_writer_event(o.w, &e);
+		dp_writer_note(o.w, "probe p retired");
+		char *text = close_out(&o);
+		cr_assert_eq(strchr(text, '\033') != NULL, color);
+		cr_assert_not_null(strstr(text, "probe p retired\n"));
+		free(text);
+		dp_buf_fini(&b);
+	}
+	dp_fields_fini(&fields);
+}
+
+Test(text, full_device_is_an_error)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class class = {"p", "p", &none};
+	struct dp_buf empty = {0};
+	struct dp_writer *w = NULL;
+	FILE *full = fopen("/dev/full", "we");
+	must(dp_text_writer_create(full, false, &class, 1, &w));
+	struct dp_event e = make_event(1, &empty);
+	dp_writer_event(w, &e);
+	struct dp_error *err = dp_writer_flush(w);
+	cr_assert_not_null(err);
+	cr_assert_eq(err->tag, DP_TAG_OUTPUT);
+	dp_error_destroy(err);
+	err = dp_writer_close(w);
+	cr_assert_not_null(err, "the first error comes back at the end");
+	dp_error_destroy(err);
+	fclose(full);
+}
+
+Test(text, random_payloads_never_crash)
+{
+	struct dp_fields fields =
+	        make_fields((const char *const[]){"regs", "string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", NULL});
+	struct dp_event_class class = {"p", "p", &fields};
+	struct out o;
+	open_out(&o, &class, 1, true);
+	srand(5);
+	for (int i = 0; i < 2000; i++) {
+		uint8_t bytes[256];
+		for (size_t j = 0; j < sizeof(bytes); j++)
+			bytes[j] = rand() % 4 ? (uint8_t)(rand() % 4) : (uint8_t)rand();
+		struct dp_event e = {
+		        .ns = (uint64_t)rand(), .comm = "c", .payload = bytes, .len = (size_t)rand() % sizeof(bytes)};
+		e.image = i & 1 ? made_up_image : NULL;
+		dp_writer_event(o.w, &e);
+	}
+	char *text = close_out(&o);
+	cr_assert_gt(o.size, 1000);
+	free(text);
+	dp_fields_fini(&fields);
+}

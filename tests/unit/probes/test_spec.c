@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/probes.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check(const char *text, const char *module, const char *symbol, uint64_t value)
+{
+	struct dp_spec s;
+	struct dp_error *err = dp_spec_parse(text, &s);
+	cr_assert_null(err, "%s: %s", text, err ? err->message : "");
+	cr_assert_str_eq(s.text, text);
+	cr_assert_str_eq(s.module ? s.module : "-", module, "%s", text);
+	cr_assert_str_eq(s.symbol ? s.symbol : "-", symbol, "%s", text);
+	cr_assert_eq(s.value, value, "%s: 0x%lx", text, s.value);
+	dp_spec_fini(&s);
+}
+
+/* Refused with a caret under byte `at`. */
+static void wrong(const char *text, int at)
+{
+	struct dp_spec s;
+	char caret[64];
+	struct dp_error *err = dp_spec_parse(text, &s);
+	cr_assert(err, "accepted: %s", text);
+	cr_assert_eq(err->tag, DP_TAG_SYNTAX);
+	snprintf(caret, sizeof(caret), "\n  %s\n  %*s^", text, at, "");
+	size_t n = strlen(err->message), c = strlen(caret);
+	cr_assert(n > c && !strcmp(err->message + n - c, caret), "%s", err->message);
+	dp_error_destroy(err);
+}
+
+static void name(const char *text, const char *expected)
+{
+	struct dp_spec s;
+	cr_assert_null(dp_spec_parse(text, &s));
+	char *got = dp_probe_default_name(&s);
+	cr_assert_str_eq(got, expected);
+	free(got);
+	dp_spec_fini(&s);
+}
+
+Test(spec, symbols_addresses_offsets_and_modules)
+{
+	check("main", "-", "main", 0);
+	check("main+0x10", "-", "main", 16);
+	check("main+16", "-", "main", 16);
+	check("main+020", "-", "main", 16);
+	check("main+0", "-", "main", 0);
+	check("0x55e0c0de", "-", "-", 0x55e0c0de);
+	check("0X55E0C0DE", "-", "-", 0x55e0c0de);
+	check("1234", "-", "-", 1234);
+	check("0777", "-", "-", 0777);
+	check("0", "-", "-", 0);
+	check("18446744073709551615", "-", "-", UINT64_MAX);
+	check("0xffffffffffffffff", "-", "-", UINT64_MAX);
+	check("libc.so.6!puts", "libc.so.6", "puts", 0);
+	check("libc*!puts+4", "libc*", "puts", 4);
+	check("/opt/my app!b!0x10", "/opt/my app!b", "-", 0x10);
+}
+
+Test(spec, unusual_symbols_stay_symbols)
+{
+	check("_ZN3foo3barEv", "-", "_ZN3foo3barEv", 0);
+	check("foo.cold", "-", "foo.cold", 0);
+	check("foo.part.0+8", "-", "foo.part.0", 8);
+	check("memcpy@GLIBC_2.2.5", "-", "memcpy@GLIBC_2.2.5", 0);
+	check("operator+", "-", "operator+", 0);
+	check("a+b", "-", "a+b", 0);
+	check("a+b+1", "-", "a+b", 1);
+}
+
+Test(spec, offset_is_remembered_even_if_zero)
+{
+	struct dp_spec s;
+	cr_assert_null(dp_spec_parse("foo+0", &s));
+	cr_assert(s.has_offset);
+	dp_spec_fini(&s);
+	cr_assert_null(dp_spec_parse("foo", &s));
+	cr_assert(!s.has_offset);
+	dp_spec_fini(&s);
+}
+
+Test(spec, SYNTAX_error_points_at_the_place)
+{
+	wrong("", 0);
+	wrong("!main", 0);
+	wrong("libc!", 5);
+	wrong("main+0x", 7);
+	wrong("main+0x1g", 8);
+	wrong("main+12f", 7);
+	wrong("main+089", 6);
+	wrong("0x", 2);
+	wrong("12ab", 2);
+	wrong("+16", 0);
+	wrong("lib!+16", 4);
+	wrong("0x10+0x20", 4);
+	wrong(" main", 0);
+	wrong("main ", 4);
+	wrong("main+18446744073709551616", 5);
+	wrong("0x10000000000000000", 0);
+	wrong("02000000000000000000000", 0);
+}
+
+Test(spec, caret_counts_characters_not_bytes)
+{
+	struct dp_spec s;
+	struct dp_error *err = dp_spec_parse("f\xc3\xbc+0x1z", &s);
+	cr_assert(err && strstr(err->message, "\n        ^"), "%s", err ? err->message : "");
+	dp_error_destroy(err);
+}
+
+Test(spec, control_characters_are_not_echoed)
+{
+	struct dp_spec s;
+	struct dp_error *err = dp_spec_parse("ma\033[31min", &s);
+	cr_assert(err && !strchr(err->message, '\033'));
+	dp_error_destroy(err);
+}
+
+Test(spec, default_names_are_identifiers)
+{
+	name("main", "main");
+	name("main+0x10", "main_0x10");
+	name("main+16", "main_0x10");
+	name("0x55e0", "at_0x55e0");
+	name("libc.so.6!puts", "puts");
+	name("libc.so.6!0x10", "at_0x10");
+	name("foo.cold+1", "foo_cold_0x1");
+	name("memcpy@@GLIBC_2.14", "memcpy__GLIBC_2_14");
+}
+
+Test(spec, default_name_of_a_long_symbol_is_cut)
+{
+	char text[2001] = "";
+	struct dp_spec s;
+	memset(text, 'x', sizeof(text) - 1);
+	cr_assert_null(dp_spec_parse(text, &s));
+	char *got = dp_probe_default_name(&s);
+	cr_assert_leq(strlen(got), 240);
+	free(got);
+	dp_spec_fini(&s);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "trampoline/arch/x86_64/stub_view.h"
+
+struct dp_view dp_view_light(uint64_t rip)
+{
+	struct dp_view v = {.base = DP_RSP, .saved = 1u << DP_RAX, .rsp = 8 + DP_VIEW_RED_ZONE, .rip = rip};
+	return v;
+}
+
+struct dp_view dp_view_full(uint64_t rip)
+{
+	struct dp_view v = {.base = DP_RSP, .rsp = DP_VIEW_FULL_BYTES + DP_VIEW_RED_ZONE, .flags = 24, .rip = rip};
+	v.saved = 1u << DP_RAX | 1u << DP_RCX | 1u << DP_RDX | 1u << DP_RSI;
+	v.disp[DP_RSI] = 0;
+	v.disp[DP_RDX] = 8;
+	v.disp[DP_RCX] = 16;
+	v.disp[DP_RAX] = 32;
+	return v;
+}
+
+bool dp_view_is_saved(const struct dp_view *v, unsigned reg)
+{
+	return v->saved >> reg & 1;
+}
+
+struct dp_rm dp_view_operand(const struct dp_view *v, unsigned reg, unsigned shift)
+{
+	if (dp_view_is_saved(v, reg))
+		return dp_rm_mem(v->base, v->disp[reg] + v->pushed + (int32_t)shift / 8);
+	return shift ? dp_rm_high(reg) : dp_rm_reg(reg);
+}
+
+void dp_view_load(struct dp_asm *a, const struct dp_view *v, unsigned reg, unsigned shift, unsigned size, unsigned to)
+{
+	if (reg != DP_RSP) {
+		dp_asm_mov_zx(a, size, dp_view_operand(v, reg, shift), to);
+		return;
+	}
+	dp_asm_lea(a, dp_rm_mem(v->base, v->rsp + v->pushed), to);
+	if (size < 8)
+		dp_asm_mov_zx(a, size, dp_rm_reg(to), to);
+}
+
+/* pushfq still tells DF, IF and the rarer ones as at the site; the arithmetic flags come from what was saved at the start. */
+void dp_view_load_rflags(struct dp_asm *a, const struct dp_view *v)
+{
+	dp_asm_pushfq(a);
+	dp_asm_pop(a, DP_RAX);
+	dp_asm_alu_imm(a, DP_ALU_AND, 8, ~0x8ff, dp_rm_reg(DP_RAX));
+	dp_asm_mov_zx(a, 1, dp_rm_mem(v->base, v->flags + v->pushed + 1), DP_RDX);
+	dp_asm_alu_store(a, DP_ALU_OR, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	dp_asm_mov_zx(a, 1, dp_rm_mem(v->base, v->flags + v->pushed), DP_RDX);
+	dp_asm_shift(a, DP_SHIFT_SHL, 11, DP_RDX);
+	dp_asm_alu_store(a, DP_ALU_OR, 8, DP_RDX, dp_rm_reg(DP_RAX));
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking up a module's bytes by target address. */
+#ifndef DP_TRAMPOLINE_TEXT_H
+#define DP_TRAMPOLINE_TEXT_H
+
+#include "trampoline/trampoline.h"
+
+/* The code bytes at `addr` up to the end of their executable segment; NULL if there are none. */
+const uint8_t *dp_text_at(const struct dp_text *text, uint64_t addr, size_t *n);
+/* Lowest and highest address of the module's segments. */
+void dp_text_bounds(const struct dp_text *text, uint64_t *start, uint64_t *end);
+
+/* Where the module's .eh_frame_hdr lies, by its program headers; an empty range if it has none. */
+void dp_text_unwind_index(const struct dp_text *text, uint64_t *start, uint64_t *end);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trampoline/: pure functions, bytes in, bytes out. Decides how a jump fits at a site (tactics), moves the displaced
+ * instructions (relocation), and generates the stub that condition, capture and displaced code make up. No system call and
+ * no process: everything here is tested with byte arrays. Addresses are numbers of the target's space.
+ *
+ * arch/x86_64/ implements it; every file there would have a twin of the same name in a second architecture.
+ */
+#ifndef DP_TRAMPOLINE_TRAMPOLINE_H
+#define DP_TRAMPOLINE_TRAMPOLINE_H
+
+#include "agent/abi.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "probes/probes.h"
+
+/* ---- space: which addresses of the target are free (space.c) ------------------------------------------------------------- */
+
+struct dp_space;
+struct dp_error *dp_space_create(struct dp_space **ret) DP_MUST_CHECK;
+struct dp_space *dp_space_destroy(struct dp_space *space);
+/* Marks [start, end) as taken (a mapping, or room that the heap, the stack or the loader will grow into). */
+struct dp_error *dp_space_reserve(struct dp_space *space, uint64_t start, uint64_t end) DP_MUST_CHECK;
+/* Every mapping of the image, plus: below 64 KiB, above 0x7ffffffff000, 256 MiB above [heap], 16 MiB below [stack]. */
+struct dp_error *dp_space_from_image(const struct dp_image *image, struct dp_space **ret) DP_MUST_CHECK;
+/* Takes `size` bytes (whole pages) inside [lo, hi), as near to `near` as possible. False if there is no room. */
+bool dp_space_alloc(struct dp_space *space, uint64_t lo, uint64_t hi, uint64_t near, uint64_t size, uint64_t *ret);
+
+/* ---- code under a site (text.c) ---------------------------------------------------------------------------------------------- */
+
+struct dp_segment { /* bytes of a module's file as mapped: all PT_LOAD segments, for the proof of windows */
+	uint64_t addr;
+	const uint8_t *bytes;
+	size_t n;
+	bool exec;
+};
+struct dp_text {
+	const struct dp_segment *segment; /* the module's segments, the site's own among them */
+	size_t nsegments;
+	int64_t bias;            /* target address = file address + bias (relocation addends in `segment` are unbiased) */
+	uint64_t function, size; /* start and length of the function around the site; 0 if unknown */
+	bool pads_known;         /* the module's landing pads are in `pads`; if false, no window can be proved */
+	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
+	size_t npads;
+};
+/*
+ * Is `addr` the start of an instruction of its function (linear decode from the function's start)? If not, the error
+ * DP_TAG_NOT_BOUNDARY names the nearest ones before and behind. Without a known function only decodability is checked.
+ */
+struct dp_error *dp_text_check_boundary(const struct dp_text *text, uint64_t addr) DP_MUST_CHECK;
+/* Length of an endbr64 at addr (4), or 0. */
+size_t dp_text_endbr(const struct dp_text *text, uint64_t addr);
+
+/* ---- planning (plan.c) --------------------------------------------------------------------------------------------------------- */
+
+enum dp_tactic {
+	DP_TACTIC_JUMP,   /* (a) the instruction holds the jump */
+	DP_TACTIC_PUN,    /* (b) the jump's tail keeps the bytes of the following instructions */
+	DP_TACTIC_WINDOW, /* (d) the jump covers several instructions, with proof */
+	DP_TACTIC_COUNT,
+};
+const char *dp_tactic_name(enum dp_tactic tactic); /* "jump", "pun", "window" */
+
+struct dp_runtime { /* where the agent's parts are, or will be, in the target */
+	uint64_t agent; /* struct dp_agent */
+	uint64_t acquire, read, string, backtrace, finish;
+	enum dp_identity identity;
+	uint32_t tid_offset;
+};
+
+struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `stub` can be moved to `original` */
+	uint64_t stub, original;
+	bool fix_rcx; /* behind a displaced syscall: rcx must become `original` as well */
+};
+
+#define DP_PLAN_PAIRS 12
+struct dp_plan {
+	uint64_t site;
+	enum dp_tactic tactic;
+	uint8_t len;          /* bytes of the site that change or are relied upon: [site, site+len) */
+	uint8_t old_bytes[16];
+	uint8_t new_bytes[16];
+	uint8_t displaced;    /* bytes of instructions that now run in the stub */
+	uint8_t ninterior;    /* window only: instruction starts inside the jump, where nothing may stand or return to */
+	uint8_t interior[4];  /* offsets from site */
+	uint64_t stub;        /* where the stub starts */
+	uint64_t stub_end;
+	uint64_t springboard; /* 0 if the site's jump leads to the stub itself */
+	uint8_t npairs;
+	struct dp_pc_pair pair[DP_PLAN_PAIRS];
+};
+
+struct dp_request { /* one probe to place */
+	uint64_t site;
+	uint16_t probe; /* index, goes into the records */
+	uint64_t lost;  /* address in the target of its struct dp_lost */
+	const struct dp_text *text;
+	const struct dp_fields *fields;
+	const struct dp_expr *when; /* or NULL */
+	unsigned tactics;           /* bit set of enum dp_tactic that may be used; 0 = all */
+};
+
+struct dp_planner; /* collects stubs, springboards and the bytes they occupy; refuses overlaps of sites */
+struct dp_error *dp_planner_create(struct dp_space *space, const struct dp_runtime *runtime, struct dp_planner **ret) DP_MUST_CHECK;
+struct dp_planner *dp_planner_destroy(struct dp_planner *planner);
+/*
+ * Tries the tactics in the order jump, pun, window; the first that fits. On refusal (DP_TAG_TOO_SHORT, UNDECODABLE, UNRELOCATABLE,
+ * NO_SPACE, OVERLAP, ...) nothing is left behind in the planner or its space.
+ */
+struct dp_error *dp_planner_add(struct dp_planner *planner, const struct dp_request *request, struct dp_plan *ret) DP_MUST_CHECK;
+
+struct dp_extent { /* whole pages to map r-x in the target, with their contents */
+	uint64_t addr;
+	uint8_t *bytes;
+	size_t n;
+};
+/* Everything that has to be mapped; ascending, page-aligned, adjacent extents merged. Owned by the planner. */
+size_t dp_planner_extents(struct dp_planner *planner, const struct dp_extent **ret);
+
+#endif
