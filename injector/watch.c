@@ -5,8 +5,10 @@
  * back behind it (nobody decodes them while the trap stands), and the probe is retired. When the first byte is already the
  * original one again, the same repair is overdue and done at once.
  */
+#include "injector/proc.h"
 #include "injector/target.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/poll.h>
 #include <unistd.h>
@@ -15,6 +17,17 @@ static bool ended(struct dp_target *t)
 {
 	struct pollfd p = {.fd = t->exit_fd, .events = POLLIN};
 	return t->exit_fd >= 0 ? poll(&p, 1, 0) > 0 : dp_process_start_time(t->process.pid) != t->process.start_time;
+}
+
+/* A process that is ending gives up its memory before its pidfd says so; one that called exec has some at every moment. */
+static bool has_memory(const struct dp_process *p)
+{
+	struct dp_buf statm;
+	dp_buf_init(&statm);
+	const bool some = dp_proc_slurp(&statm, "/proc/%d/task/%d/statm", p->pid, p->alive) &&
+	                  strtoul(dp_buf_str(&statm), NULL, 10) != 0;
+	dp_buf_fini(&statm);
+	return some;
 }
 
 /* True if the bytes behind the first are the original ones now. */
@@ -83,7 +96,7 @@ enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, 
 		return DP_WATCH_OK;
 	if (!still_there(t)) {
 		t->gone = true;
-		return ended(t) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
+		return ended(t) || !has_memory(&t->process) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
 	}
 	for (size_t i = 0; i < t->in.nplaced; i++) {
 		struct dp_placed *p = &t->in.placed[i];
