@@ -40,7 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 1u
+#define DP_ABI_VERSION 2u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_MEMFD_NAME "dynprobe"                 /* all our mappings show as /memfd:dynprobe in /proc/PID/maps */
@@ -137,21 +137,42 @@ _Static_assert(DP_AGENT_TABLE % 64 == 0, "no table entry straddles cache lines")
 
 /* Hits that left no record, by cause. Counted by the agent with locked adds: none of this is on the fast path. */
 struct dp_lost {
-	uint64_t full;    /* the ring was full */
-	uint64_t no_slot; /* more threads than slots */
-	uint64_t forked;  /* in a fork child, which does not share its parent's recording */
+	uint64_t full;     /* the ring was full */
+	uint64_t no_slot;  /* more threads than slots */
+	uint64_t forked;   /* in a fork child, which does not share its parent's recording */
 	uint64_t other;
+	uint64_t nested;   /* inside another hit of the same thread: from within LTTng, or from a signal handler (sink lttng) */
+	uint64_t unprimed; /* in a thread whose LTTng state is not allocated yet (sink lttng) */
+	uint64_t no_stack; /* too little stack left, and no other one to go to (sink lttng) */
+	uint64_t overwritten; /* records that gave way to later ones while no tool was there to take them (flight recorder) */
 };
+_Static_assert(sizeof(struct dp_lost) == 64, "one cache line per probe");
 
-/* A patched place, kept in the target so that a later dynprobe can undo what a killed one left. */
+/* A state of a stub that has an equal one in the program. */
+struct dp_site_pair {
+	uint64_t stub, original;
+	uint64_t fix_rcx; /* 1: rcx must become `original` as well */
+};
+#define DP_SITE_PAIRS 12
+
+/*
+ * A patched place, kept in the target so that a later dynprobe can undo what a killed one left, or work with what one has left
+ * on purpose.
+ */
 struct dp_site_entry {
 	uint64_t addr;
 	uint8_t len;
 	uint8_t state; /* enum dp_site_state */
-	uint8_t pad[6];
+	uint8_t npairs;
+	uint8_t pad;
+	uint16_t probe; /* DP_NO_PROBE: a site of our own (a thread's start) */
+	uint16_t pad2;
 	uint8_t old_bytes[16];
 	uint8_t new_bytes[16];
+	uint64_t stub, stub_end;
+	struct dp_site_pair pair[DP_SITE_PAIRS];
 };
+#define DP_NO_PROBE 0xffffu
 
 enum dp_site_state {
 	DP_SITE_PLANNED = 0,  /* may or may not be written */
@@ -177,8 +198,15 @@ struct dp_control {
 	uint64_t cache_offset; /* nslots unwind caches, or 0 */
 	uint64_t private_addr, private_size; /* target address of struct dp_agent */
 	uint64_t slots_freed; /* how often a slot became DEAD */
-	uint64_t reserved[3];
+	/* What outlives its tool. */
+	uint64_t gates_offset;                  /* uint32_t[nprobes]: 0 = the probe is disabled; 0 if the stubs have no gates */
+	uint64_t manifest_offset, manifest_size; /* room for a NUL-terminated text that only tools read: what was asked */
+	uint32_t kept;      /* 1: left in place on purpose, not to be removed by the next tool; written last */
+	uint32_t overwrite; /* 1: no tool drains: a full ring gives up its oldest records (agent/ring.c) */
+	uint64_t sink;      /* address in the target of struct dp_sink (agent/lttng/sink.h) that the probes emit through, or 0 */
+	uint64_t reserved[4];
 };
+_Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 
 /* ---- probe descriptors, written by the emitter's user next to the stub --------------------------------------------- */
 
@@ -189,6 +217,7 @@ struct dp_probe_desc {
 	uint16_t probe;
 	uint16_t reserved;
 	uint64_t site;    /* address of the probed instruction */
+	uint64_t event;   /* sink lttng: what struct dp_sink_event.event said; 0 with the ring */
 };
 
 /* Registers at the site, in the order of the instruction set's numbering. rsp is the program's own, red zone untouched. */

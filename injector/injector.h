@@ -29,6 +29,7 @@ struct dp_target; /* opaque */
 struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
+	bool gates;         /* stubs have gates, and there is room for a manifest: probes that may outlive the tool */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
 	void (*verbose)(const char *line, void *data); /* -v progress, or NULL */
@@ -69,10 +70,14 @@ int dp_target_exit_fd(const struct dp_target *t);
 /*
  * Decides where agent, stubs, data and tables will be, and how threads are identified; fills `runtime` for the planner. `space`
  * already excludes what is mapped; the injector takes its own ranges from it. `nprobes` probes with `nsites` sites will
- * follow. `lost[i]` of probe i is at *lost_base + i * sizeof(struct dp_lost).
+ * follow, and up to DP_OWN_SITES of our own. `lost[i]` of probe i is at *lost_base + i * sizeof(struct dp_lost).
  */
 struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
 				   uint64_t *lost_base) DP_MUST_CHECK;
+/* After prepare, with options.gates: the gate of probe i is at dp_target_gates() + 4 * i, and open from install on. 0 without gates. */
+uint64_t dp_target_gates(const struct dp_target *t);
+
+#define DP_OWN_SITES 4u
 
 struct dp_install_result {
 	struct dp_error *refused; /* why this site was left alone (DP_TAG_FOREIGN, DP_TAG_BUSY), or NULL if it was placed. Owned by the caller. */
@@ -112,6 +117,7 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 
 struct dp_loss { /* by cause, since install */
 	uint64_t full, no_slot, forked, abandoned, damaged, other;
+	uint64_t nested, unprimed, no_stack, overwritten;
 };
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 
@@ -137,6 +143,84 @@ struct dp_remove_report {
  * here until the target is closed or prepared anew: drain with `last` after this.
  */
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
+
+/* ---- probes that outlive the tool (standing.c, keep.c) -------------------------------------------------------------------------------- */
+
+/*
+ * Leaves what was installed in place: writes `manifest` (a text for later tools, at most DP_MANIFEST_MAX bytes with its NUL), lets
+ * full rings overwrite their oldest records, marks the control page as kept and unserved. The target then has nothing installed as
+ * far as this tool is concerned. Needs options.gates.
+ */
+struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest) DP_MUST_CHECK;
+#define DP_MANIFEST_MAX (256u << 10)
+
+/* One group of probes that an earlier tool left on purpose. Found by dp_target_open() from the target itself; owned by the target. */
+struct dp_standing;
+size_t dp_target_nstanding(const struct dp_target *t);
+struct dp_standing *dp_target_standing(struct dp_target *t, size_t i);
+const char *dp_standing_manifest(const struct dp_standing *s);
+unsigned dp_standing_nprobes(const struct dp_standing *s);
+/* Where probe i stands: 0 if it does not (removed, superseded, retired). */
+uint64_t dp_standing_site(const struct dp_standing *s, unsigned probe);
+bool dp_standing_retired(const struct dp_standing *s, unsigned probe);
+uint64_t dp_standing_sink(const struct dp_standing *s); /* struct dp_sink that it emits through, or 0 */
+bool dp_standing_enabled(const struct dp_standing *s, unsigned probe);
+/* Opens or shuts the probe's gate; nothing is stopped. */
+struct dp_error *dp_standing_enable(struct dp_standing *s, unsigned probe, bool on) DP_MUST_CHECK;
+struct dp_error *dp_standing_set_manifest(struct dp_standing *s, const char *manifest) DP_MUST_CHECK;
+/* Counters as of now. */
+void dp_standing_loss(struct dp_standing *s, unsigned probe, struct dp_loss *ret);
+/*
+ * Takes the rings over for the time of a recording: no more overwriting, the control page names this tool as its server. Works without
+ * a mapping (process_vm_readv and _writev), hence for unprivileged users too. dp_standing_release() is the opposite; so is the
+ * tool's death, as the next tool sees.
+ */
+struct dp_error *dp_standing_serve(struct dp_standing *s) DP_MUST_CHECK;
+struct dp_error *dp_standing_drain(struct dp_standing *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
+struct dp_error *dp_standing_release(struct dp_standing *s) DP_MUST_CHECK;
+/*
+ * Takes out the probes with remove[i] (NULL: all). When no site stands any more the whole group is unmapped. Sites that others
+ * changed are reported, not touched.
+ */
+struct dp_error *dp_standing_remove(struct dp_standing *s, const bool *remove, struct dp_remove_report *report) DP_MUST_CHECK;
+/*
+ * A site of dp_target_install() that coincides exactly (address and bytes) with a standing probe's takes that one's place in the same
+ * freeze if this was announced here before; otherwise it is refused as DP_TAG_STANDING.
+ */
+struct dp_error *dp_standing_supersede(struct dp_standing *s, unsigned probe) DP_MUST_CHECK;
+
+/* ---- the LTTng sink (sink.c, sink_safe.c, sink_prime.c); contract with the target: agent/lttng/sink.h ---------------------------------------- */
+
+/* Can the sink be loaded at all? DP_TAG_SINK names what is missing (static, musl, no dlopen, threads without own control blocks). */
+struct dp_error *dp_target_sink_check(struct dp_target *t) DP_MUST_CHECK;
+struct dp_sink_entries { /* addresses in the target */
+	uint64_t sink; /* struct dp_sink */
+	uint64_t enter, emit, emit_capture, prime_hook;
+	bool ust_present;  /* the program had liblttng-ust before us */
+	bool fresh;        /* loaded by this call, not found */
+};
+struct dp_sink_stats {
+	uint64_t pause_ns;   /* longest time that a thread of the program was held */
+	uint64_t load_ns;    /* until the sink was ready */
+	size_t threads, primed, unprimed; /* of the last dp_target_sink_prime() */
+};
+/*
+ * Loads the sink, or finds the one that is there. Threads of the program run meanwhile, but for one that is borrowed shortly. `limit_ns`
+ * bounds the wait for the loader; what is not finished then is left to finish by itself, and DP_TAG_SINK returned.
+ */
+struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, struct dp_sink_entries *ret, struct dp_sink_stats *stats) DP_MUST_CHECK;
+struct dp_sink_class {
+	const char *name;
+	const struct dp_fields *fields;
+	uint64_t event, gate;     /* out */
+	struct dp_error *refused; /* out, owned by the caller */
+};
+/* Registers (or takes out of parking) all of them in one batch. */
+struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n, struct dp_sink_stats *stats) DP_MUST_CHECK;
+/* Parks events whose probes are gone. */
+struct dp_error *dp_target_sink_park(struct dp_target *t, const uint64_t *events, size_t n) DP_MUST_CHECK;
+/* Primes every thread that can be primed within limit_ns; may be called again for those that are left. */
+struct dp_error *dp_target_sink_prime(struct dp_target *t, uint64_t limit_ns, struct dp_sink_stats *stats) DP_MUST_CHECK;
 
 /* Exit status of a launched target as waitpid() gives it, once it has ended. */
 bool dp_target_exit_status(struct dp_target *t, int *status);

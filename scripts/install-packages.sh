@@ -4,10 +4,11 @@
 # usage: install-packages.sh [build|all]     (default: all)
 set -eu
 
-build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev liblzma-dev"
+build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev liblzma-dev
+       liblttng-ust-dev liblttng-ctl-dev libjansson-dev"
 # clang: second compiler; g++: C++ targets; the rest: what the end-to-end tests run, probe or read traces with
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib
-      babeltrace2 lttng-tools liblttng-ust-dev redis-server redis-tools sqlite3 gdb strace bpftrace
+      babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb strace bpftrace
       binutils zstd util-linux procps iproute2 scdoc shellcheck"
 
 case "${1:-all}" in

@@ -66,6 +66,8 @@ struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint64_t acquire, read, string, backtrace, finish;
 	enum dp_identity identity;
 	uint32_t tid_offset;
+	/* Sink lttng: entry points of agent/lttng/sink.h; all 0 with the ring. */
+	uint64_t enter, emit, emit_capture;
 };
 
 struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `stub` can be moved to `original` */
@@ -73,7 +75,7 @@ struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `
 	bool fix_rcx; /* behind a displaced syscall: rcx must become `original` as well */
 };
 
-#define DP_PLAN_PAIRS 12
+#define DP_PLAN_PAIRS DP_SITE_PAIRS
 struct dp_plan {
 	uint64_t site;
 	enum dp_tactic tactic;
@@ -98,6 +100,17 @@ struct dp_request { /* one probe to place */
 	const struct dp_fields *fields;
 	const struct dp_expr *when; /* or NULL */
 	unsigned tactics;           /* bit set of enum dp_tactic that may be used; 0 = all */
+	/*
+	 * Addresses in the target of 32-bit words, 0 = none: while one of them holds 0, a hit does nothing but look (before the
+	 * condition). One is the control page's gate, one LTTng's own (a tracepoint's state).
+	 */
+	uint64_t gate[2];
+	uint64_t event; /* for struct dp_probe_desc */
+	/*
+	 * Not 0: no record, no condition; the stub calls this address (C ABI, no arguments, vector state preserved by the callee) and goes
+	 * on. Such requests have `probe` DP_NO_PROBE and may have NULL fields.
+	 */
+	uint64_t hook;
 };
 
 struct dp_planner; /* collects stubs, springboards and the bytes they occupy; refuses overlaps of sites */

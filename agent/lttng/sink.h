@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract between the tool, its loader in the target, and the LTTng sink (libdynprobe-lttng.so).
+ *
+ * liblttng-ust in somebody else's process is a guest with threads, descriptors and thread-local memory of its own. So that the
+ * host does not notice:
+ *
+ *   - It is dlopen'ed on a thread of our own, never on one of the program's. A thread of the program is borrowed for one
+ *     pthread_create() only, at a point where it can hold no lock that this needs.
+ *   - That thread first gives itself a descriptor table of its own (close_range with CLOSE_RANGE_UNSHARE) in which 0, 1 and 2
+ *     are /dev/null. The threads that liblttng-ust makes inherit it. The program's close loops cannot reach LTTng's descriptors,
+ *     its own descriptor numbers do not change, and nothing of its own is held open.
+ *   - The one descriptor that a hit uses is the consumer's wake-up pipe, once per sub-buffer: liblttng-ust's write() is redirected to a
+ *     function that opens the pipe through /proc/self/task/LISTENER/fd/N, writes, closes. (Where the program had liblttng-ust itself
+ *     before we came, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as exposed as it chose to be.)
+ *   - LTTNG_UST_REGISTER_TIMEOUT=0 is set for the time of the dlopen by exchanging `environ` for a copy: a session daemon that
+ *     hangs delays nobody.
+ *   - Per-thread memory is allocated ("primed") outside of hits: by the tool, in threads that exist, at points where they hold no
+ *     lock that malloc or liblttng-ust takes; by a hook at a thread's start in later ones. A hit in an unprimed thread is counted.
+ *   - Nothing is ever unregistered or dlclosed: events are parked, and used again by the next probe of the same name and fields.
+ *
+ * The sink's regions stay in the target until it ends or calls exec:
+ *
+ *   text   the agent blob once more (loader and call entry)                   memfd, r-x
+ *   data   struct dp_sink, image of the shared object, requests, call stack   memfd, rw-, shared
+ *
+ * All addresses are the target's. Offsets count from the start of struct dp_sink.
+ */
+#ifndef DP_AGENT_LTTNG_SINK_H
+#define DP_AGENT_LTTNG_SINK_H
+
+#include "agent/abi.h"
+
+#define DP_SINK_MAGIC UINT64_C(0x6b6e69735f6e7964) /* "dyn_sink" */
+#define DP_SINK_ABI   1u
+
+enum dp_sink_state {
+	DP_SINK_EMPTY = 0,
+	DP_SINK_LOADING = 1, /* the loader's thread is at work */
+	DP_SINK_READY = 2,
+	DP_SINK_FAILED = 3, /* `error` says why; no second try in this process */
+};
+
+enum dp_sink_request {
+	DP_SINK_IDLE = 0,
+	DP_SINK_ASKED = 1,  /* the tool has written events and fields */
+	DP_SINK_SERVED = 2, /* every event has its answer */
+};
+
+#define DP_SINK_UST_PRESENT 1u /* flags: liblttng-ust was in the process before the sink */
+#define DP_SINK_THREAD_OVER 2u /* flags: the loader's thread of this request has nothing more to do */
+
+#define DP_SINK_ERROR 256u
+#define DP_SINK_NAME  256u
+
+struct dp_sink {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t state;   /* enum dp_sink_state, a futex word nobody waits on: the tool polls */
+	uint32_t request; /* enum dp_sink_request */
+	uint32_t flags;
+	uint64_t size;    /* of the data region */
+	uint64_t text, text_size;
+	/* Written by the tool before the first loader thread. */
+	uint64_t dlopen, dlsym, dlerror, pthread_self, pthread_detach, environ; /* addresses; environ: of the variable */
+	uint64_t so_offset, so_size;
+	uint64_t events_offset, fields_offset; /* struct dp_sink_event[nevents], struct dp_sink_field[] */
+	uint32_t nevents, nfields;             /* of this request */
+	uint32_t max_events, max_fields;
+	uint64_t stack_offset, stack_size; /* for code run on a borrowed thread */
+	uint64_t scratch_offset, scratch_size; /* for the loader: new environ, paths */
+	/* Written by the sink before it becomes READY. */
+	uint64_t enter, emit, emit_capture; /* what stubs call, see below */
+	uint64_t prime;                     /* void prime(void): C ABI, in the thread to be primed */
+	uint64_t prime_hook;                /* the same for a stub's hook: preserves vector state and errno */
+	uint64_t serve;                     /* void serve(struct dp_sink *): answers a request; called by the loader's thread */
+	uint64_t redirected;                /* 1: liblttng-ust's write() goes through us */
+	uint64_t primed;                    /* threads primed so far */
+	char error[DP_SINK_ERROR];
+	uint64_t reserved[16];
+};
+
+enum dp_sink_type {
+	DP_SINK_INT,       /* size 1, 2, 4, 8 bytes */
+	DP_SINK_UINT,
+	DP_SINK_FLOAT,     /* size 4, 8 */
+	DP_SINK_STRING,    /* NUL-terminated */
+	DP_SINK_BYTES,     /* size bytes, an array of uint8_t in hex */
+	DP_SINK_BACKTRACE, /* uint8_t n, n x uint64_t: a sequence in hex */
+};
+
+struct dp_sink_field {
+	char name[DP_SINK_NAME / 2]; /* a C identifier */
+	uint8_t type;                /* enum dp_sink_type */
+	uint8_t hex;
+	uint16_t reserved;
+	uint32_t size;
+};
+
+/*
+ * One event to be registered as dynprobe:NAME. An event of the same name and fields that is parked is used again. Two live events may
+ * have one name and different fields (LTTng tells them apart by id); each has its own callback address.
+ */
+struct dp_sink_event {
+	char name[DP_SINK_NAME];
+	uint32_t first_field, nfields;
+	uint32_t mask;     /* 1: the payload starts with the unreadable mask, shown as a field `unreadable` (uint64_t, hex) */
+	uint32_t release;  /* 1: park `event` instead of registering */
+	uint64_t event;    /* out: for struct dp_probe_desc; 0 = refused. In, when released. */
+	uint64_t gate;     /* out: address of the 32-bit word that is 0 while no session wants the event */
+	char error[DP_SINK_ERROR]; /* out, when refused */
+};
+
+/*
+ * What stubs call. All preserve every register but those named, and the vector, mask, x87 and MXCSR state; errno too.
+ *
+ * enter: in rax = struct dp_probe_desc. Out: rcx = struct dp_record to be filled (only its payload counts) or 0 (counted in
+ *        desc->lost), rsi = a struct dp_slot for the unwinder's helpers. Changes rax, rcx, rdx, rsi, flags. The same convention as
+ *        dp_thunk_acquire. Each successful enter is followed by exactly one emit or emit_capture on the same thread.
+ * emit:  in rax = desc, rcx = record, rdx = payload bytes. Changes rax, rcx, rdx, rsi, flags. For stubs without helper calls.
+ * emit_capture: void (struct dp_capture *rdi), C ABI for general registers: takes the place of dp_agent_finish.
+ *
+ * Stack below the caller: DP_SINK_STACK bytes on the thread's own stack; where there is less, or the hit is on another stack (alternate
+ * signal stack, coroutine), emit moves to a stack of its own; enter and helpers need DP_SINK_STACK_SMALL there.
+ */
+#define DP_SINK_STACK       16384u
+#define DP_SINK_STACK_SMALL 512u
+
+/* What the loader looks up in the shared object: void dp_lttng_start(struct dp_sink *), fills the entry points or `error`. */
+#define DP_SYM_SINK_START "dp_lttng_start"
+
+/*
+ * In the agent blob:
+ *   void *dp_sink_loader(struct dp_sink *)   start routine for pthread_create: loads the sink if it is EMPTY, then serves a request if one
+ *                                            is ASKED; sets DP_SINK_THREAD_OVER
+ *   dp_call_entry                            where a borrowed thread runs a C function (see agent/call.S)
+ */
+#define DP_SYM_SINK_LOADER "dp_sink_loader"
+#define DP_SYM_CALL        "dp_call_entry"
+
+#endif
