@@ -26,18 +26,22 @@ static int explain(int argc, char **argv)
 	return 0;
 }
 
-static int trace(int argc, char **argv)
+static int failed(struct dp_error *err)
+{
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	return DP_EXIT_FAILURE;
+}
+
+static int run_verb(enum dp_verb verb, int argc, char **argv)
 {
 	struct dp_options options;
-	struct dp_error *err = dp_options_parse(argc, argv, &options);
+	struct dp_error *err = dp_options_parse_verb(verb, argc, argv, &options);
 	int status = 0;
-	if (err) {
-		dp_error_print(err, stderr);
-		dp_error_destroy(err);
-		return DP_EXIT_FAILURE;
-	}
+	if (err)
+		return failed(err);
 	if (options.help)
-		dp_options_help(stdout);
+		dp_options_help(verb, stdout);
 	else if (options.version)
 		puts("dynprobe " DP_VERSION);
 	else
@@ -48,11 +52,14 @@ static int trace(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	enum dp_verb verb;
 	if (argc > 1 && !strcmp(argv[1], "explain"))
 		return explain(argc - 2, argv + 2);
 	if (argc > 1 && !strcmp(argv[1], "completion")) {
 		dp_options_completion(stdout);
 		return 0;
 	}
-	return trace(argc, argv);
+	if (argc > 1 && dp_verb_find(argv[1], &verb))
+		return run_verb(verb, argc - 1, argv + 1);
+	return run_verb(DP_VERB_RUN, argc, argv);
 }

@@ -19,11 +19,41 @@ enum {
 	DP_EXIT_NOT_FOUND = 127,
 };
 
+/* What dynprobe is told to do. Each verb takes its own part of the one table of options. */
+enum dp_verb {
+	DP_VERB_RUN, /* no word for it: probes for as long as the command runs */
+	DP_VERB_ATTACH,
+	DP_VERB_STATUS,
+	DP_VERB_ENABLE,
+	DP_VERB_DISABLE,
+	DP_VERB_ADD_CONTEXT,
+	DP_VERB_RECORD,
+	DP_VERB_REMOVE,
+	DP_VERB_DETACH,
+	DP_VERB_COUNT
+};
+/* "attach" and so on; NULL for DP_VERB_RUN. */
+const char *dp_verb_word(enum dp_verb verb);
+bool dp_verb_find(const char *word, enum dp_verb *ret);
+
+enum dp_sink_choice {
+	DP_SINK_AUTO, /* no option says which */
+	DP_SINK_RING,
+	DP_SINK_LTTNG
+};
+
+struct dp_typed { /* what was typed for one probe, for the manifest: struct dp_probe has the meaning only */
+	char **context;
+	size_t ncontexts;
+	char *when; /* or NULL */
+};
+
 struct dp_options {
 	pid_t *pid;
 	size_t npids;
 	char **command; /* NULL-terminated, or NULL */
 	struct dp_probe *probe;
+	struct dp_typed *typed; /* of each probe */
 	size_t nprobes;
 	uint64_t hits;        /* -n; 0: no limit */
 	uint64_t duration_ns; /* -d; 0: no limit */
@@ -32,15 +62,29 @@ struct dp_options {
 	const char *color;    /* auto, always, never */
 	enum dp_format format;
 	size_t ring_size; /* --buffer-size; 0: default */
+	enum dp_sink_choice sink;
+	/* LTTng, as typed; any of them makes `sink` DP_SINK_LTTNG. */
+	const char *session, *set_url, *filter;
+	uint64_t live_us; /* --live; 0: not live */
+	bool attach;      /* leave the probes in place */
+	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
+	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated */
+	size_t nnames;
+	const char *event;    /* add-context -e */
+	const char **context; /* add-context -t, checked; owned as an array */
+	size_t ncontexts;
+	bool once; /* record: only what is held now */
 	bool no_record, quiet, dry_run, allow_seccomp, help, version;
 	int verbose;
 };
 
 /* On failure everything is freed. The error's text ends with a caret line where a part of an argument is at fault. */
 struct dp_error *dp_options_parse(int argc, char **argv, struct dp_options *ret) DP_MUST_CHECK;
+/* The same for another verb; argv[0] is skipped. */
+struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret) DP_MUST_CHECK;
 void dp_options_fini(struct dp_options *options);
 
-void dp_options_help(FILE *to);
+void dp_options_help(enum dp_verb verb, FILE *to);
 /* A bash completion script made from the option table. */
 void dp_options_completion(FILE *to);
 

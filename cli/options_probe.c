@@ -13,13 +13,16 @@
 
 struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, bool entry)
 {
-	struct dp_probe *grown = realloc(a->probe, (a->n + 1) * sizeof(*grown));
-	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the probes");
-	a->probe = grown;
 	if (a->n >= MAX_PROBES)
 		return dp_error(DP_TAG_USAGE, "more than %u probes", MAX_PROBES);
+	struct dp_probe *grown = realloc(a->probe, (a->n + 1) * sizeof(*grown));
+	a->probe = grown ? grown : a->probe;
+	struct dp_typed *typed = realloc(a->typed, (a->n + 1) * sizeof(*typed));
+	a->typed = typed ? typed : a->typed;
+	if (!grown || !typed)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the probes");
 	struct dp_probe *p = &a->probe[a->n];
+	a->typed[a->n] = (struct dp_typed){0};
 	*p = (struct dp_probe){.entry = entry};
 	DP_TRY(dp_spec_parse(spec, &p->spec));
 	p->name = dp_take(a->pending_name, NULL);
@@ -61,21 +64,37 @@ static struct dp_error *remember(struct dp_probe_args *a, const char *context)
 	return NULL;
 }
 
+/* The meaning and the text of a context: the one is compiled, the other kept for the manifest. */
+static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context)
+{
+	struct dp_typed *t = &a->typed[i];
+	DP_TRY(dp_fields_add(&a->probe[i].fields, context));
+	char **grown = realloc(t->context, (t->ncontexts + 1) * sizeof(*grown));
+	t->context = grown ? grown : t->context;
+	if (!grown || !(t->context[t->ncontexts] = strdup(context)))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the contexts");
+	t->ncontexts++;
+	return NULL;
+}
+
 struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context)
 {
 	if (!a->n)
 		return remember(a, context);
 	a->group_closed = true;
 	for (size_t i = a->group; i < a->n; i++)
-		DP_TRY(dp_fields_add(&a->probe[i].fields, context));
+		DP_TRY(add_context(a, i, context));
 	return NULL;
 }
 
-static struct dp_error *set_when(struct dp_probe *p, const char *text)
+static struct dp_error *set_when(struct dp_probe_args *a, size_t i, const char *text)
 {
+	struct dp_probe *p = &a->probe[i];
 	if (p->when)
 		return dp_error(DP_TAG_USAGE, "'%s' has two conditions; join them with &&", p->spec.text);
-	return dp_expr_parse(text, &p->when);
+	DP_TRY(dp_expr_parse(text, &p->when));
+	a->typed[i].when = strdup(text);
+	return a->typed[i].when ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a condition");
 }
 
 struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text)
@@ -86,7 +105,7 @@ struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text)
 	}
 	a->group_closed = true;
 	for (size_t i = a->group; i < a->n; i++)
-		DP_TRY(set_when(&a->probe[i], text));
+		DP_TRY(set_when(a, i, text));
 	return NULL;
 }
 
@@ -117,9 +136,9 @@ static struct dp_error *name_probe(struct dp_probe_args *a, size_t i)
 static struct dp_error *finish_probe(struct dp_probe_args *a, size_t i)
 {
 	for (size_t k = 0; k < a->nearly; k++)
-		DP_TRY(dp_fields_add(&a->probe[i].fields, a->early_context[k]));
+		DP_TRY(add_context(a, i, a->early_context[k]));
 	if (a->early_when && !a->probe[i].when)
-		DP_TRY(dp_expr_parse(a->early_when, &a->probe[i].when));
+		DP_TRY(set_when(a, i, a->early_when));
 	return name_probe(a, i);
 }
 
@@ -135,11 +154,23 @@ struct dp_error *dp_args_finish(struct dp_probe_args *a)
 	return NULL;
 }
 
+void dp_typed_fini(struct dp_typed *t)
+{
+	for (size_t i = 0; i < t->ncontexts; i++)
+		free(t->context[i]);
+	free(t->context);
+	free(t->when);
+	*t = (struct dp_typed){0};
+}
+
 void dp_args_fini(struct dp_probe_args *a)
 {
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; i < a->n; i++) {
 		dp_probe_fini(&a->probe[i]);
+		dp_typed_fini(&a->typed[i]);
+	}
 	free(a->probe);
+	free(a->typed);
 	free(a->pending_name);
 	free(a->early_context);
 	*a = (struct dp_probe_args){0};

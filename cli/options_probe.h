@@ -3,12 +3,11 @@
 #ifndef DP_CLI_OPTIONS_PROBE_H
 #define DP_CLI_OPTIONS_PROBE_H
 
-#include "base/cleanup.h"
-#include "base/error.h"
-#include "probes/probes.h"
+#include "cli/options.h"
 
 struct dp_probe_args {
 	struct dp_probe *probe;
+	struct dp_typed *typed; /* of each probe */
 	size_t n;
 	size_t group;      /* first probe of the current group */
 	bool group_closed; /* a -t or --when came: the next probe begins a new group */
@@ -25,5 +24,6 @@ struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text) DP_MUST
 /* After the last option: gives names, hands out what was given early. */
 struct dp_error *dp_args_finish(struct dp_probe_args *a) DP_MUST_CHECK;
 void dp_args_fini(struct dp_probe_args *a);
+void dp_typed_fini(struct dp_typed *typed);
 
 #endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options_table.h"
+
+static struct dp_error *check_sink(struct dp_options *o)
+{
+	const char *of_lttng = o->session   ? "--session"
+	                       : o->set_url ? "--set-url"
+	                       : o->live_us ? "--live"
+	                       : o->filter  ? "--filter"
+	                                    : NULL;
+	if (of_lttng && o->sink == DP_SINK_RING)
+		return dp_error(DP_TAG_USAGE, "%s is for LTTng and excludes --sink ring", of_lttng);
+	if (of_lttng)
+		o->sink = DP_SINK_LTTNG;
+	if (o->sink == DP_SINK_LTTNG && o->own_events)
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "with %s the events go to LTTng and never come to dynprobe: -n, -o, -f, --record and --no-record are for "
+		        "--sink ring; look at the session with lttng view",
+		        of_lttng ? of_lttng : "--sink lttng");
+	return NULL;
+}
+
+static struct dp_error *check_run(const struct dp_options *o)
+{
+	if (!o->npids && !o->command)
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID, -c CMD or -- CMD ARGS; see dynprobe --help");
+	if (o->npids && o->command)
+		return dp_error(DP_TAG_USAGE, "--pid and a command to start exclude each other");
+	return NULL;
+}
+
+static struct dp_error *check_probes(struct dp_options *o)
+{
+	if (!o->nprobes)
+		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
+	return check_sink(o);
+}
+
+static struct dp_error *check_add_context(const struct dp_options *o)
+{
+	if (!o->event)
+		return dp_error(DP_TAG_USAGE, "which probe? Give -e NAME; dynprobe status --pid PID lists them");
+	if (!o->ncontexts)
+		return dp_error(DP_TAG_USAGE, "what is it to record? Give -t CONTEXT; see dynprobe add-context --help");
+	return NULL;
+}
+
+static struct dp_error *check_names(enum dp_verb verb, const struct dp_options *o)
+{
+	if (o->nnames)
+		return NULL;
+	return dp_error(DP_TAG_USAGE, "which probes? Give names, or '*' for all: dynprobe %s NAME... --pid PID",
+	                dp_verb_word(verb));
+}
+
+static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
+{
+	switch (verb) {
+	case DP_VERB_RUN:
+	case DP_VERB_ATTACH:
+		return check_probes(o);
+	case DP_VERB_ADD_CONTEXT:
+		return check_add_context(o);
+	case DP_VERB_ENABLE:
+	case DP_VERB_DISABLE:
+	case DP_VERB_REMOVE:
+		return check_names(verb, o);
+	case DP_VERB_STATUS:
+	case DP_VERB_RECORD:
+	case DP_VERB_DETACH:
+	case DP_VERB_COUNT:
+		break;
+	}
+	return NULL;
+}
+
+struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
+{
+	if (o->help || o->version)
+		return NULL;
+	if (verb == DP_VERB_RUN)
+		DP_TRY(check_run(o));
+	else if (!o->npids && verb != DP_VERB_STATUS)
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
+	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
+		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
+	if (verb == DP_VERB_STATUS && o->format == DP_FORMAT_CTF)
+		return dp_error(DP_TAG_USAGE, "dynprobe status -f is text or json");
+	return check_verb(verb, o);
+}

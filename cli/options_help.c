@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options_table.h"
+
+#include <string.h>
+
+struct verb_text {
+	const char *word;  /* NULL: a run in the foreground */
+	const char *usage; /* behind "dynprobe " */
+	const char *line;  /* in the list of verbs */
+	const char *about; /* between usage and options */
+};
+
+static const struct verb_text verbs[DP_VERB_COUNT] = {
+        [DP_VERB_RUN] = {NULL, NULL, NULL, NULL},
+        [DP_VERB_ATTACH] =
+                {"attach", "attach --pid PID... PROBE OPTIONS...", "leave probes in a process and end",
+                 "Puts probes into a running process and leaves them there. Options are those of a run in the foreground.\n"
+                 "Afterwards: dynprobe status, enable, disable, add-context, record, remove, detach.\n"
+                 "\n"
+                 "Example:\n"
+                 "  dynprobe attach --pid 4242 --function foo -t reg:rdi --session mine\n"},
+        [DP_VERB_STATUS] = {"status", "status [--pid PID]... [-f text|json]", "what was left in processes",
+                            "Lists the probes that were left in processes. Without --pid: in every process that may be asked.\n"},
+        [DP_VERB_ENABLE] =
+                {"enable", "enable NAME... --pid PID", "let probes record (again)",
+                 "Lets probes that were left in a process record again. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_DISABLE] =
+                {"disable", "disable NAME... --pid PID", "let probes rest in place",
+                 "Lets probes rest: they stay in place and record nothing. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID -e NAME -t CONTEXT...", "let a probe record more",
+                                 "Lets a probe that was left in a process record more. No hit is missed meanwhile.\n"},
+        [DP_VERB_RECORD] =
+                {"record", "record --pid PID [OPTIONS]", "take the events that left probes recorded",
+                 "Takes the events that probes with the ring sink hold (the newest that fit), then goes on live until Ctrl-C.\n"},
+        [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "take probes out",
+                            "Takes probes out that were left in a process. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "take all probes out",
+                            "Takes everything out of a process that was left there.\n"},
+};
+
+const char *dp_verb_word(enum dp_verb verb)
+{
+	return verbs[verb].word;
+}
+
+bool dp_verb_find(const char *word, enum dp_verb *ret)
+{
+	for (int i = 0; i < DP_VERB_COUNT; i++)
+		if (verbs[i].word && !strcmp(verbs[i].word, word)) {
+			*ret = (enum dp_verb)i;
+			return true;
+		}
+	return false;
+}
+
+static void help_options(enum dp_verb verb, FILE *to)
+{
+	fputs("\nOptions:\n", to);
+	for (size_t i = 0; i < DP_OPTION_ROWS; i++) {
+		const struct dp_option_row *row = &dp_option_rows[i];
+		char left[64];
+		if (!dp_option_of(row, verb))
+			continue;
+		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
+		         row->letter ? ',' : ' ', row->name, row->metavar && *row->metavar != '[' ? " " : "",
+		         row->metavar ? row->metavar : "");
+		fprintf(to, "  %-26s %s\n", left, row->help);
+	}
+}
+
+static void help_run(FILE *to)
+{
+	fputs("Usage: dynprobe --pid PID [OPTIONS]\n"
+	      "       dynprobe [OPTIONS] -c CMD\n"
+	      "       dynprobe [OPTIONS] -- CMD ARGS...\n"
+	      "       dynprobe explain [TAG]\n"
+	      "\n"
+	      "Examples:\n"
+	      "  dynprobe --pid 4242 --function foo -t reg:rdi -t backtrace\n"
+	      "  dynprobe -c \"ls -l\" --function main\n"
+	      "  dynprobe --pid 4242 --probe 'libc.so.6!malloc' --when 'arg0 > 4096' -n 100\n"
+	      "  dynprobe --pid 4242 --function foo -t reg:rdi --session mine       # events of LTTng\n"
+	      "\n"
+	      "Probes that outlive the command (dynprobe VERB --help):\n",
+	      to);
+	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++)
+		fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
+}
+
+void dp_options_help(enum dp_verb verb, FILE *to)
+{
+	if (verb == DP_VERB_RUN)
+		help_run(to);
+	else
+		fprintf(to, "Usage: dynprobe %s\n\n%s", verbs[verb].usage, verbs[verb].about);
+	help_options(verb, to);
+	if (verb == DP_VERB_RUN)
+		fputs("\nExit status: that of CMD; 0 for --pid; 124 some probes were refused; 125 dynprobe failed; 126/127 CMD "
+		      "cannot be "
+		      "run/found.\n",
+		      to);
+	else
+		fputs("\nExit status: 0; 124 a part could not be done; 125 dynprobe failed, nothing was done.\n", to);
+}
+
+static void complete_options(enum dp_verb verb, FILE *to)
+{
+	for (size_t i = 0; i < DP_OPTION_ROWS; i++)
+		if (dp_option_of(&dp_option_rows[i], verb))
+			fprintf(to, "--%s ", dp_option_rows[i].name);
+}
+
+/* The options of the verb that was typed; before one was typed, the verbs and the options of a run. */
+void dp_options_completion(FILE *to)
+{
+	fputs("_dynprobe() {\n\tlocal words\n\tcase \"${COMP_WORDS[1]}\" in\n", to);
+	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++) {
+		fprintf(to, "\t%s) words=\"", verbs[i].word);
+		complete_options((enum dp_verb)i, to);
+		fputs("\" ;;\n", to);
+	}
+	fputs("\t*) words=\"", to);
+	complete_options(DP_VERB_RUN, to);
+	fputs("\" ;;\n\tesac\n\t[ \"$COMP_CWORD\" -gt 1 ] || words=\"$words", to);
+	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++)
+		fprintf(to, " %s", verbs[i].word);
+	fputs(" explain completion\"\n"
+	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
+	      "}\n"
+	      "complete -o default -F _dynprobe dynprobe\n",
+	      to);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* One table of options for all verbs: it is what getopt_long() is fed with, what --help prints and what the shell completion
+ * knows. */
+#ifndef DP_CLI_OPTIONS_TABLE_H
+#define DP_CLI_OPTIONS_TABLE_H
+
+#include "cli/options_probe.h"
+
+struct dp_parser {
+	enum dp_verb verb;
+	struct dp_options o;
+	struct dp_probe_args probes;
+};
+
+struct dp_option_row {
+	const char *name;
+	char letter;
+	const char *metavar; /* NULL: no argument; "[=...]": may have one */
+	const char *help;
+	unsigned verbs; /* bit 1 << verb: which of them take it */
+	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
+};
+
+#define DP_OPTION_ROWS 28u
+extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
+
+static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
+{
+	return row->verbs >> verb & 1u;
+}
+
+/* What excludes what; fills in what one option implies of another. */
+struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
+
+#endif

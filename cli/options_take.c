@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/numbers.h"
+#include "cli/options_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_error *take_pid(struct dp_parser *p, const char *arg)
+{
+	uint64_t pid;
+	DP_TRY(dp_number_parse("--pid", arg, &pid));
+	pid_t *grown = realloc(p->o.pid, (p->o.npids + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the pids");
+	p->o.pid = grown;
+	if (pid > INT32_MAX)
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", arg);
+	p->o.pid[p->o.npids++] = (pid_t)pid;
+	return NULL;
+}
+
+static struct dp_error *take_command(struct dp_parser *p, const char *arg)
+{
+	if (p->o.command)
+		return dp_error(DP_TAG_USAGE, "two commands were given; run one dynprobe for each");
+	return dp_words_split(arg, &p->o.command);
+}
+
+static struct dp_error *take_function(struct dp_parser *p, const char *arg)
+{
+	return dp_args_probe(&p->probes, arg, true);
+}
+
+static struct dp_error *take_probe(struct dp_parser *p, const char *arg)
+{
+	return dp_args_probe(&p->probes, arg, false);
+}
+
+static struct dp_error *take_name(struct dp_parser *p, const char *arg)
+{
+	return dp_args_name(&p->probes, arg);
+}
+
+static struct dp_error *take_type(struct dp_parser *p, const char *arg)
+{
+	return dp_args_context(&p->probes, arg);
+}
+
+static struct dp_error *take_when(struct dp_parser *p, const char *arg)
+{
+	return dp_args_when(&p->probes, arg);
+}
+
+static struct dp_error *take_hits(struct dp_parser *p, const char *arg)
+{
+	p->o.own_events = true;
+	return dp_number_parse("-n", arg, &p->o.hits);
+}
+
+/* "0", "0s", "0ms": record what is there and end. */
+static bool is_zero(const char *arg)
+{
+	char *end;
+	return strtod(arg, &end) == 0 && end != arg && strspn(end, "smhnu") == strlen(end);
+}
+
+static struct dp_error *take_duration(struct dp_parser *p, const char *arg)
+{
+	if (p->verb == DP_VERB_RECORD && is_zero(arg)) {
+		p->o.once = true;
+		return NULL;
+	}
+	return dp_duration_parse("-d", arg, &p->o.duration_ns);
+}
+
+static struct dp_error *take_output(struct dp_parser *p, const char *arg)
+{
+	p->o.own_events = true;
+	p->o.output = arg;
+	return NULL;
+}
+
+static struct dp_error *take_format(struct dp_parser *p, const char *arg)
+{
+	static const char *const names[] = {[DP_FORMAT_TEXT] = "text", [DP_FORMAT_JSON] = "json", [DP_FORMAT_CTF] = "ctf"};
+	p->o.own_events = true;
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(arg, names[i])) {
+			p->o.format = (enum dp_format)i;
+			return NULL;
+		}
+	return dp_error(DP_TAG_USAGE, "-f '%s' is none of text, json, ctf", arg);
+}
+
+static struct dp_error *take_record(struct dp_parser *p, const char *arg)
+{
+	p->o.own_events = true;
+	p->o.record = arg;
+	return NULL;
+}
+
+static struct dp_error *take_no_record(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	p->o.own_events = p->o.no_record = true;
+	return NULL;
+}
+
+static struct dp_error *take_buffer(struct dp_parser *p, const char *arg)
+{
+	DP_TRY(dp_size_parse("--buffer-size", arg, &p->o.ring_size));
+	const size_t asked = p->o.ring_size;
+	if (asked > (size_t)1 << 30)
+		return dp_error(DP_TAG_USAGE, "--buffer-size is at most 1G for each thread");
+	for (p->o.ring_size = 16 << 10; p->o.ring_size < asked;)
+		p->o.ring_size *= 2;
+	return NULL;
+}
+
+static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
+{
+	if (strcmp(arg, "ring") && strcmp(arg, "lttng"))
+		return dp_error(DP_TAG_USAGE, "--sink '%s' is none of ring, lttng", arg);
+	p->o.sink = *arg == 'r' ? DP_SINK_RING : DP_SINK_LTTNG;
+	return NULL;
+}
+
+/* As lttng create has it: microseconds unless a unit says otherwise, a second if nothing is said. */
+static struct dp_error *take_live(struct dp_parser *p, const char *arg)
+{
+	uint64_t ns = 0;
+	p->o.live_us = 1000000;
+	if (!arg)
+		return NULL;
+	if (strspn(arg, "0123456789") == strlen(arg))
+		return dp_number_parse("--live", arg, &p->o.live_us);
+	DP_TRY(dp_duration_parse("--live", arg, &ns));
+	p->o.live_us = ns < 1000 ? 1 : ns / 1000;
+	return NULL;
+}
+
+static struct dp_error *take_color(struct dp_parser *p, const char *arg)
+{
+	if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
+		return dp_error(DP_TAG_USAGE, "--color '%s' is none of auto, always, never", arg);
+	p->o.color = arg;
+	return NULL;
+}
+
+#define TEXT(option, field)                                                                                                      \
+	static struct dp_error *take_##field(struct dp_parser *p, const char *arg)                                               \
+	{                                                                                                                        \
+		if (!*arg)                                                                                                       \
+			return dp_error(DP_TAG_USAGE, option " needs an argument that is not empty");                            \
+		p->o.field = arg;                                                                                                \
+		return NULL;                                                                                                     \
+	}
+TEXT("--session", session)
+TEXT("--set-url", set_url)
+TEXT("--filter", filter)
+TEXT("-e", event)
+
+#define FLAG(field)                                                                                                              \
+	static struct dp_error *take_##field(struct dp_parser *p, const char *arg)                                               \
+	{                                                                                                                        \
+		(void)arg;                                                                                                       \
+		p->o.field = true;                                                                                               \
+		return NULL;                                                                                                     \
+	}
+FLAG(once)
+FLAG(allow_seccomp)
+FLAG(dry_run)
+FLAG(quiet)
+FLAG(help)
+FLAG(version)
+
+static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	p->o.verbose++;
+	return NULL;
+}
+
+#define V(verb) (1u << DP_VERB_##verb)
+#define PROBES  (V(RUN) | V(ATTACH))
+#define EVENTS  (V(RUN) | V(RECORD))
+#define LEFT    (V(ENABLE) | V(DISABLE) | V(ADD_CONTEXT) | V(RECORD) | V(REMOVE) | V(DETACH))
+#define EVERY   ((1u << DP_VERB_COUNT) - 1)
+
+const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
+        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY, take_pid},
+        {"command", 'c', "CMD", "start CMD (words as in a shell) with the probes armed before main; or: -- CMD ARGS", V(RUN),
+         take_command},
+        {"function", 0, "SPEC", "a probe at the entry of a function", PROBES, take_function},
+        {"probe", 0, "SPEC", "a probe at ADDRESS, SYMBOL or SYMBOL+OFFSET, with MODULE! before it where needed", PROBES,
+         take_probe},
+        {"name", 0, "NAME", "the event name of the next probe", PROBES, take_name},
+        {"event", 'e', "NAME", "the probe that is to record more", V(ADD_CONTEXT), take_event},
+        {"type", 't', "CONTEXT", "what the probes before it record: regs, reg:NAME, TYPE:NAME:ADDR, backtrace[:DEPTH]",
+         PROBES | V(ADD_CONTEXT), take_type},
+        {"when", 0, "COND", "record only when COND holds, e.g. 'arg0 == 0 && (rsi & 7) > 2'", PROBES, take_when},
+        {"hits", 'n', "N", "stop after N recorded hits", EVENTS, take_hits},
+        {"duration", 'd', "TIME", "stop after TIME (seconds, or 250ms, 2m, 1h)", EVENTS, take_duration},
+        {"once", 0, NULL, "only what is held now, like -d 0", V(RECORD), take_once},
+        {"output", 'o', "FILE", "write the live events to FILE (- for standard output) instead of standard error", EVENTS,
+         take_output},
+        {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)", EVENTS | V(STATUS),
+         take_format},
+        {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
+         take_record},
+        {"no-record", 0, NULL, "record nothing, only show", EVENTS, take_no_record},
+        {"sink", 0, "SINK", "where events go: ring (to dynprobe itself) or lttng (events of LTTng-UST in the target)", PROBES,
+         take_sink},
+        {"session", 0, "NAME", "the LTTng session, created where there is none of that name", PROBES, take_session},
+        {"set-url", 0, "URL", "where a created session writes to, as lttng create has it: net://HOST, file://PATH", PROBES,
+         take_set_url},
+        {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, take_live},
+        {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, take_filter},
+        {"buffer-size", 0, "SIZE", "ring of each thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
+        {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},
+        {"allow-seccomp", 0, NULL, "as root: also in a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
+         PROBES | LEFT, take_allow_seccomp},
+        {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS, take_color},
+        {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), take_quiet},
+        {"verbose", 'v', NULL, "say what is being done", EVERY, take_verbose},
+        {"help", 'h', NULL, "this text", EVERY, take_help},
+        {"version", 'V', NULL, "the version", V(RUN), take_version},
+};
