@@ -33,7 +33,7 @@ struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, bool e
 	return NULL;
 }
 
-static bool valid_name(const char *name)
+bool dp_name_valid(const char *name)
 {
 	static const char alpha[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", digit[] = "0123456789";
 	if (!*name || strlen(name) > 200 || strchr(digit, *name))
@@ -46,7 +46,7 @@ static bool valid_name(const char *name)
 
 struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name)
 {
-	if (!valid_name(name))
+	if (!dp_name_valid(name))
 		return dp_error(DP_TAG_SYNTAX, "'%s' is no event name: letters, digits and _ only, no digit first", name);
 	if (a->pending_name)
 		return dp_error(DP_TAG_USAGE, "--name '%s' follows --name '%s': each goes to one probe", name, a->pending_name);

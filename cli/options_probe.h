@@ -24,6 +24,8 @@ struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text) DP_MUST
 /* After the last option: gives names, hands out what was given early. */
 struct dp_error *dp_args_finish(struct dp_probe_args *a) DP_MUST_CHECK;
 void dp_args_fini(struct dp_probe_args *a);
+/* Will it do for an event: letters, digits and _, no digit first, at most 200 characters? */
+bool dp_name_valid(const char *name);
 void dp_typed_fini(struct dp_typed *typed);
 
 #endif
