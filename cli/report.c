@@ -75,6 +75,10 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .lost_forked = l.forked,
 	        .lost_abandoned = l.abandoned,
 	        .lost_damaged = l.damaged + p->damaged,
+	        .lost_nested = l.nested,
+	        .lost_unprimed = l.unprimed,
+	        .lost_no_stack = l.no_stack,
+	        .lost_overwritten = l.overwritten,
 	        .lost_other = l.other,
 	};
 }

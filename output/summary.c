@@ -9,13 +9,27 @@ const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
         [DP_LOSS_FORKED] = {"in fork children", "forked"},
         [DP_LOSS_ABANDONED] = {"thread ended while recording", "abandoned"},
         [DP_LOSS_DAMAGED] = {"record damaged", "damaged"},
+        [DP_LOSS_NESTED] = {"inside another hit", "nested"},
+        [DP_LOSS_UNPRIMED] = {"in threads that LTTng did not know yet", "unprimed"},
+        [DP_LOSS_NO_STACK] = {"too little stack", "no_stack"},
+        [DP_LOSS_OVERWRITTEN] = {"overwritten by later ones", "overwritten"},
         [DP_LOSS_OTHER] = {"other", "other"},
 };
 
 static void add(struct dp_counts *c, const struct dp_summary_probe *p)
 {
-	const uint64_t loss[DP_LOSS_COUNT] = {p->lost_full,      p->lost_no_slot, p->lost_forked,
-	                                      p->lost_abandoned, p->lost_damaged, p->lost_other};
+	const uint64_t loss[DP_LOSS_COUNT] = {
+	        [DP_LOSS_FULL] = p->lost_full,
+	        [DP_LOSS_NO_SLOT] = p->lost_no_slot,
+	        [DP_LOSS_FORKED] = p->lost_forked,
+	        [DP_LOSS_ABANDONED] = p->lost_abandoned,
+	        [DP_LOSS_DAMAGED] = p->lost_damaged,
+	        [DP_LOSS_NESTED] = p->lost_nested,
+	        [DP_LOSS_UNPRIMED] = p->lost_unprimed,
+	        [DP_LOSS_NO_STACK] = p->lost_no_stack,
+	        [DP_LOSS_OVERWRITTEN] = p->lost_overwritten,
+	        [DP_LOSS_OTHER] = p->lost_other,
+	};
 	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {
 		c->loss[i] += loss[i];
 		c->lost += loss[i];

@@ -6,7 +6,19 @@
 #include "output/output.h"
 
 /* Loss by cause, in the order of enum; names for readers and for programs. */
-enum dp_loss { DP_LOSS_FULL, DP_LOSS_NO_SLOT, DP_LOSS_FORKED, DP_LOSS_ABANDONED, DP_LOSS_DAMAGED, DP_LOSS_OTHER, DP_LOSS_COUNT };
+enum dp_loss {
+	DP_LOSS_FULL,
+	DP_LOSS_NO_SLOT,
+	DP_LOSS_FORKED,
+	DP_LOSS_ABANDONED,
+	DP_LOSS_DAMAGED,
+	DP_LOSS_NESTED,
+	DP_LOSS_UNPRIMED,
+	DP_LOSS_NO_STACK,
+	DP_LOSS_OVERWRITTEN,
+	DP_LOSS_OTHER,
+	DP_LOSS_COUNT
+};
 
 extern const struct dp_loss_name {
 	const char *text, *key;
