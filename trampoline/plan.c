@@ -329,7 +329,7 @@ static struct dp_error *check_relocatable(const struct dp_insn *insn)
 
 struct dp_error *dp_planner_add(struct dp_planner *planner, const struct dp_request *request, struct dp_plan *ret)
 {
-	struct dp_plan plan = {.site = request->site};
+	struct dp_plan plan = {.site = request->site, .probe = request->probe};
 	struct dp_insn first;
 	size_t n;
 	const uint8_t *bytes = dp_text_at(request->text, request->site, &n);

@@ -78,6 +78,7 @@ struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `
 #define DP_PLAN_PAIRS DP_SITE_PAIRS
 struct dp_plan {
 	uint64_t site;
+	uint16_t probe; /* the request's */
 	enum dp_tactic tactic;
 	uint8_t len;          /* bytes of the site that change or are relied upon: [site, site+len) */
 	uint8_t old_bytes[16];
