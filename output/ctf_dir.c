@@ -58,7 +58,7 @@ void dp_dir_undo(const char *dir, const char *name)
 
 /* ---- the default place ---- */
 
-static const char *home(void)
+const char *dp_home(void)
 {
 	const char *dir = getenv("LTTNG_HOME");
 	if (!dir || !*dir)
@@ -70,7 +70,7 @@ static const char *home(void)
 }
 
 /* A program's name may hold anything: what is no letter, digit, '.', '-' or '_' becomes '_'. */
-static char *file_name(const char *name)
+char *dp_file_name(const char *name)
 {
 	char *copy = strndup(name, 64);
 	for (char *c = copy; c && *c; c++)
@@ -81,11 +81,11 @@ static char *file_name(const char *name)
 
 struct dp_error *dp_ctf_default_dir(const char *name, char **ret)
 {
-	const char *base = home();
+	const char *base = dp_home();
 	if (!base)
 		return dp_error(DP_TAG_OUTPUT,
 		                "there is no home directory for the trace: set HOME, or give --record DIR or --no-record");
-	dp_auto_free char *safe = file_name(name);
+	dp_auto_free char *safe = dp_file_name(name);
 	char date[32] = "";
 	time_t now = time(NULL);
 	struct tm tm;

@@ -14,4 +14,9 @@ struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret) DP
 /* Removes dir/name and the directory itself if it is empty then. */
 void dp_dir_undo(const char *dir, const char *name);
 
+/* The user's home as LTTng takes it: $LTTNG_HOME, $HOME, the password file's; NULL if there is none. */
+const char *dp_home(void);
+/* `name` fit for a file or session name: at most 64 bytes, what is no letter, digit, '.', '-' or '_' becomes '_'. NULL: no memory. */
+char *dp_file_name(const char *name);
+
 #endif
