@@ -75,6 +75,11 @@ struct dp_error *dp_outputs_open(const struct dp_options *options, const char *n
 	return err;
 }
 
+void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret)
+{
+	*ret = (struct dp_outputs){.file = stderr, .color = wants_color(options, stderr)};
+}
+
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)
 {
 	if (o->live)

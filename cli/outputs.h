@@ -16,6 +16,8 @@ struct dp_outputs {
 };
 
 struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, struct dp_outputs *ret) DP_MUST_CHECK;
+/* No events come here: only the summary, to standard error. */
+void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;

@@ -72,6 +72,7 @@ struct dp_summary {
 	size_t left_bytes;       /* what could not be taken out of the target */
 	const char *left_why;
 	const char *record_dir;  /* NULL if not recorded */
+	const char *session;     /* sink lttng: LTTng's session has the events, and only it knows their number; else NULL */
 	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
 /* hits = recorded + lost. Sites asked, placed by tactic, refused by reason, hits, recorded, lost by cause, longest pause in us. */

@@ -27,11 +27,16 @@ static void put_string(struct dp_buf *b, const char *key, const char *s)
 		dp_put_str(b, "null");
 }
 
-/* "hits":..,"recorded":..,"lost":{"total":..,"full":..} */
-static void put_counts(struct dp_buf *b, const struct dp_counts *c)
+/* "hits":..,"recorded":..,"lost":{"total":..,"full":..}; what only LTTng can count is null. */
+static void put_counts(struct dp_buf *b, const struct dp_counts *c, bool counted)
 {
-	put_number(b, "hits", c->recorded + c->lost);
-	put_number(b, "recorded", c->recorded);
+	if (counted) {
+		put_number(b, "hits", c->recorded + c->lost);
+		put_number(b, "recorded", c->recorded);
+	} else {
+		put_string(b, "hits", NULL);
+		put_string(b, "recorded", NULL);
+	}
 	put_key(b, ",", "lost");
 	put_key(b, "{", "total");
 	dp_put_dec(b, c->lost);
@@ -54,7 +59,7 @@ static void put_groups(struct dp_buf *b, const char *key, const struct dp_summar
 	dp_put_str(b, "}");
 }
 
-static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p)
+static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool counted)
 {
 	struct dp_counts c = dp_summary_count(p, 1);
 	put_key(b, "{", "name");
@@ -68,7 +73,7 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p)
 	dp_put_str(b, ",\"addr\":\"");
 	dp_put_hex(b, p->addr);
 	dp_put_str(b, "\"");
-	put_counts(b, &c);
+	put_counts(b, &c, counted);
 	dp_put_str(b, "}");
 }
 
@@ -83,18 +88,19 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_number(&b, "retired", all.retired);
 	put_groups(&b, "tactics", s, dp_summary_tactic);
 	put_groups(&b, "refusals", s, dp_summary_refusal_tag);
-	put_counts(&b, &all);
+	put_counts(&b, &all, !s->session);
 	put_number(&b, "attach_ns", s->attach_ns);
 	put_number(&b, "pause_attach_ns", s->pause_attach_ns);
 	put_number(&b, "pause_detach_ns", s->pause_detach_ns);
 	put_number(&b, "left_bytes", s->left_bytes);
 	put_string(&b, "left_why", s->left_bytes ? s->left_why : NULL);
 	put_string(&b, "record_dir", s->record_dir);
+	put_string(&b, "session", s->session);
 	put_string(&b, "ended_by", s->ended_by);
 	dp_put_str(&b, ",\"probes\":[");
 	for (size_t i = 0; i < s->n; i++) {
 		dp_put_str(&b, i ? "," : "");
-		put_probe(&b, &s->probe[i]);
+		put_probe(&b, &s->probe[i], !s->session);
 	}
 	dp_put_str(&b, "]}\n");
 	fwrite(dp_buf_str(&b), 1, b.len, to);

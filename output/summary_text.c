@@ -156,11 +156,29 @@ static void put_losses(struct out *o, const struct dp_counts *c)
 	dp_put_str(&o->b, c->lost ? ")" : "");
 }
 
-static void put_hits(struct out *o, const struct dp_counts *all)
+/* LTTng has the events, and what it discards for want of room it tells its reader. */
+static void put_session(struct out *o, const struct dp_summary *s, const struct dp_counts *all)
+{
+	char lost[48];
+	snprintf(lost, sizeof(lost), "not emitted %" PRIu64, all->lost);
+	label(o, "", "events");
+	dp_put_str(&o->b, "in the LTTng session ");
+	cell(o, s->session, 0);
+	dp_put_str(&o->b, "   ");
+	colored(o, all->lost ? BAD : "", lost);
+	put_losses(o, all);
+	dp_put_str(&o->b, "\n");
+}
+
+static void put_hits(struct out *o, const struct dp_summary *s, const struct dp_counts *all)
 {
 	char lost[32];
 	if (!all->placed)
 		return;
+	if (s->session) {
+		put_session(o, s, all);
+		return;
+	}
 	snprintf(lost, sizeof(lost), "lost %" PRIu64, all->lost);
 	label(o, "", "hits");
 	dp_buf_printf(&o->b, "%" PRIu64 "   recorded %" PRIu64 "   ", all->recorded + all->lost, all->recorded);
@@ -262,8 +280,9 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	struct dp_counts all = dp_summary_count(s->probe, s->n);
 	put_asked(&o, s, &all);
 	put_trouble(&o, s);
-	put_hits(&o, &all);
-	put_table(&o, s);
+	put_hits(&o, s, &all);
+	if (!s->session)
+		put_table(&o, s);
 	if (all.placed)
 		put_pause(&o, s);
 	put_left(&o, s);
