@@ -44,7 +44,9 @@ struct dp_error *dp_manifest_of(const struct dp_options *options, bool lttng, co
 	struct dp_manifest m = {.lttng = lttng, .session = session ? strdup(session) : NULL};
 	struct dp_error *err = NULL;
 	m.probe = calloc(options->nprobes + 1, sizeof(*m.probe));
-	if (!m.probe || (session && !m.session))
+	if (options->filter)
+		m.filter = strdup(options->filter);
+	if (!m.probe || (session && !m.session) || (options->filter && !m.filter))
 		err = dp_error(DP_TAG_NOMEM, "out of memory for what is left in the process");
 	for (; !err && m.n < options->nprobes; m.n++)
 		err = copy_probe(options, m.n, &m.probe[m.n]);
@@ -66,6 +68,7 @@ void dp_manifest_fini(struct dp_manifest *m)
 	}
 	free(m->probe);
 	free(m->session);
+	free(m->filter);
 	*m = (struct dp_manifest){0};
 }
 
@@ -99,8 +102,8 @@ static json_t *manifest_json(const struct dp_manifest *m)
 			json_decref(probes);
 			return NULL;
 		}
-	return json_pack("{s:i, s:s, s:s*, s:o}", "dynprobe", VERSION, "sink", m->lttng ? "lttng" : "ring", "session", m->session,
-	                 "probes", probes);
+	return json_pack("{s:i, s:s, s:s*, s:s*, s:o}", "dynprobe", VERSION, "sink", m->lttng ? "lttng" : "ring", "session",
+	                 m->session, "filter", m->filter, "probes", probes);
 }
 
 struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret)

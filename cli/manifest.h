@@ -20,6 +20,7 @@ struct dp_manifest_probe {
 struct dp_manifest { /* probe[i] is the i-th probe of its installation */
 	bool lttng;
 	char *session; /* LTTng's, or NULL */
+	char *filter;  /* of its rule, or NULL */
 	struct dp_manifest_probe *probe;
 	size_t n;
 };

@@ -126,7 +126,8 @@ static struct dp_error *take_sink(const json_t *root, struct dp_manifest *m)
 	m->lttng = !strcmp(sink, "lttng");
 	if (!m->lttng && strcmp(sink, "ring"))
 		return damaged("sink");
-	return take_text(root, "session", true, &m->session);
+	DP_TRY(take_text(root, "session", true, &m->session));
+	return take_text(root, "filter", true, &m->filter);
 }
 
 static struct dp_error *take_all(const json_t *root, struct dp_manifest *m)

@@ -79,4 +79,29 @@ struct dp_summary {
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color);
 void dp_summary_json(const struct dp_summary *s, FILE *to); /* one line, {"type":"summary",...} */
 
+/* ---- probes that were left in processes ------------------------------------------------------------------------------------------ */
+
+struct dp_listing_probe {
+	const char *name, *spec;
+	const char *state;   /* "enabled", "disabled", "retired", "removed" */
+	char *const *context; /* as typed */
+	size_t ncontexts;
+	const char *when;    /* or NULL */
+	const char *where;   /* "foo+0x4/0x21 [server]" */
+	const char *sink;    /* "ring", "lttng" */
+	const char *session; /* LTTng's, or NULL */
+	uint64_t addr;       /* 0 if removed */
+	struct dp_summary_probe loss; /* the lost_ members */
+};
+struct dp_listing { /* one process */
+	pid_t pid;
+	const char *comm;
+	const struct dp_listing_probe *probe;
+	size_t n;
+	const char *trouble; /* what is not known of this process and why, or NULL */
+};
+/* All that is printed of a process's own memory is made harmless for terminals. */
+void dp_listing_text(const struct dp_listing *l, FILE *to);
+void dp_listing_json(const struct dp_listing *l, FILE *to); /* one line, {"type":"status",...} */
+
 #endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* status: what stands in which process. Asks the processes themselves; nothing is stopped or changed in them. */
+#include "cli/command.h"
+#include "cli/left.h"
+#include "output/output.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHERE_SIZE 256u
+
+static const char *state_of(const struct dp_left_group *g, size_t i)
+{
+	if (dp_standing_retired(g->standing, (unsigned)i))
+		return "retired";
+	if (!dp_standing_site(g->standing, (unsigned)i))
+		return "removed";
+	return dp_standing_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
+}
+
+static void fill_loss(struct dp_left_group *g, size_t i, struct dp_summary_probe *ret)
+{
+	struct dp_loss l = {0};
+	dp_standing_loss(g->standing, (unsigned)i, &l);
+	*ret = (struct dp_summary_probe){
+	        .lost_full = l.full,
+	        .lost_no_slot = l.no_slot,
+	        .lost_forked = l.forked,
+	        .lost_abandoned = l.abandoned,
+	        .lost_damaged = l.damaged,
+	        .lost_nested = l.nested,
+	        .lost_unprimed = l.unprimed,
+	        .lost_no_stack = l.no_stack,
+	        .lost_overwritten = l.overwritten,
+	        .lost_other = l.other,
+	};
+}
+
+static void fill(struct dp_left *left, struct dp_left_group *g, size_t i, char *where, struct dp_listing_probe *ret)
+{
+	const struct dp_manifest_probe *p = &g->manifest.probe[i];
+	const uint64_t addr = dp_standing_site(g->standing, (unsigned)i);
+	*where = '\0';
+	if (addr)
+		dp_image_describe(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
+	*ret = (struct dp_listing_probe){
+	        .name = p->name,
+	        .spec = p->spec,
+	        .state = state_of(g, i),
+	        .context = p->typed.context,
+	        .ncontexts = p->typed.ncontexts,
+	        .when = p->typed.when,
+	        .where = where,
+	        .sink = g->manifest.lttng ? "lttng" : "ring",
+	        .session = g->manifest.session,
+	        .addr = addr,
+	};
+	fill_loss(g, i, &ret->loss);
+}
+
+static void print(const struct dp_options *options, const struct dp_listing *l)
+{
+	if (options->format == DP_FORMAT_JSON)
+		dp_listing_json(l, stdout);
+	else
+		dp_listing_text(l, stdout);
+}
+
+static struct dp_error *show(const struct dp_options *options, struct dp_left *left)
+{
+	struct dp_listing l = {.pid = dp_target_pid(left->target), .comm = dp_target_comm(left->target)};
+	size_t n = 0;
+	for (size_t k = 0; k < left->n; k++)
+		n += left->group[k].manifest.n;
+	dp_auto_free struct dp_listing_probe *probe = calloc(n + 1, sizeof(*probe));
+	dp_auto_free char(*where)[WHERE_SIZE] = calloc(n + 1, sizeof(*where));
+	if (!probe || !where)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a list of %zu probes", n);
+	for (size_t k = 0; k < left->n; k++) {
+		if (left->group[k].damaged)
+			l.trouble = left->group[k].damaged->message;
+		for (size_t i = 0; i < left->group[k].manifest.n; i++, l.n++)
+			fill(left, &left->group[k], i, where[l.n], &probe[l.n]);
+	}
+	l.probe = probe;
+	print(options, &l);
+	return NULL;
+}
+
+/* Does the process hold something of ours, as far as we may know? */
+static bool holds_ours(const char *pid)
+{
+	char path[64], line[4352];
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%.16s/maps", pid);
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, " /memfd:" DP_MEMFD_NAME " (deleted)\n");
+	return found;
+}
+
+static struct dp_error *add_pid(struct dp_options *o, pid_t pid)
+{
+	pid_t *grown = realloc(o->pid, (o->npids + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the pids");
+	o->pid = grown;
+	o->pid[o->npids++] = pid;
+	return NULL;
+}
+
+static struct dp_error *find_processes(struct dp_options *o)
+{
+	dp_auto_closedir DIR *proc = opendir("/proc");
+	if (!proc)
+		return dp_error_sys(DP_TAG_SYS, "opening /proc");
+	for (const struct dirent *e; (e = readdir(proc));)
+		if (*e->d_name >= '1' && *e->d_name <= '9' && holds_ours(e->d_name))
+			DP_TRY(add_pid(o, (pid_t)atoi(e->d_name)));
+	return NULL;
+}
+
+int dp_command_status(const struct dp_options *options)
+{
+	struct dp_options all = *options;
+	if (options->npids)
+		return dp_left_each(options, show);
+	struct dp_error *err = find_processes(&all);
+	int status = DP_EXIT_FAILURE;
+	if (!err && !all.npids)
+		fprintf(stderr, "dynprobe: no process holds probes\n");
+	if (!err)
+		status = dp_left_each(&all, show);
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	free(all.pid);
+	return status;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/recording.h"
+
+#include "base/buf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- event classes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static bool taken(const struct dp_options *classes, const char *name)
+{
+	for (size_t i = 0; i < classes->nprobes; i++)
+		if (!strcmp(classes->probe[i].name, name))
+			return true;
+	return false;
+}
+
+/* A probe that was superseded has the name of its successor; its last records are still here. */
+static char *unique_name(const struct dp_options *classes, const char *base)
+{
+	char *name = strdup(base);
+	for (unsigned k = 2; name && taken(classes, name); k++) {
+		free(name);
+		if (asprintf(&name, "%s_%u", base, k) < 0)
+			return NULL;
+	}
+	return name;
+}
+
+static struct dp_error *add_class(struct dp_options *classes, const struct dp_manifest_probe *from)
+{
+	struct dp_probe *p = &classes->probe[classes->nprobes];
+	p->name = unique_name(classes, from->name);
+	classes->nprobes++;
+	if (!p->name)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the name of a probe");
+	for (size_t i = 0; i < from->typed.ncontexts; i++)
+		DP_TRY(dp_fields_add(&p->fields, from->typed.context[i]));
+	return dp_spec_parse(from->spec, &p->spec);
+}
+
+static struct dp_error *add_group(struct dp_recording *r, struct dp_left_group *g)
+{
+	r->group[r->ngroups++] = (struct dp_recording_group){.left = g, .first = r->classes.nprobes};
+	for (size_t i = 0; i < g->manifest.n; i++)
+		DP_TRY(add_class(&r->classes, &g->manifest.probe[i]));
+	return NULL;
+}
+
+static struct dp_error *nothing(const struct dp_left *left)
+{
+	const pid_t pid = dp_target_pid(left->target);
+	for (size_t k = 0; k < left->n; k++)
+		if (left->group[k].damaged)
+			return dp_error(DP_TAG_MANIFEST, "nothing to record in %d: %s", pid, left->group[k].damaged->message);
+	if (left->n)
+		return dp_error(DP_TAG_NO_PROBE,
+		                "the probes in %d emit through LTTng: its sessions have the events, see lttng list", pid);
+	return dp_error(DP_TAG_NO_PROBE, "no probes were left in %d (%s)", pid, dp_target_comm(left->target));
+}
+
+static struct dp_error *open_groups(struct dp_recording *r)
+{
+	size_t nprobes = 0;
+	for (size_t k = 0; k < r->left->n; k++)
+		nprobes += r->left->group[k].manifest.n;
+	r->group = calloc(r->left->n + 1, sizeof(*r->group));
+	r->classes.probe = calloc(nprobes + 1, sizeof(*r->classes.probe));
+	r->recorded = calloc(nprobes + 1, sizeof(*r->recorded));
+	r->damaged = calloc(nprobes + 1, sizeof(*r->damaged));
+	if (!r->group || !r->classes.probe || !r->recorded || !r->damaged)
+		return dp_error(DP_TAG_NOMEM, "out of memory for %zu probes", nprobes);
+	for (size_t k = 0; k < r->left->n; k++)
+		if (!r->left->group[k].manifest.lttng && r->left->group[k].manifest.n)
+			DP_TRY(add_group(r, &r->left->group[k]));
+	return r->ngroups ? NULL : nothing(r->left);
+}
+
+struct dp_error *dp_recording_open(const struct dp_options *options, struct dp_left *left, struct dp_recording *ret)
+{
+	*ret = (struct dp_recording){.options = options, .left = left, .classes = *options, .signal_fd = -1};
+	struct dp_error *err = open_groups(ret);
+	if (err)
+		dp_recording_fini(ret);
+	return err;
+}
+
+void dp_recording_fini(struct dp_recording *r)
+{
+	for (size_t i = 0; i < r->classes.nprobes; i++)
+		dp_probe_fini(&r->classes.probe[i]);
+	free(r->classes.probe);
+	free(r->group);
+	free(r->recorded);
+	free(r->damaged);
+	dp_error_destroy(dp_outputs_end(&r->out));
+	dp_outputs_fini(&r->out);
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+	*r = (struct dp_recording){.signal_fd = -1};
+}
+
+/* ---- events
+ * ---------------------------------------------------------------------------------------------------------------------- */
+
+struct kept { /* a hit that waits for those of the other groups */
+	struct dp_hit hit;
+	size_t class, at; /* its payload's place in the bytes */
+};
+
+struct dp_batch {
+	struct dp_recording *r;
+	const struct dp_recording_group *group;
+	struct dp_buf hits, bytes;
+};
+
+bool dp_recording_has_all(const struct dp_recording *r)
+{
+	return r->options->hits && r->total >= r->options->hits;
+}
+
+static void write_event(struct dp_recording *r, size_t class, const struct dp_hit *hit)
+{
+	if (dp_recording_has_all(r))
+		return;
+	const struct dp_event event = {
+	        .ns = hit->ns,
+	        .pid = dp_target_pid(r->left->target),
+	        .tid = hit->tid,
+	        .comm = dp_target_comm(r->left->target),
+	        .probe = (unsigned)class,
+	        .payload = hit->payload,
+	        .len = hit->len,
+	        .image = dp_target_image(r->left->target),
+	};
+	dp_outputs_event(&r->out, &event);
+	r->recorded[class]++;
+	r->total++;
+}
+
+static void on_hit(const struct dp_hit *hit, void *data)
+{
+	struct dp_batch *b = data;
+	struct dp_recording *r = b->r;
+	if (hit->probe >= b->group->left->manifest.n)
+		return;
+	const size_t class = b->group->first + hit->probe;
+	/* The rings are the target's to write: what does not decode is counted, not shown. */
+	if (dp_fields_payload_length(&r->classes.probe[class].fields, hit->payload, hit->len) == SIZE_MAX) {
+		r->damaged[class]++;
+		return;
+	}
+	r->found_old |= hit->ns < r->start_ns;
+	if (r->ngroups == 1) {
+		write_event(r, class, hit);
+		return;
+	}
+	const struct kept k = {*hit, class, b->bytes.len};
+	dp_buf_put(&b->bytes, hit->payload, hit->len);
+	dp_buf_put(&b->hits, &k, sizeof(k));
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct kept *x = a, *y = b;
+	if (x->hit.ns != y->hit.ns)
+		return x->hit.ns < y->hit.ns ? -1 : 1;
+	return x->at < y->at ? -1 : 1; /* as they came */
+}
+
+static struct dp_error *write_batch(struct dp_batch *b)
+{
+	const size_t n = b->hits.len / sizeof(struct kept);
+	struct kept *k = (struct kept *)(void *)b->hits.data;
+	if (b->hits.failed || b->bytes.failed)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the events of several groups of probes");
+	if (n)
+		qsort(k, n, sizeof(*k), by_time);
+	for (size_t i = 0; i < n; i++) {
+		k[i].hit.payload = b->bytes.data + k[i].at;
+		write_event(b->r, k[i].class, &k[i].hit);
+	}
+	return NULL;
+}
+
+struct dp_error *dp_recording_drain(struct dp_recording *r, bool last)
+{
+	struct dp_batch b = {.r = r};
+	struct dp_error *err = NULL;
+	r->found_old = false;
+	for (size_t k = 0; !err && k < r->ngroups; k++) {
+		b.group = &r->group[k];
+		err = dp_standing_drain(b.group->left->standing, last, on_hit, &b);
+	}
+	struct dp_error *written = write_batch(&b);
+	dp_buf_fini(&b.hits);
+	dp_buf_fini(&b.bytes);
+	if (!err)
+		return written;
+	dp_error_destroy(written);
+	return err;
+}
