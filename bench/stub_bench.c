@@ -27,6 +27,7 @@ enum { BARE, CLOCK, FLOOR }; /* the first variants */
 __thread uint64_t floor_pos __attribute__((tls_model("local-exec")));
 __thread uint8_t *floor_base __attribute__((tls_model("local-exec")));
 extern const uint8_t floor_code[], floor_end[], clock_code[], clock_end[], false_code[], false_end[], foo_back[];
+extern const uint8_t df_code[], df_end[];
 int foo(int a, const char *b);
 
 __asm__(".text\n"
@@ -48,6 +49,11 @@ __asm__(".text\n"
         "	cmp $0x7999999,%edi; je floor_code\n"
         "	add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
         "false_end:\n"
+        "df_code:\n" /* what a look at the direction flag costs */
+        "	lea -128(%rsp),%rsp; push %rax; lahf; seto %al; push %rdx\n"
+        "	pushfq; pop %rdx; test $0x400,%edx; jne floor_code\n"
+        "	pop %rdx; add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
+        "df_end:\n"
         "	.p2align 12\n"
         "foo:\n"
         "	push %rbp; mov %rsp,%rbp; movsbl (%rsi),%eax\n"
@@ -58,7 +64,7 @@ __asm__(".text\n"
 /* ---- an agent that only starts the next lap when the ring is full ---- */
 
 struct dp_slot bench_slot;
-void bench_acquire(void);
+void bench_acquire(void), bench_enter(void), bench_emit(void);
 __asm__(".text\n"
         "bench_acquire:\n"
         "	lea bench_slot(%rip),%rsi\n"
@@ -67,6 +73,10 @@ __asm__(".text\n"
         "	mov 24(%rsi),%rdx; lea 1(%rcx,%rdx),%rdx; mov %rdx,8(%rsi)\n"
         "	mov 16(%rax),%edx; add %rcx,%rdx; mov %rdx,(%rsi)\n"
         "	mov 16(%rsi),%rcx\n"
+        "	ret\n"
+        "bench_enter:\n" /* a sink that does nothing */
+        "	mov 16+bench_slot(%rip),%rcx\n"
+        "bench_emit:\n"
         "	ret\n");
 _Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, base) == 16 &&
                        offsetof(struct dp_slot, mask) == 24 && offsetof(struct dp_probe_desc, reserve) == 16,
@@ -75,6 +85,7 @@ _Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, 
 static struct dp_agent agent;
 static struct dp_lost lost;
 static uint8_t *arena_free, *site, original[DISPLACED];
+static uint32_t *gates; /* near the stubs: one shut, one open */
 
 static uint32_t tid_offset(uint64_t self)
 {
@@ -124,7 +135,12 @@ static void add_code(const char *name, const uint8_t *code, size_t n, size_t ent
 	arena_free += (n + 64 + 63) & ~(size_t)63;
 }
 
-static void add_stub(const char *name, const struct dp_runtime *rt, const char *const *contexts, const char *when)
+struct extra {
+	const char *when;
+	const uint32_t *gate[2];
+};
+
+static void add_stub(const char *name, const struct dp_runtime *rt, const char *const *contexts, struct extra extra)
 {
 	struct dp_fields fields = {0};
 	struct dp_expr *expr = NULL;
@@ -134,9 +150,11 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	dp_buf_init(&out);
 	for (; *contexts && !err; contexts++)
 		err = dp_fields_add(&fields, *contexts);
-	if (when && !err)
-		err = dp_expr_parse(when, &expr);
+	if (extra.when && !err)
+		err = dp_expr_parse(extra.when, &expr);
 	struct dp_request req = {.site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &fields, .when = expr};
+	for (size_t i = 0; i < 2; i++)
+		req.gate[i] = (uint64_t)extra.gate[i];
 	if (!err)
 		err = dp_stub_emit(&out, (uint64_t)arena_free, rt, &req, &entry);
 	if (err) {
@@ -147,6 +165,23 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	dp_expr_destroy(expr);
 	dp_fields_fini(&fields);
 	dp_buf_fini(&out);
+}
+
+/* Gates near the stub, far from it, and in front of all kinds of stubs. */
+static void add_gated(const struct dp_runtime *rt, const char *const *one)
+{
+	const uint32_t *far = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint32_t *shut = &gates[0], *open = &gates[1];
+	struct dp_runtime sink = *rt;
+	sink.enter = (uint64_t)&bench_enter;
+	sink.emit = (uint64_t)&bench_emit;
+	add_stub("gate shut", rt, one, (struct extra){.gate = {shut}});
+	add_stub("gate shut, far away", rt, one, (struct extra){.gate = {far}});
+	add_stub("second gate shut", rt, one, (struct extra){.gate = {open, shut}});
+	add_stub("gate open, condition false", rt, one, (struct extra){"rdi == 0x7999999", {open}});
+	add_stub("two gates open, one field", rt, one, (struct extra){.gate = {open, open}});
+	add_stub("sink: gates open, one field", &sink, one, (struct extra){.gate = {open, open}});
+	add_code("a look at the direction flag", df_code, (size_t)(df_end - df_code), 0);
 }
 
 static void add_all(void)
@@ -162,16 +197,17 @@ static void add_all(void)
 	add_code("floor: rdtsc, 32 bytes", floor_code, (size_t)(floor_end - floor_code), 0);
 	add_code("floor: jump and back", clock_code, 0, 0);
 	add_code("floor: condition false", false_code, (size_t)(false_end - false_code), 0);
-	add_stub("no field", &rt, none, NULL);
-	add_stub("one field", &rt, one, NULL);
-	add_stub("16 registers", &rt, general, NULL);
-	add_stub("16 registers, rip, rflags", &rt, regs, NULL);
-	add_stub("false: rdi == K", &rt, one, "rdi == 0x7999999");
-	add_stub("false: rax == K", &rt, one, "rax == 0x7999999");
-	add_stub("false: dil < 7 && edi > K", &rt, one, "dil < 7 && edi > 0x7999999");
-	add_stub("false: rsp arithmetic", &rt, one, "rsp + rdi * 3 == 77");
-	add_stub("condition true, one field", &rt, one, "rdi != 0x9999999");
-	add_stub("one field, through acquire", &by_tid, one, NULL);
+	add_stub("no field", &rt, none, (struct extra){0});
+	add_stub("one field", &rt, one, (struct extra){0});
+	add_stub("16 registers", &rt, general, (struct extra){0});
+	add_stub("16 registers, rip, rflags", &rt, regs, (struct extra){0});
+	add_stub("false: rdi == K", &rt, one, (struct extra){.when = "rdi == 0x7999999"});
+	add_stub("false: rax == K", &rt, one, (struct extra){.when = "rax == 0x7999999"});
+	add_stub("false: dil < 7 && edi > K", &rt, one, (struct extra){.when = "dil < 7 && edi > 0x7999999"});
+	add_stub("false: rsp arithmetic", &rt, one, (struct extra){.when = "rsp + rdi * 3 == 77"});
+	add_stub("condition true, one field", &rt, one, (struct extra){.when = "rdi != 0x9999999"});
+	add_gated(&rt, one);
+	add_stub("one field, through acquire", &by_tid, one, (struct extra){0});
 }
 
 /* ---- measuring ---- */
@@ -235,8 +271,12 @@ static bool make_room(void)
 	memcpy(original, site, DISPLACED);
 	void *near = (void *)((uintptr_t)site - (UINT64_C(64) << 20));
 	arena_free = mmap(near, ARENA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (arena_free != near)
+		return false;
+	gates = (uint32_t *)(void *)(arena_free + ARENA - 64);
+	gates[1] = 1;
 	floor_base = mmap(NULL, RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (arena_free != near || floor_base == MAP_FAILED || foo_back - site != DISPLACED)
+	if (floor_base == MAP_FAILED || foo_back - site != DISPLACED)
 		return false;
 	return !mprotect((void *)((uintptr_t)site & ~UINT64_C(4095)), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
 }

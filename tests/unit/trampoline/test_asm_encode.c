@@ -252,6 +252,18 @@ Test(asm_encode, calls, .init = begin, .fini = end)
 	BYTES("\x49\xbb\x00\x00\x00\x00\x00\x7f\x00\x00\x41\xff\xd3");
 }
 
+Test(asm_encode, comparisons_with_zero, .init = begin, .fini = end)
+{
+	dp_asm_cmp_zero(&a, AT - 16, DP_RCX);
+	BYTES("\x83\x3d\xe9\xff\xff\xff\x00");
+	dp_asm_cmp_zero(&a, AT + 7 + INT32_MAX, DP_RCX);
+	BYTES("\x83\x3d\xff\xff\xff\x7f\x00");
+	dp_asm_cmp_zero(&a, AT + 8 + INT32_MAX, DP_RCX);
+	check("push %rcx; mov $-0x7ffefff9, %ecx; cmpl $0x0, (%rcx); pop %rcx");
+	dp_asm_cmp_zero(&a, UINT64_C(0x7f0000000000), DP_RDX);
+	BYTES("\x52\x48\xba\x00\x00\x00\x00\x00\x7f\x00\x00\x83\x3a\x00\x5a");
+}
+
 Test(asm_encode, alignment_is_of_the_address, .init = begin, .fini = end)
 {
 	dp_asm_push(&a, DP_RAX);

@@ -114,6 +114,26 @@ Test(plan, little_free_space_costs_sites_but_not_correctness)
 	world_fini(&b.w);
 }
 
+/* A site of our own has no fields and no probe; what its plan promises is the same. */
+Test(plan, hooks_and_gates_are_placed_like_probes)
+{
+	static struct batch b;
+	uint64_t seed = 99;
+	helper_libc(&b.libc);
+	world_init(&b.w, &b.libc);
+	b.w.request.fields = NULL;
+	b.w.request.probe = DP_NO_PROBE;
+	b.w.request.hook = UINT64_C(0x7e0000001000);
+	for (int i = 0; i < 100; i++)
+		add_random_site(&b, &seed);
+	b.w.request.gate[0] = UINT64_C(0x7e0000002000);
+	for (int i = 0; i < 100; i++)
+		add_random_site(&b, &seed);
+	cr_expect(b.n > 190, "only %zu of 200 placed", b.n);
+	check_batch(&b);
+	world_fini(&b.w);
+}
+
 Test(plan, extents_are_whole_pages_ascending_and_merged)
 {
 	static struct batch b;

@@ -19,6 +19,8 @@ static struct {
 	unsigned steps; /* seen so far, inside of the stub's code */
 } trap;
 
+static uint64_t gates[2]; /* of the outer probe */
+
 static bool in_stub(uint64_t pc)
 {
 	return pc >= (uint64_t)world.code && pc < (uint64_t)world.code + 4096;
@@ -46,6 +48,7 @@ static void setup(const char *const *contexts, const char *when)
 	world_create(false);
 	cr_assert_eq(sigaction(SIGTRAP, &sa, NULL), 0);
 	probe_init(&outer, contexts, when);
+	memcpy(outer.req.gate, gates, sizeof(gates));
 	probe_place(&outer, 0, NULL);
 	probe_init(&nested, nested_contexts, NULL);
 	nested.req.probe = NESTED;
@@ -147,6 +150,14 @@ Test(stub_nested, every_instruction_with_all_registers_and_a_condition)
 {
 	nest_everywhere(many, "rdi != 5", FAST, 60);
 	nest_everywhere(many, "rsp + rax * rcx != rflags * 8", FAST, 60);
+}
+
+Test(stub_nested, every_instruction_behind_open_gates)
+{
+	static const uint32_t open = 1;
+	gates[0] = gates[1] = (uint64_t)&open;
+	nest_everywhere(one, NULL, FAST, 44);
+	nest_everywhere(many, "rdi != 5", FAST, 64);
 }
 
 Test(stub_nested, every_instruction_of_the_slow_path)

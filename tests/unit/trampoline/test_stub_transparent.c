@@ -53,17 +53,6 @@ static void check_record(const struct machine *m, const struct probe *p)
 	cr_expect_eq(x.seen, p->fields.n);
 }
 
-static void check_state(const struct machine *in, const struct machine *out, const uint8_t *before, size_t bound)
-{
-	size_t top = in->gpr[4] - (uint64_t)world.stack;
-	for (size_t r = 0; r < 16; r++)
-		cr_expect_eq(out->gpr[r], in->gpr[r], "register %zu: %lx not %lx", r, out->gpr[r], in->gpr[r]);
-	cr_expect_eq(out->rflags, in->rflags, "flags %lx not %lx", out->rflags, in->rflags);
-	cr_expect_arr_eq(out->xmm, in->xmm, sizeof(in->xmm));
-	cr_expect_arr_eq(world.stack + top - 128, before + top - 128, MACHINE_STACK - top + 128, "red zone or stack");
-	cr_expect_arr_eq(world.stack, before, top - bound, "stack bound");
-}
-
 /* One hit from a random state. */
 static void hit(struct probe *p)
 {
@@ -73,7 +62,7 @@ static void hit(struct probe *p)
 	machine_fill(world.stack);
 	memcpy(before, world.stack, sizeof(before));
 	machine_run(&in, &out, p->entry);
-	check_state(&in, &out, before, world.finished ? DP_STUB_STACK_CALLS : DP_STUB_STACK);
+	world_check_state(&in, &out, before, world.finished ? DP_STUB_STACK_CALLS : DP_STUB_STACK);
 	check_record(&in, p);
 }
 
@@ -214,7 +203,7 @@ Test(stub_transparent, unwinder_sees_every_register)
 	machine_fill(world.stack);
 	memcpy(before, world.stack, sizeof(before));
 	machine_run(&in, &out, p.entry);
-	check_state(&in, &out, before, DP_STUB_STACK_CALLS);
+	world_check_state(&in, &out, before, DP_STUB_STACK_CALLS);
 	cr_expect_arr_eq(world.seen.gpr, in.gpr, sizeof(in.gpr));
 	cr_expect_eq(world.seen.rip, p.req.site);
 	cr_expect_eq(world.seen.rflags, in.rflags);
@@ -240,7 +229,7 @@ static void run_unrecorded(const char *const *contexts, const char *when, uint64
 		machine_fill(world.stack);
 		memcpy(before, world.stack, sizeof(before));
 		machine_run(&in, &out, p.entry);
-		check_state(&in, &out, before, DP_STUB_STACK);
+		world_check_state(&in, &out, before, DP_STUB_STACK);
 		cr_expect_eq(world.lost.full, lost);
 		cr_expect_eq(*(uint64_t *)world.ring, 0);
 		cr_expect_eq(world.slot.head, 0);

@@ -218,6 +218,18 @@ static void world_destroy(void)
 	free(world.stack);
 }
 
+/* Everything as it was, and nothing of the stack touched but [rsp - bound, rsp - 128). */
+static inline void world_check_state(const struct machine *in, const struct machine *out, const uint8_t *before, size_t bound)
+{
+	size_t top = in->gpr[4] - (uint64_t)world.stack;
+	for (size_t r = 0; r < 16; r++)
+		cr_expect_eq(out->gpr[r], in->gpr[r], "register %zu: %lx not %lx", r, out->gpr[r], in->gpr[r]);
+	cr_expect_eq(out->rflags, in->rflags, "flags %lx not %lx", out->rflags, in->rflags);
+	cr_expect_arr_eq(out->xmm, in->xmm, sizeof(in->xmm));
+	cr_expect_arr_eq(world.stack + top - 128, before + top - 128, MACHINE_STACK - top + 128, "red zone or stack");
+	cr_expect_arr_eq(world.stack, before, top - bound, "stack bound");
+}
+
 struct probe {
 	struct dp_fields fields;
 	struct dp_expr *when;
@@ -226,7 +238,7 @@ struct probe {
 };
 
 /* Emits a stub into the code room at `offset`, ending with `tail` (or, if NULL, in machine_leave). */
-static void probe_place(struct probe *p, size_t offset, const char *tail)
+static inline void probe_place(struct probe *p, size_t offset, const char *tail)
 {
 	struct dp_buf out;
 	uint64_t entry = 0, at = (uint64_t)world.code + offset;
@@ -244,7 +256,7 @@ static void probe_place(struct probe *p, size_t offset, const char *tail)
 	p->entry = (const void *)entry;
 }
 
-static void probe_init(struct probe *p, const char *const *contexts, const char *when)
+static inline void probe_init(struct probe *p, const char *const *contexts, const char *when)
 {
 	*p = (struct probe){0};
 	for (size_t i = 0; contexts && contexts[i]; i++) {
@@ -260,7 +272,7 @@ static void probe_init(struct probe *p, const char *const *contexts, const char 
 	p->req.when = p->when;
 }
 
-static void probe_fini(struct probe *p)
+static inline void probe_fini(struct probe *p)
 {
 	dp_fields_fini(&p->fields);
 	p->when = dp_expr_destroy(p->when);

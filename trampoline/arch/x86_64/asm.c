@@ -288,6 +288,18 @@ void dp_asm_pushfq(struct dp_asm *a)
 	byte(a, 0x9c);
 }
 
+/* popfq */
+void dp_asm_popfq(struct dp_asm *a)
+{
+	byte(a, 0x9d);
+}
+
+/* cld */
+void dp_asm_cld(struct dp_asm *a)
+{
+	byte(a, 0xfc);
+}
+
 /* rdtsc */
 void dp_asm_rdtsc(struct dp_asm *a)
 {

@@ -165,6 +165,8 @@ void dp_asm_sahf(struct dp_asm *a);
 void dp_asm_seto_al(struct dp_asm *a);
 void dp_asm_add_al(struct dp_asm *a, int8_t imm);
 void dp_asm_pushfq(struct dp_asm *a);
+void dp_asm_popfq(struct dp_asm *a);
+void dp_asm_cld(struct dp_asm *a);
 void dp_asm_rdtsc(struct dp_asm *a);
 void dp_asm_movups_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
 void dp_asm_movlps_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
@@ -176,5 +178,8 @@ void dp_asm_jcc(struct dp_asm *a, enum dp_cc cc, struct dp_label to);
 void dp_asm_jcc_short(struct dp_asm *a, enum dp_cc cc, struct dp_label to);
 /* Direct where it reaches, else through `scratch`. */
 void dp_asm_call(struct dp_asm *a, uint64_t target, unsigned scratch);
+/* Compares the 32-bit word at an address with 0. Direct where it reaches, else through `scratch`, whose value it keeps on the
+ * stack. */
+void dp_asm_cmp_zero(struct dp_asm *a, uint64_t address, unsigned scratch);
 
 #endif

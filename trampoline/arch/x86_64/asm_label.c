@@ -131,3 +131,19 @@ void dp_asm_call(struct dp_asm *a, uint64_t target, unsigned scratch)
 	dp_asm_mov_const(a, target, scratch);
 	dp_asm_data(a, (uint8_t[]){0x41, 0xff, (uint8_t)(0xd0 + (scratch & 7))} + (scratch < 8), scratch < 8 ? 2 : 3);
 }
+
+/* cmpl $0,address(%rip); or push %scratch; mov $address,%scratch; cmpl $0,(%scratch); pop %scratch */
+void dp_asm_cmp_zero(struct dp_asm *a, uint64_t address, unsigned scratch)
+{
+	int64_t distance = (int64_t)(address - (dp_asm_here(a) + 7));
+	if (distance == (int32_t)distance) {
+		dp_asm_data(a, "\x83\x3d", 2);
+		dp_asm_data(a, &distance, 4);
+		dp_asm_data(a, "\0", 1);
+		return;
+	}
+	dp_asm_push(a, scratch);
+	dp_asm_mov_const(a, address, scratch);
+	dp_asm_alu_imm(a, DP_ALU_CMP, 4, 0, dp_rm_mem(scratch, 0));
+	dp_asm_pop(a, scratch);
+}

@@ -65,9 +65,10 @@ unsigned dp_capture_store(struct dp_asm *a, const struct dp_view *view, const st
 	return f->size;
 }
 
-void dp_capture_inline(struct dp_asm *a, const struct dp_view *view, const struct dp_fields *fields)
+unsigned dp_capture_inline(struct dp_asm *a, const struct dp_view *view, const struct dp_fields *fields)
 {
 	unsigned at = sizeof(struct dp_record);
 	for (size_t i = 0; i < fields->n; i++)
 		at += dp_capture_store(a, view, &fields->field[i], dp_rm_mem(DP_RCX, at));
+	return at - (unsigned)sizeof(struct dp_record);
 }

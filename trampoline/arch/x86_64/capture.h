@@ -14,12 +14,13 @@ size_t dp_capture_reserve(const struct dp_fields *fields);
 /* Appends a struct dp_op for each field that dp_capture_calls() is about. */
 void dp_capture_put_ops(struct dp_asm *a, const struct dp_fields *fields);
 
-/* The whole payload, without a call. The record's address is in rcx; changes rax, rdx and flags. */
-void dp_capture_inline(struct dp_asm *a, const struct dp_view *view, const struct dp_fields *fields);
+/* The whole payload, without a call. The record's address is in rcx; changes rax, rdx and flags. Returns the payload's bytes. */
+unsigned dp_capture_inline(struct dp_asm *a, const struct dp_view *view, const struct dp_fields *fields);
 
 /*
- * The whole payload, with calls, and the commit. Record in rcx, slot in rsi; `view` is the full one. Changes rax, rcx, rdx, rsi
- * and flags. `desc` labels the descriptor, behind which dp_capture_put_ops() must have put the operations.
+ * The whole payload, with calls, and the end of the hit: the agent's commit, or the sink's emit_capture. Record in rcx, slot in
+ * rsi; `view` is the full one. Changes rax, rcx, rdx, rsi and flags. `desc` labels the descriptor, behind which
+ * dp_capture_put_ops() must have put the operations.
  */
 void dp_capture_call(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_fields *fields,
                      struct dp_label desc);

@@ -9,7 +9,7 @@
  *	rsp ->	struct dp_capture
  *
  * and rbx, which C code preserves, finds it all again. Vector registers stay live, and the direction flag stays as it is: the
- * agent uses general registers only, and no string instruction.
+ * agent uses general registers only, and no string instruction; the sink's entry points see to both themselves.
  */
 #include "trampoline/arch/x86_64/capture.h"
 
@@ -153,6 +153,6 @@ void dp_capture_call(struct dp_asm *a, const struct dp_view *view, const struct 
 			i = store_run(&s, i);
 	}
 	dp_asm_mov_store(a, 8, DP_RSP, dp_rm_reg(DP_RDI));
-	dp_asm_call(a, rt->finish, DP_RAX);
+	dp_asm_call(a, rt->enter ? rt->emit_capture : rt->finish, DP_RAX);
 	restore(&s);
 }

@@ -5,7 +5,7 @@
  *	descriptor, operations      data for the agent
  *	slow:                       asks the agent for a record
  *	body (only with a condition)
- *	entry:                      prologue, then the condition or the body, then the epilogue
+ *	entry:                      prologue, gates, then the condition or the body, then the epilogue
  *
  * so that what runs most often runs straight. The prologue steps over the red zone, then frees rax for the flags: lahf and
  * seto, which together with sahf and an addition cost nothing, while popfq costs as much as the rest of a hit. Everything
@@ -14,11 +14,15 @@
  * The fast path is re-entrant without a lock prefix: a signal handler of the same thread is the only one that can move
  * slot.head in between, and cmpxchg is one instruction. The timestamp is read inside of that loop, so the records that it
  * reserves lie in the order of their timestamps.
+ *
+ * With the LTTng sink the body asks the sink for the record and hands it back filled; there is no ring and no slow path. The
+ * direction flag stays the program's there too: to look at it and to clear it for compiled code is up to the sink's entry points.
  */
 #include "trampoline/arch/x86_64/stub.h"
 #include "trampoline/arch/x86_64/asm.h"
 #include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
+#include "trampoline/arch/x86_64/hook.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -70,6 +74,16 @@ static void emit_restore(struct dp_asm *a)
 {
 	for (size_t i = sizeof(taken); i > 0; i--)
 		dp_asm_pop(a, taken[i - 1]);
+}
+
+/* Leaves if one of the request's words is 0. The flags are in rax by now. */
+static void emit_gates(struct stub *s)
+{
+	for (size_t i = 0; i < sizeof(s->req->gate) / sizeof(s->req->gate[0]); i++)
+		if (s->req->gate[i]) {
+			dp_asm_cmp_zero(&s->a, s->req->gate[i], DP_RCX);
+			dp_asm_jcc(&s->a, DP_CC_E, s->leave);
+		}
 }
 
 /* ---- the record ----------------------------------------------------------------------------------------------------- */
@@ -140,7 +154,7 @@ static void emit_commit(struct stub *s)
 	dp_asm_mov_store(&s->a, 8, DP_RAX, dp_rm_mem(DP_RCX, 0));
 }
 
-static void emit_body(struct stub *s)
+static void emit_ring_body(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
 	if (s->rt->identity == DP_ID_SELF) {
@@ -159,6 +173,34 @@ static void emit_body(struct stub *s)
 	}
 }
 
+/* The sink's record into rcx; to `restore` if there is none. Filled, it goes back. */
+static void emit_sink_body(struct stub *s)
+{
+	struct dp_asm *a = &s->a;
+	dp_asm_lea_label(a, s->desc, DP_RAX);
+	dp_asm_call(a, s->rt->enter, DP_RCX);
+	dp_asm_test(a, 8, DP_RCX, dp_rm_reg(DP_RCX));
+	dp_asm_jcc(a, DP_CC_E, s->restore);
+	if (dp_capture_calls(s->req->fields)) {
+		dp_capture_call(a, &s->view, s->rt, s->req->fields, s->desc);
+		return;
+	}
+	unsigned bytes = dp_capture_inline(a, &s->view, s->req->fields);
+	dp_asm_mov_const(a, bytes, DP_RDX);
+	dp_asm_lea_label(a, s->desc, DP_RAX);
+	dp_asm_call(a, s->rt->emit, DP_RSI);
+}
+
+static void emit_body(struct stub *s)
+{
+	if (s->req->hook)
+		dp_hook_call(&s->a, s->req->hook);
+	else if (s->rt->enter)
+		emit_sink_body(s);
+	else
+		emit_ring_body(s);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------------------ */
 
 static void emit_data(struct stub *s)
@@ -169,7 +211,10 @@ static void emit_data(struct stub *s)
 	        .reserve = s->reserve,
 	        .probe = s->req->probe,
 	        .site = s->req->site,
+	        .event = s->req->event,
 	};
+	if (s->req->hook)
+		return;
 	dp_asm_bind(&s->a, s->desc);
 	dp_asm_data(&s->a, &desc, sizeof(desc));
 	dp_capture_put_ops(&s->a, s->req->fields);
@@ -177,7 +222,7 @@ static void emit_data(struct stub *s)
 
 static void emit_out_of_line(struct stub *s)
 {
-	if (s->rt->identity == DP_ID_SELF) {
+	if (s->rt->identity == DP_ID_SELF && !s->rt->enter && !s->req->hook) {
 		dp_asm_bind(&s->a, s->slow);
 		emit_acquire(s);
 		dp_asm_jmp(&s->a, s->have);
@@ -202,6 +247,7 @@ static void emit_entry(struct stub *s)
 {
 	struct dp_view light = dp_view_light(s->req->site);
 	emit_prologue(&s->a);
+	emit_gates(s);
 	if (s->form != FORM_LIGHT)
 		emit_save(&s->a);
 	if (s->form == FORM_PLAIN)
@@ -218,10 +264,11 @@ static void emit_entry(struct stub *s)
 
 static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 {
+	bool plain = !s->req->when || s->req->hook;
 	dp_asm_init(&s->a, out, at);
-	s->reserve = (uint32_t)dp_capture_reserve(s->req->fields);
+	s->reserve = s->req->hook ? 0 : (uint32_t)dp_capture_reserve(s->req->fields);
 	s->view = dp_view_full(s->req->site);
-	s->form = !s->req->when ? FORM_PLAIN : dp_expr_is_light(s->req->when) ? FORM_LIGHT : FORM_FULL;
+	s->form = plain ? FORM_PLAIN : dp_expr_is_light(s->req->when) ? FORM_LIGHT : FORM_FULL;
 	s->desc = dp_asm_label(&s->a);
 	s->slow = dp_asm_label(&s->a);
 	s->have = dp_asm_label(&s->a);
@@ -236,7 +283,7 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	struct stub s = {.rt = rt, .req = req};
 	if (at % 16)
 		return dp_error(DP_TAG_INTERNAL, "stub at 0x%llx is not aligned", (unsigned long long)at);
-	if (dp_capture_reserve(req->fields) > DP_RECORD_MAX)
+	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
 		return dp_error(DP_TAG_SYNTAX, "the fields of one probe take %zu bytes, at most %u fit into a record",
 		                dp_capture_reserve(req->fields), DP_RECORD_MAX);
 	stub_init(&s, out, at);
