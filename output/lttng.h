@@ -55,6 +55,8 @@ bool dp_lttng_active(const struct dp_lttng *l);  /* it is tracing */
 /* Where its trace is: a directory or URL, owned by `l`; how to look at it: "lttng view -t DIR", a babeltrace2 live URL. */
 const char *dp_lttng_where(const struct dp_lttng *l);
 const char *dp_lttng_how_to_view(const struct dp_lttng *l);
+/* Leaves everything as it is, and frees. Accepts NULL; returns NULL. */
+struct dp_lttng *dp_lttng_release(struct dp_lttng *l);
 /* Stops a session that we created (waits for the data to be written), destroys it if asked, frees. Accepts NULL. */
 struct dp_error *dp_lttng_close(struct dp_lttng *l, bool destroy) DP_MUST_CHECK;
 

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/lttng.h"
+#include "base/cleanup.h"
+#include "output/lttng_daemon.h"
+#include "output/lttng_session.h"
+#include "output/lttng_talk.h"
+
+#include <string.h>
+
+struct opening {
+	const struct dp_lttng_options *options;
+	struct dp_lttng l;
+};
+
+static struct dp_error *say_open(void *arg)
+{
+	struct opening *o = arg;
+	return dp_lttng_session_open(o->options, &o->l);
+}
+
+struct dp_error *dp_lttng_open(const struct dp_lttng_options *options, struct dp_lttng **ret)
+{
+	dp_auto_free struct opening *o = calloc(1, sizeof(*o));
+	dp_auto_free struct dp_lttng *l = malloc(sizeof(*l));
+	if (!o || !l)
+		return dp_error(DP_TAG_NOMEM, "out of memory for an LTTng session");
+	o->options = options;
+	DP_TRY(dp_lttng_talk(say_open, o, sizeof(*o), options->timeout_ns));
+	*l = o->l;
+	l->timeout_ns = options->timeout_ns;
+	dp_lttng_say_view(l);
+	*ret = dp_take(l, NULL);
+	return NULL;
+}
+
+/* ---- rules ---- */
+
+struct naming {
+	const struct dp_lttng *l;
+	const char *const *names;
+	size_t n;
+	const char *filter;
+};
+
+static struct dp_error *event_named(const char *name, struct lttng_event **ret)
+{
+	struct lttng_event *ev = lttng_event_create();
+	if (!ev)
+		return dp_error(DP_TAG_NOMEM, "out of memory for an event rule");
+	ev->type = LTTNG_EVENT_TRACEPOINT;
+	ev->loglevel = -1;
+	if ((size_t)snprintf(ev->name, sizeof(ev->name), "dynprobe:%s", name) >= sizeof(ev->name)) {
+		lttng_event_destroy(ev);
+		return dp_error(DP_TAG_LTTNG, "the event name dynprobe:%.40s... is too long: LTTng takes %zu bytes", name,
+		                sizeof(ev->name) - 1);
+	}
+	*ret = ev;
+	return NULL;
+}
+
+/* A rule that is enabled already is as good as one that we enable; *new tells them apart. */
+static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *h, const char *name, bool *new)
+{
+	struct lttng_event *ev;
+	DP_TRY(event_named(name, &ev));
+	const int code = lttng_enable_event_with_filter(h, ev, w->l->channel, w->filter);
+	lttng_event_destroy(ev);
+	*new = code >= 0;
+	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_ENABLED)
+		return NULL;
+	return dp_lttng_error(code, "enabling dynprobe:%s%s%s%s in the session '%s'", name, w->filter ? " with the filter '" : "",
+	                      w->filter ? w->filter : "", w->filter ? "'" : "", w->l->session);
+}
+
+static struct dp_error *disable_one(const struct naming *w, struct lttng_handle *h, const char *name)
+{
+	struct lttng_event *ev;
+	DP_TRY(event_named(name, &ev));
+	const int code = lttng_disable_event(h, ev->name, w->l->channel);
+	lttng_event_destroy(ev);
+	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_NOT_FOUND)
+		return NULL;
+	return dp_lttng_error(code, "disabling dynprobe:%s in the session '%s'", name, w->l->session);
+}
+
+/* All or none. */
+static struct dp_error *say_enable(void *arg)
+{
+	const struct naming *w = arg;
+	struct lttng_handle *h = dp_lttng_handle(w->l);
+	dp_auto_free bool *new = calloc(w->n + 1, sizeof(*new));
+	struct dp_error *err = h && new ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	size_t i = 0;
+	for (; i < w->n && !err; i++)
+		err = enable_one(w, h, w->names[i], &new[i]);
+	while (err && i-- > 0)
+		if (new &&new[i])
+			dp_error_destroy(disable_one(w, h, w->names[i]));
+	if (h)
+		lttng_destroy_handle(h);
+	return err;
+}
+
+static struct dp_error *say_disable(void *arg)
+{
+	const struct naming *w = arg;
+	struct lttng_handle *h = dp_lttng_handle(w->l);
+	struct dp_error *err = h ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	for (size_t i = 0; i < w->n && !err; i++)
+		err = disable_one(w, h, w->names[i]);
+	if (h)
+		lttng_destroy_handle(h);
+	return err;
+}
+
+struct dp_error *dp_lttng_enable(struct dp_lttng *l, const char *const *names, size_t n, const char *filter)
+{
+	struct naming w = {l, names, n, filter};
+	return dp_lttng_talk(say_enable, &w, sizeof(w), l->timeout_ns);
+}
+
+struct dp_error *dp_lttng_disable(struct dp_lttng *l, const char *const *names, size_t n)
+{
+	struct naming w = {l, names, n, NULL};
+	return dp_lttng_talk(say_disable, &w, sizeof(w), l->timeout_ns);
+}
+
+/* ---- contexts ---- */
+
+struct adding {
+	const struct dp_lttng *l;
+	const char *context;
+};
+
+static struct dp_error *say_context(void *arg)
+{
+	const struct adding *a = arg;
+	struct lttng_event_context ctx;
+	char provider[LTTNG_SYMBOL_NAME_LEN], type[LTTNG_SYMBOL_NAME_LEN];
+	if (!dp_lttng_context_find(a->context, &ctx, provider, type, sizeof(provider)))
+		return dp_error(DP_TAG_LTTNG,
+		                "'%s' is no context of LTTng's that dynprobe adds: vpid, vtid, procname, ip, pthread_id, vuid, "
+		                "vgid, ... or "
+		                "$app.PROVIDER:NAME",
+		                a->context);
+	struct lttng_handle *h = dp_lttng_handle(a->l);
+	if (!h)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a context");
+	const int code = lttng_add_context(h, &ctx, NULL, a->l->channel);
+	lttng_destroy_handle(h);
+	if (code >= 0 || code == -LTTNG_ERR_UST_CONTEXT_EXIST)
+		return NULL;
+	if (code == -LTTNG_ERR_TRACE_ALREADY_STARTED)
+		return dp_error(
+		        DP_TAG_LTTNG,
+		        "the session '%s' was started already: LTTng takes the context %s only before a session's first start",
+		        a->l->session, a->context);
+	return dp_lttng_error(code, "adding the context %s to the session '%s'", a->context, a->l->session);
+}
+
+struct dp_error *dp_lttng_add_context(struct dp_lttng *l, const char *context)
+{
+	struct adding a = {l, context};
+	return dp_lttng_talk(say_context, &a, sizeof(a), l->timeout_ns);
+}

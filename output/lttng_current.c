@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/cleanup.h"
+#include "output/ctf_dir.h"
+#include "output/lttng.h"
+#include "output/lttng_daemon.h"
+#include "output/lttng_rules.h"
+#include "output/lttng_talk.h"
+
+#include <lttng/lttng.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CONFIG_MAX = 16 << 20 };
+
+struct current {
+	char session[LTTNG_NAME_MAX];
+	char dir[32]; /* of ours, for the daemon to save the session's rules in; "" if there is none */
+	bool known, covers;
+};
+
+/* The whole file, terminated; NULL if it cannot be read. */
+static char *read_file(const char *path)
+{
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	struct stat st;
+	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode) || st.st_size > CONFIG_MAX)
+		return NULL;
+	char *text = malloc((size_t)st.st_size + 1);
+	if (text)
+		text[fread(text, 1, (size_t)st.st_size, f)] = '\0';
+	return text;
+}
+
+static bool read_rc(char *name, size_t size)
+{
+	dp_auto_free char *path = NULL;
+	const char *home = dp_home();
+	if (!home || asprintf(&path, "%s/.lttngrc", home) < 0) {
+		path = NULL;
+		return false;
+	}
+	dp_auto_free char *text = read_file(path);
+	return text && dp_lttng_rc_session(text, name, size);
+}
+
+static void saved_path(const struct current *c, char *path, size_t size)
+{
+	snprintf(path, size, "%s/%s.lttng", c->dir, c->session);
+}
+
+/* A daemon that cannot write there (a file system of its own) leaves us without its rules: nothing is covered then. */
+static void ask_for_rules(struct current *c)
+{
+	char path[sizeof(c->dir) + sizeof(c->session) + 16];
+	struct lttng_save_session_attr *attr = lttng_save_session_attr_create();
+	if (!attr || lttng_save_session_attr_set_session_name(attr, c->session) ||
+	    lttng_save_session_attr_set_output_url(attr, c->dir) || lttng_save_session(attr))
+		return;
+	saved_path(c, path, sizeof(path));
+	dp_auto_free char *xml = read_file(path);
+	c->covers = xml && dp_lttng_config_covers(xml);
+}
+
+static struct dp_error *ask(void *arg)
+{
+	struct current *c = arg;
+	struct lttng_session *sessions = NULL;
+	const int n = lttng_list_sessions(&sessions);
+	if (n == -LTTNG_ERR_NO_SESSIOND)
+		return NULL;
+	if (n < 0)
+		return dp_lttng_error(n, "asking for the current session '%s'", c->session);
+	for (int i = 0; i < n; i++)
+		c->known |= !strcmp(sessions[i].name, c->session);
+	if (c->known && *c->dir)
+		ask_for_rules(c);
+	return NULL;
+}
+
+struct dp_error *dp_lttng_current(char **session, bool *covers, uint64_t timeout_ns)
+{
+	struct current c = {.dir = "/tmp/dynprobe-XXXXXX"};
+	*session = NULL;
+	*covers = false;
+	if (!read_rc(c.session, sizeof(c.session)))
+		return NULL;
+	if (!mkdtemp(c.dir))
+		c.dir[0] = '\0';
+	struct dp_error *err = dp_lttng_talk(ask, &c, sizeof(c), timeout_ns);
+	if (*c.dir) {
+		char file[sizeof(c.session) + 16];
+		snprintf(file, sizeof(file), "%s.lttng", c.session);
+		dp_dir_undo(c.dir, file);
+	}
+	if (err || !c.known)
+		return err;
+	*session = strdup(c.session);
+	*covers = c.covers;
+	return *session ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a session's name");
+}

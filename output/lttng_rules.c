@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/lttng_rules.h"
+
+#include <lttng/lttng.h>
+#include <string.h>
+
+#define PROVIDER "dynprobe:"
+
+/* ---- .lttngrc ---- */
+
+bool dp_lttng_rc_session(const char *text, char *name, size_t size)
+{
+	bool found = false;
+	while (*text) {
+		size_t len = strcspn(text, "\r\n");
+		if (!strncmp(text, "session=", 8)) {
+			const char *value = text + 8;
+			const size_t n = len - 8;
+			found = n && n < size && n < LTTNG_NAME_MAX && !memchr(value, '/', n);
+			if (found) {
+				memcpy(name, value, n);
+				name[n] = '\0';
+			}
+		}
+		text += len;
+		text += strspn(text, "\r\n");
+	}
+	return found;
+}
+
+/* ---- star globs ---- */
+
+/*
+ * An event's name goes on after the provider as the rule needs it. So it is enough to go along the provider: a star takes the
+ * rest of it, and the event's name takes the rest of the rule.
+ */
+bool dp_lttng_rule_meets(const char *rule)
+{
+	for (const char *p = PROVIDER; *p; p++, rule++) {
+		if (*rule == '*')
+			return true;
+		if (*rule == '\\' && rule[1])
+			rule++;
+		if (*rule != *p)
+			return false;
+	}
+	return *rule != '\0';
+}
+
+/* Everything that begins with the provider: the exclusion has to end in a star that is reached on the way or just behind it. */
+bool dp_lttng_exclusion_covers(const char *exclusion)
+{
+	for (const char *p = PROVIDER; *p; p++, exclusion++) {
+		if (*exclusion == '*')
+			return !exclusion[strspn(exclusion, "*")];
+		if (*exclusion == '\\' && exclusion[1])
+			exclusion++;
+		if (*exclusion != *p)
+			return false;
+	}
+	return *exclusion == '*' && !exclusion[strspn(exclusion, "*")];
+}
