@@ -4,13 +4,14 @@
 #include "cli/options.h"
 
 #include <criterion/criterion.h>
-#include <getopt.h>
 #include <string.h>
 
 #define MAX_WORDS 32
 
+/* The first word is dynprobe, or the verb. */
 static struct dp_error *parse(const char *line, struct dp_options *ret)
 {
+	enum dp_verb verb = DP_VERB_RUN;
 	static char *argv[MAX_WORDS];
 	char **words = NULL;
 	int argc = 0;
@@ -20,8 +21,8 @@ static struct dp_error *parse(const char *line, struct dp_options *ret)
 		argc++;
 	}
 	argv[argc] = NULL;
-	optind = 0;
-	return dp_options_parse(argc, argv, ret); /* the words stay: options point into them */
+	dp_verb_find(argv[0], &verb);
+	return dp_options_parse_verb(verb, argc, argv, ret); /* the words stay: options point into them */
 }
 
 static struct dp_options parsed(const char *line)
@@ -141,6 +142,87 @@ Test(options, refuse_DP_SYNTAX)
 {
 	refused("dynprobe --pid 1 --function f -t nonsense", DP_TAG_SYNTAX, "nonsense");
 	refused("dynprobe --pid 1 --function f --when 'rdi =='", DP_TAG_SYNTAX, "^");
+}
+
+Test(options, what_was_typed_is_kept_for_each_probe)
+{
+	struct dp_options o = parsed("attach --pid 1 -t regs --function a -t reg:rdi --when 'rdi > 1' --function b");
+	cr_assert_eq(o.nprobes, 2);
+	cr_expect(o.attach);
+	cr_assert_eq(o.typed[0].ncontexts, 2);
+	cr_expect_str_eq(o.typed[0].context[0], "reg:rdi");
+	cr_expect_str_eq(o.typed[0].context[1], "regs");
+	cr_expect_str_eq(o.typed[0].when, "rdi > 1");
+	cr_assert_eq(o.typed[1].ncontexts, 1);
+	cr_expect_null(o.typed[1].when);
+	dp_options_fini(&o);
+}
+
+Test(options, lttngs_own_options_choose_its_sink)
+{
+	struct dp_options o = parsed("dynprobe --pid 1 --function f");
+	cr_expect_eq(o.sink, DP_SINK_AUTO);
+	dp_options_fini(&o);
+	static const char *const given[] = {"--session s", "--set-url net://h", "--live", "--filter 'rdi > 1'", "--sink lttng"};
+	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
+		dp_auto_free char *line = NULL, *ring = NULL;
+		cr_assert(asprintf(&line, "dynprobe --pid 1 --function f %s", given[i]) > 0);
+		o = parsed(line);
+		cr_expect_eq(o.sink, DP_SINK_LTTNG, "%s", line);
+		dp_options_fini(&o);
+		cr_assert(asprintf(&ring, "%s -o x", line) > 0);
+		refused(ring, DP_TAG_USAGE, "go to LTTng");
+	}
+	refused("dynprobe --pid 1 --function f --sink ring --session s", DP_TAG_USAGE, "--session is for LTTng");
+	refused("dynprobe --pid 1 --function f --sink disk", DP_TAG_USAGE, "none of ring, lttng");
+	refused("dynprobe --pid 1 --function f --session ''", DP_TAG_USAGE, "not empty");
+}
+
+Test(options, live_timers_are_in_microseconds_unless_said)
+{
+	static const struct {
+		const char *given;
+		uint64_t us;
+	} rows[] = {{"--live", 1000000}, {"--live=500", 500}, {"--live=2s", 2000000}, {"--live=20ms", 20000}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		dp_auto_free char *line = NULL;
+		cr_assert(asprintf(&line, "dynprobe --pid 1 --function f %s", rows[i].given) > 0);
+		struct dp_options o = parsed(line);
+		cr_expect_eq(o.live_us, rows[i].us, "%s", line);
+		dp_options_fini(&o);
+	}
+	refused("dynprobe --pid 1 --function f --live=0", DP_TAG_USAGE, "--live");
+}
+
+Test(options, verbs_take_names_and_their_own_options)
+{
+	struct dp_options o = parsed("disable foo --pid 12 'b*'");
+	cr_assert_eq(o.nnames, 2);
+	cr_expect_str_eq(o.name[0], "foo");
+	cr_expect_str_eq(o.name[1], "b*");
+	cr_expect_eq(o.pid[0], 12);
+	dp_options_fini(&o);
+	o = parsed("add-context --pid 12 -e foo -t reg:rax -t backtrace");
+	cr_expect_str_eq(o.event, "foo");
+	cr_assert_eq(o.ncontexts, 2);
+	cr_expect_str_eq(o.context[1], "backtrace");
+	dp_options_fini(&o);
+	o = parsed("record --pid 12 -d 0s");
+	cr_expect(o.once);
+	dp_options_fini(&o);
+	o = parsed("status");
+	dp_options_fini(&o);
+	refused("disable --pid 12", DP_TAG_USAGE, "which probes");
+	refused("enable foo", DP_TAG_USAGE, "which process");
+	refused("detach foo --pid 12", DP_TAG_USAGE, "'foo' is no option");
+	refused("detach --pid 12 --function f", DP_TAG_USAGE, "dynprobe detach has no option --function");
+	refused("attach --pid 12", DP_TAG_USAGE, "which places");
+	refused("attach --function f", DP_TAG_USAGE, "which process");
+	refused("attach --pid 12 --function f -n 3", DP_TAG_USAGE, "no option -n");
+	refused("add-context --pid 12 -t regs", DP_TAG_USAGE, "-e NAME");
+	refused("add-context --pid 12 -e foo", DP_TAG_USAGE, "-t CONTEXT");
+	refused("add-context --pid 12 -e foo -t nonsense", DP_TAG_SYNTAX, "nonsense");
+	refused("status -f ctf", DP_TAG_USAGE, "text or json");
 }
 
 Test(numbers, durations_have_units)
