@@ -260,15 +260,26 @@ struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, voi
 
 /* ---- loss and reuse -------------------------------------------------------------------------- */
 
+void dp_loss_of(const struct dp_lost *lost, struct dp_loss *ret)
+{
+	*ret = (struct dp_loss){
+	        .full = __atomic_load_n(&lost->full, __ATOMIC_RELAXED),
+	        .no_slot = __atomic_load_n(&lost->no_slot, __ATOMIC_RELAXED),
+	        .forked = __atomic_load_n(&lost->forked, __ATOMIC_RELAXED),
+	        .other = __atomic_load_n(&lost->other, __ATOMIC_RELAXED),
+	        .nested = __atomic_load_n(&lost->nested, __ATOMIC_RELAXED),
+	        .unprimed = __atomic_load_n(&lost->unprimed, __ATOMIC_RELAXED),
+	        .no_stack = __atomic_load_n(&lost->no_stack, __ATOMIC_RELAXED),
+	        .overwritten = __atomic_load_n(&lost->overwritten, __ATOMIC_RELAXED),
+	};
+}
+
 void dp_drain_loss(const struct dp_drain *d, unsigned probe, struct dp_loss *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	if (probe >= d->nprobes)
 		return;
-	ret->full = __atomic_load_n(&d->lost[probe].full, __ATOMIC_RELAXED);
-	ret->no_slot = __atomic_load_n(&d->lost[probe].no_slot, __ATOMIC_RELAXED);
-	ret->forked = __atomic_load_n(&d->lost[probe].forked, __ATOMIC_RELAXED);
-	ret->other = __atomic_load_n(&d->lost[probe].other, __ATOMIC_RELAXED);
+	dp_loss_of(&d->lost[probe], ret);
 	if (probe == 0) {
 		ret->abandoned = d->abandoned;
 		ret->damaged = d->damaged;

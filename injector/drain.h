@@ -28,6 +28,8 @@ struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, voi
  * sum over all probes is right.
  */
 void dp_drain_loss(const struct dp_drain *d, unsigned probe, struct dp_loss *ret);
+/* The agent's own counters of one probe. */
+void dp_loss_of(const struct dp_lost *lost, struct dp_loss *ret);
 
 /*
  * Gives the slots of threads that are gone back to the target. `alive` is asked for each recording thread, by its id in

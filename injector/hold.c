@@ -13,15 +13,20 @@ static struct dp_error *gone(const struct dp_target *t)
 	                t->process.comm);
 }
 
-struct dp_error *dp_still_ours(struct dp_target *t)
+struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installation *in)
 {
 	uint64_t live = 0;
-	if (!t->in.private.mapped)
+	if (!in->private.mapped)
 		return NULL;
-	if (dp_mem_read(&t->process, dp_addr_of(t->in.private.addr), &live, sizeof(live)) != sizeof(live))
+	if (dp_mem_read(&t->process, dp_addr_of(in->private.addr), &live, sizeof(live)) != sizeof(live))
 		return gone(t);
 	/* Before it is filled it holds zero, as in a fork child. */
-	return live == DP_LIVE || t->in.foreign || !t->data ? NULL : gone(t);
+	return live == DP_LIVE || !in->live ? NULL : gone(t);
+}
+
+struct dp_error *dp_still_ours(struct dp_target *t)
+{
+	return dp_still_holds(t, &t->in);
 }
 
 bool dp_pick_living(struct dp_target *t)

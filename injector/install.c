@@ -8,6 +8,7 @@
  * jump; such sites are refused.
  */
 #include "injector/shared.h"
+#include "injector/standing.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,6 +51,14 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 	return NULL;
 }
 
+/* What is put over another probe covers all of its bytes, and gives them all back. */
+static void cover(struct dp_target *t, struct dp_placed *p)
+{
+	const struct dp_placed *below = dp_standing_below(t, &t->in, p);
+	if (below && below->len > p->len)
+		p->len = below->len;
+}
+
 static struct dp_error *add_placed(struct install *i)
 {
 	struct dp_installation *in = &i->t->in;
@@ -60,11 +69,16 @@ static struct dp_error *add_placed(struct install *i)
 	for (size_t k = 0; k < i->nplans; k++) {
 		const struct dp_plan *plan = &i->plans[k];
 		struct dp_placed *p = &in->placed[k];
-		*p = (struct dp_placed){.addr = plan->site, .len = plan->len, .stub = plan->stub, .stub_end = plan->stub_end};
+		*p = (struct dp_placed){.addr = plan->site,
+		                        .probe = plan->probe,
+		                        .len = plan->len,
+		                        .stub = plan->stub,
+		                        .stub_end = plan->stub_end};
 		p->npairs = plan->npairs;
 		memcpy(p->pair, plan->pair, sizeof(p->pair));
 		memcpy(p->old_bytes, plan->old_bytes, sizeof(p->old_bytes));
 		memcpy(p->new_bytes, plan->new_bytes, sizeof(p->new_bytes));
+		cover(i->t, p);
 	}
 	return NULL;
 }
@@ -154,22 +168,87 @@ static void hex(const uint8_t *bytes, size_t n, char *to)
 	to[n ? 3 * n - 1 : 0] = 0;
 }
 
-static struct dp_error *compare(const struct install *i, const struct dp_placed *p)
+/* ---- probes that were there before -------------------------------------------------------------------------------------------
+ */
+
+static bool may_cover(const struct dp_placed *p, const struct dp_placed *q)
 {
+	return q->announced || (p->probe == DP_NO_PROBE && q->probe == DP_NO_PROBE);
+}
+
+/* Does one of them change a byte that the other changes or relies upon? */
+static bool in_the_way(const struct dp_placed *p, const struct dp_placed *q)
+{
+	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->len; at++) {
+		const uint64_t a = at - p->addr, b = at - q->addr;
+		if (p->new_bytes[a] != p->old_bytes[a] || q->new_bytes[b] != q->old_bytes[b])
+			return true;
+	}
+	return false;
+}
+
+static struct dp_error *check_left(const struct install *i, const struct dp_placed *p, const struct dp_placed *below,
+                                   const struct dp_placed *q)
+{
+	if (q->state != DP_SITE_PLANNED || q->changed || q == below || !in_the_way(p, q))
+		return NULL;
+	if (below && q->covered && q->addr == p->addr)
+		return NULL; /* rests under that one */
+	return dp_error(DP_TAG_STANDING, "a probe that an earlier dynprobe left in %d stands at 0x%llx%s; take it out first",
+	                i->t->process.pid, (unsigned long long)q->addr, q->addr == p->addr ? "" : ", in the way");
+}
+
+/*
+ * A window's inner instructions may be where a thread comes back to from the stub of an older probe nearby, even of one that was
+ * taken out: until its group is unmapped, threads may still be inside.
+ */
+static bool may_come_back(const struct install *i, struct dp_freeze *f, const struct dp_placed *p)
+{
+	char why[128];
+	for (size_t n = 0; n < i->t->nstanding; n++) {
+		const struct dp_installation *in = &i->t->standing[n]->in;
+		bool near = false;
+		for (size_t k = 0; k < in->nplaced && !near; k++)
+			near = in->placed[k].addr + 32 > p->addr && in->placed[k].addr < p->addr + 32;
+		if (near && !i->t->standing[n]->unmapped && !dp_quiesce(i->t, in, f, why))
+			return true;
+	}
+	return false;
+}
+
+/* *below: the probe that this one supersedes, or NULL. */
+static struct dp_error *check_standing(const struct install *i, const struct dp_placed *p, struct dp_placed **below)
+{
+	struct dp_placed *top = dp_standing_below(i->t, &i->t->in, p);
+	*below = top && may_cover(p, top) ? top : NULL;
+	for (size_t n = 0; n < i->t->nstanding; n++) {
+		const struct dp_standing *s = i->t->standing[n];
+		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++)
+			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));
+	}
+	return NULL;
+}
+
+/* ---- the transaction
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *compare(const struct install *i, const struct dp_placed *p, const struct dp_placed *below)
+{
+	const uint8_t *expected = below ? below->new_bytes : p->old_bytes;
 	uint8_t now[sizeof(p->old_bytes)];
 	char is[64], should[64];
 	if (dp_mem_read(&i->t->process, dp_addr_of(p->addr), now, p->len) != p->len)
 		return dp_error(DP_TAG_CHANGED, "0x%llx is no longer mapped", (unsigned long long)p->addr);
-	if (!memcmp(now, p->old_bytes, p->len))
+	if (!memcmp(now, expected, p->len))
 		return NULL;
 	hex(now, p->len, is);
-	hex(p->old_bytes, p->len, should);
+	hex(expected, p->len, should);
 	return dp_error(DP_TAG_FOREIGN,
-	                "the bytes at 0x%llx are %s, the file has %s: another tool%s patched this place; detach it first",
+	                "the bytes at 0x%llx are %s instead of %s: another tool%s patched this place; detach it first",
 	                (unsigned long long)p->addr, is, should, now[0] == 0xcc ? " (a breakpoint or uprobe)" : "");
 }
 
-static struct dp_error *check_site(const struct install *i, const struct dp_freeze *f, size_t k)
+static struct dp_error *check_site(const struct install *i, struct dp_freeze *f, size_t k, struct dp_placed **below)
 {
 	const struct dp_placed *p = &i->t->in.placed[k];
 	const struct dp_plan *plan = &i->plans[k];
@@ -178,24 +257,27 @@ static struct dp_error *check_site(const struct install *i, const struct dp_free
 		return dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary", (unsigned long long)p->addr);
 	for (size_t n = 0; n < plan->ninterior; n++)
 		inside[n] = plan->site + plan->interior[n];
-	if (plan->ninterior && dp_stands_at(i->t, f, inside, plan->ninterior))
+	DP_TRY(check_standing(i, p, below));
+	if (plan->ninterior && (may_come_back(i, f, p) || dp_stands_at(i->t, f, inside, plan->ninterior)))
 		return dp_error(DP_TAG_BUSY, "a thread stands, or will return, inside the %u bytes at 0x%llx", p->len,
 		                (unsigned long long)p->addr);
-	return compare(i, p);
+	return compare(i, p, *below);
 }
 
 /* All threads are held. Sites are independent: one that is refused leaves the others alone. */
 static void write_sites(struct install *i, struct dp_freeze *f)
 {
 	for (size_t k = 0; k < i->nplans; k++) {
-		struct dp_placed *p = &i->t->in.placed[k];
-		struct dp_error *err = check_site(i, f, k);
+		struct dp_placed *p = &i->t->in.placed[k], *below = NULL;
+		struct dp_error *err = check_site(i, f, k, &below);
 		if (!err)
 			err = dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len,
 			                        &i->stats->written_by_poke);
 		p->written = !err;
 		if (err)
 			p->state = p->entry->state = DP_SITE_RESTORED;
+		else if (below)
+			below->covered = true;
 		i->results[k].refused = err;
 	}
 }
@@ -247,7 +329,7 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	dp_priority_restore(&priority);
 	if (err && t->installed) {
 		struct dp_remove_report ignored;
-		dp_error_destroy(dp_installation_remove(t, &ignored));
+		dp_error_destroy(dp_target_remove(t, &ignored));
 	}
 	return err;
 }

@@ -22,15 +22,27 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	struct dp_data_layout l = {0};
 	l.lost = dp_page_up(sizeof(struct dp_control));
 	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
-	l.slots = dp_page_up(l.sites + t->nprobes * DP_SITES_PER_PROBE * sizeof(struct dp_site_entry));
+	l.gates = l.sites + (t->nprobes + DP_OWN_SITES) * sizeof(struct dp_site_entry);
+	l.slots = dp_page_up(l.gates + (o->gates ? t->nprobes * sizeof(uint32_t) : 0));
 	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
 	if (o->need_unwind) {
 		l.cache = end;
 		end = dp_page_up(end + (uint64_t)o->nslots * DP_UNWIND_CACHE * sizeof(uint64_t));
 	}
+	if (o->gates) {
+		/* Two rooms, so that a new text never stands half written: control->manifest_offset leads to the one that holds.
+		 */
+		l.manifest = (end + 2 * DP_MANIFEST_MAX - 1) & ~(UINT64_C(2) * DP_MANIFEST_MAX - 1);
+		end = l.manifest + 2 * DP_MANIFEST_MAX;
+	}
 	l.rings = end;
 	l.size = end + (uint64_t)o->nslots * o->ring_size;
 	return l;
+}
+
+uint64_t dp_target_gates(const struct dp_target *t)
+{
+	return t->options.gates && t->in.nregions ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).gates : 0;
 }
 
 static uint64_t random_place(void)

@@ -157,6 +157,15 @@ static struct dp_error *first_of(struct dp_error *first, struct dp_error *second
 	return first;
 }
 
+/* The region that the private one lies directly behind, if both are mapped. */
+static struct dp_region *data_region(struct dp_installation *in)
+{
+	for (size_t i = 0; in->private.mapped && i < in->nregions; i++)
+		if (in->region[i].mapped && in->region[i].addr + in->region[i].size == in->private.addr)
+			return &in->region[i];
+	return NULL;
+}
+
 static struct dp_error *give_up(struct dp_target *t, struct dp_borrow *b, struct dp_error *err)
 {
 	err = first_of(err, dp_map_close(t, b));
@@ -182,14 +191,16 @@ struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b)
 
 struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b)
 {
+	struct dp_region *data = data_region(in);
 	struct dp_error *first = NULL;
-	for (size_t i = 0; i <= in->nregions; i++) {
-		/* The private region last: while it stands, stubs that a thread might still reach find their table. */
-		struct dp_error *err = unmap_region(b, i < in->nregions ? &in->region[i] : &in->private);
-		if (first)
-			dp_error_destroy(err);
-		else
-			first = err;
-	}
+	for (size_t i = 0; i < in->nregions; i++)
+		if (&in->region[i] != data)
+			first = first_of(first, unmap_region(b, &in->region[i]));
+	if (!data)
+		return first_of(first, unmap_region(b, &in->private));
+	/* Without the control page nobody would find the private region, and without that one nobody believes the control page. */
+	struct dp_region both = {.addr = data->addr, .size = data->size + in->private.size, .mapped = true};
+	first = first_of(first, unmap_region(b, &both));
+	data->mapped = in->private.mapped = both.mapped;
 	return first;
 }

@@ -66,6 +66,7 @@ static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size
 
 struct scan {
 	struct dp_target *t;
+	const struct dp_installation *in;
 	const uint64_t *addr; /* addresses looked for as plain words, or NULL: saved pcs in our code */
 	size_t n;
 	uint64_t other[4]; /* stacks that signal frames found on the way were put over (alternate stacks) */
@@ -87,7 +88,7 @@ static void look_at_word(struct scan *s, const uint64_t *word, size_t before, si
 		s->found = true;
 	if (left < 3 || !is_frame_shape(word))
 		return;
-	s->found |= !s->addr && dp_installation_holds(&s->t->in, word[0]);
+	s->found |= !s->addr && dp_installation_holds(s->in, word[0]);
 	if (before && s->nother < sizeof(s->other) / sizeof(*s->other))
 		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
 }
@@ -119,25 +120,25 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 }
 
 /* Moves the thread out of a stub if it can be; true if it does not stand in our code (any more). */
-static bool stands_clear(struct dp_target *t, struct dp_held *h)
+static bool stands_clear(const struct dp_installation *in, struct dp_held *h)
 {
-	const struct dp_pc_pair *pair = find_pair(&t->in, h->regs.rip);
+	const struct dp_pc_pair *pair = find_pair(in, h->regs.rip);
 	if (!pair)
-		return !dp_installation_holds(&t->in, h->regs.rip);
+		return !dp_installation_holds(in, h->regs.rip);
 	move(h, pair);
 	return true;
 }
 
 /* The cheap question first, for all: while it is answered, every thread is held. */
-bool dp_quiesce(struct dp_target *t, struct dp_freeze *f, char why[128])
+bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128])
 {
 	for (size_t i = 0; i < f->n; i++)
-		if (!stands_clear(t, &f->thread[i])) {
+		if (!stands_clear(in, &f->thread[i])) {
 			snprintf(why, 128, "thread %d stands in a probe", f->thread[i].tid);
 			return false;
 		}
 	for (size_t i = 0; i < f->n; i++)
-		if (scan_stacks(&(struct scan){.t = t}, &f->thread[i])) {
+		if (scan_stacks(&(struct scan){.t = t, .in = in}, &f->thread[i])) {
 			snprintf(why, 128, "thread %d runs a signal handler that interrupted a probe", f->thread[i].tid);
 			return false;
 		}

@@ -1,53 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding what an earlier dynprobe left in a process. Our mappings carry the memfd's name, and the one that starts with the
- * control page's magic word leads to everything else: the site table with the original bytes, the tool that serves it, the
- * private region.
+ * What becomes of what earlier dynprobes left in a process (standing_find.c finds it).
  *
  * Two tools that open the same process at once are kept apart by a lock on its /proc entry, which no process has to be asked for
  * and which ends with its holder. So what is found without a control page is a dead tool's, and not one that is just being made.
  *
- * Three cases: the tool lives and serves this process: refuse (decision 17). The tool is dead: restore and unmap as it would
- * have. The process is a fork of a probed one (its private region reads as zero): its text and mappings are its own to clean, but
- * the site table is its parent's and is only read.
+ * Four cases: a living tool serves the group: refuse (decision 17). It was left on purpose: it becomes one of the target's
+ * standing groups. Its tool is dead: restore and unmap as it would have. The process is a fork of a probed one (its private
+ * region reads as zero): its text and mappings are its own to clean, but the site table is its parent's and is only read.
  */
-#include "injector/target.h"
+#include "injector/standing.h"
 
 #include "base/cleanup.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_SITES 1000000u
-#define OUR_PATH  "/memfd:" DP_MEMFD_NAME " (deleted)"
-
-static bool is_ours(const struct dp_map *m)
-{
-	return !strcmp(m->path, OUR_PATH);
-}
-
-static struct dp_error *add_region(struct dp_installation *in, const struct dp_map *m)
-{
-	struct dp_region *grown = realloc(in->region, (in->nregions + 1) * sizeof(*grown));
-	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of mappings");
-	in->region = grown;
-	const int prot = (m->read ? PROT_READ : 0) | (m->write ? PROT_WRITE : 0) | (m->exec ? PROT_EXEC : 0);
-	in->region[in->nregions++] = (struct dp_region){
-	        .addr = m->start.v, .size = m->end.v - m->start.v, .offset = m->offset, .prot = prot, .mapped = true};
-	return NULL;
-}
-
-/* Whose lock is on the file, by the kernel's list ("1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF"); 0 if it does not say. */
+/* Whose lock is on the file, by the kernel's list ("1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF"); 0 if it does not say.
+ */
 static pid_t lock_holder(int fd)
 {
 	struct stat st;
@@ -77,121 +52,145 @@ struct dp_error *dp_lock(struct dp_target *t)
 	                t->process.comm);
 }
 
-/* Collects our mappings; the control page's address is 0 if none holds one. */
-static struct dp_error *find_regions(struct dp_target *t, uint64_t *control)
-{
-	size_t controls = 0;
-	*control = 0;
-	for (size_t i = 0; i < dp_image_nmaps(t->image); i++) {
-		const struct dp_map *m = dp_image_map(t->image, i);
-		uint64_t magic = 0;
-		if (!is_ours(m))
-			continue;
-		DP_TRY(add_region(&t->in, m));
-		if (m->write && dp_mem_read(&t->process, m->start, &magic, sizeof(magic)) == sizeof(magic) && magic == DP_MAGIC) {
-			*control = m->start.v;
-			controls++;
-		}
-	}
-	if (controls > 1)
-		return dp_error(DP_TAG_BUSY, "%d holds what two tools left; it is not clear what belongs to which",
-		                t->process.pid);
-	return NULL;
-}
-
-/* Is it the same pid namespace as ours, or can its pids not be judged from here? */
-static bool tool_lives(const struct dp_control *c)
-{
-	struct stat st;
-	if (stat("/proc/self/ns/pid", &st) || st.st_ino != c->tool_ns)
-		return true;
-	const uint64_t start = dp_process_start_time((pid_t)c->tool_pid);
-	return start && start == c->tool_start;
-}
-
-static bool is_private(const struct dp_target *t, uint64_t addr, uint64_t size)
-{
-	const struct dp_map *m = dp_image_map_at(t->image, dp_addr_of(addr));
-	return m && addr + size <= m->end.v && !m->inode && m->write && !m->shared;
-}
-
-/* Before there was a control page: the private region lies behind the only writable one (layout.c). */
-static void guess_private(struct dp_target *t)
-{
-	const uint64_t size = dp_page_up(sizeof(struct dp_agent));
-	for (size_t i = 0; i < t->in.nregions; i++) {
-		const struct dp_region *r = &t->in.region[i];
-		if ((r->prot & PROT_WRITE) && is_private(t, r->addr + r->size, size))
-			t->in.private = (struct dp_region){.addr = r->addr + r->size, .size = size, .mapped = true};
-	}
-}
-
-static struct dp_error *find_sites(struct dp_target *t, const struct dp_control *c, uint64_t control)
-{
-	if (c->nsites > MAX_SITES)
-		return dp_error(DP_TAG_INTERNAL, "the site table of an earlier dynprobe in %d is damaged", t->process.pid);
-	t->in.placed = calloc(c->nsites + 1u, sizeof(*t->in.placed));
-	if (!t->in.placed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	for (size_t i = 0; i < c->nsites; i++) {
-		struct dp_site_entry e;
-		const dp_addr at = dp_addr_of(control + c->sites_offset + i * sizeof(e));
-		if (dp_mem_read(&t->process, at, &e, sizeof(e)) != sizeof(e) || !e.len || e.len > sizeof(e.old_bytes))
-			return dp_error(DP_TAG_BUSY, "the site table of an earlier dynprobe in %d cannot be read",
-			                t->process.pid);
-		struct dp_placed *p = &t->in.placed[t->in.nplaced++];
-		*p = (struct dp_placed){.addr = e.addr, .len = e.len, .written = true};
-		/* A fork's table is its parent's: what has become of the sites there since says nothing about here. */
-		p->state = !t->in.foreign && e.state == DP_SITE_RETIRED ? DP_SITE_RETIRED : DP_SITE_PLANNED;
-		memcpy(p->old_bytes, e.old_bytes, sizeof(p->old_bytes));
-		memcpy(p->new_bytes, e.new_bytes, sizeof(p->new_bytes));
-	}
-	return NULL;
-}
-
-/* *ours: there is something to take out. A tool's own view of a target's rings looks alike, but has no private region. */
-static struct dp_error *read_control(struct dp_target *t, uint64_t control, bool *ours)
-{
-	struct dp_control c;
-	uint64_t live = 0;
-	if (dp_mem_read(&t->process, dp_addr_of(control), &c, sizeof(c)) != sizeof(c) || c.abi != DP_ABI_VERSION)
-		return dp_error(DP_TAG_LOCKED, "%d holds probes of another version of dynprobe; remove them with that one",
-		                t->process.pid);
-	*ours = is_private(t, c.private_addr, c.private_size);
-	if (!*ours)
-		return NULL;
-	if (dp_mem_read(&t->process, dp_addr_of(c.private_addr), &live, sizeof(live)) != sizeof(live))
-		return dp_error(DP_TAG_BUSY, "what an earlier dynprobe left in %d cannot be read", t->process.pid);
-	t->in.foreign = live != DP_LIVE;
-	if (!t->in.foreign && tool_lives(&c))
-		return dp_error(DP_TAG_LOCKED, "dynprobe %llu is at work in %d (%s); stop it first",
-		                (unsigned long long)c.tool_pid, t->process.pid, t->process.comm);
-	t->in.private = (struct dp_region){.addr = c.private_addr, .size = c.private_size, .mapped = true};
-	return find_sites(t, &c, control);
-}
-
-static struct dp_error *take_out(struct dp_target *t)
+static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
 {
 	struct dp_remove_report report;
-	DP_TRY(dp_installation_remove(t, &report));
+	DP_TRY(dp_installation_remove(t, &s->in, &report));
 	if (report.left_bytes || report.left_sites)
 		return dp_error(DP_TAG_BUSY, "what an earlier dynprobe left in %d cannot be removed yet: %s", t->process.pid,
 		                report.why);
 	dp_target_say(t, "removed what an earlier dynprobe had left in %d", t->process.pid);
-	return dp_target_refresh(t);
+	return NULL;
+}
+
+/* ---- who stands where -------------------------------------------------------------------------------------------------------
+ */
+
+static bool stands(const struct dp_placed *q, uint64_t addr, const uint8_t *now)
+{
+	return q->addr == addr && q->state == DP_SITE_PLANNED && !memcmp(now, q->new_bytes, q->len);
+}
+
+/* Do the bytes at `addr` belong to a group of that kind, other than `self`? */
+static bool claimed(const struct dp_groups *g, enum dp_group_kind kind, size_t self, uint64_t addr, const uint8_t *now)
+{
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; g->kind[i] == kind && i != self && k < g->group[i]->in.nplaced; k++)
+			if (stands(&g->group[i]->in.placed[k], addr, now))
+				return true;
+	return false;
+}
+
+static bool original(const struct dp_placed *p, const uint8_t *now)
+{
+	return !memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u));
+}
+
+/*
+ * The text has the last word on what stands, for the tool that wrote both may have been killed between the two. A probe under
+ * another kept one was superseded; a site of our own rests there until the other one goes; under an unfinished one it comes back
+ * as that is taken out.
+ */
+static void settle(struct dp_target *t, const struct dp_groups *g, size_t i, struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->new_bytes)];
+	if (p->state != DP_SITE_PLANNED)
+		return;
+	const bool there = dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len;
+	if (there && !memcmp(now, p->new_bytes, p->len))
+		return;
+	const bool kept = there && claimed(g, DP_GROUP_KEPT, i, p->addr, now);
+	p->covered = kept || (there && claimed(g, DP_GROUP_LEFT, i, p->addr, now));
+	if (there && (original(p, now) || (kept && p->probe != DP_NO_PROBE)))
+		dp_placed_mark(t, p, DP_SITE_RESTORED);
+	else
+		p->changed = !p->covered;
+}
+
+/* Of two leftovers at one place (a fork's, say) only one can have something to restore. */
+static void settle_left(struct dp_target *t, const struct dp_groups *g, size_t i, struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->new_bytes)];
+	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && memcmp(now, p->new_bytes, p->len) != 0 &&
+	    claimed(g, DP_GROUP_LEFT, i, p->addr, now))
+		p->state = DP_SITE_RESTORED;
+}
+
+static void settle_all(struct dp_target *t, const struct dp_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->group[i]->in.nplaced; k++) {
+			struct dp_placed *p = &g->group[i]->in.placed[k];
+			if (g->kind[i] == DP_GROUP_KEPT)
+				settle(t, g, i, p);
+			else if (g->kind[i] == DP_GROUP_LEFT)
+				settle_left(t, g, i, p);
+		}
+}
+
+/* ---- what becomes of it ------------------------------------------------------------------------------------------------------
+ */
+
+/* The kept ones become the target's. */
+static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
+{
+	t->standing = calloc(g->n + 1, sizeof(struct dp_standing *));
+	if (!t->standing)
+		return dp_error(DP_TAG_NOMEM, "out of memory for what an earlier dynprobe left");
+	for (size_t i = 0; i < g->n; i++) {
+		if (g->kind[i] != DP_GROUP_KEPT)
+			continue;
+		struct dp_standing *s = dp_take(g->group[i], NULL);
+		g->kind[i] = DP_GROUP_OTHER;
+		t->standing[t->nstanding++] = s;
+		if (s->control.tool_pid)
+			DP_TRY(dp_standing_unserve(s));
+	}
+	return NULL;
+}
+
+static struct dp_error *take_out_left(struct dp_target *t, const struct dp_groups *g, bool *changed)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		if (g->kind[i] != DP_GROUP_LEFT)
+			continue;
+		DP_TRY(take_out(t, g->group[i]));
+		*changed = true;
+	}
+	return NULL;
+}
+
+/* A removal was cut short, or all was superseded while threads were inside. If they still are, the next tool tries again. */
+static void take_out_empty(struct dp_target *t, bool *changed)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < t->nstanding; i++) {
+		struct dp_standing *s = t->standing[i];
+		struct dp_error *err = dp_standing_any(s) ? NULL : take_out(t, s);
+		if (err || dp_standing_any(s)) {
+			t->standing[kept++] = s;
+		} else {
+			dp_standing_destroy(s);
+			*changed = true;
+		}
+		dp_error_destroy(err);
+	}
+	t->nstanding = kept;
 }
 
 struct dp_error *dp_recover(struct dp_target *t)
 {
-	uint64_t control;
-	struct dp_error *err = find_regions(t, &control);
-	bool ours = t->in.nregions;
-	if (!err && control)
-		err = read_control(t, control, &ours);
-	else if (!err && ours)
-		guess_private(t);
-	if (!err && ours)
-		err = take_out(t);
-	dp_installation_fini(&t->in);
-	return err;
+	struct dp_groups groups;
+	bool changed = false;
+	struct dp_error *err = dp_groups_find(t, &groups);
+	if (!err) {
+		settle_all(t, &groups);
+		err = hand_over(t, &groups);
+	}
+	if (!err)
+		err = take_out_left(t, &groups, &changed);
+	if (!err)
+		take_out_empty(t, &changed);
+	dp_groups_fini(&groups);
+	return err || !changed ? err : dp_target_refresh(t);
 }

@@ -57,40 +57,63 @@ static bool still_mapped(struct dp_target *t, uint64_t addr)
 	return mapped;
 }
 
-static bool restore_site(struct dp_target *t, pid_t held, struct dp_placed *p)
+/* The probe that was there before is there again, if one was put aside for this one; the trap's owner knows only the file's
+ * bytes. */
+static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp_placed *p, unsigned skip)
+{
+	return below && !skip ? below->new_bytes : p->old_bytes;
+}
+
+static bool restore_site(struct dp_target *t, const struct dp_installation *in, pid_t held, const struct dp_placed *p)
 {
 	uint8_t now[sizeof(p->new_bytes)];
 	unsigned skip = 0;
+	struct dp_placed *below = dp_standing_below(t, in, p);
 	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
 		return !still_mapped(t, p->addr); /* if the mapping is gone, our bytes are too */
 	if (!memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
 		return true; /* the second: another tool's trap before the original bytes */
 	if (!restore_from(p, now, &skip))
-		return p->state == DP_SITE_RETIRED; /* given up to another tool, whose bytes these are */
-	struct dp_error *err = dp_mem_write_text(&t->process, held, dp_addr_add(dp_addr_of(p->addr), skip), p->old_bytes + skip,
-	                                         p->len - skip, NULL);
+		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
+		return dp_standing_claims(t, in, p, now) || p->state == DP_SITE_RETIRED;
+	const uint8_t *bytes = bytes_below(below, p, skip);
+	struct dp_error *err =
+	        dp_mem_write_text(&t->process, held, dp_addr_add(dp_addr_of(p->addr), skip), bytes + skip, p->len - skip, NULL);
+	if (!err && below)
+		below->covered = skip;
 	bool done = !err;
 	dp_error_destroy(err);
 	return done;
 }
 
-static void restore_all(struct dp_target *t, struct dp_freeze *f, struct dp_remove_report *report)
+void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state)
 {
-	for (size_t i = 0; i < t->in.nplaced; i++) {
-		struct dp_placed *p = &t->in.placed[i];
-		/* Retired sites too: what made us give one up may have been taken back since, and then our jump stands there
-		 * again. */
-		if (!p->written || p->state == DP_SITE_RESTORED)
+	const uint8_t byte = (uint8_t)state;
+	p->state = state;
+	if (p->entry)
+		p->entry->state = byte;
+	else if (p->entry_at)
+		dp_error_destroy(
+		        dp_mem_write(&t->process, dp_addr_of(p->entry_at + offsetof(struct dp_site_entry, state)), &byte, 1));
+}
+
+/* `chosen`: NULL for all. Retired sites too: what made us give one up may have been taken back since, and then our jump stands
+ * there again. */
+static void restore_all(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
+                        struct dp_remove_report *report)
+{
+	for (size_t i = 0; i < in->nplaced; i++) {
+		struct dp_placed *p = &in->placed[i];
+		if (!p->written || p->state == DP_SITE_RESTORED || (chosen && !chosen[i]))
 			continue;
-		if (!restore_site(t, f->thread[0].tid, p)) {
-			report->left_sites++;
-			snprintf(report->why, sizeof(report->why), "another tool changed the bytes at 0x%llx",
-			         (unsigned long long)p->addr);
+		if (restore_site(t, in, f->thread[0].tid, p)) {
+			dp_placed_mark(t, p, DP_SITE_RESTORED);
 			continue;
 		}
-		p->state = DP_SITE_RESTORED;
-		if (p->entry)
-			p->entry->state = DP_SITE_RESTORED;
+		p->changed = true;
+		report->left_sites++;
+		snprintf(report->why, sizeof(report->why), "another tool changed the bytes at 0x%llx",
+		         (unsigned long long)p->addr);
 	}
 }
 
@@ -100,17 +123,30 @@ static void note_pause(struct dp_remove_report *report, const struct dp_freeze *
 		report->pause_ns = f->end_ns - f->begin_ns;
 }
 
-/* One try: true if the code may go. The text is restored in any case, so that no thread enters anew. */
-static struct dp_error *restore_try(struct dp_target *t, struct dp_remove_report *report, bool *quiet)
+/* One try: *quiet if the code may go. The text is restored in any case, so that no thread enters anew. */
+static struct dp_error *restore_try(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
 	struct dp_freeze f = {0};
 	DP_TRY(dp_freeze_patiently(t, &f));
 	report->left_sites = 0;
-	struct dp_error *err = dp_still_ours(t);
+	struct dp_error *err = dp_still_holds(t, in);
 	if (!err) {
-		restore_all(t, &f, report);
-		*quiet = !report->left_sites && dp_quiesce(t, &f, report->why);
+		restore_all(t, in, NULL, &f, report);
+		*quiet = !report->left_sites && dp_quiesce(t, in, &f, report->why);
 	}
+	dp_thaw_all(&f);
+	note_pause(report, &f);
+	return err;
+}
+
+static struct dp_error *restore_chosen(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                       struct dp_remove_report *report)
+{
+	struct dp_freeze f = {0};
+	DP_TRY(dp_freeze_patiently(t, &f));
+	struct dp_error *err = dp_still_holds(t, in);
+	if (!err)
+		restore_all(t, in, chosen, &f, report);
 	dp_thaw_all(&f);
 	note_pause(report, &f);
 	return err;
@@ -157,11 +193,11 @@ static void give_back_page(struct dp_target *t, struct dp_borrow *b, uint64_t pa
 	dp_error_destroy(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){page, DP_PAGE, MADV_DONTNEED}, &ignored));
 }
 
-static void give_back_pages(struct dp_target *t, struct dp_borrow *b)
+static void give_back_pages(struct dp_target *t, const struct dp_installation *in, struct dp_borrow *b)
 {
 	uint64_t last = 0;
-	for (size_t i = 0; i < t->in.nplaced; i++) {
-		const struct dp_placed *p = &t->in.placed[i];
+	for (size_t i = 0; i < in->nplaced; i++) {
+		const struct dp_placed *p = &in->placed[i];
 		const uint64_t page = dp_page_down(p->addr);
 		if (p->written && p->state == DP_SITE_RESTORED && page != last)
 			give_back_page(t, b, page);
@@ -169,16 +205,16 @@ static void give_back_pages(struct dp_target *t, struct dp_borrow *b)
 	}
 }
 
-static struct dp_error *unmap_held(struct dp_target *t, struct dp_freeze *f)
+static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *in, struct dp_freeze *f)
 {
 	struct dp_borrow *b = NULL;
-	DP_TRY(dp_still_ours(t));
+	DP_TRY(dp_still_holds(t, in));
 	DP_TRY(dp_borrow_held(t, f, &b));
 	struct dp_error *err = dp_map_close(t, b);
 	if (!err)
-		err = dp_unmap_all(&t->in, b);
+		err = dp_unmap_all(in, b);
 	if (!err)
-		give_back_pages(t, b);
+		give_back_pages(t, in, b);
 	struct dp_error *end = dp_borrow_end(b, NULL);
 	if (!err)
 		return end;
@@ -187,20 +223,20 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_freeze *f)
 }
 
 /* All threads are held for the reason that install.c gives. */
-static struct dp_error *unmap_once(struct dp_target *t, struct dp_remove_report *report)
+static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	struct dp_freeze f = {0};
 	DP_TRY(dp_freeze_patiently(t, &f));
-	struct dp_error *err = unmap_held(t, &f);
+	struct dp_error *err = unmap_held(t, in, &f);
 	dp_thaw_all(&f);
 	note_pause(report, &f);
 	return err;
 }
 
-static struct dp_error *unmap(struct dp_target *t, struct dp_remove_report *report)
+static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	for (int tried = 0;; tried++) {
-		struct dp_error *err = unmap_once(t, report);
+		struct dp_error *err = unmap_once(t, in, report);
 		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= UNMAP_TRIES)
 			return err;
 		dp_error_destroy(err);
@@ -208,42 +244,57 @@ static struct dp_error *unmap(struct dp_target *t, struct dp_remove_report *repo
 	}
 }
 
-static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_remove_report *report)
+static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	bool quiet = false;
 	for (int tried = 0; !quiet && tried < TRIES; tried++) {
 		if (tried)
 			nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
-		DP_TRY(restore_try(t, report, &quiet));
+		DP_TRY(restore_try(t, in, report, &quiet));
 		if (report->left_sites)
 			break;
 	}
 	if (!quiet) {
-		report->left_bytes = mapped_bytes(&t->in);
+		report->left_bytes = mapped_bytes(in);
 		return NULL;
 	}
 	report->why[0] = 0;
-	struct dp_error *err = unmap(t, report);
+	struct dp_error *err = unmap(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)
 		return err;
 	snprintf(report->why, sizeof(report->why), "the target has put itself under a seccomp filter meanwhile");
-	report->left_bytes = mapped_bytes(&t->in);
+	report->left_bytes = mapped_bytes(in);
 	return dp_error_destroy(err);
 }
 
-struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_remove_report *report)
+/* That the target has gone is no error: its probes went with it. */
+static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
+{
+	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_PROCESS && err->tag != DP_TAG_ZOMBIE))
+		return err;
+	t->gone = true;
+	return dp_error_destroy(err);
+}
+
+struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	struct dp_priority priority;
 	*report = (struct dp_remove_report){0};
 	dp_priority_raise(&priority);
-	struct dp_error *err = restore_and_unmap(t, report);
+	struct dp_error *err = restore_and_unmap(t, in, report);
 	dp_priority_restore(&priority);
-	if (err && (err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE)) {
-		t->gone = true;
-		err = dp_error_destroy(err);
-	}
-	t->installed = false;
-	return err;
+	return unless_gone(t, err);
+}
+
+struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                         struct dp_remove_report *report)
+{
+	struct dp_priority priority;
+	*report = (struct dp_remove_report){0};
+	dp_priority_raise(&priority);
+	struct dp_error *err = restore_chosen(t, in, chosen, report);
+	dp_priority_restore(&priority);
+	return unless_gone(t, err);
 }
 
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)
@@ -251,8 +302,6 @@ struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *
 	*report = (struct dp_remove_report){0};
 	if (!t->installed)
 		return NULL;
-	if (!t->gone)
-		return dp_installation_remove(t, report);
 	t->installed = false;
-	return NULL;
+	return t->gone ? NULL : dp_installation_remove(t, &t->in, report);
 }

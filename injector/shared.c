@@ -51,6 +51,13 @@ static uint64_t pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
 }
 
+static void gates_init(struct dp_target *t, const struct dp_data_layout *l)
+{
+	uint32_t *gate = (void *)(t->data + l->gates);
+	for (unsigned i = 0; t->options.gates && i < t->nprobes; i++)
+		gate[i] = 1;
+}
+
 static void control_init(struct dp_target *t, const struct dp_data_layout *l, size_t nsites)
 {
 	struct dp_control *c = (void *)t->data;
@@ -70,19 +77,37 @@ static void control_init(struct dp_target *t, const struct dp_data_layout *l, si
 	        .cache_offset = l->cache,
 	        .private_addr = t->in.private.addr,
 	        .private_size = t->in.private.size,
+	        .gates_offset = t->options.gates ? l->gates : 0,
+	        .manifest_offset = l->manifest,
+	        .manifest_size = l->manifest ? DP_MANIFEST_MAX : 0,
+	        .sink = t->sink,
 	};
 	__atomic_store_n(&c->magic, DP_MAGIC, __ATOMIC_RELEASE);
+}
+
+static void site_init(struct dp_site_entry *e, const struct dp_placed *p)
+{
+	*e = (struct dp_site_entry){
+	        .addr = p->addr,
+	        .len = p->len,
+	        .state = DP_SITE_PLANNED,
+	        .probe = p->probe,
+	        .stub = p->stub,
+	        .stub_end = p->stub_end,
+	        .npairs = p->npairs,
+	};
+	memcpy(e->old_bytes, p->old_bytes, sizeof(p->old_bytes));
+	memcpy(e->new_bytes, p->new_bytes, sizeof(p->new_bytes));
+	for (size_t i = 0; i < p->npairs; i++)
+		e->pair[i] = (struct dp_site_pair){p->pair[i].stub, p->pair[i].original, p->pair[i].fix_rcx};
 }
 
 static void sites_init(struct dp_target *t, const struct dp_data_layout *l)
 {
 	struct dp_site_entry *entry = (void *)(t->data + l->sites);
 	for (size_t i = 0; i < t->in.nplaced; i++) {
-		struct dp_placed *p = &t->in.placed[i];
-		entry[i] = (struct dp_site_entry){.addr = p->addr, .len = p->len, .state = DP_SITE_PLANNED};
-		memcpy(entry[i].old_bytes, p->old_bytes, sizeof(p->old_bytes));
-		memcpy(entry[i].new_bytes, p->new_bytes, sizeof(p->new_bytes));
-		p->entry = &entry[i];
+		site_init(&entry[i], &t->in.placed[i]);
+		t->in.placed[i].entry = &entry[i];
 	}
 }
 
@@ -111,9 +136,11 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	const struct dp_data_layout l = dp_data_layout(t);
 	DP_TRY(map_here(t));
 	slots_init(t, &l);
+	gates_init(t, &l);
 	sites_init(t, &l);
 	control_init(t, &l, t->in.nplaced);
 	DP_TRY(private_init(t, &l));
+	t->in.live = true;
 	return dp_drain_create((void *)t->data, t->in.region[DP_REGION_DATA].size, &t->drain);
 }
 

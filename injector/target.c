@@ -5,6 +5,7 @@
 #include "injector/clock.h"
 #include "injector/drain.h"
 #include "injector/shared.h"
+#include "injector/standing.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -171,6 +172,9 @@ struct dp_target *dp_target_close(struct dp_target *t)
 		abandon_launch(t);
 	dp_error_destroy(dp_target_remove(t, &ignored));
 	dp_shared_close(t);
+	for (size_t i = 0; i < t->nstanding; i++)
+		dp_standing_destroy(t->standing[i]);
+	free(t->standing);
 	dp_image_destroy(t->image);
 	dp_installation_fini(&t->in);
 	if (t->exit_fd >= 0)

@@ -33,20 +33,27 @@ struct dp_region {
 /* One patched place, as the tool knows it. */
 struct dp_placed {
 	uint64_t addr;
+	uint16_t probe; /* or DP_NO_PROBE */
 	uint8_t len;
 	enum dp_site_state state;
 	bool written; /* the new bytes are in the target's text */
+	/* Of probes that an earlier tool left: */
+	bool announced; /* it may be superseded */
+	bool covered;   /* another group's bytes stand here, and these ones below it */
+	bool changed;   /* somebody else's bytes stand here */
 	uint8_t old_bytes[16], new_bytes[16];
 	uint64_t stub, stub_end;
 	uint8_t npairs;
 	struct dp_pc_pair pair[DP_PLAN_PAIRS];
-	struct dp_site_entry *entry; /* in the shared site table, or NULL (fork child's leftovers are not ours to write) */
+	struct dp_site_entry *entry; /* in the shared site table, or NULL */
+	uint64_t entry_at;           /* without a view of the table: its address in the target, or 0 (not ours to write) */
 };
 
 /* What stands in a target: made by install.c or found by recover.c, taken out by remove.c. */
 struct dp_installation {
 	struct dp_region private; /* anonymous */
 	bool foreign;             /* a fork child's leftovers: its private region reads as zero */
+	bool live;                /* the private region is filled: as long as it is there, it is this process's */
 	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
 	size_t nregions;
 	struct dp_placed *placed;
@@ -67,9 +74,14 @@ struct dp_target {
 	bool launch_ended;
 	int lock_fd; /* one dynprobe at a time (recover.c), or -1 */
 
+	/* What earlier tools left on purpose (recover.c). */
+	struct dp_standing **standing;
+	size_t nstanding;
+
 	/* layout.c */
 	struct dp_runtime runtime;
 	unsigned nprobes;
+	uint64_t sink; /* address in the target of the struct dp_sink that the probes will emit through, or 0 */
 
 	struct dp_installation in;
 	bool installed;
@@ -83,11 +95,10 @@ struct dp_target {
 /* ---- layout.c ---------------------------------------------------------------------------------------------------------- */
 
 struct dp_data_layout { /* offsets inside the data region, bytes */
-	uint64_t lost, sites, slots, cache, rings, size;
+	uint64_t lost, sites, gates, slots, cache, manifest, rings, size;
 };
-/* Where things are in the data region; `nsites` is bounded by DP_MAX_SITES so that the layout can be fixed before planning. */
+/* Where things are in the data region; the sites are one per probe and DP_OWN_SITES, so that this is known before planning. */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
-#define DP_SITES_PER_PROBE 1u
 
 /* ---- identity.c --------------------------------------------------------------------------------------------------------------
  */
@@ -121,6 +132,8 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
  * True as well while nothing is mapped.
  */
 struct dp_error *dp_still_ours(struct dp_target *t) DP_MUST_CHECK;
+/* The same for what an earlier tool left. */
+struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installation *in) DP_MUST_CHECK;
 /* DP_TAG_SHADOW_STACK if the kernel checks this process's returns: displaced calls push their return address by hand. */
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK;
 /* Looks for a thread that lives and looks at the process through it from now on; false if there is none. */
@@ -150,15 +163,23 @@ struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t
 struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
 /* Closes the target's descriptor if one of the steps failed between. */
 struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
-/* Unmaps every region that is mapped; the first failure is reported, the others are still tried. */
+/*
+ * Unmaps every region that is mapped; the first failure is reported, the others are still tried. The data region, which leads to all
+ * else, goes last, in one step with the private region behind it.
+ */
 struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b) DP_MUST_CHECK;
 
 /* ---- remove.c
  * -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Freezes, moves threads out of stubs, restores; then unmaps. Works for t->in whoever made it. */
-struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
+/* Freezes, moves threads out of stubs, restores; then unmaps. Works for t->in and for whatever an earlier tool left. */
+struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report) DP_MUST_CHECK;
+/* Restores in one freeze the sites with chosen[i], and no more: their stubs stay for whoever is inside. */
+struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+					 struct dp_remove_report *report) DP_MUST_CHECK;
 void dp_installation_fini(struct dp_installation *in);
+/* Notes what has become of a site, here and in the table that later tools read. */
+void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state);
 
 /* ---- quiesce.c: may the code be taken away?
  * ----------------------------------------------------------------------------------------------- */
@@ -166,10 +187,10 @@ void dp_installation_fini(struct dp_installation *in);
 /* Is `pc` inside one of our executable regions? */
 bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
 /*
- * With all threads held: moves those that stand in a stub at a point with an equivalent in the program (dp_pc_pair), and says
+ * With all threads held: moves those that stand in one of its stubs at a point with an equivalent in the program (dp_pc_pair), and says
  * whether any other stands in our code, or has a signal frame that will return into it. `why` names the thread.
  */
-bool dp_quiesce(struct dp_target *t, struct dp_freeze *f, char why[128]);
+bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128]);
 /* Does a thread of `f` stand at, or hold a signal frame or return address for, one of the `n` addresses? (windows) */
 bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n);
 
@@ -182,6 +203,16 @@ struct dp_error *dp_lock(struct dp_target *t) DP_MUST_CHECK;
 /* Refuses with DP_TAG_LOCKED if a living dynprobe serves the process; removes what a dead one, or a fork from a probed parent,
  * left. */
 struct dp_error *dp_recover(struct dp_target *t) DP_MUST_CHECK;
+
+/* ---- standing.c: probes that an earlier tool left on purpose ---------------------------------------------------------------- */
+
+/*
+ * The left probes' site at exactly this address that a new one with these bytes in the file could be put over, or NULL. Several may
+ * claim a place one above the other: this is the one whose bytes stand there, or stood there last.
+ */
+struct dp_placed *dp_standing_below(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p);
+/* Do the bytes of `p` that stand at its address, `now`, belong to another group? */
+bool dp_standing_claims(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p, const uint8_t *now);
 
 /* A line for -v. */
 void dp_target_say(const struct dp_target *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
