@@ -24,6 +24,12 @@ void dp_trip_build(uint64_t entry, uint8_t ret[DP_TRIP_SIZE]);
 void dp_boot_wipe(uint8_t tail[DP_BOOT_SIZE]);
 
 /*
+ * Does a thread with this program counter stand in what a killed tool left of either code? Its way home leads through there, so
+ * the bytes have to stay, and where it really is in the program is not to be seen.
+ */
+bool dp_boot_leftover_at(const struct dp_process *p, uint64_t pc);
+
+/*
  * The `nth` place (from 0) of `size` unused bytes in executable memory of the target, as `maps` describes it: they are zero, or
  * a dead tool's (then somebody may still stand in them: the caller looks). False if there is none. Afterwards zeroes belong
  * there.

@@ -107,6 +107,17 @@ static bool find_in(const struct dp_process *p, const char *maps, bool vdso, siz
 	return false;
 }
 
+bool dp_boot_leftover_at(const struct dp_process *p, uint64_t pc)
+{
+	uint8_t tail[DP_BOOT_SIZE], wiped[DP_BOOT_SIZE];
+	const uint64_t at = (pc | 0xfff) + 1 - DP_BOOT_SIZE; /* the places end where mappings do */
+	if (pc < at || dp_mem_read(p, dp_addr_of(at), tail, sizeof(tail)) != sizeof(tail))
+		return false;
+	memcpy(wiped, tail, sizeof(tail));
+	dp_boot_wipe(wiped);
+	return memcmp(wiped, tail, sizeof(tail)) != 0;
+}
+
 bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret)
 {
 	unsigned skip = nth;

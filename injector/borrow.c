@@ -72,24 +72,45 @@ static bool set_mask(struct dp_borrow *b, uint64_t mask)
 	return ptrace(PTRACE_SETSIGMASK, b->h->tid, (void *)sizeof(mask), &mask) == 0;
 }
 
+/* A signal handler that began on the way home returns there: its frame, somewhere above, holds the address. */
+static bool returns_there(const struct dp_borrow *b, const struct dp_held *h)
+{
+	static uint64_t words[8192];
+	dp_addr at = dp_addr_of(h->regs.rsp & ~UINT64_C(7));
+	size_t n;
+	for (int part = 0; part < 4; part++) {
+		n = dp_mem_read(&b->p, at, words, sizeof(words)) / sizeof(*words);
+		for (size_t i = 0; i < n; i++)
+			if (words[i] - b->boot.v < DP_BOOT_SIZE)
+				return true;
+		if (n < sizeof(words) / sizeof(*words))
+			break;
+		at = dp_addr_add(at, sizeof(words));
+	}
+	return false;
+}
+
+static bool is_zero(const struct dp_borrow *b)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	uint8_t bytes[DP_BOOT_SIZE];
+	return dp_mem_read(&b->p, b->boot, bytes, sizeof(bytes)) == sizeof(bytes) && !memcmp(bytes, zeroes, sizeof(bytes));
+}
+
 /*
  * May a thread still be on its way home through the code that a killed tool left there? Only with all threads held can that be
  * looked at; otherwise the code is left alone.
  */
 static bool somebody_stands_in(const struct dp_borrow *b)
 {
-	uint8_t bytes[DP_BOOT_SIZE];
-	for (size_t i = 0; b->frozen && i < b->frozen->n; i++)
-		if (b->frozen->thread[i].regs.rip - b->boot.v < DP_BOOT_SIZE)
-			return true;
-	if (b->frozen)
+	if (is_zero(b))
 		return false;
-	if (dp_mem_read(&b->p, b->boot, bytes, sizeof(bytes)) != sizeof(bytes))
-		return true;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		if (bytes[i])
+	for (size_t i = 0; b->frozen && i < b->frozen->n; i++) {
+		const struct dp_held *h = &b->frozen->thread[i];
+		if (h->regs.rip - b->boot.v < DP_BOOT_SIZE || returns_there(b, h))
 			return true;
-	return false;
+	}
+	return !b->frozen;
 }
 
 /* Writes the boot code to the first place that takes it, and moves the thread into it. */

@@ -5,6 +5,7 @@
  * this; in a freeze it has been stopped like all others already, and may serve when nobody else can. A
  * thread in uninterruptible sleep is not asked to stop: it would not, and could not be let go.
  */
+#include "injector/boot.h"
 #include "injector/borrow.h"
 #include "injector/eintr.h"
 #include "injector/freeze.h"
@@ -35,9 +36,13 @@ static bool mended(const struct user_regs_struct *r)
 	return in_restart(r) && (int64_t)r->rax == -514 && dp_eintr_class((long)r->orig_rax, args) != DP_EINTR_NEVER;
 }
 
-static enum rank rank_held(const struct dp_held *h)
+/*
+ * One that is on its way home from a tool killed a moment ago is left to get there: borrowed again, and its second tool killed as
+ * well, it would come back to code that by then may be somebody else's.
+ */
+static enum rank rank_held(const struct dp_process *p, const struct dp_held *h)
 {
-	if (!h->stopped || h->exited || h->regs.cs != CODE64)
+	if (!h->stopped || h->exited || h->regs.cs != CODE64 || dp_boot_leftover_at(p, h->regs.rip))
 		return UNFIT;
 	if (dp_eintr_timed(&h->regs))
 		return TIMED;
@@ -52,7 +57,7 @@ static enum rank rank_held(const struct dp_held *h)
  * A thread at a signal's delivery: the signal goes in, and the thread stands again, by the interrupt still pending, at the
  * first instruction of the handler. False if it did not get there.
  */
-static bool deliver(struct dp_held *h, uint64_t deadline)
+static bool deliver(const struct dp_process *p, struct dp_held *h, uint64_t deadline)
 {
 	while (h->pending_signal) {
 		ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
@@ -63,7 +68,7 @@ static bool deliver(struct dp_held *h, uint64_t deadline)
 		if (stop.kind == DP_STOP_NONE || stop.kind == DP_STOP_EXEC || !dp_held_take(h, stop))
 			return false;
 	}
-	return rank_held(h) != UNFIT;
+	return rank_held(p, h) != UNFIT;
 }
 
 static struct dp_error *no_thread(const struct dp_process *p)
@@ -76,13 +81,13 @@ struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *
 	enum rank best = UNFIT;
 	struct dp_held *choice = NULL;
 	for (size_t i = 0; i < f->n && best != BLOCKED; i++) {
-		enum rank r = rank_held(&f->thread[i]);
+		enum rank r = rank_held(p, &f->thread[i]);
 		if (r < best) {
 			best = r;
 			choice = &f->thread[i];
 		}
 	}
-	if (!choice || (best == SIGNALLED && !deliver(choice, dp_now_ns() + 2000000)))
+	if (!choice || (best == SIGNALLED && !deliver(p, choice, dp_now_ns() + 2000000)))
 		return no_thread(p);
 	*ret = choice;
 	return NULL;
@@ -147,8 +152,8 @@ static struct dp_error *stop_one(const struct dp_process *p, pid_t tid, uint64_t
 		dp_stray_settle(DP_SETTLE_NS);
 		return err;
 	}
-	*ok = dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC && rank_held(h) != UNFIT && rank_held(h) != TIMED &&
-	      deliver(h, deadline);
+	*ok = dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC && rank_held(p, h) != UNFIT && rank_held(p, h) != TIMED &&
+	      deliver(p, h, deadline);
 	if (!*ok)
 		dp_held_release(h);
 	return NULL;

@@ -9,6 +9,7 @@
  * that is one of our addresses counts only if what follows looks like flags and a user code segment. Plain stale words, left by
  * calls long since returned, do not match. Source: struct sigcontext_64 in the kernel's uapi/asm/sigcontext.h.
  */
+#include "injector/boot.h"
 #include "injector/target.h"
 
 #include <stdio.h>
@@ -120,11 +121,11 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 }
 
 /* Moves the thread out of a stub if it can be; true if it does not stand in our code (any more). */
-static bool stands_clear(const struct dp_installation *in, struct dp_held *h)
+static bool stands_clear(const struct dp_target *t, const struct dp_installation *in, struct dp_held *h)
 {
 	const struct dp_pc_pair *pair = find_pair(in, h->regs.rip);
-	if (!pair)
-		return !dp_installation_holds(in, h->regs.rip);
+	if (!pair) /* through a dead tool's boot code it may be on its way to a stub */
+		return !dp_installation_holds(in, h->regs.rip) && !dp_boot_leftover_at(&t->process, h->regs.rip);
 	move(h, pair);
 	return true;
 }
@@ -133,7 +134,7 @@ static bool stands_clear(const struct dp_installation *in, struct dp_held *h)
 bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128])
 {
 	for (size_t i = 0; i < f->n; i++)
-		if (!stands_clear(in, &f->thread[i])) {
+		if (!stands_clear(t, in, &f->thread[i])) {
 			snprintf(why, 128, "thread %d stands in a probe", f->thread[i].tid);
 			return false;
 		}
@@ -156,7 +157,8 @@ bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t
 {
 	struct scan s = {.t = t, .addr = addr, .n = n};
 	for (size_t i = 0; i < f->n; i++)
-		if (is_at(&s, &f->thread[i].regs) || scan_stacks(&s, &f->thread[i]))
+		if (is_at(&s, &f->thread[i].regs) || dp_boot_leftover_at(&t->process, f->thread[i].regs.rip) ||
+		    scan_stacks(&s, &f->thread[i]))
 			return true;
 	return false;
 }

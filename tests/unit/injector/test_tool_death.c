@@ -181,3 +181,47 @@ DEATHS(sleeping)
 DEATHS(piping)
 DEATHS(polling)
 DEATHS(threaded)
+
+/* A tool that dies with a thread borrowed, in a target that is stopped at the same moment: the thread stays in the boot code. */
+static void die_with_a_thread(pid_t target)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct dp_process p;
+		struct dp_borrow *b;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (dp_process_check(target, false, &p) || dp_borrow_begin(&p, NULL, TR_LIMIT, false, &b))
+			_exit(3);
+		kill(target, SIGSTOP);
+		raise(SIGKILL);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	cr_assert(WIFSIGNALED(status), "the tool ended by itself: %x", status);
+	cr_assert(tr_await(target, 'T', -1));
+}
+
+/* Its way home leads through bytes that would be free for others while it stands in the second tool's. */
+Test(tool_death, thread_still_in_a_dead_tools_code_is_not_borrowed_again)
+{
+	struct dp_freeze f;
+	struct dp_borrow *b;
+	pid_t pid = tr_spawn(computing);
+	die_with_a_thread(pid);
+	struct dp_process p = tr_process(pid);
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	tr_tag(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b), DP_TAG_NO_THREAD);
+	dp_thaw_all(&f);
+	tr_tag(dp_borrow_begin(&p, NULL, 20000000, false, &b), DP_TAG_NO_THREAD);
+	kill(pid, SIGCONT);
+	long before = tr->calls;
+	cr_assert(tr_await_value(&tr->calls, before + 2), "the target hangs: state %c", tr_state(pid));
+	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
+	tr_ok(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b));
+	tr_ok(dp_borrow_end(b, NULL));
+	dp_thaw_all(&f);
+	before = tr->calls;
+	cr_assert(tr_await_value(&tr->calls, before + 2), "the target hangs: state %c", tr_state(pid));
+	cr_assert_eq(tr->failed, 0);
+	tr_kill(pid);
+}
