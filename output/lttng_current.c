@@ -6,6 +6,7 @@
 #include "output/lttng_rules.h"
 #include "output/lttng_talk.h"
 
+#include <fcntl.h>
 #include <lttng/lttng.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,13 +22,14 @@ struct current {
 /* The whole file, terminated; NULL if it cannot be read. */
 static char *read_file(const char *path)
 {
-	dp_auto_fclose FILE *f = fopen(path, "re");
 	struct stat st;
-	if (!f || fstat(fileno(f), &st) || !S_ISREG(st.st_mode) || st.st_size > CONFIG_MAX)
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO, and nobody writes */
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > CONFIG_MAX)
 		return NULL;
 	char *text = malloc((size_t)st.st_size + 1);
+	const ssize_t n = text ? read(fd, text, (size_t)st.st_size) : 0;
 	if (text)
-		text[fread(text, 1, (size_t)st.st_size, f)] = '\0';
+		text[n > 0 ? n : 0] = '\0';
 	return text;
 }
 
