@@ -29,6 +29,7 @@ struct dp_target; /* opaque */
 struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
+	bool look;          /* only to ask: nothing that is found is taken out */
 	bool gates;         /* stubs have gates, and there is room for a manifest: probes that may outlive the tool */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */

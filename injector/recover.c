@@ -187,10 +187,11 @@ struct dp_error *dp_recover(struct dp_target *t)
 		settle_all(t, &groups);
 		err = hand_over(t, &groups);
 	}
-	if (!err)
+	if (!err && !t->options.look) {
 		err = take_out_left(t, &groups, &changed);
-	if (!err)
-		take_out_empty(t, &changed);
+		if (!err)
+			take_out_empty(t, &changed);
+	}
 	dp_groups_fini(&groups);
 	return err || !changed ? err : dp_target_refresh(t);
 }
