@@ -15,7 +15,4 @@ int dp_command_record(const struct dp_options *options);
 int dp_command_remove(const struct dp_options *options);
 int dp_command_detach(const struct dp_options *options);
 
-/* What to know about probes that no tool looks after; one line. */
-extern const char dp_text_exposed[];
-
 #endif

@@ -37,10 +37,10 @@ static struct dp_error *disable(const struct dp_options *options, struct dp_left
 
 int dp_command_enable(const struct dp_options *options)
 {
-	return dp_left_each(options, enable);
+	return dp_left_each(options, true, enable);
 }
 
 int dp_command_disable(const struct dp_options *options)
 {
-	return dp_left_each(options, disable);
+	return dp_left_each(options, true, disable);
 }

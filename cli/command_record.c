@@ -159,7 +159,7 @@ static struct dp_error *run(const struct dp_options *options)
 	struct dp_recording r = {.signal_fd = -1};
 	if (options->npids != 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe record takes one --pid at a time");
-	struct dp_error *err = dp_left_open(options, options->pid[0], &left);
+	struct dp_error *err = dp_left_open(options, options->pid[0], true, &left);
 	if (!err)
 		err = dp_recording_open(options, &left, &r);
 	if (!err)

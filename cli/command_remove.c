@@ -86,10 +86,10 @@ static struct dp_error *remove_all(const struct dp_options *options, struct dp_l
 
 int dp_command_remove(const struct dp_options *options)
 {
-	return dp_left_each(options, remove_named);
+	return dp_left_each(options, false, remove_named);
 }
 
 int dp_command_detach(const struct dp_options *options)
 {
-	return dp_left_each(options, remove_all);
+	return dp_left_each(options, false, remove_all);
 }

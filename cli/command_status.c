@@ -88,6 +88,17 @@ static struct dp_error *show(const struct dp_options *options, struct dp_left *l
 	return NULL;
 }
 
+static bool read_comm(pid_t pid, char *buf, int size)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	if (!f || !fgets(buf, size, f))
+		return false;
+	buf[strcspn(buf, "\n")] = '\0';
+	return true;
+}
+
 /* Does the process hold something of ours, as far as we may know? */
 static bool holds_ours(const char *pid)
 {
@@ -100,40 +111,40 @@ static bool holds_ours(const char *pid)
 	return found;
 }
 
-static struct dp_error *add_pid(struct dp_options *o, pid_t pid)
+/* What cannot be looked into is said as a part of the list; what has ended meanwhile is not part of it. */
+static void show_if_any(const struct dp_options *options, pid_t pid)
 {
-	pid_t *grown = realloc(o->pid, (o->npids + 1) * sizeof(*grown));
-	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the pids");
-	o->pid = grown;
-	o->pid[o->npids++] = pid;
-	return NULL;
+	struct dp_left left = {0};
+	char comm[32] = "";
+	struct dp_error *err = dp_left_open(options, pid, true, &left);
+	if (!err && left.n)
+		err = show(options, &left);
+	if (err && read_comm(pid, comm, sizeof(comm))) {
+		const struct dp_listing l = {.pid = pid, .comm = comm, .trouble = err->message};
+		print(options, &l);
+	}
+	dp_error_destroy(err);
+	dp_left_close(&left);
 }
 
-static struct dp_error *find_processes(struct dp_options *o)
+static struct dp_error *show_all(const struct dp_options *options)
 {
 	dp_auto_closedir DIR *proc = opendir("/proc");
 	if (!proc)
 		return dp_error_sys(DP_TAG_SYS, "opening /proc");
 	for (const struct dirent *e; (e = readdir(proc));)
 		if (*e->d_name >= '1' && *e->d_name <= '9' && holds_ours(e->d_name))
-			DP_TRY(add_pid(o, (pid_t)atoi(e->d_name)));
+			show_if_any(options, (pid_t)atoi(e->d_name));
 	return NULL;
 }
 
 int dp_command_status(const struct dp_options *options)
 {
-	struct dp_options all = *options;
 	if (options->npids)
-		return dp_left_each(options, show);
-	struct dp_error *err = find_processes(&all);
-	int status = DP_EXIT_FAILURE;
-	if (!err && !all.npids)
-		fprintf(stderr, "dynprobe: no process holds probes\n");
-	if (!err)
-		status = dp_left_each(&all, show);
+		return dp_left_each(options, true, show);
+	struct dp_error *err = show_all(options);
+	const int status = err ? DP_EXIT_FAILURE : 0;
 	dp_error_print(err, stderr);
 	dp_error_destroy(err);
-	free(all.pid);
 	return status;
 }

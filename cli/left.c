@@ -40,9 +40,13 @@ static struct dp_error *read_groups(struct dp_left *left)
 	return NULL;
 }
 
-struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, struct dp_left *ret)
+struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, bool look, struct dp_left *ret)
 {
-	const struct dp_target_options to = {.allow_seccomp = options->allow_seccomp, .verbose = options->verbose ? say : NULL};
+	const struct dp_target_options to = {
+	        .allow_seccomp = options->allow_seccomp,
+	        .look = look,
+	        .verbose = options->verbose ? say : NULL,
+	};
 	struct dp_left left = {0};
 	struct dp_error *err = dp_target_open(pid, &to, &left.target);
 	if (!err)
@@ -132,13 +136,12 @@ struct dp_error *dp_left_choose(struct dp_left *left, char *const *names, size_t
 	return NULL;
 }
 
-int dp_left_each(const struct dp_options *options,
-                 struct dp_error *(*act)(const struct dp_options *options, struct dp_left *left))
+int dp_left_each(const struct dp_options *options, bool look, dp_left_fn act)
 {
 	size_t failed = 0;
 	for (size_t i = 0; i < options->npids; i++) {
 		struct dp_left left = {0};
-		struct dp_error *err = dp_left_open(options, options->pid[i], &left);
+		struct dp_error *err = dp_left_open(options, options->pid[i], look, &left);
 		if (!err)
 			err = act(options, &left);
 		failed += err != NULL;

@@ -19,8 +19,11 @@ struct dp_left {
 	size_t n;
 };
 
-/* Opens the process, which locks other tools out until dp_left_close(). That nothing was left in it is no error. */
-struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, struct dp_left *ret) DP_MUST_CHECK;
+/*
+ * Opens the process, which locks other tools out until dp_left_close(). That nothing was left in it is no error. `look`: nothing
+ * is to be done in it, not even tidying up behind a killed tool.
+ */
+struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, bool look, struct dp_left *ret) DP_MUST_CHECK;
 void dp_left_close(struct dp_left *left);
 
 /* Does probe i of the group still stand (or is it retired, and its place still ours)? */
@@ -37,7 +40,7 @@ char *dp_left_chosen(const struct dp_left *left);
  * Does `act` in every process of the options, and prints what becomes of it. The exit status: DP_EXIT_FAILURE if all failed,
  * DP_EXIT_PARTIAL if some did.
  */
-int dp_left_each(const struct dp_options *options,
-                 struct dp_error *(*act)(const struct dp_options *options, struct dp_left *left));
+typedef struct dp_error *(*dp_left_fn)(const struct dp_options *options, struct dp_left *left);
+int dp_left_each(const struct dp_options *options, bool look, dp_left_fn act);
 
 #endif

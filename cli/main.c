@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/options.h"
-#include "cli/trace.h"
+#include "cli/command.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +44,7 @@ static int run_verb(enum dp_verb verb, int argc, char **argv)
 	else if (options.version)
 		puts("dynprobe " DP_VERSION);
 	else
-		status = dp_trace(&options);
+		status = dp_command_run(verb, &options);
 	dp_options_fini(&options);
 	return status;
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+
+#include "cli/trace.h"
+
+/* Said once, when probes are left without a tool that looks after them. */
+static const char exposed[] =
+        "nobody watches these probes now: remove them before a debugger or a uprobe patches the same places (docs/guarantees.md)";
+
+static int attach(const struct dp_options *options)
+{
+	const int status = dp_trace(options);
+	if (status != DP_EXIT_FAILURE && !options->dry_run)
+		fprintf(stderr, "dynprobe: %s\n", exposed);
+	return status;
+}
+
+static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = {
+        [DP_VERB_RUN] = dp_trace,
+        [DP_VERB_ATTACH] = attach,
+        [DP_VERB_STATUS] = dp_command_status,
+        [DP_VERB_ENABLE] = dp_command_enable,
+        [DP_VERB_DISABLE] = dp_command_disable,
+        [DP_VERB_ADD_CONTEXT] = dp_command_add_context,
+        [DP_VERB_RECORD] = dp_command_record,
+        [DP_VERB_REMOVE] = dp_command_remove,
+        [DP_VERB_DETACH] = dp_command_detach,
+};
+
+int dp_command_run(enum dp_verb verb, const struct dp_options *options)
+{
+	return commands[verb](options);
+}
