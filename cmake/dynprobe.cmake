@@ -73,3 +73,42 @@ function(dp_embed_agent target)
   set_source_files_properties(${stub} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${CMAKE_BINARY_DIR}/agent/agent.so)
   add_dependencies(${target} dp_agent_blob)
 endfunction()
+
+# The LTTng sink: a hosted shared object for the target, never with the tool's sanitizers. enter.c runs before the vector state is saved.
+set(DP_SINK_FLAGS
+    -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -fcf-protection=none -fomit-frame-pointer
+    -U_FORTIFY_SOURCE ${DP_WARNINGS} -Werror)
+
+function(dp_lttng_sink)
+  pkg_check_modules(LTTNG_UST REQUIRED IMPORTED_TARGET lttng-ust)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/lttng/*.c ${CMAKE_SOURCE_DIR}/agent/lttng/*.S)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.h ${CMAKE_SOURCE_DIR}/agent/lttng/*.h)
+  set(objects)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/agent/lttng)
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME)
+    set(object ${CMAKE_BINARY_DIR}/agent/lttng/${stem}.o)
+    set(more)
+    if(stem STREQUAL "enter.c")
+      set(more -mgeneral-regs-only)
+    endif()
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CMAKE_C_COMPILER} ${DP_SINK_FLAGS} ${more} ${LTTNG_UST_CFLAGS} -I${CMAKE_SOURCE_DIR} -c ${source} -o ${object}
+      DEPENDS ${source} ${headers} COMMENT "Building LTTng sink object ${stem}" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  set(sink ${CMAKE_BINARY_DIR}/agent/lttng/libdynprobe-lttng.so)
+  add_custom_command(OUTPUT ${sink}
+    COMMAND ${CMAKE_C_COMPILER} -shared -s -Wl,-soname,libdynprobe-lttng.so,-Bsymbolic,-z,now,-z,relro,--no-undefined,-z,text,-z,noexecstack
+            -o ${sink} ${objects} ${LTTNG_UST_LDFLAGS} -llttng-ust-tracepoint
+    COMMAND sh ${CMAKE_SOURCE_DIR}/agent/lttng/check.sh ${sink} ${CMAKE_BINARY_DIR}/agent/lttng/enter.c.o
+    DEPENDS ${objects} ${CMAKE_SOURCE_DIR}/agent/lttng/check.sh COMMENT "Linking and checking the LTTng sink" VERBATIM)
+  add_custom_target(dp_sink_so DEPENDS ${sink})
+
+  # The tool carries it as it does the agent (symbols dp_sink_so, dp_sink_so_end).
+  set(stub ${CMAKE_BINARY_DIR}/agent/lttng/embed.S)
+  file(WRITE ${stub} "\t.section .rodata\n\t.balign 16\n\t.globl dp_sink_so, dp_sink_so_end\ndp_sink_so:\n\t.incbin \"${sink}\"\ndp_sink_so_end:\n\t.section .note.GNU-stack,\"\",@progbits\n")
+  target_sources(dp_injector PRIVATE ${stub})
+  set_source_files_properties(${stub} TARGET_DIRECTORY dp_injector PROPERTIES OBJECT_DEPENDS ${sink})
+  add_dependencies(dp_injector dp_sink_so)
+endfunction()

@@ -10,9 +10,9 @@
  *   - That thread first gives itself a descriptor table of its own (close_range with CLOSE_RANGE_UNSHARE) in which 0, 1 and 2
  *     are /dev/null. The threads that liblttng-ust makes inherit it. The program's close loops cannot reach LTTng's descriptors,
  *     its own descriptor numbers do not change, and nothing of its own is held open.
- *   - The one descriptor that a hit uses is the consumer's wake-up pipe, once per sub-buffer: liblttng-ust's write() is redirected to a
- *     function that opens the pipe through /proc/self/task/LISTENER/fd/N, writes, closes. (Where the program had liblttng-ust itself
- *     before we came, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as exposed as it chose to be.)
+ *   - What a hit has to write, a wake-up of the consumer once per sub-buffer or a trigger's notification, is written by a thread of the
+ *     sink that has LTTng's table: liblttng-ust's write() and writev() are redirected (agent/lttng/wake.c). (Where the program had
+ *     liblttng-ust itself before we came, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as exposed as it chose to be.)
  *   - LTTNG_UST_REGISTER_TIMEOUT=0 is set for the time of the dlopen by exchanging `environ` for a copy: a session daemon that
  *     hangs delays nobody.
  *   - Per-thread memory is allocated ("primed") outside of hits: by the tool, in threads that exist, at points where they hold no

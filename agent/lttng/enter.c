@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a hit may go on, where it is not obvious. Runs before the vector state is saved: general registers only. */
+#include "agent/lttng/hosted.h"
+
+__thread struct dp_block *dp_lttng_block;
+
+static bool regular(const struct dp_block *block, uint64_t rsp)
+{
+	return rsp >= block->stack_lo && rsp < block->stack_hi;
+}
+
+/*
+ * The hit under way was left for good if the thread is now in a frame above it: a signal handler on the same stack would be
+ * below. On other stacks that cannot be told, as their order means nothing.
+ */
+static bool abandoned(const struct dp_block *block, uint64_t rsp)
+{
+	return regular(block, block->busy) && regular(block, rsp) && rsp >= block->busy;
+}
+
+static bool choose_stack(struct dp_block *block, uint64_t rsp)
+{
+	const bool own = regular(block, rsp);
+	if (own && rsp - block->stack_lo < DP_SINK_STACK_SMALL)
+		return false;
+	block->move =
+	        own && rsp - block->stack_lo >= DP_SINK_STACK ? 0 : (uint64_t)(uintptr_t)(block->stack + sizeof(block->stack));
+	return true;
+}
+
+bool dp_lttng_enter_slow(const struct dp_probe_desc *desc, uint64_t rsp)
+{
+	struct dp_lost *lost = (struct dp_lost *)(uintptr_t)desc->lost;
+	struct dp_block *block = dp_lttng_block;
+	uint64_t *reason = NULL;
+	if (((const struct dp_agent *)(uintptr_t)desc->agent)->live != DP_LIVE)
+		reason = &lost->forked;
+	else if (!block)
+		reason = &lost->unprimed;
+	else if (block->busy && !abandoned(block, rsp))
+		reason = &lost->nested;
+	else if (!choose_stack(block, rsp))
+		reason = &lost->no_stack;
+	if (reason) {
+		dp_lttng_lose(reason);
+		return false;
+	}
+	if (block->busy && block->reading)
+		block->abandoned = block->reading;
+	block->busy = rsp;
+	return true;
+}

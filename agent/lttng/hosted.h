@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of libdynprobe-lttng.so share. It is an ordinary shared object of the target's libc, but part of it runs in the
+ * middle of a hit: those files (hit.S, enter.c, emit.c, filter.c, wake.c's first half) call nothing that may allocate, lock or
+ * block.
+ */
+#ifndef DP_AGENT_LTTNG_HOSTED_H
+#define DP_AGENT_LTTNG_HOSTED_H
+
+#include "agent/lttng/layout.h"
+#include "agent/lttng/sink.h"
+#include "agent/unwind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_LTTNG_PROVIDER "dynprobe"
+#define DP_LTTNG_FIELDS   256u /* per event */
+
+/* ---- a thread's block
+ * ---------------------------------------------------------------------------------------------------------- */
+
+struct dp_block {
+	uint64_t busy;                 /* rsp of the hit under way, 0: none */
+	uint64_t move;                 /* top of `stack` if the hit under way must not use the thread's own stack, else 0 */
+	uint64_t stack_lo, stack_hi;   /* of the thread's regular stack */
+	uint64_t sigmask;              /* while moved: the thread's own */
+	uint64_t reading;              /* RCU nesting + 1 while the hit under way is a reader, else 0 */
+	uint64_t abandoned;            /* `reading` of a hit that a longjmp left: to be ended by the next emit */
+	struct dp_block *next;         /* in the list of free ones */
+	struct dp_slot slot;           /* for the unwinder */
+	uint8_t record[DP_RECORD_MAX]; /* header unused */
+	uint64_t operands[2 * DP_LTTNG_FIELDS]; /* what LTTng's filters and captures read */
+	uint64_t cache[DP_UNWIND_CACHE];
+	uint8_t guard[4096] __attribute__((aligned(4096)));
+	uint8_t stack[65536];
+};
+_Static_assert(offsetof(struct dp_block, busy) == DP_BLOCK_BUSY, "layout.h");
+_Static_assert(offsetof(struct dp_block, move) == DP_BLOCK_MOVE, "layout.h");
+_Static_assert(offsetof(struct dp_block, stack_lo) == DP_BLOCK_STACK_LO, "layout.h");
+_Static_assert(offsetof(struct dp_block, stack_hi) == DP_BLOCK_STACK_HI, "layout.h");
+_Static_assert(offsetof(struct dp_block, sigmask) == DP_BLOCK_SIGMASK, "layout.h");
+_Static_assert(offsetof(struct dp_block, slot) == DP_BLOCK_SLOT, "layout.h");
+_Static_assert(offsetof(struct dp_block, record) == DP_BLOCK_RECORD, "layout.h");
+_Static_assert(DP_LTTNG_LIVE == DP_LIVE, "layout.h");
+_Static_assert(DP_LTTNG_STACK == DP_SINK_STACK, "layout.h");
+_Static_assert(DP_LTTNG_RECORD_HEADER == offsetof(struct dp_record, payload), "layout.h");
+
+/* The thread's block, NULL until it is primed and after its key destructors have begun. */
+extern __thread struct dp_block *dp_lttng_block __attribute__((tls_model("initial-exec")));
+
+/* thread.c. False, with errno: no thread can be primed. */
+bool dp_lttng_threads_init(struct dp_sink *sink);
+void dp_lttng_prime(void);
+
+/* ---- hits
+ * ------------------------------------------------------------------------------------------------------------------------ */
+
+/* hit.S */
+extern uint32_t dp_lttng_vector; /* see layout.h; set before the first hit */
+extern const char dp_lttng_callbacks[DP_LTTNG_EVENTS];
+void dp_lttng_enter(void);
+void dp_lttng_emit(void);
+void dp_lttng_emit_capture(void);
+void dp_lttng_prime_hook(void);
+
+/* enter.c: what the fast path in hit.S does not decide. True: the hit goes on in `block`. */
+bool dp_lttng_enter_slow(const struct dp_probe_desc *desc, uint64_t rsp);
+/* emit.c: the vector state is saved */
+void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, uint64_t size, struct dp_block *block);
+
+static inline void dp_lttng_lose(uint64_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- the guest's manners
+ * ----------------------------------------------------------------------------------------------------------- */
+
+/* redirect.c: NULL, or what could not be done. */
+const char *dp_lttng_redirect(void);
+/* wake.c: starts the thread that writes for the hits. False with errno. */
+bool dp_lttng_waker_start(void);
+/* What liblttng-ust calls instead of the functions of these names. */
+long dp_lttng_write(int fd, const void *data, size_t size);
+struct iovec;
+long dp_lttng_writev(int fd, const struct iovec *parts, int n);
+int dp_lttng_close(int fd);
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------------------------------------------ */
+
+void dp_lttng_serve(struct dp_sink *sink);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing to LTTng's descriptors from a thread that does not have them.
+ *
+ * LTTng's threads, and ours, have a descriptor table of their own (sink.h). A hit is on a thread of the program, where the same
+ * numbers mean the program's files. What a hit has to write is handed to the waker, a thread with LTTng's table:
+ *
+ *   - wake-ups of the consumer, one byte once per sub-buffer: a bit per descriptor, as more than one byte says nothing more;
+ *   - notifications of triggers: a few slots. When all are taken the hit is told EAGAIN, and LTTng counts the notification as
+ * lost.
+ *
+ * (Opening /proc/self/task/TID/fd/N in the hit would take a number in the program's table for a moment, where a dup2 of the
+ * program could strike it, and fails in a process that may not open a pipe of the session daemon's user.)
+ *
+ * The first half runs in hits: no lock, no libc. close() of LTTng's threads takes back what is not written yet: the number may be
+ * another file's next. LTTng closes only after a grace period, so no hit can ask for the old one any more.
+ */
+#include "agent/lttng/hosted.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define WAKE_FDS 4096u /* descriptors of LTTng: a few dozen per session */
+#define NOTES    32u
+#define RETRY_MS 10
+
+enum note_state {
+	NOTE_FREE,
+	NOTE_TAKEN, /* a hit is writing it */
+	NOTE_READY,
+};
+
+struct note {
+	uint32_t state;
+	int fd;
+	uint32_t size;
+	uint64_t ticket; /* order */
+	uint8_t data[PIPE_BUF];
+};
+
+static uint64_t wanted[WAKE_FDS / 64]; /* a bit per descriptor */
+static struct note notes[NOTES];
+static uint64_t tickets;
+static uint32_t work;                                       /* a futex: 1 = there is some, or the waker is at it */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* waker and LTTng's threads, never a hit */
+
+/* ---- in hits
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+static long raw(long nr, long a, long b, long c, long d)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+	return ret;
+}
+
+static void alarm_waker(void)
+{
+	if (__atomic_exchange_n(&work, 1, __ATOMIC_SEQ_CST) == 0)
+		raw(SYS_futex, (long)&work, FUTEX_WAKE_PRIVATE, 1, 0);
+}
+
+static long refuse(int why)
+{
+	errno = why;
+	return -1;
+}
+
+static struct note *take_note(void)
+{
+	for (uint32_t i = 0; i < NOTES; i++) {
+		uint32_t expected = NOTE_FREE;
+		if (__atomic_compare_exchange_n(&notes[i].state, &expected, NOTE_TAKEN, false, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_RELAXED))
+			return &notes[i];
+	}
+	return NULL;
+}
+
+/* Of more than one byte: a message that has to arrive whole. */
+static long post(int fd, const struct iovec *parts, int n)
+{
+	size_t size = 0;
+	for (int i = 0; i < n; i++)
+		size += parts[i].iov_len;
+	struct note *note = size <= PIPE_BUF ? take_note() : NULL;
+	if (!note)
+		return refuse(EAGAIN);
+	note->fd = fd;
+	note->size = 0;
+	for (int i = 0; i < n; i++) {
+		memcpy(note->data + note->size, parts[i].iov_base, parts[i].iov_len);
+		note->size += (uint32_t)parts[i].iov_len;
+	}
+	note->ticket = __atomic_fetch_add(&tickets, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&note->state, NOTE_READY, __ATOMIC_RELEASE);
+	alarm_waker();
+	return (long)size;
+}
+
+long dp_lttng_writev(int fd, const struct iovec *parts, int n)
+{
+	if (fd <= STDERR_FILENO)
+		return refuse(EBADF); /* messages to the program's users */
+	return post(fd, parts, n);
+}
+
+long dp_lttng_write(int fd, const void *data, size_t size)
+{
+	if (fd <= STDERR_FILENO)
+		return refuse(EBADF);
+	if (size != 1 || (unsigned)fd >= WAKE_FDS) {
+		const struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+		return post(fd, &part, 1);
+	}
+	__atomic_fetch_or(&wanted[(unsigned)fd / 64], UINT64_C(1) << ((unsigned)fd % 64), __ATOMIC_SEQ_CST);
+	alarm_waker();
+	return 1;
+}
+
+/* ---- in LTTng's threads
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static void take_back(int fd)
+{
+	if ((unsigned)fd < WAKE_FDS)
+		__atomic_fetch_and(&wanted[(unsigned)fd / 64], ~(UINT64_C(1) << ((unsigned)fd % 64)), __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < NOTES; i++)
+		if (__atomic_load_n(&notes[i].state, __ATOMIC_ACQUIRE) == NOTE_READY && notes[i].fd == fd)
+			__atomic_store_n(&notes[i].state, NOTE_FREE, __ATOMIC_RELEASE);
+}
+
+int dp_lttng_close(int fd)
+{
+	pthread_mutex_lock(&writing);
+	take_back(fd);
+	const int ret = close(fd);
+	pthread_mutex_unlock(&writing);
+	return ret;
+}
+
+/* ---- the waker
+ * ----------------------------------------------------------------------------------------------------------------------- */
+
+static void write_wakes(void)
+{
+	for (unsigned i = 0; i < WAKE_FDS / 64; i++) {
+		uint64_t bits =
+		        __atomic_load_n(&wanted[i], __ATOMIC_RELAXED) ? __atomic_exchange_n(&wanted[i], 0, __ATOMIC_SEQ_CST) : 0;
+		for (; bits; bits &= bits - 1)
+			raw(SYS_write, (long)(i * 64) + __builtin_ctzl(bits), (long)"", 1,
+			    0); /* a full pipe wakes the consumer too */
+	}
+}
+
+static struct note *oldest(void)
+{
+	struct note *found = NULL;
+	for (uint32_t i = 0; i < NOTES; i++)
+		if (__atomic_load_n(&notes[i].state, __ATOMIC_ACQUIRE) == NOTE_READY &&
+		    (!found || notes[i].ticket < found->ticket))
+			found = &notes[i];
+	return found;
+}
+
+/* Those that are ready, in order. True: the pipe is full, the rest has to wait. */
+static bool write_notes(void)
+{
+	for (struct note *note; (note = oldest()) != NULL;) {
+		const long n = raw(SYS_write, note->fd, (long)note->data, note->size, 0);
+		if (n == -EAGAIN)
+			return true;
+		__atomic_store_n(&note->state, NOTE_FREE, __ATOMIC_RELEASE);
+	}
+	return false;
+}
+
+static void *waker(void *unused)
+{
+	(void)unused;
+	pthread_setname_np(pthread_self(), DP_SINK_THREAD);
+	for (;;) {
+		__atomic_store_n(&work, 0, __ATOMIC_SEQ_CST);
+		pthread_mutex_lock(&writing);
+		write_wakes();
+		const bool full = write_notes();
+		pthread_mutex_unlock(&writing);
+		if (full)
+			poll(NULL, 0, RETRY_MS);
+		else
+			raw(SYS_futex, (long)&work, FUTEX_WAIT_PRIVATE, 0, 0);
+	}
+	return NULL;
+}
+
+bool dp_lttng_waker_start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t every, before;
+	sigfillset(&every);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	const int error = pthread_create(&thread, &attr, waker, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	errno = error;
+	return error == 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process with the LTTng sink in it, driven by the lines of its standard input; one line answers each. Commands:
+ *   kinds            registers "kinds", with a field of every type
+ *   one NAME         registers an event NAME with one field "value" (uint64_t); the newest registered event is the one that is
+ * hit wait             waits until the newest event is wanted by a session hit N            N hits of the newest event, values
+ * counting from 0 big N            N hits of 1 KiB (only after `bulk`, which registers such an event) closeall         closes
+ * every descriptor above 2 fork             a fork child hits, and calls exit() vfork            a vfork child hits exit returns
+ * from main
+ */
+#include "host.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct host_event probe;
+static char kind;
+
+static void registered(char is, uint64_t site)
+{
+	const struct dp_sink_event *e = host_serve();
+	kind = is;
+	if (!e->event) {
+		printf("refused %s\n", e->error);
+		return;
+	}
+	host_probe(&probe, e, site);
+	printf("registered\n");
+}
+
+static void kinds(void)
+{
+	host_begin();
+	host_add("kinds", true);
+	host_field("i8", DP_SINK_INT, 1, false);
+	host_field("i16", DP_SINK_INT, 2, false);
+	host_field("i32", DP_SINK_INT, 4, false);
+	host_field("i64", DP_SINK_INT, 8, false);
+	host_field("u8", DP_SINK_UINT, 1, false);
+	host_field("u16", DP_SINK_UINT, 2, true);
+	host_field("u32", DP_SINK_UINT, 4, false);
+	host_field("u64", DP_SINK_UINT, 8, true);
+	host_field("f", DP_SINK_FLOAT, 4, false);
+	host_field("d", DP_SINK_FLOAT, 8, false);
+	host_field("s", DP_SINK_STRING, 64, false);
+	host_field("b", DP_SINK_BYTES, 5, false);
+	host_field("backtrace", DP_SINK_BACKTRACE, 0, false);
+	host_field("last", DP_SINK_UINT, 4, false);
+	registered('k', 0x1234);
+}
+
+#define PUT(type, value)                                                                                                         \
+	do {                                                                                                                     \
+		const type put_ = (type)(value);                                                                                 \
+		memcpy(p, &put_, sizeof(put_));                                                                                  \
+		p += sizeof(put_);                                                                                               \
+	} while (0)
+
+static size_t kinds_payload(uint8_t *to, unsigned n)
+{
+	uint8_t *p = to;
+	PUT(uint64_t, n & 1 ? 0x10 : 0);
+	PUT(int8_t, -(int)n);
+	PUT(int16_t, -1000 - (int)n);
+	PUT(int32_t, -100000 - (int)n);
+	PUT(int64_t, INT64_C(-10000000000) - n);
+	PUT(uint8_t, 200 + n);
+	PUT(uint16_t, 60000 + n);
+	PUT(uint32_t, 4000000000 + n);
+	PUT(uint64_t, UINT64_C(0xfedcba9876543210) + n);
+	PUT(float, 1.5f + (float)n);
+	PUT(double, -2.25 - n);
+	p += sprintf((char *)p, "text %u", n) + 1;
+	for (unsigned i = 0; i < 5; i++)
+		PUT(uint8_t, n + i);
+	PUT(uint8_t, n % 4);
+	for (unsigned i = 0; i < n % 4; i++)
+		PUT(uint64_t, 0x400000 + i);
+	PUT(uint32_t, 7 * n);
+	return (size_t)(p - to);
+}
+
+static void one(const char *name)
+{
+	host_begin();
+	host_add(name, false);
+	host_field("value", DP_SINK_UINT, 8, false);
+	registered('o', 0x5678);
+}
+
+static void bulk(void)
+{
+	host_begin();
+	host_add("bulk", false);
+	host_field("bytes", DP_SINK_BYTES, 1024, false);
+	registered('b', 0x9abc);
+}
+
+static bool hit_once(unsigned i)
+{
+	static uint8_t payload[2048];
+	size_t size = sizeof(uint64_t);
+	if (kind == 'k')
+		size = kinds_payload(payload, i);
+	else if (kind == 'b')
+		memset(payload, (int)i, size = 1024);
+	else
+		memcpy(payload, &(uint64_t){i}, size);
+	return i % 2 ? host_hit_capture(&probe, payload, size) : host_hit(&probe, payload, size);
+}
+
+static void hit(unsigned n)
+{
+	unsigned done = 0;
+	for (unsigned i = 0; i < n; i++)
+		done += hit_once(i);
+	printf("hit %u\n", done);
+}
+
+static void wait_gate(void)
+{
+	for (int i = 0; i < 10000 && !*probe.gate; i++)
+		usleep(1000);
+	printf("wanted %u\n", *probe.gate);
+}
+
+static void close_all(void)
+{
+	int closed = 0;
+	for (int fd = 3; fd < 4096; fd++)
+		closed += close(fd) == 0;
+	printf("closed %d\n", closed);
+}
+
+static void fork_child(void)
+{
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0) {
+		host_agent.live = 0; /* what MADV_WIPEONFORK does */
+		const bool ok = hit_once(999);
+		exit(ok || probe.lost.forked != 1); /* with all destructors */
+	}
+	int status = -1;
+	waitpid(child, &status, 0);
+	printf("child %d\n", status);
+}
+
+static void vfork_child(void)
+{
+	const pid_t child = vfork();
+	if (child == 0) {
+		hit_once(1000);
+		_exit(0);
+	}
+	int status = -1;
+	waitpid(child, &status, 0);
+	printf("child %d\n", status);
+}
+
+int main(int argc, char **argv)
+{
+	char line[512], word[256];
+	unsigned n;
+	host_load(argc > 1 ? argv[1] : DP_SINK_SO);
+	host_prime();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("READY\n");
+	while (fgets(line, sizeof(line), stdin)) {
+		if (strncmp(line, "kinds", 5) == 0)
+			kinds();
+		else if (strncmp(line, "bulk", 4) == 0)
+			bulk();
+		else if (sscanf(line, "one %255s", word) == 1)
+			one(word);
+		else if (strncmp(line, "wait", 4) == 0)
+			wait_gate();
+		else if (sscanf(line, "hit %u", &n) == 1)
+			hit(n);
+		else if (strncmp(line, "closeall", 8) == 0)
+			close_all();
+		else if (strncmp(line, "fork", 4) == 0)
+			fork_child();
+		else if (strncmp(line, "vfork", 5) == 0)
+			vfork_child();
+		else if (strncmp(line, "lost", 4) == 0)
+			printf("lost nested %lu unprimed %lu no_stack %lu forked %lu\n", probe.lost.nested, probe.lost.unprimed,
+			       probe.lost.no_stack, probe.lost.forked);
+		else if (strncmp(line, "exit", 4) == 0)
+			break;
+		else
+			printf("what? %s", line);
+	}
+	return 0;
+}
