@@ -5,6 +5,8 @@
  */
 #include "injector/target.h"
 
+#include "agent/lttng/sink.h"
+
 #include <elf.h>
 #include <string.h>
 
@@ -59,8 +61,11 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .string = symbol(ehdr, DP_SYM_STRING) - base,
 	        .backtrace = symbol(ehdr, DP_SYM_BACKTRACE) - base,
 	        .finish = symbol(ehdr, DP_SYM_FINISH) - base,
+	        .call = symbol(ehdr, DP_SYM_CALL) - base,
+	        .loader = symbol(ehdr, DP_SYM_SINK_LOADER) - base,
 	};
-	const uint64_t entry[] = {image.acquire, image.read, image.string, image.backtrace, image.finish};
+	const uint64_t entry[] = {image.acquire,   image.read,   image.string, image.backtrace,
+	                          image.finish,    image.call,   image.loader};
 	for (size_t i = 0; i < sizeof(entry) / sizeof(*entry); i++)
 		if (entry[i] >= image.size)
 			return dp_error(DP_TAG_INTERNAL, "the agent inside dynprobe lacks entry point %zu", i);

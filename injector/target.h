@@ -149,6 +149,7 @@ struct dp_agent_image {
 	const uint8_t *bytes;
 	size_t size;
 	uint64_t acquire, read, string, backtrace, finish;
+	uint64_t call, loader; /* of the LTTng sink */
 };
 struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loading the LTTng sink: map it, have one thread of the program call pthread_create, and wait until the new thread has done the
+ * rest. What is expensive (dlopen, LTTng's start) happens on that thread while the program runs.
+ */
+#include "injector/sink.h"
+
+#include "injector/proc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define POLL_NS      500000L
+#define LEND_NS      UINT64_C(2000000000) /* for a thread to come to a safe point */
+#define THREAD_AT(v) ((v)->data + (v)->head.scratch_offset + (v)->head.scratch_size - 8) /* pthread_create's result */
+
+/* ---- may it be loaded? ------------------------------------------------------------------------------------------------------
+ */
+
+static struct dp_error *check_filter(const struct dp_target *t)
+{
+	if (!t->process.seccomp)
+		return NULL;
+	return dp_error(DP_TAG_SINK, "process %d (%s) runs under a seccomp filter, which LTTng's own system calls may offend",
+	                t->process.pid, t->process.comm);
+}
+
+static struct dp_error *check_proc(const struct dp_target *t)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", t->process.alive);
+	if (!lstat(path, &st))
+		return NULL;
+	return dp_error(DP_TAG_SINK, "process %d (%s) has no /proc in its root directory, and the sink is loaded through it",
+	                t->process.pid, t->process.comm);
+}
+
+static struct dp_error *check_symbols(struct dp_sink_view *v)
+{
+	static const char *const names[] = {"dlopen",       "dlsym",          "dlerror", "pthread_create",
+	                                    "pthread_self", "pthread_detach", "environ", "__errno_location"};
+	uint64_t ignored;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		DP_TRY(dp_sink_symbol(v, names[i], &ignored));
+	return NULL;
+}
+
+static struct dp_error *check_threads(struct dp_target *t)
+{
+	enum dp_identity identity = DP_ID_SELF;
+	uint32_t offset;
+	DP_TRY(dp_identity_find(t, &identity, &offset));
+	if (identity == DP_ID_SELF)
+		return NULL;
+	return dp_error(DP_TAG_SINK,
+	                "threads of process %d (%s) have no control blocks of their own (raw clone): LTTng cannot run in them",
+	                t->process.pid, t->process.comm);
+}
+
+struct dp_error *dp_target_sink_check(struct dp_target *t)
+{
+	dp_auto_view struct dp_sink_view v = {0};
+	DP_TRY(check_filter(t));
+	DP_TRY(check_proc(t));
+	DP_TRY(dp_sink_view_open(t, &v));
+	if (v.data && v.head.state == DP_SINK_FAILED)
+		return dp_error(DP_TAG_SINK, "the LTTng sink failed to load into process %d (%s) before: %.*s", t->process.pid,
+		                t->process.comm, (int)sizeof(v.head.error) - 1, v.head.error);
+	DP_TRY(check_symbols(&v));
+	DP_TRY(dp_sink_refuse_stopped(&v));
+	return check_threads(t);
+}
+
+/* ---- loading
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *start_thread(struct dp_sink_view *v, uint64_t deadline)
+{
+	uint64_t create, result = 0;
+	DP_TRY(dp_sink_symbol(v, "pthread_create", &create));
+	DP_TRY(dp_sink_call_begin(v));
+	const uint64_t args[4] = {THREAD_AT(v), 0, v->head.loader, v->data};
+	DP_TRY(dp_sink_call_any(v, create, args, deadline, &result));
+	if (!(int)result)
+		return NULL;
+	return dp_error(DP_TAG_SINK, "pthread_create in process %d (%s) failed: %s", v->process.pid, v->process.comm,
+	                strerror((int)result));
+}
+
+static struct dp_error *failed(const struct dp_sink_view *v)
+{
+	return dp_error(DP_TAG_SINK, "the LTTng sink could not be loaded into process %d (%s): %.*s", v->process.pid,
+	                v->process.comm, (int)sizeof(v->head.error) - 1, v->head.error);
+}
+
+static struct dp_error *await_ready(struct dp_sink_view *v, uint64_t deadline)
+{
+	for (;;) {
+		DP_TRY(dp_sink_head(v));
+		if (v->head.state == DP_SINK_READY)
+			return NULL;
+		if (v->head.state == DP_SINK_FAILED)
+			return failed(v);
+		if (dp_now_ns() >= deadline)
+			return dp_error(
+			        DP_TAG_SINK,
+			        "the LTTng sink is still loading in process %d (%s); it goes on by itself, try again later",
+			        v->process.pid, v->process.comm);
+		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+		dp_pick_living(v->t);
+		v->process.alive = v->t->process.alive;
+	}
+}
+
+static void fill_entries(const struct dp_sink_view *v, bool fresh, struct dp_sink_entries *ret)
+{
+	*ret = (struct dp_sink_entries){.sink = v->data,
+	                                .enter = v->head.enter,
+	                                .emit = v->head.emit,
+	                                .emit_capture = v->head.emit_capture,
+	                                .prime_hook = v->head.prime_hook,
+	                                .ust_present = v->head.flags & DP_SINK_UST_PRESENT,
+	                                .fresh = fresh};
+}
+
+static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, bool *fresh)
+{
+	const uint64_t now = dp_now_ns(), lend = now + (limit_ns < LEND_NS ? limit_ns : LEND_NS);
+	if (!v->data) {
+		DP_TRY(dp_sink_refuse_stopped(v));
+		DP_TRY(dp_sink_map(v));
+	}
+	*fresh = v->head.state == DP_SINK_EMPTY;
+	if (v->head.state == DP_SINK_FAILED)
+		return failed(v);
+	if (*fresh) /* just mapped, or an earlier tool came no further than that */
+		DP_TRY(start_thread(v, lend));
+	return await_ready(v, now + limit_ns);
+}
+
+struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, struct dp_sink_entries *ret,
+                                     struct dp_sink_stats *stats)
+{
+	dp_auto_view struct dp_sink_view v = {0};
+	const uint64_t begin = dp_now_ns();
+	bool fresh = false;
+	DP_TRY(dp_sink_view_open(t, &v));
+	struct dp_error *err = load(&v, limit_ns, &fresh);
+	if (v.pause_ns > stats->pause_ns)
+		stats->pause_ns = v.pause_ns;
+	stats->load_ns = dp_now_ns() - begin;
+	if (err)
+		return err;
+	fill_entries(&v, fresh, ret);
+	dp_target_say(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", fresh ? "loaded" : "found",
+	              (unsigned long long)stats->load_ns / 1000, (unsigned long long)v.pause_ns / 1000);
+	return NULL;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bringing the sink's two regions into the target.
+ *
+ * Text and data lie at a fixed distance (agent/call.h). The mappings are made in one short freeze; they are filled through our
+ * own descriptor of the memory file afterwards, and the magic word comes last: what is found without it is a killed tool's
+ * leftover that nothing runs in, and is taken out by the next one.
+ */
+#include "injector/sink.h"
+
+#include "injector/proc.h"
+
+#include "agent/call.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define FAR_LOW    UINT64_C(0x010000000000)
+#define FAR_HIGH   UINT64_C(0x4f0000000000)
+#define MAX_EVENTS 1024u
+#define MAX_FIELDS 20480u
+#define STACK      (UINT64_C(256) << 10)
+#define SCRATCH    (UINT64_C(1) << 20)
+#define MAP_TRIES  20
+
+extern const uint8_t dp_sink_so[], dp_sink_so_end[];
+
+struct plan {
+	struct dp_agent_image agent;
+	struct dp_sink head;
+	uint64_t guard; /* address of the page below the call stack */
+	int fd;         /* ours */
+	bool mapped_text, mapped_data;
+};
+
+/* ---- layout ------------------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_free(const struct dp_sink_view *v, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < dp_image_nmaps(v->image); i++) {
+		const struct dp_map *m = dp_image_map(v->image, i);
+		if (m->start.v < end && start < m->end.v)
+			return false;
+	}
+	return true;
+}
+
+static struct dp_error *choose_place(const struct dp_sink_view *v, uint64_t size, uint64_t *ret)
+{
+	for (int i = 0; i < 100; i++) {
+		uint64_t r = dp_now_ns() * DP_HASH_MULT;
+		if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
+			r ^= r >> 29;
+		const uint64_t at = dp_page_down(FAR_LOW + r % (FAR_HIGH - FAR_LOW - size));
+		if (!is_free(v, at - DP_PAGE, at + size + DP_PAGE))
+			continue;
+		*ret = at;
+		return NULL;
+	}
+	return dp_error(DP_TAG_NO_SPACE, "no free addresses for the LTTng sink in process %d", v->process.pid);
+}
+
+/* Offsets in the data region. What is not written costs no memory. */
+static void lay_out(struct dp_sink *s)
+{
+	uint64_t at = UINT64_C(1) << 20; /* below: the head, and the frames of calls */
+	s->so_offset = at;
+	at = dp_page_up(at + s->so_size);
+	s->max_events = MAX_EVENTS;
+	s->max_fields = MAX_FIELDS;
+	s->events_offset = at;
+	at = dp_page_up(at + MAX_EVENTS * sizeof(struct dp_sink_event));
+	s->fields_offset = at;
+	at = dp_page_up(at + MAX_FIELDS * sizeof(struct dp_sink_field));
+	s->scratch_offset = at;
+	s->scratch_size = SCRATCH;
+	s->stack_offset = at + SCRATCH + DP_PAGE;
+	s->stack_size = STACK;
+	s->size = s->stack_offset + STACK;
+}
+
+static struct dp_error *find_symbols(struct dp_sink_view *v, struct dp_sink *s)
+{
+	DP_TRY(dp_sink_symbol(v, "dlopen", &s->dlopen));
+	DP_TRY(dp_sink_symbol(v, "dlsym", &s->dlsym));
+	DP_TRY(dp_sink_symbol(v, "dlerror", &s->dlerror));
+	DP_TRY(dp_sink_symbol(v, "pthread_self", &s->pthread_self));
+	DP_TRY(dp_sink_symbol(v, "pthread_detach", &s->pthread_detach));
+	return dp_sink_symbol(v, "environ", &s->environ);
+}
+
+static struct dp_error *make_plan(struct dp_sink_view *v, struct plan *p)
+{
+	struct dp_sink *s = &p->head;
+	const uint64_t so_size = (uint64_t)((uintptr_t)dp_sink_so_end - (uintptr_t)dp_sink_so);
+	if (!so_size)
+		return dp_error(DP_TAG_SINK, "this dynprobe was built without the LTTng sink (liblttng-ust was not there)");
+	DP_TRY(dp_agent_image_load(&p->agent));
+	*s = (struct dp_sink){.abi = DP_SINK_ABI, .so_size = so_size};
+	DP_TRY(find_symbols(v, s));
+	lay_out(s);
+	s->text_size = dp_page_up(p->agent.size);
+	if (s->text_size > DP_SINK_DATA / 2)
+		return dp_error(DP_TAG_INTERNAL, "the agent is too large for the LTTng sink");
+	DP_TRY(choose_place(v, DP_SINK_DATA + s->size, &s->text));
+	s->call = s->text + p->agent.call;
+	s->loader = s->text + p->agent.loader;
+	s->owner_pid = (uint64_t)v->process.ns_pid;
+	s->owner_start = v->process.start_time;
+	v->data = s->text + DP_SINK_DATA;
+	p->guard = v->data + s->stack_offset - DP_PAGE;
+	return NULL;
+}
+
+/* ---- in the target -----------------------------------------------------------------------------------------------------------
+ */
+
+static struct dp_error *call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result)
+{
+	int64_t got = 0;
+	DP_TRY(dp_remote_syscall(b, nr, args, &got));
+	if (got < 0 && got > -4096) {
+		errno = (int)-got;
+		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+	}
+	*result = got;
+	return NULL;
+}
+
+static struct dp_error *map_at(struct dp_borrow *b, uint64_t at, uint64_t size, int prot, int flags, int64_t fd, uint64_t offset)
+{
+	int64_t got = 0;
+	const uint64_t args[6] = {at, size, (uint64_t)prot, (uint64_t)flags | MAP_FIXED_NOREPLACE, (uint64_t)fd, offset};
+	DP_TRY(call(b, "mmap", SYS_mmap, args, &got));
+	if ((uint64_t)got == at)
+		return NULL;
+	dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){(uint64_t)got, size}, &got));
+	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
+}
+
+/* The name has to lie in the target's memory: where the data will be. */
+static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, int64_t *fd)
+{
+	static const char name[] = DP_MEMFD_NAME;
+	int64_t ignored;
+	DP_TRY(map_at(b, v->data, DP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	struct dp_error *err = dp_mem_write(&v->process, dp_addr_of(v->data), name, sizeof(name));
+	if (!err)
+		err = call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){v->data, MFD_CLOEXEC | MFD_EXEC}, fd);
+	if (err && err->sys == EINVAL) { /* older kernels do not know the flag */
+		dp_error_destroy(err);
+		err = call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){v->data, MFD_CLOEXEC}, fd);
+	}
+	dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){v->data, DP_PAGE}, &ignored));
+	return err;
+}
+
+static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64_t fd, struct plan *p)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", v->process.pid, tid, (int)fd);
+	p->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (p->fd < 0)
+		return dp_error_sys(DP_TAG_SYS, "opening the target's memfd through %s", path);
+	if (ftruncate(p->fd, (off_t)(p->head.text_size + p->head.size)))
+		return dp_error_sys(DP_TAG_SYS, "sizing the sink's memory");
+	return NULL;
+}
+
+/* Mapped without access and unlocked first: a program that locks all its memory would have every page filled at once. */
+static struct dp_error *map_both(const struct dp_sink_view *v, struct dp_borrow *b, int64_t fd, struct plan *p)
+{
+	const struct dp_sink *s = &p->head;
+	int64_t got;
+	DP_TRY(map_at(b, s->text, s->text_size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0));
+	p->mapped_text = true;
+	DP_TRY(map_at(b, v->data, s->size, PROT_NONE, MAP_SHARED, fd, s->text_size));
+	p->mapped_data = true;
+	DP_TRY(call(b, "munlock", SYS_munlock, (const uint64_t[6]){v->data, s->size}, &got));
+	DP_TRY(call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){v->data, s->stack_offset - DP_PAGE, PROT_READ | PROT_WRITE},
+	            &got));
+	return call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){p->guard + DP_PAGE, s->stack_size, PROT_READ | PROT_WRITE},
+	            &got);
+}
+
+static void unmap_both(const struct dp_sink_view *v, struct dp_borrow *b, const struct plan *p)
+{
+	int64_t ignored;
+	if (p->mapped_data)
+		dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){v->data, p->head.size}, &ignored));
+	if (p->mapped_text)
+		dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){p->head.text, p->head.text_size}, &ignored));
+}
+
+static struct dp_error *map_on(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
+{
+	int64_t fd = -1, ignored;
+	struct dp_error *err = make_memfd(v, b, &fd);
+	if (!err)
+		err = open_here(v, dp_borrow_tid(b), fd, p);
+	if (!err)
+		err = map_both(v, b, fd, p);
+	if (err)
+		unmap_both(v, b, p);
+	if (fd >= 0)
+		dp_error_destroy(call(b, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
+	return err;
+}
+
+/* ---- once, and again
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *map_held(struct dp_sink_view *v, struct dp_freeze *f, struct plan *p)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_borrow_held(v->t, f, &b));
+	struct dp_error *err = map_on(v, b, p);
+	struct dp_error *end = dp_borrow_end(b, NULL);
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *map_once(struct dp_sink_view *v, struct plan *p)
+{
+	struct dp_freeze f = {0};
+	struct dp_priority priority;
+	if (v->t->launch)
+		return map_held(v, dp_launch_freeze(v->t->launch), p);
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(v->t, &f);
+	if (!err) {
+		err = map_held(v, &f, p);
+		dp_thaw_all(&f);
+	}
+	dp_priority_restore(&priority);
+	if (f.end_ns - f.begin_ns > v->pause_ns)
+		v->pause_ns = f.end_ns - f.begin_ns;
+	return err;
+}
+
+static struct dp_error *map_patiently(struct dp_sink_view *v, struct plan *p)
+{
+	for (int tried = 0;; tried++) {
+		struct dp_error *err = map_once(v, p);
+		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= MAP_TRIES)
+			return err;
+		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	}
+}
+
+static struct dp_error *write_all(int fd, const void *bytes, size_t n, uint64_t at)
+{
+	for (size_t done = 0; done < n;) {
+		const ssize_t put = pwrite(fd, (const uint8_t *)bytes + done, n - done, (off_t)(at + done));
+		if (put <= 0)
+			return dp_error_sys(DP_TAG_SYS, "filling the sink's memory");
+		done += (size_t)put;
+	}
+	return NULL;
+}
+
+static struct dp_error *fill(const struct plan *p)
+{
+	const struct dp_sink *s = &p->head;
+	const uint64_t magic = DP_SINK_MAGIC;
+	DP_TRY(write_all(p->fd, p->agent.bytes, p->agent.size, 0));
+	DP_TRY(write_all(p->fd, dp_sink_so, s->so_size, s->text_size + s->so_offset));
+	DP_TRY(write_all(p->fd, s, sizeof(*s), s->text_size));
+	return write_all(p->fd, &magic, sizeof(magic), s->text_size + offsetof(struct dp_sink, magic));
+}
+
+struct dp_error *dp_sink_map(struct dp_sink_view *v)
+{
+	struct plan p = {.fd = -1};
+	struct dp_error *err = make_plan(v, &p);
+	if (!err)
+		err = map_patiently(v, &p);
+	if (!err)
+		err = fill(&p);
+	if (p.fd >= 0)
+		close(p.fd);
+	if (err) {
+		v->data = 0;
+		return err;
+	}
+	return dp_sink_head(v);
+}
