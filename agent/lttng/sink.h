@@ -48,7 +48,10 @@ enum dp_sink_request {
 };
 
 #define DP_SINK_UST_PRESENT 1u /* flags: liblttng-ust was in the process before the sink */
-#define DP_SINK_THREAD_OVER 2u /* flags: the loader's thread of this request has nothing more to do */
+#define DP_SINK_THREAD_OVER 2u /* flags: the loader's thread has nothing more to do for now */
+#define DP_SINK_THREAD      "dynprobe-sink" /* what that thread is called once the sink is loaded */
+
+#define DP_SINK_SO "libdynprobe-lttng.so" /* the loaded object shows as /memfd:libdynprobe-lttng.so in /proc/PID/maps */
 
 #define DP_SINK_ERROR 256u
 #define DP_SINK_NAME  256u
@@ -77,7 +80,9 @@ struct dp_sink {
 	uint64_t redirected;                /* 1: liblttng-ust's write() goes through us */
 	uint64_t primed;                    /* threads primed so far */
 	char error[DP_SINK_ERROR];
-	uint64_t reserved[16];
+	uint64_t owner_pid, owner_start; /* whose sink it is: a fork child shares the data, but has none of the threads */
+	uint64_t call, loader;           /* dp_call_entry and dp_sink_loader of this text, which an older dynprobe may have brought */
+	uint64_t reserved[12];
 };
 
 enum dp_sink_type {
@@ -131,8 +136,9 @@ struct dp_sink_event {
 
 /*
  * In the agent blob:
- *   void *dp_sink_loader(struct dp_sink *)   start routine for pthread_create: loads the sink if it is EMPTY, then serves a request if one
- *                                            is ASKED; sets DP_SINK_THREAD_OVER
+ *   void *dp_sink_loader(struct dp_sink *)   start routine for pthread_create: loads the sink if it is EMPTY, then serves requests whenever
+ *                                            one is ASKED; sets DP_SINK_THREAD_OVER after each. The thread stays: LTTng's sockets, which
+ *                                            registering may use, are in its descriptor table only
  *   dp_call_entry                            where a borrowed thread runs a C function (see agent/call.S)
  */
 #define DP_SYM_SINK_LOADER "dp_sink_loader"
