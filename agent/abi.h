@@ -28,8 +28,28 @@
  * offset is pos & mask; a record never crosses the end of the ring (the slow path fills the rest with a DP_RECORD_PAD).
  *
  * A thread that leaves a hit for good (a signal handler that longjmps out of it) leaves a reservation that is never committed: its
- * ring fills, and its hits are lost as `full` until it ends. A hit of a vfork child, or of a raw clone that shares its parent's
+ * ring fills, and its hits are lost as `full` until it ends (for DP_STUCK_TICKS at most while the ring overwrites). A hit of a vfork child, or of a raw clone that shares its parent's
  * thread pointer, counts as its parent's; a clone that does so and runs at the same time needs DP_ID_TID.
+ *
+ * Flight recorder. While control->overwrite is 1 no tool drains; a producer whose ring is full takes the consumer's part itself: it
+ * gives up its oldest records, an eighth of the ring at a time, counts them as `overwritten`, zeroes them and moves its own slot's
+ * tail. It does so with all signals blocked (rt_sigprocmask), so nothing of the thread's own ever sees the middle of it, and with
+ * slot.reclaiming set. It stops at a record that is not committed: a hit further out on the same stack may still write it. After
+ * DP_STUCK_TICKS in front of the same one it is taken for abandoned, and skipped. (Should such a hit go on after all, in a signal
+ * handler's caller that was away for seconds while its handler filled the ring, it writes over records of the ring, never
+ * elsewhere.) Threads that find no free slot look for slots whose owners are gone (tgkill with signal 0); those keep their
+ * records, behind which the new owner announces itself. Both are system calls: a process under a seccomp filter is not to be told to
+ * overwrite.
+ *
+ * Who may move a slot's tail:
+ *   a tool takes over   writes overwrite = 0, then, with a full barrier in between (a system call is one), waits for each slot's
+ *                       `reclaiming` to be read as 0 and from then on owns its tail. The wait is short: the thread has nothing
+ *                       else to do, but may be off its processor, or stopped. It reads `tail` and `tail_tid` only now.
+ *   a tool gives back   moves no tail any more (all of its writes to rings, tails and tail_tids are done), then writes overwrite = 1
+ *   a tool died         overwrite is 0, rings fill and lose as `full`; the next tool does either of the above. Bytes that the dead
+ *                       tool had zeroed without having moved the tail look like an abandoned reservation.
+ *   the agent           writes reclaiming = 1, then, with a full barrier in between, reads overwrite; if that is not 1, it keeps
+ *                       its hands off. reclaiming = 0 is its last store.
  *
  * All integers are little-endian, all records start 8-byte aligned. Source of the layout rules: System V AMD64 ABI 3.4.6
  * (thread pointer), CTF 1.8 (payload alignment 1).
@@ -88,8 +108,14 @@ struct dp_slot {
 	uint64_t stack_lo;  /* stack pages that the unwinder has seen readable, packed (agent/unwind.h); 0: none */
 	uint64_t stack_hi;  /* unused */
 	/* line 1: the consumer's */
-	uint64_t tail;      /* everything below is consumed and zeroed */
-	uint64_t reserved1[7];
+	uint64_t tail;       /* everything below is consumed and zeroed */
+	uint64_t reclaiming; /* 1: the thread itself is moving tail (flight recorder, above) */
+	uint64_t tail_tid;   /* whose the records from tail on are, until a DP_RECORD_THREAD says otherwise; 0: one comes first.
+	                        Written, before tail, by whoever moves tail past a DP_RECORD_THREAD and may not be the last to do so */
+	uint64_t stuck_at;   /* tail + 1, when what is there was found uncommitted by a thread that had to give it up */
+	uint64_t stuck_tsc;  /* since when */
+	uint64_t abandoned;  /* reservations that overwriting has skipped */
+	uint64_t reserved1[2];
 	/* line 2: the unwinder's */
 	uint64_t cache;     /* address in the target of this slot's pc -> row cache (DP_UNWIND_CACHE entries), or 0 */
 	uint64_t settled;     /* below it nobody writes any more: what is not committed there was abandoned */
@@ -99,6 +125,7 @@ struct dp_slot {
 _Static_assert(sizeof(struct dp_slot) == 192, "slots are three cache lines");
 
 #define DP_SLOT_HEAD offsetof(struct dp_slot, head)
+#define DP_STUCK_TICKS (UINT64_C(1) << 35) /* of the time stamp counter: some ten seconds */
 
 /* ---- thread table and private state ----------------------------------------------------------------------------- */
 
@@ -127,7 +154,8 @@ struct dp_agent {
 	uint64_t control;    /* address in the target of struct dp_control */
 	uint64_t unwind;     /* address in the target of the unwind tables (agent/unwind.h), or 0 */
 	uint64_t exhausted;  /* value of control->slots_freed + 1 when no slot was left: no use to look again */
-	uint64_t reserved[9];
+	uint64_t refused;    /* hits since then, roughly (flight recorder: once in a while it is of use) */
+	uint64_t reserved[8];
 	struct dp_thread_entry table[DP_TABLE_SIZE];
 };
 #define DP_AGENT_TABLE offsetof(struct dp_agent, table)

@@ -22,9 +22,9 @@ struct dp_reservation dp_acquire(const struct dp_probe_desc *desc)
 	slot = dp_thread_slot(agent, &self);
 	if (!slot)
 		return lose(&lost->no_slot);
-	if (!dp_thread_announce(slot, &self))
+	if (!dp_thread_announce(agent, slot, &self))
 		return lose(&lost->full);
-	record = dp_ring_reserve(slot, desc->reserve);
+	record = dp_ring_reserve(agent, slot, desc->reserve);
 	if (!record)
 		return lose(&lost->full);
 	return (struct dp_reservation){record, slot};

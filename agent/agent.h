@@ -26,14 +26,26 @@ struct dp_thread dp_thread_self(const struct dp_agent *agent);
 /* The thread's slot, claimed if it has none; NULL if there is none left. Its owner may still have to announce itself. */
 struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *self);
 /* Writes the DP_RECORD_THREAD that must precede the thread's first record in this slot. False if the ring is full. */
-bool dp_thread_announce(struct dp_slot *slot, const struct dp_thread *self);
+bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self);
 
 /* ---- ring.c: room for a record --------------------------------------------------------------- */
 
 /* `size` bytes, a multiple of 8 and at most DP_RECORD_MAX; NULL if the ring is full. */
-struct dp_record *dp_ring_reserve(struct dp_slot *slot, uint32_t size);
+struct dp_record *dp_ring_reserve(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size);
 /* One 8-byte store makes the record visible to the consumer. */
 void dp_ring_commit(struct dp_record *record, uint32_t size, uint16_t probe);
+
+/* ---- overwrite.c: the flight recorder ---------------------------------------------------------- */
+
+/* Gives up the ring's oldest records, so that `size` bytes may fit. False if none were given up. */
+bool dp_ring_overwrite(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size);
+
+/* ---- sweep.c ----------------------------------------------------------------------------------- */
+
+/* Is this a time to look again though no slot was left? Only ever while no tool looks after the slots. */
+bool dp_slots_retry(struct dp_agent *agent);
+/* Frees slots whose owners are gone, if no tool does that. How many it were. */
+unsigned dp_slots_sweep(struct dp_agent *agent);
 
 /* ---- read.c ---------------------------------------------------------------------------------- */
 
@@ -87,6 +99,11 @@ static inline uint64_t dp_rdtsc(void)
 static inline uint64_t *dp_slot_word(struct dp_slot *slot)
 {
 	return (uint64_t *)(void *)&slot->tid;
+}
+
+static inline struct dp_control *dp_agent_control(const struct dp_agent *agent)
+{
+	return (struct dp_control *)(uintptr_t)agent->control;
 }
 
 static inline uint64_t dp_slot_pack(uint32_t tid, enum dp_slot_state state)

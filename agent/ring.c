@@ -39,13 +39,13 @@ static bool extend(struct dp_slot *slot, uint64_t pos, uint32_t size)
 	return true;
 }
 
-struct dp_record *dp_ring_reserve(struct dp_slot *slot, uint32_t size)
+struct dp_record *dp_ring_reserve(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size)
 {
 	for (;;) {
 		uint64_t pos = DP_LOAD(&slot->head);
 
 		if (pos + size > DP_LOAD(&slot->limit)) {
-			if (!extend(slot, pos, size))
+			if (!extend(slot, pos, size) && !dp_ring_overwrite(agent, slot, size))
 				return NULL;
 		} else if (dp_cmpxchg_local(&slot->head, pos, pos + size)) {
 			return record_at(slot, pos);

@@ -5,8 +5,12 @@
 
 #include <stdint.h>
 
+#define DP_SYS_RT_SIGPROCMASK   14
 #define DP_SYS_GETTID           186
+#define DP_SYS_TGKILL           234
 #define DP_SYS_PROCESS_VM_READV 310
+
+#define DP_ESRCH 3
 
 static inline int64_t dp_syscall0(int64_t nr)
 {
@@ -14,6 +18,28 @@ static inline int64_t dp_syscall0(int64_t nr)
 
 	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr) : "rcx", "r11", "memory");
 	return ret;
+}
+
+static inline int64_t dp_syscall4(int64_t nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	int64_t ret;
+	register uint64_t r10 __asm__("r10") = d;
+
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* Blocks every signal of this thread; *old = those that were. */
+static inline int64_t dp_syscall_block_signals(uint64_t *old)
+{
+	const uint64_t all = ~UINT64_C(0);
+
+	return dp_syscall4(DP_SYS_RT_SIGPROCMASK, 0, (uint64_t)(uintptr_t)&all, (uint64_t)(uintptr_t)old, sizeof(all));
+}
+
+static inline void dp_syscall_restore_signals(const uint64_t *old)
+{
+	dp_syscall4(DP_SYS_RT_SIGPROCMASK, 2, (uint64_t)(uintptr_t)old, 0, sizeof(*old));
 }
 
 struct dp_iovec {

@@ -10,9 +10,9 @@
  * A slot changes hands like this (tid and state; P = DP_TID_PENDING, S = DP_TID_SUSPECT):
  *
  *   any FREE or DEAD  ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread
- *   other USED        ->  mine|P USED                    ->  mine USED             same key: the other one is gone, its TCB
- * reused other USED        ->  other|S USED  ->  DEAD                                   by the tool, which looks for `other` in
- * between
+ *   other USED        ->  mine|P USED                    ->  mine USED             same key: the other is gone, its TCB reused
+ *   other USED        ->  other|S USED  ->  DEAD                                   by the tool, which looks for `other` in
+ * between other USED        ->  DEAD                                                     by any thread, without a tool (sweep.c)
  *
  * P keeps the fast path out until the DP_RECORD_THREAD is written.
  */
@@ -96,26 +96,24 @@ static bool claim(struct dp_slot *slot, const struct dp_thread *self)
 	return true;
 }
 
-static struct dp_control *control_of(const struct dp_agent *agent)
-{
-	return (struct dp_control *)(uintptr_t)agent->control;
-}
-
 /* A search that found nothing is not repeated before a slot was given back: threads without a slot should not pay for it. */
 static bool exhausted(const struct dp_agent *agent)
 {
-	return agent->exhausted == DP_LOAD(&control_of(agent)->slots_freed) + 1;
+	return DP_LOAD(&agent->exhausted) == DP_LOAD(&dp_agent_control(agent)->slots_freed) + 1;
 }
 
 static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread *self)
 {
-	uint64_t freed = DP_LOAD(&control_of(agent)->slots_freed);
+	uint64_t freed;
 
-	for (uint32_t i = 0; i < agent->nslots; i++) {
-		if (claim(slot_at(agent, i), self))
-			return slot_at(agent, i);
-	}
-	agent->exhausted = freed + 1;
+	do {
+		freed = DP_LOAD(&dp_agent_control(agent)->slots_freed);
+		for (uint32_t i = 0; i < agent->nslots; i++) {
+			if (claim(slot_at(agent, i), self))
+				return slot_at(agent, i);
+		}
+	} while (dp_slots_sweep(agent));
+	DP_STORE(&agent->exhausted, freed + 1);
 	return NULL;
 }
 
@@ -123,7 +121,7 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 static void give_back(struct dp_agent *agent, struct dp_slot *slot)
 {
 	DP_STORE(dp_slot_word(slot), dp_slot_pack(0, DP_SLOT_DEAD));
-	__atomic_fetch_add(&control_of(agent)->slots_freed, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&dp_agent_control(agent)->slots_freed, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- table ----------------------------------------------------------------------------------- */
@@ -205,7 +203,7 @@ struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *s
 
 	if (slot && own(slot, self))
 		return slot;
-	if (exhausted(agent))
+	if (exhausted(agent) && !dp_slots_retry(agent))
 		return NULL;
 	slot = find_owned(agent, self);
 	if (slot)
@@ -230,7 +228,7 @@ static void settle(struct dp_slot *slot, uint32_t tid)
 	DP_STORE(&slot->settled, head);
 }
 
-bool dp_thread_announce(struct dp_slot *slot, const struct dp_thread *self)
+bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self)
 {
 	const uint32_t size = sizeof(struct dp_record) + sizeof(uint64_t);
 	struct dp_record *record;
@@ -238,7 +236,7 @@ bool dp_thread_announce(struct dp_slot *slot, const struct dp_thread *self)
 	if (DP_LOAD(dp_slot_word(slot)) == dp_slot_pack(self->tid, DP_SLOT_USED))
 		return true;
 	settle(slot, self->tid);
-	record = dp_ring_reserve(slot, size);
+	record = dp_ring_reserve(agent, slot, size);
 	if (!record)
 		return false;
 	record->tsc = dp_rdtsc();

@@ -29,7 +29,7 @@ static struct dp_slot *get(struct dp_world *w, uint64_t key, uint32_t tid)
 	struct dp_slot *slot = dp_thread_slot(w->agent, &t);
 
 	if (slot)
-		dp_thread_announce(slot, &t);
+		dp_thread_announce(w->agent, slot, &t);
 	return slot;
 }
 
@@ -131,7 +131,7 @@ Test(thread, suspected_owner_takes_its_slot_back)
 	struct dp_thread t = thread_of(0x7f0000001000, 100);
 	cr_expect_eq(dp_thread_slot(w->agent, &t), slot);
 	cr_expect_neq(word(slot), suspect);
-	cr_expect(dp_thread_announce(slot, &t));
+	cr_expect(dp_thread_announce(w->agent, slot, &t));
 	cr_expect_eq(word(slot), dp_slot_pack(100, DP_SLOT_USED));
 	world_destroy(w);
 }

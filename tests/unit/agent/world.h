@@ -5,7 +5,7 @@
 
 #include "agent/agent.h"
 
-#define WORLD_PROBES 4
+#define WORLD_PROBES 12
 
 struct dp_world {
 	struct dp_control *control; /* MAP_SHARED, like the memfd */

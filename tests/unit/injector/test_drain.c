@@ -33,13 +33,13 @@ static struct dp_slot *slot_for(uint32_t tid)
 	struct dp_slot *slot = dp_thread_slot(w->agent, &t);
 
 	cr_assert_not_null(slot);
-	cr_assert(dp_thread_announce(slot, &t));
+	cr_assert(dp_thread_announce(w->agent, slot, &t));
 	return slot;
 }
 
 static struct dp_record *reserve(struct dp_slot *slot, uint64_t tsc, uint64_t value)
 {
-	struct dp_record *r = dp_ring_reserve(slot, 24);
+	struct dp_record *r = dp_ring_reserve(w->agent, slot, 24);
 
 	if (r) {
 		r->tsc = tsc;
@@ -234,7 +234,7 @@ Test(drain, hit_abandoned_by_an_earlier_thread_does_not_block_the_next)
 	put(a, t + 1, 1);
 	reserve(a, t + 2, 2);
 	cr_assert_eq(dp_thread_slot(w->agent, &next), a);
-	cr_assert(dp_thread_announce(a, &next));
+	cr_assert(dp_thread_announce(w->agent, a, &next));
 	put(a, t + 3, 3);
 	reserve(a, t + 4, 4);
 	run(false);

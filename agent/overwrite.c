@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The flight recorder: where no tool drains, a full ring gives up its oldest records. abi.h tells who may move a tail, and when.
+ *
+ * Signals are blocked meanwhile. Otherwise a handler's hits would need room in the middle of this, out of memory that is neither
+ * record nor zeroed, and a handler that never returns would leave it that way. An eighth of the ring at a time makes two system
+ * calls in thousands of hits of that.
+ */
+#include "agent/agent.h"
+#include "agent/syscall.h"
+
+#define GIVE_MOST   65536u /* bytes at a time: a hit that has to do this should not take long either */
+#define TALLY       8u
+#define TICKS_A_DAY (UINT64_C(1) << 48)
+
+struct tally {
+	uint32_t n[TALLY];
+	uint16_t probe[TALLY];
+	unsigned used;
+};
+
+struct pass {
+	struct dp_slot *slot;
+	struct dp_control *control;
+	uint64_t tail, head;
+	uint32_t nprobes;
+	struct tally tally;
+};
+
+static uint64_t *word_at(const struct dp_slot *slot, uint64_t pos)
+{
+	return (uint64_t *)(uintptr_t)(slot->base + (pos & slot->mask));
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+/* Other threads count in the same place: not once per record. */
+static void flush(struct pass *p)
+{
+	struct dp_lost *lost = (struct dp_lost *)((uintptr_t)p->control + p->control->lost_offset);
+
+	for (unsigned i = 0; i < p->tally.used; i++)
+		__atomic_fetch_add(&lost[p->tally.probe[i]].overwritten, p->tally.n[i], __ATOMIC_RELAXED);
+	p->tally.used = 0;
+}
+
+static void count(struct pass *p, uint16_t probe)
+{
+	struct tally *t = &p->tally;
+	unsigned i = 0;
+
+	while (i < t->used && t->probe[i] != probe)
+		i++;
+	if (i == TALLY) {
+		flush(p);
+		i = 0;
+	}
+	if (i == t->used) {
+		t->probe[i] = probe;
+		t->n[i] = 0;
+		t->used++;
+	}
+	t->n[i]++;
+}
+
+/* ---- what stands in the ring ----------------------------------------------------------------- */
+
+/* The size of the record at pos; 0 if it is not committed, or makes no sense. */
+static uint32_t record_size(const struct pass *p, uint64_t pos)
+{
+	uint64_t word = DP_LOAD(word_at(p->slot, pos)), left = p->slot->mask + 1 - (pos & p->slot->mask);
+	uint32_t size = (uint32_t)word;
+	uint16_t probe = (uint16_t)(word >> 32);
+
+	if (word >> 48 || !size || size % 8 || size > DP_RECORD_MAX || size > left || size > p->head - pos)
+		return 0;
+	if (probe == DP_RECORD_PAD)
+		return size == left ? size : 0;
+	if (probe == DP_RECORD_THREAD)
+		return size == sizeof(struct dp_record) + sizeof(uint64_t) ? size : 0;
+	return size >= sizeof(struct dp_record) && probe < p->nprobes ? size : 0;
+}
+
+static void give_up_record(struct pass *p, uint64_t pos)
+{
+	uint16_t probe = (uint16_t)(*word_at(p->slot, pos) >> 32);
+
+	if (probe == DP_RECORD_THREAD)
+		DP_STORE(&p->slot->tail_tid, *word_at(p->slot, pos + sizeof(struct dp_record)));
+	else if (probe != DP_RECORD_PAD)
+		count(p, probe);
+}
+
+/* ---- what was never committed ---------------------------------------------------------------- */
+
+/* Below it nobody writes any more, because the thread that did is gone. */
+static uint64_t settled(const struct pass *p)
+{
+	uint64_t pos = DP_LOAD(&p->slot->settled);
+
+	return pos % 8 == 0 && pos - p->tail <= p->head - p->tail ? pos : p->tail;
+}
+
+/* Has this reservation been in the way for so long that its hit cannot be under way? Notes when it was first seen. */
+static bool stuck(struct dp_slot *slot, uint64_t pos)
+{
+	uint64_t now = dp_rdtsc();
+
+	if (slot->stuck_at == pos + 1)
+		return now - slot->stuck_tsc > DP_STUCK_TICKS;
+	slot->stuck_tsc = now;
+	slot->stuck_at = pos + 1;
+	return false;
+}
+
+/* An abandoned record's payload may look like a header, but hardly with a time behind it that makes sense. */
+static bool plausible(const struct pass *p, uint64_t pos)
+{
+	uint16_t probe = (uint16_t)(*word_at(p->slot, pos) >> 32);
+
+	if (!record_size(p, pos))
+		return false;
+	return probe == DP_RECORD_PAD || dp_rdtsc() - *word_at(p->slot, pos + 8) < TICKS_A_DAY;
+}
+
+/* The end of the gap that starts at pos, or pos if its hit may still be under way. */
+static uint64_t skip(struct pass *p, uint64_t pos)
+{
+	bool final = pos < settled(p);
+	uint64_t end = final ? settled(p) : p->head;
+
+	if (!final && (pos != p->tail || !stuck(p->slot, pos)))
+		return pos;
+	p->slot->abandoned++;
+	do {
+		pos += 8;
+	} while (pos < end && !plausible(p, pos));
+	return pos;
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+static bool begin(const struct dp_agent *agent, struct dp_slot *slot, struct pass *p)
+{
+	p->slot = slot;
+	p->control = dp_agent_control(agent);
+	p->nprobes = p->control->nprobes;
+	p->tail = DP_LOAD(&slot->tail);
+	p->head = DP_LOAD(&slot->head);
+	p->tally.used = 0;
+	return p->tail % 8 == 0 && p->head % 8 == 0 && p->head - p->tail <= slot->mask + 1;
+}
+
+/* Up to where `size` bytes at head need the ring empty, and some more, so that this is seldom. */
+static uint64_t goal(const struct pass *p, uint32_t size)
+{
+	uint64_t ring = p->slot->mask + 1, lap_end = (p->head | p->slot->mask) + 1;
+	uint64_t end = p->head + size <= lap_end ? p->head + size : lap_end + size;
+	uint64_t more = ring / 8 < GIVE_MOST ? ring / 8 : GIVE_MOST;
+
+	return end - ring > p->tail + more ? end - ring : p->tail + more;
+}
+
+static void zero(struct dp_slot *slot, uint64_t from, uint64_t to)
+{
+	uint64_t lap_end = (from | slot->mask) + 1, first = to < lap_end ? to : lap_end;
+
+	memset(word_at(slot, from), 0, first - from);
+	memset(word_at(slot, first), 0, to - first);
+}
+
+static bool give_up(struct pass *p, uint32_t size)
+{
+	uint64_t pos = p->tail, end = goal(p, size), next;
+
+	while (pos < end && pos < p->head) {
+		uint32_t record = record_size(p, pos);
+
+		if (record)
+			give_up_record(p, pos);
+		next = record ? pos + record : skip(p, pos);
+		if (next == pos)
+			break;
+		pos = next;
+	}
+	flush(p);
+	zero(p->slot, p->tail, pos);
+	DP_STORE(&p->slot->tail, pos);
+	return pos != p->tail;
+}
+
+/* Not worth a system call while the oldest record is that of a hit under way. */
+static bool promising(struct pass *p)
+{
+	return record_size(p, p->tail) || settled(p) > p->tail || stuck(p->slot, p->tail);
+}
+
+bool dp_ring_overwrite(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size)
+{
+	struct pass pass;
+	uint64_t mask;
+	bool done = false;
+
+	if (DP_LOAD(&dp_agent_control(agent)->overwrite) != 1 || !begin(agent, slot, &pass) || !promising(&pass))
+		return false;
+	if (dp_syscall_block_signals(&mask))
+		return false;
+	__atomic_store_n(&slot->reclaiming, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&pass.control->overwrite, __ATOMIC_SEQ_CST) == 1 && begin(agent, slot, &pass))
+		done = give_up(&pass, size);
+	DP_STORE(&slot->reclaiming, 0);
+	dp_syscall_restore_signals(&mask);
+	return done;
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/* The flight recorder: without a tool a full ring gives up its oldest records, counts them, and never loses its place. */
+#include "tests/unit/agent/world.h"
+
+#include <criterion/criterion.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RING 16384u
+
+static struct dp_world *w;
+
+static void begin(void)
+{
+	w = world_create(4, RING, DP_ID_SELF);
+	w->control->overwrite = 1;
+}
+
+static void end(void)
+{
+	world_destroy(w);
+}
+
+static uint64_t overwritten(void)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < WORLD_PROBES; i++)
+		n += w->lost[i].overwritten;
+	return n;
+}
+
+/* What is not between tail and head must be zero, or a later record would seem to be committed before it is. */
+static bool free_is_zero(const struct dp_slot *slot)
+{
+	for (uint64_t pos = slot->head; pos < slot->tail + slot->mask + 1; pos += 8)
+		if (*(const uint64_t *)(uintptr_t)(slot->base + (pos & slot->mask)))
+			return false;
+	return true;
+}
+
+/* Survivors carry ascending numbers, per probe without a gap, up to the last one. */
+struct seen {
+	uint64_t n, last[WORLD_PROBES], each[WORLD_PROBES], tid;
+	bool gap, other_thread;
+};
+
+static void see(const struct dp_record *r, void *data)
+{
+	struct seen *s = data;
+	uint64_t value = *(const uint64_t *)(const void *)r->payload;
+
+	if (r->probe == DP_RECORD_THREAD) {
+		s->tid = value;
+	} else if (r->probe < WORLD_PROBES) {
+		s->gap |= s->each[r->probe] && value != s->last[r->probe] + 1;
+		s->last[r->probe] = value;
+		s->each[r->probe]++;
+		s->n++;
+		s->other_thread |= s->tid != (uint64_t)gettid();
+	}
+}
+
+/* What a tool does that takes over. */
+static struct seen take_over(struct dp_slot *slot)
+{
+	struct seen s = {0};
+
+	__atomic_store_n(&w->control->overwrite, 0, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&slot->reclaiming, __ATOMIC_SEQ_CST))
+		;
+	s.tid = slot->tail_tid;
+	world_drain(slot, see, &s);
+	return s;
+}
+
+Test(overwrite, the_newest_records_survive_and_the_others_are_counted, .init = begin, .fini = end)
+{
+	struct seen s;
+
+	for (uint64_t i = 1; i <= 10000; i++)
+		cr_assert(world_hit(w, 3, &i, sizeof(i)));
+	cr_expect_eq(world_lost(w), 0);
+	cr_expect_eq(w->slots[0].tail_tid, (uint64_t)gettid(), "the announcement has gone");
+	cr_expect(free_is_zero(&w->slots[0]));
+	s = take_over(&w->slots[0]);
+	cr_expect_eq(s.last[3], 10000);
+	cr_expect(!s.gap && !s.other_thread);
+	cr_expect_geq(s.n, (RING - RING / 8 - 128) / 24);
+	cr_expect_eq(s.n + w->lost[3].overwritten, 10000);
+	cr_expect_eq(overwritten(), w->lost[3].overwritten);
+	cr_expect_eq(w->slots[0].abandoned, 0);
+}
+
+Test(overwrite, nothing_is_given_up_while_a_tool_drains, .init = begin, .fini = end)
+{
+	struct seen s;
+
+	w->control->overwrite = 0;
+	for (uint64_t i = 1; i <= 10000; i++)
+		world_hit(w, 3, &i, sizeof(i));
+	s = take_over(&w->slots[0]);
+	cr_expect_eq(overwritten(), 0);
+	cr_expect_eq(s.last[3], s.n);
+	cr_expect_eq(s.n + w->lost[3].full, 10000);
+}
+
+/* More probes than fit into one tally, records of every size, every offset in front of the ring's end. */
+Test(overwrite, every_size_and_every_probe_adds_up, .init = begin, .fini = end)
+{
+	static uint8_t payload[DP_RECORD_MAX];
+	uint64_t next[WORLD_PROBES] = {0};
+	struct dp_slot *slot = &w->slots[0];
+	struct seen s;
+
+	srand(1);
+	for (unsigned i = 0; i < 300000; i++) {
+		unsigned probe = (unsigned)rand() % WORLD_PROBES;
+		uint32_t limit = rand() % 40 ? 30 : DP_RECORD_MAX / 8 - 2;
+		uint32_t reserve = 24 + 8 * ((uint32_t)rand() % (limit - 1));
+		w->desc[probe].reserve = reserve;
+		next[probe]++;
+		memcpy(payload, &next[probe], 8);
+		cr_assert(world_hit(w, probe, payload, 8 + (size_t)rand() % (reserve - 23)));
+		cr_assert_leq(slot->head - slot->tail, RING);
+		cr_assert_leq(slot->limit, slot->tail + RING);
+		if (i % 1000 == 0)
+			cr_assert(free_is_zero(slot), "after %u", i);
+	}
+	s = take_over(slot);
+	cr_expect(!s.gap && !s.other_thread);
+	cr_expect_eq(slot->head, slot->tail);
+	for (unsigned i = 0; i < WORLD_PROBES; i++) {
+		cr_expect_eq(s.each[i] + w->lost[i].overwritten, next[i]);
+		cr_expect_eq(s.last[i], next[i]);
+	}
+}
+
+Test(overwrite, threads_of_surviving_records_stay_known, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	uint32_t real = world_set_tid(1000);
+
+	for (uint32_t tid = 1001; tid < 1500; tid++) {
+		uint64_t first = slot->tail_tid;
+		for (uint64_t i = 0, n = tid % 97; i < n; i++)
+			cr_assert(world_hit(w, 1, &i, 8));
+		cr_assert(slot->tail_tid >= first && slot->tail_tid < tid);
+		const struct dp_record *oldest = (const struct dp_record *)(uintptr_t)(slot->base + (slot->tail & slot->mask));
+		cr_assert(oldest->probe == DP_RECORD_THREAD || slot->tail_tid);
+		world_set_tid(tid);
+	}
+	cr_expect_gt(slot->tail_tid, 1400);
+	world_set_tid(real);
+}
+
+/* ---- hits under way --------------------------------------------------------------------------- */
+
+static void commit(struct dp_reservation r, unsigned probe)
+{
+	struct dp_capture capture = {.record = r.record, .slot = r.slot, .desc = &w->desc[probe]};
+
+	r.record->tsc = dp_rdtsc();
+	memset(r.record->payload, 0, 8);
+	capture.cursor = r.record->payload + 8;
+	w->finish(&capture);
+}
+
+Test(overwrite, a_hit_under_way_is_not_overtaken, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	struct dp_reservation outer;
+	uint64_t i, more = 0;
+
+	for (i = 1; i <= 5000; i++)
+		cr_assert(world_hit(w, 1, &i, 8));
+	outer = world_reserve(w, 0);
+	cr_assert(outer.record);
+	for (i = 0; i < 5000; i++)
+		more += world_hit(w, 2, &i, 8);
+	cr_expect_lt(more, RING / 24);
+	cr_expect_gt(more, (RING - 256) / 24 - 64 / 24 - 8, "everything older has given way");
+	cr_expect_eq(w->lost[2].full, 5000 - more);
+	cr_expect_eq(slot->base + (slot->tail & slot->mask), (uintptr_t)outer.record);
+	commit(outer, 0);
+	cr_expect(world_hit(w, 2, &i, 8));
+	cr_expect_eq(w->lost[0].overwritten, 1);
+	cr_expect_eq(slot->abandoned, 0);
+	cr_expect_eq(w->lost[1].overwritten, 5000);
+}
+
+/* As if time had passed since the reservation was first found in the way. */
+static void wait_for_stuck(struct dp_slot *slot)
+{
+	cr_assert_eq(slot->stuck_at, slot->tail + 1);
+	slot->stuck_tsc -= DP_STUCK_TICKS;
+}
+
+Test(overwrite, an_abandoned_hit_does_not_stop_the_recorder_for_ever, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	struct dp_reservation left;
+	uint64_t i = 0, more = 0;
+	struct seen s;
+
+	w->desc[0].reserve = 512;
+	cr_assert(world_hit(w, 1, &i, 8));
+	left = world_reserve(w, 0); /* siglongjmp() out of a handler */
+	memset(left.record->payload, 0x5a, 400);
+	for (i = 1; i <= 3000; i++)
+		more += world_hit(w, 2, &i, 8);
+	cr_expect_eq(w->lost[2].full, 3000 - more);
+	wait_for_stuck(slot);
+	for (i = more + 1; i <= 9000; i++)
+		cr_assert(world_hit(w, 2, &i, 8));
+	cr_expect_eq(slot->abandoned, 1);
+	cr_expect(free_is_zero(slot));
+	s = take_over(slot);
+	cr_expect(!s.gap && !s.other_thread);
+	cr_expect_eq(s.last[2], 9000);
+	cr_expect_eq(s.n + w->lost[2].overwritten, 9000);
+}
+
+Test(overwrite, what_a_gone_thread_left_unfinished_is_skipped_at_once, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	uint32_t real = world_set_tid(1000);
+	uint64_t i = 0;
+
+	cr_assert(world_hit(w, 1, &i, 8));
+	cr_assert(world_reserve(w, 0).record);
+	world_set_tid(1001); /* same TCB, another thread */
+	for (i = 1; i <= 5000; i++)
+		cr_assert(world_hit(w, 2, &i, 8));
+	cr_expect_eq(slot->abandoned, 1);
+	cr_expect_eq(world_lost(w), 0);
+	cr_expect_eq(slot->tail_tid, 1001);
+	world_set_tid(real);
+}
+
+/* The abandoned hit is all that the ring holds: there is no record behind it to go on from. */
+Test(overwrite, a_ring_of_one_abandoned_hit_recovers, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	uint64_t i = 0;
+
+	cr_assert(world_hit(w, 1, &i, 8));
+	slot->tail = slot->head = 0;
+	memset((void *)(uintptr_t)slot->base, 0, RING);
+	slot->limit = 0;
+	w->desc[0].reserve = DP_RECORD_MAX;
+	for (i = 0; i < RING / DP_RECORD_MAX; i++)
+		cr_assert(world_reserve(w, 0).record);
+	cr_expect(!world_hit(w, 1, &i, 8));
+	wait_for_stuck(slot);
+	cr_expect(world_hit(w, 1, &i, 8));
+	cr_expect(free_is_zero(slot));
+}
+
+/* ---- signals ------------------------------------------------------------------------------------ */
+
+static volatile uint64_t nested_recorded, nested_lost, inside;
+static volatile int storm_over;
+
+static void on_signal(int signo)
+{
+	uint64_t number;
+
+	(void)signo;
+	inside += w->slots[0].reclaiming;
+	for (int i = 0; i < 3; i++) {
+		number = nested_recorded + 1;
+		if (world_hit(w, 1, &number, sizeof(number)))
+			nested_recorded++;
+		else
+			nested_lost++;
+	}
+}
+
+static void *storm(void *arg)
+{
+	pthread_t victim = *(pthread_t *)arg;
+
+	while (!storm_over) {
+		pthread_kill(victim, SIGUSR1);
+		for (volatile int i = 0; i < 50; i++)
+			;
+	}
+	return NULL;
+}
+
+/* Handlers hit at any instruction of hits, and of nothing in between; every hit is recorded, overwritten or lost, and says so. */
+Test(overwrite, signal_storm_keeps_exact_totals, .init = begin, .fini = end)
+{
+	pthread_t thread, self = pthread_self();
+	uint64_t number = 1, lost = 0;
+	struct seen s;
+
+	w->desc[0].reserve = 200;
+	signal(SIGUSR1, on_signal);
+	pthread_create(&thread, NULL, storm, &self);
+	while (number <= 2000000 || nested_recorded < 3000) {
+		if (world_hit(w, 0, &number, sizeof(number)))
+			number++;
+		else
+			lost++;
+	}
+	storm_over = 1;
+	pthread_join(thread, NULL);
+	signal(SIGUSR1, SIG_IGN);
+	cr_expect(free_is_zero(&w->slots[0]));
+	s = take_over(&w->slots[0]);
+	cr_expect_eq(inside, 0, "a handler ran in the middle of giving up records");
+	cr_expect(!s.gap && !s.other_thread);
+	cr_expect_eq(s.each[0] + w->lost[0].overwritten, number - 1);
+	cr_expect_eq(s.each[1] + w->lost[1].overwritten, nested_recorded);
+	cr_expect_eq(w->lost[0].full, lost);
+	cr_expect_eq(w->lost[1].full, nested_lost);
+	cr_expect_eq(w->slots[0].abandoned, 0);
+}
+
+static sigjmp_buf out;
+
+static void leave(int signo)
+{
+	uint64_t value = 7;
+
+	(void)signo;
+	world_hit(w, 2, &value, 8);
+	siglongjmp(out, 1);
+}
+
+/* Handlers that never return: the signal mask survives, and so does the ring, but for the hits that were under way. */
+Test(overwrite, handlers_that_jump_out_leave_a_working_recorder, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	volatile unsigned jumps = 0;
+	volatile uint64_t number = 0;
+	sigset_t mask;
+
+	signal(SIGALRM, leave);
+	if (sigsetjmp(out, 1))
+		jumps++;
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (jumps < 2000) {
+		uint64_t value = ++number;
+		if (!world_hit(w, 1, &value, 8) && slot->stuck_at)
+			slot->stuck_tsc = dp_rdtsc() - DP_STUCK_TICKS - 1;
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_IGN);
+	cr_expect_eq(slot->reclaiming, 0);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	cr_expect(sigisemptyset(&mask));
+	slot->stuck_tsc = dp_rdtsc() - DP_STUCK_TICKS - 1;
+	for (unsigned i = 0; i < 3; i++)
+		world_hit(w, 1, (const void *)&number, 8);
+	cr_expect_leq(slot->head - slot->tail, RING);
+	cr_expect(free_is_zero(slot));
+}
+
+/* ---- hand-over ---------------------------------------------------------------------------------- */
+
+static volatile int hits_over;
+static volatile uint64_t made, refused;
+
+static void *hit_for_long(void *arg)
+{
+	uint64_t value = 1;
+
+	(void)arg;
+	while (!hits_over) {
+		if (world_hit(w, 5, &value, 8))
+			made = value++;
+		else
+			refused++;
+	}
+	return NULL;
+}
+
+static void see_order(const struct dp_record *r, void *data)
+{
+	uint64_t *last = data, value = *(const uint64_t *)(const void *)r->payload;
+
+	if (r->probe != 5)
+		return;
+	cr_assert_gt(value, *last);
+	*last = value;
+}
+
+/* A tool comes and goes while the thread keeps hitting: no record is seen twice, out of order, torn, or lost without being
+ * counted. */
+Test(overwrite, a_tool_takes_over_and_gives_back_under_load, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	uint64_t last = 0, drained = 0;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, hit_for_long, NULL);
+	for (unsigned round = 0; round < 3000; round++) {
+		__atomic_store_n(&w->control->overwrite, 0, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&slot->reclaiming, __ATOMIC_SEQ_CST))
+			;
+		for (unsigned i = 0; i < 3; i++)
+			drained += world_drain(slot, see_order, &last);
+		__atomic_store_n(&w->control->overwrite, 1, __ATOMIC_SEQ_CST);
+		for (uint64_t goal = made + 1500; made < goal && round % 2;)
+			sched_yield();
+	}
+	hits_over = 1;
+	pthread_join(thread, NULL);
+	w->control->overwrite = 0;
+	drained += world_drain(slot, see_order, &last);
+	cr_expect_eq(last, made);
+	cr_expect_eq(drained + w->lost[5].overwritten, made);
+	cr_expect_eq(w->lost[5].full, refused);
+	cr_expect_gt(drained, 3000);
+	cr_expect_gt(w->lost[5].overwritten, 3000);
+}
+
+/* ---- hostile memory ----------------------------------------------------------------------------- */
+
+/* The program may write anything over rings and slots: nothing outside of the ring may change, and no hit may hang. */
+Test(overwrite, garbage_in_the_ring_stays_there, .init = begin, .fini = end)
+{
+	struct dp_slot *slot = &w->slots[0];
+	uint8_t *room = mmap(NULL, 3 * RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t i = 0;
+
+	mprotect(room, RING, PROT_NONE);
+	mprotect(room + 2 * RING, RING, PROT_NONE);
+	slot->base = (uintptr_t)room + RING;
+	cr_assert(world_hit(w, 0, &i, 8));
+	srand(3);
+	for (i = 0; i < 200000; i++) {
+		uint32_t at = 8 * ((uint32_t)rand() % (RING / 8));
+		uint64_t junk = (uint64_t)rand() << (rand() % 40);
+		if (i % 16 == 0)
+			memcpy(room + RING + at, &junk, 8);
+		if (i % 500 == 0)
+			slot->head += (uint64_t)(rand() % 65) * 8 - 256;
+		if (i % 700 == 0)
+			slot->tail += (uint64_t)(rand() % 65) * 8 - 256;
+		if (i % 900 == 0)
+			slot->settled = slot->tail + (uint64_t)rand() % (2 * RING);
+		if (slot->head - slot->tail > RING) /* hits would write beyond it: recovering is the tool's */
+			slot->head = slot->tail;
+		slot->limit = slot->head;
+		if (slot->stuck_at)
+			slot->stuck_tsc = dp_rdtsc() - DP_STUCK_TICKS * (uint64_t)(rand() % 3);
+		world_hit(w, (unsigned)i % WORLD_PROBES, &i, 8);
+	}
+	munmap(room, 3 * RING);
+}
+
+/* A filter that came after the attach, and refuses what this needs: then the ring is simply full. */
+static int refused_by_filter(void)
+{
+	struct sock_filter code[] = {
+	        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 0, 1),
+	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+	        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {4, code};
+	uint64_t recorded = 0;
+
+	w->agent->live = DP_LIVE; /* wiped by fork */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 2;
+	for (uint64_t i = 0; i < 5000; i++)
+		recorded += world_hit(w, 1, &i, 8);
+	return recorded && recorded < RING / 24 && w->lost[1].full == 5000 - recorded && !overwritten() ? 0 : 1;
+}
+
+Test(overwrite, without_signal_masks_a_full_ring_is_full, .init = begin, .fini = end)
+{
+	struct dp_agent saved = *w->agent;
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		memcpy(w->agent, &saved, sizeof(saved));
+		_exit(refused_by_filter());
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
+}
