@@ -99,16 +99,18 @@ static uint64_t lost(struct dp_recording *r)
 	return sum;
 }
 
-/* A process that called exec has nothing left to drain, and no end either. */
+/* A process that called exec has nothing left to drain, and no end either; one that is ending is not read any more. */
 static struct dp_error *one_round(struct dp_recording *r)
 {
 	const bool last = gone(r);
 	struct dp_error *err = dp_recording_drain(r, last);
-	if (err && err->tag == DP_TAG_GONE)
-		err = dp_error_destroy(err), r->ended_by = last || gone(r) ? "target exited" : "target called exec";
-	else if (last)
+	if (last || (err && gone(r)))
 		r->ended_by = "target exited";
-	DP_TRY(err);
+	else if (err && err->tag == DP_TAG_GONE)
+		r->ended_by = "target called exec";
+	if (err && !r->ended_by)
+		return err;
+	dp_error_destroy(err);
 	return dp_outputs_flush(&r->out, lost(r));
 }
 

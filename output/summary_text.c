@@ -283,7 +283,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	put_hits(&o, s, &all);
 	if (!s->session)
 		put_table(&o, s);
-	if (all.placed)
+	if (all.placed && (s->attach_ns || s->pause_detach_ns))
 		put_pause(&o, s);
 	put_left(&o, s);
 	put_line(&o, "", "ended by", s->ended_by);

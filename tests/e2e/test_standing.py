@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: MIT
+"""Probes that outlive the command: left by attach, found again from the process itself, and taken out; as root and as an ordinary user."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import Case, State, Target, changed_text, needs, needs_root, wait_until
+
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
+PROGRAMS = ("spin", "threads", "forker", "execer")
+
+
+class Standing(Case):
+    """`prefix` makes both the programs and dynprobe run as somebody."""
+
+    prefix = []
+
+    def setUp(self):
+        super().setUp()
+        self.tool_path = harness.DYNPROBE
+        if self.prefix:
+            os.chmod(self.dir, 0o777)
+            self.tool_path = self.path("dynprobe")
+            shutil.copy(harness.DYNPROBE, self.tool_path)
+
+    def program(self, name, *args):
+        path = harness.target_path(name)
+        if self.prefix:
+            shutil.copy(path, self.path(name))
+            path = self.path(name)
+        t = Target(path, *args, prefix=self.prefix)
+        self.addCleanup(t.close)
+        return t
+
+    def spin(self, delay=300):
+        return self.program("spin", 0, delay)
+
+    def environment(self):
+        return harness.environment(HOME=self.dir, LTTNG_HOME=self.dir)
+
+    def tool(self, *args, status=0, timeout=60):
+        p = subprocess.run([*self.prefix, self.tool_path, *map(str, args)], capture_output=True, text=True, timeout=timeout, env=self.environment())
+        self.assertNotIn("Sanitizer", p.stderr)
+        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
+        return p
+
+    def start_tool(self, *args):
+        p = subprocess.Popen([*self.prefix, self.tool_path, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.environment())
+        self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stderr.close()))
+        return p
+
+    def leave(self, t, *args, **kw):
+        return self.tool("attach", "--sink", "ring", "--pid", t.pid, *args, **kw)
+
+    def probes(self, t):
+        """What status says: {name: probe}, the standing one where several had the name."""
+        listing = json.loads(self.tool("status", "--pid", t.pid, "-f", "json").stdout)
+        self.assertEqual((listing["type"], listing["pid"]), ("status", t.pid))
+        self.assertIsNone(listing["trouble"])
+        return {p["name"]: p for p in sorted(listing["probes"], key=lambda p: p["state"] != "removed")}
+
+    def states(self, t):
+        return {name: p["state"] for name, p in self.probes(t).items()}
+
+    def record(self, t, *args):
+        self.count += 1
+        events = self.path(f"recorded-{self.count}.json")
+        p = self.tool("record", "--pid", t.pid, "--no-record", "-f", "json", "-o", events, *args)
+        return harness.Result(p.returncode, p.stdout, p.stderr, events)
+
+    def end(self, t, before=None):
+        """Nothing of ours is left, and the program found nothing wrong."""
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+
+class Verbs:
+    """Mixed into the two classes at the end."""
+
+    def test_probes_stay_when_the_tool_is_gone_and_detach_leaves_a_clean_process(self):
+        t = self.spin()
+        before = State(t.pid)
+        p = self.leave(t, "--function", "foo", "-t", "reg:edi", "-t", "backtrace:4", "--when", "edi != 1")
+        self.assertIn("uprobe", p.stderr)
+        self.assertTrue(changed_text(t.pid))
+        foo = self.probes(t)["foo"]
+        self.assertEqual((foo["state"], foo["sink"], foo["contexts"], foo["when"]), ("enabled", "ring", ["reg:edi", "backtrace:4"], "edi != 1"))
+        self.assertEqual(int(foo["addr"], 16), t.site("foo"))
+        self.assertIn("[spin]", foo["where"])
+        r = self.record(t, "-n", 20)
+        self.assertEqual(len(r.events), 20)
+        self.assertEqual(r.events[0]["fields"]["backtrace"][1]["symbol"].split("+")[0], "caller")
+        self.assertTrue(changed_text(t.pid))
+        self.tool("detach", "--pid", t.pid)
+        self.end(t, before)
+
+    def test_no_hit_between_attach_and_record_is_missing(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        time.sleep(0.3)
+        first, second = self.record(t, "--once"), self.record(t, "-n", 50)
+        self.assertGreater(len(first.events), 50)
+        calls = [int(e["fields"]["edi"], 16) for r in (first, second) for e in r.events]
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
+        self.assertEqual(first.summary["lost"]["total"], 0)
+        self.assertEqual(first.summary["ended_by"], "once")
+
+    def test_flight_recorder_keeps_the_newest_and_counts_what_gave_way(self):
+        t = self.spin(delay=20)
+        self.leave(t, "--function", "foo", "-t", "reg:edi", "--buffer-size", "16K")
+        wait_until(lambda: self.probes(t)["foo"]["lost"]["overwritten"] > 2000, 60, "records to be overwritten")
+        self.tool("disable", "foo", "--pid", t.pid)
+        lost = self.probes(t)["foo"]["lost"]
+        r = self.record(t, "--once")
+        calls = [int(e["fields"]["edi"], 16) for e in r.events]
+        self.assertGreater(len(calls), 100)
+        self.assertLess(len(calls), 1000)
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
+        self.assertEqual(r.summary["lost"]["overwritten"], lost["overwritten"])
+        self.assertEqual(lost["total"], lost["overwritten"])
+        self.assertGreaterEqual(calls[0], lost["overwritten"])
+        self.assertEqual(self.record(t, "-d", "0s").events, [])
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def test_disabled_probes_record_nothing_until_they_are_enabled(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo", "--function", "caller")
+        self.tool("disable", "f*", "--pid", t.pid)
+        self.assertEqual(self.states(t), {"foo": "disabled", "caller": "enabled"})
+        self.record(t, "--once")
+        r = self.record(t, "-d", "200ms")
+        self.assertEqual({e["probe"] for e in r.events}, {"caller"})
+        self.tool("enable", "*", "--pid", t.pid)
+        self.assertEqual(self.states(t), {"foo": "enabled", "caller": "enabled"})
+        r = self.record(t, "-d", "200ms")
+        self.assertEqual({e["probe"] for e in r.events}, {"caller", "foo"})
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def test_add_context_lets_a_probe_record_more(self):
+        t = self.spin()
+        before = State(t.pid)
+        self.leave(t, "--name", "mine", "--function", "foo", "-t", "reg:edi", "--when", "edi != 1", "--function", "caller")
+        greeting = t.site("greeting")
+        self.tool("add-context", "--pid", t.pid, "-e", "mine", "-t", "backtrace", "-t", f"string:s:{greeting:#x}")
+        mine = self.probes(t)["mine"]
+        self.assertEqual((mine["state"], mine["when"]), ("enabled", "edi != 1"))
+        self.assertEqual(mine["contexts"], ["reg:edi", "backtrace", f"string:s:{greeting:#x}"])
+        r = self.record(t, "-d", "300ms")
+        new = [e for e in r.events if "s" in e["fields"]]
+        self.assertGreater(len(new), 10)
+        self.assertEqual(new[0]["fields"]["s"], "hello from the target")
+        self.assertEqual(list(new[0]["fields"]), ["edi", "backtrace", "s"])
+        self.assertEqual({e["probe"] for e in r.events}, {"caller", "mine", "mine_2"})
+        calls = [int(e["fields"]["edi"], 16) for e in r.events if e["probe"] != "caller"]
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))), "a hit was missed, or seen twice")
+        self.tool("detach", "--pid", t.pid)
+        self.end(t, before)
+
+    def test_add_context_to_a_disabled_probe_leaves_it_disabled(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo")
+        self.tool("disable", "foo", "--pid", t.pid)
+        self.tool("add-context", "--pid", t.pid, "-e", "foo", "-t", "reg:rsi")
+        foo = self.probes(t)["foo"]
+        self.assertEqual((foo["state"], foo["contexts"]), ("disabled", ["reg:rsi"]))
+
+    def test_add_context_that_is_refused_changes_nothing(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo", "-t", "int:x:0x10")
+        before = changed_text(t.pid)
+        for words in (("-e", "foo", "-t", "double:x:0x10"), ("-e", "f*", "-t", "regs"), ("-e", "bar", "-t", "regs")):
+            self.tool("add-context", "--pid", t.pid, *words, status=harness.OWN_FAILURE)
+        self.assertEqual(self.probes(t)["foo"]["contexts"], ["int:x:0x10"])
+        self.assertEqual(changed_text(t.pid), before)
+
+    def test_remove_takes_out_what_it_names(self):
+        t = self.spin()
+        before = State(t.pid)
+        self.leave(t, "--function", "foo", "-t", "reg:edi", "--function", "caller")
+        p = self.tool("remove", "nobody", "--pid", t.pid, status=harness.OWN_FAILURE)
+        self.assertIn("DP-NO-PROBE", p.stderr)
+        self.assertIn("foo, caller", p.stderr)
+        self.tool("remove", "foo", "--pid", t.pid)
+        self.assertEqual(self.states(t), {"foo": "removed", "caller": "enabled"})
+        text = self.tool("status", "--pid", t.pid).stdout
+        self.assertIn("caller", text)
+        self.assertNotIn("foo ", text)
+        r = self.record(t, "-d", "100ms")
+        self.assertIn("caller", {e["probe"] for e in r.events})
+        self.tool("disable", "foo", "--pid", t.pid, status=harness.OWN_FAILURE)
+        self.tool("remove", "c*", "--pid", t.pid)
+        self.assertIn("no probes", self.tool("detach", "--pid", t.pid).stderr)
+        self.end(t, before)
+
+    def test_groups_are_independent(self):
+        t = self.spin()
+        before = State(t.pid)
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        self.leave(t, "--function", "caller", "-t", "reg:edi")
+        r = self.record(t, "-d", "300ms")
+        self.assertEqual({e["probe"] for e in r.events}, {"foo", "caller"})
+        times = [e["mono"] for e in r.events]
+        self.assertEqual(times, sorted(times))
+        self.tool("remove", "foo", "--pid", t.pid)
+        self.assertEqual({e["probe"] for e in self.record(t, "-n", 5).events}, {"caller"})
+        self.tool("detach", "--pid", t.pid)
+        self.end(t, before)
+
+    def test_DP_STANDING(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo")
+        for words in (("--function", "foo"), ("--name", "foo", "--function", "caller"), ("--name", "other", "--function", "foo")):
+            p = self.leave(t, *words, status=harness.OWN_FAILURE)
+            self.assertIn("DP-STANDING", p.stderr, words)
+        self.assertEqual(self.states(t), {"foo": "enabled"})
+        self.assertEqual(len(self.record(t, "-n", 5).events), 5)
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def test_a_run_in_the_foreground_goes_by_and_leaves_them(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        p = self.tool("--sink", "ring", "--no-record", "--pid", t.pid, "--function", "caller", "-n", 10)
+        self.assertGreaterEqual(p.stderr.count("] caller"), 10)
+        self.assertEqual(self.states(t), {"foo": "enabled"})
+        calls = [int(e["fields"]["edi"], 16) for e in self.record(t, "-n", 20).events]
+        self.assertEqual(calls, list(range(calls[0], calls[0] + 20)))
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def test_DP_LOCKED_keeps_two_tools_apart(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo")
+        recorder = self.start_tool("record", "--pid", t.pid, "-q", "--no-record")
+        time.sleep(0.5)
+        for words in (("disable", "foo"), ("status",), ("detach",), ("record", "--once", "--no-record")):
+            p = self.tool(*words, "--pid", t.pid, status=harness.OWN_FAILURE)
+            self.assertIn("DP-LOCKED", p.stderr)
+        self.assertRegex(self.tool("status").stdout, f"(?m)^{t.pid} .*another dynprobe")
+        recorder.send_signal(signal.SIGINT)
+        self.assertEqual(recorder.wait(20), 0)
+        self.assertIn("interrupt", recorder.stderr.read())
+        self.assertEqual(self.states(t), {"foo": "enabled"})
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def test_a_killed_recorder_leaves_a_flight_recorder(self):
+        t = self.spin(delay=20)
+        self.leave(t, "--function", "foo", "-t", "reg:edi", "--buffer-size", "16K")
+        recorder = self.start_tool("record", "--pid", t.pid, "-q", "--no-record")
+        time.sleep(0.5)
+        recorder.kill()
+        recorder.wait()
+        first = self.probes(t)["foo"]["lost"]["overwritten"]
+        wait_until(lambda: self.probes(t)["foo"]["lost"]["overwritten"] > first, 60, "the rings to overwrite themselves again")
+        self.assertGreater(len(self.record(t, "--once").events), 100)
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def test_many_threads(self):
+        t = self.program("threads", 8)
+        before = State(t.pid)
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        time.sleep(0.3)
+        r = self.record(t, "-d", "500ms")
+        self.assertGreater(len({e["tid"] for e in r.events}), 4)
+        self.tool("detach", "--pid", t.pid)
+        self.end(t, before)
+
+    def test_fork_children_run_right_and_are_not_touched_by_status(self):
+        t = self.program("forker")
+        self.leave(t, "--function", "foo", "--function", "in_child")
+        wait_until(lambda: self.probes(t)["in_child"]["lost"]["forked"] > 100, 60, "children to hit the probe")
+        for _ in range(10):
+            for line in self.tool("status", "-f", "json").stdout.splitlines():
+                self.assertIn(json.loads(line)["pid"], (t.pid, *self.others()))
+        self.tool("detach", "--pid", t.pid)
+        self.end(t)
+
+    def others(self):
+        """Processes of other tests at the same time."""
+        return [json.loads(line)["pid"] for line in self.tool("status", "-f", "json").stdout.splitlines() if json.loads(line)["comm"] != "forker"]
+
+    def test_exec_ends_them(self):
+        t = self.program("execer", 1500, "/bin/sleep", 30)
+        self.leave(t, "--function", "foo")
+        wait_until(lambda: not any("dynprobe" in m.path for m in harness.maps(t.pid)), 30, "the program to call exec")
+        self.assertEqual(self.states(t), {})
+        self.assertIn("DP-NO-PROBE", self.tool("record", "--pid", t.pid, "--once", status=harness.OWN_FAILURE).stderr)
+
+    def test_a_process_that_ends_while_it_is_recorded(self):
+        t = self.spin()
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        events = self.path("last.json")
+        recorder = self.start_tool("record", "--pid", t.pid, "--no-record", "-f", "json", "-o", events)
+        time.sleep(0.5)
+        self.assert_result_ok(t)
+        self.assertEqual(recorder.wait(20), 0, recorder.stderr.read())
+        r = harness.Result(0, "", "", events)
+        self.assertEqual(r.summary["ended_by"], "target exited")
+        calls = [int(e["fields"]["edi"], 16) for e in r.events]
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
+
+    def test_DP_MANIFEST_what_the_process_overwrites_costs_names_only(self):
+        t = self.spin()
+        before = State(t.pid)
+        self.leave(t, "--function", "foo")
+        self.assertEqual(self.scribble(t.pid, b'"probes":[', b'"probes":7,'), 1)
+        self.assertIn("damaged", self.tool("status", "--pid", t.pid).stdout)
+        for words in (("disable", "foo"), ("remove", "*"), ("add-context", "-e", "foo", "-t", "regs"), ("record", "--once")):
+            p = self.tool(*words, "--pid", t.pid, status=harness.OWN_FAILURE)
+            self.assertIn("DP-MANIFEST", p.stderr)
+        self.tool("detach", "--pid", t.pid)
+        self.end(t, before)
+
+    def scribble(self, pid, old, new):
+        """Overwrites what our mappings in the process hold; how often."""
+        done = 0
+        for m in harness.maps(pid):
+            if "dynprobe" not in m.path or "w" not in m.perms:
+                continue
+            with open(f"/proc/{pid}/mem", "r+b", buffering=0) as f:
+                f.seek(m.start)
+                at = f.read(4 << 20).find(old)
+                if at >= 0:
+                    f.seek(m.start + at)
+                    f.write(new)
+                    done += 1
+        return done
+
+    def test_a_recording_on_disk(self):
+        if not harness.have("babeltrace2"):
+            self.skipTest("babeltrace2 is not installed")
+        t = self.spin()
+        self.leave(t, "--function", "foo", "-t", "reg:edi", "--function", "caller")
+        trace = self.path("trace")
+        self.tool("record", "--pid", t.pid, "-q", "--record", trace, "-n", 100)
+        self.assertEqual(len(harness.babeltrace(trace)), 100)
+
+    def test_several_processes_at_once(self):
+        a, b = self.spin(), self.spin()
+        self.tool("attach", "--sink", "ring", "--pid", a.pid, "--pid", b.pid, "--function", "foo")
+        self.assertEqual((self.states(a), self.states(b)), ({"foo": "enabled"}, {"foo": "enabled"}))
+        seen = [json.loads(line)["pid"] for line in self.tool("status", "-f", "json").stdout.splitlines()]
+        self.assertLessEqual({a.pid, b.pid}, set(seen))
+        self.tool("remove", "foo", "--pid", b.pid)
+        p = self.tool("remove", "foo", "--pid", a.pid, "--pid", b.pid, status=124)
+        self.assertIn("DP-NO-PROBE", p.stderr)
+        for t in (a, b):
+            self.end(t)
+
+    def test_nothing_was_left(self):
+        t = self.spin()
+        before = State(t.pid)
+        self.tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo", "--dry-run")
+        self.assertIn("0 probes", self.tool("status", "--pid", t.pid).stdout)
+        self.tool("detach", "--pid", t.pid)
+        for words in (("enable", "*"), ("record", "--once"), ("add-context", "-e", "foo", "-t", "regs")):
+            p = self.tool(*words, "--pid", t.pid, status=harness.OWN_FAILURE)
+            self.assertIn("DP-NO-PROBE", p.stderr)
+        self.end(t, before)
+
+
+@needs_root
+class AsRoot(Verbs, Standing):
+    pass
+
+
+@needs_root
+@needs("setpriv")
+class AsNobody(Verbs, Standing):
+    prefix = NOBODY
+
+
+if __name__ == "__main__":
+    harness.main()
