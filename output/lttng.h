@@ -2,8 +2,8 @@
 /*
  * The user's LTTng sessions, driven with liblttng-ctl. Only names pass: how the events get there is the sink's affair.
  *
- * liblttng-ctl talks to lttng-sessiond and may wait for it for ever (a stopped daemon): every function here gives up after `timeout`
- * (the calls run in a helper process or thread of ours), with DP_TAG_LTTNG.
+ * liblttng-ctl talks to lttng-sessiond and may wait for it for ever (a stopped daemon): every function here gives up after
+ * its timeout, with DP_TAG_LTTNG (docs/decisions/0012: each conversation is a child process).
  */
 #ifndef DP_OUTPUT_LTTNG_H
 #define DP_OUTPUT_LTTNG_H
@@ -17,8 +17,9 @@
 struct dp_lttng; /* one session, opened */
 
 struct dp_lttng_options {
-	const char *session;  /* NULL: a new one named dynprobe-NAME-YYYYMMDD-HHMMSS */
-	const char *set_url;  /* --set-url, as lttng create takes it: net://HOST, file://PATH, tcp://..., or NULL */
+	const char *session; /* NULL: a new one named dynprobe-NAME-YYYYMMDD-HHMMSS */
+	/* The next three are of a session that is created: with one that is there already they are refused. */
+	const char *set_url;  /* --set-url, as lttng create takes it: net://HOST[:PORT[:PORT]][/PATH], net6://, file://PATH */
 	const char *output;   /* local directory, or NULL for LTTng's default */
 	uint64_t live_us;     /* --live: timer of a live session, us; 0: not live */
 	const char *channel;  /* NULL: the session's first user-space channel, else "dynprobe" is created */
@@ -29,22 +30,23 @@ struct dp_lttng_options {
 };
 
 /*
- * The session of $LTTNG_HOME/.lttngrc or $HOME/.lttngrc, malloc'ed, if the daemon knows it. *covers: it has an enabled user-space rule that
- * covers dynprobe:* events (a wildcard that matches "dynprobe:", or an exact dynprobe:NAME). NULL without a session daemon: no error.
+ * The session of $LTTNG_HOME/.lttngrc or $HOME/.lttngrc, malloc'ed, if the daemon knows it. *covers: it has an enabled user-space
+ * rule that covers dynprobe:* events of all log levels (a wildcard that matches "dynprobe:", or an exact dynprobe:NAME), in an
+ * enabled channel. NULL without a session daemon: no error.
  */
 struct dp_error *dp_lttng_current(char **session, bool *covers, uint64_t timeout_ns) DP_MUST_CHECK;
 
 /*
- * Finds the session, or creates it where there is none. A session that we create is started by dp_lttng_start() and stopped (and, with
- * destroy, destroyed: its trace stays on disk) by dp_lttng_close(); one that was there is only given rules, and started only if
- * it was never started. DP_TAG_LTTNG: no session daemon (and what to start), another user's daemon (root's, where the user is not
- * in its tracing group), a hung daemon, or what LTTng says.
+ * Finds the session, or creates it where there is none. A session that we create is started by dp_lttng_start() and stopped (and,
+ * with destroy, destroyed: its trace stays on disk) by dp_lttng_close(); one that was there is only given rules, and started only
+ * if it was never started. DP_TAG_LTTNG: no session daemon (and what to start), another user's daemon (root's, where the user is
+ * not in its tracing group), a hung daemon, or what LTTng says.
  */
 struct dp_error *dp_lttng_open(const struct dp_lttng_options *options, struct dp_lttng **ret) DP_MUST_CHECK;
-/* Enables dynprobe:NAME for each name; before or after the events exist. `filter`: an LTTng filter expression, or NULL. */
+/* Enables dynprobe:NAME for all names or none, before or after the events exist. `filter`: an LTTng expression, or NULL. */
 struct dp_error *dp_lttng_enable(struct dp_lttng *l, const char *const *names, size_t n, const char *filter) DP_MUST_CHECK;
 struct dp_error *dp_lttng_disable(struct dp_lttng *l, const char *const *names, size_t n) DP_MUST_CHECK;
-/* "vpid", "vtid", "procname", "ip", "pthread_id", ...: before the session's first start only. */
+/* "vpid", "vtid", "procname", "ip", "pthread_id", "$app.PROVIDER:NAME", ...: before the session's first start only. */
 struct dp_error *dp_lttng_add_context(struct dp_lttng *l, const char *context) DP_MUST_CHECK;
 struct dp_error *dp_lttng_start(struct dp_lttng *l) DP_MUST_CHECK;
 /* Waits until the daemon lists the events of process `pid` (it has heard the target), or the timeout. */
@@ -57,7 +59,10 @@ const char *dp_lttng_where(const struct dp_lttng *l);
 const char *dp_lttng_how_to_view(const struct dp_lttng *l);
 /* Leaves everything as it is, and frees. Accepts NULL; returns NULL. */
 struct dp_lttng *dp_lttng_release(struct dp_lttng *l);
-/* Stops a session that we created (waits for the data to be written), destroys it if asked, frees. Accepts NULL. */
+/*
+ * Stops a session that we created and waits for its data to be written, at most for the timeout (DP_TAG_LTTNG: it is left,
+ * stopped); destroys it if asked; frees. Accepts NULL.
+ */
 struct dp_error *dp_lttng_close(struct dp_lttng *l, bool destroy) DP_MUST_CHECK;
 
 #endif

@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <lttng/lttng.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

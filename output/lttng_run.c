@@ -116,23 +116,17 @@ static bool data_pending(const struct dp_lttng *l, uint64_t until)
 	return false;
 }
 
-static struct dp_error *destroy(const struct dp_lttng *l, uint64_t until)
+/*
+ * Not waited for: a daemon looks for sessions to be buried twice a second only, and the trace is complete when no data is
+ * pending.
+ */
+static struct dp_error *destroy(const struct dp_lttng *l)
 {
-	struct lttng_destruction_handle *h = NULL;
-	const int code = (int)lttng_destroy_session_ext(l->session, &h);
-	if (code != LTTNG_OK)
-		return dp_lttng_error(code, "destroying the session '%s'", l->session);
-	const uint64_t now = dp_lttng_now();
-	const int ms = until > now ? (int)((until - now) / 1000000u) : 0;
-	enum lttng_destruction_handle_status status = lttng_destruction_handle_wait_for_completion(h, ms);
-	lttng_destruction_handle_destroy(h);
-	if (status != LTTNG_DESTRUCTION_HANDLE_STATUS_COMPLETED)
-		return dp_error(DP_TAG_LTTNG, "the session '%s' is not destroyed yet: the daemon goes on with it by itself",
-		                l->session);
-	return NULL;
+	const int code = lttng_destroy_session_no_wait(l->session);
+	return code < 0 ? dp_lttng_error(code, "destroying the session '%s'", l->session) : NULL;
 }
 
-/* Our own limits are a little before that of the conversation, so that it ends with a word of what was not done. */
+/* Our own limit is a little before that of the conversation, so that it ends with a word of what was not done. */
 static struct dp_error *say_close(void *arg)
 {
 	const struct ending *e = arg;
@@ -147,7 +141,7 @@ static struct dp_error *say_close(void *arg)
 		                "lttng destroy "
 		                "%s when it is done",
 		                l->session, l->where, l->session);
-	return e->destroy ? destroy(l, until) : NULL;
+	return e->destroy ? destroy(l) : NULL;
 }
 
 struct dp_lttng *dp_lttng_release(struct dp_lttng *l)

@@ -242,7 +242,8 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 		                "session's first start; create a new session",
 		                l->session, o->channel ? " " : "", o->channel ? o->channel : "");
 	if (code < 0)
-		return dp_lttng_error(code, "creating the channel %s in the session '%s'", name, l->session);
+		return dp_lttng_error(code, "creating the channel %s in the session '%s' (its trace: %s)", name, l->session,
+		                      l->where);
 	snprintf(l->channel, sizeof(l->channel), "%s", name);
 	return NULL;
 }

@@ -6,7 +6,7 @@
 
 bool dp_lttng_url_split(const char *url, char *host, char *path, size_t size)
 {
-	static const char *const schemes[] = {"net://", "net6://", "tcp://", "tcp4://", "tcp6://"};
+	static const char *const schemes[] = {"net://", "net4://", "net6://", "tcp://", "tcp4://", "tcp6://"};
 	const char *at = NULL;
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++)
 		if (!strncmp(url, schemes[i], strlen(schemes[i])))

@@ -142,6 +142,14 @@ class New(SessionCase):
             self.assertRegex(name, r"^dynprobe-a_b_c-")
         self.assertEqual(set(self.sessions()), names)
 
+    def test_a_name_is_free_again_at_once(self):
+        self.sessiond()
+        self.program()
+        for i in range(5):
+            _, events = self.run_and_read(["--session", "again", "--output", self.path(f"t{i}"), "open", "enable", "foo", "start"], ["destroy"])
+            self.assert_gapless(events)
+            self.assertEqual(self.sessions(), {})
+
     def test_close_leaves_the_session_and_stops_it(self):
         self.sessiond()
         self.program()
@@ -696,8 +704,8 @@ class Network(SessionCase):
 
     def test_no_relay_daemon(self):
         self.sessiond()
-        a = self.refused("--session", "s", "--set-url", "net://127.0.0.1", "open", "enable", "foo", "start")
-        self.assertIn("lttng-relayd", a.out)
+        self.refused("--session", "s", "--set-url", "net://127.0.0.1", "open", "enable", "foo", "start", says=["start lttng-relayd", "net://127.0.0.1"])
+        self.refused("--session", "s", "--live", 1000000, "open", "enable", "foo", "start", says=["start lttng-relayd", "127.0.0.1"])
         self.assertEqual(self.sessions(), {}, "what was made for nothing is gone")
 
     def test_a_hung_relay_daemon(self):

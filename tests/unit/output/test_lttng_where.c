@@ -17,6 +17,7 @@ static void url(const char *text, const char *host, const char *path)
 Test(url, host_and_path)
 {
 	url("net://relay", "relay", "");
+	url("net4://relay", "relay", "");
 	url("net://relay/", "relay", "");
 	url("net://relay:5342:5343/a/b", "relay", "a/b");
 	url("tcp4://127.0.0.1:5342/ [data: 5343]", "127.0.0.1", "");
