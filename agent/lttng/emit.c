@@ -7,7 +7,6 @@
 #include "agent/lttng/event.h"
 
 #define _LGPL_SOURCE /* the read side of RCU inline: a few lines each, which its header allows to any program */
-#include <errno.h>
 #include <lttng/urcu/pointer.h>
 #include <lttng/urcu/urcu-ust.h>
 #include <lttng/ust-ringbuffer-context.h>
@@ -24,7 +23,7 @@ struct hit {
 	bool prepared;
 };
 
-static const char *operands(struct hit *hit)
+__attribute__((noinline, cold)) static const char *operands(struct hit *hit)
 {
 	if (!hit->prepared)
 		dp_lttng_operands(hit->event, hit->payload, hit->operands);
@@ -78,41 +77,62 @@ static void deliver(struct hit *hit, struct lttng_ust_event_common *to, uint64_t
 		notify(hit, to->child, &ctx);
 }
 
-static uint64_t nesting(void)
+/* ---- as a reader of LTTng's lists: <lttng/urcu/static/urcu-ust.h>, without looking up the thread's variable each time ------------- */
+
+static uint64_t nesting(const struct lttng_ust_urcu_reader *reader)
 {
-	return URCU_TLS(lttng_ust_urcu_reader)->ctr & LTTNG_UST_URCU_GP_CTR_NEST_MASK;
+	return reader->ctr & LTTNG_UST_URCU_GP_CTR_NEST_MASK;
+}
+
+static void read_lock(struct lttng_ust_urcu_reader *reader)
+{
+	if (nesting(reader)) {
+		CMM_STORE_SHARED(reader->ctr, reader->ctr + LTTNG_UST_URCU_GP_COUNT);
+		return;
+	}
+	CMM_STORE_SHARED(reader->ctr, CMM_LOAD_SHARED(lttng_ust_urcu_gp.ctr));
+	lttng_ust_urcu_smp_mb_slave();
+}
+
+static void read_unlock(struct lttng_ust_urcu_reader *reader)
+{
+	lttng_ust_urcu_smp_mb_slave();
+	CMM_STORE_SHARED(reader->ctr, reader->ctr - LTTNG_UST_URCU_GP_COUNT);
+	cmm_barrier();
 }
 
 /* The hit before was left by a longjmp while it was a reader. Without this, LTTng would wait for it for ever. */
-static void end_abandoned(struct dp_block *block)
+static void end_abandoned(struct dp_block *block, struct lttng_ust_urcu_reader *reader)
 {
-	if (nesting() >= block->abandoned)
-		lttng_ust_urcu_read_unlock();
+	if (nesting(reader) >= block->abandoned)
+		read_unlock(reader);
 	block->abandoned = 0;
 }
 
 void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, uint64_t size, struct dp_block *block)
 {
+	struct lttng_ust_urcu_reader *reader = *block->reader;
 	struct hit hit = {
-	        .event = (const struct dp_event *)(uintptr_t)desc->event,
-	        .payload = payload,
-	        .size = size,
-	        .operands = block->operands,
+		.event = (const struct dp_event *)(uintptr_t)desc->event,
+		.payload = payload,
+		.size = size,
+		.operands = block->operands,
 	};
-	const int saved = errno;
-	if (!URCU_TLS(lttng_ust_urcu_reader)) { /* the thread ends: LTTng has left it already */
+	const int saved = *block->errno_at;
+	if (!reader) { /* the thread ends: LTTng has left it already */
 		dp_lttng_lose(&((struct dp_lost *)(uintptr_t)desc->lost)->unprimed);
 		return;
 	}
 	if (block->abandoned)
-		end_abandoned(block);
-	block->reading = nesting() + 1;
-	lttng_ust_urcu_read_lock();
+		end_abandoned(block, reader);
+	block->reading = nesting(reader) + 1;
+	cmm_barrier();
+	read_lock(reader);
 	const struct lttng_ust_tracepoint_probe *p = lttng_ust_rcu_dereference(hit.event->tp.probes);
 	for (; p && p->func; p++)
 		if (p->func == hit.event->callback)
 			deliver(&hit, p->data, desc->site);
-	lttng_ust_urcu_read_unlock();
+	read_unlock(reader);
 	block->reading = 0;
-	errno = saved;
+	*block->errno_at = saved;
 }

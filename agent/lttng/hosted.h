@@ -18,6 +18,8 @@
 #define DP_LTTNG_PROVIDER "dynprobe"
 #define DP_LTTNG_FIELDS   256u /* per event */
 
+struct lttng_ust_urcu_reader;
+
 /* ---- a thread's block
  * ---------------------------------------------------------------------------------------------------------- */
 
@@ -28,8 +30,10 @@ struct dp_block {
 	uint64_t sigmask;              /* while moved: the thread's own */
 	uint64_t reading;              /* RCU nesting + 1 while the hit under way is a reader, else 0 */
 	uint64_t abandoned;            /* `reading` of a hit that a longjmp left: to be ended by the next emit */
+	struct lttng_ust_urcu_reader **reader; /* the thread's variables of these names: their addresses do not change, and asking */
+	int *errno_at;                         /* for them costs a call each */
 	struct dp_block *next;         /* in the list of free ones */
-	struct dp_slot slot;           /* for the unwinder */
+	struct dp_slot slot __attribute__((aligned(64))); /* for the unwinder */
 	uint8_t record[DP_RECORD_MAX]; /* header unused */
 	uint64_t operands[2 * DP_LTTNG_FIELDS]; /* what LTTng's filters and captures read */
 	uint64_t cache[DP_UNWIND_CACHE];

@@ -9,8 +9,8 @@
 #define DP_BLOCK_STACK_LO 16
 #define DP_BLOCK_STACK_HI 24
 #define DP_BLOCK_SIGMASK  32
-#define DP_BLOCK_SLOT     64
-#define DP_BLOCK_RECORD   256
+#define DP_BLOCK_SLOT     128
+#define DP_BLOCK_RECORD   320
 
 /* Of the contracts with the tool, for the assembler. */
 #define DP_LTTNG_LIVE          0x6576696c62707964 /* DP_LIVE */

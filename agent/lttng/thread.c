@@ -93,6 +93,8 @@ static void reset(struct dp_block *block)
 {
 	block->busy = block->move = block->reading = block->abandoned = 0;
 	block->slot = (struct dp_slot){.state = DP_SLOT_USED, .cache = (uint64_t)(uintptr_t)block->cache};
+	block->reader = &URCU_TLS(lttng_ust_urcu_reader);
+	block->errno_at = &errno;
 	learn_stack(block);
 }
 

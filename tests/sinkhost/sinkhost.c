@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 {
 	char line[512], word[256];
 	unsigned n;
-	host_load(argc > 1 ? argv[1] : DP_SINK_SO);
+	host_load(argc > 1 ? argv[1] : DP_TEST_SINK_SO);
 	host_prime();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("READY\n");
