@@ -45,7 +45,7 @@ def needs(program):
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root")
 
 
-def wait_until(condition, seconds=10.0, what="condition"):
+def wait_until(condition, seconds=60.0, what="condition"):
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -195,7 +195,7 @@ class Target:
         self.process = subprocess.Popen([*prefix, path, *map(str, args)], stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, **popen)
         self.pid = self.process.pid
         if ready:
-            wait_until(lambda: ready in self.output() or self.process.poll() is not None, 20, f"{name} to say {ready}")
+            wait_until(lambda: ready in self.output() or self.process.poll() is not None, what=f"{name} to say {ready}")
 
     def output(self):
         return os.pread(self.out.fileno(), 1 << 24, 0).decode(errors="replace")
@@ -209,13 +209,23 @@ class Target:
     def state(self):
         return status(self.pid, "State")[0]
 
+    def cpu_ticks(self):
+        """Processor time that it has used."""
+        with open(f"/proc/{self.pid}/stat") as f:
+            return sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
+
+    def blocked_in(self, number):
+        """Does its main thread wait in that system call?"""
+        with open(f"/proc/{self.pid}/syscall") as f:
+            return f.read().split()[0] == str(number)
+
     def site(self, symbol="foo"):
         return live_address(self.pid, self.path, symbol)
 
     def patched(self):
         return bool(changed_text(self.pid))
 
-    def stop(self, sig=signal.SIGTERM, seconds=20):
+    def stop(self, sig=signal.SIGTERM, seconds=60):
         """Ends it and returns its exit status (negative: killed by a signal)."""
         if self.alive():
             self.process.send_signal(sig)
@@ -294,7 +304,7 @@ class Case(unittest.TestCase):
         argv += ["--record", record] if record else ["--no-record"]
         return argv + [str(a) for a in args], events
 
-    def dynprobe(self, *args, timeout=60, record=None, json_events=True, prefix=(), stdin=subprocess.DEVNULL, env=None, **popen):
+    def dynprobe(self, *args, timeout=180, record=None, json_events=True, prefix=(), stdin=subprocess.DEVNULL, env=None, **popen):
         """Runs dynprobe to its end."""
         argv, events = self.command(*args, record=record, json_events=json_events)
         try:
@@ -322,12 +332,12 @@ class Case(unittest.TestCase):
     def start_attached(self, target, *args, **kw):
         """Starts dynprobe on a target and returns when its text is patched."""
         p = self.start("--pid", target.pid, *args, **kw)
-        wait_until(lambda: p.poll() is not None or armed(target.pid), 30, "the target to be patched")
+        wait_until(lambda: p.poll() is not None or armed(target.pid), what="the target to be patched")
         if p.poll() is not None:
             self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
         return p
 
-    def finish(self, p, sig=signal.SIGINT, timeout=30):
+    def finish(self, p, sig=signal.SIGINT, timeout=120):
         if sig is not None and p.poll() is None:
             p.send_signal(sig)
         try:
@@ -338,6 +348,20 @@ class Case(unittest.TestCase):
             self.fail(f"dynprobe did not end after {sig!r}: {p.args}")
         p.err_file.seek(0)
         return Result(p.returncode, out.decode(errors="replace"), p.err_file.read().decode(errors="replace"), p.events)
+
+    def said(self, p):
+        """What a running dynprobe has written so far, events too."""
+        text = ""
+        for path in (p.err_file.name, p.events):
+            with open(path, errors="surrogateescape") as f:
+                text += f.read()
+        return text
+
+    def await_events(self, p, probe="foo", n=1):
+        """Until a running dynprobe has written n more events of that probe."""
+        seen = lambda: len(re.findall(f'"probe": ?"{re.escape(probe)}"', self.said(p)))
+        wanted = seen() + n
+        wait_until(lambda: p.poll() is not None or seen() >= wanted, what=f"{n} events of {probe}")
 
     # -- what must hold
 
@@ -360,7 +384,7 @@ class Case(unittest.TestCase):
         self.assertEqual(status(pid, "TracerPid"), "0")
         if before:
             # a signal mask may differ for the moment of a handler, a mapping for that of a stack: what stays is what counts
-            end = time.monotonic() + 1
+            end = time.monotonic() + 20
             while (found := before.differences(State(pid))) and time.monotonic() < end:
                 time.sleep(0.003)
             self.assertEqual(found, {})

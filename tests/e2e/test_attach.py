@@ -55,7 +55,7 @@ class Attach(Case):
     def test_target_that_ends_ends_dynprobe(self):
         t = self.target("spin", 0, 1000)
         p = self.start_attached(t, "--function", "foo")
-        time.sleep(0.2)
+        self.await_events(p)
         self.assert_result_ok(t)
         r = self.finish(p, None)
         self.assert_ok(r)
@@ -64,11 +64,12 @@ class Attach(Case):
 
     def test_last_events_before_the_end_are_seen(self):
         """The rings outlive the target: what it recorded just before _exit is not lost."""
-        t = self.target("crasher", "kill", 700)
+        t = self.target("crasher", "kill", 1000)
         p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
+        os.kill(t.pid, signal.SIGUSR1)
         wait_until(lambda: not t.alive(), what="the target's end")
         r = self.finish(p, None)
-        self.assert_hits(r, 100)
+        self.assert_hits(r, 1000)
 
     def test_events_go_to_stderr_and_nothing_to_stdout(self):
         t = self.target("spin", 0, 1000)

@@ -3,7 +3,6 @@
 
 import os
 import signal
-import time
 
 import harness
 from harness import Case, State, target_path, wait_until
@@ -15,21 +14,26 @@ def lost(r):
 
 class Endings(Case):
     def test_exec_ends_the_probes_and_not_the_program(self):
-        t = self.target("execer", 700)
+        t = self.target("execer", 0)
         p = self.start_attached(t, "--function", "foo")
+        self.await_events(p, n=10)
+        os.kill(t.pid, signal.SIGUSR1)
         r = self.finish(p, None)
         self.assert_ok(r)
         self.assert_hits(r, 10)
         self.assertIn("exec", str(r.summary) + r.err)
-        self.assertEqual(t.process.wait(10), 7)
+        wait_until(lambda: "second life" in t.output(), what="the second life")
+        self.assertEqual(t.stop(), 7)
         self.assertIn("RESULT OK second life", t.output())
 
     def test_exec_by_another_thread(self):
-        t = self.target("execer", 700, "thread", "echo", "new program")
+        t = self.target("execer", 0, "thread", "echo", "new program")
         p = self.start_attached(t, "--function", "foo")
+        self.await_events(p, n=10)
+        os.kill(t.pid, signal.SIGUSR1)
         r = self.finish(p, None)
         self.assert_hits(r, 10)
-        self.assertEqual(t.process.wait(10), 0)
+        self.assertEqual(t.process.wait(60), 0)
         self.assertIn("new program", t.output())
 
     def test_launched_program_that_executes_another(self):
@@ -61,22 +65,24 @@ class Endings(Case):
     def test_exit_of_the_target_under_load(self):
         for code in (0, 3):
             with self.subTest(code):
-                t = self.target("crasher", code, 500)
+                t = self.target("crasher", code, 1000)
                 p = self.start_attached(t, "--function", "foo")
+                os.kill(t.pid, signal.SIGUSR1)
                 r = self.finish(p, None)
                 self.assert_ok(r)
-                self.assert_hits(r, 10)
-                self.assertEqual(t.process.wait(10), code)
+                self.assert_hits(r, 1000)
+                self.assertEqual(t.process.wait(60), code)
 
     def test_death_by_signal(self):
         for how, sig in (("segv", signal.SIGSEGV), ("abort", signal.SIGABRT), ("kill", signal.SIGKILL)):
             with self.subTest(how):
-                t = self.target("crasher", how, 500)
+                t = self.target("crasher", how, 1000)
                 p = self.start_attached(t, "--function", "foo")
+                os.kill(t.pid, signal.SIGUSR1)
                 r = self.finish(p, None)
                 self.assert_ok(r)
-                self.assert_hits(r, 10)
-                self.assertEqual(t.process.wait(10), -sig)
+                self.assert_hits(r, 1000)
+                self.assertEqual(t.process.wait(60), -sig)
 
     def test_closing_every_descriptor(self):
         t = self.target("closer")
@@ -100,7 +106,7 @@ class Endings(Case):
     def test_unmapping_a_probed_library(self):
         t = self.target("unmapper", target_path("plugin.so"))
         p = self.start_attached(t, "--function", "plugin_work", "--function", "foo", "-t", "regs")
-        time.sleep(0.2)
+        self.await_events(p, "plugin_work")
         os.kill(t.pid, signal.SIGUSR1)
         wait_until(lambda: "CLOSED" in t.output(), what="the library to be closed")
         size = os.path.getsize(p.events)
@@ -114,7 +120,8 @@ class Endings(Case):
         t = self.target("spin")
         p = self.start_attached(t, "--function", "foo", "-t", "regs", "--buffer-size", "16K")
         p.send_signal(signal.SIGSTOP)
-        time.sleep(0.5)
+        before = t.cpu_ticks()
+        wait_until(lambda: t.cpu_ticks() > before + 10, what="the target to fill its ring")
         p.send_signal(signal.SIGCONT)
         r = self.finish(p)
         self.assert_hits(r, 10)

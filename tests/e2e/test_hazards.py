@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """States of a target that are easily forgotten, each once the cause of a crash that never left the workshop."""
 
+import os
+import signal
 import subprocess
 import time
 
 import harness
-from harness import Case, State, needs
+from harness import Case, State, needs, wait_until
+
+READ = 0  # number of the system call
 
 
 class Hazards(Case):
@@ -24,8 +28,11 @@ class Hazards(Case):
 
     def test_main_thread_that_ends_while_probed(self):
         t = self.target("odd", "leaving")
-        r = self.attach(t, "--function", "foo", "-d", 2)
-        self.assert_ok(r)
+        p = self.start_attached(t, "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: t.state() == "Z", what="the main thread's end")
+        self.await_events(p, n=10)
+        self.assert_ok(self.finish(p))
         self.assertEqual([m.key() for m in harness.maps(t.pid) if "dynprobe" in m.path], [])
         time.sleep(0.2)
         self.assertTrue(t.alive())
@@ -48,7 +55,7 @@ class Hazards(Case):
     def test_thread_blocked_in_a_call_at_the_end_of_the_window(self):
         """The kernel restarts the call two bytes before the thread's pc: that is inside of the jump."""
         t = self.target("odd", "blocked_call")
-        time.sleep(0.1)
+        wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
         r = self.attach(t, "--probe", "waits+0x2", "-d", "0.2")
         self.assert_refused(r, "DP-BUSY")
         time.sleep(0.2)
@@ -58,7 +65,7 @@ class Hazards(Case):
     def test_thread_blocked_in_a_displaced_call_at_detach(self):
         """The probe stands on the call itself: the thread enters it in the stub and is still in it when the stub goes."""
         t = self.target("odd", "blocked_call")
-        time.sleep(0.1)
+        wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
         before = State(t.pid)
         self.assert_ok(self.attach(t, "--probe", "waits+0x5", "-d", "0.3"))
         self.assert_clean(t.pid, before)

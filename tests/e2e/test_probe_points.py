@@ -111,7 +111,7 @@ class ProbePoints(Case):
         t = self.target("asm_forms")
         names = subprocess.run(["nm", t.path], capture_output=True, text=True).stdout
         forms = re.findall(r" T (form_\w+)", names)
-        r = self.attach(t, *(x for f in forms for x in ("--function", f)), "-t", "regs", "-d", "0.2")
+        r = self.attach(t, *(x for f in forms for x in ("--function", f)), "-t", "regs", "-n", 200 * len(forms))
         self.assertIn(r.status, (0, 124), str(r))
         self.assertGreater(len({e["probe"] for e in r.events}), len(forms) // 2)
         self.assert_clean(t.pid)

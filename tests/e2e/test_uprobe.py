@@ -4,7 +4,6 @@
 import os
 import re
 import subprocess
-import time
 
 import harness
 from harness import Case, State, needs_root, wait_until
@@ -66,9 +65,9 @@ class Uprobe(Case):
         before = State(t.pid)
         p = self.start_attached(t, "--function", "foo", "--function", "caller", "-t", "reg:rdi")
         self.attach_uprobe(t.path, self.file_offset(t.path, "foo"))
-        time.sleep(0.5)
+        wait_until(lambda: "retired" in self.said(p), what="the probe to retire")
         self.detach()
-        time.sleep(0.5)
+        self.await_events(p, "caller", 10)
         r = self.finish(p)
         self.assertIn("retired", str(r.lines) + r.err, str(r))
         self.assertIn("caller", {e["probe"] for e in r.events[-5:]}, "the other probe goes on")

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* crasher HOW [DELAY_MS]: ends by itself: segv, abort, kill, term, or exit status N; foo() is called in between. */
+/*
+ * crasher HOW [CALLS]: ends by itself: segv, abort, kill, term, or exit status N, after ten calls of foo(). With CALLS it goes on
+ * until SIGUSR1, and then ends right behind that many calls without a rest.
+ */
 #include "target.h"
 
 TARGET_PROBED unsigned foo(unsigned a)
@@ -24,13 +27,16 @@ static int end(const char *how)
 
 int main(int argc, char **argv)
 {
-	uint64_t until = target_now_ms() + (uint64_t)target_number(argc, argv, 2, 0);
+	long calls = target_number(argc, argv, 2, 0);
 	unsigned a = 1;
 
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = target_on_term, .sa_flags = SA_RESTART}, NULL);
 	target_ready();
-	for (int i = 0; i < 10 || target_now_ms() < until; i++) {
+	for (int i = 0; i < 10 || (calls && !target_stop); i++) {
 		a = foo(a);
 		target_sleep_us(1000);
 	}
+	for (long i = 0; i < calls; i++)
+		a = foo(a);
 	return end(argc > 1 ? argv[1] : "0");
 }

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-static _Atomic long interrupted, wrong;
+static _Atomic long interrupted, wrong, prepared;
 
 struct loop {
 	const struct wait_kind *kind;
@@ -22,7 +22,9 @@ static void *run(void *arg)
 	struct loop *loop = arg;
 	struct wait_state state = {0};
 
-	if (loop->kind->prepare && loop->kind->prepare(&state) != 0)
+	int rc = loop->kind->prepare ? loop->kind->prepare(&state) : 0;
+	prepared++;
+	if (rc != 0)
 		return NULL; /* the kernel does not offer it here */
 	while (!target_stop) {
 		long r = loop->kind->once(&state);
@@ -84,7 +86,7 @@ static void *send_signals(void *arg)
 	for (long n = 1; !target_stop; n++) {
 		target_sleep_us(7000);
 		pthread_kill(t, SIGUSR2);
-		for (uint64_t until = target_now_ms() + 5000; s->returned < n && target_now_ms() < until;)
+		for (uint64_t until = target_now_ms() + 60000; s->returned < n && target_now_ms() < until;)
 			target_sleep_us(500);
 		if (s->returned < n && !target_stop) {
 			fprintf(stderr, "%s: a wake-up was lost\n", s->kind->name);
@@ -122,7 +124,12 @@ int main(int argc, char **argv)
 		signalled[i].kind = &signal_waits[i];
 		pthread_create(&t, NULL, send_signals, &signalled[i]);
 	}
-	target_sleep_us(100000);
+	while (prepared < (long)n)
+		target_sleep_us(1000);
+	for (size_t i = 0; i < signal_waits_n; i++)
+		while (signalled[i].returned < 1)
+			target_sleep_us(1000);
+	target_sleep_us(100000); /* most wait then */
 	target_ready();
 	sigdelset(&set, SIGUSR2);
 	for (uint64_t until = target_now_ms() + (uint64_t)seconds * 1000; seconds == 0 || target_now_ms() < until;) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* execer MS [thread] [COMMAND...]: calls foo() for MS milliseconds, then executes COMMAND (default: itself, once). */
+/*
+ * execer MS [thread] [COMMAND...]: calls foo() for MS milliseconds (0: until SIGUSR1), then executes COMMAND (default: itself, once;
+ * that ends at once, or at SIGTERM if the first one had waited for SIGUSR1).
+ */
 #include "target.h"
 
 #include <pthread.h>
@@ -17,23 +20,31 @@ static void *exec_in_thread(void *arg)
 	return arg;
 }
 
+static int second_life(bool waits)
+{
+	puts("RESULT OK second life");
+	fflush(stdout);
+	while (waits && !target_stop)
+		target_sleep_us(1000);
+	return 7;
+}
+
 int main(int argc, char **argv)
 {
-	char *self[] = {argv[0], (char *)"0", NULL};
 	long ms = target_number(argc, argv, 1, 0);
+	char *self[] = {argv[0], (char *)(ms ? "-1" : "-2"), NULL};
 	bool threaded = argc > 2 && strcmp(argv[2], "thread") == 0;
 	uint64_t until = target_now_ms() + (uint64_t)ms;
 
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = target_on_term, .sa_flags = SA_RESTART}, NULL);
+	sigaction(SIGTERM, &(struct sigaction){.sa_handler = target_on_term, .sa_flags = SA_RESTART}, NULL);
+	if (ms < 0)
+		return second_life(ms == -2);
 	target_ready();
-	for (unsigned i = 0; target_now_ms() < until; i++) {
+	for (unsigned i = 0; ms ? i < 20 || target_now_ms() < until : !target_stop; i++) {
 		if (foo(i) != i * 3 + 1)
 			return 1;
 		target_sleep_us(500);
-	}
-	if (ms == 0) {
-		target_sleep_us(300000); /* time to be noticed in */
-		puts("RESULT OK second life");
-		return 7;
 	}
 	next = argc > 2 + threaded ? argv + 2 + threaded : self;
 	if (threaded) {

@@ -2,7 +2,7 @@
 /*
  * odd KIND: programs in states that are easily forgotten.
  *	leaderless	the main thread has ended, another one works on
- *	leaving		the main thread works with the others and ends after a second
+ *	leaving		the main thread works with another one and ends at SIGUSR1
  *	locked		all memory locked, that of the future as well
  *	polling		a single thread that always sits in a timed epoll_wait
  *	blocked_call	foo() ends in a system call in which the thread sits for long
@@ -55,25 +55,50 @@ static void *working(void *arg)
 	return arg;
 }
 
+static bool is_leaderless(void);
+
 static void *working_alone(void *arg)
 {
-	target_sleep_us(100000); /* until the main thread is gone */
+	while (!is_leaderless())
+		target_sleep_us(1000);
 	target_ready();
 	return working(arg);
 }
 
-static int leaderless(long delay_us)
+static volatile sig_atomic_t leave;
+
+static void on_usr1(int sig)
+{
+	(void)sig;
+	leave = 1;
+}
+
+static int leaderless(bool at_once)
 {
 	pthread_t t;
-	pthread_create(&t, NULL, delay_us ? working : working_alone, NULL);
+	leave = at_once;
+	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = on_usr1, .sa_flags = SA_RESTART}, NULL);
+	pthread_create(&t, NULL, at_once ? working_alone : working, NULL);
 	pthread_detach(t);
-	if (delay_us)
+	if (!at_once)
 		target_ready();
-	for (long us = 0; us < delay_us; us += 200) {
-		check((unsigned)us);
+	for (unsigned i = 0; !leave; i++) {
+		check(i);
 		target_sleep_us(200);
 	}
 	pthread_exit(NULL);
+}
+
+/* Its main thread is gone. */
+static bool is_leaderless(void)
+{
+	char state = 0;
+	FILE *f = fopen("/proc/self/stat", "re");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state == 'Z';
 }
 
 static int locked(void)
@@ -139,9 +164,9 @@ int main(int argc, char **argv)
 	const char *kind = argc > 1 ? argv[1] : "";
 	target_stop_on_term();
 	if (!strcmp(kind, "leaderless"))
-		return leaderless(0);
+		return leaderless(true);
 	if (!strcmp(kind, "leaving"))
-		return leaderless(1000000);
+		return leaderless(false);
 	if (!strcmp(kind, "locked"))
 		return locked();
 	if (!strcmp(kind, "polling"))

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-static _Atomic long bad, interrupted;
+static _Atomic long bad, interrupted, prepared; /* prepared: threads that have made all they need */
 
 TARGET_PROBED unsigned foo(unsigned a, const char *s)
 {
@@ -32,6 +32,7 @@ static void note(long r)
 
 static void *spinning(void *arg)
 {
+	prepared++;
 	/* Bit 31 tells a spinner's calls from a sleeper's, for conditions. */
 	for (unsigned i = 0; !target_stop; i++)
 		call_once(i | 0x80000000u);
@@ -40,6 +41,7 @@ static void *spinning(void *arg)
 
 static void *napping(void *arg)
 {
+	prepared++;
 	for (unsigned i = 0; !target_stop; i++) {
 		struct timespec ts = {0, 3000000};
 		note(nanosleep(&ts, NULL));
@@ -51,6 +53,7 @@ static void *napping(void *arg)
 static void *in_futex(void *arg)
 {
 	uint32_t word = 0;
+	prepared++;
 	for (unsigned i = 0; !target_stop; i++) {
 		struct timespec ts = {0, 7000000};
 		note(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0));
@@ -63,6 +66,7 @@ static void *in_epoll(void *arg)
 {
 	int ep = epoll_create1(0);
 	struct epoll_event ev;
+	prepared++;
 	for (unsigned i = 0; !target_stop; i++) {
 		note(epoll_wait(ep, &ev, 1, i & 1 ? 11 : 200));
 		call_once(i);
@@ -74,13 +78,16 @@ static void *in_read(void *arg)
 {
 	int p[2];
 	char c;
-	if (pipe(p) == 0)
+	int made = pipe(p);
+	prepared++;
+	if (made == 0)
 		note(read(p[0], &c, 1)); /* never fed: still asleep at the end */
 	return arg;
 }
 
 static void *in_poll(void *arg)
 {
+	prepared++;
 	for (unsigned i = 0; !target_stop; i++) {
 		note(poll(NULL, 0, 5));
 		call_once(i);
@@ -92,7 +99,9 @@ static void *in_accept(void *arg)
 {
 	int s = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	if (bind(s, (struct sockaddr *)&a, sizeof a) == 0 && listen(s, 1) == 0)
+	bool listens = bind(s, (struct sockaddr *)&a, sizeof a) == 0 && listen(s, 1) == 0;
+	prepared++;
+	if (listens)
 		note(accept(s, NULL, NULL));
 	return arg;
 }
@@ -112,7 +121,9 @@ int main(int argc, char **argv)
 		/* Two spinners are enough to keep two processors busy. */
 		pthread_create(&t, NULL, kinds[i < 2 ? 0 : 1 + i % 7], NULL);
 	}
-	target_sleep_us(50000);
+	while (prepared < n)
+		target_sleep_us(1000);
+	target_sleep_us(50000); /* most are asleep then */
 	target_ready();
 	int sig;
 	sigwait(&set, &sig);

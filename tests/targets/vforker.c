@@ -2,6 +2,7 @@
 /* vforker MS: its thread waits in vfork() for a child that takes MS milliseconds to exec; repeated until SIGTERM. */
 #include "target.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 TARGET_PROBED unsigned foo(unsigned a)
@@ -16,6 +17,7 @@ static __attribute__((noinline)) pid_t slow_child(long ms)
 	pid_t pid = vfork();
 	if (pid == 0) {
 		/* Still in the parent's memory: only system calls here. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		nanosleep(&ts, NULL);
 		execl("/bin/true", "true", (char *)NULL);
 		_exit(1);
