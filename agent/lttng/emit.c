@@ -77,7 +77,7 @@ static void deliver(struct hit *hit, struct lttng_ust_event_common *to, uint64_t
 		notify(hit, to->child, &ctx);
 }
 
-/* ---- as a reader of LTTng's lists: <lttng/urcu/static/urcu-ust.h>, without looking up the thread's variable each time ------------- */
+/* ---- as a reader of LTTng's lists: <lttng/urcu/static/urcu-ust.h>, without looking up the thread's variable each time  */
 
 static uint64_t nesting(const struct lttng_ust_urcu_reader *reader)
 {
@@ -113,10 +113,10 @@ void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, u
 {
 	struct lttng_ust_urcu_reader *reader = *block->reader;
 	struct hit hit = {
-		.event = (const struct dp_event *)(uintptr_t)desc->event,
-		.payload = payload,
-		.size = size,
-		.operands = block->operands,
+	        .event = (const struct dp_event *)(uintptr_t)desc->event,
+	        .payload = payload,
+	        .size = size,
+	        .operands = block->operands,
 	};
 	const int saved = *block->errno_at;
 	if (!reader) { /* the thread ends: LTTng has left it already */

@@ -4,6 +4,14 @@
 
 __thread struct dp_block *dp_lttng_block;
 
+/* Looks like the start of a block whose thread is in a hit. */
+static uint64_t guest[16] __attribute__((aligned(64))) = {UINT64_MAX};
+
+void dp_lttng_be_guest(void)
+{
+	dp_lttng_block = (struct dp_block *)(void *)guest;
+}
+
 static bool regular(const struct dp_block *block, uint64_t rsp)
 {
 	return rsp >= block->stack_lo && rsp < block->stack_hi;
@@ -33,6 +41,8 @@ bool dp_lttng_enter_slow(const struct dp_probe_desc *desc, uint64_t rsp)
 	struct dp_lost *lost = (struct dp_lost *)(uintptr_t)desc->lost;
 	struct dp_block *block = dp_lttng_block;
 	uint64_t *reason = NULL;
+	if ((const void *)block == guest)
+		return false;
 	if (((const struct dp_agent *)(uintptr_t)desc->agent)->live != DP_LIVE)
 		reason = &lost->forked;
 	else if (!block)

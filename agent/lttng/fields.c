@@ -53,8 +53,7 @@ static const struct lttng_ust_type_string text = {
 #define WORD    (&integers[0][1][3].parent)
 #define COUNTER (&integers[0][0][0].parent)
 
-/* ---- checks -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static bool letter(char c)
 {
@@ -122,8 +121,7 @@ const char *dp_lttng_check_fields(const struct dp_sink_field *fields, uint32_t n
 	return NULL;
 }
 
-/* ---- descriptions
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- descriptions ------------------------------------------------------------------------------------------------- */
 
 static const struct lttng_ust_type_common *integer_type(const struct dp_sink_field *f)
 {

@@ -55,7 +55,7 @@
 
 	.text
 
-/* ---- enter ------------------------------------------------------------------------------------------------------------------- */
+/* ---- enter -------------------------------------------------------------------------------------------------------- */
 
 	.globl	dp_lttng_enter
 	.hidden	dp_lttng_enter
@@ -119,7 +119,7 @@ dp_lttng_enter:
 	.cfi_endproc
 	.size	dp_lttng_enter, . - dp_lttng_enter
 
-/* ---- emit -------------------------------------------------------------------------------------------------------------------- */
+/* ---- emit --------------------------------------------------------------------------------------------------------- */
 
 	.globl	dp_lttng_emit
 	.hidden	dp_lttng_emit
@@ -337,7 +337,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	.cfi_endproc
 	.size	.Lemit, . - .Lemit
 
-/* ---- prime ------------------------------------------------------------------------------------------------------------------- */
+/* ---- prime -------------------------------------------------------------------------------------------------------- */
 
 /* Once in a thread's life: the simple way, with all vector state (but for AMX tiles, which nobody here touches, and x87). */
 	.globl	dp_lttng_prime_hook
@@ -399,7 +399,7 @@ dp_lttng_prime_hook:
 	.cfi_endproc
 	.size	dp_lttng_prime_hook, . - dp_lttng_prime_hook
 
-/* ---- callbacks --------------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ---------------------------------------------------------------------------------------------------- */
 
 /* One address per event, by which emit knows its own entries in a list that LTTng keeps by name. Nobody calls them. */
 	.globl	dp_lttng_callbacks

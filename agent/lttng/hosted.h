@@ -16,26 +16,27 @@
 #include <stdint.h>
 
 #define DP_LTTNG_PROVIDER "dynprobe"
-#define DP_LTTNG_FIELDS   256u /* per event */
+#define DP_LTTNG_WAKER    "dynprobe-wake" /* the name of wake.c's thread */
+#define DP_LTTNG_FIELDS   256u            /* per event */
 
 struct lttng_ust_urcu_reader;
 
-/* ---- a thread's block
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- a thread's block --------------------------------------------------------------------------------------------- */
 
 struct dp_block {
-	uint64_t busy;                 /* rsp of the hit under way, 0: none */
-	uint64_t move;                 /* top of `stack` if the hit under way must not use the thread's own stack, else 0 */
-	uint64_t stack_lo, stack_hi;   /* of the thread's regular stack */
-	uint64_t sigmask;              /* while moved: the thread's own */
-	uint64_t reading;              /* RCU nesting + 1 while the hit under way is a reader, else 0 */
-	uint64_t abandoned;            /* `reading` of a hit that a longjmp left: to be ended by the next emit */
-	struct lttng_ust_urcu_reader **reader; /* the thread's variables of these names: their addresses do not change, and asking */
-	int *errno_at;                         /* for them costs a call each */
-	struct dp_block *next;         /* in the list of free ones */
+	uint64_t busy;               /* rsp of the hit under way, 0: none */
+	uint64_t move;               /* top of `stack` if the hit under way must not use the thread's own stack, else 0 */
+	uint64_t stack_lo, stack_hi; /* of the thread's regular stack */
+	uint64_t sigmask;            /* while moved: the thread's own */
+	uint64_t reading;            /* RCU nesting + 1 while the hit under way is a reader, else 0 */
+	uint64_t abandoned;          /* `reading` of a hit that a longjmp left: to be ended by the next emit */
+	struct lttng_ust_urcu_reader *
+	        *reader;       /* the thread's variables of these names: their addresses do not change, and asking */
+	int *errno_at;         /* for them costs a call each */
+	struct dp_block *next; /* in the list of free ones */
 	struct dp_slot slot __attribute__((aligned(64))); /* for the unwinder */
-	uint8_t record[DP_RECORD_MAX]; /* header unused */
-	uint64_t operands[2 * DP_LTTNG_FIELDS]; /* what LTTng's filters and captures read */
+	uint8_t record[DP_RECORD_MAX];                    /* header unused */
+	uint64_t operands[2 * DP_LTTNG_FIELDS];           /* what LTTng's filters and captures read */
 	uint64_t cache[DP_UNWIND_CACHE];
 	uint8_t guard[4096] __attribute__((aligned(4096)));
 	uint8_t stack[65536];
@@ -58,8 +59,7 @@ extern __thread struct dp_block *dp_lttng_block __attribute__((tls_model("initia
 bool dp_lttng_threads_init(struct dp_sink *sink);
 void dp_lttng_prime(void);
 
-/* ---- hits
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- hits --------------------------------------------------------------------------------------------------------- */
 
 /* hit.S */
 extern uint32_t dp_lttng_vector; /* see layout.h; set before the first hit */
@@ -79,8 +79,7 @@ static inline void dp_lttng_lose(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- the guest's manners
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the guest's manners ------------------------------------------------------------------------------------------ */
 
 /* redirect.c: NULL, or what could not be done. */
 const char *dp_lttng_redirect(void);
@@ -92,8 +91,14 @@ struct iovec;
 long dp_lttng_writev(int fd, const struct iovec *parts, int n);
 int dp_lttng_close(int fd);
 
-/* ---- requests
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* enter.c. This thread is not the program's: its hits are passed over. */
+void dp_lttng_be_guest(void);
+/* guest.c. Whether the calling thread is one of LTTng's or ours, by its name. */
+bool dp_lttng_thread_is_ours(void);
+/* Gives all such threads an ordinary priority and the program's processors. */
+void dp_lttng_settle_guests(void);
+
+/* ---- requests ----------------------------------------------------------------------------------------------------- */
 
 void dp_lttng_serve(struct dp_sink *sink);
 

@@ -84,8 +84,7 @@ static const struct redirection redirections[] = {
 };
 #define REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
 
-/* ---- a loaded object
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- a loaded object ---------------------------------------------------------------------------------------------- */
 
 struct object {
 	uint64_t inside; /* in: an address in it */
@@ -147,8 +146,7 @@ static bool store(const struct object *o, uint64_t where, void *value)
 	return !sealed || mprotect((void *)page, 4096, PROT_READ) == 0;
 }
 
-/* ---- its addresses of functions
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- its addresses of functions ----------------------------------------------------------------------------------- */
 
 static const struct redirection *redirection_of(const struct object *o, const ElfW(Rela) * r)
 {

@@ -43,8 +43,7 @@ static void answer(struct dp_sink_event *e, struct dp_event *event)
 	e->error[0] = 0;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static const char *check_name(const char *name, size_t room)
 {
@@ -72,8 +71,7 @@ static const char *check(const struct dp_sink *sink, const struct dp_sink_event 
 	return why ? why : dp_lttng_check_fields(fields_of(sink, e), e->nfields, e->mask != 0);
 }
 
-/* ---- one event
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- one event ---------------------------------------------------------------------------------------------------- */
 
 static bool same_field(const struct dp_sink_field *a, const struct dp_sink_field *b)
 {
@@ -155,8 +153,7 @@ static struct dp_event *create(const struct dp_sink_event *e, const struct dp_si
 	return event;
 }
 
-/* ---- a request
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- a request ---------------------------------------------------------------------------------------------------- */
 
 static void use(struct batch *batch, struct dp_sink_event *e, struct dp_event *event)
 {

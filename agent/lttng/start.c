@@ -48,6 +48,7 @@ static bool settle(struct dp_sink *sink)
 		fail(sink, "no thread could be made", strerror(errno));
 		return false;
 	}
+	dp_lttng_settle_guests();
 	return true;
 }
 
@@ -61,6 +62,7 @@ void dp_lttng_start(struct dp_sink *sink)
 {
 	if (sink->magic != DP_SINK_MAGIC || sink->abi != DP_SINK_ABI)
 		return fail(sink, "the tool and its shared object are of different versions", NULL);
+	dp_lttng_be_guest();
 	dp_lttng_vector = vector_state();
 	if (!settle(sink))
 		return;

@@ -127,8 +127,12 @@ static void allocate(void)
 void dp_lttng_prime(void)
 {
 	const int saved = errno;
-	if (!dp_lttng_block && *alive)
-		allocate();
+	if (!dp_lttng_block && *alive) {
+		if (dp_lttng_thread_is_ours())
+			dp_lttng_be_guest();
+		else
+			allocate();
+	}
 	errno = saved;
 }
 

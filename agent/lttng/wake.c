@@ -52,8 +52,7 @@ static uint64_t tickets;
 static uint32_t work;                                       /* a futex: 1 = there is some, or the waker is at it */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* waker and LTTng's threads, never a hit */
 
-/* ---- in hits
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- in hits ------------------------------------------------------------------------------------------------------ */
 
 static long raw(long nr, long a, long b, long c, long d)
 {
@@ -127,8 +126,7 @@ long dp_lttng_write(int fd, const void *data, size_t size)
 	return 1;
 }
 
-/* ---- in LTTng's threads
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- in LTTng's threads ------------------------------------------------------------------------------------------- */
 
 static void take_back(int fd)
 {
@@ -148,8 +146,7 @@ int dp_lttng_close(int fd)
 	return ret;
 }
 
-/* ---- the waker
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the waker ---------------------------------------------------------------------------------------------------- */
 
 static void write_wakes(void)
 {
@@ -187,7 +184,8 @@ static bool write_notes(void)
 static void *waker(void *unused)
 {
 	(void)unused;
-	pthread_setname_np(pthread_self(), DP_SINK_THREAD);
+	dp_lttng_be_guest();
+	pthread_setname_np(pthread_self(), DP_LTTNG_WAKER);
 	for (;;) {
 		__atomic_store_n(&work, 0, __ATOMIC_SEQ_CST);
 		pthread_mutex_lock(&writing);

@@ -75,7 +75,8 @@ int main(int argc, char **argv)
 {
 	static struct dp_agent dead;
 	static struct dp_lost lost;
-	static const char *const names[KINDS] = {"compiled-in, one field", "sink, one field", "sink, 18 fields", "enter, refused"};
+	static const char *const names[KINDS] = {"compiled-in, one field", "sink, one field", "sink, 18 fields",
+	                                         "enter, refused"};
 	sink = host_load(argc > 1 ? argv[1] : DP_TEST_SINK_SO);
 	host_begin();
 	host_add("one", false);
