@@ -87,6 +87,8 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 {
 	if (s->install.pause_ns > sum->pause_attach_ns)
 		sum->pause_attach_ns = s->install.pause_ns;
+	if (s->sink_stats.pause_ns > sum->pause_attach_ns)
+		sum->pause_attach_ns = s->sink_stats.pause_ns;
 	if (s->removal.pause_ns > sum->pause_detach_ns)
 		sum->pause_detach_ns = s->removal.pause_ns;
 	sum->left_bytes += s->removal.left_bytes;
@@ -103,6 +105,7 @@ void dp_report_summary(struct dp_run *run)
 	        .n = run->nsessions * each,
 	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
 	        .record_dir = run->out.record_dir,
+	        .session = run->use_lttng ? run->lttng_session : NULL,
 	        .ended_by = run->ended_by,
 	};
 	if (!probe)

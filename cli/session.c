@@ -25,6 +25,7 @@ static struct dp_target_options target_options(const struct dp_options *o)
 	return (struct dp_target_options){
 	        .allow_seccomp = o->allow_seccomp,
 	        .need_unwind = wants_unwind(o),
+	        .gates = o->attach,
 	        .ring_size = o->ring_size,
 	        .verbose = o->verbose ? say : NULL,
 	};
@@ -117,18 +118,22 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	struct dp_place *place = &s->place[i];
 	struct dp_image *image = dp_target_image(s->target);
 	struct dp_site site = {.addr = dp_addr_of(place->addr)};
+	const uint64_t gates = dp_target_gates(s->target);
 	struct dp_request request = {
 	        .site = place->addr,
 	        .probe = (uint16_t)i,
 	        .lost = lost_base + i * sizeof(struct dp_lost),
 	        .fields = &p->fields,
 	        .when = p->when,
+	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},
 	};
 	if (p->when)
 		dp_expr_bind(p->when, site.addr);
 	site.module = dp_image_module_at(image, site.addr);
 	dp_image_function_at(image, site.addr, &site.function);
 	place->refused = check_filter(s, p);
+	if (!place->refused && s->classes)
+		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
 		place->refused = dp_texts_get(texts, &site, &request.text);
 	if (!place->refused)
@@ -144,6 +149,8 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	for (size_t i = 0; i < s->options->nprobes; i++)
 		plan_probe(s, planner, texts, lost_base, i);
+	if (s->classes && s->nplanned)
+		s->unhooked = dp_session_plan_hook(s, planner, texts);
 	dp_texts_destroy(texts);
 	return NULL;
 }
@@ -161,13 +168,17 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 {
 	const struct dp_extent *extents;
 	size_t nextents = dp_planner_extents(planner, &extents);
-	dp_auto_free struct dp_plan *plans = calloc(s->nplanned + 1, sizeof(*plans));
-	dp_auto_free struct dp_install_result *results = calloc(s->nplanned + 1, sizeof(*results));
+	const size_t nplans = s->nplanned + s->hooked;
+	dp_auto_free struct dp_plan *plans = calloc(nplans + 1, sizeof(*plans));
+	dp_auto_free struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
 	if (!plans || !results)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
 	for (size_t k = 0; k < s->nplanned; k++)
 		plans[k] = s->place[s->planned[k]].plan;
-	DP_TRY(dp_target_install(s->target, extents, nextents, plans, s->nplanned, unwind, unwind_size, results, &s->install));
+	plans[s->nplanned] = s->hook;
+	DP_TRY(dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &s->install));
+	if (s->hooked)
+		s->unhooked = results[s->nplanned].refused;
 	for (size_t k = 0; k < s->nplanned; k++) {
 		struct dp_place *place = &s->place[s->planned[k]];
 		place->refused = results[k].refused;
@@ -185,6 +196,8 @@ static struct dp_error *plan_and_install(struct dp_session *s, struct dp_space *
 	size_t unwind_size = 0;
 	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
 	DP_TRY(dp_target_prepare(s->target, space, (unsigned)s->options->nprobes, &runtime, &lost_base));
+	if (s->classes)
+		dp_session_sink_runtime(s, &runtime);
 	DP_TRY(dp_planner_create(space, &runtime, &planner));
 	struct dp_error *err = plan_all(s, planner, lost_base);
 	if (!err && s->nplanned)
@@ -196,9 +209,13 @@ static struct dp_error *plan_and_install(struct dp_session *s, struct dp_space *
 struct dp_error *dp_session_install(struct dp_session *s)
 {
 	struct dp_space *space = NULL;
+	if (s->lttng)
+		DP_TRY(dp_session_sink(s));
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &space));
 	struct dp_error *err = plan_and_install(s, space);
 	dp_space_destroy(space);
+	if (!err && s->lttng && s->nplanned)
+		err = dp_session_prime_late(s);
 	return err;
 }
 
@@ -228,9 +245,16 @@ struct dp_error *dp_session_dry_run(struct dp_session *s)
 	return err;
 }
 
+struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest)
+{
+	return dp_target_keep(s->target, manifest);
+}
+
 struct dp_error *dp_session_remove(struct dp_session *s)
 {
-	return dp_target_remove(s->target, &s->removal);
+	struct dp_error *err = dp_target_remove(s->target, &s->removal);
+	dp_session_park(s);
+	return err;
 }
 
 size_t dp_session_placed(const struct dp_session *s)
@@ -246,6 +270,8 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 	if (!s)
 		return NULL;
 	dp_target_close(s->target);
+	dp_session_sink_fini(s);
+	dp_error_destroy(s->unhooked);
 	for (size_t i = 0; s->place && i < s->options->nprobes; i++) {
 		dp_error_destroy(s->place[i].refused);
 		free(s->place[i].retired_why);

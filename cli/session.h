@@ -4,6 +4,7 @@
 #define DP_CLI_SESSION_H
 
 #include "cli/options.h"
+#include "cli/texts.h"
 #include "injector/injector.h"
 #include "injector/tracee.h"
 #include "output/output.h"
@@ -17,6 +18,12 @@ struct dp_place { /* one probe in one target */
 	uint64_t recorded, damaged;
 };
 
+struct dp_found { /* a probe that an earlier tool left */
+	struct dp_standing *standing; /* NULL: none */
+	unsigned probe;
+	uint64_t event; /* sink lttng */
+};
+
 struct dp_session {
 	struct dp_target *target;
 	const struct dp_options *options;
@@ -26,6 +33,14 @@ struct dp_session {
 	struct dp_install_stats install;
 	struct dp_remove_report removal;
 	struct dp_loss *loss; /* of each probe, as last noted */
+	/* Sink lttng. */
+	bool lttng, hooked;
+	struct dp_sink_entries sink;
+	struct dp_sink_stats sink_stats;
+	struct dp_sink_class *classes; /* options->nprobes of them */
+	struct dp_plan hook;           /* at every thread's start; the last plan of the installation */
+	struct dp_error *unhooked;     /* why there is no hook */
+	struct dp_found old; /* the standing probe whose place this session's one takes (keep.c) */
 	bool ended;
 	enum dp_watch end;
 };
@@ -42,9 +57,23 @@ struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
 struct dp_error *dp_session_install(struct dp_session *s) DP_MUST_CHECK;
 /* Plans with made-up addresses for what install would map; nothing in the target is touched or stopped. */
 struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
+/* Leaves the probes in place for later tools, which will read `manifest`. */
+struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest) DP_MUST_CHECK;
 /* Takes the probes out and notes the losses; the rings can still be drained. */
 struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
 struct dp_session *dp_session_destroy(struct dp_session *s);
 size_t dp_session_placed(const struct dp_session *s);
+
+/* ---- session_sink.c: for probes that emit through LTTng ------------------------------------------------------------------ */
+
+/* Loads the sink, registers the events, primes the threads. Before planning. */
+struct dp_error *dp_session_sink(struct dp_session *s) DP_MUST_CHECK;
+void dp_session_sink_runtime(const struct dp_session *s, struct dp_runtime *rt);
+void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *request, struct dp_error **refused);
+struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
+struct dp_error *dp_session_prime_late(struct dp_session *s) DP_MUST_CHECK;
+/* The events of probes that are gone may be used again. */
+void dp_session_park(struct dp_session *s);
+void dp_session_sink_fini(struct dp_session *s);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/trace.h"
 
+#include "cli/keep.h"
+#include "cli/lttng_run.h"
 #include "cli/status.h"
 
 #include <signal.h>
@@ -85,6 +87,10 @@ static void say_where(const struct dp_run *run)
 
 static struct dp_error *open_outputs(struct dp_run *run)
 {
+	if (run->use_lttng || run->options->attach) {
+		dp_outputs_none(run->options, &run->out);
+		return run->use_lttng ? dp_lttng_begin(run) : NULL;
+	}
 	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &run->out));
 	say_where(run);
 	return NULL;
@@ -111,6 +117,8 @@ static struct dp_error *finish(struct dp_run *run)
 		dp_run_note_losses(run);
 	struct dp_error *flushed = dp_outputs_flush(&run->out, dp_run_lost(run));
 	struct dp_error *ended = dp_outputs_end(&run->out);
+	if (!ended)
+		ended = dp_lttng_end(run);
 	dp_report_summary(run);
 	if (!err)
 		err = dp_take(flushed, NULL);
@@ -126,12 +134,28 @@ static struct dp_error *run_live(struct dp_run *run)
 	DP_TRY(open_outputs(run));
 	DP_TRY(install_all(run));
 	DP_TRY(dp_target_release(run->session[0]->target));
+	if (run->use_lttng)
+		dp_lttng_settle(run);
 	struct dp_error *err = dp_run_loop(run);
 	struct dp_error *end = finish(run);
 	if (!err)
 		return end;
 	dp_error_destroy(end);
 	return err;
+}
+
+/* The probes stay: nothing is shown here, and nothing waited for. */
+static struct dp_error *run_attach(struct dp_run *run)
+{
+	DP_TRY(open_outputs(run));
+	DP_TRY(dp_keep_announce(run));
+	DP_TRY(install_all(run));
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_keep(run, run->session[i]));
+	DP_TRY(dp_target_release(run->session[0]->target));
+	if (run->use_lttng)
+		dp_lttng_settle(run);
+	return dp_lttng_end(run);
 }
 
 static struct dp_error *run_dry(struct dp_run *run)
@@ -146,7 +170,10 @@ static struct dp_error *run_all(struct dp_run *run)
 {
 	DP_TRY(open_targets(run));
 	DP_TRY(resolve_all(run));
-	return run->options->dry_run ? run_dry(run) : run_live(run);
+	if (run->options->dry_run)
+		return run_dry(run);
+	DP_TRY(dp_lttng_choose(run));
+	return run->options->attach ? run_attach(run) : run_live(run);
 }
 
 static void run_fini(struct dp_run *run)
@@ -154,15 +181,17 @@ static void run_fini(struct dp_run *run)
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_session_destroy(run->session[i]);
 	free(run->session);
+	dp_error_destroy(dp_lttng_end(run));
+	free(run->lttng_session);
 	dp_error_destroy(dp_outputs_end(&run->out));
 	dp_outputs_fini(&run->out);
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
 }
 
-int dp_trace(const struct dp_options *options)
+static int trace(const struct dp_options *options, const char *supersedes)
 {
-	struct dp_run run = {.options = options, .signal_fd = -1, .start_ns = dp_now_ns()};
+	struct dp_run run = {.options = options, .signal_fd = -1, .start_ns = dp_now_ns(), .supersedes = supersedes};
 	struct dp_error *err = run_all(&run);
 	int status = dp_status_of(&run, err);
 	dp_error_print(err, stderr);
@@ -171,4 +200,14 @@ int dp_trace(const struct dp_options *options)
 	dp_error_destroy(err);
 	run_fini(&run);
 	return status;
+}
+
+int dp_trace(const struct dp_options *options)
+{
+	return trace(options, NULL);
+}
+
+int dp_trace_superseding(const struct dp_options *options, const char *name)
+{
+	return trace(options, name);
 }

@@ -16,10 +16,17 @@ struct dp_run {
 	size_t current;       /* session being drained */
 	const char *ended_by; /* NULL while it runs */
 	bool flooded;         /* the last round found much: come back soon */
+	/* Sink lttng (lttng_run.c). */
+	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */
+	struct dp_lttng *lttng;
+	char *lttng_session; /* the user's current one */
+	const char *supersedes; /* name of the standing probe whose place the only probe of this run takes, or NULL (keep.c) */
 };
 
 /* Runs what the options ask for; the exit status. Errors are printed. */
 int dp_trace(const struct dp_options *options);
+/* The same for one attached probe, which takes the place of the standing probe `name` in the same moment. */
+int dp_trace_superseding(const struct dp_options *options, const char *name);
 
 /* loop.c: drains and watches until something ends the run. Errors are those of the outputs. */
 struct dp_error *dp_run_loop(struct dp_run *run) DP_MUST_CHECK;

@@ -30,13 +30,21 @@ if [ $# -eq 0 ]; then
 fi
 
 work=$(mktemp -d)
-server=
+server='' daemon=''
 finish() {
 	[ -z "$server" ] || kill "$server" 2>/dev/null || true
+	[ -z "$daemon" ] || kill "$(cat "$daemon")" 2>/dev/null || true
 	rm -rf "$work"
 }
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
+
+# Sessions, sockets and traces of LTTng stay in here. Root has one session daemon for the whole machine: if it runs, it is used.
+export LTTNG_HOME="$work"
+if ! lttng --no-sessiond list >/dev/null 2>&1; then
+	lttng-sessiond --background --no-kernel --pidfile "$work/sessiond.pid" >/dev/null
+	daemon=$work/sessiond.pid
+fi
 
 say "A server with four worker threads and three clients is running; it knows nothing of dynprobe"
 "$bin/demo/server" 3 20 >"$work/server.out" &
@@ -52,6 +60,13 @@ run "$bin/dynprobe" --pid "$server" --function checksum -t reg:rdi -t reg:rsi --
 
 say "The recorded events, as LTTng's users look at them"
 run lttng view -t "$work/trace"
+
+say "The same function as a tracepoint of the server in a session of LTTng: its own filters, contexts and viewers work on it"
+run "$bin/dynprobe" --pid "$server" --function handle_request -t reg:rdi -t backtrace:4 --session dynprobe-demo -d 1s
+lttng view -t "$work/lttng-traces" >"$work/view"
+printf '%s$ lttng view -t %s%s\n' "$green" "$work/lttng-traces" "$plain"
+head -n 6 "$work/view"
+printf '... (%s events)\n' "$(wc -l <"$work/view")"
 
 say "The server never noticed"
 kill "$server"

@@ -57,8 +57,8 @@ def enter():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=False)
 
 
-def main(network=False):
-    """Instead of harness.main(): runs this file again in its own namespaces, and its tests there."""
+def isolate(network=False):
+    """Runs the program again in its own namespaces, and returns there."""
     if missing() is None and not isolated():
         again = [sys.executable, "-B", *(f"-W{w}" for w in sys.warnoptions), *sys.argv]
         # A shell is process 1: it reaps orphans, which a test's interpreter would not.
@@ -69,6 +69,11 @@ def main(network=False):
         os.execvp("unshare", ["unshare", *new, *shell, *again])
     if isolated():
         enter()
+
+
+def main(network=False):
+    """Instead of harness.main(): the tests of this file in namespaces of their own."""
+    isolate(network)
     harness.main()
 
 

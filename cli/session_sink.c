@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session whose probes emit through LTTng: what has to stand in the target before its stubs can be made (the sink, the events
+ * with their gates), and what keeps later threads able to emit (the hook at a thread's start).
+ */
+#include "cli/session.h"
+
+#include <stdlib.h>
+
+#define LOAD_LIMIT_NS  UINT64_C(5000000000)
+#define PRIME_LIMIT_NS UINT64_C(500000000)
+
+static struct dp_error *make_classes(struct dp_session *s)
+{
+	s->classes = calloc(s->options->nprobes, sizeof(*s->classes));
+	if (!s->classes)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
+	for (size_t i = 0; i < s->options->nprobes; i++) {
+		s->classes[i].name = s->options->probe[i].name;
+		s->classes[i].fields = &s->options->probe[i].fields;
+	}
+	return NULL;
+}
+
+static struct dp_error *register_classes(struct dp_session *s)
+{
+	const uint64_t from = dp_now_ns();
+	const size_t n = s->options->nprobes;
+	DP_TRY(dp_target_sink_register(s->target, s->classes, n, &s->sink_stats));
+	if (s->options->verbose)
+		fprintf(stderr, "dynprobe: %zu event%s registered in %llu us\n", n, n == 1 ? "" : "s",
+		        (unsigned long long)(dp_now_ns() - from) / 1000);
+	return NULL;
+}
+
+/* Threads that have no LTTng state cannot emit; that is told, and counted at every such hit. */
+static struct dp_error *prime(struct dp_session *s)
+{
+	DP_TRY(dp_target_sink_prime(s->target, PRIME_LIMIT_NS, &s->sink_stats));
+	if (s->options->verbose)
+		fprintf(stderr, "dynprobe: %zu of %zu threads can emit\n", s->sink_stats.primed, s->sink_stats.threads);
+	return NULL;
+}
+
+struct dp_error *dp_session_sink(struct dp_session *s)
+{
+	DP_TRY(make_classes(s));
+	DP_TRY(dp_target_sink_load(s->target, LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
+	DP_TRY(register_classes(s));
+	DP_TRY(prime(s));
+	/* What was mapped for the sink is not free any more. */
+	return dp_target_refresh(s->target);
+}
+
+void dp_session_sink_runtime(const struct dp_session *s, struct dp_runtime *rt)
+{
+	rt->enter = s->sink.enter;
+	rt->emit = s->sink.emit;
+	rt->emit_capture = s->sink.emit_capture;
+}
+
+void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *request, struct dp_error **refused)
+{
+	request->event = s->classes[i].event;
+	request->gate[1] = s->classes[i].gate;
+	*refused = s->classes[i].refused;
+	s->classes[i].refused = NULL;
+}
+
+/*
+ * glibc calls this first of all in a new thread, before anything of the program's. Libraries that do not have it leave later
+ * threads unprimed: their hits are counted as such.
+ */
+static struct dp_error *find_thread_start(struct dp_session *s, struct dp_texts *texts, struct dp_site *site,
+                                          const struct dp_text **text)
+{
+	struct dp_spec spec = {0};
+	DP_TRY(dp_spec_parse("libc.so.6!__ctype_init", &spec));
+	struct dp_error *err = dp_image_resolve(dp_target_image(s->target), &spec, site);
+	dp_spec_fini(&spec);
+	if (!err)
+		err = dp_texts_get(texts, site, text);
+	if (!err)
+		site->addr = dp_addr_add(site->addr, (int64_t)dp_text_endbr(*text, site->addr.v));
+	return err;
+}
+
+struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+{
+	struct dp_site site;
+	const struct dp_text *text;
+	DP_TRY(find_thread_start(s, texts, &site, &text));
+	const struct dp_request request = {
+	        .site = site.addr.v,
+	        .probe = DP_NO_PROBE,
+	        .text = text,
+	        .hook = s->sink.prime_hook,
+	};
+	DP_TRY(dp_planner_add(planner, &request, &s->hook));
+	s->hooked = true;
+	return NULL;
+}
+
+/* Threads that came between the first priming and the hook. */
+struct dp_error *dp_session_prime_late(struct dp_session *s)
+{
+	DP_TRY(prime(s));
+	if (s->sink_stats.unprimed)
+		fprintf(stderr,
+		        "dynprobe: %zu of %zu threads of %d were never at a point where they could be made ready for LTTng: "
+		        "their hits will be counted as unprimed\n",
+		        s->sink_stats.unprimed, s->sink_stats.threads, dp_target_pid(s->target));
+	if (s->unhooked)
+		fprintf(stderr, "dynprobe: threads that start later will not be ready for LTTng: %s [%s]\n", s->unhooked->message,
+		        dp_tag_name(s->unhooked->tag));
+	return NULL;
+}
+
+void dp_session_park(struct dp_session *s)
+{
+	dp_auto_free uint64_t *event = calloc(s->options->nprobes + 1, sizeof(*event));
+	size_t n = 0;
+	for (size_t i = 0; event && s->classes && i < s->options->nprobes; i++)
+		if (s->classes[i].event)
+			event[n++] = s->classes[i].event;
+	if (n && !s->ended)
+		dp_error_destroy(dp_target_sink_park(s->target, event, n));
+}
+
+void dp_session_sink_fini(struct dp_session *s)
+{
+	for (size_t i = 0; s->classes && i < s->options->nprobes; i++)
+		dp_error_destroy(s->classes[i].refused);
+	free(s->classes);
+	s->classes = NULL;
+}
