@@ -50,7 +50,7 @@ char tr_state(pid_t pid)
 
 bool tr_await(pid_t pid, char state, long nr)
 {
-	for (int i = 0; i < 5000; i++) {
+	for (int i = 0; i < 60000; i++) {
 		long now;
 		uint64_t args[6];
 		if (tr_state(pid) == state && (nr < 0 || (dp_proc_syscall(pid, pid, &now, args) && (now == nr || now == SYS_restart_syscall))))
@@ -62,7 +62,7 @@ bool tr_await(pid_t pid, char state, long nr)
 
 bool tr_await_value(volatile long *at, long least)
 {
-	for (int i = 0; i < 50000 && *at < least; i++)
+	for (int i = 0; i < 600000 && *at < least; i++)
 		tr_sleep_us(100);
 	return *at >= least;
 }

@@ -2,6 +2,8 @@
 /* Refusals before anything changes; each test carries the tag that it expects. */
 #include "helper_tracee.h"
 
+#include "injector/proc.h"
+
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -160,12 +162,26 @@ static void filtered(void)
 	sleeper();
 }
 
+static bool await_filter(pid_t pid)
+{
+	long mode = 0;
+	for (int i = 0; i < 60000 && !mode; i++) {
+		struct dp_buf status;
+		dp_buf_init(&status);
+		if (dp_proc_slurp(&status, "/proc/%d/status", pid))
+			mode = dp_status_long(dp_buf_str(&status), "Seccomp", 0);
+		dp_buf_fini(&status);
+		tr_sleep_us(1000);
+	}
+	return mode != 0;
+}
+
 static void check_seccomp(void (*fn)(void), bool is_strict)
 {
 	pid_t pid = tr_spawn(fn);
 	struct dp_process p;
 	struct dp_borrow *b;
-	tr_sleep_us(20000);
+	cr_assert(await_filter(pid));
 	tr_tag(check(pid, false), DP_TAG_SECCOMP);
 	struct dp_error *err = dp_process_check(pid, true, &p);
 	if (geteuid() != 0 || prctl(PR_GET_SECCOMP) != 0) {
@@ -218,16 +234,25 @@ static void exec32(void)
 	memcpy(image.code, code, sizeof(code));
 	int fd = memfd_create("thirty-two", MFD_CLOEXEC);
 	if (write(fd, &image, sizeof(image)) == (ssize_t)sizeof(image)) {
+		prctl(PR_SET_NAME, "before-exec");
 		tr->ready = 1;
 		fexecve(fd, (char *const[]){"thirty-two", NULL}, (char *const[]){NULL});
 	}
 	_exit(1);
 }
 
+static bool is_named(pid_t pid, const char *name)
+{
+	char comm[64];
+	dp_proc_comm(pid, comm, sizeof(comm));
+	return !strcmp(comm, name);
+}
+
 Test(checks, refuse_DP_32BIT)
 {
 	pid_t pid = tr_spawn(exec32);
-	tr_sleep_us(50000);
+	while (tr_state(pid) != 'Z' && is_named(pid, "before-exec"))
+		tr_sleep_us(1000);
 	if (tr_state(pid) == 'Z')
 		cr_skip_test("this kernel runs no 32-bit programs");
 	tr_tag(check(pid, false), DP_TAG_WRONG_ARCH);
