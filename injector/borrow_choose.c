@@ -12,10 +12,13 @@
 #include "injector/proc.h"
 
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CODE64 0x33 /* cs of 64-bit code */
 
@@ -37,12 +40,21 @@ static bool mended(const struct user_regs_struct *r)
 }
 
 /*
+ * One with a descriptor table of its own (LTTng's listeners, where our sink brought them): what it opens, the next thread that is
+ * borrowed would not find, or find as something else.
+ */
+static bool has_own_files(const struct dp_process *p, pid_t tid)
+{
+	return tid != p->alive && syscall(SYS_kcmp, p->alive, tid, KCMP_FILES, 0, 0) > 0;
+}
+
+/*
  * One that is on its way home from a tool killed a moment ago is left to get there: borrowed again, and its second tool killed as
  * well, it would come back to code that by then may be somebody else's.
  */
 static enum rank rank_held(const struct dp_process *p, const struct dp_held *h)
 {
-	if (!h->stopped || h->exited || h->regs.cs != CODE64 || dp_boot_leftover_at(p, h->regs.rip))
+	if (!h->stopped || h->exited || h->regs.cs != CODE64 || dp_boot_leftover_at(p, h->regs.rip) || has_own_files(p, h->tid))
 		return UNFIT;
 	if (dp_eintr_timed(&h->regs))
 		return TIMED;
@@ -124,7 +136,7 @@ static struct candidate look_at(const struct dp_process *p, pid_t tid)
 {
 	struct dp_task_stat stat;
 	struct candidate c = {.tid = tid, .rank = UNFIT};
-	if (!dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X')
+	if (!dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' || has_own_files(p, tid))
 		return c;
 	c.asleep = stat.state == 'D';
 	if (!c.asleep)
