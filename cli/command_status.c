@@ -5,8 +5,11 @@
 #include "output/output.h"
 
 #include <dirent.h>
+#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define WHERE_SIZE 256u
 
@@ -111,6 +114,19 @@ static bool holds_ours(const char *pid)
 	return found;
 }
 
+/* A vfork child is in its parent's memory until it executes: its probes are the parent's, who is in the list. */
+static bool is_vfork_child(pid_t pid)
+{
+	char path[32], line[256];
+	int parent = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	while (f && !parent && fgets(line, sizeof(line), f))
+		if (sscanf(line, "PPid: %d", &parent) == 1)
+			break;
+	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
+}
+
 /* What cannot be looked into is said as a part of the list; what has ended meanwhile is not part of it. */
 static void show_if_any(const struct dp_options *options, pid_t pid)
 {
@@ -119,7 +135,8 @@ static void show_if_any(const struct dp_options *options, pid_t pid)
 	struct dp_error *err = dp_left_open(options, pid, true, &left);
 	if (!err && left.n)
 		err = show(options, &left);
-	if (err && read_comm(pid, comm, sizeof(comm))) {
+	const bool ended = err && (err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_GONE);
+	if (err && !ended && read_comm(pid, comm, sizeof(comm))) {
 		const struct dp_listing l = {.pid = pid, .comm = comm, .trouble = err->message};
 		print(options, &l);
 	}
@@ -132,9 +149,11 @@ static struct dp_error *show_all(const struct dp_options *options)
 	dp_auto_closedir DIR *proc = opendir("/proc");
 	if (!proc)
 		return dp_error_sys(DP_TAG_SYS, "opening /proc");
-	for (const struct dirent *e; (e = readdir(proc));)
-		if (*e->d_name >= '1' && *e->d_name <= '9' && holds_ours(e->d_name))
-			show_if_any(options, (pid_t)atoi(e->d_name));
+	for (const struct dirent *e; (e = readdir(proc));) {
+		const pid_t pid = (pid_t)atoi(e->d_name);
+		if (pid > 0 && holds_ours(e->d_name) && !is_vfork_child(pid))
+			show_if_any(options, pid);
+	}
 	return NULL;
 }
 

@@ -32,7 +32,8 @@ class Standing(Case):
     def program(self, name, *args):
         path = harness.target_path(name)
         if self.prefix:
-            shutil.copy(path, self.path(name))
+            if not os.path.exists(self.path(name)):
+                shutil.copy(path, self.path(name))
             path = self.path(name)
         t = Target(path, *args, prefix=self.prefix)
         self.addCleanup(t.close)
@@ -281,7 +282,7 @@ class Verbs:
         wait_until(lambda: self.probes(t)["in_child"]["lost"]["forked"] > 100, 60, "children to hit the probe")
         for _ in range(10):
             for line in self.tool("status", "-f", "json").stdout.splitlines():
-                self.assertIn(json.loads(line)["pid"], (t.pid, *self.others()))
+                self.assertIn(json.loads(line)["pid"], (t.pid, *self.others()), line)
         self.tool("detach", "--pid", t.pid)
         self.end(t)
 

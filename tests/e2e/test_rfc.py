@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""The workflow that the 2013 proposal asked for, a test for each row of the table in docs/lttng.md, with a real session daemon."""
+
+import os
+import re
+import subprocess
+import time
+
+import harness
+import lttng_env
+from harness import wait_until
+
+ROWS = set()
+
+
+def row(*texts):
+    """The left column of the rows that a test holds."""
+    ROWS.update(texts)
+    return lambda test: test
+
+
+def table():
+    """The left column as docs/lttng.md has it, code marks taken off."""
+    with open(os.path.join(harness.ROOT, "docs", "lttng.md"), encoding="utf-8") as f:
+        section = f.read().split("line by line", 1)[1].split("\n## ", 1)[0]
+    cells = [line.split(" | ")[0].lstrip("| ") for line in section.splitlines() if line.startswith("| `")]
+    return {cell.replace("`", "") for cell in cells}
+
+
+class Rfc(lttng_env.Case):
+    def setUp(self):
+        super().setUp()
+        self.sessiond()
+        self.trace = self.path("trace")
+        self.lttng("create", "rfc", f"--output={self.trace}")
+
+    def spin(self, calls=0, delay=500):
+        return self.target("spin", calls, delay, env=self.root.env())
+
+    def tool(self, *args, status=0):
+        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=90, **self.root.popen())
+        self.assertNotIn("Sanitizer", p.stderr)
+        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
+        return p
+
+    def attach(self, t, *args):
+        self.tool("attach", "--pid", t.pid, *args, "--session", "rfc")
+        self.wait_listed(t.pid, "dynprobe:" + (args[args.index("--name") + 1] if "--name" in args else "foo"))
+
+    def events(self, name, settle=0.5):
+        """What the session has of it, once it is stopped."""
+        time.sleep(settle)
+        self.lttng("stop", "rfc")
+        return self.read(self.trace, name="dynprobe:" + name)
+
+    def end(self, t):
+        """The probes come out again, and the program noticed nothing."""
+        self.tool("detach", "--pid", t.pid)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        self.assert_result_ok(t)
+
+    def assert_contiguous(self, events):
+        """edi counts the calls: none is missing, none seen twice."""
+        calls = [e.fields["edi"] for e in events]
+        self.assertGreater(len(calls), 100)
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
+
+    # -- enable-event
+
+    def placed(self, option, spec):
+        t = self.spin()
+        self.attach(t, "--name", "mine", option, spec(t), "-t", "reg:edi")
+        self.assert_contiguous(self.events("mine"))
+        self.end(t)
+
+    @row("lttng enable-event NAME -u --pid PID --probe ADDRESS")
+    def test_probe_at_an_address(self):
+        self.placed("--probe", lambda t: hex(t.site("foo")))
+
+    @row("lttng enable-event NAME -u --pid PID --probe SYMBOL")
+    def test_probe_at_a_symbol(self):
+        self.placed("--probe", lambda t: "foo")
+
+    @row("lttng enable-event NAME -u --pid PID --probe SYMBOL+OFFSET")
+    def test_probe_at_an_offset(self):
+        t = self.spin()
+        offset = self.some_offset(t)
+        self.attach(t, "--name", "mine", "--probe", f"caller+{offset:#x}", "-t", "reg:rip")
+        events = self.events("mine")
+        self.assertGreater(len(events), 100)
+        self.assertEqual({e.fields["rip"] for e in events}, {t.site("caller") + offset})
+        self.end(t)
+
+    def some_offset(self, t):
+        """The first instruction of caller behind its entry at which a probe can be placed."""
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--disassemble=caller", t.path], capture_output=True, text=True, check=True).stdout
+        start = harness.symbol_address(t.path, "caller")
+        for address in re.findall(r"^ +([0-9a-f]+):\t", code, re.M):
+            offset = int(address, 16) - start
+            if offset and "refused" not in self.tool("--pid", t.pid, "--probe", f"caller+{offset:#x}", "--dry-run").stdout:
+                return offset
+        self.fail("no instruction of caller takes a probe")
+
+    @row("lttng enable-event NAME -u --pid PID --function SYMBOL")
+    def test_function(self):
+        self.placed("--function", lambda t: "foo")
+
+    @row('lttng trace -c "CMD ARGS" --function SYMBOL')
+    def test_trace_a_command(self):
+        p = self.tool("-c", f"{harness.target_path('spin')} 300 500", "--function", "foo", "-t", "reg:edi", "--session", "rfc")
+        self.assertIn("RESULT OK", p.stdout)
+        events = self.events("foo")
+        self.assertEqual([e.fields["edi"] for e in events], list(range(300)))
+
+    # -- add-context
+
+    def grown(self, context):
+        """The events of a probe that was given one more context while it ran: those before, those behind."""
+        t = self.spin()
+        self.attach(t, "--function", "foo", "-t", "reg:edi")
+        time.sleep(0.3)
+        self.tool("add-context", "--pid", t.pid, "-e", "foo", "-t", context(t))
+        events = self.events("foo")
+        self.assert_contiguous(events)
+        fields = [len(e.fields) for e in events]
+        self.assertEqual(fields, sorted(fields), "old and new events alternate")
+        self.assertLess(fields[0], fields[-1])
+        self.addCleanup(self.end, t)
+        return t, [e for e in events if len(e.fields) == fields[-1]]
+
+    @row("lttng add-context -u -e NAME --pid PID -t reg:rax")
+    def test_add_a_register(self):
+        _, new = self.grown(lambda t: "reg:rdi")
+        self.assertTrue(all(e.fields["rdi"] & 0xFFFFFFFF == e.fields["edi"] for e in new))
+
+    @row("lttng add-context -u -e NAME --pid PID -t regs")
+    def test_add_all_registers(self):
+        t, new = self.grown(lambda t: "regs")
+        self.assertLessEqual({*harness.REGISTERS, "rip", "rflags"}, set(new[0].fields))
+        self.assertEqual({e.fields["rip"] for e in new}, {t.site("foo")})
+
+    @row("lttng add-context -u -e NAME --pid PID -t TYPE:NAME:ADDR")
+    def test_add_a_variable(self):
+        _, new = self.grown(lambda t: f"string:words:{t.site('greeting'):#x}")
+        self.assertEqual({e.fields["words"] for e in new}, {"hello from the target"})
+
+    @row("lttng add-context -u -e NAME --pid PID -t backtrace")
+    def test_add_a_backtrace(self):
+        t, new = self.grown(lambda t: "backtrace")
+        chain = new[0].fields["backtrace"]
+        self.assertEqual(chain[0], t.site("foo"))
+        self.assertTrue(t.site("caller") < chain[1] < t.site("caller") + 64)
+
+    # -- what lttng itself does
+
+    def still(self, t, shut, opened):
+        """Events stop behind shut() and come again behind opened()."""
+        self.attach(t, "--function", "foo", "-t", "reg:edi")
+        time.sleep(0.3)
+        shut()
+        time.sleep(0.5)
+        opened()
+        calls = [e.fields["edi"] for e in self.events("foo")]
+        gaps = [b - a for a, b in zip(calls, calls[1:]) if b - a != 1]
+        self.assertEqual(len(gaps), 1)
+        self.assertGreater(gaps[0], 100)
+        self.end(t)
+
+    @row("lttng disable-event NAME -u", "lttng enable-event NAME -u (again)")
+    def test_disable_and_enable(self):
+        t = self.spin()
+        self.still(t, lambda: self.tool("disable", "foo", "--pid", t.pid), lambda: self.tool("enable", "foo", "--pid", t.pid))
+
+    def test_disable_and_enable_by_lttng(self):
+        channel = lambda: next(iter(self.rules("rfc")))
+        self.still(
+            self.spin(),
+            lambda: self.lttng("disable-event", "-u", "dynprobe:foo", "-s", "rfc", "-c", channel()),
+            lambda: self.lttng("enable-event", "-u", "dynprobe:foo", "-s", "rfc", "-c", channel()),
+        )
+
+    @row("lttng list -u")
+    def test_list(self):
+        t = self.spin()
+        self.attach(t, "--function", "foo", "-t", "reg:edi", "-t", "backtrace")
+        fields = self.listed(fields=True)[t.pid]["dynprobe:foo"]["fields"]
+        self.assertLessEqual({"edi", "backtrace"}, set(fields))
+        status = self.tool("status", "--pid", t.pid).stdout
+        self.assertRegex(status, r"foo +enabled .*lttng, session rfc")
+        self.end(t)
+
+    @row("lttng start, lttng stop, lttng view")
+    def test_start_stop_view(self):
+        t = self.spin()
+        self.lttng("enable-event", "-u", "dynprobe:*", "-s", "rfc")
+        self.lttng("start", "rfc")
+        self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi")
+        self.wait_listed(t.pid, "dynprobe:foo")
+        time.sleep(0.3)
+        self.lttng("stop", "rfc")
+        view = self.lttng("view", "rfc").stdout
+        self.assertGreater(view.count("dynprobe:foo: "), 100)
+        before = len(self.read(self.trace, name="dynprobe:foo"))
+        self.lttng("start", "rfc")
+        self.assertGreater(len(self.events("foo")), before)
+        self.end(t)
+
+    # -- the table
+
+    def test_every_row_of_the_table_has_a_test(self):
+        self.assertEqual(table(), ROWS)
+
+
+if __name__ == "__main__":
+    lttng_env.main()
