@@ -18,8 +18,6 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define CODE64       0x33
-#define RED_ZONE     128
 #define STACK_LIMIT  (UINT64_C(8) << 20)
 #define USER_CS      0x33
 #define FLAGS_ALWAYS 0x2u
@@ -109,7 +107,8 @@ static uint64_t stack_end(const struct dp_safe *s, uint64_t rsp, uint64_t fs)
 static bool scan_from(struct scan *c, uint64_t rsp, uint64_t end)
 {
 	static uint64_t words[16384];
-	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7);
+	uint64_t at = (rsp + 7) &
+	              ~UINT64_C(7); /* what lies below is over, but for signal frames' red zones, which hold no return address */
 	if (end - at > STACK_LIMIT) {
 		snprintf(c->why, 128, "its stack is too deep");
 		return false;
@@ -149,8 +148,7 @@ static bool scan_stacks(struct dp_safe *s, const struct dp_process *p, const str
 /* ---- the whole --------------------------------------------------------------------------------------------------------------
  */
 
-/* A thread of glibc's, and not one that a raw clone made with its parent's control block. */
-static bool has_own_block(const struct dp_process *p, const struct dp_held *h)
+bool dp_safe_own_block(const struct dp_process *p, const struct dp_held *h)
 {
 	const uint64_t fs = h->regs.fs_base;
 	uint64_t head[3] = {0};
@@ -174,7 +172,7 @@ bool dp_safe_here(struct dp_safe *s, const struct dp_process *p, const struct dp
 			return false;
 		}
 	}
-	if (!has_own_block(p, h)) {
+	if (!dp_safe_own_block(p, h)) {
 		snprintf(why, 128, "it has no thread control block of its own");
 		return false;
 	}

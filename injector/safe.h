@@ -16,6 +16,8 @@ struct dp_error *dp_safe_create(struct dp_image *image, const struct dp_process 
                                 struct dp_safe **ret) DP_MUST_CHECK;
 struct dp_safe *dp_safe_destroy(struct dp_safe *s);
 
+/* Is it a thread of glibc's, with a control block of its own, and not one that a raw clone made with its parent's? */
+bool dp_safe_own_block(const struct dp_process *p, const struct dp_held *h);
 /* May this held thread run malloc, pthread_create and the like? `why` says what speaks against it. */
 bool dp_safe_here(struct dp_safe *s, const struct dp_process *p, const struct dp_held *h, char why[128]);
 
@@ -27,7 +29,10 @@ enum dp_safe_rank { DP_SAFE_BEST, DP_SAFE_RUNNING, DP_SAFE_TIMED, DP_SAFE_ODD, D
 enum dp_safe_rank dp_safe_rank(struct dp_safe *s, const struct dp_process *p, pid_t tid);
 
 enum dp_safe_outcome { DP_SAFE_HELD, DP_SAFE_UNSAFE, DP_SAFE_GONE, DP_SAFE_STOPPED_JOB };
-/* Stops one thread and looks. Only with DP_SAFE_HELD it stands afterwards. *pause_ns: for how long it stood otherwise. */
+/*
+ * Stops one thread and looks. Only with DP_SAFE_HELD it stands afterwards. Without `s` any place will do. A thread that ends
+ * meanwhile, or that cannot stop now, is no error.
+ */
 struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid_t tid, struct dp_held *ret,
                               enum dp_safe_outcome *outcome, char why[128]) DP_MUST_CHECK;
 

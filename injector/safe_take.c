@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 
 #define CODE64  0x33
-#define STOP_NS UINT64_C(20000000)
+#define STOP_NS UINT64_C(100000000) /* on a busy machine it first needs a processor; nothing waits for us until it stands */
 
 /* ---- without a stop ---------------------------------------------------------------------------------------------------------
  */
@@ -96,7 +96,7 @@ static enum dp_safe_outcome judge(struct dp_safe *s, const struct dp_process *p,
 		snprintf(why, 128, "a signal is on its way to it");
 		return DP_SAFE_UNSAFE;
 	}
-	return dp_safe_here(s, p, h, why) ? DP_SAFE_HELD : DP_SAFE_UNSAFE;
+	return !s || dp_safe_here(s, p, h, why) ? DP_SAFE_HELD : DP_SAFE_UNSAFE;
 }
 
 struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid_t tid, struct dp_held *ret,
@@ -132,9 +132,8 @@ struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid
 		return NULL;
 	}
 	*outcome = judge(s, p, &h, why);
-	if (*outcome == DP_SAFE_HELD)
-		*ret = h;
-	else
+	*ret = h;
+	if (*outcome != DP_SAFE_HELD)
 		dp_held_release(&h);
 	return NULL;
 }

@@ -5,9 +5,11 @@
  */
 #include "injector/sink.h"
 
+#include "injector/freeze.h"
 #include "injector/proc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -48,16 +50,46 @@ static struct dp_error *check_symbols(struct dp_sink_view *v)
 	return NULL;
 }
 
+static struct dp_error *no_block(const struct dp_target *t, pid_t tid)
+{
+	return dp_error(DP_TAG_SINK,
+	                "thread %d of process %d (%s) has no control block of its own (raw clone, or not glibc's): LTTng cannot "
+	                "run in it",
+	                tid, t->process.pid, t->process.comm);
+}
+
+/* One after the other, each for a few microseconds. */
+static struct dp_error *check_thread(struct dp_target *t, pid_t tid)
+{
+	struct dp_held h;
+	enum dp_safe_outcome outcome;
+	char why[128];
+	bool own = true;
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_safe_take(NULL, &t->process, tid, &h, &outcome, why);
+	if (!err && outcome == DP_SAFE_HELD) {
+		own = dp_safe_own_block(&t->process, &h);
+		dp_held_release(&h);
+	}
+	dp_priority_restore(&priority);
+	return err || own ? err : no_block(t, tid);
+}
+
 static struct dp_error *check_threads(struct dp_target *t)
 {
-	enum dp_identity identity = DP_ID_SELF;
-	uint32_t offset;
-	DP_TRY(dp_identity_find(t, &identity, &offset));
-	if (identity == DP_ID_SELF)
-		return NULL;
-	return dp_error(DP_TAG_SINK,
-	                "threads of process %d (%s) have no control blocks of their own (raw clone): LTTng cannot run in them",
-	                t->process.pid, t->process.comm);
+	struct dp_tids tids;
+	struct dp_error *err = NULL;
+	if (t->launch) {
+		const struct dp_held *h = &dp_launch_freeze(t->launch)->thread[0];
+		return dp_safe_own_block(&t->process, h) ? NULL : no_block(t, h->tid);
+	}
+	if (!dp_proc_tids(t->process.pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", t->process.pid);
+	for (size_t i = 0; !err && i < tids.n; i++)
+		err = check_thread(t, tids.tid[i]);
+	free(tids.tid);
+	return err;
 }
 
 struct dp_error *dp_target_sink_check(struct dp_target *t)

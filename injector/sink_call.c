@@ -102,12 +102,8 @@ static struct dp_error *call_held(struct dp_sink_view *v, struct dp_held *h, uin
                                   uint64_t *result)
 {
 	struct dp_process p = v->process;
-	struct dp_priority priority;
 	p.alive = h->tid;
-	dp_priority_raise(&priority);
-	struct dp_error *err = dp_call(&p, h, &v->site, fn, args, CALL_NS, result);
-	dp_priority_restore(&priority);
-	return err;
+	return dp_call(&p, h, &v->site, fn, args, CALL_NS, result);
 }
 
 /* The thread of a launched command is held all the time. */
@@ -120,16 +116,30 @@ static struct dp_error *call_launched(struct dp_sink_view *v, uint64_t fn, const
 	return call_held(v, h, fn, args, result);
 }
 
-static struct dp_error *call_running(struct dp_sink_view *v, pid_t tid, uint64_t fn, const uint64_t args[4], uint64_t *result,
-                                     enum dp_safe_outcome *outcome, char why[128])
+static struct dp_error *take_and_call(struct dp_sink_view *v, pid_t tid, uint64_t fn, const uint64_t args[4], uint64_t *result,
+                                      enum dp_safe_outcome *outcome, char why[128])
 {
-	struct dp_held h;
+	struct dp_held h = {0};
 	DP_TRY(dp_safe_take(v->safe, &v->process, tid, &h, outcome, why));
-	if (*outcome != DP_SAFE_HELD)
+	if (*outcome != DP_SAFE_HELD) {
+		if (h.held_at_ns)
+			note_pause(v, &h);
 		return NULL;
+	}
 	struct dp_error *err = call_held(v, &h, fn, args, result);
 	dp_held_release(&h);
 	note_pause(v, &h);
+	return err;
+}
+
+/* From before the stop on, the thread waits for us. */
+static struct dp_error *call_running(struct dp_sink_view *v, pid_t tid, uint64_t fn, const uint64_t args[4], uint64_t *result,
+                                     enum dp_safe_outcome *outcome, char why[128])
+{
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = take_and_call(v, tid, fn, args, result, outcome, why);
+	dp_priority_restore(&priority);
 	return err;
 }
 

@@ -44,7 +44,8 @@ struct plan {
 	struct dp_sink head;
 	uint64_t guard; /* address of the page below the call stack */
 	int fd;         /* ours */
-	bool mapped_text, mapped_data;
+	bool locked;
+	bool mapped_guard, mapped_text, mapped_data, mapped_stack;
 };
 
 /* ---- layout ------------------------------------------------------------------------------------------------------------------
@@ -104,6 +105,18 @@ static struct dp_error *find_symbols(struct dp_sink_view *v, struct dp_sink *s)
 	return dp_sink_symbol(v, "environ", &s->environ);
 }
 
+/* Has the program locked memory? Then it may have asked for the future as well (mlockall), and a new mapping is filled at once.
+ */
+static bool locks_memory(const struct dp_sink_view *v)
+{
+	struct dp_buf status;
+	dp_buf_init(&status);
+	const bool locks = dp_proc_slurp(&status, "/proc/%d/task/%d/status", v->process.pid, v->process.alive) &&
+	                   dp_status_long(dp_buf_str(&status), "VmLck", 0) > 0;
+	dp_buf_fini(&status);
+	return locks;
+}
+
 static struct dp_error *make_plan(struct dp_sink_view *v, struct plan *p)
 {
 	struct dp_sink *s = &p->head;
@@ -124,6 +137,7 @@ static struct dp_error *make_plan(struct dp_sink_view *v, struct plan *p)
 	s->owner_start = v->process.start_time;
 	v->data = s->text + DP_SINK_DATA;
 	p->guard = v->data + s->stack_offset - DP_PAGE;
+	p->locked = locks_memory(v);
 	return NULL;
 }
 
@@ -153,21 +167,19 @@ static struct dp_error *map_at(struct dp_borrow *b, uint64_t at, uint64_t size, 
 	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
 }
 
-/* The name has to lie in the target's memory: where the data will be. */
-static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, int64_t *fd)
+/* The name has to lie in the target's memory: in the page that keeps the call stack from growing into what is below. */
+static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p, int64_t *fd)
 {
 	static const char name[] = DP_MEMFD_NAME;
-	int64_t ignored;
-	DP_TRY(map_at(b, v->data, DP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-	struct dp_error *err = dp_mem_write(&v->process, dp_addr_of(v->data), name, sizeof(name));
-	if (!err)
-		err = call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){v->data, MFD_CLOEXEC | MFD_EXEC}, fd);
-	if (err && err->sys == EINVAL) { /* older kernels do not know the flag */
-		dp_error_destroy(err);
-		err = call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){v->data, MFD_CLOEXEC}, fd);
-	}
-	dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){v->data, DP_PAGE}, &ignored));
-	return err;
+	DP_TRY(map_at(b, p->guard, DP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	p->mapped_guard = true;
+	DP_TRY(dp_mem_write_text(&v->process, dp_borrow_tid(b), dp_addr_of(p->guard), name, sizeof(name), NULL));
+	struct dp_error *err =
+	        call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC | MFD_EXEC}, fd);
+	if (!err || err->sys != EINVAL)
+		return err;
+	dp_error_destroy(err); /* older kernels do not know the flag */
+	return call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC}, fd);
 }
 
 static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64_t fd, struct plan *p)
@@ -182,41 +194,57 @@ static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64
 	return NULL;
 }
 
-/* Mapped without access and unlocked first: a program that locks all its memory would have every page filled at once. */
-static struct dp_error *map_both(const struct dp_sink_view *v, struct dp_borrow *b, int64_t fd, struct plan *p)
+static struct dp_error *map_data(const struct dp_sink_view *v, struct dp_borrow *b, int64_t fd, const struct plan *p)
 {
-	const struct dp_sink *s = &p->head;
+	const uint64_t size = p->guard - v->data;
+	const int prot = PROT_READ | PROT_WRITE;
 	int64_t got;
-	DP_TRY(map_at(b, s->text, s->text_size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0));
-	p->mapped_text = true;
-	DP_TRY(map_at(b, v->data, s->size, PROT_NONE, MAP_SHARED, fd, s->text_size));
-	p->mapped_data = true;
-	DP_TRY(call(b, "munlock", SYS_munlock, (const uint64_t[6]){v->data, s->size}, &got));
-	DP_TRY(call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){v->data, s->stack_offset - DP_PAGE, PROT_READ | PROT_WRITE},
-	            &got));
-	return call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){p->guard + DP_PAGE, s->stack_size, PROT_READ | PROT_WRITE},
-	            &got);
+	if (!p->locked)
+		return map_at(b, v->data, size, prot, MAP_SHARED, fd, p->head.text_size);
+	DP_TRY(map_at(b, v->data, size, PROT_NONE, MAP_SHARED, fd, p->head.text_size));
+	DP_TRY(call(b, "munlock", SYS_munlock, (const uint64_t[6]){v->data, size}, &got));
+	return call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){v->data, size, (uint64_t)prot}, &got);
 }
 
-static void unmap_both(const struct dp_sink_view *v, struct dp_borrow *b, const struct plan *p)
+/* Everything but the stack first: what is found of a half-made sink starts at the data. */
+static struct dp_error *map_all(const struct dp_sink_view *v, struct dp_borrow *b, int64_t fd, struct plan *p)
+{
+	const struct dp_sink *s = &p->head;
+	const uint64_t stack = p->guard + DP_PAGE;
+	DP_TRY(map_at(b, s->text, s->text_size, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0));
+	p->mapped_text = true;
+	DP_TRY(map_data(v, b, fd, p));
+	p->mapped_data = true;
+	DP_TRY(map_at(b, stack, s->stack_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, s->text_size + s->stack_offset));
+	p->mapped_stack = true;
+	return NULL;
+}
+
+static void unmap(struct dp_borrow *b, bool mapped, uint64_t at, uint64_t size)
 {
 	int64_t ignored;
-	if (p->mapped_data)
-		dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){v->data, p->head.size}, &ignored));
-	if (p->mapped_text)
-		dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){p->head.text, p->head.text_size}, &ignored));
+	if (mapped)
+		dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){at, size}, &ignored));
+}
+
+static void unmap_all(const struct dp_sink_view *v, struct dp_borrow *b, const struct plan *p)
+{
+	unmap(b, p->mapped_stack, p->guard + DP_PAGE, p->head.stack_size);
+	unmap(b, p->mapped_data, v->data, p->guard - v->data);
+	unmap(b, p->mapped_text, p->head.text, p->head.text_size);
+	unmap(b, p->mapped_guard, p->guard, DP_PAGE);
 }
 
 static struct dp_error *map_on(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
 {
 	int64_t fd = -1, ignored;
-	struct dp_error *err = make_memfd(v, b, &fd);
+	struct dp_error *err = make_memfd(v, b, p, &fd);
 	if (!err)
 		err = open_here(v, dp_borrow_tid(b), fd, p);
 	if (!err)
-		err = map_both(v, b, fd, p);
+		err = map_all(v, b, fd, p);
 	if (err)
-		unmap_both(v, b, p);
+		unmap_all(v, b, p);
 	if (fd >= 0)
 		dp_error_destroy(call(b, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
 	return err;
@@ -252,6 +280,8 @@ static struct dp_error *map_once(struct dp_sink_view *v, struct plan *p)
 	dp_priority_restore(&priority);
 	if (f.end_ns - f.begin_ns > v->pause_ns)
 		v->pause_ns = f.end_ns - f.begin_ns;
+	dp_target_say(v->t, "mapping the LTTng sink: threads held for %llu us",
+	              (unsigned long long)(f.end_ns - f.begin_ns) / 1000);
 	return err;
 }
 

@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define REST_NS   2000000L
-#define REST_MOST 50000000L
+#define REST_MOST 5000000L
 
 struct priming {
 	struct dp_sink_view *v;
@@ -45,7 +45,7 @@ static bool mark_done(struct priming *m, pid_t tid)
 	return true;
 }
 
-/* LTTng's listeners and our own thread never hit a probe that counts. */
+/* LTTng's listeners and our own threads never hit a probe that counts. */
 static bool is_guest(pid_t pid, pid_t tid)
 {
 	struct dp_buf comm;
@@ -54,7 +54,7 @@ static bool is_guest(pid_t pid, pid_t tid)
 	if (dp_proc_slurp(&comm, "/proc/%d/task/%d/comm", pid, tid)) {
 		const char *name = dp_buf_str(&comm);
 		const size_t n = strcspn(name, "\n");
-		guest = (n > 4 && !strncmp(name + n - 4, "-ust", 4)) || !strcmp(name, DP_SINK_THREAD "\n");
+		guest = (n > 4 && !strncmp(name + n - 4, "-ust", 4)) || !strncmp(name, "dynprobe-", 9);
 	}
 	dp_buf_fini(&comm);
 	return guest;
