@@ -63,7 +63,7 @@ static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *
 {
 	struct lttng_event *ev;
 	DP_TRY(event_named(name, &ev));
-	const int code = lttng_enable_event_with_filter(h, ev, w->l->channel, w->filter);
+	const int code = dp_lttng_reason(h, lttng_enable_event_with_filter(h, ev, w->l->channel, w->filter));
 	lttng_event_destroy(ev);
 	*new = code >= 0;
 	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_ENABLED)
@@ -76,7 +76,7 @@ static struct dp_error *disable_one(const struct naming *w, struct lttng_handle 
 {
 	struct lttng_event *ev;
 	DP_TRY(event_named(name, &ev));
-	const int code = lttng_disable_event(h, ev->name, w->l->channel);
+	const int code = dp_lttng_reason(h, lttng_disable_event(h, ev->name, w->l->channel));
 	lttng_event_destroy(ev);
 	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_NOT_FOUND)
 		return NULL;
@@ -146,7 +146,7 @@ static struct dp_error *say_context(void *arg)
 	struct lttng_handle *h = dp_lttng_handle(a->l);
 	if (!h)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a context");
-	const int code = lttng_add_context(h, &ctx, NULL, a->l->channel);
+	const int code = dp_lttng_reason(h, lttng_add_context(h, &ctx, NULL, a->l->channel));
 	lttng_destroy_handle(h);
 	if (code >= 0 || code == -LTTNG_ERR_UST_CONTEXT_EXIST)
 		return NULL;

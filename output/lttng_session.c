@@ -27,6 +27,16 @@ static void handle_guard(struct lttng_handle **h)
 }
 #define auto_handle __attribute__((cleanup(handle_guard))) struct lttng_handle *
 
+int dp_lttng_reason(struct lttng_handle *h, int code)
+{
+	struct lttng_channel *channels = NULL;
+	if (code != -LTTNG_ERR_FATAL)
+		return code;
+	const int again = lttng_list_channels(h, &channels);
+	free(again > 0 ? channels : NULL);
+	return again < 0 ? again : code;
+}
+
 /* ---- the session ---- */
 
 /* *found: LTTng has the session, and `l` says what LTTng knows of it. */
@@ -174,16 +184,15 @@ static struct dp_error *find_buffers(const struct dp_lttng_options *o, struct dp
 }
 
 /* l->channel: the one that was asked for, or the first that is enabled; "" if there is none. */
-static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lttng_handle *h, struct dp_lttng *l, int *count)
+static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lttng_handle *h, struct dp_lttng *l)
 {
 	struct lttng_channel *channels = NULL;
 	int n = lttng_list_channels(h, &channels);
-	*count = 0;
 	/* Where nothing of user space was ever enabled there is no such domain yet. */
 	if (n == -LTTNG_ERR_UST_CHAN_NOT_FOUND || n == -LTTNG_ERR_UND || n == -LTTNG_ERR_UNKNOWN_DOMAIN)
 		n = 0;
 	if (n < 0)
-		return dp_lttng_error(n, "asking for the channels of the session '%s'", l->session);
+		return dp_lttng_error(n, "opening the session '%s' (its trace: %s)", l->session, l->where);
 	const char *off = NULL;
 	for (int i = 0; i < n && !*l->channel; i++) {
 		if (o->channel && strcmp(channels[i].name, o->channel))
@@ -198,7 +207,6 @@ static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lt
 		err = dp_error(DP_TAG_LTTNG, "the channel %s of the session '%s' is disabled: lttng enable-channel -u -s %s %s",
 		               off, l->session, l->session, off);
 	free(channels);
-	*count = n;
 	return err;
 }
 
@@ -214,7 +222,7 @@ static bool was_started(struct lttng_handle *h, const struct dp_lttng *l)
 	snprintf(c->name, sizeof(c->name), "%s", "dynprobe-was-started");
 	c->attr.subbuf_size = 4096;
 	c->attr.num_subbuf = 3; /* no power of two */
-	const int code = lttng_enable_channel(h, c);
+	const int code = dp_lttng_reason(h, lttng_enable_channel(h, c));
 	lttng_channel_destroy(c);
 	return code == -LTTNG_ERR_TRACE_ALREADY_STARTED;
 }
@@ -233,7 +241,7 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	if (o->subbuf_size)
 		c->attr.subbuf_size = o->subbuf_size;
-	const int code = lttng_enable_channel(h, c);
+	const int code = dp_lttng_reason(h, lttng_enable_channel(h, c));
 	lttng_channel_destroy(c);
 	if (code == -LTTNG_ERR_TRACE_ALREADY_STARTED)
 		return dp_error(DP_TAG_LTTNG,
@@ -250,13 +258,11 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 
 static struct dp_error *open_channel(const struct dp_lttng_options *o, struct dp_lttng *l)
 {
-	int count = 0;
 	DP_TRY(find_buffers(o, l));
 	auto_handle h = dp_lttng_handle(l);
 	if (!h)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a session's handle");
-	if (!l->created)
-		DP_TRY(find_channel(o, h, l, &count));
+	DP_TRY(find_channel(o, h, l));
 	if (!*l->channel)
 		return make_channel(o, h, l);
 	l->started_before = was_started(h, l);

@@ -24,6 +24,12 @@ struct dp_lttng {
 struct dp_error *dp_lttng_session_open(const struct dp_lttng_options *o, struct dp_lttng *l) DP_MUST_CHECK;
 /* A handle for its user-space domain; lttng_destroy_handle(). NULL: no memory. */
 struct lttng_handle *dp_lttng_handle(const struct dp_lttng *l);
+/*
+ * The code of a call, with what is behind a "fatal error": liblttng-ctl sends some requests in two parts, and a daemon that
+ * refuses at the first (no such session, no relay daemon) hangs up; a library that is still sending finds the pipe broken and
+ * loses the answer. A request of one part is refused with the same words.
+ */
+int dp_lttng_reason(struct lttng_handle *h, int code);
 /* Fills in l->view. */
 void dp_lttng_say_view(struct dp_lttng *l);
 

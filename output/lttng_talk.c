@@ -43,21 +43,21 @@ void dp_lttng_sleep(uint64_t ns)
 
 /* ---- the child ---- */
 
+static int complaints = -1; /* in the child: what its standard error goes to */
+
 /* The library prints its complaints (where a filter is wrong, for one) instead of returning them: they belong into our message.
  */
 static void catch_complaints(void)
 {
-	int fd = memfd_create("dynprobe-lttng", MFD_CLOEXEC);
-	if (fd < 0)
-		return;
-	dup2(fd, STDERR_FILENO);
-	close(fd);
+	complaints = memfd_create("dynprobe-lttng", MFD_CLOEXEC);
+	if (complaints >= 0)
+		dup2(complaints, STDERR_FILENO);
 }
 
 void dp_lttng_said(char *said, size_t size)
 {
 	fflush(stderr);
-	ssize_t n = pread(STDERR_FILENO, said, size - 1, 0);
+	ssize_t n = pread(complaints, said, size - 1, 0);
 	said[n > 0 ? n : 0] = '\0';
 	for (char *c = said; *c; c++)
 		if (*c == '\n')
