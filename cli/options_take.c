@@ -184,7 +184,7 @@ static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
 #define V(verb) (1u << DP_VERB_##verb)
 #define PROBES  (V(RUN) | V(ATTACH))
 #define EVENTS  (V(RUN) | V(RECORD))
-#define LEFT    (V(ENABLE) | V(DISABLE) | V(ADD_CONTEXT) | V(RECORD) | V(REMOVE) | V(DETACH))
+#define CHANGES (V(ADD_CONTEXT) | V(REMOVE) | V(DETACH))
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
@@ -219,7 +219,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"buffer-size", 0, "SIZE", "ring of each thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
         {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},
         {"allow-seccomp", 0, NULL, "as root: also in a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
-         PROBES | LEFT, take_allow_seccomp},
+         PROBES | CHANGES, take_allow_seccomp},
         {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS, take_color},
         {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), take_quiet},
         {"verbose", 'v', NULL, "say what is being done", EVERY, take_verbose},
