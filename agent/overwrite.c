@@ -129,7 +129,7 @@ static uint64_t skip(struct pass *p, uint64_t pos)
 	bool final = pos < settled(p);
 	uint64_t end = final ? settled(p) : p->head;
 
-	if (!final && (pos != p->tail || !stuck(p->slot, pos)))
+	if (!final && !stuck(p->slot, pos))
 		return pos;
 	p->slot->abandoned++;
 	do {

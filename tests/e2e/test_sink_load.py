@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""The LTTng sink is loaded on a thread of its own, by one call on a thread of the program: nothing deadlocks, crashes, or waits for a daemon."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+import lttng_env
+from harness import wait_until
+
+DRIVER = harness.target_path("sink_driver")
+STORMS = 1000 if harness.FULL else 8
+KILLS = 300 if harness.FULL else 12
+
+
+def thread_names(pid):
+    names = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{tid}/comm") as f:
+                names.append(f.read().strip())
+        except OSError:
+            pass
+    return names
+
+
+def descriptors(pid):
+    return {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+
+
+class SinkCase(lttng_env.Case):
+    def drive(self, *args, timeout=120, **popen):
+        return subprocess.run([DRIVER, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, **popen)
+
+    def load(self, pid, *args):
+        run = self.drive(*args, pid)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return json.loads(run.stdout)
+
+    def refused(self, pid, *args):
+        run = self.drive(*args, pid)
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertIn("[DP-SINK]", run.stderr)
+        return run.stderr
+
+    def good_end(self, target):
+        status = target.stop()
+        self.assertEqual(status, 0, target.output() + target.errors())
+        self.assertIn("RESULT OK", target.output())
+
+
+class Program(SinkCase):
+    def test_load_register_prime_and_find_again(self):
+        target = self.target("threads")
+        before = descriptors(target.pid)
+        first = self.load(target.pid)
+        self.assertTrue(first["fresh"])
+        self.assertEqual(first["unprimed"], 0)
+        self.assertNotIn(0, first["events"])
+        self.assertEqual(descriptors(target.pid), before)
+        again = self.load(target.pid)
+        self.assertFalse(again["fresh"])
+        self.assertGreaterEqual(thread_names(target.pid).count("dynprobe-sink"), 1)
+        self.good_end(target)
+
+    def test_all_threads_spin(self):
+        target = self.target("spin")
+        self.assertEqual(self.load(target.pid)["unprimed"], 0)
+        self.good_end(target)
+
+    def test_launched_command(self):
+        run = self.drive("launch", harness.target_path("spin"), "1", timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        said = json.loads(next(line for line in run.stdout.splitlines() if line.startswith("{")))
+        self.assertEqual((said["fresh"], said["primed"], said["unprimed"]), (True, 1, 0))
+
+    def test_job_stopped_is_refused_and_unharmed(self):
+        target = self.target("libcstorm", 1, 0, 1, 0)
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_until(lambda: harness.status(target.pid, "State").startswith("T"), 10, "the target to stop")
+        self.assertIn("is stopped", self.refused(target.pid))
+        os.kill(target.pid, signal.SIGCONT)
+        self.assertTrue(self.load(target.pid)["fresh"])
+        self.good_end(target)
+
+    def test_stopped_while_it_loads(self):
+        target = self.target("libcstorm", 1, 0, 1, 0)
+        for i in range(5):
+            with subprocess.Popen([DRIVER, "-l", "500", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+                time.sleep(0.004 * (i + 1))
+                os.kill(target.pid, signal.SIGSTOP)
+                time.sleep(0.05)
+                os.kill(target.pid, signal.SIGCONT)
+                driver.wait(60)
+        self.load(target.pid)
+        self.good_end(target)
+
+    def test_vforking(self):
+        """A thread that waits for its vfork child cannot be stopped; the program may be refused for that, and goes on."""
+        target = self.target("vforker")
+        run = self.drive(target.pid)
+        if run.returncode:
+            self.assertIn("[DP-VFORK]", run.stderr)
+        self.good_end(target)
+
+    def test_signals_all_the_time(self):
+        target = self.target("sigstorm")
+        self.load(target.pid)
+        self.good_end(target)
+
+
+class Refusals(SinkCase):
+    def test_static(self):
+        target = self.target("spin-static")
+        self.assertIn("glibc", self.refused(target.pid))
+        self.good_end(target)
+
+    @unittest.skipUnless(os.path.exists(harness.target_path("spin-musl")), "musl-gcc is not installed")
+    def test_musl(self):
+        target = self.target("spin-musl")
+        self.refused(target.pid)
+        self.good_end(target)
+
+
+class RealPrograms(SinkCase):
+    """Their stacks hold stale addresses of malloc and the dynamic loader: only frames tell that nothing of them is active."""
+
+    def run_and_load(self, argv, ready=None, least=1):
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
+            self.addCleanup(p.kill)
+            wait_until(ready or (lambda: harness.status(p.pid, "State").startswith("S")), 20, "the program to be idle")
+            time.sleep(0.3)
+            said = self.load(p.pid)
+            self.assertGreaterEqual(said["primed"], least)
+            self.assertIsNone(p.poll())
+            p.kill()
+
+    @harness.needs("python3")
+    def test_python(self):
+        self.run_and_load(["/usr/bin/python3", "-c", "import json, re, time\nwhile True: time.sleep(0.01)"])
+
+    @harness.needs("bash")
+    def test_bash(self):
+        self.run_and_load(["bash", "-c", "while read x; do :; done"])
+
+    @harness.needs("redis-server")
+    def test_redis(self):
+        self.run_and_load(["redis-server", "--port", "0", "--unixsocket", self.path("redis"), "--save", ""], lambda: os.path.exists(self.path("redis")))
+
+    @harness.needs("sqlite3")
+    def test_sqlite3(self):
+        self.run_and_load(["sqlite3", self.path("db")])
+
+
+class Daemons(SinkCase):
+    def test_none_then_one(self):
+        target = self.target("threads")
+        self.load(target.pid)
+        self.sessiond()
+        self.wait_listed(target.pid, "dynprobe:driven_one")
+        self.good_end(target)
+
+    def test_one_that_answers(self):
+        self.sessiond()
+        target = self.target("threads")
+        self.load(target.pid)
+        self.wait_listed(target.pid, "dynprobe:driven_one")
+        self.good_end(target)
+
+    def test_one_that_hangs(self):
+        daemon = self.sessiond()
+        daemon.freeze()
+        target = self.target("threads")
+        said = self.load(target.pid, "-l", "2800")  # by itself LTTng waits for 3 seconds
+        self.assertTrue(said["fresh"])
+        daemon.thaw()
+        self.wait_listed(target.pid, "dynprobe:driven_one")
+        self.good_end(target)
+
+
+class Storm(SinkCase):
+    def test_threads_in_malloc_dlopen_stdio_and_pthread_create(self):
+        for i in range(STORMS):
+            with self.subTest(round=i):
+                target = self.target("libcstorm", 1 + i % 3, i % 2, 1, 1)
+                self.assertTrue(self.load(target.pid, "-p", "200")["fresh"])
+                self.good_end(target)
+
+    def test_tool_killed_at_any_moment(self):
+        rng = random.Random(42)
+        for i in range(KILLS):
+            with self.subTest(round=i):
+                target = self.target("libcstorm", 1, 1, 1, 1)
+                with subprocess.Popen([DRIVER, "-p", "100", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+                    time.sleep(rng.uniform(0, 0.15))
+                    driver.kill()
+                self.load(target.pid, "-p", "200")
+                self.good_end(target)
+
+
+if __name__ == "__main__":
+    lttng_env.main()
