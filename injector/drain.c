@@ -21,6 +21,11 @@
 #define MAX_QUOTA   ((size_t)8 << 20)
 #define FULL_LOOK   256u /* every so many passes also slots that seem never used are looked at */
 
+struct dp_hit_sink { /* where the hits go */
+	dp_hit_fn each;
+	void *data;
+};
+
 struct dp_drain {
 	struct dp_control *control;
 	struct dp_lost *lost; /* in the shared region */
@@ -54,6 +59,12 @@ static struct dp_error *check_layout(const struct dp_control *c, size_t size)
 	return NULL;
 }
 
+/* Whose the first records are, where the thread's announcement was overwritten. */
+static pid_t first_tid(const struct dp_slot *slot)
+{
+	return slot->tail_tid <= DP_TID_MASK ? (pid_t)slot->tail_tid : 0;
+}
+
 static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 {
 	uint8_t *start = (uint8_t *)d->control;
@@ -66,6 +77,7 @@ static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 		lane->ring = start + layout->rings_offset + i * layout->ring_size;
 		lane->mask = layout->ring_size - 1;
 		lane->tail = slots[i].tail;
+		lane->tid = first_tid(&slots[i]);
 	}
 }
 
@@ -195,14 +207,14 @@ static void find_used(struct dp_drain *d, bool all)
 		d->nused--;
 }
 
-static void look(struct dp_drain *d, const struct dp_collect *pass, bool last)
+static void look(struct dp_drain *d, const struct dp_collect *pass, bool all, bool final)
 {
-	find_used(d, last || d->passes++ % FULL_LOOK == 0);
+	find_used(d, all || d->passes++ % FULL_LOOK == 0);
 	d->nactive = 0;
 	for (uint32_t i = 0; i < d->nused; i++) {
 		if (!dp_lane_look(&d->lane[i], pass))
 			continue;
-		d->lane[i].final |= last;
+		d->lane[i].final |= final;
 		d->active[d->nactive++] = i;
 	}
 }
@@ -237,18 +249,19 @@ static uint64_t horizon_of(const struct dp_drain *d, const struct dp_collect *pa
 	return horizon;
 }
 
-struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data)
+/* `all`: nothing waits for a later pass. `final`: nobody writes any more. */
+static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_hit_sink to)
 {
 	struct dp_collect pass = {
 	        .previous = d->previous, .nprobes = d->nprobes, .damaged = &d->damaged, .abandoned = &d->abandoned};
-	bool cut, hold = !last;
+	bool cut, hold = !all;
 
 	dp_clock_update(d->clock);
 	pass.begin = dp_clock_tsc();
-	look(d, &pass, last);
+	look(d, &pass, all, final);
 	do {
 		DP_TRY(collect(d, &pass, &cut));
-		if (merge(d, horizon_of(d, &pass, last, hold), each, data) == 0) {
+		if (merge(d, horizon_of(d, &pass, all, hold), to.each, to.data) == 0) {
 			if (!hold)
 				break;
 			hold = false; /* if a queue is full: late is better than lost */
@@ -256,6 +269,21 @@ struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, voi
 	} while (cut);
 	d->previous = pass.begin;
 	return NULL;
+}
+
+struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data)
+{
+	return run(d, last, last, (struct dp_hit_sink){each, data});
+}
+
+struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data)
+{
+	return run(d, true, false, (struct dp_hit_sink){each, data});
+}
+
+pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot)
+{
+	return d->lane[slot].tid;
 }
 
 /* ---- loss and reuse -------------------------------------------------------------------------- */

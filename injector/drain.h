@@ -23,6 +23,12 @@ struct dp_drain *dp_drain_destroy(struct dp_drain *d);
  */
 struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
 
+/* Like a last run, but others still write: what is being written at this moment stays. For consumers that leave. */
+struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data) DP_MUST_CHECK;
+
+/* Whose the records from the slot's tail on are, until one says otherwise. */
+pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot);
+
 /*
  * What was lost, for one probe. What cannot be told apart by probe (abandoned, damaged) is counted for probe 0, so that the
  * sum over all probes is right.

@@ -163,6 +163,8 @@ void dp_standing_loss(struct dp_standing *s, unsigned probe, struct dp_loss *ret
 	if (!err)
 		dp_loss_of(&lost, ret);
 	dp_error_destroy(err);
+	if (s->shadow)
+		dp_shadow_loss(s->shadow, probe, ret);
 }
 
 /* ---- one above the other ----------------------------------------------------------------------------------------------------

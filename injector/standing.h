@@ -56,6 +56,17 @@ struct dp_error *dp_standing_put(const struct dp_standing *s, uint64_t offset, c
 /* Is any probe of it left, in its place or displaced by somebody else? */
 bool dp_standing_any(const struct dp_standing *s);
 
+/* ---- standing_shadow.c: the rings without a mapping ------------------------------------------------------------------------------ */
+
+/* Takes over the rings as they are: nobody may write to them in the middle of this, and nobody else may consume them after it. */
+struct dp_error *dp_shadow_create(struct dp_standing *s, struct dp_shadow **ret) DP_MUST_CHECK;
+/* Accepts NULL. */
+struct dp_shadow *dp_shadow_destroy(struct dp_shadow *sh);
+/* Reads what is new, passes it on, gives its room back. `last`: passes on all that it has. */
+struct dp_error *dp_shadow_run(struct dp_standing *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
+/* Adds what was lost on the way. */
+void dp_shadow_loss(const struct dp_shadow *sh, unsigned probe, struct dp_loss *ret);
+
 /* ---- standing_serve.c ---------------------------------------------------------------------------------------------------------- */
 
 /* The server is dead: its rings overwrite themselves again. */

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The displaced instruction of bar is a system call's number: a thread may be caught behind it. */
 __asm__(".pushsection .text\n"
         ".balign 64\n"
-        ".globl pr_foo, pr_bar, pr_hook\n"
+        ".globl pr_foo, pr_bar, pr_baz, pr_hook\n"
         ".type pr_foo, @function\n"
         "pr_foo:\n"
         "	movl $7, %eax\n"
@@ -26,6 +25,13 @@ __asm__(".pushsection .text\n"
         "	ret\n"
         ".size pr_bar, . - pr_bar\n"
         ".balign 64\n"
+        ".type pr_baz, @function\n"
+        "pr_baz:\n"
+        "	leal 1(%rdi), %eax\n"
+        "	leal 0x100(%rax), %eax\n"
+        "	ret\n"
+        ".size pr_baz, . - pr_baz\n"
+        ".balign 64\n"
         ".type pr_hook, @function\n"
         "pr_hook:\n"
         "	ret\n"
@@ -34,23 +40,29 @@ __asm__(".pushsection .text\n"
 
 extern void pr_hook(void);
 
-#define SIZE 8u
-static const uint8_t foo_bytes[SIZE] = {0xb8, 7, 0, 0, 0, 0x01, 0xf8, 0xc3};
-static const uint8_t bar_bytes[SIZE + 1] = {0xb8, 0xfd, 0xff, 0xff, 0xff, 0x0f, 0xaf, 0xc7, 0xc3};
+static const struct {
+	int (*function)(int);
+	size_t n;
+	uint8_t bytes[16];
+} functions[] = {
+        {pr_foo, 8, {0xb8, 7, 0, 0, 0, 0x01, 0xf8, 0xc3}},
+        {pr_bar, 9, {0xb8, 0xfd, 0xff, 0xff, 0xff, 0x0f, 0xaf, 0xc7, 0xc3}},
+        {pr_baz, 10, {0x8d, 0x47, 0x01, 0x8d, 0x80, 0, 1, 0, 0, 0xc3}},
+};
 
 uint64_t pr_addr(unsigned which)
 {
-	return (uint64_t)(uintptr_t)(which == PR_FOO ? pr_foo : pr_bar);
+	return (uint64_t)(uintptr_t)functions[which].function;
 }
 
 static const uint8_t *bytes_of(unsigned which)
 {
-	return which == PR_FOO ? foo_bytes : bar_bytes;
+	return functions[which].bytes;
 }
 
 static size_t size_of(unsigned which)
 {
-	return which == PR_FOO ? sizeof(foo_bytes) : sizeof(bar_bytes);
+	return functions[which].n;
 }
 
 bool pr_original(pid_t pid, unsigned which)
@@ -64,10 +76,10 @@ bool pr_original(pid_t pid, unsigned which)
 
 void pr_calling(void)
 {
-	int (*volatile foo)(int) = pr_foo, (*volatile bar)(int) = pr_bar;
+	int (*volatile foo)(int) = pr_foo, (*volatile bar)(int) = pr_bar, (*volatile baz)(int) = pr_baz;
 	tr->ready = 1;
 	for (int i = 0;; i++) {
-		if (foo(i) != i + 7 || bar(i) != -3 * i)
+		if (foo(i) != i + 7 || bar(i) != -3 * i || baz(i) != i + 0x101)
 			tr->failed++;
 		tr->calls++;
 		i &= 0xffff;
@@ -97,24 +109,26 @@ struct dp_target *pr_open(pid_t pid, const struct dp_target_options *options)
 	return t;
 }
 
-static struct dp_error *plan(struct dp_target *t, struct dp_space *space, struct dp_planner *planner, uint64_t lost,
-                             const struct pr_ask *ask, unsigned i, struct dp_plan *ret)
+static struct dp_error *plan(struct dp_target *t, struct dp_planner *planner, uint64_t lost, const struct pr_ask *ask, unsigned i,
+                             struct dp_plan *ret)
 {
 	const struct dp_segment segment = {pr_addr(ask->which), bytes_of(ask->which), size_of(ask->which), true};
 	const struct dp_text text = {.segment = &segment, .nsegments = 1, .function = segment.addr, .size = segment.n};
-	const struct dp_fields none = {0};
+	struct dp_fields fields = {0};
 	const uint64_t gates = dp_target_gates(t);
 	const struct dp_request request = {
 	        .site = segment.addr,
 	        .probe = ask->own ? DP_NO_PROBE : (uint16_t)i,
 	        .lost = lost + i * sizeof(struct dp_lost),
 	        .text = &text,
-	        .fields = &none,
+	        .fields = &fields,
 	        .gate = {ask->own || !gates ? 0 : gates + 4 * i},
 	        .hook = ask->own ? (uint64_t)(uintptr_t)pr_hook : 0,
 	};
-	(void)space;
-	return dp_planner_add(planner, &request, ret);
+	tr_ok(dp_fields_add(&fields, "reg:rdi"));
+	struct dp_error *err = dp_planner_add(planner, &request, ret);
+	dp_fields_fini(&fields);
+	return err;
 }
 
 struct dp_error *pr_install(struct dp_target *t, const struct pr_ask *ask, unsigned n, struct dp_install_result *results)
@@ -131,7 +145,7 @@ struct dp_error *pr_install(struct dp_target *t, const struct pr_ask *ask, unsig
 	tr_ok(dp_target_prepare(t, space, n, &runtime, &lost));
 	tr_ok(dp_planner_create(space, &runtime, &planner));
 	for (unsigned i = 0; i < n; i++)
-		tr_ok(plan(t, space, planner, lost, &ask[i], i, &plans[i]));
+		tr_ok(plan(t, planner, lost, &ask[i], i, &plans[i]));
 	const size_t nextents = dp_planner_extents(planner, &extents);
 	struct dp_error *err = dp_target_install(t, extents, nextents, plans, n, NULL, 0, results, &stats);
 	dp_planner_destroy(planner);
@@ -162,6 +176,46 @@ void pr_attach_one(pid_t pid, unsigned which, const char *manifest)
 	tr_ok(dp_target_keep(t, manifest));
 	dp_target_close(t);
 }
+
+/* ---- counting -----------------------------------------------------------------------------------------------------------------
+ */
+
+static void *counting(void *mine)
+{
+	int (*volatile foo)(int) = pr_foo;
+	const long k = (long)mine;
+	for (int i = 0;;) {
+		if (i < tr->value[PR_LIMIT]) {
+			tr->failed += foo(i) != i + 7;
+			tr->value[k] = ++i;
+		} else {
+			tr_sleep_us(200);
+		}
+	}
+	return NULL;
+}
+
+void pr_counting(void)
+{
+	tr->value[PR_LIMIT] = 0;
+	for (long i = 1; i < PR_THREADS; i++) {
+		pthread_t t;
+		pthread_create(&t, NULL, counting, (void *)i);
+	}
+	tr->ready = 1;
+	counting(NULL);
+}
+
+void pr_count_to(long n)
+{
+	tr->value[PR_LIMIT] = n;
+	for (int k = 0; k < PR_THREADS; k++)
+		cr_assert(tr_await_value(&tr->value[k], n), "thread %d has counted to %ld", k, tr->value[k]);
+	cr_assert_eq(tr->failed, 0);
+}
+
+/* ---- looking at the process
+ * ---------------------------------------------------------------------------------------------------- */
 
 static size_t count_lines(pid_t pid, const char *with)
 {
@@ -204,4 +258,19 @@ void pr_goes_on(void)
 	const long before = tr->calls;
 	cr_assert(tr_await_value(&tr->calls, before + 1000), "the target hangs");
 	cr_assert_eq(tr->failed, 0, "%ld wrong results", tr->failed);
+}
+
+static uint64_t losses(struct dp_standing *s, unsigned probe)
+{
+	struct dp_loss loss;
+	dp_standing_loss(s, probe, &loss);
+	return loss.full + loss.overwritten;
+}
+
+bool pr_is_hit(struct dp_standing *s, unsigned probe)
+{
+	const uint64_t before = losses(s, probe);
+	for (int i = 0; i < 200 && losses(s, probe) == before; i++)
+		tr_await_value(&tr->calls, tr->calls + 1000);
+	return losses(s, probe) != before;
 }

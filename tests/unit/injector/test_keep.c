@@ -16,24 +16,6 @@ static struct dp_standing *only(struct dp_target *t)
 	return dp_target_standing(t, 0);
 }
 
-static uint64_t lost_full(struct dp_standing *s, unsigned probe)
-{
-	struct dp_loss loss;
-	dp_standing_loss(s, probe, &loss);
-	return loss.full + loss.overwritten;
-}
-
-/* Is the probe hit? Its ring is full soon, so each hit counts somewhere. */
-static bool is_hit(struct dp_standing *s, unsigned probe)
-{
-	const uint64_t before = lost_full(s, probe);
-	const long calls = tr->calls;
-	for (int i = 0; i < 200 && lost_full(s, probe) == before; i++)
-		tr_await_value(&tr->calls, tr->calls + 1000);
-	cr_assert(tr->calls > calls);
-	return lost_full(s, probe) != before;
-}
-
 static void remove_all(struct dp_standing *s)
 {
 	struct dp_remove_report report;
@@ -56,7 +38,7 @@ static void life(pid_t pid)
 	cr_expect_eq(dp_standing_site(s, 1), pr_addr(PR_BAR));
 	cr_expect_eq(dp_standing_site(s, 2), 0);
 	cr_expect_not(dp_standing_retired(s, 0));
-	cr_expect(is_hit(s, 0) && is_hit(s, 1));
+	cr_expect(pr_is_hit(s, 0) && pr_is_hit(s, 1));
 	remove_all(s);
 	cr_expect_eq(dp_standing_site(s, 0), 0);
 	dp_target_close(t);
@@ -103,17 +85,17 @@ Test(keep, gates_open_and_shut_without_a_stop)
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	struct dp_standing *s = only(t);
 	cr_assert(dp_standing_enabled(s, 0) && dp_standing_enabled(s, 1));
-	cr_assert(is_hit(s, 0));
+	cr_assert(pr_is_hit(s, 0));
 	tr_ok(dp_standing_enable(s, 0, false));
 	cr_assert(!dp_standing_enabled(s, 0) && dp_standing_enabled(s, 1));
 	pr_goes_on();
-	cr_assert(!is_hit(s, 0));
-	cr_assert(is_hit(s, 1));
+	cr_assert(!pr_is_hit(s, 0));
+	cr_assert(pr_is_hit(s, 1));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
 	cr_assert(!dp_standing_enabled(only(t), 0), "it is the target that knows");
 	tr_ok(dp_standing_enable(only(t), 0, true));
-	cr_assert(is_hit(only(t), 0));
+	cr_assert(pr_is_hit(only(t), 0));
 	tr_tag(dp_standing_enable(only(t), 7, true), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	tr_kill(pid);
@@ -152,11 +134,11 @@ Test(keep, several_groups_stand_side_by_side)
 	struct dp_standing *a = dp_target_standing(t, 0), *b = dp_target_standing(t, 1);
 	struct dp_standing *first = strcmp(dp_standing_manifest(a), "first") ? b : a, *second = first == a ? b : a;
 	cr_assert_str_eq(dp_standing_manifest(second), "second");
-	cr_assert(is_hit(first, 0) && is_hit(second, 0));
+	cr_assert(pr_is_hit(first, 0) && pr_is_hit(second, 0));
 	remove_all(first);
 	cr_assert(pr_original(pid, PR_FOO) && !pr_original(pid, PR_BAR));
 	pr_goes_on();
-	cr_assert(is_hit(second, 0));
+	cr_assert(pr_is_hit(second, 0));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
 	cr_assert_str_eq(dp_standing_manifest(only(t)), "second");
