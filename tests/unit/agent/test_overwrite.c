@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define RING 16384u
@@ -330,6 +331,76 @@ Test(overwrite, signal_storm_keeps_exact_totals, .init = begin, .fini = end)
 	cr_expect_eq(w->slots[0].abandoned, 0);
 }
 
+/* ---- a handler's hits at each instruction up to the system call that keeps handlers away ---- */
+
+static struct {
+	unsigned at, steps;
+	bool nested;
+} step;
+
+static void on_step(int signo, siginfo_t *info, void *context)
+{
+	static const uint8_t system_call[] = {0x0f, 0x05};
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	uint64_t number;
+
+	(void)signo;
+	(void)info;
+	if (!memcmp((const void *)regs[REG_RIP], system_call, 2))
+		regs[REG_EFL] &= ~(greg_t)0x100;
+	if (step.steps++ != step.at)
+		return;
+	step.nested = true;
+	for (number = nested_recorded + 1; number <= (step.at % 3) * 500 + 1; number++)
+		if (world_hit(w, 1, &number, 8))
+			nested_recorded++;
+}
+
+static void stepped_hit(void)
+{
+	uint64_t number = 1;
+
+	__asm__ volatile("pushfq; orq $0x100,(%%rsp); popfq" ::: "memory", "cc");
+	world_hit(w, 0, &number, 8);
+	__asm__ volatile("pushfq; andq $~0x100,(%%rsp); popfq" ::: "memory", "cc");
+}
+
+static void interrupt_at(unsigned k)
+{
+	struct seen s;
+	uint64_t i = 0;
+
+	begin();
+	do
+		cr_assert(world_hit(w, 2, &i, 8));
+	while (++i < RING / 24 || w->slots[0].head + w->desc[0].reserve <= w->slots[0].tail + RING);
+	nested_recorded = 0;
+	step.at = k;
+	step.steps = 0;
+	step.nested = false;
+	stepped_hit();
+	cr_assert(free_is_zero(&w->slots[0]), "step %u", k);
+	s = take_over(&w->slots[0]);
+	cr_assert(!s.gap && !s.other_thread, "step %u", k);
+	cr_assert_eq(s.each[0] + w->lost[0].overwritten + w->lost[0].full, 1, "step %u", k);
+	cr_assert_eq(s.each[1] + w->lost[1].overwritten, nested_recorded, "step %u", k);
+	cr_assert_eq(s.each[2] + w->lost[2].overwritten, i, "step %u", k);
+	cr_assert_eq(w->slots[0].abandoned, 0);
+	end();
+}
+
+Test(overwrite, handlers_hit_at_every_instruction_before_signals_are_blocked)
+{
+	struct sigaction sa = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+	unsigned k = 0;
+
+	sigaction(SIGTRAP, &sa, NULL);
+	do
+		interrupt_at(k);
+	while (step.nested && ++k);
+	cr_expect_gt(k, 100);
+}
+
 static sigjmp_buf out;
 
 static void leave(int signo)
@@ -455,12 +526,16 @@ Test(overwrite, garbage_in_the_ring_stays_there, .init = begin, .fini = end)
 			slot->tail += (uint64_t)(rand() % 65) * 8 - 256;
 		if (i % 900 == 0)
 			slot->settled = slot->tail + (uint64_t)rand() % (2 * RING);
-		if (slot->head - slot->tail > RING) /* hits would write beyond it: recovering is the tool's */
-			slot->head = slot->tail;
-		slot->limit = slot->head;
 		if (slot->stuck_at)
 			slot->stuck_tsc = dp_rdtsc() - DP_STUCK_TICKS * (uint64_t)(rand() % 3);
-		world_hit(w, (unsigned)i % WORLD_PROBES, &i, 8);
+		slot->limit = 0;
+		if (slot->head - slot->tail <= RING) {
+			world_hit(w, (unsigned)i % WORLD_PROBES, &i, 8);
+			cr_assert_leq(slot->head - slot->tail, RING);
+		} else { /* is the tool's to repair */
+			cr_assert_eq(dp_ring_overwrite(w->agent, slot, 64), false);
+			slot->head = slot->tail;
+		}
 	}
 	munmap(room, 3 * RING);
 }
