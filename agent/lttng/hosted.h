@@ -81,8 +81,10 @@ static inline void dp_lttng_lose(uint64_t *counter)
 
 /* ---- the guest's manners ------------------------------------------------------------------------------------------ */
 
-/* redirect.c: NULL, or what could not be done. */
+/* redirect.c: NULL, or what could not be done. The calls are redirected since the object was loaded. */
 const char *dp_lttng_redirect(void);
+/* Undoes that. */
+void dp_lttng_leave_alone(void);
 /* wake.c: starts the thread that writes for the hits. False with errno. */
 bool dp_lttng_waker_start(void);
 /* What liblttng-ust calls instead of the functions of these names. */

@@ -20,7 +20,9 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +69,14 @@ static long guarded_syscall(long nr, ...)
 	return nr == SYS_perf_event_open ? result(-ENOSYS) : result(raw6(nr, a));
 }
 
+static int patient_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+	static const struct timeval usual = {.tv_sec = 3};
+	const bool timeout = level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) && size == sizeof(usual);
+	const long a[6] = {fd, level, name, (long)(timeout ? &usual : value), size};
+	return (int)result(raw6(SYS_setsockopt, a));
+}
+
 static void nothing(void)
 {
 }
@@ -78,11 +88,13 @@ struct redirection {
 };
 
 static const struct redirection redirections[] = {
-        {"write", (void *)dp_lttng_write, true},   {"writev", (void *)dp_lttng_writev, true},
-        {"close", (void *)dp_lttng_close, true},   {"fork", (void *)quiet_fork, false},
-        {"waitpid", (void *)quiet_waitpid, false}, {"syscall", (void *)guarded_syscall, false},
+        {"write", (void *)dp_lttng_write, true},           {"writev", (void *)dp_lttng_writev, true},
+        {"close", (void *)dp_lttng_close, true},           {"fork", (void *)quiet_fork, false},
+        {"waitpid", (void *)quiet_waitpid, false},         {"syscall", (void *)guarded_syscall, false},
+        {"setsockopt", (void *)patient_setsockopt, false},
 };
 #define REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
+#define CHANGES      16 /* entries of liblttng-ust's tables */
 
 /* ---- a loaded object ---------------------------------------------------------------------------------------------- */
 
@@ -142,7 +154,7 @@ static bool store(const struct object *o, uint64_t where, void *value)
 	const bool sealed = where >= o->relro && where < o->relro_end;
 	if (sealed && mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) != 0)
 		return false;
-	__atomic_store_n((void **)where, value, __ATOMIC_RELEASE);
+	__atomic_store_n((void **)(uintptr_t)where, value, __ATOMIC_RELEASE);
 	return !sealed || mprotect((void *)page, 4096, PROT_READ) == 0;
 }
 
@@ -162,27 +174,68 @@ static const struct redirection *redirection_of(const struct object *o, const El
 	return NULL;
 }
 
+static struct {
+	uint64_t slot;
+	void *was;
+} changed[CHANGES];
+static unsigned nchanged;
+
 /* Returns which redirections were made, a bit each. */
 static unsigned redirect_table(const struct object *o, uint64_t relocations, uint64_t size)
 {
 	unsigned done = 0;
 	const ElfW(Rela) *r = (const ElfW(Rela) *)relocations;
-	for (; r && size >= sizeof(*r); r++, size -= sizeof(*r)) {
+	for (; r && size >= sizeof(*r) && nchanged < CHANGES; r++, size -= sizeof(*r)) {
 		const struct redirection *to = redirection_of(o, r);
-		if (to && store(o, o->base + r->r_offset, to->to))
-			done |= 1u << (to - redirections);
+		const uint64_t slot = o->base + r->r_offset;
+		if (!to)
+			continue;
+		changed[nchanged].slot = slot;
+		changed[nchanged].was = *(void **)slot;
+		if (!store(o, slot, to->to))
+			continue;
+		nchanged++;
+		done |= 1u << (to - redirections);
 	}
 	return done;
 }
 
-static bool redirect_calls(const struct object *o)
+static bool redirected;
+
+extern int lttng_ust_loaded __attribute__((weak)); /* liblttng-ust's: 1 when its constructor has run */
+
+static void redirect_calls(void)
 {
-	const unsigned done = redirect_table(o, table(o, DT_JMPREL), entry(o, DT_PLTRELSZ)) |
-	                      redirect_table(o, table(o, DT_RELA), entry(o, DT_RELASZ));
+	struct object o;
+	if ((&lttng_ust_loaded && lttng_ust_loaded) || !find_object((const void *)lttng_ust_probe_register, &o))
+		return;
+	const unsigned done = redirect_table(&o, table(&o, DT_JMPREL), entry(&o, DT_PLTRELSZ)) |
+	                      redirect_table(&o, table(&o, DT_RELA), entry(&o, DT_RELASZ));
+	redirected = true;
 	for (size_t i = 0; i < REDIRECTIONS; i++)
 		if (redirections[i].required && !(done & 1u << i))
-			return false;
-	return true;
+			redirected = false;
+}
+
+/*
+ * The first of LTTng's threads may fork before its constructor is over. So the calls are redirected before: when ld.so relocates
+ * this object it has already relocated liblttng-ust, and has not yet called any constructor; and for a function that is chosen at
+ * run time it calls us.
+ */
+static void (*choose_early(void))(void)
+{
+	redirect_calls();
+	return nothing;
+}
+
+static void early(void) __attribute__((ifunc("choose_early")));
+
+void dp_lttng_leave_alone(void)
+{
+	struct object o;
+	if (find_object((const void *)lttng_ust_probe_register, &o))
+		while (nchanged-- > 0)
+			store(&o, changed[nchanged].slot, changed[nchanged].was);
 }
 
 static bool drop_destructors(const struct object *o)
@@ -196,15 +249,17 @@ static bool drop_destructors(const struct object *o)
 
 const char *dp_lttng_redirect(void)
 {
-	struct object ust, other;
-	if (!find_object((const void *)lttng_ust_probe_register, &ust))
-		return "liblttng-ust was not found among the loaded objects";
-	if (!redirect_calls(&ust))
+	struct object o;
+	early();
+	if (!redirected)
 		return "liblttng-ust calls write() in a way that could not be redirected";
-	const void *const inside[] = {(const void *)lttng_ust_probe_register, (const void *)lttng_ust_urcu_register,
-	                              (const void *)lttng_ust_tracepoint_module_register};
+	const void *const inside[] = {
+	        (const void *)lttng_ust_probe_register,
+	        (const void *)lttng_ust_urcu_register,
+	        (const void *)lttng_ust_tracepoint_module_register,
+	};
 	for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
-		if (!find_object(inside[i], &other) || !drop_destructors(&other))
+		if (!find_object(inside[i], &o) || !drop_destructors(&o))
 			return "the destructors of liblttng-ust could not be disabled";
 	return NULL;
 }

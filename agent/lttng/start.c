@@ -36,8 +36,10 @@ static void fail(struct dp_sink *sink, const char *what, const char *why)
 /* Where the program had liblttng-ust itself, that stays as the program knows it: it shares its descriptors with it. */
 static bool settle(struct dp_sink *sink)
 {
-	if (sink->flags & DP_SINK_UST_PRESENT)
+	if (sink->flags & DP_SINK_UST_PRESENT) {
+		dp_lttng_leave_alone();
 		return true;
+	}
 	const char *why = dp_lttng_redirect();
 	if (why) {
 		fail(sink, why, NULL);

@@ -11,6 +11,8 @@
 #include "host.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,18 @@
 
 static struct host_event probe;
 static char kind;
+static volatile int sigchlds, forks;
+
+static void count_sigchld(int sig)
+{
+	(void)sig;
+	sigchlds++;
+}
+
+static void count_fork(void)
+{
+	forks++;
+}
 
 static void registered(char is, uint64_t site)
 {
@@ -128,6 +142,30 @@ static void wait_gate(void)
 	printf("wanted %u\n", *probe.gate);
 }
 
+static void pace(unsigned n)
+{
+	unsigned done = 0;
+	for (unsigned i = 0; i < n; i++) {
+		done += hit_once(i);
+		if (i % 50 == 49)
+			usleep(2000);
+	}
+	printf("hit %u\n", done);
+}
+
+static void park(void)
+{
+	host_begin();
+	host_release(probe.desc.event);
+	host_serve();
+	printf("parked\n");
+}
+
+static void children(void)
+{
+	printf("children %d sigchld %d forks %d\n", waitpid(-1, NULL, WNOHANG) >= 0, sigchlds, forks);
+}
+
 static void close_all(void)
 {
 	int closed = 0;
@@ -162,37 +200,60 @@ static void vfork_child(void)
 	printf("child %d\n", status);
 }
 
+static void say_lost(void)
+{
+	printf("lost nested %lu unprimed %lu no_stack %lu forked %lu\n", probe.lost.nested, probe.lost.unprimed,
+	       probe.lost.no_stack, probe.lost.forked);
+}
+
+static void leave(void)
+{
+	exit(0);
+}
+
+static const struct {
+	const char *name;
+	void (*plain)(void);
+	void (*counted)(unsigned n);
+	void (*named)(const char *name);
+} commands[] = {
+        {"kinds", .plain = kinds},     {"bulk", .plain = bulk},
+        {"wait", .plain = wait_gate},  {"closeall", .plain = close_all},
+        {"fork", .plain = fork_child}, {"vfork", .plain = vfork_child},
+        {"park", .plain = park},       {"children", .plain = children},
+        {"lost", .plain = say_lost},   {"exit", .plain = leave},
+        {"hit", .counted = hit},       {"pace", .counted = pace},
+        {"one", .named = one},
+};
+
+static bool obey(const char *word, const char *argument)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(commands[i].name, word) != 0)
+			continue;
+		if (commands[i].plain)
+			commands[i].plain();
+		else if (commands[i].counted)
+			commands[i].counted((unsigned)atoi(argument));
+		else
+			commands[i].named(argument);
+		return true;
+	}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	char line[512], word[256];
-	unsigned n;
+	char line[512], word[64], argument[256];
+	signal(SIGCHLD, count_sigchld);
+	pthread_atfork(count_fork, NULL, NULL);
 	host_load(argc > 1 ? argv[1] : DP_TEST_SINK_SO);
 	host_prime();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("READY\n");
 	while (fgets(line, sizeof(line), stdin)) {
-		if (strncmp(line, "kinds", 5) == 0)
-			kinds();
-		else if (strncmp(line, "bulk", 4) == 0)
-			bulk();
-		else if (sscanf(line, "one %255s", word) == 1)
-			one(word);
-		else if (strncmp(line, "wait", 4) == 0)
-			wait_gate();
-		else if (sscanf(line, "hit %u", &n) == 1)
-			hit(n);
-		else if (strncmp(line, "closeall", 8) == 0)
-			close_all();
-		else if (strncmp(line, "fork", 4) == 0)
-			fork_child();
-		else if (strncmp(line, "vfork", 5) == 0)
-			vfork_child();
-		else if (strncmp(line, "lost", 4) == 0)
-			printf("lost nested %lu unprimed %lu no_stack %lu forked %lu\n", probe.lost.nested, probe.lost.unprimed,
-			       probe.lost.no_stack, probe.lost.forked);
-		else if (strncmp(line, "exit", 4) == 0)
-			break;
-		else
+		argument[0] = 0;
+		if (sscanf(line, "%63s %255s", word, argument) < 1 || !obey(word, argument))
 			printf("what? %s", line);
 	}
 	return 0;

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""The LTTng sink alone, in a program that plays dynprobe's part (tests/sinkhost): what LTTng makes of its events, and what a guest must not do."""
+
+import os
+import re
+import subprocess
+
+import harness
+import lttng_env
+from harness import wait_until
+
+HOST = harness.target_path("sinkhost")
+
+
+class Host:
+    """The program, one answer a command."""
+
+    def __init__(self, case, **popen):
+        argv = case.host_argv
+        self.process = subprocess.Popen([*argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1, **popen)
+        case.addCleanup(self.close)
+        self.pid = self.process.pid
+        case.assertEqual(self.process.stdout.readline(), "READY\n")
+
+    def __call__(self, command):
+        self.process.stdin.write(command + "\n")
+        return self.process.stdout.readline().rstrip("\n")
+
+    def end(self):
+        """Its exit status and what it said at last."""
+        self.process.stdin.write("exit\n")
+        status = self.process.wait(20)
+        return status, self.process.stdout.read()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def tasks(self):
+        """{name: [tid]} of the threads beside the first."""
+        found = {}
+        for tid in os.listdir(f"/proc/{self.pid}/task"):
+            if int(tid) != self.pid:
+                with open(f"/proc/{self.pid}/task/{tid}/comm") as f:
+                    found.setdefault(f.read().strip(), []).append(int(tid))
+        return found
+
+    def fds(self, tid=None):
+        directory = f"/proc/{self.pid}/task/{tid or self.pid}/fd"
+        return {fd: os.readlink(f"{directory}/{fd}") for fd in os.listdir(directory)}
+
+
+class Sink(lttng_env.Case):
+    host_argv = [HOST]
+
+    def host(self, user=None):
+        return Host(self, **(user or self.root).popen())
+
+    def session(self, name, *rules, channel=(), contexts=()):
+        """A started session whose trace is at self.path(name); a rule is the arguments of enable-event."""
+        self.lttng("create", name, f"--output={self.path(name)}")
+        self.lttng("enable-channel", "-u", "-s", name, *channel, "c")
+        for rule in rules or (["dynprobe:*"],):
+            self.lttng("enable-event", "-u", "-s", name, "-c", "c", *rule)
+        for context in contexts:
+            self.lttng("add-context", "-u", "-s", name, "-c", "c", "-t", context)
+        self.lttng("start", name)
+
+    def events(self, session, name=None):
+        self.lttng("stop", session)
+        self.lttng("destroy", session)
+        return self.read(self.path(session), name=name)
+
+
+class Events(Sink):
+    def test_a_field_of_every_type_arrives(self):
+        self.sessiond()
+        self.session("s", contexts=("vpid", "vtid", "procname", "ip"))
+        h = self.host()
+        self.assertEqual(h("kinds"), "registered")
+        self.assertEqual(h("wait"), "wanted 1")
+        self.assertEqual(h("hit 4"), "hit 4")
+        events = self.events("s", name="dynprobe:kinds")
+        self.assertEqual(len(events), 4)
+        for n, e in enumerate(events):
+            self.assertEqual(e.context, {"vpid": h.pid, "vtid": h.pid, "procname": "sinkhost", "ip": 0x1234})
+            want = {
+                "unreadable": 0x10 * (n & 1), "i8": -n, "i16": -1000 - n, "i32": -100000 - n, "i64": -10000000000 - n,
+                "u8": 200 + n, "u16": 60000 + n, "u32": 4000000000 + n, "u64": 0xFEDCBA9876543210 + n, "f": 1.5 + n, "d": -2.25 - n,
+                "s": f"text {n}", "b": [n + i for i in range(5)], "_backtrace_length": n % 4,
+                "backtrace": [0x400000 + i for i in range(n % 4)], "last": 7 * n,
+            }  # fmt: skip
+            self.assertEqual(e.fields, want)
+        self.assertIn("u16 = 0xEA60", events[0].line)
+        self.assertIn("[0] = 0x400000", events[1].line)
+
+    def test_a_filter_on_every_type_of_field(self):
+        """Each filter lets another hit pass."""
+        texts = []
+        for form in (
+            "i8 == {-n}", "i16 == {-1000 - n}", "i32 == {-100000 - n}", "i64 == {-10000000000 - n}", "u8 == {200 + n}", "u16 == {60000 + n}",
+            "u32 == {4000000000 + n}", "(u64 & 31) == {16 + n}", "f == {1.5 + n}", "d == {-2.25 - n}", 's == "*t {n}"', "b[1] == {n + 1}",
+            "last == {7 * n}", "unreadable == {16 * (n & 1)} && i8 == {-n}", "backtrace[1] == 0x400001 && i8 == {-n}",
+            's == "text {n}" && d < 0.0 && backtrace[0] == 0x400000', "$ctx.ip == 0x1234 && i8 == {-n}",
+        ):  # fmt: skip
+            n = len(texts)
+            texts.append(re.sub(r"\{(.*?)\}", lambda m: str(eval(m[1], {"n": n})), form))
+        self.sessiond()
+        h = self.host()
+        self.assertEqual(h("kinds"), "registered")
+        self.wait_listed(h.pid, "dynprobe:kinds")
+        self.session("s", *(["dynprobe:kinds", "--filter", text] for text in texts))
+        self.assertEqual((h("wait"), h("hit 25")), ("wanted 1", "hit 25"))
+        got = {e.fields["last"] // 7 for e in self.events("s")}
+        self.assertEqual([texts[n] for n in range(len(texts)) if n not in got], [])
+        self.assertEqual(got, set(range(len(texts))))
+
+    def test_trigger_with_captures_starts_a_session(self):
+        self.sessiond()
+        h = self.host()
+        self.assertEqual(h("kinds"), "registered")
+        self.wait_listed(h.pid, "dynprobe:kinds")
+        self.session("s")
+        self.lttng("stop", "s")
+        capture = [x for f in ("i64", "u64", "d", "s", "b[2]", "backtrace[0]") for x in ("--capture", f)]
+        self.lttng(
+            "add-trigger", "--name=t", "--condition=event-rule-matches", "--type=user", "--name=dynprobe:kinds", "--filter=last == 21", *capture,
+            "--action=start-session", "s", "--action=notify",
+        )  # fmt: skip
+        self.assertEqual((h("wait"), h("closeall")[:6]), ("wanted 1", "closed"))
+        h("hit 3")
+        self.assertFalse(self.sessions()["s"])
+        h("hit 4")
+        wait_until(lambda: self.sessions()["s"], 20, "the trigger to start the session")
+        wait_until(lambda: h("hit 4") and self.lttng("rotate", "s", check=False).returncode == 0, 20, "a rotation")
+        self.assertGreater(len(self.events("s")), 0)
+        self.assertEqual(h.end()[0], 0)
+
+    def test_twins_and_namesakes(self):
+        """Per-process buffers: the daemon refuses a second registration of an event that it takes for the first."""
+        self.sessiond()
+        self.session("s", channel=["--buffers-pid"])
+        h = self.host()
+        self.assertEqual((h("one foo"), h("wait"), h("hit 3")), ("registered", "wanted 1", "hit 3"))
+        self.assertEqual((h("one foo"), h("wait"), h("hit 5")), ("registered", "wanted 1", "hit 5"))
+        self.assertEqual(h("park"), "parked")
+        self.assertEqual((h("one foo"), h("wait"), h("hit 7")), ("registered", "wanted 1", "hit 7"))
+        values = [e.fields["value"] for e in self.events("s", name="dynprobe:foo")]
+        self.assertEqual(values, [*range(3), *range(5), *range(7)])
+        self.assertEqual(len([x for x in self.listed()[h.pid] if x == "dynprobe:foo"]), 1)
+
+    def test_names_that_would_break_the_trace_are_refused(self):
+        self.sessiond()
+        self.session("s")
+        h = self.host()
+        for name in ('a"b', "a\\b", "a*", "x" * 247):
+            self.assertTrue(h(f"one {name}").startswith("refused"), name)
+        for name in ("foo+0x10", "libc.so.6!malloc", "a@b$c<d>é", "x" * 246):
+            self.assertEqual((h(f"one {name}"), h("wait"), h("hit 1")), ("registered", "wanted 1", "hit 1"), name)
+        self.assertEqual(len(self.events("s")), 4)
+
+
+class Guest(Sink):
+    def test_a_program_that_closes_everything_goes_on(self):
+        self.sessiond()
+        self.session("s")
+        h = self.host()
+        before = h.fds()
+        self.assertEqual((h("one foo"), h("wait"), h("hit 3")), ("registered", "wanted 1", "hit 3"))
+        self.assertEqual(h.fds(), before)
+        h("closeall")
+        self.assertEqual(h("hit 3"), "hit 3")
+        self.lttng("list", "-u")
+        self.assertEqual(len(self.events("s")), 6)
+        self.session("again")
+        self.assertEqual((h("wait"), h("hit 2")), ("wanted 1", "hit 2"))
+        self.assertEqual(len(self.events("again")), 2)
+        self.assertEqual(h.end(), (0, ""))
+
+    def check_wakeups(self, user):
+        """2 MiB of buffers, 20 MiB of events: without wake-ups the consumer would come when all is over."""
+        self.sessiond()
+        self.session("s", channel=["--subbuf-size=256K", "--num-subbuf=8"])
+        h = self.host(user)
+        self.assertEqual((h("bulk"), h("wait"), h("closeall")[:6]), ("registered", "wanted 1", "closed"))
+        self.assertEqual(h("pace 20000"), "hit 20000")
+        self.assertEqual(len(self.events("s")), 20000)
+        self.assertEqual(h.end(), (0, ""))
+
+    def test_the_consumer_is_woken(self):
+        self.check_wakeups(self.root)
+
+    def test_the_consumer_of_another_user_is_woken(self):
+        self.check_wakeups(self.nobody)
+
+    def test_exit_in_a_fork_child_and_in_the_program(self):
+        self.sessiond()
+        self.session("s")
+        h = self.host()
+        self.assertEqual((h("one foo"), h("wait"), h("hit 1")), ("registered", "wanted 1", "hit 1"))
+        for _ in range(20):
+            self.assertEqual(h("fork"), "child 0")
+        self.assertEqual(h("vfork"), "child 0")
+        self.assertEqual(h("hit 1"), "hit 1")
+        self.assertEqual(h.end(), (0, ""))
+        self.assertEqual([e.fields["value"] for e in self.events("s")], [0, 1000, 0])
+
+    def test_no_daemon_no_child(self):
+        """liblttng-ust makes its shared memory in a child when no daemon has."""
+        h = self.host()
+        wait_until(lambda: any(x.startswith("lttng-ust-wait") for x in os.listdir("/dev/shm")), 20, "LTTng's shared memory")
+        self.assertEqual(h("children"), "children 0 sigchld 0 forks 0")
+        self.assertEqual((h("one foo"), h("hit 3")), ("registered", "hit 3"))
+        self.sessiond()
+        self.session("s")
+        self.assertEqual((h("wait"), h("hit 3")), ("wanted 1", "hit 3"))
+        self.assertEqual(len(self.events("s")), 3)
+
+    def test_daemon_killed_and_started_again(self):
+        daemon = self.sessiond()
+        self.session("s")
+        h = self.host()
+        self.assertEqual((h("one foo"), h("wait"), h("hit 3")), ("registered", "wanted 1", "hit 3"))
+        daemon.kill()
+        self.assertEqual(h("hit 1000"), "hit 1000")
+        daemon.stop()
+        daemon.start()
+        self.await_sessiond(daemon)
+        self.session("t")
+        self.assertEqual((h("wait"), h("hit 5")), ("wanted 1", "hit 5"))
+        self.assertEqual(len(self.events("t")), 5)
+        self.assertEqual(h.end(), (0, ""))
+
+    def test_its_threads_take_no_signals(self):
+        self.sessiond()
+        h = self.host()
+        names = h.tasks()
+        self.assertEqual(sorted(names), ["dynprobe-wake", "sinkhost", "sinkhost-ust"])
+        for name in ("dynprobe-wake", "sinkhost-ust"):
+            for tid in names[name]:
+                with open(f"/proc/{h.pid}/task/{tid}/status") as f:
+                    blocked = int(next(line for line in f if line.startswith("SigBlk:")).split()[1], 16)
+                self.assertEqual(~blocked & 0xFFFFFFFF7FFBFEFF & ~(1 << 31 | 1 << 32), 0, name)
+                self.assertEqual(h.fds(tid)["1"], "/dev/null")
+
+
+if __name__ == "__main__":
+    lttng_env.main()
