@@ -124,7 +124,7 @@ static struct dp_error *loop(struct dp_recording *r)
 		if (!r->ended_by)
 			rest(r);
 	}
-	return NULL;
+	return dp_recording_finish(r);
 }
 
 static struct dp_error *record_steps(struct dp_recording *r)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* What is recorded: the groups with the ring sink, and an event class for each of their probes. */
 #include "cli/recording.h"
-
-#include "base/buf.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- event classes
- * ------------------------------------------------------------------------------------------------------------- */
 
 static bool taken(const struct dp_options *classes, const char *name)
 {
@@ -95,110 +91,11 @@ void dp_recording_fini(struct dp_recording *r)
 	free(r->group);
 	free(r->recorded);
 	free(r->damaged);
+	dp_buf_fini(&r->hits);
+	dp_buf_fini(&r->payloads);
 	dp_error_destroy(dp_outputs_end(&r->out));
 	dp_outputs_fini(&r->out);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);
 	*r = (struct dp_recording){.signal_fd = -1};
-}
-
-/* ---- events
- * ---------------------------------------------------------------------------------------------------------------------- */
-
-struct kept { /* a hit that waits for those of the other groups */
-	struct dp_hit hit;
-	size_t class, at; /* its payload's place in the bytes */
-};
-
-struct dp_batch {
-	struct dp_recording *r;
-	const struct dp_recording_group *group;
-	struct dp_buf hits, bytes;
-};
-
-bool dp_recording_has_all(const struct dp_recording *r)
-{
-	return r->options->hits && r->total >= r->options->hits;
-}
-
-static void write_event(struct dp_recording *r, size_t class, const struct dp_hit *hit)
-{
-	if (dp_recording_has_all(r))
-		return;
-	const struct dp_event event = {
-	        .ns = hit->ns,
-	        .pid = dp_target_pid(r->left->target),
-	        .tid = hit->tid,
-	        .comm = dp_target_comm(r->left->target),
-	        .probe = (unsigned)class,
-	        .payload = hit->payload,
-	        .len = hit->len,
-	        .image = dp_target_image(r->left->target),
-	};
-	dp_outputs_event(&r->out, &event);
-	r->recorded[class]++;
-	r->total++;
-}
-
-static void on_hit(const struct dp_hit *hit, void *data)
-{
-	struct dp_batch *b = data;
-	struct dp_recording *r = b->r;
-	if (hit->probe >= b->group->left->manifest.n)
-		return;
-	const size_t class = b->group->first + hit->probe;
-	/* The rings are the target's to write: what does not decode is counted, not shown. */
-	if (dp_fields_payload_length(&r->classes.probe[class].fields, hit->payload, hit->len) == SIZE_MAX) {
-		r->damaged[class]++;
-		return;
-	}
-	r->found_old |= hit->ns < r->start_ns;
-	if (r->ngroups == 1) {
-		write_event(r, class, hit);
-		return;
-	}
-	const struct kept k = {*hit, class, b->bytes.len};
-	dp_buf_put(&b->bytes, hit->payload, hit->len);
-	dp_buf_put(&b->hits, &k, sizeof(k));
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct kept *x = a, *y = b;
-	if (x->hit.ns != y->hit.ns)
-		return x->hit.ns < y->hit.ns ? -1 : 1;
-	return x->at < y->at ? -1 : 1; /* as they came */
-}
-
-static struct dp_error *write_batch(struct dp_batch *b)
-{
-	const size_t n = b->hits.len / sizeof(struct kept);
-	struct kept *k = (struct kept *)(void *)b->hits.data;
-	if (b->hits.failed || b->bytes.failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the events of several groups of probes");
-	if (n)
-		qsort(k, n, sizeof(*k), by_time);
-	for (size_t i = 0; i < n; i++) {
-		k[i].hit.payload = b->bytes.data + k[i].at;
-		write_event(b->r, k[i].class, &k[i].hit);
-	}
-	return NULL;
-}
-
-struct dp_error *dp_recording_drain(struct dp_recording *r, bool last)
-{
-	struct dp_batch b = {.r = r};
-	struct dp_error *err = NULL;
-	r->found_old = false;
-	for (size_t k = 0; !err && k < r->ngroups; k++) {
-		b.group = &r->group[k];
-		err = dp_standing_drain(b.group->left->standing, last, on_hit, &b);
-	}
-	struct dp_error *written = write_batch(&b);
-	dp_buf_fini(&b.hits);
-	dp_buf_fini(&b.bytes);
-	if (!err)
-		return written;
-	dp_error_destroy(written);
-	return err;
 }

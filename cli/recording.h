@@ -3,10 +3,9 @@
 #ifndef DP_CLI_RECORDING_H
 #define DP_CLI_RECORDING_H
 
+#include "base/buf.h"
 #include "cli/left.h"
 #include "cli/outputs.h"
-
-struct dp_batch; /* hits of one round, to be put in order */
 
 struct dp_recording_group { /* one group with the ring sink */
 	struct dp_left_group *left;
@@ -22,6 +21,7 @@ struct dp_recording {
 	struct dp_options classes; /* the probes of all groups as event classes; the manners are those of `options` */
 	struct dp_outputs out;
 	uint64_t *recorded, *damaged; /* of each class */
+	struct dp_buf hits, payloads; /* that wait for older ones of other groups */
 	uint64_t total, start_ns;
 	bool found_old;       /* the last round brought hits from before start_ns */
 	const char *ended_by; /* NULL while it goes on */
@@ -34,6 +34,8 @@ struct dp_error *dp_recording_open(const struct dp_options *options, struct dp_l
 void dp_recording_fini(struct dp_recording *r);
 /* One round over all groups, in time order. `last`: the process is gone. DP_TAG_GONE if that is found out here. */
 struct dp_error *dp_recording_drain(struct dp_recording *r, bool last) DP_MUST_CHECK;
+/* Behind the last round: writes what still waits for its turn. */
+struct dp_error *dp_recording_finish(struct dp_recording *r) DP_MUST_CHECK;
 bool dp_recording_has_all(const struct dp_recording *r);
 void dp_recording_summary(struct dp_recording *r);
 
