@@ -202,6 +202,33 @@ Test(blob, thunk_uses_less_than_512_bytes_of_stack)
 	world_destroy(w);
 }
 
+/* The same with a full ring that gives up its oldest records, and no slot but that of a thread that is gone. */
+Test(blob, flight_recorder_stays_inside_the_thunks_promises)
+{
+	struct dp_world *w = world_create(1, 16384, DP_ID_SELF);
+	size_t most = 0;
+
+	w->control->overwrite = 1;
+	for (uint64_t i = 0; i < 3000; i++) {
+		struct machine out;
+
+		if (i % 256 == 255) {
+			memset(w->agent->table, 0, sizeof(w->agent->table));
+			*dp_slot_word(&w->slots[0]) = dp_slot_pack(DP_TID_MASK, DP_SLOT_USED);
+			w->slots[0].key = 1;
+		}
+		out = acquire(w, i & 1, i * 8 % 64);
+		cr_assert_neq(out.gpr[1], 0, "hit %lu", i);
+		dp_ring_commit((struct dp_record *)out.gpr[1], 64, (uint16_t)(i % WORLD_PROBES));
+		most = stack_used() - i * 8 % 64 > most ? stack_used() - i * 8 % 64 : most;
+	}
+	cr_expect_gt(w->lost[1].overwritten, 100);
+	cr_expect_gt(w->control->slots_freed, 10);
+	cr_expect_eq(world_lost(w), 0);
+	cr_expect_lt(most, 512, "%zu bytes", most);
+	world_destroy(w);
+}
+
 Test(blob, records_through_the_blob_are_those_of_the_contract)
 {
 	struct dp_world *w = world_create(2, 16384, DP_ID_SELF);
