@@ -79,7 +79,10 @@ static struct dp_error *add_placed(struct install *i)
 		memcpy(p->old_bytes, plan->old_bytes, sizeof(p->old_bytes));
 		memcpy(p->new_bytes, plan->new_bytes, sizeof(p->new_bytes));
 		cover(i->t, p);
+		in->calls_out |= p->probe == DP_NO_PROBE;
 	}
+	in->sink = i->t->sink;
+	in->calls_out |= in->sink != 0;
 	return NULL;
 }
 

@@ -2,15 +2,16 @@
 /*
  * When may generated code be taken away? When no thread stands in it and none will return into it.
  *
- * Stubs never leave a return address behind: a displaced call pushes the program's own, and calls into the agent return while
- * the thread's pc is in the agent. So only two things can lead back: a thread's pc, and a signal frame whose saved pc is ours
- * (the handler ran, or runs, on top of a stub, possibly on a stack of its own: the frame names the one it interrupted). Saved pcs
- * are found by the shape of the kernel's rt_sigframe: in its gregs the words are ... RSP, RIP, EFLAGS, CS|GS|FS|SS, so a word
- * that is one of our addresses counts only if what follows looks like flags and a user code segment. Plain stale words, left by
- * calls long since returned, do not match. Source: struct sigcontext_64 in the kernel's uapi/asm/sigcontext.h.
+ * Stubs leave no return address behind (but see quiesce_frames.c): a displaced call pushes the program's own, and calls into the
+ * agent return while the thread's pc is in the agent. So only two things can lead back: a thread's pc, and a signal frame whose
+ * saved pc is ours (the handler ran, or runs, on top of a stub, possibly on a stack of its own: the frame names the one it
+ * interrupted). Saved pcs are found by the shape of the kernel's rt_sigframe: in its gregs the words are ... RSP, RIP, EFLAGS,
+ * CS|GS|FS|SS, so a word that is one of our addresses counts only if what follows looks like flags and a user code segment. Plain
+ * stale words, left by calls long since returned, do not match. Source: struct sigcontext_64 in the kernel's
+ * uapi/asm/sigcontext.h.
  */
 #include "injector/boot.h"
-#include "injector/target.h"
+#include "injector/quiesce_frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,9 @@ struct scan {
 	size_t n;
 	uint64_t other[4]; /* stacks that signal frames found on the way were put over (alternate stacks) */
 	size_t nother;
+	uint64_t rsp;
 	bool found;
+	bool suspect; /* what was found may be a word of a call long since over */
 };
 
 static bool one_of(const struct scan *s, uint64_t value)
@@ -87,6 +90,8 @@ static void look_at_word(struct scan *s, const uint64_t *word, size_t before, si
 {
 	if (s->addr && one_of(s, *word))
 		s->found = true;
+	if (!s->addr && s->in->calls_out)
+		s->suspect |= dp_frames_suspect(s->in, *word, s->rsp);
 	if (left < 3 || !is_frame_shape(word))
 		return;
 	s->found |= !s->addr && dp_installation_holds(s->in, word[0]);
@@ -113,6 +118,7 @@ static void scan_from(struct scan *s, uint64_t rsp)
 static bool scan_stacks(struct scan *s, const struct dp_held *h)
 {
 	s->nother = 0;
+	s->rsp = h->regs.rsp;
 	scan_from(s, h->regs.rsp);
 	for (size_t i = 0; i < s->nother && !s->found; i++)
 		if (s->other[i] - h->regs.rsp >= STACK_LIMIT)
@@ -138,11 +144,16 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 			snprintf(why, 128, "thread %d stands in a probe", f->thread[i].tid);
 			return false;
 		}
-	for (size_t i = 0; i < f->n; i++)
-		if (scan_stacks(&(struct scan){.t = t, .in = in}, &f->thread[i])) {
+	for (size_t i = 0; i < f->n; i++) {
+		struct scan s = {.t = t, .in = in};
+		if (scan_stacks(&s, &f->thread[i])) {
 			snprintf(why, 128, "thread %d runs a signal handler that interrupted a probe", f->thread[i].tid);
 			return false;
 		}
+		s.suspect |= dp_frames_in_sink(in->frames, f->thread[i].regs.rip);
+		if (s.suspect && !dp_frames_clear(in->frames, &t->process, &f->thread[i], why))
+			return false;
+	}
 	return true;
 }
 

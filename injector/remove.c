@@ -4,7 +4,7 @@
  * give back the mappings by system calls on one borrowed thread. Works on a struct dp_installation, whether
  * install.c of this run made it or recover.c found it.
  */
-#include "injector/target.h"
+#include "injector/quiesce_frames.h"
 
 #include "base/cleanup.h"
 
@@ -280,9 +280,11 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 {
 	struct dp_priority priority;
 	*report = (struct dp_remove_report){0};
+	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
 	dp_priority_raise(&priority);
 	struct dp_error *err = restore_and_unmap(t, in, report);
 	dp_priority_restore(&priority);
+	in->frames = dp_frames_destroy(in->frames);
 	return unless_gone(t, err);
 }
 

@@ -76,6 +76,7 @@ struct dp_error *dp_standing_read_sites(struct dp_standing *s)
 			return dp_error(DP_TAG_DAMAGED, "entry %zu of the site table of an earlier dynprobe in %d makes no sense",
 			                i, s->target->process.pid);
 		take_site(s, &e, s->data + at, &s->in.placed[s->in.nplaced++]);
+		s->in.calls_out |= e.probe == DP_NO_PROBE;
 	}
 	return NULL;
 }

@@ -171,6 +171,8 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	if (t->launch)
 		abandon_launch(t);
 	dp_error_destroy(dp_target_remove(t, &ignored));
+	if (t->data) /* what could not be removed may be, by whoever comes next, even if this process lives on */
+		__atomic_store_n(&((struct dp_control *)(void *)t->data)->tool_pid, 0, __ATOMIC_RELEASE);
 	dp_shared_close(t);
 	for (size_t i = 0; i < t->nstanding; i++)
 		dp_standing_destroy(t->standing[i]);

@@ -53,6 +53,9 @@ struct dp_placed {
 struct dp_installation {
 	struct dp_region private; /* anonymous */
 	bool foreign;             /* a fork child's leftovers: its private region reads as zero */
+	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs */
+	uint64_t sink;            /* the struct dp_sink that they emit through, or 0 */
+	struct dp_frames *frames; /* calls_out: made for the time of a removal (quiesce_frames.h) */
 	bool live;                /* the private region is filled: as long as it is there, it is this process's */
 	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
 	size_t nregions;

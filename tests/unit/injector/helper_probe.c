@@ -10,7 +10,7 @@
 
 __asm__(".pushsection .text\n"
         ".balign 64\n"
-        ".globl pr_foo, pr_bar, pr_baz, pr_hook\n"
+        ".globl pr_foo, pr_bar, pr_baz\n"
         ".type pr_foo, @function\n"
         "pr_foo:\n"
         "	movl $7, %eax\n"
@@ -31,14 +31,15 @@ __asm__(".pushsection .text\n"
         "	leal 0x100(%rax), %eax\n"
         "	ret\n"
         ".size pr_baz, . - pr_baz\n"
-        ".balign 64\n"
-        ".type pr_hook, @function\n"
-        "pr_hook:\n"
-        "	ret\n"
-        ".size pr_hook, . - pr_hook\n"
         ".popsection\n");
 
-extern void pr_hook(void);
+static void hook(void)
+{
+	while (tr->value[PR_HOLD]) {
+		tr->value[PR_HELD] = 1;
+		tr_sleep_us(500);
+	}
+}
 
 static const struct {
 	int (*function)(int);
@@ -123,7 +124,7 @@ static struct dp_error *plan(struct dp_target *t, struct dp_planner *planner, ui
 	        .text = &text,
 	        .fields = &fields,
 	        .gate = {ask->own || !gates ? 0 : gates + 4 * i},
-	        .hook = ask->own ? (uint64_t)(uintptr_t)pr_hook : 0,
+	        .hook = ask->own ? (uint64_t)(uintptr_t)hook : 0,
 	};
 	tr_ok(dp_fields_add(&fields, "reg:rdi"));
 	struct dp_error *err = dp_planner_add(planner, &request, ret);

@@ -33,9 +33,12 @@ void pr_count_to(long n);
 struct dp_target *pr_open(pid_t pid, const struct dp_target_options *options);
 #define PR_GATES (&(const struct dp_target_options){.gates = true, .ring_size = 16384, .nslots = 16})
 /*
- * Plans and installs n probes on which[i], probe i with `own` for DP_NO_PROBE (a hook that does nothing). results[i] says why one
+ * Plans and installs n probes on which[i], probe i with `own` for DP_NO_PROBE (a hook, in which threads stay for
+ * as long as tr->value[PR_HOLD] says; PR_HELD: one is there). results[i] says why one
  * was refused.
  */
+#define PR_HOLD 61
+#define PR_HELD 62
 struct pr_ask {
 	unsigned which;
 	bool own;
