@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define CALL_NS     UINT64_C(1000000000) /* for one function to return */
+#define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to be seen at home */
 #define REST_NS     2000000L             /* between two looks at all threads */
 #define TIMED_ROUND 1                    /* from which round on a thread in a timed call may be disturbed */
 #define ODD_ROUND   20                   /* and one that is scheduled unlike the others */
@@ -67,7 +68,7 @@ static struct dp_error *settle(struct dp_sink_view *v, pid_t ns_tid, bool *home)
 
 static struct dp_error *await_earlier(struct dp_sink_view *v)
 {
-	const uint64_t deadline = dp_now_ns() + CALL_NS;
+	const uint64_t deadline = dp_now_ns() + EARLIER_NS;
 	pid_t ns_tid = 0;
 	bool home = false;
 	while (!dp_call_over(&v->process, &v->site, &ns_tid)) {
