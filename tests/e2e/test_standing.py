@@ -334,6 +334,28 @@ class Verbs:
                     done += 1
         return done
 
+    def test_bytes_of_another_patcher_are_shown_and_left_alone(self):
+        t = self.spin()
+        self.leave(t, "--function", "main", "--function", "foo")  # main will not run again
+        self.patch(t.pid, t.site("main"), b"\xcc")
+        self.assertEqual(self.states(t), {"main": "retired", "foo": "enabled"})
+        self.assertIn("DP-NO-PROBE", self.tool("add-context", "--pid", t.pid, "-e", "main", "-t", "regs", status=harness.OWN_FAILURE).stderr)
+        self.tool("remove", "foo", "--pid", t.pid)
+        self.tool("detach", "--pid", t.pid)
+        self.assertEqual(harness.read_memory(t.pid, t.site("main"), 1), b"\xcc")
+        self.assertEqual({a - t.site("main") for _, a in self.changed_addresses(t)} - set(range(5)), set())
+        self.assert_result_ok(t)
+
+    def changed_addresses(self, t):
+        """Of the program's own text, as addresses in the process."""
+        first = next(m for m in harness.maps(t.pid) if m.path == os.path.realpath(t.path))
+        return [(path, first.start - first.offset + offset) for path, offset in changed_text(t.pid)]
+
+    def patch(self, pid, address, contents):
+        with open(f"/proc/{pid}/mem", "r+b", buffering=0) as f:
+            f.seek(address)
+            f.write(contents)
+
     def test_a_recording_on_disk(self):
         if not harness.have("babeltrace2"):
             self.skipTest("babeltrace2 is not installed")
