@@ -92,6 +92,7 @@ struct dp_error *dp_keep(struct dp_run *run, struct dp_session *s)
 	dp_auto_free char *manifest = NULL;
 	DP_TRY(write_manifest(run, s, &manifest));
 	DP_TRY(dp_session_keep(s, manifest));
+	run->kept = true;
 	say_kept(s);
 	return s->old.standing ? clear_superseded(s) : NULL;
 }

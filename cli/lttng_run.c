@@ -5,10 +5,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define LOOK_NS   UINT64_C(1000000000)
 #define TALK_NS   UINT64_C(5000000000)
 #define LISTED_NS UINT64_C(2000000000)
+#define WANTED_NS UINT64_C(2000000000)
+#define POLL_NS   1000000L
 
 static struct dp_error *check_targets(const struct dp_run *run)
 {
@@ -24,11 +27,20 @@ static void use_lttng(struct dp_run *run)
 		run->session[i]->lttng = true;
 }
 
+static const char **event_names(const struct dp_options *o)
+{
+	const char **names = calloc(o->nprobes + 1, sizeof(*names));
+	for (size_t i = 0; names && i < o->nprobes; i++)
+		names[i] = o->probe[i].name;
+	return names;
+}
+
 /* Nobody asked: the user's own session decides. That it cannot be, or that LTTng is ill, is no reason not to run. */
 static void choose_by_session(struct dp_run *run)
 {
 	bool covers = false;
-	struct dp_error *err = dp_lttng_current(&run->lttng_session, &covers, LOOK_NS);
+	dp_auto_free const char **names = event_names(run->options);
+	struct dp_error *err = dp_lttng_current(&run->lttng_session, names, run->options->nprobes, &covers, LOOK_NS);
 	if (!err && covers)
 		err = check_targets(run);
 	if (!err && covers) {
@@ -70,12 +82,29 @@ static void say_session(const struct dp_run *run)
 static struct dp_error *enable(struct dp_run *run)
 {
 	const struct dp_options *o = run->options;
-	dp_auto_free const char **names = calloc(o->nprobes + 1, sizeof(*names));
+	dp_auto_free const char **names = event_names(o);
 	if (!names)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the event names");
-	for (size_t i = 0; i < o->nprobes; i++)
-		names[i] = o->probe[i].name;
 	return dp_lttng_enable(run->lttng, names, o->nprobes, o->filter);
+}
+
+/*
+ * A compiled-in tracepoint is there without a session daemon, and is heard of when one starts: so are probes, where no session
+ * was asked for.
+ */
+static bool goes_without(const struct dp_options *o)
+{
+	if (o->session || o->set_url || o->live_us || o->filter)
+		return false;
+	struct dp_error *absent = dp_lttng_reachable();
+	if (!absent)
+		return false;
+	fprintf(stderr,
+	        "dynprobe: events go to no LTTng session yet: %s [%s]\n"
+	        "dynprobe: sessions of a daemon that starts later get them: lttng enable-event -u 'dynprobe:*'%s\n",
+	        absent->message, dp_tag_name(absent->tag), o->attach ? "" : "; Ctrl-C ends");
+	dp_error_destroy(absent);
+	return true;
 }
 
 struct dp_error *dp_lttng_begin(struct dp_run *run)
@@ -88,6 +117,8 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	        .name = dp_target_comm(run->session[0]->target),
 	        .timeout_ns = TALK_NS,
 	};
+	if (!run->lttng_covered && goes_without(o))
+		return NULL;
 	DP_TRY(dp_lttng_open(&lo, &run->lttng));
 	free(run->lttng_session);
 	run->lttng_session = strdup(dp_lttng_session(run->lttng));
@@ -98,14 +129,26 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	return NULL;
 }
 
+/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. */
+static bool await_wanted(const struct dp_session *s)
+{
+	const uint64_t until = dp_now_ns() + WANTED_NS;
+	while (!dp_session_wanted(s)) {
+		if (dp_now_ns() >= until)
+			return false;
+		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+	}
+	return true;
+}
+
 void dp_lttng_settle(struct dp_run *run)
 {
 	const struct dp_options *o = run->options;
-	dp_auto_free const char **names = calloc(o->nprobes + 1, sizeof(*names));
-	for (size_t i = 0; names && i < o->nprobes; i++)
-		names[i] = o->probe[i].name;
-	for (size_t k = 0; names && k < run->nsessions; k++) {
+	dp_auto_free const char **names = event_names(o);
+	for (size_t k = 0; run->lttng && names && k < run->nsessions; k++) {
 		const pid_t pid = dp_target_pid(run->session[k]->target);
+		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k]))
+			continue;
 		if (!dp_lttng_wait_listed(run->lttng, pid, names, o->nprobes, LISTED_NS))
 			fprintf(stderr, "dynprobe: the session daemon does not list the events of %d yet\n", pid);
 	}
@@ -115,7 +158,7 @@ struct dp_error *dp_lttng_end(struct dp_run *run)
 {
 	struct dp_lttng *l = run->lttng;
 	run->lttng = NULL;
-	if (!l || !run->options->attach)
+	if (!l || !run->options->attach || !run->kept)
 		return dp_lttng_close(l, l && dp_lttng_created(l));
 	dp_lttng_release(l);
 	return NULL;

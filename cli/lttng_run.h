@@ -11,9 +11,10 @@
  * is used).
  */
 struct dp_error *dp_lttng_choose(struct dp_run *run) DP_MUST_CHECK;
-/* Opens or creates the session, enables the events in it, starts it. Says where the events go. */
+/* Opens or creates the session, enables the events in it, starts it. Says where the events go. Without a daemon it does nothing but say
+ * so, where no session was asked for. */
 struct dp_error *dp_lttng_begin(struct dp_run *run) DP_MUST_CHECK;
-/* Has the daemon heard of the events? Waits a little; says so if not. */
+/* Does the session record the events (or, if it is not started, has the daemon heard of them)? Waits a little; says so if not. */
 void dp_lttng_settle(struct dp_run *run);
 /* Ends a session that the run created; the trace stays. */
 struct dp_error *dp_lttng_end(struct dp_run *run) DP_MUST_CHECK;

@@ -72,6 +72,8 @@ void dp_session_sink_runtime(const struct dp_session *s, struct dp_runtime *rt);
 void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *request, struct dp_error **refused);
 struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
 struct dp_error *dp_session_prime_late(struct dp_session *s) DP_MUST_CHECK;
+/* A session of LTTng's records every placed probe: its hits from now on are events. */
+bool dp_session_wanted(const struct dp_session *s);
 /* The events of probes that are gone may be used again. */
 void dp_session_park(struct dp_session *s);
 void dp_session_sink_fini(struct dp_session *s);

@@ -116,6 +116,17 @@ struct dp_error *dp_session_prime_late(struct dp_session *s)
 	return NULL;
 }
 
+bool dp_session_wanted(const struct dp_session *s)
+{
+	for (size_t i = 0; s->classes && i < s->options->nprobes; i++) {
+		uint32_t gate = 0;
+		const size_t size = s->place[i].placed ? sizeof(gate) : 0;
+		if (size && dp_target_read(s->target, dp_addr_of(s->classes[i].gate), &gate, size) == size && !gate)
+			return false;
+	}
+	return true;
+}
+
 void dp_session_park(struct dp_session *s)
 {
 	dp_auto_free uint64_t *event = calloc(s->options->nprobes + 1, sizeof(*event));

@@ -133,9 +133,10 @@ static struct dp_error *run_live(struct dp_run *run)
 {
 	DP_TRY(open_outputs(run));
 	DP_TRY(install_all(run));
-	DP_TRY(dp_target_release(run->session[0]->target));
+	/* A command that we start is still held: its first hits are not to be missed. */
 	if (run->use_lttng)
 		dp_lttng_settle(run);
+	DP_TRY(dp_target_release(run->session[0]->target));
 	struct dp_error *err = dp_run_loop(run);
 	struct dp_error *end = finish(run);
 	if (!err)
@@ -152,9 +153,9 @@ static struct dp_error *run_attach(struct dp_run *run)
 	DP_TRY(install_all(run));
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_keep(run, run->session[i]));
-	DP_TRY(dp_target_release(run->session[0]->target));
 	if (run->use_lttng)
 		dp_lttng_settle(run);
+	DP_TRY(dp_target_release(run->session[0]->target));
 	return dp_lttng_end(run);
 }
 

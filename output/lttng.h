@@ -31,10 +31,13 @@ struct dp_lttng_options {
 
 /*
  * The session of $LTTNG_HOME/.lttngrc or $HOME/.lttngrc, malloc'ed, if the daemon knows it. *covers: it has an enabled user-space
- * rule that covers dynprobe:* events of all log levels (a wildcard that matches "dynprobe:", or an exact dynprobe:NAME), in an
- * enabled channel. NULL without a session daemon: no error.
+ * rule of all log levels, in an enabled channel, for each of dynprobe:NAME (n = 0: for any event dynprobe:NAME). NULL without a session
+ * daemon: no error.
  */
-struct dp_error *dp_lttng_current(char **session, bool *covers, uint64_t timeout_ns) DP_MUST_CHECK;
+struct dp_error *dp_lttng_current(char **session, const char *const *names, size_t n, bool *covers, uint64_t timeout_ns) DP_MUST_CHECK;
+
+/* Is there a session daemon for this user? Else DP_TAG_LTTNG with what is missing. Does not wait for an answer of its. */
+struct dp_error *dp_lttng_reachable(void) DP_MUST_CHECK;
 
 /*
  * Finds the session, or creates it where there is none. A session that we create is started by dp_lttng_start() and stopped (and,

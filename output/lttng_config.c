@@ -18,6 +18,7 @@ struct word {
 };
 
 struct reader {
+	const char *name; /* of the event in question, or NULL: any of ours */
 	struct word open[DEPTH_MAX];
 	size_t depth;
 	char text[TEXT_MAX]; /* since the last tag */
@@ -54,7 +55,7 @@ static void begin(struct reader *r, struct word name)
 static void end_of_event_part(struct reader *r)
 {
 	if (in(r, "event", "name"))
-		r->meets = dp_lttng_rule_meets(r->text);
+		r->meets = r->name ? dp_lttng_rule_matches(r->text, r->name) : dp_lttng_rule_meets(r->text);
 	else if (in(r, "event", "enabled"))
 		r->enabled = !strcmp(r->text, "true");
 	else if (in(r, "event", "type"))
@@ -62,7 +63,7 @@ static void end_of_event_part(struct reader *r)
 	else if (in(r, "event", "loglevel_type"))
 		r->all_levels = !strcmp(r->text, "ALL");
 	else if (in(r, "exclusions", "exclusion"))
-		r->excluded |= dp_lttng_exclusion_covers(r->text);
+		r->excluded |= r->name ? dp_lttng_rule_matches(r->text, r->name) : dp_lttng_exclusion_covers(r->text);
 }
 
 static void end(struct reader *r)
@@ -110,9 +111,9 @@ static const char *read_text(struct reader *r, const char *xml)
 	return xml;
 }
 
-bool dp_lttng_config_covers(const char *xml)
+static bool covers(const char *xml, const char *event)
 {
-	struct reader r = {0};
+	struct reader r = {.name = event};
 	for (xml = read_text(&r, xml); *xml == '<'; xml = read_text(&r, xml)) {
 		const char *close = strchr(xml, '>');
 		if (!close)
@@ -131,4 +132,14 @@ bool dp_lttng_config_covers(const char *xml)
 		xml = close + 1;
 	}
 	return r.covers && !r.depth;
+}
+
+bool dp_lttng_config_covers(const char *xml)
+{
+	return covers(xml, NULL);
+}
+
+bool dp_lttng_config_wants(const char *xml, const char *name)
+{
+	return covers(xml, name);
 }

@@ -16,6 +16,8 @@ enum { CONFIG_MAX = 16 << 20 };
 struct current {
 	char session[LTTNG_NAME_MAX];
 	char dir[32]; /* of ours, for the daemon to save the session's rules in; "" if there is none */
+	const char *const *names;
+	size_t n;
 	bool known, covers;
 };
 
@@ -61,6 +63,8 @@ static void ask_for_rules(struct current *c)
 	saved_path(c, path, sizeof(path));
 	dp_auto_free char *xml = read_file(path);
 	c->covers = xml && dp_lttng_config_covers(xml);
+	for (size_t i = 0; i < c->n && c->covers; i++)
+		c->covers = dp_lttng_config_wants(xml, c->names[i]);
 }
 
 static struct dp_error *ask(void *arg)
@@ -79,9 +83,9 @@ static struct dp_error *ask(void *arg)
 	return NULL;
 }
 
-struct dp_error *dp_lttng_current(char **session, bool *covers, uint64_t timeout_ns)
+struct dp_error *dp_lttng_current(char **session, const char *const *names, size_t n, bool *covers, uint64_t timeout_ns)
 {
-	struct current c = {.dir = "/tmp/dynprobe-XXXXXX"};
+	struct current c = {.dir = "/tmp/dynprobe-XXXXXX", .names = names, .n = names ? n : 0};
 	*session = NULL;
 	*covers = false;
 	if (!read_rc(c.session, sizeof(c.session)))

@@ -6,6 +6,7 @@
 #include "output/lttng_daemon.h"
 #include "base/cleanup.h"
 #include "output/ctf_dir.h"
+#include "output/lttng.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -96,6 +97,14 @@ struct dp_error *dp_lttng_absent(void)
 	const bool dead = (getuid() ? look_at_home(dp_home()) : global).error == ECONNREFUSED;
 	return dp_error(DP_TAG_LTTNG, "no LTTng session daemon runs%s: start one with lttng-sessiond --daemonize",
 	                dead ? " any more (its socket is still there)" : "");
+}
+
+struct dp_error *dp_lttng_reachable(void)
+{
+	struct daemon d = look(GLOBAL_SOCKET);
+	if (d.error && d.error != EAGAIN && getuid())
+		d = look_at_home(dp_home());
+	return d.error && d.error != EAGAIN ? dp_lttng_absent() : NULL;
 }
 
 /* ---- a daemon that does not answer ---- */

@@ -47,6 +47,35 @@ bool dp_lttng_rule_meets(const char *rule)
 	return *rule != '\0';
 }
 
+/* Of "dynprobe:" and `name` as one text. */
+static char letter(const char *name, size_t at)
+{
+	const size_t n = strlen(PROVIDER);
+	return at < n ? PROVIDER[at] : name[at - n];
+}
+
+bool dp_lttng_rule_matches(const char *rule, const char *name)
+{
+	const char *star = NULL; /* the last one, and how far it has reached */
+	size_t at = 0, from = 0;
+	while (letter(name, at)) {
+		const char *p = *rule == '\\' && rule[1] ? rule + 1 : rule;
+		if (*rule == '*') {
+			star = ++rule;
+			from = at;
+		} else if (*p && *p == letter(name, at)) {
+			rule = p + 1;
+			at++;
+		} else if (star) {
+			rule = star;
+			at = ++from;
+		} else {
+			return false;
+		}
+	}
+	return !rule[strspn(rule, "*")];
+}
+
 /* Everything that begins with the provider: the exclusion has to end in a star that is reached on the way or just behind it. */
 bool dp_lttng_exclusion_covers(const char *exclusion)
 {

@@ -55,7 +55,7 @@ static struct dp_error *say_current(void)
 {
 	char *session = NULL;
 	bool covers = false;
-	DP_TRY(dp_lttng_current(&session, &covers, options.timeout_ns));
+	DP_TRY(dp_lttng_current(&session, NULL, 0, &covers, options.timeout_ns));
 	printf("current %s %d\n", session ? session : "-", covers);
 	free(session);
 	return NULL;

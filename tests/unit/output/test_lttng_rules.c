@@ -76,6 +76,31 @@ Test(rule, does_not_meet_what_only_looks_like_ours)
 		cr_expect_not(dp_lttng_rule_meets(rules[i]), "%s", rules[i]);
 }
 
+Test(rule, matches_an_event_by_name)
+{
+	static const char *const good[] = {
+	        "*",
+	        "**",
+	        "dyn*",
+	        "dynprobe:*",
+	        "dynprobe:foo_bar",
+	        "dynprobe:f*r",
+	        "dynprobe:foo*",
+	        "*bar",
+	        "*o*b*",
+	        "dynprobe\\:foo_bar",
+	        "d*:foo_bar*",
+	};
+	static const char *const bad[] = {
+	        "",     "dynprobe:foo", "dynprobe:foo_ba", "dynprobe:foo_bars", "foo_bar", "*foo", "dynprobe:\\*", "dynprobe:b*",
+	        "my:*", "*o*x*",        "dynprobe:",
+	};
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		cr_expect(dp_lttng_rule_matches(good[i], "foo_bar"), "%s", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		cr_expect_not(dp_lttng_rule_matches(bad[i], "foo_bar"), "%s", bad[i]);
+}
+
 Test(exclusion, takes_away_all_or_only_some)
 {
 	cr_expect(dp_lttng_exclusion_covers("*"));
@@ -105,6 +130,21 @@ Test(exclusion, takes_away_all_or_only_some)
 	"</loglevel_type>" more "</event>"
 #define PLAIN(name)                     EVENT(name, "true", "TRACEPOINT", "ALL", "")
 #define CONFIG(domain, channel, events) HEAD domain channel events CLOSE END TAIL
+
+Test(config, an_event_by_name)
+{
+	cr_expect(dp_lttng_config_wants(CONFIG(UST, ON, PLAIN("dynprobe:bar") PLAIN("dynprobe:foo")), "foo"));
+	cr_expect_not(dp_lttng_config_wants(CONFIG(UST, ON, PLAIN("dynprobe:bar")), "foo"));
+	cr_expect_not(dp_lttng_config_wants(CONFIG(UST, OFF, PLAIN("dynprobe:foo")), "foo"));
+	cr_expect(dp_lttng_config_wants(
+	        CONFIG(UST, ON,
+	               EVENT("*", "true", "TRACEPOINT", "ALL", "<exclusions><exclusion>dynprobe:b*</exclusion></exclusions>")),
+	        "foo"));
+	cr_expect_not(dp_lttng_config_wants(
+	        CONFIG(UST, ON,
+	               EVENT("*", "true", "TRACEPOINT", "ALL", "<exclusions><exclusion>dynprobe:f*</exclusion></exclusions>")),
+	        "foo"));
+}
 
 Test(config, a_rule_for_our_events_covers)
 {
