@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sink's own thread in the target: loads the shared object, then sleeps until the tool has a request for it. It is a thread
+ * The sink's own thread in the target: loads the shared object, then stays in it (service.c there). It is a thread
  * of the target's libc (liblttng-ust needs one), but until the object is loaded it uses nothing of the libc but what struct
  * dp_sink names, and no descriptor of the program: its descriptor table is its own from the start (sink.h says why). It stays,
  * because registering an event uses LTTng's sockets, which only threads that share this table have.
@@ -16,25 +16,23 @@ enum {
 	SYS_CLOSE = 3,
 	SYS_RT_SIGPROCMASK = 14,
 	SYS_DUP2 = 33,
-	SYS_PRCTL = 157,
-	SYS_FUTEX = 202,
 	SYS_UNSHARE = 272,
 	SYS_MEMFD_CREATE = 319,
 	SYS_CLOSE_RANGE = 436,
 };
 
-#define CLONE_FILES         0x400
-#define CLOSE_UNSHARE       2
-#define RTLD_NOW            2
-#define RTLD_NOLOAD         4
-#define PR_SET_NAME         15
-#define O_RDWR              2
-#define MFD_CLOEXEC         1
-#define MFD_EXEC            0x10
-#define EINTR               4
-#define DESCRIPTORS         4096                     /* closed one by one where there is no close_range */
-#define MASK_ALL_BUT_GLIBCS (~UINT64_C(0x180000000)) /* as glibc's own threads do: 32 cancels, 33 makes setuid reach everybody   \
-	                                              */
+#define CLONE_FILES   0x400
+#define CLOSE_UNSHARE 2
+#define RTLD_NOW      2
+#define RTLD_NOLOAD   4
+#define O_RDWR        2
+#define MFD_CLOEXEC   1
+#define MFD_EXEC      0x10
+#define EINTR         4
+#define DESCRIPTORS   4096 /* closed one by one where there is no close_range */
+#define MASK_ALL_BUT_GLIBCS                                                                                                      \
+	(~UINT64_C(0x180000000)) /* as glibc's own threads do: 32 cancels, 33 makes setuid reach everybody                       \
+	                          */
 
 typedef void *(*dlopen_fn)(const char *path, int flags);
 typedef void *(*dlsym_fn)(void *handle, const char *name);
@@ -76,11 +74,6 @@ static void fail(struct dp_sink *sink, const char *what)
 	if (!sink->error[0])
 		copy_text(sink->error, sizeof(sink->error), what);
 	__atomic_store_n(&sink->state, DP_SINK_FAILED, __ATOMIC_RELEASE);
-}
-
-static uint8_t *scratch(struct dp_sink *sink)
-{
-	return (uint8_t *)sink + sink->scratch_offset;
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------------------
@@ -129,80 +122,6 @@ static int64_t write_image(struct dp_sink *sink)
 	return fd;
 }
 
-/* ---- the environment ----------------------------------------------------------------------------------------------------------
- */
-
-#define TIMEOUT "LTTNG_UST_REGISTER_TIMEOUT="
-
-static int is_timeout(const char *entry)
-{
-	static const char name[] = TIMEOUT;
-	for (uint64_t i = 0; i < sizeof(name) - 1; i++)
-		if (entry[i] != name[i])
-			return 0;
-	return 1;
-}
-
-struct swapped {
-	char **old, **new;
-	uint64_t n;       /* entries of both */
-	uint64_t changed; /* the one that the new list has otherwise */
-};
-
-/* The list is copied as it is now; a program that changes its environment at this very moment wins, see restore_environ(). */
-static void swap_environ(struct dp_sink *sink, struct swapped *s)
-{
-	static const char setting[] = TIMEOUT "0";
-	char ***environ = (char ***)(uintptr_t)sink->environ;
-	char *text = (char *)scratch(sink);
-	const uint64_t room = (sink->scratch_size - 64) / sizeof(char *) - 2;
-	*s = (struct swapped){.old = __atomic_load_n(environ, __ATOMIC_ACQUIRE), .new = (char **)(text + 64)};
-	copy_text(text, 64, setting);
-	s->changed = UINT64_MAX;
-	for (; s->old && s->old[s->n] && s->n < room; s->n++) {
-		s->new[s->n] = s->old[s->n];
-		if (s->changed == UINT64_MAX && is_timeout(s->old[s->n])) {
-			s->changed = s->n;
-			s->new[s->n] = text;
-		}
-	}
-	uint64_t end = s->n;
-	if (s->changed == UINT64_MAX)
-		s->new[end++] = text;
-	s->new[end] = NULL;
-	char **expected = s->old;
-	if (!__atomic_compare_exchange_n(environ, &expected, s->new, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		s->new = NULL;
-}
-
-/*
- * Back to the program's own list, with what a putenv of an existing name may have stored in the copy meanwhile. A setenv of a
- * new name has made a list of its own, from which our entry is taken out.
- */
-static void restore_environ(struct dp_sink *sink, const struct swapped *s)
-{
-	char ***environ = (char ***)(uintptr_t)sink->environ;
-	char *text = (char *)scratch(sink), **expected = s->new;
-	if (!s->new)
-		return;
-	for (uint64_t i = 0; i < s->n; i++)
-		if (i != s->changed && s->new[i] != s->old[i])
-			s->old[i] = s->new[i];
-	if (__atomic_compare_exchange_n(environ, &expected, s->old, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return;
-	for (char **e = expected; e && *e; e++) {
-		if (*e != text)
-			continue;
-		if (s->changed != UINT64_MAX) {
-			*e = s->old[s->changed];
-			return;
-		}
-		for (; *e; e++)
-			e[0] = e[1];
-		return;
-	}
-}
-
 /* ---- loading
  * --------------------------------------------------------------------------------------------------------------------- */
 
@@ -220,16 +139,13 @@ static void path_of(int64_t fd, char *to)
 
 static void *open_image(struct dp_sink *sink, int64_t fd)
 {
-	struct swapped s;
 	char path[64];
 	path_of(fd, path);
-	swap_environ(sink, &s);
 	void *handle = ((dlopen_fn)(uintptr_t)sink->dlopen)(path, RTLD_NOW);
 	if (!handle) {
 		const char *why = ((dlerror_fn)(uintptr_t)sink->dlerror)();
 		fail(sink, why ? why : "dlopen failed");
 	}
-	restore_environ(sink, &s);
 	return handle;
 }
 
@@ -260,32 +176,6 @@ static void load(struct dp_sink *sink)
 	}
 }
 
-/* The word changed, or the tool stopped us for a moment so that we look (a futex wait compares anew when it restarts). */
-static void await_request(struct dp_sink *sink)
-{
-	static const char name[] = DP_SINK_THREAD;
-	syscall3(SYS_PRCTL, PR_SET_NAME, (uint64_t)(uintptr_t)name, 0);
-	for (;;) {
-		const uint32_t request = __atomic_load_n(&sink->request, __ATOMIC_ACQUIRE);
-		if (request == DP_SINK_ASKED)
-			return;
-		register uint64_t r10 __asm__("r10") = 0;
-		int64_t ret;
-		__asm__ volatile("syscall"
-		                 : "=a"(ret)
-		                 : "a"((int64_t)SYS_FUTEX), "D"(&sink->request), "S"((uint64_t)0), "d"((uint64_t)request),
-		                   "r"(r10)
-		                 : "rcx", "r11", "memory");
-	}
-}
-
-static void serve(struct dp_sink *sink)
-{
-	((sink_fn)(uintptr_t)sink->serve)(sink);
-	uint32_t asked = DP_SINK_ASKED;
-	__atomic_compare_exchange_n(&sink->request, &asked, DP_SINK_SERVED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
 DP_EXPORT void *dp_sink_loader(struct dp_sink *sink);
 void *dp_sink_loader(struct dp_sink *sink)
 {
@@ -295,11 +185,8 @@ void *dp_sink_loader(struct dp_sink *sink)
 	if (!__atomic_compare_exchange_n(&sink->state, &empty, DP_SINK_LOADING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return NULL; /* a tool that was killed had started one already */
 	load(sink);
-	while (__atomic_load_n(&sink->state, __ATOMIC_ACQUIRE) == DP_SINK_READY) {
-		__atomic_fetch_or(&sink->flags, DP_SINK_THREAD_OVER, __ATOMIC_RELEASE);
-		await_request(sink);
-		serve(sink);
-	}
 	__atomic_fetch_or(&sink->flags, DP_SINK_THREAD_OVER, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&sink->state, __ATOMIC_ACQUIRE) == DP_SINK_READY)
+		((sink_fn)(uintptr_t)sink->dwell)(sink); /* for ever */
 	return NULL;
 }

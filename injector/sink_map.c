@@ -101,8 +101,7 @@ static struct dp_error *find_symbols(struct dp_sink_view *v, struct dp_sink *s)
 	DP_TRY(dp_sink_symbol(v, "dlsym", &s->dlsym));
 	DP_TRY(dp_sink_symbol(v, "dlerror", &s->dlerror));
 	DP_TRY(dp_sink_symbol(v, "pthread_self", &s->pthread_self));
-	DP_TRY(dp_sink_symbol(v, "pthread_detach", &s->pthread_detach));
-	return dp_sink_symbol(v, "environ", &s->environ);
+	return dp_sink_symbol(v, "pthread_detach", &s->pthread_detach);
 }
 
 /* Has the program locked memory? Then it may have asked for the future as well (mlockall), and a new mapping is filled at once.

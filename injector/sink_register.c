@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests to the sink's own thread: registering events in a batch, parking them. The request area is shared memory of the
- * target, written without a stop. To wake the thread, which sleeps in a futex wait on the request word, it is stopped for a
- * moment: the wait begins anew, and finds another word. No thread of the program takes part.
+ * target, written without a stop. To wake the thread, which sleeps in a futex wait on another word, that is changed, and the
+ * thread stopped for a moment: the wait begins anew, and finds another word. No thread of the program takes part.
  */
 #include "injector/sink.h"
 
@@ -106,6 +106,7 @@ static struct dp_error *await_served(struct dp_sink_view *v)
 
 static struct dp_error *ask(struct dp_sink_view *v, struct request *r)
 {
+	const uint32_t work = DP_SINK_WORK;
 	const uint64_t events = v->data + v->head.events_offset, fields = v->data + v->head.fields_offset;
 	DP_TRY(await_served(v)); /* a dead tool's request */
 	DP_TRY(dp_mem_write(&v->process, dp_addr_of(events), r->event, r->nevents * sizeof(*r->event)));
@@ -113,6 +114,7 @@ static struct dp_error *ask(struct dp_sink_view *v, struct request *r)
 	DP_TRY(put(v, offsetof(struct dp_sink, nevents), (uint32_t)r->nevents));
 	DP_TRY(put(v, offsetof(struct dp_sink, nfields), (uint32_t)r->nfields));
 	DP_TRY(put(v, offsetof(struct dp_sink, request), DP_SINK_ASKED));
+	DP_TRY(dp_mem_write(&v->process, dp_addr_of(v->head.work), &work, sizeof(work)));
 	DP_TRY(await_served(v));
 	const size_t size = r->nevents * sizeof(*r->event);
 	if (dp_mem_read(&v->process, dp_addr_of(events), r->event, size) != size)

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #define DP_LTTNG_PROVIDER "dynprobe"
-#define DP_LTTNG_WAKER    "dynprobe-wake" /* the name of wake.c's thread */
 #define DP_LTTNG_FIELDS   256u            /* per event */
 
 struct lttng_ust_urcu_reader;
@@ -81,24 +80,12 @@ static inline void dp_lttng_lose(uint64_t *counter)
 
 /* ---- the guest's manners ------------------------------------------------------------------------------------------ */
 
-/* redirect.c: NULL, or what could not be done. The calls are redirected since the object was loaded. */
-const char *dp_lttng_redirect(void);
-/* Undoes that. */
-void dp_lttng_leave_alone(void);
-/* wake.c: starts the thread that writes for the hits. False with errno. */
-bool dp_lttng_waker_start(void);
-/* What liblttng-ust calls instead of the functions of these names. */
-long dp_lttng_write(int fd, const void *data, size_t size);
-struct iovec;
-long dp_lttng_writev(int fd, const struct iovec *parts, int n);
-int dp_lttng_close(int fd);
-
 /* enter.c. This thread is not the program's: its hits are passed over. */
 void dp_lttng_be_guest(void);
-/* guest.c. Whether the calling thread is one of LTTng's or ours, by its name. */
-bool dp_lttng_thread_is_ours(void);
-/* Gives all such threads an ordinary priority and the program's processors. */
-void dp_lttng_settle_guests(void);
+/* guest.c. Where the program had liblttng-ust before us: whether the calling thread is one of LTTng's, by its name. */
+bool dp_lttng_named_as_ours(void);
+/* Gives this thread, and those that it will make, an ordinary priority and the program's processors. */
+void dp_lttng_ordinary_priority(void);
 
 /* ---- requests ----------------------------------------------------------------------------------------------------- */
 

@@ -1,64 +1,209 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What liblttng-ust must not do as a guest, changed in its own tables of addresses (never in its code, never in anybody else's):
+ * What liblttng-ust gets when it calls the C library. A resident thread (redirect.h) has LTTng's descriptors, and mostly gets what
+ * it asked for. On a thread of the program the same numbers are the program's files:
  *
- *   write, writev   would write to the program's descriptors: handed to the waker (wake.c)
- *   close           LTTng's threads close what the waker may still have to write to
- *   fork, waitpid   LTTng forks to make its shared memory when no session daemon has yet; the program's fork handlers would run,
- * and its wait() could find the child. The child is made without both. syscall         perf_event_open is refused, and with it
- * the perf contexts, which open a descriptor and allocate memory in the first hit of each thread destructors     at exit() they
- * run on a thread of the program, and close LTTng's descriptors by number: those would be the program's. In a fork child they may
- * wait for a lock whose holder does not exist there. The session daemon does not need them: a killed process has none either.
+ *   write, writev   of a hit are handed to the sink's thread (service.c)
+ *   close           does nothing; what makes a descriptor, or uses one otherwise, fails as if it were not there
+ *
+ * And for all threads:
+ *
+ *   fork            fails: the program's fork handlers and SIGCHLD handler would run, its wait() would find the child. LTTng
+ *                   forks only to make a file of shared memory with certain permissions: shm_open does that.
+ *   syscall         perf_event_open is refused, and with it the perf contexts, which would open a descriptor and allocate
+ *                   memory in a hit
+ *   getenv          LTTng's constructor is told not to wait for a session daemon, which may hang. No plug-ins, debug output or
+ *                   blocking: whoever set these variables did not mean a program that had no LTTng.
+ *   setsockopt      LTTng derives the patience of its sockets from the same variable: with 10 ms a busy daemon would be given
+ *                   up in the middle of an event's registration, and the event be missing
+ *   __tls_get_addr  redirect_tls.c
  */
-#include "agent/lttng/event.h"
+#include "agent/lttng/redirect.h"
 
-#define _LGPL_SOURCE
-#include <elf.h>
+#include "agent/lttng/hosted.h"
+
 #include <errno.h>
-#include <link.h>
-#include <lttng/urcu/urcu-ust.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/wait.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-static long result(long ret)
+__thread uint32_t dp_lttng_resident;
+
+#define PATIENCE_S 3 /* what liblttng-ust grants a session daemon if nobody asks for anything else */
+
+static int refuse(int why)
 {
-	if (ret >= 0)
-		return ret;
-	errno = (int)-ret;
+	errno = why;
 	return -1;
 }
 
-static long raw6(long nr, const long a[6])
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
+
+static int to_close(int fd)
 {
-	long ret;
-	register long r10 __asm__("r10") = a[3];
-	register long r8 __asm__("r8") = a[4];
-	register long r9 __asm__("r9") = a[5];
-	__asm__ volatile("syscall"
-	                 : "=a"(ret)
-	                 : "a"(nr), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
-	                 : "rcx", "r11", "memory");
-	return ret;
+	return dp_lttng_resident ? dp_lttng_close(fd) : 0;
 }
 
-/* A child that sends no signal and that only __WCLONE finds. */
-static int quiet_fork(void)
+static ssize_t to_writev(int fd, const struct iovec *parts, int n)
 {
-	return (int)result(raw6(SYS_clone, (const long[6]){0}));
+	if (dp_lttng_resident)
+		return writev(fd, parts, n);
+	return fd <= STDERR_FILENO ? refuse(EBADF) : dp_lttng_post(fd, parts, n); /* 0, 1, 2: messages to the program's users */
 }
 
-static pid_t quiet_waitpid(pid_t pid, int *status, int options)
+static ssize_t to_write(int fd, const void *data, size_t size)
 {
-	return (pid_t)result(raw6(SYS_wait4, (const long[6]){pid, (long)status, options | __WCLONE}));
+	const struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+	if (dp_lttng_resident)
+		return write(fd, data, size);
+	if (size == 1 && fd > STDERR_FILENO)
+		return dp_lttng_post_wake(fd);
+	return to_writev(fd, &part, 1);
 }
 
-static long guarded_syscall(long nr, ...)
+static ssize_t to_send(int fd, const void *data, size_t size, int flags)
+{
+	return dp_lttng_resident ? send(fd, data, size, flags) : refuse(ENOTCONN);
+}
+
+static ssize_t to_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return dp_lttng_resident ? sendmsg(fd, message, flags) : refuse(ENOTCONN);
+}
+
+static ssize_t to_recv(int fd, void *data, size_t size, int flags)
+{
+	return dp_lttng_resident ? recv(fd, data, size, flags) : refuse(EBADF);
+}
+
+static ssize_t to_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return dp_lttng_resident ? recvmsg(fd, message, flags) : refuse(EBADF);
+}
+
+static ssize_t to_read(int fd, void *data, size_t size)
+{
+	return dp_lttng_resident ? read(fd, data, size) : refuse(EBADF);
+}
+
+static int to_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	return dp_lttng_resident || n == 0 ? poll(fds, n, timeout) : refuse(EBADF);
+}
+
+static int to_shutdown(int fd, int how)
+{
+	return dp_lttng_resident ? shutdown(fd, how) : refuse(EBADF);
+}
+
+static int to_setsockopt(int fd, int level, int option, const void *value, socklen_t size)
+{
+	static const struct timeval patience = {.tv_sec = PATIENCE_S};
+	if (!dp_lttng_resident)
+		return refuse(EBADF);
+	if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO) && size == sizeof(patience))
+		value = &patience;
+	return setsockopt(fd, level, option, value, size);
+}
+
+static int to_fcntl(int fd, int command, ...)
+{
+	va_list list;
+	va_start(list, command);
+	const long argument = va_arg(list, long);
+	va_end(list);
+	return dp_lttng_resident ? fcntl(fd, command, argument) : refuse(EBADF);
+}
+
+static int to_ftruncate(int fd, off_t size)
+{
+	return dp_lttng_resident ? ftruncate(fd, size) : refuse(EBADF);
+}
+
+static int to_fsync(int fd)
+{
+	return dp_lttng_resident ? fsync(fd) : refuse(EBADF);
+}
+
+static off_t to_lseek(int fd, off_t offset, int from)
+{
+	return dp_lttng_resident ? lseek(fd, offset, from) : refuse(EBADF);
+}
+
+static int to_open(const char *path, int flags, ...)
+{
+	va_list list;
+	va_start(list, flags);
+	const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+	va_end(list);
+	return dp_lttng_resident ? open(path, flags, mode) : refuse(EMFILE);
+}
+
+static int to_socket(int family, int type, int protocol)
+{
+	return dp_lttng_resident ? socket(family, type, protocol) : refuse(EMFILE);
+}
+
+static int to_pipe2(int fds[2], int flags)
+{
+	return dp_lttng_resident ? pipe2(fds, flags) : refuse(EMFILE);
+}
+
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
+
+#define WAIT_FILE "/lttng-ust-wait-"
+
+/* Where an application waits for a session daemon to come: of everybody, or with "-UID" at its end of one user. */
+static void make_wait_file(const char *name)
+{
+	const bool one_user = strchr(name + sizeof(WAIT_FILE) - 1, '-') != NULL;
+	const int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
+	struct stat st;
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && st.st_size == 0 && st.st_uid == geteuid() && fchmod(fd, one_user ? 0640 : 0666) == 0 &&
+	    ftruncate(fd, sysconf(_SC_PAGESIZE)) != 0)
+		shm_unlink(name); /* no room: as it was */
+	close(fd);
+}
+
+static bool empty(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_size == 0;
+}
+
+static int to_shm_open(const char *name, int flags, mode_t mode)
+{
+	if (!dp_lttng_resident)
+		return refuse(EMFILE);
+	const int fd = shm_open(name, flags, mode);
+	if (strncmp(name, WAIT_FILE, sizeof(WAIT_FILE) - 1) != 0 || (fd >= 0 ? !empty(fd) : errno != ENOENT))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	make_wait_file(name);
+	return shm_open(name, flags, mode);
+}
+
+/* ---- the process ------------------------------------------------------------------------------------------------- */
+
+static pid_t to_fork(void)
+{
+	return refuse(ENOSYS);
+}
+
+static long to_syscall(long nr, ...)
 {
 	long a[6];
 	va_list list;
@@ -66,200 +211,108 @@ static long guarded_syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(list, long);
 	va_end(list);
-	return nr == SYS_perf_event_open ? result(-ENOSYS) : result(raw6(nr, a));
+	return nr == SYS_perf_event_open ? refuse(ENODEV) : syscall(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-static int patient_setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+static char *to_getenv(const char *name)
 {
-	static const struct timeval usual = {.tv_sec = 3};
-	const bool timeout = level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) && size == sizeof(usual);
-	const long a[6] = {fd, level, name, (long)(timeout ? &usual : value), size};
-	return (int)result(raw6(SYS_setsockopt, a));
+	static char no_time[] = "0";
+	static const char *const withheld[] = {"LTTNG_UST_ALLOW_BLOCKING", "LTTNG_UST_DEBUG", "LTTNG_UST_ABORT_ON_CRITICAL",
+	                                       "LTTNG_UST_CLOCK_PLUGIN", "LTTNG_UST_GETCPU_PLUGIN"};
+	if (strcmp(name, "LTTNG_UST_REGISTER_TIMEOUT") == 0)
+		return no_time;
+	for (size_t i = 0; i < sizeof(withheld) / sizeof(withheld[0]); i++)
+		if (strcmp(name, withheld[i]) == 0)
+			return NULL;
+	return getenv(name);
 }
 
-static void nothing(void)
+struct beginning {
+	void *(*routine)(void *);
+	void *argument;
+};
+
+static void *begin(void *arg)
 {
+	const struct beginning b = *(struct beginning *)arg;
+	free(arg);
+	dp_lttng_resident = 1;
+	dp_lttng_be_guest();
+	return b.routine(b.argument);
 }
 
-struct redirection {
+/* A thread has the descriptors of the one that makes it. */
+static int to_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routine)(void *), void *argument)
+{
+	if (!dp_lttng_resident)
+		return EAGAIN;
+	struct beginning *b = malloc(sizeof(*b));
+	if (!b)
+		return EAGAIN;
+	*b = (struct beginning){routine, argument};
+	const int error = pthread_create(thread, attr, begin, b);
+	if (error)
+		free(b);
+	return error;
+}
+
+/* ---- by name ----------------------------------------------------------------------------------------------------- */
+
+#define TO(function) (void *)(uintptr_t)(function)
+
+static const struct redirection {
 	const char *name;
 	void *to;
-	bool required;
-};
-
-static const struct redirection redirections[] = {
-        {"write", (void *)dp_lttng_write, true},           {"writev", (void *)dp_lttng_writev, true},
-        {"close", (void *)dp_lttng_close, true},           {"fork", (void *)quiet_fork, false},
-        {"waitpid", (void *)quiet_waitpid, false},         {"syscall", (void *)guarded_syscall, false},
-        {"setsockopt", (void *)patient_setsockopt, false},
+	bool needed;
+} redirections[] = {
+        {"write", TO(to_write), true},
+        {"writev", TO(to_writev), true},
+        {"close", TO(to_close), true},
+        {"send", TO(to_send), false},
+        {"sendmsg", TO(to_sendmsg), true},
+        {"recv", TO(to_recv), false},
+        {"recvmsg", TO(to_recvmsg), true},
+        {"read", TO(to_read), false},
+        {"poll", TO(to_poll), false},
+        {"shutdown", TO(to_shutdown), false},
+        {"setsockopt", TO(to_setsockopt), false},
+        {"fcntl", TO(to_fcntl), false},
+        {"fcntl64", TO(to_fcntl), false},
+        {"ftruncate", TO(to_ftruncate), false},
+        {"ftruncate64", TO(to_ftruncate), false},
+        {"fsync", TO(to_fsync), false},
+        {"lseek", TO(to_lseek), false},
+        {"lseek64", TO(to_lseek), false},
+        {"open", TO(to_open), false},
+        {"open64", TO(to_open), false},
+        {"socket", TO(to_socket), false},
+        {"pipe2", TO(to_pipe2), false},
+        {"shm_open", TO(to_shm_open), false},
+        {"fork", TO(to_fork), false},
+        {"syscall", TO(to_syscall), false},
+        {"getenv", TO(to_getenv), false},
+        {"secure_getenv", TO(to_getenv), false},
+        {"pthread_create", TO(to_pthread_create), true},
+        {"__tls_get_addr", TO(dp_lttng_tls_get), false},
 };
 #define REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
-#define CHANGES      16 /* entries of liblttng-ust's tables */
+_Static_assert(REDIRECTIONS <= 64, "a bit each");
 
-/* ---- a loaded object ---------------------------------------------------------------------------------------------- */
-
-struct object {
-	uint64_t inside; /* in: an address in it */
-	uint64_t base, relro, relro_end;
-	const ElfW(Dyn) * dynamic;
-};
-
-static int look(struct dl_phdr_info *info, size_t size, void *arg)
+void *dp_lttng_redirection(const char *name, unsigned *ret_number)
 {
-	struct object *o = arg;
-	bool found = false;
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const uint64_t start = info->dlpi_addr + p->p_vaddr;
-		if (p->p_type == PT_LOAD && o->inside - start < p->p_memsz)
-			found = true;
-		else if (p->p_type == PT_DYNAMIC)
-			o->dynamic = (const ElfW(Dyn) *)start;
-		else if (p->p_type == PT_GNU_RELRO) {
-			o->relro = start & ~UINT64_C(4095);
-			o->relro_end = (start + p->p_memsz) & ~UINT64_C(4095); /* as ld.so does */
-		}
+	for (unsigned i = 0; i < REDIRECTIONS; i++) {
+		if (strcmp(name, redirections[i].name) != 0)
+			continue;
+		*ret_number = i;
+		return redirections[i].to;
 	}
-	o->base = info->dlpi_addr;
-	if (!found)
-		*o = (struct object){.inside = o->inside};
-	return found;
-}
-
-static bool find_object(const void *inside, struct object *ret)
-{
-	*ret = (struct object){.inside = (uint64_t)(uintptr_t)inside};
-	return dl_iterate_phdr(look, ret) && ret->dynamic;
-}
-
-static uint64_t entry(const struct object *o, int64_t tag)
-{
-	for (const ElfW(Dyn) *d = o->dynamic; d->d_tag != DT_NULL; d++)
-		if (d->d_tag == tag)
-			return d->d_un.d_val;
-	return 0;
-}
-
-/* Of a table: some C libraries relocate these entries in place, others do not. */
-static uint64_t table(const struct object *o, int64_t tag)
-{
-	const uint64_t value = entry(o, tag);
-	return value && value < o->base ? value + o->base : value;
-}
-
-static bool store(const struct object *o, uint64_t where, void *value)
-{
-	const uint64_t page = where & ~UINT64_C(4095);
-	const bool sealed = where >= o->relro && where < o->relro_end;
-	if (sealed && mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) != 0)
-		return false;
-	__atomic_store_n((void **)(uintptr_t)where, value, __ATOMIC_RELEASE);
-	return !sealed || mprotect((void *)page, 4096, PROT_READ) == 0;
-}
-
-/* ---- its addresses of functions ----------------------------------------------------------------------------------- */
-
-static const struct redirection *redirection_of(const struct object *o, const ElfW(Rela) * r)
-{
-	const ElfW(Sym) *symbols = (const ElfW(Sym) *)table(o, DT_SYMTAB);
-	const char *names = (const char *)table(o, DT_STRTAB);
-	const uint32_t type = ELF64_R_TYPE(r->r_info);
-	if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64)
-		return NULL;
-	const char *name = names + symbols[ELF64_R_SYM(r->r_info)].st_name;
-	for (size_t i = 0; i < REDIRECTIONS; i++)
-		if (strcmp(name, redirections[i].name) == 0)
-			return &redirections[i];
 	return NULL;
 }
 
-static struct {
-	uint64_t slot;
-	void *was;
-} changed[CHANGES];
-static unsigned nchanged;
-
-/* Returns which redirections were made, a bit each. */
-static unsigned redirect_table(const struct object *o, uint64_t relocations, uint64_t size)
+uint64_t dp_lttng_redirections_needed(void)
 {
-	unsigned done = 0;
-	const ElfW(Rela) *r = (const ElfW(Rela) *)relocations;
-	for (; r && size >= sizeof(*r) && nchanged < CHANGES; r++, size -= sizeof(*r)) {
-		const struct redirection *to = redirection_of(o, r);
-		const uint64_t slot = o->base + r->r_offset;
-		if (!to)
-			continue;
-		changed[nchanged].slot = slot;
-		changed[nchanged].was = *(void **)slot;
-		if (!store(o, slot, to->to))
-			continue;
-		nchanged++;
-		done |= 1u << (to - redirections);
-	}
-	return done;
-}
-
-static bool redirected;
-
-extern int lttng_ust_loaded __attribute__((weak)); /* liblttng-ust's: 1 when its constructor has run */
-
-static void redirect_calls(void)
-{
-	struct object o;
-	if ((&lttng_ust_loaded && lttng_ust_loaded) || !find_object((const void *)lttng_ust_probe_register, &o))
-		return;
-	const unsigned done = redirect_table(&o, table(&o, DT_JMPREL), entry(&o, DT_PLTRELSZ)) |
-	                      redirect_table(&o, table(&o, DT_RELA), entry(&o, DT_RELASZ));
-	redirected = true;
-	for (size_t i = 0; i < REDIRECTIONS; i++)
-		if (redirections[i].required && !(done & 1u << i))
-			redirected = false;
-}
-
-/*
- * The first of LTTng's threads may fork before its constructor is over. So the calls are redirected before: when ld.so relocates
- * this object it has already relocated liblttng-ust, and has not yet called any constructor; and for a function that is chosen at
- * run time it calls us.
- */
-static void (*choose_early(void))(void)
-{
-	redirect_calls();
-	return nothing;
-}
-
-static void early(void) __attribute__((ifunc("choose_early")));
-
-void dp_lttng_leave_alone(void)
-{
-	struct object o;
-	if (find_object((const void *)lttng_ust_probe_register, &o))
-		while (nchanged-- > 0)
-			store(&o, changed[nchanged].slot, changed[nchanged].was);
-}
-
-static bool drop_destructors(const struct object *o)
-{
-	const uint64_t array = table(o, DT_FINI_ARRAY);
-	for (uint64_t at = 0; array && at < entry(o, DT_FINI_ARRAYSZ); at += sizeof(void *))
-		if (!store(o, array + at, (void *)nothing))
-			return false;
-	return true;
-}
-
-const char *dp_lttng_redirect(void)
-{
-	struct object o;
-	early();
-	if (!redirected)
-		return "liblttng-ust calls write() in a way that could not be redirected";
-	const void *const inside[] = {
-	        (const void *)lttng_ust_probe_register,
-	        (const void *)lttng_ust_urcu_register,
-	        (const void *)lttng_ust_tracepoint_module_register,
-	};
-	for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++)
-		if (!find_object(inside[i], &o) || !drop_destructors(&o))
-			return "the destructors of liblttng-ust could not be disabled";
-	return NULL;
+	uint64_t needed = 0;
+	for (unsigned i = 0; i < REDIRECTIONS; i++)
+		needed |= (uint64_t)redirections[i].needed << i;
+	return needed;
 }

@@ -10,11 +10,12 @@
  *   - That thread first gives itself a descriptor table of its own (close_range with CLOSE_RANGE_UNSHARE) in which 0, 1 and 2
  *     are /dev/null. The threads that liblttng-ust makes inherit it. The program's close loops cannot reach LTTng's descriptors,
  *     its own descriptor numbers do not change, and nothing of its own is held open.
- *   - What a hit has to write, a wake-up of the consumer once per sub-buffer or a trigger's notification, is written by a thread of the
- *     sink that has LTTng's table: liblttng-ust's write() and writev() are redirected (agent/lttng/wake.c). (Where the program had
- *     liblttng-ust itself before we came, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as exposed as it chose to be.)
- *   - LTTNG_UST_REGISTER_TIMEOUT=0 is set for the time of the dlopen by exchanging `environ` for a copy: a session daemon that
- *     hangs delays nobody.
+ *   - What liblttng-ust asks of the C library goes through functions of ours (redirect.c), since before its own constructors
+ *     (early.c). What a hit would write, the consumer's wake-ups and triggers' notifications, the sink's thread writes (service.c).
+ *   - Its destructors never run: at exit() they would be on a thread of the program, closing the program's files by number.
+ *   - LTTng's constructor does not wait for a session daemon: one that hangs delays nobody.
+ *   - Where the program had liblttng-ust itself before we came, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as
+ *     exposed as it chose to be.
  *   - Per-thread memory is allocated ("primed") outside of hits: by the tool, in threads that exist, at points where they hold no
  *     lock that malloc or liblttng-ust takes; by a hook at a thread's start in later ones. A hit in an unprimed thread is counted.
  *   - Nothing is ever unregistered or dlclosed: events are parked, and used again by the next probe of the same name and fields.
@@ -53,6 +54,8 @@ enum dp_sink_request {
 
 #define DP_SINK_SO "libdynprobe-lttng.so" /* the loaded object shows as /memfd:libdynprobe-lttng.so in /proc/PID/maps */
 
+#define DP_SINK_WORK 2u /* look at `request`. Hits write 1, and wake the thread whenever they find anything else. */
+
 #define DP_SINK_ERROR 256u
 #define DP_SINK_NAME  256u
 
@@ -60,29 +63,31 @@ struct dp_sink {
 	uint64_t magic;
 	uint32_t abi;
 	uint32_t state;   /* enum dp_sink_state, a futex word nobody waits on: the tool polls */
-	uint32_t request; /* enum dp_sink_request */
+	uint32_t request; /* enum dp_sink_request; after a change see `work` */
 	uint32_t flags;
 	uint64_t size;    /* of the data region */
 	uint64_t text, text_size;
 	/* Written by the tool before the first loader thread. */
-	uint64_t dlopen, dlsym, dlerror, pthread_self, pthread_detach, environ; /* addresses; environ: of the variable */
+	uint64_t dlopen, dlsym, dlerror, pthread_self, pthread_detach; /* addresses */
 	uint64_t so_offset, so_size;
 	uint64_t events_offset, fields_offset; /* struct dp_sink_event[nevents], struct dp_sink_field[] */
 	uint32_t nevents, nfields;             /* of this request */
 	uint32_t max_events, max_fields;
 	uint64_t stack_offset, stack_size; /* for code run on a borrowed thread */
-	uint64_t scratch_offset, scratch_size; /* for the loader: new environ, paths */
+	uint64_t scratch_offset, scratch_size; /* for the tool's calls */
 	/* Written by the sink before it becomes READY. */
 	uint64_t enter, emit, emit_capture; /* what stubs call, see below */
 	uint64_t prime;                     /* void prime(void): C ABI, in the thread to be primed */
 	uint64_t prime_hook;                /* the same for a stub's hook: preserves vector state and errno */
-	uint64_t serve;                     /* void serve(struct dp_sink *): answers a request; called by the loader's thread */
-	uint64_t redirected;                /* 1: liblttng-ust's write() goes through us */
+	uint64_t serve;                     /* void serve(struct dp_sink *): answers a request; called by dwell */
+	uint64_t redirected;                /* 1: what liblttng-ust asks of the C library goes through us */
 	uint64_t primed;                    /* threads primed so far */
 	char error[DP_SINK_ERROR];
 	uint64_t owner_pid, owner_start; /* whose sink it is: a fork child shares the data, but has none of the threads */
 	uint64_t call, loader;           /* dp_call_entry and dp_sink_loader of this text, which an older dynprobe may have brought */
-	uint64_t reserved[12];
+	uint64_t dwell;                  /* void dwell(struct dp_sink *): what the loader's thread does once READY; never returns */
+	uint64_t work;                   /* uint32_t on which that thread sleeps while it is 0; the tool makes it DP_SINK_WORK */
+	uint64_t reserved[10];
 };
 
 enum dp_sink_type {
@@ -136,9 +141,9 @@ struct dp_sink_event {
 
 /*
  * In the agent blob:
- *   void *dp_sink_loader(struct dp_sink *)   start routine for pthread_create: loads the sink if it is EMPTY, then serves requests whenever
- *                                            one is ASKED; sets DP_SINK_THREAD_OVER after each. The thread stays: LTTng's sockets, which
- *                                            registering may use, are in its descriptor table only
+ *   void *dp_sink_loader(struct dp_sink *)   start routine for pthread_create: loads the sink if it is EMPTY, sets
+ *                                            DP_SINK_THREAD_OVER, and stays in dwell: LTTng's sockets, which registering may
+ *                                            use, are in its descriptor table only
  *   dp_call_entry                            where a borrowed thread runs a C function (see agent/call.S)
  */
 #define DP_SYM_SINK_LOADER "dp_sink_loader"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The entry point of libdynprobe-lttng.so, called once, on the loader's thread, when liblttng-ust's constructors have run. */
 #include "agent/lttng/hosted.h"
+#include "agent/lttng/redirect.h"
 
 #include <cpuid.h>
 #include <errno.h>
+#include <lttng/ust-thread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static uint32_t read_xcr0(void)
 {
@@ -33,25 +36,33 @@ static void fail(struct dp_sink *sink, const char *what, const char *why)
 	__atomic_store_n(&sink->state, DP_SINK_FAILED, __ATOMIC_RELEASE);
 }
 
-/* Where the program had liblttng-ust itself, that stays as the program knows it: it shares its descriptors with it. */
-static bool settle(struct dp_sink *sink)
+/*
+ * NULL: the loader and early.c have seen the same. Where the program had liblttng-ust itself, that stays as the program knows it:
+ * it shares its descriptors with it.
+ */
+static const char *check_guest(const struct dp_sink *sink)
 {
-	if (sink->flags & DP_SINK_UST_PRESENT) {
-		dp_lttng_leave_alone();
-		return true;
+	const bool present = sink->flags & DP_SINK_UST_PRESENT;
+	switch (dp_lttng_guest) {
+	case DP_GUEST_SETTLED:
+		return present ? "the program unloaded liblttng-ust at the same time" : NULL;
+	case DP_GUEST_HOST:
+		return present ? NULL : "the program loaded liblttng-ust itself at the same time";
+	case DP_GUEST_FAILED:
+		return dp_lttng_guest_error;
+	case DP_GUEST_UNKNOWN:
+		break;
 	}
-	const char *why = dp_lttng_redirect();
-	if (why) {
-		fail(sink, why, NULL);
-		return false;
-	}
-	sink->redirected = 1;
-	if (!dp_lttng_waker_start()) {
-		fail(sink, "no thread could be made", strerror(errno));
-		return false;
-	}
-	dp_lttng_settle_guests();
-	return true;
+	return "the target's loader did not call the sink's constructor first";
+}
+
+/* What the sink's thread needs itself, before any other thread: ld.so then knows LTTng's thread-local memory. */
+static void begin(void)
+{
+	dp_lttng_ordinary_priority();
+	lttng_ust_init_thread();
+	dp_lttng_tls_prime();
+	prctl(PR_SET_NAME, DP_SINK_THREAD);
 }
 
 static uint64_t entry(void (*f)(void))
@@ -66,8 +77,11 @@ void dp_lttng_start(struct dp_sink *sink)
 		return fail(sink, "the tool and its shared object are of different versions", NULL);
 	dp_lttng_be_guest();
 	dp_lttng_vector = vector_state();
-	if (!settle(sink))
-		return;
+	const char *why = check_guest(sink);
+	if (why)
+		return fail(sink, why, NULL);
+	sink->redirected = dp_lttng_guest == DP_GUEST_SETTLED;
+	begin();
 	if (!dp_lttng_threads_init(sink))
 		return fail(sink, "no thread can be prepared", strerror(errno));
 	sink->enter = entry(dp_lttng_enter);
@@ -76,5 +90,7 @@ void dp_lttng_start(struct dp_sink *sink)
 	sink->prime = entry(dp_lttng_prime);
 	sink->prime_hook = entry(dp_lttng_prime_hook);
 	sink->serve = (uint64_t)(uintptr_t)dp_lttng_serve;
+	sink->dwell = (uint64_t)(uintptr_t)dp_lttng_dwell;
+	sink->work = (uint64_t)(uintptr_t)&dp_lttng_work;
 	__atomic_store_n(&sink->state, DP_SINK_READY, __ATOMIC_RELEASE);
 }

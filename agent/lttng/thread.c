@@ -4,6 +4,7 @@
  * blocks of ended threads are used again. Hits that come after a thread's key destructors have begun find it unprimed.
  */
 #include "agent/lttng/hosted.h"
+#include "agent/lttng/redirect.h"
 
 #define _LGPL_SOURCE
 #include <errno.h>
@@ -111,6 +112,7 @@ static void allocate(void)
 	lttng_ust_init_thread();
 	lttng_ust_urcu_read_lock(); /* the first time registers the thread */
 	lttng_ust_urcu_read_unlock();
+	dp_lttng_tls_prime();
 	struct dp_block *block = take_free();
 	if (!block)
 		block = new_block();
@@ -128,7 +130,7 @@ void dp_lttng_prime(void)
 {
 	const int saved = errno;
 	if (!dp_lttng_block && *alive) {
-		if (dp_lttng_thread_is_ours())
+		if (dp_lttng_guest == DP_GUEST_HOST && dp_lttng_named_as_ours())
 			dp_lttng_be_guest();
 		else
 			allocate();

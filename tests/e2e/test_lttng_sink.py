@@ -238,8 +238,8 @@ class Guest(Sink):
         self.sessiond()
         h = self.host()
         names = h.tasks()
-        self.assertEqual(sorted(names), ["dynprobe-wake", "sinkhost", "sinkhost-ust"])
-        for name in ("dynprobe-wake", "sinkhost-ust"):
+        self.assertEqual(sorted(names), ["dynprobe-sink", "sinkhost-ust"])
+        for name in ("dynprobe-sink", "sinkhost-ust"):
             for tid in names[name]:
                 with open(f"/proc/{h.pid}/task/{tid}/status") as f:
                     blocked = int(next(line for line in f if line.startswith("SigBlk:")).split()[1], 16)

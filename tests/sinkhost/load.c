@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 struct dp_agent host_agent = {.live = DP_LIVE};
 static struct dp_sink *sink;
 static const char *so_path;
-static sem_t asked, served;
+static sem_t loaded;
 
 static void die(const char *what)
 {
@@ -42,19 +43,15 @@ static void *loader(void *unused)
 		sink->flags |= DP_SINK_UST_PRESENT;
 	else
 		own_descriptors();
-	setenv("LTTNG_UST_REGISTER_TIMEOUT", "0", 1);
 	void *handle = dlopen(so_path, RTLD_NOW);
-	unsetenv("LTTNG_UST_REGISTER_TIMEOUT");
 	void (*start)(struct dp_sink *) = handle ? (void (*)(struct dp_sink *))dlsym(handle, DP_SYM_SINK_START) : NULL;
 	if (!start)
 		snprintf(sink->error, sizeof(sink->error), "%s", dlerror());
 	else
 		start(sink);
-	for (;;) {
-		sem_post(&served);
-		sem_wait(&asked);
-		((void (*)(struct dp_sink *))(uintptr_t)sink->serve)(sink);
-	}
+	sem_post(&loaded);
+	if (sink->state == DP_SINK_READY)
+		((void (*)(struct dp_sink *))(uintptr_t)sink->dwell)(sink);
 	return NULL;
 }
 
@@ -69,10 +66,9 @@ struct dp_sink *host_load(const char *path)
 	        .magic = DP_SINK_MAGIC, .abi = DP_SINK_ABI, .size = ROOM, .max_events = HOST_EVENTS, .max_fields = HOST_FIELDS};
 	sink->events_offset = 4096;
 	sink->fields_offset = 4096 + HOST_EVENTS * sizeof(struct dp_sink_event);
-	sem_init(&asked, 0, 0);
-	sem_init(&served, 0, 0);
+	sem_init(&loaded, 0, 0);
 	pthread_create(&thread, NULL, loader, NULL);
-	sem_wait(&served);
+	sem_wait(&loaded);
 	if (sink->state != DP_SINK_READY)
 		die(sink->error);
 	return sink;
@@ -118,10 +114,13 @@ void host_release(uint64_t event)
 
 const struct dp_sink_event *host_serve(void)
 {
-	sink->request = DP_SINK_ASKED;
-	sem_post(&asked);
-	sem_wait(&served);
-	if (sink->request != DP_SINK_SERVED)
+	volatile uint32_t *request = &sink->request;
+	*request = DP_SINK_ASKED;
+	__atomic_store_n((uint32_t *)(uintptr_t)sink->work, DP_SINK_WORK, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, sink->work, FUTEX_WAKE_PRIVATE, 1);
+	for (int i = 0; i < 100000 && *request != DP_SINK_SERVED; i++)
+		usleep(100);
+	if (*request != DP_SINK_SERVED)
 		die("the request was not served");
 	return events();
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing to LTTng's descriptors from a thread that does not have them.
- *
- * LTTng's threads, and ours, have a descriptor table of their own (sink.h). A hit is on a thread of the program, where the same
- * numbers mean the program's files. What a hit has to write is handed to the waker, a thread with LTTng's table:
+ * The sink's thread once it is loaded. It serves the tool's requests, and writes to LTTng's descriptors what hits have to write
+ * there: a hit is on a thread of the program, where the same numbers mean the program's files.
  *
  *   - wake-ups of the consumer, one byte once per sub-buffer: a bit per descriptor, as more than one byte says nothing more;
  *   - notifications of triggers: a few slots. When all are taken the hit is told EAGAIN, and LTTng counts the notification as
- * lost.
+ *     lost.
  *
  * (Opening /proc/self/task/TID/fd/N in the hit would take a number in the program's table for a moment, where a dup2 of the
  * program could strike it, and fails in a process that may not open a pipe of the session daemon's user.)
@@ -16,21 +14,22 @@
  * another file's next. LTTng closes only after a grace period, so no hit can ask for the old one any more.
  */
 #include "agent/lttng/hosted.h"
+#include "agent/lttng/redirect.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-#define WAKE_FDS 4096u /* descriptors of LTTng: a few dozen per session */
-#define NOTES    32u
-#define RETRY_MS 10
+#define WAKE_FDS  4096u /* descriptors of LTTng: a few dozen per session */
+#define NOTES     32u
+#define RETRY_MIN INT64_C(10000000) /* ns between attempts at a full pipe */
+#define RETRY_MAX INT64_C(900000000)
 
 enum note_state {
 	NOTE_FREE,
@@ -49,10 +48,10 @@ struct note {
 static uint64_t wanted[WAKE_FDS / 64]; /* a bit per descriptor */
 static struct note notes[NOTES];
 static uint64_t tickets;
-static uint32_t work;                                       /* a futex: 1 = there is some, or the waker is at it */
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* waker and LTTng's threads, never a hit */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* residents only, never a hit */
+uint32_t dp_lttng_work;
 
-/* ---- in hits ------------------------------------------------------------------------------------------------------ */
+/* ---- in hits ----------------------------------------------------------------------------------------------------- */
 
 static long raw(long nr, long a, long b, long c, long d)
 {
@@ -62,15 +61,15 @@ static long raw(long nr, long a, long b, long c, long d)
 	return ret;
 }
 
-static void alarm_waker(void)
+static void alarm_service(void)
 {
-	if (__atomic_exchange_n(&work, 1, __ATOMIC_SEQ_CST) == 0)
-		raw(SYS_futex, (long)&work, FUTEX_WAKE_PRIVATE, 1, 0);
+	if (__atomic_exchange_n(&dp_lttng_work, 1, __ATOMIC_SEQ_CST) != 1) /* 1: another hit has, or is about to */
+		raw(SYS_futex, (long)&dp_lttng_work, FUTEX_WAKE_PRIVATE, 1, 0);
 }
 
-static long refuse(int why)
+static ssize_t again(void)
 {
-	errno = why;
+	errno = EAGAIN; /* of any other error LTTng would make an abort() */
 	return -1;
 }
 
@@ -86,14 +85,14 @@ static struct note *take_note(void)
 }
 
 /* Of more than one byte: a message that has to arrive whole. */
-static long post(int fd, const struct iovec *parts, int n)
+ssize_t dp_lttng_post(int fd, const struct iovec *parts, int n)
 {
 	size_t size = 0;
 	for (int i = 0; i < n; i++)
 		size += parts[i].iov_len;
 	struct note *note = size <= PIPE_BUF ? take_note() : NULL;
 	if (!note)
-		return refuse(EAGAIN);
+		return again();
 	note->fd = fd;
 	note->size = 0;
 	for (int i = 0; i < n; i++) {
@@ -102,31 +101,22 @@ static long post(int fd, const struct iovec *parts, int n)
 	}
 	note->ticket = __atomic_fetch_add(&tickets, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&note->state, NOTE_READY, __ATOMIC_RELEASE);
-	alarm_waker();
-	return (long)size;
+	alarm_service();
+	return (ssize_t)size;
 }
 
-long dp_lttng_writev(int fd, const struct iovec *parts, int n)
+ssize_t dp_lttng_post_wake(int fd)
 {
-	if (fd <= STDERR_FILENO)
-		return refuse(EBADF); /* messages to the program's users */
-	return post(fd, parts, n);
-}
-
-long dp_lttng_write(int fd, const void *data, size_t size)
-{
-	if (fd <= STDERR_FILENO)
-		return refuse(EBADF);
-	if (size != 1 || (unsigned)fd >= WAKE_FDS) {
-		const struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-		return post(fd, &part, 1);
-	}
+	static const char byte;
+	const struct iovec part = {.iov_base = (void *)(uintptr_t)&byte, .iov_len = 1};
+	if ((unsigned)fd >= WAKE_FDS)
+		return dp_lttng_post(fd, &part, 1);
 	__atomic_fetch_or(&wanted[(unsigned)fd / 64], UINT64_C(1) << ((unsigned)fd % 64), __ATOMIC_SEQ_CST);
-	alarm_waker();
+	alarm_service();
 	return 1;
 }
 
-/* ---- in LTTng's threads ------------------------------------------------------------------------------------------- */
+/* ---- in LTTng's threads ------------------------------------------------------------------------------------------ */
 
 static void take_back(int fd)
 {
@@ -146,7 +136,7 @@ int dp_lttng_close(int fd)
 	return ret;
 }
 
-/* ---- the waker ---------------------------------------------------------------------------------------------------- */
+/* ---- the sink's thread ------------------------------------------------------------------------------------------- */
 
 static void write_wakes(void)
 {
@@ -169,7 +159,7 @@ static struct note *oldest(void)
 	return found;
 }
 
-/* Those that are ready, in order. True: the pipe is full, the rest has to wait. */
+/* Those that are ready, in order. True: a pipe is full, the rest has to wait. */
 static bool write_notes(void)
 {
 	for (struct note *note; (note = oldest()) != NULL;) {
@@ -181,37 +171,31 @@ static bool write_notes(void)
 	return false;
 }
 
-static void *waker(void *unused)
+static bool write_posted(void)
 {
-	(void)unused;
-	dp_lttng_be_guest();
-	pthread_setname_np(pthread_self(), DP_LTTNG_WAKER);
-	for (;;) {
-		__atomic_store_n(&work, 0, __ATOMIC_SEQ_CST);
-		pthread_mutex_lock(&writing);
-		write_wakes();
-		const bool full = write_notes();
-		pthread_mutex_unlock(&writing);
-		if (full)
-			poll(NULL, 0, RETRY_MS);
-		else
-			raw(SYS_futex, (long)&work, FUTEX_WAIT_PRIVATE, 0, 0);
-	}
-	return NULL;
+	pthread_mutex_lock(&writing);
+	write_wakes();
+	const bool full = write_notes();
+	pthread_mutex_unlock(&writing);
+	return full;
 }
 
-bool dp_lttng_waker_start(void)
+static void rest(bool full, int64_t *retry)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t every, before;
-	sigfillset(&every);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &every, &before);
-	const int error = pthread_create(&thread, &attr, waker, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	errno = error;
-	return error == 0;
+	*retry = !full ? 0 : *retry ? *retry * 2 : RETRY_MIN;
+	if (*retry > RETRY_MAX)
+		*retry = RETRY_MAX;
+	const struct timespec span = {.tv_nsec = *retry};
+	raw(SYS_futex, (long)&dp_lttng_work, FUTEX_WAIT_PRIVATE, 0, full ? (long)&span : 0);
+}
+
+void dp_lttng_dwell(struct dp_sink *sink)
+{
+	int64_t retry = 0;
+	for (;;) {
+		__atomic_store_n(&dp_lttng_work, 0, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&sink->request, __ATOMIC_SEQ_CST) == DP_SINK_ASKED)
+			dp_lttng_serve(sink);
+		rest(write_posted(), &retry);
+	}
 }

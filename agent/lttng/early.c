@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs before liblttng-ust does anything. The shared object is linked with -z initfirst: ld.so calls its constructors before
+ * those of the libraries it depends on, when all of them are mapped and relocated (-z now). That is the moment to change where
+ * liblttng-ust's calls lead: its constructor already makes threads, sockets and shared memory.
+ *
+ * The constructor cannot be told anything: what it has to know, it sees in the order of the loaded objects. Those that came with
+ * us come after us; a liblttng-ust that comes before us is the program's own, and nothing of it is changed.
+ */
+#include "agent/lttng/redirect.h"
+
+#include "agent/lttng/hosted.h"
+
+#include <link.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { UST, COMMON, TRACEPOINT, CONTROL, OURS, OBJECTS };
+
+static const char *const names[] = {
+        [UST] = "liblttng-ust.so.",
+        [COMMON] = "liblttng-ust-common.so.",
+        [TRACEPOINT] = "liblttng-ust-tracepoint.so.",
+        [CONTROL] = "liblttng-ust-ctl.so.",
+};
+
+enum dp_lttng_guest dp_lttng_guest;
+const char *dp_lttng_guest_error;
+
+struct search {
+	struct dp_object found[OBJECTS];
+	unsigned n;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct search *s = arg;
+	struct dp_object o;
+	(void)size;
+	dp_object_of(info, &o);
+	o.position = s->n++;
+	if (!o.dynamic)
+		return 0;
+	if (dp_object_contains(info, names))
+		s->found[OURS] = o;
+	for (unsigned i = 0; i < OURS; i++)
+		if (!s->found[i].dynamic && strncmp(dp_object_soname(&o), names[i], strlen(names[i])) == 0)
+			s->found[i] = o;
+	return 0;
+}
+
+static void fail(const char *why)
+{
+	dp_lttng_guest = DP_GUEST_FAILED;
+	dp_lttng_guest_error = why;
+}
+
+/* The destructors first: at exit() they would close LTTng's descriptors by number, on a thread where those are the program's. */
+static bool change(const struct dp_object *o, uint64_t *found)
+{
+	if (!dp_object_unseal(o))
+		return false;
+	dp_object_drop_destructors(o);
+	dp_object_redirect(o, found);
+	return dp_object_seal(o);
+}
+
+static void settle(const struct search *s)
+{
+	uint64_t found = 0, ignored = 0;
+	dp_lttng_tls_init((const uint64_t[DP_TLS_MODULES]){s->found[UST].tls_module, s->found[COMMON].tls_module});
+	if (!change(&s->found[UST], &found))
+		return fail("liblttng-ust's tables of addresses cannot be changed in this process");
+	if (s->found[CONTROL].dynamic)
+		return fail("the program is itself a part of LTTng (it has liblttng-ust-ctl)");
+	for (unsigned i = COMMON; i <= TRACEPOINT; i++)
+		if (s->found[i].dynamic && !change(&s->found[i], &ignored))
+			return fail("the tables of addresses of liblttng-ust's parts cannot be changed in this process");
+	if (~found & dp_lttng_redirections_needed())
+		return fail("this liblttng-ust calls the C library in a way that dynprobe does not know");
+	dp_lttng_guest = DP_GUEST_SETTLED;
+}
+
+/* The program may move and unmount its directories, and enter other mount namespaces, as if LTTng's threads were not there. */
+static void leave_directory(void)
+{
+	if (unshare(CLONE_FS) == 0 && chdir("/") != 0)
+		return; /* then they stay where the program was */
+}
+
+__attribute__((constructor)) static void early(void)
+{
+	struct search s = {0};
+	dl_iterate_phdr(look, &s);
+	if (!s.found[UST].dynamic || !s.found[OURS].dynamic)
+		return fail("liblttng-ust was not found among the loaded objects");
+	if (s.found[UST].position < s.found[OURS].position) {
+		dp_lttng_guest = DP_GUEST_HOST;
+		return;
+	}
+	dp_lttng_resident = 1;
+	leave_directory();
+	dp_lttng_ordinary_priority();
+	settle(&s);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How liblttng-ust is made to live in somebody else's process without touching what is the program's (sink.h says what that is).
+ *
+ * Two kinds of threads call liblttng-ust: residents, which share LTTng's own descriptor table (the sink's thread and those that
+ * LTTng makes), and the program's threads, in hits. What liblttng-ust calls by name is led to functions of ours that tell them
+ * apart: see redirect.c.
+ */
+#ifndef DP_AGENT_LTTNG_REDIRECT_H
+#define DP_AGENT_LTTNG_REDIRECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct dp_sink;
+struct iovec;
+
+/* ---- early.c: before liblttng-ust's own constructors ------------------------------------------------------------- */
+
+enum dp_lttng_guest {
+	DP_GUEST_UNKNOWN = 0, /* the constructor has not run */
+	DP_GUEST_HOST,        /* the program had liblttng-ust before: it is left as it is */
+	DP_GUEST_SETTLED,     /* everything is led to us, since before the first line of liblttng-ust ran */
+	DP_GUEST_FAILED,
+};
+extern enum dp_lttng_guest dp_lttng_guest;
+extern const char *dp_lttng_guest_error; /* when FAILED */
+
+/* ---- patch.c: a loaded object's own tables ----------------------------------------------------------------------- */
+
+struct dp_object {
+	uint64_t base, relro, relro_end;
+	uint64_t dynamic;    /* address of its dynamic section; 0: no such object */
+	uint64_t tls_module; /* 0: has none */
+	unsigned position;   /* in the order of loading */
+};
+
+struct dl_phdr_info;
+/* Fills all but `position`. */
+void dp_object_of(const struct dl_phdr_info *info, struct dp_object *ret);
+bool dp_object_contains(const struct dl_phdr_info *info, const void *address);
+const char *dp_object_soname(const struct dp_object *o); /* "" if it has none */
+bool dp_object_unseal(const struct dp_object *o);
+bool dp_object_seal(const struct dp_object *o);
+/* Between unseal and seal. What dp_lttng_redirection() knows by name; a bit for each that was found is set in *found. */
+void dp_object_redirect(const struct dp_object *o, uint64_t *found);
+void dp_object_drop_destructors(const struct dp_object *o);
+
+/* ---- redirect.c -------------------------------------------------------------------------------------------------- */
+
+/* This thread has LTTng's descriptor table. */
+extern __thread uint32_t dp_lttng_resident __attribute__((tls_model("initial-exec")));
+
+/* The function that takes the place of libc's `name`, and its number (below 64); NULL: liblttng-ust may have the libc's. */
+void *dp_lttng_redirection(const char *name, unsigned *ret_number);
+/* Bits of those without which liblttng-ust would reach the program. */
+uint64_t dp_lttng_redirections_needed(void);
+
+/* ---- redirect_tls.c: thread-local memory in hits ----------------------------------------------------------------- */
+
+struct dp_tls_index {
+	uint64_t module, offset;
+};
+/* Before the first redirection is made. `modules` of LTTng's libraries, 0: none. */
+#define DP_TLS_MODULES 2u
+void dp_lttng_tls_init(const uint64_t modules[DP_TLS_MODULES]);
+void *dp_lttng_tls_get(const struct dp_tls_index *index);
+/* Once LTTng's thread-local memory has been allocated for this thread. */
+void dp_lttng_tls_prime(void);
+
+/* ---- service.c: the sink's thread -------------------------------------------------------------------------------- */
+
+/* In hits: the same results as write() and writev() have for a pipe. */
+ssize_t dp_lttng_post_wake(int fd);
+ssize_t dp_lttng_post(int fd, const struct iovec *parts, int n);
+/* In residents: close(), after which nothing that was posted for the descriptor is written any more. */
+int dp_lttng_close(int fd);
+/* Never returns: serves the tool's requests and writes what hits have posted. */
+void dp_lttng_dwell(struct dp_sink *sink);
+extern uint32_t dp_lttng_work; /* the futex word on which that thread sleeps while it is 0 */
+
+#endif
