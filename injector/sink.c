@@ -15,7 +15,6 @@
 #include <time.h>
 
 #define POLL_NS      500000L
-#define LEND_NS      UINT64_C(2000000000) /* for a thread to come to a safe point */
 #define THREAD_AT(v) ((v)->data + (v)->head.scratch_offset + (v)->head.scratch_size - 8) /* pthread_create's result */
 
 /* ---- may it be loaded? ------------------------------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ static void fill_entries(const struct dp_sink_view *v, bool fresh, struct dp_sin
 
 static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, bool *fresh)
 {
-	const uint64_t now = dp_now_ns(), lend = now + (limit_ns < LEND_NS ? limit_ns : LEND_NS);
+	const uint64_t deadline = dp_now_ns() + limit_ns;
 	if (!v->data) {
 		DP_TRY(dp_sink_refuse_stopped(v));
 		DP_TRY(dp_sink_map(v));
@@ -169,8 +168,8 @@ static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, bool *fr
 	if (v->head.state == DP_SINK_FAILED)
 		return failed(v);
 	if (*fresh) /* just mapped, or an earlier tool came no further than that */
-		DP_TRY(start_thread(v, lend));
-	return await_ready(v, now + limit_ns);
+		DP_TRY(start_thread(v, deadline));
+	return await_ready(v, deadline);
 }
 
 struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, struct dp_sink_entries *ret,

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -184,23 +185,41 @@ class Daemons(SinkCase):
 
 
 class Storm(SinkCase):
+    def load_at_last(self, target):
+        """On a busy machine a try may end with a refusal; the program must not mind, and a later try must find or load it."""
+        for _ in range(5):
+            run = self.drive("-p", "200", target.pid)
+            if run.returncode == 0:
+                return
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertTrue({"DP-SINK", "DP-NO-THREAD", "DP-UNSTOPPABLE"} & set(re.findall(r"DP-[A-Z-]+", run.stderr)), run.stderr)
+        self.fail(run.stderr)
+
+    def one(self, arguments, before=lambda target: None):
+        target = self.target("libcstorm", *arguments)
+        try:
+            before(target)
+            self.load_at_last(target)
+            self.good_end(target)
+        finally:
+            target.close()
+
     def test_threads_in_malloc_dlopen_stdio_and_pthread_create(self):
         for i in range(STORMS):
             with self.subTest(round=i):
-                target = self.target("libcstorm", 1 + i % 3, i % 2, 1, 1)
-                self.assertTrue(self.load(target.pid, "-p", "200")["fresh"])
-                self.good_end(target)
+                self.one((1 + i % 3, i % 2, 1, 1))
 
     def test_tool_killed_at_any_moment(self):
         rng = random.Random(42)
+
+        def kill_one(target):
+            with subprocess.Popen([DRIVER, "-p", "100", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+                time.sleep(rng.uniform(0, 0.15))
+                driver.kill()
+
         for i in range(KILLS):
             with self.subTest(round=i):
-                target = self.target("libcstorm", 1, 1, 1, 1)
-                with subprocess.Popen([DRIVER, "-p", "100", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-                    time.sleep(rng.uniform(0, 0.15))
-                    driver.kill()
-                self.load(target.pid, "-p", "200")
-                self.good_end(target)
+                self.one((1, 1, 1, 1), kill_one)
 
 
 if __name__ == "__main__":
