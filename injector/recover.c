@@ -55,7 +55,11 @@ struct dp_error *dp_lock(struct dp_target *t)
 static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
 {
 	struct dp_remove_report report;
-	DP_TRY(dp_installation_remove(t, &s->in, &report));
+	t->remote_fd = s->fd;
+	struct dp_error *err = dp_installation_remove(t, &s->in, &report);
+	t->remote_fd = -1;
+	if (err)
+		return err;
 	if (report.left_bytes || report.left_sites)
 		return dp_error(DP_TAG_BUSY, "what an earlier dynprobe left in %d cannot be removed yet: %s", t->process.pid,
 		                report.why);

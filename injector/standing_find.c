@@ -57,21 +57,19 @@ static bool grow(struct dp_groups *groups)
 	return group && kind;
 }
 
-/* The group of the file that `m` is of, a new one if it is the first; NULL without memory. */
-static struct dp_standing *group_of(struct dp_target *t, struct dp_groups *groups, const struct dp_map *m)
+/* The group of a memfd, a new one if it is the first that is seen of it; NULL without memory. All memfds are of one file system.
+ */
+static struct dp_standing *group_of(struct dp_target *t, struct dp_groups *groups, uint64_t inode)
 {
-	for (size_t i = 0; i < groups->n; i++) {
-		struct dp_standing *s = groups->group[i];
-		if (s->inode == m->inode && s->dev_major == m->dev_major && s->dev_minor == m->dev_minor)
-			return s;
-	}
+	for (size_t i = 0; i < groups->n; i++)
+		if (groups->group[i]->inode == inode)
+			return groups->group[i];
 	struct dp_standing *s = grow(groups) ? calloc(1, sizeof(*s)) : NULL;
 	if (!s)
 		return NULL;
 	s->target = t;
-	s->inode = m->inode;
-	s->dev_major = m->dev_major;
-	s->dev_minor = m->dev_minor;
+	s->inode = inode;
+	s->fd = -1;
 	groups->group[groups->n++] = s;
 	return s;
 }
@@ -95,6 +93,15 @@ static struct dp_error *add_region(struct dp_installation *in, const struct dp_m
 		return no_memory();
 	in->region = grown;
 	in->region[in->nregions++] = new;
+	return NULL;
+}
+
+static struct dp_error *add_descriptor(struct dp_target *t, int64_t fd, uint64_t inode, void *data)
+{
+	struct dp_standing *s = group_of(t, data, inode);
+	if (!s)
+		return no_memory();
+	s->fd = fd;
 	return NULL;
 }
 
@@ -153,6 +160,8 @@ static struct dp_error *without_control(struct dp_standing *s, enum dp_group_kin
 	for (size_t i = 0; i < s->in.nregions && !s->in.private.mapped; i++)
 		if (s->in.region[i].prot & PROT_WRITE)
 			find_private(s, s->in.region[i].addr + s->in.region[i].size);
+	if (!s->in.nregions)
+		s->in.private = dp_stray_private(s->target);
 	if (s->in.live)
 		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in %d is overwritten",
 		                s->target->process.pid);
@@ -218,11 +227,12 @@ struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret)
 		const struct dp_map *m = dp_image_map(t->image, i);
 		if (strcmp(m->path, OUR_PATH) != 0)
 			continue;
-		struct dp_standing *s = group_of(t, ret, m);
+		struct dp_standing *s = group_of(t, ret, m->inode);
 		if (!s)
 			return no_memory();
 		DP_TRY(add_region(&s->in, m));
 	}
+	DP_TRY(dp_stray_descriptors(t, add_descriptor, ret));
 	for (size_t i = 0; i < ret->n; i++)
 		DP_TRY(read_group(ret->group[i], &ret->kind[i]));
 	return NULL;
