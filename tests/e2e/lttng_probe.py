@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Real probes and a private LTTng: what the tests of dynprobe's events in LTTng share."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import harness
+import lttng_env
+from harness import wait_until
+
+
+class Case(lttng_env.Case):
+    """`user` runs programs and dynprobe, in a home of his own."""
+
+    user = None
+
+    def setUp(self):
+        super().setUp()
+        self.user = self.root
+
+    # -- programs
+
+    def program(self, name, *args, user=None, **kw):
+        return self.target(name, *args, **{**(user or self.user).popen(), **kw})
+
+    def spin(self, calls=0, delay=500, **kw):
+        return self.program("spin", calls, delay, **kw)
+
+    # -- dynprobe
+
+    def run_tool(self, *args, user=None, timeout=90, **kw):
+        """dynprobe to its end, whatever that is."""
+        popen = {**(user or self.user).popen(), **kw}
+        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, **popen)
+        self.assertNotIn("Sanitizer", p.stderr)
+        return p
+
+    def tool(self, *args, status=0, **kw):
+        p = self.run_tool(*args, **kw)
+        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
+        return p
+
+    def leave(self, t, *args, session="s", names=None, **kw):
+        """dynprobe attach; returns when LTTng has heard of the probes."""
+        p = self.tool("attach", "--pid", t.pid, *args, *(["--session", session] if session else ["--sink", "lttng"]), **kw)
+        for name in names or self.names(args):
+            self.wait_listed(t.pid, "dynprobe:" + name)
+        return p
+
+    @staticmethod
+    def names(args):
+        given = [args[i + 1] for i, a in enumerate(args) if a == "--name"]
+        return given or [args[i + 1] for i, a in enumerate(args) if a in ("--function", "--probe")]
+
+    @contextlib.contextmanager
+    def running(self, t, *args, **kw):
+        """A run in the foreground, from its first patch on to Ctrl-C; yields what becomes its Result."""
+        argv = [harness.DYNPROBE, "--pid", str(t.pid), *map(str, args)]
+        with open(self.path("foreground.err"), "w+b") as err:
+            p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, **{**self.user.popen(), **kw})
+            p.err_file, p.events = err, None
+            self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stdout.close()))
+            wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="the target to be patched")
+            if p.poll() is not None:
+                self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
+            result = harness.Result(None, "", "")
+            yield result
+            vars(result).update(vars(self.finish(p)))
+
+    def end(self, t):
+        """The probes come out, the text is what it was, and the program noticed nothing."""
+        self.tool("detach", "--pid", t.pid)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        self.assert_result_ok(t)
+
+    # -- sessions
+
+    def session(self, name="s", *rules, channel=(), contexts=(), create=(), start=True, user=None):
+        """A session whose trace is at self.path(name); a rule is the arguments of enable-event. Started if asked."""
+        lttng = lambda *args: self.lttng(*args, user=user or self.user)
+        lttng("create", name, *(create or [f"--output={self.path(name)}"]))
+        lttng("enable-channel", "-u", "-s", name, *channel, "c")
+        for rule in rules:
+            lttng("enable-event", "-u", "-s", name, "-c", "c", *([rule] if isinstance(rule, str) else rule))
+        for context in contexts:
+            lttng("add-context", "-u", "-s", name, "-c", "c", "-t", context)
+        if start:
+            lttng("start", name)
+
+    def events(self, name="s", probe="foo", user=None):
+        """What a session has of a probe (None: of all), once it is stopped."""
+        self.lttng("stop", name, user=user or self.user, check=False)
+        return self.read(self.path(name), name="dynprobe:" + probe if probe else None)
+
+    @staticmethod
+    def calls(events, field="edi"):
+        return [e.fields[field] for e in events]
+
+    def assert_contiguous(self, calls, least=50):
+        """A field that counts the calls: none is missing, none seen twice, and the order is theirs."""
+        self.assertGreaterEqual(len(calls), least)
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
+
+    def settle(self, seconds=0.3):
+        """Time for the program to do some calls."""
+        time.sleep(seconds)
+
+    def set_current(self, name, user=None):
+        """The user's current session, as `lttng set-session` leaves it."""
+        path = os.path.join((user or self.user).home, ".lttngrc")
+        with open(path, "w") as f:
+            f.write(f"session={name}\n")
+        os.chmod(path, 0o644)
