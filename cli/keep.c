@@ -5,6 +5,7 @@
 #include "cli/manifest.h"
 #include "output/lttng.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A group whose manifest was damaged by its own process has no names; it is left to `detach`. */
@@ -58,12 +59,12 @@ struct dp_error *dp_keep_announce(struct dp_run *run)
 static struct dp_error *clear_superseded(struct dp_session *s)
 {
 	const struct dp_found *f = &s->old;
-	bool remove[256] = {false};
+	dp_auto_free bool *remove = calloc(dp_standing_nprobes(f->standing) + 1u, sizeof(*remove));
 	struct dp_remove_report report = {0};
 	if (f->event && s->lttng)
 		dp_error_destroy(dp_target_sink_park(s->target, &f->event, 1));
-	if (f->probe >= sizeof(remove) / sizeof(*remove))
-		return NULL;
+	if (!remove)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the probe that was replaced");
 	remove[f->probe] = true;
 	return dp_standing_remove(f->standing, remove, &report);
 }

@@ -44,6 +44,7 @@ static struct dp_error *prime(struct dp_session *s)
 
 struct dp_error *dp_session_sink(struct dp_session *s)
 {
+	dp_target_no_rings(s->target);
 	DP_TRY(make_classes(s));
 	DP_TRY(dp_target_sink_load(s->target, LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
 	DP_TRY(register_classes(s));

@@ -75,6 +75,8 @@ int dp_target_exit_fd(const struct dp_target *t);
  */
 struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
 				   uint64_t *lost_base) DP_MUST_CHECK;
+/* Before prepare: nothing will be written to rings (sink lttng), so the least room for them is mapped. */
+void dp_target_no_rings(struct dp_target *t);
 /* After prepare, with options.gates: the gate of probe i is at dp_target_gates() + 4 * i, and open from install on. 0 without gates. */
 uint64_t dp_target_gates(const struct dp_target *t);
 

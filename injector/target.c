@@ -54,6 +54,12 @@ static struct dp_error *create(const struct dp_target_options *options, struct d
 	return NULL;
 }
 
+void dp_target_no_rings(struct dp_target *t)
+{
+	t->options.ring_size = RING_LEAST;
+	t->options.nslots = 1;
+}
+
 static int pidfd_of(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);
