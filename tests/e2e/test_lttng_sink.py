@@ -104,7 +104,7 @@ class Events(Sink):
             "i8 == {-n}", "i16 == {-1000 - n}", "i32 == {-100000 - n}", "i64 == {-10000000000 - n}", "u8 == {200 + n}", "u16 == {60000 + n}",
             "u32 == {4000000000 + n}", "(u64 & 31) == {16 + n}", "f == {1.5 + n}", "d == {-2.25 - n}", 's == "*t {n}"', "b[1] == {n + 1}",
             "last == {7 * n}", "unreadable == {16 * (n & 1)} && i8 == {-n}", "backtrace[1] == 0x400001 && i8 == {-n}",
-            's == "text {n}" && d < 0.0 && backtrace[0] == 0x400000', "$ctx.ip == 0x1234 && i8 == {-n}",
+            's == "text {n}" && d < 0.0 && backtrace[0] == 0x400000', '$ctx.procname == "sinkhost" && i8 == {-n}',
         ):  # fmt: skip
             n = len(texts)
             texts.append(re.sub(r"\{(.*?)\}", lambda m: str(eval(m[1], {"n": n})), form))
