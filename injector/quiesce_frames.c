@@ -24,6 +24,7 @@ struct dp_frames {
 	struct dp_ranges ranges;
 	struct dp_unwinder *unwinder;
 	uint64_t sink_code, sink_code_end;
+	uint64_t loader, loader_end;
 };
 
 struct dp_frames *dp_frames_destroy(struct dp_frames *f)
@@ -69,6 +70,8 @@ static void find_sink(struct dp_target *t, const struct dp_installation *in, str
 	struct dp_sink sink;
 	if (!in->sink || dp_mem_read(&t->process, dp_addr_of(in->sink), &sink, sizeof(sink)) != sizeof(sink))
 		return;
+	f->loader = sink.text;
+	f->loader_end = sink.text + sink.text_size;
 	const struct dp_map *m = dp_image_map_at(f->image, dp_addr_of(sink.enter));
 	if (!m || !m->exec)
 		return;
@@ -87,6 +90,8 @@ static struct dp_error *fill(struct dp_target *t, const struct dp_installation *
 	find_sink(t, in, f);
 	if (ban_stubs(&f->ranges, in))
 		f->unwinder = dp_unwinder_create(&t->process, f->image, &f->ranges);
+	if (f->unwinder)
+		dp_unwinder_begins_at(f->unwinder, f->loader, f->loader_end);
 	return NULL;
 }
 

@@ -30,6 +30,7 @@ struct dp_unwinder {
 	const struct dp_process *p;
 	const struct dp_ranges *ranges;
 	struct dp_image *image;
+	uint64_t begin, begin_end; /* dp_unwinder_begins_at() */
 	/* of the thread being judged: */
 	const struct dp_held *h;
 	uint8_t copy[COPY]; /* of its stack, from rsp on */
@@ -37,6 +38,7 @@ struct dp_unwinder {
 	unsigned nframes;
 	uint64_t pc, before; /* of the outermost frame so far, and of the one that it called */
 	bool active;         /* `pc` is no return address */
+	bool begun;          /* the frames reached the code at which threads of our own begin */
 	enum dp_unwound verdict;
 	char *why;
 };
@@ -201,6 +203,10 @@ static int look_at(Dwfl_Frame *frame, void *arg)
 	bool active;
 	if (!dwfl_frame_pc(frame, &pc, &active) || u->nframes++ >= MOST_FRAMES)
 		return stop(u, DP_UNWOUND_UNKNOWN);
+	if (pc >= u->begin && pc < u->begin_end) {
+		u->begun = true;
+		return DWARF_CB_ABORT;
+	}
 	const struct dp_ban *ban = dp_ranges_ban(u->ranges, pc - !active);
 	if (ban) {
 		snprintf(u->why, 128, "it is in %s (%#llx)", ban->what, (unsigned long long)pc);
@@ -258,8 +264,9 @@ enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process
 	u->nframes = 0;
 	u->pc = u->before = 0;
 	u->verdict = DP_UNWOUND_SAFE;
+	u->begun = false;
 	const int rc = dwfl_getthread_frames(u->dwfl, 1, look_at, u);
-	if (u->verdict != DP_UNWOUND_SAFE)
+	if (u->verdict != DP_UNWOUND_SAFE || u->begun)
 		return u->verdict;
 	(void)rc; /* at the outermost frame it may say that there is no table for what is beyond */
 	return u->nframes ? judge_base(u) : DP_UNWOUND_UNKNOWN;
@@ -284,6 +291,12 @@ struct dp_unwinder *dp_unwinder_create(const struct dp_process *p, struct dp_ima
 		return u;
 	dp_unwinder_destroy(u);
 	return NULL;
+}
+
+void dp_unwinder_begins_at(struct dp_unwinder *u, uint64_t start, uint64_t end)
+{
+	u->begin = start;
+	u->begin_end = end;
 }
 
 void dp_unwinder_destroy(struct dp_unwinder *u)

@@ -11,6 +11,9 @@ struct dp_unwinder; /* opaque */
 struct dp_unwinder *dp_unwinder_create(const struct dp_process *p, struct dp_image *image, const struct dp_ranges *ranges);
 void dp_unwinder_destroy(struct dp_unwinder *u);
 
+/* Code without tables at which the stacks of threads of our own begin (the sink's loader): frames that reach it have been followed. */
+void dp_unwinder_begins_at(struct dp_unwinder *u, uint64_t start, uint64_t end);
+
 enum dp_unwound { DP_UNWOUND_SAFE, DP_UNWOUND_UNSAFE, DP_UNWOUND_UNKNOWN };
 /* Unknown: the frames could not be followed to the stack's base. */
 enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process *p, const struct dp_held *h, char why[128]);
