@@ -72,8 +72,9 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	struct dp_region *r = &t->in.private;
 	int64_t got;
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
-	DP_TRY(call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK}, &got));
-	return dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name));
+	/* At once: by the name it is known for ours if we are killed before the memfd exists. */
+	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name)));
+	return call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK}, &got);
 }
 
 /* vm.memfd_noexec wants the executable kind asked for by name; older kernels do not know that flag. */
@@ -198,7 +199,8 @@ struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b)
 			first = first_of(first, unmap_region(b, &in->region[i]));
 	if (!data)
 		return first_of(first, unmap_region(b, &in->private));
-	/* Without the control page nobody would find the private region, and without that one nobody believes the control page. */
+	/* Without the control page nobody would find the private region, and without that one nobody believes the control page.
+	 */
 	struct dp_region both = {.addr = data->addr, .size = data->size + in->private.size, .mapped = true};
 	first = first_of(first, unmap_region(b, &both));
 	data->mapped = in->private.mapped = both.mapped;

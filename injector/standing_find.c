@@ -105,6 +105,31 @@ static struct dp_error *add_descriptor(struct dp_target *t, int64_t fd, uint64_t
 	return NULL;
 }
 
+/* Does one of our regions lie directly before it? Then it is that group's, which will find it itself. */
+static bool belongs(const struct dp_groups *groups, const struct dp_region *private)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		for (size_t k = 0; k < groups->group[i]->in.nregions; k++) {
+			const struct dp_region *r = &groups->group[i]->in.region[k];
+			if (r->addr + r->size == private->addr)
+				return true;
+		}
+	return false;
+}
+
+/* Of a memfd whose data is not mapped yet, or that was not even made. */
+static struct dp_error *add_private(struct dp_target *t, struct dp_groups *groups)
+{
+	const struct dp_region stray = dp_stray_private(t);
+	if (!stray.mapped || belongs(groups, &stray))
+		return NULL;
+	struct dp_standing *s = group_of(t, groups, 0);
+	if (!s)
+		return no_memory();
+	s->in.private = stray;
+	return NULL;
+}
+
 /* ---- one group ---------------------------------------------------------------------------------------------------------------
  */
 
@@ -160,8 +185,6 @@ static struct dp_error *without_control(struct dp_standing *s, enum dp_group_kin
 	for (size_t i = 0; i < s->in.nregions && !s->in.private.mapped; i++)
 		if (s->in.region[i].prot & PROT_WRITE)
 			find_private(s, s->in.region[i].addr + s->in.region[i].size);
-	if (!s->in.nregions)
-		s->in.private = dp_stray_private(s->target);
 	if (s->in.live)
 		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in %d is overwritten",
 		                s->target->process.pid);
@@ -233,6 +256,7 @@ struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret)
 		DP_TRY(add_region(&s->in, m));
 	}
 	DP_TRY(dp_stray_descriptors(t, add_descriptor, ret));
+	DP_TRY(add_private(t, ret));
 	for (size_t i = 0; i < ret->n; i++)
 		DP_TRY(read_group(ret->group[i], &ret->kind[i]));
 	return NULL;
