@@ -3,6 +3,7 @@
 
 #include "output/lttng.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,6 +28,14 @@ static void use_lttng(struct dp_run *run)
 		run->session[i]->lttng = true;
 }
 
+static void __attribute__((format(printf, 2, 3))) because(struct dp_run *run, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(run->why_ring, sizeof(run->why_ring), fmt, args);
+	va_end(args);
+}
+
 static const char **event_names(const struct dp_options *o)
 {
 	const char **names = calloc(o->nprobes + 1, sizeof(*names));
@@ -47,18 +56,27 @@ static void choose_by_session(struct dp_run *run)
 		run->lttng_covered = true;
 		use_lttng(run);
 	} else if (err) {
-		fprintf(stderr, "dynprobe: using the embedded recorder: %s [%s]\n", err->message, dp_tag_name(err->tag));
+		because(run, "not LTTng: %s [%s]", err->message, dp_tag_name(err->tag));
+	} else if (run->lttng_session) {
+		because(run, "the current LTTng session '%s' has no rule for %s", run->lttng_session,
+		        run->options->nprobes == 1 ? "it" : "all of them");
+	} else {
+		because(run, "there is no current LTTng session");
 	}
 	dp_error_destroy(err);
 }
 
 struct dp_error *dp_lttng_choose(struct dp_run *run)
 {
-	if (run->options->sink == DP_SINK_RING)
+	if (run->options->sink == DP_SINK_RING) {
+		because(run, "as asked");
 		return NULL;
+	}
 	if (run->options->sink == DP_SINK_AUTO) {
 		/* Who wants to see, count or keep the events here has chosen. */
-		if (!run->options->own_events)
+		if (run->options->own_events)
+			because(run, "as the options for showing and recording ask");
+		else
 			choose_by_session(run);
 		return NULL;
 	}

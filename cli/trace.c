@@ -79,17 +79,23 @@ static struct dp_error *install_all(struct dp_run *run)
 
 static void say_where(const struct dp_run *run)
 {
-	if (run->out.record_dir)
-		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder; Ctrl-C ends\n", run->out.record_dir);
+	if (run->options->attach)
+		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record takes them\n", run->why_ring);
+	else if (run->out.record_dir)
+		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder (%s); Ctrl-C ends\n", run->out.record_dir,
+		        run->why_ring);
 	else
-		fprintf(stderr, "dynprobe: not recording, only showing; Ctrl-C ends\n");
+		fprintf(stderr, "dynprobe: not recording, only showing (%s); Ctrl-C ends\n", run->why_ring);
 }
 
 static struct dp_error *open_outputs(struct dp_run *run)
 {
 	if (run->use_lttng || run->options->attach) {
 		dp_outputs_none(run->options, &run->out);
-		return run->use_lttng ? dp_lttng_begin(run) : NULL;
+		if (run->use_lttng)
+			return dp_lttng_begin(run);
+		say_where(run);
+		return NULL;
 	}
 	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &run->out));
 	say_where(run);

@@ -18,6 +18,7 @@ struct dp_run {
 	bool flooded;         /* the last round found much: come back soon */
 	/* Sink lttng (lttng_run.c). */
 	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */
+	char why_ring[256];            /* why it is not LTTng that has the events */
 	bool kept;                     /* some probes were left, with their session */
 	struct dp_lttng *lttng;
 	char *lttng_session; /* the user's current one */
