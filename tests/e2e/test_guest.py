@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -254,12 +255,16 @@ class Process(GuestCase):
         self.sessiond()
         self.session("s")
         program = self.program()
-        self.probe(program, "--function", "malloc", "--function", "free", "--session", "s")
+        dynprobe = self.probe(program, "--function", "malloc", "--function", "free", "--session", "s")
         self.await_events(program)
         self.assertEqual(program("hit 100"), "hit 100")
         for _ in range(5):
             self.assertEqual(program(f"libraries {self.dir} {TLS_LIBRARIES}"), f"libraries {TLS_LIBRARIES}")
             self.assertEqual(program("hit 100"), "hit 100")
+        dynprobe.send_signal(signal.SIGINT)
+        dynprobe.wait(60)
+        with open(self.path("dynprobe.log")) as f:
+            self.assertRegex(f.read(), r"not emitted 0\b")
         self.assertEqual(program.exit(), 0)
         names = [e.name for e in self.events(name=None)]
         for name in ("malloc", "free"):
