@@ -139,6 +139,18 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b)
 	return NULL;
 }
 
+/*
+ * Is the descriptor still the memfd? Between two freezes the program may have closed it (a close loop), or the thread of a killed
+ * tool its own; and the number may be a file of the program's by now.
+ */
+static bool still_ours(const struct dp_target *t, pid_t tid, int64_t fd)
+{
+	static const char ours[] = "/memfd:" DP_MEMFD_NAME " (deleted)";
+	char path[64], link[sizeof(ours) + 1];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", t->process.pid, tid, (int)fd);
+	return readlink(path, link, sizeof(link)) == (ssize_t)sizeof(ours) - 1 && !memcmp(link, ours, sizeof(ours) - 1);
+}
+
 struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b)
 {
 	int64_t ignored;
@@ -146,6 +158,8 @@ struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b)
 		return NULL;
 	const uint64_t fd = (uint64_t)t->remote_fd;
 	t->remote_fd = -1;
+	if (!still_ours(t, dp_borrow_tid(b), (int64_t)fd))
+		return NULL;
 	return call(b, "close", SYS_close, (const uint64_t[6]){fd}, &ignored);
 }
 
@@ -185,7 +199,12 @@ struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t
 
 struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b)
 {
-	struct dp_error *err = map_regions(t, b);
+	struct dp_error *err = NULL;
+	if (!still_ours(t, dp_borrow_tid(b), t->remote_fd))
+		err = dp_error(DP_TAG_CHANGED, "process %d (%s) closed a descriptor of ours during attach; try again", t->process.pid,
+		               t->process.comm);
+	if (!err)
+		err = map_regions(t, b);
 	err = first_of(err, dp_map_close(t, b));
 	return err ? give_up(t, b, err) : NULL;
 }
