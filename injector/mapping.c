@@ -201,8 +201,8 @@ struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b)
 {
 	struct dp_error *err = NULL;
 	if (!still_ours(t, dp_borrow_tid(b), t->remote_fd))
-		err = dp_error(DP_TAG_CHANGED, "process %d (%s) closed a descriptor of ours during attach; try again", t->process.pid,
-		               t->process.comm);
+		err = dp_error(DP_TAG_CHANGED, "process %d (%s) closed a descriptor of ours during attach; try again",
+		               t->process.pid, t->process.comm);
 	if (!err)
 		err = map_regions(t, b);
 	err = first_of(err, dp_map_close(t, b));
