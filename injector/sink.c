@@ -8,6 +8,7 @@
 #include "injector/freeze.h"
 #include "injector/proc.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,9 @@ static struct dp_error *check_proc(const struct dp_target *t)
 	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", t->process.alive);
 	if (!lstat(path, &st))
 		return NULL;
+	if (errno != ENOENT && errno != ENOTDIR)
+		return dp_error_sys(DP_TAG_SINK, "looking for /proc in the root directory of process %d (%s)", t->process.pid,
+		                    t->process.comm);
 	return dp_error(DP_TAG_SINK, "process %d (%s) has no /proc in its root directory, and the sink is loaded through it",
 	                t->process.pid, t->process.comm);
 }

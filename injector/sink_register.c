@@ -15,7 +15,7 @@
 #include <sys/ptrace.h>
 #include <time.h>
 
-#define SERVE_NS UINT64_C(5000000000)
+#define SERVE_NS UINT64_C(10000000000)
 #define STOP_NS  UINT64_C(100000000)
 #define POLL_NS  100000L
 
@@ -101,7 +101,11 @@ static struct dp_error *await_served(struct dp_sink_view *v)
 		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
 	}
 	DP_TRY(dp_sink_refuse_stopped(v));
-	return dp_error(DP_TAG_SINK, "the LTTng sink in process %d (%s) does not answer", v->process.pid, v->process.comm);
+	return dp_error(
+	        DP_TAG_LTTNG,
+	        "LTTng in process %d (%s) did not take the events within %d s: it asks the session daemon about each event that "
+	        "a session wants, and that one hangs or is busy; the program runs on meanwhile",
+	        v->process.pid, v->process.comm, (int)(SERVE_NS / 1000000000));
 }
 
 static struct dp_error *ask(struct dp_sink_view *v, struct request *r)
