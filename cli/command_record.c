@@ -5,29 +5,16 @@
  */
 #include "cli/command.h"
 #include "cli/recording.h"
+#include "cli/signals.h"
 #include "injector/tracee.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #define ROUND_MS  10
 #define ROUND_NS  UINT64_C(10000000)
 #define OLD_TRIES 100 /* rounds of --once: what is held is older than its start */
-
-static struct dp_error *open_signals(struct dp_recording *r)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return r->signal_fd < 0 ? dp_error_sys(DP_TAG_SYS, "signalfd") : NULL;
-}
 
 static struct dp_error *release(struct dp_recording *r)
 {
@@ -129,7 +116,7 @@ static struct dp_error *loop(struct dp_recording *r)
 
 static struct dp_error *record_steps(struct dp_recording *r)
 {
-	DP_TRY(open_signals(r));
+	DP_TRY(dp_signals_open(&r->signal_fd));
 	DP_TRY(dp_outputs_open(&r->classes, dp_target_comm(r->left->target), &r->out));
 	if (r->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s%s\n", r->out.record_dir, r->options->once ? "" : "; Ctrl-C ends");

@@ -3,27 +3,12 @@
 
 #include "cli/keep.h"
 #include "cli/lttng_run.h"
+#include "cli/signals.h"
 #include "cli/status.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
-
-/* Signals wait in a descriptor, so that one that comes in the middle of a transaction ends the run after it. */
-static struct dp_error *signals_open(struct dp_run *run)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	run->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return run->signal_fd < 0 ? dp_error_sys(DP_TAG_SYS, "signalfd") : NULL;
-}
 
 static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
 {
@@ -44,9 +29,9 @@ static struct dp_error *open_targets(struct dp_run *run)
 		/* Before our signals are blocked: the command inherits the mask. */
 		DP_TRY(dp_session_launch(run->options, &s));
 		DP_TRY(add_session(run, s));
-		return signals_open(run);
+		return dp_signals_open(&run->signal_fd);
 	}
-	DP_TRY(signals_open(run));
+	DP_TRY(dp_signals_open(&run->signal_fd));
 	for (size_t i = 0; i < run->options->npids; i++) {
 		DP_TRY(dp_session_open(run->options, run->options->pid[i], &s));
 		DP_TRY(add_session(run, s));

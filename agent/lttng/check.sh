@@ -14,7 +14,7 @@ case "$needed" in
 esac
 ! readelf -dW "$so" | grep -qE '\((RPATH|RUNPATH|TEXTREL)\)' || fail "it has a search path or text relocations"
 for flag in INITFIRST NODELETE NOW; do # early.c lives by the first, hits by the others
-	readelf -dW "$so" | grep -q "(FLAGS_1).*$flag" || fail "it must be linked with -z $(echo "$flag" | tr A-Z a-z)"
+	readelf -dW "$so" | grep -q "(FLAGS_1).*$flag" || fail "it must be linked with -z $(echo "$flag" | tr '[:upper:]' '[:lower:]')"
 done
 # The surplus of static TLS is small and shared with everybody.
 tls=$(readelf -lW "$so" | awk '$1 == "TLS" { print $6 }')
