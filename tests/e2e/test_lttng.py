@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What LTTng does with a compiled-in tracepoint it does with a probe: rules, filters, triggers, contexts, sessions, buffers. And which sink a run chooses."""
+"""What LTTng does with a compiled-in tracepoint it does with a probe: rules, filters, triggers, contexts, sessions, buffers."""
 
 import ctypes
 import os
@@ -101,6 +101,7 @@ class Rules(lttng_probe.Case):
 
     def test_buffers_per_process(self):
         self.session("s", "dynprobe:*", channel=["--buffers-pid"])
+        self.session("shared", "dynprobe:*", channel=["--buffers-uid"], contexts=["vpid"])
         programs = [self.spin(), self.spin()]
         for t in programs:
             self.leave(t, "--function", "foo", "-t", "reg:edi")
@@ -115,6 +116,21 @@ class Rules(lttng_probe.Case):
             mine = [d for d in directories if d.startswith(f"spin-{t.pid}-")]
             self.assertEqual(len(mine), 1, directories)
             self.assert_contiguous(self.calls(self.read(self.path("s/ust/pid/" + mine[0]), name="dynprobe:foo")))
+            self.assert_contiguous(self.calls([e for e in self.events("shared") if e.context["vpid"] == t.pid]))
+
+    def test_one_command_and_one_name_in_several_programs(self):
+        self.session("s", contexts=["vpid"])
+        a, b, other = self.spin(), self.spin(), self.spin()
+        self.tool("attach", "--pid", a.pid, "--pid", b.pid, "--function", "foo", "-t", "reg:edi", "--session", "s")
+        self.leave(other, "--function", "foo", "-t", f"string:s:{other.site('greeting'):#x}", "-t", "reg:edi")
+        self.settle()
+        for t in (a, b, other):
+            self.end(t)
+        events = self.events("s")
+        for t, fields in ((a, ["edi"]), (b, ["edi"]), (other, ["unreadable", "s", "edi"])):
+            mine = [e for e in events if e.context["vpid"] == t.pid]
+            self.assertEqual({tuple(e.fields) for e in mine}, {tuple(fields)})
+            self.assert_contiguous(self.calls(mine))
 
     def segments(self, calls):
         """Where the hits of a probe went on after a gap."""
@@ -384,98 +400,6 @@ class Contexts(lttng_probe.Case):
                 m = next(m for m in maps if m.start <= int(sp, 16) < m.end)
                 found[tid] = (m.start, m.end)
         return found if len(found) >= 15 else None
-
-
-OWN, LTTNG = r"recording into .* with the embedded recorder \((.*)\)|not recording, only showing \((.*)\)", r"events go to the LTTng session '(.*)' \((.*)\)"
-
-
-class Choice(lttng_probe.Case):
-    """Which sink: said in one line, with the reason; and it is true."""
-
-    def choose(self, t, *args, status=0):
-        """"ring" or the session's name, and why."""
-        p = self.tool("--pid", t.pid, "--function", "foo", "-t", "reg:edi", "-d", "300ms", *args, status=status)
-        said = [m for line in p.stderr.splitlines() if (m := re.fullmatch(f"dynprobe: (?:{OWN}|{LTTNG}).*", line))]
-        self.assertEqual(len(said), 1, p.stderr[:2000])
-        own, shown, session, why = said[0].groups()
-        hits = len(re.findall(r"\] foo: edi=", p.stderr))
-        quiet = session or any(a in args for a in ("-q", "-o")) or "ctf" in args
-        self.assertEqual(hits == 0, bool(quiet), p.stderr[:2000])
-        self.assertTrue(p.stderr.startswith("dynprobe: " + ("events go" if session else "recording into" if own else "not recording")), p.stderr[:2000])
-        return (session or "ring", own or shown or why)
-
-    def test_what_the_current_session_wants_and_what_is_asked(self):
-        self.sessiond()
-        t = self.spin()
-        maps = lambda: {m.path for m in harness.maps(t.pid)}
-        self.assertEqual(self.choose(t), ("ring", "there is no current LTTng session"))
-        self.set_current("gone")
-        self.assertEqual(self.choose(t), ("ring", "there is no current LTTng session"))
-        self.session("cur", "other:*", "dynprobe:bar", ["*", "--loglevel=TRACE_ERR"])
-        self.set_current("cur")
-        self.assertEqual(self.choose(t), ("ring", "the current LTTng session 'cur' has no rule for it"))
-        self.assertFalse([p for p in maps() if "lttng" in p], "LTTng came into a process that nobody wanted it in")
-        self.lttng("enable-event", "-u", "-s", "cur", "-c", "c", "dynprobe:f*")
-        self.assertEqual(self.choose(t), ("cur", "its rules already want dynprobe:*"))
-        self.assertEqual(self.choose(t, "--function", "caller")[0], "ring")
-        asked = "as the options for showing and recording ask"
-        for options, why in (
-            (["--sink", "ring"], "as asked"), (["-n", 3], asked), (["--no-record"], asked), (["-f", "text"], asked), (["-f", "ctf"], asked),
-            (["-o", self.path("o")], asked), (["--record", self.path("r")], asked),
-        ):  # fmt: skip
-            self.assertEqual(self.choose(t, *options), ("ring", why), options)
-        self.lttng("disable-event", "-u", "-s", "cur", "-c", "c", "dynprobe:f*")
-        self.assertEqual(self.choose(t)[0], "ring")
-        self.assertEqual(self.choose(t, "--session", "cur"), ("cur", "as asked"))
-        self.assertEqual(self.choose(t, "--session", "new"), ("new", "created for this run"))
-        name, why = self.choose(t, "--sink", "lttng")
-        self.assertRegex(name, r"dynprobe-spin-\d{8}-\d{6}")
-        self.assertEqual(sorted(self.sessions()), ["cur"], "sessions that were made for a run end with it")
-        self.assert_contiguous(self.calls(self.events("cur")[:50]))
-        self.assert_result_ok(t)
-
-    def test_what_excludes_each_other(self):
-        t = self.spin()
-        for lttngs in (["--sink", "lttng"], ["--session", "s"], ["--filter", "edi > 1"], ["--live"], ["--set-url", "file:///tmp"]):
-            for own in (["-n", 1], ["-o", "-"], ["-f", "json"], ["--record", self.path("r")], ["--no-record"], ["--sink", "ring"]):
-                if lttngs[0] == own[0]:
-                    continue
-                p = self.tool("--pid", t.pid, "--function", "foo", *lttngs, *own, status=harness.OWN_FAILURE)
-                self.assertIn("DP-USAGE", p.stderr)
-
-    def test_DP_SINK_programs_that_cannot_load_it(self):
-        self.sessiond()
-        self.session("cur", "dynprobe:*")
-        self.set_current("cur")
-        for name in ("spin-static", "spin-static-pie", "spin-musl", "spin-musl-static"):
-            with self.subTest(name):
-                t = self.spin_of(name)
-                before = harness.State(t.pid)
-                for verb in ([], ["attach"]):
-                    p = self.tool(*verb, "--pid", t.pid, "--function", "foo", "--session", "mine", status=harness.OWN_FAILURE)
-                    self.assertIn("DP-SINK", p.stderr)
-                    self.assertIn("--sink ring", p.stderr)
-                self.assertEqual(list(self.sessions()), ["cur"])
-                self.assert_clean(t.pid, before)
-                sink, why = self.choose(t)
-                self.assertEqual(sink, "ring")
-                self.assertIn("DP-SINK", why)
-                p = self.tool("attach", "--pid", t.pid, "--function", "foo")
-                self.assertRegex(p.stderr, r"(?m)^dynprobe: events stay in the target \(not LTTng: .*DP-SINK")
-                self.end(t)
-
-    def spin_of(self, name):
-        return self.program(name, 0, 500)
-
-    def test_no_event_goes_nowhere_when_a_probe_is_refused(self):
-        """A session that was made for probes of which none could be placed is not left."""
-        self.sessiond()
-        t = self.spin()
-        self.leave(t, "--function", "foo", session="first")
-        p = self.run_tool("attach", "--pid", t.pid, "--name", "other", "--function", "foo", "--session", "second")
-        self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
-        self.assertEqual(list(self.sessions()), ["first"])
-        self.end(t)
 
 
 if __name__ == "__main__":
