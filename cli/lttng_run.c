@@ -165,8 +165,11 @@ void dp_lttng_settle(struct dp_run *run)
 	dp_auto_free const char **names = event_names(o);
 	for (size_t k = 0; run->lttng && names && k < run->nsessions; k++) {
 		const pid_t pid = dp_target_pid(run->session[k]->target);
-		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k]))
+		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k])) {
+			/* LTTng opens an event's gate a little before the session that wants it. */
+			dp_lttng_sync(run->lttng);
 			continue;
+		}
 		if (!dp_lttng_wait_listed(run->lttng, pid, names, o->nprobes, LISTED_NS))
 			fprintf(stderr, "dynprobe: the session daemon does not list the events of %d yet\n", pid);
 	}

@@ -54,6 +54,8 @@ struct dp_error *dp_lttng_add_context(struct dp_lttng *l, const char *context) D
 struct dp_error *dp_lttng_start(struct dp_lttng *l) DP_MUST_CHECK;
 /* Waits until the daemon lists the events of process `pid` (it has heard the target), or the timeout. */
 bool dp_lttng_wait_listed(struct dp_lttng *l, pid_t pid, const char *const *names, size_t n, uint64_t timeout_ns);
+/* Returns when the daemon has finished what it was doing for programs that it has just heard of, or after the timeout. */
+void dp_lttng_sync(struct dp_lttng *l);
 const char *dp_lttng_session(const struct dp_lttng *l);
 bool dp_lttng_created(const struct dp_lttng *l); /* we created it */
 bool dp_lttng_active(const struct dp_lttng *l);  /* it is tracing */

@@ -99,6 +99,23 @@ bool dp_lttng_wait_listed(struct dp_lttng *l, pid_t pid, const char *const *name
 	return w.all;
 }
 
+/* ---- is it done with a program that has just come? ---- */
+
+static struct dp_error *say_sync(void *arg)
+{
+	const struct dp_lttng *l = arg;
+	struct lttng_session *sessions = NULL;
+	const int n = lttng_list_sessions(&sessions);
+	free(sessions);
+	return n < 0 ? dp_lttng_error(n, "asking for the session '%s'", l->session) : NULL;
+}
+
+/* The daemon holds its list of sessions locked until a program that has come has all of them. */
+void dp_lttng_sync(struct dp_lttng *l)
+{
+	dp_error_destroy(dp_lttng_talk(say_sync, l, sizeof(*l), l->timeout_ns));
+}
+
 /* ---- the end ---- */
 
 struct ending {
