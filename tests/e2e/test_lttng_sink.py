@@ -234,6 +234,23 @@ class Guest(Sink):
         self.assertEqual(len(self.events("t")), 5)
         self.assertEqual(h.end(), (0, ""))
 
+    def test_sessions_come_and_go_in_a_storm_of_hits(self):
+        self.sessiond()
+        h = self.host()
+        self.assertEqual(h("one foo"), "registered")
+        self.wait_listed(h.pid, "dynprobe:foo")
+        self.session("all", channel=["--subbuf-size=1M", "--num-subbuf=8"])
+        h.process.stdin.write("storm 8000\n")
+        for i in range(4):
+            name = f"s{i}"
+            self.session(name, ["dynprobe:*", "--filter", "value == 3"], channel=["--buffers-pid"] if i % 2 else [])
+            self.lttng("stop", name)
+            self.lttng("start", name)
+            self.assertEqual({e.fields["value"] for e in self.events(name)}, {3})
+        self.assertRegex(h.process.stdout.readline(), r"^hit [1-9]\d+$")
+        self.assertEqual({e.fields["value"] for e in self.events("all")}, {1, 2, 3})
+        self.assertEqual(h.end(), (0, ""))
+
     def test_its_threads_take_no_signals(self):
         self.sessiond()
         h = self.host()

@@ -10,13 +10,16 @@
  */
 #include "host.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct host_event probe;
@@ -127,6 +130,11 @@ static bool hit_once(unsigned i)
 	return i % 2 ? host_hit_capture(&probe, payload, size) : host_hit(&probe, payload, size);
 }
 
+static bool hit_value(uint64_t value)
+{
+	return host_hit(&probe, &value, sizeof(value));
+}
+
 static void hit(unsigned n)
 {
 	unsigned done = 0;
@@ -200,6 +208,61 @@ static void vfork_child(void)
 	printf("child %d\n", status);
 }
 
+/* ---- storm ------------------------------------------------------------------------------------------------------- */
+
+static volatile bool storming;
+static unsigned storm_hits[4];
+
+static void storm_signal(int sig)
+{
+	const int saved = errno;
+	(void)sig;
+	hit_value(1);
+	errno = saved;
+}
+
+static void *short_lived(void *unused)
+{
+	host_prime();
+	for (int i = 0; i < 10; i++)
+		hit_value(2);
+	return unused;
+}
+
+static void *storm_thread(void *index)
+{
+	unsigned *hits = &storm_hits[(uintptr_t)index];
+	host_prime();
+	while (storming) {
+		for (int i = 0; i < 10; i++)
+			*hits += hit_value(3);
+		pthread_t child;
+		if (pthread_create(&child, NULL, short_lived, NULL) == 0)
+			pthread_join(child, NULL);
+		usleep(2000);
+	}
+	return NULL;
+}
+
+/* Threads that hit, threads that come and go, and a signal that hits in the middle of both. */
+static void storm(unsigned milliseconds)
+{
+	pthread_t threads[4];
+	const struct itimerval every_ms = {{0, 1000}, {0, 1000}}, never = {0};
+	signal(SIGALRM, storm_signal);
+	storming = true;
+	for (uintptr_t i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, storm_thread, (void *)i);
+	setitimer(ITIMER_REAL, &every_ms, NULL);
+	for (unsigned i = 0; i < milliseconds; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	storming = false;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("hit %u\n", storm_hits[0] + storm_hits[1] + storm_hits[2] + storm_hits[3]);
+}
+
 static void say_lost(void)
 {
 	printf("lost nested %lu unprimed %lu no_stack %lu forked %lu\n", probe.lost.nested, probe.lost.unprimed,
@@ -217,13 +280,11 @@ static const struct {
 	void (*counted)(unsigned n);
 	void (*named)(const char *name);
 } commands[] = {
-        {"kinds", .plain = kinds},     {"bulk", .plain = bulk},
-        {"wait", .plain = wait_gate},  {"closeall", .plain = close_all},
-        {"fork", .plain = fork_child}, {"vfork", .plain = vfork_child},
-        {"park", .plain = park},       {"children", .plain = children},
-        {"lost", .plain = say_lost},   {"exit", .plain = leave},
-        {"hit", .counted = hit},       {"pace", .counted = pace},
-        {"one", .named = one},
+        {"kinds", .plain = kinds},        {"bulk", .plain = bulk},         {"wait", .plain = wait_gate},
+        {"closeall", .plain = close_all}, {"fork", .plain = fork_child},   {"vfork", .plain = vfork_child},
+        {"park", .plain = park},          {"children", .plain = children}, {"lost", .plain = say_lost},
+        {"exit", .plain = leave},         {"hit", .counted = hit},         {"pace", .counted = pace},
+        {"storm", .counted = storm},      {"one", .named = one},
 };
 
 static bool obey(const char *word, const char *argument)
