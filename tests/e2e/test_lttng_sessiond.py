@@ -99,11 +99,17 @@ class Late(Daemons):
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
-    def test_the_first_hits_of_a_command_are_there_whenever_the_daemon_started(self):
+    def test_the_first_hits_of_a_command_are_in_every_session(self):
         self.sessiond()
-        for i in range(5):
-            self.tool("-c", f"{harness.target_path('spin')} 40 50", "--function", "foo", "-t", "reg:edi", "--set-url", "file://" + self.path(f"t{i}"))
+        spin = f"{harness.target_path('spin')} 40 20"
+        for name in ("x", "y"):
+            self.session(name, "dynprobe:*")
+        for i in range(12):
+            self.tool("-c", spin, "--function", "foo", "-t", "reg:edi", *(["--session", "x"] if i % 2 else ["--set-url", "file://" + self.path(f"t{i}")]))
+        for i in range(0, 12, 2):
             self.assertEqual(self.calls(self.read(self.path(f"t{i}"))), list(range(40)))
+        for name in ("x", "y"):
+            self.assertEqual(self.calls(self.events(name)), list(range(40)) * 12)
 
 
 class Killed(Daemons):
