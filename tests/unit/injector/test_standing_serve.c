@@ -85,14 +85,14 @@ static void records(pid_t pid)
 	struct dp_standing *s = only(t);
 	tr_tag(dp_standing_drain(s, false, see, NULL), DP_TAG_INTERNAL);
 	tr_ok(dp_standing_serve(s));
-	cr_assert_eq(control(s).tool_pid, getpid());
+	cr_assert_eq(control(s).tool_pid, (uint64_t)getpid());
 	cr_assert_eq(control(s).overwrite, 0);
 	drain(s, false);
 	cr_assert_eq(total, 100 * PR_THREADS, "what was recorded before: %lu", total);
 	for (long n = 200; n <= 2000; n += 100) {
 		pr_count_to(n);
 		drain(s, n == 2000);
-		cr_assert_eq(total, n * PR_THREADS, "%lu", total);
+		cr_assert_eq(total, (uint64_t)n * PR_THREADS, "%lu", total);
 	}
 	no_gap();
 	tr_ok(dp_standing_release(s));
