@@ -50,6 +50,8 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
+extern int lttng_ust_loaded __attribute__((weak)); /* liblttng-ust's: 1 when its constructor has run */
+
 static void fail(const char *why)
 {
 	dp_lttng_guest = DP_GUEST_FAILED;
@@ -62,8 +64,21 @@ static bool change(const struct dp_object *o, uint64_t *found)
 	if (!dp_object_unseal(o))
 		return false;
 	dp_object_drop_destructors(o);
-	dp_object_redirect(o, found);
+	if (found)
+		dp_object_redirect(o, found);
 	return dp_object_seal(o);
+}
+
+/* A loader that does not know -z initfirst: LTTng's threads have begun without us, and stay as they are. */
+static bool too_late(const struct search *s)
+{
+	if (!&lttng_ust_loaded || !lttng_ust_loaded)
+		return false;
+	for (unsigned i = UST; i <= TRACEPOINT; i++)
+		if (s->found[i].dynamic && s->found[i].position > s->found[OURS].position && !change(&s->found[i], NULL))
+			break;
+	fail("the target's loader did not call the sink's constructor first");
+	return true;
 }
 
 static void settle(const struct search *s)
@@ -99,6 +114,8 @@ __attribute__((constructor)) static void early(void)
 		dp_lttng_guest = DP_GUEST_HOST;
 		return;
 	}
+	if (too_late(&s))
+		return;
 	dp_lttng_resident = 1;
 	leave_directory();
 	dp_lttng_ordinary_priority();

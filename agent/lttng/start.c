@@ -53,7 +53,7 @@ static const char *check_guest(const struct dp_sink *sink)
 	case DP_GUEST_UNKNOWN:
 		break;
 	}
-	return "the target's loader did not call the sink's constructor first";
+	return "the target's loader did not call the sink's constructor";
 }
 
 /* What the sink's thread needs itself, before any other thread: ld.so then knows LTTng's thread-local memory. */
