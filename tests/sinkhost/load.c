@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,10 @@ static void own_descriptors(void)
 
 static void *loader(void *unused)
 {
+	sigset_t every;
 	(void)unused;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, NULL);
 	void *present = dlopen("liblttng-ust.so.1", RTLD_NOW | RTLD_NOLOAD);
 	if (present)
 		sink->flags |= DP_SINK_UST_PRESENT;
