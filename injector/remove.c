@@ -5,6 +5,7 @@
  * install.c of this run made it or recover.c found it.
  */
 #include "injector/quiesce_frames.h"
+#include "injector/standing.h"
 
 #include "base/cleanup.h"
 
@@ -210,6 +211,8 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 	struct dp_borrow *b = NULL;
 	DP_TRY(dp_still_holds(t, in));
 	DP_TRY(dp_borrow_held(t, f, &b));
+	if (!dp_stray_is_ours(t, t->remote_fd))
+		t->remote_fd = -1; /* a thread that its dead borrower was about to let close it has done so meanwhile */
 	struct dp_error *err = dp_map_close(t, b);
 	if (!err)
 		err = dp_unmap_all(in, b);

@@ -30,6 +30,15 @@ static bool is_ours(const char *dir, const char *name, uint64_t *inode)
 	return true;
 }
 
+bool dp_stray_is_ours(const struct dp_target *t, int64_t fd)
+{
+	char dir[64], name[24];
+	uint64_t inode;
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d/fd", t->process.pid, t->process.alive);
+	snprintf(name, sizeof(name), "%lld", (long long)fd);
+	return fd >= 0 && is_ours(dir, name, &inode);
+}
+
 struct dp_error *dp_stray_descriptors(struct dp_target *t, dp_stray_fn found, void *data)
 {
 	char dir[64];

@@ -4,8 +4,11 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 __asm__(".pushsection .text\n"
@@ -81,30 +84,30 @@ bool pr_original(pid_t pid, unsigned which)
 	return !memcmp(now, bytes_of(which), n);
 }
 
-void pr_calling(void)
+static void *call(void *none)
 {
 	int (*volatile foo)(int) = pr_foo, (*volatile bar)(int) = pr_bar, (*volatile baz)(int) = pr_baz;
-	tr->ready = 1;
-	for (int i = 0;; i++) {
+	(void)none;
+	for (int i = 0;; i = (i + 1) & 0xffff) {
 		if (foo(i) != i + 7 || bar(i) != -3 * i || baz(i) != i + 0x101)
 			tr->failed++;
 		tr->calls++;
-		i &= 0xffff;
 	}
-}
-
-static void *calling(void *none)
-{
-	(void)none;
-	pr_calling();
 	return NULL;
 }
 
+void pr_calling(void)
+{
+	tr->ready = 1;
+	call(NULL);
+}
+
+/* Ready when all threads are there: tests count the mappings. */
 void pr_calling_threads(void)
 {
 	for (int i = 1; i < 4; i++) {
 		pthread_t t;
-		pthread_create(&t, NULL, calling, NULL);
+		pthread_create(&t, NULL, call, NULL);
 	}
 	pr_calling();
 }
@@ -280,4 +283,30 @@ bool pr_is_hit(struct dp_standing *s, unsigned probe)
 	for (int i = 0; i < 200 && losses(s, probe) == before; i++)
 		tr_await_value(&tr->calls, tr->calls + 1000);
 	return losses(s, probe) != before;
+}
+
+static void be_nobody(void (*target)(void), void (*tool)(pid_t))
+{
+	if (setgid(65534) || setuid(65534))
+		_exit(2);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* changing the user undoes it */
+	prctl(PR_SET_DUMPABLE, 1);
+	pid_t child = tr_spawn(target);
+	tool(child);
+	tr_kill(child);
+	_exit(0);
+}
+
+/* An assertion that fails in a forked child is printed, and then the child waits for ever. */
+void pr_as_nobody(void (*target)(void), void (*tool)(pid_t))
+{
+	int status = 0;
+	tr_kill(tr_spawn(target)); /* makes the page that all share */
+	pid_t pid = fork();
+	if (!pid)
+		be_nobody(target, tool);
+	for (int i = 0; i < 60000 && waitpid(pid, &status, WNOHANG) == 0; i++)
+		tr_sleep_us(1000);
+	kill(pid, SIGKILL);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0 && tr->calls + tr->value[0] > 0, "status %x", status);
 }

@@ -50,6 +50,9 @@ void pr_placed(struct dp_target *t, const struct pr_ask *ask, unsigned n);
 void pr_attach(pid_t pid, const char *manifest);
 void pr_attach_one(pid_t pid, unsigned which, const char *manifest);
 
+/* Runs `tool` on a fresh child that runs `target`, both as a user without privileges. */
+void pr_as_nobody(void (*target)(void), void (*tool)(pid_t));
+
 /* Lines of /proc/PID/maps that are ours. */
 size_t pr_mappings(pid_t pid);
 /* The number of lines of /proc/PID/maps, and of open descriptors. */

@@ -61,21 +61,7 @@ Test(keep, probes_are_found_again_and_leave_nothing_when_removed)
 /* All of the above, by somebody who may open nothing below map_files. */
 Test(keep, an_unprivileged_user_does_the_same)
 {
-	tr_kill(tr_spawn(pr_calling)); /* the shared page */
-	pid_t pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (setgid(65534) || setuid(65534))
-			_exit(2);
-		prctl(PR_SET_DUMPABLE, 1);
-		pid_t child = tr_spawn(pr_calling_threads);
-		life(child);
-		tr_kill(child);
-		_exit(0);
-	}
-	int status;
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert_eq(status, 0, "status %x", status);
+	pr_as_nobody(pr_calling_threads, life);
 }
 
 Test(keep, gates_open_and_shut_without_a_stop)

@@ -110,21 +110,7 @@ Test(standing_serve, takes_what_was_recorded_before_and_what_comes)
 
 Test(standing_serve, an_unprivileged_user_records_too)
 {
-	tr_kill(tr_spawn(pr_counting)); /* the shared page */
-	pid_t pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (setgid(65534) || setuid(65534))
-			_exit(2);
-		prctl(PR_SET_DUMPABLE, 1);
-		pid_t child = tr_spawn(pr_counting);
-		records(child);
-		tr_kill(child);
-		_exit(0);
-	}
-	int status;
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert_eq(status, 0, "status %x", status);
+	pr_as_nobody(pr_counting, records);
 }
 
 static struct dp_loss loss_of(struct dp_standing *s)
