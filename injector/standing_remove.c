@@ -30,9 +30,12 @@ static struct dp_error *remove_some(struct dp_standing *s, const bool *remove, s
 	dp_auto_free bool *chosen = calloc(s->in.nplaced + 1, sizeof(*chosen));
 	if (!chosen)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	for (size_t i = 0; i < s->in.nplaced; i++)
+	bool any = false;
+	for (size_t i = 0; i < s->in.nplaced; i++) {
 		chosen[i] = wanted(&s->in.placed[i], remove);
-	return dp_installation_restore(s->target, &s->in, chosen, report);
+		any |= chosen[i] && s->in.placed[i].state != DP_SITE_RESTORED;
+	}
+	return any ? dp_installation_restore(s->target, &s->in, chosen, report) : NULL;
 }
 
 static struct dp_error *remove_all(struct dp_standing *s, struct dp_remove_report *report)

@@ -234,7 +234,7 @@ Test(supersede, stub_with_a_thread_far_away_in_its_hook_is_not_unmapped)
 	tr_kill(pid);
 }
 
-static void rest_on_old_words(void)
+__attribute__((noinline, no_sanitize("address"))) static void rest_on_old_words(void)
 {
 	volatile char large[16384]; /* nobody writes here: what calls have left stays */
 	tr->value[1] = (long)(uintptr_t)large;
