@@ -113,7 +113,7 @@ static void bulk(void)
 {
 	host_begin();
 	host_add("bulk", false);
-	host_field("bytes", DP_SINK_BYTES, 1024, false);
+	host_field("text", DP_SINK_STRING, 1024, false);
 	registered('b', 0x9abc);
 }
 
@@ -124,7 +124,7 @@ static bool hit_once(unsigned i)
 	if (kind == 'k')
 		size = kinds_payload(payload, i);
 	else if (kind == 'b')
-		memset(payload, (int)i, size = 1024);
+		memset(payload, 'a' + (int)(i % 26), (size = 1024) - 1);
 	else
 		memcpy(payload, &(uint64_t){i}, size);
 	return i % 2 ? host_hit_capture(&probe, payload, size) : host_hit(&probe, payload, size);
