@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_NS   UINT64_C(1000000000)
-#define TALK_NS   UINT64_C(5000000000)
+#define LOOK_NS   UINT64_C(3000000000)
+#define TALK_NS   UINT64_C(10000000000)
 #define LISTED_NS UINT64_C(2000000000)
 #define WANTED_NS UINT64_C(2000000000)
 #define POLL_NS   1000000L
