@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define TRIES       200
+#define TRIES       60
 #define UNMAP_TRIES 20
 #define REST_NS     5000000L
 
@@ -247,12 +247,21 @@ static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, s
 	}
 }
 
+/*
+ * Longer and longer. On a busy machine a thread gets a processor to stop and for nothing else, and never leaves the stub, if it
+ * is asked to stop again too soon.
+ */
+static void rest(int tried)
+{
+	nanosleep(&(struct timespec){.tv_nsec = tried < 20 ? REST_NS : tried < 40 ? 5 * REST_NS : 20 * REST_NS}, NULL);
+}
+
 static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	bool quiet = false;
 	for (int tried = 0; !quiet && tried < TRIES; tried++) {
 		if (tried)
-			nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+			rest(tried);
 		DP_TRY(restore_try(t, in, report, &quiet));
 		if (report->left_sites)
 			break;
