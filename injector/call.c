@@ -30,7 +30,7 @@
 
 #define SIGSETXID 33 /* glibc's */
 #define CALL_MASK (~(UINT64_C(1) << (SIGSETXID - 1)))
-#define STAND_NS  UINT64_C(100000000) /* for a thread that we asked to stop */
+#define STAND_NS  UINT64_C(100000000) /* for a thread that we asked to stop: on a busy machine it first needs a processor */
 #define POLL_NS   20000
 
 static struct dp_error *gone(const struct dp_process *p)
@@ -191,9 +191,19 @@ static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, con
 		return NULL;
 	}
 	dp_held_release(&now);
+	dp_stray_settle(DP_SETTLE_NS);
 	h->seized = h->stopped = false;
 	h->exited = true;
 	return NULL;
+}
+
+bool dp_call_over(const struct dp_process *p, const struct dp_call_site *site, pid_t *tid)
+{
+	uint64_t state[2] = {0};
+	if (dp_mem_read(p, dp_addr_of(site->frame), state, sizeof(state)) != sizeof(state))
+		return false;
+	*tid = (pid_t)state[1];
+	return (uint32_t)state[0] == DP_CALL_IDLE;
 }
 
 static struct dp_error *enter(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site)
@@ -208,7 +218,12 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
                          const uint64_t args[4], uint64_t limit_ns, uint64_t *result)
 {
 	uint64_t mask = 0, value = 0;
+	pid_t earlier = 0;
 	bool late = false;
+	if (!dp_call_over(p, site, &earlier)) /* it comes home with what the frame says */
+		return !earlier ? gone(p)
+		                : dp_error(DP_TAG_SINK, "thread %d of process %d (%s) is still in an earlier call", earlier,
+		                           p->pid, p->comm);
 	if (dp_xstate_size() > DP_CALL_XAREA)
 		return dp_error(DP_TAG_SINK, "this processor's vector state is larger than a call has room for");
 	if (ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
@@ -233,13 +248,4 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
 		                      h->tid, p->pid, p->comm);
 	*result = value;
 	return NULL;
-}
-
-bool dp_call_over(const struct dp_process *p, const struct dp_call_site *site, pid_t *tid)
-{
-	uint64_t state[2] = {0};
-	if (dp_mem_read(p, dp_addr_of(site->frame), state, sizeof(state)) != sizeof(state))
-		return false;
-	*tid = (pid_t)state[1];
-	return (uint32_t)state[0] == DP_CALL_IDLE;
 }

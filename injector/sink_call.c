@@ -138,6 +138,7 @@ static struct dp_error *call_running(struct dp_sink_view *v, pid_t tid, uint64_t
                                      enum dp_safe_outcome *outcome, char why[128])
 {
 	struct dp_priority priority;
+	DP_TRY(await_earlier(v)); /* also of this tool: a thread that we could not fetch is on its way home by the frame */
 	dp_priority_raise(&priority);
 	struct dp_error *err = take_and_call(v, tid, fn, args, result, outcome, why);
 	dp_priority_restore(&priority);
