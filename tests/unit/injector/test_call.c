@@ -235,6 +235,8 @@ Test(call, function_that_does_not_return_in_time_is_left_to_finish)
 	tr_tag(try_call(&p, sleepy, 400000, 1, 50000000, &result), DP_TAG_SINK);
 	cr_assert_not(dp_call_over(&p, &site, &tid));
 	cr_assert_eq(tid, pid);
+	/* It comes home by the frame that a second call would overwrite. */
+	tr_tag(try_call(&p, sleepy, 0, 1, TR_LIMIT, &result), DP_TAG_SINK);
 	cr_assert(tr_await_value(&tr->value[1], 1));
 	assert_going_on();
 	tr_kill(pid);
@@ -275,13 +277,19 @@ static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_u
 }
 
 /* The next call waits until the thread is home: here simply long enough. */
+static void await_home(void)
+{
+	tr_sleep_us(60000);
+	*(volatile uint32_t *)(uintptr_t)(site.frame + DP_CALL_STATE) = DP_CALL_IDLE;
+}
+
 Test(call, tool_killed_at_any_moment_running_thread)
 {
 	const pid_t pid = tr_spawn(spinner);
 	const struct dp_process p = tr_process(pid);
 	for (long i = 0; i < 60; i++) {
 		kill_tool_after(&p, 100 + i * 137 % 4000, 1000);
-		tr_sleep_us(60000);
+		await_home();
 		assert_going_on();
 	}
 	tr_kill(pid);
@@ -293,7 +301,7 @@ Test(call, tool_killed_at_any_moment_blocked_thread)
 	const struct dp_process p = tr_process(pid);
 	for (long i = 0; i < 30; i++) {
 		kill_tool_after(&p, 100 + i * 137 % 4000, 1000);
-		tr_sleep_us(60000);
+		await_home();
 	}
 	assert_going_on();
 	tr_kill(pid);
