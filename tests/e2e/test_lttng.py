@@ -100,7 +100,7 @@ class Rules(lttng_probe.Case):
             self.assertEqual(calls[0] % 2, 0)
 
     def test_buffers_per_process(self):
-        self.session("s", "dynprobe:*", channel=["--buffers-pid"])
+        self.session("s", "dynprobe:*", channel=["--buffers-pid", "--subbuf-size=256K"])
         self.session("shared", "dynprobe:*", channel=["--buffers-uid"], contexts=["vpid"])
         programs = [self.spin(), self.spin()]
         for t in programs:
@@ -219,7 +219,7 @@ class Rules(lttng_probe.Case):
         self.attached_again([])
 
     def test_attached_again_with_the_same_and_with_other_fields_per_process(self):
-        self.attached_again(["--buffers-pid"])
+        self.attached_again(["--buffers-pid", "--subbuf-size=256K"])
 
 
 class Filters(lttng_probe.Case):
