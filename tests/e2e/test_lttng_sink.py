@@ -69,6 +69,15 @@ class Sink(lttng_env.Case):
             self.lttng("add-context", "-u", "-s", name, "-c", "c", "-t", context)
         self.lttng("start", name)
 
+    def recorded(self, command, event, user=None, **session):
+        """A program with an event that session "s" records. (The other way round, the event is wanted a moment before the session records.)"""
+        h = self.host(user)
+        self.assertEqual(h(command), "registered")
+        self.wait_listed(h.pid, event)
+        self.session("s", **session)
+        self.assertEqual(h("wait"), "wanted 1")
+        return h
+
     def events(self, session, name=None):
         self.lttng("stop", session)
         self.lttng("destroy", session)
@@ -78,10 +87,7 @@ class Sink(lttng_env.Case):
 class Events(Sink):
     def test_a_field_of_every_type_arrives(self):
         self.sessiond()
-        self.session("s", contexts=("vpid", "vtid", "procname", "ip"))
-        h = self.host()
-        self.assertEqual(h("kinds"), "registered")
-        self.assertEqual(h("wait"), "wanted 1")
+        h = self.recorded("kinds", "dynprobe:kinds", contexts=("vpid", "vtid", "procname", "ip"))
         self.assertEqual(h("hit 4"), "hit 4")
         events = self.events("s", name="dynprobe:kinds")
         self.assertEqual(len(events), 4)
@@ -142,9 +148,8 @@ class Events(Sink):
     def test_twins_and_namesakes(self):
         """Per-process buffers: the daemon refuses a second registration of an event that it takes for the first."""
         self.sessiond()
-        self.session("s", channel=["--buffers-pid"])
-        h = self.host()
-        self.assertEqual((h("one foo"), h("wait"), h("hit 3")), ("registered", "wanted 1", "hit 3"))
+        h = self.recorded("one foo", "dynprobe:foo", channel=["--buffers-pid"])
+        self.assertEqual(h("hit 3"), "hit 3")
         self.assertEqual((h("one foo"), h("wait"), h("hit 5")), ("registered", "wanted 1", "hit 5"))
         self.assertEqual(h("park"), "parked")
         self.assertEqual((h("one foo"), h("wait"), h("hit 7")), ("registered", "wanted 1", "hit 7"))
@@ -154,8 +159,7 @@ class Events(Sink):
 
     def test_names_that_would_break_the_trace_are_refused(self):
         self.sessiond()
-        self.session("s")
-        h = self.host()
+        h = self.recorded("one first", "dynprobe:first")
         for name in ('a"b', "a\\b", "a*", "x" * 247):
             self.assertTrue(h(f"one {name}").startswith("refused"), name)
         for name in ("foo+0x10", "libc.so.6!malloc", "a@b$c<d>é", "x" * 246):
@@ -166,11 +170,9 @@ class Events(Sink):
 class Guest(Sink):
     def test_a_program_that_closes_everything_goes_on(self):
         self.sessiond()
-        self.session("s")
-        h = self.host()
-        before = h.fds()
-        self.assertEqual((h("one foo"), h("wait"), h("hit 3")), ("registered", "wanted 1", "hit 3"))
-        self.assertEqual(h.fds(), before)
+        h = self.recorded("one foo", "dynprobe:foo")
+        self.assertEqual(h("hit 3"), "hit 3")
+        self.assertEqual(sorted(h.fds()), ["0", "1", "2"])
         h("closeall")
         self.assertEqual(h("hit 3"), "hit 3")
         self.lttng("list", "-u")
@@ -183,9 +185,8 @@ class Guest(Sink):
     def check_wakeups(self, user):
         """2 MiB of buffers, 8 MiB of events: without wake-ups the consumer would come when all is over."""
         self.sessiond()
-        self.session("s", channel=["--subbuf-size=256K", "--num-subbuf=8"])
-        h = self.host(user)
-        self.assertEqual((h("bulk"), h("wait"), h("closeall")[:6]), ("registered", "wanted 1", "closed"))
+        h = self.recorded("bulk", "dynprobe:bulk", user, channel=["--subbuf-size=256K", "--num-subbuf=8"])
+        self.assertEqual(h("closeall")[:6], "closed")
         self.assertEqual(h("pace 8000"), "hit 8000")
         self.assertEqual(len(self.events("s")), 8000)
         self.assertEqual(h.end(), (0, ""))
@@ -198,9 +199,8 @@ class Guest(Sink):
 
     def test_exit_in_a_fork_child_and_in_the_program(self):
         self.sessiond()
-        self.session("s")
-        h = self.host()
-        self.assertEqual((h("one foo"), h("wait"), h("hit 1")), ("registered", "wanted 1", "hit 1"))
+        h = self.recorded("one foo", "dynprobe:foo")
+        self.assertEqual(h("hit 1"), "hit 1")
         for _ in range(20):
             self.assertEqual(h("fork"), "child 0")
         self.assertEqual(h("vfork"), "child 0")
@@ -215,20 +215,21 @@ class Guest(Sink):
         self.assertEqual(h("children"), "children 0 sigchld 0 forks 0")
         self.assertEqual((h("one foo"), h("hit 3")), ("registered", "hit 3"))
         self.sessiond()
+        self.wait_listed(h.pid, "dynprobe:foo")
         self.session("s")
         self.assertEqual((h("wait"), h("hit 3")), ("wanted 1", "hit 3"))
         self.assertEqual(len(self.events("s")), 3)
 
     def test_daemon_killed_and_started_again(self):
         daemon = self.sessiond()
-        self.session("s")
-        h = self.host()
-        self.assertEqual((h("one foo"), h("wait"), h("hit 3")), ("registered", "wanted 1", "hit 3"))
+        h = self.recorded("one foo", "dynprobe:foo")
+        self.assertEqual(h("hit 3"), "hit 3")
         daemon.kill()
         self.assertEqual(h("hit 1000"), "hit 1000")
         daemon.stop()
         daemon.start()
         self.await_sessiond(daemon)
+        self.wait_listed(h.pid, "dynprobe:foo")
         self.session("t")
         self.assertEqual((h("wait"), h("hit 5")), ("wanted 1", "hit 5"))
         self.assertEqual(len(self.events("t")), 5)
@@ -254,8 +255,8 @@ class Guest(Sink):
     def test_its_threads_take_no_signals(self):
         self.sessiond()
         h = self.host()
+        wait_until(lambda: sorted(h.tasks()) == ["dynprobe-sink", "sinkhost-ust"], 20, "the threads to have their names")
         names = h.tasks()
-        self.assertEqual(sorted(names), ["dynprobe-sink", "sinkhost-ust"])
         for name in ("dynprobe-sink", "sinkhost-ust"):
             for tid in names[name]:
                 with open(f"/proc/{h.pid}/task/{tid}/status") as f:
