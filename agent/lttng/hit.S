@@ -13,7 +13,7 @@
 #include "agent/lttng/layout.h"
 
 /* On emit's stack, from rsp. */
-#define AREA_LOW   0	/* xmm, ymm or zmm 0-15, 64 bytes each */
+#define AREA_LOW   0	/* xmm, ymm or zmm 0-15 */
 #define AREA_HIGH  1024	/* zmm16-31 */
 #define AREA_MASKS 2048	/* k0-7 */
 #define AREA_MXCSR 2112
@@ -23,12 +23,12 @@
 #define AREA_BLOCK 2136
 #define AREA_SIZE  2176	/* a multiple of 64 */
 
-	.macro	each_low op, width, load
+	.macro	each_low op, width, size, load
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	.if	\load
-	\op	AREA_LOW + \n * 64(%rsp), %\width\n
+	\op	AREA_LOW + \n * \size(%rsp), %\width\n
 	.else
-	\op	%\width\n, AREA_LOW + \n * 64(%rsp)
+	\op	%\width\n, AREA_LOW + \n * \size(%rsp)
 	.endif
 	.endr
 	.endm
@@ -200,7 +200,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	movl	%eax, AREA_INUSE(%rsp)
 	testl	$DP_VECTOR_ZMM_HIGH | DP_VECTOR_AVX, %eax
 	jnz	.Lsave_wide
-	each_low movaps, xmm, 0
+	each_low movaps, xmm, 16, 0
 .Lsaved_low:
 	testl	$DP_VECTOR_ZMM16, %eax
 	jz	3f
@@ -223,7 +223,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	testl	$DP_VECTOR_AVX, %r9d
 	jz	4f
 	vzeroupper				/* as it was, see above */
-4:	each_low movaps, xmm, 1
+4:	each_low movaps, xmm, 16, 1
 .Lloaded_low:
 	testl	$DP_VECTOR_ZMM16, %r8d
 	jz	5f
@@ -259,17 +259,17 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 .Lsave_wide:
 	testl	$DP_VECTOR_ZMM_HIGH, %eax
 	jnz	1f
-	each_low vmovdqa, ymm, 0
+	each_low vmovdqa, ymm, 32, 0
 	jmp	.Lsaved_low
-1:	each_low vmovdqa64, zmm, 0
+1:	each_low vmovdqa64, zmm, 64, 0
 	jmp	.Lsaved_low
 
 .Lload_wide:
 	testl	$DP_VECTOR_ZMM_HIGH, %r8d
 	jnz	1f
-	each_low vmovdqa, ymm, 1
+	each_low vmovdqa, ymm, 32, 1
 	jmp	.Lloaded_low
-1:	each_low vmovdqa64, zmm, 1
+1:	each_low vmovdqa64, zmm, 64, 1
 	jmp	.Lloaded_low
 
 .Lsave_masks:
