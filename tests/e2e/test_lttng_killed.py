@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""kill -9 of dynprobe while it brings LTTng into a process, and takes its probes out again: the program goes on, a later dynprobe works.
+
+Every system call of attach and detach with DP_FULL=1; otherwise a spread of them, another one each time.
+"""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import harness
+import lttng_env
+import lttng_probe
+from harness import DYNPROBE, target_path, wait_until
+
+SAMPLES = 4  # of each target and verb
+HANG_US = 1_500_000  # LTTng itself would wait for a hung daemon for three seconds
+SELDOM = ("--when", "(edi & 63) == 5")
+TARGETS = {"one_thread": ("spin", 0, 100), "many_threads": ("threads", 12), "threads_in_system_calls": ("eintr",)}
+
+
+class Killed(lttng_probe.Case):
+    def setUp(self):
+        super().setUp()
+        self.sessiond()
+        self.rounds = 0
+
+    # -- a tool that is killed
+
+    def run_killed(self, at, *args):
+        """dynprobe under killat: (stops at the edges of system calls, number of the last call, exit status)."""
+        report = self.path("stops")
+        p = subprocess.run([target_path("killat"), str(at), report, DYNPROBE, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
+                           timeout=120, text=True, **self.root.popen())  # fmt: skip
+        with open(report) as f:
+            stops, call = map(int, f.read().split())
+        return stops, call, p
+
+    def instants(self, total):
+        if harness.FULL:
+            return range(1, total + 1)
+        seed = random.randrange(1 << 30)
+        print(f"seed {seed}, {total} system call stops", flush=True)
+        rng = random.Random(seed)
+        return [1 + int((i + rng.random()) * total / SAMPLES) for i in range(SAMPLES)]
+
+    # -- what must hold
+
+    def goes_on(self, t):
+        self.assertTrue(t.alive(), f"the target died: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
+        wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="the kernel to release the target")
+        wait_until(lambda: t.state() in "RS", what="the target to run or sleep")
+
+    def assert_works(self, t):
+        """A later dynprobe clears what was left, and its own probe's events arrive."""
+        self.run_tool("detach", "--pid", t.pid)  # there may be nothing, or all of it
+        self.rounds += 1
+        name = f"after_{self.rounds}"
+        self.session(name, f"dynprobe:{name}")
+        self.leave(t, "--name", name, "--function", "foo", "-t", "reg:edi", *SELDOM, session=name)
+
+        def arrived():
+            found = self.events(name, name)
+            self.lttng("start", name)
+            return found
+
+        events = wait_until(arrived, 60, "an event of a probe that came after the kill")
+        self.assertEqual({e.fields["edi"] & 63 for e in events}, {5})
+        self.tool("detach", "--pid", t.pid)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        self.lttng("destroy", name)
+
+    def assert_right(self, t):
+        """Its results, but for the limit stated under G1: a wait that the kernel ended in the instant of the kill."""
+        if t.stop() != 0:
+            self.assertRegex(t.output(), r"RESULT BAD interrupted \d+ wrong 0\b", t.errors()[-1500:])
+
+    def one_round(self, target, at, prepare, *args):
+        t = self.program(*target)
+        prepare(t)
+        _, call, p = self.run_killed(at, *args, "--pid", t.pid)
+        with self.subTest(target=target[0], verb=args[0], stop=at, call=call):
+            self.goes_on(t)
+            time.sleep(0.03)
+            self.goes_on(t)
+            left = bool(harness.changed_text(t.pid))
+            self.assert_works(t)
+            self.goes_on(t)
+            self.assert_right(t)
+            return left
+        t.close()
+        return False
+
+    def matrix(self, target, prepare, *args):
+        t = self.program(*target)
+        prepare(t)
+        total, _, p = self.run_killed(0, *args, "--pid", t.pid)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.run_tool("detach", "--pid", t.pid)
+        self.assert_right(t)
+        left = [self.one_round(target, at, prepare, *args) for at in self.instants(total)]
+        if harness.FULL:
+            self.assertTrue(any(left), "no kill ever came while the probe stood")
+
+    PROBE = ("--function", "foo", "-t", "reg:edi", *SELDOM, "--session", "s")
+
+    def attach(self, target):
+        self.session("s", "dynprobe:*")
+        self.matrix(target, lambda t: None, "attach", *self.PROBE)
+
+    def detach(self, target):
+        self.session("s", "dynprobe:*")
+        self.matrix(target, lambda t: self.tool("attach", "--pid", t.pid, *self.PROBE), "detach")
+
+    def test_attach_one_thread(self):
+        self.attach(TARGETS["one_thread"])
+
+    def test_attach_many_threads(self):
+        self.attach(TARGETS["many_threads"])
+
+    def test_attach_threads_in_system_calls(self):
+        self.attach(TARGETS["threads_in_system_calls"])
+
+    def test_detach_one_thread(self):
+        self.detach(TARGETS["one_thread"])
+
+    def test_detach_many_threads(self):
+        self.detach(TARGETS["many_threads"])
+
+    def test_detach_threads_in_system_calls(self):
+        self.detach(TARGETS["threads_in_system_calls"])
+
+    def test_killed_again_and_again_on_one_process(self):
+        self.session("s", "dynprobe:*")
+        t = self.program("threads", 12)
+        rng = random.Random()
+        for _ in range(60 if harness.FULL else 8):
+            for verb, args in (("attach", self.PROBE), ("detach", ())):
+                self.run_killed(rng.randrange(1, 3000), verb, *args, "--pid", t.pid)
+                self.goes_on(t)
+        self.assert_works(t)
+        self.assert_right(t)
+
+    def test_killed_at_any_moment_with_its_helpers(self):
+        """The whole process group, as a terminal or a service manager does it."""
+        self.session("s", "dynprobe:*")
+        rng = random.Random()
+        for target in (("gaps", 8), ("libcstorm", 1, 1, 1, 1)):
+            t = self.program(*target)
+            for _ in range(60 if harness.FULL else 8):
+                argv = [DYNPROBE, "attach", "--pid", str(t.pid), "--function", "libc.so.6!malloc", *SELDOM, "--session", "s"]
+                with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **self.root.popen()) as p:
+                    time.sleep(rng.uniform(0, 0.3))
+                    os.killpg(p.pid, signal.SIGKILL)
+                self.goes_on(t)
+                self.run_tool("detach", "--pid", t.pid)
+            self.tool("attach", "--pid", t.pid, "--function", "libc.so.6!malloc", *SELDOM, "--session", "s")
+            self.end(t)
+
+
+class Hung(lttng_probe.Case):
+    """A session daemon that holds its sockets and answers nobody."""
+
+    def gap(self, t):
+        self.assertEqual(t.stop(), 0, t.output())
+        self.assertIn("RESULT OK", t.output())
+        return int(re.search(r"longest gap (\d+) us", t.output())[1])
+
+    def measured(self, do):
+        """Longest gap of a probed program's threads, and of those of one beside it that nobody touches: what the machine does."""
+        urgent = ("chrt", "-f", "10")  # whatever else runs here
+        t, control = (self.program(target_path("gaps"), 6, prefix=urgent) for _ in range(2))
+        time.sleep(0.3)
+        do(t)
+        time.sleep(0.3)
+        return self.gap(t), self.gap(control)
+
+    def probe(self, t, *args, fails=False):
+        p = self.run_tool("attach", "--pid", t.pid, "--function", "foo", *args, timeout=120)
+        self.assertEqual(bool(harness.changed_text(t.pid)), not fails, p.stderr)
+
+    def frozen_in_between(self, daemon, delay):
+        def do(t):
+            argv = [DYNPROBE, "attach", "--pid", str(t.pid), "--function", "foo", "--session", "s"]
+            with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.root.popen()) as p:
+                time.sleep(delay)
+                daemon.freeze()
+                p.wait(120)
+
+        return do
+
+    def test_hung_session_daemon_delays_no_thread(self):
+        figures = {
+            "unprobed": self.measured(lambda t: time.sleep(1)),
+            "no daemon": self.measured(lambda t: self.probe(t, "--sink", "lttng")),
+        }
+        daemon = self.sessiond()
+        figures["daemon"] = self.measured(lambda t: self.probe(t, "--session", "s"))
+        daemon.freeze()
+        figures["hung"] = self.measured(lambda t: self.probe(t, "--sink", "lttng", fails=True))
+        figures["hung, session asked for"] = self.measured(lambda t: self.probe(t, "--session", "s", fails=True))
+        daemon.thaw()
+        for i in range(20 if harness.FULL else 5):
+            delay = (i + 0.5) * 0.03
+            figures[f"hung {delay * 1000:.0f} ms into the attach"] = self.measured(self.frozen_in_between(daemon, delay))
+            daemon.thaw()
+            self.await_sessiond(daemon)
+        print("longest gap of any thread in us, (probed, unprobed):", figures, flush=True)
+        self.assertEqual({k: v for k, v in figures.items() if v[0] - v[1] > HANG_US}, {})
+
+    def test_probes_work_once_it_answers_again(self):
+        daemon = self.sessiond()
+        self.session("s", "dynprobe:foo")
+        t = self.program("gaps", 6)
+        self.frozen_in_between(daemon, 0.08)(t)
+        daemon.thaw()
+        self.await_sessiond(daemon)
+        self.run_tool("detach", "--pid", t.pid)
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+
+        def arrived():
+            found = self.events("s")
+            self.lttng("start", "s")
+            return found
+
+        wait_until(arrived, 60, "events after the daemon was thawed")
+        self.end(t)
+
+
+if __name__ == "__main__":
+    lttng_env.main()
