@@ -99,7 +99,7 @@ function(dp_lttng_sink)
   endforeach()
   set(sink ${CMAKE_BINARY_DIR}/agent/lttng/libdynprobe-lttng.so)
   add_custom_command(OUTPUT ${sink}
-    COMMAND ${CMAKE_C_COMPILER} -shared -s -Wl,-soname,libdynprobe-lttng.so,-Bsymbolic,-z,initfirst,-z,nodelete,-z,now,-z,relro,--no-undefined,-z,text,-z,noexecstack
+    COMMAND ${CMAKE_C_COMPILER} -shared -s -Wl,-soname,libdynprobe-lttng.so,-Bsymbolic,-z,nodelete,-z,now,-z,relro,--no-undefined,-z,text,-z,noexecstack
             -o ${sink} ${objects} ${LTTNG_UST_LDFLAGS} -llttng-ust-tracepoint
     COMMAND sh ${CMAKE_SOURCE_DIR}/agent/lttng/check.sh ${sink} ${CMAKE_BINARY_DIR}/agent/lttng/enter.c.o
     DEPENDS ${objects} ${CMAKE_SOURCE_DIR}/agent/lttng/check.sh COMMENT "Linking and checking the LTTng sink" VERBATIM)

@@ -13,7 +13,8 @@ case "$needed" in
 *) fail "it must need liblttng-ust (needs: $needed)" ;;
 esac
 ! readelf -dW "$so" | grep -qE '\((RPATH|RUNPATH|TEXTREL)\)' || fail "it has a search path or text relocations"
-for flag in INITFIRST NODELETE NOW; do # early.c lives by the first, hits by the others
+readelf -rW "$so" | grep -q R_X86_64_IRELATIV || fail "it has no indirect function, by which early.c is called"
+for flag in NODELETE NOW; do
 	readelf -dW "$so" | grep -q "(FLAGS_1).*$flag" || fail "it must be linked with -z $(echo "$flag" | tr '[:upper:]' '[:lower:]')"
 done
 # The surplus of static TLS is small and shared with everybody.

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs before liblttng-ust does anything. The shared object is linked with -z initfirst: ld.so calls its constructors before
- * those of the libraries it depends on, when all of them are mapped and relocated (-z now). That is the moment to change where
- * liblttng-ust's calls lead: its constructor already makes threads, sockets and shared memory.
+ * Runs before liblttng-ust does anything: as the resolver of an indirect function. ld.so relocates a library after those it
+ * depends on, resolvers last, and calls constructors when all of them are relocated. So at this moment liblttng-ust's tables of
+ * addresses are complete, and its constructor, which makes threads, sockets and shared memory, has not run. (-z initfirst would
+ * also lead here, but ld.so then keeps the half-loaded object in a global variable: a fork child of that moment that loads a
+ * library of its own would initialise ours, relocated or not.)
  *
- * The constructor cannot be told anything: what it has to know, it sees in the order of the loaded objects. Those that came with
- * us come after us; a liblttng-ust that comes before us is the program's own, and nothing of it is changed.
+ * A resolver cannot be told anything: what it has to know, it sees in the order of the loaded objects. Those that came with us
+ * come after us; a liblttng-ust that comes before us is the program's own, and nothing of it is changed. Nor can it mark its
+ * thread: thread-local memory is set up after relocation.
  */
 #include "agent/lttng/redirect.h"
 
@@ -14,6 +17,7 @@
 #include <link.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { UST, COMMON, TRACEPOINT, CONTROL, OURS, OBJECTS };
@@ -69,7 +73,7 @@ static bool change(const struct dp_object *o, uint64_t *found)
 	return dp_object_seal(o);
 }
 
-/* A loader that does not know -z initfirst: LTTng's threads have begun without us, and stay as they are. */
+/* A loader that relocates in another order: LTTng's threads have begun without us, and stay as they are. */
 static bool too_late(const struct search *s)
 {
 	if (!&lttng_ust_loaded || !lttng_ust_loaded)
@@ -77,7 +81,7 @@ static bool too_late(const struct search *s)
 	for (unsigned i = UST; i <= TRACEPOINT; i++)
 		if (s->found[i].dynamic && s->found[i].position > s->found[OURS].position && !change(&s->found[i], NULL))
 			break;
-	fail("the target's loader did not call the sink's constructor first");
+	fail("the target's loader did not call the sink before liblttng-ust's constructors");
 	return true;
 }
 
@@ -104,7 +108,7 @@ static void leave_directory(void)
 		return; /* then they stay where the program was */
 }
 
-__attribute__((constructor)) static void early(void)
+static void early(void)
 {
 	struct search s = {0};
 	dl_iterate_phdr(look, &s);
@@ -116,8 +120,20 @@ __attribute__((constructor)) static void early(void)
 	}
 	if (too_late(&s))
 		return;
-	dp_lttng_resident = 1;
+	dp_lttng_loader_is((int)syscall(SYS_gettid));
 	leave_directory();
 	dp_lttng_ordinary_priority();
 	settle(&s);
 }
+
+static void nothing(void)
+{
+}
+
+__attribute__((used)) static void (*resolve(void))(void)
+{
+	early();
+	return nothing;
+}
+
+void dp_lttng_anchor(void) __attribute__((ifunc("resolve")));

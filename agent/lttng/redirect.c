@@ -39,6 +39,29 @@
 
 __thread uint32_t dp_lttng_resident;
 
+/*
+ * The loader's thread cannot be marked when the redirections are made: thread-local memory is set up later. It is told by its
+ * id at its first call from liblttng-ust's constructors; then nobody's id is asked for any more.
+ */
+static int loader;
+
+void dp_lttng_loader_is(int tid)
+{
+	__atomic_store_n(&loader, tid, __ATOMIC_RELEASE);
+}
+
+static bool resident(void)
+{
+	if (dp_lttng_resident)
+		return true;
+	const int tid = __atomic_load_n(&loader, __ATOMIC_ACQUIRE);
+	if (!tid || syscall(SYS_gettid) != tid)
+		return false;
+	dp_lttng_resident = 1;
+	__atomic_store_n(&loader, 0, __ATOMIC_RELEASE);
+	return true;
+}
+
 #define PATIENCE_S 3 /* what liblttng-ust grants a session daemon if nobody asks for anything else */
 
 static int refuse(int why)
@@ -51,12 +74,12 @@ static int refuse(int why)
 
 static int to_close(int fd)
 {
-	return dp_lttng_resident ? dp_lttng_close(fd) : 0;
+	return resident() ? dp_lttng_close(fd) : 0;
 }
 
 static ssize_t to_writev(int fd, const struct iovec *parts, int n)
 {
-	if (dp_lttng_resident)
+	if (resident())
 		return writev(fd, parts, n);
 	return fd <= STDERR_FILENO ? refuse(EBADF) : dp_lttng_post(fd, parts, n); /* 0, 1, 2: messages to the program's users */
 }
@@ -64,7 +87,7 @@ static ssize_t to_writev(int fd, const struct iovec *parts, int n)
 static ssize_t to_write(int fd, const void *data, size_t size)
 {
 	const struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-	if (dp_lttng_resident)
+	if (resident())
 		return write(fd, data, size);
 	if (size == 1 && fd > STDERR_FILENO)
 		return dp_lttng_post_wake(fd);
@@ -73,43 +96,43 @@ static ssize_t to_write(int fd, const void *data, size_t size)
 
 static ssize_t to_send(int fd, const void *data, size_t size, int flags)
 {
-	return dp_lttng_resident ? send(fd, data, size, flags) : refuse(ENOTCONN);
+	return resident() ? send(fd, data, size, flags) : refuse(ENOTCONN);
 }
 
 static ssize_t to_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	return dp_lttng_resident ? sendmsg(fd, message, flags) : refuse(ENOTCONN);
+	return resident() ? sendmsg(fd, message, flags) : refuse(ENOTCONN);
 }
 
 static ssize_t to_recv(int fd, void *data, size_t size, int flags)
 {
-	return dp_lttng_resident ? recv(fd, data, size, flags) : refuse(EBADF);
+	return resident() ? recv(fd, data, size, flags) : refuse(EBADF);
 }
 
 static ssize_t to_recvmsg(int fd, struct msghdr *message, int flags)
 {
-	return dp_lttng_resident ? recvmsg(fd, message, flags) : refuse(EBADF);
+	return resident() ? recvmsg(fd, message, flags) : refuse(EBADF);
 }
 
 static ssize_t to_read(int fd, void *data, size_t size)
 {
-	return dp_lttng_resident ? read(fd, data, size) : refuse(EBADF);
+	return resident() ? read(fd, data, size) : refuse(EBADF);
 }
 
 static int to_poll(struct pollfd *fds, nfds_t n, int timeout)
 {
-	return dp_lttng_resident || n == 0 ? poll(fds, n, timeout) : refuse(EBADF);
+	return resident() || n == 0 ? poll(fds, n, timeout) : refuse(EBADF);
 }
 
 static int to_shutdown(int fd, int how)
 {
-	return dp_lttng_resident ? shutdown(fd, how) : refuse(EBADF);
+	return resident() ? shutdown(fd, how) : refuse(EBADF);
 }
 
 static int to_setsockopt(int fd, int level, int option, const void *value, socklen_t size)
 {
 	static const struct timeval patience = {.tv_sec = PATIENCE_S};
-	if (!dp_lttng_resident)
+	if (!resident())
 		return refuse(EBADF);
 	if (level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO) && size == sizeof(patience))
 		value = &patience;
@@ -122,22 +145,22 @@ static int to_fcntl(int fd, int command, ...)
 	va_start(list, command);
 	const long argument = va_arg(list, long);
 	va_end(list);
-	return dp_lttng_resident ? fcntl(fd, command, argument) : refuse(EBADF);
+	return resident() ? fcntl(fd, command, argument) : refuse(EBADF);
 }
 
 static int to_ftruncate(int fd, off_t size)
 {
-	return dp_lttng_resident ? ftruncate(fd, size) : refuse(EBADF);
+	return resident() ? ftruncate(fd, size) : refuse(EBADF);
 }
 
 static int to_fsync(int fd)
 {
-	return dp_lttng_resident ? fsync(fd) : refuse(EBADF);
+	return resident() ? fsync(fd) : refuse(EBADF);
 }
 
 static off_t to_lseek(int fd, off_t offset, int from)
 {
-	return dp_lttng_resident ? lseek(fd, offset, from) : refuse(EBADF);
+	return resident() ? lseek(fd, offset, from) : refuse(EBADF);
 }
 
 static int to_open(const char *path, int flags, ...)
@@ -146,17 +169,17 @@ static int to_open(const char *path, int flags, ...)
 	va_start(list, flags);
 	const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
 	va_end(list);
-	return dp_lttng_resident ? open(path, flags, mode) : refuse(EMFILE);
+	return resident() ? open(path, flags, mode) : refuse(EMFILE);
 }
 
 static int to_socket(int family, int type, int protocol)
 {
-	return dp_lttng_resident ? socket(family, type, protocol) : refuse(EMFILE);
+	return resident() ? socket(family, type, protocol) : refuse(EMFILE);
 }
 
 static int to_pipe2(int fds[2], int flags)
 {
-	return dp_lttng_resident ? pipe2(fds, flags) : refuse(EMFILE);
+	return resident() ? pipe2(fds, flags) : refuse(EMFILE);
 }
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
@@ -185,7 +208,7 @@ static bool empty(int fd)
 
 static int to_shm_open(const char *name, int flags, mode_t mode)
 {
-	if (!dp_lttng_resident)
+	if (!resident())
 		return refuse(EMFILE);
 	const int fd = shm_open(name, flags, mode);
 	if (strncmp(name, WAIT_FILE, sizeof(WAIT_FILE) - 1) != 0 || (fd >= 0 ? !empty(fd) : errno != ENOENT))
@@ -244,7 +267,7 @@ static void *begin(void *arg)
 /* A thread has the descriptors of the one that makes it. */
 static int to_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routine)(void *), void *argument)
 {
-	if (!dp_lttng_resident)
+	if (!resident())
 		return EAGAIN;
 	struct beginning *b = malloc(sizeof(*b));
 	if (!b)

@@ -25,6 +25,8 @@ enum dp_lttng_guest {
 	DP_GUEST_SETTLED,     /* everything is led to us, since before the first line of liblttng-ust ran */
 	DP_GUEST_FAILED,
 };
+/* Calling it has no effect; that it is called makes ld.so resolve it (early.c). */
+void dp_lttng_anchor(void);
 extern enum dp_lttng_guest dp_lttng_guest;
 extern const char *dp_lttng_guest_error; /* when FAILED */
 
@@ -52,6 +54,8 @@ void dp_object_drop_destructors(const struct dp_object *o);
 
 /* This thread has LTTng's descriptor table. */
 extern __thread uint32_t dp_lttng_resident __attribute__((tls_model("initial-exec")));
+/* So has the thread of this id, which cannot be marked yet. */
+void dp_lttng_loader_is(int tid);
 
 /* The function that takes the place of libc's `name`, and its number (below 64); NULL: liblttng-ust may have the libc's. */
 void *dp_lttng_redirection(const char *name, unsigned *ret_number);

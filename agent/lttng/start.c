@@ -53,7 +53,7 @@ static const char *check_guest(const struct dp_sink *sink)
 	case DP_GUEST_UNKNOWN:
 		break;
 	}
-	return "the target's loader did not call the sink's constructor";
+	return "the target's loader did not resolve the sink's functions";
 }
 
 /* What the sink's thread needs itself, before any other thread: ld.so then knows LTTng's thread-local memory. */
@@ -75,6 +75,7 @@ void dp_lttng_start(struct dp_sink *sink)
 {
 	if (sink->magic != DP_SINK_MAGIC || sink->abi != DP_SINK_ABI)
 		return fail(sink, "the tool and its shared object are of different versions", NULL);
+	dp_lttng_anchor();
 	dp_lttng_be_guest();
 	dp_lttng_vector = vector_state();
 	const char *why = check_guest(sink);
