@@ -16,6 +16,7 @@
  *                   blocking: whoever set these variables did not mean a program that had no LTTng.
  *   setsockopt      LTTng derives the patience of its sockets from the same variable: with 10 ms a busy daemon would be given
  *                   up in the middle of an event's registration, and the event be missing
+ *   dl_iterate_phdr redirect_phdr.c
  *   __tls_get_addr  redirect_tls.c
  */
 #include "agent/lttng/redirect.h"
@@ -316,6 +317,7 @@ static const struct redirection {
         {"getenv", TO(to_getenv), false},
         {"secure_getenv", TO(to_getenv), false},
         {"pthread_create", TO(to_pthread_create), true},
+        {"dl_iterate_phdr", TO(dp_lttng_iterate_phdr), false},
         {"__tls_get_addr", TO(dp_lttng_tls_get), false},
 };
 #define REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))

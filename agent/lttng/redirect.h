@@ -62,6 +62,11 @@ void *dp_lttng_redirection(const char *name, unsigned *ret_number);
 /* Bits of those without which liblttng-ust would reach the program. */
 uint64_t dp_lttng_redirections_needed(void);
 
+/* ---- redirect_phdr.c: dl_iterate_phdr() that holds no lock while the callback works --------------------------------- */
+
+struct dl_phdr_info;
+int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
+
 /* ---- redirect_tls.c: thread-local memory in hits ----------------------------------------------------------------- */
 
 struct dp_tls_index {
