@@ -223,6 +223,20 @@ class Process(GuestCase):
         self.assertEqual(program("seen"), "seen 0 0 0")
         self.assertEqual(program.exit(), 0)
 
+    def test_children_that_load_libraries(self):
+        """Forked while the sink is loaded and while sessions start, which is when LTTng looks at the loaded objects."""
+        self.sessiond()
+        self.session("s")
+        for _ in range(10 if harness.FULL else 4):
+            t = self.target("forkload", env=self.root.env())
+            argv = [harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--session", "s", "-d", "0.3"]
+            r = subprocess.run(argv, env=self.root.env(), capture_output=True, text=True, timeout=60)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            for _ in range(5):
+                self.lttng("stop", "s")
+                self.lttng("start", "s")
+            self.assert_result_ok(t)
+
     def test_a_process_that_changes_its_user(self):
         """All threads take part in setresuid(), LTTng's too: glibc interrupts each with a signal."""
         program = self.begin()

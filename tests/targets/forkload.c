@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forkload: forks without end; each child loads a library that the parent does not have, throws nothing, and exits in good order. One
+ * that fails, or does not end within five seconds, makes the result bad. Ends on SIGTERM.
+ */
+#include "target.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILD_MS 5000
+
+__attribute__((noinline)) int foo(int n)
+{
+	__asm__ volatile("" : "+r"(n) : : "memory");
+	return n + 1;
+}
+
+static void child(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	exit(dlopen("libanl.so.1", RTLD_NOW) ? 0 : 7);
+}
+
+static int ends_well(pid_t pid)
+{
+	int status = 0;
+	for (int ms = 0; ms < CHILD_MS; ms++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status == 0;
+		target_sleep_us(1000);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return 0;
+}
+
+int main(void)
+{
+	int bad = 0, n = 0;
+	target_stop_on_term();
+	target_ready();
+	while (!target_stop) {
+		n = foo(n);
+		pid_t pid = fork();
+		if (pid == 0)
+			child();
+		bad += pid < 0 || !ends_well(pid);
+	}
+	printf("children %d bad %d\nRESULT %s\n", n, bad, bad ? "BAD" : "OK");
+	return bad != 0;
+}
