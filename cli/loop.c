@@ -129,14 +129,20 @@ static int sleep_ms(const struct dp_run *run)
 	return ms;
 }
 
-/* Sleeps until the next round; NULL or what a signal says. */
-static const char *rest(struct dp_run *run)
+bool dp_run_interrupted(struct dp_run *run)
 {
 	struct signalfd_siginfo info;
+	if (!run->ended_by && read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		run->ended_by = "interrupt";
+	return run->ended_by;
+}
+
+/* Sleeps until the next round, or a signal. */
+static void rest(struct dp_run *run)
+{
 	struct pollfd p = {.fd = run->signal_fd, .events = POLLIN};
-	if (poll(&p, 1, sleep_ms(run)) <= 0 || read(run->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return NULL;
-	return "interrupt";
+	if (poll(&p, 1, sleep_ms(run)) > 0)
+		dp_run_interrupted(run);
 }
 
 struct dp_error *dp_run_loop(struct dp_run *run)
@@ -155,7 +161,7 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 		}
 		run->ended_by = gone ? gone : limits(run);
 		if (!run->ended_by)
-			run->ended_by = rest(run);
+			rest(run);
 	}
 	return NULL;
 }

@@ -46,15 +46,18 @@ static struct dp_error *resolve_all(struct dp_run *run)
 	return NULL;
 }
 
+/* A signal between two targets ends it, without an error. */
 static struct dp_error *install_all(struct dp_run *run)
 {
 	size_t placed = 0;
-	for (size_t i = 0; i < run->nsessions; i++) {
+	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
 		DP_TRY(dp_session_install(run->session[i]));
 		placed += dp_session_placed(run->session[i]);
 	}
 	run->armed_ns = dp_now_ns();
 	dp_report_refusals(run);
+	if (dp_run_interrupted(run))
+		return NULL;
 	if (run->options->verbose)
 		dp_report_plan(run, stderr);
 	if (!placed)
@@ -125,7 +128,7 @@ static struct dp_error *run_live(struct dp_run *run)
 	DP_TRY(open_outputs(run));
 	DP_TRY(install_all(run));
 	/* A command that we start is still held: its first hits are not to be missed. */
-	if (run->use_lttng)
+	if (run->use_lttng && !run->ended_by)
 		dp_lttng_settle(run);
 	DP_TRY(dp_target_release(run->session[0]->target));
 	struct dp_error *err = dp_run_loop(run);
@@ -142,6 +145,8 @@ static struct dp_error *run_attach(struct dp_run *run)
 	DP_TRY(open_outputs(run));
 	DP_TRY(dp_keep_announce(run));
 	DP_TRY(install_all(run));
+	if (run->ended_by)
+		return dp_error(DP_TAG_INTERRUPTED, "a signal came before all probes stood: none was left");
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_keep(run, run->session[i]));
 	if (run->use_lttng)

@@ -32,6 +32,8 @@ int dp_trace_superseding(const struct dp_options *options, const char *name);
 
 /* loop.c: drains and watches until something ends the run. Errors are those of the outputs. */
 struct dp_error *dp_run_loop(struct dp_run *run) DP_MUST_CHECK;
+/* Did a signal ask for the end by now? Does not wait. */
+bool dp_run_interrupted(struct dp_run *run);
 /* One round over all sessions; `last` takes everything. */
 void dp_run_drain(struct dp_run *run, bool last);
 /* -n: are all wanted hits recorded? */

@@ -51,8 +51,9 @@ class Standing(Case):
         self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
         return p
 
-    def start_tool(self, *args):
-        p = subprocess.Popen([*self.prefix, self.tool_path, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.environment())
+    def start_tool(self, *args, **popen):
+        argv = [*self.prefix, self.tool_path, *map(str, args)]
+        p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.environment(), **popen)
         self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stderr.close()))
         return p
 
@@ -181,6 +182,48 @@ class Verbs:
             self.tool("add-context", "--pid", t.pid, *words, status=harness.OWN_FAILURE)
         self.assertEqual(self.probes(t)["foo"]["contexts"], ["int:x:0x10"])
         self.assertEqual(changed_text(t.pid), before)
+
+    @staticmethod
+    def press_ctrl_c():
+        """In a child that will be dynprobe: the signal has come before its first step, and waits."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def test_DP_INTERRUPTED_ctrl_c_before_the_probes_stand_leaves_none(self):
+        t = self.spin()
+        before = State(t.pid)
+        p = self.start_tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo", preexec_fn=self.press_ctrl_c)
+        self.assertEqual(p.wait(20), harness.OWN_FAILURE)
+        self.assertIn("DP-INTERRUPTED", p.stderr.read())
+        self.assertEqual(self.states(t), {})
+        p = self.start_tool("--sink", "ring", "--no-record", "--pid", t.pid, "--function", "foo", preexec_fn=self.press_ctrl_c)
+        self.assertEqual(p.wait(20), 0)
+        self.assertIn("interrupt", p.stderr.read())
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        p = self.start_tool("add-context", "--pid", t.pid, "-e", "foo", "-t", "reg:rsi", preexec_fn=self.press_ctrl_c)
+        self.assertEqual(p.wait(20), harness.OWN_FAILURE)
+        self.assertEqual(self.probes(t)["foo"]["contexts"], ["reg:edi"])
+        self.tool("detach", "--pid", t.pid)
+        self.end(t, before)
+
+    def test_ctrl_c_between_two_processes_takes_the_first_ones_probes_out_again(self):
+        targets = [self.spin(delay=2000) for _ in range(6)]
+        before = [State(t.pid) for t in targets]
+        pids = [x for t in targets for x in ("--pid", t.pid)]
+        interrupted = 0
+        for _ in range(50):
+            p = self.start_tool("attach", "--sink", "ring", *pids, "--function", "foo")
+            wait_until(lambda: p.poll() is not None or changed_text(targets[0].pid), what="the first process to be patched")
+            p.send_signal(signal.SIGINT)
+            interrupted = p.wait(20) == harness.OWN_FAILURE
+            if interrupted:
+                break
+            self.tool("detach", *pids)
+        self.assertTrue(interrupted, "50 signals in vain")
+        self.assertIn("DP-INTERRUPTED", p.stderr.read())
+        for t, state in zip(targets, before):
+            self.assertEqual(self.states(t), {})
+            self.end(t, state)
 
     def test_remove_takes_out_what_it_names(self):
         t = self.spin()
