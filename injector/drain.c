@@ -65,6 +65,15 @@ static pid_t first_tid(const struct dp_slot *slot)
 	return slot->tail_tid <= DP_TID_MASK ? (pid_t)slot->tail_tid : 0;
 }
 
+/* No header may straddle the ring's end. */
+static uint64_t first_tail(struct dp_drain *d, const struct dp_slot *slot)
+{
+	uint64_t tail = __atomic_load_n(&slot->tail, __ATOMIC_RELAXED);
+
+	d->damaged += tail % 8 != 0;
+	return tail & ~UINT64_C(7);
+}
+
 static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 {
 	uint8_t *start = (uint8_t *)d->control;
@@ -76,7 +85,7 @@ static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 		lane->slot = &slots[i];
 		lane->ring = start + layout->rings_offset + i * layout->ring_size;
 		lane->mask = layout->ring_size - 1;
-		lane->tail = slots[i].tail;
+		lane->tail = first_tail(d, &slots[i]);
 		lane->tid = first_tid(&slots[i]);
 	}
 }

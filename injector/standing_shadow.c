@@ -28,7 +28,7 @@ struct dp_shadow {
 	struct dp_drain *drain;
 	struct dp_slot *slot; /* in the view */
 	uint64_t *sent;       /* the tails that the target knows */
-	bool *broken;         /* its head makes no sense: left alone from then on */
+	bool *broken;         /* its head or tail makes no sense: left alone from then on */
 	uint8_t *first;       /* what the first of two readings saw of a ring */
 	uint64_t damaged;
 };
@@ -127,7 +127,7 @@ static void stop_at_pending(const struct dp_standing *s, struct dp_shadow *sh, u
 
 static bool head_is_odd(const struct dp_standing *s, const struct dp_shadow *sh, uint32_t i)
 {
-	return sh->slot[i].head % 8 || sh->slot[i].head - sh->sent[i] > s->control.ring_size;
+	return (sh->slot[i].head | sh->sent[i]) % 8 || sh->slot[i].head - sh->sent[i] > s->control.ring_size;
 }
 
 static struct dp_error *fetch_ring(struct dp_standing *s, struct dp_shadow *sh, uint32_t i)
@@ -260,13 +260,24 @@ static struct dp_error *await_tails(struct dp_standing *s, struct dp_shadow *sh)
 	                s->target->process.pid);
 }
 
+/* A record never straddles the ring's end because all are multiples of 8 long: with another tail one would. */
+static void take_tail(struct dp_shadow *sh, uint32_t i)
+{
+	if (sh->slot[i].tail % 8) {
+		sh->broken[i] = true;
+		sh->damaged++;
+		sh->slot[i].tail = 0;
+	}
+	sh->sent[i] = sh->slot[i].tail;
+}
+
 static struct dp_error *take_over(struct dp_standing *s, struct dp_shadow *sh)
 {
 	DP_TRY(allocate(s, sh));
 	*sh->view = s->control;
 	DP_TRY(await_tails(s, sh));
 	for (uint32_t i = 0; i < s->control.nslots; i++)
-		sh->sent[i] = sh->slot[i].tail;
+		take_tail(sh, i);
 	return dp_drain_create(sh->view, sh->size, &sh->drain);
 }
 

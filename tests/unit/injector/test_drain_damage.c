@@ -144,6 +144,23 @@ Test(damage, hits_from_the_future_are_dropped)
 	tear_down();
 }
 
+/* The tail to begin with is not the consumer's own: from this one a header reaches into the next ring. */
+Test(damage, tail_that_no_header_fits_behind_is_not_believed)
+{
+	w = world_create(3, RING, DP_ID_SELF);
+	w->slots[1].state = DP_SLOT_USED;
+	w->slots[1].tail = RING - 1;
+	w->slots[1].head = RING;
+	cr_assert_null(dp_drain_create(w->control, w->size, &d));
+	cr_assert(world_hit(w, 0, "fine", 4));
+	run(false);
+	run(true);
+	cr_expect_eq(hits, 1);
+	cr_expect_eq(damaged(), 1, "%lu", damaged());
+	cr_expect_eq(w->slots[1].tail, RING);
+	tear_down();
+}
+
 static void expect_recovered(uint64_t head)
 {
 	set_up(2);

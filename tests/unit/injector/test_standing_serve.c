@@ -248,6 +248,45 @@ Test(standing_serve, head_that_makes_no_sense_is_left_alone)
 	tr_kill(pid);
 }
 
+static void put_slot(struct dp_standing *s, uint32_t i, size_t field, uint64_t value, size_t size)
+{
+	tr_ok(dp_standing_put(s, s->control.slots_offset + i * sizeof(struct dp_slot) + field, &value, size));
+}
+
+static void put_ends(struct dp_standing *s, uint32_t i, uint64_t tail, uint64_t head)
+{
+	put_slot(s, i, offsetof(struct dp_slot, tail), tail, sizeof(tail));
+	put_slot(s, i, offsetof(struct dp_slot, head), head, sizeof(head));
+}
+
+/* From such a tail a header reaches beyond the ring's end, and that of the last ring beyond all that is ours. */
+Test(standing_serve, tail_that_makes_no_sense_is_left_alone)
+{
+	pid_t pid = tr_spawn(pr_counting);
+	pr_attach_one(pid, PR_FOO, "{}");
+	pr_count_to(10);
+	struct dp_target *t = pr_open(pid, PR_GATES);
+	struct dp_standing *s = only(t);
+	const uint32_t n = s->control.nslots;
+	const uint64_t odd = s->control.ring_size - 1;
+	for (uint32_t i = PR_THREADS; i < n; i++)
+		put_slot(s, i, offsetof(struct dp_slot, state), DP_SLOT_USED, sizeof(uint32_t));
+	put_ends(s, 1, odd, odd + 1);
+	put_ends(s, n - 2, odd, odd + 64);
+	put_ends(s, n - 1, odd, odd + 1);
+	tr_ok(dp_standing_serve(s));
+	for (int i = 0; i < 5; i++)
+		drain(s, i == 4);
+	cr_assert_eq(loss_of(s).damaged, 3, "%lu", loss_of(s).damaged);
+	cr_assert_eq(total, 10 * (PR_THREADS - 1), "the other threads' hits: %lu", total);
+	no_gap();
+	struct dp_slot last;
+	tr_ok(dp_standing_get(s, s->control.slots_offset + (n - 1) * sizeof(last), &last, sizeof(last)));
+	cr_assert_eq(last.tail, odd);
+	dp_target_close(t);
+	tr_kill(pid);
+}
+
 Test(standing_serve, target_that_ends_is_no_error)
 {
 	pid_t pid = tr_spawn(pr_counting);
