@@ -88,9 +88,23 @@ static void say_kept(const struct dp_session *s)
 	        dp_session_placed(s), dp_session_placed(s) == 1 ? "" : "s", pid, dp_target_comm(s->target), pid, pid);
 }
 
+/* No group is left for a later tool to find empty. */
+static void leave_none(struct dp_session *s)
+{
+	struct dp_error *err = dp_session_remove(s);
+	fprintf(stderr, "dynprobe: none of the probes could be placed in %d (%s): none was left there\n",
+	        dp_target_pid(s->target), dp_target_comm(s->target));
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+}
+
 struct dp_error *dp_keep(struct dp_run *run, struct dp_session *s)
 {
 	dp_auto_free char *manifest = NULL;
+	if (!dp_session_placed(s)) {
+		leave_none(s);
+		return NULL;
+	}
 	DP_TRY(write_manifest(run, s, &manifest));
 	DP_TRY(dp_session_keep(s, manifest));
 	run->kept = true;

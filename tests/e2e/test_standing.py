@@ -420,6 +420,26 @@ class Verbs:
         for t in (a, b):
             self.end(t)
 
+    def test_a_process_in_which_nothing_could_be_placed_keeps_nothing(self):
+        a, b = self.spin(), self.spin()
+        before = State(b.pid)
+        byte = harness.read_memory(b.pid, b.site(), 1)
+        os.kill(b.pid, signal.SIGSTOP)
+        wait_until(lambda: b.state() == "T", what="stop")
+        self.patch(b.pid, b.site(), b"\xcc")
+        p = self.tool("attach", "--sink", "ring", "--pid", b.pid, "--pid", a.pid, "--function", "foo", status=124)
+        self.assertIn("DP-FOREIGN", p.stderr)
+        self.assertIn(f"1 probe left in {a.pid}", p.stderr)
+        self.assertIn(f"could be placed in {b.pid}", p.stderr)
+        self.assertNotIn("0 probes left", p.stderr)
+        self.assertIn("no probes", self.tool("detach", "--pid", b.pid).stderr)
+        self.patch(b.pid, b.site(), byte)
+        os.kill(b.pid, signal.SIGCONT)
+        self.assertEqual(self.states(a), {"foo": "enabled"})
+        self.tool("detach", "--pid", a.pid)
+        self.end(a)
+        self.end(b, before)
+
     def test_nothing_was_left(self):
         t = self.spin()
         before = State(t.pid)
