@@ -115,11 +115,22 @@ bool dp_proc_tids(pid_t pid, struct dp_tids *ret)
 	return true;
 }
 
+void dp_printable(char *text)
+{
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+}
+
+/* The kernel ends the name with a newline; one before that is part of it. */
 void dp_proc_comm(pid_t pid, char *ret, size_t n)
 {
 	if (!read_small(ret, n, pid, 0, "comm"))
 		snprintf(ret, n, "?");
-	ret[strcspn(ret, "\n")] = '\0';
+	const size_t len = strlen(ret);
+	if (len && ret[len - 1] == '\n')
+		ret[len - 1] = '\0';
+	dp_printable(ret);
 }
 
 bool dp_proc_syscall(pid_t pid, pid_t tid, long *nr, uint64_t args[6])

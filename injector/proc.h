@@ -36,7 +36,9 @@ struct dp_tids {
 /* The thread ids of a process, malloc'ed; n = 0 if there are none (or no such process). False: out of memory. */
 bool dp_proc_tids(pid_t pid, struct dp_tids *ret);
 
-/* "comm" of a process or thread; "?" if unknown. */
+/* The text as it may go to a terminal or into one line of a log: control characters, which others chose, become '?'. */
+void dp_printable(char *text);
+/* "comm" of a process or thread, printable; "?" if unknown. */
 void dp_proc_comm(pid_t pid, char *ret, size_t n);
 
 /* Is the thread waiting for its vfork child? Looks at the system call in which it is blocked. */

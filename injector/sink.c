@@ -102,8 +102,8 @@ struct dp_error *dp_target_sink_check(struct dp_target *t)
 	DP_TRY(check_proc(t));
 	DP_TRY(dp_sink_view_open(t, &v));
 	if (v.data && v.head.state == DP_SINK_FAILED)
-		return dp_error(DP_TAG_SINK, "the LTTng sink failed to load into process %d (%s) before: %.*s", t->process.pid,
-		                t->process.comm, (int)sizeof(v.head.error) - 1, v.head.error);
+		return dp_error(DP_TAG_SINK, "the LTTng sink failed to load into process %d (%s) before: %s", t->process.pid,
+		                t->process.comm, v.head.error);
 	DP_TRY(check_symbols(&v));
 	DP_TRY(dp_sink_refuse_stopped(&v));
 	return check_threads(t);
@@ -127,8 +127,8 @@ static struct dp_error *start_thread(struct dp_sink_view *v, uint64_t deadline)
 
 static struct dp_error *failed(const struct dp_sink_view *v)
 {
-	return dp_error(DP_TAG_SINK, "the LTTng sink could not be loaded into process %d (%s): %.*s", v->process.pid,
-	                v->process.comm, (int)sizeof(v->head.error) - 1, v->head.error);
+	return dp_error(DP_TAG_SINK, "the LTTng sink could not be loaded into process %d (%s): %s", v->process.pid,
+	                v->process.comm, v->head.error);
 }
 
 static struct dp_error *await_ready(struct dp_sink_view *v, uint64_t deadline)

@@ -170,14 +170,16 @@ static void encode(const struct dp_sink_class *c, struct request *r)
 		encode_field(&c->fields->field[i], &r->field[r->nfields++]);
 }
 
-static void decode(const struct dp_sink_event *e, struct dp_sink_class *c)
+static void decode(struct dp_sink_event *e, struct dp_sink_class *c)
 {
+	e->error[sizeof(e->error) - 1] = '\0'; /* the program may have written anything there */
+	dp_printable(e->error);
 	c->event = e->event;
 	c->gate = e->gate;
 	c->refused = NULL;
 	if (!e->event)
-		c->refused = dp_error(DP_TAG_SINK, "LTTng did not take the event dynprobe:%s: %.*s", c->name,
-		                      (int)sizeof(e->error) - 1, e->error[0] ? e->error : "no reason given");
+		c->refused = dp_error(DP_TAG_SINK, "LTTng did not take the event dynprobe:%s: %s", c->name,
+		                      e->error[0] ? e->error : "no reason given");
 }
 
 /* As many as fit into one request. */

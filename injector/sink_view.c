@@ -46,8 +46,10 @@ void dp_sink_view_fini(struct dp_sink_view *v)
 
 struct dp_error *dp_sink_head(struct dp_sink_view *v)
 {
-	if (dp_mem_read(&v->process, dp_addr_of(v->data), &v->head, sizeof(v->head)) == sizeof(v->head) &&
-	    v->head.magic == DP_SINK_MAGIC)
+	const size_t got = dp_mem_read(&v->process, dp_addr_of(v->data), &v->head, sizeof(v->head));
+	v->head.error[sizeof(v->head.error) - 1] = '\0'; /* the program may have written anything there */
+	dp_printable(v->head.error);
+	if (got == sizeof(v->head) && v->head.magic == DP_SINK_MAGIC)
 		return NULL;
 	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", v->process.pid, v->process.comm);
 }

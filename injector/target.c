@@ -4,6 +4,7 @@
 
 #include "injector/clock.h"
 #include "injector/drain.h"
+#include "injector/proc.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
 
@@ -121,14 +122,8 @@ struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *optio
 /* dp_process_check() would find the launched process traced: by us. */
 static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 {
-	char path[64];
 	t->process = (struct dp_process){.pid = pid, .alive = pid, .ns_pid = pid, .start_time = dp_process_start_time(pid)};
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	FILE *f = fopen(path, "re");
-	if (f && fgets(t->process.comm, sizeof(t->process.comm), f))
-		t->process.comm[strcspn(t->process.comm, "\n")] = 0;
-	if (f)
-		fclose(f);
+	dp_proc_comm(pid, t->process.comm, sizeof(t->process.comm));
 	t->exit_fd = pidfd_of(pid);
 	return dp_target_refresh(t);
 }
