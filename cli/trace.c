@@ -61,7 +61,8 @@ static struct dp_error *install_all(struct dp_run *run)
 	if (run->options->verbose)
 		dp_report_plan(run, stderr);
 	if (!placed)
-		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target runs on untouched");
+		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target runs on %s",
+		                run->use_lttng ? "as before, with the LTTng sink loaded in it, idle" : "untouched");
 	return NULL;
 }
 
