@@ -214,6 +214,8 @@ struct dp_error *dp_session_install(struct dp_session *s)
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &space));
 	struct dp_error *err = plan_and_install(s, space);
 	dp_space_destroy(space);
+	if (!err)
+		dp_session_park_refused(s);
 	if (!err && s->lttng && s->nplanned)
 		err = dp_session_prime_late(s);
 	return err;
@@ -247,7 +249,9 @@ struct dp_error *dp_session_dry_run(struct dp_session *s)
 
 struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest)
 {
-	return dp_target_keep(s->target, manifest);
+	DP_TRY(dp_target_keep(s->target, manifest));
+	s->kept = true;
+	return NULL;
 }
 
 struct dp_error *dp_session_remove(struct dp_session *s)
@@ -265,10 +269,18 @@ size_t dp_session_placed(const struct dp_session *s)
 	return n;
 }
 
+/* A run that failed leaves events of its own in the process. (A command that was started dies with them before it has begun.) */
+static void give_up_events(struct dp_session *s)
+{
+	if (s->classes && !s->kept && !s->options->command)
+		dp_error_destroy(dp_session_remove(s));
+}
+
 struct dp_session *dp_session_destroy(struct dp_session *s)
 {
 	if (!s)
 		return NULL;
+	give_up_events(s);
 	dp_target_close(s->target);
 	dp_session_sink_fini(s);
 	dp_error_destroy(s->unhooked);

@@ -40,6 +40,7 @@ struct dp_session {
 	struct dp_sink_class *classes; /* options->nprobes of them */
 	struct dp_plan hook;           /* at every thread's start; the last plan of the installation */
 	struct dp_error *unhooked;     /* why there is no hook */
+	bool kept;                     /* the events are a later tool's to park */
 	struct dp_found old; /* the standing probe whose place this session's one takes (keep.c) */
 	bool ended;
 	enum dp_watch end;
@@ -74,8 +75,9 @@ struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *p
 struct dp_error *dp_session_prime_late(struct dp_session *s) DP_MUST_CHECK;
 /* A session of LTTng's records every placed probe: its hits from now on are events. */
 bool dp_session_wanted(const struct dp_session *s);
-/* The events of probes that are gone may be used again. */
+/* The events of probes that are gone, or never came to stand, may be used again. */
 void dp_session_park(struct dp_session *s);
+void dp_session_park_refused(struct dp_session *s);
 void dp_session_sink_fini(struct dp_session *s);
 
 #endif

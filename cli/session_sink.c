@@ -129,15 +129,28 @@ bool dp_session_wanted(const struct dp_session *s)
 	return true;
 }
 
-void dp_session_park(struct dp_session *s)
+static void park(struct dp_session *s, bool refused_only)
 {
 	dp_auto_free uint64_t *event = calloc(s->options->nprobes + 1, sizeof(*event));
 	size_t n = 0;
-	for (size_t i = 0; event && s->classes && i < s->options->nprobes; i++)
-		if (s->classes[i].event)
-			event[n++] = s->classes[i].event;
+	for (size_t i = 0; event && s->classes && i < s->options->nprobes; i++) {
+		if (!s->classes[i].event || (refused_only && !s->place[i].refused))
+			continue;
+		event[n++] = s->classes[i].event;
+		s->classes[i].event = 0;
+	}
 	if (n && !s->ended)
 		dp_error_destroy(dp_target_sink_park(s->target, event, n));
+}
+
+void dp_session_park(struct dp_session *s)
+{
+	park(s, false);
+}
+
+void dp_session_park_refused(struct dp_session *s)
+{
+	park(s, true);
 }
 
 void dp_session_sink_fini(struct dp_session *s)

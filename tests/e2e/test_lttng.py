@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What LTTng does with a compiled-in tracepoint it does with a probe: rules, filters, triggers, contexts, sessions, buffers."""
 
+import collections
+import contextlib
 import ctypes
 import os
 import re
@@ -365,6 +367,52 @@ class Triggers(lttng_probe.Case):
         r = self.dynprobe("--pid", t.pid, "--sink", "ring", "--name", "now", "--function", "caller", "-t", "reg:edi", "-n", 1)
         self.assert_ok(r)
         return r
+
+
+class Refused(lttng_probe.Case):
+    """What a command changed in the program and in LTTng before it failed."""
+
+    def setUp(self):
+        super().setUp()
+        self.sessiond()
+
+    @contextlib.contextmanager
+    def patched(self, t, symbol="main"):
+        """Another tool's trap where nothing runs any more."""
+        byte = harness.read_memory(t.pid, t.site(symbol), 1)
+        self.write(t, symbol, b"\xcc")
+        yield
+        self.write(t, symbol, byte)
+
+    def write(self, t, symbol, contents):
+        with open(f"/proc/{t.pid}/mem", "r+b", buffering=0) as f:
+            f.seek(t.site(symbol))
+            f.write(contents)
+
+    def registered(self, t):
+        """How often LTTng knows each event of the program."""
+        answer = self.lttng_xml("list", "-u")
+        mine = [p for p in answer.iter("pid") if p.findtext("id") == str(t.pid)]
+        return collections.Counter(e.findtext("name") for p in mine for e in p.iter("event"))
+
+    def test_events_of_probes_that_were_refused_are_used_again(self):
+        self.session("s")
+        t = self.spin()
+        with self.patched(t):
+            for verb in ([], ["attach"]):
+                for _ in range(3):
+                    p = self.tool(*verb, "--pid", t.pid, "--function", "main", "--session", "s", status=harness.OWN_FAILURE)
+                    self.assertIn("DP-FOREIGN", p.stderr)
+                    self.assertIn("none of the probes could be placed", p.stderr)
+                    self.assertIn("with the LTTng sink loaded in it", p.stderr)
+                    self.assertNotIn("untouched", p.stderr)
+            p = self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
+        self.leave(t, "--function", "main")
+        self.leave(t, "--name", "bar", "--function", "caller")
+        names = self.registered(t)
+        self.assertEqual((names["dynprobe:main"], names["dynprobe:foo"]), (2, 1), names)  # with a field, and without
+        self.end(t)
+        self.assert_contiguous(self.calls(self.events("s")))
 
 
 class Contexts(lttng_probe.Case):
