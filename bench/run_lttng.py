@@ -118,7 +118,7 @@ def longest_gap(build, world, storm):
     for _ in range(7):
         target = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=world.env)
         target.stdout.readline()
-        function = "tick" if not storm else "foo"
+        function = "tick" if not storm else "libc.so.6!getpid"
         p = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(target.pid), "--session", SESSION, "--function", function, "-d", "0.05", "-v"],
                            env=world.env, capture_output=True, text=True, timeout=60)
         target.kill()
