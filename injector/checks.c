@@ -105,8 +105,7 @@ static struct dp_error *refuse_traced(const struct dp_process *p, pid_t tid, pid
 	                comm);
 }
 
-/* Reads one thread's status: its tracer and its seccomp mode. A thread that ended meanwhile says nothing. */
-static struct dp_error *check_thread(struct dp_process *p, pid_t tid)
+struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
 {
 	struct dp_error *err = NULL;
 	struct dp_buf b;
@@ -130,7 +129,7 @@ static struct dp_error *check_threads(struct dp_process *p)
 	if (!dp_proc_tids(p->pid, &tids))
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
 	for (size_t i = 0; i < tids.n && !err; i++)
-		err = check_thread(p, tids.tid[i]);
+		err = dp_check_thread(p, tids.tid[i]);
 	free(tids.tid);
 	return err;
 }
@@ -165,7 +164,7 @@ static struct dp_error *check_arch(const struct dp_process *p)
 	return dp_error(DP_TAG_WRONG_ARCH, "process %d (%s) is not a 64-bit x86 process", p->pid, p->comm);
 }
 
-static struct dp_error *check_seccomp(const struct dp_process *p, bool allowed)
+struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
 {
 	struct dp_buf b;
 	if (!p->seccomp)
@@ -194,7 +193,7 @@ struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_proce
 	DP_TRY(check_threads(&p));
 	DP_TRY(dp_check_permission(&p));
 	DP_TRY(check_arch(&p));
-	DP_TRY(check_seccomp(&p, allow_seccomp));
+	DP_TRY(dp_check_seccomp(&p, allow_seccomp));
 	*ret = p;
 	return NULL;
 }

@@ -47,6 +47,7 @@ struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *optio
  * Starts argv[0] (found by PATH) and holds it where everything it links against is mapped and relocated, and none of its
  * own code has run: the executable's entry point (for static executables right after exec). The target waits there until the
  * first install or dp_target_release(). DP_TAG_EXEC if the command cannot be started (err->sys = errno of exec).
+ * SECCOMP as above: filters are inherited.
  */
 struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
 /* Lets a launched target run from where dp_target_launch() holds it. */

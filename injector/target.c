@@ -2,6 +2,7 @@
 /* Opening, launching, refreshing and closing a target; the small questions about it. */
 #include "injector/target.h"
 
+#include "injector/checks.h"
 #include "injector/clock.h"
 #include "injector/drain.h"
 #include "injector/proc.h"
@@ -119,12 +120,17 @@ struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *optio
 	return err;
 }
 
-/* dp_process_check() would find the launched process traced: by us. */
+/*
+ * What dp_process_check() asks of others, and what the command may have from birth: the filter of whoever started us, or one that
+ * a preloaded library came with.
+ */
 static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 {
 	t->process = (struct dp_process){.pid = pid, .alive = pid, .ns_pid = pid, .start_time = dp_process_start_time(pid)};
 	dp_proc_comm(pid, t->process.comm, sizeof(t->process.comm));
 	t->exit_fd = pidfd_of(pid);
+	DP_TRY(dp_check_thread(&t->process, pid));
+	DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
 	return dp_target_refresh(t);
 }
 

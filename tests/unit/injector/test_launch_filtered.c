@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands that are under a seccomp filter before their first instruction: refused or known as such, never borrowed from
+ * unawares. */
+#include "helper_probe.h"
+
+#include <criterion/criterion.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static const struct dp_target_options allowing = {.allow_seccomp = true, .gates = true, .ring_size = 16384, .nslots = 16};
+static char *const command[] = {"/bin/true", NULL};
+
+static void filter(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog prog = {1, &allow};
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+}
+
+static void refused(const struct dp_target_options *options)
+{
+	struct dp_target *none = NULL;
+	struct dp_error *err = dp_target_launch(command, options, &none);
+	cr_assert_not_null(err);
+	cr_expect_not_null(strstr(err->message, "runs under a seccomp filter"), "%s", err->message);
+	tr_tag(err, DP_TAG_SECCOMP);
+}
+
+/* It is this process' own filter, and who is under one may not suspend another's. */
+Test(launch_filtered, inherited_filter_is_refused)
+{
+	filter();
+	refused(PR_GATES);
+	refused(&allowing);
+}
+
+/* Compiles a library that brings a filter along; false without a compiler. */
+static bool build_preload(const char *dir, char *path, size_t n)
+{
+	char line[1024];
+	snprintf(path, n, "%s/filter.so", dir);
+	snprintf(line, sizeof(line),
+	         "echo '#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <sys/prctl.h>\n"
+	         "__attribute__((constructor)) static void f(void) {"
+	         "struct sock_filter a = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); struct sock_fprog p = {1, &a};"
+	         "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p); }' > %s.c &&"
+	         " cc -shared -fPIC -o %s %s.c",
+	         path, path, path);
+	return system(line) == 0;
+}
+
+Test(launch_filtered, filter_of_a_preloaded_library_is_known)
+{
+	char dir[] = "/tmp/dp-filtered-XXXXXX", preload[64], line[64];
+	struct dp_target *t = NULL;
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert(build_preload(dir, preload, sizeof(preload)));
+	setenv("LD_PRELOAD", preload, 1);
+	refused(PR_GATES);
+	if (geteuid() != 0 || prctl(PR_GET_SECCOMP) != 0) {
+		refused(&allowing);
+	} else {
+		tr_ok(dp_target_launch(command, &allowing, &t));
+		cr_expect(dp_target_filtered(t));
+		dp_target_close(t);
+	}
+	unsetenv("LD_PRELOAD");
+	snprintf(line, sizeof(line), "rm -r %s", dir);
+	cr_assert_eq(system(line), 0);
+}
+
+Test(launch_filtered, other_commands_are_not_taken_for_filtered)
+{
+	struct dp_target *t = NULL;
+	if (prctl(PR_GET_SECCOMP) != 0) {
+		refused(PR_GATES);
+		return;
+	}
+	tr_ok(dp_target_launch(command, PR_GATES, &t));
+	cr_expect_not(dp_target_filtered(t));
+	dp_target_close(t);
+}
