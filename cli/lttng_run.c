@@ -175,10 +175,21 @@ void dp_lttng_settle(struct dp_run *run)
 	}
 }
 
+static void undo(struct dp_lttng *l)
+{
+	struct dp_error *err = dp_lttng_undo(l);
+	if (err)
+		fprintf(stderr, "dynprobe: the session '%s' may keep rules of this run: %s [%s]\n", dp_lttng_session(l),
+		        err->message, dp_tag_name(err->tag));
+	dp_error_destroy(err);
+}
+
 struct dp_error *dp_lttng_end(struct dp_run *run)
 {
 	struct dp_lttng *l = run->lttng;
 	run->lttng = NULL;
+	if (l && run->failed && !run->kept)
+		undo(l);
 	if (!l || !run->options->attach || !run->kept)
 		return dp_lttng_close(l, l && dp_lttng_created(l));
 	dp_lttng_release(l);

@@ -193,6 +193,7 @@ static int trace(const struct dp_options *options, const char *supersedes)
 	struct dp_error *err = run_all(&run);
 	int status = dp_status_of(&run, err);
 	dp_error_print(err, stderr);
+	run.failed = err != NULL;
 	if (!err && options->command && !options->dry_run)
 		status = dp_status_wait(&run, status);
 	dp_error_destroy(err);

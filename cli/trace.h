@@ -20,6 +20,7 @@ struct dp_run {
 	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */
 	char why_ring[256];            /* why it is not LTTng that has the events */
 	bool kept;                     /* some probes were left, with their session */
+	bool failed;
 	struct dp_lttng *lttng;
 	char *lttng_session; /* the user's current one */
 	const char *supersedes; /* name of the standing probe whose place the only probe of this run takes, or NULL (keep.c) */

@@ -40,6 +40,7 @@ struct naming {
 	const char *const *names;
 	size_t n;
 	const char *filter;
+	bool anew[]; /* of each name: no rule of that name was enabled before */
 };
 
 static struct dp_error *event_named(const char *name, struct lttng_event **ret)
@@ -58,14 +59,28 @@ static struct dp_error *event_named(const char *name, struct lttng_event **ret)
 	return NULL;
 }
 
-/* A rule that is enabled already is as good as one that we enable; *new tells them apart. */
-static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *h, const char *name, bool *new)
+/* With any filter: who disables one of them disables all. */
+static bool has_enabled(const struct naming *w, struct lttng_handle *h, const char *name)
+{
+	struct lttng_event *events = NULL;
+	const int n = lttng_list_events(h, w->l->channel, &events);
+	bool found = false;
+	for (int i = 0; i < n && !found; i++)
+		found = events[i].enabled == 1 && !strcmp(events[i].name, name);
+	if (n > 0)
+		free(events);
+	return found;
+}
+
+/* A rule that is enabled already is as good as one that we enable; *anew tells them apart. */
+static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *h, const char *name, bool *anew)
 {
 	struct lttng_event *ev;
 	DP_TRY(event_named(name, &ev));
+	const bool before = has_enabled(w, h, ev->name);
 	const int code = dp_lttng_reason(h, lttng_enable_event_with_filter(h, ev, w->l->channel, w->filter));
 	lttng_event_destroy(ev);
-	*new = code >= 0;
+	*anew = code >= 0 && !before;
 	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_ENABLED)
 		return NULL;
 	return dp_lttng_error(code, "enabling dynprobe:%s%s%s%s in the session '%s'", name, w->filter ? " with the filter '" : "",
@@ -86,15 +101,14 @@ static struct dp_error *disable_one(const struct naming *w, struct lttng_handle 
 /* All or none. */
 static struct dp_error *say_enable(void *arg)
 {
-	const struct naming *w = arg;
+	struct naming *w = arg;
 	struct lttng_handle *h = dp_lttng_handle(w->l);
-	dp_auto_free bool *new = calloc(w->n + 1, sizeof(*new));
-	struct dp_error *err = h && new ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	struct dp_error *err = h ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
 	size_t i = 0;
 	for (; i < w->n && !err; i++)
-		err = enable_one(w, h, w->names[i], &new[i]);
+		err = enable_one(w, h, w->names[i], &w->anew[i]);
 	while (err && i-- > 0)
-		if (new &&new[i])
+		if (w->anew[i])
 			dp_error_destroy(disable_one(w, h, w->names[i]));
 	if (h)
 		lttng_destroy_handle(h);
@@ -113,16 +127,53 @@ static struct dp_error *say_disable(void *arg)
 	return err;
 }
 
+static struct dp_error *remember(struct dp_lttng *l, const char *name)
+{
+	char **grown = realloc(l->anew, (l->nanew + 1) * sizeof(*grown));
+	if (grown)
+		l->anew = grown;
+	if (!grown || !(grown[l->nanew] = strdup(name)))
+		return dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	l->nanew++;
+	return NULL;
+}
+
 struct dp_error *dp_lttng_enable(struct dp_lttng *l, const char *const *names, size_t n, const char *filter)
 {
-	struct naming w = {l, names, n, filter};
-	return dp_lttng_talk(say_enable, &w, sizeof(w), l->timeout_ns);
+	const size_t size = sizeof(struct naming) + n * sizeof(bool);
+	dp_auto_free struct naming *w = calloc(1, size);
+	if (!w)
+		return dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	*w = (struct naming){.l = l, .names = names, .n = n, .filter = filter};
+	DP_TRY(dp_lttng_talk(say_enable, w, size, l->timeout_ns));
+	for (size_t i = 0; i < n; i++)
+		if (w->anew[i])
+			DP_TRY(remember(l, names[i]));
+	return NULL;
 }
 
 struct dp_error *dp_lttng_disable(struct dp_lttng *l, const char *const *names, size_t n)
 {
-	struct naming w = {l, names, n, NULL};
+	struct naming w = {.l = l, .names = names, .n = n};
 	return dp_lttng_talk(say_disable, &w, sizeof(w), l->timeout_ns);
+}
+
+static struct dp_error *say_undo(void *arg)
+{
+	const struct dp_lttng *l = arg;
+	struct naming w = {.l = l, .names = (const char *const *)l->anew, .n = l->nanew};
+	struct dp_error *err = l->nanew ? say_disable(&w) : NULL;
+	const int code = l->started ? lttng_stop_tracing_no_wait(l->session) : 0;
+	if (!err && code < 0 && code != -LTTNG_ERR_TRACE_ALREADY_STOPPED)
+		err = dp_lttng_error(code, "stopping the session '%s'", l->session);
+	return err;
+}
+
+struct dp_error *dp_lttng_undo(struct dp_lttng *l)
+{
+	if (l->created || (!l->nanew && !l->started))
+		return NULL;
+	return dp_lttng_talk(say_undo, l, sizeof(*l), l->timeout_ns);
 }
 
 /* ---- contexts ---- */

@@ -52,6 +52,11 @@ struct dp_error *dp_lttng_disable(struct dp_lttng *l, const char *const *names, 
 /* "vpid", "vtid", "procname", "ip", "pthread_id", "$app.PROVIDER:NAME", ...: before the session's first start only. */
 struct dp_error *dp_lttng_add_context(struct dp_lttng *l, const char *context) DP_MUST_CHECK;
 struct dp_error *dp_lttng_start(struct dp_lttng *l) DP_MUST_CHECK;
+/*
+ * For a run that failed: a session that was there is what it was before. Rules of dp_lttng_enable() are disabled, but where the
+ * session had an enabled one of that name (LTTng disables by name); it is stopped if dp_lttng_start() has started it.
+ */
+struct dp_error *dp_lttng_undo(struct dp_lttng *l) DP_MUST_CHECK;
 /* Waits until the daemon lists the events of process `pid` (it has heard the target), or the timeout. */
 bool dp_lttng_wait_listed(struct dp_lttng *l, pid_t pid, const char *const *names, size_t n, uint64_t timeout_ns);
 /* Returns when the daemon has finished what it was doing for programs that it has just heard of, or after the timeout. */

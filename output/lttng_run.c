@@ -18,7 +18,7 @@ static struct dp_error *say_start(void *arg)
 	const int code = lttng_start_tracing(l->session);
 	if (code < 0 && code != -LTTNG_ERR_TRACE_ALREADY_STARTED)
 		return dp_lttng_error(code, "starting the session '%s'%s%s", l->session, *l->where ? " to " : "", l->where);
-	l->active = l->started_before = true;
+	l->active = l->started_before = l->started = true;
 	return NULL;
 }
 
@@ -163,6 +163,9 @@ static struct dp_error *say_close(void *arg)
 
 struct dp_lttng *dp_lttng_release(struct dp_lttng *l)
 {
+	for (size_t i = 0; l && i < l->nanew; i++)
+		free(l->anew[i]);
+	free(l ? l->anew : NULL);
 	free(l);
 	return NULL;
 }

@@ -15,6 +15,9 @@ struct dp_lttng {
 	char view[PATH_MAX * 2]; /* what to type */
 	bool created, active;
 	bool started_before; /* at any time */
+	bool started;        /* by us */
+	char **anew;         /* names whose rules we have enabled; in the tool only */
+	size_t nanew;
 	bool snapshot, per_pid;
 	uint64_t live_us;
 	uint64_t timeout_ns;

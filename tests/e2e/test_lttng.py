@@ -415,6 +415,43 @@ class Refused(lttng_probe.Case):
         self.assert_contiguous(self.calls(self.events("s")))
 
 
+    def enabled_rules(self, session):
+        """{rule: how many of it are enabled}"""
+        events = self.lttng_xml("list", session).iter("event")
+        return collections.Counter(e.findtext("name") for e in events if e.findtext("enabled") == "true")
+
+    def test_a_run_that_fails_leaves_the_users_sessions_as_they_were(self):
+        main = ["dynprobe:main", "--filter", "edi == 1"]
+        self.session("new", "my:*", start=False)
+        self.session("running", "my:*")
+        self.session("stopped", "my:*")
+        self.lttng("stop", "stopped")
+        self.session("his", "dynprobe:main", start=False)
+        self.session("filtered", main, start=False)
+        self.session("disabled", "dynprobe:main", "my:*", start=False)
+        self.lttng("disable-event", "-u", "-s", "disabled", "-c", "c", "dynprobe:main")
+        before = self.sessions(), {s: self.enabled_rules(s) for s in self.sessions()}
+        t = self.spin()
+        with self.patched(t):
+            for verb in ([], ["attach"]):
+                for session in before[0]:
+                    self.tool(*verb, "--pid", t.pid, "--function", "main", "-t", "reg:edi", "--session", session, status=harness.OWN_FAILURE)
+        after = self.sessions(), {s: self.enabled_rules(s) for s in self.sessions()}
+        after[1]["filtered"]["dynprobe:main"] = 1  # ours too is left: LTTng disables by name
+        self.assertEqual(after, before)
+        self.assert_result_ok(t)
+
+    def test_a_run_that_leaves_some_of_its_probes_keeps_all_of_its_rules(self):
+        self.session("s", "my:*", start=False)
+        t = self.spin()
+        with self.patched(t):
+            self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
+        self.assertEqual(self.enabled_rules("s"), {"my:*": 1, "dynprobe:main": 1, "dynprobe:foo": 1})
+        self.settle()
+        self.end(t)
+        self.assert_contiguous(self.calls(self.events("s")))
+
+
 class Contexts(lttng_probe.Case):
     def test_of_every_thread_its_own(self):
         """rsp tells which thread it was, whatever LTTng says."""
