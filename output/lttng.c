@@ -2,6 +2,7 @@
 #include "output/lttng.h"
 #include "base/cleanup.h"
 #include "output/lttng_daemon.h"
+#include "output/lttng_rules.h"
 #include "output/lttng_session.h"
 #include "output/lttng_talk.h"
 
@@ -40,7 +41,8 @@ struct naming {
 	const char *const *names;
 	size_t n;
 	const char *filter;
-	bool anew[]; /* of each name: no rule of that name was enabled before */
+	char dir[32]; /* for the session's rules as they are before; "" if there is none */
+	bool anew[];  /* of each name: the session did not want it before */
 };
 
 static struct dp_error *event_named(const char *name, struct lttng_event **ret)
@@ -59,28 +61,14 @@ static struct dp_error *event_named(const char *name, struct lttng_event **ret)
 	return NULL;
 }
 
-/* With any filter: who disables one of them disables all. */
-static bool has_enabled(const struct naming *w, struct lttng_handle *h, const char *name)
-{
-	struct lttng_event *events = NULL;
-	const int n = lttng_list_events(h, w->l->channel, &events);
-	bool found = false;
-	for (int i = 0; i < n && !found; i++)
-		found = events[i].enabled == 1 && !strcmp(events[i].name, name);
-	if (n > 0)
-		free(events);
-	return found;
-}
-
 /* A rule that is enabled already is as good as one that we enable; *anew tells them apart. */
 static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *h, const char *name, bool *anew)
 {
 	struct lttng_event *ev;
 	DP_TRY(event_named(name, &ev));
-	const bool before = has_enabled(w, h, ev->name);
 	const int code = dp_lttng_reason(h, lttng_enable_event_with_filter(h, ev, w->l->channel, w->filter));
 	lttng_event_destroy(ev);
-	*anew = code >= 0 && !before;
+	*anew = code >= 0;
 	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_ENABLED)
 		return NULL;
 	return dp_lttng_error(code, "enabling dynprobe:%s%s%s%s in the session '%s'", name, w->filter ? " with the filter '" : "",
@@ -103,10 +91,14 @@ static struct dp_error *say_enable(void *arg)
 {
 	struct naming *w = arg;
 	struct lttng_handle *h = dp_lttng_handle(w->l);
+	dp_auto_free char *rules = *w->dir ? dp_lttng_saved(w->l->session, w->dir) : NULL;
 	struct dp_error *err = h ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
 	size_t i = 0;
 	for (; i < w->n && !err; i++)
 		err = enable_one(w, h, w->names[i], &w->anew[i]);
+	/* LTTng disables by name, with any filter: a rule of the user's beside ours would go too. */
+	for (size_t k = 0; k < i && rules; k++)
+		w->anew[k] &= !dp_lttng_config_wants(rules, w->names[k]);
 	while (err && i-- > 0)
 		if (w->anew[i])
 			dp_error_destroy(disable_one(w, h, w->names[i]));
@@ -144,8 +136,13 @@ struct dp_error *dp_lttng_enable(struct dp_lttng *l, const char *const *names, s
 	dp_auto_free struct naming *w = calloc(1, size);
 	if (!w)
 		return dp_error(DP_TAG_NOMEM, "out of memory for event rules");
-	*w = (struct naming){.l = l, .names = names, .n = n, .filter = filter};
-	DP_TRY(dp_lttng_talk(say_enable, w, size, l->timeout_ns));
+	*w = (struct naming){.l = l, .names = names, .n = n, .filter = filter, .dir = "/tmp/dynprobe-XXXXXX"};
+	if (l->created || !mkdtemp(w->dir))
+		w->dir[0] = '\0';
+	struct dp_error *err = dp_lttng_talk(say_enable, w, size, l->timeout_ns);
+	dp_lttng_saved_undo(l->session, w->dir);
+	if (err)
+		return err;
 	for (size_t i = 0; i < n; i++)
 		if (w->anew[i])
 			DP_TRY(remember(l, names[i]));

@@ -54,7 +54,7 @@ struct dp_error *dp_lttng_add_context(struct dp_lttng *l, const char *context) D
 struct dp_error *dp_lttng_start(struct dp_lttng *l) DP_MUST_CHECK;
 /*
  * For a run that failed: a session that was there is what it was before. Rules of dp_lttng_enable() are disabled, but where the
- * session had an enabled one of that name (LTTng disables by name); it is stopped if dp_lttng_start() has started it.
+ * session wanted that event already (LTTng disables by name); it is stopped if dp_lttng_start() has started it.
  */
 struct dp_error *dp_lttng_undo(struct dp_lttng *l) DP_MUST_CHECK;
 /* Waits until the daemon lists the events of process `pid` (it has heard the target), or the timeout. */

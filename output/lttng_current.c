@@ -4,6 +4,7 @@
 #include "output/lttng.h"
 #include "output/lttng_daemon.h"
 #include "output/lttng_rules.h"
+#include "output/lttng_session.h"
 #include "output/lttng_talk.h"
 
 #include <fcntl.h>
@@ -47,21 +48,32 @@ static bool read_rc(char *name, size_t size)
 	return text && dp_lttng_rc_session(text, name, size);
 }
 
-static void saved_path(const struct current *c, char *path, size_t size)
+char *dp_lttng_saved(const char *session, const char *dir)
 {
-	snprintf(path, size, "%s/%s.lttng", c->dir, c->session);
+	dp_auto_free char *path = NULL;
+	struct lttng_save_session_attr *attr = lttng_save_session_attr_create();
+	if (!attr || lttng_save_session_attr_set_session_name(attr, session) ||
+	    lttng_save_session_attr_set_output_url(attr, dir) || lttng_save_session(attr))
+		return NULL;
+	if (asprintf(&path, "%s/%s.lttng", dir, session) < 0) {
+		path = NULL;
+		return NULL;
+	}
+	return read_file(path);
+}
+
+void dp_lttng_saved_undo(const char *session, const char *dir)
+{
+	char file[LTTNG_NAME_MAX + 16];
+	snprintf(file, sizeof(file), "%s.lttng", session);
+	if (*dir)
+		dp_dir_undo(dir, file);
 }
 
 /* A daemon that cannot write there (a file system of its own) leaves us without its rules: nothing is covered then. */
 static void ask_for_rules(struct current *c)
 {
-	char path[sizeof(c->dir) + sizeof(c->session) + 16];
-	struct lttng_save_session_attr *attr = lttng_save_session_attr_create();
-	if (!attr || lttng_save_session_attr_set_session_name(attr, c->session) ||
-	    lttng_save_session_attr_set_output_url(attr, c->dir) || lttng_save_session(attr))
-		return;
-	saved_path(c, path, sizeof(path));
-	dp_auto_free char *xml = read_file(path);
+	dp_auto_free char *xml = dp_lttng_saved(c->session, c->dir);
 	c->covers = xml && dp_lttng_config_covers(xml);
 	for (size_t i = 0; i < c->n && c->covers; i++)
 		c->covers = dp_lttng_config_wants(xml, c->names[i]);
@@ -93,11 +105,7 @@ struct dp_error *dp_lttng_current(char **session, const char *const *names, size
 	if (!mkdtemp(c.dir))
 		c.dir[0] = '\0';
 	struct dp_error *err = dp_lttng_talk(ask, &c, sizeof(c), timeout_ns);
-	if (*c.dir) {
-		char file[sizeof(c.session) + 16];
-		snprintf(file, sizeof(file), "%s.lttng", c.session);
-		dp_dir_undo(c.dir, file);
-	}
+	dp_lttng_saved_undo(c.session, c.dir);
 	if (err || !c.known)
 		return err;
 	*session = strdup(c.session);

@@ -33,6 +33,12 @@ struct lttng_handle *dp_lttng_handle(const struct dp_lttng *l);
  * loses the answer. A request of one part is refused with the same words.
  */
 int dp_lttng_reason(struct lttng_handle *h, int code);
+/*
+ * Words: the session's configuration as `lttng save` writes it into the empty directory `dir` of ours; malloc'ed, or NULL. The file
+ * and the directory are gone behind dp_lttng_saved_undo(), which the tool calls ("" for dir: there is none).
+ */
+char *dp_lttng_saved(const char *session, const char *dir);
+void dp_lttng_saved_undo(const char *session, const char *dir);
 /* Fills in l->view. */
 void dp_lttng_say_view(struct dp_lttng *l);
 
