@@ -23,17 +23,6 @@ static struct dp_error *make_classes(struct dp_session *s)
 	return NULL;
 }
 
-static struct dp_error *register_classes(struct dp_session *s)
-{
-	const uint64_t from = dp_now_ns();
-	const size_t n = s->options->nprobes;
-	DP_TRY(dp_target_sink_register(s->target, s->classes, n, &s->sink_stats));
-	if (s->options->verbose)
-		fprintf(stderr, "dynprobe: %zu event%s registered in %llu us\n", n, n == 1 ? "" : "s",
-		        (unsigned long long)(dp_now_ns() - from) / 1000);
-	return NULL;
-}
-
 /* Threads that have no LTTng state cannot emit; that is told, and counted at every such hit. */
 static struct dp_error *prime(struct dp_session *s)
 {
@@ -48,7 +37,7 @@ struct dp_error *dp_session_sink(struct dp_session *s)
 	dp_target_no_rings(s->target);
 	DP_TRY(make_classes(s));
 	DP_TRY(dp_target_sink_load(s->target, LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
-	DP_TRY(register_classes(s));
+	DP_TRY(dp_target_sink_register(s->target, s->classes, s->options->nprobes, &s->sink_stats));
 	DP_TRY(prime(s));
 	/* What was mapped for the sink is not free any more. */
 	return dp_target_refresh(s->target);

@@ -230,6 +230,8 @@ struct dp_error *dp_target_sink_park(struct dp_target *t, const uint64_t *events
 	for (size_t done = 0; done < n;) {
 		auto_request struct request r = {0};
 		const size_t part = n - done < v.head.max_events ? n - done : v.head.max_events;
+		if (!part)
+			return dp_error(DP_TAG_SINK, "what the LTTng sink says of itself in the process makes no sense");
 		DP_TRY(request_create(part, 0, &r));
 		for (size_t i = 0; i < part; i++)
 			r.event[r.nevents++] = (struct dp_sink_event){.release = 1, .event = events[done + i]};
