@@ -407,8 +407,9 @@ class Refused(lttng_probe.Case):
                     self.assertIn("with the LTTng sink loaded in it", p.stderr)
                     self.assertNotIn("untouched", p.stderr)
             p = self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
-        self.leave(t, "--function", "main")
-        self.leave(t, "--name", "bar", "--function", "caller")
+        # Elsewhere, by its name: the refused one's stub stays where main's jump would have to lead.
+        self.leave(t, "--name", "main", "--probe", "libc.so.6!getpid")
+        self.leave(t, "--name", "bar", "--probe", "libc.so.6!getppid")
         names = self.registered(t)
         self.assertEqual((names["dynprobe:main"], names["dynprobe:foo"]), (2, 1), names)  # with a field, and without
         self.end(t)
