@@ -329,7 +329,7 @@ class Case(harness.Case):
                 raise AssertionError("lttng-sessiond ended: " + daemon.output()[-2000:])
             return answers(socket_path) and self.lttng("list", user=daemon.user, check=False).returncode == 0
 
-        wait_until(ready, 30, "the session daemon to answer")
+        wait_until(ready, 90, "the session daemon to answer")  # its liburcu waits for a grace period of the kernel
 
     def relayd(self, user=None):
         """A relay daemon on LTTng's default ports: only under main(network=True). Its traces: self.path('relay')."""
