@@ -93,18 +93,25 @@ def text_mappings(pid):
     return [m for m in maps(pid) if "x" in m.perms and m.path.startswith("/") and "memfd" not in m.path]
 
 
+def changed_bytes(pid, m):
+    memory = read_memory(pid, m.start, m.end - m.start)
+    with open(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}", "rb") as f:
+        f.seek(m.offset)
+        contents = f.read(m.end - m.start)
+    contents += bytes(len(memory) - len(contents))
+    return [(m.path, m.offset + i) for i, (a, b) in enumerate(zip(memory, contents)) if a != b] if memory != contents else []
+
+
 def changed_text(pid):
     """[(path, file offset)] where executable memory differs from its file: empty in a process without probes."""
-    changed = []
-    for m in text_mappings(pid):
-        memory = read_memory(pid, m.start, m.end - m.start)
-        with open(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}", "rb") as f:
-            f.seek(m.offset)
-            contents = f.read(m.end - m.start)
-        contents += bytes(len(memory) - len(contents))
-        if memory != contents:
-            changed += [(m.path, m.offset + i) for i, (a, b) in enumerate(zip(memory, contents)) if a != b]
-    return changed
+    for tries in range(200):
+        try:
+            return [place for m in text_mappings(pid) for place in changed_bytes(pid, m)]
+        except OSError:  # a program that loads and unloads libraries: a mapping went between two looks
+            if tries == 199 or not os.path.exists(f"/proc/{pid}/maps"):
+                raise
+            time.sleep(0.01)
+    return None
 
 
 def armed(pid):
