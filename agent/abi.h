@@ -60,7 +60,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 2u
+#define DP_ABI_VERSION 3u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_MEMFD_NAME "dynprobe"                 /* all our mappings show as /memfd:dynprobe in /proc/PID/maps */
@@ -192,8 +192,8 @@ struct dp_site_entry {
 	uint8_t len;
 	uint8_t state; /* enum dp_site_state */
 	uint8_t npairs;
-	uint8_t pad;
-	uint16_t probe; /* DP_NO_PROBE: a site of our own (a thread's start) */
+	uint8_t changed; /* of the len bytes, those in front that differ; the jump relies upon the others */
+	uint16_t probe;  /* DP_NO_PROBE: a site of our own (a thread's start, an evicted instruction) */
 	uint16_t pad2;
 	uint8_t old_bytes[16];
 	uint8_t new_bytes[16];

@@ -84,6 +84,8 @@ static void on_retired(size_t plan, const char *why, void *data)
 	struct dp_session *s = run->session[run->current];
 	const size_t i = s->planned[plan];
 	char text[512];
+	if (i == SIZE_MAX)
+		return;
 	s->place[i].retired = true;
 	s->place[i].retired_why = strdup(why);
 	snprintf(text, sizeof(text), "probe %s in %d retired: %s", run->options->probe[i].name, dp_target_pid(s->target), why);

@@ -38,7 +38,7 @@ static struct dp_session *session_create(const struct dp_options *o)
 		return NULL;
 	s->options = o;
 	s->place = calloc(o->nprobes, sizeof(*s->place));
-	s->planned = calloc(o->nprobes, sizeof(*s->planned));
+	s->planned = calloc(DP_PLANS_PER_REQUEST * o->nprobes + DP_OWN_SITES, sizeof(*s->planned));
 	s->loss = calloc(o->nprobes, sizeof(*s->loss));
 	if (!s->place || !s->planned || !s->loss)
 		return dp_session_destroy(s);
@@ -139,8 +139,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	if (!place->refused)
 		place->refused = dp_planner_add(planner, &request, &place->plan);
 	place->planned = !place->refused;
-	if (place->planned)
-		s->planned[s->nplanned++] = i;
+	s->nplanned += place->planned;
 }
 
 static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planner, uint64_t lost_base)
@@ -163,26 +162,34 @@ static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size
 	return dp_unwind_compile(dp_target_image(s->target), dir, ret, size);
 }
 
-/* The plans that stand, in one row, and each one's verdict back to its probe. */
+/* What became of plan k: its probe's verdict, or the hook's. A plan of an evicted instruction is nobody's. */
+static void take_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused)
+{
+	if (s->hooked && plan->site == s->hook.site && plan->probe == DP_NO_PROBE)
+		s->unhooked = refused;
+	if (plan->probe == DP_NO_PROBE) {
+		if (refused != s->unhooked)
+			dp_error_destroy(refused);
+		return;
+	}
+	struct dp_place *place = &s->place[plan->probe];
+	place->plan = *plan;
+	place->refused = refused;
+	place->placed = !refused;
+}
+
 static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *planner, const uint8_t *unwind, size_t unwind_size)
 {
 	const struct dp_extent *extents;
-	size_t nextents = dp_planner_extents(planner, &extents);
-	const size_t nplans = s->nplanned + s->hooked;
-	dp_auto_free struct dp_plan *plans = calloc(nplans + 1, sizeof(*plans));
+	const struct dp_plan *plans;
+	const size_t nextents = dp_planner_extents(planner, &extents), nplans = dp_planner_plans(planner, &plans);
 	dp_auto_free struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
-	if (!plans || !results)
+	if (!results)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
-	for (size_t k = 0; k < s->nplanned; k++)
-		plans[k] = s->place[s->planned[k]].plan;
-	plans[s->nplanned] = s->hook;
 	DP_TRY(dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &s->install));
-	if (s->hooked)
-		s->unhooked = results[s->nplanned].refused;
-	for (size_t k = 0; k < s->nplanned; k++) {
-		struct dp_place *place = &s->place[s->planned[k]];
-		place->refused = results[k].refused;
-		place->placed = !place->refused;
+	for (size_t k = 0; k < nplans; k++) {
+		s->planned[k] = plans[k].probe == DP_NO_PROBE ? SIZE_MAX : plans[k].probe;
+		take_result(s, &plans[k], results[k].refused);
 	}
 	return NULL;
 }

@@ -28,7 +28,7 @@ struct dp_session {
 	struct dp_target *target;
 	const struct dp_options *options;
 	struct dp_place *place; /* options->nprobes of them */
-	size_t *planned;        /* planned[k]: the probe of plan k */
+	size_t *planned;        /* planned[k]: the probe of plan k, SIZE_MAX of one that is nobody's */
 	size_t nplanned;
 	struct dp_install_stats install;
 	struct dp_remove_report removal;
@@ -38,7 +38,7 @@ struct dp_session {
 	struct dp_sink_entries sink;
 	struct dp_sink_stats sink_stats;
 	struct dp_sink_class *classes; /* options->nprobes of them */
-	struct dp_plan hook;           /* at every thread's start; the last plan of the installation */
+	struct dp_plan hook;           /* at every thread's start */
 	struct dp_error *unhooked;     /* why there is no hook */
 	bool kept;                     /* the events are a later tool's to park */
 	struct dp_found old; /* the standing probe whose place this session's one takes (keep.c) */

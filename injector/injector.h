@@ -71,8 +71,8 @@ int dp_target_exit_fd(const struct dp_target *t);
 
 /*
  * Decides where agent, stubs, data and tables will be, and how threads are identified; fills `runtime` for the planner. `space`
- * already excludes what is mapped; the injector takes its own ranges from it. `nprobes` probes with `nsites` sites will
- * follow, and up to DP_OWN_SITES of our own. `lost[i]` of probe i is at *lost_base + i * sizeof(struct dp_lost).
+ * already excludes what is mapped; the injector takes its own ranges from it. `nprobes` probes with up to DP_PLANS_PER_REQUEST sites
+ * each will follow, and up to DP_OWN_SITES of our own. `lost[i]` of probe i is at *lost_base + i * sizeof(struct dp_lost).
  */
 struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
 				   uint64_t *lost_base) DP_MUST_CHECK;

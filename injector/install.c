@@ -56,7 +56,7 @@ static void cover(struct dp_target *t, struct dp_placed *p)
 {
 	const struct dp_placed *below = dp_standing_below(t, &t->in, p);
 	if (below && below->len > p->len)
-		p->len = below->len;
+		p->len = p->nchanged = below->len;
 }
 
 static struct dp_error *add_placed(struct install *i)
@@ -72,6 +72,7 @@ static struct dp_error *add_placed(struct install *i)
 		*p = (struct dp_placed){.addr = plan->site,
 		                        .probe = plan->probe,
 		                        .len = plan->len,
+		                        .nchanged = plan->changed,
 		                        .stub = plan->stub,
 		                        .stub_end = plan->stub_end};
 		p->npairs = plan->npairs;

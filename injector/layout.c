@@ -22,7 +22,7 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	struct dp_data_layout l = {0};
 	l.lost = dp_page_up(sizeof(struct dp_control));
 	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
-	l.gates = l.sites + (t->nprobes + DP_OWN_SITES) * sizeof(struct dp_site_entry);
+	l.gates = l.sites + (DP_PLANS_PER_REQUEST * t->nprobes + DP_OWN_SITES) * sizeof(struct dp_site_entry);
 	l.slots = dp_page_up(l.gates + (o->gates ? t->nprobes * sizeof(uint32_t) : 0));
 	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
 	if (o->need_unwind) {

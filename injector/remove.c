@@ -103,7 +103,7 @@ void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state
 static void restore_all(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
                         struct dp_remove_report *report)
 {
-	for (size_t i = 0; i < in->nplaced; i++) {
+	for (size_t i = in->nplaced; i-- > 0;) { /* the other way round: later ones may rely upon earlier ones' bytes */
 		struct dp_placed *p = &in->placed[i];
 		if (!p->written || p->state == DP_SITE_RESTORED || (chosen && !chosen[i]))
 			continue;

@@ -90,6 +90,7 @@ static void site_init(struct dp_site_entry *e, const struct dp_placed *p)
 	*e = (struct dp_site_entry){
 	        .addr = p->addr,
 	        .len = p->len,
+	        .changed = p->nchanged,
 	        .state = DP_SITE_PLANNED,
 	        .probe = p->probe,
 	        .stub = p->stub,

@@ -26,7 +26,7 @@ static bool kept_valid(const struct dp_control *c, uint64_t size)
 
 bool dp_control_valid(const struct dp_control *c, uint64_t size)
 {
-	const bool counts = c->nprobes <= DP_NO_PROBE && c->nsites <= c->nprobes + DP_OWN_SITES && c->nslots;
+	const bool counts = c->nprobes <= DP_NO_PROBE && c->nsites <= DP_PLANS_PER_REQUEST * c->nprobes + DP_OWN_SITES && c->nslots;
 	const bool ring = c->ring_size >= 2 * DP_RECORD_MAX && !(c->ring_size & (c->ring_size - 1));
 	return counts && ring && within(c->lost_offset, c->nprobes, sizeof(struct dp_lost), size) && c->lost_offset % 8 == 0 &&
 	       within(c->sites_offset, c->nsites, sizeof(struct dp_site_entry), size) &&
@@ -38,7 +38,7 @@ bool dp_control_valid(const struct dp_control *c, uint64_t size)
 
 static bool site_valid(const struct dp_standing *s, const struct dp_site_entry *e)
 {
-	return e->len && e->len <= sizeof(e->old_bytes) && e->npairs <= DP_SITE_PAIRS && e->state <= DP_SITE_RETIRED &&
+	return e->len && e->len <= sizeof(e->old_bytes) && e->changed <= e->len && e->npairs <= DP_SITE_PAIRS && e->state <= DP_SITE_RETIRED &&
 	       e->stub <= e->stub_end && (e->probe < s->control.nprobes || e->probe == DP_NO_PROBE);
 }
 
@@ -49,6 +49,7 @@ static void take_site(const struct dp_standing *s, const struct dp_site_entry *e
 	        .addr = e->addr,
 	        .probe = e->probe,
 	        .len = e->len,
+	        .nchanged = e->changed,
 	        .written = true,
 	        .state = s->in.foreign ? DP_SITE_PLANNED : (enum dp_site_state)e->state,
 	        .stub = e->stub,

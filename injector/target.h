@@ -35,6 +35,7 @@ struct dp_placed {
 	uint64_t addr;
 	uint16_t probe; /* or DP_NO_PROBE */
 	uint8_t len;
+	uint8_t nchanged; /* of these, those in front that differ; the jump relies upon the rest */
 	enum dp_site_state state;
 	bool written; /* the new bytes are in the target's text */
 	/* Of probes that an earlier tool left: */

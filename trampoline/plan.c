@@ -40,6 +40,8 @@ struct dp_planner {
 	size_t nclaims;
 	struct chunk *chunk;
 	size_t nchunks;
+	struct dp_plan *plan; /* of each claim that is not another planner's */
+	size_t nplans;
 };
 
 struct dp_error *dp_planner_create(struct dp_space *space, const struct dp_runtime *runtime, struct dp_planner **ret)
@@ -65,6 +67,7 @@ struct dp_planner *dp_planner_destroy(struct dp_planner *planner)
 	dp_pages_destroy(planner->pages);
 	free(planner->claim);
 	free(planner->chunk);
+	free(planner->plan);
 	free(planner);
 	return NULL;
 }
@@ -93,15 +96,35 @@ static const struct claim *conflict(const struct dp_planner *planner, const stru
 	return NULL;
 }
 
+/* Room for one more item; capacities are powers of two. */
+static bool reserve(void **items, size_t n, size_t size)
+{
+	if (n & (n - 1))
+		return true;
+	void *grown = realloc(*items, (n ? 2 * n : 1) * size);
+	if (grown)
+		*items = grown;
+	return grown;
+}
+
 static bool reserve_claim(struct dp_planner *planner)
 {
-	if (planner->nclaims & (planner->nclaims - 1))
-		return true;
-	size_t cap = planner->nclaims ? 2 * planner->nclaims : 1;
-	struct claim *grown = realloc(planner->claim, cap * sizeof(*grown));
-	if (grown)
-		planner->claim = grown;
-	return grown;
+	return reserve((void **)&planner->claim, planner->nclaims, sizeof(*planner->claim)) &&
+	       reserve((void **)&planner->plan, planner->nplans, sizeof(*planner->plan));
+}
+
+struct dp_error *dp_planner_occupy(struct dp_planner *planner, uint64_t addr, uint8_t changed, uint8_t len)
+{
+	if (!reserve_claim(planner))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+	planner->claim[planner->nclaims++] = (struct claim){addr, changed, len};
+	return NULL;
+}
+
+size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret)
+{
+	*ret = planner->plan;
+	return planner->nplans;
 }
 
 /* Keeps those of the fit's jumps that leave other probes' bytes alone. */
@@ -252,7 +275,9 @@ static struct dp_error *place(struct dp_planner *planner, const struct dp_reques
 		return err;
 	}
 	fill(fit, &landing, plan);
+	plan->changed = fit->changed < plan->len ? fit->changed : plan->len;
 	planner->claim[planner->nclaims++] = (struct claim){plan->site, fit->changed, plan->len};
+	planner->plan[planner->nplans++] = *plan;
 	advance(planner, plan->stub_end);
 	return NULL;
 }
@@ -297,9 +322,10 @@ static struct dp_error *try_tactics(struct dp_planner *planner, const struct dp_
 {
 	const struct dp_plan blank = *plan;
 	struct dp_error *all = NULL;
+	const unsigned allowed = request->tactics ? request->tactics : DP_TACTICS_JUMPS;
 	for (size_t i = 0; i < dp_ntactics; i++) {
 		struct dp_fit fit;
-		if (request->tactics && !(request->tactics >> dp_tactics[i].tactic & 1))
+		if (!(allowed >> dp_tactics[i].tactic & 1))
 			continue;
 		*plan = blank;
 		plan->tactic = dp_tactics[i].tactic;

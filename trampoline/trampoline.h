@@ -56,10 +56,15 @@ size_t dp_text_endbr(const struct dp_text *text, uint64_t addr);
 enum dp_tactic {
 	DP_TACTIC_JUMP,   /* (a) the instruction holds the jump */
 	DP_TACTIC_PUN,    /* (b) the jump's tail keeps the bytes of the following instructions */
+	DP_TACTIC_EVICT,  /* (c) neighbouring instructions give way: each becomes a jump of its own to where it runs now */
 	DP_TACTIC_WINDOW, /* (d) the jump covers several instructions, with proof */
+	DP_TACTIC_TRAP,   /* (e) int3; only where a request names it */
 	DP_TACTIC_COUNT,
 };
-const char *dp_tactic_name(enum dp_tactic tactic); /* "jump", "pun", "window" */
+const char *dp_tactic_name(enum dp_tactic tactic); /* "jump", "pun", "evict", "window", "trap" */
+bool dp_tactic_find(const char *name, enum dp_tactic *ret);
+#define DP_TACTICS_JUMPS ((1u << DP_TACTIC_TRAP) - 1)             /* everything but traps */
+#define DP_TACTICS_LIVE  (DP_TACTICS_JUMPS & ~(1u << DP_TACTIC_WINDOW)) /* what needs no look at the threads: no boundary vanishes */
 
 struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint64_t agent; /* struct dp_agent */
@@ -78,9 +83,14 @@ struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `
 #define DP_PLAN_PAIRS DP_SITE_PAIRS
 struct dp_plan {
 	uint64_t site;
-	uint16_t probe; /* the request's */
+	uint16_t probe;       /* the request's; DP_NO_PROBE of an evicted instruction that is nobody's probe */
 	enum dp_tactic tactic;
 	uint8_t len;          /* bytes of the site that change or are relied upon: [site, site+len) */
+	uint8_t changed;      /* [site, site+changed) may change, the rest is relied upon */
+	/*
+	 * Before and after. What is relied upon is the same in both: the file's bytes, or those that a plan earlier in the order of
+	 * dp_planner_plans() has written there.
+	 */
 	uint8_t old_bytes[16];
 	uint8_t new_bytes[16];
 	uint8_t displaced;    /* bytes of instructions that now run in the stub */
@@ -100,7 +110,7 @@ struct dp_request { /* one probe to place */
 	const struct dp_text *text;
 	const struct dp_fields *fields;
 	const struct dp_expr *when; /* or NULL */
-	unsigned tactics;           /* bit set of enum dp_tactic that may be used; 0 = all */
+	unsigned tactics;           /* bit set of enum dp_tactic that may be used; 0 = DP_TACTICS_JUMPS */
 	/*
 	 * Addresses in the target of 32-bit words, 0 = none: while one of them holds 0, a hit does nothing but look (before the
 	 * condition). One is the control page's gate, one LTTng's own (a tracepoint's state).
@@ -118,10 +128,22 @@ struct dp_planner; /* collects stubs, springboards and the bytes they occupy; re
 struct dp_error *dp_planner_create(struct dp_space *space, const struct dp_runtime *runtime, struct dp_planner **ret) DP_MUST_CHECK;
 struct dp_planner *dp_planner_destroy(struct dp_planner *planner);
 /*
- * Tries the tactics in the order jump, pun, window; the first that fits. On refusal (DP_TAG_TOO_SHORT, UNDECODABLE, UNRELOCATABLE,
- * NO_SPACE, OVERLAP, ...) nothing is left behind in the planner or its space.
+ * Bytes that change or are relied upon already, of probes that stand in the target: no new jump may change any of them, nor rely upon
+ * the first `changed` ones.
+ */
+struct dp_error *dp_planner_occupy(struct dp_planner *planner, uint64_t addr, uint8_t changed, uint8_t len) DP_MUST_CHECK;
+/*
+ * Tries the allowed tactics in the order of the enum; the first that fits. On refusal (DP_TAG_TOO_SHORT, UNDECODABLE, UNRELOCATABLE,
+ * NO_SPACE, OVERLAP, ...) nothing is left behind in the planner or its space. *ret is the plan as of now: a later request may make the
+ * planner place this one in another way. What `request` points to must live as long as the planner.
  */
 struct dp_error *dp_planner_add(struct dp_planner *planner, const struct dp_request *request, struct dp_plan *ret) DP_MUST_CHECK;
+/*
+ * All plans that stand, evicted instructions among them, in the order in which they have to be written; taking them out goes the other way
+ * round. At most DP_PLANS_PER_REQUEST for each request. Owned by the planner, valid until the next call that adds.
+ */
+size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret);
+#define DP_PLANS_PER_REQUEST 3u
 
 struct dp_extent { /* whole pages to map r-x in the target, with their contents */
 	uint64_t addr;

@@ -9,6 +9,8 @@
 #include "trampoline/space.h"
 #include "trampoline/text.h"
 
+#include "trampoline/arch/x86_64/tactics.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -153,12 +155,12 @@ Test(plan_exec, a_function_goes_on_with_each_of_its_instructions_probed)
 	for (uint64_t at = (uint64_t)__start_probe_me, end = (uint64_t)__stop_probe_me; at < end;) {
 		struct dp_insn insn;
 		cr_assert(dp_decode_zydis((const uint8_t *)at, end - at, at, &insn));
-		for (int tactic = 0; tactic < DP_TACTIC_COUNT; tactic++)
+		for (size_t n = 0, tactic = dp_tactics[0].tactic; n < dp_ntactics; tactic = dp_tactics[++n % dp_ntactics].tactic)
 			try_site(&b, at, (enum dp_tactic)tactic);
 		sites++;
 		at += insn.len;
 	}
-	for (int tactic = 0; tactic < DP_TACTIC_COUNT; tactic++)
+	for (size_t n = 0, tactic = dp_tactics[0].tactic; n < dp_ntactics; tactic = dp_tactics[++n % dp_ntactics].tactic)
 		cr_expect_gt(b.placed[tactic], sites / 10, "%s: %u of %u", dp_tactic_name((enum dp_tactic)tactic),
 		             b.placed[tactic], sites);
 	dp_expr_destroy(b.never);
