@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session.h"
 
+#include "cli/preview.h"
 #include "cli/texts.h"
 
 #include <stdlib.h>
@@ -25,6 +26,7 @@ static struct dp_target_options target_options(const struct dp_options *o)
 	return (struct dp_target_options){
 	        .allow_seccomp = o->allow_seccomp,
 	        .need_unwind = wants_unwind(o),
+	        .look = o->dry_run,
 	        .gates = o->attach,
 	        .ring_size = o->ring_size,
 	        .verbose = o->verbose ? say : NULL,
@@ -249,6 +251,8 @@ struct dp_error *dp_session_dry_run(struct dp_session *s)
 		err = dp_planner_create(space, &nowhere, &planner);
 	if (!err)
 		err = plan_all(s, planner, nowhere.agent);
+	if (!err)
+		err = dp_preview_take(s, planner);
 	dp_planner_destroy(planner);
 	dp_space_destroy(space);
 	return err;
@@ -291,6 +295,7 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 	dp_target_close(s->target);
 	dp_session_sink_fini(s);
 	dp_error_destroy(s->unhooked);
+	dp_preview_destroy(s->preview);
 	for (size_t i = 0; s->place && i < s->options->nprobes; i++) {
 		dp_error_destroy(s->place[i].refused);
 		free(s->place[i].retired_why);

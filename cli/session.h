@@ -44,6 +44,7 @@ struct dp_session {
 	struct dp_found old; /* the standing probe whose place this session's one takes (keep.c) */
 	bool ended;
 	enum dp_watch end;
+	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 };
 
 struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret) DP_MUST_CHECK;

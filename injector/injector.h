@@ -83,6 +83,14 @@ uint64_t dp_target_gates(const struct dp_target *t);
 
 #define DP_OWN_SITES 4u
 
+struct dp_footprint { /* bytes that an install maps besides the planner's extents and the unwind tables */
+	unsigned mappings;
+	uint64_t bytes;
+	uint64_t rings; /* address space; a ring takes memory when its thread records */
+};
+/* What prepare and install would map for that many probes. The target is not asked. */
+struct dp_error *dp_target_footprint(const struct dp_target *t, unsigned nprobes, struct dp_footprint *ret) DP_MUST_CHECK;
+
 struct dp_install_result {
 	struct dp_error *refused; /* why this site was left alone (DP_TAG_FOREIGN, DP_TAG_BUSY), or NULL if it was placed. Owned by the caller. */
 };
