@@ -111,6 +111,23 @@ const char *dp_tag_remedy(enum dp_tag tag)
 	return tags[tag].remedy;
 }
 
+const char *dp_tag_theme(enum dp_tag tag)
+{
+	static const struct {
+		int tag; /* or -1: the theme of those that follow */
+		const char *theme;
+	} rows[] = {
+#define DP_THEME(text) {-1, text},
+#define DP_TAG(id, text, meaning, remedy) {DP_TAG_##id, NULL},
+#include "base/tags.def"
+#undef DP_TAG
+	};
+	const char *theme = "";
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && rows[i].tag != (int)tag; i++)
+		theme = rows[i].theme ? rows[i].theme : theme;
+	return theme;
+}
+
 bool dp_tag_find(const char *text, enum dp_tag *ret)
 {
 	for (int i = 0; i < DP_TAG_COUNT; i++)

@@ -44,6 +44,7 @@ void dp_error_print(const struct dp_error *err, FILE *to);
 const char *dp_tag_name(enum dp_tag tag);
 const char *dp_tag_meaning(enum dp_tag tag);
 const char *dp_tag_remedy(enum dp_tag tag);
+const char *dp_tag_theme(enum dp_tag tag); /* where it comes from */
 bool dp_tag_find(const char *text, enum dp_tag *ret);
 
 #define DP_TRY(expr)                             \
