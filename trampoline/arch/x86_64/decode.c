@@ -11,20 +11,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One per thread, never closed: opening one costs more than many instructions. */
+static csh capstone(void)
+{
+	static _Thread_local csh handle;
+	if (!handle && cs_open(CS_ARCH_X86, CS_MODE_64, &handle) == CS_ERR_OK)
+		cs_option(handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+	return handle;
+}
+
 size_t dp_decode_capstone(const uint8_t *bytes, size_t n, uint64_t addr, char *text, size_t size)
 {
-	csh handle;
-	cs_insn *insn = NULL;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+	cs_insn insn = {.detail = NULL};
+	const csh handle = capstone();
+	if (!handle || !cs_disasm_iter(handle, &bytes, &n, &addr, &insn))
 		return 0;
-	cs_option(handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
-	size_t count = cs_disasm(handle, bytes, n, addr, 1, &insn), len = count ? insn->size : 0;
-	if (text && count)
-		snprintf(text, size, "%s%s%s", insn->mnemonic, *insn->op_str ? " " : "", insn->op_str);
-	if (count)
-		cs_free(insn, count);
-	cs_close(&handle);
-	return len;
+	if (text)
+		snprintf(text, size, "%s%s%s", insn.mnemonic, *insn.op_str ? " " : "", insn.op_str);
+	return insn.size;
 }
 
 static void hex(const uint8_t *bytes, size_t n, char *buf, size_t size)
