@@ -10,7 +10,7 @@ static const char exposed[] =
 static int attach(const struct dp_options *options)
 {
 	const int status = dp_trace(options);
-	if (status != DP_EXIT_FAILURE && !options->dry_run)
+	if ((!status || status == DP_EXIT_PARTIAL) && !options->dry_run)
 		fprintf(stderr, "dynprobe: %s\n", exposed);
 	return status;
 }

@@ -2,6 +2,7 @@
 /* status: what stands in which process. Asks the processes themselves; nothing is stopped or changed in them. */
 #include "cli/command.h"
 #include "cli/left.h"
+#include "injector/proc.h"
 #include "output/output.h"
 
 #include <dirent.h>
@@ -91,17 +92,6 @@ static struct dp_error *show(const struct dp_options *options, struct dp_left *l
 	return NULL;
 }
 
-static bool read_comm(pid_t pid, char *buf, int size)
-{
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	dp_auto_fclose FILE *f = fopen(path, "re");
-	if (!f || !fgets(buf, size, f))
-		return false;
-	buf[strcspn(buf, "\n")] = '\0';
-	return true;
-}
-
 /* Does the process hold something of ours, as far as we may know? */
 static bool holds_ours(const char *pid)
 {
@@ -131,12 +121,13 @@ static bool is_vfork_child(pid_t pid)
 static void show_if_any(const struct dp_options *options, pid_t pid)
 {
 	struct dp_left left = {0};
-	char comm[32] = "";
+	char comm[64]; /* the process chose it: no control characters of its */
 	struct dp_error *err = dp_left_open(options, pid, true, &left);
 	if (!err && left.n)
 		err = show(options, &left);
 	const bool ended = err && (err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_GONE);
-	if (err && !ended && read_comm(pid, comm, sizeof(comm))) {
+	dp_proc_comm(pid, comm, sizeof(comm));
+	if (err && !ended) {
 		const struct dp_listing l = {.pid = pid, .comm = comm, .trouble = err->message};
 		print(options, &l);
 	}

@@ -134,8 +134,10 @@ static int sleep_ms(const struct dp_run *run)
 bool dp_run_interrupted(struct dp_run *run)
 {
 	struct signalfd_siginfo info;
-	if (!run->ended_by && read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+	if (!run->ended_by && read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		run->ended_by = "interrupt";
+		run->signal = (int)info.ssi_signo;
+	}
 	return run->ended_by;
 }
 

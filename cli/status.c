@@ -13,6 +13,8 @@ int dp_status_of(const struct dp_run *run, const struct dp_error *err)
 {
 	if (err && err->tag == DP_TAG_EXEC)
 		return err->sys == ENOENT ? DP_EXIT_NOT_FOUND : DP_EXIT_CANNOT_RUN;
+	if (err && err->tag == DP_TAG_INTERRUPTED && run->signal)
+		return 128 + run->signal;
 	if (err)
 		return DP_EXIT_FAILURE;
 	for (size_t k = 0; k < run->nsessions; k++)

@@ -15,6 +15,7 @@ struct dp_run {
 	uint64_t start_ns, armed_ns, recorded;
 	size_t current;       /* session being drained */
 	const char *ended_by; /* NULL while it runs */
+	int signal;           /* the one that ended it, or 0 */
 	bool flooded;         /* the last round found much: come back soon */
 	/* Sink lttng (lttng_run.c). */
 	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */

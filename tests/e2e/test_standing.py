@@ -193,7 +193,7 @@ class Verbs:
         t = self.spin()
         before = State(t.pid)
         p = self.start_tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo", preexec_fn=self.press_ctrl_c)
-        self.assertEqual(p.wait(20), harness.OWN_FAILURE)
+        self.assertEqual(p.wait(20), 128 + signal.SIGINT)
         self.assertIn("DP-INTERRUPTED", p.stderr.read())
         self.assertEqual(self.states(t), {})
         p = self.start_tool("--sink", "ring", "--no-record", "--pid", t.pid, "--function", "foo", preexec_fn=self.press_ctrl_c)
@@ -201,7 +201,7 @@ class Verbs:
         self.assertIn("interrupt", p.stderr.read())
         self.leave(t, "--function", "foo", "-t", "reg:edi")
         p = self.start_tool("add-context", "--pid", t.pid, "-e", "foo", "-t", "reg:rsi", preexec_fn=self.press_ctrl_c)
-        self.assertEqual(p.wait(20), harness.OWN_FAILURE)
+        self.assertEqual(p.wait(20), 128 + signal.SIGINT)
         self.assertEqual(self.probes(t)["foo"]["contexts"], ["reg:edi"])
         self.tool("detach", "--pid", t.pid)
         self.end(t, before)
@@ -215,7 +215,7 @@ class Verbs:
             p = self.start_tool("attach", "--sink", "ring", *pids, "--function", "foo")
             wait_until(lambda: p.poll() is not None or changed_text(targets[0].pid), what="the first process to be patched")
             p.send_signal(signal.SIGINT)
-            interrupted = p.wait(20) == harness.OWN_FAILURE
+            interrupted = p.wait(20) == 128 + signal.SIGINT
             if interrupted:
                 break
             self.tool("detach", *pids)
