@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures what docs/coverage.md states: which share of the instructions of real programs can be probed, and how.
+
+    bench/run_coverage.py [--build DIR] [--only WORD] [--write docs/coverage.md]
+
+Starts each program, lets bench/coverage ask the planner about every instruction of one of its modules at the addresses where it lies (the
+program itself is only looked at), and prints or writes the tables. Exit status 1 if a plan did not keep its word or a bar is missed.
+"""
+
+import argparse
+import glob
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TACTICS = ("jump", "pun", "evict", "window", "trap")
+CC1 = "/usr/lib/gcc/x86_64-linux-gnu/*/cc1"
+PYTHON = "/usr/bin/python3"
+WAIT_PYTHON = [PYTHON, "-c", "import ssl, sys; sys.stdin.read()"]
+
+# What is run (waiting on a pipe), the module asked about, and what it is. {dir} is a scratch directory.
+PROGRAMS = (
+    (["bash", "-c", "read line"], "libc.so.6", "library"),
+    (["bash", "-c", "read line"], "bash", "PIE"),
+    (["sqlite3", ":memory:"], "libsqlite3.so*", "library"),
+    (["redis-server", "--port", "0", "--unixsocket", "{dir}/redis", "--save", ""], "redis-server", "PIE"),
+    (WAIT_PYTHON, "libcrypto.so*", "library"),
+    (["gdb", "-q", "-nx"], "libstdc++.so*", "library"),
+    (["gdb", "-q", "-nx"], "libpython3*.so*", "library"),
+    (["rg", "word", "-"], "rg", "PIE, Rust"),
+    ([CC1, "-quiet", "-"], "cc1", "not PIE"),
+    (WAIT_PYTHON, "python3*", "not PIE"),
+    (["fzf", "--filter", "word"], "fzf", "not PIE, Go"),
+)
+FIXED = ("libc.so.6", "libcrypto.so*", "libstdc++.so*", "libpython3*.so*")  # asked a second time with ASLR off
+ALL_AT_ONCE = ("libc.so.6", "bash")
+
+
+class Program:
+    """A program that waits for its input for the length of a with-block."""
+
+    def __init__(self, command, aslr):
+        self.dir = tempfile.mkdtemp(prefix="coverage.")
+        command = [word.replace("{dir}", self.dir) for word in command]
+        command[0] = sorted(glob.glob(command[0]))[0] if "*" in command[0] else shutil.which(command[0])
+        self.command = command if aslr else ["setarch", "-R", *command]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        if self.process.poll() is not None:
+            raise SystemExit(f"{self.command} ended at once")
+        return self.process.pid
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.dir)
+
+
+def ask(tool, pid, module, limit, *args):
+    """The tool's lines; what was not done in time is missing. None of it if a plan broke its word."""
+    command = ["timeout", str(limit), tool, "--pid", str(pid), "--module", module, "-j", *args]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode not in (0, 124):
+        raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def mode(lines):
+    found = [line for line in lines if line["kind"] == "mode"]
+    return found[0] if found else None
+
+
+def measure(tool, row, aslr, limit):
+    command, module, kind = row
+    print(f"{module} in {command[0]}{'' if aslr else ', ASLR off'} ...", file=sys.stderr, flush=True)
+    with Program(command, aslr) as pid:
+        alone = ask(tool, pid, module, limit, "--alone")
+        result = {**alone[0], "program": os.path.basename(command[0]), "kind": kind, "aslr": aslr, "alone": mode(alone)}
+        result["batch"] = mode(ask(tool, pid, module, limit, "--batch=1000", "--rounds", "20"))
+        result["ten"] = mode(ask(tool, pid, module, limit, "--batch=10000", "--rounds", "1"))
+        result["all"] = mode(ask(tool, pid, module, limit, "--all")) if module in ALL_AT_ONCE and aslr else None
+    return result
+
+
+# ---- tables -----------------------------------------------------------------------------------------------------------------------
+
+
+def share(m, *tactics):
+    return 100.0 * sum(m[t] for t in tactics) / m["asked"]
+
+
+def percent(value):
+    return f"{value:.3f}" if value < 99.9995 or value == 100 else f"{value:.4f}"
+
+
+def title(r):
+    return f"{r['name']} in {r['program']}" if r["kind"] == "library" else r["name"]
+
+
+def kind(r):
+    return r["kind"] if r["aslr"] else r["kind"] + ", ASLR off"
+
+
+def refused(m):
+    """What stays without a jump and without a trap, but for what cannot be decoded or moved."""
+    return sum(m["refused"].values())
+
+
+def table_alone(results):
+    yield "| module | kind | instructions | jump | pun | evict | **no window, no trap** | + window | + trap | refused | µs/site |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for r in results:
+        m = r["alone"]
+        if not m:
+            yield f"| {title(r)} | {kind(r)} | {r['sites']} | not done in time | | | | | | | |"
+            continue
+        steps = [share(m, *TACTICS[: n + 1]) for n in range(5)]
+        yield (f"| {title(r)} | {kind(r)} | {m['asked']} | {share(m, 'jump'):.3f} | {share(m, 'pun'):.3f} | {share(m, 'evict'):.3f} | "
+               f"**{percent(steps[2])}** | {percent(steps[3])} | {percent(steps[4])} | {refused(m)} | {m['us_per_site']:.1f} |")
+
+
+def table_together(results, key):
+    yield "| module | kind | asked | no window, no trap | + window | + trap | refused | µs/site | mappings | own memory | text pages |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for r in results:
+        m = r[key]
+        if not m:
+            continue
+        steps = [share(m, *TACTICS[: n + 1]) for n in range(5)]
+        yield (f"| {title(r)} | {kind(r)} | {m['asked']} | {percent(steps[2])} | {percent(steps[3])} | {percent(steps[4])} | {refused(m)} | "
+               f"{m['us_per_site']:.1f} | {m['extents']} | {m['own_bytes'] / 2**20:.1f} MiB | {m['text_pages']} |")
+
+
+def table_reasons(results):
+    yield "| module | kind | reason | instructions | for example |"
+    yield "| --- | --- | --- | ---: | --- |"
+    for r in results:
+        m = r["alone"]
+        for tag, n in sorted((m or {"refused": {}})["refused"].items(), key=lambda item: -item[1]):
+            texts = [e["text"].split(": ", 1)[-1].replace("|", "\\|") for e in m["examples"] if e["tag"] == tag]
+            yield f"| {title(r)} | {kind(r)} | {tag} | {n} | {', '.join(f'`{t}`' for t in texts[:5])} |"
+
+
+def bars(results):
+    """(what, value, bar) of the shares that were promised."""
+    for r in results:
+        m = r["alone"]
+        if not m:
+            continue
+        upto = 4 if "not PIE" in r["kind"] or not r["aslr"] else 3
+        yield f"{title(r)}, {kind(r)}, alone, {'with' if upto == 4 else 'without'} windows", share(m, *TACTICS[:upto]), 99.9
+        if r["all"] and r["name"] == "libc.so.6":
+            yield f"{title(r)}, all at once, without traps", share(r["all"], *TACTICS[:4]), 99.5
+
+
+def table_bars(results):
+    yield "| what | share | bar | |"
+    yield "| --- | ---: | ---: | --- |"
+    for what, value, bar in bars(results):
+        yield f"| {what} | {percent(value)} % | {bar} % | {'met' if value >= bar else '**missed**'} |"
+
+
+PAGE = """# How much can be probed
+
+Every instruction of these modules was put to the planner, in a live process of each program, at the addresses where it lay
+(`bench/run_coverage.py`, which wrote this page; {date}, {machine}). Functions are found by symbols and unwind tables, and decoded from
+their start; in fzf, whose Go code has neither, the whole text is decoded in one sweep. Not counted: padding between functions (nops and int3
+that nothing leads to), and endbr64, behind which the tool places the probe.
+
+An instruction is *placed* if a tactic fits: `jump` (it holds the jump), `pun` (the jump keeps its neighbours' bytes), `evict` (neighbours give
+way to jumps of their own), `window` (the jump covers several instructions, with proof that nothing leads inside), `trap` (int3). Tactics are
+tried in that order. Of each plan an independent check applied the bytes, followed the jumps from every head to its stub, and
+compared every other instruction with the original: {plans} plans, {violations} violations. The instructions that run elsewhere are tested apart, by running
+them ({relocate}).
+
+## Against the bars
+
+{bars}
+
+## Each instruction alone (percent)
+
+{alone}
+
+## 20 batches of 1,000 random instructions (percent)
+
+Mappings, own memory and pages of text that are copied: the most that a batch needed. Own memory is that of probes that record nothing but
+their hit.
+
+{batch}
+
+## 10,000 random instructions
+
+{ten}
+
+## All at once
+
+{all}
+
+## What is refused, alone
+
+{reasons}
+"""
+
+
+def page(results):
+    modes = [r[key] for r in results for key in ("alone", "batch", "ten", "all") if r[key]]
+    lines = {"alone": table_alone(results), "batch": table_together(results, "batch"), "ten": table_together(results, "ten"),
+             "all": table_together(results, "all"), "reasons": table_reasons(results), "bars": table_bars(results)}
+    return PAGE.format(date=time.strftime("%Y-%m-%d"), machine=f"{platform.machine()}, {os.cpu_count()} processors",
+                       plans=sum(m["plans"] for m in modes), violations=sum(m["violations"] for m in modes),
+                       relocate="`tests/relocate/`", **{k: "\n".join(v) for k, v in lines.items()})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--build", default=os.path.join(root, "build"))
+    parser.add_argument("--only", help="modules whose name contains this")
+    parser.add_argument("--limit", type=int, default=300, help="seconds for each question (default 300)")
+    parser.add_argument("--write", help="the page to be written")
+    args = parser.parse_args()
+    tool = os.path.join(args.build, "bench", "coverage")
+    rows = [(row, True) for row in PROGRAMS] + [(row, False) for row in PROGRAMS if row[1] in FIXED]
+    results = [measure(tool, row, aslr, args.limit) for row, aslr in rows if not args.only or args.only in row[1]]
+    text = page(results)
+    if args.write:
+        with open(args.write, "w", encoding="utf-8") as f:
+            f.write(text)
+    else:
+        print(text)
+    return 0 if all(value >= bar for _, value, bar in bars(results)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
