@@ -70,7 +70,8 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 /* What is behind the options: the command to start, or the names of probes. */
 static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 {
-	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE;
+	const bool names =
+	        p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE || p->verb == DP_VERB_LIST;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;

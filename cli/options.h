@@ -30,6 +30,7 @@ enum dp_verb {
 	DP_VERB_RECORD,
 	DP_VERB_REMOVE,
 	DP_VERB_DETACH,
+	DP_VERB_LIST,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -68,7 +69,7 @@ struct dp_options {
 	uint64_t live_us; /* --live; 0: not live */
 	bool attach;      /* leave the probes in place */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
-	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated */
+	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB] */
 	size_t nnames;
 	const char *event;    /* add-context -e */
 	const char **context; /* add-context -t, checked; owned as an array */

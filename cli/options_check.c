@@ -54,6 +54,19 @@ static struct dp_error *check_names(enum dp_verb verb, const struct dp_options *
 	                dp_verb_word(verb));
 }
 
+static struct dp_error *check_list(const struct dp_options *o)
+{
+	const size_t most = o->npids ? 1 : 2;
+	if (!o->npids && !o->nnames)
+		return dp_error(DP_TAG_USAGE, "of what? Give --pid PID or an ELF file; see dynprobe list --help");
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "dynprobe list takes one --pid at a time");
+	if (o->nnames > most)
+		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
+		                o->name[most]);
+	return NULL;
+}
+
 static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 {
 	switch (verb) {
@@ -66,6 +79,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_DISABLE:
 	case DP_VERB_REMOVE:
 		return check_names(verb, o);
+	case DP_VERB_LIST:
+		return check_list(o);
 	case DP_VERB_STATUS:
 	case DP_VERB_RECORD:
 	case DP_VERB_DETACH:
@@ -81,11 +96,11 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return NULL;
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
-	else if (!o->npids && verb != DP_VERB_STATUS)
+	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST)
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
-	if (verb == DP_VERB_STATUS && o->format == DP_FORMAT_CTF)
-		return dp_error(DP_TAG_USAGE, "dynprobe status -f is text or json");
+	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST) && o->format == DP_FORMAT_CTF)
+		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	return check_verb(verb, o);
 }

@@ -36,6 +36,17 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                             "Takes probes out that were left in a process. NAME may be a pattern such as 'm*'; quote it.\n"},
         [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "take all probes out",
                             "Takes everything out of a process that was left there.\n"},
+        [DP_VERB_LIST] =
+                {"list", "list [--pid PID | FILE] [GLOB] [-v] [-f text|json]", "functions, and where probes would fit in them",
+                 "Lists functions: address, size, and the SPEC that --function takes. FILE is an executable or library that need "
+                 "not\n"
+                 "run; addresses are the file's then. GLOB is [MODULE!]SYMBOL with *, ? and [abc]; quote it. With -v also each\n"
+                 "instruction, and how a probe would stand there (jump, pun, evict, window, trap) or why none can. Nothing is\n"
+                 "touched or stopped.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe list --pid 4242 'libc.so.6!mem*'\n"
+                 "  dynprobe list -v /bin/ls main\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -73,7 +84,6 @@ static void help_run(FILE *to)
 	fputs("Usage: dynprobe --pid PID [OPTIONS]\n"
 	      "       dynprobe [OPTIONS] -c CMD\n"
 	      "       dynprobe [OPTIONS] -- CMD ARGS...\n"
-	      "       dynprobe explain [TAG]\n"
 	      "\n"
 	      "Examples:\n"
 	      "  dynprobe --pid 4242 --function foo -t reg:rdi -t backtrace\n"
@@ -83,8 +93,11 @@ static void help_run(FILE *to)
 	      "\n"
 	      "Probes that outlive the command (dynprobe VERB --help):\n",
 	      to);
-	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++)
+	for (int i = DP_VERB_RUN + 1; i <= DP_VERB_DETACH; i++)
 		fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
+	fputs("\nLooking only:\n", to);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
+	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 }
 
 void dp_options_help(enum dp_verb verb, FILE *to)

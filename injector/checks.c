@@ -5,6 +5,7 @@
  * besides that only serves to name the rule and the fix.
  */
 #include "injector/checks.h"
+#include "injector/look.h"
 #include "injector/proc.h"
 #include "injector/tracee.h"
 
@@ -182,6 +183,16 @@ struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
 		return dp_error(DP_TAG_SECCOMP,
 		                "process %d (%s) runs %s, and dynprobe itself does too, so that it may not suspend it", p->pid,
 		                p->comm, mode);
+	return NULL;
+}
+
+struct dp_error *dp_process_look(pid_t pid, struct dp_process *ret)
+{
+	struct dp_process p = {0};
+	DP_TRY(find_group(pid, &p));
+	DP_TRY(find_alive(&p));
+	DP_TRY(check_arch(&p));
+	*ret = p;
 	return NULL;
 }
 

@@ -124,13 +124,16 @@ struct dp_error *dp_module_functions(struct dp_module *m, struct dp_named **ret,
 	return NULL;
 }
 
-bool dp_module_glob(const struct dp_module *m, const char *glob, const char *name)
+bool dp_module_glob(const struct dp_module *m, const char *glob)
 {
 	const char *bang = glob ? strrchr(glob, '!') : NULL;
 	dp_auto_free char *module = bang ? strndup(glob, (size_t)(bang - glob)) : NULL;
 	const struct dp_spec spec = {.module = module};
-	if (!dp_module_matches(m, &spec))
-		return false;
-	const char *symbol = bang ? bang + 1 : glob;
+	return dp_module_matches(m, &spec);
+}
+
+bool dp_name_glob(const char *glob, const char *name)
+{
+	const char *bang = glob ? strrchr(glob, '!') : NULL, *symbol = bang ? bang + 1 : glob;
 	return !symbol || !*symbol || !fnmatch(symbol, name, 0);
 }

@@ -17,10 +17,11 @@ struct dp_named {
  */
 struct dp_error *dp_module_functions(struct dp_module *m, struct dp_named **ret, size_t *n) DP_MUST_CHECK;
 /*
- * Is `name` what a glob of the form [module '!'] symbol means in module `m`? NULL: everything. Module names as dp_image_resolve()
- * has them.
+ * Is `m`, is a function's name what a glob of the form [module '!'] symbol means? NULL: everything but the vdso. Module names are
+ * understood as by dp_image_resolve().
  */
-bool dp_module_glob(const struct dp_module *m, const char *glob, const char *name);
+bool dp_module_glob(const struct dp_module *m, const char *glob);
+bool dp_name_glob(const char *glob, const char *name);
 
 /*
  * The image of an executable or a library that is not running, as if it were loaded alone: at its own address if it has one, else

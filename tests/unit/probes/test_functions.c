@@ -93,13 +93,13 @@ Test(functions, globs_are_of_module_and_symbol)
 	shell("cc -O1 -o prog g.c");
 	struct dp_image *image = image_of("prog", 0x10000000);
 	const struct dp_module *m = dp_image_module(image, 0);
-	cr_expect(dp_module_glob(m, NULL, "main"));
-	cr_expect(dp_module_glob(m, "ma*", "main"));
-	cr_expect(dp_module_glob(m, "pr*!m?in", "main"));
-	cr_expect(dp_module_glob(m, "prog!", "main"));
-	cr_expect_not(dp_module_glob(m, "prog!out*", "main"));
-	cr_expect_not(dp_module_glob(m, "libc*!main", "main"));
-	cr_expect_not(dp_module_glob(m, "mai", "main"));
+	cr_expect(dp_module_glob(m, NULL) && dp_name_glob(NULL, "main"));
+	cr_expect(dp_module_glob(m, "ma*") && dp_name_glob("ma*", "main"));
+	cr_expect(dp_module_glob(m, "pr*!m?in") && dp_name_glob("pr*!m?in", "main"));
+	cr_expect(dp_module_glob(m, "prog!") && dp_name_glob("prog!", "main"));
+	cr_expect_not(dp_name_glob("prog!out*", "main"));
+	cr_expect_not(dp_module_glob(m, "libc*!main"));
+	cr_expect_not(dp_name_glob("mai", "main"));
 	dp_image_destroy(image);
 }
 

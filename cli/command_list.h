@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* list -v: what the planner says of each instruction, asked as if it were to carry the only probe. */
+#ifndef DP_CLI_COMMAND_LIST_H
+#define DP_CLI_COMMAND_LIST_H
+
+#include "cli/texts.h"
+#include "output/plan.h"
+#include "probes/functions.h"
+
+#define DP_SITE_TEXT 128u
+
+struct dp_verdict { /* storage of one struct dp_listed_site */
+	uint8_t bytes[16];
+	char text[DP_SITE_TEXT];
+	struct dp_error *refused;
+};
+
+struct dp_verdicts {
+	struct dp_image *image;
+	struct dp_texts *texts;
+	struct dp_space *space;
+	uint64_t shown_bias; /* what is shown is this much lower than the image: of files that nobody runs */
+	/* Of the last function: */
+	struct dp_listed_site *site;
+	struct dp_verdict *verdict;
+	size_t n, capacity;
+	/* Of all: */
+	size_t tactics[DP_TACTIC_COUNT], refusals[DP_TAG_COUNT], asked;
+};
+
+struct dp_error *dp_verdicts_open(struct dp_image *image, uint64_t shown_bias, struct dp_verdicts *ret) DP_MUST_CHECK;
+void dp_verdicts_close(struct dp_verdicts *v);
+/* Fills v->site for all instructions of the function; valid until the next call. */
+struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function *f) DP_MUST_CHECK;
+/* "1234 instructions: 300 jump, 900 pun, 34 refused (DP-TOO-SHORT 34)" */
+void dp_verdicts_total(const struct dp_verdicts *v, FILE *to);
+
+#endif
