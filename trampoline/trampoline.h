@@ -122,6 +122,12 @@ struct dp_request { /* one probe to place */
 	 * on. Such requests have `probe` DP_NO_PROBE and may have NULL fields.
 	 */
 	uint64_t hook;
+	/*
+	 * Not 0: the address of the `syscall` instruction that `hook` is for, the site's own or one that only straight code leads to from there
+	 * (dp_hook_place()). The hook gets the registers in front of it (struct dp_regs *), and returns whether it has made the call.
+	 */
+	uint64_t syscall;
+	bool any_call; /* the call's number is not known: the hook is called for those that it is for */
 };
 
 struct dp_planner; /* collects stubs, springboards and the bytes they occupy; refuses overlaps of sites */
@@ -144,6 +150,17 @@ struct dp_error *dp_planner_add(struct dp_planner *planner, const struct dp_requ
  */
 size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret);
 #define DP_PLANS_PER_REQUEST 3u
+
+struct dp_hook_place { /* where a request with `syscall` could stand */
+	uint64_t site; /* 0: the system call is none of those that the agent serves */
+	uint64_t syscall;
+	bool any; /* its number is not known before it runs */
+};
+/*
+ * What the bytes 0f 05 at `addr` are, in the function that `text` names: no instruction, a call that needs no hook, or where to put it.
+ * DP_TAG_TRAP_UNSAFE if that cannot be told.
+ */
+struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct dp_hook_place *ret) DP_MUST_CHECK;
 
 struct dp_extent { /* whole pages to map r-x in the target, with their contents */
 	uint64_t addr;

@@ -23,6 +23,7 @@
 #include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
 #include "trampoline/arch/x86_64/hook.h"
+#include "trampoline/arch/x86_64/hook_syscall.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -281,6 +282,8 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
                               uint64_t *entry)
 {
 	struct stub s = {.rt = rt, .req = req};
+	if (req->syscall)
+		return dp_syscall_stub_emit(out, at, req, entry);
 	if (at % 16)
 		return dp_error(DP_TAG_INTERNAL, "stub at 0x%llx is not aligned", (unsigned long long)at);
 	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
