@@ -232,7 +232,12 @@ struct dp_control {
 	uint32_t kept;      /* 1: left in place on purpose, not to be removed by the next tool; written last */
 	uint32_t overwrite; /* 1: no tool drains: a full ring gives up its oldest records (agent/ring.c) */
 	uint64_t sink;      /* address in the target of struct dp_sink (agent/lttng/sink.h) that the probes emit through, or 0 */
-	uint64_t reserved[4];
+	/* Libraries that come and go while a tool waits for them (agent/loaded.c). */
+	uint32_t loads;        /* how often the loader said that its modules change or have changed; a futex */
+	uint32_t loads_done;   /* the value of `loads` that the tool has dealt with; a futex */
+	uint32_t loads_served; /* 1: a tool answers; a thread that was not answered in time makes it 0 */
+	uint32_t loads_late;   /* how many those were */
+	uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 
@@ -300,5 +305,12 @@ struct dp_op {
 #define DP_SYM_BACKTRACE "dp_agent_backtrace" /* unwinds from capture->regs */
 /* void finish(struct dp_capture *rdi): gives back what the reservation had too much, when nothing follows it, and commits. */
 #define DP_SYM_FINISH "dp_agent_finish"
+/*
+ * void loaded(void): for a hook where the loader tells debuggers of its modules. Returns when the tool has looked, or after
+ * DP_LOADED_SECONDS. Vector state untouched. The word at DP_SYM_LOADED_STATE holds the address of struct dp_agent, or 0.
+ */
+#define DP_SYM_LOADED       "dp_agent_loaded"
+#define DP_SYM_LOADED_STATE "dp_agent_loaded_state"
+#define DP_LOADED_SECONDS   1
 
 #endif
