@@ -237,7 +237,8 @@ struct dp_control {
 	uint32_t loads_done;   /* the value of `loads` that the tool has dealt with; a futex */
 	uint32_t loads_served; /* 1: a tool answers; a thread that was not answered in time makes it 0 */
 	uint32_t loads_late;   /* how many those were */
-	uint64_t reserved[2];
+	uint64_t trap;         /* address in the target of struct dp_trap (agent/trap.h), or 0 */
+	uint64_t reserved[1];
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 

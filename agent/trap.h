@@ -40,7 +40,10 @@ struct dp_trap {
 	uint32_t reserved;
 	uint64_t masks;  /* bit n-1: the program's sa_mask of signal n holds SIGTRAP */
 	struct dp_trap_action action; /* the program's own for SIGTRAP */
-	uint64_t scratch[8];          /* the tool's, for its system calls */
+	/* The tools': */
+	uint64_t text, text_size; /* of the agent */
+	uint64_t called;          /* DP_SYM_TRAP_CALLED */
+	uint64_t scratch[8];      /* for system calls */
 	uint32_t blocked[DP_TRAP_THREADS]; /* at tid % DP_TRAP_THREADS: the thread's id while the program has SIGTRAP blocked in it */
 	struct dp_trap_site site[];        /* ascending */
 };

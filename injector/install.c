@@ -9,6 +9,7 @@
  */
 #include "injector/shared.h"
 #include "injector/standing.h"
+#include "injector/trap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -162,6 +163,7 @@ static struct dp_error *fill(struct install *i)
 		DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_TABLES], i->unwind, i->unwind_size));
 	for (size_t k = 0; k < i->nextents; k++)
 		DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_FIXED + k], i->extents[k].bytes, i->extents[k].n));
+	DP_TRY(dp_trap_fill(t, i->plans, i->nplans));
 	return dp_shared_fill(t);
 }
 
@@ -268,11 +270,18 @@ static struct dp_error *check_site(const struct install *i, struct dp_freeze *f,
 	return compare(i, p, *below);
 }
 
+static bool is_trap(const struct install *i, size_t k)
+{
+	return i->plans[k].tactic == DP_TACTIC_TRAP;
+}
+
 /* All threads are held. Sites are independent: one that is refused leaves the others alone. */
-static void write_sites(struct install *i, struct dp_freeze *f)
+static void write_sites(struct install *i, struct dp_freeze *f, bool traps)
 {
 	for (size_t k = 0; k < i->nplans; k++) {
 		struct dp_placed *p = &i->t->in.placed[k], *below = NULL;
+		if (is_trap(i, k) != traps)
+			continue;
 		struct dp_error *err = check_site(i, f, k, &below);
 		if (!err)
 			err = dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len,
@@ -292,7 +301,7 @@ static struct dp_error *patch_held(struct install *i, struct dp_freeze *f)
 	DP_TRY(dp_still_ours(t));
 	if (!dp_identity_holds(t, f, t->runtime.identity, t->runtime.tid_offset))
 		return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during attach; try again");
-	write_sites(i, f);
+	write_sites(i, f, false);
 	i->stats->threads = (unsigned)f->n;
 	return NULL;
 }
@@ -311,6 +320,46 @@ static struct dp_error *patch(struct install *i)
 	return err;
 }
 
+/* ---- traps: when the hooks stand ------------------------------------------------------------------------------------------ */
+
+static void write_traps(void *data, struct dp_freeze *f)
+{
+	write_sites(data, f, true);
+}
+
+static bool hooks_stand(const struct install *i)
+{
+	for (size_t k = 0; k < i->nplans; k++)
+		if (i->plans[k].probe == DP_NO_PROBE && i->results[k].refused)
+			return false;
+	return true;
+}
+
+static void refuse_traps(struct install *i, const struct dp_error *why)
+{
+	for (size_t k = 0; k < i->nplans; k++)
+		if (is_trap(i, k) && !i->t->in.placed[k].written) {
+			struct dp_placed *p = &i->t->in.placed[k];
+			p->state = p->entry->state = DP_SITE_RESTORED;
+			if (!i->results[k].refused)
+				i->results[k].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s", why->message);
+		}
+}
+
+static void add_traps(struct install *i)
+{
+	struct dp_error *err = NULL;
+	if (!dp_trap_planned(i->plans, i->nplans))
+		return;
+	if (hooks_stand(i))
+		err = dp_trap_arm(i->t, write_traps, i);
+	else
+		err = dp_error(DP_TAG_TRAP_UNSAFE, "a hook on one of its system calls could not be placed");
+	if (err)
+		refuse_traps(i, err);
+	dp_error_destroy(err);
+}
+
 static struct dp_error *transaction(struct install *i)
 {
 	uint64_t file_size = 0;
@@ -318,7 +367,9 @@ static struct dp_error *transaction(struct install *i)
 	DP_TRY(add_placed(i));
 	DP_TRY(map(i, file_size));
 	DP_TRY(fill(i));
-	return patch(i);
+	DP_TRY(patch(i));
+	add_traps(i);
+	return NULL;
 }
 
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents,

@@ -6,6 +6,7 @@
  */
 #include "agent/unwind.h"
 #include "injector/shared.h"
+#include "injector/trap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	struct dp_data_layout l = {0};
 	l.lost = dp_page_up(sizeof(struct dp_control));
 	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
-	l.gates = l.sites + (DP_PLANS_PER_REQUEST * t->nprobes + DP_OWN_SITES) * sizeof(struct dp_site_entry);
+	l.gates = l.sites + (DP_PLANS_PER_REQUEST * (t->nprobes + t->trap.nhooks) + DP_OWN_SITES) * sizeof(struct dp_site_entry);
 	l.slots = dp_page_up(l.gates + (o->gates ? t->nprobes * sizeof(uint32_t) : 0));
 	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
 	if (o->need_unwind) {
@@ -71,14 +72,18 @@ static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_
 	r[DP_REGION_TABLES] = (struct dp_region){.size = t->options.need_unwind ? TABLES_MAX : 0, .prot = PROT_READ};
 	r[DP_REGION_DATA] = (struct dp_region){.size = dp_data_layout(t).size, .prot = PROT_READ | PROT_WRITE};
 	t->in.private = (struct dp_region){.size = dp_page_up(sizeof(struct dp_agent)), .prot = PROT_READ | PROT_WRITE};
+	r[DP_REGION_TRAP] = (struct dp_region){.size = dp_trap_region_size(t), .prot = PROT_READ | PROT_WRITE, .copied = true};
 	uint64_t text = r[DP_REGION_TEXT].size, tables = r[DP_REGION_TABLES].size, data = r[DP_REGION_DATA].size, base;
-	if (!dp_space_alloc(space, FAR_LOW, FAR_HIGH, random_place(), text + tables + data + t->in.private.size + 3 * DP_PAGE,
+	const uint64_t trap = r[DP_REGION_TRAP].size;
+	if (!dp_space_alloc(space, FAR_LOW, FAR_HIGH, random_place(),
+	                    text + tables + trap + data + t->in.private.size + 4 * DP_PAGE,
 	                    &base))
 		return dp_error(DP_TAG_NO_SPACE, "no %llu MiB of free addresses for the rings; use a smaller --buffer-size",
 		                (unsigned long long)(data >> 20));
 	r[DP_REGION_TEXT].addr = base;
 	r[DP_REGION_TABLES].addr = base + text + DP_PAGE;
-	r[DP_REGION_DATA].addr = r[DP_REGION_TABLES].addr + tables + DP_PAGE;
+	r[DP_REGION_TRAP].addr = r[DP_REGION_TABLES].addr + tables + DP_PAGE;
+	r[DP_REGION_DATA].addr = r[DP_REGION_TRAP].addr + trap + DP_PAGE;
 	t->in.private.addr = r[DP_REGION_DATA].addr + data; /* directly behind: recover.c finds it there */
 	return NULL;
 }
@@ -108,6 +113,9 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 		return dp_error(DP_TAG_SECCOMP, "every hit in %d would need a system call, which its seccomp filter may punish",
 		                t->process.pid);
 	t->runtime = rt;
+	t->trap.handler = text + agent.trap;
+	t->trap.restorer = text + agent.trap_restorer;
+	t->trap.entry = text + agent.trap_syscall;
 	*runtime = rt;
 	*lost_base = t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).lost;
 	return NULL;

@@ -6,6 +6,7 @@
 #include "injector/target.h"
 
 #include "agent/lttng/sink.h"
+#include "agent/trap.h"
 
 #include <elf.h>
 #include <string.h>
@@ -63,9 +64,15 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .finish = symbol(ehdr, DP_SYM_FINISH) - base,
 	        .call = symbol(ehdr, DP_SYM_CALL) - base,
 	        .loader = symbol(ehdr, DP_SYM_SINK_LOADER) - base,
+	        .trap = symbol(ehdr, DP_SYM_TRAP) - base,
+	        .trap_restorer = symbol(ehdr, DP_SYM_TRAP_RESTORER) - base,
+	        .trap_syscall = symbol(ehdr, DP_SYM_TRAP_SYSCALL) - base,
+	        .trap_state = symbol(ehdr, DP_SYM_TRAP_STATE) - base,
+	        .trap_called = symbol(ehdr, DP_SYM_TRAP_CALLED) - base,
 	};
 	const uint64_t entry[] = {image.acquire,   image.read,   image.string, image.backtrace,
-	                          image.finish,    image.call,   image.loader};
+	                          image.finish,    image.call,   image.loader, image.trap,
+	                          image.trap_restorer, image.trap_syscall, image.trap_state, image.trap_called};
 	for (size_t i = 0; i < sizeof(entry) / sizeof(*entry); i++)
 		if (entry[i] >= image.size)
 			return dp_error(DP_TAG_INTERNAL, "the agent inside dynprobe lacks entry point %zu", i);

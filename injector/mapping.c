@@ -133,8 +133,9 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b)
 	for (size_t i = 0; i < t->in.nregions; i++) {
 		struct dp_region *r = &t->in.region[i];
 		if (r->size)
-			DP_TRY(locked && i == DP_REGION_DATA ? map_unlocked(b, r, (int)t->remote_fd)
-			                                     : map_region(b, r, MAP_SHARED, (int)t->remote_fd));
+			DP_TRY(locked && i == DP_REGION_DATA
+			               ? map_unlocked(b, r, (int)t->remote_fd)
+			               : map_region(b, r, r->copied ? MAP_PRIVATE : MAP_SHARED, (int)t->remote_fd));
 	}
 	return NULL;
 }

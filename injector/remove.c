@@ -6,6 +6,7 @@
  */
 #include "injector/quiesce_frames.h"
 #include "injector/standing.h"
+#include "injector/trap.h"
 
 #include "base/cleanup.h"
 
@@ -258,8 +259,9 @@ static void rest(int tried)
 
 static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
-	bool quiet = false;
-	for (int tried = 0; !quiet && tried < TRIES; tried++) {
+	bool quiet = false, untrapped = true;
+	DP_TRY(dp_trap_disarm(t, in, report->why, &untrapped));
+	for (int tried = 0; untrapped && !quiet && tried < TRIES; tried++) {
 		if (tried)
 			rest(tried);
 		DP_TRY(restore_try(t, in, report, &quiet));

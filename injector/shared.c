@@ -81,6 +81,7 @@ static void control_init(struct dp_target *t, const struct dp_data_layout *l, si
 	        .manifest_offset = l->manifest,
 	        .manifest_size = l->manifest ? DP_MANIFEST_MAX : 0,
 	        .sink = t->sink,
+	        .trap = t->in.trap,
 	};
 	__atomic_store_n(&c->magic, DP_MAGIC, __ATOMIC_RELEASE);
 }

@@ -228,6 +228,7 @@ static struct dp_error *with_control(struct dp_standing *s, enum dp_group_kind *
 	s->in.foreign = !s->in.live;
 	DP_TRY(dp_standing_read_sites(s));
 	s->in.sink = s->control.sink;
+	s->in.trap = s->control.trap;
 	s->in.calls_out |= s->in.sink != 0;
 	*kind = s->control.kept && !s->in.foreign ? DP_GROUP_KEPT : DP_GROUP_LEFT;
 	return *kind == DP_GROUP_KEPT ? dp_standing_read_manifest(s) : NULL;

@@ -28,6 +28,7 @@ struct dp_region {
 	uint64_t offset;     /* in the memfd */
 	int prot;
 	bool mapped;
+	bool copied; /* each process has its own copy: a fork child's is not its parent's */
 };
 
 /* One patched place, as the tool knows it. */
@@ -57,6 +58,7 @@ struct dp_installation {
 	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs */
 	uint64_t sink;            /* the struct dp_sink that they emit through, or 0 */
 	struct dp_frames *frames; /* calls_out: made for the time of a removal (quiesce_frames.h) */
+	uint64_t trap;            /* struct dp_trap, or 0 */
 	bool live;                /* the private region is filled: as long as it is there, it is this process's */
 	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
 	size_t nregions;
@@ -64,7 +66,14 @@ struct dp_installation {
 	size_t nplaced;
 };
 
-enum { DP_REGION_TEXT, DP_REGION_DATA, DP_REGION_TABLES, DP_REGION_FIXED };
+enum { DP_REGION_TEXT, DP_REGION_DATA, DP_REGION_TABLES, DP_REGION_TRAP, DP_REGION_FIXED };
+
+struct dp_traps { /* trap.c */
+	bool wanted;
+	struct dp_hook_place *hook;
+	size_t nhooks;
+	uint64_t handler, restorer, entry; /* in the target */
+};
 
 struct dp_target {
 	struct dp_process process;
@@ -87,6 +96,7 @@ struct dp_target {
 	unsigned nprobes;
 	uint64_t sink; /* address in the target of the struct dp_sink that the probes will emit through, or 0 */
 
+	struct dp_traps trap;
 	struct dp_installation in;
 	bool installed;
 	int64_t remote_fd; /* the target's descriptor between the two steps of mapping, or -1 */
@@ -154,6 +164,7 @@ struct dp_agent_image {
 	size_t size;
 	uint64_t acquire, read, string, backtrace, finish;
 	uint64_t call, loader; /* of the LTTng sink */
+	uint64_t trap, trap_restorer, trap_syscall, trap_state, trap_called;
 };
 struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
 

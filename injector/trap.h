@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traps in a target: the agent's handler in place of the program's, between the program and it the hooks, and both out again. Decision
+ * 0016. Private to injector/.
+ *
+ * The order: hooks stand -> no thread can have SIGTRAP blocked -> handler -> int3. Out again the other way round.
+ */
+#ifndef DP_INJECTOR_TRAP_H
+#define DP_INJECTOR_TRAP_H
+
+#include "injector/target.h"
+
+#include "agent/trap.h"
+
+/* Room for the table, 0 without traps. */
+uint64_t dp_trap_region_size(const struct dp_target *t);
+/* Writes the table and the text's word that leads to it; before anything leads to the hooks. */
+struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, size_t n) DP_MUST_CHECK;
+bool dp_trap_planned(const struct dp_plan *plans, size_t n);
+
+typedef void (*dp_trap_write)(void *data, struct dp_freeze *f);
+/*
+ * With all threads held: the handler takes SIGTRAP, then `write` may write traps. DP_TAG_TRAP_UNSAFE, and nothing is changed, if
+ * there is no moment at which that would be safe.
+ */
+struct dp_error *dp_trap_arm(struct dp_target *t, dp_trap_write write, void *data) DP_MUST_CHECK;
+/*
+ * Takes the traps out of the text and gives SIGTRAP back to the program; the hooks stay, idle. False if a thread is in the way: then the
+ * traps are out, and the handler stays. Does nothing for an installation without traps.
+ */
+struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, char why[128], bool *done) DP_MUST_CHECK;
+
+/* ---- trap_threads.c --------------------------------------------------------------------------------------------------- */
+
+/* Why this held thread is in the way of arming, or NULL. */
+const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h);
+/* A trap of ours that the thread has run into and that has not reached the handler: it goes back in front of it. */
+void dp_trap_rewind(struct dp_held *h, const struct dp_trap_site *site, uint32_t nsites);
+/* Might the thread still be on its way to the handler, or in a hook? Moves it out of a call that a hook makes for it. */
+bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h);
+/* One field of /proc/PID/task/TID/status as a mask of signals. */
+uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field);
+
+/* ---- trap_actions.c ----------------------------------------------------------------------------------------------------- */
+
+/* rt_sigaction() in the target; `new` and `old` may be NULL. */
+struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, const struct dp_trap_action *new,
+                                struct dp_trap_action *old) DP_MUST_CHECK;
+/* Takes SIGTRAP out of the mask of every action, notes where it was. */
+struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t *masks) DP_MUST_CHECK;
+/* The opposite. */
+struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t masks) DP_MUST_CHECK;
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The program's signal actions, read and written by system calls of a borrowed thread. */
+#include "injector/trap.h"
+
+#include "injector/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#define SIGNALS 64u
+
+uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field)
+{
+	struct dp_buf status;
+	const char *text = NULL;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid))
+		text = dp_status_find(dp_buf_str(&status), field);
+	const uint64_t mask = text ? strtoull(text, NULL, 16) : 0;
+	dp_buf_fini(&status);
+	return mask;
+}
+
+struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig,
+                                const struct dp_trap_action *new, struct dp_trap_action *old)
+{
+	const uint64_t at = trap + offsetof(struct dp_trap, scratch), old_at = at + sizeof(*new);
+	int64_t result = 0;
+	if (new)
+		DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), new, sizeof(*new)));
+	DP_TRY(dp_remote_syscall(b, SYS_rt_sigaction, (const uint64_t[6]){sig, new ? at : 0, old ? old_at : 0, sizeof(uint64_t)},
+	                         &result));
+	if (result < 0) {
+		errno = (int)-result;
+		return dp_error_sys(DP_TAG_REMOTE, "rt_sigaction(%u) in the target", sig);
+	}
+	if (old && dp_mem_read(&t->process, dp_addr_of(old_at), old, sizeof(*old)) != sizeof(*old))
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
+	return NULL;
+}
+
+static struct dp_error *set_bit(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, bool on, bool *was)
+{
+	struct dp_trap_action action;
+	DP_TRY(dp_trap_action(t, b, trap, sig, NULL, &action));
+	*was = action.mask & DP_TRAP_BIT;
+	if (*was == on || action.handler <= 1)
+		return NULL;
+	action.mask = on ? action.mask | DP_TRAP_BIT : action.mask & ~DP_TRAP_BIT;
+	return dp_trap_action(t, b, trap, sig, &action, NULL);
+}
+
+struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t *masks)
+{
+	const uint64_t caught = dp_trap_status(&t->process, t->process.alive, "SigCgt");
+	*masks = 0;
+	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
+		bool was = false;
+		if (sig == DP_TRAP_SIGNAL || !(caught >> (sig - 1) & 1))
+			continue;
+		DP_TRY(set_bit(t, b, trap, sig, false, &was));
+		*masks |= (uint64_t)was << (sig - 1);
+	}
+	return NULL;
+}
+
+struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t masks)
+{
+	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
+		bool was;
+		if (masks >> (sig - 1) & 1)
+			DP_TRY(set_bit(t, b, trap, sig, true, &was));
+	}
+	return NULL;
+}

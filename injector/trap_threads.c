@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where threads stand while traps come and go.
+ *
+ * Nobody may have SIGTRAP blocked when the first trap comes to stand, and nobody be about to: not now (the mask), not when the
+ * call that it waits in is over (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is
+ * found by its shape, as in quiesce.c), not by a system call behind a hook that it has passed already.
+ */
+#include "injector/trap.h"
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+#define STACK_LIMIT  (UINT64_C(8) << 20)
+#define RED_ZONE     128
+#define USER_CS      0x33
+#define FLAGS_ALWAYS 0x2u
+#define FLAGS_NEVER  (~UINT64_C(0x3f7fd7))
+#define SI_KERNEL_   0x80
+
+enum {
+	FRAME_FLAGS = 1, /* words from the saved rip on */
+	FRAME_CS = 2,
+	FRAME_MASK = 16,
+	FRAME_WORDS = 17,
+	STACKS = 4, /* that one thread's signal frames may lead through */
+};
+
+/* ---- code of which a part has run ------------------------------------------------------------------------------------------ */
+
+/* Behind a hook's site, but not behind its system call. */
+static bool behind_hook(const struct dp_target *t, uint64_t pc)
+{
+	for (size_t i = 0; i < t->trap.nhooks; i++)
+		if (pc > t->trap.hook[i].site && pc <= t->trap.hook[i].syscall)
+			return true;
+	return false;
+}
+
+static bool between(const struct dp_target *t, uint64_t pc)
+{
+	return behind_hook(t, pc) || dp_installation_holds(&t->in, pc);
+}
+
+/* ---- signal frames --------------------------------------------------------------------------------------------------------- */
+
+static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size_t n)
+{
+	const struct iovec local = {buf, n}, remote = {(void *)(uintptr_t)at, n};
+	const ssize_t got = process_vm_readv(t->process.alive, &local, 1, &remote, 1, 0);
+	return got > 0 ? (size_t)got : 0;
+}
+
+struct frames { /* what a thread's stacks say */
+	uint64_t other[STACKS];
+	size_t nother;
+	const char *why;
+};
+
+static void look_at(const struct dp_target *t, struct frames *s, const uint64_t *word)
+{
+	if ((word[FRAME_CS] & 0xffff) != USER_CS || !(word[FRAME_FLAGS] & FLAGS_ALWAYS) || (word[FRAME_FLAGS] & FLAGS_NEVER))
+		return;
+	if (word[FRAME_MASK] & DP_TRAP_BIT)
+		s->why = "runs a signal handler behind which it has SIGTRAP blocked";
+	else if (between(t, word[0]))
+		s->why = "runs a signal handler that interrupted a system call's preparation";
+	if (s->nother < STACKS)
+		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
+}
+
+static void look_through(const struct dp_target *t, struct frames *s, uint64_t rsp)
+{
+	static uint64_t words[16384];
+	const size_t most = sizeof(words) / sizeof(*words);
+	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7);
+	const uint64_t end = at + STACK_LIMIT;
+	while (at < end && !s->why) {
+		const size_t n = read_stack(t, at, words, sizeof(words)) / sizeof(*words);
+		for (size_t i = 1; i + FRAME_WORDS <= n && !s->why; i++)
+			look_at(t, s, &words[i]);
+		if (n < most)
+			return;
+		at += sizeof(words) - (FRAME_WORDS + 1) * sizeof(*words);
+	}
+}
+
+static const char *frames_in_the_way(const struct dp_target *t, const struct dp_held *h)
+{
+	struct frames s = {0};
+	look_through(t, &s, h->regs.rsp);
+	for (size_t i = 0; i < s.nother && !s.why; i++)
+		if (s.other[i] - h->regs.rsp >= STACK_LIMIT)
+			look_through(t, &s, s.other[i]);
+	return s.why;
+}
+
+/* ---- arming ------------------------------------------------------------------------------------------------------------------
+ */
+
+const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
+{
+	uint64_t mask = 0;
+	if (ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+		return "cannot be asked for its signal mask";
+	mask |= dp_trap_status(&t->process, h->tid, "SigBlk"); /* that of the moment, if it waits with one */
+	if (mask & DP_TRAP_BIT)
+		return "has SIGTRAP blocked";
+	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
+		return "is about to get a SIGTRAP";
+	if (between(t, h->regs.rip))
+		return "is in front of a system call";
+	return frames_in_the_way(t, h);
+}
+
+/* ---- disarming ---------------------------------------------------------------------------------------------------------------
+ */
+
+void dp_trap_rewind(struct dp_held *h, const struct dp_trap_site *site, uint32_t nsites)
+{
+	siginfo_t si = {0};
+	if (h->pending_signal != SIGTRAP || ptrace(PTRACE_GETSIGINFO, h->tid, NULL, &si) != 0 || si.si_code != SI_KERNEL_)
+		return;
+	for (uint32_t i = 0; i < nsites; i++)
+		if (site[i].addr == h->regs.rip - 1) {
+			h->regs.rip--;
+			h->regs_changed = true;
+			h->pending_signal = 0;
+			return;
+		}
+}
+
+/* A thread that waits in a call which a hook has made for it makes it anew where the program does, if the kernel would restart
+ * it. */
+static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h)
+{
+	const int64_t rax = (int64_t)h->regs.rax;
+	struct dp_regs was;
+	if (!h->in_syscall_stop || rax > -512 || rax < -516 || h->regs.rip != trap->called ||
+	    dp_mem_read(&t->process, dp_addr_of(h->regs.rbx), &was, sizeof(was)) != sizeof(was))
+		return false;
+	struct user_regs_struct *r = &h->regs;
+	unsigned long long *const to[] = {&r->rax, &r->rcx, &r->rdx, &r->rbx, &r->rsp, &r->rbp, &r->rsi, &r->rdi,
+	                                  &r->r8,  &r->r9,  &r->r10, &r->r11, &r->r12, &r->r13, &r->r14, &r->r15};
+	for (size_t i = 0; i < sizeof(to) / sizeof(*to); i++)
+		*to[i] = was.gpr[i];
+	r->rip = was.rip;
+	r->eflags = was.rflags;
+	r->orig_rax = UINT64_MAX;
+	h->regs_changed = true;
+	return true;
+}
+
+bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h)
+{
+	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
+		return false;
+	return h->regs.rip - trap->text >= trap->text_size || move_out(t, trap, h);
+}
