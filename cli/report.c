@@ -5,37 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_bytes(const uint8_t *bytes, size_t n, FILE *to)
-{
-	for (size_t i = 0; i < n; i++)
-		fprintf(to, "%s%02x", i ? " " : "", bytes[i]);
-}
-
-static void plan_line(const struct dp_run *run, const struct dp_session *s, size_t i, FILE *to)
-{
-	const struct dp_place *p = &s->place[i];
-	char where[256];
-	dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), where, sizeof(where));
-	fprintf(to, "%s  0x%llx  %s  ", run->options->probe[i].name, (unsigned long long)p->addr, where);
-	if (p->refused) {
-		fprintf(to, "refused: %s [%s]\n", p->refused->message, dp_tag_name(p->refused->tag));
-		return;
-	}
-	fprintf(to, "%s  ", dp_tactic_name(p->plan.tactic));
-	print_bytes(p->plan.old_bytes, p->plan.len, to);
-	fputs(" -> ", to);
-	print_bytes(p->plan.new_bytes, p->plan.len, to);
-	fprintf(to, "  displaced %u, stub %llu bytes\n", p->plan.displaced,
-	        (unsigned long long)(p->plan.stub_end - p->plan.stub));
-}
-
-void dp_report_plan(const struct dp_run *run, FILE *to)
-{
-	for (size_t k = 0; k < run->nsessions; k++)
-		for (size_t i = 0; i < run->options->nprobes; i++)
-			plan_line(run, run->session[k], i, to);
-}
-
 static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused)
 {
 	fprintf(stderr, "dynprobe: refused %s in %d: %s [%s]\n", spec, dp_target_pid(s->target), refused->message,

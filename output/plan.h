@@ -34,4 +34,50 @@ struct dp_listed_function {
 void dp_function_text(const struct dp_listed_function *f, bool reasons, FILE *to);
 void dp_function_json(const struct dp_listed_function *f, FILE *to); /* one line, {"type":"function",...} */
 
+/* ---- --dry-run ------------------------------------------------------------------------------------------------------------- */
+
+struct dp_planned_bytes { /* one patched place: [0, changed) changes, [changed, len) is relied upon as it is */
+	uint64_t addr;
+	const char *where; /* "foo+0x4/0x21 [server]" */
+	const uint8_t *before, *after;
+	size_t len, changed;
+	uint64_t stub, springboard; /* springboard 0: the jump leads to the stub itself */
+	size_t stub_size;
+};
+
+struct dp_planned_site {
+	pid_t pid;
+	const char *name, *spec;
+	struct dp_planned_bytes patch; /* of a refused one only addr and where */
+	const char *tactic;            /* NULL if refused; then */
+	const char *tag, *reason;
+	unsigned displaced;                     /* bytes of instructions that run in the stub */
+	const struct dp_planned_bytes *evicted; /* neighbours that give way */
+	size_t nevicted;
+};
+
+struct dp_plan_count {
+	const char *word; /* a tactic or a tag */
+	size_t n;
+};
+
+struct dp_plan_total { /* of one process */
+	pid_t pid;
+	const char *comm;
+	size_t asked, placed, evicted;
+	const struct dp_plan_count *tactic, *refusal; /* those that occur; ended by a NULL word */
+	size_t text_pages;                            /* pages of the program's text that become private copies */
+	size_t stub_mappings;
+	uint64_t stub_bytes; /* stubs and springboards, whole pages */
+	unsigned own_mappings;
+	uint64_t own_bytes;  /* agent and its data */
+	uint64_t ring_bytes; /* address space: taken as threads record */
+	const char *note;    /* what the figures leave out, or NULL */
+};
+
+void dp_plan_text(const struct dp_planned_site *site, FILE *to);
+void dp_plan_json(const struct dp_planned_site *site, FILE *to); /* one line, {"type":"plan",...} */
+void dp_plan_total_text(const struct dp_plan_total *t, FILE *to);
+void dp_plan_total_json(const struct dp_plan_total *t, FILE *to); /* one line, {"type":"plan_total",...} */
+
 #endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* The plan: of a dry run with all that an install would cost, and with -v of what was installed. */
+#include "cli/preview.h"
+#include "cli/trace.h"
+#include "output/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WHERE_SIZE   256u
+#define EVICTED_MOST 8u /* neighbours of one site; the tactics need two */
+#define PAGE         UINT64_C(4096)
+
+struct shown { /* storage behind one struct dp_planned_site */
+	char where[WHERE_SIZE];
+	char *reason;
+	struct dp_planned_bytes evicted[EVICTED_MOST];
+	char evicted_where[EVICTED_MOST][WHERE_SIZE];
+};
+
+static void fill_bytes(const struct dp_session *s, const struct dp_plan *p, char *where, struct dp_planned_bytes *ret)
+{
+	dp_image_describe(dp_target_image(s->target), dp_addr_of(p->site), where, WHERE_SIZE);
+	*ret = (struct dp_planned_bytes){
+	        .addr = p->site,
+	        .where = where,
+	        .before = p->old_bytes,
+	        .after = p->new_bytes,
+	        .len = p->len,
+	        .changed = p->changed,
+	        .stub = p->stub,
+	        .springboard = p->springboard,
+	        .stub_size = (size_t)(p->stub_end - p->stub),
+	};
+}
+
+/* Where the short jump at a site leads, 0 if there is none. */
+static uint64_t short_target(const struct dp_plan *p)
+{
+	return p->new_bytes[0] == 0xeb ? p->site + 2 + (uint64_t)(int64_t)(int8_t)p->new_bytes[1] : 0;
+}
+
+/* Did `e` give way for `p`: does p's jump rely on e's new bytes, or lead into what it left behind? */
+static bool gave_way(const struct dp_plan *e, const struct dp_plan *p)
+{
+	const uint64_t to = short_target(p);
+	const bool relied = e->site < p->site + p->len && p->site < e->site + e->changed;
+	return e != p && e->probe == DP_NO_PROBE && (relied || (to >= e->site && to < e->site + sizeof(e->old_bytes)));
+}
+
+static size_t fill_evicted(const struct dp_session *s, const struct dp_plan *p, struct shown *to)
+{
+	size_t n = 0;
+	for (size_t k = 0; s->preview && p->tactic == DP_TACTIC_EVICT && k < s->preview->nplans && n < EVICTED_MOST; k++)
+		if (gave_way(&s->preview->plan[k], p)) {
+			fill_bytes(s, &s->preview->plan[k], to->evicted_where[n], &to->evicted[n]);
+			n++;
+		}
+	return n;
+}
+
+/* All that is known of why, in one line. */
+static char *reason_of(const struct dp_error *refused)
+{
+	struct dp_buf b = {0};
+	for (const struct dp_error *e = refused; e; e = e->cause)
+		dp_buf_printf(&b, "%s%s", e == refused ? "" : ": ", e->message);
+	char *text = strdup(dp_buf_str(&b));
+	dp_buf_fini(&b);
+	return text;
+}
+
+static void fill_site(const struct dp_run *run, const struct dp_session *s, size_t i, struct shown *to,
+                      struct dp_planned_site *ret)
+{
+	const struct dp_place *p = &s->place[i];
+	*ret = (struct dp_planned_site){
+	        .pid = dp_target_pid(s->target),
+	        .name = run->options->probe[i].name,
+	        .spec = run->options->probe[i].spec.text,
+	};
+	to->reason = p->refused ? reason_of(p->refused) : NULL;
+	if (!p->refused)
+		fill_bytes(s, &p->plan, to->where, &ret->patch);
+	dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), to->where, WHERE_SIZE);
+	ret->patch.addr = p->addr;
+	ret->patch.where = to->where;
+	if (p->refused) {
+		ret->tag = dp_tag_name(p->refused->tag);
+		ret->reason = to->reason ? to->reason : p->refused->message;
+		return;
+	}
+	ret->tactic = dp_tactic_name(p->plan.tactic);
+	ret->displaced = p->plan.displaced;
+	ret->evicted = to->evicted;
+	ret->nevicted = fill_evicted(s, &p->plan, to);
+}
+
+/* ---- totals -------------------------------------------------------------------------------------------------------------- */
+
+struct counts {
+	struct dp_plan_count tactic[DP_TACTIC_COUNT + 1], refusal[DP_TAG_COUNT + 1];
+};
+
+static void count_places(const struct dp_session *s, struct counts *c, struct dp_plan_total *t)
+{
+	size_t tactic[DP_TACTIC_COUNT] = {0}, refusal[DP_TAG_COUNT] = {0}, k = 0, r = 0;
+	t->asked = s->options->nprobes;
+	for (size_t i = 0; i < t->asked; i++)
+		if (s->place[i].refused)
+			refusal[s->place[i].refused->tag]++;
+		else
+			tactic[s->place[i].plan.tactic]++;
+	for (int i = 0; i < DP_TACTIC_COUNT; i++) {
+		t->placed += tactic[i];
+		if (tactic[i])
+			c->tactic[k++] = (struct dp_plan_count){dp_tactic_name((enum dp_tactic)i), tactic[i]};
+	}
+	for (int i = 0; i < DP_TAG_COUNT; i++)
+		if (refusal[i])
+			c->refusal[r++] = (struct dp_plan_count){dp_tag_name((enum dp_tag)i), refusal[i]};
+	t->tactic = c->tactic;
+	t->refusal = c->refusal;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Writing into a page of a private file mapping makes a copy of it. */
+static size_t count_pages(const struct dp_preview *p)
+{
+	dp_auto_free uint64_t *page = calloc(2 * p->nplans + 1, sizeof(*page));
+	size_t n = 0, different = 0;
+	for (size_t k = 0; page && k < p->nplans; k++) {
+		page[n++] = p->plan[k].site / PAGE;
+		page[n++] = (p->plan[k].site + (p->plan[k].changed ? p->plan[k].changed - 1u : 0)) / PAGE;
+	}
+	if (page)
+		qsort(page, n, sizeof(*page), compare);
+	for (size_t i = 0; page && i < n; i++)
+		different += !i || page[i] != page[i - 1];
+	return different;
+}
+
+static void total(const struct dp_run *run, const struct dp_session *s)
+{
+	struct counts c = {0};
+	const struct dp_preview *p = s->preview;
+	struct dp_plan_total t = {
+	        .pid = dp_target_pid(s->target),
+	        .comm = dp_target_comm(s->target),
+	        .text_pages = count_pages(p),
+	        .stub_mappings = p->extents,
+	        .stub_bytes = p->extent_bytes,
+	        .own_mappings = p->own.mappings,
+	        .own_bytes = p->own.bytes,
+	        .ring_bytes = p->own.rings,
+	};
+	count_places(s, &c, &t);
+	for (size_t k = 0; k < p->nplans; k++)
+		t.evicted += p->plan[k].probe == DP_NO_PROBE;
+	if (run->options->sink == DP_SINK_LTTNG)
+		t.note = "stubs are those of the ring: with LTTng they differ in size, its sink is loaded besides, and rings are "
+		         "small";
+	if (run->options->format == DP_FORMAT_JSON)
+		dp_plan_total_json(&t, stdout);
+	else
+		dp_plan_total_text(&t, stdout);
+}
+
+void dp_report_plan(const struct dp_run *run, FILE *to)
+{
+	const bool json = run->options->dry_run && run->options->format == DP_FORMAT_JSON;
+	for (size_t k = 0; k < run->nsessions; k++) {
+		const struct dp_session *s = run->session[k];
+		for (size_t i = 0; i < run->options->nprobes; i++) {
+			struct shown storage;
+			struct dp_planned_site site;
+			fill_site(run, s, i, &storage, &site);
+			if (json)
+				dp_plan_json(&site, to);
+			else
+				dp_plan_text(&site, to);
+			free(storage.reason);
+		}
+		if (s->preview)
+			total(run, s);
+	}
+}
