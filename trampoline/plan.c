@@ -282,6 +282,27 @@ static struct dp_error *place(struct dp_planner *planner, const struct dp_reques
 	return NULL;
 }
 
+/* An int3 changes one byte and needs no springboard. */
+static struct dp_error *place_trap(struct dp_planner *planner, const struct dp_request *request, struct dp_fit *fit,
+                                   struct dp_plan *plan)
+{
+	const struct claim claim = {request->site, fit->changed, fit->changed}, *old = conflict(planner, &claim);
+	uint64_t entry;
+	if (old)
+		return dp_error(DP_TAG_OVERLAP, "the probe at 0x%" PRIx64 " is in the way", old->start);
+	if (!reserve_claim(planner))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+	DP_TRY(place_stub(planner, request, fit, plan, &entry));
+	memcpy(plan->new_bytes, plan->old_bytes, sizeof(plan->new_bytes));
+	plan->new_bytes[0] = DP_INT3;
+	plan->displaced = fit->insn[0].len;
+	plan->len = plan->changed = fit->changed;
+	planner->claim[planner->nclaims++] = claim;
+	planner->plan[planner->nplans++] = *plan;
+	advance(planner, plan->stub_end);
+	return NULL;
+}
+
 /* Which of two refusals says more: what belongs to the instruction, then other probes, then room, then its length. */
 static int weight(enum dp_tag tag)
 {
@@ -331,7 +352,7 @@ static struct dp_error *try_tactics(struct dp_planner *planner, const struct dp_
 		plan->tactic = dp_tactics[i].tactic;
 		struct dp_error *err = dp_tactics[i].fit(request->text, first, &fit);
 		if (!err)
-			err = place(planner, request, &fit, plan);
+			err = (plan->tactic == DP_TACTIC_TRAP ? place_trap : place)(planner, request, &fit, plan);
 		if (!err) {
 			dp_error_destroy(all);
 			return NULL;

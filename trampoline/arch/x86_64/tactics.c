@@ -96,9 +96,19 @@ static struct dp_error *fit_window(const struct dp_text *text, const struct dp_i
 	return dp_window_fit(text, first, ret);
 }
 
+/* Whatever the instruction is, its first byte becomes an int3: nothing else changes, and nothing is relied upon. */
+static struct dp_error *fit_trap(const struct dp_text *text, const struct dp_insn *first, struct dp_fit *ret)
+{
+	(void)text;
+	*ret = (struct dp_fit){.ninsns = 1, .changed = 1};
+	ret->insn[0] = *first;
+	return NULL;
+}
+
 const struct dp_tactic_entry dp_tactics[] = {
         {DP_TACTIC_JUMP, fit_jump},
         {DP_TACTIC_PUN, fit_pun},
         {DP_TACTIC_WINDOW, fit_window},
+        {DP_TACTIC_TRAP, fit_trap},
 };
 const size_t dp_ntactics = sizeof(dp_tactics) / sizeof(*dp_tactics);

@@ -8,6 +8,7 @@
 
 #define DP_FIT_INSNS 5 /* as many as a 5-byte jump can touch */
 #define DP_FIT_JUMPS 4
+#define DP_INT3      0xcc
 
 /* One possible jump at the site: `prefixes` padding bytes, e9, rel32. Its target may be chosen in [lo, hi]. */
 struct dp_jump {
