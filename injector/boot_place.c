@@ -78,6 +78,8 @@ static bool zero_tail(const struct dp_process *p, const char *maps, const struct
 	uint8_t bytes[DP_BOOT_SIZE];
 	uint64_t base = exec->start, place = exec->end - DP_BOOT_ROUND(size);
 	bool vdso = !strncmp(exec->path, "[vdso]", 6);
+	if (exec->start < p->avoid_end && exec->end > p->avoid_start)
+		return false;
 	if (size > sizeof(bytes) || (!vdso && !find_base(maps, exec, &base)))
 		return false;
 	uint64_t end = segment_end(p, base, exec), tail = exec->end - sizeof(bytes);

@@ -70,6 +70,21 @@ struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t)
 	          : NULL;
 }
 
+struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)
+{
+	struct dp_borrow *b = NULL;
+	if (t->process.seccomp)
+		return dp_error(DP_TAG_NO_THREAD, "process %d (%s) is under a seccomp filter", t->process.pid, t->process.comm);
+	DP_TRY(dp_borrow_begin(&t->process, NULL, limit_ns, false, &b));
+	t->process.alive = dp_borrow_tid(b);
+	if (!under_filter(t->process.pid, dp_borrow_tid(b))) {
+		*ret = b;
+		return NULL;
+	}
+	dp_error_destroy(dp_borrow_end(b, NULL));
+	return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has put itself under a seccomp filter", t->process.pid, t->process.comm);
+}
+
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret)
 {
 	struct dp_borrow *b = NULL;

@@ -10,6 +10,7 @@
  * region reads as zero): its text and mappings are its own to clean, but the site table is its parent's and is only read.
  */
 #include "injector/standing.h"
+#include "injector/swap.h"
 
 #include "base/cleanup.h"
 
@@ -164,6 +165,15 @@ static struct dp_error *take_out_left(struct dp_target *t, const struct dp_group
 	return NULL;
 }
 
+/* New text that a tool, killed in the act, never put in its place. */
+static struct dp_error *sweep_text(struct dp_target *t, const struct dp_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (g->kind[i] != DP_GROUP_OTHER)
+			DP_TRY(dp_swap_sweep(t, &g->group[i]->in));
+	return NULL;
+}
+
 /* A removal was cut short, or all was superseded while threads were inside. If they still are, the next tool tries again. */
 static void take_out_empty(struct dp_target *t, bool *changed)
 {
@@ -189,8 +199,11 @@ struct dp_error *dp_recover(struct dp_target *t)
 	struct dp_error *err = dp_groups_find(t, &groups);
 	if (!err) {
 		settle_all(t, &groups);
-		err = hand_over(t, &groups);
+		if (!t->options.look)
+			err = sweep_text(t, &groups);
 	}
+	if (!err)
+		err = hand_over(t, &groups);
 	if (!err && !t->options.look) {
 		err = take_out_left(t, &groups, &changed);
 		if (!err)

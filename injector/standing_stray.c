@@ -39,6 +39,17 @@ bool dp_stray_is_ours(const struct dp_target *t, int64_t fd)
 	return fd >= 0 && is_ours(dir, name, &inode);
 }
 
+struct dp_error *dp_descriptors(struct dp_target *t, dp_stray_fn found, void *data)
+{
+	char dir[64];
+	snprintf(dir, sizeof(dir), "/proc/%d/task/%d/fd", t->process.pid, t->process.alive);
+	dp_auto_closedir DIR *d = opendir(dir);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			DP_TRY(found(t, strtoll(e->d_name, NULL, 10), 0, data));
+	return NULL;
+}
+
 struct dp_error *dp_stray_descriptors(struct dp_target *t, dp_stray_fn found, void *data)
 {
 	char dir[64];

@@ -154,6 +154,8 @@ struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK
 bool dp_pick_living(struct dp_target *t);
 /* Borrows a thread of the freeze; refuses DP_TAG_SECCOMP if a held thread has come under a filter that we may not suspend. */
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
+/* Borrows a thread of the running process, the others go on; under a filter: DP_TAG_NO_THREAD. */
+struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret) DP_MUST_CHECK;
 
 /* ---- loader.c
  * ------------------------------------------------------------------------------------------------------------------ */

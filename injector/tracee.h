@@ -25,6 +25,8 @@ struct dp_process { /* what /proc says of a process */
 	/* Not filled by dp_process_check(): the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
 	 * checks what it finds, so that no thread has to be held while the file is read. */
 	const char *known_maps;
+	/* The borrower's code is not put in here: these pages are about to be replaced. */
+	uint64_t avoid_start, avoid_end;
 };
 /*
  * Fills `ret` or refuses: DP_TAG_NO_PROCESS, ZOMBIE, KERNEL_THREAD, WRONG_ARCH, TRACED (names pid and comm of the tracer), PERMISSION

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* Text replaced under running threads: no thread may ever see half of a change, nor lose what others wrote nearby. */
+#include "helper_probe.h"
+
+#include "injector/standing.h"
+#include "injector/swap.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGES 12 /* each with a function of its own, one of which lies across the end of its page */
+
+__asm__(".pushsection .text\n"
+        ".balign 4096\n"
+        ".globl sw_text, sw_cross\n"
+        "sw_text:\n"
+        ".rept 11\n"
+        "	movl $1, %eax\n"
+        "	ret\n"
+        "	.balign 4096, 0xcc\n"
+        ".endr\n"
+        "	movl $1, %eax\n"
+        "	ret\n"
+        "	.fill 4094 - 6, 1, 0xcc\n"
+        "sw_cross:\n"
+        "	movl $0x01010101, %eax\n"
+        "	ret\n"
+        "	.balign 4096, 0xcc\n"
+        ".popsection\n");
+
+extern uint8_t sw_text[];
+extern int sw_cross(void);
+
+static const uint8_t one[] = {0xb8, 1, 1, 1, 1}, other[] = {0xb8, 2, 2, 2, 2};
+
+static uint64_t cross(void)
+{
+	return (uint64_t)(uintptr_t)sw_cross;
+}
+
+static void *call(void *none)
+{
+	int (*volatile f)(void) = sw_cross;
+	(void)none;
+	for (;;) {
+		const int got = f();
+		if (got != 0x01010101 && got != 0x02020202)
+			tr->failed++;
+		tr->calls++;
+	}
+	return NULL;
+}
+
+static void crossing(void)
+{
+	for (int i = 1; i < 3; i++) {
+		pthread_t t;
+		pthread_create(&t, NULL, call, NULL);
+	}
+	tr->ready = 1;
+	call(NULL);
+}
+
+static struct dp_target *open_group(pid_t pid, const struct dp_installation **in)
+{
+	struct dp_target *t = pr_open(pid, PR_GATES);
+	cr_assert_eq(dp_target_nstanding(t), 1);
+	*in = &dp_target_standing(t, 0)->in;
+	return t;
+}
+
+static struct dp_error *write_one(struct dp_target *t, const struct dp_installation *in, uint64_t at, const uint8_t *bytes)
+{
+	struct dp_swap *s = NULL;
+	struct dp_error *err = dp_swap_create(t, in, &s);
+	if (!err && !dp_swap_write(s, &(struct dp_swap_edit){at, 5, 0, 5, bytes}))
+		err = dp_error(DP_TAG_INTERNAL, "%s", dp_swap_why(s));
+	if (!err)
+		err = dp_swap_commit(s, NULL, NULL);
+	if (!err && !dp_swap_stands(s, at))
+		err = dp_error(DP_TAG_INTERNAL, "it does not stand");
+	dp_swap_destroy(s);
+	return err;
+}
+
+static bool holds(pid_t pid, uint64_t at, const uint8_t *bytes, size_t n)
+{
+	uint8_t now[16];
+	const struct dp_process p = {.pid = pid, .alive = pid};
+	return dp_mem_read(&p, dp_addr_of(at), now, n) == n && !memcmp(now, bytes, n);
+}
+
+static bool is_copy(struct dp_target *t, uint64_t at)
+{
+	uint8_t *copy = NULL;
+	tr_ok(dp_swap_copies(t, dp_page_down(at), dp_page_down(at) + DP_PAGE, &copy));
+	const bool is = copy[0];
+	free(copy);
+	return is;
+}
+
+Test(swap, threads_see_the_old_or_the_new_across_a_page_boundary)
+{
+	pid_t pid = tr_spawn(crossing);
+	const struct dp_installation *in;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	size_t lines = 0;
+	for (int i = 0; i < 300; i++) {
+		tr_ok(write_one(t, in, cross(), other));
+		cr_assert(holds(pid, cross(), other, 5));
+		tr_ok(write_one(t, in, cross(), one));
+		cr_assert(holds(pid, cross(), one, 5));
+		if (!i)
+			lines = pr_lines(pid);
+		cr_assert_eq(tr->failed, 0);
+	}
+	cr_assert_leq(pr_lines(pid), lines, "mappings grow: %zu from %zu", pr_lines(pid), lines);
+	cr_assert_not(is_copy(t, cross()), "the page is the file's again");
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+/* Whatever else stands in the pages stays, though it is neither the file's nor ours. */
+static void carry(unsigned pages)
+{
+	static const uint8_t theirs[] = {0x90, 0x0f, 0x0b};
+	const uint64_t text = (uint64_t)(uintptr_t)sw_text, at = text + (PAGES - 1) * DP_PAGE + 0x100;
+	pid_t pid = tr_spawn(crossing);
+	const struct dp_installation *in;
+	struct dp_freeze f;
+	struct dp_swap *s = NULL;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	tr_ok(dp_freeze_all(&t->process, TR_LIMIT, &f));
+	tr_ok(dp_mem_write_text(&t->process, f.thread[0].tid, dp_addr_of(at), theirs, sizeof(theirs), NULL));
+	tr_ok(dp_mem_write_text(&t->process, f.thread[0].tid, dp_addr_of(text + DP_PAGE + 0x100), theirs, sizeof(theirs), NULL));
+	dp_thaw_all(&f);
+	const size_t descriptors = pr_descriptors(pid);
+	tr_ok(dp_swap_create(t, in, &s));
+	for (unsigned i = 0; i < pages; i++)
+		cr_assert(dp_swap_write(s, &(struct dp_swap_edit){text + 2 * i * DP_PAGE, 5, 0, 5, other}));
+	cr_assert(dp_swap_write(s, &(struct dp_swap_edit){cross(), 5, 2, 3, other + 2}));
+	cr_assert(dp_swap_write(s, &(struct dp_swap_edit){cross(), 5, 0, 2, other}));
+	uint64_t held = 0;
+	tr_ok(dp_swap_commit(s, NULL, &held));
+	cr_assert_gt(held, 0);
+	dp_swap_destroy(s);
+	for (unsigned i = 0; i < pages; i++)
+		cr_assert(holds(pid, text + 2 * i * DP_PAGE, other, 5) && !holds(pid, text + (2 * i + 1) * DP_PAGE, other, 5));
+	cr_assert(holds(pid, cross(), other, 5));
+	cr_assert(holds(pid, at, theirs, sizeof(theirs)) && holds(pid, text + DP_PAGE + 0x100, theirs, sizeof(theirs)));
+	cr_assert_not(pr_original(pid, PR_FOO), "the group's own probe stands");
+	cr_assert_eq(pr_descriptors(pid), descriptors);
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+Test(swap, bytes_of_others_are_carried_over_page_by_page)
+{
+	carry(1);
+}
+
+Test(swap, bytes_of_others_are_carried_over_with_the_whole_text)
+{
+	carry(5);
+}
+
+Test(swap, many_pages_one_by_one_do_not_make_many_mappings)
+{
+	pid_t pid = tr_spawn(crossing);
+	const struct dp_installation *in;
+	pr_attach_one(pid, PR_FOO, "group");
+	const size_t lines = pr_lines(pid);
+	struct dp_target *t = open_group(pid, &in);
+	for (unsigned round = 0; round < 20; round++)
+		for (unsigned i = 0; i < PAGES; i += 2)
+			tr_ok(write_one(t, in, (uint64_t)(uintptr_t)sw_text + i * DP_PAGE, round % 2 ? one : other));
+	cr_assert_leq(pr_lines(pid), lines + 2 * PAGES);
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+/* ---- what cannot be replaced -------------------------------------------------------------------------------------------- */
+
+static void locked(void)
+{
+	if (mlockall(MCL_CURRENT))
+		_exit(1);
+	crossing();
+}
+
+Test(swap, locked_text_is_left_alone)
+{
+	pid_t pid = tr_spawn(locked);
+	const struct dp_installation *in;
+	struct dp_swap *s = NULL;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	tr_ok(dp_swap_create(t, in, &s));
+	cr_assert_not(dp_swap_write(s, &(struct dp_swap_edit){cross(), 5, 0, 5, other}));
+	cr_assert_not_null(strstr(dp_swap_why(s), "locks"));
+	dp_swap_destroy(s);
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+static void generated(void)
+{
+	static const uint8_t code[] = {0xb8, 1, 1, 1, 1, 0xc3};
+	uint8_t *at = mmap(NULL, DP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(at, code, sizeof(code));
+	mprotect(at, DP_PAGE, PROT_READ | PROT_EXEC);
+	tr->value[0] = (long)(uintptr_t)at;
+	crossing();
+}
+
+Test(swap, generated_code_is_left_alone)
+{
+	pid_t pid = tr_spawn(generated);
+	const struct dp_installation *in;
+	struct dp_swap *s = NULL;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	tr_ok(dp_swap_create(t, in, &s));
+	cr_assert_not(dp_swap_write(s, &(struct dp_swap_edit){(uint64_t)tr->value[0], 5, 0, 5, other}));
+	dp_swap_destroy(s);
+	dp_target_close(t);
+	tr_kill(pid);
+}
+
+/* Somebody else writes between our look and our move: his bytes win, ours are refused. */
+Test(swap, text_that_changes_meanwhile_is_not_replaced)
+{
+	static const uint8_t theirs[] = {0xf4};
+	pid_t pid = tr_spawn(crossing);
+	const struct dp_installation *in;
+	struct dp_swap *s = NULL;
+	struct dp_freeze f;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	const uint64_t at = (uint64_t)(uintptr_t)sw_text;
+	tr_ok(dp_swap_create(t, in, &s));
+	cr_assert(dp_swap_write(s, &(struct dp_swap_edit){at, 5, 0, 5, other}));
+	tr_ok(dp_freeze_all(&t->process, TR_LIMIT, &f));
+	tr_ok(dp_mem_write_text(&t->process, f.thread[0].tid, dp_addr_of(at + 64), theirs, 1, NULL));
+	dp_thaw_all(&f);
+	const size_t lines = pr_lines(pid);
+	tr_tag(dp_swap_commit(s, NULL, NULL), DP_TAG_CHANGED);
+	cr_assert(holds(pid, at, (const uint8_t[]){0xb8, 1, 0, 0, 0}, 5) && holds(pid, at + 64, theirs, 1));
+	cr_assert_eq(pr_lines(pid), lines);
+	dp_swap_destroy(s);
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+/* ---- the tool dies --------------------------------------------------------------------------------------------------------- */
+
+static void be_killed_in_a_swap(pid_t target, bool whole)
+{
+	struct dp_target *t = NULL;
+	struct dp_swap *s = NULL;
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (dp_target_open(target, PR_GATES, &t) || dp_target_nstanding(t) != 1 ||
+	    dp_swap_create(t, &dp_target_standing(t, 0)->in, &s))
+		_exit(3);
+	const uint8_t *bytes = holds(target, cross(), one, 5) ? other : one;
+	dp_swap_write(s, &(struct dp_swap_edit){cross(), 5, 0, 5, bytes});
+	for (unsigned i = 0; whole && i < 5; i++)
+		dp_swap_write(s, &(struct dp_swap_edit){(uint64_t)(uintptr_t)sw_text + 2 * i * DP_PAGE, 5, 0, 5, bytes});
+	raise(SIGSTOP); /* from here on system calls are counted */
+	_exit(dp_swap_commit(s, NULL, NULL) ? 4 : 0);
+}
+
+/* True if it got there, and was killed; false if it had ended before. */
+static bool killed_at(pid_t target, bool whole, long wanted)
+{
+	int status;
+	pid_t pid = fork();
+	if (pid == 0)
+		be_killed_in_a_swap(target, whole);
+	do
+		waitpid(pid, &status, 0);
+	while (WIFSTOPPED(status) && WSTOPSIG(status) != SIGSTOP &&
+	       !ptrace(PTRACE_CONT, pid, NULL, (void *)(long)WSTOPSIG(status)));
+	for (long stops = 0; WIFSTOPPED(status) && stops < wanted; stops++) {
+		ptrace(PTRACE_SYSCALL, pid, NULL, NULL);
+		waitpid(pid, &status, 0);
+	}
+	if (!WIFSTOPPED(status)) {
+		/* 4: on a busy machine, with its tool traced, no thread could be borrowed in time. */
+		cr_assert(WIFEXITED(status) && (WEXITSTATUS(status) & ~4) == 0, "the tool failed: %x", status);
+		return WEXITSTATUS(status) == 4;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return true;
+}
+
+static void deaths(bool whole)
+{
+	pid_t pid = tr_spawn(crossing);
+	pr_attach_one(pid, PR_FOO, "group");
+	killed_at(pid, whole, 1000000);
+	killed_at(pid, whole, 1000000);
+	const size_t descriptors = pr_descriptors(pid), ours = pr_mappings(pid);
+	size_t lines = pr_lines(pid);
+	long n = 1;
+	for (;; n += 1 + n / 50) { /* most of the later ones only wait for a thread to stand */
+		const bool died = killed_at(pid, whole, n);
+		pr_goes_on();
+		const struct dp_installation *in;
+		dp_target_close(open_group(pid, &in)); /* a later tool tidies up */
+		cr_assert(holds(pid, cross(), one, 5) || holds(pid, cross(), other, 5));
+		cr_assert_eq(pr_descriptors(pid), descriptors, "a descriptor stays, death %ld", n);
+		cr_assert_eq(pr_mappings(pid), ours, "death %ld", n);
+		cr_assert_leq(pr_lines(pid), lines + 4, "mappings stay, death %ld: %zu of %zu", n, pr_lines(pid), lines);
+		if (!died)
+			break;
+	}
+	cr_assert_gt(n, 50, "the test tests nothing");
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+Test(swap, tool_killed_at_every_system_call_of_a_page)
+{
+	deaths(false);
+}
+
+Test(swap, tool_killed_at_every_system_call_of_a_whole_text)
+{
+	deaths(true);
+}
