@@ -55,16 +55,37 @@ struct hot *hot_destroy(struct hot *hot)
 	return NULL;
 }
 
+static void add_function(struct hot *hot, const char *module, uint64_t function)
+{
+	for (size_t i = 0; i < hot->n; i++)
+		if (hot->one[i].function == function && !strcmp(hot->one[i].module, module))
+			return;
+	if (hot->n == HOT_MAX || strlen(module) >= NAME_MAX_)
+		return;
+	strcpy(hot->one[hot->n].module, module);
+	hot->one[hot->n++].function = function;
+}
+
+/* What it calls may well run too. */
+static void add_callees(struct hot *hot, const struct dp_function *f)
+{
+	const uint64_t bias = (uint64_t)dp_module_bias(f->module);
+	size_t size = f->size;
+	dp_auto_free uint8_t *bytes = malloc(size + 1);
+	if (!bytes || failed(dp_module_text(f->module, f->start, bytes, &size)))
+		return;
+	struct dp_insn insn;
+	for (size_t at = 0; at < size && dp_decode_zydis(bytes + at, size - at, f->start.v + at, &insn); at += insn.len)
+		if (insn.flow == DP_FLOW_CALL)
+			add_function(hot, dp_module_name(f->module), insn.target - bias);
+}
+
 void hot_add(struct hot *hot, const struct place *place)
 {
-	const char *name = dp_module_name(place->site.module);
-	for (size_t i = 0; i < hot->n; i++)
-		if (hot->one[i].function == place->file_function && !strcmp(hot->one[i].module, name))
-			return;
-	if (hot->n == HOT_MAX || strlen(name) >= NAME_MAX_)
-		return;
-	strcpy(hot->one[hot->n].module, name);
-	hot->one[hot->n++].function = place->file_function;
+	const size_t before = hot->n;
+	add_function(hot, dp_module_name(place->site.module), place->file_function);
+	if (hot->n > before)
+		add_callees(hot, &place->site.function);
 }
 
 static bool taken(const struct batch *b, uint64_t addr)
@@ -93,7 +114,7 @@ static size_t starts_of(const struct dp_function *f, uint64_t start[static INSNS
 {
 	size_t n = 0, size = f->size;
 	dp_auto_free uint8_t *bytes = malloc(size + 1);
-	if (!bytes || !size || dp_error_destroy(dp_module_text(f->module, f->start, bytes, &size)))
+	if (!bytes || !size || failed(dp_module_text(f->module, f->start, bytes, &size)))
 		return 0;
 	for (size_t at = 0; at < size && n < INSNS_MAX;) {
 		struct dp_insn insn;
@@ -123,36 +144,43 @@ static bool wanted(const struct options *o, const struct dp_module *m)
 	return dp_module_path(m)[0] == '/' && !fnmatch(o->module, dp_module_name(m), 0);
 }
 
-static uint64_t draw_address(struct choice *c, struct dp_module **ret)
+/* An address of the n-th byte of all wanted code, or of that module's alone; the sum of bytes if there are not so many. */
+static uint64_t nth_byte(struct choice *c, struct dp_module *only, uint64_t n, struct dp_module **ret)
 {
-	uint64_t sum = 0, target = 0;
-	for (unsigned pass = 0; pass < 2; pass++) {
-		uint64_t left = pass ? random_next(&c->random) % (sum ? sum : 1) : 0;
-		for (size_t i = 0; i < dp_image_nmodules(c->image); i++) {
-			struct dp_module *m = dp_image_module(c->image, i);
-			for (size_t s = 0; wanted(c->o, m) && s < dp_module_nsegments(m); s++) {
-				const uint8_t *bytes;
-				dp_addr addr;
-				size_t n;
-				bool exec;
-				if (!dp_module_segment(m, s, &addr, &bytes, &n, &exec) || !exec)
-					continue;
-				if (pass && left < n) {
-					*ret = m;
-					return addr.v + left;
-				}
-				left -= pass ? n : 0;
-				sum += pass ? 0 : n;
+	uint64_t sum = 0;
+	for (size_t i = 0; i < dp_image_nmodules(c->image); i++) {
+		struct dp_module *m = dp_image_module(c->image, i);
+		for (size_t s = 0; (!only || only == m) && wanted(c->o, m) && s < dp_module_nsegments(m); s++) {
+			const uint8_t *bytes;
+			dp_addr addr;
+			size_t size;
+			bool exec;
+			if (!dp_module_segment(m, s, &addr, &bytes, &size, &exec) || !exec)
+				continue;
+			if (n - sum < size) {
+				*ret = m;
+				return addr.v + (n - sum);
 			}
+			sum += size;
 		}
 	}
-	return target;
+	*ret = NULL;
+	return sum;
+}
+
+/* Modules count by their size, or each the same: the program itself may be small. */
+static uint64_t draw_address(struct choice *c, struct dp_module **ret)
+{
+	const uint64_t r = random_next(&c->random);
+	struct dp_module *only = r & 1 ? dp_image_module(c->image, (r >> 8) % dp_image_nmodules(c->image)) : NULL;
+	const uint64_t sum = nth_byte(c, only, UINT64_MAX, ret);
+	return sum ? nth_byte(c, only, random_next(&c->random) % sum, ret) : 0;
 }
 
 static bool draw_anywhere(struct choice *c, struct dp_site *ret)
 {
 	ret->addr = dp_addr_of(draw_address(c, &ret->module));
-	return ret->addr.v && dp_image_function_at(c->image, ret->addr, &ret->function) && ret->function.size;
+	return ret->module && dp_image_function_at(c->image, ret->addr, &ret->function) && ret->function.size;
 }
 
 static struct dp_module *module_named(struct dp_image *image, const char *name)

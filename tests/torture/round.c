@@ -65,7 +65,7 @@ static struct dp_error *plan_one(struct round *r, struct dp_planner *planner, st
 	        .lost = lost + i * sizeof(struct dp_lost),
 	        .fields = &c->fields,
 	        .when = c->when,
-	        .tactics = r->o->tactics,
+	        .tactics = r->tactics,
 	};
 	DP_TRY(dp_target_check_site(r->target, &r->batch.place[i].site));
 	DP_TRY(dp_texts_get(texts, &r->batch.place[i].site, &request.text));
@@ -176,7 +176,7 @@ static size_t differences(struct round *r, struct dp_module *m, dp_addr start, s
 {
 	dp_auto_free uint8_t *file = malloc(n), *now = malloc(n);
 	size_t bad = 0, in_file = n;
-	if (!file || !now || dp_error_destroy(dp_module_text(m, start, file, &in_file)))
+	if (!file || !now || failed(dp_module_text(m, start, file, &in_file)))
 		return 0;
 	const size_t got = dp_target_read(r->target, start, now, in_file);
 	if (got != in_file || !memcmp(file, now, got))

@@ -11,6 +11,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -29,6 +30,14 @@ struct torture {
 	int status; /* of the command */
 	bool reaped;
 };
+
+static volatile sig_atomic_t stop;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
 
 static double now(void)
 {
@@ -213,7 +222,9 @@ static struct dp_error *once(struct torture *t)
 {
 	struct tally one = {0};
 	struct round r = {.o = &t->o, .tally = &one};
-	r.mode = t->o.mode == MODE_COUNT ? (enum mode)(t->round % MODE_COUNT) : (enum mode)t->o.mode;
+	r.mode = t->o.mode == MODE_COUNT ? (enum mode)((t->round + t->o.seed) % MODE_COUNT) : (enum mode)t->o.mode;
+	/* The proof of a window looks at the whole module: every fourth turn of the modes must do. */
+	r.tactics = t->o.tactics || t->round / MODE_COUNT % 4 == 3 ? t->o.tactics : DP_TACTICS_LIVE;
 	struct dp_error *err = open_target(t, r.mode, &r.target);
 	if (!err)
 		err = play(t, &r);
@@ -244,7 +255,7 @@ static struct dp_error *all(struct torture *t)
 {
 	const double end = now() + t->o.seconds;
 	struct dp_error *err = NULL;
-	while (!err && now() < end && !command_ended(t, WNOHANG))
+	while (!err && !stop && now() < end && !command_ended(t, WNOHANG))
 		err = once(t);
 	return err && ends_it(err->tag) ? dp_error_destroy(err) : err;
 }
@@ -274,6 +285,7 @@ int main(int argc, char **argv)
 	struct torture t = {0};
 	parse(argc, argv, &t.o);
 	t.random = t.o.seed;
+	signal(SIGTERM, on_term);
 	t.hot = hot_create();
 	struct dp_error *err = all(&t);
 	if (err)

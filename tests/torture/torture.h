@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes that come and go at random instructions of a live program, to prove that it does not notice: batch.c chooses instructions,
- * round.c plants them, lets the program run, takes them out and compares the text with the files, tally.c keeps the figures.
+ * Probes that come and go at random instructions of a live program, to prove that it does not notice: batch.c chooses
+ * instructions, round.c plants them, lets the program run, takes them out and compares the text with the files, tally.c keeps the
+ * figures.
  */
 #ifndef DP_TESTS_TORTURE_H
 #define DP_TESTS_TORTURE_H
@@ -10,31 +11,38 @@
 
 #include <stdio.h>
 
-enum mode { /* what the probes of a round do */
-	MODE_NONE, /* look at a condition that never holds */
-	MODE_REGS,
-	MODE_MEMORY, /* a string, and a word that cannot be read */
-	MODE_BACKTRACE,
-	MODE_COUNT,
+enum mode {            /* what the probes of a round do */
+	    MODE_NONE, /* look at a condition that never holds */
+	    MODE_REGS,
+	    MODE_MEMORY, /* a string, and a word that cannot be read */
+	    MODE_BACKTRACE,
+	    MODE_COUNT,
 };
 extern const char *const mode_name[MODE_COUNT];
 
 struct options {
 	pid_t pid;
-	char **command;  /* or NULL */
+	char **command; /* or NULL */
 	double seconds;
 	uint64_t seed;
 	size_t batch;
-	const char *module; /* a glob of file names */
-	int mode;           /* enum mode, or MODE_COUNT for all in turn */
-	unsigned stay_ms;   /* how long a batch stands */
-	unsigned tactics;   /* bit set of enum dp_tactic, 0: the planner's own choice */
+	const char *module;  /* a glob of file names */
+	int mode;            /* enum mode, or MODE_COUNT for all in turn */
+	unsigned stay_ms;    /* how long a batch stands */
+	unsigned tactics;    /* bit set of enum dp_tactic, 0: the planner's own choice */
 	const char *batches; /* directory that gets the last batches, or NULL */
 	const char *replay;  /* a batch to plant again and again, or NULL */
 	size_t first, last;  /* of its lines */
 	const char *report;  /* file for the figures, or NULL */
 	FILE *log;
 };
+
+static inline bool failed(struct dp_error *err)
+{
+	const bool yes = err;
+	dp_error_destroy(err);
+	return yes;
+}
 
 /* ---- batch.c ---- */
 
@@ -78,6 +86,7 @@ struct round {
 	struct dp_target *target;
 	struct batch batch;
 	enum mode mode;
+	unsigned tactics; /* as in options */
 	struct tally *tally;
 	size_t *hits; /* of each place */
 };

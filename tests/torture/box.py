@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""What a program of programs.py runs in: the same steps once undisturbed and then with probes that come and go."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+OWN_FAILURE = 125
+
+
+class Mismatch(Exception):
+    """The program noticed."""
+
+
+class Box:
+    """`torture` is None for the reference run, else the instrument's path."""
+
+    def __init__(self, directory, torture=None, seed=1, batch=500, stay=40, options=(), timeout=600):
+        self.dir, self.torture, self.seed, self.batch, self.stay = directory, torture, seed, batch, stay
+        self.options, self.timeout = list(options), timeout
+        self.runs = 0
+        self.sums = []
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, text):
+        mode = "wb" if isinstance(text, bytes) else "w"
+        with open(self.path(name), mode) as f:
+            f.write(text)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    # -- the instrument
+
+    def torturing(self, seconds, *target):
+        self.runs += 1
+        run = self.path(f"run-{self.runs}")
+        os.makedirs(run, exist_ok=True)
+        self.seed += 1
+        self.report, self.log = os.path.join(run, "report"), os.path.join(run, "log")
+        return [self.torture, "--seconds", str(seconds), "--seed", str(self.seed), "--batch", str(self.batch), "--stay", str(self.stay),
+                "--batches", run, "--report", self.report, "--log", self.log, *self.options, *target]
+
+    def took(self, report):
+        """Adds what one use of the instrument says of itself."""
+        if not os.path.exists(report):
+            raise Mismatch(f"the instrument gave no report: see {os.path.dirname(report)}/log")
+        with open(report) as f:
+            self.sums.append(json.load(f))
+        if self.sums[-1]["changed_bytes"] or self.sums[-1]["left_sites"]:
+            raise Mismatch(f"text differs from its file after removal: see {os.path.dirname(report)}/log")
+
+    # -- programs that end by themselves
+
+    def run(self, argv, stdin=None, env=None, cwd=None, seconds=3600, merge=False):
+        """Runs a command to its end, launched by the instrument. Exit status, standard output, standard error."""
+        argv = [str(a) for a in argv]
+        if self.torture:
+            argv = self.torturing(seconds, "--", *argv)
+        with open(stdin or os.devnull, "rb") as given:
+            p = subprocess.Popen(argv, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merge else subprocess.PIPE, cwd=cwd or self.dir,
+                                 env=dict(os.environ, LC_ALL="C.UTF-8", **(env or {})), start_new_session=True)
+        try:
+            out, err = p.communicate(timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.communicate()
+            raise Mismatch(f"hangs: {' '.join(argv)}") from None
+        if self.torture:
+            self.took(self.report)
+            if p.returncode == OWN_FAILURE:
+                raise Mismatch(f"the instrument failed: see {self.log}")
+        return p.returncode if p.returncode >= 0 else 128 - p.returncode, out, err
+
+    # -- programs that serve until they are told to end
+
+    def serve(self, argv, ready, **popen):
+        with open(self.path("served"), "wb") as out:
+            p = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=self.dir, **popen)
+        end = time.monotonic() + 30
+        while not ready():
+            if p.poll() is not None or time.monotonic() > end:
+                p.kill()
+                raise Mismatch(f"{argv[0]} does not start: {self.read('served')[-500:]}")
+            time.sleep(0.02)
+        return p
+
+    def attach(self, pid):
+        """The instrument at work on a process, until detach()."""
+        if not self.torture:
+            return None
+        p = subprocess.Popen(self.torturing(3600, "--pid", str(pid)), stdin=subprocess.DEVNULL)
+        p.report = self.report
+        return p
+
+    def detach(self, p):
+        if not p:
+            return
+        if p.poll() is None:
+            p.send_signal(signal.SIGTERM)
+        try:
+            status = p.wait(60)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            raise Mismatch("the instrument does not end") from None
+        self.took(p.report)
+        if status:
+            raise Mismatch(f"the instrument failed with {status}: see {os.path.dirname(p.report)}/log")
+
+    def end(self, p, sig=signal.SIGTERM):
+        if p.poll() is None:
+            p.send_signal(sig)
+        try:
+            return p.wait(30)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            raise Mismatch(f"{p.args[0]} does not end") from None
