@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""--dry-run: the plan is what an attach then does, and the process does not notice that one was made."""
+
+import json
+import re
+import subprocess
+
+import harness
+from harness import KEPT_TEXT_KIB, Case, State, needs, wait_until
+
+PAGE = 4096
+SLACK = 2  # mappings: for stubs, room is found anew in each attach
+
+
+class DryRun(Case):
+    def plan(self, *words, status=0):
+        p = subprocess.run([harness.DYNPROBE, *map(str, words), "--dry-run", "-f", "json"], capture_output=True, text=True, timeout=120, env=harness.environment())
+        self.assertEqual(p.returncode, status, p.stderr)
+        lines = [json.loads(line) for line in p.stdout.splitlines()]
+        return [x for x in lines if x["type"] == "plan"], [x for x in lines if x["type"] == "plan_total"]
+
+    def spin(self):
+        return self.target("spin", 0, 1000)
+
+    def check_site(self, t, p):
+        """The bytes of a plan are those in memory, and it says which of them will stay."""
+        old, new = bytes.fromhex(p["old"]), bytes.fromhex(p["new"])
+        self.assertEqual(harness.read_memory(t.pid, int(p["addr"], 16), len(old)), old)
+        self.assertEqual(len(old), len(new))
+        self.assertEqual(p["changed"] + p["relied_upon"], len(new))
+        self.assertEqual(old[p["changed"]:], new[p["changed"]:])
+        self.assertNotEqual(old, new)
+
+    def test_each_site_has_its_bytes(self):
+        t = self.spin()
+        sites, totals = self.plan("--pid", t.pid, "--function", "foo", "--function", "caller", "--probe", "libc.so.6!getpid")
+        self.assertEqual([p["name"] for p in sites], ["foo", "caller", "getpid"])
+        for p in sites:
+            self.check_site(t, p)
+            self.assertGreater(p["stub_size"], 0)
+        total, = totals
+        self.assertEqual((total["pid"], total["asked"], total["placed"], total["refused"]), (t.pid, 3, 3, 0))
+        self.assertEqual(sum(total["tactics"].values()), 3)
+        pages = {int(p["addr"], 16) // PAGE for p in sites}
+        self.assertGreaterEqual(total["text_pages"], len(pages))
+        self.assertLessEqual(total["text_pages"], 2 * len(pages))
+        self.assert_result_ok(t)
+
+    def test_an_attach_does_what_was_planned(self):
+        t = self.spin()
+        words = ["--function", "foo", "--probe", "libc.so.6!getpid", "--probe", "libc.so.6!malloc"]
+        sites, (total,) = self.plan("--pid", t.pid, *words)
+        tool = self.start_attached(t, *words)
+        for p in sites:
+            old, n = bytes.fromhex(p["old"]), p["changed"]
+            now = harness.read_memory(t.pid, int(p["addr"], 16), len(old))
+            self.assertNotEqual(now[:n], old[:n])
+            self.assertEqual(now[n:], old[n:], "a byte changed that was only relied upon")
+        copied = harness.private_text_kib(t.pid) * 1024 // PAGE
+        self.assertGreaterEqual(copied, total["text_pages"])
+        self.assertLessEqual(copied, total["text_pages"] + KEPT_TEXT_KIB * 1024 // PAGE)
+        ours = [m for m in harness.maps(t.pid) if "dynprobe" in m.path and "x" in m.perms]
+        self.assertLessEqual(abs(len(ours) - 1 - total["stub_mappings"]), SLACK)
+        r = self.finish(tool)
+        self.assertEqual(r.summary["tactics"], total["tactics"])
+        self.assert_result_ok(t)
+
+    @needs("strace")
+    def test_the_process_is_neither_stopped_nor_written_to(self):
+        t = self.spin()
+        before, log = State(t.pid), self.path("calls")
+        p = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=ptrace,process_vm_writev,process_vm_readv,kill,tgkill,tkill,pwrite64,pwritev,write", harness.DYNPROBE,
+                            "--pid", str(t.pid), "--function", "foo", "-t", "backtrace", "--dry-run"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        with open(log) as f:
+            calls = f.read()
+        self.assertIn("write(1", calls)
+        self.assertNotRegex(calls, r"(ptrace|process_vm_writev|kill|pwrite\w*)\(")
+        self.assertEqual(set(re.findall(r"\bwrite\((\d+)", calls)), {"1"})
+        self.assertEqual(before.differences(State(t.pid)), {})
+        self.assert_result_ok(t)
+
+    def test_what_a_killed_dynprobe_left_is_left(self):
+        t = self.spin()
+        tool = self.start_attached(t, "--function", "foo")
+        tool.kill()
+        tool.wait()
+        before = State(t.pid)
+        self.assertTrue(t.patched())
+        self.plan("--pid", t.pid, "--function", "caller")
+        self.assertEqual(before.differences(State(t.pid)), {})
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_text_says_the_same(self):
+        t = self.spin()
+        (site,), (total,) = self.plan("--pid", t.pid, "--function", "foo")
+        p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--dry-run"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        first = p.stdout.splitlines()[0]
+        self.assertTrue(first.startswith(f"foo  {site['addr']}  {site['where']}  {site['tactic']}  "), first)
+        old, new = first.split("  ")[-1].split(" -> ")
+        self.assertEqual(bytes.fromhex(old.replace("|", "")), bytes.fromhex(site["old"]))
+        self.assertEqual(len(bytes.fromhex(new.split("|")[0])), site["changed"])
+        self.assertIn("1 of 1 placed", p.stdout)
+        self.assertRegex(p.stdout, rf"copied text: {total['text_pages']} page")
+
+    def test_two_processes_have_a_total_each(self):
+        a, b = self.spin(), self.target("spin-nopie", 0, 1000)
+        sites, totals = self.plan("--pid", a.pid, "--pid", b.pid, "--function", "foo")
+        self.assertEqual([p["pid"] for p in sites], [a.pid, b.pid])
+        self.assertEqual([x["pid"] for x in totals], [a.pid, b.pid])
+        for t, p in zip((a, b), sites):
+            self.check_site(t, p)
+
+    def test_a_command_that_is_started_for_it_does_not_run(self):
+        made = self.path("made")
+        sites, totals = self.plan("-c", f"touch {made}", "--function", "main")
+        self.assertEqual((len(sites), len(totals)), (1, 1))
+        self.assertFalse(harness.os.path.exists(made))
+
+    def test_a_reader_that_has_enough_is_no_failure(self):
+        t = self.spin()
+        p = subprocess.Popen([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--dry-run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdout.close()
+        wait_until(lambda: p.poll() is not None, what="the plan")
+        self.assertEqual((p.wait(), p.stderr.read()), (0, b""))
+        p.stderr.close()
+
+
+if __name__ == "__main__":
+    harness.main()
