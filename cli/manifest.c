@@ -13,26 +13,12 @@
 
 /* ---- from options -------------------------------------------------------------------------------------------------- */
 
-static bool copy_typed(const struct dp_typed *from, struct dp_typed *to)
-{
-	to->context = calloc(from->ncontexts + 1, sizeof(*to->context));
-	if (!to->context)
-		return false;
-	for (size_t i = 0; i < from->ncontexts; i++) {
-		if (!(to->context[i] = strdup(from->context[i])))
-			return false;
-		to->ncontexts++;
-	}
-	to->when = from->when ? strdup(from->when) : NULL;
-	return !from->when || to->when;
-}
-
 static struct dp_error *copy_probe(const struct dp_options *o, size_t i, struct dp_manifest_probe *ret)
 {
 	ret->name = strdup(o->probe[i].name);
 	ret->spec = strdup(o->probe[i].spec.text);
 	ret->entry = o->probe[i].entry;
-	if (!ret->name || !ret->spec || !copy_typed(&o->typed[i], &ret->typed))
+	if (!ret->name || !ret->spec || !dp_typed_copy(&o->typed[i], &ret->typed))
 		return dp_error(DP_TAG_NOMEM, "out of memory for what is left in the process");
 	for (size_t k = 0; k < ret->typed.ncontexts; k++)
 		DP_TRY(dp_fields_add(&ret->fields, ret->typed.context[k]));

@@ -104,6 +104,22 @@ static struct dp_error *take_contexts(struct dp_parser *p)
 	return err;
 }
 
+/* DTrace's pid123:... names the process; several are for --pid, which puts every probe into each. */
+static struct dp_error *take_pids(struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nprobes; i++) {
+		const uint64_t pid = o->probe[i].spec.pid;
+		if (!pid)
+			continue;
+		if (!o->npids && !o->command && pid <= INT32_MAX && (o->pid = calloc(1, sizeof(*o->pid))))
+			o->pid[o->npids++] = (pid_t)pid;
+		if (o->npids != 1 || (uint64_t)o->pid[0] != pid)
+			return dp_error(DP_TAG_USAGE, "'%s' is in process %llu, which is not the one process that is to be probed",
+			                o->probe[i].spec.text, (unsigned long long)pid);
+	}
+	return NULL;
+}
+
 static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 {
 	DP_TRY(walk(p, argc, argv));
@@ -113,6 +129,9 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 	p->o.probe = dp_take(p->probes.probe, NULL);
 	p->o.typed = dp_take(p->probes.typed, NULL);
 	p->o.nprobes = dp_take(p->probes.n, 0);
+	p->o.nexcept = p->probes.nexcept;
+	p->o.except = dp_take(p->probes.except, NULL);
+	DP_TRY(take_pids(&p->o));
 	return dp_options_check(p->verb, &p->o);
 }
 
@@ -142,6 +161,7 @@ void dp_options_fini(struct dp_options *o)
 	}
 	free(o->probe);
 	free(o->typed);
+	free(o->except);
 	free(o->pid);
 	free(o->context);
 	dp_words_free(o->command);

@@ -56,6 +56,8 @@ struct dp_options {
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* of each probe */
 	size_t nprobes;
+	const char **except; /* -x; owned as an array */
+	size_t nexcept;
 	uint64_t hits;        /* -n; 0: no limit */
 	uint64_t duration_ns; /* -d; 0: no limit */
 	const char *output;   /* -o; NULL: standard error; "-": standard output */
@@ -75,6 +77,8 @@ struct dp_options {
 	const char **context; /* add-context -t, checked; owned as an array */
 	size_t ncontexts;
 	bool once; /* record: only what is held now */
+	unsigned tactics; /* --tactic: bit set of enum dp_tactic; 0: every jump */
+	bool no_trap;
 	bool no_record, quiet, dry_run, allow_seccomp, help, version;
 	int verbose;
 };

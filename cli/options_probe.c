@@ -6,30 +6,101 @@
  */
 #include "cli/options_probe.h"
 
+#include "cli/names.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_PROBES 60000u
-
-struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, bool entry)
+static struct dp_error *make_room(struct dp_probe_args *a)
 {
-	if (a->n >= MAX_PROBES)
-		return dp_error(DP_TAG_USAGE, "more than %u probes", MAX_PROBES);
-	struct dp_probe *grown = realloc(a->probe, (a->n + 1) * sizeof(*grown));
+	if (a->n >= DP_PROBES_MAX)
+		return dp_error(DP_TAG_USAGE, "more than %u probes", DP_PROBES_MAX);
+	if (a->n & (a->n - 1))
+		return NULL;
+	const size_t room = a->n ? 2 * a->n : 1;
+	struct dp_probe *grown = realloc(a->probe, room * sizeof(*grown));
 	a->probe = grown ? grown : a->probe;
-	struct dp_typed *typed = realloc(a->typed, (a->n + 1) * sizeof(*typed));
+	struct dp_typed *typed = realloc(a->typed, room * sizeof(*typed));
 	a->typed = typed ? typed : a->typed;
-	if (!grown || !typed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the probes");
+	return grown && typed ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes");
+}
+
+/* --function is the entry and --return the returns, whatever the spec says, as long as it says nothing else. */
+static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
+{
+	const char *option = point == DP_POINT_ENTRY ? "--function" : "--return";
+	struct dp_spec *s = &p->spec;
+	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
+		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
+	if (point == DP_POINT_RETURN && s->has_offset)
+		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; leave the offset away",
+		                s->text);
+	if (point == DP_POINT_RETURN)
+		s->point = point;
+	p->entry = point == DP_POINT_ENTRY || s->point == DP_POINT_ENTRY;
+	return NULL;
+}
+
+static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
+{
+	DP_TRY(make_room(a));
 	struct dp_probe *p = &a->probe[a->n];
 	a->typed[a->n] = (struct dp_typed){0};
-	*p = (struct dp_probe){.entry = entry};
+	*p = (struct dp_probe){0};
 	DP_TRY(dp_spec_parse(spec, &p->spec));
+	struct dp_error *err = set_point(p, point);
+	if (err) {
+		dp_probe_fini(p);
+		return err;
+	}
 	p->name = dp_take(a->pending_name, NULL);
 	if (a->group_closed)
 		a->group = a->n;
 	a->group_closed = false;
 	a->n++;
+	return NULL;
+}
+
+/* A line of a file; blanks around it and what follows a # at its start or behind a blank do not count. */
+static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_point point)
+{
+	char *end = line;
+	line += strspn(line, " \t\r\n");
+	for (end = line; *end && !(*end == '#' && (end == line || strchr(" \t", end[-1])));)
+		end++;
+	while (end > line && strchr(" \t\r\n", end[-1]))
+		end--;
+	*end = 0;
+	return *line ? add_probe(a, line, point) : NULL;
+}
+
+static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum dp_point point)
+{
+	dp_auto_fclose FILE *file = fopen(path, "re");
+	dp_auto_free char *line = NULL;
+	size_t size = 0;
+	if (!file)
+		return dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path);
+	for (unsigned number = 1; getline(&line, &size, file) >= 0; number++) {
+		struct dp_error *err = add_line(a, line, point);
+		if (err)
+			return dp_error_wrap(err, "%s, line %u", path, number);
+	}
+	return ferror(file) ? dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path) : NULL;
+}
+
+struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
+{
+	return *spec == '@' ? add_file(a, spec + 1, point) : add_probe(a, spec, point);
+}
+
+struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
+{
+	const char **grown = realloc(a->except, (a->nexcept + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the exceptions");
+	a->except = grown;
+	a->except[a->nexcept++] = pattern;
 	return NULL;
 }
 
@@ -109,28 +180,36 @@ struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text)
 	return NULL;
 }
 
-static bool name_taken(const struct dp_probe_args *a, size_t upto, const char *name)
+/*
+ * Default names are made unique with _2, _3, ...; given names have to be unique already. The probes that a pattern stands for
+ * are named when they are known.
+ */
+static struct dp_error *name_given(struct dp_names *names, const struct dp_probe *p)
 {
-	for (size_t i = 0; i < upto; i++)
-		if (!strcmp(a->probe[i].name, name))
-			return true;
-	return false;
+	bool fresh = true;
+	if (p->name)
+		DP_TRY(dp_names_add(names, p->name, &fresh));
+	return fresh ? NULL : dp_error(DP_TAG_USAGE, "two probes have the name '%s'", p->name);
 }
 
-/* Default names are made unique with _2, _3, ...; given names have to be unique already. */
-static struct dp_error *name_probe(struct dp_probe_args *a, size_t i)
+static struct dp_error *name_default(struct dp_names *names, struct dp_probe *p)
 {
-	struct dp_probe *p = &a->probe[i];
-	if (p->name)
-		return name_taken(a, i, p->name) ? dp_error(DP_TAG_USAGE, "two probes have the name '%s'", p->name) : NULL;
+	if (p->name || dp_spec_selects(&p->spec))
+		return NULL;
 	dp_auto_free char *base = dp_probe_default_name(&p->spec);
-	p->name = base ? strdup(base) : NULL;
-	for (unsigned k = 2; p->name && name_taken(a, i, p->name); k++) {
-		free(p->name);
-		if (asprintf(&p->name, "%s_%u", base, k) < 0)
-			p->name = NULL;
-	}
-	return p->name ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+	return base ? dp_names_make(names, base, &p->name) : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+}
+
+static struct dp_error *name_all(struct dp_probe_args *a)
+{
+	struct dp_names names = {0};
+	struct dp_error *err = NULL;
+	for (size_t i = 0; !err && i < a->n; i++)
+		err = name_given(&names, &a->probe[i]);
+	for (size_t i = 0; !err && i < a->n; i++)
+		err = name_default(&names, &a->probe[i]);
+	dp_names_fini(&names);
+	return err;
 }
 
 static struct dp_error *finish_probe(struct dp_probe_args *a, size_t i)
@@ -139,7 +218,7 @@ static struct dp_error *finish_probe(struct dp_probe_args *a, size_t i)
 		DP_TRY(add_context(a, i, a->early_context[k]));
 	if (a->early_when && !a->probe[i].when)
 		DP_TRY(set_when(a, i, a->early_when));
-	return name_probe(a, i);
+	return NULL;
 }
 
 struct dp_error *dp_args_finish(struct dp_probe_args *a)
@@ -151,7 +230,21 @@ struct dp_error *dp_args_finish(struct dp_probe_args *a)
 	}
 	for (size_t i = 0; i < a->n; i++)
 		DP_TRY(finish_probe(a, i));
-	return NULL;
+	return name_all(a);
+}
+
+bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
+{
+	to->context = calloc(from->ncontexts + 1, sizeof(*to->context));
+	if (!to->context)
+		return false;
+	for (size_t i = 0; i < from->ncontexts; i++) {
+		if (!(to->context[i] = strdup(from->context[i])))
+			return false;
+		to->ncontexts++;
+	}
+	to->when = from->when ? strdup(from->when) : NULL;
+	return !from->when || to->when;
 }
 
 void dp_typed_fini(struct dp_typed *t)
@@ -173,5 +266,6 @@ void dp_args_fini(struct dp_probe_args *a)
 	free(a->typed);
 	free(a->pending_name);
 	free(a->early_context);
+	free(a->except);
 	*a = (struct dp_probe_args){0};
 }

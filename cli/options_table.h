@@ -21,13 +21,16 @@ struct dp_option_row {
 	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
 };
 
-#define DP_OPTION_ROWS 28u
+#define DP_OPTION_ROWS 32u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
 {
 	return row->verbs >> verb & 1u;
 }
+
+/* options_tactics.c */
+struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg);
 
 /* What excludes what; fills in what one option implies of another. */
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;

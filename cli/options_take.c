@@ -28,12 +28,22 @@ static struct dp_error *take_command(struct dp_parser *p, const char *arg)
 
 static struct dp_error *take_function(struct dp_parser *p, const char *arg)
 {
-	return dp_args_probe(&p->probes, arg, true);
+	return dp_args_probe(&p->probes, arg, DP_POINT_ENTRY);
+}
+
+static struct dp_error *take_return(struct dp_parser *p, const char *arg)
+{
+	return dp_args_probe(&p->probes, arg, DP_POINT_RETURN);
+}
+
+static struct dp_error *take_exclude(struct dp_parser *p, const char *arg)
+{
+	return dp_args_except(&p->probes, arg);
 }
 
 static struct dp_error *take_probe(struct dp_parser *p, const char *arg)
 {
-	return dp_args_probe(&p->probes, arg, false);
+	return dp_args_probe(&p->probes, arg, DP_POINT_PLACE);
 }
 
 static struct dp_error *take_name(struct dp_parser *p, const char *arg)
@@ -169,6 +179,7 @@ TEXT("-e", event)
 	}
 FLAG(once)
 FLAG(allow_seccomp)
+FLAG(no_trap)
 FLAG(dry_run)
 FLAG(quiet)
 FLAG(help)
@@ -192,9 +203,12 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"command", 'c', "CMD", "start CMD (words as in a shell) with the probes armed before main; or: -- CMD ARGS", V(RUN),
          take_command},
         {"function", 0, "SPEC", "a probe at the entry of a function", PROBES, take_function},
-        {"probe", 0, "SPEC", "a probe at ADDRESS, SYMBOL or SYMBOL+OFFSET, with MODULE! before it where needed", PROBES,
-         take_probe},
-        {"name", 0, "NAME", "the event name of the next probe", PROBES, take_name},
+        {"probe", 0, "SPEC",
+         "a probe at ADDRESS, SYMBOL or SYMBOL+OFFSET, with MODULE! before it where needed; FUNCTION:entry, :return or :*",
+         PROBES, take_probe},
+        {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, take_return},
+        {"exclude", 'x', "GLOB", "a function that patterns such as 'SSL_*' are not to take", PROBES, take_exclude},
+        {"name", 0, "NAME", "the event name of the next probe; a prefix where that names many", PROBES, take_name},
         {"event", 'e', "NAME", "the probe that is to record more", V(ADD_CONTEXT), take_event},
         {"type", 't', "CONTEXT", "what the probes before it record: regs, reg:NAME, TYPE:NAME:ADDR, backtrace[:DEPTH]",
          PROBES | V(ADD_CONTEXT), take_type},
@@ -218,6 +232,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, take_filter},
         {"buffer-size", 0, "SIZE", "ring of each thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
         {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},
+        {"tactic", 0, "LIST", "how a probe may stand: jump,pun,evict,window,trap (default: all but trap)", PROBES, dp_take_tactic},
+        {"no-trap", 0, NULL, "never by a trap, whatever --tactic says", PROBES, take_no_trap},
         {"allow-seccomp", 0, NULL, "as root: also in a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
          PROBES | CHANGES, take_allow_seccomp},
         {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS, take_color},

@@ -2,6 +2,7 @@
 #include "cli/session.h"
 
 #include "cli/preview.h"
+#include "cli/session_trap.h"
 #include "cli/texts.h"
 
 #include <stdlib.h>
@@ -39,11 +40,6 @@ static struct dp_session *session_create(const struct dp_options *o)
 	if (!s)
 		return NULL;
 	s->options = o;
-	s->place = calloc(o->nprobes, sizeof(*s->place));
-	s->planned = calloc(DP_PLANS_PER_REQUEST * o->nprobes + DP_OWN_SITES, sizeof(*s->planned));
-	s->loss = calloc(o->nprobes, sizeof(*s->loss));
-	if (!s->place || !s->planned || !s->loss)
-		return dp_session_destroy(s);
 	return s;
 }
 
@@ -72,39 +68,6 @@ struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_s
 	return err;
 }
 
-/* A function's probe stands behind its endbr64, which an indirect call has to land on. */
-static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *texts, size_t i)
-{
-	const struct dp_probe *p = &s->options->probe[i];
-	const struct dp_text *text;
-	struct dp_site site;
-	/* An address may lie where no file's code is: that has better names than "no function". */
-	if (!p->spec.symbol && !p->spec.module)
-		DP_TRY(dp_target_check_site(s->target, &(struct dp_site){.addr = dp_addr_of(p->spec.value)}));
-	DP_TRY(dp_image_resolve(dp_target_image(s->target), &p->spec, &site));
-	DP_TRY(dp_target_check_site(s->target, &site));
-	DP_TRY(dp_texts_get(texts, &site, &text));
-	if (p->entry)
-		site.addr = dp_addr_add(site.addr, (int64_t)dp_text_endbr(text, site.addr.v));
-	DP_TRY(dp_text_check_boundary(text, site.addr.v));
-	s->place[i].addr = site.addr.v;
-	return NULL;
-}
-
-struct dp_error *dp_session_resolve(struct dp_session *s)
-{
-	struct dp_texts *texts = NULL;
-	struct dp_error *err = dp_texts_create(dp_target_image(s->target), &texts);
-	for (size_t i = 0; !err && i < s->options->nprobes; i++) {
-		err = resolve_probe(s, texts, i);
-		if (err)
-			err = dp_error_wrap(err, "probe '%s' in %d (%s)", s->options->probe[i].spec.text,
-			                    dp_target_pid(s->target), dp_target_comm(s->target));
-	}
-	dp_texts_destroy(texts);
-	return err;
-}
-
 /* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
 static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
 {
@@ -128,6 +91,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	        .fields = &p->fields,
 	        .when = p->when,
 	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},
+	        .tactics = dp_session_tactics(s),
 	};
 	if (p->when)
 		dp_expr_bind(p->when, site.addr);
@@ -149,11 +113,13 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 	struct dp_texts *texts = NULL;
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	for (size_t i = 0; i < s->options->nprobes; i++)
-		plan_probe(s, planner, texts, lost_base, i);
+		if (!s->place[i].refused)
+			plan_probe(s, planner, texts, lost_base, i);
 	if (s->classes && s->nplanned)
 		s->unhooked = dp_session_plan_hook(s, planner, texts);
+	struct dp_error *err = dp_session_trap_plan(s, planner, texts);
 	dp_texts_destroy(texts);
-	return NULL;
+	return err;
 }
 
 static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size_t *size)
@@ -196,33 +162,74 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 	return NULL;
 }
 
-static struct dp_error *plan_and_install(struct dp_session *s, struct dp_space *space)
+struct planning {
+	struct dp_space *space;
+	struct dp_planner *planner;
+};
+
+static void planning_fini(struct planning *p)
+{
+	dp_planner_destroy(p->planner);
+	dp_space_destroy(p->space);
+	*p = (struct planning){0};
+}
+
+static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 {
 	struct dp_runtime runtime;
-	struct dp_planner *planner = NULL;
 	uint64_t lost_base;
+	planning_fini(p);
+	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
+	DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
+	if (s->classes)
+		dp_session_sink_runtime(s, &runtime);
+	DP_TRY(dp_planner_create(p->space, &runtime, &p->planner));
+	return plan_all(s, p->planner, lost_base);
+}
+
+/* Without traps; with them, if that leaves something to be desired; without them again, if they cannot be had. */
+static struct dp_error *plan(struct dp_session *s, struct planning *p)
+{
+	DP_TRY(plan_once(s, p));
+	if (!dp_session_trap_wanted(s))
+		return NULL;
+	struct dp_error *why = dp_session_trap_begin(s);
+	if (!why) {
+		dp_session_trap_retry(s);
+		why = plan_once(s, p);
+		if (!why)
+			return NULL;
+		s->trap = dp_session_trap_destroy(s->trap);
+		dp_session_trap_retry(s);
+		struct dp_error *err = plan_once(s, p);
+		if (err) {
+			dp_error_destroy(why);
+			return err;
+		}
+	}
+	dp_session_trap_refuse(s, why);
+	dp_error_destroy(why);
+	return NULL;
+}
+
+static struct dp_error *plan_and_install(struct dp_session *s)
+{
+	struct planning p = {0};
 	dp_auto_free uint8_t *unwind = NULL;
 	size_t unwind_size = 0;
 	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
-	DP_TRY(dp_target_prepare(s->target, space, (unsigned)s->options->nprobes, &runtime, &lost_base));
-	if (s->classes)
-		dp_session_sink_runtime(s, &runtime);
-	DP_TRY(dp_planner_create(space, &runtime, &planner));
-	struct dp_error *err = plan_all(s, planner, lost_base);
+	struct dp_error *err = plan(s, &p);
 	if (!err && s->nplanned)
-		err = install_plans(s, planner, unwind, unwind_size);
-	dp_planner_destroy(planner);
+		err = install_plans(s, p.planner, unwind, unwind_size);
+	planning_fini(&p);
 	return err;
 }
 
 struct dp_error *dp_session_install(struct dp_session *s)
 {
-	struct dp_space *space = NULL;
 	if (s->lttng)
 		DP_TRY(dp_session_sink(s));
-	DP_TRY(dp_space_from_image(dp_target_image(s->target), &space));
-	struct dp_error *err = plan_and_install(s, space);
-	dp_space_destroy(space);
+	struct dp_error *err = plan_and_install(s);
 	if (!err)
 		dp_session_park_refused(s);
 	if (!err && s->lttng && s->nplanned)
@@ -296,6 +303,7 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 	dp_session_sink_fini(s);
 	dp_error_destroy(s->unhooked);
 	dp_preview_destroy(s->preview);
+	dp_session_trap_destroy(s->trap);
 	for (size_t i = 0; s->place && i < s->options->nprobes; i++) {
 		dp_error_destroy(s->place[i].refused);
 		free(s->place[i].retired_why);

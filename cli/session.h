@@ -45,14 +45,16 @@ struct dp_session {
 	bool ended;
 	enum dp_watch end;
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
+	struct dp_session_trap *trap; /* hooks, once there are to be traps (session_trap.h) */
 };
 
 struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret) DP_MUST_CHECK;
 /* Starts options->command and holds it. */
 struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_session **ret) DP_MUST_CHECK;
 /*
- * Finds every probe's site. A probe that names nothing is an error for the whole run: a typo should not run half. The target is
- * not touched.
+ * Finds every probe's site. A probe that names nothing is an error for the whole run: a typo should not run half. (One of many that a
+ * pattern stands for is refused alone.) The target is not touched. The options may be others than at opening, if only the probes
+ * differ.
  */
 struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
 /* Plans and installs; refusals to place go to place[i].refused. */

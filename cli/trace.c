@@ -39,8 +39,21 @@ static struct dp_error *open_targets(struct dp_run *run)
 	return NULL;
 }
 
+/* Patterns become probes by what the first target has. */
+static struct dp_error *expand(struct dp_run *run)
+{
+	if (!dp_expands(run->options))
+		return NULL;
+	DP_TRY(dp_expand(run->options, dp_target_image(run->session[0]->target), &run->expanded));
+	run->options = &run->expanded.options;
+	for (size_t i = 0; i < run->nsessions; i++)
+		run->session[i]->options = run->options;
+	return NULL;
+}
+
 static struct dp_error *resolve_all(struct dp_run *run)
 {
+	DP_TRY(expand(run));
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_session_resolve(run->session[i]));
 	return NULL;
@@ -185,6 +198,7 @@ static void run_fini(struct dp_run *run)
 	dp_outputs_fini(&run->out);
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
+	dp_expansion_fini(&run->expanded);
 }
 
 static int trace(const struct dp_options *options, const char *supersedes)

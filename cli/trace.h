@@ -3,11 +3,13 @@
 #ifndef DP_CLI_TRACE_H
 #define DP_CLI_TRACE_H
 
+#include "cli/expand.h"
 #include "cli/outputs.h"
 #include "cli/session.h"
 
 struct dp_run {
 	const struct dp_options *options;
+	struct dp_expansion expanded; /* `options` are those in here where patterns were given */
 	struct dp_session **session;
 	size_t nsessions;
 	struct dp_outputs out;

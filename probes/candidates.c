@@ -12,13 +12,17 @@ static bool is_soname_of(const char *typed, const char *name)
 	return strstr(typed, ".so") && !strncmp(typed, name, n) && name[n] == '.';
 }
 
+/* a.out is DTrace's name for the executable. */
 bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec)
 {
 	if (!spec->module)
 		return !m->vdso;
 	if (!strcmp(spec->module, m->name) || !strcmp(spec->module, m->path) || is_soname_of(spec->module, m->name))
 		return true;
-	return !m->vdso && !fnmatch(spec->module, strchr(spec->module, '/') ? m->path : m->name, 0);
+	if (m->executable && !strcmp(spec->module, "a.out"))
+		return true;
+	return !m->vdso && dp_spec_is_pattern(spec->module) &&
+	       !fnmatch(spec->module, strchr(spec->module, '/') ? m->path : m->name, 0);
 }
 
 static void append(struct dp_candidates *c, struct dp_module *m, const struct dp_symbol *s)
@@ -42,13 +46,15 @@ static void append(struct dp_candidates *c, struct dp_module *m, const struct dp
 	c->item[c->n++] = (struct dp_candidate){m, s};
 }
 
-void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, const struct dp_symbols *symbols,
-                       const struct dp_symbol_name *name)
+void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, bool debug, const struct dp_symbol_name *name)
 {
+	const struct dp_symbols *symbols = debug ? dp_module_debug_symbols(m) : dp_module_own_symbols(m);
+	const struct dp_symbol_names *names = debug ? dp_module_debug_names(m) : dp_module_own_names(m);
 	bool found = false;
+	c->failed |= !names->head;
 	for (unsigned hidden = 0; hidden < 2 && !found; hidden++)
-		for (size_t i = 0; i < symbols->n; i++) {
-			const struct dp_symbol *s = &symbols->symbol[i];
+		for (uint32_t i = dp_symbol_names_first(names, name); i; i = names->next[i - 1]) {
+			const struct dp_symbol *s = &symbols->symbol[i - 1];
 			if ((s->hidden && !hidden && !name->version) || !dp_symbol_matches(s, name))
 				continue;
 			if (!s->code) {

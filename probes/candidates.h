@@ -19,9 +19,14 @@ struct dp_candidates {
 
 /* Is `m` what `spec` has before its '!'? The vdso is meant only where it is named. */
 bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec);
-/* Adds what `symbols` of `m` has under `name`; older versions of a symbol count only if there is no default one. */
-void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, const struct dp_symbols *symbols,
-                       const struct dp_symbol_name *name);
+bool dp_module_matches_any(const struct dp_image *image, const struct dp_spec *spec);
+/* Size of the function at a symbol: its own, else what is left of its FDE; 0 if neither is known. */
+uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s);
+/*
+ * Adds what the symbols of `m` (its own, or those of its debug file) have under `name`; older versions of a symbol count only if
+ * there is no default one.
+ */
+void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, bool debug, const struct dp_symbol_name *name);
 void dp_candidates_fini(struct dp_candidates *c);
 
 /* candidate_errors.c */

@@ -27,6 +27,8 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 		return NULL;
 	dp_symbol_index_fini(&m->own_index);
 	dp_symbol_index_fini(&m->debug_index);
+	dp_symbol_names_fini(&m->own_names);
+	dp_symbol_names_fini(&m->debug_names);
 	dp_symbols_fini(&m->own);
 	dp_symbols_fini(&m->debug);
 	free(m->fdes.fde);

@@ -43,6 +43,7 @@ struct dp_module {
 	struct dp_symbols own, debug; /* of the file; of its separate or embedded debug file */
 	bool own_loaded, debug_loaded;
 	struct dp_symbol_index own_index, debug_index;
+	struct dp_symbol_names own_names, debug_names;
 	struct dp_fdes fdes;
 	struct dp_pads pads;
 	int text_relocations; /* -1 unknown, else 0 or 1 */
@@ -70,6 +71,10 @@ struct dp_error *dp_module_open(const struct dp_map *map, const char *root, int 
 /* symbols.c: loaded on the first call. Debug symbols are wanted only where the file itself has no .symtab. */
 const struct dp_symbols *dp_module_own_symbols(struct dp_module *m);
 const struct dp_symbols *dp_module_debug_symbols(struct dp_module *m);
+const struct dp_symbol_names *dp_module_own_names(struct dp_module *m);
+const struct dp_symbol_names *dp_module_debug_names(struct dp_module *m);
+const struct dp_symbol_index *dp_module_own_index(struct dp_module *m);
+const struct dp_symbol_index *dp_module_debug_index(struct dp_module *m);
 /* The function symbol around the file address `vaddr`, or NULL. */
 const struct dp_symbol *dp_module_symbol_at(struct dp_module *m, uint64_t vaddr);
 

@@ -5,19 +5,25 @@
 
 #include <string.h>
 
-/* LTTng takes 255 characters of an event's name, the provider and the colon among them. */
-#define NAME_MAX_LEN 200
+/* LTTng takes 255 characters of an event's name, the provider and the colon among them; what is added to a symbol has to fit too. */
+#define SYMBOL_MAX_LEN 160
+
+static const char *suffix_of(enum dp_point point)
+{
+	return point == DP_POINT_ENTRY ? "_entry" : point == DP_POINT_RETURN ? "_return" : "";
+}
 
 char *dp_probe_default_name(const struct dp_spec *spec)
 {
 	char *name = NULL;
+	const char *suffix = suffix_of(spec->point);
 	int n;
 	if (!spec->symbol)
-		n = asprintf(&name, "at_0x%llx", (unsigned long long)spec->value);
+		n = asprintf(&name, "at_0x%llx%s", (unsigned long long)spec->value, suffix);
 	else if (spec->has_offset)
-		n = asprintf(&name, "%.*s_0x%llx", NAME_MAX_LEN, spec->symbol, (unsigned long long)spec->value);
+		n = asprintf(&name, "%.*s_0x%llx%s", SYMBOL_MAX_LEN, spec->symbol, (unsigned long long)spec->value, suffix);
 	else
-		n = asprintf(&name, "%.*s", NAME_MAX_LEN, spec->symbol);
+		n = asprintf(&name, "%.*s%s", SYMBOL_MAX_LEN, spec->symbol, suffix);
 	if (n < 0)
 		return NULL;
 	for (char *p = name; *p; p++) {
@@ -34,5 +40,7 @@ void dp_probe_fini(struct dp_probe *probe)
 	dp_spec_fini(&probe->spec);
 	dp_fields_fini(&probe->fields);
 	dp_expr_destroy(probe->when);
+	free(probe->build_id);
+	dp_error_destroy(probe->refused);
 	*probe = (struct dp_probe){0};
 }

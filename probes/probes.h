@@ -85,16 +85,32 @@ int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t si
 
 /* ---- probe points ----------------------------------------------------------------------------------------------------- */
 
-/* SPEC := [module '!'] (symbol ['+' offset] | address); numbers octal (0...), decimal, hexadecimal (0x...). */
+/*
+ * SPEC := [module '!'] (symbol ['+' offset] | address) [':' ('entry' | 'return' | '*')], or DTrace's spelling
+ * pid$target:module:function:name, where empty parts mean any and an offset is hexadecimal without 0x. Numbers are octal (0...),
+ * decimal, hexadecimal (0x...). Module and symbol may be patterns as of fnmatch(3).
+ */
+enum dp_point {
+	DP_POINT_PLACE,  /* what the spec says: the symbol's address plus the offset */
+	DP_POINT_ENTRY,  /* the function's entry, behind an endbr64 */
+	DP_POINT_RETURN, /* every ret and every tail jump */
+	DP_POINT_ALL,    /* entry, every instruction, every return */
+};
 struct dp_spec {
 	char *text;     /* as typed */
 	char *module;   /* NULL if not given; a glob is allowed */
 	char *symbol;   /* NULL for an address */
 	uint64_t value; /* the address, or the offset from the symbol (0 if not given) */
 	bool has_offset;
+	enum dp_point point;
+	uint64_t pid; /* of pid123:..., else 0 */
 };
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 void dp_spec_fini(struct dp_spec *spec);
+/* Does the text hold any of fnmatch's special characters? False for NULL. */
+bool dp_spec_is_pattern(const char *text);
+/* May it name more than one place? Then it is for dp_image_select(). */
+bool dp_spec_selects(const struct dp_spec *spec);
 
 struct dp_site {
 	dp_addr addr;
@@ -109,6 +125,26 @@ struct dp_site {
  * An address with `module!` is an address in the file, without it one in the target.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
+
+struct dp_selected {
+	struct dp_function function; /* size 0 if unknown */
+	bool ifunc;                  /* it chooses an implementation: there is nothing to probe under this name */
+};
+struct dp_selection {
+	struct dp_selected *item; /* ascending addresses, each once */
+	size_t n;
+};
+/*
+ * The functions that `spec` names. A symbol that is written out is resolved as by dp_image_resolve(), with its errors; so is one
+ * that has special characters in its own name. A pattern names functions by their symbols: aliases of an address count once, functions
+ * of the vdso, PLT stubs and labels without a type not at all. What `except` (patterns of functions, or of module!function)
+ * names by any alias is left out. That nothing is left is DP_TAG_NO_SYMBOL.
+ */
+struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *spec, const char *const *except, size_t nexcept,
+				 struct dp_selection *ret) DP_MUST_CHECK;
+void dp_selection_fini(struct dp_selection *selection);
+/* A spec, malloc'ed, that names `offset` in the function and nothing else: module!symbol+0x4, or module!0x1234. NULL without memory. */
+char *dp_image_spell(struct dp_image *image, const struct dp_function *f, uint64_t offset);
 
 /* ---- fields: the one description of a record's payload ------------------------------------------------------------------ */
 
@@ -223,8 +259,15 @@ struct dp_probe {
 	struct dp_spec spec;
 	struct dp_fields fields;
 	struct dp_expr *when; /* NULL: always */
+	/* One of those that a pattern named. */
+	bool selected;            /* what is wrong with it is no reason not to run the others */
+	char *build_id;           /* of the module that it is an instruction of; NULL: any */
+	struct dp_error *refused; /* why it cannot be placed anywhere, or NULL */
 };
-/* A valid event name made from a spec: "main+0x10" -> "main_0x10", "0x55e0" -> "at_0x55e0", "libc.so.6!puts" -> "puts". */
+/*
+ * A valid event name made from a spec: "main+0x10" -> "main_0x10", "0x55e0" -> "at_0x55e0", "libc.so.6!puts" -> "puts",
+ * "puts:return" -> "puts_return".
+ */
 char *dp_probe_default_name(const struct dp_spec *spec);
 void dp_probe_fini(struct dp_probe *probe);
 

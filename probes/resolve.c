@@ -21,11 +21,11 @@ static void search(struct dp_image *image, const struct dp_spec *spec, size_t n,
 	struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);
 	for (size_t i = 0; i < n; i++)
 		if (dp_module_matches(image->module[i], spec))
-			dp_candidates_add(found, image->module[i], dp_module_own_symbols(image->module[i]), &name);
+			dp_candidates_add(found, image->module[i], false, &name);
 	bool enough = found->n > 0;
 	for (size_t i = 0; i < n && !enough; i++)
 		if (dp_module_matches(image->module[i], spec))
-			dp_candidates_add(found, image->module[i], dp_module_debug_symbols(image->module[i]), &name);
+			dp_candidates_add(found, image->module[i], true, &name);
 }
 
 static bool has_hidden_main(struct dp_module *m)
@@ -39,8 +39,7 @@ static bool has_hidden_main(struct dp_module *m)
 	return found;
 }
 
-/* Size of the function at a symbol: its own, else its FDE's. */
-static uint64_t size_of(struct dp_module *m, const struct dp_symbol *s)
+uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s)
 {
 	const struct dp_fde *fde = s->size ? NULL : dp_module_fde_at(m, s->value);
 	return fde ? fde->start + fde->size - s->value : s->size;
@@ -91,7 +90,7 @@ static struct dp_error *choose(struct dp_image *image, const struct dp_spec *spe
 	if (one->symbol->type == STT_GNU_IFUNC)
 		return dp_candidates_ifunc(one);
 	struct dp_function f = {.start = dp_module_addr(one->module, one->symbol->value), .module = one->module};
-	f.size = size_of(one->module, one->symbol);
+	f.size = dp_symbol_size(one->module, one->symbol);
 	f.name = one->symbol->name;
 	return finish(spec, &f, ret);
 }
@@ -165,7 +164,7 @@ static struct dp_error *only_module(struct dp_image *image, const struct dp_spec
 	return NULL;
 }
 
-static bool any_module(const struct dp_image *image, const struct dp_spec *spec)
+bool dp_module_matches_any(const struct dp_image *image, const struct dp_spec *spec)
 {
 	for (size_t i = 0; i < image->nmodules; i++)
 		if (dp_module_matches(image->module[i], spec))
@@ -176,7 +175,7 @@ static bool any_module(const struct dp_image *image, const struct dp_spec *spec)
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret)
 {
 	struct dp_module *m = NULL;
-	if (spec->module && !any_module(image, spec))
+	if (spec->module && !dp_module_matches_any(image, spec))
 		return dp_candidates_no_module(image, spec);
 	if (spec->symbol)
 		return resolve_symbol(image, spec, ret);

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The grammar of probe points: [module '!'] (symbol ['+' offset] | address). */
+/*
+ * The grammar of probe points: [module '!'] (symbol ['+' offset] | address) [':' point], and DTrace's spelling of it,
+ * pid$target:module:function:name.
+ */
 #include "base/cleanup.h"
 #include "probes/probes.h"
 
 #include <ctype.h>
 #include <string.h>
+
+struct part { /* of a probe point's text: [at, end) */
+	const char *text;
+	size_t at, end;
+};
 
 /* The text, and below it a caret under byte `at`; UTF-8 characters take one column. */
 static struct dp_error *wrong(const char *text, size_t at, const char *why)
@@ -13,6 +21,16 @@ static struct dp_error *wrong(const char *text, size_t at, const char *why)
 	for (size_t i = 0; i < at; i++)
 		column += ((unsigned char)text[i] & 0xc0) != 0x80;
 	return dp_error(DP_TAG_SYNTAX, "%s\n  %s\n  %*s^", why, text, (int)(column < 4096 ? column : 4096), "");
+}
+
+static bool part_is(struct part p, const char *word)
+{
+	return p.end - p.at == strlen(word) && !memcmp(p.text + p.at, word, p.end - p.at);
+}
+
+static char *part_copy(struct part p)
+{
+	return strndup(p.text + p.at, p.end - p.at);
 }
 
 static unsigned digit_of(char c)
@@ -24,32 +42,38 @@ static unsigned digit_of(char c)
 	return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 99;
 }
 
-/* The number that the rest of `text` from `at` on must be. */
-static struct dp_error *number(const char *text, size_t at, uint64_t *ret)
+static struct dp_error *digits(struct part p, size_t start, unsigned base, uint64_t *ret)
 {
-	unsigned base = 10;
 	uint64_t value = 0;
-	size_t start = at;
-	if (text[at] == '0' && (text[at + 1] == 'x' || text[at + 1] == 'X')) {
-		base = 16;
-		at += 2;
-		if (!text[at])
-			return wrong(text, at, "hexadecimal digits are missing behind 0x");
-	} else if (text[at] == '0') {
-		base = 8;
-	}
-	for (; text[at]; at++) {
-		unsigned digit = digit_of(text[at]);
+	for (size_t at = p.at; at < p.end; at++) {
+		unsigned digit = digit_of(p.text[at]);
 		if (digit >= base)
-			return wrong(text, at,
+			return wrong(p.text, at,
 			             base == 8    ? "this is no octal digit (a leading 0 means octal, 0x hexadecimal)"
 			             : base == 16 ? "this is no hexadecimal digit"
 			                          : "this is no decimal digit (hexadecimal numbers start with 0x)");
 		if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
-			return wrong(text, start, "the number does not fit into 64 bits");
+			return wrong(p.text, start, "the number does not fit into 64 bits");
 	}
 	*ret = value;
 	return NULL;
+}
+
+static bool is_hex(struct part p)
+{
+	return p.end - p.at >= 2 && p.text[p.at] == '0' && (p.text[p.at + 1] == 'x' || p.text[p.at + 1] == 'X');
+}
+
+/* The number that all of `p` must be. */
+static struct dp_error *number(struct part p, uint64_t *ret)
+{
+	const size_t start = p.at;
+	if (!is_hex(p))
+		return digits(p, start, p.text[p.at] == '0' ? 8 : 10, ret);
+	p.at += 2;
+	if (p.at == p.end)
+		return wrong(p.text, p.at, "hexadecimal digits are missing behind 0x");
+	return digits(p, start, 16, ret);
 }
 
 /* Characters that no symbol has, but typing errors do. */
@@ -67,49 +91,149 @@ static struct dp_error *check_characters(const char *text)
 }
 
 /* The last '+' that a digit follows; operator+ and the like stay symbols. */
-static size_t find_plus(const char *text, size_t from)
+static size_t find_plus(struct part p)
 {
 	size_t found = 0;
-	for (size_t i = from; text[i]; i++)
-		if (text[i] == '+' && isdigit((unsigned char)text[i + 1]))
+	for (size_t i = p.at; i + 1 < p.end; i++)
+		if (p.text[i] == '+' && isdigit((unsigned char)p.text[i + 1]))
 			found = i;
 	return found;
 }
 
-/* Everything behind the '!', from `at` on. */
-static struct dp_error *place(const char *text, size_t at, struct dp_spec *spec)
+static struct dp_error *take_symbol(struct part p, struct dp_spec *spec)
 {
-	if (!text[at])
-		return wrong(text, at, "a symbol or an address is missing");
-	if (isdigit((unsigned char)text[at])) {
-		const char *plus = strchr(text + at, '+');
-		if (plus)
-			return wrong(text, (size_t)(plus - text), "an address takes no offset: add it up");
-		return number(text, at, &spec->value);
-	}
-	size_t plus = find_plus(text, at), end = plus ? plus : strlen(text);
-	if (plus == at && text[at] == '+')
-		return wrong(text, at, "a symbol is missing before the offset");
-	if (plus) {
-		DP_TRY(number(text, plus + 1, &spec->value));
-		spec->has_offset = true;
-	}
-	spec->symbol = strndup(text + at, end - at);
+	spec->symbol = part_copy(p);
 	return spec->symbol ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
 }
+
+/* A symbol with its offset, or an address. */
+static struct dp_error *place(struct part p, struct dp_spec *spec)
+{
+	if (p.at == p.end)
+		return wrong(p.text, p.at, "a symbol or an address is missing");
+	if (isdigit((unsigned char)p.text[p.at])) {
+		const char *plus = memchr(p.text + p.at, '+', p.end - p.at);
+		if (plus)
+			return wrong(p.text, (size_t)(plus - p.text), "an address takes no offset: add it up");
+		return number(p, &spec->value);
+	}
+	size_t plus = find_plus(p);
+	if ((plus == p.at || p.at + 1 == p.end) && p.text[p.at] == '+')
+		return wrong(p.text, p.at, "a symbol is missing before the offset");
+	if (plus) {
+		if (spec->point != DP_POINT_PLACE)
+			return wrong(p.text, plus, "an offset is a place of its own: it takes no :entry, :return or :*");
+		DP_TRY(number((struct part){p.text, plus + 1, p.end}, &spec->value));
+		spec->has_offset = true;
+		p.end = plus;
+	}
+	return take_symbol(p, spec);
+}
+
+static bool find_point(struct part p, enum dp_point *ret)
+{
+	const struct {
+		const char *word;
+		enum dp_point point;
+	} words[] = {{"entry", DP_POINT_ENTRY}, {"return", DP_POINT_RETURN}, {"*", DP_POINT_ALL}};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (part_is(p, words[i].word)) {
+			*ret = words[i].point;
+			return true;
+		}
+	return false;
+}
+
+/* Cuts ":entry", ":return" or ":*" off. Symbols may hold colons themselves (Go's do), so other words stay. */
+static struct dp_error *cut_point(struct part *p, struct dp_spec *spec)
+{
+	const char *colon = memrchr(p->text + p->at, ':', p->end - p->at);
+	const size_t at = colon ? (size_t)(colon - p->text) : 0;
+	if (!colon || (at > p->at && colon[-1] == ':'))
+		return NULL;
+	if (at + 1 == p->end)
+		return wrong(p->text, at + 1, "entry, return or * is missing behind the ':'");
+	if (find_point((struct part){p->text, at + 1, p->end}, &spec->point))
+		p->end = at;
+	return NULL;
+}
+
+/* ---- DTrace's spelling --------------------------------------------------------------------------------------------- */
+
+/* "pid$target:" or "pid123:"; where the rest begins, 0 if it is something else. */
+static size_t dtrace_prefix(const char *text)
+{
+	static const char target[] = "pid$target";
+	if (!strncmp(text, target, sizeof(target) - 1))
+		return sizeof(target) - 1;
+	size_t n = !strncmp(text, "pid", 3) ? 3 + strspn(text + 3, "0123456789") : 0;
+	return n > 3 && text[n] == ':' ? n : 0;
+}
+
+/* An offset in DTrace is hexadecimal without 0x. */
+static struct dp_error *dtrace_name(struct part p, struct dp_spec *spec)
+{
+	spec->point = DP_POINT_ALL;
+	if (p.at == p.end || find_point(p, &spec->point))
+		return NULL;
+	const size_t start = p.at;
+	spec->point = DP_POINT_PLACE;
+	spec->has_offset = true;
+	p.at += is_hex(p) ? 2 : 0;
+	if (p.at == p.end || digit_of(p.text[p.at]) >= 16)
+		return wrong(p.text, start, "the name of a probe is entry, return, * or an offset in hexadecimal digits");
+	return digits(p, start, 16, &spec->value);
+}
+
+/* The function "-" stands for no function: the offset is one in the module. */
+static struct dp_error *dtrace_function(struct part p, struct dp_spec *spec)
+{
+	if (p.at == p.end)
+		return (spec->symbol = strdup("*")) ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	if (!part_is(p, "-"))
+		return take_symbol(p, spec);
+	if (!spec->module || spec->point != DP_POINT_PLACE)
+		return wrong(p.text, p.at, "the function - goes with a module and an offset");
+	spec->has_offset = false;
+	return NULL;
+}
+
+static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_spec *spec)
+{
+	static const char form[] = "DTrace's spelling is pid$target:MODULE:FUNCTION:NAME, where empty parts mean any";
+	const size_t end = strlen(text);
+	const char *first = text + prefix, *second = *first == ':' ? strchr(first + 1, ':') : NULL, *third = strrchr(text, ':');
+	if (!second || third == second)
+		return wrong(text, end, form);
+	const size_t module = prefix + 1, function = (size_t)(second - text) + 1, name = (size_t)(third - text) + 1;
+	if (text[3] != '$')
+		DP_TRY(digits((struct part){text, 3, prefix}, 3, 10, &spec->pid));
+	if (module < function - 1 && !(spec->module = part_copy((struct part){text, module, function - 1})))
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	DP_TRY(dtrace_name((struct part){text, name, end}, spec));
+	return dtrace_function((struct part){text, function, name - 1}, spec);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *parse(const char *text, struct dp_spec *spec)
 {
 	DP_TRY(check_characters(text));
+	spec->text = strdup(text);
+	if (!spec->text)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	const size_t prefix = dtrace_prefix(text);
+	if (prefix)
+		return parse_dtrace(text, prefix, spec);
 	const char *bang = strrchr(text, '!');
-	size_t at = bang ? (size_t)(bang - text) + 1 : 0;
+	struct part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
 	if (bang == text)
 		return wrong(text, 0, "a module is missing before the '!'");
-	spec->text = strdup(text);
-	spec->module = bang ? strndup(text, at - 1) : NULL;
-	if (!spec->text || (bang && !spec->module))
+	spec->module = bang ? strndup(text, p.at - 1) : NULL;
+	if (bang && !spec->module)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
-	return place(text, at, spec);
+	DP_TRY(cut_point(&p, spec));
+	return place(p, spec);
 }
 
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret)
@@ -121,6 +245,18 @@ struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret)
 	else
 		*ret = spec;
 	return err;
+}
+
+bool dp_spec_is_pattern(const char *text)
+{
+	return text && strpbrk(text, "*?[");
+}
+
+bool dp_spec_selects(const struct dp_spec *spec)
+{
+	if (spec->point == DP_POINT_RETURN || spec->point == DP_POINT_ALL)
+		return true;
+	return spec->symbol && (dp_spec_is_pattern(spec->symbol) || dp_spec_is_pattern(spec->module));
 }
 
 void dp_spec_fini(struct dp_spec *spec)

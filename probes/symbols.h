@@ -33,6 +33,13 @@ struct dp_symbol_index { /* functions by address */
 	bool loaded;
 };
 
+struct dp_symbol_names { /* symbols by name: chains in a table of hashes */
+	uint32_t *head; /* of each hash: a symbol's number plus 1, or 0 */
+	uint32_t *next; /* of each symbol, the same; ascending along a chain */
+	uint32_t mask;
+	bool loaded;
+};
+
 /* Adds .symtab and .dynsym of `from`; code is what lies in the executable segments of `text`, `delta` away. */
 void dp_symbols_load(struct dp_symbols *symbols, const struct dp_elf *from, const struct dp_elf *text, uint64_t delta);
 void dp_symbols_fini(struct dp_symbols *symbols);
@@ -44,6 +51,12 @@ struct dp_symbol_name {
 };
 struct dp_symbol_name dp_symbol_name_parse(const char *text);
 bool dp_symbol_matches(const struct dp_symbol *s, const struct dp_symbol_name *name);
+
+/* Without memory the chains hold nothing, and `head` is NULL. */
+void dp_symbol_names_build(struct dp_symbol_names *names, const struct dp_symbols *symbols);
+/* Where to begin with symbols that may be called so: a number plus 1, or 0; `next` leads on. */
+uint32_t dp_symbol_names_first(const struct dp_symbol_names *names, const struct dp_symbol_name *name);
+void dp_symbol_names_fini(struct dp_symbol_names *names);
 
 void dp_symbol_index_build(struct dp_symbol_index *index, const struct dp_symbols *symbols);
 const struct dp_symbol *dp_symbol_index_at(const struct dp_symbol_index *index, uint64_t value);

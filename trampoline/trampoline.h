@@ -51,6 +51,39 @@ struct dp_error *dp_text_check_boundary(const struct dp_text *text, uint64_t add
 /* Length of an endbr64 at addr (4), or 0. */
 size_t dp_text_endbr(const struct dp_text *text, uint64_t addr);
 
+/* ---- the instructions of a function, and where it is left (returns.c) ------------------------------------------------------------ */
+
+struct dp_range {
+	uint64_t start, size;
+};
+enum dp_exit_kind {
+	DP_EXIT_RET,
+	DP_EXIT_JUMP,   /* a tail jump: to `target`, or through memory or a register (0) */
+	DP_EXIT_UNSURE, /* an indirect jump that may lead anywhere, into the function itself for one */
+};
+struct dp_exit {
+	uint64_t addr, target;
+	enum dp_exit_kind kind;
+	const char *when; /* a condition (probes/) under which a conditional jump is taken; NULL: always */
+};
+struct dp_start { /* of an instruction */
+	uint64_t addr;
+	bool entered; /* a branch leads between its bytes: it is several instructions in one */
+};
+struct dp_points {
+	struct dp_start *insn; /* part by part, ascending in each */
+	size_t ninsns;
+	struct dp_exit *exit; /* the same */
+	size_t nexits;
+	uint64_t undecodable; /* the first bytes that are no instruction, 0: none; nothing is known of that part from there on */
+};
+/*
+ * Walks the function that lies in part[0..n), the first one being where it begins. Jumps from one part into another do not leave
+ * it, nor do those through its jump tables. Calls that never come back are no exits: a function may have none.
+ */
+struct dp_error *dp_text_points(const struct dp_text *text, const struct dp_range *part, size_t n, struct dp_points *ret) DP_MUST_CHECK;
+void dp_points_fini(struct dp_points *points);
+
 /* ---- planning (plan.c) --------------------------------------------------------------------------------------------------------- */
 
 enum dp_tactic {

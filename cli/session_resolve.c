@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* From what was asked to addresses in one target. */
+#include "cli/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_error *make_places(struct dp_session *s)
+{
+	const size_t n = s->options->nprobes;
+	s->place = calloc(n, sizeof(*s->place));
+	s->planned = calloc(DP_PLANS_PER_REQUEST * n + DP_OWN_SITES, sizeof(*s->planned));
+	s->loss = calloc(n, sizeof(*s->loss));
+	return s->place && s->planned && s->loss ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes of a target");
+}
+
+/*
+ * An instruction that a pattern stands for was found in the first target's file. What is the same file here has it at the same
+ * place, and its boundary is known; another build may have anything there.
+ */
+static struct dp_error *check_instruction(const struct dp_probe *p, const struct dp_site *site, const struct dp_text *text)
+{
+	if (!p->build_id)
+		return dp_text_check_boundary(text, site->addr.v);
+	if (strcmp(p->build_id, dp_module_build_id(site->module)))
+		return dp_error(DP_TAG_NO_SYMBOL, "%s is another build here than in the first process, by which '%s' was found",
+		                dp_module_path(site->module), p->spec.text);
+	return *p->build_id ? NULL : dp_text_check_boundary(text, site->addr.v);
+}
+
+/* A function's probe stands behind its endbr64, which an indirect call has to land on. */
+static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *texts, size_t i)
+{
+	const struct dp_probe *p = &s->options->probe[i];
+	const struct dp_text *text;
+	struct dp_site site;
+	if (p->refused)
+		return dp_error(p->refused->tag, "%s", p->refused->message);
+	/* An address may lie where no file's code is: that has better names than "no function". */
+	if (!p->spec.symbol && !p->spec.module)
+		DP_TRY(dp_target_check_site(s->target, &(struct dp_site){.addr = dp_addr_of(p->spec.value)}));
+	DP_TRY(dp_image_resolve(dp_target_image(s->target), &p->spec, &site));
+	DP_TRY(dp_target_check_site(s->target, &site));
+	DP_TRY(dp_texts_get(texts, &site, &text));
+	if (p->entry)
+		site.addr = dp_addr_add(site.addr, (int64_t)dp_text_endbr(text, site.addr.v));
+	DP_TRY(check_instruction(p, &site, text));
+	s->place[i].addr = site.addr.v;
+	return NULL;
+}
+
+static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts)
+{
+	for (size_t i = 0; i < s->options->nprobes; i++) {
+		struct dp_error *err = resolve_probe(s, texts, i);
+		if (err && s->options->probe[i].selected)
+			s->place[i].refused = err;
+		else if (err)
+			return dp_error_wrap(err, "probe '%s' in %d (%s)", s->options->probe[i].spec.text,
+			                     dp_target_pid(s->target), dp_target_comm(s->target));
+	}
+	return NULL;
+}
+
+struct dp_error *dp_session_resolve(struct dp_session *s)
+{
+	struct dp_texts *texts = NULL;
+	DP_TRY(make_places(s));
+	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
+	struct dp_error *err = resolve_all(s, texts);
+	dp_texts_destroy(texts);
+	return err;
+}
