@@ -64,13 +64,16 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .finish = symbol(ehdr, DP_SYM_FINISH) - base,
 	        .call = symbol(ehdr, DP_SYM_CALL) - base,
 	        .loader = symbol(ehdr, DP_SYM_SINK_LOADER) - base,
+	        .loaded = symbol(ehdr, DP_SYM_LOADED) - base,
+	        .loaded_state = symbol(ehdr, DP_SYM_LOADED_STATE) - base,
 	        .trap = symbol(ehdr, DP_SYM_TRAP) - base,
 	        .trap_restorer = symbol(ehdr, DP_SYM_TRAP_RESTORER) - base,
 	        .trap_syscall = symbol(ehdr, DP_SYM_TRAP_SYSCALL) - base,
 	        .trap_state = symbol(ehdr, DP_SYM_TRAP_STATE) - base,
 	        .trap_called = symbol(ehdr, DP_SYM_TRAP_CALLED) - base,
 	};
-	const uint64_t entry[] = {image.acquire,   image.read,   image.string, image.backtrace,
+	const uint64_t entry[] = {image.loaded,    image.loaded_state,
+	                          image.acquire,   image.read,   image.string, image.backtrace,
 	                          image.finish,    image.call,   image.loader, image.trap,
 	                          image.trap_restorer, image.trap_syscall, image.trap_state, image.trap_called};
 	for (size_t i = 0; i < sizeof(entry) / sizeof(*entry); i++)

@@ -133,9 +133,21 @@ static struct dp_error *private_init(struct dp_target *t, const struct dp_data_l
 	return dp_mem_write(&t->process, dp_addr_of(t->in.private.addr), agent, DP_AGENT_TABLE);
 }
 
+/* The word of the agent's text by which a hook finds the agent's state: a hook has no descriptor. */
+static struct dp_error *text_init(struct dp_target *t)
+{
+	struct dp_agent_image agent;
+	const uint64_t at = t->in.private.addr;
+	DP_TRY(dp_agent_image_load(&agent));
+	if (pwrite(t->memfd, &at, sizeof(at), (off_t)(t->in.region[DP_REGION_TEXT].offset + agent.loaded_state)) == sizeof(at))
+		return NULL;
+	return dp_error_sys(DP_TAG_SYS, "filling the shared memory");
+}
+
 struct dp_error *dp_shared_fill(struct dp_target *t)
 {
 	const struct dp_data_layout l = dp_data_layout(t);
+	DP_TRY(text_init(t));
 	DP_TRY(map_here(t));
 	slots_init(t, &l);
 	gates_init(t, &l);

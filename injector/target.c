@@ -5,6 +5,7 @@
 #include "injector/checks.h"
 #include "injector/clock.h"
 #include "injector/drain.h"
+#include "injector/loads.h"
 #include "injector/proc.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
@@ -113,6 +114,23 @@ struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *optio
 	struct dp_error *err = create(options, &t);
 	if (!err)
 		err = open_steps(t, pid);
+	if (err)
+		dp_target_close(t);
+	else
+		*ret = t;
+	return err;
+}
+
+struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_target **ret)
+{
+	struct dp_target *t = NULL;
+	struct dp_error *err = create(&first->options, &t);
+	if (!err) {
+		t->process = first->process; /* locked and looked through for leftovers by `first` */
+		t->process.known_maps = NULL;
+		t->exit_fd = pidfd_of(t->process.pid);
+		err = dp_target_refresh(t);
+	}
 	if (err)
 		dp_target_close(t);
 	else

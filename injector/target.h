@@ -104,6 +104,7 @@ struct dp_target {
 	uint8_t *data;     /* our view of the data region */
 	struct dp_drain *drain;
 	uint64_t reaped_ns; /* when dead threads' slots were last looked for */
+	uint32_t loads_seen; /* loads.c: as of the last look */
 };
 
 /* ---- layout.c ---------------------------------------------------------------------------------------------------------- */
@@ -167,6 +168,7 @@ struct dp_agent_image {
 	uint64_t acquire, read, string, backtrace, finish;
 	uint64_t call, loader; /* of the LTTng sink */
 	uint64_t trap, trap_restorer, trap_syscall, trap_state, trap_called;
+	uint64_t loaded, loaded_state; /* of waiting for libraries (agent/loaded.S) */
 };
 struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
 
