@@ -96,6 +96,13 @@ Test(decode, DP_UNDECODABLE_names_the_bytes)
 	expect_undecodable((const uint8_t[]){0}, 0, "0x401000");
 }
 
+/* They raise SIGILL on all processors that this runs on; taken for branches, they were turned into jcc. */
+Test(decode, branches_of_another_processor_family_are_not_taken_for_branches)
+{
+	expect_undecodable((const uint8_t[]){0xc5, 0x70, 0x85, 0x18, 0xf9, 0x01, 0x4e}, 7, "c5 70 85 18");
+	expect_undecodable((const uint8_t[]){0xc5, 0xe8, 0x84, 0xdc, 0xf6, 0x57, 0x48}, 7, "c5 e8 84 dc");
+}
+
 /* A 16-bit displacement or not: the processors themselves differ. */
 Test(decode, DP_UNDECODABLE_where_the_decoders_disagree)
 {

@@ -61,6 +61,8 @@ static enum dp_flow flow_of(const ZydisDecodedInstruction *in)
 			return direct ? DP_FLOW_JMP : DP_FLOW_JMP_IND;
 		return flow_of_mnemonic(in);
 	case ZYDIS_CATEGORY_COND_BR:
+		if (!direct) /* xend and its like count as branches */
+			return flow_of_mnemonic(in);
 		if (is_loop(in->mnemonic))
 			return DP_FLOW_JCXZ;
 		return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? DP_FLOW_XBEGIN : DP_FLOW_JCC;
@@ -98,12 +100,20 @@ static uint8_t opcode_offset(const ZydisDecodedInstruction *in)
 	return in->raw.prefix_count;
 }
 
+/* Branches in VEX coding are of another processor family (jkzd, jknzd); here they raise SIGILL, and must not become branches. */
+static bool is_foreign(const ZydisDecodedInstruction *in)
+{
+	return in->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY && in->raw.imm[0].is_relative;
+}
+
 bool dp_decode_zydis(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *ret)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction in;
 	if (ZYAN_FAILED(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
 	    ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n, &in)))
+		return false;
+	if (is_foreign(&in))
 		return false;
 	*ret = (struct dp_insn){.addr = addr, .len = in.length, .flow = flow_of(&in), .opcode_at = opcode_offset(&in)};
 	memcpy(ret->bytes, bytes, in.length);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs machine code in this process from a chosen state of the whole processor, and takes the state in which it ended. The state
+ * goes in with xrstor and iretq; the code ends by an int3 or by a fault, whose signal frame holds everything. Low addresses, so
+ * that code with the address-size prefix finds the sandbox too.
+ */
+#ifndef DP_TESTS_RELOCATE_MACHINE_H
+#define DP_TESTS_RELOCATE_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MACHINE_CODE    UINT64_C(0x20000000) /* a page where the original stands */
+#define MACHINE_NEAR    UINT64_C(0x21000000) /* and one for what was moved */
+#define MACHINE_FAR     UINT64_C(0x500000000000)
+#define MACHINE_SANDBOX UINT64_C(0x30000000) /* data, stack, and what gs-relative operands lead to */
+#define MACHINE_ROOM    0x4000u
+#define MACHINE_GS      (MACHINE_SANDBOX + MACHINE_ROOM / 2)
+#define MACHINE_XSAVE   2688u /* up to the upper 16 zmm registers */
+
+/* In the frame of xsave, standard form. */
+enum {
+	X_FCW = 0,
+	X_FSW = 2,
+	X_FTW = 4,
+	X_FOP = 6,
+	X_FIP = 8,
+	X_FDP = 16,
+	X_MXCSR = 24,
+	X_ST = 32,
+	X_XMM = 160,
+	X_HEADER = 512,
+	X_YMM = 576,
+	X_K = 1088,
+	X_ZMM = 1152,
+	X_HIGH = 1664
+};
+
+struct machine_state {
+	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15 */
+	uint64_t rip, flags;
+	int signal, code;
+	uint64_t fault, trap, error; /* si_addr, the exception's number and error code */
+	_Alignas(64) uint8_t x[MACHINE_XSAVE + 64];
+};
+
+/* Maps the pages and installs the handlers, for the rest of the process. False if that cannot be. */
+bool machine_setup(void);
+/* Which components of the xsave frame there are. */
+uint64_t machine_components(void);
+void machine_run(const struct machine_state *start, struct machine_state *end);
+/* Cases that a timer had to end since the last call. */
+bool machine_timed_out(void);
+
+#endif
