@@ -132,7 +132,10 @@ void dp_options_completion(FILE *to)
 		complete_options((enum dp_verb)i, to);
 		fputs("\" ;;\n", to);
 	}
-	fputs("\t*) words=\"", to);
+	fputs("\texplain) words=\"--all", to);
+	for (int i = 0; i < DP_TAG_COUNT; i++)
+		fprintf(to, " %s", dp_tag_name((enum dp_tag)i));
+	fputs("\" ;;\n\t*) words=\"", to);
 	complete_options(DP_VERB_RUN, to);
 	fputs("\" ;;\n\tesac\n\t[ \"$COMP_CWORD\" -gt 1 ] || words=\"$words", to);
 	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++)
