@@ -69,7 +69,7 @@ struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_p
 	free(t->trap.hook);
 	t->trap.hook = copy;
 	t->trap.nhooks = nhooks;
-	t->trap.wanted = true;
+	t->trap.wanted = hook != NULL;
 	return NULL;
 }
 

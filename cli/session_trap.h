@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Traps of a session, and the hooks that they need. */
+#ifndef DP_CLI_SESSION_TRAP_H
+#define DP_CLI_SESSION_TRAP_H
+
+#include "cli/session.h"
+
+struct dp_session_trap;
+struct dp_session_trap *dp_session_trap_destroy(struct dp_session_trap *trap);
+
+/* What probes may be planned with: traps only from dp_session_trap_begin() on. */
+unsigned dp_session_tactics(const struct dp_session *s);
+/* Was a probe refused that a trap could take, and are traps allowed? */
+bool dp_session_trap_wanted(const struct dp_session *s);
+/* Finds the hooks and makes room for them; before dp_target_prepare(). DP_TAG_TRAP_UNSAFE says why there can be no traps. */
+struct dp_error *dp_session_trap_begin(struct dp_session *s) DP_MUST_CHECK;
+/* Plans the hooks, if there are to be traps. */
+struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
+/* Everything may be planned anew. */
+void dp_session_trap_retry(struct dp_session *s);
+/* It stays without traps: the probes that wanted one are told why. */
+void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why);
+
+#endif
