@@ -4,6 +4,7 @@
 #include "cli/trace.h"
 #include "output/plan.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,8 +186,17 @@ void dp_report_plan(const struct dp_run *run, FILE *to)
 			else
 				dp_plan_text(&site, to);
 			free(storage.reason);
+			if (ferror(to)) /* errno says why */
+				return;
 		}
 		if (s->preview)
 			total(run, s);
 	}
+}
+
+struct dp_error *dp_report_flushed(void)
+{
+	if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
+		return NULL;
+	return dp_error_sys(DP_TAG_OUTPUT, "writing the plan");
 }

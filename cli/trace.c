@@ -174,7 +174,7 @@ static struct dp_error *run_dry(struct dp_run *run)
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_session_dry_run(run->session[i]));
 	dp_report_plan(run, stdout);
-	return NULL;
+	return dp_report_flushed();
 }
 
 static struct dp_error *run_all(struct dp_run *run)

@@ -49,6 +49,8 @@ uint64_t dp_run_lost(const struct dp_run *run);
 
 /* report.c */
 void dp_report_plan(const struct dp_run *run, FILE *to); /* --dry-run and -v */
+/* Could all of it be written to standard output? A reader that has enough is no failure. */
+struct dp_error *dp_report_flushed(void) DP_MUST_CHECK;
 void dp_report_refusals(const struct dp_run *run);       /* a line for each refused probe, at once */
 void dp_report_summary(struct dp_run *run);
 

@@ -135,5 +135,6 @@ bool dp_module_glob(const struct dp_module *m, const char *glob)
 bool dp_name_glob(const char *glob, const char *name)
 {
 	const char *bang = glob ? strrchr(glob, '!') : NULL, *symbol = bang ? bang + 1 : glob;
-	return !symbol || !*symbol || !fnmatch(symbol, name, 0);
+	/* Go's names hold brackets and stars. */
+	return !symbol || !*symbol || !strcmp(symbol, name) || !fnmatch(symbol, name, 0);
 }

@@ -128,6 +128,13 @@ class DryRun(Case):
         self.assertEqual((p.wait(), p.stderr.read()), (0, b""))
         p.stderr.close()
 
+    def test_a_full_disk_is_a_failure(self):
+        t = self.spin()
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--dry-run"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(p.returncode, harness.OWN_FAILURE)
+        self.assertIn("DP-OUTPUT", p.stderr)
+
 
 if __name__ == "__main__":
     harness.main()

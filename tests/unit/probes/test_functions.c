@@ -100,6 +100,7 @@ Test(functions, globs_are_of_module_and_symbol)
 	cr_expect_not(dp_name_glob("prog!out*", "main"));
 	cr_expect_not(dp_module_glob(m, "libc*!main"));
 	cr_expect_not(dp_name_glob("mai", "main"));
+	cr_expect(dp_name_glob("main.(*T).Run", "main.(*T).Run") && dp_name_glob("prog!f[a]", "f[a]"));
 	dp_image_destroy(image);
 }
 
