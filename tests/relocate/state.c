@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#define STATUS_FLAGS UINT64_C(0x8d5)              /* CF PF AF ZF SF OF */
-#define NOWHERE      UINT64_C(0x4141414141414140) /* neither it nor its lower half is an address of something */
+#define STATUS_FLAGS UINT64_C(0x8d5) /* CF PF AF ZF SF OF */
 #define DIRECTION    UINT64_C(0x400)
 
 static uint64_t pointer(uint64_t *seed)
@@ -95,16 +94,16 @@ static void aim(const ZydisDecodedOperand *o, uint64_t *seed, struct machine_sta
 	}
 }
 
-static uint64_t address(const ZydisDecodedOperand *o, const struct machine_state *s)
+uint64_t state_address(const ZydisDecodedOperand *o, const struct machine_state *s)
 {
 	const int base = number(o->mem.base), index = number(o->mem.index);
 	uint64_t at = o->mem.disp.has_displacement ? (uint64_t)o->mem.disp.value : 0;
 	at += (base < 0 ? 0 : s->gpr[base]) + (index < 0 ? 0 : s->gpr[index] * o->mem.scale);
-	return at;
+	return o->mem.segment == ZYDIS_REGISTER_GS ? at + MACHINE_GS : at;
 }
 
-/* Kernels punish locked accesses that cross a cache line, by making them slow: those must not happen. */
-static void calm_lock(const struct trial *t, uint64_t *seed, struct machine_state *s)
+/* Kernels punish locked accesses that cross a cache line by making them slow: those must not happen. False if this is one. */
+static bool calm_lock(const struct trial *t, uint64_t *seed, struct machine_state *s)
 {
 	const ZydisDecodedOperand *memory = NULL;
 	int bit = -1; /* the register with a bit's number, which is part of the address */
@@ -119,14 +118,11 @@ static void calm_lock(const struct trial *t, uint64_t *seed, struct machine_stat
 		s->gpr[bit] = random_next(seed) % 32;
 	const bool locked = t->form.attributes & ZYDIS_ATTRIB_HAS_LOCK || t->form.mnemonic == ZYDIS_MNEMONIC_XCHG;
 	if (!locked || !memory || t->insn.disp_at)
-		return;
+		return true;
 	aim(memory, seed, s);
-	const uint64_t at = address(memory, s) + (memory->mem.segment == ZYDIS_REGISTER_GS ? MACHINE_GS : 0);
+	const uint64_t at = state_address(memory, s);
 	const bool moved = bit >= 0 && (bit == number(memory->mem.base) || bit == number(memory->mem.index));
-	if (at % 64 <= 48 && !moved)
-		return;
-	for (int i = 0; i < 16; i++)
-		s->gpr[i] = NOWHERE; /* a fault instead */
+	return at % 64 <= 48 && !moved;
 }
 
 static void random_general(uint64_t *seed, struct machine_state *s)
@@ -141,7 +137,7 @@ static void random_general(uint64_t *seed, struct machine_state *s)
 	s->flags = (random_next(seed) & STATUS_FLAGS) | (random_next(seed) % 8 ? 0 : DIRECTION) | 0x202;
 }
 
-void state_random(const struct trial *t, uint64_t *seed, struct machine_state *state)
+bool state_random(const struct trial *t, uint64_t *seed, struct machine_state *state)
 {
 	memset(state, 0, sizeof(*state));
 	random_general(seed, state);
@@ -150,5 +146,5 @@ void state_random(const struct trial *t, uint64_t *seed, struct machine_state *s
 	for (int i = 0; i < t->form.operand_count; i++)
 		if (t->operand[i].type == ZYDIS_OPERAND_TYPE_MEMORY && random_next(seed) % 16)
 			aim(&t->operand[i], seed, state);
-	calm_lock(t, seed, state);
+	return calm_lock(t, seed, state);
 }

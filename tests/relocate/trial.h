@@ -35,7 +35,12 @@ void trial_memory(uint64_t *seed);
 /* Runs both from one random state. `faulted` says whether they ended at the instruction itself. */
 enum outcome trial_run(const struct trial *t, uint64_t *seed, bool *faulted, char what[static 160]);
 
-/* state.c: a random state in which the instruction's memory operand most likely leads into the sandbox. */
-void state_random(const struct trial *t, uint64_t *seed, struct machine_state *state);
+/*
+ * state.c: a random state in which the instruction's memory operand most likely leads into the sandbox. False if it must not be
+ * tried: a locked access that crosses a cache line.
+ */
+bool state_random(const struct trial *t, uint64_t *seed, struct machine_state *state);
+/* Where a memory operand leads (64-bit addressing). */
+uint64_t state_address(const ZydisDecodedOperand *operand, const struct machine_state *state);
 
 #endif

@@ -34,9 +34,11 @@ static bool matches(const char *pattern, const char *name)
 	return pattern[n - 1] == '*' ? !strncmp(pattern, name, n - 1) : !strcmp(pattern, name);
 }
 
-/* Segment registers cannot be put back. */
+/* Segment registers cannot be put back. (iretq finds the right ones on the stack: tame_stack().) */
 static bool loads_segment(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
 {
+	if (insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR && insn->mnemonic != ZYDIS_MNEMONIC_IRETQ)
+		return true;
 	for (int i = 0; i < insn->operand_count; i++)
 		if (operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER && (operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
 		    ZydisRegisterGetClass(operand[i].reg.value) == ZYDIS_REGCLASS_SEGMENT)

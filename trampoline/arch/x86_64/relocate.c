@@ -9,8 +9,8 @@
  *                          are kept, so the counter is changed or tested exactly as before
  *   call                   pushes the ORIGINAL return address, then jumps. The callee returns into the original code, so
  *                          unwinders and code that reads its return address notice nothing, and no frame of ours stays on the
- * stack. An operand based on rsp sees rsp 8 lower than it would have: its displacement grows by 8 syscall                the
- * processor puts the address behind it into rcx, which is corrected
+ *                          stack. An operand based on rsp sees rsp 8 lower than it would have: its displacement grows by 8
+ *   syscall                the processor puts the address behind it into rcx, which is corrected
  *
  * Traps are refused: the handler of the signal they raise looks at the pc, which would be ours.
  */
@@ -115,6 +115,23 @@ static size_t raise_displacement(uint8_t *bytes, size_t modrm_at, size_t n)
 	return n;
 }
 
+/*
+ * A call reads its target before it pushes, and faults there with nothing changed: programs find null pointers by that. So the
+ * operand is read first, by a push to where the return address will be; it faults in the same way, and what it leaves is
+ * overwritten. (Not for operands relative to rip: those are the module's own.)
+ */
+static struct dp_error *put_operand_check(const struct dp_insn *insn, uint64_t to, struct dp_buf *out)
+{
+	static const uint8_t lea[] = {0x48, 0x8d, 0x64, 0x24, 0x08}; /* lea 8(%rsp),%rsp */
+	uint8_t bytes[DP_INSN_MAX];
+	memcpy(bytes, insn->bytes, sizeof(bytes));
+	bytes[insn->modrm_at] = (uint8_t)((bytes[insn->modrm_at] & ~0x38) | 0x30); /* ff /2 (call) becomes ff /6 (push) */
+	DP_TRY(fix_rip(insn, to + insn->len, bytes));
+	dp_buf_put(out, bytes, insn->len);
+	dp_buf_put(out, lea, sizeof(lea));
+	return NULL;
+}
+
 static struct dp_error *put_call_indirect(const struct dp_insn *insn, uint64_t to, struct dp_buf *out)
 {
 	uint8_t bytes[DP_INSN_MAX + 4];
@@ -127,6 +144,8 @@ static struct dp_error *put_call_indirect(const struct dp_insn *insn, uint64_t t
 		n = raise_displacement(bytes, insn->modrm_at, n);
 	if (!n || n > DP_INSN_MAX)
 		return refuse(insn, "its displacement from rsp cannot be raised by the pushed return address");
+	if (bytes[insn->modrm_at] >> 6 != 3 && !insn->disp_at)
+		DP_TRY(put_operand_check(insn, to, out));
 	dp_put_push(out, insn->addr + insn->len);
 	uint64_t end = to + (out->len - before) + n;
 	DP_TRY(fix_rip(insn, end, bytes));
