@@ -83,7 +83,9 @@ static void fill_site(const struct dp_run *run, const struct dp_session *s, size
 	to->reason = p->refused ? reason_of(p->refused) : NULL;
 	if (!p->refused)
 		fill_bytes(s, &p->plan, to->where, &ret->patch);
-	dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), to->where, WHERE_SIZE);
+	snprintf(to->where, WHERE_SIZE, "nowhere"); /* of what a pattern stands for: it may have no place */
+	if (p->addr)
+		dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), to->where, WHERE_SIZE);
 	ret->patch.addr = p->addr;
 	ret->patch.where = to->where;
 	if (p->refused) {
