@@ -105,8 +105,9 @@ static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_p
 	return dp_expand_add_refused(
 	        x, from, &at,
 	        dp_error(DP_TAG_NO_RETURN,
-	                 fp->points.nexits ? "'%s' is left by nothing but indirect jumps of which it is not known where they lead"
-	                                   : "'%s' never returns: it has no ret and no tail jump",
+	                 fp->points.nexits
+	                         ? "'%s' is left by nothing but indirect jumps of which it is not known where they lead"
+	                         : "'%s' has no ret and no tail jump: it never returns, or runs on into what follows it",
 	                 fp->part[0].name));
 }
 

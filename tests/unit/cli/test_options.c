@@ -4,7 +4,9 @@
 #include "cli/options.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_WORDS 32
 
@@ -240,4 +242,63 @@ Test(numbers, durations_have_units)
 		cr_expect_not_null(err, "'%s'", bad[i]);
 		dp_error_destroy(err);
 	}
+}
+
+Test(options, what_is_probed_of_a_function)
+{
+	struct dp_options o =
+	        parsed("dynprobe --pid 1 --return f --probe f:return --probe f:entry --function f:entry -x 'a*' -x b");
+	cr_assert_eq(o.nprobes, 4);
+	cr_expect_eq(o.probe[0].spec.point, DP_POINT_RETURN);
+	cr_expect_eq(o.probe[1].spec.point, DP_POINT_RETURN);
+	cr_expect(o.probe[2].entry && o.probe[3].entry);
+	cr_expect_str_eq(o.probe[2].name, "f_entry");
+	cr_expect_str_eq(o.probe[3].name, "f_entry_2");
+	cr_assert_eq(o.nexcept, 2);
+	cr_expect_str_eq(o.except[0], "a*");
+	dp_options_fini(&o);
+}
+
+Test(options, USAGE_of_an_option_and_a_spec_that_contradict_each_other)
+{
+	refused("dynprobe --pid 1 --function f:return", DP_TAG_USAGE, "--probe");
+	refused("dynprobe --pid 1 --function 'f:*'", DP_TAG_USAGE, "--probe");
+	refused("dynprobe --pid 1 --return f:entry", DP_TAG_USAGE, "--probe");
+	refused("dynprobe --pid 1 --return f+4", DP_TAG_USAGE, "offset");
+}
+
+Test(options, the_pid_of_dtrace_is_the_process)
+{
+	struct dp_options o = parsed("dynprobe --probe pid42::f:entry --probe pid42::g:entry");
+	cr_assert_eq(o.npids, 1);
+	cr_expect_eq(o.pid[0], 42);
+	dp_options_fini(&o);
+	refused("dynprobe --pid 1 --probe pid42::f:entry", DP_TAG_USAGE, "42");
+	refused("dynprobe --probe pid1::f:entry --probe pid42::f:entry", DP_TAG_USAGE, "42");
+	refused("dynprobe -c ls --probe pid42::f:entry", DP_TAG_USAGE, "42");
+}
+
+Test(options, probes_from_a_file)
+{
+	char path[] = "/tmp/dynprobe-probes-XXXXXX", line[200];
+	int fd = mkstemp(path);
+	FILE *file = fdopen(fd, "w");
+	cr_assert(file);
+	fputs("# places\n\nfoo\n  libc.so.6!puts+4  # with a reason\r\nbar:entry\n", file);
+	fclose(file);
+	snprintf(line, sizeof(line), "dynprobe --pid 1 --probe @%s -t reg:rax", path);
+	struct dp_options o = parsed(line);
+	cr_assert_eq(o.nprobes, 3);
+	cr_expect_str_eq(o.probe[0].spec.text, "foo");
+	cr_expect_str_eq(o.probe[1].spec.text, "libc.so.6!puts+4");
+	cr_expect(o.probe[2].entry && o.probe[0].fields.n == 1 && o.probe[2].fields.n == 1);
+	dp_options_fini(&o);
+	file = fopen(path, "w");
+	fputs("foo\nfoo+0x\n", file);
+	fclose(file);
+	struct dp_error *err = parse(line, &o);
+	cr_assert(err && err->tag == DP_TAG_SYNTAX && strstr(err->message, "line 2"));
+	dp_error_destroy(err);
+	unlink(path);
+	refused("dynprobe --pid 1 --probe @/nonexistent/list", DP_TAG_USAGE, "/nonexistent/list");
 }

@@ -71,6 +71,108 @@ Test(spec, unusual_symbols_stay_symbols)
 	check("a+b+1", "-", "a+b", 1);
 }
 
+Test(spec, names_of_go_and_rust_are_symbols)
+{
+	check("main.main", "-", "main.main", 0);
+	check("main.(*Server).Serve", "-", "main.(*Server).Serve", 0);
+	check("main.(*Server).Serve-fm+0x10", "-", "main.(*Server).Serve-fm", 16);
+	check("main.Map[go.shape.int,go.shape.string]", "-", "main.Map[go.shape.int,go.shape.string]", 0);
+	check("github.com/user/pkg.Func.func1", "-", "github.com/user/pkg.Func.func1", 0);
+	check("type:.eq.main.T", "-", "type:.eq.main.T", 0);
+	check("go:main.inittasks", "-", "go:main.inittasks", 0);
+	check("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "-", "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", 0);
+	check("_RNvNtCs1234_7mycrate3foo3bar", "-", "_RNvNtCs1234_7mycrate3foo3bar", 0);
+	check("_ZN4core3ptr13drop_in_place$LT$i32$GT$17h0E+4", "-", "_ZN4core3ptr13drop_in_place$LT$i32$GT$17h0E", 4);
+}
+
+static void point(const char *text, const char *module, const char *symbol, enum dp_point expected, bool selects)
+{
+	struct dp_spec s;
+	check(text, module, symbol, 0);
+	cr_assert_null(dp_spec_parse(text, &s));
+	cr_expect_eq(s.point, expected, "%s: point %d", text, s.point);
+	cr_expect_eq(dp_spec_selects(&s), selects, "%s", text);
+	dp_spec_fini(&s);
+}
+
+Test(spec, points_of_functions)
+{
+	point("foo", "-", "foo", DP_POINT_PLACE, false);
+	point("foo:entry", "-", "foo", DP_POINT_ENTRY, false);
+	point("foo:return", "-", "foo", DP_POINT_RETURN, true);
+	point("foo:*", "-", "foo", DP_POINT_ALL, true);
+	point("libc.so.6!foo:return", "libc.so.6", "foo", DP_POINT_RETURN, true);
+	point("lib*!foo", "lib*", "foo", DP_POINT_PLACE, true);
+	point("SSL_*", "-", "SSL_*", DP_POINT_PLACE, true);
+	point("f*:entry", "-", "f*", DP_POINT_ENTRY, true);
+	point("*:*", "-", "*", DP_POINT_ALL, true);
+	point("f?o[0-9]:return", "-", "f?o[0-9]", DP_POINT_RETURN, true);
+	point("memcpy@GLIBC_2.2.5:entry", "-", "memcpy@GLIBC_2.2.5", DP_POINT_ENTRY, false);
+	point("type:.eq.main.T:return", "-", "type:.eq.main.T", DP_POINT_RETURN, true);
+	point("a::return", "-", "a::return", DP_POINT_PLACE, false);
+	point("foo:exit", "-", "foo:exit", DP_POINT_PLACE, false);
+}
+
+Test(spec, an_address_has_points_too_and_a_pattern_of_modules_does_not_make_it_many)
+{
+	struct dp_spec s;
+	cr_assert_null(dp_spec_parse("libc*!0x1234:return", &s));
+	cr_expect(!s.symbol && s.value == 0x1234 && s.point == DP_POINT_RETURN);
+	dp_spec_fini(&s);
+	cr_assert_null(dp_spec_parse("libc*!0x1234", &s));
+	cr_expect(!dp_spec_selects(&s));
+	dp_spec_fini(&s);
+}
+
+Test(spec, the_spelling_of_dtrace)
+{
+	point("pid$target:libc.so.6:malloc:entry", "libc.so.6", "malloc", DP_POINT_ENTRY, false);
+	point("pid$target::malloc:return", "-", "malloc", DP_POINT_RETURN, true);
+	point("pid$target:a.out:do_nothing2:", "a.out", "do_nothing2", DP_POINT_ALL, true);
+	point("pid$target:a.out:do_nothing2:*", "a.out", "do_nothing2", DP_POINT_ALL, true);
+	point("pid$target:lib*:SSL_*:entry", "lib*", "SSL_*", DP_POINT_ENTRY, true);
+	point("pid$target:::entry", "-", "*", DP_POINT_ENTRY, true);
+	point("pid123::foo:entry", "-", "foo", DP_POINT_ENTRY, false);
+	point("pid$target::A::foo:entry", "-", "A::foo", DP_POINT_ENTRY, false);
+	check("pid$target::foo:1c", "-", "foo", 0x1c);
+	check("pid$target::foo:0x1c", "-", "foo", 0x1c);
+	check("pid$target::foo:0", "-", "foo", 0);
+	check("pid$target:libc.so.6:-:1c", "libc.so.6", "-", 0x1c);
+	check("pid", "-", "pid", 0);
+	check("pid3", "-", "pid3", 0);
+	check("pidfd_open:entry", "-", "pidfd_open", 0);
+}
+
+Test(spec, the_pid_of_dtrace_is_kept)
+{
+	struct dp_spec s;
+	cr_assert_null(dp_spec_parse("pid4242::foo:entry", &s));
+	cr_expect_eq(s.pid, 4242);
+	dp_spec_fini(&s);
+	cr_assert_null(dp_spec_parse("pid$target::foo:entry", &s));
+	cr_expect_eq(s.pid, 0);
+	dp_spec_fini(&s);
+}
+
+Test(spec, SYNTAX_errors_of_points_show_the_place)
+{
+	wrong("foo:", 4);
+	wrong("libc!foo:", 9);
+	wrong("foo+4:return", 3);
+	wrong("foo+4:*", 3);
+	wrong(":return", 0);
+	wrong("pid$target", 10);
+	wrong("pid$target:libc", 15);
+	wrong("pid$target:libc:foo", 19);
+	wrong("pid1:libc:foo", 13);
+	wrong("pid$target::foo:retrun", 16);
+	wrong("pid$target::foo:0x", 16);
+	wrong("pid$target::foo:12g", 18);
+	wrong("pid$target::-:1c", 12);
+	wrong("pid$target:libc:-:entry", 16);
+	wrong("pid99999999999999999999::foo:entry", 3);
+}
+
 Test(spec, offset_is_remembered_even_if_zero)
 {
 	struct dp_spec s;
@@ -128,6 +230,9 @@ Test(spec, default_names_are_identifiers)
 	name("libc.so.6!puts", "puts");
 	name("libc.so.6!0x10", "at_0x10");
 	name("foo.cold+1", "foo_cold_0x1");
+	name("foo:return", "foo_return");
+	name("foo:entry", "foo_entry");
+	name("main.(*T).Serve", "main___T__Serve");
 	name("memcpy@@GLIBC_2.14", "memcpy__GLIBC_2_14");
 }
 

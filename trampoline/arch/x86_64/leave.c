@@ -6,7 +6,7 @@
  *   jmp *x(%rip)              through a pointer that the linker or the program set: leaves
  *   jmp *8(%rax)              through a member of a structure, of a vtable for one: leaves
  *   jmp *t(,%rax,8)           a table of addresses: its first entry tells, where it can be read
- *   add %rdx,%rax; jmp *%rax  a table of offsets (switch in position-independent code): stays
+ *   add %rdx,%rax; jmp *%rax  a table of offsets from itself or from a label (switch in position-independent code): stays
  *   mov (...),%rax; jmp *%rax a pointer was loaded: leaves, unless the function has labels whose addresses are kept
  *                             (computed goto); then one loaded from a table stays, and another one is unsure
  */
@@ -149,8 +149,9 @@ static bool writes(const struct full *f, ZydisRegister reg)
 /* The register was set by `f`. */
 static enum dp_leave by_setter(const struct dp_function_code *code, const struct full *f)
 {
-	if (f->in.mnemonic == ZYDIS_MNEMONIC_ADD)
-		return code->tables ? DP_LEAVE_NO : DP_LEAVE_UNSURE;
+	if (f->in.mnemonic == ZYDIS_MNEMONIC_ADD ||
+	    (f->in.mnemonic == ZYDIS_MNEMONIC_LEA && f->op[1].mem.index != ZYDIS_REGISTER_NONE))
+		return code->tables || code->labels ? DP_LEAVE_NO : DP_LEAVE_UNSURE;
 	if (f->in.mnemonic == ZYDIS_MNEMONIC_MOV && f->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
 		return by_load(code, &f->op[1]);
 	return code->labels || code->tables ? DP_LEAVE_UNSURE : DP_LEAVE_YES;
