@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo check bench install clean format asan
+.PHONY: all deps demo check bench install clean format asan relocate-fuzz
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -26,6 +26,11 @@ check: ## everything that CI runs
 bench: deps ## the figures of docs/performance.md
 	@sh scripts/bench.sh
 
+relocate-fuzz: deps ## moved instructions against the original ones: SECONDS (default 600) of random encodings, after all forms of FILES
+	cmake --preset release -DBUILD_TESTING=ON >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target relocate_diff
+	$(BUILD)/tests/relocate/relocate_diff --states 8 --rounds 10 --seconds $(or $(SECONDS),600) $(FILES)
+
 asan: deps ## the tool under ASan and UBSan, with its tests
 	cmake --preset asan >/dev/null
 	cmake --build build-asan -j $(JOBS)
@@ -41,5 +46,5 @@ clean: ## remove every build directory
 	rm -rf build build-debug build-asan build-clang build-fuzz
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 .PHONY: help

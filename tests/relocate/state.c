@@ -2,8 +2,10 @@
 #include "trial.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 #define STATUS_FLAGS UINT64_C(0x8d5) /* CF PF AF ZF SF OF */
+#define GETPID_32    20
 #define DIRECTION    UINT64_C(0x400)
 
 static uint64_t pointer(uint64_t *seed)
@@ -137,6 +139,15 @@ static void random_general(uint64_t *seed, struct machine_state *s)
 	s->flags = (random_next(seed) & STATUS_FLAGS) | (random_next(seed) % 8 ? 0 : DIRECTION) | 0x202;
 }
 
+/* System calls are calls of getpid(). */
+static void calm_syscall(const struct trial *t, struct machine_state *s)
+{
+	if (t->form.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
+		s->gpr[0] = SYS_getpid;
+	else if (t->form.mnemonic == ZYDIS_MNEMONIC_INT)
+		s->gpr[0] = GETPID_32;
+}
+
 bool state_random(const struct trial *t, uint64_t *seed, struct machine_state *state)
 {
 	memset(state, 0, sizeof(*state));
@@ -146,5 +157,6 @@ bool state_random(const struct trial *t, uint64_t *seed, struct machine_state *s
 	for (int i = 0; i < t->form.operand_count; i++)
 		if (t->operand[i].type == ZYDIS_OPERAND_TYPE_MEMORY && random_next(seed) % 16)
 			aim(&t->operand[i], seed, state);
+	calm_syscall(t, state);
 	return calm_lock(t, seed, state);
 }

@@ -9,7 +9,7 @@ struct reason {
 	const char *const *names; /* of mnemonics, as Zydis spells them; a trailing * matches the rest */
 };
 
-static const char *const calls[] = {"syscall", "sysenter", "int", "sysret", "sysexit", "vmcall", "vmmcall", "vmfunc", NULL};
+static const char *const calls[] = {"sysenter", "sysret", "sysexit", "vmcall", "vmmcall", "vmfunc", NULL};
 static const char *const random_results[] = {"rdtsc",  "rdtscp", "rdpmc", "rdpru", "rdrand", "rdseed", "rdpid", "cpuid",
                                              "xgetbv", "sgdt",   "sidt",  "str",   "sldt",   "smsw",   NULL};
 static const char *const own_state[] = {"wrfsbase",    "wrgsbase",  "wrpkru",    "xrstor*", "lfs",  "lgs",   "lss",    "swapgs",
@@ -37,6 +37,8 @@ static bool matches(const char *pattern, const char *name)
 /* Segment registers cannot be put back. (iretq finds the right ones on the stack: tame_stack().) */
 static bool loads_segment(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
 {
+	if (insn->mnemonic == ZYDIS_MNEMONIC_SYSCALL)
+		return false;
 	if (insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR && insn->mnemonic != ZYDIS_MNEMONIC_IRETQ)
 		return true;
 	for (int i = 0; i < insn->operand_count; i++)
