@@ -327,12 +327,12 @@ static void write_traps(void *data, struct dp_freeze *f)
 	write_sites(data, f, true);
 }
 
-static bool hooks_stand(const struct install *i)
+static struct dp_error *check_hooks(const struct install *i)
 {
 	for (size_t k = 0; k < i->nplans; k++)
 		if (i->plans[k].probe == DP_NO_PROBE && i->results[k].refused)
-			return false;
-	return true;
+			return dp_error(DP_TAG_TRAP_UNSAFE, "no hook on a system call: %s", i->results[k].refused->message);
+	return NULL;
 }
 
 static void refuse_traps(struct install *i, const struct dp_error *why)
@@ -348,13 +348,11 @@ static void refuse_traps(struct install *i, const struct dp_error *why)
 
 static void add_traps(struct install *i)
 {
-	struct dp_error *err = NULL;
 	if (!dp_trap_planned(i->plans, i->nplans))
 		return;
-	if (hooks_stand(i))
+	struct dp_error *err = check_hooks(i);
+	if (!err)
 		err = dp_trap_arm(i->t, write_traps, i);
-	else
-		err = dp_error(DP_TAG_TRAP_UNSAFE, "a hook on one of its system calls could not be placed");
 	if (err)
 		refuse_traps(i, err);
 	dp_error_destroy(err);

@@ -186,6 +186,7 @@ size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret);
 
 struct dp_hook_place { /* where a request with `syscall` could stand */
 	uint64_t site; /* 0: the system call is none of those that the agent serves */
+	uint64_t other; /* a second choice, or 0 */
 	uint64_t syscall;
 	bool any; /* its number is not known before it runs */
 };

@@ -17,8 +17,10 @@
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
 
-#define JUMP_LEN  5
-#define REGISTERS 16
+#define JUMP_LEN     5
+#define PAGE         4096u
+#define SEARCH       256
+#define CALLER_SAVED 0x0fc7u /* rax rcx rdx rsi rdi r8..r11: what a call does not keep */
 
 struct item { /* an instruction of the function */
 	struct dp_insn insn;
@@ -26,13 +28,15 @@ struct item { /* an instruction of the function */
 	uint16_t writes; /* general registers, a bit each */
 	bool constant;   /* it sets the one that it writes to `value` */
 	uint64_t value;
-	int8_t copied; /* it copies this register into rax; -1: it does not */
+	int8_t copied; /* it copies this register into the one that it writes; -1: it does not */
 	bool pop;
+	uint32_t seen; /* registers that a search has been here for */
 };
 
 struct function {
 	struct item *item;
 	size_t n;
+	bool closed; /* nothing leads in or out but its entry, its returns, and branches that are seen */
 };
 
 static struct dp_error *unsafe(uint64_t addr, const char *what)
@@ -62,8 +66,7 @@ static void look(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o
 	} else if (two && in->mnemonic == ZYDIS_MNEMONIC_XOR && op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 	           op[0].reg.value == op[1].reg.value) {
 		item->constant = true;
-	} else if (two && in->mnemonic == ZYDIS_MNEMONIC_MOV && op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	           number_of(op[0].reg.value) == 0) {
+	} else if (two && in->mnemonic == ZYDIS_MNEMONIC_MOV && op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
 		item->copied = (int8_t)number_of(op[1].reg.value);
 	}
 }
@@ -83,18 +86,38 @@ static bool decode(const uint8_t *bytes, size_t n, uint64_t addr, struct item *i
 	return true;
 }
 
-static void enter(struct function *f, uint64_t target)
+/* The instruction at `addr`; f->n if none begins there. */
+static size_t item_at(const struct function *f, uint64_t addr)
 {
 	size_t low = 0, high = f->n;
 	while (low < high) {
 		const size_t middle = (low + high) / 2;
-		if (f->item[middle].insn.addr < target)
+		if (f->item[middle].insn.addr < addr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < f->n && f->item[low].insn.addr == target)
-		f->item[low].entered = true;
+	return low < f->n && f->item[low].insn.addr == addr ? low : f->n;
+}
+
+static bool is_branch(const struct dp_insn *insn)
+{
+	return insn->flow == DP_FLOW_JMP || insn->flow == DP_FLOW_JCC || insn->flow == DP_FLOW_JCXZ ||
+	       insn->flow == DP_FLOW_XBEGIN;
+}
+
+/* A jump out of it may lead to a part of it that lies elsewhere, and comes back; an indirect one leads anywhere. */
+static void follow(struct function *f, const struct dp_insn *insn)
+{
+	if (insn->flow == DP_FLOW_JMP_IND)
+		f->closed = false;
+	if (!is_branch(insn))
+		return;
+	const size_t to = item_at(f, insn->target);
+	if (to < f->n)
+		f->item[to].entered = true;
+	else
+		f->closed = false;
 }
 
 /* Up to the function's end, or to the first bytes that are no instruction. */
@@ -109,12 +132,10 @@ static struct dp_error *read_function(const struct dp_text *text, struct functio
 		if (!bytes || !decode(bytes, n, at, &f->item[f->n]))
 			break;
 	}
-	for (size_t i = 0; i < f->n; i++) {
-		const struct dp_insn *insn = &f->item[i].insn;
-		if (insn->flow == DP_FLOW_JMP || insn->flow == DP_FLOW_JCC || insn->flow == DP_FLOW_JCXZ ||
-		    insn->flow == DP_FLOW_XBEGIN)
-			enter(f, insn->target);
-	}
+	const struct dp_insn *last = f->n ? &f->item[f->n - 1].insn : NULL;
+	f->closed = last && last->addr + last->len >= text->function + text->size;
+	for (size_t i = 0; i < f->n; i++)
+		follow(f, &f->item[i].insn);
 	return NULL;
 }
 
@@ -135,9 +156,69 @@ static bool is_hooked(uint64_t nr)
 	return false;
 }
 
-/* Does the whole function give that register only numbers of other calls? (What a pop brings is the caller's, for the way out.)
+/* ---- where a number comes from ----------------------------------------------------------------------------------------------
  */
-static bool only_others(const struct function *f, int reg)
+
+struct search {
+	struct function *f;
+	struct { /* ways still to go back: from in front of `item`, for `reg` */
+		size_t item;
+		int reg;
+	} todo[SEARCH];
+	size_t n;
+	bool lost;
+};
+
+static void go_back(struct search *s, size_t item, int reg)
+{
+	if (s->f->item[item].seen >> reg & 1)
+		return;
+	s->f->item[item].seen |= 1u << reg;
+	if (s->n == SEARCH) {
+		s->lost = true;
+		return;
+	}
+	s->todo[s->n].item = item;
+	s->todo[s->n++].reg = reg;
+}
+
+/* The instruction `from` ran in front of where `reg` is wanted. */
+static void ask(struct search *s, size_t from, int reg)
+{
+	const struct item *item = &s->f->item[from];
+	const enum dp_flow flow = item->insn.flow;
+	if ((flow == DP_FLOW_CALL || flow == DP_FLOW_CALL_IND) && (CALLER_SAVED >> reg & 1))
+		s->lost = true;
+	else if (flow == DP_FLOW_SYSCALL && !reg) /* its result */
+		s->lost = true;
+	else if (!(item->writes >> reg & 1))
+		go_back(s, from, reg);
+	else if (item->constant)
+		s->lost |= is_hooked(item->value);
+	else if (item->copied >= 0)
+		go_back(s, from, item->copied);
+	else
+		s->lost = true;
+}
+
+static void step(struct search *s, size_t item, int reg)
+{
+	const struct function *f = s->f;
+	bool reached = false;
+	if (item && dp_insn_continues(&f->item[item - 1].insn)) {
+		ask(s, item - 1, reg);
+		reached = true;
+	}
+	for (size_t i = 0; f->item[item].entered && i < f->n; i++)
+		if (is_branch(&f->item[i].insn) && f->item[i].insn.target == f->item[item].insn.addr) {
+			ask(s, i, reg);
+			reached = true;
+		}
+	s->lost |= !item || !reached;
+}
+
+/* Where ways are hidden: does no instruction at all bring another number? (What a pop brings is the caller's, on the way out.) */
+static bool nothing_else(const struct function *f, int reg)
 {
 	bool any = false;
 	for (size_t i = 0; i < f->n; i++) {
@@ -151,8 +232,23 @@ static bool only_others(const struct function *f, int reg)
 	return any;
 }
 
+/* Does every way to `call` bring a number that needs no hook? */
+static bool only_others(struct function *f, size_t call)
+{
+	struct search s = {.f = f};
+	if (!f->closed)
+		return call && !f->item[call].entered && f->item[call - 1].writes & 1 && f->item[call - 1].copied > 0 &&
+		       nothing_else(f, f->item[call - 1].copied);
+	go_back(&s, call, 0);
+	while (s.n && !s.lost) {
+		s.n--;
+		step(&s, s.todo[s.n].item, s.todo[s.n].reg);
+	}
+	return !s.lost;
+}
+
 /* May the call be one that needs a hook? *any: only its number can tell, as it runs. */
-static bool may_be_hooked(const struct function *f, size_t start, size_t call, bool *any)
+static bool may_be_hooked(struct function *f, size_t start, size_t call, bool *any)
 {
 	*any = false;
 	for (size_t i = call; i > start; i--) {
@@ -161,12 +257,10 @@ static bool may_be_hooked(const struct function *f, size_t start, size_t call, b
 			continue;
 		if (item->constant)
 			return is_hooked(item->value);
-		if (item->copied > 0 && only_others(f, item->copied))
-			return false;
 		break;
 	}
 	*any = true;
-	return true;
+	return !only_others(f, call);
 }
 
 static bool relocatable(const struct item *item)
@@ -180,11 +274,24 @@ static bool relocatable(const struct item *item)
 	return good;
 }
 
+/* The mov of a register in front of the call: it may run twice. 0 if there is none. */
+static uint64_t copy_in_front(const struct function *f, size_t start, size_t call)
+{
+	const bool copies = call > start && f->item[call - 1].copied > 0 && f->item[call - 1].writes == 1;
+	return copies ? f->item[call - 1].insn.addr : 0;
+}
+
+/* Can its first bytes be written in one piece, all of them being its own? */
+static bool holds_jump(const struct dp_insn *insn)
+{
+	return insn->len >= JUMP_LEN && (insn->addr & (PAGE - 1)) + JUMP_LEN <= PAGE;
+}
+
 /* The nearest instruction in front of the call that holds a jump; the call itself if there is none. */
 static uint64_t site_of(const struct function *f, size_t start, size_t call)
 {
 	for (size_t i = call; i > start && relocatable(&f->item[i - 1]); i--)
-		if (f->item[i - 1].insn.len >= JUMP_LEN)
+		if (holds_jump(&f->item[i - 1].insn))
 			return f->item[i - 1].insn.addr;
 	return f->item[call].insn.addr;
 }
@@ -205,8 +312,10 @@ struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct
 	if (call == f.n || f.item[call].insn.addr != addr || f.item[call].insn.flow != DP_FLOW_SYSCALL)
 		return NULL; /* these bytes are part of another instruction */
 	const size_t start = run_start(&f, call);
-	if (may_be_hooked(&f, start, call, &ret->any))
-		ret->site = site_of(&f, start, call);
+	if (!may_be_hooked(&f, start, call, &ret->any))
+		return NULL;
+	ret->site = site_of(&f, start, call);
+	ret->other = ret->site == addr ? copy_in_front(&f, start, call) : 0;
 	(void)owned;
 	return NULL;
 }

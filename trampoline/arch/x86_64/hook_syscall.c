@@ -99,10 +99,19 @@ static struct dp_error *emit_run(struct dp_buf *out, uint64_t at, size_t start, 
 	return NULL;
 }
 
+/* Does the syscall stand as it was? */
+static bool holds_jump(const struct dp_request *req)
+{
+	size_t n;
+	struct dp_insn insn;
+	const uint8_t *bytes = dp_text_at(req->text, req->site, &n);
+	return req->site != req->syscall && bytes && dp_decode_zydis(bytes, n, req->site, &insn) && insn.len >= 5;
+}
+
 /*
  * done:  restore; jmp behind the syscall
  * entry: the run; the filter, and out if it is none of them; save; call; jne done; restore
- * out:   jmp to the syscall, or, if that is the site itself, into what follows
+ * out:   jmp to the syscall; or, if the site is that itself or a mov in front of it that may run twice, into what follows
  */
 struct dp_error *dp_syscall_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_request *req, uint64_t *entry)
 {
@@ -125,7 +134,7 @@ struct dp_error *dp_syscall_stub_emit(struct dp_buf *out, uint64_t at, const str
 	dp_asm_jcc(&a, DP_CC_NE, done);
 	emit_restore(&a);
 	dp_asm_bind(&a, pass);
-	if (req->site != req->syscall)
+	if (holds_jump(req))
 		emit_jmp(&a, req->syscall);
 	const bool good = dp_asm_finish(&a);
 	if (out->failed)
