@@ -174,13 +174,26 @@ static void planning_fini(struct planning *p)
 	*p = (struct planning){0};
 }
 
+/* Anything far from code will do: only the length of generated code could depend on it, and it does not. */
+static const struct dp_runtime nowhere = {
+        .agent = DP_NOWHERE,
+        .acquire = DP_NOWHERE + 0x100000,
+        .read = DP_NOWHERE + 0x100100,
+        .string = DP_NOWHERE + 0x100200,
+        .backtrace = DP_NOWHERE + 0x100300,
+        .finish = DP_NOWHERE + 0x100400,
+        .identity = DP_ID_SELF,
+        .tid_offset = 0x2d0,
+};
+
 static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 {
-	struct dp_runtime runtime;
-	uint64_t lost_base;
+	struct dp_runtime runtime = nowhere;
+	uint64_t lost_base = nowhere.agent;
 	planning_fini(p);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
-	DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
+	if (!s->options->dry_run)
+		DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
 	if (s->classes)
 		dp_session_sink_runtime(s, &runtime);
 	DP_TRY(dp_planner_create(p->space, &runtime, &p->planner));
@@ -237,31 +250,13 @@ struct dp_error *dp_session_install(struct dp_session *s)
 	return err;
 }
 
-/* Anything far from code will do: only the length of generated code could depend on it, and it does not. */
-static const struct dp_runtime nowhere = {
-        .agent = 0x100000000000,
-        .acquire = 0x100000100000,
-        .read = 0x100000100100,
-        .string = 0x100000100200,
-        .backtrace = 0x100000100300,
-        .finish = 0x100000100400,
-        .identity = DP_ID_SELF,
-        .tid_offset = 0x2d0,
-};
-
 struct dp_error *dp_session_dry_run(struct dp_session *s)
 {
-	struct dp_space *space = NULL;
-	struct dp_planner *planner = NULL;
-	struct dp_error *err = dp_space_from_image(dp_target_image(s->target), &space);
+	struct planning p = {0};
+	struct dp_error *err = plan(s, &p);
 	if (!err)
-		err = dp_planner_create(space, &nowhere, &planner);
-	if (!err)
-		err = plan_all(s, planner, nowhere.agent);
-	if (!err)
-		err = dp_preview_take(s, planner);
-	dp_planner_destroy(planner);
-	dp_space_destroy(space);
+		err = dp_preview_take(s, p.planner);
+	planning_fini(&p);
 	return err;
 }
 

@@ -60,6 +60,7 @@ struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
 /* Plans and installs; refusals to place go to place[i].refused. */
 struct dp_error *dp_session_install(struct dp_session *s) DP_MUST_CHECK;
 /* Plans with made-up addresses for what install would map; nothing in the target is touched or stopped. */
+#define DP_NOWHERE UINT64_C(0x100000000000)
 struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
 /* Leaves the probes in place for later tools, which will read `manifest`. */
 struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest) DP_MUST_CHECK;
