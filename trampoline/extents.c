@@ -16,6 +16,7 @@ struct page {
 struct dp_pages {
 	struct dp_space *space;
 	struct page **page; /* ascending */
+	uint64_t *addr;     /* of each page: what is looked at most, in one place */
 	size_t n, cap;
 	struct dp_extent *extent; /* the last answer of dp_pages_extents() */
 	size_t nextents;
@@ -47,6 +48,7 @@ struct dp_pages *dp_pages_destroy(struct dp_pages *pages)
 	for (size_t i = 0; i < pages->n; i++)
 		free(pages->page[i]);
 	free(pages->page);
+	free(pages->addr);
 	free(pages);
 	return NULL;
 }
@@ -57,7 +59,7 @@ static size_t index_of(const struct dp_pages *pages, uint64_t addr)
 	size_t lo = 0, hi = pages->n;
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
-		if (pages->page[mid]->addr >= addr)
+		if (pages->addr[mid] >= addr)
 			hi = mid;
 		else
 			lo = mid + 1;
@@ -68,7 +70,7 @@ static size_t index_of(const struct dp_pages *pages, uint64_t addr)
 static struct page *page_at(const struct dp_pages *pages, uint64_t addr)
 {
 	size_t i = index_of(pages, dp_page_down(addr));
-	return i < pages->n && pages->page[i]->addr == dp_page_down(addr) ? pages->page[i] : NULL;
+	return i < pages->n && pages->addr[i] == dp_page_down(addr) ? pages->page[i] : NULL;
 }
 
 static bool is_used(const struct page *page, uint64_t addr)
@@ -105,38 +107,97 @@ static bool all_ours(const struct dp_pages *pages, uint64_t addr, size_t n)
 	return page_at(pages, addr) && page_at(pages, addr + n - 1) && dp_pages_fits(pages, addr, n);
 }
 
+/* Bit k: the `n` bytes from 64 * word + k on are unused, as far as they lie in the page. */
+static uint64_t starts(const struct page *page, size_t word, size_t n)
+{
+	uint64_t low = ~page->used[word], high = word + 1 < DP_PAGE / 64 ? ~page->used[word + 1] : UINT64_MAX, all = low;
+	for (size_t k = 1; all && k < n; k++)
+		all &= low >> k | high << (64 - k);
+	return all;
+}
+
 static bool find_in_page(const struct dp_pages *pages, const struct page *page, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
 {
-	if (lo < page->addr)
-		lo = page->addr;
-	if (hi > page->addr + DP_PAGE - 1)
-		hi = page->addr + DP_PAGE - 1;
-	for (uint64_t at = lo; at <= hi; at++)
-		if (!is_used(page, at) && all_ours(pages, at, n)) {
-			*ret = at;
+	size_t first = lo > page->addr ? (size_t)(lo - page->addr) : 0;
+	size_t last = hi < page->addr + DP_PAGE - 1 ? (size_t)(hi - page->addr) : DP_PAGE - 1;
+	for (size_t word = first / 64; word <= last / 64; word++) {
+		uint64_t found = starts(page, word, n);
+		if (word == first / 64)
+			found &= UINT64_MAX << first % 64;
+		for (; found; found &= found - 1) {
+			size_t at = 64 * word + (size_t)__builtin_ctzll(found);
+			if (at > last)
+				return false;
+			if (at + n > DP_PAGE && !all_ours(pages, page->addr + at, n))
+				continue;
+			*ret = page->addr + at;
 			return true;
 		}
+	}
 	return false;
+}
+
+size_t dp_pages_n(const struct dp_pages *pages)
+{
+	return pages->n;
+}
+
+size_t dp_pages_from(const struct dp_pages *pages, uint64_t addr)
+{
+	return index_of(pages, dp_page_down(addr));
+}
+
+const uint64_t *dp_pages_addrs(const struct dp_pages *pages)
+{
+	return pages->addr;
+}
+
+bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
+{
+	return pages->page[i]->nused + n <= DP_PAGE && find_in_page(pages, pages->page[i], lo, hi, n, ret);
 }
 
 bool dp_pages_find_used(const struct dp_pages *pages, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
 {
-	for (size_t i = index_of(pages, dp_page_down(lo)); i < pages->n && pages->page[i]->addr <= hi; i++)
-		if (pages->page[i]->nused + n <= DP_PAGE && find_in_page(pages, pages->page[i], lo, hi, n, ret))
+	for (size_t i = dp_pages_from(pages, lo); i < pages->n && pages->addr[i] <= hi; i++)
+		if (dp_pages_find_in(pages, i, lo, hi, n, ret))
 			return true;
 	return false;
 }
 
+bool dp_pages_read(const struct dp_pages *pages, uint64_t addr, void *bytes, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		size_t here = part(addr + done, n - done);
+		const struct page *page = page_at(pages, addr + done);
+		if (!page)
+			return false;
+		memcpy((uint8_t *)bytes + done, page->bytes + (addr + done) % DP_PAGE, here);
+		done += here;
+	}
+	return true;
+}
+
+static bool reserve(struct dp_pages *pages)
+{
+	if (pages->n < pages->cap)
+		return true;
+	size_t cap = pages->cap ? 2 * pages->cap : 16;
+	struct page **page = realloc(pages->page, cap * sizeof(struct page *));
+	if (page)
+		pages->page = page;
+	uint64_t *addr = page ? realloc(pages->addr, cap * sizeof(*addr)) : NULL;
+	if (!addr)
+		return false;
+	pages->addr = addr;
+	pages->cap = cap;
+	return true;
+}
+
 static struct dp_error *insert_page(struct dp_pages *pages, uint64_t addr)
 {
-	if (pages->n == pages->cap) {
-		size_t cap = pages->cap ? 2 * pages->cap : 16;
-		struct page **grown = realloc(pages->page, cap * sizeof(struct page *));
-		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for stub pages");
-		pages->page = grown;
-		pages->cap = cap;
-	}
+	if (!reserve(pages))
+		return dp_error(DP_TAG_NOMEM, "out of memory for stub pages");
 	struct page *page = calloc(1, sizeof(*page));
 	if (!page)
 		return dp_error(DP_TAG_NOMEM, "out of memory for stub pages");
@@ -149,7 +210,9 @@ static struct dp_error *insert_page(struct dp_pages *pages, uint64_t addr)
 	memset(page->bytes, FILLER, sizeof(page->bytes));
 	size_t i = index_of(pages, addr);
 	memmove(&pages->page[i + 1], &pages->page[i], (pages->n - i) * sizeof(struct page *));
+	memmove(&pages->addr[i + 1], &pages->addr[i], (pages->n - i) * sizeof(*pages->addr));
 	pages->page[i] = page;
+	pages->addr[i] = addr;
 	pages->n++;
 	return NULL;
 }
@@ -157,12 +220,13 @@ static struct dp_error *insert_page(struct dp_pages *pages, uint64_t addr)
 static void drop_empty_page(struct dp_pages *pages, uint64_t addr)
 {
 	size_t i = index_of(pages, dp_page_down(addr));
-	if (i == pages->n || pages->page[i]->addr != dp_page_down(addr) || pages->page[i]->nused)
+	if (i == pages->n || pages->addr[i] != dp_page_down(addr) || pages->page[i]->nused)
 		return;
 	/* Out of memory here only means that the page stays reserved. */
 	dp_space_release(pages->space, pages->page[i]->addr, pages->page[i]->addr + DP_PAGE);
 	free(pages->page[i]);
 	memmove(&pages->page[i], &pages->page[i + 1], (pages->n - i - 1) * sizeof(struct page *));
+	memmove(&pages->addr[i], &pages->addr[i + 1], (pages->n - i - 1) * sizeof(*pages->addr));
 	pages->n--;
 }
 

@@ -15,6 +15,13 @@ struct dp_pages *dp_pages_destroy(struct dp_pages *pages);
 bool dp_pages_fits(const struct dp_pages *pages, uint64_t addr, size_t n);
 /* The lowest place in [lo, hi] where `n` unused bytes start that lie in pages already ours. */
 bool dp_pages_find_used(const struct dp_pages *pages, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret);
+/* The same page by page: pages have indices, ascending by address, until the next put or drop. */
+size_t dp_pages_n(const struct dp_pages *pages);
+size_t dp_pages_from(const struct dp_pages *pages, uint64_t addr); /* the first that ends behind `addr` */
+const uint64_t *dp_pages_addrs(const struct dp_pages *pages);
+bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret);
+/* What lies in our pages. False if not all of it does. */
+bool dp_pages_read(const struct dp_pages *pages, uint64_t addr, void *bytes, size_t n);
 /* Copies bytes to `addr`, where they must fit; takes new pages from the space as needed. */
 struct dp_error *dp_pages_put(struct dp_pages *pages, uint64_t addr, const void *bytes, size_t n) DP_MUST_CHECK;
 /* Undoes dp_pages_put(); pages without a used byte go back to the space. */

@@ -34,6 +34,9 @@ struct dp_segment { /* bytes of a module's file as mapped: all PT_LOAD segments,
 	size_t n;
 	bool exec;
 };
+struct dp_range {
+	uint64_t start, size;
+};
 struct dp_text {
 	const struct dp_segment *segment; /* the module's segments, the site's own among them */
 	size_t nsegments;
@@ -42,6 +45,8 @@ struct dp_text {
 	bool pads_known;         /* the module's landing pads are in `pads`; if false, no window can be proved */
 	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
 	size_t npads;
+	const struct dp_range *keep; /* code whose addresses the kernel or a signal handler looks at: never probed (DP_TAG_RSEQ), never moved */
+	size_t nkeep;
 };
 /*
  * Is `addr` the start of an instruction of its function (linear decode from the function's start)? If not, the error
@@ -53,9 +58,6 @@ size_t dp_text_endbr(const struct dp_text *text, uint64_t addr);
 
 /* ---- the instructions of a function, and where it is left (returns.c) ------------------------------------------------------------ */
 
-struct dp_range {
-	uint64_t start, size;
-};
 enum dp_exit_kind {
 	DP_EXIT_RET,
 	DP_EXIT_JUMP,   /* a tail jump: to `target`, or through memory or a register (0) */
@@ -113,7 +115,8 @@ struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `
 	bool fix_rcx; /* behind a displaced syscall: rcx must become `original` as well */
 };
 
-#define DP_PLAN_PAIRS DP_SITE_PAIRS
+#define DP_PLAN_PAIRS    DP_SITE_PAIRS
+#define DP_PLAN_SUPPORTS 6
 struct dp_plan {
 	uint64_t site;
 	uint16_t probe;       /* the request's; DP_NO_PROBE of an evicted instruction that is nobody's probe */
@@ -131,7 +134,14 @@ struct dp_plan {
 	uint8_t interior[4];  /* offsets from site */
 	uint64_t stub;        /* where the stub starts */
 	uint64_t stub_end;
+	uint64_t entry;       /* where a thread has to continue that is to run the instruction at the site, whatever the tactic */
 	uint64_t springboard; /* 0 if the site's jump leads to the stub itself */
+	/*
+	 * Sites of other plans that have to stand as long as this one does: they wrote bytes that it relies upon, or hold the jump that it
+	 * leads to, or are what it was put in front of (several probes at one site).
+	 */
+	uint8_t nsupports;
+	uint64_t support[DP_PLAN_SUPPORTS];
 	uint8_t npairs;
 	struct dp_pc_pair pair[DP_PLAN_PAIRS];
 };
@@ -172,9 +182,13 @@ struct dp_planner *dp_planner_destroy(struct dp_planner *planner);
  */
 struct dp_error *dp_planner_occupy(struct dp_planner *planner, uint64_t addr, uint8_t changed, uint8_t len) DP_MUST_CHECK;
 /*
- * Tries the allowed tactics in the order of the enum; the first that fits. On refusal (DP_TAG_TOO_SHORT, UNDECODABLE, UNRELOCATABLE,
- * NO_SPACE, OVERLAP, ...) nothing is left behind in the planner or its space. *ret is the plan as of now: a later request may make the
- * planner place this one in another way. What `request` points to must live as long as the planner.
+ * Tries the allowed tactics in the order of the enum; the first that fits. Where none does because of others' plans, those around the
+ * site are taken out and all placed anew; traps come last of all. On refusal (DP_TAG_TOO_SHORT, UNDECODABLE, UNRELOCATABLE, NO_SPACE,
+ * OVERLAP, ...) the planner and its space are as before. *ret is the plan as of now: a later request may make the planner place this
+ * one in another way. What `request` points to must live as long as the planner.
+ *
+ * A site that has a probe already: the new one's stub runs first, then the older one's. Its plan comes later, with the older one's
+ * bytes as old_bytes; the bytes are the same before and after where a springboard leads to the stubs.
  */
 struct dp_error *dp_planner_add(struct dp_planner *planner, const struct dp_request *request, struct dp_plan *ret) DP_MUST_CHECK;
 /*

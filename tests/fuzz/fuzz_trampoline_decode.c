@@ -42,23 +42,40 @@ static void relocate(const struct dp_insn *insn, uint64_t to)
 	dp_buf_fini(&out);
 }
 
-static void try_tactics(const struct dp_text *text, const struct dp_insn *insn)
+/* Every plan finds what it expects, in the order in which they are written. */
+static void write_plans(struct dp_planner *planner, const uint8_t *data, size_t size)
 {
-	for (size_t i = 0; i < dp_ntactics; i++) {
-		struct dp_fit fit;
-		struct dp_error *err = dp_tactics[i].fit(text, insn, &fit);
-		require(err || (fit.ninsns && fit.njumps && fit.ninterior <= 4));
-		for (int k = 0; !err && k < fit.njumps; k++) {
-			struct dp_insn jump;
-			uint8_t bytes[16] = {0};
-			size_t n;
-			const uint8_t *old = dp_text_at(text, insn->addr, &n);
-			memcpy(bytes, old, n < sizeof(bytes) ? n : sizeof(bytes));
-			dp_jump_encode(&fit.jump[k], insn->addr, fit.jump[k].hi, bytes);
-			require(dp_decode_zydis(bytes, sizeof(bytes), insn->addr, &jump) && jump.target == fit.jump[k].hi);
-		}
-		dp_error_destroy(err);
+	const struct dp_plan *plan;
+	const size_t n = dp_planner_plans(planner, &plan);
+	uint8_t *copy = malloc(size);
+	require(copy);
+	memcpy(copy, data, size);
+	for (size_t i = 0; i < n; i++) {
+		require(plan[i].changed <= plan[i].len && plan[i].site - AT + plan[i].len <= size);
+		require(!memcmp(copy + (plan[i].site - AT), plan[i].old_bytes, plan[i].len));
+		memcpy(copy + (plan[i].site - AT), plan[i].new_bytes, plan[i].changed);
 	}
+	free(copy);
+}
+
+static void plan_all(const struct dp_text *text, const uint8_t *data, size_t size)
+{
+	static const struct dp_fields no_fields;
+	static const struct dp_runtime runtime = {.agent = 0x10000000, .acquire = 0x10100000, .tid_offset = 0x2d0};
+	struct dp_space *space;
+	struct dp_planner *planner;
+	struct dp_insn insn;
+	require(!dp_space_create(&space) && !dp_space_reserve(space, AT, AT + size) &&
+	        !dp_planner_create(space, &runtime, &planner));
+	for (size_t at = 0; at < size && at < 64 && dp_decode_zydis(data + at, size - at, AT + at, &insn); at += insn.len) {
+		const struct dp_request request = {
+		        .site = AT + at, .text = text, .fields = &no_fields, .lost = 0x20000000, .tactics = DP_TACTICS_LIVE};
+		struct dp_plan plan;
+		dp_error_destroy(dp_planner_add(planner, &request, &plan));
+	}
+	write_plans(planner, data, size);
+	dp_planner_destroy(planner);
+	dp_space_destroy(space);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -76,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(insn.len <= size && *dp_insn_text(&insn, name));
 		relocate(&insn, AT + 0x100000);
 		relocate(&insn, AT + UINT64_C(0x100000000000));
-		try_tactics(&text, &insn);
+		plan_all(&text, data, size);
 	}
 	dp_error_destroy(err);
 	return 0;

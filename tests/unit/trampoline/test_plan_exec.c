@@ -9,12 +9,13 @@
 #include "trampoline/space.h"
 #include "trampoline/text.h"
 
-#include "trampoline/arch/x86_64/tactics.h"
-
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ucontext.h>
+#include <unistd.h>
 
 #define IN_SECTION __attribute__((noinline, section("probe_me")))
 extern const uint8_t __start_probe_me[], __stop_probe_me[];
@@ -78,6 +79,21 @@ struct bench {
 	uint64_t expected;
 };
 
+static struct {
+	const struct dp_plan *plan;
+} trapped;
+
+/* What the agent does at a trap. */
+static void on_trap(int sig, siginfo_t *info, void *data)
+{
+	ucontext_t *uc = data;
+	(void)sig;
+	(void)info;
+	if (!trapped.plan || (uint64_t)uc->uc_mcontext.gregs[REG_RIP] != trapped.plan->site + 1)
+		_exit(99);
+	uc->uc_mcontext.gregs[REG_RIP] = (long long)trapped.plan->entry;
+}
+
 static void read_maps(char *text, size_t size)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -89,7 +105,9 @@ static void read_maps(char *text, size_t size)
 static void bench_init(struct bench *b)
 {
 	static char maps[65536];
+	const struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
 	memset(b, 0, sizeof(*b));
+	sigaction(SIGTRAP, &action, NULL);
 	helper_self(&b->self);
 	cr_assert_null(dp_expr_parse("rsp == 1", &b->never));
 	read_maps(maps, sizeof(maps));
@@ -97,6 +115,12 @@ static void bench_init(struct bench *b)
 	uint64_t page = dp_page_down((uint64_t)__start_probe_me), end = dp_page_up((uint64_t)__stop_probe_me);
 	cr_assert_eq(mprotect((void *)page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
 	b->expected = result();
+}
+
+static void bench_fini(struct bench *b)
+{
+	dp_expr_destroy(b->never);
+	dp_image_destroy(b->image);
 }
 
 static bool map_extents(const struct dp_extent *extent, size_t n)
@@ -111,40 +135,75 @@ static bool map_extents(const struct dp_extent *extent, size_t n)
 	return true;
 }
 
-/* Calls the function with the plan in force. */
-static void try_plan(struct bench *b, struct dp_planner *planner, const struct dp_plan *plan)
+static void write_plans(const struct dp_plan *plan, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		cr_assert_eq(memcmp((void *)plan[i].site, plan[i].old_bytes, plan[i].len), 0);
+		memcpy((void *)plan[i].site, plan[i].new_bytes, plan[i].changed);
+	}
+}
+
+static void take_out_plans(const struct dp_plan *plan, size_t n)
+{
+	while (n-- > 0)
+		memcpy((void *)plan[n].site, plan[n].old_bytes, plan[n].changed);
+}
+
+/* Calls the function with all plans in force. */
+static bool try_plans(struct bench *b, struct dp_planner *planner)
 {
 	const struct dp_extent *extent;
-	size_t n = dp_planner_extents(planner, &extent);
-	if (map_extents(extent, n)) {
-		memcpy((void *)plan->site, plan->new_bytes, plan->len);
+	const struct dp_plan *plan;
+	size_t n = dp_planner_extents(planner, &extent), nplans = dp_planner_plans(planner, &plan);
+	bool mapped = map_extents(extent, n);
+	if (mapped) {
+		write_plans(plan, nplans);
+		trapped.plan = &plan[nplans - 1];
 		uint64_t got = result();
-		memcpy((void *)plan->site, plan->old_bytes, plan->len);
-		cr_assert_eq(got, b->expected, "%s at 0x%lx", dp_tactic_name(plan->tactic), plan->site);
-		b->placed[plan->tactic]++;
+		take_out_plans(plan, nplans);
+		cr_assert_eq(got, b->expected, "%s at 0x%lx", dp_tactic_name(plan[nplans - 1].tactic), plan[nplans - 1].site);
 	}
 	for (size_t i = 0; i < n; i++)
 		munmap((void *)extent[i].addr, extent[i].n);
+	return mapped;
+}
+
+static struct dp_planner *new_planner(const struct bench *b, struct dp_space **space)
+{
+	const struct dp_runtime runtime = {.agent = 0x10000000, .acquire = 0x10100000, .tid_offset = 0x2d0};
+	struct dp_planner *planner;
+	cr_assert_null(dp_space_from_image(b->image, space));
+	cr_assert_null(dp_planner_create(*space, &runtime, &planner));
+	return planner;
+}
+
+static bool add(struct bench *b, struct dp_planner *planner, struct dp_request *request)
+{
+	struct dp_plan plan;
+	request->text = &b->self.text;
+	helper_function(&b->self, request->site);
+	struct dp_error *err = dp_planner_add(planner, request, &plan);
+	dp_error_destroy(err);
+	return !err;
 }
 
 static void try_site(struct bench *b, uint64_t site, enum dp_tactic tactic)
 {
-	const struct dp_runtime runtime = {.agent = 0x10000000, .acquire = 0x10100000, .tid_offset = 0x2d0};
 	struct dp_request request = {
-	        .site = site, .text = &b->self.text, .fields = &b->fields, .when = b->never, .lost = 0x20000000};
+	        .site = site, .fields = &b->fields, .when = b->never, .lost = 0x20000000, .tactics = 1u << tactic};
 	struct dp_space *space;
-	struct dp_planner *planner;
-	struct dp_plan plan;
-	cr_assert_null(dp_space_from_image(b->image, &space));
-	cr_assert_null(dp_planner_create(space, &runtime, &planner));
-	request.tactics = 1u << tactic;
-	helper_function(&b->self, site);
-	struct dp_error *err = dp_planner_add(planner, &request, &plan);
-	if (!err)
-		try_plan(b, planner, &plan);
-	dp_error_destroy(err);
+	struct dp_planner *planner = new_planner(b, &space);
+	if (add(b, planner, &request) && try_plans(b, planner))
+		b->placed[tactic]++;
 	dp_planner_destroy(planner);
 	dp_space_destroy(space);
+}
+
+static uint64_t next_insn(uint64_t at)
+{
+	struct dp_insn insn;
+	cr_assert(dp_decode_zydis((const uint8_t *)at, (uint64_t)__stop_probe_me - at, at, &insn));
+	return at + insn.len;
 }
 
 Test(plan_exec, a_function_goes_on_with_each_of_its_instructions_probed)
@@ -152,17 +211,92 @@ Test(plan_exec, a_function_goes_on_with_each_of_its_instructions_probed)
 	static struct bench b;
 	unsigned sites = 0;
 	bench_init(&b);
-	for (uint64_t at = (uint64_t)__start_probe_me, end = (uint64_t)__stop_probe_me; at < end;) {
-		struct dp_insn insn;
-		cr_assert(dp_decode_zydis((const uint8_t *)at, end - at, at, &insn));
-		for (size_t n = 0, tactic = dp_tactics[0].tactic; n < dp_ntactics; tactic = dp_tactics[++n % dp_ntactics].tactic)
-			try_site(&b, at, (enum dp_tactic)tactic);
-		sites++;
-		at += insn.len;
+	for (uint64_t at = (uint64_t)__start_probe_me, end = (uint64_t)__stop_probe_me; at < end; at = next_insn(at), sites++)
+		for (enum dp_tactic tactic = DP_TACTIC_JUMP; tactic < DP_TACTIC_COUNT; tactic++)
+			try_site(&b, at, tactic);
+	for (enum dp_tactic tactic = DP_TACTIC_JUMP; tactic < DP_TACTIC_COUNT; tactic++)
+		cr_expect_gt(b.placed[tactic], sites / 10, "%s: %u of %u", dp_tactic_name(tactic), b.placed[tactic], sites);
+	bench_fini(&b);
+}
+
+/* All at once, in an order in which later ones are in the way of earlier ones. */
+static void try_all(struct bench *b, unsigned tactics, size_t step)
+{
+	static struct dp_request request[2000];
+	struct dp_space *space;
+	struct dp_planner *planner = new_planner(b, &space);
+	size_t n = 0, placed = 0;
+	for (uint64_t at = (uint64_t)__start_probe_me; at < (uint64_t)__stop_probe_me && n < 2000; at = next_insn(at))
+		request[n++] = (struct dp_request){
+		        .site = at, .fields = &b->fields, .when = b->never, .lost = 0x20000000, .tactics = tactics};
+	for (size_t first = 0; first < step; first++)
+		for (size_t i = first; i < n; i += step)
+			placed += add(b, planner, &request[i]);
+	cr_expect_gt(placed, n * 97 / 100, "%zu of %zu", placed, n);
+	cr_assert(try_plans(b, planner), "the pages that were planned are not free");
+	dp_planner_destroy(planner);
+	dp_space_destroy(space);
+}
+
+Test(plan_exec, a_function_goes_on_with_all_of_its_instructions_probed_at_once)
+{
+	static struct bench b;
+	bench_init(&b);
+	try_all(&b, DP_TACTICS_LIVE, 1);
+	try_all(&b, DP_TACTICS_LIVE, 7);
+	try_all(&b, DP_TACTICS_JUMPS, 3);
+	bench_fini(&b);
+}
+
+static unsigned called[3];
+
+static void call_0(void)
+{
+	called[0]++;
+}
+
+static void call_1(void)
+{
+	called[1]++;
+}
+
+static void call_2(void)
+{
+	called[2]++;
+}
+
+/* Three hooks at one site, each its own plan: each hit calls all of them, whatever leads to their stubs. */
+static void try_stack(struct bench *b, uint64_t site, enum dp_tactic tactic)
+{
+	void (*const hook[])(void) = {call_0, call_1, call_2};
+	struct dp_request request[3];
+	struct dp_space *space;
+	struct dp_planner *planner = new_planner(b, &space);
+	bool good = true;
+	memset(called, 0, sizeof(called));
+	for (unsigned i = 0; i < 3 && good; i++) {
+		request[i] = (struct dp_request){
+		        .site = site, .probe = DP_NO_PROBE, .hook = (uint64_t)hook[i], .tactics = 1u << tactic};
+		good = add(b, planner, &request[i]);
+		cr_expect(good || !i, "%s at 0x%lx: not for a second time", dp_tactic_name(tactic), site);
 	}
-	for (size_t n = 0, tactic = dp_tactics[0].tactic; n < dp_ntactics; tactic = dp_tactics[++n % dp_ntactics].tactic)
-		cr_expect_gt(b.placed[tactic], sites / 10, "%s: %u of %u", dp_tactic_name((enum dp_tactic)tactic),
-		             b.placed[tactic], sites);
-	dp_expr_destroy(b.never);
-	dp_image_destroy(b.image);
+	if (good && try_plans(b, planner) && called[0]) {
+		cr_assert(called[0] == called[1] && called[0] == called[2], "%s at 0x%lx: %u %u %u", dp_tactic_name(tactic), site,
+		          called[0], called[1], called[2]);
+		b->placed[tactic]++;
+	}
+	dp_planner_destroy(planner);
+	dp_space_destroy(space);
+}
+
+Test(plan_exec, several_probes_at_one_site_are_all_hit)
+{
+	static struct bench b;
+	bench_init(&b);
+	for (uint64_t at = (uint64_t)__start_probe_me; at < (uint64_t)__stop_probe_me; at = next_insn(at))
+		for (enum dp_tactic tactic = DP_TACTIC_JUMP; tactic < DP_TACTIC_TRAP; tactic++)
+			try_stack(&b, at, tactic);
+	for (enum dp_tactic tactic = DP_TACTIC_JUMP; tactic < DP_TACTIC_TRAP; tactic++)
+		cr_expect_gt(b.placed[tactic], 5, "%s: %u", dp_tactic_name(tactic), b.placed[tactic]);
+	bench_fini(&b);
 }

@@ -3,67 +3,219 @@
 
 #include "trampoline/arch/x86_64/encode.h"
 
-/* Springboards are packed into pages that we have anyway: a page per springboard would cost 4 KiB and a mapping each. */
-static bool find_used(const struct dp_pages *pages, const struct dp_jump *jump, uint64_t entry, struct dp_landing *ret)
+#define LOW16 UINT32_C(0xffff)
+#define BLOCK INT64_C(0x10000)
+
+struct search {
+	struct dp_room *room;
+	const struct dp_rel *rel;
+	uint64_t entry;
+	dp_room_fn accept;
+	void *data;
+};
+
+bool dp_rel_reaches(const struct dp_rel *rel, uint64_t target)
 {
-	uint64_t at;
-	if (dp_pages_find_used(pages, jump->lo, jump->hi, DP_JMP_NEAR, &at) && dp_jmp_size(at, entry) == DP_JMP_NEAR)
-		*ret = (struct dp_landing){*jump, at, DP_JMP_NEAR};
-	else if (dp_pages_find_used(pages, jump->lo, jump->hi, DP_JMP_FAR, &at))
-		*ret = (struct dp_landing){*jump, at, dp_jmp_size(at, entry)};
-	else
-		return false;
-	return true;
+	return dp_reaches(rel->end, target) && ((uint32_t)(target - rel->end) & rel->mask) == rel->value;
 }
 
-/* `at` itself, if a springboard fits there. */
-static bool try_at(const struct dp_pages *pages, const struct dp_jump *jump, uint64_t at, uint64_t entry, struct dp_landing *ret)
+static bool is_taken(const struct dp_room *room, uint64_t at, uint8_t size)
 {
-	uint8_t size = dp_jmp_size(at, entry);
-	if (!dp_pages_fits(pages, at, size))
-		return false;
-	*ret = (struct dp_landing){*jump, at, size};
-	return true;
+	for (uint8_t i = 0; i < room->ntaken; i++)
+		if (at < room->taken[i].at + room->taken[i].size && room->taken[i].at < at + size)
+			return true;
+	return false;
 }
 
-/* A fresh page: the nearest one to the stub that lies whole in the range, else the range's ends, which may share a page with it.
- */
-static bool find_fresh(const struct dp_pages *pages, const struct dp_space *space, const struct dp_jump *jump, uint64_t entry,
-                       struct dp_landing *ret)
+static bool try_at(const struct search *s, uint64_t at)
+{
+	uint8_t size = dp_jmp_size(at, s->entry);
+	if (!s->room->budget)
+		return false;
+	s->room->budget--;
+	return !is_taken(s->room, at, size) && dp_pages_fits(s->room->pages, at, size) && s->accept(s->data, at, size);
+}
+
+/* ---- our own pages -------------------------------------------------------------------------------------------------------- */
+
+/* Contiguous targets in page `i`. A springboard taken meanwhile may be in the way of the lowest place: then behind it. */
+static bool used_range(const struct search *s, size_t i, uint64_t lo, uint64_t hi)
+{
+	uint8_t size = dp_jmp_size(lo, s->entry);
+	for (uint64_t at = 0; lo <= hi && dp_pages_find_in(s->room->pages, i, lo, hi, size, &at); lo = at + 1)
+		if (!is_taken(s->room, at, size))
+			return try_at(s, at);
+	return false;
+}
+
+/* Targets lo..hi of page `i`, whose rel32 have the same upper half. */
+static bool used_part(const struct search *s, size_t i, int64_t lo, int64_t hi)
+{
+	const struct dp_rel *rel = s->rel;
+	uint64_t at;
+	if (((uint32_t)lo & rel->mask & ~LOW16) != (rel->value & ~LOW16))
+		return false;
+	if (!(rel->mask & LOW16))
+		return used_range(s, i, rel->end + (uint64_t)lo, rel->end + (uint64_t)hi);
+	if (!(rel->mask & 0xff)) {
+		int64_t from = (lo & ~(int64_t)LOW16) | (rel->value & 0xff00), to = from | 0xff;
+		from = from < lo ? lo : from;
+		to = to > hi ? hi : to;
+		return from <= to && used_range(s, i, rel->end + (uint64_t)from, rel->end + (uint64_t)to);
+	}
+	for (int64_t r = lo + (((rel->value & 0xff) - lo) & 0xff); r <= hi; r += 0x100) {
+		at = rel->end + (uint64_t)r;
+		if (((uint32_t)r & rel->mask) == rel->value &&
+		    dp_pages_find_in(s->room->pages, i, at, at, dp_jmp_size(at, s->entry), &at) && try_at(s, at))
+			return true;
+	}
+	return false;
+}
+
+static bool used_page(const struct search *s, size_t i)
+{
+	int64_t lo = (int64_t)(dp_pages_addrs(s->room->pages)[i] - s->rel->end), hi = lo + (int64_t)DP_PAGE - 1;
+	if (lo < INT32_MIN)
+		lo = INT32_MIN;
+	if (hi > INT32_MAX)
+		hi = INT32_MAX;
+	if (lo > hi)
+		return false;
+	int64_t middle = (lo | LOW16) + 1;
+	if (middle > hi)
+		return used_part(s, i, lo, hi);
+	return used_part(s, i, lo, middle - 1) || used_part(s, i, middle, hi);
+}
+
+/* Could targets from rel32 `r` on, for a page, have the bytes that are fixed? Most pages are passed over here. */
+static bool may_match(const struct dp_rel *rel, uint32_t r)
+{
+	const uint32_t high = rel->mask & ~LOW16;
+	if ((rel->mask & 0xff00) && (((rel->value >> 8) - (r >> 8)) & 0xff) > DP_PAGE / 0x100)
+		return false;
+	return !((r ^ rel->value) & high) || !(((r + (uint32_t)DP_PAGE - 1) ^ rel->value) & high);
+}
+
+/* Pages that can hold a target, by the rel32's upper bytes. False if there are none. */
+static bool used_range_of(const struct dp_room *room, const struct dp_rel *rel, size_t *first, uint64_t *last)
+{
+	const uint32_t top = rel->mask >> 16 == 0xffff ? 0xffff : 0xffffff, high = ~top;
+	bool known = (rel->mask & high) == high;
+	int64_t lo = known ? (int32_t)(rel->value & high) : INT32_MIN, hi = known ? lo + top : INT32_MAX;
+	if ((int64_t)rel->end + hi < 0)
+		return false;
+	*first = dp_pages_from(room->pages, (int64_t)rel->end + lo < 0 ? 0 : rel->end + (uint64_t)lo);
+	*last = rel->end + (uint64_t)hi;
+	return *first < dp_pages_n(room->pages) && dp_pages_addrs(room->pages)[*first] <= *last;
+}
+
+static bool each_used(const struct search *s)
+{
+	const struct dp_pages *pages = s->room->pages;
+	const size_t n = dp_pages_n(pages);
+	const uint64_t *addr = dp_pages_addrs(pages);
+	uint64_t last;
+	size_t first;
+	if (!used_range_of(s->room, s->rel, &first, &last))
+		return false;
+	for (size_t i = first; i < n && addr[i] <= last; i++)
+		if (may_match(s->rel, (uint32_t)(addr[i] - s->rel->end)) && used_page(s, i))
+			return true;
+	return false;
+}
+
+bool dp_room_possible(const struct dp_room *room, const struct dp_rel *rel)
+{
+	uint64_t last;
+	size_t first;
+	return room->fresh || used_range_of(room, rel, &first, &last);
+}
+
+/* ---- fresh pages ---------------------------------------------------------------------------------------------------------- */
+
+/* A page that lies whole in the range, as near to the stub as can be; else the range's ends, which may share a page with it. */
+static bool fresh_range(const struct search *s, uint64_t lo, uint64_t hi)
 {
 	uint64_t at;
-	if (dp_space_find(space, jump->lo, dp_saturating_add(jump->hi, 1), entry, DP_PAGE, &at))
-		return try_at(pages, jump, at, entry, ret);
-	if (try_at(pages, jump, jump->lo, entry, ret) || try_at(pages, jump, jump->hi, entry, ret))
+	if (dp_space_find(s->room->space, lo, dp_saturating_add(hi, 1), s->entry, DP_PAGE, &at))
+		return try_at(s, at);
+	if (try_at(s, lo) || (hi > lo && try_at(s, hi)))
 		return true;
-	at = dp_page_down(jump->hi);
-	return at > jump->lo && try_at(pages, jump, at, entry, ret);
+	at = dp_page_down(hi);
+	return at > lo && at < hi && try_at(s, at);
 }
 
-static struct dp_error *put(struct dp_pages *pages, uint64_t entry, const struct dp_landing *landing)
+/* The 64 KiB of targets from rel `base` on. */
+static bool fresh_block(const struct search *s, int64_t base)
+{
+	const struct dp_rel *rel = s->rel;
+	const uint64_t start = rel->end + (uint64_t)base;
+	if ((int64_t)rel->end + base < 0)
+		return false;
+	if (!(rel->mask & LOW16))
+		return fresh_range(s, start, start + LOW16);
+	if (!(rel->mask & 0xff))
+		return fresh_range(s, start + (rel->value & 0xff00), start + (rel->value & 0xff00) + 0xff);
+	if (rel->mask & 0xff00)
+		return try_at(s, start + (rel->value & LOW16));
+	for (uint32_t high = 0; high < 0x10000; high += 0x1000) /* one of a page */
+		if (try_at(s, start + high + (rel->value & 0xff)))
+			return true;
+	return false;
+}
+
+/* The 16 MiB of targets from rel `base` on. */
+static bool fresh_top(const struct search *s, int64_t base)
+{
+	const struct dp_rel *rel = s->rel;
+	int64_t lowest = (int64_t)rel->end + base;
+	uint64_t at;
+	if (lowest + 0xffffff < 0)
+		return false;
+	if (rel->mask & 0xff0000)
+		return fresh_block(s, base + (rel->value & 0xff0000));
+	uint64_t start = lowest < 0 ? 0 : (uint64_t)lowest;
+	if (!dp_space_find(s->room->space, start, (uint64_t)lowest + 0x1000000, s->entry, DP_PAGE, &at))
+		return false;
+	if (!(rel->mask & 0xffffff))
+		return try_at(s, at);
+	int64_t first = (int64_t)(at - (uint64_t)lowest) & 0xff0000; /* where there is room */
+	for (int64_t k = 0; k < 0x100; k++)
+		if (fresh_block(s, base + ((first + k * BLOCK) & 0xff0000)))
+			return true;
+	return false;
+}
+
+/* Top bytes from the stub's own outwards: what is near each other costs fewer page tables. */
+static bool each_fresh(const struct search *s)
+{
+	const struct dp_rel *rel = s->rel;
+	const int64_t own = (int64_t)(s->entry - rel->end) >> 24;
+	if (rel->mask & 0xff000000)
+		return fresh_top(s, (int32_t)(rel->value & 0xff000000));
+	for (int64_t k = 0; k < 512 && s->room->budget; k++) {
+		int64_t top = own + (k & 1 ? -(k + 1) / 2 : k / 2);
+		if (top >= -128 && top <= 127 && fresh_top(s, top * 0x1000000))
+			return true;
+	}
+	return false;
+}
+
+bool dp_room_each(struct dp_room *room, const struct dp_rel *rel, uint64_t entry, dp_room_fn accept, void *data)
+{
+	const struct search s = {room, rel, entry, accept, data};
+	return each_used(&s) || (room->fresh && each_fresh(&s));
+}
+
+struct dp_error *dp_springboard_put(struct dp_pages *pages, uint64_t at, uint8_t size, uint64_t entry)
 {
 	struct dp_buf code;
+	if (dp_jmp_size(at, entry) > size)
+		return dp_error(DP_TAG_NO_SPACE, "the stub is out of reach of its springboard");
 	dp_buf_init(&code);
-	dp_put_jmp(&code, landing->target, entry);
+	dp_put_jmp(&code, at, entry);
 	struct dp_error *err = code.failed ? dp_error(DP_TAG_NOMEM, "out of memory for a springboard")
-	                                   : dp_pages_put(pages, landing->target, code.data, code.len);
+	                                   : dp_pages_put(pages, at, code.data, code.len);
 	dp_buf_fini(&code);
 	return err;
-}
-
-struct dp_error *dp_springboard_place(struct dp_pages *pages, const struct dp_space *space, const struct dp_jump *jumps, size_t n,
-                                      uint64_t entry, struct dp_landing *ret)
-{
-	for (size_t i = 0; i < n; i++)
-		if (entry >= jumps[i].lo && entry <= jumps[i].hi) {
-			*ret = (struct dp_landing){.jump = jumps[i], .target = entry};
-			return NULL;
-		}
-	for (size_t i = 0; i < n; i++)
-		if (find_used(pages, &jumps[i], entry, ret))
-			return put(pages, entry, ret);
-	for (size_t i = 0; i < n; i++)
-		if (find_fresh(pages, space, &jumps[i], entry, ret))
-			return put(pages, entry, ret);
-	return dp_error(DP_TAG_NO_SPACE, "no free address where the jump could lead");
 }

@@ -1,22 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a site's jump leads: to the stub, or to a springboard, a jump to the stub that lies where the site's jump can reach. */
+/*
+ * Where a site's jump can lead: to the stub, or to a springboard, a jump to the stub that lies where the site's jump can reach.
+ * Some bytes of a jump's rel32 can be chosen, others are what they are; the places that this leaves are tried here.
+ */
 #ifndef DP_TRAMPOLINE_ARCH_X86_64_SPRINGBOARD_H
 #define DP_TRAMPOLINE_ARCH_X86_64_SPRINGBOARD_H
 
-#include "trampoline/arch/x86_64/tactics.h"
 #include "trampoline/extents.h"
 
-struct dp_landing {
-	struct dp_jump jump; /* the one of the fit's that was chosen */
-	uint64_t target;     /* where it leads */
-	uint8_t springboard; /* size of the springboard put there; 0: the target is the stub */
+/* Targets end + rel, for every rel32 that is `value` in the bits of `mask` (whole bytes). */
+struct dp_rel {
+	uint64_t end;
+	uint32_t mask, value;
 };
 
+struct dp_room {
+	const struct dp_pages *pages;
+	const struct dp_space *space;
+	bool fresh;      /* may take pages that are not ours yet; else only unused bytes of ours */
+	unsigned budget; /* places that may still be looked at */
+	uint8_t ntaken;  /* springboards that are not put yet */
+	struct {
+		uint64_t at;
+		uint8_t size;
+	} taken[3];
+};
+
+/* Is this place as good as it looks? True ends the search. */
+typedef bool (*dp_room_fn)(void *data, uint64_t at, uint8_t size);
 /*
- * Chooses among the `n` jumps: one that reaches `entry` itself, else one that reaches unused bytes of our pages, else one that
- * reaches a free page, near `near` if possible. Puts the springboard into `pages`. DP_TAG_NO_SPACE if there is no room.
+ * Calls `accept` with places for a springboard to `entry` until it accepts one: first in our own pages, then, where allowed, in
+ * fresh ones near `entry`. At most one place of a page is tried where the jump's two low bytes are free.
  */
-struct dp_error *dp_springboard_place(struct dp_pages *pages, const struct dp_space *space, const struct dp_jump *jumps, size_t n,
-                                      uint64_t entry, struct dp_landing *ret) DP_MUST_CHECK;
+bool dp_room_each(struct dp_room *room, const struct dp_rel *rel, uint64_t entry, dp_room_fn accept, void *data);
+/* False if there is no use in looking for places for this one: a quick look. */
+bool dp_room_possible(const struct dp_room *room, const struct dp_rel *rel);
+/* Could `rel` have this target? */
+bool dp_rel_reaches(const struct dp_rel *rel, uint64_t target);
+
+/* Writes the springboard, whose room is `size` bytes. DP_TAG_NO_SPACE if it takes more. */
+struct dp_error *dp_springboard_put(struct dp_pages *pages, uint64_t at, uint8_t size, uint64_t entry) DP_MUST_CHECK;
 
 #endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Neighbours give way. An evicted instruction becomes a jump of its own to a stub that runs it and goes back behind it; its head
+ * stays an entry, the heads behind it stay what they are, so nothing has to be known about who jumps where.
+ *
+ * successor   The upper bytes of a short site's rel32 are its successors' bytes. Evict one or two of those, and they can be
+ * chosen:
+ *
+ *                 31 c0         e9 xx|e9 yy yy|ff ff     the site's jump: e9, xx e9 yy yy; the successor's: e9, yy yy ff ff
+ *                 89 d1 ..
+ *
+ * neighbour   The site becomes a short jump (eb) to a jump hidden inside an instruction in reach, which gives way for that: the
+ * first bytes of its place are its own jump, what is behind them is the site's. A site of one byte has only the eb: the next
+ *             instruction's first byte says where it leads.
+ *
+ * The evicted instructions have to be instructions, not data: they come from a function that decodes from its start to its end,
+ * or follow the site without a jump in between.
+ */
+#include "trampoline/arch/x86_64/encode.h"
+#include "trampoline/arch/x86_64/relocate.h"
+#include "trampoline/place.h"
+#include "trampoline/text.h"
+
+#include <string.h>
+
+#define SHORT_JUMP 2
+#define BEHIND     144u /* of a site: as far as a short jump reaches back, and the longest instruction */
+#define AROUND     (BEHIND + 160u + DP_KNOT_BYTES)
+
+struct search {
+	struct dp_job *job;
+	const struct dp_sweep *sweep; /* NULL: not to be trusted */
+	uint64_t base;
+	uint8_t byte[AROUND], state[AROUND];
+	struct dp_room room;
+	struct dp_knot knot;
+	struct dp_insn victim[2];
+	uint8_t nvictims;
+	uint32_t entered[DP_KNOT_HOPS]; /* items, in order */
+	uint8_t nentered;
+	bool held[DP_KNOT_HOPS]; /* the hop's springboard has its room, but is not put yet */
+};
+
+/* ---- who may give way ----------------------------------------------------------------------------------------------------- */
+
+static bool untouched(const struct search *s, uint64_t addr, uint8_t n)
+{
+	for (uint64_t x = addr - s->base; x < addr - s->base + n; x++)
+		if (x >= AROUND || s->state[x])
+			return false;
+	return true;
+}
+
+/* Does control reach what is behind the instruction? Calls may never return: then anything may be there. */
+static bool goes_on(const struct dp_insn *insn)
+{
+	return insn->flow == DP_FLOW_NEXT || insn->flow == DP_FLOW_JCC;
+}
+
+/* The instruction at `addr`, if it is one for certain: `follows` says that control reaches it from the site. */
+static bool instruction(const struct search *s, uint64_t addr, bool follows, struct dp_insn *ret)
+{
+	size_t n;
+	const uint8_t *bytes = dp_text_at(&s->job->item->text, addr, &n);
+	if (!bytes || !dp_decode_zydis(bytes, n, addr, ret))
+		return false;
+	if (!s->sweep)
+		return follows;
+	if (addr - s->sweep->start < s->sweep->size)
+		return s->sweep->length[addr - s->sweep->start] != 0;
+	return addr == s->sweep->start + s->sweep->size && ret->nop && ret->len > 1; /* padding, unmistakably */
+}
+
+static bool may_move(const struct search *s, const struct dp_insn *insn)
+{
+	return untouched(s, insn->addr, insn->len) && dp_insn_may_move(insn);
+}
+
+/* ---- entering what was found ------------------------------------------------------------------------------------------------
+ */
+
+static uint8_t larger(uint8_t a, uint8_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Both decoders, not only the fast one: a wrong length would destroy the program. */
+static bool is_certain(const struct search *s, const struct dp_insn *insn)
+{
+	struct dp_insn again;
+	size_t n;
+	const uint8_t *bytes = dp_text_at(&s->job->item->text, insn->addr, &n);
+	struct dp_error *err = dp_decode(bytes, n, insn->addr, &again);
+	dp_error_destroy(err);
+	return !err;
+}
+
+static bool note(struct search *s, struct dp_error *err, uint32_t entered)
+{
+	if (!err)
+		s->entered[s->nentered++] = entered;
+	dp_error_destroy(err);
+	return !err;
+}
+
+/* Stubs of evicted instructions are put next: not where the springboards will be. */
+static bool hold(struct search *s)
+{
+	static const uint8_t filler[DP_JMP_FAR];
+	for (uint8_t i = 0; i < s->knot.nhops; i++) {
+		const struct dp_hop *hop = &s->knot.hop[i];
+		struct dp_error *err = dp_pages_put(s->job->planner->pages, hop->target, filler, hop->springboard);
+		s->held[i] = !err;
+		dp_error_destroy(err);
+		if (err)
+			return false;
+	}
+	return true;
+}
+
+static void release(struct search *s, uint8_t i)
+{
+	if (s->held[i])
+		dp_pages_drop(s->job->planner->pages, s->knot.hop[i].target, s->knot.hop[i].springboard);
+	s->held[i] = false;
+}
+
+/* The evicted instruction's own plan, whose jump is hop `i`; the knot's jumps in its bytes end at offset `end`. */
+static bool enter_victim(struct search *s, const struct dp_insn *insn, uint8_t i, uint8_t end)
+{
+	const struct dp_hop *hop = &s->knot.hop[i];
+	struct dp_planner *planner = s->job->planner;
+	const struct dp_code code = {insn, 1, 0};
+	struct dp_item item;
+	uint32_t entered;
+	if (!is_certain(s, insn))
+		return false;
+	dp_item_init(&item, NULL, &s->job->item->text, insn->addr);
+	struct dp_error *err = dp_stubs_put(planner, &item.text, NULL, &code, &item.plan);
+	if (err)
+		return note(s, err, 0);
+	item.plan.tactic = DP_TACTIC_EVICT;
+	item.plan.len = (uint8_t)(end - hop->at);
+	item.plan.changed = item.plan.len < insn->len ? item.plan.len : insn->len;
+	release(s, i);
+	err = dp_item_enter(planner, &item, &s->knot, hop, &entered);
+	if (err)
+		dp_stubs_drop(planner, &item.plan);
+	return note(s, err, entered);
+}
+
+static void take_back(struct search *s)
+{
+	for (uint8_t i = 0; i < s->knot.nhops; i++)
+		release(s, i);
+	while (s->nentered)
+		dp_unplace(s->job->planner, s->entered[--s->nentered]);
+}
+
+/* ---- successors -------------------------------------------------------------------------------------------------------------
+ */
+
+static bool enter_successors(struct search *s, uint32_t *ret)
+{
+	struct dp_item item = *s->job->item;
+	const struct dp_hop *hop = s->knot.hop;
+	for (uint8_t i = s->nvictims; i-- > 0;)
+		if (!enter_victim(s, &s->victim[i], (uint8_t)(i + 1), dp_hop_end(&hop[i + 1])))
+			return false;
+	item.plan.tactic = DP_TACTIC_EVICT;
+	item.plan.len = dp_hop_end(&hop[0]);
+	item.plan.changed = s->job->first.len;
+	release(s, 0);
+	return note(s, dp_item_enter(s->job->planner, &item, &s->knot, &hop[0], ret), *ret);
+}
+
+/* The site with the victims behind it. */
+static bool try_successors(struct search *s, uint32_t *ret)
+{
+	const struct dp_plan *plan = &s->job->item->plan;
+	const size_t at = plan->site - s->base;
+	dp_knot_site(&s->knot, plan->site, s->byte + at, s->state + at, s->job->first.len);
+	s->knot.room = &s->room;
+	s->knot.hop[0].entry = plan->entry;
+	for (uint8_t i = 0; i < s->nvictims; i++)
+		dp_knot_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
+	if (!dp_knot_solve(&s->knot))
+		return false;
+	if (hold(s) && enter_successors(s, ret))
+		return true;
+	take_back(s);
+	return false;
+}
+
+static bool successors(struct search *s, uint32_t *ret)
+{
+	const struct dp_insn *first = &s->job->first;
+	struct dp_insn one, two;
+	bool follows = goes_on(first);
+	if (!instruction(s, first->addr + first->len, follows, &one))
+		return false;
+	bool movable = may_move(s, &one);
+	s->victim[0] = one;
+	s->nvictims = 1;
+	if (movable && try_successors(s, ret))
+		return true;
+	follows = follows && goes_on(&one);
+	if (!s->job->far || one.len >= DP_JMP_NEAR - 1 || !instruction(s, one.addr + one.len, follows, &two) ||
+	    !may_move(s, &two))
+		return false;
+	s->victim[0] = two;
+	if (try_successors(s, ret))
+		return true;
+	s->victim[0] = one;
+	s->victim[1] = two;
+	s->nvictims = 2;
+	return movable && try_successors(s, ret);
+}
+
+/* ---- neighbours -------------------------------------------------------------------------------------------------------------
+ */
+
+/* The site's part: a short jump to the hidden one. */
+static bool enter_short(struct search *s, uint64_t hidden, uint32_t *ret)
+{
+	struct dp_item item = *s->job->item;
+	struct dp_plan *plan = &item.plan;
+	plan->tactic = DP_TACTIC_EVICT;
+	plan->len = SHORT_JUMP;
+	plan->changed = s->job->first.len < SHORT_JUMP ? s->job->first.len : SHORT_JUMP;
+	plan->new_bytes[0] = 0xeb;
+	plan->new_bytes[1] = (uint8_t)(hidden - (plan->site + SHORT_JUMP));
+	if (plan->changed < SHORT_JUMP)
+		plan->old_bytes[1] = plan->new_bytes[1];
+	plan->nsupports = 1;
+	plan->support[0] = s->victim[0].addr;
+	dp_plan_pair(plan, hidden, plan->site, false);
+	release(s, 1);
+	return note(s, dp_item_enter(s->job->planner, &item, NULL, &s->knot.hop[1], ret), *ret);
+}
+
+static bool enter_neighbour(struct search *s, uint64_t hidden, uint32_t *ret)
+{
+	const uint8_t end = larger(dp_hop_end(&s->knot.hop[0]), dp_hop_end(&s->knot.hop[1]));
+	return enter_victim(s, &s->victim[0], 0, end) && enter_short(s, hidden, ret);
+}
+
+/* The site's jump hidden at `hidden`, inside the victim. The site's own bytes are not to be relied upon: they are written later.
+ */
+static bool try_hidden(struct search *s, uint64_t hidden, uint32_t *ret)
+{
+	const struct dp_plan *plan = &s->job->item->plan;
+	const struct dp_insn *victim = &s->victim[0];
+	const uint8_t first = (uint8_t)(hidden - victim->addr);
+	const size_t at = victim->addr - s->base;
+	dp_knot_site(&s->knot, victim->addr, s->byte + at, s->state + at, 0);
+	s->knot.room = &s->room;
+	s->knot.max_prefixes = s->job->far ? DP_MAX_PREFIXES : s->job->fresh ? 1 : 0;
+	if (first + DP_JMP_NEAR > (int)DP_SITE_SPAN)
+		return false;
+	if (s->knot.max_prefixes + DP_JMP_NEAR + first > (int)DP_SITE_SPAN)
+		s->knot.max_prefixes = (uint8_t)(DP_SITE_SPAN - DP_JMP_NEAR - first);
+	dp_knot_add(&s->knot, victim->addr, first, plan->entry);
+	dp_knot_add(&s->knot, hidden, (uint8_t)(victim->len - first), plan->entry);
+	for (uint64_t x = plan->site; x < plan->site + s->job->first.len; x++)
+		if (x - victim->addr < DP_KNOT_BYTES)
+			s->knot.bad[x - victim->addr] = true;
+	if (!dp_knot_solve(&s->knot))
+		return false;
+	if (hold(s) && enter_neighbour(s, hidden, ret))
+		return true;
+	take_back(s);
+	return false;
+}
+
+/* Is the place in reach of the site's short jump? */
+static bool in_reach(const struct search *s, uint64_t hidden)
+{
+	const uint64_t from = s->job->request->site + SHORT_JUMP;
+	if (s->job->first.len >= SHORT_JUMP)
+		return hidden - from + 128 < 256;
+	const size_t at = s->job->request->site + 1 - s->base;
+	return !(s->state[at] & DP_BYTE_UNKNOWN) && hidden == from + (uint64_t)(int64_t)(int8_t)s->byte[at];
+}
+
+static bool neighbour(struct search *s, uint64_t addr, uint32_t *ret)
+{
+	const uint64_t site = s->job->request->site;
+	struct dp_insn *victim = &s->victim[0];
+	if (!instruction(s, addr, false, victim) || !may_move(s, victim))
+		return false;
+	if (addr < site + SHORT_JUMP && addr + victim->len > site)
+		return false;
+	/* Best where the hidden jump's bytes are all its own; in a hurry, only there. */
+	const uint8_t best = victim->len >= 2 * DP_JMP_NEAR ? DP_JMP_NEAR : (uint8_t)(victim->len - DP_JMP_NEAR);
+	if (victim->len > DP_JMP_NEAR && in_reach(s, addr + best) && try_hidden(s, addr + best, ret))
+		return true;
+	for (uint8_t first = 1; s->job->fresh && first < victim->len; first++)
+		if (first != best && in_reach(s, addr + first) && try_hidden(s, addr + first, ret))
+			return true;
+	return false;
+}
+
+/* The longer instructions first. */
+static bool neighbours(struct search *s, uint32_t *ret)
+{
+	const uint64_t site = s->job->request->site;
+	if (!s->sweep)
+		return false;
+	uint64_t lo = site - s->sweep->start < BEHIND ? s->sweep->start : site - BEHIND;
+	uint64_t hi = s->sweep->start + s->sweep->size - site < 130 ? s->sweep->start + s->sweep->size : site + 130;
+	for (unsigned round = 0; round < (s->job->fresh ? 2u : 1u); round++)
+		for (uint64_t at = lo; at < hi && s->room.budget; at++) {
+			uint8_t len = s->sweep->length[at - s->sweep->start];
+			if (len > 1 && (len > DP_JMP_NEAR) == !round && neighbour(s, at, ret))
+				return true;
+		}
+	return false;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------------------
+ */
+
+static void look_around(struct search *s, struct dp_job *job)
+{
+	const struct dp_text *text = &job->item->text;
+	const struct dp_sweep *sweep = dp_sweeps_get(job->planner->sweeps, text);
+	const uint64_t site = job->request->site;
+	s->job = job;
+	s->nentered = 0;
+	memset(s->held, 0, sizeof(s->held));
+	s->base = site - BEHIND;
+	dp_sites_bytes(job->planner->sites, text, s->base, AROUND, s->byte, s->state);
+	bool knows = sweep && sweep->good && site - sweep->start < sweep->size && sweep->length[site - sweep->start];
+	s->sweep = knows ? sweep : NULL;
+}
+
+struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)
+{
+	struct search s;
+	look_around(&s, job);
+	for (unsigned far = 0; far < (job->fresh ? 2u : 1u); far++) {
+		job->far = far;
+		dp_room_init(&s.room, job->planner, job->fresh);
+		if (successors(&s, ret))
+			return NULL;
+		dp_room_init(&s.room, job->planner, job->fresh);
+		if (neighbours(&s, ret))
+			return NULL;
+	}
+	return dp_error(DP_TAG_NO_SPACE, "no neighbour can give way so that a jump leads to a free address");
+}
