@@ -148,29 +148,38 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 	return NULL;
 }
 
-/* A hook in straight code holds its jump; one on a syscall itself takes what fits. */
+static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i, uint64_t at)
+{
+	const struct dp_hook_place *hook = &s->trap->hook[i];
+	struct dp_image *image = dp_target_image(s->target);
+	struct dp_site site = {.addr = dp_addr_of(at), .module = dp_image_module_at(image, dp_addr_of(at))};
+	const struct dp_text *text;
+	struct dp_plan plan;
+	dp_image_function_at(image, site.addr, &site.function);
+	DP_TRY(dp_texts_get(texts, &site, &text));
+	s->trap->text[i] = *text;
+	const bool in_front = at == hook->site && at != hook->syscall; /* there it holds the jump */
+	const struct dp_request request = {
+	        .site = at,
+	        .probe = DP_NO_PROBE,
+	        .text = &s->trap->text[i],
+	        .hook = s->options->dry_run ? DP_NOWHERE : dp_target_trap_hook(s->target),
+	        .syscall = hook->syscall,
+	        .any_call = hook->any,
+	        .tactics = in_front ? 1u << DP_TACTIC_JUMP : DP_TACTICS_JUMPS,
+	};
+	return dp_planner_add(planner, &request, &plan);
+}
+
 struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
 {
 	for (size_t i = 0; s->trap && i < s->trap->n; i++) {
 		const struct dp_hook_place *hook = &s->trap->hook[i];
-		struct dp_text *text = &s->trap->text[i];
-		struct dp_plan plan;
-		struct dp_site site = {.addr = dp_addr_of(hook->site)};
-		const struct dp_text *now;
-		site.module = dp_image_module_at(dp_target_image(s->target), site.addr);
-		dp_image_function_at(dp_target_image(s->target), site.addr, &site.function);
-		DP_TRY(dp_texts_get(texts, &site, &now));
-		*text = *now;
-		const struct dp_request request = {
-		        .site = hook->site,
-		        .probe = DP_NO_PROBE,
-		        .text = text,
-		        .hook = s->options->dry_run ? DP_NOWHERE : dp_target_trap_hook(s->target),
-		        .syscall = hook->syscall,
-		        .any_call = hook->any,
-		        .tactics = hook->site == hook->syscall ? DP_TACTICS_JUMPS : 1u << DP_TACTIC_JUMP,
-		};
-		struct dp_error *err = dp_planner_add(planner, &request, &plan);
+		struct dp_error *err = plan_hook(s, planner, texts, i, hook->site);
+		if (err && hook->other) {
+			dp_error_destroy(err);
+			err = plan_hook(s, planner, texts, i, hook->other);
+		}
 		if (err)
 			return dp_error_wrap(err, "no hook fits on the system call at 0x%llx", (unsigned long long)hook->syscall);
 	}
