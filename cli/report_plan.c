@@ -35,28 +35,12 @@ static void fill_bytes(const struct dp_session *s, const struct dp_plan *p, char
 	};
 }
 
-/* Where the short jump at a site leads, 0 if there is none. */
-static uint64_t short_target(const struct dp_plan *p)
-{
-	return p->new_bytes[0] == 0xeb ? p->site + 2 + (uint64_t)(int64_t)(int8_t)p->new_bytes[1] : 0;
-}
-
-/* Did `e` give way for `p`: does p's jump rely on e's new bytes, or lead into what it left behind? */
-static bool gave_way(const struct dp_plan *e, const struct dp_plan *p)
-{
-	const uint64_t to = short_target(p);
-	const bool relied = e->site < p->site + p->len && p->site < e->site + e->changed;
-	return e != p && e->probe == DP_NO_PROBE && (relied || (to >= e->site && to < e->site + sizeof(e->old_bytes)));
-}
-
 static size_t fill_evicted(const struct dp_session *s, const struct dp_plan *p, struct shown *to)
 {
-	size_t n = 0;
-	for (size_t k = 0; s->preview && p->tactic == DP_TACTIC_EVICT && k < s->preview->nplans && n < EVICTED_MOST; k++)
-		if (gave_way(&s->preview->plan[k], p)) {
-			fill_bytes(s, &s->preview->plan[k], to->evicted_where[n], &to->evicted[n]);
-			n++;
-		}
+	const struct dp_plan *e;
+	size_t n = 0, i = 0;
+	for (; s->preview && n < EVICTED_MOST && (e = dp_preview_evicted(s->preview, p, &i)); n++)
+		fill_bytes(s, e, to->evicted_where[n], &to->evicted[n]);
 	return n;
 }
 
@@ -163,8 +147,9 @@ static void total(const struct dp_run *run, const struct dp_session *s)
 	        .ring_bytes = p->own.rings,
 	};
 	count_places(s, &c, &t);
-	for (size_t k = 0; k < p->nplans; k++)
-		t.evicted += p->plan[k].probe == DP_NO_PROBE;
+	for (size_t k = 0; k < p->nneighbours; k++)
+		t.evicted += p->neighbour[k].evicted;
+	t.hooks = p->nneighbours - t.evicted;
 	if (run->options->sink == DP_SINK_LTTNG)
 		t.note = "stubs are those of the ring: with LTTng they differ in size, its sink is loaded besides, and rings are "
 		         "small";

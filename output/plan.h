@@ -64,7 +64,8 @@ struct dp_plan_count {
 struct dp_plan_total { /* of one process */
 	pid_t pid;
 	const char *comm;
-	size_t asked, placed, evicted;
+	size_t asked, placed;
+	size_t evicted, hooks;                        /* hooks: patches of our own, on system calls */
 	const struct dp_plan_count *tactic, *refusal; /* those that occur; ended by a NULL word */
 	size_t text_pages;                            /* pages of the program's text that become private copies */
 	size_t stub_mappings;

@@ -124,6 +124,7 @@ void dp_plan_total_json(const struct dp_plan_total *t, FILE *to)
 	put_counts(&b, "tactics", t->tactic);
 	put_counts(&b, "refusals", t->refusal);
 	put_number(&b, "evicted", t->evicted);
+	put_number(&b, "hooks", t->hooks);
 	put_number(&b, "text_pages", t->text_pages);
 	put_number(&b, "stub_mappings", t->stub_mappings);
 	put_number(&b, "stub_bytes", t->stub_bytes);

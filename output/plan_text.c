@@ -96,6 +96,8 @@ void dp_plan_total_text(const struct dp_plan_total *t, FILE *to)
 	}
 	if (t->evicted)
 		dp_buf_printf(&b, ", %zu neighbour%s evicted", t->evicted, t->evicted == 1 ? "" : "s");
+	if (t->hooks)
+		dp_buf_printf(&b, ", %zu hook%s", t->hooks, t->hooks == 1 ? "" : "s");
 	if (t->placed < t->asked) {
 		dp_buf_printf(&b, ", %zu refused (", t->asked - t->placed);
 		put_counts(&b, t->refusal);

@@ -118,7 +118,7 @@ Test(plan, totals)
 	                 "  mappings: 2 for stubs (12 KiB), 3 for agent and data (5 KiB; rings: 1024 KiB of address space)\n");
 	cr_expect(strstr(json,
 	                 "\"asked\":4,\"placed\":3,\"refused\":1,\"tactics\":{\"jump\":2,\"pun\":1},"
-	                 "\"refusals\":{\"DP-TOO-SHORT\":1},\"evicted\":0,\"text_pages\":1,\"stub_mappings\":2,"
+	                 "\"refusals\":{\"DP-TOO-SHORT\":1},\"evicted\":0,\"hooks\":0,\"text_pages\":1,\"stub_mappings\":2,"
 	                 "\"stub_bytes\":12288,\"own_mappings\":3,\"own_bytes\":5000,\"ring_bytes\":1048576,\"note\":null}\n"),
 	          "%s", json);
 	free(text);
