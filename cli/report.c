@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SAID 10u /* refusals of a pattern's probes that are said one by one */
+
 static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused)
 {
 	fprintf(stderr, "dynprobe: refused %s in %d: %s [%s]\n", spec, dp_target_pid(s->target), refused->message,
@@ -13,14 +15,23 @@ static void refusal_line(const struct dp_session *s, const char *spec, const str
 		fprintf(stderr, "  because: %s\n", e->message);
 }
 
+/* A line each, but a pattern may stand for thousands of probes: of these some, and how many more. */
 void dp_report_refusals(const struct dp_run *run)
 {
+	size_t unsaid = 0;
 	for (size_t k = 0; k < run->nsessions; k++)
-		for (size_t i = 0; i < run->options->nprobes; i++) {
+		for (size_t i = 0, said = 0; i < run->options->nprobes; i++) {
+			const struct dp_probe *p = &run->options->probe[i];
 			const struct dp_session *s = run->session[k];
-			if (s->place[i].refused)
-				refusal_line(s, run->options->probe[i].spec.text, s->place[i].refused);
+			if (!s->place[i].refused)
+				continue;
+			if (p->selected && !run->options->verbose && said++ >= SAID)
+				unsaid++;
+			else
+				refusal_line(s, p->spec.text, s->place[i].refused);
 		}
+	if (unsaid)
+		fprintf(stderr, "dynprobe: refused %zu more of the probes that patterns stand for; -v lists them\n", unsaid);
 }
 
 static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
