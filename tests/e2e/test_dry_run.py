@@ -23,9 +23,15 @@ class DryRun(Case):
         return self.target("spin", 0, 1000)
 
     def check_site(self, t, p):
-        """The bytes of a plan are those in memory, and it says which of them will stay."""
-        old, new = bytes.fromhex(p["old"]), bytes.fromhex(p["new"])
-        self.assertEqual(harness.read_memory(t.pid, int(p["addr"], 16), len(old)), old)
+        """The bytes of a plan are those in memory, neighbours having given way, and it says which of them will stay."""
+        old, new, at = bytes.fromhex(p["old"]), bytes.fromhex(p["new"]), int(p["addr"], 16)
+        memory = bytearray(harness.read_memory(t.pid, at - 256, 512))
+        for e in p["evicted"]:
+            self.assertEqual(harness.read_memory(t.pid, int(e["addr"], 16), e["changed"]).hex(), e["old"][: 2 * e["changed"]])
+            offset = int(e["addr"], 16) - at + 256
+            memory[offset : offset + e["changed"]] = bytes.fromhex(e["new"])[: e["changed"]]
+        self.assertEqual(bytes(memory[256 : 256 + len(old)]), old)
+        self.assertEqual(harness.read_memory(t.pid, at, p["changed"]), old[: p["changed"]])
         self.assertEqual(len(old), len(new))
         self.assertEqual(p["changed"] + p["relied_upon"], len(new))
         self.assertEqual(old[p["changed"]:], new[p["changed"]:])
@@ -105,6 +111,22 @@ class DryRun(Case):
         self.assertEqual(len(bytes.fromhex(new.split("|")[0])), site["changed"])
         self.assertIn("1 of 1 placed", p.stdout)
         self.assertRegex(p.stdout, rf"copied text: {total['text_pages']} page")
+
+    def test_neighbours_that_give_way_are_named(self):
+        t = self.target("spin-nopie", 0, 1000)
+        p = subprocess.run([harness.DYNPROBE, "list", "-v", "-f", "json", "--pid", str(t.pid), "spin-nopie!*"], capture_output=True, text=True, timeout=60)
+        functions = [json.loads(line) for line in p.stdout.splitlines()]
+        boundaries = {s["addr"] for f in functions for s in f["sites"]}
+        specs = [f"{f['spec']}+{s['offset']:#x}" for f in functions if f["name"] for s in f["sites"] if s["tactic"] == "evict"]
+        self.assertGreater(len(specs), 3, "instructions of a program at low addresses that need it")
+        for spec in specs[:20]:
+            (site,), (total,) = self.plan("--pid", t.pid, "--probe", spec)
+            self.check_site(t, site)
+            self.assertEqual((site["tactic"], total["hooks"]), ("evict", 0))
+            self.assertGreaterEqual(len(site["evicted"]), 1, spec)
+            self.assertEqual(total["evicted"], len(site["evicted"]), spec)
+            self.assertLessEqual({e["addr"] for e in site["evicted"]}, boundaries)
+        self.assert_result_ok(t)
 
     def test_two_processes_have_a_total_each(self):
         a, b = self.spin(), self.target("spin-nopie", 0, 1000)
