@@ -72,34 +72,63 @@ static bool copy_out(uint64_t to, const void *from, uint64_t n)
 /* ---- who has it blocked, as far as the program knows ------------------------------------------------------------------------
  */
 
-static uint32_t *place_of(struct dp_trap *trap, uint32_t tid)
+static uint32_t *place_at(struct dp_trap *trap, uint32_t tid, unsigned nth)
 {
-	return &trap->blocked[tid % DP_TRAP_THREADS];
+	return &trap->blocked[(tid + nth) % DP_TRAP_THREADS];
 }
 
-static bool is_blocked(struct dp_trap *trap, uint32_t tid)
+/* Where the thread is noted, or NULL. */
+static uint32_t *place_of(struct dp_trap *trap, uint32_t tid)
 {
-	return (DP_LOAD(place_of(trap, tid)) & ~DP_TRAP_PENDING) == tid;
+	for (unsigned i = 0; i < DP_TRAP_PROBES; i++)
+		if ((DP_LOAD(place_at(trap, tid, i)) & ~DP_TRAP_PENDING) == tid)
+			return place_at(trap, tid, i);
+	return NULL;
+}
+
+/* Threads block everything before they end, and do not come back for their place. */
+static bool is_gone(uint32_t tid)
+{
+	return dp_syscall4(DP_SYS_TGKILL, (uint64_t)dp_syscall0(DP_SYS_GETPID), tid, 0, 0) == -DP_ESRCH;
+}
+
+static bool take(uint32_t *place, uint32_t from, uint32_t tid)
+{
+	return __atomic_compare_exchange_n(place, &from, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* If there is no place, the program is told that SIGTRAP is not blocked. */
+static void note(struct dp_trap *trap, uint32_t tid)
+{
+	for (unsigned i = 0; i < DP_TRAP_PROBES; i++)
+		if (take(place_at(trap, tid, i), 0, tid))
+			return;
+	for (unsigned i = 0; i < DP_TRAP_PROBES; i++) {
+		uint32_t *place = place_at(trap, tid, i);
+		const uint32_t other = DP_LOAD(place);
+		if (is_gone(other & ~DP_TRAP_PENDING) && take(place, other, tid))
+			return;
+	}
 }
 
 bool dp_trap_hold(struct dp_trap *trap, uint32_t tid)
 {
-	if (!is_blocked(trap, tid))
+	uint32_t *place = place_of(trap, tid);
+	if (!place)
 		return false;
-	DP_STORE(place_of(trap, tid), tid | DP_TRAP_PENDING);
+	DP_STORE(place, tid | DP_TRAP_PENDING);
 	return true;
 }
 
-/* What came while it was blocked comes when it no longer is. A place that another thread has taken meanwhile is left to it. */
+/* What came while it was blocked comes when it no longer is. */
 static void set_blocked(struct dp_trap *trap, uint32_t tid, bool on)
 {
-	uint32_t *place = place_of(trap, tid), was = DP_LOAD(place);
-
-	if (on && (was & ~DP_TRAP_PENDING) != tid)
-		DP_STORE(place, tid);
-	if (on || (was & ~DP_TRAP_PENDING) != tid)
+	uint32_t *place = place_of(trap, tid);
+	if (on && !place)
+		note(trap, tid);
+	if (on || !place)
 		return;
-	DP_STORE(place, 0);
+	const uint32_t was = __atomic_exchange_n(place, 0, __ATOMIC_ACQ_REL);
 	if (was & DP_TRAP_PENDING)
 		dp_syscall4(DP_SYS_TGKILL, (uint64_t)dp_syscall0(DP_SYS_GETPID), tid, DP_TRAP_SIGNAL, 0);
 }
@@ -171,7 +200,7 @@ static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *
 {
 	const uint64_t how = r->gpr[RDI] & 0xffffffff, set = r->gpr[RSI], old_to = r->gpr[RDX];
 	const uint32_t tid = dp_trap_tid();
-	const bool was = is_blocked(trap, tid);
+	const bool was = place_of(trap, tid) != NULL;
 	uint64_t new = 0, old = 0;
 
 	if (r->gpr[R10] != MASK_SIZE)

@@ -29,7 +29,8 @@ struct dp_trap_site {
 	uint64_t entry; /* where its thread goes on */
 };
 
-#define DP_TRAP_THREADS 1024u
+#define DP_TRAP_THREADS 4096u
+#define DP_TRAP_PROBES  8u /* places that a thread may have: from tid % DP_TRAP_THREADS on */
 #define DP_TRAP_PENDING UINT32_C(0x80000000) /* a SIGTRAP was sent to it meanwhile */
 
 struct dp_trap {
@@ -44,7 +45,7 @@ struct dp_trap {
 	uint64_t text, text_size; /* of the agent */
 	uint64_t called;          /* DP_SYM_TRAP_CALLED */
 	uint64_t scratch[8];      /* for system calls */
-	uint32_t blocked[DP_TRAP_THREADS]; /* at tid % DP_TRAP_THREADS: the thread's id while the program has SIGTRAP blocked in it */
+	uint32_t blocked[DP_TRAP_THREADS]; /* ids of threads in which the program has SIGTRAP blocked; 0: free */
 	struct dp_trap_site site[];        /* ascending */
 };
 

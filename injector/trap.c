@@ -237,12 +237,23 @@ static struct dp_error *restore_bytes(const struct disarm *d, pid_t held)
 	return NULL;
 }
 
+/* What is noted of the thread, 0 if nothing is. */
+static uint32_t noted(const struct dp_trap *trap, uint32_t tid)
+{
+	for (uint32_t i = 0; i < DP_TRAP_PROBES; i++) {
+		const uint32_t word = trap->blocked[(tid + i) % DP_TRAP_THREADS];
+		if ((word & ~DP_TRAP_PENDING) == tid)
+			return word;
+	}
+	return 0;
+}
+
 /* What the program believes to be blocked is blocked; what came meanwhile comes when it ends that. */
 static void block(const struct disarm *d, const struct dp_held *h)
 {
-	const uint32_t tid = (uint32_t)(h->ns_tid ? h->ns_tid : h->tid), word = d->trap->blocked[tid % DP_TRAP_THREADS];
+	const uint32_t word = noted(d->trap, (uint32_t)(h->ns_tid ? h->ns_tid : h->tid));
 	uint64_t mask = 0;
-	if ((word & ~DP_TRAP_PENDING) != tid || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+	if (!word || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
 		return;
 	mask |= DP_TRAP_BIT;
 	ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask);
