@@ -6,7 +6,7 @@
  *
  *	trapped SECONDS
  */
-#include "tests/targets/target.h"
+#include "target.h"
 
 #include <poll.h>
 #include <pthread.h>
