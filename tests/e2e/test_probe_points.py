@@ -91,11 +91,19 @@ class ProbePoints(Case):
                 self.assertRegex(r.err, r"DP-(SYNTAX|USAGE|NO-SYMBOL)")
         self.assert_clean(self.t.pid)
 
+    def test_several_probes_at_one_place_are_several_probes(self):
+        r = self.attach(self.t, "--function", "foo", "--name", "again", "--probe", "foo", "-t", "reg:rip", "-n", 20)
+        self.assert_ok(r)
+        counts = {name: sum(e["probe"] == name for e in r.events) for name in ("foo", "again")}
+        self.assertLessEqual(abs(counts["foo"] - counts["again"]), 1, counts)
+        self.assertEqual({int(e["fields"]["rip"], 0) for e in r.events if e["probe"] == "again"}, {self.t.site()})
+
     def test_some_placed_some_refused_is_said_and_in_the_status(self):
-        r = self.attach(self.t, "--function", "foo", "--name", "again", "--probe", "foo", "-n", 3)
+        t = self.target("points")
+        r = self.attach(t, "--function", "two_returns", "--return", "never_returns", "-n", 3)
         self.assertEqual(r.status, 124, str(r))
         self.assert_hits(r, 3)
-        self.assertIn("DP-OVERLAP", r.tags())
+        self.assertIn("DP-NO-RETURN", r.tags())
         self.assertEqual((r.summary["asked"], r.summary["placed"], r.summary["refused"]), (2, 1, 1))
 
     def test_endbr_stays_in_place(self):

@@ -87,7 +87,9 @@ class Points(Case):
         counts = set(self.placed(r).values())
         # calls by main, and tail calls by five functions, one of them for every second argument
         self.assertEqual(counts, {CALLS + 3 * CALLS + CALLS // 2}, self.placed(r))
-        self.assertEqual(len(self.placed(r)), 9, str(r))
+        # nine jumps in thirteen bytes: some may have to give way to the others
+        self.assertGreaterEqual(len(self.placed(r)), 5, str(r))
+        self.assertLessEqual({p["tag"] for p in r.summary["probes"] if p["tag"]}, {"DP-OVERLAP"})
 
     def test_NO_RETURN(self):
         r = self.dynprobe("--return", "never_returns", "--", target_path("points"), 1, 0)
@@ -200,12 +202,12 @@ class Patterns(Case):
     def test_they_stay_by_their_own_names(self):
         attach = lambda *args, **kw: subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60,
                                                     env=harness.environment(HOME=self.dir, LTTNG_HOME=self.dir))
-        p = attach("attach", "--pid", self.t.pid, "--sink", "ring", "--function", "tail_*", "--return", "by_table")
+        p = attach("attach", "--pid", self.t.pid, "--sink", "ring", "--function", "tail_*", "--return", "tail_memory")
         self.assertEqual(p.returncode, 0, p.stderr)
         status = attach("status", "--pid", self.t.pid, "-f", "json").stdout
-        for name in ("tail_direct", "tail_memory", "tail_register", "tail_conditional", "by_table_return"):
+        for name in ("tail_direct", "tail_memory", "tail_register", "tail_conditional", "tail_memory_return"):
             self.assertIn(f'"{name}"', status)
-        p = attach("add-context", "--pid", self.t.pid, "-e", "by_table_return", "-t", "reg:rax")
+        p = attach("add-context", "--pid", self.t.pid, "-e", "tail_memory_return", "-t", "reg:rax")
         self.assertEqual(p.returncode, 0, p.stderr)
         p = attach("detach", "--pid", self.t.pid)
         self.assertEqual(p.returncode, 0, p.stderr)
