@@ -115,9 +115,16 @@ static struct dp_error *nothing(const struct lister *l)
 	return dp_error(DP_TAG_NO_SYMBOL, "no function is named '%s'", l->glob ? l->glob : "*");
 }
 
+static unsigned tactics_of(const struct dp_options *o)
+{
+	const unsigned asked = o->tactics ? o->tactics : DP_TACTICS_JUMPS;
+	const unsigned left = o->no_trap ? asked & DP_TACTICS_JUMPS : asked;
+	return left ? left : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
+}
+
 static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 {
-	DP_TRY(dp_verdicts_open(l->image, shown_bias, &l->verdicts));
+	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options), shown_bias, &l->verdicts));
 	struct dp_error *err = NULL;
 	for (size_t i = 0; i < dp_image_nmodules(l->image) && !err && !l->unread; i++)
 		err = list_module(l, dp_image_module(l->image, i));

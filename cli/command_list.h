@@ -19,6 +19,7 @@ struct dp_verdicts {
 	struct dp_image *image;
 	struct dp_texts *texts;
 	struct dp_space *space;
+	unsigned allowed;    /* that may be used */
 	uint64_t shown_bias; /* what is shown is this much lower than the image: of files that nobody runs */
 	/* Of the last function: */
 	struct dp_listed_site *site;
@@ -28,7 +29,9 @@ struct dp_verdicts {
 	size_t tactics[DP_TACTIC_COUNT], refusals[DP_TAG_COUNT], asked;
 };
 
-struct dp_error *dp_verdicts_open(struct dp_image *image, uint64_t shown_bias, struct dp_verdicts *ret) DP_MUST_CHECK;
+/* `tactics`: bit set of enum dp_tactic, 0 for every jump. */
+struct dp_error *dp_verdicts_open(struct dp_image *image, unsigned tactics, uint64_t shown_bias,
+                                  struct dp_verdicts *ret) DP_MUST_CHECK;
 void dp_verdicts_close(struct dp_verdicts *v);
 /* Fills v->site for all instructions of the function; valid until the next call. */
 struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function *f) DP_MUST_CHECK;

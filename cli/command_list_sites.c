@@ -22,9 +22,9 @@ static const struct dp_runtime runtime = {
 };
 static const struct dp_fields no_fields;
 
-struct dp_error *dp_verdicts_open(struct dp_image *image, uint64_t shown_bias, struct dp_verdicts *ret)
+struct dp_error *dp_verdicts_open(struct dp_image *image, unsigned tactics, uint64_t shown_bias, struct dp_verdicts *ret)
 {
-	*ret = (struct dp_verdicts){.image = image, .shown_bias = shown_bias};
+	*ret = (struct dp_verdicts){.image = image, .allowed = tactics, .shown_bias = shown_bias};
 	struct dp_error *err = dp_texts_create(image, &ret->texts);
 	if (!err)
 		err = dp_space_from_image(image, &ret->space);
@@ -62,7 +62,8 @@ static void give_back(struct dp_verdicts *v, struct dp_planner *planner)
 static struct dp_error *ask(struct dp_verdicts *v, const struct dp_text *text, uint64_t addr, struct dp_plan *plan)
 {
 	struct dp_planner *planner = NULL;
-	const struct dp_request request = {.site = addr, .lost = runtime.agent, .text = text, .fields = &no_fields};
+	const struct dp_request request = {
+	        .site = addr, .lost = runtime.agent, .text = text, .fields = &no_fields, .tactics = v->allowed};
 	DP_TRY(dp_planner_create(v->space, &runtime, &planner));
 	struct dp_error *err = dp_planner_add(planner, &request, plan);
 	give_back(v, planner);

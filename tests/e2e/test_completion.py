@@ -26,7 +26,7 @@ class Completion(harness.Case):
         self.assertNotIn("list", self.offers("dynprobe --pid ''"))
 
     def test_options_are_those_of_the_verb(self):
-        self.assertEqual(set(self.offers("dynprobe list --")), {"--pid", "--format", "--verbose", "--help"})
+        self.assertEqual(set(self.offers("dynprobe list --")), {"--pid", "--format", "--tactic", "--no-trap", "--verbose", "--help"})
         self.assertIn("--dry-run", self.offers("dynprobe --d"))
         self.assertEqual(self.offers("dynprobe list --dry"), [])
 

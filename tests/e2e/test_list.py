@@ -84,6 +84,16 @@ class Files(ListCase):
             self.assertIn(s["text"], line)
             self.assertEqual(line.split()[-1], s["tactic"] or s["tag"])
 
+    def test_only_the_tactics_that_are_allowed(self):
+        path = harness.target_path("spin")
+        got = lambda *words: [s["tactic"] or s["tag"] for f in self.functions("-v", path, "foo", *words) for s in f["sites"]]
+        self.assertEqual(set(got("--tactic", "trap")), {"trap"})
+        self.assertLessEqual(set(got("--tactic", "jump")), {"jump", "DP-TOO-SHORT"})
+        self.assertNotIn("trap", got("--tactic", "jump,trap", "--no-trap"))
+        self.assertEqual(set(got("--tactic", "jump,trap")) - {"jump"}, {"trap"})
+        self.assertEqual([t for t in got("--tactic", "trap", "--no-trap") if not t.startswith("DP-")], [])
+        self.assertNotIn("trap", got())
+
     def test_it_says_as_if_loaded_where(self):
         for name, base in (("spin", "0x555555554000"), ("spin-nopie", "0x0")):
             self.assertRegex(self.list("-v", harness.target_path(name), "foo").stderr, f"as if it were loaded alone, at {base}\n")
