@@ -54,6 +54,7 @@ static struct dp_error *show(struct lister *l, const struct dp_named *item, cons
 {
 	const struct dp_function *f = &item->f;
 	struct dp_listed_function shown = {
+	        .path = dp_module_path(f->module),
 	        .module = dp_module_name(f->module),
 	        .name = name,
 	        .addr = f->start.v - l->verdicts.shown_bias,

@@ -12,7 +12,7 @@ static struct dp_error *check_sink(struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "%s is for LTTng and excludes --sink ring", of_lttng);
 	if (of_lttng)
 		o->sink = DP_SINK_LTTNG;
-	if (o->sink == DP_SINK_LTTNG && o->own_events)
+	if (o->sink == DP_SINK_LTTNG && o->own_events && !o->dry_run)
 		return dp_error(
 		        DP_TAG_USAGE,
 		        "with %s the events go to LTTng and never come to dynprobe: -n, -o, -f, --record and --no-record are for "
@@ -102,5 +102,9 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST) && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
+	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->dry_run)
+		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: -f is for --dry-run");
+	if (o->dry_run && o->format == DP_FORMAT_CTF)
+		return dp_error(DP_TAG_USAGE, "a plan is text or json");
 	return check_verb(verb, o);
 }

@@ -219,7 +219,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"output", 'o', "FILE", "write the live events to FILE (- for standard output) instead of standard error", EVENTS,
          take_output},
         {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)",
-         EVENTS | V(STATUS) | V(LIST), take_format},
+         EVENTS | V(STATUS) | V(LIST) | V(ATTACH), take_format},
         {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
          take_record},
         {"no-record", 0, NULL, "record nothing, only show", EVENTS, take_no_record},

@@ -125,6 +125,8 @@ void dp_function_json(const struct dp_listed_function *f, FILE *to)
 	dp_put_str(&b, "{\"type\":\"function\",\"version\":1,");
 	put_member(&b, "module", f->module);
 	dp_put_str(&b, ",");
+	put_member(&b, "path", f->path);
+	dp_put_str(&b, ",");
 	put_member(&b, "name", *f->name ? f->name : NULL);
 	dp_put_str(&b, ",");
 	put_json_spec(&b, f);

@@ -21,6 +21,7 @@ struct dp_listed_site { /* an instruction, and how a probe would stand there */
 };
 
 struct dp_listed_function {
+	const char *path;          /* of the module's file */
 	const char *module, *name; /* name "": none is known */
 	uint64_t addr, size;       /* size 0: not known */
 	uint64_t vaddr;            /* in the file: what names a function without a name */

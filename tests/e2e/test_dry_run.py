@@ -128,6 +128,18 @@ class DryRun(Case):
             self.assertLessEqual({e["addr"] for e in site["evicted"]}, boundaries)
         self.assert_result_ok(t)
 
+    def test_of_an_attach_and_of_a_session_of_lttngs(self):
+        t = self.spin()
+        wanted = self.plan("--pid", t.pid, "--function", "foo")[0][0]
+        for words in (("attach", "--sink", "ring"), ("--session", "no-such-session"), ("attach", "--session", "no-such-session")):
+            (site,), (total,) = self.plan(*words, "--pid", t.pid, "--function", "foo")
+            self.assertEqual((site["addr"], site["tactic"], site["old"]), (wanted["addr"], wanted["tactic"], wanted["old"]))
+            self.assertEqual(total["note"] is not None, "--session" in words)
+        p = subprocess.run([harness.DYNPROBE, "attach", "-f", "json", "--pid", str(t.pid), "--function", "foo"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, harness.OWN_FAILURE)
+        self.assertIn("DP-USAGE", p.stderr)
+        self.assertFalse(t.patched())
+
     def test_two_processes_have_a_total_each(self):
         a, b = self.spin(), self.target("spin-nopie", 0, 1000)
         sites, totals = self.plan("--pid", a.pid, "--pid", b.pid, "--function", "foo")

@@ -38,6 +38,7 @@ Test(error, every_tag_has_a_name_a_meaning_and_a_remedy_and_is_found)
 		enum dp_tag tag = (enum dp_tag)i, found = DP_TAG_COUNT;
 		cr_expect(!strncmp(dp_tag_name(tag), "DP-", 3));
 		cr_expect(*dp_tag_meaning(tag) && *dp_tag_remedy(tag), "%s", dp_tag_name(tag));
+		cr_expect(*dp_tag_theme(tag), "%s", dp_tag_name(tag));
 		cr_expect(dp_tag_find(dp_tag_name(tag), &found) && found == tag, "%s", dp_tag_name(tag));
 		cr_expect(dp_tag_find(dp_tag_name(tag) + 3, &found) && found == tag, "%s", dp_tag_name(tag));
 	}

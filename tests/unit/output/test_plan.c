@@ -135,7 +135,8 @@ static const struct dp_listed_site sites[] = {
 static struct dp_listed_function function(void)
 {
 	static const char *const alias[] = {"__foo"};
-	return (struct dp_listed_function){.module = "libx.so",
+	return (struct dp_listed_function){.path = "/lib/libx.so",
+	                                   .module = "libx.so",
 	                                   .name = "foo",
 	                                   .addr = 0x2000,
 	                                   .size = 3,
@@ -170,7 +171,8 @@ Test(function, json)
 	struct dp_listed_function f = function();
 	char *text = SHOWN(dp_function_json(&f, to));
 	cr_expect_str_eq(text,
-	                 "{\"type\":\"function\",\"version\":1,\"module\":\"libx.so\",\"name\":\"foo\",\"spec\":\"libx.so!foo\","
+	                 "{\"type\":\"function\",\"version\":1,\"module\":\"libx.so\",\"path\":\"/lib/"
+	                 "libx.so\",\"name\":\"foo\",\"spec\":\"libx.so!foo\","
 	                 "\"addr\":\"0x2000\",\"file_addr\":\"0x1000\",\"size\":3,\"ifunc\":false,\"aliases\":[\"__foo\"],"
 	                 "\"sites\":[{\"offset\":0,\"addr\":\"0x2000\",\"bytes\":\"4154\",\"text\":\"push %r12\","
 	                 "\"tactic\":\"pun\",\"tag\":null,\"reason\":null},{\"offset\":2,\"addr\":\"0x2002\",\"bytes\":\"06\","
