@@ -2,8 +2,10 @@
 /*
  * How many instructions of a live process' module can be probed, and how:
  *
- *     coverage --pid N [--module GLOB] [--alone] [--batch [N]] [--all] [--rounds N] [--sample N] [--seed N] [--tactics LIST] [-j]
+ *     coverage --pid N [--module GLOB] [--alone] [--batch [N]] [--all] [--rounds N] [--sample N] [--seed N] [--tactics LIST]
+ * [--order random|ascending|descending] [-j]
  *
+ * --order is that of the sites inside of a batch (the choice of sites is random): from high to low addresses unless told.
  * Asks the planner about each instruction alone, in random batches, and about all at once; checks every answer
  * (coverage_check.c). The process is not touched: only its maps and files are read. Exit status 1 if a plan does not keep its
  * word.
@@ -22,6 +24,7 @@ struct options {
 	int pid;
 	const char *module;
 	bool alone, all, json;
+	char order; /* of all at once, and inside of each batch: random, ascending, descending */
 	size_t batch, rounds, sample;
 	uint64_t seed;
 	unsigned tactics;
@@ -62,7 +65,7 @@ static void *allocate(size_t n, size_t size)
 static double now(void)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts); /* what others do meanwhile does not count */
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
@@ -71,6 +74,17 @@ static uint64_t random_number(uint64_t *state)
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
 	return *state ^= *state << 17;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static int descending(const void *a, const void *b)
+{
+	return ascending(b, a);
 }
 
 static void shuffle(size_t *order, size_t n, uint64_t seed)
@@ -171,14 +185,18 @@ static void run_alone(struct code *code, const struct options *o, const size_t *
 	tally_fini(&t);
 }
 
-static void run_together(struct code *code, const struct options *o, const size_t *order, size_t n, size_t batch)
+static void run_together(struct code *code, const struct options *o, size_t *order, size_t n, size_t batch)
 {
 	char mode[40] = "all at once";
 	struct tally t = {.mode = mode};
 	if (batch < code->nsites)
 		snprintf(mode, sizeof(mode), "batches of %zu", batch);
-	for (size_t at = 0, round = 0; at < n && (!o->rounds || round < o->rounds); at += batch, round++)
-		ask_together(&t, code, order + at, n - at < batch ? n - at : batch, o->tactics);
+	for (size_t at = 0, round = 0; at < n && (!o->rounds || round < o->rounds); at += batch, round++) {
+		const size_t some = n - at < batch ? n - at : batch;
+		if (o->order != 'r')
+			qsort(order + at, some, sizeof(*order), o->order == 'a' ? ascending : descending);
+		ask_together(&t, code, order + at, some, o->tactics);
+	}
 	report_tally(&t, code, o->json);
 	code->nviolations += t.violations;
 	tally_fini(&t);
@@ -230,12 +248,12 @@ static unsigned parse_tactics(char *list)
 
 static struct options parse(int argc, char **argv)
 {
-	struct options o = {.seed = 1, .tactics = DP_TACTICS_JUMPS | 1U << DP_TACTIC_TRAP};
+	struct options o = {.order = 'd', .seed = 1, .tactics = DP_TACTICS_JUMPS | 1U << DP_TACTIC_TRAP};
 	static const struct option names[] = {{"pid", 1, NULL, 'p'},    {"module", 1, NULL, 'm'}, {"alone", 0, NULL, 'a'},
 	                                      {"batch", 2, NULL, 'b'},  {"all", 0, NULL, 'A'},    {"rounds", 1, NULL, 'r'},
 	                                      {"sample", 1, NULL, 's'}, {"seed", 1, NULL, 'S'},   {"tactics", 1, NULL, 't'},
-	                                      {"json", 0, NULL, 'j'},   {NULL, 0, NULL, 0}};
-	for (int c; (c = getopt_long(argc, argv, "p:m:ab::Ar:s:S:t:j", names, NULL)) != -1;) {
+	                                      {"order", 1, NULL, 'o'},  {"json", 0, NULL, 'j'},   {NULL, 0, NULL, 0}};
+	for (int c; (c = getopt_long(argc, argv, "p:m:ab::Ar:s:S:t:o:j", names, NULL)) != -1;) {
 		switch (c) {
 		case 'p':
 			o.pid = atoi(optarg);
@@ -263,6 +281,9 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 't':
 			o.tactics = parse_tactics(optarg);
+			break;
+		case 'o':
+			o.order = *optarg;
 			break;
 		case 'j':
 			o.json = true;

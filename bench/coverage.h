@@ -80,7 +80,7 @@ struct tally {
 	size_t asked, placed[DP_TACTIC_COUNT], refused[DP_TAG_COUNT];
 	size_t nexamples[DP_TAG_COUNT];
 	struct example example[DP_TAG_COUNT][EXAMPLES];
-	double seconds;                                       /* inside of dp_planner_add() */
+	double seconds;                                       /* of processor time inside of dp_planner_add() */
 	size_t rounds, plans, extents, own_bytes, text_pages; /* sums over the rounds; the last three per round at most as well */
 	size_t most_extents, most_bytes, most_pages;
 	size_t violations;
