@@ -8,31 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group whose manifest was damaged by its own process has no names; it is left to `detach`. */
-static void search(struct dp_standing *standing, const char *name, struct dp_found *ret)
+/* What earlier tools noted about what they left. That of a group whose process damaged it is empty; it is left to `detach`. */
+static struct dp_error *read_manifests(struct dp_target *t, struct dp_manifest **ret)
 {
-	struct dp_manifest m = {0};
-	struct dp_error *err = dp_manifest_parse(dp_standing_manifest(standing), &m);
-	for (unsigned i = 0; !err && i < m.n && i < dp_standing_nprobes(standing); i++)
-		if (!strcmp(m.probe[i].name, name) && dp_standing_site(standing, i))
-			*ret = (struct dp_found){standing, i, m.probe[i].event};
-	dp_manifest_fini(&m);
-	dp_error_destroy(err);
+	const size_t n = dp_target_nstanding(t);
+	struct dp_manifest *m = calloc(n + 1, sizeof(*m));
+	if (!m)
+		return dp_error(DP_TAG_NOMEM, "out of memory for what was left in the process");
+	for (size_t i = 0; i < n; i++)
+		dp_error_destroy(dp_manifest_parse(dp_standing_manifest(dp_target_standing(t, i)), &m[i]));
+	*ret = m;
+	return NULL;
 }
 
-static struct dp_found find(struct dp_target *t, const char *name)
+static struct dp_found find(struct dp_target *t, const struct dp_manifest *m, const char *name)
 {
-	struct dp_found f = {0};
-	for (size_t i = 0; i < dp_target_nstanding(t) && !f.standing; i++)
-		search(dp_target_standing(t, i), name, &f);
-	return f;
+	for (size_t k = 0; k < dp_target_nstanding(t); k++) {
+		struct dp_standing *standing = dp_target_standing(t, k);
+		for (unsigned i = 0; i < m[k].n && i < dp_standing_nprobes(standing); i++)
+			if (!strcmp(m[k].probe[i].name, name) && dp_standing_site(standing, i))
+				return (struct dp_found){standing, i, m[k].probe[i].event};
+	}
+	return (struct dp_found){0};
 }
 
-static struct dp_error *announce_one(const struct dp_run *run, struct dp_session *s)
+static struct dp_error *announce_to(const struct dp_run *run, struct dp_session *s, const struct dp_manifest *m)
 {
 	const struct dp_options *o = run->options;
 	for (size_t i = 0; i < o->nprobes; i++) {
-		const struct dp_found f = find(s->target, o->probe[i].name);
+		const struct dp_found f = find(s->target, m, o->probe[i].name);
 		if (run->supersedes && !f.standing)
 			return dp_error(DP_TAG_NO_PROBE, "no probe '%s' was left in %d (%s)", run->supersedes,
 			                dp_target_pid(s->target), dp_target_comm(s->target));
@@ -46,6 +50,17 @@ static struct dp_error *announce_one(const struct dp_run *run, struct dp_session
 		}
 	}
 	return NULL;
+}
+
+static struct dp_error *announce_one(const struct dp_run *run, struct dp_session *s)
+{
+	struct dp_manifest *m = NULL;
+	DP_TRY(read_manifests(s->target, &m));
+	struct dp_error *err = announce_to(run, s, m);
+	for (size_t i = 0; i < dp_target_nstanding(s->target); i++)
+		dp_manifest_fini(&m[i]);
+	free(m);
+	return err;
 }
 
 struct dp_error *dp_keep_announce(struct dp_run *run)
