@@ -206,7 +206,8 @@ void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why)
 	for (size_t i = 0; i < s->options->nprobes; i++)
 		if (for_want_of_room(&s->place[i])) {
 			struct dp_error *one = s->place[i].refused;
-			s->place[i].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s; and no trap: %s", one->message, why->message);
+			s->place[i].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s; and no trap: %s%s%s", one->message, why->message,
+			                               why->cause ? ": " : "", why->cause ? why->cause->message : "");
 			dp_error_destroy(one);
 		}
 }

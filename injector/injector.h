@@ -88,6 +88,7 @@ uint64_t dp_target_gates(const struct dp_target *t);
  * dp_target_trap_room() names the hooks that will stand (NULL: no traps after all), one request each, which all have to be placed
  * (dp_target_trap_hook() is what they call). A trap whose moment did not come is refused with the same tag by dp_target_install().
  */
+#define DP_HOOKS_MAX 4096u
 struct dp_error *dp_target_trap_check(struct dp_target *t) DP_MUST_CHECK;
 struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_place *hook, size_t nhooks) DP_MUST_CHECK;
 uint64_t dp_target_trap_hook(const struct dp_target *t);

@@ -26,7 +26,8 @@ static bool kept_valid(const struct dp_control *c, uint64_t size)
 
 bool dp_control_valid(const struct dp_control *c, uint64_t size)
 {
-	const bool counts = c->nprobes <= DP_NO_PROBE && c->nsites <= DP_PLANS_PER_REQUEST * c->nprobes + DP_OWN_SITES && c->nslots;
+	const uint64_t requests = c->nprobes + (c->trap ? DP_HOOKS_MAX : 0);
+	const bool counts = c->nprobes <= DP_NO_PROBE && c->nsites <= DP_PLANS_PER_REQUEST * requests + DP_OWN_SITES && c->nslots;
 	const bool ring = c->ring_size >= 2 * DP_RECORD_MAX && !(c->ring_size & (c->ring_size - 1));
 	return counts && ring && within(c->lost_offset, c->nprobes, sizeof(struct dp_lost), size) && c->lost_offset % 8 == 0 &&
 	       within(c->sites_offset, c->nsites, sizeof(struct dp_site_entry), size) &&

@@ -62,10 +62,13 @@ struct dp_error *dp_target_trap_check(struct dp_target *t)
 
 struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_place *hook, size_t nhooks)
 {
+	if (nhooks > DP_HOOKS_MAX)
+		return unsafe(t, "makes system calls at more places than can be watched");
 	struct dp_hook_place *copy = malloc((nhooks + 1) * sizeof(*copy));
 	if (!copy)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
-	memcpy(copy, hook, nhooks * sizeof(*copy));
+	for (size_t i = 0; i < nhooks; i++)
+		copy[i] = hook[i];
 	free(t->trap.hook);
 	t->trap.hook = copy;
 	t->trap.nhooks = nhooks;
@@ -137,10 +140,9 @@ static struct dp_error *put(struct dp_target *t, uint64_t at, const void *value,
 
 #define PUT(t, trap, field, value) put(t, (trap) + offsetof(struct dp_trap, field), value, sizeof(*(value)))
 
-/* What the program had becomes what it sees; then its hooks count, and only then the handler. */
+/* What the program had becomes what it sees, and then the handler goes in. */
 static struct dp_error *take_over(struct dp_target *t, struct dp_borrow *b)
 {
-	const uint32_t armed = 1;
 	const struct dp_trap_action ours = {t->trap.handler, SA_SIGINFO_ | SA_ONSTACK_ | SA_RESTORER, t->trap.restorer,
 	                                    UINT64_MAX};
 	struct dp_trap_action own;
@@ -152,30 +154,52 @@ static struct dp_error *take_over(struct dp_target *t, struct dp_borrow *b)
 	DP_TRY(dp_trap_strip(t, b, t->in.trap, &masks));
 	struct dp_error *err = PUT(t, t->in.trap, masks, &masks);
 	if (!err)
-		err = PUT(t, t->in.trap, armed, &armed);
-	if (!err)
 		err = dp_trap_action(t, b, t->in.trap, DP_TRAP_SIGNAL, &ours, NULL);
 	if (err)
 		dp_error_destroy(dp_trap_unstrip(t, b, t->in.trap, masks));
 	return err;
 }
 
-static struct dp_error *take_over_held(struct dp_target *t, struct dp_freeze *f)
+static struct dp_error *borrow_and_take_over(struct dp_target *t, struct dp_freeze *f)
 {
 	struct dp_borrow *b = NULL;
-	DP_TRY(dp_still_ours(t));
-	for (size_t i = 0; i < f->n; i++) {
-		const char *why = f->thread[i].exited ? NULL : dp_trap_in_the_way(t, &f->thread[i]);
-		if (why)
-			return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d (%s) %s", f->thread[i].tid, t->process.pid,
-			                t->process.comm, why);
-	}
 	DP_TRY(dp_borrow_held(t, f, &b));
 	struct dp_error *err = take_over(t, b);
 	struct dp_error *end = dp_borrow_end(b, NULL);
 	if (!err)
 		return end;
 	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *check_threads(struct dp_target *t, const struct dp_freeze *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		const char *why = f->thread[i].exited ? NULL : dp_trap_in_the_way(t, &f->thread[i]);
+		if (why)
+			return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d (%s) %s", f->thread[i].tid, t->process.pid,
+			                t->process.comm, why);
+	}
+	return NULL;
+}
+
+/* The hooks count from the first change on: what is noted for a thread is then told to it, and whoever comes later undoes it. */
+static struct dp_error *take_over_held(struct dp_target *t, struct dp_freeze *f)
+{
+	const uint32_t armed = 1, idle = 0;
+	DP_TRY(dp_still_ours(t));
+	DP_TRY(check_threads(t, f));
+	DP_TRY(PUT(t, t->in.trap, armed, &armed));
+	struct dp_error *err = NULL;
+	for (size_t i = 0; !err && i < f->n; i++)
+		err = dp_trap_unblock(t, &f->thread[i]);
+	if (!err)
+		err = borrow_and_take_over(t, f);
+	if (!err)
+		return NULL;
+	for (size_t i = 0; i < f->n; i++)
+		dp_trap_block(t, t->in.trap, &f->thread[i]);
+	dp_error_destroy(PUT(t, t->in.trap, armed, &idle));
 	return err;
 }
 
@@ -237,30 +261,6 @@ static struct dp_error *restore_bytes(const struct disarm *d, pid_t held)
 	return NULL;
 }
 
-/* What is noted of the thread, 0 if nothing is. */
-static uint32_t noted(const struct dp_trap *trap, uint32_t tid)
-{
-	for (uint32_t i = 0; i < DP_TRAP_PROBES; i++) {
-		const uint32_t word = trap->blocked[(tid + i) % DP_TRAP_THREADS];
-		if ((word & ~DP_TRAP_PENDING) == tid)
-			return word;
-	}
-	return 0;
-}
-
-/* What the program believes to be blocked is blocked; what came meanwhile comes when it ends that. */
-static void block(const struct disarm *d, const struct dp_held *h)
-{
-	const uint32_t word = noted(d->trap, (uint32_t)(h->ns_tid ? h->ns_tid : h->tid));
-	uint64_t mask = 0;
-	if (!word || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
-		return;
-	mask |= DP_TRAP_BIT;
-	ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask);
-	if (word & DP_TRAP_PENDING)
-		syscall(SYS_tgkill, d->t->process.pid, h->tid, DP_TRAP_SIGNAL);
-}
-
 static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
 {
 	const uint32_t idle = 0;
@@ -278,8 +278,7 @@ static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
 		return err;
 	}
 	for (size_t i = 0; i < f->n; i++)
-		if (!f->thread[i].exited)
-			block(d, &f->thread[i]);
+		dp_trap_block(t, d->in->trap, &f->thread[i]);
 	return end;
 }
 

@@ -10,7 +10,9 @@
 
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define STACK_LIMIT  (UINT64_C(8) << 20)
 #define RED_ZONE     128
@@ -99,19 +101,88 @@ static const char *frames_in_the_way(const struct dp_target *t, const struct dp_
 /* ---- arming ------------------------------------------------------------------------------------------------------------------
  */
 
+/* Does it wait with a mask that the call was given, and with SIGTRAP in it? The call would be restarted with that mask. */
+static bool waits_masked(const struct dp_held *h, uint64_t blocked)
+{
+	if (!h->in_syscall_stop || !(blocked & DP_TRAP_BIT))
+		return false;
+	switch (h->regs.orig_rax) {
+	case SYS_rt_sigsuspend:
+		return true;
+	case SYS_ppoll:
+		return h->regs.r10 != 0;
+	case SYS_epoll_pwait:
+	case 441: /* epoll_pwait2 */
+	case 426: /* io_uring_enter */
+		return h->regs.r8 != 0;
+	case SYS_pselect6:
+	case 333: /* io_pgetevents */
+		return h->regs.r9 != 0;
+	default:
+		return false;
+	}
+}
+
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 {
-	uint64_t mask = 0;
-	if (ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
-		return "cannot be asked for its signal mask";
-	mask |= dp_trap_status(&t->process, h->tid, "SigBlk"); /* that of the moment, if it waits with one */
-	if (mask & DP_TRAP_BIT)
-		return "has SIGTRAP blocked";
+	if (waits_masked(h, dp_trap_status(&t->process, h->tid, "SigBlk")))
+		return "waits with SIGTRAP blocked for the moment";
 	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
 		return "is about to get a SIGTRAP";
 	if (between(t, h->regs.rip))
 		return "is in front of a system call";
 	return frames_in_the_way(t, h);
+}
+
+/* ---- masks ----------------------------------------------------------------------------------------------------------------- */
+
+static uint32_t id_of(const struct dp_held *h)
+{
+	return (uint32_t)(h->ns_tid ? h->ns_tid : h->tid);
+}
+
+/* The first of a thread's places that holds `wanted`, but for a mark; 0 if none does. */
+static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uint32_t wanted, uint32_t *word)
+{
+	for (uint32_t i = 0; i < DP_TRAP_PROBES; i++) {
+		const uint64_t at = trap + offsetof(struct dp_trap, blocked) + (tid + i) % DP_TRAP_THREADS * sizeof(*word);
+		if (dp_mem_read(&t->process, dp_addr_of(at), word, sizeof(*word)) == sizeof(*word) &&
+		    (*word & ~DP_TRAP_PENDING) == wanted)
+			return at;
+	}
+	return 0;
+}
+
+struct dp_error *dp_trap_unblock(struct dp_target *t, const struct dp_held *h)
+{
+	uint64_t mask = 0;
+	uint32_t word, tid = id_of(h);
+	if (h->exited || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0 || !(mask & DP_TRAP_BIT))
+		return NULL;
+	const uint64_t at = find_place(t, t->in.trap, tid, 0, &word);
+	if (!at)
+		return dp_error(DP_TAG_TRAP_UNSAFE, "too many threads of process %d have SIGTRAP blocked", t->process.pid);
+	DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), &tid, sizeof(tid)));
+	mask &= ~DP_TRAP_BIT;
+	if (ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask) == 0)
+		return NULL;
+	return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d has SIGTRAP blocked", h->tid, t->process.pid);
+}
+
+/* What came while it was blocked comes when the program ends that. */
+void dp_trap_block(struct dp_target *t, uint64_t trap, const struct dp_held *h)
+{
+	const uint32_t none = 0;
+	uint64_t mask = 0;
+	uint32_t word = 0;
+	const uint64_t at = h->exited ? 0 : find_place(t, trap, id_of(h), id_of(h), &word);
+	if (!at || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+		return;
+	mask |= DP_TRAP_BIT;
+	ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask);
+	dp_error_destroy(dp_mem_write(&t->process, dp_addr_of(at), &none, sizeof(none)));
+	if (word & DP_TRAP_PENDING)
+		syscall(SYS_tgkill, t->process.pid, h->tid, DP_TRAP_SIGNAL);
 }
 
 /* ---- disarming ---------------------------------------------------------------------------------------------------------------

@@ -296,13 +296,34 @@ static uint64_t site_of(const struct function *f, size_t start, size_t call)
 	return f->item[call].insn.addr;
 }
 
+/*
+ * In bytes that are no function's: hand-written code keeps its constants there, and nothing tells them from code for sure.
+ * Whatever a call's number could come from in the few bytes before makes it one: a mov to eax, from a register or of a small
+ * number.
+ */
+static bool looks_like_call(const struct dp_text *text, uint64_t addr)
+{
+	enum { LOOK = 16, NUMBERS = 1024 };
+	size_t n;
+	const uint8_t *at = dp_text_at(text, addr - LOOK, &n);
+	for (size_t i = 0; at && i + 2 <= LOOK; i++) {
+		const bool to_eax =
+		        (at[i] == 0x89 && (at[i + 1] & 0xc7) == 0xc0) || (at[i] == 0x8b && (at[i + 1] & 0xf8) == 0xc0);
+		const bool number = i + 5 <= LOOK && at[i] == 0xb8 && !at[i + 3] && !at[i + 4] && at[i + 2] < NUMBERS >> 8;
+		if (to_eax || number)
+			return true;
+	}
+	return !at;
+}
+
 struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct dp_hook_place *ret)
 {
 	struct function f = {0};
 	size_t call = 0;
 	*ret = (struct dp_hook_place){.syscall = addr};
 	if (!text->function || addr < text->function || addr - text->function >= text->size)
-		return unsafe(addr, "it is in no function that symbols or unwind tables name");
+		return looks_like_call(text, addr) ? unsafe(addr, "it is in no function that symbols or unwind tables name")
+		                                   : NULL;
 	DP_TRY(read_function(text, &f));
 	dp_auto_free struct item *owned = f.item;
 	while (call < f.n && f.item[call].insn.addr < addr)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""Probes that stand as traps: SIGTRAP is shared with the program, which neither loses it nor notices."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Case, State, needs, status, wait_until
+
+TRAP = 1 << (signal.SIGTRAP - 1)
+
+
+def starts(path, symbol):
+    """Offsets of a function's instructions."""
+    out = subprocess.run(["objdump", "-d", f"--disassemble={symbol}", "--no-show-raw-insn", path], capture_output=True, text=True).stdout
+    at = [int(line.split(":")[0], 16) for line in out.splitlines() if line.startswith(" ") and ":\t" in line]
+    return [a - at[0] for a in at]
+
+
+class Trap(Case):
+    def attach_traps(self, t, *args, **kw):
+        return self.attach(t, "--tactic", "trap", *args, **kw)
+
+    def assert_trapped(self, r, n=1):
+        self.assert_ok(r)
+        self.assertEqual([p["tactic"] for p in r.summary["probes"]].count("trap"), n, str(r))
+
+    def test_hits_are_recorded_and_nothing_is_left(self):
+        t = self.target("spin", 0, 500)
+        before = State(t.pid)
+        for _ in range(3):
+            r = self.attach_traps(t, "--function", "foo", "-t", "regs", "-n", 50)
+            self.assert_trapped(r)
+            self.assert_hits(r, 50)
+            self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_program_that_cares_for_its_signals(self):
+        """Masks and actions as it set them, its own int3s and SIGTRAPs, waits with masks of the moment, threads, forks: at every instruction."""
+        t = self.target("trapped", 300)
+        for offset in starts(t.path, "trapped_work"):
+            r = self.attach_traps(t, "--probe", f"trapped_work+{offset}", "-t", "reg:rdi", "-d", "1")
+            if "for the moment" in r.err or "signal handler" in r.err:  # it does that most of the time
+                self.assert_refused(r, "DP-TRAP-UNSAFE")
+            else:
+                self.assert_trapped(r)
+                self.assert_hits(r, 1000)
+            self.assert_clean(t.pid)
+            self.assertTrue(t.alive(), t.errors())
+        self.assert_result_ok(t)
+
+    def test_every_instruction_at_once_in_threads_that_come_and_go(self):
+        t = self.target("churn")
+        before = [status(t.pid, f) for f in ("SigCgt", "SigIgn")]
+        probes = [a for o in starts(t.path, "foo") for a in ("--probe", f"foo+{o}")]
+        r = self.attach_traps(t, *probes, "-d", "2")
+        self.assert_trapped(r, len(probes) // 2)
+        self.assert_clean(t.pid)
+        self.assertEqual([status(t.pid, f) for f in ("SigCgt", "SigIgn")], before)
+        self.assert_result_ok(t)
+
+    def test_killed_tool_leaves_a_program_that_runs_and_the_next_one_takes_it_out(self):
+        t = self.target("trapped", 300)
+        for _ in range(3):
+            p = self.start("--pid", t.pid, "--tactic", "trap", "--function", "trapped_work")
+            wait_until(lambda: p.poll() is not None or int(status(t.pid, "SigCgt"), 16) and os.path.exists(p.events) and os.path.getsize(p.events) > 3000, what="hits")
+            p.kill()
+            p.wait()
+            time.sleep(0.3)
+            self.assertTrue(t.alive(), t.errors())
+        for _ in range(20):  # it leaves what cannot be had at this moment
+            r = self.attach(t, "--function", "main", "-d", "0.1")
+            if not harness.changed_text(t.pid):
+                break
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_probes_that_stay_and_a_process_of_many_forks(self):
+        t = self.target("forkload")
+        before = status(t.pid, "SigCgt")
+        argv = [harness.DYNPROBE, "attach", "--pid", str(t.pid), "--tactic", "trap", "--function", "foo", "--sink", "ring"]
+        p = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertTrue(int(status(t.pid, "SigCgt"), 16) & TRAP)
+        second = self.attach_traps(t, "--function", "main", "-d", "0.1")
+        self.assert_refused(second, "DP-TRAP-UNSAFE", "earlier dynprobe")
+        time.sleep(1)
+        p = subprocess.run([harness.DYNPROBE, "detach", "--pid", str(t.pid)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assert_clean(t.pid)
+        self.assertEqual(status(t.pid, "SigCgt"), before)
+        self.assert_result_ok(t)
+
+    def test_command_that_is_started(self):
+        r = self.dynprobe("--tactic", "trap", "--function", "trapped_work", "--", harness.target_path("trapped"), "3")
+        self.assert_trapped(r)
+        self.assertIn("RESULT OK", r.out)
+
+    def test_thread_that_has_sigtrap_blocked_before(self):
+        t = self.target("spin", 0, 500, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP]))
+        before = State(t.pid)
+        self.assertTrue(int(status(t.pid, "SigBlk"), 16) & TRAP)
+        r = self.attach_traps(t, "--function", "foo", "-n", 50)
+        self.assert_trapped(r)
+        self.assert_hits(r, 50)
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    # ---- where there can be none
+
+    def refused(self, t, *words):
+        before = State(t.pid)
+        r = self.attach_traps(t, "--function", "foo", "-d", "0.1")
+        self.assert_refused(r, "DP-TRAP-UNSAFE", *words)
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_trap_unsafe_where_sigtrap_is_ignored(self):
+        self.refused(self.target("spin", 0, 500, preexec_fn=lambda: signal.signal(signal.SIGTRAP, signal.SIG_IGN)), "ignores SIGTRAP")
+
+    def test_no_trap_forbids(self):
+        t = self.target("spin", 0, 500)
+        r = self.attach_traps(t, "--function", "foo", "--no-trap")
+        self.assert_refused(r, "DP-TOO-SHORT")
+        self.assert_result_ok(t)
+
+    # ---- programs
+
+    def traps_in(self, pid, specs, seconds="2"):
+        probes = [a for s in specs for a in ("--function", s)]
+        r = self.dynprobe("--pid", pid, "--tactic", "trap", *probes, "-d", seconds)
+        self.assertIn(r.status, (0, 124), str(r))
+        self.assertGreaterEqual([p["tactic"] for p in r.summary["probes"]].count("trap"), 1, str(r))
+        self.assert_hits(r, 10)
+        self.assert_clean(pid)
+
+    @needs("python3")
+    def test_python_with_threads_children_and_signals(self):
+        script = """
+import hashlib, signal, subprocess, sys, threading, time
+hits = []
+signal.signal(signal.SIGTRAP, lambda *a: hits.append(1))
+print("READY", flush=True)
+end = time.time() + float(sys.argv[1])
+ok = True
+def work():
+    ok = hashlib.sha256(b"x" * 1000).hexdigest()
+while time.time() < end:
+    ts = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in ts]; [t.join() for t in ts]
+    ok &= subprocess.run(["true"]).returncode == 0
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
+    ok &= signal.SIGTRAP in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    n = len(hits); signal.raise_signal(signal.SIGTRAP); ok &= len(hits) == n
+    signal.pthread_sigmask(signal.SIG_SETMASK, old); ok &= len(hits) == n + 1
+    ok &= signal.SIGTRAP not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+print("RESULT", "OK" if ok else "BAD")
+"""
+        t = self.target(shutil.which("python3"), "-c", script, "8")
+        self.traps_in(t.pid, ["malloc", "free", "pthread_sigmask", "pthread_create"])
+        self.assertEqual(t.process.wait(60), 0, t.errors())
+        self.assertIn("RESULT OK", t.output())
+
+    @needs("redis-server")
+    @needs("redis-benchmark")
+    def test_redis_under_load(self):
+        sock = self.path("redis.sock")
+        t = self.target(shutil.which("redis-server"), "--port", "0", "--unixsocket", sock, "--save", "", "--dir", self.dir, ready="ready to accept")
+        load = subprocess.Popen(["redis-benchmark", "-s", sock, "-n", "100000000", "-t", "set,get", "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (load.kill(), load.wait()))
+        self.traps_in(t.pid, ["processCommand", "call", "lookupKey", "createStringObject"])
+        self.assertIsNone(load.poll())
+        p = subprocess.run(["redis-cli", "-s", sock, "ping"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(p.stdout.strip(), "PONG")
+        self.assertEqual(t.stop(), 0)
+
+
+if __name__ == "__main__":
+    harness.main()
