@@ -9,7 +9,7 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-
 # clang: second compiler; g++: C++ targets; the rest: what the end-to-end tests run, probe or read traces with
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb strace bpftrace
-      binutils zstd util-linux procps iproute2 scdoc shellcheck"
+      binutils fzf ripgrep zstd util-linux procps iproute2 scdoc shellcheck"
 
 case "${1:-all}" in
 build) wanted=$build ;;

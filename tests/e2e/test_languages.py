@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Programs in Go and Rust: goroutine stacks are small, are moved while they run, and nothing but the program's own tables describes them."""
+
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+
+import harness
+from harness import Case, needs
+
+STACK_CHECK = (b"\x49\x3b\x66\x10", b"\x4c\x8d\x64\x24", b"\x4c\x8d\xa4\x24")  # cmp 0x10(%r14),%rsp; lea -N(%rsp),%r12
+# Called while goroutines run, grow, are stopped and scavenged; each of them checks its stack first.
+BUSY = r"runtime\.(mallocgc|growslice|newobject|makeslice|chansend1?|chanrecv[12]?|selectgo|gopark|goready|newproc|deferproc|concatstrings|" \
+       r"convTstring|mapaccess\w*|mapassign\w*|gcStart|gcMarkDone|newstack|copystack|morestackc|sweepone)$|(algo|util|sort|strings|bufio|main|src)\.[A-Z]\w*$"
+
+
+def sections(path):
+    out = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True).stdout
+    found = re.findall(r"\] (\.\S+)\s+\S+\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+)", out)
+    return {name: (int(address, 16), int(offset, 16), int(size, 16)) for name, address, offset, size in found}
+
+
+class GoProgram:
+    """Functions of a Go 1.18 to 1.19 program by .gopclntab, which every Go program carries."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.bytes = f.read()
+        self.sections = sections(path)
+        _, at, size = self.sections[".gopclntab"]
+        table = self.bytes[at:at + size]
+        magic, n = struct.unpack_from("<I", table)[0], struct.unpack_from("<Q", table, 8)[0]
+        text, names, *_, functions = struct.unpack_from("<6Q", table, 24)
+        if magic not in (0xfffffff0, 0xfffffff1):
+            raise ValueError(f"a .gopclntab of version {magic:#x}")
+        self.functions = {}
+        for i in range(n):
+            entry, offset = struct.unpack_from("<2I", table, functions + 8 * i)
+            name = names + struct.unpack_from("<I", table, functions + offset + 4)[0]
+            self.functions[table[name:table.index(b"\0", name)].decode()] = text + entry
+
+    def at(self, address, n):
+        start, offset, size = self.sections[".text"]
+        return self.bytes[offset + address - start:offset + address - start + n] if start <= address < start + size else b""
+
+    def busy(self):
+        """Entries of functions that check their stack: the bound of docs/guarantees.md holds there."""
+        return sorted(a for name, a in self.functions.items() if re.search(BUSY, name) and self.at(a, 4) in STACK_CHECK)
+
+
+class Languages(Case):
+    def load(self, lines):
+        """Text to search in, the same each time."""
+        words = random.Random(1)
+        with open(self.path("text"), "w") as f:
+            for i in range(lines):
+                f.write(f"{i} {words.getrandbits(90):x}/{words.getrandbits(40):x} the quick brown fox {words.random()}\n")
+        return self.path("text")
+
+    def same_output(self, argv, probes, text, status=(0, 124)):
+        """Runs the program with the probes and without; what it prints must be the same. The probes that were hit."""
+        with open(text) as f:
+            plain = subprocess.run(argv, stdin=f, capture_output=True, text=True)
+        with open(text) as f:
+            r = self.dynprobe("-q", *probes, "--", *argv, stdin=f, timeout=300)
+        self.assertIn(r.status, status, str(r)[-3000:])
+        self.assertEqual(r.out, plain.stdout)
+        self.assertTrue(plain.stdout)
+        hit = [p for p in r.summary["probes"] if p["hits"]]
+        self.assertGreaterEqual(len(hit), 5, str(r)[-3000:])
+        return hit
+
+    def go_probes(self, *contexts):
+        program = GoProgram(os.path.realpath(shutil.which("fzf")))
+        entries = program.busy()
+        self.assertGreater(len(entries), 40)
+        return program, [word for a in entries for word in ("--probe", f"fzf!{a:#x}", *(w for c in contexts for w in ("-t", c)))]
+
+    def search(self):
+        return ["fzf", "--filter", "quick fox 7"]
+
+    @needs("fzf")
+    def test_go_registers(self):
+        program, probes = self.go_probes("regs")
+        grow = f"fzf!{program.functions['runtime.newstack']:#x}"
+        hit = self.same_output(self.search(), [*probes, "--probe", grow], self.load(60000))
+        self.assertTrue([p for p in hit if p["spec"] == grow], "no stack was grown: the test would hold nothing")
+
+    @needs("fzf")
+    def test_go_strings(self):
+        program, _ = self.go_probes()
+        self.same_output(self.search(), self.go_probes(f"string:magic:{program.sections['.rodata'][0]}")[1], self.load(30000))
+
+    @needs("fzf")
+    def test_go_inside_of_functions(self):
+        """Displaced calls leave the program's own return addresses on stacks that are copied while they are on them."""
+        program, _ = self.go_probes()
+        out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", shutil.which("fzf")], capture_output=True, text=True).stdout
+        entries = sorted(program.functions.values())
+        ends = dict(zip(entries, entries[1:]))
+        chosen = random.Random(7).sample(program.busy(), 30)
+        code = [int(a, 16) for a in re.findall(r"^\s+([0-9a-f]+):\t(?!\s*(?:int3|nop))", out, re.M)]
+        sites = [a for a in code for f in chosen if f <= a < ends.get(f, f)]
+        sites = random.Random(8).sample(sites, min(400, len(sites)))
+        self.same_output(self.search(), [w for a in sites for w in ("--probe", f"fzf!{a:#x}")], self.load(30000))
+
+    @needs("rg")
+    def test_rust(self):
+        listed = subprocess.run([harness.DYNPROBE, "list", shutil.which("rg")], capture_output=True, text=True).stdout
+        entries = re.findall(r"(rg!0x[0-9a-f]+)$", listed, re.M)
+        for context, seed in (("regs", 1), ("backtrace:16", 2)):
+            specs = random.Random(seed).sample(entries, 400)
+            probes = [w for s in specs for w in ("--function", s, "-t", context)]
+            self.same_output(["rg", "-n", "--no-mmap", "qu[a-z]+k.*fox 0[.]1[0-9]", "-"], probes, self.load(40000))
+
+
+if __name__ == "__main__":
+    harness.main()
