@@ -3,6 +3,7 @@
  * The loop of a run: drain every ring, look at every site, sleep a little; until a signal, a limit or the end of all targets. No
  * thread of a target is held here. The sleep is short when much came in, so that rings of busy threads do not fill.
  */
+#include "cli/pending.h"
 #include "cli/trace.h"
 
 #include <poll.h>
@@ -42,7 +43,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	        .probe = hit->probe,
 	        .payload = hit->payload,
 	        .len = hit->len,
-	        .image = dp_target_image(s->target),
+	        .image = dp_target_image(dp_pending_draining(s)),
 	};
 	dp_outputs_event(&run->out, &event);
 	s->place[hit->probe].recorded++;
@@ -55,6 +56,7 @@ void dp_run_drain(struct dp_run *run, bool last)
 	for (run->current = 0; run->current < run->nsessions; run->current++) {
 		struct dp_session *s = run->session[run->current];
 		dp_error_destroy(dp_target_drain(s->target, last || s->ended, on_hit, run));
+		dp_pending_drain(s, last || s->ended, on_hit, run);
 	}
 	run->flooded = run->recorded - before > MANY;
 }
@@ -62,8 +64,10 @@ void dp_run_drain(struct dp_run *run, bool last)
 void dp_run_note_losses(struct dp_run *run)
 {
 	for (size_t i = 0; i < run->nsessions; i++)
-		for (unsigned p = 0; p < run->options->nprobes; p++)
+		for (unsigned p = 0; p < run->options->nprobes; p++) {
 			dp_target_loss(run->session[i]->target, p, &run->session[i]->loss[p]);
+			dp_pending_loss(run->session[i], p, &run->session[i]->loss[p]);
+		}
 }
 
 uint64_t dp_run_lost(const struct dp_run *run)
@@ -86,9 +90,17 @@ static void on_retired(size_t plan, const char *why, void *data)
 	char text[512];
 	if (i == SIZE_MAX)
 		return;
+	if (dp_pending_lost(s, i))
+		return;
 	s->place[i].retired = true;
 	s->place[i].retired_why = strdup(why);
 	snprintf(text, sizeof(text), "probe %s in %d retired: %s", run->options->probe[i].name, dp_target_pid(s->target), why);
+	dp_outputs_note(&run->out, text);
+}
+
+static void on_note(const char *text, void *data)
+{
+	struct dp_run *run = data;
 	dp_outputs_note(&run->out, text);
 }
 
@@ -101,6 +113,7 @@ static const char *watch_all(struct dp_run *run)
 		if (!s->ended) {
 			s->end = dp_target_watch(s->target, on_retired, run);
 			s->ended = s->end != DP_WATCH_OK;
+			dp_pending_round(s, on_hit, on_note, run);
 		}
 		alive += !s->ended;
 		if (s->end == DP_WATCH_EXECED)
@@ -145,7 +158,7 @@ bool dp_run_interrupted(struct dp_run *run)
 static void rest(struct dp_run *run)
 {
 	struct pollfd p = {.fd = run->signal_fd, .events = POLLIN};
-	if (poll(&p, 1, sleep_ms(run)) > 0)
+	if (poll(&p, 1, dp_pending_rest(run->session, run->nsessions, sleep_ms(run))) > 0)
 		dp_run_interrupted(run);
 }
 

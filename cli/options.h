@@ -70,6 +70,7 @@ struct dp_options {
 	const char *session, *set_url, *filter;
 	uint64_t live_us; /* --live; 0: not live */
 	bool attach;      /* leave the probes in place */
+	bool pending;     /* wait for libraries that are not loaded yet */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
 	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB] */
 	size_t nnames;

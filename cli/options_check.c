@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options_table.h"
+#include "trampoline/trampoline.h"
 
 static struct dp_error *check_sink(struct dp_options *o)
 {
@@ -30,11 +31,27 @@ static struct dp_error *check_run(const struct dp_options *o)
 	return NULL;
 }
 
+/* What is installed later has rings of its own; one LTTng sink and one handler of traps is all that a process can have. */
+static struct dp_error *check_pending(struct dp_options *o)
+{
+	const char *other = o->sink == DP_SINK_LTTNG                          ? "events of LTTng"
+	                    : o->tactics >> DP_TACTIC_TRAP & 1 && !o->no_trap ? "traps"
+	                    : o->dry_run                                      ? "--dry-run"
+	                                                                      : NULL;
+	if (!o->pending)
+		return NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--pending and %s exclude each other", other);
+	o->sink = DP_SINK_RING;
+	return NULL;
+}
+
 static struct dp_error *check_probes(struct dp_options *o)
 {
 	if (!o->nprobes)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
-	return check_sink(o);
+	DP_TRY(check_sink(o));
+	return check_pending(o);
 }
 
 static struct dp_error *check_add_context(const struct dp_options *o)

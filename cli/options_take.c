@@ -181,6 +181,7 @@ FLAG(once)
 FLAG(allow_seccomp)
 FLAG(no_trap)
 FLAG(dry_run)
+FLAG(pending)
 FLAG(quiet)
 FLAG(help)
 FLAG(version)
@@ -231,6 +232,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, take_live},
         {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, take_filter},
         {"buffer-size", 0, "SIZE", "ring of each thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
+        {"pending", 0, NULL, "wait for libraries that are loaded later: their probes are armed before their constructors run",
+         V(RUN), take_pending},
         {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},
         {"tactic", 0, "LIST", "how a probe may stand: jump,pun,evict,window,trap (default: all but trap)", PROBES | V(LIST),
          dp_take_tactic},

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session.h"
 
+#include "cli/pending.h"
 #include "cli/preview.h"
 #include "cli/session_trap.h"
 #include "cli/texts.h"
+#include "injector/loads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +70,18 @@ struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_s
 	return err;
 }
 
+struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session **ret)
+{
+	struct dp_session *later = session_create(s->options);
+	struct dp_error *err =
+	        later ? dp_target_open_beside(s->target, &later->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	if (err)
+		dp_session_destroy(later);
+	else
+		*ret = later;
+	return err;
+}
+
 /* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
 static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
 {
@@ -113,11 +127,13 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 	struct dp_texts *texts = NULL;
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	for (size_t i = 0; i < s->options->nprobes; i++)
-		if (!s->place[i].refused)
+		if (!s->place[i].refused && !s->place[i].pending)
 			plan_probe(s, planner, texts, lost_base, i);
 	if (s->classes && s->nplanned)
 		s->unhooked = dp_session_plan_hook(s, planner, texts);
 	struct dp_error *err = dp_session_trap_plan(s, planner, texts);
+	if (!err)
+		err = dp_pending_plan(s, planner, texts);
 	dp_texts_destroy(texts);
 	return err;
 }
@@ -135,6 +151,8 @@ static void take_result(struct dp_session *s, const struct dp_plan *plan, struct
 {
 	if (s->hooked && plan->site == s->hook.site && plan->probe == DP_NO_PROBE)
 		s->unhooked = refused;
+	if (dp_pending_result(s, plan, refused))
+		return;
 	if (plan->probe == DP_NO_PROBE) {
 		if (refused != s->unhooked)
 			dp_error_destroy(refused);
@@ -232,7 +250,7 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	size_t unwind_size = 0;
 	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
 	struct dp_error *err = plan(s, &p);
-	if (!err && s->nplanned)
+	if (!err && (s->nplanned || s->pending))
 		err = install_plans(s, p.planner, unwind, unwind_size);
 	planning_fini(&p);
 	return err;
@@ -243,6 +261,8 @@ struct dp_error *dp_session_install(struct dp_session *s)
 	if (s->lttng)
 		DP_TRY(dp_session_sink(s));
 	struct dp_error *err = plan_and_install(s);
+	if (!err)
+		err = dp_pending_armed(s);
 	if (!err)
 		dp_session_park_refused(s);
 	if (!err && s->lttng && s->nplanned)
@@ -267,11 +287,27 @@ struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest)
 	return NULL;
 }
 
+void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report)
+{
+	if (report->pause_ns > s->removal.pause_ns)
+		s->removal.pause_ns = report->pause_ns;
+	s->removal.left_bytes += report->left_bytes;
+	s->removal.left_sites += report->left_sites;
+	if (report->left_bytes || report->left_sites)
+		memcpy(s->removal.why, report->why, sizeof(s->removal.why));
+}
+
 struct dp_error *dp_session_remove(struct dp_session *s)
 {
-	struct dp_error *err = dp_target_remove(s->target, &s->removal);
+	struct dp_remove_report report;
+	struct dp_error *first = dp_pending_remove(s);
+	struct dp_error *err = dp_target_remove(s->target, &report);
+	dp_session_note_removal(s, &report);
 	dp_session_park(s);
-	return err;
+	if (!first)
+		return err;
+	dp_error_destroy(err);
+	return first;
 }
 
 size_t dp_session_placed(const struct dp_session *s)
@@ -294,6 +330,7 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 	if (!s)
 		return NULL;
 	give_up_events(s);
+	dp_pending_destroy(s->pending);
 	dp_target_close(s->target);
 	dp_session_sink_fini(s);
 	dp_error_destroy(s->unhooked);

@@ -12,6 +12,7 @@
 struct dp_place { /* one probe in one target */
 	uint64_t addr;
 	bool planned, placed, retired;
+	bool pending; /* its library is not there; in a session beside another one: not its business */
 	struct dp_plan plan;
 	struct dp_error *refused; /* why it is not placed */
 	char *retired_why;
@@ -46,6 +47,7 @@ struct dp_session {
 	enum dp_watch end;
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 	struct dp_session_trap *trap; /* hooks, once there are to be traps (session_trap.h) */
+	struct dp_pending *pending;   /* --pending (pending.h); not in a session beside another one */
 };
 
 struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret) DP_MUST_CHECK;
@@ -57,6 +59,12 @@ struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_s
  * differ.
  */
 struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
+/*
+ * For what pends in `s`: a second session of the same process, resolved by dp_session_resolve_beside(). What is found is refused or will be
+ * placed; what is not stays pending there.
+ */
+struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session **ret) DP_MUST_CHECK;
+struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struct dp_session *s) DP_MUST_CHECK;
 /* Plans and installs; refusals to place go to place[i].refused. */
 struct dp_error *dp_session_install(struct dp_session *s) DP_MUST_CHECK;
 /* Plans with made-up addresses for what install would map; nothing in the target is touched or stopped. */
@@ -66,6 +74,8 @@ struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
 struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest) DP_MUST_CHECK;
 /* Takes the probes out and notes the losses; the rings can still be drained. */
 struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
+/* One more report of a removal, in the sum of all. */
+void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report);
 struct dp_session *dp_session_destroy(struct dp_session *s);
 size_t dp_session_placed(const struct dp_session *s);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From what was asked to addresses in one target. */
-#include "cli/session.h"
+#include "cli/pending.h"
+#include "probes/candidates.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,15 +50,29 @@ static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *tex
 	return NULL;
 }
 
+/* A library that is there will not get more symbols. */
+static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error *err)
+{
+	const struct dp_probe *p = &s->options->probe[i];
+	return !p->selected && (err->tag == DP_TAG_NO_MODULE || (err->tag == DP_TAG_NO_SYMBOL && !p->spec.module));
+}
+
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts)
 {
 	for (size_t i = 0; i < s->options->nprobes; i++) {
 		struct dp_error *err = resolve_probe(s, texts, i);
-		if (err && s->options->probe[i].selected)
+		const bool late = err && may_wait(s, i, err);
+		if (late && s->options->pending) {
+			s->place[i].pending = true;
+			dp_error_destroy(err);
+		} else if (err && s->options->probe[i].selected)
 			s->place[i].refused = err;
 		else if (err)
-			return dp_error_wrap(err, "probe '%s' in %d (%s)", s->options->probe[i].spec.text,
-			                     dp_target_pid(s->target), dp_target_comm(s->target));
+			return dp_error_wrap(err, "probe '%s' in %d (%s)%s", s->options->probe[i].spec.text,
+			                     dp_target_pid(s->target), dp_target_comm(s->target),
+			                     late && err->tag == DP_TAG_NO_SYMBOL && !s->options->attach
+			                             ? "; if it comes with a library later on: --pending"
+			                             : "");
 	}
 	return NULL;
 }
@@ -69,5 +84,26 @@ struct dp_error *dp_session_resolve(struct dp_session *s)
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	struct dp_error *err = resolve_all(s, texts);
 	dp_texts_destroy(texts);
-	return err;
+	return err || !s->options->pending ? err : dp_pending_begin(s);
+}
+
+struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struct dp_session *s)
+{
+	struct dp_texts *texts = NULL;
+	struct dp_image *image = dp_target_image(later->target);
+	DP_TRY(make_places(later));
+	DP_TRY(dp_texts_create(image, &texts));
+	for (size_t i = 0; i < s->options->nprobes; i++) {
+		struct dp_place *place = &later->place[i];
+		const struct dp_spec *spec = &s->options->probe[i].spec;
+		place->pending = !s->place[i].pending || (spec->module && !dp_module_matches_any(image, spec));
+		if (place->pending)
+			continue;
+		place->refused = resolve_probe(later, texts, i);
+		place->pending = place->refused && may_wait(later, i, place->refused);
+		if (place->pending)
+			place->refused = dp_error_destroy(place->refused);
+	}
+	dp_texts_destroy(texts);
+	return NULL;
 }

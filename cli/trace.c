@@ -65,7 +65,7 @@ static struct dp_error *install_all(struct dp_run *run)
 	size_t placed = 0;
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
 		DP_TRY(dp_session_install(run->session[i]));
-		placed += dp_session_placed(run->session[i]);
+		placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
 	}
 	run->armed_ns = dp_now_ns();
 	dp_report_refusals(run);

@@ -79,13 +79,23 @@ bool dp_loads_wait(struct dp_target *t, int ms)
 	return news;
 }
 
+void dp_loads_hurry(struct dp_target *t)
+{
+	if (!t->hurried)
+		dp_priority_raise(&t->unhurried);
+	t->hurried = true;
+}
+
 void dp_loads_answer(struct dp_target *t)
 {
 	struct dp_control *c = control_of(t);
-	if (!c)
-		return;
-	__atomic_store_n(&c->loads_done, t->loads_seen, __ATOMIC_RELEASE);
-	dp_loads_serve(t, true);
+	if (c) {
+		__atomic_store_n(&c->loads_done, t->loads_seen, __ATOMIC_RELEASE);
+		dp_loads_serve(t, true);
+	}
+	if (t->hurried)
+		dp_priority_restore(&t->unhurried);
+	t->hurried = false;
 }
 
 uint32_t dp_loads_late(const struct dp_target *t)

@@ -18,6 +18,8 @@ uint64_t dp_loads_hook(const struct dp_target *t);
 void dp_loads_serve(struct dp_target *t, bool on);
 /* Has the loader said anything that was not answered yet? Waits for it up to `ms`. */
 bool dp_loads_wait(struct dp_target *t, int ms);
+/* A thread waits, with the loader's lock: this one goes first until dp_loads_answer(), where the kernel allows it. */
+void dp_loads_hurry(struct dp_target *t);
 /* What was said until the call of dp_loads_wait() is dealt with: lets its threads go on. */
 void dp_loads_answer(struct dp_target *t);
 /* How often a thread went on unanswered. */

@@ -75,6 +75,13 @@ struct dp_traps { /* trap.c */
 	uint64_t handler, restorer, entry; /* in the target */
 };
 
+struct dp_priority { /* patience.c */
+	int policy;
+	struct sched_param param;
+	sigset_t mask;
+	bool raised;
+};
+
 struct dp_target {
 	struct dp_process process;
 	struct dp_target_options options;
@@ -104,7 +111,10 @@ struct dp_target {
 	uint8_t *data;     /* our view of the data region */
 	struct dp_drain *drain;
 	uint64_t reaped_ns; /* when dead threads' slots were last looked for */
-	uint32_t loads_seen; /* loads.c: as of the last look */
+	/* loads.c */
+	uint32_t loads_seen; /* as of the last look */
+	bool hurried;
+	struct dp_priority unhurried;
 };
 
 /* ---- layout.c ---------------------------------------------------------------------------------------------------------- */
@@ -127,12 +137,6 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
 /* ---- patience.c
  * --------------------------------------------------------------------------------------------------------------------- */
 
-struct dp_priority {
-	int policy;
-	struct sched_param param;
-	sigset_t mask;
-	bool raised;
-};
 /* SCHED_FIFO for as long as threads are held, where the kernel allows it (the target waits for us), and no job control; and back.
  */
 void dp_priority_raise(struct dp_priority *old);

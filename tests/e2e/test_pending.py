@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""--pending: libraries that come, go and come again while probes wait for them or stand in them."""
+
+import os
+import re
+import shutil
+import signal
+import time
+
+import harness
+from harness import wait_until
+
+LATE = harness.target_path("late.so")
+CONSTRUCTOR = 7  # what the library's constructor calls its own function with
+
+
+class Pending(harness.Case):
+    def finish(self, p, *args, **kw):
+        r = super().finish(p, *args, **kw)
+        r.err += "\n".join(str(x) for x in r.lines if x.get("type") != "event")  # for who reads of a failure
+        return r
+
+    def library(self):
+        """A copy of the library that this test may replace."""
+        path = self.path("late.so")
+        shutil.copy(LATE, path)
+        return path
+
+    def loads(self, mode, library=LATE):
+        return self.target("loads", library, mode)
+
+    def said(self, p):
+        wait_until(lambda: os.path.exists(p.events) or p.poll() is not None, what="dynprobe to begin")
+        return super().said(p) if os.path.exists(p.events) else ""
+
+    def wait_for(self, p, text, n=1):
+        wait_until(lambda: p.poll() is not None or self.said(p).count(text) >= n, what=f"dynprobe to say {text!r}")
+        if p.poll() is not None:
+            self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
+
+    def start_pending(self, target, *args):
+        p = self.start("--pid", target.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", *args)
+        self.wait_for(p, "pending in")
+        wait_until(lambda: p.poll() is not None or harness.armed(target.pid), what="the hook to stand")
+        return p
+
+    def ask(self, target, word, n=1):
+        """Tells `loads once` to open or close its library; how long that took."""
+        target.process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: len(re.findall(word, target.output())) >= n or not target.alive(), what=f"the target to say {word}")
+        return float(re.findall(word + r" ([0-9.]+)", target.output())[n - 1])
+
+    def constructed(self, r):
+        return [e for e in r.events if e["probe"] == "plugin_work" and e["fields"]["rdi"] == hex(CONSTRUCTOR)]
+
+    def test_constructors_are_seen_in_a_command(self):
+        r = self.dynprobe("--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", "--", harness.target_path("loads"), LATE, "main")
+        self.assert_ok(r)
+        self.assertIn("1 probe is pending", r.err)
+        self.assertIn("RESULT OK", r.out)
+        self.assertEqual([e["fields"]["rdi"] for e in r.events], [hex(i) for i in (CONSTRUCTOR, *range(20))])
+        self.assertEqual((r.summary["placed"], r.summary["refused"]), (1, 0))
+
+    def test_a_symbol_without_a_module_waits_too(self):
+        r = self.dynprobe("--pending", "--function", "plugin_work", "--", harness.target_path("loads"), LATE, "main")
+        self.assert_ok(r)
+        self.assertEqual(len(r.events), 21)
+
+    def test_probes_that_stand_and_probes_that_wait_in_one_run(self):
+        t = self.loads("once")
+        before = harness.State(t.pid)
+        p = self.start_pending(t, "--function", "foo")
+        self.ask(t, "OPENED")
+        self.await_events(p, "plugin_work", 3)
+        self.await_events(p, "foo", 3)
+        self.ask(t, "CLOSED")
+        self.await_events(p, "foo", 3)
+        self.ask(t, "OPENED", 2)
+        self.await_events(p, "plugin_work", 3)
+        self.ask(t, "CLOSED", 2)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(len(self.constructed(r)), 2, str(r))
+        self.assertIn("its library was unloaded", r.err)
+        self.assertEqual((r.summary["placed"], r.summary["refused"], r.summary["retired"]), (2, 0, 0))
+        self.assertEqual(r.summary["recorded"], len(r.events))
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_a_library_that_was_there_goes_and_comes_again(self):
+        t = self.loads("once")
+        self.ask(t, "OPENED")
+        p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi")
+        self.await_events(p, "plugin_work", 3)
+        self.ask(t, "CLOSED")
+        self.ask(t, "OPENED", 2)
+        self.await_events(p, "plugin_work", 3)
+        r = self.finish(p)
+        self.assertEqual(len(self.constructed(r)), 1, str(r))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_a_library_that_goes_drops_its_probes_without_pending(self):
+        t = self.loads("once")
+        self.ask(t, "OPENED")
+        p = self.start_attached(t, "--function", "late.so!plugin_work", "--function", "foo")
+        self.ask(t, "CLOSED")
+        self.wait_for(p, "retired")
+        self.await_events(p, "foo", 3)
+        self.ask(t, "OPENED", 2)  # at the same place, most often: nobody writes there
+        self.await_events(p, "foo", 3)
+        r = self.finish(p)
+        self.assertEqual(r.summary["retired"], 1, str(r))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_cycles_under_load(self):
+        t = self.loads("cycle")
+        for seconds in (30, 10) if harness.FULL else (4, 2):
+            r = self.attach(t, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", "--function", "foo", "--when", "(edi & 0xfffff) == 5",
+                            "-d", seconds)
+            self.assertEqual(r.status, 0, str(r))
+            self.assertGreater(len(r.events), 50, str(r))
+            self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_tool_killed_in_the_middle_of_cycles(self):
+        t = self.loads("cycle")
+        for i in range(30 if harness.FULL else 6):
+            p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work")
+            self.wait_for(p, "is armed")
+            time.sleep(0.013 * i)
+            p.kill()
+            p.wait()
+        cycles = lambda: t.cpu_ticks()
+        before = cycles()
+        wait_until(lambda: cycles() > before + 5 or not t.alive(), what="the target to go on")
+        r = self.attach(t, "--function", "foo", "-n", 1)
+        self.assert_ok(r)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_tool_killed_while_the_loader_waits(self):
+        t = self.loads("once")
+        p = self.start_pending(t)
+        p.send_signal(signal.SIGSTOP)
+        wait_until(lambda: harness.status(p.pid, "State")[0] == "T", what="dynprobe to be stopped")
+        t.process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: t.blocked_in(202), what="the loader to wait")  # futex
+        p.kill()
+        p.wait()
+        wait_until(lambda: "OPENED" in t.output(), what="the loader to go on alone")
+        self.assertLess(self.ask(t, "CLOSED"), 0.9)  # nobody waits any more: two waits would take 2 s
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_a_tool_that_is_late_says_so_and_goes_on(self):
+        t = self.loads("once")
+        p = self.start_pending(t)
+        p.send_signal(signal.SIGSTOP)
+        self.ask(t, "OPENED")  # by itself
+        p.send_signal(signal.SIGCONT)
+        self.await_events(p, "plugin_work", 3)
+        self.ask(t, "CLOSED")
+        self.ask(t, "OPENED", 2)
+        self.await_events(p, "plugin_work", 3)
+        r = self.finish(p)
+        self.assertIn("went on before dynprobe had looked", r.err)
+        self.assertEqual(len(self.constructed(r)), 1, str(r))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_a_library_replaced_on_disk(self):
+        library = self.library()
+        t = self.loads("once", library)
+        p = self.start_pending(t)
+        self.ask(t, "OPENED")
+        self.await_events(p, "plugin_work", 3)
+        os.rename(library, library + ".old")
+        shutil.copy(LATE, library)
+        self.await_events(p, "plugin_work", 3)
+        self.ask(t, "CLOSED")
+        self.ask(t, "OPENED", 2)
+        self.await_events(p, "plugin_work", 3)
+        r = self.finish(p)
+        self.assertEqual(len(self.constructed(r)), 2, str(r))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_the_target_ends_while_probes_wait(self):
+        t = self.loads("once")
+        p = self.start_pending(t, "--function", "foo")
+        self.await_events(p, "foo", 1)
+        self.assert_result_ok(t)
+        r = self.finish(p, None)
+        self.assert_ok(r, 124)
+        self.assertEqual(r.summary["ended_by"], "target exited")
+
+    def test_what_never_came_is_said(self):
+        t = self.loads("once")
+        r = self.attach(t, "--pending", "--function", "late.so!plugin_work", "-d", "300ms")
+        self.assert_ok(r, 124)
+        self.assertEqual(r.summary["refusals"], {"DP-PENDING": 1})
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_without_the_option_the_error_names_it(self):
+        t = self.loads("once")
+        self.assert_refused(self.attach(t, "--function", "late.so!plugin_work", "-d", 1), "DP-NO-MODULE", "--pending")
+        self.assert_refused(self.attach(t, "--function", "plugin_work", "-d", 1), "DP-NO-SYMBOL", "--pending")
+        self.assert_clean(t.pid)
+
+    def test_a_name_that_a_present_library_lacks_does_not_wait(self):
+        t = self.loads("once")
+        self.assert_refused(self.attach(t, "--pending", "--function", "libc.so.6!mallok", "-d", 1), "DP-NO-SYMBOL", "malloc")
+
+    def test_a_refused_place_is_refused_when_it_comes(self):
+        t = self.loads("once")
+        p = self.start("--pid", t.pid, "--pending", "--probe", "late.so!plugin_work+1", "--function", "foo")
+        self.wait_for(p, "pending in")
+        self.await_events(p, "foo", 1)
+        self.ask(t, "OPENED")
+        self.wait_for(p, "was refused")
+        r = self.finish(p)
+        self.assert_ok(r, 124)
+        self.assertEqual(list(r.summary["refusals"]), ["DP-NOT-BOUNDARY"])
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_programs_without_glibcs_loader_are_refused(self):
+        for name in ("spin-static", "spin-musl"):
+            if os.path.exists(harness.target_path(name)):
+                t = self.target(name)
+                self.assert_refused(self.attach(t, "--pending", "--function", "late.so!plugin_work", "-d", 1), "DP-PENDING")
+                self.assert_clean(t.pid)
+
+    def test_what_it_excludes(self):
+        t = self.loads("once")
+        for other in (["--sink", "lttng"], ["--dry-run"], ["--tactic", "jump,trap"]):
+            argv = [harness.DYNPROBE, "--pid", str(t.pid), "--pending", "--function", "late.so!plugin_work", *other]
+            p = harness.subprocess.run(argv, capture_output=True, text=True, timeout=60)
+            self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
+            self.assertIn("exclude each other", p.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
