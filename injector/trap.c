@@ -241,6 +241,7 @@ struct disarm {
 	struct dp_installation *in;
 	struct dp_trap *trap; /* as it is in the target, with its sites */
 	char *why;
+	bool exactly; /* there is time to wait for what is seldom */
 };
 
 static bool is_trap(const struct dp_placed *p)
@@ -289,7 +290,7 @@ static bool all_clear(const struct disarm *d, struct dp_freeze *f)
 		if (h->exited)
 			continue;
 		dp_trap_rewind(h, d->trap->site, d->trap->nsites);
-		if (dp_trap_clear(d->t, d->trap, h))
+		if (dp_trap_clear(d->t, d->trap, h, d->exactly))
 			continue;
 		snprintf(d->why, 128, "thread %d is on its way through a trap or a hook", h->tid);
 		return false;
@@ -342,10 +343,11 @@ struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in,
 	if (!size)
 		return NULL;
 	dp_auto_free struct dp_trap *trap = malloc(size);
-	const struct disarm d = {t, in, trap, why};
+	struct disarm d = {t, in, trap, why, true};
 	if (!trap)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
 	for (int tried = 0; tried < DISARM_TRIES; tried++) {
+		d.exactly = tried < DISARM_TRIES / 2;
 		struct dp_error *err = disarm_once(&d, size, done);
 		if (err && err->tag != DP_TAG_NO_THREAD)
 			return err;

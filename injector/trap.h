@@ -39,8 +39,9 @@ struct dp_error *dp_trap_unblock(struct dp_target *t, const struct dp_held *h) D
 void dp_trap_block(struct dp_target *t, uint64_t trap, const struct dp_held *h);
 /* A trap of ours that the thread has run into and that has not reached the handler: it goes back in front of it. */
 void dp_trap_rewind(struct dp_held *h, const struct dp_trap_site *site, uint32_t nsites);
-/* Might the thread still be on its way to the handler, or in a hook? Moves it out of a call that a hook makes for it. */
-bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h);
+/* Might the thread still be on its way to the handler, or in a hook? Moves it out of a call that a hook makes for it.
+ * `exactly`: nor may it be in a signal handler, whose end would undo the mask that it is given back. */
+bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h, bool exactly);
 /* One field of /proc/PID/task/TID/status as a mask of signals. */
 uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field);
 

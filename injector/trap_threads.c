@@ -57,6 +57,7 @@ static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size
 struct frames { /* what a thread's stacks say */
 	uint64_t other[STACKS];
 	size_t nother;
+	bool blocked; /* the thread has SIGTRAP blocked: by the handler that it is in, or by what that one interrupted? */
 	const char *why;
 };
 
@@ -66,6 +67,8 @@ static void look_at(const struct dp_target *t, struct frames *s, const uint64_t 
 		return;
 	if (word[FRAME_MASK] & DP_TRAP_BIT)
 		s->why = "runs a signal handler behind which it has SIGTRAP blocked";
+	else if (s->blocked)
+		s->why = "runs a signal handler with SIGTRAP blocked";
 	else if (between(t, word[0]))
 		s->why = "runs a signal handler that interrupted a system call's preparation";
 	if (s->nother < STACKS)
@@ -88,9 +91,9 @@ static void look_through(const struct dp_target *t, struct frames *s, uint64_t r
 	}
 }
 
-static const char *frames_in_the_way(const struct dp_target *t, const struct dp_held *h)
+static const char *frames_in_the_way(const struct dp_target *t, const struct dp_held *h, bool blocked)
 {
-	struct frames s = {0};
+	struct frames s = {.blocked = blocked};
 	look_through(t, &s, h->regs.rsp);
 	for (size_t i = 0; i < s.nother && !s.why; i++)
 		if (s.other[i] - h->regs.rsp >= STACK_LIMIT)
@@ -125,13 +128,14 @@ static bool waits_masked(const struct dp_held *h, uint64_t blocked)
 
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 {
-	if (waits_masked(h, dp_trap_status(&t->process, h->tid, "SigBlk")))
+	const uint64_t blocked = dp_trap_status(&t->process, h->tid, "SigBlk");
+	if (waits_masked(h, blocked))
 		return "waits with SIGTRAP blocked for the moment";
 	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
 		return "is about to get a SIGTRAP";
 	if (between(t, h->regs.rip))
 		return "is in front of a system call";
-	return frames_in_the_way(t, h);
+	return frames_in_the_way(t, h, blocked & DP_TRAP_BIT);
 }
 
 /* ---- masks ----------------------------------------------------------------------------------------------------------------- */
@@ -223,8 +227,19 @@ static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_
 	return true;
 }
 
-bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h)
+/* A signal handler's end would undo what is set now. */
+static bool in_handler(struct dp_target *t, const struct dp_trap *trap, const struct dp_held *h)
 {
+	for (uint32_t i = 0, tid = id_of(h); i < DP_TRAP_PROBES; i++)
+		if ((trap->blocked[(tid + i) % DP_TRAP_THREADS] & ~DP_TRAP_PENDING) == tid)
+			return frames_in_the_way(t, h, true);
+	return false;
+}
+
+bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h, bool exactly)
+{
+	if (exactly && in_handler(t, trap, h))
+		return false;
 	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
 		return false;
 	return h->regs.rip - trap->text >= trap->text_size || move_out(t, trap, h);
