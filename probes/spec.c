@@ -166,7 +166,11 @@ static size_t dtrace_prefix(const char *text)
 	static const char target[] = "pid$target";
 	if (!strncmp(text, target, sizeof(target) - 1))
 		return sizeof(target) - 1;
-	size_t n = !strncmp(text, "pid", 3) ? 3 + strspn(text + 3, "0123456789") : 0;
+	if (strncmp(text, "pid", 3) != 0)
+		return 0;
+	size_t n = 3;
+	while (isdigit((unsigned char)text[n]))
+		n++;
 	return n > 3 && text[n] == ':' ? n : 0;
 }
 
