@@ -38,6 +38,8 @@ const struct dp_function *dp_function_part(const struct dp_function_points *fp, 
 
 enum kin { STRANGER, FRAGMENT, END };
 
+#define FRAGMENT_MAX 16384u /* bytes: more is no fragment (a table of PLT stubs, for one), and not worth the walk */
+
 /* What a nameless function is to the one that jumps there. */
 static struct dp_error *look(const struct search *s, const struct dp_function *g, enum kin *ret)
 {
@@ -62,7 +64,7 @@ static struct dp_error *kin_of(const struct search *s, uint64_t target, struct d
 		*ret = is_cold_of(g, &s->fp->part[0]) ? FRAGMENT : STRANGER;
 		return NULL;
 	}
-	return look(s, g, ret);
+	return g->size <= FRAGMENT_MAX ? look(s, g, ret) : NULL;
 }
 
 /* Sorts the exits out; *more if a fragment was found, which makes another walk necessary. */

@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct dp_error *err = text ? dp_spec_parse(text, &spec) : NULL;
 	if (text && !err) {
 		free(dp_probe_default_name(&spec));
+		dp_spec_selects(&spec);
 		dp_spec_fini(&spec);
 	}
 	dp_error_destroy(err);
