@@ -206,6 +206,7 @@ enum dp_site_state {
 	DP_SITE_PLANNED = 0,  /* may or may not be written */
 	DP_SITE_RESTORED = 1, /* the old bytes are back */
 	DP_SITE_RETIRED = 2,  /* given up to another patcher (tail restored, first byte left to it) */
+	DP_SITE_WAITING = 3,  /* its probe was removed and is shut; others rely upon its bytes, which go when those do */
 };
 
 struct dp_control {

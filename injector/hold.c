@@ -2,7 +2,7 @@
 /* Between two looks at a target anything may have happened: threads ended, the program replaced itself or put itself into a cage.
  */
 #include "injector/proc.h"
-#include "injector/target.h"
+#include "injector/standing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +68,18 @@ struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t)
 	return on ? dp_error(DP_TAG_SHADOW_STACK, "process %d (%s) runs with a user shadow stack", t->process.pid,
 	                     t->process.comm)
 	          : NULL;
+}
+
+const char *dp_not_live(const struct dp_target *t)
+{
+	bool stands = t->options.live;
+	for (size_t i = 0; i < t->nstanding; i++)
+		stands |= !t->standing[i]->unmapped;
+	if (t->launch)
+		return "the command has not started yet";
+	if (t->process.seccomp)
+		return "it is under a seccomp filter";
+	return stands ? NULL : "nothing of ours stood in it before";
 }
 
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)

@@ -7,13 +7,15 @@
  * that we can see. A block that does not look like that, or two threads with one block (raw clone), mean one gettid() per hit
  * instead.
  */
-#include "injector/target.h"
+#include "injector/standing.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define TCB_BYTES 4096u
 #define GLIBC_TID 0x2d0u /* struct pthread, glibc 2.3 to 2.41 */
 #define MUSL_TID  0x30u
+#define ROUNDS    16
 
 struct block {
 	pid_t tid;
@@ -104,6 +106,75 @@ static void tell(const struct dp_target *t, enum dp_identity identity)
 	dp_target_say(t, "threads are told apart by %s", identity == DP_ID_SELF ? "their control block" : "gettid (slower)");
 }
 
+/* As the agent that stands in the process already knows them. */
+static bool known(const struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
+{
+	for (size_t i = 0; i < t->nstanding; i++) {
+		struct dp_agent agent;
+		const struct dp_installation *in = &t->standing[i]->in;
+		if (t->standing[i]->unmapped || !in->live ||
+		    dp_mem_read(&t->process, dp_addr_of(in->private.addr), &agent, DP_AGENT_TABLE) != DP_AGENT_TABLE ||
+		    agent.live != DP_LIVE || agent.identity > DP_ID_TID)
+			continue;
+		*identity = (enum dp_identity)agent.identity;
+		*tid_offset = agent.tid_offset;
+		return true;
+	}
+	return false;
+}
+
+struct one_by_one {
+	const struct dp_target *t;
+	uint64_t *fs; /* of those seen: no two threads may have one block */
+	size_t n, cap;
+	uint32_t offset;
+	bool any, fits;
+};
+
+static bool remember(struct one_by_one *o, uint64_t fs)
+{
+	for (size_t i = 0; i < o->n; i++)
+		if (o->fs[i] == fs)
+			return false;
+	if (o->n == o->cap) {
+		const size_t cap = o->cap ? 2 * o->cap : 32;
+		uint64_t *grown = realloc(o->fs, cap * sizeof(*grown));
+		if (!grown)
+			return false;
+		o->fs = grown;
+		o->cap = cap;
+	}
+	o->fs[o->n++] = fs;
+	return true;
+}
+
+static bool look(struct dp_freeze *one, void *data)
+{
+	struct one_by_one *o = data;
+	struct block b;
+	if (!o->any)
+		o->fits = read_block(o->t, ns_tid(&one->thread[0]), one->thread[0].regs.fs_base, &b) && find_offset(&b, &o->offset);
+	o->any = true;
+	o->fits = o->fits && dp_identity_holds(o->t, one, DP_ID_SELF, o->offset) && remember(o, one->thread[0].regs.fs_base);
+	return true;
+}
+
+/* A block that its thread gave back may be another's by the time that one is seen: such a pair counts as one too many. */
+static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
+{
+	struct one_by_one o = {.t = t};
+	struct dp_each each = {0};
+	struct dp_error *err = NULL;
+	bool all = false;
+	for (int round = 0; !err && !all && round < ROUNDS; round++)
+		err = dp_each_round(t, &each, look, &o, &all);
+	*identity = all && o.any && o.fits ? DP_ID_SELF : DP_ID_TID;
+	*tid_offset = *identity == DP_ID_SELF ? o.offset : 0;
+	dp_each_fini(&each);
+	free(o.fs);
+	return err;
+}
+
 struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	*tid_offset = 0;
@@ -113,6 +184,13 @@ struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identit
 		if (!dp_launch_is_static(t->launch))
 			choose(t, dp_launch_freeze(t->launch), identity, tid_offset);
 		return NULL;
+	}
+	if (known(t, identity, tid_offset))
+		return NULL;
+	if (!dp_not_live(t)) {
+		struct dp_error *live_err = find_one_by_one(t, identity, tid_offset);
+		tell(t, *identity);
+		return live_err;
 	}
 	struct dp_freeze f = {0};
 	struct dp_priority priority;

@@ -7,9 +7,9 @@
  *
  *   open / launch  -> checks (is it ours to trace, can it be patched?), no change at all
  *   prepare        -> layout: where everything will be in the target (dp_runtime for the emitter); still no change
- *   install        -> one transaction: map, copy, freeze, verify bytes, write, release
+ *   install        -> one transaction: map, copy, verify bytes, write; the first time with all threads held
  *   drain, watch   -> called every few milliseconds; no thread is held
- *   remove         -> freeze, restore the bytes, give back the mappings
+ *   remove         -> restore the bytes, wait until no thread is in a stub, give back the mappings; no freeze
  *   close
  *
  * No thread stays ptrace-attached between these calls. If the tool is killed inside any of them, borrowed threads run on by
@@ -30,6 +30,7 @@ struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
 	bool look;          /* only to ask: nothing that is found is taken out */
+	bool live;          /* hold no more than one thread at a time where that can be done: as when something of ours stands there already */
 	bool gates;         /* stubs have gates, and there is room for a manifest: probes that may outlive the tool */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
@@ -109,10 +110,13 @@ struct dp_install_stats {
 	unsigned threads;
 	unsigned freezes;  /* tries that it took */
 	bool written_by_poke; /* /proc/PID/mem was refused */
+	bool live;            /* no more than one thread was held at a time, freezes is 0 */
+	char why_frozen[160]; /* else: why not */
 };
 /*
- * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), freezes, compares every site's bytes with plan->old_bytes,
- * writes those that agree, releases. A site refused here is reported in results[i]; the others are placed. An error means that
+ * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), compares every site's bytes with plan->old_bytes, writes
+ * those that agree: with all threads held, or, where something of ours stands already, with all running (decision 0015). Windows
+ * and traps are written with all threads held. A site refused here is reported in results[i]; the others are placed. An error means that
  * nothing was changed.
  */
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents, const struct dp_plan *plans,
@@ -158,6 +162,9 @@ struct dp_remove_report {
 	uint64_t pause_ns;
 	size_t left_bytes;   /* still mapped because a thread stands in it or may return to it */
 	size_t left_sites;   /* sites that could not be restored (foreign bytes now) */
+	size_t waiting;      /* probes that are shut, and go when those do that rely upon their bytes */
+	bool live;           /* no more than one thread was held at a time */
+	char why_frozen[160]; /* else: why not */
 	char why[128];
 };
 /*

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One transaction (decision 8). First everything is mapped and filled while the target runs; then all threads are held, every
- * site's bytes are compared with the file's, and those that agree are overwritten, each by one write inside one page.
- *
- * If the tool dies between two of these writes, the threads run on with some sites patched and some not: each patched site leads
- * to a finished stub. A site that crosses a page boundary would need two writes, and dying between them would leave half a
- * jump; such sites are refused.
+ * One transaction (decision 8). First everything is mapped and filled while the target runs; then the sites are written
+ * (install_sites.c): with all threads held, or live (decision 0015).
  */
+#include "injector/install.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
 #include "injector/trap.h"
@@ -19,18 +16,6 @@
 #include <time.h>
 
 #define MAP_TRIES 20
-
-struct install {
-	struct dp_target *t;
-	const struct dp_extent *extents;
-	size_t nextents;
-	const struct dp_plan *plans;
-	size_t nplans;
-	const void *unwind;
-	size_t unwind_size;
-	struct dp_install_result *results;
-	struct dp_install_stats *stats;
-};
 
 static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 {
@@ -102,8 +87,76 @@ static struct dp_error *map_finish(struct dp_target *t, struct dp_borrow *b, uin
 {
 	(void)file_size;
 	DP_TRY(dp_still_ours(t));
-	return dp_map_finish(t, b);
+	return dp_map_finish(t, b, NULL);
 }
+
+/* ---- live: one thread works at a time, and none for long --------------------------------------------------------------------- */
+
+#define BORROW_NS UINT64_C(200000000)
+
+static struct dp_error *lend(struct install *i, map_step step, uint64_t file_size, struct dp_lease *lease)
+{
+	struct dp_target *t = i->t;
+	struct dp_borrow *b = NULL;
+	struct dp_priority priority;
+	uint64_t held = 0;
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_borrow_one(t, BORROW_NS, &b), *end = NULL;
+	if (!err) {
+		*lease = (struct dp_lease){.until_ns = dp_now_ns() + DP_LEASE_NS};
+		err = step ? step(t, b, file_size) : dp_still_ours(t);
+		if (!err && !step)
+			err = dp_map_finish(t, b, lease);
+		end = dp_borrow_end(b, &held);
+	}
+	dp_priority_restore(&priority);
+	if (held > i->stats->pause_ns)
+		i->stats->pause_ns = held;
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *map_live(struct install *i, uint64_t file_size)
+{
+	struct dp_lease lease = {0};
+	DP_TRY(lend(i, dp_map_begin, file_size, &lease));
+	i->t->installed = true; /* from here on there is something to take out */
+	do
+		DP_TRY(lend(i, NULL, 0, &lease));
+	while (lease.more);
+	return NULL;
+}
+
+static void say_why(struct install *i, const char *why)
+{
+	struct dp_install_stats *stats = i->stats;
+	stats->live = false;
+	if (stats->why_frozen[0])
+		return;
+	snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
+	dp_target_say(i->t, "all threads are held: %s", why);
+}
+
+/* Then nothing was done, and nothing has to be undone. */
+static bool nobody_to_lend(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK;
+}
+
+/* True if the error only means that it has to be done with all threads held. */
+static bool go_on_held(struct install *i, struct dp_error *err)
+{
+	if (!nobody_to_lend(err) && err->tag != DP_TAG_CHANGED && err->tag != DP_TAG_REMOTE && err->tag != DP_TAG_NO_SPACE &&
+	    err->tag != DP_TAG_SYS)
+		return false;
+	say_why(i, err->message);
+	dp_error_destroy(err);
+	return true;
+}
+
+/* ---- with all threads held ------------------------------------------------------------------------------------------------ */
 
 static struct dp_error *map_held(struct install *i, struct dp_freeze *f, map_step step, uint64_t file_size)
 {
@@ -138,7 +191,10 @@ static struct dp_error *map_once(struct install *i, map_step step, uint64_t file
 static struct dp_error *map_patiently(struct install *i, map_step step, uint64_t file_size)
 {
 	for (int tried = 0;; tried++) {
+		struct dp_priority priority;
+		dp_priority_raise(&priority);
 		struct dp_error *err = map_once(i, step, file_size);
+		dp_priority_restore(&priority);
 		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= MAP_TRIES)
 			return err;
 		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
@@ -148,6 +204,13 @@ static struct dp_error *map_patiently(struct install *i, map_step step, uint64_t
 
 static struct dp_error *map(struct install *i, uint64_t file_size)
 {
+	struct dp_error *err = i->stats->live ? map_live(i, file_size) : NULL;
+	if (!err && i->stats->live)
+		return NULL;
+	if (err && (!nobody_to_lend(err) || !go_on_held(i, err)))
+		return err;
+	if (i->t->installed) /* the first step is done */
+		return map_patiently(i, map_finish, file_size);
 	DP_TRY(map_patiently(i, dp_map_begin, file_size));
 	i->t->installed = true; /* from here on there is something to take out */
 	return map_patiently(i, map_finish, file_size);
@@ -167,133 +230,8 @@ static struct dp_error *fill(struct install *i)
 	return dp_shared_fill(t);
 }
 
-static void hex(const uint8_t *bytes, size_t n, char *to)
-{
-	for (size_t i = 0; i < n; i++)
-		sprintf(to + 3 * i, "%02x ", bytes[i]);
-	to[n ? 3 * n - 1 : 0] = 0;
-}
-
-/* ---- probes that were there before -------------------------------------------------------------------------------------------
- */
-
-static bool may_cover(const struct dp_placed *p, const struct dp_placed *q)
-{
-	return q->announced || (p->probe == DP_NO_PROBE && q->probe == DP_NO_PROBE);
-}
-
-/* Does one of them change a byte that the other changes or relies upon? */
-static bool in_the_way(const struct dp_placed *p, const struct dp_placed *q)
-{
-	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->len; at++) {
-		const uint64_t a = at - p->addr, b = at - q->addr;
-		if (p->new_bytes[a] != p->old_bytes[a] || q->new_bytes[b] != q->old_bytes[b])
-			return true;
-	}
-	return false;
-}
-
-static struct dp_error *check_left(const struct install *i, const struct dp_placed *p, const struct dp_placed *below,
-                                   const struct dp_placed *q)
-{
-	if (q->state != DP_SITE_PLANNED || q->changed || q == below || !in_the_way(p, q))
-		return NULL;
-	if (below && q->covered && q->addr == p->addr)
-		return NULL; /* rests under that one */
-	return dp_error(DP_TAG_STANDING, "a probe that an earlier dynprobe left in %d stands at 0x%llx%s; take it out first",
-	                i->t->process.pid, (unsigned long long)q->addr, q->addr == p->addr ? "" : ", in the way");
-}
-
-/*
- * A window's inner instructions may be where a thread comes back to from the stub of an older probe nearby, even of one that was
- * taken out: until its group is unmapped, threads may still be inside.
- */
-static bool may_come_back(const struct install *i, struct dp_freeze *f, const struct dp_placed *p)
-{
-	char why[128];
-	for (size_t n = 0; n < i->t->nstanding; n++) {
-		const struct dp_installation *in = &i->t->standing[n]->in;
-		bool near = false;
-		for (size_t k = 0; k < in->nplaced && !near; k++)
-			near = in->placed[k].addr + 32 > p->addr && in->placed[k].addr < p->addr + 32;
-		if (near && !i->t->standing[n]->unmapped && !dp_quiesce(i->t, in, f, why))
-			return true;
-	}
-	return false;
-}
-
-/* *below: the probe that this one supersedes, or NULL. */
-static struct dp_error *check_standing(const struct install *i, const struct dp_placed *p, struct dp_placed **below)
-{
-	struct dp_placed *top = dp_standing_below(i->t, &i->t->in, p);
-	*below = top && may_cover(p, top) ? top : NULL;
-	for (size_t n = 0; n < i->t->nstanding; n++) {
-		const struct dp_standing *s = i->t->standing[n];
-		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++)
-			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));
-	}
-	return NULL;
-}
-
 /* ---- the transaction
  * ----------------------------------------------------------------------------------------------------------- */
-
-static struct dp_error *compare(const struct install *i, const struct dp_placed *p, const struct dp_placed *below)
-{
-	const uint8_t *expected = below ? below->new_bytes : p->old_bytes;
-	uint8_t now[sizeof(p->old_bytes)];
-	char is[64], should[64];
-	if (dp_mem_read(&i->t->process, dp_addr_of(p->addr), now, p->len) != p->len)
-		return dp_error(DP_TAG_CHANGED, "0x%llx is no longer mapped", (unsigned long long)p->addr);
-	if (!memcmp(now, expected, p->len))
-		return NULL;
-	hex(now, p->len, is);
-	hex(expected, p->len, should);
-	return dp_error(DP_TAG_FOREIGN,
-	                "the bytes at 0x%llx are %s instead of %s: another tool%s patched this place; detach it first",
-	                (unsigned long long)p->addr, is, should, now[0] == 0xcc ? " (a breakpoint or uprobe)" : "");
-}
-
-static struct dp_error *check_site(const struct install *i, struct dp_freeze *f, size_t k, struct dp_placed **below)
-{
-	const struct dp_placed *p = &i->t->in.placed[k];
-	const struct dp_plan *plan = &i->plans[k];
-	uint64_t inside[sizeof(plan->interior)];
-	if (dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1))
-		return dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary", (unsigned long long)p->addr);
-	for (size_t n = 0; n < plan->ninterior; n++)
-		inside[n] = plan->site + plan->interior[n];
-	DP_TRY(check_standing(i, p, below));
-	if (plan->ninterior && (may_come_back(i, f, p) || dp_stands_at(i->t, f, inside, plan->ninterior)))
-		return dp_error(DP_TAG_BUSY, "a thread stands, or will return, inside the %u bytes at 0x%llx", p->len,
-		                (unsigned long long)p->addr);
-	return compare(i, p, *below);
-}
-
-static bool is_trap(const struct install *i, size_t k)
-{
-	return i->plans[k].tactic == DP_TACTIC_TRAP;
-}
-
-/* All threads are held. Sites are independent: one that is refused leaves the others alone. */
-static void write_sites(struct install *i, struct dp_freeze *f, bool traps)
-{
-	for (size_t k = 0; k < i->nplans; k++) {
-		struct dp_placed *p = &i->t->in.placed[k], *below = NULL;
-		if (is_trap(i, k) != traps)
-			continue;
-		struct dp_error *err = check_site(i, f, k, &below);
-		if (!err)
-			err = dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len,
-			                        &i->stats->written_by_poke);
-		p->written = !err;
-		if (err)
-			p->state = p->entry->state = DP_SITE_RESTORED;
-		else if (below)
-			below->covered = true;
-		i->results[k].refused = err;
-	}
-}
 
 static struct dp_error *patch_held(struct install *i, struct dp_freeze *f)
 {
@@ -301,12 +239,12 @@ static struct dp_error *patch_held(struct install *i, struct dp_freeze *f)
 	DP_TRY(dp_still_ours(t));
 	if (!dp_identity_holds(t, f, t->runtime.identity, t->runtime.tid_offset))
 		return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during attach; try again");
-	write_sites(i, f, false);
+	dp_install_held(i, f, false);
 	i->stats->threads = (unsigned)f->n;
 	return NULL;
 }
 
-static struct dp_error *patch(struct install *i)
+static struct dp_error *patch_once(struct install *i)
 {
 	struct dp_target *t = i->t;
 	if (t->launch)
@@ -320,11 +258,23 @@ static struct dp_error *patch(struct install *i)
 	return err;
 }
 
+static struct dp_error *patch(struct install *i)
+{
+	struct dp_priority priority;
+	struct dp_error *err = i->stats->live ? dp_install_live(i) : NULL;
+	if ((i->stats->live && !err) || (err && !go_on_held(i, err)))
+		return err;
+	dp_priority_raise(&priority);
+	err = patch_once(i);
+	dp_priority_restore(&priority);
+	return err;
+}
+
 /* ---- traps: when the hooks stand ------------------------------------------------------------------------------------------ */
 
 static void write_traps(void *data, struct dp_freeze *f)
 {
-	write_sites(data, f, true);
+	dp_install_held(data, f, true);
 }
 
 static struct dp_error *check_hooks(const struct install *i)
@@ -338,7 +288,7 @@ static struct dp_error *check_hooks(const struct install *i)
 static void refuse_traps(struct install *i, const struct dp_error *why)
 {
 	for (size_t k = 0; k < i->nplans; k++)
-		if (is_trap(i, k) && !i->t->in.placed[k].written) {
+		if (dp_install_is_trap(i, k) && !i->t->in.placed[k].written) {
 			struct dp_placed *p = &i->t->in.placed[k];
 			p->state = p->entry->state = DP_SITE_RESTORED;
 			if (!i->results[k].refused)
@@ -348,11 +298,14 @@ static void refuse_traps(struct install *i, const struct dp_error *why)
 
 static void add_traps(struct install *i)
 {
+	struct dp_priority priority;
 	if (!dp_trap_planned(i->plans, i->nplans))
 		return;
+	dp_priority_raise(&priority);
 	struct dp_error *err = check_hooks(i);
 	if (!err)
 		err = dp_trap_arm(i->t, write_traps, i);
+	dp_priority_restore(&priority);
 	if (err)
 		refuse_traps(i, err);
 	dp_error_destroy(err);
@@ -370,16 +323,24 @@ static struct dp_error *transaction(struct install *i)
 	return NULL;
 }
 
+static const char *not_live(const struct install *i)
+{
+	for (size_t k = 0; k < i->nplans; k++)
+		if (i->plans[k].ninterior)
+			return "a window has to be looked at with all threads held";
+	return dp_trap_planned(i->plans, i->nplans) ? "traps are armed with all threads held" : dp_not_live(i->t);
+}
+
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents,
                                    const struct dp_plan *plans, size_t nplans, const void *unwind, size_t unwind_size,
                                    struct dp_install_result *results, struct dp_install_stats *stats)
 {
-	struct install i = {t, extents, nextents, plans, nplans, unwind, unwind_size, results, stats};
-	struct dp_priority priority;
-	*stats = (struct dp_install_stats){0};
-	dp_priority_raise(&priority);
+	struct install i = {t, extents, nextents, plans, nplans, unwind, unwind_size, results, stats, NULL};
+	const char *why = not_live(&i);
+	*stats = (struct dp_install_stats){.live = !why};
+	if (why)
+		snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
 	struct dp_error *err = transaction(&i);
-	dp_priority_restore(&priority);
 	if (err && t->installed) {
 		struct dp_remove_report ignored;
 		dp_error_destroy(dp_target_remove(t, &ignored));

@@ -127,13 +127,24 @@ static struct dp_error *map_unlocked(struct dp_borrow *b, struct dp_region *r, i
 	return err;
 }
 
-static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b)
+/* A thread that works while the others run is not kept for longer than this. */
+static bool held_enough(const struct dp_lease *lease)
+{
+	return lease && dp_now_ns() >= lease->until_ns;
+}
+
+static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, struct dp_lease *lease)
 {
 	const bool locked = locks_memory(t);
 	for (size_t i = 0; i < t->in.nregions; i++) {
 		struct dp_region *r = &t->in.region[i];
-		if (r->size)
-			DP_TRY(locked && i == DP_REGION_DATA
+		if (r->mapped || !r->size)
+			continue;
+		if (held_enough(lease)) {
+			lease->more = true;
+			return NULL;
+		}
+		DP_TRY(locked && i == DP_REGION_DATA
 			               ? map_unlocked(b, r, (int)t->remote_fd)
 			               : map_region(b, r, r->copied ? MAP_PRIVATE : MAP_SHARED, (int)t->remote_fd));
 	}
@@ -185,7 +196,7 @@ static struct dp_region *data_region(struct dp_installation *in)
 static struct dp_error *give_up(struct dp_target *t, struct dp_borrow *b, struct dp_error *err)
 {
 	err = first_of(err, dp_map_close(t, b));
-	return first_of(err, dp_unmap_all(&t->in, b));
+	return first_of(err, dp_unmap_all(&t->in, b, NULL));
 }
 
 struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t file_size)
@@ -198,25 +209,33 @@ struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t
 	return err ? give_up(t, b, err) : NULL;
 }
 
-struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b)
+struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b, struct dp_lease *lease)
 {
 	struct dp_error *err = NULL;
 	if (!still_ours(t, dp_borrow_tid(b), t->remote_fd))
 		err = dp_error(DP_TAG_CHANGED, "process %d (%s) closed a descriptor of ours during attach; try again",
 		               t->process.pid, t->process.comm);
 	if (!err)
-		err = map_regions(t, b);
+		err = map_regions(t, b, lease);
+	if (!err && lease && lease->more)
+		return NULL;
 	err = first_of(err, dp_map_close(t, b));
 	return err ? give_up(t, b, err) : NULL;
 }
 
-struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b)
+struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b, struct dp_lease *lease)
 {
 	struct dp_region *data = data_region(in);
 	struct dp_error *first = NULL;
-	for (size_t i = 0; i < in->nregions; i++)
-		if (&in->region[i] != data)
-			first = first_of(first, unmap_region(b, &in->region[i]));
+	for (size_t i = 0; i < in->nregions; i++) {
+		if (&in->region[i] == data || !in->region[i].mapped)
+			continue;
+		if (!first && held_enough(lease)) {
+			lease->more = true;
+			return NULL;
+		}
+		first = first_of(first, unmap_region(b, &in->region[i]));
+	}
 	if (!data)
 		return first_of(first, unmap_region(b, &in->private));
 	/* Without the control page nobody would find the private region, and without that one nobody believes the control page.

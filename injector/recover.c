@@ -73,7 +73,7 @@ static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
 
 static bool stands(const struct dp_placed *q, uint64_t addr, const uint8_t *now)
 {
-	return q->addr == addr && q->state == DP_SITE_PLANNED && !memcmp(now, q->new_bytes, q->len);
+	return q->addr == addr && dp_placed_stands(q) && !memcmp(now, q->new_bytes, q->len);
 }
 
 /* Do the bytes at `addr` belong to a group of that kind, other than `self`? */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking everything out again: restore the text with all threads held, then, when no thread can still be in our code (quiesce.c),
- * give back the mappings by system calls on one borrowed thread. Works on a struct dp_installation, whether
+ * Taking everything out again: restore the text (restore.c), then, when no thread can still be in our code (quiesce.c), give back the
+ * mappings by system calls on one borrowed thread; while all threads run, or, where that cannot be, with all held. Works on a struct dp_installation, whether
  * install.c of this run made it or recover.c found it.
  */
 #include "injector/quiesce_frames.h"
+#include "injector/restore.h"
 #include "injector/standing.h"
 #include "injector/trap.h"
 
@@ -21,6 +22,8 @@
 
 #define TRIES       60
 #define UNMAP_TRIES 20
+#define LIVE_TRIES  80
+#define BORROW_NS   UINT64_C(200000000)
 #define REST_NS     5000000L
 
 void dp_installation_fini(struct dp_installation *in)
@@ -30,99 +33,29 @@ void dp_installation_fini(struct dp_installation *in)
 	*in = (struct dp_installation){0};
 }
 
-static bool starts_with_trap(const uint8_t *now, const struct dp_placed *p)
-{
-	return now[0] == 0xcc && p->new_bytes[0] != 0xcc && !memcmp(now + 1, p->new_bytes + 1, p->len - 1u);
-}
-
-/* What has to be written where the bytes are as `now`; false if it is not ours any more. */
-static bool restore_from(const struct dp_placed *p, const uint8_t *now, unsigned *skip)
-{
-	*skip = starts_with_trap(now, p) ? 1 : 0;
-	return *skip || !memcmp(now, p->new_bytes, p->len);
-}
-
-/* By the kernel's own word: that a read failed may have other reasons. */
-static bool still_mapped(struct dp_target *t, uint64_t addr)
-{
-	char *maps = NULL;
-	bool mapped = true;
-	struct dp_error *err = dp_process_maps(&t->process, &maps);
-	struct dp_image *image = NULL;
-	if (!err)
-		err = dp_image_create(maps, "", 0, &image);
-	if (!err)
-		mapped = dp_image_map_at(image, dp_addr_of(addr)) != NULL;
-	dp_image_destroy(image);
-	free(maps);
-	dp_error_destroy(err);
-	return mapped;
-}
-
-/* The probe that was there before is there again, if one was put aside for this one; the trap's owner knows only the file's
- * bytes. */
-static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp_placed *p, unsigned skip)
-{
-	return below && !skip ? below->new_bytes : p->old_bytes;
-}
-
-static bool restore_site(struct dp_target *t, const struct dp_installation *in, pid_t held, const struct dp_placed *p)
-{
-	uint8_t now[sizeof(p->new_bytes)];
-	unsigned skip = 0;
-	struct dp_placed *below = dp_standing_below(t, in, p);
-	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
-		return !still_mapped(t, p->addr); /* if the mapping is gone, our bytes are too */
-	if (!memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
-		return true; /* the second: another tool's trap before the original bytes */
-	if (!restore_from(p, now, &skip))
-		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
-		return dp_standing_claims(t, in, p, now) || p->state == DP_SITE_RETIRED;
-	const uint8_t *bytes = bytes_below(below, p, skip);
-	struct dp_error *err =
-	        dp_mem_write_text(&t->process, held, dp_addr_add(dp_addr_of(p->addr), skip), bytes + skip, p->len - skip, NULL);
-	if (!err && below)
-		below->covered = skip;
-	bool done = !err;
-	dp_error_destroy(err);
-	return done;
-}
-
-void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state)
-{
-	const uint8_t byte = (uint8_t)state;
-	p->state = state;
-	if (p->entry)
-		p->entry->state = byte;
-	else if (p->entry_at)
-		dp_error_destroy(
-		        dp_mem_write(&t->process, dp_addr_of(p->entry_at + offsetof(struct dp_site_entry, state)), &byte, 1));
-}
-
-/* `chosen`: NULL for all. Retired sites too: what made us give one up may have been taken back since, and then our jump stands
- * there again. */
-static void restore_all(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
-                        struct dp_remove_report *report)
-{
-	for (size_t i = in->nplaced; i-- > 0;) { /* the other way round: later ones may rely upon earlier ones' bytes */
-		struct dp_placed *p = &in->placed[i];
-		if (!p->written || p->state == DP_SITE_RESTORED || (chosen && !chosen[i]))
-			continue;
-		if (restore_site(t, in, f->thread[0].tid, p)) {
-			dp_placed_mark(t, p, DP_SITE_RESTORED);
-			continue;
-		}
-		p->changed = true;
-		report->left_sites++;
-		snprintf(report->why, sizeof(report->why), "another tool changed the bytes at 0x%llx",
-		         (unsigned long long)p->addr);
-	}
-}
-
 static void note_pause(struct dp_remove_report *report, const struct dp_freeze *f)
 {
 	if (f->end_ns - f->begin_ns > report->pause_ns)
 		report->pause_ns = f->end_ns - f->begin_ns;
+}
+
+static bool may_live(struct dp_target *t, struct dp_remove_report *report)
+{
+	if (t->launch || t->process.seccomp)
+		snprintf(report->why_frozen, sizeof(report->why_frozen), "%s", dp_not_live(t));
+	return !report->why_frozen[0];
+}
+
+/* True if what is left is to be done with all threads held. */
+static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, struct dp_error *err)
+{
+	if (err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NOMEM)
+		return false;
+	snprintf(report->why_frozen, sizeof(report->why_frozen), "%s", err->message);
+	dp_target_say(t, "all threads are held: %s", err->message);
+	report->live = false;
+	dp_error_destroy(err);
+	return true;
 }
 
 /* One try: *quiet if the code may go. The text is restored in any case, so that no thread enters anew. */
@@ -130,10 +63,10 @@ static struct dp_error *restore_try(struct dp_target *t, struct dp_installation 
 {
 	struct dp_freeze f = {0};
 	DP_TRY(dp_freeze_patiently(t, &f));
-	report->left_sites = 0;
 	struct dp_error *err = dp_still_holds(t, in);
+	if (!err)
+		err = dp_restore_held(t, in, NULL, &f, report);
 	if (!err) {
-		restore_all(t, in, NULL, &f, report);
 		*quiet = !report->left_sites && dp_quiesce(t, in, &f, report->why);
 	}
 	dp_thaw_all(&f);
@@ -148,7 +81,7 @@ static struct dp_error *restore_chosen(struct dp_target *t, struct dp_installati
 	DP_TRY(dp_freeze_patiently(t, &f));
 	struct dp_error *err = dp_still_holds(t, in);
 	if (!err)
-		restore_all(t, in, chosen, &f, report);
+		err = dp_restore_held(t, in, chosen, &f, report);
 	dp_thaw_all(&f);
 	note_pause(report, &f);
 	return err;
@@ -216,7 +149,7 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 		t->remote_fd = -1; /* a thread that its dead borrower was about to let close it has done so meanwhile */
 	struct dp_error *err = dp_map_close(t, b);
 	if (!err)
-		err = dp_unmap_all(in, b);
+		err = dp_unmap_all(in, b, NULL);
 	if (!err)
 		give_back_pages(t, in, b);
 	struct dp_error *end = dp_borrow_end(b, NULL);
@@ -240,7 +173,10 @@ static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *
 static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	for (int tried = 0;; tried++) {
+		struct dp_priority priority;
+		dp_priority_raise(&priority);
 		struct dp_error *err = unmap_once(t, in, report);
+		dp_priority_restore(&priority);
 		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= UNMAP_TRIES)
 			return err;
 		dp_error_destroy(err);
@@ -257,23 +193,146 @@ static void rest(int tried)
 	nanosleep(&(struct timespec){.tv_nsec = tried < 20 ? REST_NS : tried < 40 ? 5 * REST_NS : 20 * REST_NS}, NULL);
 }
 
-static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+/* With all threads held, as long as it takes. */
+static struct dp_error *restore_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
-	bool quiet = false, untrapped = true;
-	DP_TRY(dp_trap_disarm(t, in, report->why, &untrapped));
-	for (int tried = 0; untrapped && !quiet && tried < TRIES; tried++) {
+	for (int tried = 0; !*quiet && tried < TRIES; tried++) {
+		struct dp_priority priority;
 		if (tried)
 			rest(tried);
-		DP_TRY(restore_try(t, in, report, &quiet));
+		dp_priority_raise(&priority);
+		struct dp_error *err = restore_try(t, in, report, quiet);
+		dp_priority_restore(&priority);
+		if (err)
+			return err;
 		if (report->left_sites)
 			break;
 	}
+	return NULL;
+}
+
+/* ---- while all threads run (docs/live-patching.md) ------------------------------------------------------------------------------ */
+
+struct clear {
+	struct dp_target *t;
+	const struct dp_installation *in;
+	struct dp_remove_report *report;
+};
+
+static bool is_clear(struct dp_freeze *one, void *data)
+{
+	const struct clear *c = data;
+	return dp_quiesce(c->t, c->in, one, c->report->why);
+}
+
+/* No thread enters any more: one that was seen outside stays outside. */
+static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+{
+	struct clear c = {t, in, report};
+	struct dp_each each = {0};
+	struct dp_error *err = NULL;
+	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {
+		struct dp_priority priority;
+		if (tried > 2)
+			rest(tried);
+		report->why[0] = 0;
+		dp_priority_raise(&priority);
+		err = dp_each_round(t, &each, is_clear, &c, quiet);
+		dp_priority_restore(&priority);
+		if (!err)
+			err = dp_still_holds(t, in);
+	}
+	if (each.held_ns > report->pause_ns)
+		report->pause_ns = each.held_ns;
+	dp_each_fini(&each);
+	return err;
+}
+
+static struct dp_error *restore_live(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+{
+	DP_TRY(dp_restore_live(t, in, NULL, report));
+	if (report->left_sites)
+		return NULL;
+	DP_TRY(await_clear(t, in, report, quiet));
+	return *quiet || report->why[0] ? NULL
+	                                : dp_error(DP_TAG_UNSTOPPABLE, "the threads of %d come and go too fast to be met one by one",
+	                                           t->process.pid);
+}
+
+static struct dp_error *unmap_lent(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
+{
+	struct dp_borrow *b = NULL;
+	uint64_t held = 0;
+	struct dp_error *err = dp_borrow_one(t, BORROW_NS, &b);
+	if (err)
+		return err;
+	struct dp_lease lease = {.until_ns = dp_now_ns() + DP_LEASE_NS};
+	err = dp_still_holds(t, in);
+	if (!err && !dp_stray_is_ours(t, t->remote_fd))
+		t->remote_fd = -1;
+	if (!err)
+		err = dp_map_close(t, b);
+	if (!err)
+		err = dp_unmap_all(in, b, &lease);
+	*more = lease.more;
+	struct dp_error *end = dp_borrow_end(b, &held);
+	if (held > report->pause_ns)
+		report->pause_ns = held;
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *unmap_live(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	bool more = true;
+	struct dp_error *err = NULL;
+	while (!err && more) {
+		struct dp_priority priority;
+		dp_priority_raise(&priority);
+		err = unmap_lent(t, in, report, &more);
+		dp_priority_restore(&priority);
+	}
+	return err;
+}
+
+/* ---- one way or the other -------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *restore(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+{
+	struct dp_error *err = NULL;
+	if (may_live(t, report)) {
+		report->live = true;
+		err = restore_live(t, in, report, quiet);
+		if (!err || !go_on_held(t, report, err))
+			return err;
+	}
+	return restore_held(t, in, report, quiet);
+}
+
+static struct dp_error *unmap_either(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	struct dp_error *err = report->live ? unmap_live(t, in, report) : NULL;
+	if (err ? !go_on_held(t, report, err) : report->live)
+		return err;
+	return unmap(t, in, report);
+}
+
+static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	bool quiet = false, untrapped = true;
+	if (in->trap)
+		snprintf(report->why_frozen, sizeof(report->why_frozen), "traps are taken out with all threads held");
+	DP_TRY(dp_trap_disarm(t, in, report->why, &untrapped));
+	if (untrapped)
+		DP_TRY(restore(t, in, report, &quiet));
 	if (!quiet) {
 		report->left_bytes = mapped_bytes(in);
 		return NULL;
 	}
 	report->why[0] = 0;
-	struct dp_error *err = unmap(t, in, report);
+	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)
 		return err;
 	snprintf(report->why, sizeof(report->why), "the target has put itself under a seccomp filter meanwhile");
@@ -292,12 +351,9 @@ static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 
 struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
-	struct dp_priority priority;
 	*report = (struct dp_remove_report){0};
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
-	dp_priority_raise(&priority);
 	struct dp_error *err = restore_and_unmap(t, in, report);
-	dp_priority_restore(&priority);
 	in->frames = dp_frames_destroy(in->frames);
 	return unless_gone(t, err);
 }
@@ -306,9 +362,16 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
                                          struct dp_remove_report *report)
 {
 	struct dp_priority priority;
+	struct dp_error *err = NULL;
 	*report = (struct dp_remove_report){0};
+	if (may_live(t, report)) {
+		report->live = true;
+		err = dp_restore_live(t, in, chosen, report);
+		if (!err || !go_on_held(t, report, err))
+			return unless_gone(t, err);
+	}
 	dp_priority_raise(&priority);
-	struct dp_error *err = restore_chosen(t, in, chosen, report);
+	err = restore_chosen(t, in, chosen, report);
 	dp_priority_restore(&priority);
 	return unless_gone(t, err);
 }

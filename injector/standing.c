@@ -191,7 +191,7 @@ struct dp_placed *dp_standing_below(struct dp_target *t, const struct dp_install
 		struct dp_installation *in = &t->standing[i]->in;
 		for (size_t k = 0; !t->standing[i]->unmapped && in != except && k < in->nplaced; k++) {
 			struct dp_placed *q = &in->placed[k];
-			if (q->state == DP_SITE_PLANNED && !q->changed && same_place(p, q) && (!found || found->covered))
+			if (dp_placed_stands(q) && same_place(p, q) && (!found || found->covered))
 				found = q;
 		}
 	}
@@ -202,7 +202,7 @@ static bool claims(const struct dp_installation *in, const struct dp_placed *p, 
 {
 	for (size_t k = 0; k < in->nplaced; k++) {
 		const struct dp_placed *q = &in->placed[k];
-		if (q->addr == p->addr && q->written && q->state == DP_SITE_PLANNED && !memcmp(now, q->new_bytes, q->len))
+		if (q->addr == p->addr && q->written && (q->state == DP_SITE_PLANNED || q->state == DP_SITE_WAITING) && !memcmp(now, q->new_bytes, q->len))
 			return true;
 	}
 	return false;

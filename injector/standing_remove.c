@@ -25,6 +25,22 @@ static bool leaves_none(const struct dp_standing *s, const bool *remove)
 	return true;
 }
 
+/* A probe whose bytes others rely upon is shut; it goes with them. */
+static struct dp_error *restore_some(struct dp_standing *s, const bool *chosen, struct dp_remove_report *report)
+{
+	static const uint32_t shut;
+	DP_TRY(dp_installation_restore(s->target, &s->in, chosen, report));
+	for (size_t i = 0; i < s->in.nplaced; i++) {
+		const struct dp_placed *p = &s->in.placed[i];
+		if (p->state != DP_SITE_WAITING || p->probe == DP_NO_PROBE)
+			continue;
+		report->waiting++;
+		if (s->control.gates_offset)
+			DP_TRY(dp_standing_put(s, s->control.gates_offset + p->probe * sizeof(shut), &shut, sizeof(shut)));
+	}
+	return NULL;
+}
+
 static struct dp_error *remove_some(struct dp_standing *s, const bool *remove, struct dp_remove_report *report)
 {
 	dp_auto_free bool *chosen = calloc(s->in.nplaced + 1, sizeof(*chosen));
@@ -35,7 +51,7 @@ static struct dp_error *remove_some(struct dp_standing *s, const bool *remove, s
 		chosen[i] = wanted(&s->in.placed[i], remove);
 		any |= chosen[i] && s->in.placed[i].state != DP_SITE_RESTORED;
 	}
-	return any ? dp_installation_restore(s->target, &s->in, chosen, report) : NULL;
+	return any ? restore_some(s, chosen, report) : NULL;
 }
 
 static struct dp_error *remove_all(struct dp_standing *s, struct dp_remove_report *report)

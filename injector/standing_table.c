@@ -39,7 +39,7 @@ bool dp_control_valid(const struct dp_control *c, uint64_t size)
 
 static bool site_valid(const struct dp_standing *s, const struct dp_site_entry *e)
 {
-	return e->len && e->len <= sizeof(e->old_bytes) && e->changed <= e->len && e->npairs <= DP_SITE_PAIRS && e->state <= DP_SITE_RETIRED &&
+	return e->len && e->len <= sizeof(e->old_bytes) && e->changed <= e->len && e->npairs <= DP_SITE_PAIRS && e->state <= DP_SITE_WAITING &&
 	       e->stub <= e->stub_end && (e->probe < s->control.nprobes || e->probe == DP_NO_PROBE);
 }
 

@@ -77,6 +77,7 @@ struct dp_swap {
 	struct dp_swap_page **page; /* ascending */
 	size_t n, cap;
 	bool locked; /* the program locks memory */
+	bool whole;  /* each module's text as a whole: it ends up in one piece */
 	char why[192];
 };
 /* The page with its bytes of now, or NULL if it cannot be read. */

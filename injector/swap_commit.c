@@ -145,7 +145,7 @@ static void find_runs(struct job *j)
 			*r = (struct run){at, at + DP_PAGE, false};
 		}
 	}
-	if (j->nruns > RUNS_MOST || pieces > PIECES_MOST) {
+	if (j->nruns > RUNS_MOST || pieces > PIECES_MOST || s->whole) {
 		j->nruns = 1;
 		j->run[0] = (struct run){j->span.start, j->span.end, false};
 	}

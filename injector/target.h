@@ -144,6 +144,25 @@ void dp_priority_restore(const struct dp_priority *old);
 /* dp_freeze_all() with the 2 ms limit, again and again for up to a second. */
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
 
+/* ---- each.c: threads stopped one after the other ---------------------------------------------------------------------------- */
+
+/*
+ * Looks at every thread of the running process once, stopped alone and shortly. `look` says whether the thread is done; one that is not, or
+ * that cannot be stopped now, is visited again in the next round. A round is over when all that were listed were tried.
+ */
+struct dp_each {
+	struct dp_each_done {
+		pid_t tid;
+		uint64_t start_time;
+	} *done;
+	size_t ndone, cap;
+	uint64_t held_ns; /* longest time that a thread was held */
+};
+typedef bool (*dp_each_fn)(struct dp_freeze *one, void *data);
+/* *all: every thread of the process is done: those that it has now were so before they were listed. */
+struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *each, dp_each_fn look, void *data, bool *all) DP_MUST_CHECK;
+void dp_each_fini(struct dp_each *each);
+
 /* ---- hold.c: what has to be asked anew whenever threads are held --------------------------------------------------------- */
 
 /*
@@ -159,6 +178,9 @@ struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK
 bool dp_pick_living(struct dp_target *t);
 /* Borrows a thread of the freeze; refuses DP_TAG_SECCOMP if a held thread has come under a filter that we may not suspend. */
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
+/* May nobody be held? NULL if so, else why not. Without a group of ours in the process that is for options.live to say. */
+const char *dp_not_live(const struct dp_target *t);
+#define DP_LEASE_NS UINT64_C(100000)
 /* Borrows a thread of the running process, the others go on; under a filter: DP_TAG_NO_THREAD. */
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret) DP_MUST_CHECK;
 
@@ -184,24 +206,31 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
  * every region of t->in, and the target's descriptor is closed. On failure what was made so far is unmade.
  */
 struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t file_size) DP_MUST_CHECK;
-struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
+struct dp_lease { /* of a thread that works while the others run */
+	uint64_t until_ns;
+	bool more; /* out: not all was done by then; to be called again with another thread */
+};
+/* `lease` may be NULL: all at once. */
+struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b, struct dp_lease *lease) DP_MUST_CHECK;
 /* Closes the target's descriptor if one of the steps failed between. */
 struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
 /*
  * Unmaps every region that is mapped; the first failure is reported, the others are still tried. The data region, which leads to all
  * else, goes last, in one step with the private region behind it.
  */
-struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b) DP_MUST_CHECK;
+struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b, struct dp_lease *lease) DP_MUST_CHECK;
 
 /* ---- remove.c
  * -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Freezes, moves threads out of stubs, restores; then unmaps. Works for t->in and for whatever an earlier tool left. */
+/* Restores, waits until no thread is in a stub, unmaps. Works for t->in and for whatever an earlier tool left. */
 struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report) DP_MUST_CHECK;
-/* Restores in one freeze the sites with chosen[i], and no more: their stubs stay for whoever is inside. */
+/* Restores at once the sites with chosen[i], and no more: their stubs stay for whoever is inside. */
 struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
 					 struct dp_remove_report *report) DP_MUST_CHECK;
 void dp_installation_fini(struct dp_installation *in);
+/* Are its bytes in the text, and others not to be put there? */
+bool dp_placed_stands(const struct dp_placed *p);
 /* Notes what has become of a site, here and in the table that later tools read. */
 void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state);
 

@@ -153,7 +153,7 @@ Test(recover, every_entry_of_the_site_table_is_checked)
 	DAMAGE(site->len, 0);
 	DAMAGE(site->len, 17);
 	DAMAGE(site->npairs, DP_SITE_PAIRS + 1);
-	DAMAGE(site->state, 3);
+	DAMAGE(site->state, 4);
 	DAMAGE(site->probe, 2);
 	DAMAGE(site->stub, 1); /* behind its end */
 	tr_kill(pid);

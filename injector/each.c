@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads stopped one after the other, each alone.
+ *
+ * That a round has met all of them cannot be seen from a listing alone, while threads come and go: it may end early, when the
+ * thread that it stands at ends. The link count of /proc/PID/task is the number of threads + 2; only a listing of that many counts.
+ * A thread that is done stays done, known by its id and its start, as long as whoever asks makes sure that nothing but a thread that is not
+ * done can undo it: then those that start later are done as well, for they come from one that was.
+ */
+#include "injector/freeze.h"
+#include "injector/proc.h"
+#include "injector/target.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+
+#define STOP_NS UINT64_C(20000000)
+#define LISTS   8
+
+static bool is_done(const struct dp_each *e, pid_t tid, uint64_t start)
+{
+	for (size_t i = 0; i < e->ndone; i++)
+		if (e->done[i].tid == tid && e->done[i].start_time == start)
+			return true;
+	return false;
+}
+
+static struct dp_error *note(struct dp_each *e, pid_t tid, uint64_t start)
+{
+	if (e->ndone == e->cap) {
+		const size_t cap = e->cap ? 2 * e->cap : 32;
+		struct dp_each_done *grown = realloc(e->done, cap * sizeof(*grown));
+		if (!grown)
+			return dp_error(DP_TAG_NOMEM, "out of memory for the list of threads");
+		e->done = grown;
+		e->cap = cap;
+	}
+	e->done[e->ndone++] = (struct dp_each_done){tid, start};
+	return NULL;
+}
+
+/* A listing that has every thread; false if they come and go too fast. */
+static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
+{
+	for (int i = 0; i < LISTS; i++) {
+		struct stat st;
+		if (!dp_proc_tids(t->process.pid, tids))
+			return false;
+		if (!fstat(task_dir, &st) && st.st_nlink == 2 + tids->n)
+			return true;
+		free(tids->tid);
+	}
+	*tids = (struct dp_tids){0};
+	return dp_proc_tids(t->process.pid, tids) && false;
+}
+
+static pid_t ns_tid_of(const struct dp_target *t, pid_t tid)
+{
+	struct dp_buf status;
+	bool nested;
+	pid_t ns_tid = tid;
+	if (t->process.ns_pid == t->process.pid)
+		return tid;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", t->process.pid, tid))
+		ns_tid = dp_status_ns_pid(dp_buf_str(&status), &nested);
+	dp_buf_fini(&status);
+	return ns_tid;
+}
+
+/* False if it does not stand (yet); then it goes on as if nothing had been. */
+static struct dp_error *stop(struct dp_target *t, struct dp_held *h, bool *stands)
+{
+	bool gone;
+	*stands = false;
+	DP_TRY(dp_held_seize(&t->process, h->tid, &gone));
+	if (gone)
+		return NULL;
+	h->seized = true;
+	h->held_at_ns = dp_now_ns();
+	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
+	const struct dp_stop at = dp_stop_wait(h->tid, h->held_at_ns + STOP_NS);
+	*stands = at.kind != DP_STOP_NONE && dp_held_take(h, at) && at.kind != DP_STOP_EXEC;
+	if (!*stands) {
+		dp_held_release(h);
+		dp_stray_settle(STOP_NS);
+	}
+	return NULL;
+}
+
+static struct dp_error *visit(struct dp_target *t, struct dp_each *e, pid_t tid, uint64_t start, dp_each_fn look, void *data)
+{
+	struct dp_held h = {.tid = tid, .ns_tid = ns_tid_of(t, tid)};
+	struct dp_freeze one = {.thread = &h, .n = 1};
+	struct dp_task_stat stat;
+	bool stands;
+	DP_TRY(stop(t, &h, &stands));
+	if (!stands)
+		return NULL;
+	const bool same = dp_proc_stat(t->process.pid, tid, &stat) && stat.start_time == start;
+	const bool done = same && look(&one, data);
+	const uint64_t from = h.held_at_ns;
+	dp_held_release(&h);
+	const uint64_t held = dp_now_ns() - from;
+	if (held > e->held_ns)
+		e->held_ns = held;
+	return done ? note(e, tid, start) : NULL;
+}
+
+struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_fn look, void *data, bool *all)
+{
+	char path[64];
+	struct dp_tids tids;
+	struct dp_error *err = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/task", t->process.pid);
+	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dp_stray_reap();
+	if (task_dir < 0 || dp_process_start_time(t->process.pid) != t->process.start_time)
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
+	*all = list(t, task_dir, &tids);
+	for (size_t i = 0; !err && i < tids.n; i++) {
+		struct dp_task_stat stat;
+		if (!dp_proc_stat(t->process.pid, tids.tid[i], &stat) || stat.state == 'Z' || stat.state == 'X' ||
+		    is_done(e, tids.tid[i], stat.start_time))
+			continue;
+		*all = false; /* whatever it turns out to be: those that it has started meanwhile are not listed */
+		if (stat.state != 'D') /* asked to stop it would not, and could not be let go */
+			err = visit(t, e, tids.tid[i], stat.start_time, look, data);
+	}
+	free(tids.tid);
+	return err;
+}
+
+void dp_each_fini(struct dp_each *e)
+{
+	free(e->done);
+	*e = (struct dp_each){0};
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* One installation under way. Private to install.c and install_sites.c. */
+#ifndef DP_INJECTOR_INSTALL_H
+#define DP_INJECTOR_INSTALL_H
+
+#include "injector/swap.h"
+
+struct install {
+	struct dp_target *t;
+	const struct dp_extent *extents;
+	size_t nextents;
+	const struct dp_plan *plans;
+	size_t nplans;
+	const void *unwind;
+	size_t unwind_size;
+	struct dp_install_result *results;
+	struct dp_install_stats *stats;
+	struct dp_swap *swap; /* while sites are written live */
+};
+
+/* All threads are held: writes those sites that are traps, or those that are not. One that is refused leaves the others alone. */
+void dp_install_held(struct install *i, struct dp_freeze *f, bool traps);
+/* Nobody is held. An error other than DP_TAG_GONE: what is not written yet may be written with all threads held. */
+struct dp_error *dp_install_live(struct install *i) DP_MUST_CHECK;
+static inline bool dp_install_is_trap(const struct install *i, size_t k)
+{
+	return i->plans[k].tactic == DP_TACTIC_TRAP;
+}
+
+#endif

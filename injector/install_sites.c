@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each site's bytes are compared with what they should be, and those that agree are overwritten: with all threads held, by one write inside
+ * one page (or, where a jump lies across two, by new pages), or live, all at once by new pages.
+ *
+ * If the tool dies between two writes, the threads run on with some sites patched and some not: sites come in an order in which
+ * each has what it relies upon, and each patched one leads to a finished stub.
+ */
+#include "injector/install.h"
+#include "injector/standing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void hex(const uint8_t *bytes, size_t n, char *to)
+{
+	for (size_t i = 0; i < n; i++)
+		sprintf(to + 3 * i, "%02x ", bytes[i]);
+	to[n ? 3 * n - 1 : 0] = 0;
+}
+
+/* ---- probes that were there before -------------------------------------------------------------------------------------------
+ */
+
+static bool may_cover(const struct dp_placed *p, const struct dp_placed *q)
+{
+	return q->announced || (p->probe == DP_NO_PROBE && q->probe == DP_NO_PROBE);
+}
+
+/* Does one of them change a byte that the other changes or relies upon? */
+static bool in_the_way(const struct dp_placed *p, const struct dp_placed *q)
+{
+	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->len; at++) {
+		const uint64_t a = at - p->addr, b = at - q->addr;
+		if (p->new_bytes[a] != p->old_bytes[a] || q->new_bytes[b] != q->old_bytes[b])
+			return true;
+	}
+	return false;
+}
+
+static struct dp_error *check_left(const struct install *i, const struct dp_placed *p, const struct dp_placed *below,
+                                   const struct dp_placed *q)
+{
+	if (!dp_placed_stands(q) || q == below || !in_the_way(p, q))
+		return NULL;
+	if (below && q->covered && q->addr == p->addr)
+		return NULL; /* rests under that one */
+	return dp_error(DP_TAG_STANDING, "a probe that an earlier dynprobe left in %d stands at 0x%llx%s; take it out first",
+	                i->t->process.pid, (unsigned long long)q->addr, q->addr == p->addr ? "" : ", in the way");
+}
+
+/*
+ * A window's inner instructions may be where a thread comes back to from the stub of an older probe nearby, even of one that was
+ * taken out: until its group is unmapped, threads may still be inside.
+ */
+static bool may_come_back(const struct install *i, struct dp_freeze *f, const struct dp_placed *p)
+{
+	char why[128];
+	for (size_t n = 0; n < i->t->nstanding; n++) {
+		const struct dp_installation *in = &i->t->standing[n]->in;
+		bool near = false;
+		for (size_t k = 0; k < in->nplaced && !near; k++)
+			near = in->placed[k].addr + 32 > p->addr && in->placed[k].addr < p->addr + 32;
+		if (near && !i->t->standing[n]->unmapped && !dp_quiesce(i->t, in, f, why))
+			return true;
+	}
+	return false;
+}
+
+/* *below: the probe that this one supersedes, or NULL. */
+static struct dp_error *check_standing(const struct install *i, const struct dp_placed *p, struct dp_placed **below)
+{
+	struct dp_placed *top = dp_standing_below(i->t, &i->t->in, p);
+	*below = top && may_cover(p, top) ? top : NULL;
+	for (size_t n = 0; n < i->t->nstanding; n++) {
+		const struct dp_standing *s = i->t->standing[n];
+		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++)
+			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));
+	}
+	return NULL;
+}
+
+/* ---- the transaction
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *compare(const struct install *i, const struct dp_placed *p, const struct dp_placed *below)
+{
+	const uint8_t *expected = below ? below->new_bytes : p->old_bytes;
+	uint8_t now[sizeof(p->old_bytes)];
+	char is[64], should[64];
+	const size_t got = i->swap ? dp_swap_read(i->swap, p->addr, now, p->len)
+	                           : dp_mem_read(&i->t->process, dp_addr_of(p->addr), now, p->len);
+	if (got != p->len)
+		return dp_error(DP_TAG_CHANGED, "0x%llx is no longer mapped", (unsigned long long)p->addr);
+	if (!memcmp(now, expected, p->len))
+		return NULL;
+	hex(now, p->len, is);
+	hex(expected, p->len, should);
+	return dp_error(DP_TAG_FOREIGN,
+	                "the bytes at 0x%llx are %s instead of %s: another tool%s patched this place; detach it first",
+	                (unsigned long long)p->addr, is, should, now[0] == 0xcc ? " (a breakpoint or uprobe)" : "");
+}
+
+static struct dp_error *check_site(const struct install *i, struct dp_freeze *f, size_t k, struct dp_placed **below)
+{
+	const struct dp_placed *p = &i->t->in.placed[k];
+	const struct dp_plan *plan = &i->plans[k];
+	uint64_t inside[sizeof(plan->interior)];
+	for (size_t n = 0; n < plan->ninterior; n++)
+		inside[n] = plan->site + plan->interior[n];
+	DP_TRY(check_standing(i, p, below));
+	if (plan->ninterior && (may_come_back(i, f, p) || dp_stands_at(i->t, f, inside, plan->ninterior)))
+		return dp_error(DP_TAG_BUSY, "a thread stands, or will return, inside the %u bytes at 0x%llx", p->len,
+		                (unsigned long long)p->addr);
+	return compare(i, p, *below);
+}
+
+static struct dp_swap_edit edit_of(const struct dp_placed *p)
+{
+	return (struct dp_swap_edit){.addr = p->addr, .len = p->len, .n = p->len, .bytes = p->new_bytes};
+}
+
+/* Two writes would be needed, and dying between them would leave half a jump. */
+static struct dp_error *write_across(struct install *i, struct dp_freeze *f, const struct dp_placed *p)
+{
+	const struct dp_swap_edit edit = edit_of(p);
+	struct dp_swap *s = NULL;
+	DP_TRY(dp_swap_create(i->t, &i->t->in, &s));
+	struct dp_error *err = NULL;
+	if (dp_swap_write(s, &edit))
+		err = dp_swap_commit(s, f, NULL);
+	else
+		err = dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary, and %s", (unsigned long long)p->addr,
+		               dp_swap_why(s));
+	if (err && dp_swap_stands(s, p->addr))
+		err = dp_error_destroy(err);
+	dp_swap_destroy(s);
+	return err;
+}
+
+static struct dp_error *write_held(struct install *i, struct dp_freeze *f, const struct dp_placed *p)
+{
+	if (dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1))
+		return write_across(i, f, p);
+	return dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len, &i->stats->written_by_poke);
+}
+
+static void take_result(struct install *i, size_t k, struct dp_placed *below, struct dp_error *err)
+{
+	struct dp_placed *p = &i->t->in.placed[k];
+	p->written = !err;
+	if (err)
+		p->state = p->entry->state = DP_SITE_RESTORED;
+	else if (below)
+		below->covered = true;
+	i->results[k].refused = err;
+}
+
+void dp_install_held(struct install *i, struct dp_freeze *f, bool traps)
+{
+	for (size_t k = 0; k < i->nplans; k++) {
+		const struct dp_placed *p = &i->t->in.placed[k];
+		struct dp_placed *below = NULL;
+		if (dp_install_is_trap(i, k) != traps || p->written || i->results[k].refused)
+			continue;
+		struct dp_error *err = check_site(i, f, k, &below);
+		if (!err)
+			err = write_held(i, f, p);
+		take_result(i, k, below, err);
+	}
+}
+
+/* ---- live ------------------------------------------------------------------------------------------------------------- */
+
+/* Into the pages that will be; *fits is false if they cannot be replaced. */
+static void edit_site(struct install *i, size_t k, struct dp_placed **below, bool *fits)
+{
+	const struct dp_swap_edit edit = edit_of(&i->t->in.placed[k]);
+	struct dp_error *err = check_site(i, NULL, k, below);
+	if (err)
+		take_result(i, k, NULL, err);
+	else
+		*fits = dp_swap_write(i->swap, &edit);
+}
+
+static struct dp_error *edit_and_commit(struct install *i, struct dp_placed **below)
+{
+	bool fits = true;
+	for (size_t k = 0; fits && k < i->nplans; k++)
+		edit_site(i, k, &below[k], &fits);
+	if (!fits)
+		return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(i->swap));
+	struct dp_error *err = dp_swap_commit(i->swap, NULL, &i->stats->pause_ns);
+	for (size_t k = 0; k < i->nplans; k++)
+		if (!i->results[k].refused && dp_swap_stands(i->swap, i->t->in.placed[k].addr))
+			take_result(i, k, below[k], NULL);
+	return err;
+}
+
+struct dp_error *dp_install_live(struct install *i)
+{
+	struct dp_placed **below = calloc(i->nplans + 1, sizeof(*below));
+	if (!below)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	struct dp_error *err = dp_swap_create(i->t, &i->t->in, &i->swap);
+	if (!err)
+		err = edit_and_commit(i, below);
+	i->swap = dp_swap_destroy(i->swap);
+	free(below);
+	return err;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Giving bytes back: with all threads held, or live, by new pages (swap.h). Later sites may rely upon what earlier ones have written, so it goes
+ * the other way round than writing; and a site whose bytes another one that stays relies upon, or covers, stays too: if it was to go, its probe is
+ * shut, and it goes with the last of those.
+ */
+#include "injector/restore.h"
+#include "injector/standing.h"
+#include "injector/swap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum outcome { RESTORED, FAILED, IMPOSSIBLE /* live */ };
+struct pending { /* one site, in this pass */
+	bool goes, waits, edited, covered;
+	enum outcome outcome;
+	struct dp_placed *below;
+};
+struct restore {
+	struct dp_target *t;
+	struct dp_installation *in;
+	const bool *chosen;      /* NULL for all */
+	struct dp_swap *swap;    /* live */
+	struct dp_freeze *f;     /* or with all threads held */
+	struct pending *done;
+	struct dp_remove_report *report;
+};
+
+static bool starts_with_trap(const uint8_t *now, const struct dp_placed *p)
+{
+	return now[0] == 0xcc && p->new_bytes[0] != 0xcc && !memcmp(now + 1, p->new_bytes + 1, p->len - 1u);
+}
+
+/* What has to be written where the bytes are as `now`; false if it is not ours any more. */
+static bool restore_from(const struct dp_placed *p, const uint8_t *now, unsigned *skip)
+{
+	*skip = starts_with_trap(now, p) ? 1 : 0;
+	return *skip || !memcmp(now, p->new_bytes, p->len);
+}
+
+/* By the kernel's own word: that a read failed may have other reasons. */
+static bool still_mapped(struct dp_target *t, uint64_t addr)
+{
+	char *maps = NULL;
+	bool mapped = true;
+	struct dp_error *err = dp_process_maps(&t->process, &maps);
+	struct dp_image *image = NULL;
+	if (!err)
+		err = dp_image_create(maps, "", 0, &image);
+	if (!err)
+		mapped = dp_image_map_at(image, dp_addr_of(addr)) != NULL;
+	dp_image_destroy(image);
+	free(maps);
+	dp_error_destroy(err);
+	return mapped;
+}
+
+/* The probe that was there before is there again, if one was put aside for this one; the trap's owner knows only the file's
+ * bytes. */
+static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp_placed *p, unsigned skip)
+{
+	return below && !skip ? below->new_bytes : p->old_bytes;
+}
+
+static size_t read_now(const struct restore *r, const struct dp_placed *p, uint8_t *now)
+{
+	return r->swap ? dp_swap_read(r->swap, p->addr, now, p->len) : dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len);
+}
+
+/* Across two pages it takes new ones, if they can be had. */
+static bool write_held(const struct restore *r, const struct dp_swap_edit *e)
+{
+	struct dp_swap *s = NULL;
+	bool done = false;
+	if (dp_page_down(e->addr) != dp_page_down(e->addr + e->len - 1)) {
+		struct dp_error *err = dp_swap_create(r->t, r->in, &s);
+		if (!err && dp_swap_write(s, e))
+			err = dp_swap_commit(s, r->f, NULL);
+		done = s && dp_swap_stands(s, e->addr);
+		dp_error_destroy(err);
+		dp_swap_destroy(s);
+	}
+	if (done)
+		return true;
+	struct dp_error *err = dp_mem_write_text(&r->t->process, r->f->thread[0].tid, dp_addr_of(e->addr + e->skip), e->bytes, e->n, NULL);
+	done = !err;
+	dp_error_destroy(err);
+	return done;
+}
+
+static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	struct dp_placed *below = dp_standing_below(r->t, r->in, p);
+	const struct dp_swap_edit edit = {p->addr, p->len, skip, p->len - skip, bytes_below(below, p, skip) + skip};
+	if (r->swap) {
+		r->done[i].edited = true;
+		r->done[i].below = below;
+		r->done[i].covered = skip;
+		return dp_swap_write(r->swap, &edit) ? RESTORED : IMPOSSIBLE;
+	}
+	if (!write_held(r, &edit))
+		return FAILED;
+	if (below)
+		below->covered = skip;
+	return RESTORED;
+}
+
+static enum outcome restore_site(struct restore *r, size_t i)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	uint8_t now[sizeof(p->new_bytes)];
+	unsigned skip = 0;
+	if (read_now(r, p, now) != p->len)
+		return still_mapped(r->t, p->addr) ? FAILED : RESTORED; /* if the mapping is gone, our bytes are too */
+	if (!memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
+		return RESTORED; /* the second: another tool's trap before the original bytes */
+	if (!restore_from(p, now, &skip))
+		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
+		return dp_standing_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED ? RESTORED : FAILED;
+	return write_back(r, i, skip);
+}
+
+void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state)
+{
+	const uint8_t byte = (uint8_t)state;
+	p->state = state;
+	if (p->entry)
+		p->entry->state = byte;
+	else if (p->entry_at)
+		dp_error_destroy(
+		        dp_mem_write(&t->process, dp_addr_of(p->entry_at + offsetof(struct dp_site_entry, state)), &byte, 1));
+}
+
+/* ---- who relies upon whom ---------------------------------------------------------------------------------------------- */
+
+bool dp_placed_stands(const struct dp_placed *p)
+{
+	return p->written && !p->changed && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
+}
+
+/* Would putting back the bytes of `p` change one that `q` relies upon, or one that it has written over them? */
+static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
+{
+	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->nchanged && at < q->addr + q->len; at++) {
+		const uint64_t a = at - p->addr, b = at - q->addr;
+		if (p->new_bytes[a] != p->old_bytes[a] && (q->old_bytes[b] == p->new_bytes[a]))
+			return true;
+	}
+	return false;
+}
+
+/* Of the same group only later ones rely upon it; those that go in the same pass have gone already. */
+static bool in_use(const struct restore *r, size_t i)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	for (size_t k = i + 1; k < r->in->nplaced; k++)
+		if (!r->done[k].goes && dp_placed_stands(&r->in->placed[k]) && in_use_by(p, &r->in->placed[k]))
+			return true;
+	return false;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_meant(const struct restore *r, size_t i)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	if (!p->written || p->state == DP_SITE_RESTORED)
+		return false;
+	return !r->chosen || r->chosen[i] || p->state == DP_SITE_WAITING;
+}
+
+static void take_outcome(struct restore *r, size_t i, enum outcome outcome)
+{
+	struct dp_placed *p = &r->in->placed[i];
+	if (outcome == RESTORED) {
+		dp_placed_mark(r->t, p, DP_SITE_RESTORED);
+		return;
+	}
+	p->changed = true;
+	r->report->left_sites++;
+	snprintf(r->report->why, sizeof(r->report->why), "another tool changed the bytes at 0x%llx", (unsigned long long)p->addr);
+}
+
+/* What the pages are made from was only read so far: marks come when they stand. False: they cannot be replaced. */
+static bool restore_all(struct restore *r)
+{
+	for (size_t i = r->in->nplaced; i-- > 0;) {
+		if (!is_meant(r, i))
+			continue;
+		if (r->chosen && in_use(r, i)) {
+			if (!r->swap)
+				dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
+			r->done[i].waits = true;
+			continue;
+		}
+		r->done[i].goes = true;
+		const enum outcome outcome = restore_site(r, i);
+		if (outcome == IMPOSSIBLE)
+			return false;
+		r->done[i].outcome = outcome;
+		if (!r->swap)
+			take_outcome(r, i, outcome);
+	}
+	return true;
+}
+
+/* After the commit: of those that were edited, what stands. */
+static void settle(struct restore *r, bool committed)
+{
+	for (size_t i = r->in->nplaced; i-- > 0;) {
+		const struct pending *d = &r->done[i];
+		if (d->waits && committed)
+			dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
+		if (!d->goes || (d->edited ? !dp_swap_stands(r->swap, r->in->placed[i].addr) : !committed))
+			continue;
+		if (d->below)
+			d->below->covered = d->covered;
+		take_outcome(r, i, d->outcome);
+	}
+}
+
+static struct dp_error *live(struct restore *r)
+{
+	DP_TRY(dp_swap_create(r->t, r->in, &r->swap));
+	r->swap->whole = !r->chosen;
+	DP_TRY(dp_still_holds(r->t, r->in));
+	if (!restore_all(r))
+		return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(r->swap));
+	struct dp_error *err = dp_swap_commit(r->swap, NULL, &r->report->pause_ns);
+	settle(r, !err);
+	return err;
+}
+
+static struct dp_error *begin(struct restore *r)
+{
+	r->report->left_sites = 0;
+	r->done = calloc(r->in->nplaced + 1, sizeof(*r->done));
+	return r->done ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+}
+
+struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
+                                 struct dp_remove_report *report)
+{
+	struct restore r = {.t = t, .in = in, .chosen = chosen, .f = f, .report = report};
+	DP_TRY(begin(&r));
+	restore_all(&r);
+	free(r.done);
+	return NULL;
+}
+
+struct dp_error *dp_restore_live(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_remove_report *report)
+{
+	struct restore r = {.t = t, .in = in, .chosen = chosen, .report = report};
+	DP_TRY(begin(&r));
+	struct dp_error *err = live(&r);
+	dp_swap_destroy(r.swap);
+	free(r.done);
+	return err;
+}
