@@ -108,7 +108,7 @@ echo $ones $other $s; fib 11
 while read -r a b; do echo "$b $a"; done < <(seq 1 600 | paste - - )
 for i in 1 2 3 4 5 6 7 8; do (exit $i); echo "status $?"; done
 x=$(printf '%s\n' {a..z}{0..9} | tr a-z A-Z | while read -r l; do echo -n "$l."; done); echo "$x"
-kill -USR1 $$ 2>/dev/null & trap 'echo got' USR1; wait; sleep 0.1; echo end
+trap 'got=1' USR1; kill -USR1 $$ & wait; wait; sleep 0.1; echo end $got
 """
 
 

@@ -57,9 +57,12 @@ def difference(want, got):
     return f"want {' '.join(a[at:at + 2])[:400]}\n      got  {' '.join(b[at:at + 2])[:400]}"
 
 
-def keep(row, box, what, where):
-    kept = os.path.join(where, f"{row.name.split()[0]}-{len(row.bad)}")
+def keep(row, box, what, where, results=()):
+    kept = os.path.join(where, f"{row.name.replace(' ', '-')}-{len(row.bad)}")
     shutil.copytree(box.dir, kept, dirs_exist_ok=True)
+    for name, result in zip(("want", "got"), results):
+        with open(os.path.join(kept, name), "w") as f:
+            f.write(pprint.pformat(result, width=200))
     row.bad.append(what)
     print(f"  MISMATCH in {row.name}: {what}\n      kept in {kept}, seeds {box.first}..{box.seed}", flush=True)
 
@@ -69,7 +72,7 @@ def one_run(row, work, want, box, where):
     try:
         got = work(box)
         if got != want:
-            keep(row, box, difference(want, got), where)
+            keep(row, box, difference(want, got), where, (want, got))
     except (Mismatch, OSError) as e:
         keep(row, box, f"{type(e).__name__}: {e}", where)
     row.runs += 1
