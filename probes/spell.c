@@ -36,8 +36,7 @@ static bool alone(const struct dp_function *f)
 	dp_candidates_add(&found, f->module, false, &name);
 	if (!found.n)
 		dp_candidates_add(&found, f->module, true, &name);
-	const bool one = found.n == 1 && !found.failed && found.item[0].symbol->type != STT_GNU_IFUNC &&
-	                 dp_module_addr(f->module, found.item[0].symbol->value).v == f->start.v;
+	const bool one = found.n == 1 && !found.failed && dp_module_addr(f->module, found.item[0].symbol->value).v == f->start.v;
 	dp_candidates_fini(&found);
 	return one;
 }

@@ -20,8 +20,10 @@ def hits(p):
 class Points(Case):
     """`points` runs ROUNDS rounds, so that every count is known."""
 
+    program = "points"
+
     def run_points(self, *args):
-        r = self.dynprobe("-q", *args, "--", target_path("points"), ROUNDS, 0)
+        r = self.dynprobe("-q", *args, "--", target_path(self.program), ROUNDS, 0)
         self.assertIn(r.status, (0, 124), str(r))
         self.assertIn("RESULT OK", r.out, str(r))
         return r
@@ -53,6 +55,20 @@ class Points(Case):
                     self.assertGreaterEqual(got[0], CALLS)
                     self.assertEqual(got[0], sum(got[1].values()), got)
         self.assertGreaterEqual(compared, 6)
+
+    def test_a_fragment_without_a_symbol_is_known_by_its_way_back(self):
+        self.program = "points-stripped"
+        r = self.run_points("--function", "with_cold", "--return", "with_cold")
+        asked, placed = self.probes(r), self.placed(r)
+        self.assertEqual(set(asked), {"with_cold", "with_cold_return", "with_cold_return_2"}, str(r))
+        if len(placed) == 3:
+            self.assertEqual((placed["with_cold"], placed["with_cold_return"] + placed["with_cold_return_2"]), (CALLS, CALLS), placed)
+
+    def test_main_of_a_stripped_program_returns_once(self):
+        r = self.dynprobe("-q", "--return", "main", "--", target_path("spin-stripped"), 5, 0)
+        self.assertEqual(r.out.count("RESULT OK"), 1, str(r))
+        self.assertEqual(sum(self.placed(r).values()), 1 if self.placed(r) else 0, str(r))
+        self.assertTrue(all(name.startswith("main_return") for name in self.probes(r)))
 
     def test_a_conditional_tail_jump_counts_only_when_it_is_taken(self):
         placed = self.placed(self.run_points("--return", "tail_conditional"))
