@@ -14,7 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PAGE UINT64_C(4096)
+#define PAGE      UINT64_C(4096)
+#define HEAP_SIZE UINT64_C(0x21000) /* of a program that has just begun to use it */
 
 /* A path as maps has it: one line. */
 static void put_path(struct dp_buf *b, const char *path)
@@ -81,12 +82,11 @@ static struct dp_error *check(const struct dp_elf *elf, const char *path)
 	return NULL;
 }
 
-/* A library is not alone: the heap is some program's, and far away. */
-static void put_others(struct mapped *m, bool library)
+/* A little heap, as every program has one: behind the program itself, and of a library's program far away. */
+static void put_heap(struct mapped *m, uint64_t start)
 {
-	if (library)
-		dp_buf_printf(&m->text, "%llx-%llx rw-p 00000000 00:00 0 [heap]\n", DP_FILE_BASE_PROGRAM,
-		              DP_FILE_BASE_PROGRAM + PAGE);
+	dp_buf_printf(&m->text, "%llx-%llx rw-p 00000000 00:00 0 [heap]\n", (unsigned long long)start,
+	              (unsigned long long)(start + HEAP_SIZE));
 }
 
 static struct dp_error *write_maps(const char *path, const struct dp_elf *elf, uint64_t inode, struct mapped *m)
@@ -96,8 +96,11 @@ static struct dp_error *write_maps(const char *path, const struct dp_elf *elf, u
 	m->base = fixed ? 0 : library ? DP_FILE_BASE_LIBRARY : DP_FILE_BASE_PROGRAM;
 	m->path = path;
 	m->inode = inode;
-	put_others(m, library);
+	if (library)
+		put_heap(m, DP_FILE_BASE_PROGRAM);
 	put_segments(m, elf);
+	if (!library)
+		put_heap(m, m->end + PAGE);
 	dp_buf_printf(&m->text, "7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n");
 	return m->text.failed ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", path) : NULL;
 }
