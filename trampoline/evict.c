@@ -174,6 +174,9 @@ static bool enter_successors(struct search *s, uint32_t *ret)
 	return note(s, dp_item_enter(s->job->planner, &item, &s->knot, &hop[0], ret), *ret);
 }
 
+/* By the site's length: as many prefixes as leave the site's jump a choice among pages. */
+static const uint8_t hurried[DP_JMP_NEAR] = {0, 3, 1, 0, 1};
+
 /* The site with the victims behind it. */
 static bool try_successors(struct search *s, uint32_t *ret)
 {
@@ -181,6 +184,8 @@ static bool try_successors(struct search *s, uint32_t *ret)
 	const size_t at = plan->site - s->base;
 	dp_knot_site(&s->knot, plan->site, s->byte + at, s->state + at, s->job->first.len);
 	s->knot.room = &s->room;
+	if (s->job->hurry)
+		s->knot.max_prefixes = hurried[s->job->first.len];
 	s->knot.hop[0].entry = plan->entry;
 	for (uint8_t i = 0; i < s->nvictims; i++)
 		dp_knot_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
@@ -291,11 +296,12 @@ static bool neighbour(struct search *s, uint64_t addr, uint32_t *ret)
 		return false;
 	if (addr < site + SHORT_JUMP && addr + victim->len > site)
 		return false;
-	/* Best where the hidden jump's bytes are all its own; in a hurry, only there. */
+	/* Best where the hidden jump's bytes are all its own, and not all of the victim's own jump's are its; in a hurry, only
+	 * there. */
 	const uint8_t best = victim->len >= 2 * DP_JMP_NEAR ? DP_JMP_NEAR : (uint8_t)(victim->len - DP_JMP_NEAR);
-	if (victim->len > DP_JMP_NEAR && in_reach(s, addr + best) && try_hidden(s, addr + best, ret))
+	if (victim->len > DP_JMP_NEAR + 1 && in_reach(s, addr + best) && try_hidden(s, addr + best, ret))
 		return true;
-	for (uint8_t first = 1; s->job->fresh && first < victim->len; first++)
+	for (uint8_t first = 1; !s->job->hurry && first < victim->len; first++)
 		if (first != best && in_reach(s, addr + first) && try_hidden(s, addr + first, ret))
 			return true;
 	return false;
@@ -309,7 +315,7 @@ static bool neighbours(struct search *s, uint32_t *ret)
 		return false;
 	uint64_t lo = site - s->sweep->start < BEHIND ? s->sweep->start : site - BEHIND;
 	uint64_t hi = s->sweep->start + s->sweep->size - site < 130 ? s->sweep->start + s->sweep->size : site + 130;
-	for (unsigned round = 0; round < (s->job->fresh ? 2u : 1u); round++)
+	for (unsigned round = 0; round < (s->job->hurry ? 1u : 2u); round++)
 		for (uint64_t at = lo; at < hi && s->room.budget; at++) {
 			uint8_t len = s->sweep->length[at - s->sweep->start];
 			if (len > 1 && (len > DP_JMP_NEAR) == !round && neighbour(s, at, ret))
@@ -341,10 +347,10 @@ struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)
 	look_around(&s, job);
 	for (unsigned far = 0; far < (job->fresh ? 2u : 1u); far++) {
 		job->far = far;
-		dp_room_init(&s.room, job->planner, job->fresh);
+		dp_room_init(&s.room, job->planner, job);
 		if (successors(&s, ret))
 			return NULL;
-		dp_room_init(&s.room, job->planner, job->fresh);
+		dp_room_init(&s.room, job->planner, job);
 		if (neighbours(&s, ret))
 			return NULL;
 	}

@@ -18,15 +18,18 @@
 #include <string.h>
 
 #define BUDGET 4096u /* places that one jump's search may look at */
+#define HURRY  256u  /* the same, where it is only about saving pages */
 /*
  * Probes in small numbers get the simplest patch, at the price of a page for many a springboard. From so many pages on, a
  * neighbour is rather evicted than another page taken.
  */
-#define MANY_PAGES 160u
+#define MANY_PAGES 96u
+#define SPARSE     40u /* bytes of a module for each plan */
 
-void dp_room_init(struct dp_room *room, const struct dp_planner *planner, bool fresh)
+void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job)
 {
-	*room = (struct dp_room){.pages = planner->pages, .space = planner->space, .fresh = fresh, .budget = BUDGET};
+	*room = (struct dp_room){
+	        .pages = planner->pages, .space = planner->space, .fresh = job->fresh, .budget = job->hurry ? HURRY : BUDGET};
 }
 
 struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_knot *knot,
@@ -36,6 +39,7 @@ struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item,
 	if (hop->springboard) {
 		DP_TRY(dp_springboard_put(planner->pages, hop->target, hop->springboard, plan->entry));
 		plan->springboard = hop->target;
+		item->springboard = hop->springboard;
 		dp_plan_pair(plan, hop->target, plan->site, false);
 	}
 	for (uint8_t x = 0; knot && x < plan->len; x++) {
@@ -47,23 +51,19 @@ struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item,
 	if (*ret != DP_NO_ITEM && dp_sites_enter(planner->sites, *ret))
 		return NULL;
 	if (hop->springboard)
-		dp_pages_drop(planner->pages, hop->target, dp_jmp_size(hop->target, plan->entry));
+		dp_pages_drop(planner->pages, hop->target, hop->springboard);
+	plan->springboard = 0;
 	return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
 }
 
-/* Lets the springboard, which leads to `from`, lead to `to`. */
-static struct dp_error *redirect(struct dp_planner *planner, uint64_t springboard, uint64_t from, uint64_t to)
+/* Lets the item's springboard lead to `to`; if that does not reach, it leads to where it did. */
+static struct dp_error *redirect(struct dp_planner *planner, const struct dp_item *item, uint64_t to)
 {
-	const uint8_t old = dp_jmp_size(springboard, from);
-	struct dp_error *err = NULL;
-	dp_pages_drop(planner->pages, springboard, old);
-	if (dp_pages_fits(planner->pages, springboard, dp_jmp_size(springboard, to)))
-		err = dp_springboard_put(planner->pages, springboard, DP_JMP_FAR, to);
-	else
-		err = dp_error(DP_TAG_NO_SPACE, "the stub is out of reach of its springboard");
-	if (err)
-		dp_error_destroy(dp_springboard_put(planner->pages, springboard, old, from));
-	return err;
+	const uint64_t at = item->plan.springboard;
+	if (dp_jmp_size(at, to) > item->springboard)
+		return dp_error(DP_TAG_NO_SPACE, "the stub is out of reach of its springboard");
+	dp_pages_drop(planner->pages, at, item->springboard);
+	return dp_springboard_put(planner->pages, at, item->springboard, to);
 }
 
 void dp_item_init(struct dp_item *item, const struct dp_request *request, const struct dp_text *text, uint64_t site)
@@ -84,14 +84,22 @@ void dp_item_init(struct dp_item *item, const struct dp_request *request, const 
 
 /* ---- one jump ------------------------------------------------------------------------------------------------------------- */
 
-/* A jump that changes only the `own` bytes at the site. True if it was entered, or with an error in *err. */
+/* Replaces *err, which may be NULL, by the outcome of the next try; true if that is good. */
+static bool outcome(struct dp_error **err, struct dp_error *next)
+{
+	dp_error_destroy(*err);
+	*err = next;
+	return !next;
+}
+
+/* A jump that changes only the `own` bytes at the site. If there is none, *err stays. */
 static bool single(struct dp_job *job, const struct dp_ground *ground, enum dp_tactic tactic, uint8_t own, uint32_t *ret,
                    struct dp_error **err)
 {
 	struct dp_plan *plan = &job->item->plan;
 	struct dp_room room;
 	struct dp_knot knot;
-	dp_room_init(&room, job->planner, job->fresh);
+	dp_room_init(&room, job->planner, job);
 	dp_knot_site(&knot, plan->site, ground->byte, ground->state, own);
 	knot.room = &room;
 	knot.hop[0].entry = plan->entry;
@@ -101,8 +109,7 @@ static bool single(struct dp_job *job, const struct dp_ground *ground, enum dp_t
 	plan->tactic = tactic;
 	plan->len = dp_hop_end(&knot.hop[0]);
 	plan->changed = own < plan->len ? own : plan->len;
-	*err = dp_item_enter(job->planner, job->item, &knot, &knot.hop[0], ret);
-	return true;
+	return outcome(err, dp_item_enter(job->planner, job->item, &knot, &knot.hop[0], ret));
 }
 
 static bool is_free(const struct dp_ground *ground, uint8_t n)
@@ -113,27 +120,34 @@ static bool is_free(const struct dp_ground *ground, uint8_t n)
 	return true;
 }
 
-/* Tactics that displace the site's instruction alone, in two rounds. */
+/* Is it worth a neighbour to save a page? Not where all neighbours will be wanted for themselves. */
+static bool saves_pages(const struct dp_job *job)
+{
+	uint64_t start, end;
+	dp_text_bounds(job->request->text, &start, &end);
+	return dp_pages_n(job->planner->pages) > MANY_PAGES && dp_sites_n(job->planner->sites) < (end - start) / SPARSE;
+}
+
+/* Tactics that displace the site's instruction alone: with what is there, then with fresh pages. */
 static bool alone(struct dp_job *job, const struct dp_ground *ground, unsigned allowed, uint32_t *ret, struct dp_error **err)
 {
 	const uint8_t len = job->first.len;
-	const bool many = dp_pages_n(job->planner->pages) > MANY_PAGES,
-	           evict = allowed >> DP_TACTIC_EVICT & 1 && len < DP_JMP_NEAR;
 	const enum dp_tactic simple = len < DP_JMP_NEAR ? DP_TACTIC_PUN : DP_TACTIC_JUMP;
-	for (job->fresh = false;; job->fresh = true) {
-		if (allowed >> simple & 1 && single(job, ground, simple, len, ret, err))
+	const bool simply = allowed >> simple & 1, others = allowed >> DP_TACTIC_EVICT & 1 && len < DP_JMP_NEAR;
+	if (simply && single(job, ground, simple, len, ret, err))
+		return true;
+	if (others && saves_pages(job)) {
+		job->hurry = true;
+		if (outcome(err, dp_evict(job, ret)))
 			return true;
-		if (evict && (job->fresh || many)) {
-			*err = dp_evict(job, ret);
-			if (!*err)
-				return true;
-			if (!job->fresh)
-				dp_error_destroy(*err);
-		}
-		if (job->fresh)
-			return false;
-		*err = NULL;
+		job->hurry = false;
+		if (outcome(err, dp_evict(job, ret)))
+			return true;
 	}
+	job->fresh = true;
+	if (simply && single(job, ground, simple, len, ret, err))
+		return true;
+	return others && outcome(err, dp_evict(job, ret));
 }
 
 static struct dp_error *window(struct dp_job *job, const struct dp_ground *ground, uint32_t *ret)
@@ -149,7 +163,7 @@ static struct dp_error *window(struct dp_job *job, const struct dp_ground *groun
 	plan->ninterior = fit.ninterior;
 	memcpy(plan->interior, fit.interior, sizeof(plan->interior));
 	job->fresh = true;
-	if (!single(job, ground, DP_TACTIC_WINDOW, DP_JMP_NEAR, ret, &err))
+	if (!single(job, ground, DP_TACTIC_WINDOW, DP_JMP_NEAR, ret, &err) && !err)
 		err = dp_error(DP_TAG_NO_SPACE, "no free address where the jump could lead");
 	if (err)
 		dp_stubs_drop(job->planner, plan);
@@ -214,7 +228,7 @@ static struct dp_error *jumps(struct dp_job *job, const struct dp_ground *ground
 	struct dp_error *all = NULL, *err = NULL;
 	if (allowed & (1u << DP_TACTIC_JUMP | 1u << DP_TACTIC_PUN | 1u << DP_TACTIC_EVICT)) {
 		DP_TRY(dp_stubs_put(job->planner, job->request->text, job->request, &code, &job->item->plan));
-		if (alone(job, ground, allowed, ret, &err) && !err)
+		if (alone(job, ground, allowed, ret, &err))
 			return NULL;
 		dp_stubs_drop(job->planner, &job->item->plan);
 	}
@@ -242,7 +256,7 @@ static struct dp_error *trap(struct dp_job *job, uint32_t *ret)
 	DP_TRY(dp_stubs_put(job->planner, job->request->text, job->request, &code, plan));
 	plan->tactic = DP_TACTIC_TRAP;
 	plan->len = plan->changed = 1;
-	plan->new_bytes[0] = 0xcc;
+	plan->new_bytes[0] = DP_INT3;
 	struct dp_error *err = dp_item_enter(job->planner, job->item, NULL, &none, ret);
 	if (err)
 		dp_stubs_drop(job->planner, plan);
@@ -278,7 +292,7 @@ static struct dp_error *promote(struct dp_job *job, struct dp_item *item)
 	struct dp_plan plan = item->plan;
 	plan.probe = job->request->probe;
 	DP_TRY(dp_stubs_put(planner, job->request->text, job->request, &code, &plan));
-	struct dp_error *err = redirect(planner, plan.springboard, item->plan.entry, plan.entry);
+	struct dp_error *err = redirect(planner, item, plan.entry);
 	if (err) {
 		dp_stubs_drop(planner, &plan);
 		return err;
@@ -300,7 +314,7 @@ static struct dp_error *jump_anew(struct dp_job *job, const struct dp_item *base
 	struct dp_error *err = NULL;
 	dp_sites_bytes(job->planner->sites, job->request->text, base->plan.site, sizeof(ground.byte), ground.byte, ground.state);
 	job->fresh = true;
-	if (!single(job, &ground, base->plan.tactic, base->plan.changed, ret, &err))
+	if (!single(job, &ground, base->plan.tactic, base->plan.changed, ret, &err) && !err)
 		return dp_error(DP_TAG_NO_SPACE, "no free address where a second jump could lead");
 	if (!err) {
 		struct dp_plan *plan = &dp_sites_item(job->planner->sites, *ret)->plan;
@@ -316,13 +330,14 @@ static struct dp_error *jump_as_before(struct dp_job *job, const struct dp_item 
 	plan->len = base->plan.len;
 	plan->changed = base->plan.changed;
 	plan->springboard = base->plan.springboard;
+	job->item->springboard = base->springboard;
 	if (!plan->springboard)
 		return dp_item_enter(job->planner, job->item, NULL, &none, ret);
 	dp_plan_pair(plan, plan->springboard, plan->site, false);
-	DP_TRY(redirect(job->planner, plan->springboard, base->plan.entry, plan->entry));
+	DP_TRY(redirect(job->planner, base, plan->entry));
 	struct dp_error *err = dp_item_enter(job->planner, job->item, NULL, &none, ret);
 	if (err)
-		dp_error_destroy(redirect(job->planner, plan->springboard, plan->entry, base->plan.entry));
+		dp_error_destroy(redirect(job->planner, base, base->plan.entry));
 	return err;
 }
 
@@ -406,9 +421,9 @@ static void give_back(struct dp_planner *planner, const struct dp_item *item)
 	const struct dp_plan *plan = &item->plan;
 	const struct dp_plan *below = item->below == DP_NO_ITEM ? NULL : &dp_sites_item(planner->sites, item->below)->plan;
 	if (plan->springboard && below && below->springboard == plan->springboard)
-		dp_error_destroy(redirect(planner, plan->springboard, plan->entry, below->entry));
+		dp_error_destroy(redirect(planner, item, below->entry));
 	else if (plan->springboard)
-		dp_pages_drop(planner->pages, plan->springboard, dp_jmp_size(plan->springboard, plan->entry));
+		dp_pages_drop(planner->pages, plan->springboard, item->springboard);
 	dp_stubs_drop(planner, plan);
 }
 

@@ -10,7 +10,7 @@ struct dp_ground { /* what lies at and behind a site now */
 	uint8_t byte[DP_KNOT_BYTES], state[DP_KNOT_BYTES];
 };
 
-void dp_room_init(struct dp_room *room, const struct dp_planner *planner, bool fresh);
+void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job);
 /* A blank item at `site` with the file's bytes; for nobody if `request` is NULL. */
 void dp_item_init(struct dp_item *item, const struct dp_request *request, const struct dp_text *text, uint64_t site);
 /*

@@ -57,7 +57,8 @@ struct dp_job { /* a request's site while a place for its jump is sought */
 	struct dp_insn first;
 	struct dp_item *item; /* with its stub put; site and tail still to be filled */
 	bool fresh;           /* pages that are not ours yet may be taken */
-	bool far;             /* the rarer forms too */
+	bool hurry;           /* only the forms that are most likely to fit */
+	bool far;             /* the rarest forms too */
 };
 /* Moves neighbours out of the way: the item's plan is complete and entered if it succeeds. */
 struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret) DP_MUST_CHECK;

@@ -15,6 +15,7 @@
 #define MOST   64u  /* plans taken out at a time */
 #define WINDOW 24u  /* bytes behind the site that its jumps may want */
 #define FAR    160u /* from an item to those that rely on it */
+#define TRIES  8u   /* orders that are tried */
 
 struct saved {
 	uint32_t item;
@@ -136,7 +137,7 @@ static bool save(struct replan *r, uint32_t i)
 		return false;
 	if (!plan->springboard || shares_springboard(r, item))
 		return true;
-	s->springboard_size = dp_jmp_size(plan->springboard, plan->entry);
+	s->springboard_size = item->springboard;
 	return dp_pages_read(r->planner->pages, plan->springboard, s->springboard, s->springboard_size);
 }
 
@@ -170,8 +171,6 @@ static void put(struct replan *r, uint64_t at, const uint8_t *bytes, size_t n)
 
 static void put_back(struct replan *r)
 {
-	while (r->nplaced)
-		dp_unplace(r->planner, r->placed[--r->nplaced]);
 	for (unsigned k = r->nsaved; k-- > 0;) {
 		const struct saved *s = &r->saved[k];
 		const struct dp_plan *plan = &item_of(r, s->item)->plan;
@@ -198,7 +197,8 @@ static int by_site_down(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static bool place_all(struct replan *r, const struct ask *ask, unsigned n, const struct dp_request *wanted, uint32_t *ret)
+/* How many could be placed; all of them are good. */
+static unsigned place_all(struct replan *r, const struct ask *ask, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
 		uint32_t i = DP_NO_ITEM;
@@ -209,18 +209,20 @@ static bool place_all(struct replan *r, const struct ask *ask, unsigned n, const
 		}
 		dp_error_destroy(err);
 		if (err)
-			return false;
+			return k;
 		r->placed[r->nplaced++] = i;
-		if (ask[k].request == wanted)
-			*ret = i;
 	}
-	return true;
+	return n;
 }
 
-/* `first`: the new request before all others, in case it needs the choice. */
-static bool attempt(struct replan *r, const struct dp_request *request, bool traps, bool first, uint32_t *ret)
+static void undo(struct replan *r)
 {
-	struct ask ask[MOST + 1];
+	while (r->nplaced)
+		dp_unplace(r->planner, r->placed[--r->nplaced]);
+}
+
+static unsigned gather(const struct replan *r, const struct dp_request *request, bool traps, struct ask *ask)
+{
 	unsigned n = 0;
 	for (unsigned k = 0; k < r->nsaved; k++) {
 		const struct dp_item *item = item_of(r, r->saved[k].item);
@@ -229,17 +231,26 @@ static bool attempt(struct replan *r, const struct dp_request *request, bool tra
 	}
 	ask[n++] = (struct ask){request, UINT32_MAX, traps};
 	qsort(ask, n, sizeof(*ask), by_site_down);
-	if (first)
-		for (unsigned k = n; k-- > 1;)
-			if (ask[k].request == request) {
-				struct ask swap = ask[k - 1];
-				ask[k - 1] = ask[k];
-				ask[k] = swap;
-			}
-	if (place_all(r, ask, n, request, ret))
-		return true;
-	while (r->nplaced)
-		dp_unplace(r->planner, r->placed[--r->nplaced]);
+	return n;
+}
+
+/* From high to low addresses; whoever does not fit then has the first choice the next time. */
+static bool place_anew(struct replan *r, const struct dp_request *request, bool traps, uint32_t *ret)
+{
+	struct ask ask[MOST + 1];
+	const unsigned n = gather(r, request, traps, ask);
+	for (unsigned tries = 0; tries < TRIES; tries++) {
+		unsigned done = place_all(r, ask, n);
+		for (unsigned k = 0; k < done; k++)
+			if (ask[k].request == request)
+				*ret = r->placed[k];
+		if (done == n)
+			return true;
+		undo(r);
+		struct ask failed = ask[done];
+		memmove(ask + 1, ask, done * sizeof(*ask));
+		ask[0] = failed;
+	}
 	return false;
 }
 
@@ -250,7 +261,7 @@ bool dp_replan(struct dp_planner *planner, const struct dp_request *request, boo
 	if (!closure(&r, request->site))
 		return false;
 	if (take_out(&r)) {
-		good = attempt(&r, request, traps, false, ret) || attempt(&r, request, traps, true, ret);
+		good = place_anew(&r, request, traps, ret);
 		if (!good)
 			put_back(&r);
 	}

@@ -18,8 +18,9 @@ struct dp_item {
 	bool asked;   /* by a request; else it gave way to others */
 	bool foreign; /* stands in the target already: nothing but site, changed and len is known of it */
 	bool live;
-	uint32_t seq;   /* order of writing */
-	uint32_t below; /* item at the same site that this one was put in front of, or DP_NO_ITEM */
+	uint8_t springboard; /* bytes that it has: as many as the way to any stub may take */
+	uint32_t seq;        /* order of writing */
+	uint32_t below;      /* item at the same site that this one was put in front of, or DP_NO_ITEM */
 	uint32_t support[DP_PLAN_SUPPORTS];
 	uint32_t nusers; /* items that have this one as a support */
 };

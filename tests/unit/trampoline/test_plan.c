@@ -36,7 +36,8 @@ static void add_random_site(struct batch *b, uint64_t *seed)
 static void check_batch(struct batch *b)
 {
 	const size_t asked = helper_check_plans(&b->w, &b->libc);
-	cr_assert_eq(asked, b->n, "%zu plans of probes, %zu placed", asked, b->n);
+	/* Evicted instructions cannot be told from hooks by their plans. */
+	cr_assert(asked == b->n || (b->w.request.hook && asked > b->n), "%zu plans of probes, %zu placed", asked, b->n);
 }
 
 Test(plan, random_instructions_of_libc_lead_to_their_stub_and_leave_neighbours_alone)

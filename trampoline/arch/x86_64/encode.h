@@ -10,6 +10,7 @@
 
 #define DP_JMP_NEAR 5  /* e9 rel32 */
 #define DP_JMP_FAR  14 /* jmp *0(%rip), then the address */
+#define DP_INT3     0xcc
 
 void dp_put_u8(struct dp_buf *out, uint8_t v);
 void dp_put_u32(struct dp_buf *out, uint32_t v);

@@ -5,6 +5,7 @@
 
 #define LOW16 UINT32_C(0xffff)
 #define BLOCK INT64_C(0x10000)
+#define NEAR  INT64_C(0x70000000)
 
 struct search {
 	struct dp_room *room;
@@ -19,6 +20,13 @@ bool dp_rel_reaches(const struct dp_rel *rel, uint64_t target)
 	return dp_reaches(rel->end, target) && ((uint32_t)(target - rel->end) & rel->mask) == rel->value;
 }
 
+/* What it leads to may change: some room for a stub further away. */
+static uint8_t size_at(uint64_t at, uint64_t entry)
+{
+	const int64_t distance = (int64_t)(entry - at);
+	return distance > -NEAR && distance < NEAR ? DP_JMP_NEAR : DP_JMP_FAR;
+}
+
 static bool is_taken(const struct dp_room *room, uint64_t at, uint8_t size)
 {
 	for (uint8_t i = 0; i < room->ntaken; i++)
@@ -29,23 +37,38 @@ static bool is_taken(const struct dp_room *room, uint64_t at, uint8_t size)
 
 static bool try_at(const struct search *s, uint64_t at)
 {
-	uint8_t size = dp_jmp_size(at, s->entry);
+	uint8_t size = size_at(at, s->entry);
 	if (!s->room->budget)
 		return false;
 	s->room->budget--;
 	return !is_taken(s->room, at, size) && dp_pages_fits(s->room->pages, at, size) && s->accept(s->data, at, size);
 }
 
+/*
+ * Not the first place of a range, but any: the bytes that are chosen here may become the upper bytes of the jump in front, if
+ * that place is asked for too, and zeros would lead it nowhere.
+ */
+static uint64_t anywhere(const struct search *s, uint64_t n)
+{
+	return (s->rel->end * UINT64_C(0x9e3779b97f4a7c15) >> 24) % n;
+}
+
 /* ---- our own pages -------------------------------------------------------------------------------------------------------- */
 
 /* Contiguous targets in page `i`. A springboard taken meanwhile may be in the way of the lowest place: then behind it. */
-static bool used_range(const struct search *s, size_t i, uint64_t lo, uint64_t hi)
+static bool used_from(const struct search *s, size_t i, uint64_t lo, uint64_t hi)
 {
-	uint8_t size = dp_jmp_size(lo, s->entry);
+	uint8_t size = size_at(lo, s->entry);
 	for (uint64_t at = 0; lo <= hi && dp_pages_find_in(s->room->pages, i, lo, hi, size, &at); lo = at + 1)
 		if (!is_taken(s->room, at, size))
 			return try_at(s, at);
 	return false;
+}
+
+static bool used_range(const struct search *s, size_t i, uint64_t lo, uint64_t hi)
+{
+	uint64_t middle = lo + anywhere(s, hi - lo + 1);
+	return used_from(s, i, middle, hi) || (middle > lo && used_from(s, i, lo, middle - 1));
 }
 
 /* Targets lo..hi of page `i`, whose rel32 have the same upper half. */
@@ -66,7 +89,7 @@ static bool used_part(const struct search *s, size_t i, int64_t lo, int64_t hi)
 	for (int64_t r = lo + (((rel->value & 0xff) - lo) & 0xff); r <= hi; r += 0x100) {
 		at = rel->end + (uint64_t)r;
 		if (((uint32_t)r & rel->mask) == rel->value &&
-		    dp_pages_find_in(s->room->pages, i, at, at, dp_jmp_size(at, s->entry), &at) && try_at(s, at))
+		    dp_pages_find_in(s->room->pages, i, at, at, size_at(at, s->entry), &at) && try_at(s, at))
 			return true;
 	}
 	return false;
@@ -133,12 +156,12 @@ bool dp_room_possible(const struct dp_room *room, const struct dp_rel *rel)
 
 /* ---- fresh pages ---------------------------------------------------------------------------------------------------------- */
 
-/* A page that lies whole in the range, as near to the stub as can be; else the range's ends, which may share a page with it. */
+/* Somewhere in a fresh page of the range; else at the range's ends, which may share a page with it. */
 static bool fresh_range(const struct search *s, uint64_t lo, uint64_t hi)
 {
 	uint64_t at;
-	if (dp_space_find(s->room->space, lo, dp_saturating_add(hi, 1), s->entry, DP_PAGE, &at))
-		return try_at(s, at);
+	if (dp_space_find(s->room->space, lo, dp_saturating_add(hi, 1), lo + anywhere(s, hi - lo + 1), DP_PAGE, &at))
+		return try_at(s, at + anywhere(s, DP_PAGE - DP_JMP_FAR)) || try_at(s, at);
 	if (try_at(s, lo) || (hi > lo && try_at(s, hi)))
 		return true;
 	at = dp_page_down(hi);
@@ -174,11 +197,11 @@ static bool fresh_top(const struct search *s, int64_t base)
 		return false;
 	if (rel->mask & 0xff0000)
 		return fresh_block(s, base + (rel->value & 0xff0000));
-	uint64_t start = lowest < 0 ? 0 : (uint64_t)lowest;
-	if (!dp_space_find(s->room->space, start, (uint64_t)lowest + 0x1000000, s->entry, DP_PAGE, &at))
+	uint64_t start = lowest < 0 ? 0 : (uint64_t)lowest, near = start + anywhere(s, 0x1000000);
+	if (!dp_space_find(s->room->space, start, (uint64_t)lowest + 0x1000000, near, DP_PAGE, &at))
 		return false;
 	if (!(rel->mask & 0xffffff))
-		return try_at(s, at);
+		return fresh_range(s, start, (uint64_t)lowest + 0xffffff);
 	int64_t first = (int64_t)(at - (uint64_t)lowest) & 0xff0000; /* where there is room */
 	for (int64_t k = 0; k < 0x100; k++)
 		if (fresh_block(s, base + ((first + k * BLOCK) & 0xff0000)))
@@ -214,6 +237,8 @@ struct dp_error *dp_springboard_put(struct dp_pages *pages, uint64_t at, uint8_t
 		return dp_error(DP_TAG_NO_SPACE, "the stub is out of reach of its springboard");
 	dp_buf_init(&code);
 	dp_put_jmp(&code, at, entry);
+	while (code.len < size && !code.failed)
+		dp_put_u8(&code, DP_INT3);
 	struct dp_error *err = code.failed ? dp_error(DP_TAG_NOMEM, "out of memory for a springboard")
 	                                   : dp_pages_put(pages, at, code.data, code.len);
 	dp_buf_fini(&code);
