@@ -91,6 +91,15 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 	                "under a seccomp filter only registers are recorded: memory and backtraces need system calls");
 }
 
+/* What a hit puts on the thread's stack is stated in docs/guarantees.md; LTTng's probes move to a stack of their own. */
+static struct dp_error *check_stack(const struct dp_session *s, const struct dp_probe *p, const struct dp_site *site)
+{
+	if (s->classes || !dp_fields_unwind(&p->fields) || !site->module || !dp_module_small_stacks(site->module))
+		return NULL;
+	return dp_error(DP_TAG_SMALL_STACK, "a backtrace needs more stack than Go promises to the functions of %s",
+	                dp_module_name(site->module));
+}
+
 static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base, size_t i)
 {
 	const struct dp_probe *p = &s->options->probe[i];
@@ -112,6 +121,8 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	site.module = dp_image_module_at(image, site.addr);
 	dp_image_function_at(image, site.addr, &site.function);
 	place->refused = check_filter(s, p);
+	if (!place->refused)
+		place->refused = check_stack(s, p, &site);
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)

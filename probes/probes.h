@@ -47,6 +47,8 @@ struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr)
 const char *dp_module_path(const struct dp_module *m);
 const char *dp_module_name(const struct dp_module *m); /* last part of the path */
 int64_t dp_module_bias(const struct dp_module *m);     /* address in the target = address in the file (p_vaddr) + bias */
+/* Does its code run on stacks of a few KiB, that are moved when they are full? True for Go. */
+bool dp_module_small_stacks(struct dp_module *m);
 /* Hex digits of the build-id note, "" if there is none. Loads the file. */
 const char *dp_module_build_id(struct dp_module *m);
 /*

@@ -107,6 +107,13 @@ class Languages(Case):
         sites = random.Random(8).sample(sites, min(400, len(sites)))
         self.same_output(self.search(), [w for a in sites for w in ("--probe", f"fzf!{a:#x}")], self.load(30000))
 
+    @needs("fzf")
+    def test_DP_SMALL_STACK_for_backtraces_of_goroutines(self):
+        _, probes = self.go_probes("backtrace")
+        with open(self.load(100)) as f:
+            r = self.dynprobe("-q", *probes[:4], "--", *self.search(), stdin=f)
+        self.assert_refused(r, "DP-SMALL-STACK", "fzf")
+
     @needs("rg")
     def test_rust(self):
         listed = subprocess.run([harness.DYNPROBE, "list", shutil.which("rg")], capture_output=True, text=True).stdout
