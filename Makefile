@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo check bench install clean format asan relocate-fuzz
+.PHONY: all deps demo check bench install clean format asan relocate-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -30,6 +30,13 @@ relocate-fuzz: deps ## moved instructions against the original ones: SECONDS (de
 	cmake --preset release -DBUILD_TESTING=ON >/dev/null
 	cmake --build $(BUILD) -j $(JOBS) --target relocate_diff
 	$(BUILD)/tests/relocate/relocate_diff --states 8 --rounds 10 --seconds $(or $(SECONDS),600) $(FILES)
+
+torture: deps ## real programs under probes that come and go, for SECONDS (default 3600) in all; PROGRAMS=... for some of them
+	@sh scripts/install-packages.sh torture
+	cmake --preset release -DBUILD_TESTING=ON >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	TARGETS=$(BUILD)/tests/targets python3 -B tests/torture/run.py --torture $(BUILD)/tests/torture/torture --seconds $(or $(SECONDS),3600) \
+		--keep $(BUILD)/tests/failures --markdown $(BUILD)/tests/torture.md $(PROGRAMS)
 
 asan: deps ## the tool under ASan and UBSan, with its tests
 	cmake --preset asan >/dev/null

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing when all are there.
-# usage: install-packages.sh [build|all]     (default: all)
+# usage: install-packages.sh [build|all|torture]     (default: all)
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev liblzma-dev
@@ -10,11 +10,14 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb strace bpftrace
       binutils fzf ripgrep zstd util-linux procps iproute2 scdoc shellcheck"
+# what only the long form of the torture runs: python's own tests, and programs written in Go and Rust
+torture="libpython3.11-testsuite age fd-find fzf ripgrep openssl"
 
 case "${1:-all}" in
 build) wanted=$build ;;
 all) wanted="$build $rest" ;;
-*) echo "usage: $0 [build|all]" >&2; exit 2 ;;
+torture) wanted="$build $rest $torture" ;;
+*) echo "usage: $0 [build|all|torture]" >&2; exit 2 ;;
 esac
 
 # One call answers for all packages: a line per installed one.

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Probes at random instructions of real programs and their libraries, in batches that come and go: what the programs put out is the same.
+This is the short form; `make torture` is the long one. A failure names its seed and keeps its batches."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import harness
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TORTURE = os.environ.get("TORTURE") or os.path.join(os.path.dirname(harness.TARGETS), "torture", "torture")
+DRIVER = os.path.join(os.path.dirname(HERE), "torture", "run.py")
+SECONDS = float(os.environ.get("TORTURE_SECONDS", "15"))
+
+
+class Torture(harness.Case):
+    def under_torture(self, *programs):
+        kept = os.environ.get("TORTURE_KEEP", os.path.join(os.path.dirname(TORTURE), "failures"))
+        p = subprocess.run([sys.executable, "-B", DRIVER, "--torture", TORTURE, "--seconds", str(SECONDS), "--batch", "300", "--keep", kept, *programs],
+                           capture_output=True, text=True, timeout=500, env=dict(os.environ, TARGETS=harness.TARGETS))
+        print(p.stdout, file=sys.stderr)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        self.assertIn("TORTURE OK", p.stdout)
+
+    def test_interpreters(self):
+        self.under_torture("python3", "sqlite3", "bash")
+
+    def test_compiler_and_exceptions(self):
+        self.under_torture("gcc", "cxxthrow")
+
+    @harness.needs("redis-server")
+    @harness.needs("redis-benchmark")
+    def test_server_under_load(self):
+        self.under_torture("redis-server")
+
+    def test_signals_and_jumps(self):
+        self.under_torture("sigstorm", "longjmper", "forkload")
+
+    def test_the_instrument_can_fail(self):
+        """A program whose result is not the same twice is told from one that is tortured; one that does not exist is no success."""
+        p = subprocess.run([sys.executable, "-B", DRIVER, "--torture", "/bin/false", "--seconds", "1", "--keep", self.dir, "sqlite3"], capture_output=True,
+                           text=True, timeout=200, env=dict(os.environ, TARGETS=harness.TARGETS))
+        self.assertEqual(p.returncode, 1, p.stdout + p.stderr)
+        self.assertIn("TORTURE BAD", p.stdout)
+
+
+if __name__ == "__main__":
+    if not os.access(TORTURE, os.X_OK):
+        sys.exit(f"there is no torture at {TORTURE}: set TORTURE, or build first")
+    unittest.main()
