@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's SIGTRAP handler and its view of masks and actions, as the blob that goes into targets, in this process. */
+#include "agent/trap.h"
+
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef uint64_t (*syscall_fn)(struct dp_regs *);
+
+static struct dp_trap *trap;
+static struct dp_agent *agent;
+static syscall_fn hook;
+static volatile sig_atomic_t own, moved;
+
+/* An int3 that is ours, and where its thread goes on. */
+void trap_here(void);
+void trap_entry(void);
+extern const char trap_site[];
+__asm__(".text\ntrap_here:\n.globl trap_site\ntrap_site:	int3\n	ret\n"
+        "trap_entry:	addl $1,moved(%rip)\n	ret\n");
+
+static void *symbol(const char *name)
+{
+	static void *blob;
+	if (!blob)
+		blob = dlopen(DP_AGENT_SO, RTLD_NOW);
+	cr_assert_not_null(blob, "%s", dlerror());
+	return dlsym(blob, name);
+}
+
+static int64_t raw_action(int sig, const struct dp_trap_action *new, struct dp_trap_action *old)
+{
+	return syscall(SYS_rt_sigaction, sig, new, old, 8L);
+}
+
+static void begin(void)
+{
+	uint64_t *word = symbol(DP_SYM_TRAP_STATE);
+	trap = mmap(NULL, sizeof(*trap) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	agent = mmap(NULL, sizeof(*agent), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_eq(madvise(agent, sizeof(*agent), MADV_WIPEONFORK), 0);
+	agent->live = DP_LIVE;
+	trap->agent = (uint64_t)(uintptr_t)agent;
+	trap->pid = (uint32_t)getpid();
+	trap->site[0] = (struct dp_trap_site){(uint64_t)(uintptr_t)trap_site, (uint64_t)(uintptr_t)trap_entry};
+	trap->nsites = trap->armed = 1;
+	cr_assert_eq(mprotect((void *)((uintptr_t)word & ~(uintptr_t)4095), 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	*word = (uint64_t)(uintptr_t)trap;
+	hook = (syscall_fn)(uintptr_t)symbol(DP_SYM_TRAP_SYSCALL);
+	const struct dp_trap_action ours = {(uint64_t)(uintptr_t)symbol(DP_SYM_TRAP), 0x0c000004,
+	                                    (uint64_t)(uintptr_t)symbol(DP_SYM_TRAP_RESTORER), UINT64_MAX};
+	cr_assert_eq(raw_action(SIGTRAP, &ours, &trap->action), 0);
+}
+
+static int64_t call(uint64_t nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	struct dp_regs r = {.gpr = {nr, 0, c, 0, 0, 0, b, a, 0, 0, d}};
+	cr_assert_eq(hook(&r), 1);
+	return (int64_t)r.gpr[0];
+}
+
+static uint64_t at(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	own += sig == SIGTRAP && info->si_signo == SIGTRAP;
+}
+
+void on_restore(void);
+__asm__(".text\non_restore:	mov $15,%rax\n	syscall\n");
+
+/* Through the hook, as a program would. */
+static void handle(uint64_t flags)
+{
+	const struct dp_trap_action new = {at(on_trap), 0x04000004 | flags, at(on_restore), 0};
+	cr_assert_eq(call(SYS_rt_sigaction, SIGTRAP, at(&new), 0, 8), 0);
+}
+
+Test(trap, hit_goes_to_its_entry, .init = begin)
+{
+	for (int i = 0; i < 1000; i++)
+		trap_here();
+	cr_assert_eq(moved, 1000);
+}
+
+Test(trap, others_go_to_the_program_s_handler, .init = begin)
+{
+	sigset_t mask;
+	handle(0);
+	__asm__ volatile("int3");
+	raise(SIGTRAP);
+	cr_assert_eq(own, 2);
+	trap_here();
+	cr_assert_eq(own, 2);
+	cr_assert_eq(moved, 1);
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	cr_assert_not(sigismember(&mask, SIGTRAP));
+}
+
+Test(trap, handler_for_one_time_is_gone_after_it, .init = begin)
+{
+	handle(0x80000000);
+	__asm__ volatile("int3");
+	cr_assert_eq(own, 1);
+	cr_assert_eq(trap->action.handler, 0);
+}
+
+static int status_of(void (*act)(void))
+{
+	int status = 0;
+	const pid_t pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_DUMPABLE, 0);
+		act();
+		_exit(moved == 1 ? 42 : 1);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static void int3_of_nobody(void)
+{
+	trap_here();
+	__asm__ volatile("int3");
+}
+
+static void sent_to_nobody(void)
+{
+	trap_here();
+	raise(SIGTRAP);
+}
+
+static void ignored(void)
+{
+	const struct dp_trap_action new = {1, 0, 0, 0};
+	call(SYS_rt_sigaction, SIGTRAP, at(&new), 0, 8);
+	sent_to_nobody();
+}
+
+static void ignored_int3(void)
+{
+	const struct dp_trap_action new = {1, 0, 0, 0};
+	call(SYS_rt_sigaction, SIGTRAP, at(&new), 0, 8);
+	int3_of_nobody();
+}
+
+Test(trap, nobody_s_signal_does_what_it_does_without_us, .init = begin)
+{
+	const int died = status_of(int3_of_nobody), sent = status_of(sent_to_nobody), ign = status_of(ignored),
+	          forced = status_of(ignored_int3);
+	cr_assert(WIFSIGNALED(died) && WTERMSIG(died) == SIGTRAP, "%x", died);
+	cr_assert(WIFSIGNALED(sent) && WTERMSIG(sent) == SIGTRAP, "%x", sent);
+	cr_assert(WIFEXITED(ign) && WEXITSTATUS(ign) == 42, "%x", ign);
+	cr_assert(WIFSIGNALED(forced) && WTERMSIG(forced) == SIGTRAP, "%x", forced);
+}
+
+Test(trap, blocking_is_told_and_not_done, .init = begin)
+{
+	const uint64_t all = UINT64_MAX;
+	uint64_t old = 0, real = 0;
+	handle(0);
+	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_BLOCK, at(&all), at(&old), 8), 0);
+	cr_assert_not(old & DP_TRAP_BIT);
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &real, 8L);
+	cr_assert_not(real & DP_TRAP_BIT);
+	trap_here();
+	cr_assert_eq(moved, 1);
+	raise(SIGTRAP);
+	cr_assert_eq(own, 0, "it is blocked, for the program");
+	old = 0;
+	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_UNBLOCK, at(&all), at(&old), 8), 0);
+	cr_assert(old & DP_TRAP_BIT);
+	cr_assert_eq(own, 1, "and comes when it no longer is");
+}
+
+Test(trap, masks_of_handlers_are_told_and_not_set, .init = begin)
+{
+	const struct dp_trap_action new = {at(on_trap), 0x04000004, at(on_restore), UINT64_MAX};
+	struct dp_trap_action old = {0}, real = {0};
+	cr_assert_eq(call(SYS_rt_sigaction, SIGUSR1, at(&new), 0, 8), 0);
+	raw_action(SIGUSR1, NULL, &real);
+	cr_assert_not(real.mask & DP_TRAP_BIT);
+	cr_assert_eq(call(SYS_rt_sigaction, SIGUSR1, 0, at(&old), 8), 0);
+	cr_assert(old.mask & DP_TRAP_BIT);
+	cr_assert_eq(old.handler, new.handler);
+}
+
+Test(trap, bad_pointers_are_reported_as_ever, .init = begin)
+{
+	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_BLOCK, 8, 0, 8), -EFAULT);
+	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_BLOCK, 0, 8, 8), -EFAULT);
+	cr_assert_eq(call(SYS_rt_sigaction, SIGTRAP, 8, 0, 8), -EFAULT);
+	cr_assert_eq(call(SYS_rt_sigaction, SIGUSR1, 8, 0, 8), -EFAULT);
+	cr_assert_eq(call(SYS_rt_sigaction, SIGUSR1, 0, 8, 8), -EFAULT);
+	struct dp_regs wrong_size = {.gpr = {SYS_rt_sigaction, 0, 0, 0, 0, 0, 0, SIGTRAP, 0, 0, 4}};
+	cr_assert_eq(hook(&wrong_size), 0, "the kernel says what is wrong");
+}
+
+Test(trap, hooks_are_idle_until_armed, .init = begin)
+{
+	const uint64_t all = UINT64_MAX;
+	struct dp_regs r = {.gpr = {SYS_rt_sigprocmask, 0, 0, 0, 0, 0, at(&all), SIG_BLOCK, 0, 0, 8}};
+	trap->armed = 0;
+	cr_assert_eq(hook(&r), 0);
+	trap->armed = 1;
+	r.gpr[0] = SYS_getpid;
+	cr_assert_eq(hook(&r), 0);
+}
+
+static void *end_blocked(void *arg)
+{
+	const uint64_t all = UINT64_MAX;
+	call(SYS_rt_sigprocmask, SIG_BLOCK, at(&all), 0, 8);
+	return arg;
+}
+
+/* Threads end with everything blocked, and leave their places in the table. */
+Test(trap, more_threads_than_places, .init = begin, .timeout = 120)
+{
+	const uint64_t all = UINT64_MAX;
+	uint64_t old = 0;
+	memset(trap->blocked, 0x7f, sizeof(trap->blocked)); /* of threads that are gone */
+	for (int i = 0; i < 50; i++) {
+		pthread_t t;
+		cr_assert_eq(pthread_create(&t, NULL, end_blocked, NULL), 0);
+		pthread_join(t, NULL);
+	}
+	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_BLOCK, at(&all), 0, 8), 0);
+	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_UNBLOCK, at(&all), at(&old), 8), 0);
+	cr_assert(old & DP_TRAP_BIT);
+}
