@@ -25,6 +25,8 @@
 
 #define SHORT_JUMP 2
 #define BEHIND     144u /* of a site: as far as a short jump reaches back, and the longest instruction */
+#define FOLLOWERS  4u   /* bytes of a jump behind a site's own */
+#define SHARE      256u /* of the budget, for one arrangement of jumps */
 #define AROUND     (BEHIND + 160u + DP_KNOT_BYTES)
 
 struct search {
@@ -157,6 +159,16 @@ static void take_back(struct search *s)
 		dp_unplace(s->job->planner, s->entered[--s->nentered]);
 }
 
+/* Each arrangement has its share of the budget: one that is hopeless must not use up all of it. */
+static bool solve(struct search *s)
+{
+	const unsigned share = s->room.budget < SHARE ? s->room.budget : SHARE, rest = s->room.budget - share;
+	s->room.budget = share;
+	bool solved = dp_knot_solve(&s->knot);
+	s->room.budget += rest;
+	return solved;
+}
+
 /* ---- successors -------------------------------------------------------------------------------------------------------------
  */
 
@@ -189,7 +201,7 @@ static bool try_successors(struct search *s, uint32_t *ret)
 	s->knot.hop[0].entry = plan->entry;
 	for (uint8_t i = 0; i < s->nvictims; i++)
 		dp_knot_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
-	if (!dp_knot_solve(&s->knot))
+	if (!solve(s))
 		return false;
 	if (hold(s) && enter_successors(s, ret))
 		return true;
@@ -197,29 +209,45 @@ static bool try_successors(struct search *s, uint32_t *ret)
 	return false;
 }
 
+/* The instructions behind the site that own a byte of some form of its jump. */
+static uint8_t follow(const struct search *s, struct dp_insn next[static FOLLOWERS])
+{
+	const struct dp_insn *last = &s->job->first;
+	const uint64_t end = last->addr + last->len + DP_JMP_NEAR - 1;
+	bool follows = true;
+	uint8_t n = 0;
+	for (uint64_t at = last->addr + last->len; at < end && n < FOLLOWERS; at += last->len) {
+		follows = follows && goes_on(last);
+		if (!instruction(s, at, follows, &next[n]))
+			break;
+		last = &next[n++];
+	}
+	return n;
+}
+
+static bool try_one(struct search *s, const struct dp_insn *victim, uint32_t *ret)
+{
+	s->victim[0] = *victim;
+	s->nvictims = 1;
+	return may_move(s, victim) && try_successors(s, ret);
+}
+
+/* The first one; if that does not do, any of them: above all the one that owns the top byte. At last two. */
 static bool successors(struct search *s, uint32_t *ret)
 {
-	const struct dp_insn *first = &s->job->first;
-	struct dp_insn one, two;
-	bool follows = goes_on(first);
-	if (!instruction(s, first->addr + first->len, follows, &one))
-		return false;
-	bool movable = may_move(s, &one);
-	s->victim[0] = one;
-	s->nvictims = 1;
-	if (movable && try_successors(s, ret))
-		return true;
-	follows = follows && goes_on(&one);
-	if (!s->job->far || one.len >= DP_JMP_NEAR - 1 || !instruction(s, one.addr + one.len, follows, &two) ||
-	    !may_move(s, &two))
-		return false;
-	s->victim[0] = two;
-	if (try_successors(s, ret))
-		return true;
-	s->victim[0] = one;
-	s->victim[1] = two;
-	s->nvictims = 2;
-	return movable && try_successors(s, ret);
+	struct dp_insn next[FOLLOWERS];
+	const uint8_t n = follow(s, next), singles = s->job->far ? n : n ? 1 : 0;
+	for (uint8_t i = s->job->far; i < singles; i++)
+		if (try_one(s, &next[i], ret))
+			return true;
+	for (uint8_t i = 0; s->job->far && i + 1 < n; i++) {
+		s->victim[0] = next[i];
+		s->victim[1] = next[i + 1];
+		s->nvictims = 2;
+		if (may_move(s, &next[i]) && may_move(s, &next[i + 1]) && try_successors(s, ret))
+			return true;
+	}
+	return false;
 }
 
 /* ---- neighbours -------------------------------------------------------------------------------------------------------------
@@ -270,7 +298,7 @@ static bool try_hidden(struct search *s, uint64_t hidden, uint32_t *ret)
 	for (uint64_t x = plan->site; x < plan->site + s->job->first.len; x++)
 		if (x - victim->addr < DP_KNOT_BYTES)
 			s->knot.bad[x - victim->addr] = true;
-	if (!dp_knot_solve(&s->knot))
+	if (!solve(s))
 		return false;
 	if (hold(s) && enter_neighbour(s, hidden, ret))
 		return true;

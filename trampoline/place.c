@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define BUDGET 4096u /* places that one jump's search may look at */
-#define HURRY  256u  /* the same, where it is only about saving pages */
+#define BUDGET 16384u /* places that one jump's search may look at */
+#define HURRY  256u   /* the same, where it is only about saving pages */
 /*
  * Probes in small numbers get the simplest patch, at the price of a page for many a springboard. From so many pages on, a
  * neighbour is rather evicted than another page taken.
