@@ -229,6 +229,15 @@ Test(returns, computed_goto_stays_and_what_looks_the_same_is_unsure)
 	cr_expect_eq(judged(label, sizeof(label), NULL, 0), DP_EXIT_UNSURE);
 }
 
+Test(returns, what_has_given_its_frame_back_leaves)
+{
+	static const uint8_t label[] = {0x48, 0x8d, 0x05, 4,    0,    0,
+	                                0,    0x5b, 0x90, 0xff, 0xe0, 0x90}; /* lea 1f; pop %rbx; nop; jmp; 1: */
+	static const uint8_t scratch[] = {0x48, 0x8d, 0x05, 4, 0, 0, 0, 0x59, 0x90, 0xff, 0xe0, 0x90}; /* the same, pop %rcx */
+	cr_expect_eq(judged(label, sizeof(label), NULL, 0), DP_EXIT_JUMP);
+	cr_expect_eq(judged(scratch, sizeof(scratch), NULL, 0), DP_EXIT_UNSURE);
+}
+
 Test(returns, pointers_to_the_beginning_are_no_labels)
 {
 	static const uint8_t pointer[] = {0x48, 0x8b, 0x07, 0xff, 0xe0}; /* mov (%rdi),%rax; jmp *%rax */

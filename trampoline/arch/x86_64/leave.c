@@ -9,6 +9,7 @@
  *   add %rdx,%rax; jmp *%rax  a table of offsets from itself or from a label (switch in position-independent code): stays
  *   mov (...),%rax; jmp *%rax a pointer was loaded: leaves, unless the function has labels whose addresses are kept
  *                             (computed goto); then one loaded from a table stays, and another one is unsure
+ *   pop %rbx; jmp *...        what would be unsure leaves, as the frame has just been given back
  */
 #include "trampoline/returns.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #define LOOK_BACK 24u /* instructions in which the jump's register is set */
+#define EPILOGUE  8u  /* instructions between giving the frame back and leaving */
 #define ENTRIES   4u  /* of a table that are looked at */
 
 typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));
@@ -169,6 +171,33 @@ static enum dp_leave by_register(const struct dp_function_code *code, size_t i, 
 	return code->labels || code->tables ? DP_LEAVE_UNSURE : DP_LEAVE_YES;
 }
 
+/* A register that a function gives back as it was. */
+static bool is_preserved(ZydisRegister reg)
+{
+	return reg == ZYDIS_REGISTER_RBX || reg == ZYDIS_REGISTER_RBP || (reg >= ZYDIS_REGISTER_R12 && reg <= ZYDIS_REGISTER_R15);
+}
+
+/* Has the frame just been given back? Nothing inside of a function jumps on without one that it had. */
+static bool after_epilogue(const struct dp_function_code *code, size_t i)
+{
+	struct full f;
+	for (size_t k = i; k-- > 0 && i - k <= EPILOGUE && decode(code, k, &f);) {
+		if (f.in.mnemonic == ZYDIS_MNEMONIC_LEAVE ||
+		    (f.in.mnemonic == ZYDIS_MNEMONIC_POP && is_preserved(f.op[0].reg.value)))
+			return true;
+		if (f.in.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || f.in.mnemonic == ZYDIS_MNEMONIC_PUSH)
+			return false;
+	}
+	return false;
+}
+
+static enum dp_leave judge(const struct dp_function_code *code, size_t i, const struct full *f)
+{
+	if (f->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
+		return by_load(code, &f->op[0]);
+	return f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? by_register(code, i, whole(f->op[0].reg.value)) : DP_LEAVE_UNSURE;
+}
+
 enum dp_leave dp_indirect_leaves(struct dp_function_code *code, size_t i)
 {
 	struct full f;
@@ -178,9 +207,8 @@ enum dp_leave dp_indirect_leaves(struct dp_function_code *code, size_t i)
 		return DP_LEAVE_YES;
 	if (!code->looked)
 		look(code);
-	if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
-		return by_load(code, &f.op[0]);
-	return f.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? by_register(code, i, whole(f.op[0].reg.value)) : DP_LEAVE_UNSURE;
+	const enum dp_leave leave = judge(code, i, &f);
+	return leave == DP_LEAVE_UNSURE && after_epilogue(code, i) ? DP_LEAVE_YES : leave;
 }
 
 const char *dp_jcc_condition(const struct dp_insn *insn)
