@@ -191,9 +191,10 @@ static size_t differences(struct round *r, struct dp_module *m, dp_addr start, s
 	return bad;
 }
 
-static void compare_text(struct round *r)
+static size_t all_differences(struct round *r)
 {
 	struct dp_image *image = dp_target_image(r->target);
+	size_t bad = 0;
 	for (size_t i = 0; i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
 		for (size_t s = 0; dp_module_path(m)[0] == '/' && s < dp_module_nsegments(m); s++) {
@@ -202,9 +203,23 @@ static void compare_text(struct round *r)
 			size_t n;
 			bool exec;
 			if (dp_module_segment(m, s, &addr, &bytes, &n, &exec) && exec)
-				r->tally->changed_bytes += differences(r, m, addr, n);
+				bad += differences(r, m, addr, n);
 		}
 	}
+	return bad;
+}
+
+/* The target may load and unload modules between the look at its map and the one at its text: what differs must do so again and
+ * again. */
+void round_compare(struct round *r)
+{
+	size_t bad = 0;
+	for (int tried = 0; tried < 6; tried++) {
+		if (failed(dp_target_refresh(r->target)) || !(bad = all_differences(r)))
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+	}
+	r->tally->changed_bytes += bad;
 }
 
 static struct dp_error *planned(struct round *r, struct dp_space *space, const struct capture *c, const void *unwind,
@@ -237,7 +252,7 @@ static struct dp_error *plant(struct round *r, const struct capture *c)
 	return err;
 }
 
-struct dp_error *round_run(struct round *r)
+struct dp_error *round_run(struct round *r, bool *in_time)
 {
 	struct capture c;
 	r->tally->rounds++;
@@ -252,10 +267,8 @@ struct dp_error *round_run(struct round *r)
 	}
 	if (!err)
 		err = dp_target_release(r->target);
-	if (!err && stay(r)) {
+	if (!err && (*in_time = stay(r)))
 		err = take_out(r);
-		compare_text(r);
-	}
 	capture_fini(&c);
 	return err;
 }

@@ -200,8 +200,11 @@ static struct dp_error *play(struct torture *t, struct round *r)
 	if (!r->hits)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the hits");
 	fprintf(t->o.log, "round %zu, seed 0x%" PRIx64 ", %s\n", t->round, seed, mode_name[r->mode]);
-	struct dp_error *err = round_run(r);
+	bool in_time = false;
+	struct dp_error *err = round_run(r, &in_time);
 	learn(t, r);
+	if (in_time)
+		round_compare(r);
 	free(r->hits);
 	return err;
 }

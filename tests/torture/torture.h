@@ -90,7 +90,9 @@ struct round {
 	struct tally *tally;
 	size_t *hits; /* of each place */
 };
-/* Plan, install, run, remove, compare. The target may end at any time: that is no error. */
-struct dp_error *round_run(struct round *r) DP_MUST_CHECK;
+/* Plan, install, run, remove. The target may end at any time: that is no error, but `in_time` is false then. */
+struct dp_error *round_run(struct round *r, bool *in_time) DP_MUST_CHECK;
+/* Compares the text with the files. The batch's modules are forgotten. */
+void round_compare(struct round *r);
 
 #endif
