@@ -128,7 +128,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	if (!place->refused)
 		place->refused = dp_texts_get(texts, &site, &request.text);
 	if (!place->refused)
-		place->refused = dp_planner_add(planner, &request, &place->plan);
+		place->refused = dp_target_name_overlap(s->target, place->addr, dp_planner_add(planner, &request, &place->plan));
 	place->planned = !place->refused;
 	s->nplanned += place->planned;
 }
@@ -226,6 +226,7 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	if (s->classes)
 		dp_session_sink_runtime(s, &runtime);
 	DP_TRY(dp_planner_create(p->space, &runtime, &p->planner));
+	DP_TRY(dp_target_occupy(s->target, p->planner));
 	return plan_all(s, p->planner, lost_base);
 }
 

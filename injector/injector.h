@@ -218,6 +218,11 @@ struct dp_error *dp_standing_remove(struct dp_standing *s, const bool *remove, s
  */
 struct dp_error *dp_standing_supersede(struct dp_standing *s, unsigned probe) DP_MUST_CHECK;
 
+/* Tells the planner of the sites that stand and stay; after what is to be superseded was announced, before the first probe is added. */
+struct dp_error *dp_target_occupy(struct dp_target *t, struct dp_planner *planner) DP_MUST_CHECK;
+/* What the planner says of a site near a standing one (DP_TAG_OVERLAP) in terms of that one: DP_TAG_STANDING. Takes and returns the error. */
+struct dp_error *dp_target_name_overlap(struct dp_target *t, uint64_t site, struct dp_error *err) DP_MUST_CHECK;
+
 /* ---- the LTTng sink (sink.c, sink_safe.c, sink_prime.c); contract with the target: agent/lttng/sink.h ---------------------------------------- */
 
 /* Can the sink be loaded at all? DP_TAG_SINK names what is missing (static, musl, no dlopen, threads without own control blocks). */

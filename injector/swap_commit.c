@@ -55,6 +55,7 @@ struct job {
 	size_t nruns;
 	uint64_t base;
 	int mem;
+	bool stays;       /* nobody can unload the module */
 	bool held_writes; /* the kernel lets only the tracer of a stopped thread write */
 };
 
@@ -351,10 +352,19 @@ static struct dp_error *repair(struct job *j, const struct run *r)
 	return err;
 }
 
+/* The one thread that there is stands, and works for us. */
+static struct dp_error *refuse_unloadable(const struct job *j)
+{
+	if (j->f || j->stays || dp_swap_alone(j->s))
+		return NULL;
+	return dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment", j->span.map->path);
+}
+
 static struct dp_error *move_run(struct job *j, struct run *r)
 {
 	const uint64_t size = r->end - r->start;
 	int64_t got = 0;
+	DP_TRY(refuse_unloadable(j));
 	if (!dp_swap_maps(j->s->t, &j->span, r->start, offset_of(j, r->start)) ||
 	    !dp_swap_maps(j->s->t, &j->span, r->end - 1, offset_of(j, r->end - 1)))
 		return changed(j);
@@ -423,6 +433,8 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 {
 	struct job j = {.s = s, .f = f, .span = *span, .held_ns = held_ns};
 	char path[64];
+	j.stays = dp_swap_stays(s, span);
+	DP_TRY(refuse_unloadable(&j));
 	DP_TRY(prepare(&j));
 	/* Opened once: whatever the process becomes, it is this memory that is written to. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", s->t->process.pid, s->t->process.alive);

@@ -128,6 +128,7 @@ struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_
 	if (!err) {
 		t->process = first->process; /* locked and looked through for leftovers by `first` */
 		t->process.known_maps = NULL;
+		t->options.live = true; /* something of ours stands there */
 		t->exit_fd = pidfd_of(t->process.pid);
 		err = dp_target_refresh(t);
 	}

@@ -3,10 +3,11 @@
  * Other patchers exist (decision 11). A uprobe on our site replaces the first byte by a trap and later puts the file's first byte
  * back, not ours: together with our tail that is wrong code. So when the trap is seen, the rest of the original bytes is written
  * back behind it (nobody decodes them while the trap stands), and the probe is retired. When the first byte is already the
- * original one again, the same repair is overdue and done at once.
+ * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon: the jump
+ * leads elsewhere now.
  */
 #include "injector/proc.h"
-#include "injector/target.h"
+#include "injector/swap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,28 +31,101 @@ static bool has_memory(const struct dp_process *p)
 	return some;
 }
 
-/* True if the bytes behind the first are the original ones now. */
-static bool write_tail(struct dp_target *t, const struct dp_placed *p)
+/* ---- bytes that are not as we left them ------------------------------------------------------------------------------------ */
+
+static bool overlap(const struct dp_placed *p, const struct dp_placed *q)
 {
-	struct dp_freeze f = {0};
-	uint8_t now[sizeof(p->old_bytes)];
-	bool done = false;
-	struct dp_error *err = dp_freeze_patiently(t, &f);
-	if (err) {
-		/* Another tracer holds it, say: the next round tries again. */
-		dp_error_destroy(err);
-		return false;
+	return p->addr < q->addr + q->len && q->addr < p->addr + p->len;
+}
+
+/* What should stand there: ours, and over it what later sites of ours have written. */
+static void expect(const struct dp_target *t, size_t i, uint8_t *bytes)
+{
+	const struct dp_placed *p = &t->in.placed[i];
+	memcpy(bytes, p->new_bytes, p->len);
+	for (size_t k = i + 1; k < t->in.nplaced; k++) {
+		const struct dp_placed *q = &t->in.placed[k];
+		if (!dp_placed_stands(q) || !overlap(p, q))
+			continue;
+		for (uint8_t n = 0; n < q->nchanged; n++)
+			if (q->addr + n - p->addr < p->len)
+				bytes[q->addr + n - p->addr] = q->new_bytes[n];
 	}
-	/* Looked at again: between the first look and the stop the other tool may have gone on. */
-	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && now[0] != p->new_bytes[0] &&
-	    !memcmp(now + 1, p->new_bytes + 1, p->len - 1u))
-		err = dp_mem_write_text(&t->process, f.thread[0].tid, dp_addr_of(p->addr + 1), p->old_bytes + 1, p->len - 1u,
-		                        NULL);
-	if (!err && dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len)
-		done = !memcmp(now + 1, p->old_bytes + 1, p->len - 1u);
-	dp_thaw_all(&f);
-	dp_error_destroy(err);
-	return done;
+}
+
+/* Of the site's bytes those that are still ours become the old ones. False if there is none. */
+static bool give_up_bytes(const struct dp_placed *p, uint8_t *now, unsigned *first, unsigned *end)
+{
+	*first = *end = 0;
+	for (unsigned n = 0; n < p->nchanged; n++) {
+		if (p->new_bytes[n] == p->old_bytes[n] || now[n] != p->new_bytes[n])
+			continue;
+		now[n] = p->old_bytes[n];
+		*first = *end ? *first : n;
+		*end = n + 1;
+	}
+	return *end;
+}
+
+/* What relies upon the site's bytes goes first. */
+static bool goes_with(const struct dp_target *t, size_t i, size_t k)
+{
+	return k == i || (dp_placed_stands(&t->in.placed[k]) && overlap(&t->in.placed[i], &t->in.placed[k]));
+}
+
+/* All at once, while all threads run. */
+static struct dp_error *repair_live(struct dp_target *t, size_t i, struct dp_swap *s)
+{
+	for (size_t k = t->in.nplaced; k-- > i;) {
+		const struct dp_placed *p = &t->in.placed[k];
+		uint8_t now[sizeof(p->new_bytes)];
+		unsigned first, end;
+		if (!goes_with(t, i, k) || dp_swap_read(s, p->addr, now, p->len) != p->len || !give_up_bytes(p, now, &first, &end))
+			continue;
+		const struct dp_swap_edit edit = {p->addr, p->len, first, end - first, now + first};
+		if (!dp_swap_write(s, &edit))
+			return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(s));
+	}
+	return dp_swap_commit(s, NULL, NULL);
+}
+
+static void repair_held(struct dp_target *t, size_t i, const struct dp_freeze *f)
+{
+	for (size_t k = t->in.nplaced; k-- > i;) {
+		const struct dp_placed *p = &t->in.placed[k];
+		uint8_t now[sizeof(p->new_bytes)];
+		unsigned first, end;
+		if (goes_with(t, i, k) && dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len &&
+		    give_up_bytes(p, now, &first, &end))
+			dp_error_destroy(dp_mem_write_text(&t->process, f->thread[0].tid, dp_addr_of(p->addr + first), now + first,
+			                                   end - first, NULL));
+	}
+}
+
+/* Looked at anew: since the first look the other tool may have gone on. True if nothing of ours is left there. */
+static bool repair(struct dp_target *t, size_t i)
+{
+	const struct dp_placed *p = &t->in.placed[i];
+	struct dp_swap *s = NULL;
+	uint8_t now[sizeof(p->new_bytes)];
+	unsigned first, end;
+	struct dp_error *err = dp_swap_create(t, &t->in, &s);
+	if (!err)
+		err = repair_live(t, i, s);
+	dp_swap_destroy(s);
+	if (err) { /* uprobes, say */
+		struct dp_freeze f = {0};
+		struct dp_priority priority;
+		dp_error_destroy(err);
+		dp_priority_raise(&priority);
+		err = dp_freeze_patiently(t, &f);
+		if (!err)
+			repair_held(t, i, &f);
+		dp_thaw_all(&f);
+		dp_priority_restore(&priority);
+	}
+	dp_error_destroy(err); /* another tracer holds it, say: the next round tries again */
+	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len || !give_up_bytes(p, now, &first, &end);
 }
 
 static void retire(struct dp_placed *p)
@@ -62,17 +136,32 @@ static void retire(struct dp_placed *p)
 }
 
 /* NULL while the site is as we left it, else why it is given up. */
-static const char *look(struct dp_target *t, struct dp_placed *p)
+static const char *look(struct dp_target *t, size_t i)
 {
-	uint8_t now[sizeof(p->new_bytes)];
+	const struct dp_placed *p = &t->in.placed[i];
+	uint8_t now[sizeof(p->new_bytes)], want[sizeof(p->new_bytes)];
 	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
 		return "its mapping is gone";
-	if (!memcmp(now, p->new_bytes, p->len))
+	expect(t, i, want);
+	if (!memcmp(now, want, p->len))
 		return NULL;
-	if (!memcmp(now + 1, p->new_bytes + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0])) {
-		return write_tail(t, p) ? "another tool put a breakpoint or uprobe there" : NULL;
-	}
+	if (!memcmp(now + 1, want + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0]))
+		return repair(t, i) ? "another tool put a breakpoint or uprobe there" : NULL;
+	if (!memcmp(now, want, p->nchanged)) /* the jump is whole, and leads astray */
+		return repair(t, i) ? "another tool changed a byte behind it that its jump relies upon" : NULL;
 	return "another tool changed its bytes";
+}
+
+/* What went with it. */
+static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
+{
+	for (size_t k = i + 1; k < t->in.nplaced; k++) {
+		struct dp_placed *q = &t->in.placed[k];
+		if (!dp_placed_stands(q) || !overlap(&t->in.placed[i], q))
+			continue;
+		retire(q);
+		retired(k, "another tool changed what it relies upon", data);
+	}
 }
 
 /* Is the private region there? A thread that we looked through may have ended, so another one is asked before it is denied. */
@@ -100,11 +189,12 @@ enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, 
 	}
 	for (size_t i = 0; i < t->in.nplaced; i++) {
 		struct dp_placed *p = &t->in.placed[i];
-		const char *why = p->written && p->state == DP_SITE_PLANNED ? look(t, p) : NULL;
+		const char *why = p->written && p->state == DP_SITE_PLANNED ? look(t, i) : NULL;
 		if (!why)
 			continue;
 		retire(p);
 		retired(i, why, data);
+		retire_dependent(t, i, retired, data);
 	}
 	return DP_WATCH_OK;
 }

@@ -6,6 +6,7 @@
 #include "injector/swap.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -345,4 +346,48 @@ Test(swap, tool_killed_at_every_system_call_of_a_page)
 Test(swap, tool_killed_at_every_system_call_of_a_whole_text)
 {
 	deaths(true);
+}
+
+/* ---- what may be unloaded ------------------------------------------------------------------------------------------------ */
+
+static void loading(void)
+{
+	void *module = dlopen("gconv/UTF-16.so", RTLD_NOW);
+	if (!module)
+		module = dlopen("/usr/lib/x86_64-linux-gnu/gconv/UTF-16.so", RTLD_NOW);
+	tr->value[0] = module ? (long)(uintptr_t)dlsym(module, "gconv") : 0;
+	tr->value[1] = (long)(uintptr_t)memfrob;
+	crossing();
+}
+
+static bool stays(struct dp_target *t, const struct dp_installation *in, uint64_t at)
+{
+	struct dp_swap *s = NULL;
+	struct dp_swap_span span;
+	char why[192];
+	tr_ok(dp_swap_create(t, in, &s));
+	cr_assert(dp_swap_span_at(s, at, &span, why), "%s", why);
+	const bool is = dp_swap_stays(s, &span);
+	dp_swap_destroy(s);
+	return is;
+}
+
+/* Another thread may unload it, and load something else in its place, between our look and the move. */
+Test(swap, what_the_program_needs_from_the_start_stays)
+{
+	pid_t pid = tr_spawn(loading);
+	const struct dp_installation *in;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	cr_assert(stays(t, in, cross()));
+	cr_assert(stays(t, in, (uint64_t)tr->value[1]), "libc");
+	const uint64_t loaded = (uint64_t)tr->value[0];
+	uint8_t now[5];
+	cr_assert(loaded, "no module to load");
+	cr_assert_not(stays(t, in, loaded));
+	cr_assert_eq(dp_mem_read(&t->process, dp_addr_of(loaded), now, 5), 5);
+	tr_tag(write_one(t, in, loaded, other), DP_TAG_CHANGED);
+	cr_assert(holds(pid, loaded, now, 5));
+	dp_target_close(t);
+	tr_kill(pid);
 }

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which modules can the program not unload? Its executable, and what that needs from the start: the closure of DT_NEEDED, read from
+ * the loader's list (r_debug of the System V ABI). Anything else may be gone, and something new in its place, between our last look
+ * and the move, if another thread calls dlclose and dlopen just then.
+ */
+#include "injector/swap.h"
+
+#include "base/cleanup.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MODULES_MOST 512
+#define DYNAMIC_MOST 256
+#define NEEDED_MOST  64
+#define NAME_MOST    256
+
+struct module {
+	uint64_t base, names, dynamic; /* l_addr, DT_STRTAB, l_ld */
+	uint64_t needed[NEEDED_MOST];  /* offsets in the names */
+	size_t nneeded;
+	char soname[NAME_MOST], name[NAME_MOST];
+	bool stays, looked_at;
+};
+struct list {
+	const struct dp_swap *s;
+	struct module *module;
+	size_t n;
+};
+
+static bool get(const struct dp_swap *s, uint64_t addr, void *buf, size_t n)
+{
+	return addr && dp_mem_read(&s->t->process, dp_addr_of(addr), buf, n) == n;
+}
+
+static void get_name(const struct dp_swap *s, uint64_t addr, char name[NAME_MOST])
+{
+	char text[4096];
+	const size_t n = addr ? dp_mem_read(&s->t->process, dp_addr_of(addr), text, sizeof(text) - 1) : 0;
+	text[n] = 0;
+	const char *slash = strrchr(text, '/');
+	snprintf(name, NAME_MOST, "%.*s", NAME_MOST - 1, slash ? slash + 1 : text);
+}
+
+static void read_dynamic(const struct dp_swap *s, struct module *m)
+{
+	uint64_t soname = UINT64_MAX;
+	for (size_t i = 0; i < DYNAMIC_MOST; i++) {
+		Elf64_Dyn d;
+		if (!get(s, m->dynamic + i * sizeof(d), &d, sizeof(d)) || d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == DT_STRTAB)
+			m->names = d.d_un.d_ptr < m->base ? d.d_un.d_ptr + m->base : d.d_un.d_ptr; /* glibc has relocated it */
+		if (d.d_tag == DT_SONAME)
+			soname = d.d_un.d_val;
+		if (d.d_tag == DT_NEEDED && m->nneeded < NEEDED_MOST)
+			m->needed[m->nneeded++] = d.d_un.d_val;
+	}
+	if (soname != UINT64_MAX && m->names)
+		get_name(s, m->names + soname, m->soname);
+}
+
+/* Where the program's dynamic section is, from the kernel's word on its program headers; 0 if it has none. */
+static uint64_t find_dynamic(const struct dp_swap *s, uint64_t *phdr)
+{
+	char path[64];
+	uint64_t word[2], at = 0, n = 0, bias = 0;
+	Elf64_Phdr ph[64];
+	snprintf(path, sizeof(path), "/proc/%d/auxv", s->t->process.pid);
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	while (f && fread(word, sizeof(word), 1, f) == 1 && word[0] != AT_NULL) {
+		at = word[0] == AT_PHDR ? word[1] : at;
+		n = word[0] == AT_PHNUM ? word[1] : n;
+	}
+	*phdr = at;
+	if (n > sizeof(ph) / sizeof(*ph) || !get(s, at, ph, n * sizeof(*ph)))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (ph[i].p_type == PT_PHDR)
+			bias = at - ph[i].p_vaddr;
+	for (size_t i = 0; i < n; i++)
+		if (ph[i].p_type == PT_DYNAMIC)
+			return bias + ph[i].p_vaddr;
+	return 0;
+}
+
+static uint64_t first_module(const struct dp_swap *s, uint64_t dynamic)
+{
+	struct r_debug debug;
+	for (size_t i = 0; dynamic && i < DYNAMIC_MOST; i++) {
+		Elf64_Dyn d;
+		if (!get(s, dynamic + i * sizeof(d), &d, sizeof(d)) || d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == DT_DEBUG)
+			return get(s, d.d_un.d_ptr, &debug, sizeof(debug)) ? (uint64_t)(uintptr_t)debug.r_map : 0;
+	}
+	return 0;
+}
+
+static void read_list(struct list *l, uint64_t at)
+{
+	struct link_map map;
+	while (l->n < MODULES_MOST && get(l->s, at, &map, sizeof(map))) {
+		struct module *m = &l->module[l->n++];
+		*m = (struct module){.base = map.l_addr, .dynamic = (uint64_t)(uintptr_t)map.l_ld};
+		get_name(l->s, (uint64_t)(uintptr_t)map.l_name, m->name);
+		read_dynamic(l->s, m);
+		at = (uint64_t)(uintptr_t)map.l_next;
+	}
+}
+
+static void mark_needed(struct list *l, struct module *m)
+{
+	m->looked_at = true;
+	for (size_t i = 0; i < m->nneeded; i++) {
+		char name[NAME_MOST];
+		get_name(l->s, m->names + m->needed[i], name);
+		for (size_t k = 0; name[0] && k < l->n; k++)
+			if (!strcmp(name, l->module[k].soname) || !strcmp(name, l->module[k].name))
+				l->module[k].stays = true;
+	}
+}
+
+static void mark_all(struct list *l)
+{
+	bool more = l->n > 0;
+	if (l->n)
+		l->module[0].stays = true; /* the program itself */
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < l->n; i++)
+			if (l->module[i].stays && !l->module[i].looked_at) {
+				mark_needed(l, &l->module[i]);
+				more = true;
+			}
+	}
+}
+
+static bool same_file(const struct dp_map *a, const struct dp_map *b)
+{
+	return a && a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+}
+
+bool dp_swap_stays(const struct dp_swap *s, const struct dp_swap_span *span)
+{
+	uint64_t phdr = 0;
+	const uint64_t dynamic = find_dynamic(s, &phdr);
+	if (same_file(dp_image_map_at(s->image, dp_addr_of(phdr)), span->map))
+		return true;
+	struct list l = {.s = s, .module = calloc(MODULES_MOST, sizeof(struct module))};
+	bool stays = false;
+	if (l.module)
+		read_list(&l, first_module(s, dynamic));
+	mark_all(&l);
+	for (size_t i = 0; i < l.n && !stays; i++)
+		stays = l.module[i].stays && same_file(dp_image_map_at(s->image, dp_addr_of(l.module[i].dynamic)), span->map);
+	free(l.module);
+	return stays;
+}
+
+bool dp_swap_alone(const struct dp_swap *s)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/task", s->t->process.pid);
+	return !stat(path, &st) && st.st_nlink == 3;
+}
