@@ -100,11 +100,6 @@ static int by_address(const void *a, const void *b)
 	return p->addr < q->addr ? -1 : p->addr > q->addr;
 }
 
-static uint64_t entry_of(const struct dp_plan *plan)
-{
-	return plan->npairs ? plan->pair[0].stub : plan->stub;
-}
-
 struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, size_t n)
 {
 	const struct dp_region *region = &t->in.region[DP_REGION_TRAP], *text = &t->in.region[DP_REGION_TEXT];
@@ -117,7 +112,7 @@ struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, 
 	DP_TRY(dp_agent_image_load(&agent));
 	for (size_t i = 0; i < n && trap->nsites < t->nprobes; i++)
 		if (plans[i].tactic == DP_TACTIC_TRAP)
-			trap->site[trap->nsites++] = (struct dp_trap_site){plans[i].site, entry_of(&plans[i])};
+			trap->site[trap->nsites++] = (struct dp_trap_site){plans[i].site, plans[i].entry};
 	qsort(trap->site, trap->nsites, sizeof(*trap->site), by_address);
 	trap->agent = t->in.private.addr;
 	trap->pid = (uint32_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
