@@ -23,6 +23,7 @@
 
 #include <string.h>
 
+#define SWEEPS     4
 #define SHORT_JUMP 2
 #define BEHIND     144u /* of a site: as far as a short jump reaches back, and the longest instruction */
 #define FOLLOWERS  4u   /* bytes of a jump behind a site's own */
@@ -31,7 +32,9 @@
 
 struct search {
 	struct dp_job *job;
-	const struct dp_sweep *sweep; /* NULL: not to be trusted */
+	const struct dp_sweep *sweep[SWEEPS]; /* the site's own function, if that is known, and those around it */
+	uint8_t nsweeps;
+	bool lost; /* the site is no instruction of its function, as far as can be seen */
 	uint64_t base;
 	uint8_t byte[AROUND], state[AROUND];
 	struct dp_room room;
@@ -59,18 +62,49 @@ static bool goes_on(const struct dp_insn *insn)
 	return insn->flow == DP_FLOW_NEXT || insn->flow == DP_FLOW_JCC;
 }
 
+static bool covers(const struct dp_sweep *sweep, uint64_t addr)
+{
+	return addr - sweep->start < sweep->size;
+}
+
+/* The function around `addr`, NULL if it is not known. */
+static const struct dp_sweep *sweep_at(struct search *s, uint64_t addr)
+{
+	struct dp_range function;
+	for (uint8_t i = 0; i < s->nsweeps; i++)
+		if (covers(s->sweep[i], addr))
+			return s->sweep[i];
+	if (s->nsweeps == SWEEPS || !dp_text_function(&s->job->item->text, addr, &function))
+		return NULL;
+	const struct dp_sweep *sweep = dp_sweeps_get(s->job->planner->sweeps, &s->job->item->text, &function);
+	if (sweep)
+		s->sweep[s->nsweeps++] = sweep;
+	return sweep;
+}
+
+/* Length of the instruction that starts at `addr` in a function to be trusted; 0: there is none. */
+static uint8_t known_length(struct search *s, uint64_t addr)
+{
+	const struct dp_sweep *sweep = sweep_at(s, addr);
+	return sweep && sweep->good && !(s->lost && covers(sweep, s->job->request->site)) ? sweep->length[addr - sweep->start]
+	                                                                                  : 0;
+}
+
+/* Padding behind a function, unmistakably. */
+static bool is_padding(struct search *s, const struct dp_insn *insn)
+{
+	const struct dp_sweep *sweep = sweep_at(s, insn->addr - 1);
+	return sweep && sweep->good && insn->addr == sweep->start + sweep->size && insn->nop && insn->len > 1;
+}
+
 /* The instruction at `addr`, if it is one for certain: `follows` says that control reaches it from the site. */
-static bool instruction(const struct search *s, uint64_t addr, bool follows, struct dp_insn *ret)
+static bool instruction(struct search *s, uint64_t addr, bool follows, struct dp_insn *ret)
 {
 	size_t n;
 	const uint8_t *bytes = dp_text_at(&s->job->item->text, addr, &n);
 	if (!bytes || !dp_decode_zydis(bytes, n, addr, ret))
 		return false;
-	if (!s->sweep)
-		return follows;
-	if (addr - s->sweep->start < s->sweep->size)
-		return s->sweep->length[addr - s->sweep->start] != 0;
-	return addr == s->sweep->start + s->sweep->size && ret->nop && ret->len > 1; /* padding, unmistakably */
+	return follows || known_length(s, addr) || is_padding(s, ret);
 }
 
 static bool may_move(const struct search *s, const struct dp_insn *insn)
@@ -210,7 +244,7 @@ static bool try_successors(struct search *s, uint32_t *ret)
 }
 
 /* The instructions behind the site that own a byte of some form of its jump. */
-static uint8_t follow(const struct search *s, struct dp_insn next[static FOLLOWERS])
+static uint8_t follow(struct search *s, struct dp_insn next[static FOLLOWERS])
 {
 	const struct dp_insn *last = &s->job->first;
 	const uint64_t end = last->addr + last->len + DP_JMP_NEAR - 1;
@@ -339,13 +373,9 @@ static bool neighbour(struct search *s, uint64_t addr, uint32_t *ret)
 static bool neighbours(struct search *s, uint32_t *ret)
 {
 	const uint64_t site = s->job->request->site;
-	if (!s->sweep)
-		return false;
-	uint64_t lo = site - s->sweep->start < BEHIND ? s->sweep->start : site - BEHIND;
-	uint64_t hi = s->sweep->start + s->sweep->size - site < 130 ? s->sweep->start + s->sweep->size : site + 130;
 	for (unsigned round = 0; round < (s->job->hurry ? 1u : 2u); round++)
-		for (uint64_t at = lo; at < hi && s->room.budget; at++) {
-			uint8_t len = s->sweep->length[at - s->sweep->start];
+		for (uint64_t at = site - BEHIND; at < site + SHORT_JUMP + 128 && s->room.budget; at++) {
+			uint8_t len = known_length(s, at);
 			if (len > 1 && (len > DP_JMP_NEAR) == !round && neighbour(s, at, ret))
 				return true;
 		}
@@ -358,15 +388,19 @@ static bool neighbours(struct search *s, uint32_t *ret)
 static void look_around(struct search *s, struct dp_job *job)
 {
 	const struct dp_text *text = &job->item->text;
-	const struct dp_sweep *sweep = dp_sweeps_get(job->planner->sweeps, text);
 	const uint64_t site = job->request->site;
+	const struct dp_range function = {text->function, text->size};
+	const struct dp_sweep *own = text->size ? dp_sweeps_get(job->planner->sweeps, text, &function) : NULL;
 	s->job = job;
 	s->nentered = 0;
+	s->nsweeps = 0;
 	memset(s->held, 0, sizeof(s->held));
 	s->base = site - BEHIND;
 	dp_sites_bytes(job->planner->sites, text, s->base, AROUND, s->byte, s->state);
-	bool knows = sweep && sweep->good && site - sweep->start < sweep->size && sweep->length[site - sweep->start];
-	s->sweep = knows ? sweep : NULL;
+	if (own)
+		s->sweep[s->nsweeps++] = own;
+	own = sweep_at(s, site);
+	s->lost = own && !own->length[site - own->start];
 }
 
 struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)

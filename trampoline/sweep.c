@@ -95,26 +95,26 @@ static void walk(const struct dp_text *text, struct entry *entry)
 	entry->sweep.good = at == end;
 }
 
-const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text)
+const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text, const struct dp_range *function)
 {
-	if (!text->size || text->size > LARGEST)
+	if (!function->size || function->size > LARGEST)
 		return NULL;
-	struct entry **slot = slot_of(sweeps->slot, sweeps->mask, text->function, text->size);
+	struct entry **slot = slot_of(sweeps->slot, sweeps->mask, function->start, function->size);
 	if (*slot)
 		return &(*slot)->sweep;
 	if (2 * (sweeps->n + 1) > sweeps->mask) {
 		if (!grow(sweeps))
 			return NULL;
-		slot = slot_of(sweeps->slot, sweeps->mask, text->function, text->size);
+		slot = slot_of(sweeps->slot, sweeps->mask, function->start, function->size);
 	}
 	struct entry *entry = calloc(1, sizeof(*entry));
-	uint8_t *length = calloc(1, text->size);
+	uint8_t *length = calloc(1, function->size);
 	if (!entry || !length) {
 		free(entry);
 		free(length);
 		return NULL;
 	}
-	*entry = (struct entry){{text->function, text->size, false, length}, length};
+	*entry = (struct entry){{function->start, function->size, false, length}, length};
 	walk(text, entry);
 	*slot = entry;
 	sweeps->n++;

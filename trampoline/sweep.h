@@ -17,7 +17,7 @@ struct dp_sweep {
 	bool good;             /* decodes from its start exactly to its end, and nothing in it looks like data */
 	const uint8_t *length; /* of the instruction that starts at each byte; 0: none does */
 };
-/* The function of `text`; NULL if it is not known. */
-const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text);
+/* A function of the module. NULL when out of memory, or if it is not to be believed. */
+const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text, const struct dp_range *function);
 
 #endif
