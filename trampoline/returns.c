@@ -137,22 +137,34 @@ static void mark_entered(struct walk *w)
 	}
 }
 
-/* ---- indirect jumps ------------------------------------------------------------------------------------------------ */
+/* ---- jumps that need a second look --------------------------------------------------------------------------------- */
 
-static void judge_indirect(struct walk *w)
+/* A jump to the own beginning is a loop, or a call of itself in the place of a return: then the frame has been given back. */
+static bool calls_itself(const struct walk *w, const struct dp_function_code *code, const struct dp_insn *insn, size_t i)
+{
+	return insn->flow == DP_FLOW_JMP && insn->target == w->parts->part[0].start && dp_after_epilogue(code, i);
+}
+
+static void judge(struct walk *w, struct dp_function_code *code, size_t i)
+{
+	struct dp_insn insn;
+	size_t n;
+	const uint64_t at = w->points.insn[i].addr;
+	const uint8_t *bytes = dp_text_at(w->parts->text, at, &n);
+	if (!bytes || !dp_decode_zydis(bytes, n, at, &insn))
+		return;
+	if (calls_itself(w, code, &insn, i))
+		add_exit(w, (struct dp_exit){.addr = at, .target = insn.target, .kind = DP_EXIT_JUMP});
+	const enum dp_leave leave = insn.flow == DP_FLOW_JMP_IND ? dp_indirect_leaves(code, i) : DP_LEAVE_NO;
+	if (leave != DP_LEAVE_NO)
+		add_exit(w, (struct dp_exit){.addr = at, .kind = leave == DP_LEAVE_YES ? DP_EXIT_JUMP : DP_EXIT_UNSURE});
+}
+
+static void judge_jumps(struct walk *w)
 {
 	struct dp_function_code code = {.parts = w->parts, .insn = w->points.insn, .n = w->points.ninsns};
-	for (size_t i = 0; i < w->points.ninsns && !w->failed; i++) {
-		struct dp_insn insn;
-		size_t n;
-		const uint64_t at = w->points.insn[i].addr;
-		const uint8_t *bytes = dp_text_at(w->parts->text, at, &n);
-		if (!bytes || !dp_decode_zydis(bytes, n, at, &insn) || insn.flow != DP_FLOW_JMP_IND)
-			continue;
-		const enum dp_leave leave = dp_indirect_leaves(&code, i);
-		if (leave != DP_LEAVE_NO)
-			add_exit(w, (struct dp_exit){.addr = at, .kind = leave == DP_LEAVE_YES ? DP_EXIT_JUMP : DP_EXIT_UNSURE});
-	}
+	for (size_t i = 0; i < w->points.ninsns && !w->failed; i++)
+		judge(w, &code, i);
 }
 
 static int compare_exits(const void *a, const void *b)
@@ -168,7 +180,7 @@ struct dp_error *dp_text_points(const struct dp_text *text, const struct dp_rang
 	for (size_t i = 0; i < n; i++)
 		walk_part(&w, &part[i]);
 	mark_entered(&w);
-	judge_indirect(&w);
+	judge_jumps(&w);
 	free(w.target);
 	if (w.failed) {
 		dp_points_fini(&w.points);

@@ -25,6 +25,8 @@ struct dp_function_code {
 enum dp_leave { DP_LEAVE_NO, DP_LEAVE_YES, DP_LEAVE_UNSURE };
 /* Of the indirect jump insn[i]. */
 enum dp_leave dp_indirect_leaves(struct dp_function_code *code, size_t i);
+/* Has the frame been given back just before insn[i]? */
+bool dp_after_epilogue(const struct dp_function_code *code, size_t i);
 /* When a conditional jump is taken, in the terms of probes/. */
 const char *dp_jcc_condition(const struct dp_insn *insn);
 

@@ -65,6 +65,17 @@ Test(returns, a_jump_out_is_a_tail_call_and_one_to_the_own_start_a_loop)
 	dp_points_fini(&w.points);
 }
 
+Test(returns, a_call_of_itself_in_the_place_of_a_return_is_an_exit)
+{
+	/* push %rbx; call away; pop %rbx; xor %edx,%edx; jmp to the start */
+	static const uint8_t code[] = {0x53, 0xe8, 0, 0, 0x10, 0, 0x5b, 0x31, 0xd2, 0xeb, 0xf5};
+	struct world w = {0};
+	walk_code(&w, code, sizeof(code));
+	cr_assert_eq(w.points.nexits, 1);
+	expect_exit(&w, 0, AT + 9, DP_EXIT_JUMP, AT);
+	dp_points_fini(&w.points);
+}
+
 Test(returns, a_conditional_tail_jump_is_an_exit_only_when_it_is_taken)
 {
 	/* je out; jg out (long form); jrcxz out */

@@ -177,8 +177,8 @@ static bool is_preserved(ZydisRegister reg)
 	return reg == ZYDIS_REGISTER_RBX || reg == ZYDIS_REGISTER_RBP || (reg >= ZYDIS_REGISTER_R12 && reg <= ZYDIS_REGISTER_R15);
 }
 
-/* Has the frame just been given back? Nothing inside of a function jumps on without one that it had. */
-static bool after_epilogue(const struct dp_function_code *code, size_t i)
+/* Nothing inside of a function jumps on without a frame that it had. */
+bool dp_after_epilogue(const struct dp_function_code *code, size_t i)
 {
 	struct full f;
 	for (size_t k = i; k-- > 0 && i - k <= EPILOGUE && decode(code, k, &f);) {
@@ -208,7 +208,7 @@ enum dp_leave dp_indirect_leaves(struct dp_function_code *code, size_t i)
 	if (!code->looked)
 		look(code);
 	const enum dp_leave leave = judge(code, i, &f);
-	return leave == DP_LEAVE_UNSURE && after_epilogue(code, i) ? DP_LEAVE_YES : leave;
+	return leave == DP_LEAVE_UNSURE && dp_after_epilogue(code, i) ? DP_LEAVE_YES : leave;
 }
 
 const char *dp_jcc_condition(const struct dp_insn *insn)
