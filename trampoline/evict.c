@@ -11,47 +11,27 @@
  *
  * neighbour   The site becomes a short jump (eb) to a jump hidden inside an instruction in reach, which gives way for that: the
  * first bytes of its place are its own jump, what is behind them is the site's. A site of one byte has only the eb: the next
- *             instruction's first byte says where it leads.
+ *             instruction's first byte says where it leads, unless that gives way as well.
  *
  * The evicted instructions have to be instructions, not data: they come from a function that decodes from its start to its end,
  * or follow the site without a jump in between.
  */
-#include "trampoline/arch/x86_64/encode.h"
+#include "trampoline/evict.h"
+
 #include "trampoline/arch/x86_64/relocate.h"
-#include "trampoline/place.h"
 #include "trampoline/text.h"
 
 #include <string.h>
 
-#define SWEEPS     4
-#define SHORT_JUMP 2
-#define BEHIND     144u /* of a site: as far as a short jump reaches back, and the longest instruction */
-#define FOLLOWERS  4u   /* bytes of a jump behind a site's own */
-#define SHARE      256u /* of the budget, for one arrangement of jumps */
-#define AROUND     (BEHIND + 160u + DP_KNOT_BYTES)
-
-struct search {
-	struct dp_job *job;
-	const struct dp_sweep *sweep[SWEEPS]; /* the site's own function, if that is known, and those around it */
-	uint8_t nsweeps;
-	bool lost; /* the site is no instruction of its function, as far as can be seen */
-	uint64_t base;
-	uint8_t byte[AROUND], state[AROUND];
-	struct dp_room room;
-	struct dp_knot knot;
-	struct dp_insn victim[2];
-	uint8_t nvictims;
-	uint32_t entered[DP_KNOT_HOPS]; /* items, in order */
-	uint8_t nentered;
-	bool held[DP_KNOT_HOPS]; /* the hop's springboard has its room, but is not put yet */
-};
+#define FOLLOWERS 4u   /* bytes of a jump behind a site's own */
+#define SHARE     256u /* of the budget, for one arrangement of jumps */
 
 /* ---- who may give way ----------------------------------------------------------------------------------------------------- */
 
-static bool untouched(const struct search *s, uint64_t addr, uint8_t n)
+static bool untouched(const struct dp_search *s, uint64_t addr, uint8_t n)
 {
 	for (uint64_t x = addr - s->base; x < addr - s->base + n; x++)
-		if (x >= AROUND || s->state[x])
+		if (x >= DP_SEARCH_AROUND || s->state[x])
 			return false;
 	return true;
 }
@@ -68,13 +48,13 @@ static bool covers(const struct dp_sweep *sweep, uint64_t addr)
 }
 
 /* The function around `addr`, NULL if it is not known. */
-static const struct dp_sweep *sweep_at(struct search *s, uint64_t addr)
+static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 {
 	struct dp_range function;
 	for (uint8_t i = 0; i < s->nsweeps; i++)
 		if (covers(s->sweep[i], addr))
 			return s->sweep[i];
-	if (s->nsweeps == SWEEPS || !dp_text_function(&s->job->item->text, addr, &function))
+	if (s->nsweeps == DP_SEARCH_SWEEPS || !dp_text_function(&s->job->item->text, addr, &function))
 		return NULL;
 	const struct dp_sweep *sweep = dp_sweeps_get(s->job->planner->sweeps, &s->job->item->text, &function);
 	if (sweep)
@@ -83,7 +63,7 @@ static const struct dp_sweep *sweep_at(struct search *s, uint64_t addr)
 }
 
 /* Length of the instruction that starts at `addr` in a function to be trusted; 0: there is none. */
-static uint8_t known_length(struct search *s, uint64_t addr)
+uint8_t dp_search_length(struct dp_search *s, uint64_t addr)
 {
 	const struct dp_sweep *sweep = sweep_at(s, addr);
 	return sweep && sweep->good && !(s->lost && covers(sweep, s->job->request->site)) ? sweep->length[addr - sweep->start]
@@ -91,23 +71,23 @@ static uint8_t known_length(struct search *s, uint64_t addr)
 }
 
 /* Padding behind a function, unmistakably. */
-static bool is_padding(struct search *s, const struct dp_insn *insn)
+static bool is_padding(struct dp_search *s, const struct dp_insn *insn)
 {
 	const struct dp_sweep *sweep = sweep_at(s, insn->addr - 1);
 	return sweep && sweep->good && insn->addr == sweep->start + sweep->size && insn->nop && insn->len > 1;
 }
 
 /* The instruction at `addr`, if it is one for certain: `follows` says that control reaches it from the site. */
-static bool instruction(struct search *s, uint64_t addr, bool follows, struct dp_insn *ret)
+bool dp_search_instruction(struct dp_search *s, uint64_t addr, bool follows, struct dp_insn *ret)
 {
 	size_t n;
 	const uint8_t *bytes = dp_text_at(&s->job->item->text, addr, &n);
 	if (!bytes || !dp_decode_zydis(bytes, n, addr, ret))
 		return false;
-	return follows || known_length(s, addr) || is_padding(s, ret);
+	return follows || dp_search_length(s, addr) || is_padding(s, ret);
 }
 
-static bool may_move(const struct search *s, const struct dp_insn *insn)
+bool dp_search_may_move(const struct dp_search *s, const struct dp_insn *insn)
 {
 	return untouched(s, insn->addr, insn->len) && dp_insn_may_move(insn);
 }
@@ -115,13 +95,8 @@ static bool may_move(const struct search *s, const struct dp_insn *insn)
 /* ---- entering what was found ------------------------------------------------------------------------------------------------
  */
 
-static uint8_t larger(uint8_t a, uint8_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Both decoders, not only the fast one: a wrong length would destroy the program. */
-static bool is_certain(const struct search *s, const struct dp_insn *insn)
+static bool is_certain(const struct dp_search *s, const struct dp_insn *insn)
 {
 	struct dp_insn again;
 	size_t n;
@@ -131,7 +106,7 @@ static bool is_certain(const struct search *s, const struct dp_insn *insn)
 	return !err;
 }
 
-static bool note(struct search *s, struct dp_error *err, uint32_t entered)
+bool dp_search_note(struct dp_search *s, struct dp_error *err, uint32_t entered)
 {
 	if (!err)
 		s->entered[s->nentered++] = entered;
@@ -140,7 +115,7 @@ static bool note(struct search *s, struct dp_error *err, uint32_t entered)
 }
 
 /* Stubs of evicted instructions are put next: not where the springboards will be. */
-static bool hold(struct search *s)
+bool dp_search_hold(struct dp_search *s)
 {
 	static const uint8_t filler[DP_JMP_FAR];
 	for (uint8_t i = 0; i < s->knot.nhops; i++) {
@@ -154,7 +129,7 @@ static bool hold(struct search *s)
 	return true;
 }
 
-static void release(struct search *s, uint8_t i)
+void dp_search_release(struct dp_search *s, uint8_t i)
 {
 	if (s->held[i])
 		dp_pages_drop(s->job->planner->pages, s->knot.hop[i].target, s->knot.hop[i].springboard);
@@ -162,7 +137,7 @@ static void release(struct search *s, uint8_t i)
 }
 
 /* The evicted instruction's own plan, whose jump is hop `i`; the knot's jumps in its bytes end at offset `end`. */
-static bool enter_victim(struct search *s, const struct dp_insn *insn, uint8_t i, uint8_t end)
+bool dp_search_enter_victim(struct dp_search *s, const struct dp_insn *insn, uint8_t i, uint8_t end)
 {
 	const struct dp_hop *hop = &s->knot.hop[i];
 	struct dp_planner *planner = s->job->planner;
@@ -174,27 +149,27 @@ static bool enter_victim(struct search *s, const struct dp_insn *insn, uint8_t i
 	dp_item_init(&item, NULL, &s->job->item->text, insn->addr);
 	struct dp_error *err = dp_stubs_put(planner, &item.text, NULL, &code, &item.plan);
 	if (err)
-		return note(s, err, 0);
+		return dp_search_note(s, err, 0);
 	item.plan.tactic = DP_TACTIC_EVICT;
 	item.plan.len = (uint8_t)(end - hop->at);
 	item.plan.changed = item.plan.len < insn->len ? item.plan.len : insn->len;
-	release(s, i);
+	dp_search_release(s, i);
 	err = dp_item_enter(planner, &item, &s->knot, hop, &entered);
 	if (err)
 		dp_stubs_drop(planner, &item.plan);
-	return note(s, err, entered);
+	return dp_search_note(s, err, entered);
 }
 
-static void take_back(struct search *s)
+void dp_search_take_back(struct dp_search *s)
 {
 	for (uint8_t i = 0; i < s->knot.nhops; i++)
-		release(s, i);
+		dp_search_release(s, i);
 	while (s->nentered)
 		dp_unplace(s->job->planner, s->entered[--s->nentered]);
 }
 
 /* Each arrangement has its share of the budget: one that is hopeless must not use up all of it. */
-static bool solve(struct search *s)
+bool dp_search_solve(struct dp_search *s)
 {
 	const unsigned share = s->room.budget < SHARE ? s->room.budget : SHARE, rest = s->room.budget - share;
 	s->room.budget = share;
@@ -206,25 +181,25 @@ static bool solve(struct search *s)
 /* ---- successors -------------------------------------------------------------------------------------------------------------
  */
 
-static bool enter_successors(struct search *s, uint32_t *ret)
+static bool enter_successors(struct dp_search *s, uint32_t *ret)
 {
 	struct dp_item item = *s->job->item;
 	const struct dp_hop *hop = s->knot.hop;
 	for (uint8_t i = s->nvictims; i-- > 0;)
-		if (!enter_victim(s, &s->victim[i], (uint8_t)(i + 1), dp_hop_end(&hop[i + 1])))
+		if (!dp_search_enter_victim(s, &s->victim[i], (uint8_t)(i + 1), dp_hop_end(&hop[i + 1])))
 			return false;
 	item.plan.tactic = DP_TACTIC_EVICT;
 	item.plan.len = dp_hop_end(&hop[0]);
 	item.plan.changed = s->job->first.len;
-	release(s, 0);
-	return note(s, dp_item_enter(s->job->planner, &item, &s->knot, &hop[0], ret), *ret);
+	dp_search_release(s, 0);
+	return dp_search_note(s, dp_item_enter(s->job->planner, &item, &s->knot, &hop[0], ret), *ret);
 }
 
 /* By the site's length: as many prefixes as leave the site's jump a choice among pages. */
 static const uint8_t hurried[DP_JMP_NEAR] = {0, 3, 1, 0, 1};
 
 /* The site with the victims behind it. */
-static bool try_successors(struct search *s, uint32_t *ret)
+static bool try_successors(struct dp_search *s, uint32_t *ret)
 {
 	const struct dp_plan *plan = &s->job->item->plan;
 	const size_t at = plan->site - s->base;
@@ -235,16 +210,16 @@ static bool try_successors(struct search *s, uint32_t *ret)
 	s->knot.hop[0].entry = plan->entry;
 	for (uint8_t i = 0; i < s->nvictims; i++)
 		dp_knot_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
-	if (!solve(s))
+	if (!dp_search_solve(s))
 		return false;
-	if (hold(s) && enter_successors(s, ret))
+	if (dp_search_hold(s) && enter_successors(s, ret))
 		return true;
-	take_back(s);
+	dp_search_take_back(s);
 	return false;
 }
 
 /* The instructions behind the site that own a byte of some form of its jump. */
-static uint8_t follow(struct search *s, struct dp_insn next[static FOLLOWERS])
+static uint8_t follow(struct dp_search *s, struct dp_insn next[static FOLLOWERS])
 {
 	const struct dp_insn *last = &s->job->first;
 	const uint64_t end = last->addr + last->len + DP_JMP_NEAR - 1;
@@ -252,22 +227,22 @@ static uint8_t follow(struct search *s, struct dp_insn next[static FOLLOWERS])
 	uint8_t n = 0;
 	for (uint64_t at = last->addr + last->len; at < end && n < FOLLOWERS; at += last->len) {
 		follows = follows && goes_on(last);
-		if (!instruction(s, at, follows, &next[n]))
+		if (!dp_search_instruction(s, at, follows, &next[n]))
 			break;
 		last = &next[n++];
 	}
 	return n;
 }
 
-static bool try_one(struct search *s, const struct dp_insn *victim, uint32_t *ret)
+static bool try_one(struct dp_search *s, const struct dp_insn *victim, uint32_t *ret)
 {
 	s->victim[0] = *victim;
 	s->nvictims = 1;
-	return may_move(s, victim) && try_successors(s, ret);
+	return dp_search_may_move(s, victim) && try_successors(s, ret);
 }
 
 /* The first one; if that does not do, any of them: above all the one that owns the top byte. At last two. */
-static bool successors(struct search *s, uint32_t *ret)
+static bool successors(struct dp_search *s, uint32_t *ret)
 {
 	struct dp_insn next[FOLLOWERS];
 	const uint8_t n = follow(s, next), singles = s->job->far ? n : n ? 1 : 0;
@@ -278,114 +253,16 @@ static bool successors(struct search *s, uint32_t *ret)
 		s->victim[0] = next[i];
 		s->victim[1] = next[i + 1];
 		s->nvictims = 2;
-		if (may_move(s, &next[i]) && may_move(s, &next[i + 1]) && try_successors(s, ret))
+		if (dp_search_may_move(s, &next[i]) && dp_search_may_move(s, &next[i + 1]) && try_successors(s, ret))
 			return true;
 	}
-	return false;
-}
-
-/* ---- neighbours -------------------------------------------------------------------------------------------------------------
- */
-
-/* The site's part: a short jump to the hidden one. */
-static bool enter_short(struct search *s, uint64_t hidden, uint32_t *ret)
-{
-	struct dp_item item = *s->job->item;
-	struct dp_plan *plan = &item.plan;
-	plan->tactic = DP_TACTIC_EVICT;
-	plan->len = SHORT_JUMP;
-	plan->changed = s->job->first.len < SHORT_JUMP ? s->job->first.len : SHORT_JUMP;
-	plan->new_bytes[0] = 0xeb;
-	plan->new_bytes[1] = (uint8_t)(hidden - (plan->site + SHORT_JUMP));
-	if (plan->changed < SHORT_JUMP)
-		plan->old_bytes[1] = plan->new_bytes[1];
-	plan->nsupports = 1;
-	plan->support[0] = s->victim[0].addr;
-	dp_plan_pair(plan, hidden, plan->site, false);
-	release(s, 1);
-	return note(s, dp_item_enter(s->job->planner, &item, NULL, &s->knot.hop[1], ret), *ret);
-}
-
-static bool enter_neighbour(struct search *s, uint64_t hidden, uint32_t *ret)
-{
-	const uint8_t end = larger(dp_hop_end(&s->knot.hop[0]), dp_hop_end(&s->knot.hop[1]));
-	return enter_victim(s, &s->victim[0], 0, end) && enter_short(s, hidden, ret);
-}
-
-/* The site's jump hidden at `hidden`, inside the victim. The site's own bytes are not to be relied upon: they are written later.
- */
-static bool try_hidden(struct search *s, uint64_t hidden, uint32_t *ret)
-{
-	const struct dp_plan *plan = &s->job->item->plan;
-	const struct dp_insn *victim = &s->victim[0];
-	const uint8_t first = (uint8_t)(hidden - victim->addr);
-	const size_t at = victim->addr - s->base;
-	dp_knot_site(&s->knot, victim->addr, s->byte + at, s->state + at, 0);
-	s->knot.room = &s->room;
-	s->knot.max_prefixes = s->job->far ? DP_MAX_PREFIXES : s->job->fresh ? 1 : 0;
-	if (first + DP_JMP_NEAR > (int)DP_SITE_SPAN)
-		return false;
-	if (s->knot.max_prefixes + DP_JMP_NEAR + first > (int)DP_SITE_SPAN)
-		s->knot.max_prefixes = (uint8_t)(DP_SITE_SPAN - DP_JMP_NEAR - first);
-	dp_knot_add(&s->knot, victim->addr, first, plan->entry);
-	dp_knot_add(&s->knot, hidden, (uint8_t)(victim->len - first), plan->entry);
-	for (uint64_t x = plan->site; x < plan->site + s->job->first.len; x++)
-		if (x - victim->addr < DP_KNOT_BYTES)
-			s->knot.bad[x - victim->addr] = true;
-	if (!solve(s))
-		return false;
-	if (hold(s) && enter_neighbour(s, hidden, ret))
-		return true;
-	take_back(s);
-	return false;
-}
-
-/* Is the place in reach of the site's short jump? */
-static bool in_reach(const struct search *s, uint64_t hidden)
-{
-	const uint64_t from = s->job->request->site + SHORT_JUMP;
-	if (s->job->first.len >= SHORT_JUMP)
-		return hidden - from + 128 < 256;
-	const size_t at = s->job->request->site + 1 - s->base;
-	return !(s->state[at] & DP_BYTE_UNKNOWN) && hidden == from + (uint64_t)(int64_t)(int8_t)s->byte[at];
-}
-
-static bool neighbour(struct search *s, uint64_t addr, uint32_t *ret)
-{
-	const uint64_t site = s->job->request->site;
-	struct dp_insn *victim = &s->victim[0];
-	if (!instruction(s, addr, false, victim) || !may_move(s, victim))
-		return false;
-	if (addr < site + SHORT_JUMP && addr + victim->len > site)
-		return false;
-	/* Best where the hidden jump's bytes are all its own, and not all of the victim's own jump's are its; in a hurry, only
-	 * there. */
-	const uint8_t best = victim->len >= 2 * DP_JMP_NEAR ? DP_JMP_NEAR : (uint8_t)(victim->len - DP_JMP_NEAR);
-	if (victim->len > DP_JMP_NEAR + 1 && in_reach(s, addr + best) && try_hidden(s, addr + best, ret))
-		return true;
-	for (uint8_t first = 1; !s->job->hurry && first < victim->len; first++)
-		if (first != best && in_reach(s, addr + first) && try_hidden(s, addr + first, ret))
-			return true;
-	return false;
-}
-
-/* The longer instructions first. */
-static bool neighbours(struct search *s, uint32_t *ret)
-{
-	const uint64_t site = s->job->request->site;
-	for (unsigned round = 0; round < (s->job->hurry ? 1u : 2u); round++)
-		for (uint64_t at = site - BEHIND; at < site + SHORT_JUMP + 128 && s->room.budget; at++) {
-			uint8_t len = known_length(s, at);
-			if (len > 1 && (len > DP_JMP_NEAR) == !round && neighbour(s, at, ret))
-				return true;
-		}
 	return false;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------------------
  */
 
-static void look_around(struct search *s, struct dp_job *job)
+static void look_around(struct dp_search *s, struct dp_job *job)
 {
 	const struct dp_text *text = &job->item->text;
 	const uint64_t site = job->request->site;
@@ -395,8 +272,8 @@ static void look_around(struct search *s, struct dp_job *job)
 	s->nentered = 0;
 	s->nsweeps = 0;
 	memset(s->held, 0, sizeof(s->held));
-	s->base = site - BEHIND;
-	dp_sites_bytes(job->planner->sites, text, s->base, AROUND, s->byte, s->state);
+	s->base = site - DP_SEARCH_BEHIND;
+	dp_sites_bytes(job->planner->sites, text, s->base, DP_SEARCH_AROUND, s->byte, s->state);
 	if (own)
 		s->sweep[s->nsweeps++] = own;
 	own = sweep_at(s, site);
@@ -405,7 +282,7 @@ static void look_around(struct search *s, struct dp_job *job)
 
 struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)
 {
-	struct search s;
+	struct dp_search s;
 	look_around(&s, job);
 	for (unsigned far = 0; far < (job->fresh ? 2u : 1u); far++) {
 		job->far = far;
@@ -413,7 +290,12 @@ struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)
 		if (successors(&s, ret))
 			return NULL;
 		dp_room_init(&s.room, job->planner, job);
-		if (neighbours(&s, ret))
+		if (dp_search_neighbours(&s, ret))
+			return NULL;
+	}
+	if (job->fresh) {
+		dp_room_init(&s.room, job->planner, job);
+		if (dp_search_leads(&s, ret))
 			return NULL;
 	}
 	return dp_error(DP_TAG_NO_SPACE, "no neighbour can give way so that a jump leads to a free address");

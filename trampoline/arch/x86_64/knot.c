@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67, 0x40, 0x41, 0x42, 0x43, 0x44,
-                                   0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f};
+const uint8_t dp_prefixes[DP_NPREFIXES] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67, 0x40, 0x41, 0x42, 0x43, 0x44,
+                                           0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f};
 
 uint8_t dp_hop_end(const struct dp_hop *hop)
 {
@@ -119,8 +119,8 @@ static bool solve_values(struct dp_knot *knot)
 	int x = deciding(knot);
 	if (x < 0)
 		return possible(knot) && solve(knot, 0);
-	for (size_t k = 0; k < sizeof(prefixes); k++) {
-		knot->byte[x] = prefixes[k];
+	for (size_t k = 0; k < DP_NPREFIXES; k++) {
+		knot->byte[x] = dp_prefixes[k];
 		if (possible(knot) && solve(knot, 0))
 			return true;
 	}
@@ -138,9 +138,13 @@ static bool solve_prefixes(struct dp_knot *knot, uint8_t i)
 	memcpy(byte, knot->byte, sizeof(byte));
 	memcpy(fixed, knot->fixed, sizeof(fixed));
 	for (uint8_t n = 0; n < hop->own && n <= knot->max_prefixes; n++) {
+		if (i == 0 && knot->lead && !n == (knot->lead != DP_JMP_OPCODE))
+			continue;
 		hop->prefixes = n;
-		memset(knot->byte + hop->at, prefixes[0], n);
-		knot->byte[hop->at + n] = 0xe9;
+		memset(knot->byte + hop->at, dp_prefixes[0], n);
+		if (i == 0 && knot->lead)
+			knot->byte[hop->at] = knot->lead;
+		knot->byte[hop->at + n] = DP_JMP_OPCODE;
 		memset(knot->fixed + hop->at, true, n + 1u);
 		if (solve_prefixes(knot, (uint8_t)(i + 1)))
 			return true;

@@ -33,7 +33,13 @@ struct dp_knot {
 	uint8_t nhops;               /* ascending by `at` */
 	struct dp_hop hop[DP_KNOT_HOPS];
 	uint8_t max_prefixes;
+	uint8_t lead; /* not 0: the first jump has to begin with this byte */
 };
+
+/* Bytes that a jump may begin with, besides its opcode. */
+#define DP_JMP_OPCODE 0xe9
+#define DP_NPREFIXES  23u
+extern const uint8_t dp_prefixes[DP_NPREFIXES];
 
 /* Offset behind the hop's jump. */
 uint8_t dp_hop_end(const struct dp_hop *hop);
