@@ -115,8 +115,9 @@ static enum outcome restore_site(struct restore *r, size_t i)
 	unsigned skip = 0;
 	if (read_now(r, p, now) != p->len)
 		return still_mapped(r->t, p->addr) ? FAILED : RESTORED; /* if the mapping is gone, our bytes are too */
-	if (!memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
-		return RESTORED; /* the second: another tool's trap before the original bytes */
+	const bool others = now[0] == 0xcc && p->new_bytes[0] != 0xcc; /* another tool's trap, before the original bytes */
+	if (!memcmp(now, p->old_bytes, p->len) || (others && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
+		return RESTORED;
 	if (!restore_from(p, now, &skip))
 		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
 		return dp_standing_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED ? RESTORED : FAILED;

@@ -241,18 +241,27 @@ struct disarm {
 
 static bool is_trap(const struct dp_placed *p)
 {
-	return p->len == 1 && p->new_bytes[0] == 0xcc && p->old_bytes[0] != 0xcc && p->state == DP_SITE_PLANNED;
+	return p->written && p->len == 1 && p->new_bytes[0] == 0xcc && p->old_bytes[0] != 0xcc;
 }
 
-/* Where the int3 still stands and is ours; whatever else is there is remove.c's to judge. */
-static struct dp_error *restore_bytes(const struct disarm *d, pid_t held)
+/*
+ * Where the int3 still stands and is ours. *gone: none is left, whoever's it is: one that would meet the program without our
+ * handler would end it.
+ */
+static struct dp_error *restore_bytes(const struct disarm *d, pid_t held, bool *gone)
 {
+	*gone = true;
 	for (size_t i = 0; i < d->in->nplaced; i++) {
 		const struct dp_placed *p = &d->in->placed[i];
 		uint8_t now = 0;
-		if (!p->written || !is_trap(p) || dp_mem_read(&d->t->process, dp_addr_of(p->addr), &now, 1) != 1 || now != 0xcc)
+		if (!is_trap(p) || dp_mem_read(&d->t->process, dp_addr_of(p->addr), &now, 1) != 1 || now != 0xcc)
 			continue;
-		DP_TRY(dp_mem_write_text(&d->t->process, held, dp_addr_of(p->addr), p->old_bytes, 1, NULL));
+		if (p->state == DP_SITE_PLANNED) {
+			DP_TRY(dp_mem_write_text(&d->t->process, held, dp_addr_of(p->addr), p->old_bytes, 1, NULL));
+			continue;
+		}
+		*gone = false;
+		snprintf(d->why, 128, "a breakpoint stands at 0x%llx, where a trap was", (unsigned long long)p->addr);
 	}
 	return NULL;
 }
@@ -307,14 +316,15 @@ static struct dp_error *read_table(const struct disarm *d, uint64_t size)
 static struct dp_error *disarm_once(const struct disarm *d, uint64_t size, bool *done)
 {
 	struct dp_freeze f = {0};
+	bool gone = false;
 	DP_TRY(dp_freeze_patiently(d->t, &f));
 	struct dp_error *err = dp_still_holds(d->t, d->in);
 	if (!err)
 		err = read_table(d, size);
 	if (!err)
-		err = restore_bytes(d, f.thread[0].tid);
-	*done = !err && !d->trap->armed;
-	if (!err && !*done && all_clear(d, &f)) {
+		err = restore_bytes(d, f.thread[0].tid, &gone);
+	*done = !err && gone && !d->trap->armed;
+	if (!err && gone && !*done && all_clear(d, &f)) {
 		err = give_back(d, &f);
 		*done = !err;
 	}

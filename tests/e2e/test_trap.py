@@ -94,6 +94,26 @@ class Trap(Case):
         self.assertEqual(status(t.pid, "SigCgt"), before)
         self.assert_result_ok(t)
 
+    def test_one_of_several_is_removed(self):
+        t = self.target("churn")
+        second = starts(t.path, "foo")[1]
+        run = lambda *args: subprocess.run([harness.DYNPROBE, *args, "--pid", str(t.pid)], capture_output=True, text=True, timeout=60)
+        for _ in range(3):
+            p = run("attach", "--tactic", "trap", "--sink", "ring", "--name", "one", "--function", "foo", "--name", "two", "--probe", f"foo+{second}")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertEqual(len(harness.changed_bytes(t.pid, next(m for m in harness.text_mappings(t.pid) if m.path == t.path))), 2)
+            time.sleep(0.2)
+            for verb, name in (("disable", "two"), ("remove", "one"), ("enable", "two")):
+                p = run(verb, name)
+                self.assertEqual(p.returncode, 0, p.stderr)
+                time.sleep(0.1)
+            self.assertEqual(len(harness.changed_bytes(t.pid, next(m for m in harness.text_mappings(t.pid) if m.path == t.path))), 1)
+            p = run("detach")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assert_clean(t.pid)
+            self.assertFalse(int(status(t.pid, "SigCgt"), 16) & TRAP)
+        self.assert_result_ok(t)
+
     def test_command_that_is_started(self):
         r = self.dynprobe("--tactic", "trap", "--function", "trapped_work", "--", harness.target_path("trapped"), "3")
         self.assert_trapped(r)
