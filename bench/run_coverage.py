@@ -65,7 +65,7 @@ class Program:
 
 
 def ask(tool, pid, module, limit, *args):
-    """The tool's lines; what was not done in time is missing. None of it if a plan broke its word."""
+    """The tool's lines; what was not done in time is missing. The end if a plan broke its word."""
     command = ["timeout", str(limit), tool, "--pid", str(pid), "--module", module, "-j", *args]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 124):
@@ -73,20 +73,22 @@ def ask(tool, pid, module, limit, *args):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def mode(lines):
-    found = [line for line in lines if line["kind"] == "mode"]
+def mode(lines, name):
+    found = [line for line in lines if line["kind"] == "mode" and line["mode"].startswith(name)]
     return found[0] if found else None
 
 
-def measure(tool, row, aslr, limit):
+def measure(args, tool, row, aslr):
     command, module, kind = row
     print(f"{module} in {command[0]}{'' if aslr else ', ASLR off'} ...", file=sys.stderr, flush=True)
     with Program(command, aslr) as pid:
-        alone = ask(tool, pid, module, limit, "--alone")
-        result = {**alone[0], "program": os.path.basename(command[0]), "kind": kind, "aslr": aslr, "alone": mode(alone)}
-        result["batch"] = mode(ask(tool, pid, module, limit, "--batch=1000", "--rounds", "20"))
-        result["ten"] = mode(ask(tool, pid, module, limit, "--batch=10000", "--rounds", "1"))
-        result["all"] = mode(ask(tool, pid, module, limit, "--all")) if module in ALL_AT_ONCE and aslr else None
+        sample = ["--sample", str(args.sample)] if args.sample else []
+        lines = ask(tool, pid, module, args.limit, "--alone", *sample, "--batch=1000", "--rounds", "20")
+        result = {**lines[0], "program": os.path.basename(command[0]), "kind": kind, "aslr": aslr}
+        result.update(alone=mode(lines, "alone"), batch=mode(lines, "batches"), ten=None, all=None)
+        if module in ALL_AT_ONCE and aslr:
+            result["ten"] = mode(ask(tool, pid, module, args.limit, "--batch=10000", "--rounds", "1"), "batches")
+            result["all"] = mode(ask(tool, pid, module, args.limit, "--all"), "all")
     return result
 
 
@@ -168,11 +170,13 @@ def table_bars(results):
         yield f"| {what} | {percent(value)} % | {bar} % | {'met' if value >= bar else '**missed**'} |"
 
 
+RELOCATE = "`make relocate-fuzz`, and shorter in the unit tests"
+
 PAGE = """# How much can be probed
 
 Every instruction of these modules was put to the planner, in a live process of each program, at the addresses where it lay
 (`bench/run_coverage.py`, which wrote this page; {date}, {machine}). Functions are found by symbols and unwind tables, and decoded from
-their start; in fzf, whose Go code has neither, the whole text is decoded in one sweep. Not counted: padding between functions (nops and int3
+their start; in fzf, whose Go code has neither, the whole text is decoded in one sweep. {sample} Not counted: padding between functions (nops and int3
 that nothing leads to), and endbr64, behind which the tool places the probe.
 
 An instruction is *placed* if a tactic fits: `jump` (it holds the jump), `pun` (the jump keeps its neighbours' bytes), `evict` (neighbours give
@@ -210,13 +214,14 @@ their hit.
 """
 
 
-def page(results):
+def page(results, sample):
     modes = [r[key] for r in results for key in ("alone", "batch", "ten", "all") if r[key]]
     lines = {"alone": table_alone(results), "batch": table_together(results, "batch"), "ten": table_together(results, "ten"),
              "all": table_together(results, "all"), "reasons": table_reasons(results), "bars": table_bars(results)}
     return PAGE.format(date=time.strftime("%Y-%m-%d"), machine=f"{platform.machine()}, {os.cpu_count()} processors",
                        plans=sum(m["plans"] for m in modes), violations=sum(m["violations"] for m in modes),
-                       relocate="`tests/relocate/`", **{k: "\n".join(v) for k, v in lines.items()})
+                       sample=f"Alone, {sample} random instructions of each were asked." if sample else "",
+                       relocate=RELOCATE, **{k: "\n".join(v) for k, v in lines.items()})
 
 
 def main():
@@ -224,18 +229,23 @@ def main():
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser.add_argument("--build", default=os.path.join(root, "build"))
     parser.add_argument("--only", help="modules whose name contains this")
+    parser.add_argument("--sample", type=int, help="ask only so many of each module's instructions alone, chosen at random")
     parser.add_argument("--limit", type=int, default=300, help="seconds for each question (default 300)")
+    parser.add_argument("--raw", help="where the figures go as JSON")
     parser.add_argument("--write", help="the page to be written")
     args = parser.parse_args()
     tool = os.path.join(args.build, "bench", "coverage")
     rows = [(row, True) for row in PROGRAMS] + [(row, False) for row in PROGRAMS if row[1] in FIXED]
-    results = [measure(tool, row, aslr, args.limit) for row, aslr in rows if not args.only or args.only in row[1]]
-    text = page(results)
+    results = [measure(args, tool, row, aslr) for row, aslr in rows if not args.only or args.only in row[1]]
+    text = page(results, args.sample)
     if args.write:
         with open(args.write, "w", encoding="utf-8") as f:
             f.write(text)
     else:
         print(text)
+    if args.raw:
+        with open(args.raw, "w", encoding="utf-8") as f:
+            json.dump(results, f)
     return 0 if all(value >= bar for _, value, bar in bars(results)) else 1
 
 
