@@ -7,6 +7,7 @@
 
 #include "injector/freeze.h"
 #include "injector/proc.h"
+#include "injector/standing.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,10 +96,21 @@ static struct dp_error *check_threads(struct dp_target *t)
 	return err;
 }
 
+/* What is called in the target for the sink, and parts of a hit, run with all signals blocked: a trap met there would end the process. */
+static struct dp_error *check_traps(const struct dp_target *t)
+{
+	for (size_t i = 0; i < t->nstanding; i++)
+		if (t->standing[i]->in.trap)
+			return dp_error(DP_TAG_SINK, "process %d (%s) holds probes that stand as traps, which the LTTng sink cannot be with",
+			                t->process.pid, t->process.comm);
+	return NULL;
+}
+
 struct dp_error *dp_target_sink_check(struct dp_target *t)
 {
 	dp_auto_view struct dp_sink_view v = {0};
 	DP_TRY(check_filter(t));
+	DP_TRY(check_traps(t));
 	DP_TRY(check_proc(t));
 	DP_TRY(dp_sink_view_open(t, &v));
 	if (v.data && v.head.state == DP_SINK_FAILED)

@@ -51,9 +51,17 @@ struct dp_error *dp_target_trap_check(struct dp_target *t)
 		return unsafe(t, "runs under a seccomp filter, which may forbid what a hook does");
 	if (dp_trap_status(&t->process, t->process.alive, "SigIgn") & DP_TRAP_BIT)
 		return unsafe(t, "ignores SIGTRAP, and would pass that on to what it executes");
-	for (size_t i = 0; i < t->nstanding; i++)
+	if (t->sink)
+		return unsafe(
+		        t,
+		        "has probes that emit through LTTng, whose hits block all signals for a while; traps need --sink ring");
+	for (size_t i = 0; i < t->nstanding; i++) {
 		if (t->standing[i]->in.trap)
 			return unsafe(t, "already holds probes of an earlier dynprobe with traps; remove those first");
+		if (t->standing[i]->in.sink)
+			return unsafe(t, "holds probes of an earlier dynprobe that emit through LTTng, whose hits block all "
+			                 "signals for a while");
+	}
 	return is_go(t) ? unsafe(t, "is a Go program: its stacks are too small for hooks on system calls") : NULL;
 }
 
