@@ -17,7 +17,6 @@
 #define DISARM_TRIES  60
 #define REST_NS       3000000L
 #define SA_SIGINFO_   UINT64_C(4)
-#define SA_ONSTACK_   UINT64_C(0x08000000) /* a goroutine's or a coroutine's stack has no room for a signal's frame */
 #define SA_RESTORER   UINT64_C(0x04000000)
 #define GO_BUILD_INFO "\xff Go buildinf:"
 
@@ -146,8 +145,7 @@ static struct dp_error *put(struct dp_target *t, uint64_t at, const void *value,
 /* What the program had becomes what it sees, and then the handler goes in. */
 static struct dp_error *take_over(struct dp_target *t, struct dp_borrow *b)
 {
-	const struct dp_trap_action ours = {t->trap.handler, SA_SIGINFO_ | SA_ONSTACK_ | SA_RESTORER, t->trap.restorer,
-	                                    UINT64_MAX};
+	const struct dp_trap_action ours = {t->trap.handler, SA_SIGINFO_ | SA_RESTORER, t->trap.restorer, UINT64_MAX};
 	struct dp_trap_action own;
 	uint64_t masks;
 	DP_TRY(dp_trap_action(t, b, t->in.trap, DP_TRAP_SIGNAL, NULL, &own));

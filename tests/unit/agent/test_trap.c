@@ -221,6 +221,15 @@ Test(trap, hooks_are_idle_until_armed, .init = begin)
 	cr_assert_eq(hook(&r), 0);
 }
 
+Test(trap, child_without_handlers_is_not_made, .init = begin)
+{
+	uint64_t args[11] = {UINT64_C(0x100000000)};
+	cr_assert_eq(call(SYS_clone3, at(args), sizeof(args), 0, 0), -ENOSYS);
+	args[0] = 0;
+	struct dp_regs r = {.gpr = {SYS_clone3, 0, 0, 0, 0, 0, sizeof(args), at(args)}};
+	cr_assert_eq(hook(&r), 0, "others are the program's to make");
+}
+
 static void *end_blocked(void *arg)
 {
 	const uint64_t all = UINT64_MAX;

@@ -21,7 +21,7 @@ enum {
 	RSP_AT = DP_RSP * 8,
 };
 
-const uint32_t dp_hooked_calls[] = {13, 14, 130, 270, 271, 281, 333, 426, 441};
+const uint32_t dp_hooked_calls[] = {13, 14, 130, 270, 271, 281, 333, 426, 435, 441};
 const size_t dp_nhooked_calls = sizeof(dp_hooked_calls) / sizeof(*dp_hooked_calls);
 
 /* jmp to a place of the program's, which is in reach of every stub of its module. */
