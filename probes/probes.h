@@ -39,6 +39,9 @@ size_t dp_image_nmaps(const struct dp_image *image);
 const struct dp_map *dp_image_map(const struct dp_image *image, size_t i); /* ascending addresses */
 const struct dp_map *dp_image_map_at(const struct dp_image *image, dp_addr addr);
 
+/* Where the heap of brk() starts, or will; 0 if that is not known (no process, no permission). */
+uint64_t dp_image_heap_start(const struct dp_image *image);
+
 size_t dp_image_nmodules(const struct dp_image *image);
 struct dp_module *dp_image_module(const struct dp_image *image, size_t i); /* [0] is the executable */
 /* The module whose mappings hold `addr`, or NULL. */

@@ -214,10 +214,13 @@ static struct dp_error *reserve_map(struct dp_space *space, const struct dp_map 
 	return dp_space_reserve(space, start, end);
 }
 
-/* No [heap] yet: it will start somewhere behind the executable's bss. */
+/* No [heap] yet: it will start where the kernel says, or, if that is not known, somewhere behind the executable's bss. */
 static struct dp_error *reserve_future_heap(struct dp_space *space, const struct dp_image *image)
 {
+	const uint64_t start = dp_image_heap_start(image);
 	uint64_t end = 0;
+	if (start)
+		return dp_space_reserve(space, start, dp_saturating_add(start, HEAP_GROWTH));
 	if (!dp_image_nmodules(image))
 		return NULL;
 	struct dp_module *exe = dp_image_module(image, 0);
