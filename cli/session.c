@@ -137,12 +137,12 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 {
 	struct dp_texts *texts = NULL;
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
-	for (size_t i = 0; i < s->options->nprobes; i++)
+	struct dp_error *err = dp_session_trap_plan(s, planner, texts); /* first: without them there are no traps at all */
+	for (size_t i = 0; !err && i < s->options->nprobes; i++)
 		if (!s->place[i].refused && !s->place[i].pending)
 			plan_probe(s, planner, texts, lost_base, i);
-	if (s->classes && s->nplanned)
+	if (!err && s->classes && s->nplanned)
 		s->unhooked = dp_session_plan_hook(s, planner, texts);
-	struct dp_error *err = dp_session_trap_plan(s, planner, texts);
 	if (!err)
 		err = dp_pending_plan(s, planner, texts);
 	dp_texts_destroy(texts);

@@ -175,11 +175,13 @@ struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *p
 {
 	for (size_t i = 0; s->trap && i < s->trap->n; i++) {
 		const struct dp_hook_place *hook = &s->trap->hook[i];
-		struct dp_error *err = plan_hook(s, planner, texts, i, hook->site);
-		if (err && hook->other) {
-			dp_error_destroy(err);
-			err = plan_hook(s, planner, texts, i, hook->other);
-		}
+		const uint64_t choice[] = {hook->site, hook->other, hook->site == hook->syscall ? 0 : hook->syscall};
+		struct dp_error *err = NULL;
+		for (size_t k = 0; k < sizeof(choice) / sizeof(*choice) && (!k || err); k++)
+			if (choice[k]) {
+				dp_error_destroy(err);
+				err = plan_hook(s, planner, texts, i, choice[k]);
+			}
 		if (err)
 			return dp_error_wrap(err, "no hook fits on the system call at 0x%llx", (unsigned long long)hook->syscall);
 	}
