@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#define KEEP_MAX 16u
+
 struct module_text {
 	struct dp_module *module;
 	struct dp_segment *segment;
+	struct dp_range *keep;
 	struct dp_text text;
 };
 
@@ -27,8 +30,10 @@ struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret)
 
 struct dp_texts *dp_texts_destroy(struct dp_texts *texts)
 {
-	for (size_t i = 0; texts && i < texts->n; i++)
+	for (size_t i = 0; texts && i < texts->n; i++) {
 		free(texts->module[i].segment);
+		free(texts->module[i].keep);
+	}
 	if (texts)
 		free(texts->module);
 	free(texts);
@@ -39,8 +44,12 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 {
 	const size_t n = dp_module_nsegments(m);
 	struct dp_segment *segment = calloc(n + 1, sizeof(*segment));
-	if (!segment)
+	struct dp_range *keep = calloc(KEEP_MAX, sizeof(*keep));
+	if (!segment || !keep) {
+		free(segment);
+		free(keep);
 		return dp_error(DP_TAG_NOMEM, "out of memory for the segments of %s", dp_module_path(m));
+	}
 	size_t used = 0;
 	for (size_t i = 0; i < n; i++) {
 		dp_addr addr;
@@ -53,6 +62,9 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	ret->module = m;
 	ret->segment = segment;
 	ret->text = (struct dp_text){.segment = segment, .nsegments = used, .bias = dp_module_bias(m)};
+	ret->keep = keep;
+	ret->text.keep = keep;
+	ret->text.nkeep = dp_text_restorers(&ret->text, keep, KEEP_MAX);
 	ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
 	return NULL;
 }

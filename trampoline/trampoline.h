@@ -48,6 +48,8 @@ struct dp_text {
 	const struct dp_range *keep; /* code whose addresses the kernel or a signal handler looks at: never probed (DP_TAG_RSEQ), never moved */
 	size_t nkeep;
 };
+/* Ranges to keep that show by their bytes: signal restorers (restorer.c). At most `most`; the number of them. */
+size_t dp_text_restorers(const struct dp_text *text, struct dp_range *ret, size_t most);
 /*
  * Is `addr` the start of an instruction of its function (linear decode from the function's start)? If not, the error
  * DP_TAG_NOT_BOUNDARY names the nearest ones before and behind. Without a known function only decodability is checked.

@@ -38,6 +38,16 @@ class Torture(harness.Case):
     def test_signals_and_jumps(self):
         self.under_torture("sigstorm", "longjmper", "forkload")
 
+    def test_refuse_DP_RSEQ_where_signal_handlers_return_to(self):
+        """Unwinders know a signal frame by the bytes of the restorer: neither of its instructions is touched."""
+        t = self.target("spin")
+        libc = next(m for m in harness.text_mappings(t.pid) if "libc.so" in m.path)
+        at = harness.read_memory(t.pid, libc.start, libc.end - libc.start).find(bytes.fromhex("48c7c00f0000000f05"))
+        self.assertGreater(at, 0)
+        for offset in (0, 7):
+            self.assert_refused(self.attach(t, "--probe", hex(libc.start + at + offset), "-n", 1), "DP-RSEQ")
+        self.assert_result_ok(t)
+
     def test_the_instrument_can_fail(self):
         """A program whose result is not the same twice is told from one that is tortured; one that does not exist is no success."""
         p = subprocess.run([sys.executable, "-B", DRIVER, "--torture", "/bin/false", "--seconds", "1", "--keep", self.dir, "sqlite3"], capture_output=True,
