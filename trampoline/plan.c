@@ -71,12 +71,11 @@ static int by_seq(const void *a, const void *b)
 }
 
 /* What a plan relies upon was there when it was entered, and leaves only with it: so the order of entering will do. */
-size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret)
+static void gather(struct dp_planner *planner)
 {
 	const uint32_t all = dp_sites_n(planner->sites);
 	struct ordered *order = malloc((all + 1) * sizeof(*order));
 	size_t n = 0;
-	free(planner->plans);
 	planner->plans = malloc((all + 1) * sizeof(*planner->plans));
 	for (uint32_t i = 0; order && planner->plans && i < all; i++) {
 		const struct dp_item *item = dp_sites_item(planner->sites, i);
@@ -88,8 +87,15 @@ size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret)
 	for (size_t k = 0; k < n; k++)
 		planner->plans[k] = dp_sites_item(planner->sites, order[k].item)->plan;
 	free(order);
+	planner->nplans = n;
+}
+
+size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret)
+{
+	if (!planner->plans)
+		gather(planner);
 	*ret = planner->plans;
-	return n;
+	return planner->plans ? planner->nplans : 0;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------------
@@ -120,6 +126,8 @@ static struct dp_error *add(struct dp_planner *planner, const struct dp_request 
 struct dp_error *dp_planner_add(struct dp_planner *planner, const struct dp_request *request, struct dp_plan *ret)
 {
 	uint32_t item = DP_NO_ITEM;
+	free(planner->plans);
+	planner->plans = NULL;
 	DP_TRY(add(planner, request, &item));
 	*ret = dp_sites_item(planner->sites, item)->plan;
 	return NULL;

@@ -20,7 +20,8 @@ struct dp_planner {
 	struct dp_sweeps *sweeps;
 	struct dp_chunk *chunk;
 	size_t nchunks;
-	struct dp_plan *plans; /* the last answer of dp_planner_plans() */
+	struct dp_plan *plans; /* the last answer of dp_planner_plans(), until something is added; then NULL */
+	size_t nplans;
 };
 
 /* ---- stubs.c ----------------------------------------------------------------------------------------------------------------
