@@ -71,6 +71,10 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->pause_attach_ns = s->sink_stats.pause_ns;
 	if (s->removal.pause_ns > sum->pause_detach_ns)
 		sum->pause_detach_ns = s->removal.pause_ns;
+	if (s->install.why_frozen[0])
+		sum->frozen_attach = s->install.why_frozen;
+	if (s->removal.why_frozen[0])
+		sum->frozen_detach = s->removal.why_frozen;
 	sum->left_bytes += s->removal.left_bytes;
 	if (s->removal.left_bytes || s->removal.left_sites)
 		sum->left_why = s->removal.why;

@@ -303,6 +303,8 @@ void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report
 {
 	if (report->pause_ns > s->removal.pause_ns)
 		s->removal.pause_ns = report->pause_ns;
+	if (report->why_frozen[0])
+		memcpy(s->removal.why_frozen, report->why_frozen, sizeof(report->why_frozen));
 	s->removal.left_bytes += report->left_bytes;
 	s->removal.left_sites += report->left_sites;
 	if (report->left_bytes || report->left_sites)

@@ -239,14 +239,15 @@ static struct dp_error *choose_once(const struct dp_process *p, uint64_t limit_n
 
 struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns, struct dp_held *ret)
 {
-	uint64_t deadline = dp_now_ns() + limit_ns;
+	const uint64_t begin = dp_now_ns();
 	dp_stray_reap();
 	if (dp_process_start_time(p->pid) != p->start_time)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
-	for (;;) { /* a thread in a page fault or a short vfork is back soon */
+	for (;;) { /* a thread in a page fault or a short vfork is back soon; one in a timed call may not be */
 		struct dp_error *err = choose_once(p, limit_ns, ret);
-		if (!err || (err->tag != DP_TAG_UNSTOPPABLE && err->tag != DP_TAG_NO_THREAD && err->tag != DP_TAG_VFORK) ||
-		    dp_now_ns() >= deadline)
+		const bool nobody = err && err->tag == DP_TAG_NO_THREAD;
+		if (!err || (err->tag != DP_TAG_UNSTOPPABLE && !nobody && err->tag != DP_TAG_VFORK) ||
+		    dp_now_ns() - begin >= (nobody ? limit_ns / 5 : limit_ns))
 			return err;
 		dp_error_destroy(err);
 		nanosleep(&(struct timespec){0, 100000}, NULL);

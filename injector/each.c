@@ -3,9 +3,9 @@
  * Threads stopped one after the other, each alone.
  *
  * That a round has met all of them cannot be seen from a listing alone, while threads come and go: it may end early, when the
- * thread that it stands at ends. The link count of /proc/PID/task is the number of threads + 2; only a listing of that many counts.
- * A thread that is done stays done, known by its id and its start, as long as whoever asks makes sure that nothing but a thread that is not
- * done can undo it: then those that start later are done as well, for they come from one that was.
+ * thread that it stands at ends. The link count of /proc/PID/task is the number of threads + 2; only a listing of that many
+ * counts. A thread that is done stays done, known by its id and its start, as long as whoever asks makes sure that nothing but a
+ * thread that is not done can undo it: then those that start later are done as well, for they come from one that was.
  */
 #include "injector/freeze.h"
 #include "injector/proc.h"
@@ -18,7 +18,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 
-#define STOP_NS UINT64_C(20000000)
+#define STOP_NS UINT64_C(200000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
 #define LISTS   8
 
 static bool is_done(const struct dp_each *e, pid_t tid, uint64_t start)
@@ -127,7 +127,7 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 		if (!dp_proc_stat(t->process.pid, tids.tid[i], &stat) || stat.state == 'Z' || stat.state == 'X' ||
 		    is_done(e, tids.tid[i], stat.start_time))
 			continue;
-		*all = false; /* whatever it turns out to be: those that it has started meanwhile are not listed */
+		*all = false;          /* whatever it turns out to be: those that it has started meanwhile are not listed */
 		if (stat.state != 'D') /* asked to stop it would not, and could not be let go */
 			err = visit(t, e, tids.tid[i], stat.start_time, look, data);
 	}

@@ -94,7 +94,8 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 		return NULL;
 	}
 	dp_error_destroy(dp_borrow_end(b, NULL));
-	return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has put itself under a seccomp filter", t->process.pid, t->process.comm);
+	return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has put itself under a seccomp filter", t->process.pid,
+	                t->process.comm);
 }
 
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret)

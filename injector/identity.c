@@ -153,7 +153,8 @@ static bool look(struct dp_freeze *one, void *data)
 	struct one_by_one *o = data;
 	struct block b;
 	if (!o->any)
-		o->fits = read_block(o->t, ns_tid(&one->thread[0]), one->thread[0].regs.fs_base, &b) && find_offset(&b, &o->offset);
+		o->fits =
+		        read_block(o->t, ns_tid(&one->thread[0]), one->thread[0].regs.fs_base, &b) && find_offset(&b, &o->offset);
 	o->any = true;
 	o->fits = o->fits && dp_identity_holds(o->t, one, DP_ID_SELF, o->offset) && remember(o, one->thread[0].regs.fs_base);
 	return true;

@@ -90,9 +90,10 @@ static struct dp_error *map_finish(struct dp_target *t, struct dp_borrow *b, uin
 	return dp_map_finish(t, b, NULL);
 }
 
-/* ---- live: one thread works at a time, and none for long --------------------------------------------------------------------- */
+/* ---- live: one thread works at a time, and none for long ---------------------------------------------------------------------
+ */
 
-#define BORROW_NS UINT64_C(200000000)
+#define BORROW_NS UINT64_C(1000000000)
 
 static struct dp_error *lend(struct install *i, map_step step, uint64_t file_size, struct dp_lease *lease)
 {

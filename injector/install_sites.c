@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each site's bytes are compared with what they should be, and those that agree are overwritten: with all threads held, by one write inside
- * one page (or, where a jump lies across two, by new pages), or live, all at once by new pages.
+ * Each site's bytes are compared with what they should be, and those that agree are overwritten: with all threads held, by one
+ * write inside one page (or, where a jump lies across two, by new pages), or live, all at once by new pages.
  *
  * If the tool dies between two writes, the threads run on with some sites patched and some not: sites come in an order in which
  * each has what it relies upon, and each patched one leads to a finished stub.
@@ -131,8 +131,8 @@ static struct dp_error *write_across(struct install *i, struct dp_freeze *f, con
 	if (dp_swap_write(s, &edit))
 		err = dp_swap_commit(s, f, NULL);
 	else
-		err = dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary, and %s", (unsigned long long)p->addr,
-		               dp_swap_why(s));
+		err = dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary, and %s",
+		               (unsigned long long)p->addr, dp_swap_why(s));
 	if (err && dp_swap_stands(s, p->addr))
 		err = dp_error_destroy(err);
 	dp_swap_destroy(s);
@@ -143,7 +143,8 @@ static struct dp_error *write_held(struct install *i, struct dp_freeze *f, const
 {
 	if (dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1))
 		return write_across(i, f, p);
-	return dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len, &i->stats->written_by_poke);
+	return dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len,
+	                         &i->stats->written_by_poke);
 }
 
 static void take_result(struct install *i, size_t k, struct dp_placed *below, struct dp_error *err)

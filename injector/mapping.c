@@ -144,9 +144,8 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 			lease->more = true;
 			return NULL;
 		}
-		DP_TRY(locked && i == DP_REGION_DATA
-			               ? map_unlocked(b, r, (int)t->remote_fd)
-			               : map_region(b, r, r->copied ? MAP_PRIVATE : MAP_SHARED, (int)t->remote_fd));
+		DP_TRY(locked && i == DP_REGION_DATA ? map_unlocked(b, r, (int)t->remote_fd)
+		                                     : map_region(b, r, r->copied ? MAP_PRIVATE : MAP_SHARED, (int)t->remote_fd));
 	}
 	return NULL;
 }

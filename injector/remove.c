@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking everything out again: restore the text (restore.c), then, when no thread can still be in our code (quiesce.c), give back the
- * mappings by system calls on one borrowed thread; while all threads run, or, where that cannot be, with all held. Works on a struct dp_installation, whether
- * install.c of this run made it or recover.c found it.
+ * Taking everything out again: restore the text (restore.c), then, when no thread can still be in our code (quiesce.c), give back
+ * the mappings by system calls on one borrowed thread; while all threads run, or, where that cannot be, with all held. Works on a
+ * struct dp_installation, whether install.c of this run made it or recover.c found it.
  */
 #include "injector/quiesce_frames.h"
 #include "injector/restore.h"
@@ -23,7 +23,7 @@
 #define TRIES       60
 #define UNMAP_TRIES 20
 #define LIVE_TRIES  80
-#define BORROW_NS   UINT64_C(200000000)
+#define BORROW_NS   UINT64_C(1000000000)
 #define REST_NS     5000000L
 
 void dp_installation_fini(struct dp_installation *in)
@@ -194,7 +194,8 @@ static void rest(int tried)
 }
 
 /* With all threads held, as long as it takes. */
-static struct dp_error *restore_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+static struct dp_error *restore_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                     bool *quiet)
 {
 	for (int tried = 0; !*quiet && tried < TRIES; tried++) {
 		struct dp_priority priority;
@@ -211,7 +212,8 @@ static struct dp_error *restore_held(struct dp_target *t, struct dp_installation
 	return NULL;
 }
 
-/* ---- while all threads run (docs/live-patching.md) ------------------------------------------------------------------------------ */
+/* ---- while all threads run (docs/live-patching.md)
+ * ------------------------------------------------------------------------------ */
 
 struct clear {
 	struct dp_target *t;
@@ -248,15 +250,16 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 	return err;
 }
 
-static struct dp_error *restore_live(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+static struct dp_error *restore_live(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                     bool *quiet)
 {
 	DP_TRY(dp_restore_live(t, in, NULL, report));
 	if (report->left_sites)
 		return NULL;
 	DP_TRY(await_clear(t, in, report, quiet));
 	return *quiet || report->why[0] ? NULL
-	                                : dp_error(DP_TAG_UNSTOPPABLE, "the threads of %d come and go too fast to be met one by one",
-	                                           t->process.pid);
+	                                : dp_error(DP_TAG_UNSTOPPABLE,
+	                                           "the threads of %d come and go too fast to be met one by one", t->process.pid);
 }
 
 static struct dp_error *unmap_lent(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving bytes back: with all threads held, or live, by new pages (swap.h). Later sites may rely upon what earlier ones have written, so it goes
- * the other way round than writing; and a site whose bytes another one that stays relies upon, or covers, stays too: if it was to go, its probe is
- * shut, and it goes with the last of those.
+ * Giving bytes back: with all threads held, or live, by new pages (swap.h). Later sites may rely upon what earlier ones have
+ * written, so it goes the other way round than writing; and a site whose bytes another one that stays relies upon, or covers,
+ * stays too: if it was to go, its probe is shut, and it goes with the last of those.
  */
 #include "injector/restore.h"
 #include "injector/standing.h"
@@ -21,9 +21,9 @@ struct pending { /* one site, in this pass */
 struct restore {
 	struct dp_target *t;
 	struct dp_installation *in;
-	const bool *chosen;      /* NULL for all */
-	struct dp_swap *swap;    /* live */
-	struct dp_freeze *f;     /* or with all threads held */
+	const bool *chosen;   /* NULL for all */
+	struct dp_swap *swap; /* live */
+	struct dp_freeze *f;  /* or with all threads held */
 	struct pending *done;
 	struct dp_remove_report *report;
 };
@@ -66,7 +66,8 @@ static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp
 
 static size_t read_now(const struct restore *r, const struct dp_placed *p, uint8_t *now)
 {
-	return r->swap ? dp_swap_read(r->swap, p->addr, now, p->len) : dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len);
+	return r->swap ? dp_swap_read(r->swap, p->addr, now, p->len)
+	               : dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len);
 }
 
 /* Across two pages it takes new ones, if they can be had. */
@@ -84,7 +85,8 @@ static bool write_held(const struct restore *r, const struct dp_swap_edit *e)
 	}
 	if (done)
 		return true;
-	struct dp_error *err = dp_mem_write_text(&r->t->process, r->f->thread[0].tid, dp_addr_of(e->addr + e->skip), e->bytes, e->n, NULL);
+	struct dp_error *err =
+	        dp_mem_write_text(&r->t->process, r->f->thread[0].tid, dp_addr_of(e->addr + e->skip), e->bytes, e->n, NULL);
 	done = !err;
 	dp_error_destroy(err);
 	return done;
@@ -252,7 +254,8 @@ struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in
 	return NULL;
 }
 
-struct dp_error *dp_restore_live(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_remove_report *report)
+struct dp_error *dp_restore_live(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                 struct dp_remove_report *report)
 {
 	struct restore r = {.t = t, .in = in, .chosen = chosen, .report = report};
 	DP_TRY(begin(&r));

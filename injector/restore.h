@@ -6,8 +6,8 @@
 #include "injector/target.h"
 
 /*
- * Restores the sites with chosen[i] (NULL: all); retired ones too: what made us give one up may have been taken back since, and then our jump
- * stands there again. A site that could not be restored is counted in the report.
+ * Restores the sites with chosen[i] (NULL: all); retired ones too: what made us give one up may have been taken back since, and
+ * then our jump stands there again. A site that could not be restored is counted in the report.
  */
 struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
                                  struct dp_remove_report *report) DP_MUST_CHECK;

@@ -3,8 +3,8 @@
 #include "injector/standing.h"
 
 /*
- * One that is to be superseded is not in the way: what takes its place has exactly its bytes. Sites that are nobody's probe are left to
- * the look at install: a new group's own hook may be put over an old one's.
+ * One that is to be superseded is not in the way: what takes its place has exactly its bytes. Sites that are nobody's probe are
+ * left to the look at install: a new group's own hook may be put over an old one's.
  */
 static bool in_the_way(const struct dp_placed *p)
 {

@@ -93,7 +93,8 @@ struct dp_swap_span {
 };
 /* False if the text at `addr` is not of the kind that can be replaced; `why` says so. */
 bool dp_swap_span_at(const struct dp_swap *s, uint64_t addr, struct dp_swap_span *ret, char why[192]);
-/* Is this text of the program itself, or of what it needs from the start? Nothing else is sure to stay while other threads run (swap_stays.c). */
+/* Is this text of the program itself, or of what it needs from the start? Nothing else is sure to stay while other threads run
+ * (swap_stays.c). */
 bool dp_swap_stays(const struct dp_swap *s, const struct dp_swap_span *span);
 /* Has the process no more than one thread? */
 bool dp_swap_alone(const struct dp_swap *s);

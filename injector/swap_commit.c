@@ -30,7 +30,7 @@
 #define RUNS_MOST   3  /* of one module; beyond, its text is replaced as a whole: mappings do not become many */
 #define PIECES_MOST 32 /* the same when it is in that many pieces already */
 #define PAGES_QUICK 8  /* written while the thread is held */
-#define BORROW_NS   UINT64_C(200000000)
+#define BORROW_NS   UINT64_C(1000000000)
 #define BASE_GAP    UINT64_C(0x1000000)
 #define MAPS_MARGIN 32
 #define NOTE(s)     dp_swap_note_at((s)->in)

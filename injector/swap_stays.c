@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which modules can the program not unload? Its executable, and what that needs from the start: the closure of DT_NEEDED, read from
- * the loader's list (r_debug of the System V ABI). Anything else may be gone, and something new in its place, between our last look
- * and the move, if another thread calls dlclose and dlopen just then.
+ * Which modules can the program not unload? Its executable, and what that needs from the start: the closure of DT_NEEDED, read
+ * from the loader's list (r_debug of the System V ABI). Anything else may be gone, and something new in its place, between our
+ * last look and the move, if another thread calls dlclose and dlopen just then.
  */
 #include "injector/swap.h"
 

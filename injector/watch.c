@@ -3,8 +3,8 @@
  * Other patchers exist (decision 11). A uprobe on our site replaces the first byte by a trap and later puts the file's first byte
  * back, not ours: together with our tail that is wrong code. So when the trap is seen, the rest of the original bytes is written
  * back behind it (nobody decodes them while the trap stands), and the probe is retired. When the first byte is already the
- * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon: the jump
- * leads elsewhere now.
+ * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon:
+ * the jump leads elsewhere now.
  */
 #include "injector/proc.h"
 #include "injector/swap.h"
@@ -25,8 +25,8 @@ static bool has_memory(const struct dp_process *p)
 {
 	struct dp_buf statm;
 	dp_buf_init(&statm);
-	const bool some = dp_proc_slurp(&statm, "/proc/%d/task/%d/statm", p->pid, p->alive) &&
-	                  strtoul(dp_buf_str(&statm), NULL, 10) != 0;
+	const bool some =
+	        dp_proc_slurp(&statm, "/proc/%d/task/%d/statm", p->pid, p->alive) && strtoul(dp_buf_str(&statm), NULL, 10) != 0;
 	dp_buf_fini(&statm);
 	return some;
 }
@@ -80,7 +80,8 @@ static struct dp_error *repair_live(struct dp_target *t, size_t i, struct dp_swa
 		const struct dp_placed *p = &t->in.placed[k];
 		uint8_t now[sizeof(p->new_bytes)];
 		unsigned first, end;
-		if (!goes_with(t, i, k) || dp_swap_read(s, p->addr, now, p->len) != p->len || !give_up_bytes(p, now, &first, &end))
+		if (!goes_with(t, i, k) || dp_swap_read(s, p->addr, now, p->len) != p->len ||
+		    !give_up_bytes(p, now, &first, &end))
 			continue;
 		const struct dp_swap_edit edit = {p->addr, p->len, first, end - first, now + first};
 		if (!dp_swap_write(s, &edit))
@@ -97,8 +98,8 @@ static void repair_held(struct dp_target *t, size_t i, const struct dp_freeze *f
 		unsigned first, end;
 		if (goes_with(t, i, k) && dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len &&
 		    give_up_bytes(p, now, &first, &end))
-			dp_error_destroy(dp_mem_write_text(&t->process, f->thread[0].tid, dp_addr_of(p->addr + first), now + first,
-			                                   end - first, NULL));
+			dp_error_destroy(dp_mem_write_text(&t->process, f->thread[0].tid, dp_addr_of(p->addr + first),
+			                                   now + first, end - first, NULL));
 	}
 }
 

@@ -69,6 +69,7 @@ struct dp_summary {
 	size_t n;
 	uint64_t attach_ns;      /* from start to armed */
 	uint64_t pause_attach_ns, pause_detach_ns; /* longest pause of any thread */
+	const char *frozen_attach, *frozen_detach; /* why all threads were held at once, or NULL */
 	size_t left_bytes;       /* what could not be taken out of the target */
 	const char *left_why;
 	const char *record_dir;  /* NULL if not recorded */

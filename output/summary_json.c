@@ -92,6 +92,8 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_number(&b, "attach_ns", s->attach_ns);
 	put_number(&b, "pause_attach_ns", s->pause_attach_ns);
 	put_number(&b, "pause_detach_ns", s->pause_detach_ns);
+	put_string(&b, "frozen_attach", s->frozen_attach);
+	put_string(&b, "frozen_detach", s->frozen_detach);
 	put_number(&b, "left_bytes", s->left_bytes);
 	put_string(&b, "left_why", s->left_bytes ? s->left_why : NULL);
 	put_string(&b, "record_dir", s->record_dir);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * live --pid N < ADDRESSES: probes at the program's functions (addresses as in its file, one a line), put into the running
+ * process and taken out again, with the time of each step; then one site patched and restored again and again, and one gate
+ * opened and shut. Prints one JSON object. run_live.py makes the process, and looks at what it notices.
+ */
+#include "cli/texts.h"
+#include "injector/standing.h"
+#include "injector/swap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MOST      4096u
+#define TOGGLE_NS UINT64_C(1000000000)
+
+struct bench {
+	struct dp_target *t;
+	struct dp_texts *texts;
+	struct dp_space *space;
+	struct dp_planner *planner;
+	struct dp_fields fields;
+	struct dp_text text[MOST];
+	uint64_t site[MOST];
+	unsigned n, placed;
+	struct dp_install_stats install;
+	struct dp_remove_report removal;
+};
+
+static void must(struct dp_error *err)
+{
+	if (!err)
+		return;
+	dp_error_print(err, stderr);
+	exit(1);
+}
+
+static void marker(const char *what)
+{
+	printf("{\"at\": %llu, \"step\": \"%s\"}\n", (unsigned long long)dp_now_ns(), what);
+	fflush(stdout);
+}
+
+static void read_sites(struct bench *b)
+{
+	unsigned long long at;
+	const int64_t bias = dp_module_bias(dp_image_module(dp_target_image(b->t), 0));
+	while (b->n < MOST && scanf("%llx", &at) == 1)
+		b->site[b->n++] = at + (uint64_t)bias;
+}
+
+static void add(struct bench *b, unsigned i, uint64_t lost)
+{
+	const struct dp_text *text;
+	struct dp_image *image = dp_target_image(b->t);
+	struct dp_site site = {.addr = dp_addr_of(b->site[i]), .module = dp_image_module_at(image, dp_addr_of(b->site[i]))};
+	struct dp_plan plan;
+	dp_image_function_at(image, site.addr, &site.function);
+	must(dp_texts_get(b->texts, &site, &text));
+	b->text[i] = *text;
+	const struct dp_request request = {.site = b->site[i] + dp_text_endbr(text, b->site[i]),
+	                                   .probe = (uint16_t)i,
+	                                   .lost = lost + i * sizeof(struct dp_lost),
+	                                   .text = &b->text[i],
+	                                   .fields = &b->fields,
+	                                   .tactics = DP_TACTICS_LIVE,
+	                                   .gate = {dp_target_gates(b->t) + 4ull * i}};
+	dp_error_destroy(dp_planner_add(b->planner, &request, &plan));
+}
+
+static void plan(struct bench *b)
+{
+	struct dp_runtime runtime;
+	uint64_t lost;
+	must(dp_space_from_image(dp_target_image(b->t), &b->space));
+	must(dp_target_prepare(b->t, b->space, b->n, &runtime, &lost));
+	must(dp_planner_create(b->space, &runtime, &b->planner));
+	for (unsigned i = 0; i < b->n; i++)
+		add(b, i, lost);
+}
+
+static void install(struct bench *b)
+{
+	const struct dp_extent *extents;
+	const struct dp_plan *plans;
+	const size_t nextents = dp_planner_extents(b->planner, &extents), nplans = dp_planner_plans(b->planner, &plans);
+	struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
+	if (!results)
+		exit(1);
+	must(dp_target_install(b->t, extents, nextents, plans, nplans, NULL, 0, results, &b->install));
+	for (size_t i = 0; i < nplans; i++) {
+		b->placed += !results[i].refused && plans[i].probe != DP_NO_PROBE;
+		dp_error_destroy(results[i].refused);
+	}
+	free(results);
+}
+
+/* The first site's own bytes and ours in turn. */
+static double toggle(struct bench *b)
+{
+	const struct dp_placed *p = &b->t->in.placed[0];
+	const uint64_t from = dp_now_ns();
+	unsigned n = 0;
+	for (; dp_now_ns() - from < TOGGLE_NS; n++) {
+		struct dp_swap *s = NULL;
+		const struct dp_swap_edit edit = {p->addr, p->len, 0, p->len, n % 2 ? p->new_bytes : p->old_bytes};
+		must(dp_swap_create(b->t, &b->t->in, &s));
+		if (!dp_swap_write(s, &edit))
+			exit(1);
+		must(dp_swap_commit(s, NULL, NULL));
+		dp_swap_destroy(s);
+	}
+	return n * 1e9 / (double)(dp_now_ns() - from);
+}
+
+static double toggle_gate(struct bench *b)
+{
+	const uint64_t from = dp_now_ns(), gate = dp_target_gates(b->t);
+	unsigned n = 0;
+	for (; dp_now_ns() - from < TOGGLE_NS; n++)
+		must(dp_mem_write(&b->t->process, dp_addr_of(gate), &(const uint32_t){n % 2}, 4));
+	return n * 1e9 / (double)(dp_now_ns() - from);
+}
+
+int main(int argc, char **argv)
+{
+	static struct bench b;
+	if (argc != 3 || strcmp(argv[1], "--pid"))
+		return 2;
+	must(dp_target_open((pid_t)atoi(argv[2]),
+	                    &(const struct dp_target_options){.live = true, .gates = true, .ring_size = 16384, .nslots = 16},
+	                    &b.t));
+	must(dp_texts_create(dp_target_image(b.t), &b.texts));
+	must(dp_fields_add(&b.fields, "reg:rdi"));
+	read_sites(&b);
+	marker("plan");
+	const uint64_t t0 = dp_now_ns();
+	plan(&b);
+	marker("install");
+	const uint64_t t1 = dp_now_ns();
+	install(&b);
+	const uint64_t t2 = dp_now_ns();
+	marker("toggle");
+	const double toggles = toggle(&b);
+	marker("gate");
+	const double gates = toggle_gate(&b);
+	marker("remove");
+	const uint64_t t3 = dp_now_ns();
+	must(dp_target_remove(b.t, &b.removal));
+	const uint64_t t4 = dp_now_ns();
+	marker("end");
+	printf("{\"asked\": %u, \"placed\": %u, \"plan_ms\": %.2f, \"install_ms\": %.2f, \"remove_ms\": %.2f, \"held_us\": "
+	       "[%.0f, %.0f], "
+	       "\"live\": [%d, %d], \"why\": [\"%s\", \"%s\"], \"left\": %zu, \"regions\": %zu, \"toggles\": %.0f, \"gates\": "
+	       "%.0f}\n",
+	       b.n, b.placed, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6, (double)(t4 - t3) / 1e6,
+	       (double)b.install.pause_ns / 1e3, (double)b.removal.pause_ns / 1e3, b.install.live, b.removal.live,
+	       b.install.why_frozen, b.removal.why_frozen, b.removal.left_bytes, b.t->in.nregions, toggles, gates);
+	dp_target_close(b.t);
+	return 0;
+}
