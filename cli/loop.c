@@ -90,7 +90,7 @@ static void on_retired(size_t plan, const char *why, void *data)
 	char text[512];
 	if (i == SIZE_MAX)
 		return;
-	if (dp_pending_lost(s, i))
+	if (dp_pending_lost(s, plan))
 		return;
 	s->place[i].retired = true;
 	s->place[i].retired_why = strdup(why);

@@ -123,6 +123,22 @@ bool dp_pending_result(struct dp_session *s, const struct dp_plan *plan, struct 
 	return true;
 }
 
+/* Its library was there when it was looked for, and may have been unloaded before anything was written. */
+static bool may_be_gone(const struct dp_session *of, size_t i)
+{
+	const struct dp_place *place = &of->place[i];
+	return place->refused && (place->refused->tag == DP_TAG_FOREIGN || place->refused->tag == DP_TAG_CHANGED) &&
+	       !dp_image_lasting(dp_target_image(of->target), dp_addr_of(place->addr));
+}
+
+static void wait_instead(struct dp_session *s, size_t i)
+{
+	if (!may_be_gone(s, i))
+		return;
+	s->place[i].refused = dp_error_destroy(s->place[i].refused);
+	s->place[i].pending = true;
+}
+
 struct dp_error *dp_pending_armed(struct dp_session *s)
 {
 	struct dp_pending *p = s->pending;
@@ -130,6 +146,8 @@ struct dp_error *dp_pending_armed(struct dp_session *s)
 		return NULL;
 	if (p->unhooked)
 		return cannot_wait(dp_take(p->unhooked, NULL));
+	for (size_t i = 0; i < s->options->nprobes; i++)
+		wait_instead(s, i);
 	dp_loads_serve(s->target, true);
 	p->news = true; /* what came between looking at the image and this */
 	return NULL;
@@ -248,18 +266,11 @@ static void note(const struct look *l, size_t i, const char *what, const char *w
 	l->note(text, l->data);
 }
 
-/* Is it the file's own code that is there again? Then the library was unloaded, and mapped at the same place since. */
-static bool fresh(const struct dp_session *of, size_t i)
+/* Gone, or the file's own code is there again: then it was unloaded, and mapped at the same place since. */
+static bool unloaded(const struct look *l, size_t plan)
 {
-	const struct dp_plan *plan = &of->place[i].plan;
-	uint8_t now[sizeof(plan->old_bytes)];
-	return dp_target_read(of->target, dp_addr_of(of->place[i].addr), now, plan->len) == plan->len &&
-	       !memcmp(now, plan->old_bytes, plan->len);
-}
-
-static bool unloaded(const struct look *l, size_t i)
-{
-	return !dp_loads_still_there(l->of->target, l->now, l->of->place[i].addr) || fresh(l->of, i);
+	const size_t i = l->of->planned[plan];
+	return !dp_loads_still_there(l->of->target, l->now, l->of->place[i].addr) || dp_loads_fresh(l->of->target, plan);
 }
 
 static void on_retired(size_t plan, const char *why, void *data)
@@ -269,7 +280,7 @@ static void on_retired(size_t plan, const char *why, void *data)
 	if (i == SIZE_MAX)
 		return;
 	l->of->place[i].retired = true;
-	if (unloaded(l, i)) {
+	if (unloaded(l, plan)) {
 		l->s->place[i].pending = true;
 		note(l, i, "is pending again: its library was unloaded", "");
 		return;
@@ -300,9 +311,14 @@ static void take_place(const struct look *l, size_t i)
 	struct dp_place *to = &l->s->place[i], *from = &l->of->place[i];
 	if (from->pending || !to->pending)
 		return;
-	/* The loading thread did not wait, and may have unloaded it again. */
+	/* The loading thread did not wait, if there was one, and may have unloaded it again. */
 	if (from->refused && dp_loads_late(l->s->target) != l->late)
 		return;
+	to->refused = dp_error_destroy(to->refused);
+	if (may_be_gone(l->of, i)) {
+		to->refused = to->placed ? NULL : dp_take(from->refused, NULL);
+		return;
+	}
 	to->pending = false;
 	to->addr = from->addr;
 	if (from->refused) {
@@ -382,14 +398,15 @@ void dp_pending_round(struct dp_session *s, dp_hit_fn each, dp_pending_note_fn n
 	close_empty(s, each, data);
 }
 
-bool dp_pending_lost(struct dp_session *s, size_t i)
+bool dp_pending_lost(struct dp_session *s, size_t plan)
 {
+	const size_t i = s->planned[plan];
 	struct dp_session *now = NULL;
 	if (!s->pending)
 		return false;
 	struct dp_error *err = dp_session_beside(s, &now);
 	const struct look l = {.s = s, .of = s, .now = now ? dp_target_image(now->target) : NULL};
-	if (!err && unloaded(&l, i))
+	if (!err && unloaded(&l, plan))
 		s->place[i].pending = s->pending->news = true;
 	dp_error_destroy(err);
 	dp_session_destroy(now);

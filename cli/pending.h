@@ -29,8 +29,8 @@ typedef void (*dp_pending_note_fn)(const char *text, void *data);
 int dp_pending_rest(struct dp_session *const *session, size_t n, int ms);
 /* If something was loaded or unloaded: places, gives up, lets the loading thread go on. */
 void dp_pending_round(struct dp_session *s, dp_hit_fn each, dp_pending_note_fn note, void *data);
-/* A site of `s` is not ours any more: does its probe wait for its library again? */
-bool dp_pending_lost(struct dp_session *s, size_t i);
+/* Plan `plan` of `s` is not ours any more: does its probe wait for its library again? */
+bool dp_pending_lost(struct dp_session *s, size_t plan);
 /* What is being drained: the session that a hit comes from, for its image. */
 struct dp_target *dp_pending_draining(const struct dp_session *s);
 void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *data);

@@ -205,6 +205,8 @@ struct dp_error *dp_install_live(struct install *i)
 	if (!below)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	struct dp_error *err = dp_swap_create(i->t, &i->t->in, &i->swap);
+	if (i->swap)
+		i->swap->live = true;
 	if (!err)
 		err = edit_and_commit(i, below);
 	i->swap = dp_swap_destroy(i->swap);

@@ -114,3 +114,11 @@ bool dp_loads_still_there(struct dp_target *t, const struct dp_image *now, uint6
 	       was->dev_minor == is->dev_minor && !strcmp(was->path, is->path) &&
 	       addr - was->start.v + was->offset == addr - is->start.v + is->offset;
 }
+
+bool dp_loads_fresh(struct dp_target *t, size_t plan)
+{
+	const struct dp_placed *p = &t->in.placed[plan];
+	uint8_t now[sizeof(p->old_bytes)], file[sizeof(p->old_bytes)];
+	dp_placed_file_bytes(&t->in, plan, file);
+	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && !memcmp(now, file, p->len);
+}

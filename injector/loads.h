@@ -36,5 +36,7 @@ struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_
  * images: the same file may have gone and come again.
  */
 bool dp_loads_still_there(struct dp_target *t, const struct dp_image *now, uint64_t addr);
+/* Does the text have the file's own bytes where plan `plan` of the installation was written? */
+bool dp_loads_fresh(struct dp_target *t, size_t plan);
 
 #endif

@@ -8,9 +8,14 @@
 #include "injector/standing.h"
 #include "injector/swap.h"
 
+#include "base/cleanup.h"
+
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum outcome { RESTORED, FAILED, IMPOSSIBLE /* live */ };
 struct pending { /* one site, in this pass */
@@ -40,21 +45,72 @@ static bool restore_from(const struct dp_placed *p, const uint8_t *now, unsigned
 	return *skip || !memcmp(now, p->new_bytes, p->len);
 }
 
-/* By the kernel's own word: that a read failed may have other reasons. */
-static bool still_mapped(struct dp_target *t, uint64_t addr)
+void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t bytes[16])
 {
+	const struct dp_placed *p = &in->placed[i];
+	memcpy(bytes, p->old_bytes, sizeof(p->old_bytes));
+	for (size_t k = i; k-- > 0;) {
+		const struct dp_placed *q = &in->placed[k];
+		for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->nchanged;
+		     at++)
+			if (q->written && bytes[at - p->addr] == q->new_bytes[at - q->addr])
+				bytes[at - p->addr] = q->old_bytes[at - q->addr];
+	}
+}
+
+/* The bytes that the file has for `addr`, as it is mapped there now. False if they cannot be read. */
+static bool read_mapped_file(const struct dp_target *t, const struct dp_map *m, uint64_t addr, uint8_t *bytes, size_t n)
+{
+	char path[96];
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", t->process.pid, (unsigned long long)m->start.v,
+	         (unsigned long long)m->end.v);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && m->path[0] == '/') {
+		snprintf(path, sizeof(path), "/proc/%d/root", t->process.alive);
+		dp_auto_close int root = open(path, O_PATH | O_CLOEXEC);
+		fd = root < 0 ? -1 : openat(root, m->path + 1, O_RDONLY | O_CLOEXEC);
+	}
+	struct stat st;
+	return fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode &&
+	       pread(fd, bytes, n, (off_t)(m->offset + addr - m->start.v)) == (ssize_t)n;
+}
+
+/*
+ * Is the text mapped that we wrote into, by the kernel's own word? That a read failed may have other reasons; and where the
+ * program has unloaded a library, another file's text may be.
+ */
+static bool still_mapped(struct dp_target *t, const struct dp_installation *in, size_t i)
+{
+	const struct dp_placed *p = &in->placed[i];
+	uint8_t was[sizeof(p->old_bytes)], is[sizeof(p->old_bytes)];
 	char *maps = NULL;
 	bool mapped = true;
 	struct dp_error *err = dp_process_maps(&t->process, &maps);
 	struct dp_image *image = NULL;
 	if (!err)
 		err = dp_image_create(maps, "", 0, &image);
+	const struct dp_map *m = err ? NULL : dp_image_map_at(image, dp_addr_of(p->addr));
+	dp_placed_file_bytes(in, i, was);
 	if (!err)
-		mapped = dp_image_map_at(image, dp_addr_of(addr)) != NULL;
+		mapped = m && (!read_mapped_file(t, m, p->addr, is, p->len) || !memcmp(is, was, p->len));
 	dp_image_destroy(image);
 	free(maps);
 	dp_error_destroy(err);
 	return mapped;
+}
+
+/* The text as its file has it, or with another tool's trap before it. */
+static bool is_original(const struct dp_installation *in, size_t i, const uint8_t *now)
+{
+	const struct dp_placed *p = &in->placed[i];
+	uint8_t file[sizeof(p->old_bytes)];
+	dp_placed_file_bytes(in, i, file);
+	const uint8_t *const like[] = {p->old_bytes, file};
+	const bool others = now[0] == 0xcc && p->new_bytes[0] != 0xcc;
+	for (size_t k = 0; k < 2; k++)
+		if (!memcmp(now, like[k], p->len) || (others && !memcmp(now + 1, like[k] + 1, p->len - 1u)))
+			return true;
+	return false;
 }
 
 /* The probe that was there before is there again, if one was put aside for this one; the trap's owner knows only the file's
@@ -110,19 +166,26 @@ static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 	return RESTORED;
 }
 
+/* Text that comes and goes meanwhile is looked at with all threads held. */
+static enum outcome failed(const struct restore *r, size_t i)
+{
+	return r->swap && !dp_image_lasting(r->t->image, dp_addr_of(r->in->placed[i].addr)) ? IMPOSSIBLE : FAILED;
+}
+
 static enum outcome restore_site(struct restore *r, size_t i)
 {
 	const struct dp_placed *p = &r->in->placed[i];
 	uint8_t now[sizeof(p->new_bytes)];
 	unsigned skip = 0;
 	if (read_now(r, p, now) != p->len)
-		return still_mapped(r->t, p->addr) ? FAILED : RESTORED; /* if the mapping is gone, our bytes are too */
-	const bool others = now[0] == 0xcc && p->new_bytes[0] != 0xcc; /* another tool's trap, before the original bytes */
-	if (!memcmp(now, p->old_bytes, p->len) || (others && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u)))
+		return still_mapped(r->t, r->in, i) ? failed(r, i) : RESTORED; /* if the mapping is gone, our bytes are too */
+	if (is_original(r->in, i, now))
 		return RESTORED;
 	if (!restore_from(p, now, &skip))
 		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
-		return dp_standing_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED ? RESTORED : FAILED;
+		return dp_standing_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r->t, r->in, i)
+		               ? RESTORED
+		               : failed(r, i);
 	return write_back(r, i, skip);
 }
 
@@ -229,6 +292,7 @@ static struct dp_error *live(struct restore *r)
 {
 	DP_TRY(dp_swap_create(r->t, r->in, &r->swap));
 	r->swap->whole = !r->chosen;
+	r->swap->live = true;
 	DP_TRY(dp_still_holds(r->t, r->in));
 	if (!restore_all(r))
 		return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(r->swap));

@@ -78,6 +78,7 @@ struct dp_swap {
 	size_t n, cap;
 	bool locked; /* the program locks memory */
 	bool whole;  /* each module's text as a whole: it ends up in one piece */
+	bool live;   /* threads run meanwhile: only text that nobody can unmap */
 	char why[192];
 };
 /* The page with its bytes of now, or NULL if it cannot be read. */

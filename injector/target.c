@@ -126,6 +126,7 @@ struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_
 	struct dp_target *t = NULL;
 	struct dp_error *err = create(&first->options, &t);
 	if (!err) {
+		t->options.live = true;
 		t->process = first->process; /* locked and looked through for leftovers by `first` */
 		t->process.known_maps = NULL;
 		t->options.live = true; /* something of ours stands there */

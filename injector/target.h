@@ -233,6 +233,8 @@ void dp_installation_fini(struct dp_installation *in);
 bool dp_placed_stands(const struct dp_placed *p);
 /* Notes what has become of a site, here and in the table that later tools read. */
 void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state);
+/* What the file has at site i: its old bytes may be what an earlier one of the same group has written. */
+void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t bytes[16]);
 
 /* ---- quiesce.c: may the code be taken away?
  * ----------------------------------------------------------------------------------------------- */

@@ -169,6 +169,11 @@ const Elf64_Phdr *dp_elf_phdr(const struct dp_elf *e, uint32_t type)
 
 bool dp_elf_dynamic(const struct dp_elf *e, int64_t tag, uint64_t *ret)
 {
+	return dp_elf_dynamic_nth(e, tag, 0, ret);
+}
+
+bool dp_elf_dynamic_nth(const struct dp_elf *e, int64_t tag, size_t nth, uint64_t *ret)
+{
 	const Elf64_Phdr *p = dp_elf_phdr(e, PT_DYNAMIC);
 	if (!p || p->p_offset > e->size)
 		return false;
@@ -180,7 +185,7 @@ bool dp_elf_dynamic(const struct dp_elf *e, int64_t tag, uint64_t *ret)
 		memcpy(&d, e->bytes + p->p_offset + at, sizeof(d));
 		if (d.d_tag == DT_NULL)
 			return false;
-		if (d.d_tag == tag) {
+		if (d.d_tag == tag && !nth--) {
 			*ret = d.d_un.d_val;
 			return true;
 		}

@@ -48,6 +48,8 @@ bool dp_elf_executable(const struct dp_elf *elf, uint64_t vaddr);
 const Elf64_Phdr *dp_elf_phdr(const struct dp_elf *elf, uint32_t type);
 /* The value of an entry of the dynamic section. */
 bool dp_elf_dynamic(const struct dp_elf *elf, int64_t tag, uint64_t *ret);
+/* Of those with that tag, the one behind `n` others. */
+bool dp_elf_dynamic_nth(const struct dp_elf *elf, int64_t tag, size_t n, uint64_t *ret);
 /* Lowest and highest address of the PT_LOAD segments, whole pages. False if there is none, or they make no sense. */
 bool dp_elf_extent(const struct dp_elf *elf, uint64_t *start, uint64_t *end);
 /* The descriptor of the build-id note. */

@@ -11,6 +11,7 @@ struct dp_image {
 	size_t nmodules;
 	char *root;
 	int pid;
+	bool lasting_known; /* lasting.c */
 };
 
 #endif

@@ -121,6 +121,7 @@ class Pending(harness.Case):
                             "-d", seconds)
             self.assertEqual(r.status, 0, str(r))
             self.assertGreater(len(r.events), 50, str(r))
+            self.assertEqual(r.summary["left_bytes"], 0, str(r) + str(r.summary))
             self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
