@@ -196,7 +196,7 @@ them ({relocate}).
 ## Batches of 1,000 random instructions (percent)
 
 Mappings, own memory and pages of text that are copied: the most that a batch needed. Own memory is that of probes that record nothing but
-their hit.
+their hit. µs/site is processor time in the planner, stubs included.
 
 {batch}
 
