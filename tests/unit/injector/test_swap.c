@@ -391,3 +391,80 @@ Test(swap, what_the_program_needs_from_the_start_stays)
 	dp_target_close(t);
 	tr_kill(pid);
 }
+
+/* ---- sites that rely upon each other ------------------------------------------------------------------------------------- */
+
+/* Probe 0 on the sixth byte; probe 1, whose jump before it keeps what probe 0 has written there. Nobody runs this text. */
+static void keep_two(pid_t pid, uint64_t at)
+{
+	const struct dp_plan plans[] = {
+	        {.site = at + 5, .probe = 0, .len = 1, .changed = 1, .old_bytes = {0xc3}, .new_bytes = {0xf4}},
+	        {.site = at,
+	         .probe = 1,
+	         .len = 6,
+	         .changed = 5,
+	         .old_bytes = {0xb8, 1, 0, 0, 0, 0xf4},
+	         .new_bytes = {0xe9, 9, 9, 9, 9, 0xf4}},
+	};
+	struct dp_install_result results[2] = {{NULL}};
+	struct dp_install_stats stats;
+	struct dp_space *space = NULL;
+	struct dp_runtime runtime;
+	uint64_t lost;
+	struct dp_target *t = pr_open(pid, PR_GATES);
+	tr_ok(dp_space_from_image(dp_target_image(t), &space));
+	tr_ok(dp_target_prepare(t, space, 2, &runtime, &lost));
+	tr_ok(dp_target_install(t, NULL, 0, plans, 2, NULL, 0, results, &stats));
+	cr_assert(!results[0].refused && !results[1].refused);
+	cr_assert(stats.live, "%s", stats.why_frozen);
+	tr_ok(dp_target_keep(t, "two"));
+	dp_target_close(t);
+	dp_space_destroy(space);
+}
+
+static struct dp_standing *two(struct dp_target *t)
+{
+	for (size_t i = 0; i < dp_target_nstanding(t); i++)
+		if (!strcmp(dp_standing_manifest(dp_target_standing(t, i)), "two"))
+			return dp_target_standing(t, i);
+	return NULL;
+}
+
+static void take_one(pid_t pid, unsigned probe, struct dp_remove_report *report)
+{
+	const bool chosen[2] = {probe == 0, probe == 1};
+	struct dp_target *t = pr_open(pid, PR_GATES);
+	tr_ok(dp_standing_remove(two(t), chosen, report));
+	cr_assert_eq(dp_standing_site(two(t), probe), 0);
+	dp_target_close(t);
+}
+
+static void rely(unsigned first)
+{
+	static const uint8_t original[] = {0xb8, 1, 0, 0, 0, 0xc3};
+	const uint64_t at = (uint64_t)(uintptr_t)sw_text;
+	struct dp_remove_report report;
+	pid_t pid = tr_spawn(crossing);
+	pr_attach_one(pid, PR_FOO, "group");
+	const size_t ours = pr_mappings(pid);
+	keep_two(pid, at);
+	take_one(pid, first, &report);
+	cr_assert(report.live, "%s", report.why_frozen);
+	cr_assert_eq(report.waiting, first == 0);
+	cr_assert(holds(pid, at + 5, (const uint8_t[]){0xf4}, 1), "a byte that another jump relies upon");
+	cr_assert_eq(holds(pid, at, original, 5), first == 1);
+	take_one(pid, 1 - first, &report);
+	cr_assert(holds(pid, at, original, 6));
+	cr_assert_eq(pr_mappings(pid), ours);
+	tr_kill(pid);
+}
+
+Test(swap, byte_that_another_jump_relies_upon_waits_for_it)
+{
+	rely(0);
+}
+
+Test(swap, jump_goes_before_what_it_relies_upon)
+{
+	rely(1);
+}
