@@ -65,13 +65,18 @@ static void fill_site(const struct dp_run *run, const struct dp_session *s, size
 	        .spec = run->options->probe[i].spec.text,
 	};
 	to->reason = p->refused ? reason_of(p->refused) : NULL;
-	if (!p->refused)
+	if (!p->refused && !p->pending)
 		fill_bytes(s, &p->plan, to->where, &ret->patch);
 	snprintf(to->where, WHERE_SIZE, "nowhere"); /* of what a pattern stands for: it may have no place */
 	if (p->addr)
 		dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), to->where, WHERE_SIZE);
 	ret->patch.addr = p->addr;
 	ret->patch.where = to->where;
+	if (p->pending) {
+		ret->tag = dp_tag_name(DP_TAG_PENDING);
+		ret->reason = "it waits for its library";
+		return;
+	}
 	if (p->refused) {
 		ret->tag = dp_tag_name(p->refused->tag);
 		ret->reason = to->reason ? to->reason : p->refused->message;
