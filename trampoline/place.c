@@ -23,7 +23,7 @@
  * Probes in small numbers get the simplest patch, at the price of a page for many a springboard. From so many pages on, a
  * neighbour is rather evicted than another page taken.
  */
-#define MANY_PAGES 96u
+#define MANY_PAGES 64u
 #define SPARSE     40u /* bytes of a module for each plan */
 
 void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job)
