@@ -143,7 +143,8 @@ class Pending(harness.Case):
 
     def test_tool_killed_while_the_loader_waits(self):
         t = self.loads("once")
-        p = self.start_pending(t)
+        p = self.start_pending(t, "--function", "foo")
+        self.await_events(p, "foo", 1)  # from then on it answers
         p.send_signal(signal.SIGSTOP)
         wait_until(lambda: harness.status(p.pid, "State")[0] == "T", what="dynprobe to be stopped")
         t.process.send_signal(signal.SIGUSR1)
@@ -158,7 +159,8 @@ class Pending(harness.Case):
 
     def test_a_tool_that_is_late_says_so_and_goes_on(self):
         t = self.loads("once")
-        p = self.start_pending(t)
+        p = self.start_pending(t, "--function", "foo")
+        self.await_events(p, "foo", 1)  # from then on it answers
         p.send_signal(signal.SIGSTOP)
         self.ask(t, "OPENED")  # by itself
         p.send_signal(signal.SIGCONT)
