@@ -49,7 +49,8 @@ static struct dp_error *add_placed(struct install *i)
 {
 	struct dp_installation *in = &i->t->in;
 	in->placed = calloc(i->nplans + 1, sizeof(*in->placed));
-	if (!in->placed)
+	i->refused = calloc(i->nplans + 1, sizeof(*i->refused));
+	if (!in->placed || !i->refused)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	in->nplaced = i->nplans;
 	for (size_t k = 0; k < i->nplans; k++) {
@@ -336,12 +337,21 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
                                    const struct dp_plan *plans, size_t nplans, const void *unwind, size_t unwind_size,
                                    struct dp_install_result *results, struct dp_install_stats *stats)
 {
-	struct install i = {t, extents, nextents, plans, nplans, unwind, unwind_size, results, stats, NULL};
+	struct install i = {.t = t,
+	                    .extents = extents,
+	                    .nextents = nextents,
+	                    .plans = plans,
+	                    .nplans = nplans,
+	                    .unwind = unwind,
+	                    .unwind_size = unwind_size,
+	                    .results = results,
+	                    .stats = stats};
 	const char *why = not_live(&i);
 	*stats = (struct dp_install_stats){.live = !why};
 	if (why)
 		snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
 	struct dp_error *err = transaction(&i);
+	free(i.refused);
 	if (err && t->installed) {
 		struct dp_remove_report ignored;
 		dp_error_destroy(dp_target_remove(t, &ignored));

@@ -16,6 +16,9 @@ struct install {
 	struct dp_install_result *results;
 	struct dp_install_stats *stats;
 	struct dp_swap *swap; /* while sites are written live */
+	uint64_t *refused;    /* sites, for those that rely upon them */
+	size_t nrefused;
+	enum dp_tag refused_tag; /* of the last one */
 };
 
 /* All threads are held: writes those sites that are traps, or those that are not. One that is refused leaves the others alone. */

@@ -50,6 +50,23 @@ static struct dp_error *check_left(const struct install *i, const struct dp_plac
 	                i->t->process.pid, (unsigned long long)q->addr, q->addr == p->addr ? "" : ", in the way");
 }
 
+/* Jumps that stand elsewhere and are not covered lead to one that is hidden in these bytes: they stay as they are. */
+static struct dp_error *check_hidden(const struct install *i, const struct dp_placed *below)
+{
+	for (size_t n = 0; below && n < i->t->nstanding; n++) {
+		const struct dp_standing *s = i->t->standing[n];
+		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++) {
+			const struct dp_placed *q = &s->in.placed[k];
+			if (dp_placed_stands(q) && !q->covered && dp_placed_leads_into(q, below))
+				return dp_error(DP_TAG_STANDING,
+				                "a probe that an earlier dynprobe left in %d at 0x%llx jumps by way of 0x%llx; "
+				                "take it out first",
+				                i->t->process.pid, (unsigned long long)q->addr, (unsigned long long)below->addr);
+		}
+	}
+	return NULL;
+}
+
 /*
  * A window's inner instructions may be where a thread comes back to from the stub of an older probe nearby, even of one that was
  * taken out: until its group is unmapped, threads may still be inside.
@@ -78,6 +95,18 @@ static struct dp_error *check_standing(const struct install *i, const struct dp_
 		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++)
 			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));
 	}
+	return check_hidden(i, *below);
+}
+
+/* What it relies upon may have been refused: a jump to one that is hidden elsewhere would lead into the middle of an instruction.
+ */
+static struct dp_error *check_supports(const struct install *i, const struct dp_plan *plan)
+{
+	for (size_t n = 0; n < plan->nsupports; n++)
+		for (size_t k = 0; k < i->nrefused; k++)
+			if (i->refused[k] == plan->support[n])
+				return dp_error(i->refused_tag, "what its jump relies upon, at 0x%llx, was refused",
+				                (unsigned long long)plan->support[n]);
 	return NULL;
 }
 
@@ -86,14 +115,14 @@ static struct dp_error *check_standing(const struct install *i, const struct dp_
 
 static struct dp_error *compare(const struct install *i, const struct dp_placed *p, const struct dp_placed *below)
 {
-	const uint8_t *expected = below ? below->new_bytes : p->old_bytes;
+	const uint8_t *expected = below ? below->new_bytes : p->old_bytes; /* or our own, by a call that was thought to hang */
 	uint8_t now[sizeof(p->old_bytes)];
 	char is[64], should[64];
 	const size_t got = i->swap ? dp_swap_read(i->swap, p->addr, now, p->len)
 	                           : dp_mem_read(&i->t->process, dp_addr_of(p->addr), now, p->len);
 	if (got != p->len)
 		return dp_error(DP_TAG_CHANGED, "0x%llx is no longer mapped", (unsigned long long)p->addr);
-	if (!memcmp(now, expected, p->len))
+	if (!memcmp(now, expected, p->len) || !memcmp(now, p->new_bytes, p->len))
 		return NULL;
 	hex(now, p->len, is);
 	hex(expected, p->len, should);
@@ -109,6 +138,7 @@ static struct dp_error *check_site(const struct install *i, struct dp_freeze *f,
 	uint64_t inside[sizeof(plan->interior)];
 	for (size_t n = 0; n < plan->ninterior; n++)
 		inside[n] = plan->site + plan->interior[n];
+	DP_TRY(check_supports(i, plan));
 	DP_TRY(check_standing(i, p, below));
 	if (plan->ninterior && (may_come_back(i, f, p) || dp_stands_at(i->t, f, inside, plan->ninterior)))
 		return dp_error(DP_TAG_BUSY, "a thread stands, or will return, inside the %u bytes at 0x%llx", p->len,
@@ -151,10 +181,13 @@ static void take_result(struct install *i, size_t k, struct dp_placed *below, st
 {
 	struct dp_placed *p = &i->t->in.placed[k];
 	p->written = !err;
-	if (err)
+	if (err) {
 		p->state = p->entry->state = DP_SITE_RESTORED;
-	else if (below)
+		i->refused[i->nrefused++] = p->addr;
+		i->refused_tag = err->tag;
+	} else if (below) {
 		below->covered = true;
+	}
 	i->results[k].refused = err;
 }
 

@@ -207,9 +207,24 @@ bool dp_placed_stands(const struct dp_placed *p)
 	return p->written && !p->changed && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
 }
 
-/* Would putting back the bytes of `p` change one that `q` relies upon, or one that it has written over them? */
+#define SHORT_JUMP     0xeb
+#define SHORT_JUMP_LEN 2
+
+bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p)
+{
+	if (q->len != SHORT_JUMP_LEN || q->new_bytes[0] != SHORT_JUMP)
+		return false;
+	return q->addr + SHORT_JUMP_LEN + (uint64_t)(int64_t)(int8_t)q->new_bytes[1] - p->addr < p->len;
+}
+
+/*
+ * Would putting back the bytes of `p` change one that `q` relies upon, or one that it has written over them, or the jump that it
+ * leads to?
+ */
 static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
 {
+	if (dp_placed_leads_into(q, p))
+		return true;
 	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->nchanged && at < q->addr + q->len; at++) {
 		const uint64_t a = at - p->addr, b = at - q->addr;
 		if (p->new_bytes[a] != p->old_bytes[a] && (q->old_bytes[b] == p->new_bytes[a]))
@@ -301,9 +316,22 @@ static struct dp_error *live(struct restore *r)
 	return err;
 }
 
+/* What a call wrote that we gave up waiting for. No other bytes lead to our stubs. */
+static void find_late(struct restore *r)
+{
+	for (size_t i = 0; i < r->in->nplaced; i++) {
+		struct dp_placed *p = &r->in->placed[i];
+		uint8_t now[sizeof(p->new_bytes)];
+		if (!p->written && p->state == DP_SITE_PLANNED &&
+		    dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len) == p->len && !memcmp(now, p->new_bytes, p->len))
+			p->written = true;
+	}
+}
+
 static struct dp_error *begin(struct restore *r)
 {
 	r->report->left_sites = 0;
+	find_late(r);
 	r->done = calloc(r->in->nplaced + 1, sizeof(*r->done));
 	return r->done ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 }

@@ -231,6 +231,8 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
 void dp_installation_fini(struct dp_installation *in);
 /* Are its bytes in the text, and others not to be put there? */
 bool dp_placed_stands(const struct dp_placed *p);
+/* Is `q` a short jump to one that is hidden in the bytes of `p`? Then `p` has to stand as long as `q` does, far as they are apart. */
+bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p);
 /* Notes what has become of a site, here and in the table that later tools read. */
 void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state);
 /* What the file has at site i: its old bytes may be what an earlier one of the same group has written. */

@@ -9,6 +9,8 @@
 #include "injector/proc.h"
 #include "injector/swap.h"
 
+#include "base/cleanup.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/poll.h>
@@ -67,21 +69,32 @@ static bool give_up_bytes(const struct dp_placed *p, uint8_t *now, unsigned *fir
 	return *end;
 }
 
-/* What relies upon the site's bytes goes first. */
-static bool goes_with(const struct dp_target *t, size_t i, size_t k)
+/* Site `i`, and what relies upon its bytes, and what relies upon those: ascending. NULL: no memory. */
+static size_t *going(const struct dp_target *t, size_t i, size_t *n)
 {
-	return k == i || (dp_placed_stands(&t->in.placed[k]) && overlap(&t->in.placed[i], &t->in.placed[k]));
+	const struct dp_placed *p = t->in.placed;
+	size_t *list = malloc((t->in.nplaced - i) * sizeof(*list));
+	*n = 0;
+	if (!list)
+		return NULL;
+	list[(*n)++] = i;
+	for (size_t k = i + 1; k < t->in.nplaced; k++)
+		for (size_t m = 0; m < *n && dp_placed_stands(&p[k]); m++)
+			if (overlap(&p[list[m]], &p[k]) || dp_placed_leads_into(&p[k], &p[list[m]])) {
+				list[(*n)++] = k;
+				break;
+			}
+	return list;
 }
 
-/* All at once, while all threads run. */
-static struct dp_error *repair_live(struct dp_target *t, size_t i, struct dp_swap *s)
+/* All at once, while all threads run. What relies upon the site's bytes goes first. */
+static struct dp_error *repair_live(struct dp_target *t, const size_t *list, size_t n, struct dp_swap *s)
 {
-	for (size_t k = t->in.nplaced; k-- > i;) {
-		const struct dp_placed *p = &t->in.placed[k];
+	while (n-- > 0) {
+		const struct dp_placed *p = &t->in.placed[list[n]];
 		uint8_t now[sizeof(p->new_bytes)];
 		unsigned first, end;
-		if (!goes_with(t, i, k) || dp_swap_read(s, p->addr, now, p->len) != p->len ||
-		    !give_up_bytes(p, now, &first, &end))
+		if (dp_swap_read(s, p->addr, now, p->len) != p->len || !give_up_bytes(p, now, &first, &end))
 			continue;
 		const struct dp_swap_edit edit = {p->addr, p->len, first, end - first, now + first};
 		if (!dp_swap_write(s, &edit))
@@ -90,14 +103,13 @@ static struct dp_error *repair_live(struct dp_target *t, size_t i, struct dp_swa
 	return dp_swap_commit(s, NULL, NULL);
 }
 
-static void repair_held(struct dp_target *t, size_t i, const struct dp_freeze *f)
+static void repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_freeze *f)
 {
-	for (size_t k = t->in.nplaced; k-- > i;) {
-		const struct dp_placed *p = &t->in.placed[k];
+	while (n-- > 0) {
+		const struct dp_placed *p = &t->in.placed[list[n]];
 		uint8_t now[sizeof(p->new_bytes)];
 		unsigned first, end;
-		if (goes_with(t, i, k) && dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len &&
-		    give_up_bytes(p, now, &first, &end))
+		if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && give_up_bytes(p, now, &first, &end))
 			dp_error_destroy(dp_mem_write_text(&t->process, f->thread[0].tid, dp_addr_of(p->addr + first),
 			                                   now + first, end - first, NULL));
 	}
@@ -110,9 +122,13 @@ static bool repair(struct dp_target *t, size_t i)
 	struct dp_swap *s = NULL;
 	uint8_t now[sizeof(p->new_bytes)];
 	unsigned first, end;
+	size_t n;
+	dp_auto_free size_t *list = going(t, i, &n);
+	if (!list)
+		return false;
 	struct dp_error *err = dp_swap_create(t, &t->in, &s);
 	if (!err)
-		err = repair_live(t, i, s);
+		err = repair_live(t, list, n, s);
 	dp_swap_destroy(s);
 	if (err) { /* uprobes, say */
 		struct dp_freeze f = {0};
@@ -121,7 +137,7 @@ static bool repair(struct dp_target *t, size_t i)
 		dp_priority_raise(&priority);
 		err = dp_freeze_patiently(t, &f);
 		if (!err)
-			repair_held(t, i, &f);
+			repair_held(t, list, n, &f);
 		dp_thaw_all(&f);
 		dp_priority_restore(&priority);
 	}
@@ -153,15 +169,16 @@ static const char *look(struct dp_target *t, size_t i)
 	return "another tool changed its bytes";
 }
 
-/* What went with it. */
+/* What went with it; or goes now, if the site's bytes were another tool's before anything was repaired. */
 static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
-	for (size_t k = i + 1; k < t->in.nplaced; k++) {
-		struct dp_placed *q = &t->in.placed[k];
-		if (!dp_placed_stands(q) || !overlap(&t->in.placed[i], q))
+	size_t n;
+	dp_auto_free size_t *list = going(t, i, &n);
+	while (list && n-- > 1) {
+		if (!repair(t, list[n]))
 			continue;
-		retire(q);
-		retired(k, "another tool changed what it relies upon", data);
+		retire(&t->in.placed[list[n]]);
+		retired(list[n], "another tool changed what it relies upon", data);
 	}
 }
 
