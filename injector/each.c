@@ -29,6 +29,15 @@ static bool is_done(const struct dp_each *e, pid_t tid, uint64_t start)
 	return false;
 }
 
+/* Of one that is listed and gone by now. */
+static bool was_done(const struct dp_each *e, pid_t tid)
+{
+	for (size_t i = 0; i < e->ndone; i++)
+		if (e->done[i].tid == tid)
+			return true;
+	return false;
+}
+
 static struct dp_error *note(struct dp_each *e, pid_t tid, uint64_t start)
 {
 	if (e->ndone == e->cap) {
@@ -124,11 +133,13 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 	*all = list(t, task_dir, &tids);
 	for (size_t i = 0; !err && i < tids.n; i++) {
 		struct dp_task_stat stat;
-		if (!dp_proc_stat(t->process.pid, tids.tid[i], &stat) || stat.state == 'Z' || stat.state == 'X' ||
-		    is_done(e, tids.tid[i], stat.start_time))
+		const bool there = dp_proc_stat(t->process.pid, tids.tid[i], &stat);
+		if (there ? is_done(e, tids.tid[i], stat.start_time) : was_done(e, tids.tid[i]))
 			continue;
-		*all = false;          /* whatever it turns out to be: those that it has started meanwhile are not listed */
-		if (stat.state != 'D') /* asked to stop it would not, and could not be let go */
+		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
+		if (there && (stat.state == 'Z' || stat.state == 'X'))
+			err = note(e, tids.tid[i], stat.start_time);
+		else if (there && stat.state != 'D') /* asked to stop it would not, and could not be let go */
 			err = visit(t, e, tids.tid[i], stat.start_time, look, data);
 	}
 	free(tids.tid);
