@@ -61,6 +61,8 @@ bool dp_swap_note(const struct dp_target *t, const struct dp_installation *in, s
 void dp_swap_clear_note(const struct dp_target *t, const struct dp_installation *in);
 /* No program opens a library in this way: by it, and by the note, a descriptor is known for ours. */
 #define DP_SWAP_OPEN (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DSYNC)
+/* Of an open file; 0 if it cannot be told. Overlays may say another one than the mapping does. */
+uint64_t dp_swap_inode(const struct dp_target *t, pid_t tid, const char *fd);
 bool dp_swap_is_file(const struct dp_target *t, pid_t tid, const char *fd, const struct dp_swap_note *note);
 
 struct dp_swap_page {

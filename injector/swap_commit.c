@@ -233,15 +233,16 @@ static struct dp_error *map_runs(struct job *j, int64_t fd)
 
 static struct dp_error *make_pages(struct job *j)
 {
-	const struct dp_swap_note note = {.inode = j->span.map->inode};
+	struct dp_swap_note note = {0};
 	int64_t fd = -1, ignored;
 	char name[24];
 	DP_TRY(take_thread(j));
 	DP_TRY(dp_still_holds(j->s->t, j->s->in));
 	DP_TRY(put_note(j));
 	DP_TRY(open_there(j, &fd));
-	struct dp_error *err = map_runs(j, fd);
 	snprintf(name, sizeof(name), "%lld", (long long)fd);
+	note.inode = dp_swap_inode(j->s->t, dp_borrow_tid(j->b), name); /* whatever file it is: it is to be closed again */
+	struct dp_error *err = map_runs(j, fd);
 	if (!dp_swap_is_file(j->s->t, dp_borrow_tid(j->b), name, &note))
 		return err;
 	struct dp_error *closed = call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored);

@@ -35,14 +35,20 @@ void dp_swap_clear_note(const struct dp_target *t, const struct dp_installation 
 	dp_error_destroy(dp_mem_write(&t->process, dp_addr_of(dp_swap_note_at(in)), &none, sizeof(none)));
 }
 
+uint64_t dp_swap_inode(const struct dp_target *t, pid_t tid, const char *fd)
+{
+	char path[320];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%s", t->process.pid, tid, fd);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
 /* The program may have closed it meanwhile, and opened something else in its place. */
 bool dp_swap_is_file(const struct dp_target *t, pid_t tid, const char *name, const struct dp_swap_note *note)
 {
 	char path[320], line[128];
 	unsigned flags = 0;
-	struct stat st;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%s", t->process.pid, tid, name);
-	if (stat(path, &st) || st.st_ino != note->inode)
+	if (!note->inode || dp_swap_inode(t, tid, name) != note->inode)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/fdinfo/%s", t->process.pid, tid, name);
 	FILE *f = fopen(path, "re");
