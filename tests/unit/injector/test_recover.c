@@ -7,6 +7,7 @@
 #include "injector/standing.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,9 +63,9 @@ static void whole_group(void)
 	        .kept = 1,
 	        .overwrite = 1,
 	};
-	/* At a place where the program has other bytes: it counts as changed by somebody, and keeps the group. */
+	/* At a place where start() puts other bytes: it counts as changed by somebody, and keeps the group. */
 	*site = (struct dp_site_entry){
-	        .addr = pr_addr(PR_FOO), .len = 5, .old_bytes = {1, 2, 3, 4, 5}, .new_bytes = {6, 7, 8, 9, 10}};
+	        .addr = pr_addr(PR_FOO), .len = 5, .old_bytes = {0xb8, 7, 0, 0, 0}, .new_bytes = {6, 7, 8, 9, 10}};
 	strcpy((char *)data + TEXT, "{}");
 }
 
@@ -79,7 +80,14 @@ static pid_t start(void)
 {
 	make_group();
 	whole_group();
-	return tr_spawn(idle);
+	pid_t pid = tr_spawn(idle);
+	static const uint8_t theirs[] = {1, 2, 3, 4, 5};
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	const int mem = open(path, O_RDWR | O_CLOEXEC);
+	cr_assert_eq(pwrite(mem, theirs, sizeof(theirs), (off_t)pr_addr(PR_FOO)), (ssize_t)sizeof(theirs));
+	close(mem);
+	return pid;
 }
 
 Test(recover, group_as_it_should_be)
