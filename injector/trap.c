@@ -278,7 +278,11 @@ static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
 	struct dp_borrow *b = NULL;
 	struct dp_target *t = d->t;
 	DP_TRY(dp_borrow_held(t, f, &b));
-	struct dp_error *err = dp_trap_action(t, b, d->in->trap, DP_TRAP_SIGNAL, &d->trap->action, NULL);
+	struct dp_trap_action now;
+	struct dp_error *err = dp_trap_action(t, b, d->in->trap, DP_TRAP_SIGNAL, NULL, &now);
+	/* A tool that died early had not yet noted what the program's is. */
+	if (!err && now.handler - d->trap->text < d->trap->text_size)
+		err = dp_trap_action(t, b, d->in->trap, DP_TRAP_SIGNAL, &d->trap->action, NULL);
 	if (!err)
 		err = dp_trap_unstrip(t, b, d->in->trap, d->trap->masks);
 	if (!err)
