@@ -152,12 +152,24 @@ def live_address(pid, path, symbol):
     return address + (first.start - first.offset if pie else 0)
 
 
+def joined(mappings):
+    """Neighbouring mappings of one file count as one: where pages of text were replaced, the kernel goes on showing them by themselves."""
+    found = []
+    for m in sorted(mappings, key=lambda m: m.start):
+        last = found[-1] if found else None
+        if last and m.path.startswith("/") and (m.path, m.perms, m.start) == (last.path, last.perms, last.end) and m.offset == last.offset + last.end - last.start:
+            last.end = m.end
+        else:
+            found.append(m)
+    return found
+
+
 class State:
     """What an attach and detach must not change."""
 
     def __init__(self, pid):
         moving = ("[heap]", "[stack]", "[uprobes]")
-        self.maps = sorted(m.key() for m in maps(pid) if m.path not in moving)
+        self.maps = sorted(m.key() for m in joined(maps(pid)) if m.path not in moving)
         self.fds = {}
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:

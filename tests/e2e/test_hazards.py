@@ -56,7 +56,7 @@ class Hazards(Case):
         """The kernel restarts the call two bytes before the thread's pc: that is inside of the jump."""
         t = self.target("odd", "blocked_call")
         wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
-        r = self.attach(t, "--probe", "waits+0x2", "-d", "0.2")
+        r = self.attach(t, "--probe", "waits+0x2", "--tactic", "window", "-d", "0.2")
         self.assert_refused(r, "DP-BUSY")
         time.sleep(0.2)
         self.assertTrue(t.alive())
