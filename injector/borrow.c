@@ -28,6 +28,7 @@
 #include <sys/ptrace.h>
 
 #define CALL_LIMIT_NS UINT64_C(3000000000)
+#define LEFTOVERS     3u
 
 #ifndef PTRACE_EVENTMSG_SYSCALL_ENTRY
 #define PTRACE_EVENTMSG_SYSCALL_ENTRY 1
@@ -113,6 +114,22 @@ static bool somebody_stands_in(const struct dp_borrow *b)
 	return !b->frozen;
 }
 
+/*
+ * Several tools may have been killed, at different places; whoever works while threads run leaves those alone. Each is looked for
+ * while all threads are held, hence no more than the first ones.
+ */
+static void wipe_leftovers(struct dp_borrow *b, const char *maps)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	for (unsigned nth = 0; b->frozen && nth < LEFTOVERS; nth++) {
+		if (!dp_boot_find(&b->p, maps, sizeof(zeroes), nth, &b->boot))
+			break;
+		if (!is_zero(b) && !somebody_stands_in(b))
+			dp_error_destroy(dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL));
+	}
+	b->boot = dp_addr_of(0);
+}
+
 /* Writes the boot code to the first place that takes it, and moves the thread into it. */
 static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 {
@@ -120,6 +137,7 @@ static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 	if (ptrace(PTRACE_GETSIGMASK, b->h->tid, (void *)sizeof(b->sigmask), &b->sigmask) != 0)
 		return gone(b);
 	dp_boot_build(&b->h->regs, b->sigmask, code);
+	wipe_leftovers(b, maps);
 	for (unsigned nth = 0;; nth++) {
 		if (!dp_boot_find(&b->p, maps, sizeof(code), nth, &b->boot))
 			return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has no %u unused bytes of executable memory", b->p.pid,
