@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define INSTALL_TRIES 5
+
 static void say(const char *line, void *data)
 {
 	(void)data;
@@ -255,17 +257,32 @@ static struct dp_error *plan(struct dp_session *s, struct planning *p)
 	return NULL;
 }
 
-static struct dp_error *plan_and_install(struct dp_session *s)
+static struct dp_error *plan_and_install_once(struct dp_session *s, const uint8_t *unwind, size_t unwind_size)
 {
 	struct planning p = {0};
-	dp_auto_free uint8_t *unwind = NULL;
-	size_t unwind_size = 0;
-	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
 	struct dp_error *err = plan(s, &p);
 	if (!err && (s->nplanned || s->pending))
 		err = install_plans(s, p.planner, unwind, unwind_size);
 	planning_fini(&p);
 	return err;
+}
+
+/* A program that maps memory all the time takes, between plan and installation, the room that was planned with. */
+static struct dp_error *plan_and_install(struct dp_session *s)
+{
+	dp_auto_free uint8_t *unwind = NULL;
+	size_t unwind_size = 0;
+	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
+	for (int tried = 1;; tried++) {
+		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
+		if (!err || err->tag != DP_TAG_CHANGED || s->classes || s->pending || s->options->command || tried == INSTALL_TRIES)
+			return err;
+		dp_error_destroy(err);
+		s->trap = dp_session_trap_destroy(s->trap);
+		DP_TRY(dp_target_trap_room(s->target, NULL, 0));
+		dp_session_trap_retry(s);
+		DP_TRY(dp_target_refresh(s->target));
+	}
 }
 
 struct dp_error *dp_session_install(struct dp_session *s)
