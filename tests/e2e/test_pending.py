@@ -20,7 +20,7 @@ class Pending(harness.Case):
         r.err += "\n".join(str(x) for x in r.lines if x.get("type") != "event")  # for who reads of a failure
         return r
 
-    def library(self):
+    def fresh_plugin(self):
         """A copy of the library that this test may replace."""
         path = self.path("late.so")
         shutil.copy(LATE, path)
@@ -175,7 +175,7 @@ class Pending(harness.Case):
         self.assert_result_ok(t)
 
     def test_a_library_replaced_on_disk(self):
-        library = self.library()
+        library = self.fresh_plugin()
         t = self.loads("once", library)
         p = self.start_pending(t)
         self.ask(t, "OPENED")
