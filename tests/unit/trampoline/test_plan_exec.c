@@ -232,7 +232,8 @@ static void try_all(struct bench *b, unsigned tactics, size_t step)
 	for (size_t first = 0; first < step; first++)
 		for (size_t i = first; i < n; i += step)
 			placed += add(b, planner, &request[i]);
-	cr_expect_gt(placed, n * 97 / 100, "%zu of %zu", placed, n);
+	/* How many exactly depends on what is free around this process. */
+	cr_expect_gt(placed, n * 9 / 10, "%zu of %zu", placed, n);
 	cr_assert(try_plans(b, planner), "the pages that were planned are not free");
 	dp_planner_destroy(planner);
 	dp_space_destroy(space);
