@@ -237,15 +237,38 @@ void pr_count_to(long n)
 /* ---- looking at the process
  * ---------------------------------------------------------------------------------------------------- */
 
+struct line {
+	unsigned long start, end, offset;
+	char perms[8], path[400];
+};
+
+/* Text whose pages were replaced is shown in several lines that go on one from the other: they count as one. */
+static bool goes_on(const struct line *last, const struct line *now)
+{
+	return now->path[0] == '/' && now->start == last->end && now->offset == last->offset + (last->end - last->start) &&
+	       !strcmp(now->path, last->path) && !strcmp(now->perms, last->perms);
+}
+
+static struct line parse(const char *text)
+{
+	struct line l = {0};
+	sscanf(text, "%lx-%lx %7s %lx %*s %*s %399[^\n]", &l.start, &l.end, l.perms, &l.offset, l.path);
+	return l;
+}
+
 static size_t count_lines(pid_t pid, const char *with)
 {
 	char path[64], line[512];
 	size_t n = 0;
+	struct line last = {0};
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	FILE *f = fopen(path, "r");
 	cr_assert_not_null(f);
-	while (fgets(line, sizeof(line), f))
-		n += strstr(line, with) != NULL;
+	while (fgets(line, sizeof(line), f)) {
+		const struct line now = parse(line);
+		n += strstr(line, with) && !goes_on(&last, &now);
+		last = now;
+	}
 	fclose(f);
 	return n;
 }
