@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define TRIES   60
+#define TRIES   120
 #define REST_NS 10000000L
 
 void dp_priority_raise(struct dp_priority *old)
@@ -48,7 +48,8 @@ static bool worth_another_try(const struct dp_error *err, int tried)
 /* Later tries accept a longer hold, or a busy machine would never be probed. */
 static uint64_t limit_of(int tried)
 {
-	return tried < 20 ? DP_FREEZE_LIMIT_NS : tried < 40 ? 3 * DP_FREEZE_LIMIT_NS : 10 * DP_FREEZE_LIMIT_NS;
+	const uint64_t times = tried < 20 ? 1 : tried < 40 ? 3 : tried < 80 ? 10 : 25;
+	return times * DP_FREEZE_LIMIT_NS;
 }
 
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)

@@ -211,7 +211,7 @@ class Patterns(Case):
 
     def test_the_same_program_twice(self):
         other = self.target("points")
-        r = self.dynprobe("--pid", self.t.pid, "--pid", other.pid, "--return", "tail_memory", "-n", 2000)
+        r = self.dynprobe("--pid", self.t.pid, "--pid", other.pid, "--return", "tail_memory", "-n", 60000)
         self.assert_ok(r)
         self.assertEqual({e["pid"] for e in r.events}, {self.t.pid, other.pid})
 
