@@ -16,7 +16,7 @@ import lttng_env
 import lttng_probe
 from harness import DYNPROBE, target_path, wait_until
 
-SAMPLES = 4  # of each target and verb
+SAMPLES = 2  # of each target and verb
 HANG_US = 1_500_000  # LTTng itself would wait for a hung daemon for three seconds
 SELDOM = ("--when", "(edi & 63) == 5")
 TARGETS = {"one_thread": ("spin", 0, 100), "many_threads": ("threads", 12), "threads_in_system_calls": ("eintr",)}
