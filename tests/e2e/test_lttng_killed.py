@@ -137,7 +137,7 @@ class Killed(lttng_probe.Case):
         self.session("s", "dynprobe:*")
         t = self.program("threads", 12)
         rng = random.Random()
-        for _ in range(60 if harness.FULL else 8):
+        for _ in range(60 if harness.FULL else 5):
             for verb, args in (("attach", self.PROBE), ("detach", ())):
                 self.run_killed(rng.randrange(1, 3000), verb, *args, "--pid", t.pid)
                 self.goes_on(t)
@@ -150,7 +150,7 @@ class Killed(lttng_probe.Case):
         rng = random.Random()
         for target in (("gaps", 8), ("libcstorm", 1, 1, 1, 1)):
             t = self.program(*target)
-            for _ in range(60 if harness.FULL else 8):
+            for _ in range(60 if harness.FULL else 5):
                 argv = [DYNPROBE, "attach", "--pid", str(t.pid), "--function", "libc.so.6!malloc", *SELDOM, "--session", "s"]
                 with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **self.root.popen()) as p:
                     time.sleep(rng.uniform(0, 0.3))
