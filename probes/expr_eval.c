@@ -53,8 +53,9 @@ uint64_t dp_expr_apply(enum dp_expr_op op, uint64_t a, uint64_t b)
 		return a && b;
 	case DP_OP_LOR:
 		return a || b;
+	default:
+		return 0;
 	}
-	return 0;
 }
 
 static uint64_t reg_value(const struct dp_expr *e, const struct dp_regs *regs)
@@ -86,8 +87,9 @@ uint64_t dp_expr_eval(const struct dp_expr *expr, const struct dp_regs *regs)
 		return dp_expr_apply(expr->op, dp_expr_eval(expr->a, regs), 0);
 	case DP_EXPR_BINARY:
 		return binary_value(expr, regs);
+	default:
+		return 0;
 	}
-	return 0;
 }
 
 void dp_expr_bind(struct dp_expr *expr, dp_addr site)

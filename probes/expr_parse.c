@@ -39,6 +39,8 @@ struct dp_expr *dp_expr_destroy(struct dp_expr *expr)
 		return NULL;
 	dp_expr_destroy(expr->a);
 	dp_expr_destroy(expr->b);
+	dp_expr_destroy(expr->c);
+	free(expr->text);
 	free(expr);
 	return NULL;
 }

@@ -174,6 +174,23 @@ enum dp_source_kind {
 	DP_SRC_MEMORY, /* `size` bytes at `addr` in the target; may be unreadable */
 	DP_SRC_STRING, /* NUL-terminated at `addr`; may be unreadable */
 	DP_SRC_UNWIND,
+	DP_SRC_EXPR,   /* `size` bytes of the value of `expr`; may be unreadable */
+	DP_SRC_NONE,   /* known before any hit to have no value: `absent` says why. Zeroes in the payload, its bit in the mask always set */
+};
+
+struct dp_enumerator { /* a name of a value */
+	uint64_t value; /* sign-extended */
+	char *name;
+};
+struct dp_enumeration { /* shared by the fields of one enumeration; owned by the debug information it came from (dp_image) */
+	const struct dp_enumerator *item;
+	size_t n;
+	bool flags; /* values are ors of the names */
+};
+enum dp_look { /* how an integer is shown */
+	DP_LOOK_NUMBER,
+	DP_LOOK_BOOL,
+	DP_LOOK_CHAR,
 };
 
 struct dp_field {
@@ -184,6 +201,12 @@ struct dp_field {
 	enum dp_source_kind source;
 	uint8_t reg, shift;
 	dp_addr addr;
+	/* Of fields that come from an expression. */
+	struct dp_expr *expr;          /* DP_SRC_EXPR: the value; DP_SRC_MEMORY, DP_SRC_STRING: the address, instead of `addr`. Owned */
+	char *label;                   /* what people read instead of `name` ("req->len"), or NULL. Owned */
+	const struct dp_enumeration *names; /* enumerators, or NULL */
+	enum dp_look look;
+	const char *absent;            /* DP_SRC_NONE: "optimized out"; a static text */
 };
 
 struct dp_fields {
@@ -224,40 +247,88 @@ size_t dp_fields_payload_length(const struct dp_fields *fields, const uint8_t *p
 
 /* ---- conditions ----------------------------------------------------------------------------------------------------------- */
 
+/*
+ * An expression in terms of the machine: a tree of 64-bit values. What users write has types (scope.h); those are gone here, as casts,
+ * loads of a width, and operators for signed, unsigned and floating values. It may *fail*: a load that faults, a division by 0. A
+ * condition that fails is false and counted (`unreadable`); a field that fails has its bit in the mask.
+ */
 enum dp_expr_kind {
 	DP_EXPR_CONST,  /* value */
 	DP_EXPR_REG,    /* reg, shift, size: zero-extended; rip as a constant, rflags as DP_EXPR_RFLAGS */
 	DP_EXPR_RFLAGS,
 	DP_EXPR_UNARY,  /* op: '!' '~' '-' */
 	DP_EXPR_BINARY, /* op: see enum dp_op_kind; && and || short-circuit */
+	DP_EXPR_LOAD,   /* `size` bytes (1, 2, 4, 8) at the address a, extended as is_signed says */
+	DP_EXPR_CAST,   /* the low `size` bytes of a, extended as is_signed says */
+	DP_EXPR_COND,   /* c ? a : b; only the chosen one is evaluated */
+	DP_EXPR_THREAD, /* base of the fs segment (the thread pointer: the word at %fs:0 by the ABI) */
+	DP_EXPR_XMM,    /* low `size` (4, 8) bytes of vector register `reg` (0-15), zero-extended */
+	DP_EXPR_FACT,   /* value: enum dp_fact */
+	DP_EXPR_MATCH,  /* 1 if the string at the address a is as `text` and `match` say, else 0 */
+};
+enum dp_fact { /* what is true of a hit */
+	DP_FACT_PID,      /* in the target's pid namespace */
+	DP_FACT_TID,
+	DP_FACT_CPU,      /* the processor, at some moment of the hit */
+	DP_FACT_TIME,     /* CLOCK_MONOTONIC in ns (by the tool, from the time stamp); in a condition: time stamp counter ticks */
+	DP_FACT_HITS,     /* of this probe in this thread, this one included */
+	DP_FACT_DURATION, /* at a return: time stamp counter ticks since the entry of the same call; fails where that is not known */
+	DP_FACT_COMM,     /* only below DP_EXPR_MATCH: the thread's name, as of its first hit */
+};
+enum dp_match {
+	DP_MATCH_EQUAL,  /* the whole string, NUL included */
+	DP_MATCH_PREFIX, /* its first characters */
+	DP_MATCH_GLOB,   /* fnmatch's * and ?; at most DP_STRING_MAX characters are looked at */
 };
 enum dp_expr_op {
 	DP_OP_NOT, DP_OP_COMPL, DP_OP_NEG,
 	DP_OP_MUL, DP_OP_ADD, DP_OP_SUB, DP_OP_SHL, DP_OP_SHR, DP_OP_AND, DP_OP_XOR, DP_OP_OR,
 	DP_OP_EQ, DP_OP_NE, DP_OP_LT, DP_OP_LE, DP_OP_GT, DP_OP_GE, DP_OP_ULT, DP_OP_ULE, DP_OP_UGT, DP_OP_UGE,
 	DP_OP_LAND, DP_OP_LOR,
+	/* Division truncates; by 0 it fails; INT64_MIN / -1 is INT64_MIN, its remainder 0. SHR is arithmetic, LSHR is not. */
+	DP_OP_DIV, DP_OP_MOD, DP_OP_UDIV, DP_OP_UMOD, DP_OP_LSHR,
+	/* Operands and (but for comparisons, which give 0 or 1) results are bits of doubles; IEEE 754, round to nearest. */
+	DP_OP_FADD, DP_OP_FSUB, DP_OP_FMUL, DP_OP_FDIV,
+	DP_OP_FEQ, DP_OP_FNE, DP_OP_FLT, DP_OP_FLE, DP_OP_FGT, DP_OP_FGE,
+	/* Unary: between 64-bit integers, doubles, and floats (their bits in the low half). */
+	DP_OP_FNEG, DP_OP_I2D, DP_OP_U2D, DP_OP_D2I, DP_OP_F2D, DP_OP_D2F,
 };
 struct dp_expr {
 	enum dp_expr_kind kind;
 	enum dp_expr_op op;
 	uint64_t value;
 	uint8_t reg, shift, size;
-	struct dp_expr *a, *b;
+	bool is_signed;
+	enum dp_match match;
+	struct dp_expr *a, *b, *c;
+	char *text; /* DP_EXPR_MATCH; owned */
 };
 /*
  * C precedence and 64-bit two's-complement arithmetic. Registers: `$rdi`, `rdi`, `edi`, `dil`, and arg0..arg5 for rdi rsi
  * rdx rcx r8 r9. A general register is a signed 64-bit value, its narrower parts are zero-extended; <,<=,>,>= compare signed unless a
  * side is a constant above INT64_MAX, which makes it unsigned. Shift counts are taken mod 64, >> is arithmetic. Errors carry a
  * caret line. Constant parts are folded; a tree has at most DP_EXPR_MAX_NODES nodes, so recursion over it is bounded.
+ * (The language without names of the program; dp_scope_expr() of scope.h is the whole one.)
  */
 #define DP_EXPR_MAX_NODES 256u
 struct dp_error *dp_expr_parse(const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 struct dp_expr *dp_expr_destroy(struct dp_expr *expr);
 /* Fills in the site's address for `rip`, a constant that the parser cannot know (0 until then). To be called before compiling. */
 void dp_expr_bind(struct dp_expr *expr, dp_addr site);
-/* The reference interpreter that the compiler is tested against. */
+/* May it fail? */
+bool dp_expr_may_fail(const struct dp_expr *expr);
+/* The reference interpreter that the compiler is tested against. dp_expr_eval() is for expressions without loads and facts. */
 struct dp_regs;
+struct dp_expr_world {
+	const struct dp_regs *regs;
+	const uint64_t (*xmm)[2]; /* 16 of them, or NULL */
+	uint64_t thread;
+	uint64_t (*fact)(enum dp_fact fact, void *data);
+	bool (*read)(uint64_t addr, void *buf, size_t n, void *data); /* false: not readable */
+	void *data;
+};
 uint64_t dp_expr_eval(const struct dp_expr *expr, const struct dp_regs *regs);
+bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_world *world, uint64_t *ret) DP_MUST_CHECK; /* false: it failed */
 
 /* ---- a probe: one site with its name, capture and condition ------------------------------------------------------------------ */
 
