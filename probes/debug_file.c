@@ -9,7 +9,7 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-static struct dp_elf *try_open(const char *root, const char *path)
+static struct dp_elf *try_open(const char *root, const char *path, char **ret)
 {
 	dp_auto_free char *full = NULL;
 	struct dp_elf *elf = NULL;
@@ -20,6 +20,10 @@ static struct dp_elf *try_open(const char *root, const char *path)
 	dp_auto_close int fd = open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd >= 0)
 		dp_error_destroy(dp_elf_open(fd, full, &elf));
+	if (elf && ret) {
+		free(*ret);
+		*ret = dp_take(full, NULL);
+	}
 	return elf;
 }
 
@@ -30,19 +34,19 @@ static bool same_build_id(const struct dp_elf *a, const struct dp_elf *b)
 	return dp_elf_build_id(a, &x, &n) && dp_elf_build_id(b, &y, &m) && n == m && !memcmp(x, y, n);
 }
 
-static struct dp_elf *by_build_id(struct dp_module *m, const char *root)
+static struct dp_elf *by_build_id(struct dp_module *m, const char *root, char **ret)
 {
 	char path[256];
 	const char *id = dp_module_build_id(m);
 	if (strlen(id) < 4)
 		return NULL;
 	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", id, id + 2);
-	struct dp_elf *elf = try_open(root, path);
+	struct dp_elf *elf = try_open(root, path, ret);
 	return !elf || same_build_id(elf, m->elf) ? elf : dp_elf_destroy(elf);
 }
 
 /* .gnu_debuglink: a file name, zeros up to a multiple of 4, the CRC-32 of that file. */
-static bool read_link(const struct dp_elf *elf, const char **name, uint32_t *crc)
+bool dp_debug_file_link(const struct dp_elf *elf, const char **name, uint32_t *crc)
 {
 	GElf_Shdr shdr;
 	struct dp_span s;
@@ -56,12 +60,22 @@ static bool read_link(const struct dp_elf *elf, const char **name, uint32_t *crc
 	return true;
 }
 
+/* The build-id says it without reading all of the file, which may be large. */
+static bool fits(const struct dp_elf *debug, const struct dp_elf *elf, uint32_t crc)
+{
+	const uint8_t *id;
+	size_t n;
+	if (dp_elf_build_id(debug, &id, &n) && dp_elf_build_id(elf, &id, &n))
+		return same_build_id(debug, elf);
+	return lzma_crc32(debug->bytes, debug->size, 0) == crc;
+}
+
 /* Three places: beside the file, in .debug beside it, and in the system's tree of debug files. */
-static struct dp_elf *by_link(struct dp_module *m, const char *root)
+static struct dp_elf *by_link(struct dp_module *m, const char *root, char **ret)
 {
 	const char *name;
 	uint32_t crc;
-	if (!read_link(m->elf, &name, &crc) || m->path[0] != '/')
+	if (!dp_debug_file_link(m->elf, &name, &crc) || m->path[0] != '/')
 		return NULL;
 	int dir = (int)(m->name - m->path) - 1;
 	for (size_t i = 0; i < 3; i++) {
@@ -71,28 +85,27 @@ static struct dp_elf *by_link(struct dp_module *m, const char *root)
 			path = NULL;
 			continue;
 		}
-		struct dp_elf *elf = try_open(root, path);
-		if (elf && lzma_crc32(elf->bytes, elf->size, 0) == crc)
+		struct dp_elf *elf = try_open(root, path, ret);
+		if (elf && fits(elf, m->elf, crc))
 			return elf;
 		dp_elf_destroy(elf);
 	}
 	return NULL;
 }
 
-struct dp_elf *dp_debug_file_find(struct dp_module *m)
+struct dp_elf *dp_debug_file_find(struct dp_module *m, char **path)
 {
-	struct dp_elf *elf = by_build_id(m, m->root);
+	struct dp_elf *elf = by_build_id(m, m->root, path);
 	if (!elf && *m->root)
-		elf = by_build_id(m, "");
+		elf = by_build_id(m, "", path);
 	if (!elf)
-		elf = by_link(m, m->root);
+		elf = by_link(m, m->root, path);
 	if (!elf && *m->root)
-		elf = by_link(m, "");
+		elf = by_link(m, "", path);
 	return elf;
 }
 
-/* A prelinked file has moved away from its debug file. */
-static uint64_t moved(const struct dp_elf *elf, const struct dp_elf *debug)
+uint64_t dp_debug_file_moved(const struct dp_elf *elf, const struct dp_elf *debug)
 {
 	uint64_t a, b, end;
 	return dp_elf_extent(elf, &a, &end) && dp_elf_extent(debug, &b, &end) ? a - b : 0;
@@ -100,9 +113,9 @@ static uint64_t moved(const struct dp_elf *elf, const struct dp_elf *debug)
 
 void dp_debug_symbols_load(struct dp_module *m, struct dp_symbols *ret)
 {
-	ret->elf = dp_debug_file_find(m);
+	ret->elf = dp_debug_file_find(m, NULL);
 	if (!ret->elf)
 		ret->elf = dp_minidebug_unpack(m->elf, m->path);
 	if (ret->elf)
-		dp_symbols_load(ret, ret->elf, m->elf, moved(m->elf, ret->elf));
+		dp_symbols_load(ret, ret->elf, m->elf, dp_debug_file_moved(m->elf, ret->elf));
 }

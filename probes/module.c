@@ -33,6 +33,8 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 	dp_symbols_fini(&m->debug);
 	free(m->fdes.fde);
 	free(m->pads.pad);
+	dp_debug_state_destroy(m->debug_info);
+	dp_error_destroy(m->debug_failure);
 	dp_elf_destroy(m->elf);
 	dp_error_destroy(m->failure);
 	free(m->path);

@@ -47,6 +47,8 @@ struct dp_module {
 	struct dp_symbol_names own_names, debug_names;
 	struct dp_fdes fdes;
 	struct dp_pads pads;
+	struct dp_debug_state *debug_info; /* debug.c: NULL until it is asked for, or if there is none; then */
+	struct dp_error *debug_failure;    /* says why */
 	int text_relocations; /* -1 unknown, else 0 or 1 */
 };
 
@@ -92,6 +94,9 @@ struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr) DP_MU
 void dp_module_relocate_text(struct dp_module *m, uint64_t vaddr, uint8_t *bytes, size_t n);
 /* What a relocation puts into the pointer at `vaddr`, as a file address; else what the file holds there. */
 bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret);
+
+/* debug.c */
+struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d);
 
 /* describe.c: the function around `addr`; `m` holds it. */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret);
