@@ -184,6 +184,16 @@ struct dp_site_pair {
 #define DP_SITE_PAIRS 12
 
 /*
+ * A load that may fault. A stub may hold such loads where runtime.faults says so (trampoline.h): `pc` is the address of the load's first
+ * byte, `to` where the thread continues if it faults (SIGSEGV, SIGBUS), with all registers as they were in front of the load. The
+ * agent's handler does that (decision 0016). The table lies in struct dp_trap, ascending, and is complete before the first jump to such a
+ * stub is written; such a stub never runs while the handler does not stand.
+ */
+struct dp_fixup {
+	uint64_t pc, to;
+};
+
+/*
  * A patched place, kept in the target so that a later dynprobe can undo what a killed one left, or work with what one has left
  * on purpose.
  */
@@ -194,13 +204,14 @@ struct dp_site_entry {
 	uint8_t npairs;
 	uint8_t changed; /* of the len bytes, those in front that differ; the jump relies upon the others */
 	uint16_t probe;  /* DP_NO_PROBE: a site of our own (a thread's start, an evicted instruction) */
-	uint16_t pad2;
+	uint16_t flags; /* DP_SITE_GUARDED */
 	uint8_t old_bytes[16];
 	uint8_t new_bytes[16];
 	uint64_t stub, stub_end;
 	struct dp_site_pair pair[DP_SITE_PAIRS];
 };
 #define DP_NO_PROBE 0xffffu
+#define DP_SITE_GUARDED 1u /* goes in after the agent's handler of faults or traps, and out before it */
 
 enum dp_site_state {
 	DP_SITE_PLANNED = 0,  /* may or may not be written */

@@ -93,6 +93,13 @@ uint64_t dp_target_gates(const struct dp_target *t);
 struct dp_error *dp_target_trap_check(struct dp_target *t) DP_MUST_CHECK;
 struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_place *hook, size_t nhooks) DP_MUST_CHECK;
 uint64_t dp_target_trap_hook(const struct dp_target *t);
+/*
+ * Loads that may fault without a system call (same decision): the agent's handler takes SIGSEGV, SIGBUS, SIGILL and SIGFPE as well. Behind
+ * dp_target_trap_room(), before prepare; needs the same hooks. From prepare on dp_target_faults_ready() is what runtime.faults says. If
+ * the handler's moment does not come, dp_target_install() is refused as a whole (DP_TAG_TRAP_UNSAFE): to be planned anew without.
+ */
+void dp_target_faults_want(struct dp_target *t, bool on);
+bool dp_target_faults_ready(const struct dp_target *t);
 
 struct dp_footprint { /* bytes that an install maps besides the planner's extents and the unwind tables */
 	unsigned mappings;

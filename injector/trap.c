@@ -88,6 +88,16 @@ uint64_t dp_target_trap_hook(const struct dp_target *t)
 	return t->trap.entry;
 }
 
+void dp_target_faults_want(struct dp_target *t, bool on)
+{
+	t->trap.faults = on;
+}
+
+bool dp_target_faults_ready(const struct dp_target *t)
+{
+	return t->trap.faults && t->trap.wanted;
+}
+
 uint64_t dp_trap_region_size(const struct dp_target *t)
 {
 	return t->trap.wanted ? dp_page_up(sizeof(struct dp_trap) + t->nprobes * sizeof(struct dp_trap_site)) : 0;

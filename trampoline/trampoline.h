@@ -110,6 +110,15 @@ struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint32_t tid_offset;
 	/* Sink lttng: entry points of agent/lttng/sink.h; all 0 with the ring. */
 	uint64_t enter, emit, emit_capture;
+	/*
+	 * Stubs may hold loads that fault, each named in its plan's `fixup`, and instructions that raise a signal by design: the agent's
+	 * handler will stand before any of them runs, and shows the program its own addresses.
+	 */
+	bool faults;
+};
+
+struct dp_plan_fixup { /* offsets from the stub; see struct dp_fixup */
+	uint16_t load, to;
 };
 
 struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `stub` can be moved to `original` */
@@ -119,6 +128,7 @@ struct dp_pc_pair { /* states that are equal but for the pc: a thread found at `
 
 #define DP_PLAN_PAIRS    DP_SITE_PAIRS
 #define DP_PLAN_SUPPORTS 6
+#define DP_PLAN_FIXUPS   32 /* loads that do not fit go by the agent's helper */
 struct dp_plan {
 	uint64_t site;
 	uint16_t probe;       /* the request's; DP_NO_PROBE of an evicted instruction that is nobody's probe */
@@ -146,6 +156,9 @@ struct dp_plan {
 	uint64_t support[DP_PLAN_SUPPORTS];
 	uint8_t npairs;
 	struct dp_pc_pair pair[DP_PLAN_PAIRS];
+	bool guarded; /* has fix-ups, or raises a signal itself: must not run before the agent's handler stands */
+	uint8_t nfixups;
+	struct dp_plan_fixup fixup[DP_PLAN_FIXUPS];
 };
 
 struct dp_request { /* one probe to place */
