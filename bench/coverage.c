@@ -3,8 +3,9 @@
  * How many instructions of a live process' module can be probed, and how:
  *
  *     coverage --pid N [--module GLOB] [--alone] [--batch [N]] [--all] [--rounds N] [--sample N] [--seed N] [--tactics LIST]
- * [--order random|ascending|descending] [-j]
+ * [--order random|ascending|descending] [-j] [--plans]
  *
+ * --plans writes each plan in a line, so that those of two versions can be compared.
  * --order is that of the sites inside of a batch (the choice of sites is random): from high to low addresses unless told.
  * Asks the planner about each instruction alone, in random batches, and about all at once; checks every answer
  * (coverage_check.c). The process is not touched: only its maps and files are read. Exit status 1 if a plan does not keep its
@@ -111,10 +112,26 @@ static struct dp_request request_for(const struct code *code, size_t i, unsigned
 	                           .tactics = tactics};
 }
 
+static bool print_plans;
+
+static void print_plan(const struct dp_plan *plan)
+{
+	printf("plan %llx %s %u/%u stub %llx-%llx entry %llx via %llx", (unsigned long long)plan->site,
+	       dp_tactic_name(plan->tactic), plan->changed, plan->len, (unsigned long long)plan->stub,
+	       (unsigned long long)plan->stub_end, (unsigned long long)plan->entry, (unsigned long long)plan->springboard);
+	for (uint8_t i = 0; i < plan->len; i++)
+		printf("%s%02x>%02x", i ? " " : ": ", plan->old_bytes[i], plan->new_bytes[i]);
+	for (uint8_t i = 0; i < plan->nsupports; i++)
+		printf(" on %llx", (unsigned long long)plan->support[i]);
+	printf("\n");
+}
+
 static void finish_round(struct tally *t, struct code *code, struct dp_planner *planner)
 {
 	struct layout layout;
 	layout.nplans = dp_planner_plans(planner, &layout.plan);
+	for (size_t i = 0; print_plans && i < layout.nplans; i++)
+		print_plan(&layout.plan[i]);
 	layout.nextents = dp_planner_extents(planner, &layout.extent);
 	tally_layout(t, &layout);
 	t->violations += check_layout(code, code->image, &layout);
@@ -252,7 +269,8 @@ static struct options parse(int argc, char **argv)
 	static const struct option names[] = {{"pid", 1, NULL, 'p'},    {"module", 1, NULL, 'm'}, {"alone", 0, NULL, 'a'},
 	                                      {"batch", 2, NULL, 'b'},  {"all", 0, NULL, 'A'},    {"rounds", 1, NULL, 'r'},
 	                                      {"sample", 1, NULL, 's'}, {"seed", 1, NULL, 'S'},   {"tactics", 1, NULL, 't'},
-	                                      {"order", 1, NULL, 'o'},  {"json", 0, NULL, 'j'},   {NULL, 0, NULL, 0}};
+	                                      {"order", 1, NULL, 'o'},  {"json", 0, NULL, 'j'},   {"plans", 0, NULL, 'P'},
+	                                      {NULL, 0, NULL, 0}};
 	for (int c; (c = getopt_long(argc, argv, "p:m:ab::Ar:s:S:t:o:j", names, NULL)) != -1;) {
 		switch (c) {
 		case 'p':
@@ -287,6 +305,9 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'j':
 			o.json = true;
+			break;
+		case 'P':
+			print_plans = true;
 			break;
 		default:
 			exit(2);
