@@ -11,7 +11,10 @@ enum dp_const_origin {
 	DP_CONST_RIP = 2,    /* the site's address, see dp_expr_bind() */
 };
 
-/* The value of `op` applied to `a` (and `b`); the logic operators take truth values. */
+/* The value of `op` applied to `a` (and `b`); the logic operators take truth values. A division by 0 fails: not to be asked for.
+ */
 uint64_t dp_expr_apply(enum dp_expr_op op, uint64_t a, uint64_t b);
+/* / and % of every kind. */
+bool dp_expr_divides(enum dp_expr_op op);
 
 #endif

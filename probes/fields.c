@@ -74,7 +74,16 @@ void dp_fields_fini(struct dp_fields *fields)
 
 bool dp_field_may_fault(const struct dp_field *field)
 {
-	return field->source == DP_SRC_MEMORY || field->source == DP_SRC_STRING;
+	switch (field->source) {
+	case DP_SRC_MEMORY:
+	case DP_SRC_STRING:
+	case DP_SRC_NONE:
+		return true;
+	case DP_SRC_EXPR:
+		return dp_expr_may_fail(field->expr);
+	default:
+		return false;
+	}
 }
 
 bool dp_fields_may_fault(const struct dp_fields *fields)
