@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* C++ and Rust names mean what a reader of the source takes them for. */
+#include "probes/demangle.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static bool names(const char *typed, const char *symbol)
+{
+	struct dp_name_match match;
+	cr_assert(dp_name_match_init(&match, typed));
+	const bool yes = dp_name_match_symbol(&match, symbol);
+	dp_name_match_fini(&match);
+	return yes;
+}
+
+#define METHOD       "_ZN2ns5Klass6methodEiPc"                /* ns::Klass::method(int, char*) */
+#define CONST_METHOD "_ZNK2ns5Klass6methodEv"                 /* ns::Klass::method() const */
+#define PUSH         "_ZNSt6vectorIiSaIiEE9push_backERKi"     /* std::vector<int, std::allocator<int> >::push_back(int const&) */
+#define TEMPLATE     "_ZN2ns5twiceIiEET_S1_"                  /* int ns::twice<int>(int) */
+#define RUST_LEGACY  "_ZN4core3fmt5write17h0123456789abcdefE" /* core::fmt::write */
+#define RUST_V0      "_RNvCs1234_7mycrate3foo"                /* mycrate::foo */
+#define SHIFT        "_ZN2nslsERSoRKNS_5KlassE"               /* ns::operator<<(std::ostream&, ns::Klass const&) */
+#define CALL         "_ZN2ns5KlassclEi"                       /* ns::Klass::operator()(int) */
+#define NAMELESS     "_ZN12_GLOBAL__N_16hiddenEi"             /* (anonymous namespace)::hidden(int) */
+#define CLONE        "_ZN2ns5plainEi.isra.0"
+
+Test(demangle, names_are_matched_from_any_component)
+{
+	cr_assert(names("ns::Klass::method", METHOD));
+	cr_assert(names("Klass::method", METHOD));
+	cr_assert(names("method", METHOD));
+	cr_assert_not(names("lass::method", METHOD));
+	cr_assert_not(names("ns::Klass", METHOD));
+	cr_assert_not(names("ethod", METHOD));
+	cr_assert_not(names("ns::method", METHOD));
+	cr_assert(names("hidden", NAMELESS));
+	cr_assert(names("(anonymous namespace)::hidden(int)", NAMELESS));
+	cr_assert(names("ns::plain", CLONE));
+}
+
+Test(demangle, a_signature_chooses_among_overloads)
+{
+	cr_assert(names("ns::Klass::method(int, char*)", METHOD));
+	cr_assert(names("method(int,char *)", METHOD));
+	cr_assert_not(names("method(int)", METHOD));
+	cr_assert_not(names("method()", METHOD));
+	cr_assert(names("method()", CONST_METHOD));
+	cr_assert(names("method() const", CONST_METHOD));
+	cr_assert_not(names("method() volatile", CONST_METHOD));
+}
+
+Test(demangle, template_arguments_may_be_left_out)
+{
+	cr_assert(names("std::vector<int>::push_back", PUSH));
+	cr_assert(names("std::vector<int, std::allocator<int>>::push_back", PUSH));
+	cr_assert(names("std::vector::push_back", PUSH));
+	cr_assert(names("vector<int>::push_back(int const&)", PUSH));
+	cr_assert_not(names("std::vector<long>::push_back", PUSH));
+	cr_assert(names("ns::twice", TEMPLATE));
+	cr_assert(names("ns::twice<int>", TEMPLATE));
+	cr_assert(names("twice<int>(int)", TEMPLATE));
+	cr_assert_not(names("twice<char>", TEMPLATE));
+}
+
+Test(demangle, operators_are_names)
+{
+	cr_assert(names("ns::operator<<", SHIFT));
+	cr_assert_not(names("ns::operator<", SHIFT));
+	cr_assert(names("Klass::operator()", CALL));
+	cr_assert(names("Klass::operator()(int)", CALL));
+	cr_assert_not(names("Klass::operator()(long)", CALL));
+}
+
+Test(demangle, rust_has_two_manglings)
+{
+	cr_assert(names("core::fmt::write", RUST_LEGACY));
+	cr_assert(names("fmt::write", RUST_LEGACY));
+	cr_assert(names("mycrate::foo", RUST_V0));
+	cr_assert_not(names("mycrate::fo", RUST_V0));
+}
+
+Test(demangle, patterns_are_those_of_whole_names)
+{
+	cr_assert(names("ns::Klass::*", METHOD));
+	cr_assert(names("ns::*", CONST_METHOD));
+	cr_assert(names("*::push_?ack", PUSH));
+	cr_assert(names("ns::Klass::method(int, *)", METHOD));
+	cr_assert_not(names("Klass::*", METHOD));
+}
+
+Test(demangle, what_is_not_mangled_is_no_name_of_these_languages)
+{
+	static const char *const plain[] = {"main",      "",    "_",    "_Z",        "_R",
+	                                    "_Zfoo bar", "_ZN", "_RNv", "main.main", "fmt.(*pp).printArg"};
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
+		cr_assert_null(dp_demangle(plain[i], true), "%s", plain[i]);
+		cr_assert_not(names("main", plain[i]));
+	}
+	char *deep = malloc(20001);
+	for (int i = 0; i < 20000; i++)
+		deep[i] = "_ZP"[i < 2 ? i : 2];
+	deep[20000] = 0;
+	cr_assert_null(dp_demangle(deep, true));
+	free(deep);
+}
