@@ -312,6 +312,8 @@ static struct dp_error *jump_anew(struct dp_job *job, const struct dp_item *base
 {
 	struct dp_ground ground;
 	struct dp_error *err = NULL;
+	if (base->nusers) /* a neighbour's jump has this one's bytes for its own tail */
+		return dp_error(DP_TAG_NO_SPACE, "the jump that is there cannot change: others rely upon its bytes");
 	dp_sites_bytes(job->planner->sites, job->request->text, base->plan.site, sizeof(ground.byte), ground.byte, ground.state);
 	job->fresh = true;
 	if (!single(job, &ground, base->plan.tactic, base->plan.changed, ret, &err) && !err)

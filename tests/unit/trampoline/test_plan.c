@@ -174,6 +174,27 @@ Test(plan, window_is_used_when_the_pun_finds_no_room)
 	world_fini(&w);
 }
 
+/* pop %rbx, whose pun has the bytes of the jump behind it for its tail; mov $1,%eax; ret */
+static const uint8_t leaned_on[] = {0x5b, 0xb8, 1, 0, 0, 0, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90};
+
+Test(plan, second_probe_at_a_site_whose_jump_another_relies_upon)
+{
+	struct helper_module m;
+	struct world w;
+	struct dp_plan plan;
+	helper_code(&m, AT, leaned_on, sizeof(leaned_on));
+	world_init(&w, &m);
+	cr_assert_eq(add(&w, AT + 1, &plan), DP_TAG_COUNT);
+	cr_assert_eq(plan.tactic, DP_TACTIC_JUMP);
+	cr_assert_eq(plan.springboard, 0, "the jump leads to the stub itself");
+	cr_assert_eq(add(&w, AT, &plan), DP_TAG_COUNT);
+	cr_assert_eq(plan.tactic, DP_TACTIC_PUN);
+	cr_assert_eq(add(&w, AT + 1, &plan), DP_TAG_COUNT);
+	cr_assert_eq(add(&w, AT + 1, &plan), DP_TAG_COUNT);
+	cr_expect_eq(helper_check_plans(&w, &m), 4);
+	world_fini(&w);
+}
+
 Test(plan, DP_OVERLAP_between_probes)
 {
 	struct helper_module m;
