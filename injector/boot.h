@@ -5,9 +5,20 @@
 
 #include "injector/tracee.h"
 
-#define DP_BOOT_SIZE        192u
+#define DP_BOOT_SIZE        272u
 #define DP_BOOT_ROUND(size) (((size) + 15u) & ~15u) /* both lie at a multiple of 16, as near to the end as they can */
 #define DP_BOOT_RESTORE     2u                      /* offset of the self-restore: behind the `syscall` */
+
+/* Several system calls, one after the other: rbx leads to the first struct dp_boot_step (borrow_script.c). */
+#define DP_BOOT_SCRIPT      108u
+#define DP_BOOT_SCRIPT_CALL (DP_BOOT_SCRIPT + 29u) /* behind its `syscall` */
+#define DP_BOOT_SCRIPT_END  (DP_BOOT_SCRIPT + 65u)
+struct dp_boot_step {
+	uint64_t nr, args[6];
+	uint64_t minus_want; /* if the result is what this is the negative of, the next step follows */
+	int64_t result;      /* written by the thread */
+	uint64_t otherwise;  /* else the step at this address, or, if that is 0, the self-restore */
+};
 
 /* The borrower's code for a thread that stands at `regs` (raw) with the signal mask `sigmask`. */
 void dp_boot_build(const struct user_regs_struct *regs, uint64_t sigmask, uint8_t ret[DP_BOOT_SIZE]);

@@ -34,17 +34,6 @@
 #define PTRACE_EVENTMSG_SYSCALL_ENTRY 1
 #endif
 
-struct dp_borrow {
-	struct dp_process p;
-	struct dp_held own; /* the thread, when it is not part of a freeze */
-	struct dp_held *h;  /* the thread; h->regs is what it gets back */
-	dp_addr boot;
-	uint64_t sigmask;
-	const struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
-	bool suspended;                 /* seccomp */
-	bool stuck;                     /* a call that never came back */
-};
-
 static struct dp_error *gone(const struct dp_borrow *b)
 {
 	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", b->p.pid, b->p.comm);
@@ -240,10 +229,24 @@ static bool at_entry(const struct dp_borrow *b)
 	return ptrace(PTRACE_GETEVENTMSG, b->h->tid, NULL, &msg) == 0 && msg == PTRACE_EVENTMSG_SYSCALL_ENTRY;
 }
 
+bool dp_borrow_lost(const struct dp_borrow *b)
+{
+	return b->stuck;
+}
+
+struct dp_error *dp_borrow_check(const struct dp_borrow *b)
+{
+	if (b->stuck)
+		return dp_error(DP_TAG_NO_THREAD, "the thread of process %d (%s) that worked for us has gone on by itself", b->p.pid,
+		                b->p.comm);
+	return b->h->exited ? gone(b) : NULL;
+}
+
 struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t args[6], int64_t *result)
 {
 	uint64_t deadline = dp_now_ns() + CALL_LIMIT_NS;
-	if (b->stuck || b->h->exited || !set_call(b, b->boot.v, nr, args))
+	DP_TRY(dp_borrow_check(b));
+	if (!set_call(b, b->boot.v, nr, args))
 		return gone(b);
 	DP_TRY(run(b, deadline));
 	if (at_entry(b)) /* always, but for a stop left over from before */

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Which thread to borrow. Private to the ptrace half of injector/. */
+/* A borrowed thread, and which to borrow. Private to the ptrace half of injector/. */
 #ifndef DP_INJECTOR_BORROW_H
 #define DP_INJECTOR_BORROW_H
 
 #include "injector/tracee.h"
+
+struct dp_borrow {
+	struct dp_process p;
+	struct dp_held own; /* the thread, when it is not part of a freeze */
+	struct dp_held *h;  /* the thread; h->regs is what it gets back */
+	dp_addr boot;
+	uint64_t sigmask;
+	const struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
+	bool suspended;                 /* seccomp */
+	bool stuck;                     /* a call that never came back, or a thread that has gone home by itself */
+};
+
+/* DP_TAG_NO_THREAD or DP_TAG_GONE if it works for us no more. */
+struct dp_error *dp_borrow_check(const struct dp_borrow *b) DP_MUST_CHECK;
 
 /* The best thread of a freeze. */
 struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *f, struct dp_held **ret) DP_MUST_CHECK;

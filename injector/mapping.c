@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -35,25 +36,37 @@ static struct dp_error *call(struct dp_borrow *b, const char *name, long nr, con
 	return NULL;
 }
 
-static struct dp_error *map_region(struct dp_borrow *b, struct dp_region *r, int flags, int fd)
+static struct dp_step step_of(const struct dp_region *r, int flags, int64_t fd)
 {
-	const uint64_t args[6] = {
-	        r->addr, r->size, (uint64_t)r->prot, (uint64_t)flags | MAP_FIXED_NOREPLACE, (uint64_t)(int64_t)fd, r->offset};
-	int64_t got = 0;
-	struct dp_error *err = call(b, "mmap", SYS_mmap, args, &got);
-	if (err && err->sys == EEXIST) {
-		dp_error_destroy(err);
+	return (struct dp_step){
+	        .nr = SYS_mmap,
+	        .args = {r->addr, r->size, (uint64_t)r->prot, (uint64_t)flags | MAP_FIXED_NOREPLACE, (uint64_t)fd, r->offset},
+	        .want = (int64_t)r->addr};
+}
+
+static struct dp_error *take_mapped(struct dp_region *r, int64_t got)
+{
+	if (got == -EEXIST)
 		return dp_error(DP_TAG_CHANGED, "the range at 0x%llx was taken by the target meanwhile; try again",
 		                (unsigned long long)r->addr);
+	if (got < 0 && got > -4096) {
+		errno = (int)-got;
+		return dp_error_sys(DP_TAG_REMOTE, "mmap in the target");
 	}
-	if (err)
-		return err;
 	r->mapped = true;
 	if ((uint64_t)got == r->addr)
 		return NULL;
 	/* A kernel older than MAP_FIXED_NOREPLACE took the address for a hint. */
 	r->addr = (uint64_t)got;
 	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
+}
+
+static struct dp_error *map_region(struct dp_borrow *b, struct dp_region *r, int flags, int fd)
+{
+	const struct dp_step step = step_of(r, flags, fd);
+	int64_t got = 0;
+	DP_TRY(dp_remote_syscall(b, step.nr, step.args, &got));
+	return take_mapped(r, got);
 }
 
 static struct dp_error *unmap_region(struct dp_borrow *b, struct dp_region *r)
@@ -127,27 +140,80 @@ static struct dp_error *map_unlocked(struct dp_borrow *b, struct dp_region *r, i
 	return err;
 }
 
-/* A thread that works while the others run is not kept for longer than this. */
-static bool held_enough(const struct dp_lease *lease)
+/* ---- many at once ----------------------------------------------------------------------------------------------------------- */
+
+struct batch {
+	struct dp_region **region; /* that of each step */
+	struct dp_step *step;
+	size_t n;
+};
+
+static void batch_fini(struct batch *batch)
 {
-	return lease && dp_now_ns() >= lease->until_ns;
+	free(batch->region);
+	free(batch->step);
+}
+
+static struct dp_error *batch_init(struct batch *batch, size_t most)
+{
+	*batch = (struct batch){.region = calloc(most + 1, sizeof(*batch->region)), .step = calloc(most + 1, sizeof(*batch->step))};
+	if (batch->region && batch->step)
+		return NULL;
+	batch_fini(batch);
+	return dp_error(DP_TAG_NOMEM, "out of memory for a list of mappings");
+}
+
+/*
+ * A thread that works while the others run is not kept for longer than its lease. *done: how many steps were made as they should
+ * be; the one behind those failed if it was made, and has not been tried if time was up.
+ */
+static struct dp_error *run_batch(const struct dp_installation *in, struct dp_borrow *b, struct batch *batch,
+                                  struct dp_lease *lease, size_t *done)
+{
+	DP_TRY(dp_remote_script(b, dp_script_room(in), batch->step, batch->n, lease ? lease->until_ns : UINT64_MAX, done));
+	if (*done < batch->n && !batch->step[*done].made) {
+		if (!lease)
+			return dp_error(DP_TAG_REMOTE, "a system call in the target was interrupted");
+		lease->more = true;
+	}
+	return NULL;
+}
+
+static struct dp_error *map_batch(struct dp_target *t, struct dp_borrow *b, struct batch *batch, struct dp_lease *lease)
+{
+	size_t done = 0;
+	struct dp_error *err = run_batch(&t->in, b, batch, lease, &done);
+	for (size_t i = 0; i < batch->n && batch->step[i].made; i++) {
+		struct dp_error *failed = take_mapped(batch->region[i], batch->step[i].got);
+		if (err)
+			dp_error_destroy(failed);
+		else
+			err = failed;
+	}
+	return err;
+}
+
+static struct dp_error *map_data(struct dp_target *t, struct dp_borrow *b)
+{
+	struct dp_region *data = &t->in.region[DP_REGION_DATA];
+	return !data->mapped && data->size && locks_memory(t) ? map_unlocked(b, data, (int)t->remote_fd) : NULL;
 }
 
 static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, struct dp_lease *lease)
 {
-	const bool locked = locks_memory(t);
+	struct batch batch;
+	DP_TRY(map_data(t, b));
+	DP_TRY(batch_init(&batch, t->in.nregions));
 	for (size_t i = 0; i < t->in.nregions; i++) {
 		struct dp_region *r = &t->in.region[i];
 		if (r->mapped || !r->size)
 			continue;
-		if (held_enough(lease)) {
-			lease->more = true;
-			return NULL;
-		}
-		DP_TRY(locked && i == DP_REGION_DATA ? map_unlocked(b, r, (int)t->remote_fd)
-		                                     : map_region(b, r, r->copied ? MAP_PRIVATE : MAP_SHARED, (int)t->remote_fd));
+		batch.region[batch.n] = r;
+		batch.step[batch.n++] = step_of(r, r->copied ? MAP_PRIVATE : MAP_SHARED, t->remote_fd);
 	}
-	return NULL;
+	struct dp_error *err = map_batch(t, b, &batch, lease);
+	batch_fini(&batch);
+	return err;
 }
 
 /*
@@ -222,22 +288,53 @@ struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b, struct 
 	return err ? give_up(t, b, err) : NULL;
 }
 
+/* Of one that fails the others are still tried. */
+static struct dp_error *unmap_batch(struct dp_installation *in, struct dp_borrow *b, struct batch *batch, struct dp_lease *lease)
+{
+	struct dp_error *first = NULL;
+	for (size_t from = 0, done = 0; from < batch->n; from += done + 1) {
+		struct batch rest = {batch->region + from, batch->step + from, batch->n - from};
+		struct dp_error *err = run_batch(in, b, &rest, lease, &done);
+		for (size_t i = 0; i < rest.n; i++)
+			rest.region[i]->mapped &= !rest.step[i].made || rest.step[i].got;
+		if (err || (lease && lease->more))
+			return first_of(first, err);
+		if (done == rest.n)
+			break;
+		errno = (int)-rest.step[done].got;
+		first = first_of(first, dp_error_sys(DP_TAG_REMOTE, "munmap in the target"));
+	}
+	return first;
+}
+
+static struct dp_error *unmap_but(struct dp_installation *in, const struct dp_region *data, struct dp_borrow *b,
+                                  struct dp_lease *lease)
+{
+	struct batch batch;
+	DP_TRY(batch_init(&batch, in->nregions));
+	for (size_t i = 0; i < in->nregions; i++) {
+		struct dp_region *r = &in->region[i];
+		if (r == data || !r->mapped)
+			continue;
+		batch.region[batch.n] = r;
+		batch.step[batch.n++] = (struct dp_step){.nr = SYS_munmap, .args = {r->addr, r->size}};
+	}
+	struct dp_error *err = unmap_batch(in, b, &batch, lease);
+	batch_fini(&batch);
+	return err;
+}
+
 struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b, struct dp_lease *lease)
 {
 	struct dp_region *data = data_region(in);
-	struct dp_error *first = NULL;
-	for (size_t i = 0; i < in->nregions; i++) {
-		if (&in->region[i] == data || !in->region[i].mapped)
-			continue;
-		if (!first && held_enough(lease)) {
-			lease->more = true;
-			return NULL;
-		}
-		first = first_of(first, unmap_region(b, &in->region[i]));
-	}
+	struct dp_error *first = unmap_but(in, data, b, lease);
+	if (!first && lease && lease->more)
+		return NULL;
 	if (!data)
 		return first_of(first, unmap_region(b, &in->private));
-	/* Without the control page nobody would find the private region, and without that one nobody believes the control page.
+	/*
+	 * Without the control page nobody would find the private region, and without that one nobody believes the control page. The
+	 * table of the script lies there, so this is a call of its own.
 	 */
 	struct dp_region both = {.addr = data->addr, .size = data->size + in->private.size, .mapped = true};
 	first = first_of(first, unmap_region(b, &both));

@@ -20,7 +20,7 @@ struct dp_swap_note {
 	uint32_t dev_major, dev_minor;
 };
 #define DP_SWAP_MAGIC    UINT64_C(0x7061777370796e64)
-#define DP_SWAP_PATH_MAX 3584u
+#define DP_SWAP_PATH_MAX 1024u
 
 struct dp_swap;
 /* For text of `t`; `in` lends its private region for the note. */

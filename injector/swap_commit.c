@@ -36,9 +36,10 @@
 #define NOTE(s)     dp_swap_note_at((s)->in)
 #define PATH(s)     (NOTE(s) + sizeof(struct dp_swap_note))
 
-_Static_assert(sizeof(struct dp_agent) % 8 == 0 &&
-                       DP_PAGE - sizeof(struct dp_agent) % DP_PAGE >= sizeof(struct dp_swap_note) + DP_SWAP_PATH_MAX,
-               "the note and the path fit behind the agent's state");
+_Static_assert(sizeof(struct dp_agent) % 8 == 0 && sizeof(struct dp_swap_note) % 8 == 0 &&
+                       DP_PAGE - sizeof(struct dp_agent) % DP_PAGE >=
+                               sizeof(struct dp_swap_note) + DP_SWAP_PATH_MAX + DP_SCRIPT_ROOM,
+               "note, path and script fit behind the agent's state");
 
 struct run {
 	uint64_t start, end;

@@ -22,6 +22,13 @@ uint64_t dp_swap_note_at(const struct dp_installation *in)
 	return in->private.addr + sizeof(struct dp_agent);
 }
 
+uint64_t dp_script_room(const struct dp_installation *in)
+{
+	if (!in->private.mapped || in->private.size < dp_page_up(sizeof(struct dp_agent)))
+		return 0;
+	return dp_swap_note_at(in) + sizeof(struct dp_swap_note) + DP_SWAP_PATH_MAX;
+}
+
 bool dp_swap_note(const struct dp_target *t, const struct dp_installation *in, struct dp_swap_note *ret)
 {
 	return in->private.mapped && in->private.size >= dp_page_up(sizeof(struct dp_agent)) &&
@@ -120,8 +127,10 @@ static struct dp_error *sweep_once(struct sweep *w, const struct dp_installation
 		err = take_away(w);
 	struct dp_error *end = w->b ? dp_borrow_end(w->b, NULL) : NULL;
 	w->b = NULL;
-	if (*done && !err && !end)
+	if (*done && !err && !end) {
 		dp_swap_clear_note(w->t, in);
+		dp_script_forget(&w->t->process, dp_script_room(in));
+	}
 	dp_thaw_all(&w->f);
 	if (!err)
 		return end;

@@ -43,6 +43,7 @@ struct dp_placed {
 	bool announced; /* it may be superseded */
 	bool covered;   /* another group's bytes stand here, and these ones below it */
 	bool changed;   /* somebody else's bytes stand here */
+	bool guarded;   /* DP_SITE_GUARDED */
 	uint8_t old_bytes[16], new_bytes[16];
 	uint64_t stub, stub_end;
 	uint8_t npairs;
@@ -177,6 +178,8 @@ struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installatio
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK;
 /* Looks for a thread that lives and looks at the process through it from now on; false if there is none. */
 bool dp_pick_living(struct dp_target *t);
+/* Where a borrowed thread finds what it is to do (dp_remote_script()): behind the agent's state in the private region; or 0. */
+uint64_t dp_script_room(const struct dp_installation *in);
 /* Borrows a thread of the freeze; refuses DP_TAG_SECCOMP if a held thread has come under a filter that we may not suspend. */
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
 /* May nobody be held? NULL if so, else why not. Without a group of ours in the process that is for options.live to say. */

@@ -84,6 +84,26 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 				 struct dp_borrow **ret) DP_MUST_CHECK;
 /* Runs one system call in the target on the borrowed thread. `*result` is the raw return value (-errno on failure). */
 struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
+/*
+ * Several system calls, without a stop between them (borrow_script.c). `room`: DP_SCRIPT_ROOM bytes of the target's memory that are
+ * ours and were zero before they were first used; 0, or where a thread of an earlier script has not come home: each call between two stops.
+ * Ends with the first that returns something else than `want`, and between two calls when until_ns has come. *done: how many
+ * returned what they should; the one behind them, if `made`, did not.
+ */
+struct dp_step {
+	long nr;
+	uint64_t args[6];
+	int64_t want;
+	int64_t got; /* out, valid if `made` */
+	bool made;   /* out */
+};
+#define DP_SCRIPT_ROOM 2848u
+struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
+				  size_t *done) DP_MUST_CHECK;
+/* With all threads held, and none in a borrower's code: whatever script was there is over. */
+void dp_script_forget(const struct dp_process *p, uint64_t room);
+/* Does the thread work for us no more, since a call did not return, or since we came too late and it went home? */
+bool dp_borrow_lost(const struct dp_borrow *b);
 /* The fs base and the ids of the borrowed thread. */
 uint64_t dp_borrow_fs_base(const struct dp_borrow *b);
 pid_t dp_borrow_tid(const struct dp_borrow *b);

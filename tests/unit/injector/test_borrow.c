@@ -4,13 +4,16 @@
 
 #include "injector/boot.h"
 #include "injector/borrow_xstate.h"
+#include "injector/freeze.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -78,6 +81,17 @@ static void state_of(pid_t tid, struct user_regs_struct *regs, struct iovec *x)
 	cr_assert_eq(ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, x), 0);
 }
 
+/* ---- several calls at once --------------------------------------------------------------------------------------------------- */
+
+static uint8_t room[DP_SCRIPT_ROOM]; /* the targets are forks: it is at the same address there */
+#define ROOM ((uint64_t)(uintptr_t)room)
+
+static void fill(struct dp_step *step, size_t n, pid_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		step[i] = (struct dp_step){.nr = SYS_getpid, .want = pid};
+}
+
 static void frozen_borrow(void (*fn)(void))
 {
 	pid_t pid = tr_spawn(fn);
@@ -92,8 +106,14 @@ static void frozen_borrow(void (*fn)(void))
 	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
 	state_of(pid, &r[0], &x[0]);
 	for (int i = 0; i < 3; i++) {
+		struct dp_step step[50];
+		size_t done;
+		fill(step, 50, pid);
 		tr_ok(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b));
 		cr_assert_eq(plain(b, SYS_getpid), pid);
+		if (i)
+			tr_ok(dp_remote_script(b, ROOM, step, 50, UINT64_MAX, &done));
+		cr_assert(!i || done == 50);
 		tr_ok(dp_borrow_end(b, NULL));
 	}
 	state_of(pid, &r[1], &x[1]);
@@ -103,6 +123,112 @@ static void frozen_borrow(void (*fn)(void))
 	dp_thaw_all(&f);
 	for (int i = 0; i < 2; i++)
 		free(x[i].iov_base);
+	tr_kill(pid);
+}
+
+/* 1 for each byte that the target writes; the pipe was made before it was forked. */
+static int bytes[2];
+
+static size_t written(void)
+{
+	char got[512];
+	const ssize_t n = read(bytes[0], got, sizeof(got));
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void fill_writes(struct dp_step *step, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		step[i] = (struct dp_step){.nr = SYS_write, .args = {(uint64_t)bytes[1], ROOM, 1}, .want = 1};
+}
+
+static void by_script(uint64_t at)
+{
+	struct dp_step step[100];
+	size_t done, rounds = 0;
+	cr_assert_eq(pipe2(bytes, O_NONBLOCK), 0);
+	pid_t pid = tr_spawn(spinner);
+	struct dp_process p = tr_process(pid);
+	struct dp_borrow *b = lend(&p);
+
+	fill_writes(step, 100);
+	tr_ok(dp_remote_script(b, at, step, 100, UINT64_MAX, &done));
+	cr_assert_eq(done, 100);
+	cr_assert_eq(written(), 100);
+
+	/* One that fails is the last: those behind it are not made. */
+	fill_writes(step, 100);
+	step[57].args[0] = 1000;
+	tr_ok(dp_remote_script(b, at, step, 100, UINT64_MAX, &done));
+	cr_assert_eq(done, 57);
+	cr_assert(step[57].made);
+	cr_assert_eq(step[57].got, -EBADF);
+	cr_assert_not(step[58].made);
+	cr_assert_eq(written(), 57);
+
+	/* Time is always up: each call is still made once, and never twice. */
+	fill_writes(step, 100);
+	for (size_t from = 0; from < 100; from += done, rounds++) {
+		tr_ok(dp_remote_script(b, at, step + from, 100 - from, 0, &done));
+		cr_assert(from + done == 100 || !step[from + done].made);
+		cr_assert_lt(rounds, 10000);
+	}
+	cr_assert_eq(written(), 100);
+	cr_assert_gt(rounds, 1);
+
+	tr_ok(dp_borrow_end(b, NULL));
+	const long before = tr->calls;
+	cr_assert(tr_await_value(&tr->calls, before + 1000));
+	cr_assert_eq(tr->failed, 0);
+	tr_kill(pid);
+}
+
+Test(borrow, calls_of_a_script_are_made_once_up_to_the_first_that_fails)
+{
+	by_script(ROOM);
+}
+
+Test(borrow, calls_without_room_for_a_script_are_made_one_by_one)
+{
+	by_script(0);
+}
+
+/* A tool that is stopped for longer than the thread waits for it: the thread goes home by itself, and nobody takes it from there. */
+Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
+{
+	pid_t pid = tr_spawn(spinner), tool = fork();
+	if (!tool) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		struct dp_process p = tr_process(pid);
+		for (;;) {
+			struct dp_step step[20];
+			struct dp_borrow *b;
+			size_t done = 20;
+			fill(step, 20, pid);
+			if (dp_borrow_begin(&p, NULL, TR_LIMIT, false, &b))
+				_exit(1);
+			struct dp_error *err = dp_remote_script(b, ROOM, step, 20, UINT64_MAX, &done);
+			tr->value[0] += dp_borrow_lost(b);
+			if (err || done != 20 || dp_borrow_end(b, NULL))
+				_exit(2);
+			tr->value[1]++;
+			dp_stray_settle(DP_SETTLE_NS);
+		}
+	}
+	for (int i = 0; i < 2000 && tr->value[0] < 3; i++) {
+		tr_sleep_us(200 + i % 300);
+		kill(tool, SIGSTOP);
+		tr_sleep_us(40000);
+		kill(tool, SIGCONT);
+	}
+	const long rounds = tr->value[1], before = tr->calls;
+	cr_assert_eq(tr->value[0], 3, "it never came too late");
+	cr_assert(tr_await_value(&tr->value[1], rounds + 10), "the tool goes on");
+	cr_assert_eq(waitpid(tool, NULL, WNOHANG), 0, "the tool ended");
+	kill(tool, SIGKILL);
+	waitpid(tool, NULL, 0);
+	cr_assert(tr_await_value(&tr->calls, before + 1000));
+	cr_assert_eq(tr->failed, 0);
 	tr_kill(pid);
 }
 

@@ -107,6 +107,19 @@ static void threaded(void)
 	polling();
 }
 
+/* Where scripts are; each death has a room of its own, for what a dead tool left is used by nobody. */
+static uint8_t room[TARGETS * DEATHS_PER_TARGET][DP_SCRIPT_ROOM];
+static size_t nth;
+
+static struct dp_error *run_script(struct dp_borrow *b, pid_t pid)
+{
+	struct dp_step step[40];
+	size_t done;
+	for (size_t i = 0; i < 40; i++)
+		step[i] = (struct dp_step){.nr = i % 3 ? SYS_getpid : SYS_sched_yield, .want = i % 3 ? pid : 0};
+	return dp_remote_script(b, (uint64_t)(uintptr_t)room[nth], step, 40, dp_now_ns() + 200000, &done);
+}
+
 static void tool(pid_t pid)
 {
 	struct dp_process p;
@@ -122,16 +135,20 @@ static void tool(pid_t pid)
 			err = dp_borrow_begin(&p, &f, TR_LIMIT, false, &b);
 			if (!err) {
 				dp_error_destroy(dp_remote_syscall(b, SYS_getppid, none, &result));
+				dp_error_destroy(run_script(b, pid));
 				dp_error_destroy(dp_borrow_end(b, NULL));
 			}
 			dp_thaw_all(&f);
 		}
 		dp_error_destroy(err);
 		err = dp_borrow_begin(&p, NULL, TR_LIMIT, false, &b);
-		for (int i = 0; !err && i < 5; i++)
+		const bool lent = !err;
+		for (int i = 0; !err && i < 3; i++)
 			err = dp_remote_syscall(b, SYS_sched_yield, none, &result);
-		if (!err)
-			err = dp_borrow_end(b, NULL);
+		for (int i = 0; !err && i < 3; i++)
+			err = run_script(b, pid);
+		if (lent)
+			dp_error_destroy(dp_borrow_end(b, NULL));
 		dp_error_destroy(err);
 	}
 }
@@ -153,11 +170,13 @@ static void kill_tool_at(pid_t target, long us)
 static void deaths(void (*fn)(void))
 {
 	srand48(7);
+	nth = 0;
 	for (int i = 0; i < TARGETS; i++) {
 		pid_t pid = tr_spawn(fn);
 		tr->eintr = 0;
 		for (int k = 0; k < DEATHS_PER_TARGET; k++) {
 			kill_tool_at(pid, 300 + lrand48() % 2500);
+			nth++;
 			int status;
 			cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "the target died: status %x, death %d", status, k);
 			long before = tr->calls;
