@@ -144,6 +144,50 @@ enum dp_identity {
 	DP_ID_TID = 1,  /* gettid() on every hit */
 };
 
+/*
+ * Answers (decision 0019): hits that are counted and leave no record. A block of cells belongs to one value of %fs:0, whichever thread
+ * has it: a thread that gets an ended one's control block goes on in its block, and the sum over all blocks is what happened. The last
+ * block is everybody's who has none, and is only ever changed by locked instructions.
+ *
+ *   header  struct dp_answers_head
+ *   block   nblocks + 1 of them: cells of each probe | keys (--by) | struct dp_answer_loss of each probe | pairs
+ *
+ * A cell is changed by one instruction, or by cmpxchg: a signal handler's hits in between are not lost.
+ */
+struct dp_answers {
+	uint64_t first;   /* the thread key that block 0 belongs to; 0: the next thread's */
+	uint64_t head;    /* address in the target of struct dp_answers_head, or 0: no answers */
+	uint64_t size;    /* of a block, bytes; the first one lies at head + DP_ANSWERS_HEAD */
+	uint32_t nblocks; /* the shared one not counted */
+	uint32_t loss;    /* offset in a block: struct dp_answer_loss[nprobes] */
+	uint32_t keys;    /* offset in a block: nkeys entries of key_size bytes */
+	uint32_t key_size;
+	uint32_t nkeys;   /* a power of two, or 0 */
+	uint32_t pairs;   /* offset in a block: struct dp_answer_pair[DP_ANSWER_PAIRS], or 0 */
+	uint64_t unused;
+};
+struct dp_answers_head {
+	uint64_t used; /* blocks handed out, the first one included */
+	uint64_t reserved[15];
+};
+#define DP_ANSWERS_HEAD sizeof(struct dp_answers_head)
+struct dp_answer_loss { /* hits of one probe without an answer */
+	uint64_t unpaired; /* returns whose entry is not known */
+	uint64_t crowded;  /* no room for another key */
+};
+struct dp_answer_key {  /* behind it: the stack of --by backtrace (its number of frames, then as many words as there may be), the cells */
+	uint64_t mark;  /* 0: free; DP_ANSWER_BUSY; else the probe's index + 1, written last */
+	uint64_t key;
+};
+#define DP_ANSWER_BUSY UINT64_MAX
+#define DP_ANSWER_REACH 64u /* entries that are tried from a key's own place on */
+/* A call that was entered and has not returned, at its stack address (of the return address) >> 4 modulo DP_ANSWER_PAIRS. */
+struct dp_answer_pair {
+	uint64_t call; /* stack address | pair number << 48; 0: free */
+	uint64_t tsc;
+};
+#define DP_ANSWER_PAIRS 16384u
+
 struct dp_agent {
 	uint64_t live;       /* DP_LIVE, or 0 in a fork child */
 	uint32_t pid;        /* getpid() of the target in its own pid namespace */
@@ -155,8 +199,10 @@ struct dp_agent {
 	uint64_t unwind;     /* address in the target of the unwind tables (agent/unwind.h), or 0 */
 	uint64_t exhausted;  /* value of control->slots_freed + 1 when no slot was left: no use to look again */
 	uint64_t refused;    /* hits since then, roughly (flight recorder: once in a while it is of use) */
-	uint64_t reserved[8];
+	struct dp_answers answers;
+	uint64_t reserved[1];
 	struct dp_thread_entry table[DP_TABLE_SIZE];
+	struct dp_thread_entry answer[DP_TABLE_SIZE]; /* the same for blocks of cells: `slot` is a block's address; never given back */
 };
 #define DP_AGENT_TABLE offsetof(struct dp_agent, table)
 _Static_assert(DP_AGENT_TABLE % 64 == 0, "no table entry straddles cache lines");
@@ -261,7 +307,7 @@ struct dp_probe_desc {
 	uint64_t lost;    /* address in the target of this probe's struct dp_lost */
 	uint32_t reserve; /* bytes to reserve: header and the largest payload, multiple of 8 */
 	uint16_t probe;
-	uint16_t reserved;
+	uint16_t stack_words; /* answers by backtrace: words in front of a key's cells */
 	uint64_t site;    /* address of the probed instruction */
 	uint64_t event;   /* sink lttng: what struct dp_sink_event.event said; 0 with the ring */
 };
@@ -308,6 +354,12 @@ struct dp_op {
  * rsi = slot. Changes only rax, rcx, rdx, rsi and flags; vector state untouched; uses < 512 bytes of stack.
  */
 #define DP_SYM_ACQUIRE "dp_thunk_acquire"
+/*
+ * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one. DP_SYM_KEYED: with
+ * the key in rdx, rsi = that key's cells.
+ */
+#define DP_SYM_CELLS "dp_thunk_cells"
+#define DP_SYM_KEYED "dp_thunk_keyed"
 /*
  * Helpers, C ABI, general registers only: void helper(struct dp_capture *rdi, const struct dp_op *rsi). Each appends at
  * capture->cursor and moves it. The caller has saved every caller-saved register and aligned the stack. The agent has no string

@@ -5,9 +5,10 @@
  * stays as it is: the agent has no string instructions (check.sh).
  */
 	.text
-	.globl	dp_thunk_acquire
-	.type	dp_thunk_acquire, @function
-dp_thunk_acquire:
+	.macro	thunk name, function
+	.globl	\name
+	.type	\name, @function
+\name:
 	pushq	%rbp
 	movq	%rsp, %rbp
 	pushq	%rdi
@@ -17,9 +18,8 @@ dp_thunk_acquire:
 	pushq	%r11
 	andq	$-16, %rsp
 	movq	%rax, %rdi
-	call	dp_acquire
-	movq	%rax, %rcx
 	movq	%rdx, %rsi
+	call	\function
 	leaq	-40(%rbp), %rsp
 	popq	%r11
 	popq	%r10
@@ -27,6 +27,25 @@ dp_thunk_acquire:
 	popq	%r8
 	popq	%rdi
 	popq	%rbp
+	.endm
+
+	thunk	dp_thunk_acquire, dp_acquire
+	movq	%rax, %rcx
+	movq	%rdx, %rsi
 	ret
 	.size	dp_thunk_acquire, . - dp_thunk_acquire
+
+	/* In: rax = descriptor. Out: rsi = block or 0, rcx = 1 if it is the shared one. */
+	thunk	dp_thunk_cells, dp_answer_cells
+	movq	%rax, %rsi
+	movq	%rdx, %rcx
+	ret
+	.size	dp_thunk_cells, . - dp_thunk_cells
+
+	/* The same with a key in rdx, for the cells of that key. */
+	thunk	dp_thunk_keyed, dp_answer_keyed
+	movq	%rax, %rsi
+	movq	%rdx, %rcx
+	ret
+	.size	dp_thunk_keyed, . - dp_thunk_keyed
 	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose cells a hit is counted in (decision 0019). Like the thread table, the table of blocks lies in memory that a fork child finds
+ * zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. The worst that follows is a
+ * second block for the same thread.
+ */
+#include "agent/answer.h"
+
+#define REACH 64u /* table entries that are tried from a key's own place on */
+
+static uint64_t block_at(const struct dp_answers *a, uint64_t i)
+{
+	return a->head + DP_ANSWERS_HEAD + i * a->size;
+}
+
+static struct dp_cells shared_block(const struct dp_answers *a)
+{
+	return (struct dp_cells){block_at(a, a->nblocks), 1};
+}
+
+static struct dp_thread_entry *entry_at(struct dp_agent *agent, uint64_t key, uint32_t n)
+{
+	uint64_t index = (key * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
+
+	return &agent->answer[(index + n) & (DP_TABLE_SIZE - 1)];
+}
+
+/* The block of this key, or 0. *room: is there a place for one? */
+static uint64_t find(struct dp_agent *agent, uint64_t key, bool *room)
+{
+	*room = false;
+	for (uint32_t n = 0; n < REACH; n++) {
+		struct dp_thread_entry *entry = entry_at(agent, key, n);
+		uint64_t k = DP_LOAD(&entry->key);
+
+		if (k == key)
+			return DP_LOAD(&entry->slot);
+		if (k == 0 && !DP_LOAD(&entry->slot)) {
+			*room = true;
+			break;
+		}
+	}
+	return 0;
+}
+
+static bool publish(struct dp_agent *agent, uint64_t key, uint64_t block)
+{
+	for (uint32_t n = 0; n < REACH; n++) {
+		struct dp_thread_entry *entry = entry_at(agent, key, n);
+
+		if (DP_LOAD(&entry->key) || !dp_cmpxchg(&entry->slot, 0, block))
+			continue;
+		DP_STORE(&entry->key, key);
+		return true;
+	}
+	return false;
+}
+
+/* The number of a block that nobody has, or nblocks. */
+static uint64_t take(const struct dp_answers *a)
+{
+	struct dp_answers_head *head = (struct dp_answers_head *)(uintptr_t)a->head;
+
+	for (;;) {
+		uint64_t used = DP_LOAD(&head->used);
+
+		if (used >= a->nblocks || dp_cmpxchg(&head->used, used, used + 1))
+			return used < a->nblocks ? used : a->nblocks;
+	}
+}
+
+struct dp_cells dp_answer_cells(const struct dp_probe_desc *desc)
+{
+	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)desc->agent;
+	struct dp_answers *a = &agent->answers;
+	struct dp_thread self;
+	uint64_t block;
+	bool room;
+
+	if (DP_LOAD(&agent->live) != DP_LIVE) {
+		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
+		return (struct dp_cells){0, 0};
+	}
+	if (agent->identity == DP_ID_TID)
+		return shared_block(a);
+	self = dp_thread_self(agent);
+	if (DP_LOAD(&a->first) == self.key || dp_cmpxchg(&a->first, 0, self.key))
+		return (struct dp_cells){block_at(a, 0), 0};
+	block = find(agent, self.key, &room);
+	if (block)
+		return (struct dp_cells){block, 0};
+	block = room ? take(a) : a->nblocks;
+	if (block == a->nblocks || !publish(agent, self.key, block_at(a, block)))
+		return shared_block(a);
+	return (struct dp_cells){block_at(a, block), 0};
+}
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+static struct dp_answer_key *key_at(const struct dp_answers *a, uint64_t block, uint64_t i)
+{
+	return (struct dp_answer_key *)(uintptr_t)(block + a->keys + (i & (a->nkeys - 1)) * a->key_size);
+}
+
+static bool same_stack(const struct dp_answer_key *entry, const uint64_t *stack)
+{
+	const uint64_t *words = (const uint64_t *)(entry + 1);
+
+	for (uint64_t i = 0; stack && i <= stack[0]; i++)
+		if (words[i] != stack[i])
+			return false;
+	return true;
+}
+
+static void fill(struct dp_answer_key *entry, uint64_t mark, uint64_t key, const uint64_t *stack)
+{
+	uint64_t *words = (uint64_t *)(entry + 1);
+
+	entry->key = key;
+	for (uint64_t i = 0; stack && i <= stack[0]; i++)
+		words[i] = stack[i];
+	DP_STORE(&entry->mark, mark);
+}
+
+struct dp_cells dp_answer_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack)
+{
+	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)desc->agent;
+	const struct dp_answers *a = &agent->answers;
+	const uint64_t mark = desc->probe + UINT64_C(1), place = (key + mark) * DP_HASH_MULT >> 32;
+	struct dp_cells cells = dp_answer_cells(desc);
+	struct dp_answer_loss *loss = (struct dp_answer_loss *)(uintptr_t)(cells.at + a->loss);
+
+	for (uint64_t n = 0; cells.at && n < DP_ANSWER_REACH && n < a->nkeys; n++) {
+		struct dp_answer_key *entry = key_at(a, cells.at, place + n);
+
+		if (!DP_LOAD(&entry->mark) && dp_cmpxchg(&entry->mark, 0, DP_ANSWER_BUSY))
+			fill(entry, mark, key, stack);
+		else if (DP_LOAD(&entry->mark) != mark || entry->key != key || !same_stack(entry, stack))
+			continue;
+		return (struct dp_cells){(uint64_t)(uintptr_t)(entry + 1) + desc->stack_words * sizeof(uint64_t), cells.shared};
+	}
+	if (cells.at)
+		__atomic_fetch_add(&loss[desc->probe].crowded, 1, __ATOMIC_RELAXED);
+	return (struct dp_cells){0, 0};
+}
+
+struct dp_cells dp_answer_keyed(const struct dp_probe_desc *desc, uint64_t key)
+{
+	return dp_answer_find(desc, key, NULL);
+}
