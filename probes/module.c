@@ -34,6 +34,7 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 	free(m->fdes.fde);
 	free(m->pads.pad);
 	dp_debug_state_destroy(m->debug_info);
+	dp_markers_destroy(m->markers);
 	dp_error_destroy(m->debug_failure);
 	dp_elf_destroy(m->elf);
 	dp_error_destroy(m->failure);

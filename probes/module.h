@@ -49,6 +49,7 @@ struct dp_module {
 	struct dp_pads pads;
 	struct dp_debug_state *debug_info; /* debug.c: NULL until it is asked for, or if there is none; then */
 	struct dp_error *debug_failure;    /* says why */
+	struct dp_markers *markers;        /* usdt.c: NULL until they are asked for */
 	int text_relocations; /* -1 unknown, else 0 or 1 */
 };
 
@@ -97,6 +98,8 @@ bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret);
 
 /* debug.c */
 struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d);
+/* usdt.c */
+struct dp_markers *dp_markers_destroy(struct dp_markers *markers);
 
 /* describe.c: the function around `addr`; `m` holds it. */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret);

@@ -97,6 +97,9 @@ int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t si
  * SPEC := [module '!'] (symbol ['+' offset] | address) [':' ('entry' | 'return' | '*')], or DTrace's spelling
  * pid$target:module:function:name, where empty parts mean any and an offset is hexadecimal without 0x. Numbers are octal (0...),
  * decimal, hexadecimal (0x...). Module and symbol may be patterns as of fnmatch(3).
+ *
+ * Instead of symbol and offset: FILE:LINE, FUNCTION:LINE (counted from the function's own), FUNCTION@FILE, usdt:PROVIDER:MARKER. What
+ * is behind an @ is a file if it has a slash or ends as source files do, else a symbol's version or `plt`.
  */
 enum dp_point {
 	DP_POINT_PLACE,  /* what the spec says: the symbol's address plus the offset */
@@ -112,11 +115,19 @@ struct dp_spec {
 	bool has_offset;
 	enum dp_point point;
 	uint64_t pid; /* of pid123:..., else 0 */
+	/* Source lines, files and markers, which dp_image_select() knows. `symbol` is then what was typed behind the module. */
+	char *file;     /* FILE:LINE, FUNCTION@FILE; the last parts of a path */
+	char *function; /* FUNCTION@FILE, FUNCTION:LINE */
+	uint32_t line;  /* in the file, or behind the function's own line */
+	bool has_line;
+	char *provider, *marker; /* usdt:PROVIDER:MARKER; patterns are allowed */
 };
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 void dp_spec_fini(struct dp_spec *spec);
 /* Does the text hold any of fnmatch's special characters? False for NULL. */
 bool dp_spec_is_pattern(const char *text);
+/* A line, a function of a file, a marker: nothing that a symbol's name can say? */
+bool dp_spec_is_source(const struct dp_spec *spec);
 /* May it name more than one place? Then it is for dp_image_select(). */
 bool dp_spec_selects(const struct dp_spec *spec);
 
@@ -137,6 +148,10 @@ struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *
 struct dp_selected {
 	struct dp_function function; /* size 0 if unknown */
 	bool ifunc;                  /* it chooses an implementation: there is nothing to probe under this name */
+	bool inside;                 /* the place is `offset` bytes into the function: a line, an inlined function, a marker */
+	uint64_t offset;
+	char *label;                     /* what it is called instead, "foo (inlined in bar)", or NULL; owned */
+	const struct dp_usdt *marker;    /* of a USDT marker, owned by its module; or NULL */
 };
 struct dp_selection {
 	struct dp_selected *item; /* ascending addresses, each once */

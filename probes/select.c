@@ -5,6 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "probes/candidates.h"
+#include "probes/places.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -189,6 +190,8 @@ struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *s
 	struct dp_error *err;
 	if (spec->module && !dp_module_matches_any(image, spec))
 		return dp_candidates_no_module(image, spec);
+	if (dp_spec_is_source(spec))
+		return dp_places_select(image, spec, ret);
 	const bool modules = spec->symbol && dp_spec_is_pattern(spec->module), symbols = dp_spec_is_pattern(spec->symbol);
 	if (!modules && (!symbols || is_a_name(image, spec)))
 		err = by_name(image, &g);
@@ -203,6 +206,8 @@ struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *s
 
 void dp_selection_fini(struct dp_selection *selection)
 {
+	for (size_t i = 0; i < selection->n; i++)
+		free(selection->item[i].label);
 	free(selection->item);
 	*selection = (struct dp_selection){0};
 }

@@ -4,18 +4,14 @@
  * pid$target:module:function:name.
  */
 #include "base/cleanup.h"
-#include "probes/probes.h"
+#include "probes/spec_internal.h"
+#include "probes/usdt.h"
 
 #include <ctype.h>
 #include <string.h>
 
-struct part { /* of a probe point's text: [at, end) */
-	const char *text;
-	size_t at, end;
-};
-
-/* The text, and below it a caret under byte `at`; UTF-8 characters take one column. */
-static struct dp_error *wrong(const char *text, size_t at, const char *why)
+/* UTF-8 characters take one column. */
+struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why)
 {
 	size_t column = 0;
 	for (size_t i = 0; i < at; i++)
@@ -23,12 +19,12 @@ static struct dp_error *wrong(const char *text, size_t at, const char *why)
 	return dp_error(DP_TAG_SYNTAX, "%s\n  %s\n  %*s^", why, text, (int)(column < 4096 ? column : 4096), "");
 }
 
-static bool part_is(struct part p, const char *word)
+static bool part_is(struct dp_spec_part p, const char *word)
 {
 	return p.end - p.at == strlen(word) && !memcmp(p.text + p.at, word, p.end - p.at);
 }
 
-static char *part_copy(struct part p)
+static char *part_copy(struct dp_spec_part p)
 {
 	return strndup(p.text + p.at, p.end - p.at);
 }
@@ -42,37 +38,37 @@ static unsigned digit_of(char c)
 	return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 99;
 }
 
-static struct dp_error *digits(struct part p, size_t start, unsigned base, uint64_t *ret)
+static struct dp_error *digits(struct dp_spec_part p, size_t start, unsigned base, uint64_t *ret)
 {
 	uint64_t value = 0;
 	for (size_t at = p.at; at < p.end; at++) {
 		unsigned digit = digit_of(p.text[at]);
 		if (digit >= base)
-			return wrong(p.text, at,
-			             base == 8    ? "this is no octal digit (a leading 0 means octal, 0x hexadecimal)"
-			             : base == 16 ? "this is no hexadecimal digit"
-			                          : "this is no decimal digit (hexadecimal numbers start with 0x)");
+			return dp_spec_wrong(p.text, at,
+			                     base == 8    ? "this is no octal digit (a leading 0 means octal, 0x hexadecimal)"
+			                     : base == 16 ? "this is no hexadecimal digit"
+			                                  : "this is no decimal digit (hexadecimal numbers start with 0x)");
 		if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
-			return wrong(p.text, start, "the number does not fit into 64 bits");
+			return dp_spec_wrong(p.text, start, "the number does not fit into 64 bits");
 	}
 	*ret = value;
 	return NULL;
 }
 
-static bool is_hex(struct part p)
+static bool is_hex(struct dp_spec_part p)
 {
 	return p.end - p.at >= 2 && p.text[p.at] == '0' && (p.text[p.at + 1] == 'x' || p.text[p.at + 1] == 'X');
 }
 
 /* The number that all of `p` must be. */
-static struct dp_error *number(struct part p, uint64_t *ret)
+static struct dp_error *number(struct dp_spec_part p, uint64_t *ret)
 {
 	const size_t start = p.at;
 	if (!is_hex(p))
 		return digits(p, start, p.text[p.at] == '0' ? 8 : 10, ret);
 	p.at += 2;
 	if (p.at == p.end)
-		return wrong(p.text, p.at, "hexadecimal digits are missing behind 0x");
+		return dp_spec_wrong(p.text, p.at, "hexadecimal digits are missing behind 0x");
 	return digits(p, start, 16, ret);
 }
 
@@ -81,17 +77,17 @@ static struct dp_error *check_characters(const char *text)
 {
 	for (size_t i = 0; text[i]; i++)
 		if (iscntrl((unsigned char)text[i]))
-			return wrong("(not shown)", 0, "the probe point holds a control character");
+			return dp_spec_wrong("(not shown)", 0, "the probe point holds a control character");
 	size_t start = strspn(text, " "), end = strlen(text);
 	if (start)
-		return wrong(text, 0, "a probe point does not start with a blank");
+		return dp_spec_wrong(text, 0, "a probe point does not start with a blank");
 	if (end && text[end - 1] == ' ')
-		return wrong(text, end - 1, "a probe point does not end with a blank");
-	return end ? NULL : wrong(text, 0, "a symbol or an address is missing");
+		return dp_spec_wrong(text, end - 1, "a probe point does not end with a blank");
+	return end ? NULL : dp_spec_wrong(text, 0, "a symbol or an address is missing");
 }
 
 /* The last '+' that a digit follows; operator+ and the like stay symbols. */
-static size_t find_plus(struct part p)
+static size_t find_plus(struct dp_spec_part p)
 {
 	size_t found = 0;
 	for (size_t i = p.at; i + 1 < p.end; i++)
@@ -100,37 +96,37 @@ static size_t find_plus(struct part p)
 	return found;
 }
 
-static struct dp_error *take_symbol(struct part p, struct dp_spec *spec)
+static struct dp_error *take_symbol(struct dp_spec_part p, struct dp_spec *spec)
 {
 	spec->symbol = part_copy(p);
 	return spec->symbol ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
 }
 
 /* A symbol with its offset, or an address. */
-static struct dp_error *place(struct part p, struct dp_spec *spec)
+static struct dp_error *place(struct dp_spec_part p, struct dp_spec *spec)
 {
 	if (p.at == p.end)
-		return wrong(p.text, p.at, "a symbol or an address is missing");
+		return dp_spec_wrong(p.text, p.at, "a symbol or an address is missing");
 	if (isdigit((unsigned char)p.text[p.at])) {
 		const char *plus = memchr(p.text + p.at, '+', p.end - p.at);
 		if (plus)
-			return wrong(p.text, (size_t)(plus - p.text), "an address takes no offset: add it up");
+			return dp_spec_wrong(p.text, (size_t)(plus - p.text), "an address takes no offset: add it up");
 		return number(p, &spec->value);
 	}
 	size_t plus = find_plus(p);
 	if ((plus == p.at || p.at + 1 == p.end) && p.text[p.at] == '+')
-		return wrong(p.text, p.at, "a symbol is missing before the offset");
+		return dp_spec_wrong(p.text, p.at, "a symbol is missing before the offset");
 	if (plus) {
 		if (spec->point != DP_POINT_PLACE)
-			return wrong(p.text, plus, "an offset is a place of its own: it takes no :entry, :return or :*");
-		DP_TRY(number((struct part){p.text, plus + 1, p.end}, &spec->value));
+			return dp_spec_wrong(p.text, plus, "an offset is a place of its own: it takes no :entry, :return or :*");
+		DP_TRY(number((struct dp_spec_part){p.text, plus + 1, p.end}, &spec->value));
 		spec->has_offset = true;
 		p.end = plus;
 	}
 	return take_symbol(p, spec);
 }
 
-static bool find_point(struct part p, enum dp_point *ret)
+static bool find_point(struct dp_spec_part p, enum dp_point *ret)
 {
 	const struct {
 		const char *word;
@@ -145,15 +141,15 @@ static bool find_point(struct part p, enum dp_point *ret)
 }
 
 /* Cuts ":entry", ":return" or ":*" off. Symbols may hold colons themselves (Go's do), so other words stay. */
-static struct dp_error *cut_point(struct part *p, struct dp_spec *spec)
+static struct dp_error *cut_point(struct dp_spec_part *p, struct dp_spec *spec)
 {
 	const char *colon = memrchr(p->text + p->at, ':', p->end - p->at);
 	const size_t at = colon ? (size_t)(colon - p->text) : 0;
 	if (!colon || (at > p->at && colon[-1] == ':'))
 		return NULL;
 	if (at + 1 == p->end)
-		return wrong(p->text, at + 1, "entry, return or * is missing behind the ':'");
-	if (find_point((struct part){p->text, at + 1, p->end}, &spec->point))
+		return dp_spec_wrong(p->text, at + 1, "entry, return or * is missing behind the ':'");
+	if (find_point((struct dp_spec_part){p->text, at + 1, p->end}, &spec->point))
 		p->end = at;
 	return NULL;
 }
@@ -175,7 +171,7 @@ static size_t dtrace_prefix(const char *text)
 }
 
 /* An offset in DTrace is hexadecimal without 0x. */
-static struct dp_error *dtrace_name(struct part p, struct dp_spec *spec)
+static struct dp_error *dtrace_name(struct dp_spec_part p, struct dp_spec *spec)
 {
 	spec->point = DP_POINT_ALL;
 	if (p.at == p.end || find_point(p, &spec->point))
@@ -185,19 +181,19 @@ static struct dp_error *dtrace_name(struct part p, struct dp_spec *spec)
 	spec->has_offset = true;
 	p.at += is_hex(p) ? 2 : 0;
 	if (p.at == p.end || digit_of(p.text[p.at]) >= 16)
-		return wrong(p.text, start, "the name of a probe is entry, return, * or an offset in hexadecimal digits");
+		return dp_spec_wrong(p.text, start, "the name of a probe is entry, return, * or an offset in hexadecimal digits");
 	return digits(p, start, 16, &spec->value);
 }
 
 /* The function "-" stands for no function: the offset is one in the module. */
-static struct dp_error *dtrace_function(struct part p, struct dp_spec *spec)
+static struct dp_error *dtrace_function(struct dp_spec_part p, struct dp_spec *spec)
 {
 	if (p.at == p.end)
 		return (spec->symbol = strdup("*")) ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
 	if (!part_is(p, "-"))
 		return take_symbol(p, spec);
 	if (!spec->module || spec->point != DP_POINT_PLACE)
-		return wrong(p.text, p.at, "the function - goes with a module and an offset");
+		return dp_spec_wrong(p.text, p.at, "the function - goes with a module and an offset");
 	spec->has_offset = false;
 	return NULL;
 }
@@ -208,17 +204,27 @@ static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_
 	const size_t end = strlen(text);
 	const char *first = text + prefix, *second = *first == ':' ? strchr(first + 1, ':') : NULL, *third = strrchr(text, ':');
 	if (!second || third == second)
-		return wrong(text, end, form);
+		return dp_spec_wrong(text, end, form);
 	const size_t module = prefix + 1, function = (size_t)(second - text) + 1, name = (size_t)(third - text) + 1;
 	if (text[3] != '$')
-		DP_TRY(digits((struct part){text, 3, prefix}, 3, 10, &spec->pid));
-	if (module < function - 1 && !(spec->module = part_copy((struct part){text, module, function - 1})))
+		DP_TRY(digits((struct dp_spec_part){text, 3, prefix}, 3, 10, &spec->pid));
+	if (module < function - 1 && !(spec->module = part_copy((struct dp_spec_part){text, module, function - 1})))
 		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
-	DP_TRY(dtrace_name((struct part){text, name, end}, spec));
-	return dtrace_function((struct part){text, function, name - 1}, spec);
+	DP_TRY(dtrace_name((struct dp_spec_part){text, name, end}, spec));
+	return dtrace_function((struct dp_spec_part){text, function, name - 1}, spec);
 }
 
 /* -------------------------------------------------------------------------------------------------------------------- */
+
+/* The last '!' that is no operator's: C++ has ! and !=. */
+static const char *find_bang(const char *text)
+{
+	static const char op[] = "operator";
+	const char *bang = strrchr(text, '!');
+	while (bang && bang - text >= (ptrdiff_t)sizeof(op) - 1 && !strncmp(bang - (sizeof(op) - 1), op, sizeof(op) - 1))
+		bang = memrchr(text, '!', (size_t)(bang - text));
+	return bang;
+}
 
 static struct dp_error *parse(const char *text, struct dp_spec *spec)
 {
@@ -229,26 +235,55 @@ static struct dp_error *parse(const char *text, struct dp_spec *spec)
 	const size_t prefix = dtrace_prefix(text);
 	if (prefix)
 		return parse_dtrace(text, prefix, spec);
-	const char *bang = strrchr(text, '!');
-	struct part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
+	const char *bang = find_bang(text);
+	struct dp_spec_part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
 	if (bang == text)
-		return wrong(text, 0, "a module is missing before the '!'");
+		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
 	spec->module = bang ? strndup(text, p.at - 1) : NULL;
 	if (bang && !spec->module)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	bool source;
 	DP_TRY(cut_point(&p, spec));
-	return place(p, spec);
+	DP_TRY(dp_spec_source(p, spec, &source));
+	return source ? NULL : place(p, spec);
+}
+
+static struct dp_error *finish(struct dp_error *err, struct dp_spec *spec, struct dp_spec *ret)
+{
+	if (err)
+		dp_spec_fini(spec);
+	else
+		*ret = *spec;
+	return err;
 }
 
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret)
 {
 	struct dp_spec spec = {0};
-	struct dp_error *err = parse(text, &spec);
-	if (err)
-		dp_spec_fini(&spec);
-	else
-		*ret = spec;
-	return err;
+	return finish(parse(text, &spec), &spec, ret);
+}
+
+static struct dp_error *parse_usdt(const char *text, struct dp_spec *spec)
+{
+	static const char usdt[] = "usdt:";
+	struct dp_spec_part p = {text, 0, strlen(text)};
+	const char *bang = memrchr(text, '!', p.end);
+	DP_TRY(check_characters(text));
+	spec->text = strdup(text);
+	p.at = bang ? (size_t)(bang - text) + 1 : 0;
+	spec->module = bang ? strndup(text, p.at - 1) : NULL;
+	if (!spec->text || (bang && !spec->module))
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	if (bang == text)
+		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
+	p.at += strncmp(text + p.at, usdt, sizeof(usdt) - 1) ? 0 : sizeof(usdt) - 1;
+	return dp_spec_marker(p, spec);
+}
+
+struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret)
+{
+	struct dp_spec spec = {0};
+	return finish(parse_usdt(text, &spec), &spec, ret);
 }
 
 bool dp_spec_is_pattern(const char *text)
@@ -256,9 +291,14 @@ bool dp_spec_is_pattern(const char *text)
 	return text && strpbrk(text, "*?[");
 }
 
+bool dp_spec_is_source(const struct dp_spec *spec)
+{
+	return spec->file || spec->function || spec->provider;
+}
+
 bool dp_spec_selects(const struct dp_spec *spec)
 {
-	if (spec->point == DP_POINT_RETURN || spec->point == DP_POINT_ALL)
+	if (dp_spec_is_source(spec) || spec->point == DP_POINT_RETURN || spec->point == DP_POINT_ALL)
 		return true;
 	return spec->symbol && (dp_spec_is_pattern(spec->symbol) || dp_spec_is_pattern(spec->module));
 }
@@ -268,5 +308,9 @@ void dp_spec_fini(struct dp_spec *spec)
 	free(spec->text);
 	free(spec->module);
 	free(spec->symbol);
+	free(spec->file);
+	free(spec->function);
+	free(spec->provider);
+	free(spec->marker);
 	*spec = (struct dp_spec){0};
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Opened debug information is searched as plain text before it is parsed: most modules do not know the name that was asked for.
+ */
+#include "probes/places.h"
+
+#include <string.h>
+
+static bool holds_names(const char *section)
+{
+	static const char *const names[] = {".debug_str", ".debug_line_str", ".debug_line", ".debug_info"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(section, names[i]))
+			return true;
+	return false;
+}
+
+/* libdw has unpacked what was packed when it opened the file; what is packed still cannot be searched. */
+static bool mentions(Elf *elf, const char *word)
+{
+	Elf_Scn *scn = NULL;
+	size_t strings;
+	if (!elf || elf_getshdrstrndx(elf, &strings))
+		return true;
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr shdr;
+		const char *name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, strings, shdr.sh_name) : NULL;
+		if (!name || shdr.sh_type == SHT_NOBITS)
+			continue;
+		if ((shdr.sh_flags & SHF_COMPRESSED) || !strncmp(name, ".zdebug", 7) || !strcmp(name, ".debug_addr"))
+			return true; /* the last: names may be in .dwo files */
+		const Elf_Data *data = holds_names(name) ? elf_getdata(scn, NULL) : NULL;
+		if (data && data->d_buf && memmem(data->d_buf, data->d_size, word, strlen(word)))
+			return true;
+	}
+	return false;
+}
+
+bool dp_debug_mentions(struct dp_debug *debug, const char *word)
+{
+	Dwarf *alt = dwarf_getalt(debug->dwarf);
+	return mentions(dwarf_getelf(debug->dwarf), word) || (alt && mentions(dwarf_getelf(alt), word));
+}
