@@ -14,6 +14,7 @@ struct module_text {
 
 struct dp_texts {
 	struct dp_image *image;
+	struct dp_known *known;
 	struct module_text *module;
 	size_t n;
 };
@@ -24,6 +25,11 @@ struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret)
 	if (!texts)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
 	texts->image = image;
+	struct dp_error *err = dp_known_create(&texts->known);
+	if (err) {
+		free(texts);
+		return err;
+	}
 	*ret = texts;
 	return NULL;
 }
@@ -34,8 +40,10 @@ struct dp_texts *dp_texts_destroy(struct dp_texts *texts)
 		free(texts->module[i].segment);
 		free(texts->module[i].keep);
 	}
-	if (texts)
+	if (texts) {
+		dp_known_destroy(texts->known);
 		free(texts->module);
+	}
 	free(texts);
 	return NULL;
 }
@@ -89,6 +97,7 @@ struct dp_error *dp_texts_get(struct dp_texts *texts, const struct dp_site *site
 		texts->module = grown;
 		found = &grown[texts->n];
 		DP_TRY(load(site->module, found));
+		found->text.known = texts->known;
 		texts->n++;
 	}
 	found->text.function = site->function.start.v;

@@ -47,6 +47,11 @@ static bool covers(const struct dp_sweep *sweep, uint64_t addr)
 	return addr - sweep->start < sweep->size;
 }
 
+static struct dp_known *known_of(const struct dp_search *s)
+{
+	return dp_planner_known(s->job->planner, &s->job->item->text);
+}
+
 /* The function around `addr`, NULL if it is not known. */
 static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 {
@@ -56,7 +61,7 @@ static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 			return s->sweep[i];
 	if (s->nsweeps == DP_SEARCH_SWEEPS || !dp_text_function(&s->job->item->text, addr, &function))
 		return NULL;
-	const struct dp_sweep *sweep = dp_sweeps_get(s->job->planner->sweeps, &s->job->item->text, &function);
+	const struct dp_sweep *sweep = dp_known_sweep(known_of(s), &s->job->item->text, &function);
 	if (sweep)
 		s->sweep[s->nsweeps++] = sweep;
 	return sweep;
@@ -267,8 +272,8 @@ static void look_around(struct dp_search *s, struct dp_job *job)
 	const struct dp_text *text = &job->item->text;
 	const uint64_t site = job->request->site;
 	const struct dp_range function = {text->function, text->size};
-	const struct dp_sweep *own = text->size ? dp_sweeps_get(job->planner->sweeps, text, &function) : NULL;
 	s->job = job;
+	const struct dp_sweep *own = text->size ? dp_known_sweep(known_of(s), text, &function) : NULL;
 	s->nentered = 0;
 	s->nsweeps = 0;
 	memset(s->held, 0, sizeof(s->held));

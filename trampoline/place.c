@@ -155,7 +155,8 @@ static struct dp_error *window(struct dp_job *job, const struct dp_ground *groun
 	struct dp_fit fit = {0};
 	struct dp_error *err = NULL;
 	struct dp_plan *plan = &job->item->plan;
-	DP_TRY(dp_window_fit(job->request->text, &job->first, &fit));
+	const struct dp_text *text = job->request->text;
+	DP_TRY(dp_window_fit(dp_planner_known(job->planner, text), text, &job->first, &fit));
 	if (!is_free(ground, DP_JMP_NEAR))
 		return dp_error(DP_TAG_OVERLAP, "other probes are in the way");
 	const struct dp_code code = {fit.insn, fit.ninsns, 0};

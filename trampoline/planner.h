@@ -5,8 +5,8 @@
 
 #include "trampoline/arch/x86_64/decode.h"
 #include "trampoline/extents.h"
+#include "trampoline/known.h"
 #include "trampoline/sites.h"
-#include "trampoline/sweep.h"
 
 struct dp_chunk { /* free room that stubs are put into, one behind the other; its pages are taken as they are needed */
 	uint64_t next, end;
@@ -17,12 +17,18 @@ struct dp_planner {
 	struct dp_runtime runtime;
 	struct dp_pages *pages;
 	struct dp_sites *sites;
-	struct dp_sweeps *sweeps;
+	struct dp_known *known; /* of texts that bring none */
 	struct dp_chunk *chunk;
 	size_t nchunks;
+	struct dp_buf code; /* where stubs are generated, one after the other */
 	struct dp_plan *plans; /* the last answer of dp_planner_plans(), until something is added; then NULL */
 	size_t nplans;
 };
+
+static inline struct dp_known *dp_planner_known(const struct dp_planner *planner, const struct dp_text *text)
+{
+	return text->known ? text->known : planner->known;
+}
 
 /* ---- stubs.c ----------------------------------------------------------------------------------------------------------------
  */

@@ -106,17 +106,17 @@ struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *
 	for (uint8_t i = 0; i < code->ninsns; i++)
 		plan->displaced = (uint8_t)(plan->displaced + code->insn[i].len);
 	for (size_t size = request ? STUB_GUESS : MOVED_GUESS; !placed && !err;) {
-		struct dp_buf out;
+		struct dp_buf *out = &planner->code;
 		if (!find_room(planner, &reach, size, &plan->stub))
 			return dp_error(DP_TAG_NO_SPACE, "no %zu free bytes within 2 GiB of the whole module", size);
-		dp_buf_init(&out);
-		err = generate(planner, request, code, &out, plan);
-		placed = !err && out.len <= size;
+		out->len = 0;
+		out->failed = false;
+		err = generate(planner, request, code, out, plan);
+		placed = !err && out->len <= size;
 		if (placed)
-			err = dp_pages_put(planner->pages, plan->stub, out.data, out.len);
-		plan->stub_end = plan->stub + out.len;
-		size = out.len + STUB_ALIGN;
-		dp_buf_fini(&out);
+			err = dp_pages_put(planner->pages, plan->stub, out->data, out->len);
+		plan->stub_end = plan->stub + out->len;
+		size = out->len + STUB_ALIGN;
 	}
 	if (!err)
 		advance(planner, plan->stub_end);

@@ -71,28 +71,28 @@ static bool grow(struct dp_sweeps *sweeps)
 }
 
 /* No compiler and no one by hand writes this: add %al,(%rax), or a branch that leaves all code. */
-static bool looks_like_data(const struct dp_text *text, const struct dp_insn *insn)
+static bool looks_like_data(const struct dp_text *text, const uint8_t *bytes, const struct dp_step *step)
 {
 	size_t n;
-	const bool direct = insn->flow == DP_FLOW_JMP || insn->flow == DP_FLOW_JCC || insn->flow == DP_FLOW_CALL;
-	return (insn->len == 2 && !insn->bytes[0] && !insn->bytes[1]) || (direct && !dp_text_at(text, insn->target, &n));
+	return (step->len == 2 && !bytes[0] && !bytes[1]) ||
+	       (step->relative && !step->odd && !dp_text_at(text, step->target, &n));
 }
 
 static void walk(const struct dp_text *text, struct entry *entry)
 {
-	uint64_t at = entry->sweep.start;
-	const uint64_t end = at + entry->sweep.size;
-	entry->sweep.good = true;
-	while (at < end) {
-		struct dp_insn insn;
-		size_t n;
-		const uint8_t *bytes = dp_text_at(text, at, &n);
-		if (!bytes || !dp_decode_zydis(bytes, n, at, &insn) || looks_like_data(text, &insn))
+	const uint64_t start = entry->sweep.start, size = entry->sweep.size;
+	uint64_t done = 0;
+	size_t n = 0;
+	const uint8_t *bytes = dp_text_at(text, start, &n);
+	while (bytes && done < size) {
+		struct dp_step step;
+		if (done >= n || !dp_decode_step(bytes + done, n - done, start + done, &step) ||
+		    looks_like_data(text, bytes + done, &step))
 			break;
-		entry->length[at - entry->sweep.start] = insn.len;
-		at += insn.len;
+		entry->length[done] = step.len;
+		done += step.len;
 	}
-	entry->sweep.good = at == end;
+	entry->sweep.good = done == size;
 }
 
 const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text, const struct dp_range *function)

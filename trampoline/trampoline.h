@@ -37,6 +37,7 @@ struct dp_segment { /* bytes of a module's file as mapped: all PT_LOAD segments,
 struct dp_range {
 	uint64_t start, size;
 };
+struct dp_known;
 struct dp_text {
 	const struct dp_segment *segment; /* the module's segments, the site's own among them */
 	size_t nsegments;
@@ -45,9 +46,16 @@ struct dp_text {
 	bool pads_known;         /* the module's landing pads are in `pads`; if false, no window can be proved */
 	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
 	size_t npads;
+	struct dp_known *known;  /* see below, or NULL: then each planner finds out for itself */
 	const struct dp_range *keep; /* code whose addresses the kernel or a signal handler looks at: never probed (DP_TAG_RSEQ), never moved */
 	size_t nkeep;
 };
+/*
+ * What has been found out about the code of one process (instruction starts, places that something leads to), for planners to share. The
+ * texts that use it have one array of segments for each module, which stays; it must go before they change.
+ */
+struct dp_error *dp_known_create(struct dp_known **ret) DP_MUST_CHECK;
+struct dp_known *dp_known_destroy(struct dp_known *known);
 /* Ranges to keep that show by their bytes: signal restorers (restorer.c). At most `most`; the number of them. */
 size_t dp_text_restorers(const struct dp_text *text, struct dp_range *ret, size_t most);
 /*

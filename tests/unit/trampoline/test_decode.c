@@ -150,3 +150,58 @@ Test(decode, decoders_agree_on_the_code_of_libc)
 	cr_expect_leq(disagree, 5, "%u of 5000", disagree);
 	cr_expect_leq(gaps, 250, "%u of 5000", gaps);
 }
+
+static void expect_same_step(const uint8_t *bytes, size_t n, uint64_t addr)
+{
+	struct dp_insn insn;
+	struct dp_step step;
+	const bool known = dp_decode_zydis(bytes, n, addr, &insn);
+	cr_assert_eq(dp_decode_step(bytes, n, addr, &step), known, "%02x %02x %02x %02x: decoded", bytes[0], bytes[1], bytes[2],
+	             bytes[3]);
+	if (!known)
+		return;
+	const bool direct = insn.flow == DP_FLOW_JMP || insn.flow == DP_FLOW_JCC || insn.flow == DP_FLOW_CALL;
+	cr_assert_eq(step.len, insn.len, "%02x %02x %02x %02x: %u bytes, not %u", bytes[0], bytes[1], bytes[2], bytes[3],
+	             step.len, insn.len);
+	cr_assert_eq(step.relative, insn.rel_size != 0);
+	cr_assert_eq(step.relative && !step.odd, direct);
+	if (step.relative)
+		cr_assert_eq(step.target, insn.target);
+}
+
+/* Whatever was remembered for one instruction must hold for all that share its first bytes: twice, since the first time asks. */
+Test(decode, steps_are_what_the_decoder_says)
+{
+	static const uint8_t prefixes[] = {0x00, 0x66, 0xf2, 0xf3, 0x67, 0x2e, 0xf0};
+	uint64_t state = 0x5a17;
+	uint8_t bytes[24];
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned k = 0; k < 300000; k++) {
+			size_t at = 0;
+			for (size_t i = 0; i < sizeof(bytes); i++)
+				bytes[i] = (uint8_t)(helper_random(&state) >> 32);
+			bytes[at] = prefixes[k % sizeof(prefixes)];
+			at += bytes[at] != 0;
+			if (k & 8)
+				bytes[at++] = (uint8_t)(0x40 | (k >> 4 & 0xf));
+			if (k & 0x1000)
+				bytes[at++] = 0x0f;
+			if (k & 0x2000) /* a SIB byte without a base */
+				bytes[at + 1] = (uint8_t)((bytes[at + 1] & 0xf8) | 4), bytes[at + 2] |= 5;
+			expect_same_step(bytes, 1 + (k & 0x40000 ? k % sizeof(bytes) : sizeof(bytes) - 1), AT);
+		}
+}
+
+Test(decode, steps_of_libc)
+{
+	struct helper_module m;
+	struct dp_insn insn;
+	size_t n;
+	helper_libc(&m);
+	for (uint64_t at = m.code; at + 64 < m.code_end; at += insn.len) {
+		const uint8_t *bytes = dp_text_at(&m.text, at, &n);
+		expect_same_step(bytes, n, at);
+		if (!dp_decode_zydis(bytes, n, at, &insn))
+			insn.len = 1;
+	}
+}

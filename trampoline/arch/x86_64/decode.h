@@ -49,6 +49,14 @@ struct dp_insn {
 struct dp_error *dp_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *ret) DP_MUST_CHECK;
 /* Zydis alone: fast enough to walk through whole functions. False if it cannot decode. */
 bool dp_decode_zydis(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *ret);
+/* What a walk through a function needs of an instruction: the same answer in a tenth of the time. */
+struct dp_step {
+	uint64_t target; /* of a relative branch */
+	uint8_t len;
+	bool relative; /* it is one */
+	bool odd;      /* and one of the rarer ones: loops, jrcxz, xbegin, 16 bits */
+};
+bool dp_decode_step(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_step *ret);
 /* Capstone's length of the instruction, 0 if it cannot decode. `text` (or NULL) gets its AT&T text. */
 size_t dp_decode_capstone(const uint8_t *bytes, size_t n, uint64_t addr, char *text, size_t size);
 

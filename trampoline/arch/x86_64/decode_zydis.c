@@ -106,12 +106,20 @@ static bool is_foreign(const ZydisDecodedInstruction *in)
 	return in->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY && in->raw.imm[0].is_relative;
 }
 
+static const ZydisDecoder *zydis(void)
+{
+	static _Thread_local ZydisDecoder decoder;
+	static _Thread_local bool made;
+	if (!made)
+		made = ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
+	return made ? &decoder : NULL;
+}
+
 bool dp_decode_zydis(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *ret)
 {
-	ZydisDecoder decoder;
+	const ZydisDecoder *decoder = zydis();
 	ZydisDecodedInstruction in;
-	if (ZYAN_FAILED(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
-	    ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n, &in)))
+	if (!decoder || ZYAN_FAILED(ZydisDecoderDecodeInstruction(decoder, NULL, bytes, n, &in)))
 		return false;
 	if (is_foreign(&in))
 		return false;

@@ -281,7 +281,9 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
                               uint64_t *entry)
 {
-	struct stub s = {.rt = rt, .req = req};
+	struct stub s;
+	s.rt = rt;
+	s.req = req;
 	if (req->syscall)
 		return dp_syscall_stub_emit(out, at, req, entry);
 	if (at % 16)

@@ -7,6 +7,7 @@
 
 #include "trampoline/arch/x86_64/encode.h"
 #include "trampoline/arch/x86_64/window_proof.h"
+#include "trampoline/known.h"
 #include "trampoline/text.h"
 
 static struct dp_error *refuse(const char *why)
@@ -49,7 +50,8 @@ static struct dp_error *cover_padding(const struct dp_text *text, uint64_t site,
 	return NULL;
 }
 
-struct dp_error *dp_window_fit(const struct dp_text *text, const struct dp_insn *first, struct dp_fit *ret)
+struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *text, const struct dp_insn *first,
+                               struct dp_fit *ret)
 {
 	uint8_t covered = 0;
 	if (!text->size || !text->pads_known)
@@ -70,5 +72,8 @@ struct dp_error *dp_window_fit(const struct dp_text *text, const struct dp_insn 
 			break;
 		}
 	}
-	return dp_window_prove(text, first->addr, ret->interior, ret->ninterior);
+	const struct dp_landings *landings = dp_known_landings(known, text);
+	if (!landings)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the places of the module that something leads to");
+	return dp_window_prove(text, landings, first->addr, ret->interior, ret->ninterior);
 }

@@ -25,23 +25,14 @@
 #include "trampoline/text.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-#define WORD        4u
-#define BLOCK       256u /* words that are tested at a time */
-#define IMMEDIATES  4u   /* largest immediate behind a RIP-relative operand: the address counts from its end */
 #define SHORT_REACH 131u
-
-typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));
 
 struct proof {
 	const struct dp_text *text;
 	uint64_t site;
-	unsigned inside; /* bit i: site + i must not be landed on */
-	uint64_t file_site;
-	bool fixed;                      /* 32-bit absolute addresses are possible */
-	uint64_t index_start, index_end; /* .eh_frame_hdr */
-	const char *what;                /* what leads inside, and where it is */
+	unsigned inside;  /* bit i: site + i must not be landed on */
+	const char *what; /* what leads inside, and where it is, 0: somewhere in the module */
 	uint64_t where;
 };
 
@@ -55,162 +46,6 @@ static bool found(struct proof *p, const char *what, uint64_t where)
 static bool is_inside(const struct proof *p, uint64_t addr)
 {
 	return addr - p->site < 8 && (p->inside >> (addr - p->site) & 1);
-}
-
-static bool in_exec(const struct proof *p, uint64_t addr)
-{
-	size_t n;
-	return dp_text_at(p->text, addr, &n) != NULL;
-}
-
-static uint32_t load32(const uint8_t *at)
-{
-	return *(const unaligned32 *)at;
-}
-
-/* ---- words: rel32, pointers, self-relative
- * ------------------------------------------------------------------------------------- */
-
-/* Is the word at `i` written as a pointer? */
-static bool is_pointer(const struct proof *p, const struct dp_segment *s, size_t i)
-{
-	uint64_t value = load32(s->bytes + i);
-	if (p->fixed && is_inside(p, value))
-		return true;
-	if (i + 2 * WORD > s->n)
-		return false;
-	value |= (uint64_t)load32(s->bytes + i + WORD) << 32;
-	return is_inside(p, value) || is_inside(p, p->site + (value - p->file_site));
-}
-
-/* Is the word at `i` the operand of a direct branch, if an instruction stands there? */
-static bool follows_branch(const uint8_t *word, size_t i)
-{
-	uint8_t last = i >= 1 ? word[-1] : 0, before = i >= 2 ? word[-2] : 0;
-	return last == 0xe8 || last == 0xe9 || (before == 0x0f && (last & 0xf0) == 0x80) || (before == 0xc7 && last == 0xf8);
-}
-
-/* Is it a RIP-relative displacement? */
-static bool follows_modrm(const uint8_t *word, size_t i)
-{
-	return i >= 1 && (word[-1] & 0xc7) == 0x05;
-}
-
-/* The operand of a RIP-relative instruction that leads inside, or a lea of a label of the function. */
-static bool operand_leads_inside(const struct proof *p, uint64_t target, bool lea)
-{
-	for (unsigned immediate = 0; immediate <= IMMEDIATES; immediate++)
-		if (is_inside(p, target + immediate))
-			return true;
-	return lea && target > p->text->function && target - p->text->function < p->text->size;
-}
-
-/*
- * What counts from its own address in data is .eh_frame, whose words are aligned. (.eh_frame_hdr counts from its own start: near
- * functions' entries there would look like addresses a few bytes into others.)
- */
-static bool self_relative_place(const struct proof *p, uint64_t at)
-{
-	return at % WORD == 0 && !(at >= p->index_start && at < p->index_end);
-}
-
-static bool leads_inside(const struct proof *p, const struct dp_segment *s, size_t i)
-{
-	const uint8_t *word = s->bytes + i;
-	uint64_t self = s->addr + i + (uint64_t)(int64_t)(int32_t)load32(word);
-	bool branch = s->exec && follows_branch(word, i), operand = s->exec && follows_modrm(word, i);
-	if (is_pointer(p, s, i) || (branch && is_inside(p, self + WORD)))
-		return true;
-	if (operand && operand_leads_inside(p, self + WORD, i >= 2 && word[-2] == 0x8d))
-		return true;
-	return !s->exec && self_relative_place(p, s->addr + i) && is_inside(p, self);
-}
-
-/* What a word must be to deserve a closer look, in 32-bit arithmetic: near the site or the function as a displacement or an
- * address. */
-struct filter {
-	uint32_t relative, relative_span; /* word + its place - relative < relative_span */
-	uint32_t absolute, file;          /* word - absolute < 8 */
-};
-
-static struct filter make_filter(const struct proof *p, const struct dp_segment *s)
-{
-	const uint32_t margin = WORD + IMMEDIATES;
-	return (struct filter){
-	        .relative = (uint32_t)(p->text->function - s->addr - margin),
-	        .relative_span = (uint32_t)p->text->size + 2 * margin + 16, /* padding behind the function may be inside */
-	        .absolute = (uint32_t)p->site,
-	        .file = (uint32_t)p->file_site,
-	};
-}
-
-static inline unsigned passes(const struct filter *f, uint32_t word, uint32_t place)
-{
-	return (unsigned)(word + place - f->relative < f->relative_span) | (word - f->absolute < 8) | (word - f->file < 8);
-}
-
-/* Every fourth byte from `i` on, for BLOCK words: no branches, so that compilers use vector instructions. */
-static unsigned block_passes(const struct filter *f, const uint8_t *bytes, size_t i)
-{
-	const unaligned32 *word = (const unaligned32 *)(bytes + i);
-	unsigned any = 0;
-	for (unsigned k = 0; k < BLOCK; k++)
-		any |= passes(f, word[k], (uint32_t)i + WORD * k);
-	return any;
-}
-
-static bool scan_words(struct proof *p, const struct dp_segment *s)
-{
-	struct filter f = make_filter(p, s);
-	const size_t bytes = BLOCK * WORD;
-	for (size_t i = 0; i + WORD <= s->n;) {
-		size_t end = i + bytes;
-		if (end + WORD - 1 > s->n)
-			end = s->n - WORD + 1;
-		else if (!(block_passes(&f, s->bytes, i) | block_passes(&f, s->bytes, i + 1) | block_passes(&f, s->bytes, i + 2) |
-		           block_passes(&f, s->bytes, i + 3)))
-			i = end;
-		for (; i < end; i++)
-			if (passes(&f, load32(s->bytes + i), (uint32_t)i) && leads_inside(p, s, i))
-				return found(p, "a displacement or pointer", s->addr + i);
-	}
-	return false;
-}
-
-/* ---- jump tables
- * ----------------------------------------------------------------------------------------------------------------- */
-
-static const struct dp_segment *segment_at(const struct dp_text *text, uint64_t addr)
-{
-	for (size_t i = 0; i < text->nsegments; i++)
-		if (addr - text->segment[i].addr < text->segment[i].n)
-			return &text->segment[i];
-	return NULL;
-}
-
-static bool table_leads_inside(struct proof *p, uint64_t base)
-{
-	const struct dp_segment *s = segment_at(p->text, base);
-	for (size_t i = s ? base - s->addr : 0; s && i + WORD <= s->n; i += WORD) {
-		uint64_t target = base + (uint64_t)(int64_t)(int32_t)load32(s->bytes + i);
-		if (is_inside(p, target))
-			return found(p, "a jump table's entry", s->addr + i);
-		if (!in_exec(p, target))
-			return false;
-	}
-	return false;
-}
-
-static bool scan_tables(struct proof *p, const struct dp_segment *s)
-{
-	const uint8_t *at = s->bytes, *end = s->bytes + s->n;
-	while (end - at >= 2 + (ptrdiff_t)WORD && (at = memchr(at, 0x8d, (size_t)(end - at) - 1 - WORD))) {
-		uint64_t next = s->addr + (uint64_t)(at - s->bytes) + 2 + WORD;
-		if ((at[1] & 0xc7) == 0x05 && table_leads_inside(p, next + (uint64_t)(int64_t)(int32_t)load32(at + 2)))
-			return true;
-		at++;
-	}
-	return false;
 }
 
 /* ---- rel8
@@ -249,13 +84,13 @@ static bool between(const uint64_t *heads, uint64_t base, uint64_t upto, uint64_
 static bool scan_function(struct proof *p, uint64_t *heads, uint64_t base, bool check)
 {
 	uint64_t end = p->text->function + p->text->size;
-	struct dp_insn insn;
-	for (uint64_t at = p->text->function; at < end; at += insn.len) {
-		size_t n;
-		const uint8_t *bytes = dp_text_at(p->text, at, &n);
-		if (!bytes || !dp_decode_zydis(bytes, n, at, &insn) || at + insn.len > end)
+	size_t n = 0;
+	const uint8_t *bytes = dp_text_at(p->text, p->text->function, &n);
+	struct dp_step step;
+	for (uint64_t at = p->text->function; at < end; at += step.len, bytes += step.len, n -= step.len) {
+		if (!bytes || !dp_decode_step(bytes, n, at, &step) || at + step.len > end)
 			return found(p, "what is not an instruction", at);
-		if (check && insn.rel_size && (is_inside(p, insn.target) || between(heads, base, end, insn.target)))
+		if (check && step.relative && (is_inside(p, step.target) || between(heads, base, end, step.target)))
 			return found(p, "a branch", at);
 		if (at >= base && at - base < 2 * HEADS)
 			heads[(at - base) / 64] |= UINT64_C(1) << ((at - base) % 64);
@@ -273,32 +108,54 @@ static bool scan_short_inside(struct proof *p)
 /* ---- the proof
  * ---------------------------------------------------------------------------------------------------------------------- */
 
+/* Index of the first landing pad at or behind the site. */
+static size_t first_pad(const struct proof *p)
+{
+	size_t lo = 0, hi = p->text->npads;
+	while (lo < hi) {
+		const size_t mid = (lo + hi) / 2;
+		if (p->text->pads[mid] < p->site)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static bool scan_pads(struct proof *p)
 {
-	for (size_t i = 0; i < p->text->npads; i++)
+	for (size_t i = first_pad(p); i < p->text->npads && p->text->pads[i] - p->site < 8; i++)
 		if (is_inside(p, p->text->pads[i]))
 			return found(p, "a landing pad", p->text->pads[i]);
 	return false;
 }
 
-static bool scan_segments(struct proof *p)
+static bool scan_module(struct proof *p, const struct dp_landings *landings)
 {
-	for (size_t i = 0; i < p->text->nsegments; i++) {
-		const struct dp_segment *s = &p->text->segment[i];
-		if (scan_words(p, s) || (s->exec && scan_tables(p, s)))
-			return true;
+	static const char *const what[DP_LANDING_KINDS] = {
+	        [DP_LANDING_BRANCH] = "a displacement",
+	        [DP_LANDING_POINTER] = "a pointer",
+	        [DP_LANDING_TABLE] = "a jump table's entry",
+	};
+	for (unsigned i = 0; i < 8; i++) {
+		const enum dp_landing kind = p->inside >> i & 1 ? dp_landings_at(landings, p->site + i) : DP_LANDING_NONE;
+		if (kind)
+			return found(p, what[kind], 0);
 	}
-	return false;
+	return dp_landings_lea_in(landings, p->text->function + 1, p->text->function + p->text->size) &&
+	       found(p, "a jump to a label whose address is computed", 0);
 }
 
-struct dp_error *dp_window_prove(const struct dp_text *text, uint64_t site, const uint8_t *interior, size_t n)
+struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_landings *landings, uint64_t site,
+                                 const uint8_t *interior, size_t n)
 {
-	struct proof p = {.text = text, .site = site, .file_site = site - (uint64_t)text->bias};
-	p.fixed = text->bias == 0 && site <= UINT32_MAX;
-	dp_text_unwind_index(text, &p.index_start, &p.index_end);
+	struct proof p = {.text = text, .site = site};
 	for (size_t i = 0; i < n; i++)
 		p.inside |= 1U << interior[i];
-	if (!scan_pads(&p) && !scan_short_outside(&p) && !scan_short_inside(&p) && !scan_segments(&p))
+	if (!scan_pads(&p) && !scan_short_outside(&p) && !scan_module(&p, landings) && !scan_short_inside(&p))
 		return NULL;
+	if (!p.where)
+		return dp_error(DP_TAG_TOO_SHORT, "%s somewhere in the module may lead into the instructions that follow",
+		                p.what);
 	return dp_error(DP_TAG_TOO_SHORT, "%s at 0x%" PRIx64 " may lead into the instructions that follow", p.what, p.where);
 }
