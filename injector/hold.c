@@ -2,6 +2,7 @@
 /* Between two looks at a target anything may have happened: threads ended, the program replaced itself or put itself into a cage.
  */
 #include "injector/proc.h"
+#include "injector/sharers.h"
 #include "injector/standing.h"
 
 #include <stdlib.h>
@@ -79,7 +80,8 @@ const char *dp_not_live(const struct dp_target *t)
 		return "the command has not started yet";
 	if (t->process.seccomp)
 		return "it is under a seccomp filter";
-	return stands ? NULL : "nothing of ours stood in it before";
+	/* Holding the threads would not hold those: new pages go in while they run. */
+	return stands || dp_sharer(&t->process) ? NULL : "nothing of ours stood in it before";
 }
 
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)

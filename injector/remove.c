@@ -6,6 +6,7 @@
  */
 #include "injector/quiesce_frames.h"
 #include "injector/restore.h"
+#include "injector/sharers.h"
 #include "injector/standing.h"
 #include "injector/trap.h"
 
@@ -58,6 +59,15 @@ static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, str
 	return true;
 }
 
+/* They cannot be held or looked at, only waited for. */
+static bool is_shared(const struct dp_target *t, struct dp_remove_report *report)
+{
+	const pid_t pid = dp_sharer(&t->process);
+	if (pid)
+		snprintf(report->why, sizeof(report->why), "process %d shares its memory and may be in a probe", pid);
+	return pid != 0;
+}
+
 /* One try: *quiet if the code may go. The text is restored in any case, so that no thread enters anew. */
 static struct dp_error *restore_try(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
@@ -67,7 +77,7 @@ static struct dp_error *restore_try(struct dp_target *t, struct dp_installation 
 	if (!err)
 		err = dp_restore_held(t, in, NULL, &f, report);
 	if (!err) {
-		*quiet = !report->left_sites && dp_quiesce(t, in, &f, report->why);
+		*quiet = !report->left_sites && dp_quiesce(t, in, &f, report->why) && !is_shared(t, report);
 	}
 	dp_thaw_all(&f);
 	note_pause(report, &f);
@@ -241,6 +251,7 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 		dp_priority_raise(&priority);
 		err = dp_each_round(t, &each, is_clear, &c, quiet);
 		dp_priority_restore(&priority);
+		*quiet = *quiet && !is_shared(t, report); /* asked last: those that it started in a probe are there by now */
 		if (!err)
 			err = dp_still_holds(t, in);
 	}

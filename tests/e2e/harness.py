@@ -23,6 +23,7 @@ DEMO_SERVER = os.environ.get("DEMO_SERVER", os.path.join(ROOT, "build", "demo", 
 FULL = bool(os.environ.get("DP_FULL"))  # the long form of tests that come in two lengths
 
 OWN_FAILURE = 125  # dynprobe's own failures, wrong usage included
+EXIT_PARTIAL = 124  # some probes were refused, the others ran
 KEPT_TEXT_KIB = 8  # the pages that borrowed threads stood in stay private copies, of the file's own bytes (docs/guarantees.md, G6)
 OPTIONAL_TARGETS = ("spin-musl", "spin-musl-static", "cxxthrow", "tiny32", "usttrace")  # need a compiler or library of their own
 CALM = "(edi & 0x80000000) == 0 || (edi & 0xffff) == 5"  # of `threads`: all calls of sleepers, a few of the spinners'

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Control that comes and goes by other ways than call and ret, through functions with a probe at every instruction.
+
+Probes come and go all the time, with other things recorded each time; the programs check their own results.
+"""
+
+import os
+import re
+import signal
+import unittest
+
+import harness
+from harness import Case, wait_until
+
+CONTEXTS = (
+    ("-t", "regs", "-t", "backtrace"),
+    (),
+    ("-t", "reg:rdi", "-t", "backtrace:4", "-t", "reg:xmm0"),
+    ("-t", "regs"),
+)
+ROUNDS = 3 * len(CONTEXTS) if harness.FULL else 2
+
+
+class ControlFlow(Case):
+    def every_instruction(self, *functions):
+        """The options for a probe at every instruction and every return of those functions."""
+        return [word for f in functions for word in ("--probe", f + ":*", "--return", f)]
+
+    def come_and_go(self, t, probes, rounds=None):
+        for i in range(ROUNDS if rounds is None else rounds):
+            r = self.attach(t, *probes, *CONTEXTS[i % len(CONTEXTS)], "-d", "0.15", "-o", "/dev/null", json_events=False)
+            self.assertTrue(t.alive(), f"round {i}: status {t.process.poll()}\n{t.output()}\n{t.errors()}")
+            self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
+            self.assertGreater(int(re.search(r"hits +(\d+)", r.err)[1]), 10, str(r))
+
+    def hold(self, name, *args, probes, rounds=None):
+        t = self.target(name, *args)
+        self.come_and_go(t, probes, rounds)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    # -- children in the same memory
+
+    def test_children_in_the_same_memory(self):
+        self.hold("cloner", probes=self.every_instruction("foo", "nested"))
+
+    def test_processes_that_share_memory_without_being_threads(self):
+        self.hold("cloner", "alone", probes=self.every_instruction("foo", "nested"))
+
+    def test_forks_and_spawned_children(self):
+        self.hold("forker", probes=self.every_instruction("foo", "in_child"))
+
+    def test_exec_in_a_thread(self):
+        """The program that comes next finds nothing of the probes, and runs."""
+        t = self.target("execer", 0, "thread")
+        p = self.start_attached(t, *self.every_instruction("foo"))
+        self.await_events(p, "foo_entry")
+        os.kill(t.pid, signal.SIGUSR1)
+        r = self.finish(p, None)
+        self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
+        wait_until(lambda: "second life" in t.output(), what="the next program")
+        self.assert_clean(t.pid)
+        self.assertEqual(t.stop(), 7)
+
+    # -- jumps out of functions
+
+    def test_coroutines_and_long_jumps(self):
+        self.hold("jumper", probes=self.every_instruction("jumper!step", "yield", "resume", "deeper", "jump", "leave", "on_alarm"))
+
+    def test_every_instruction_of_what_switches_stacks(self):
+        """swapcontext, longjmp and what they are made of, in libc."""
+        names = ("swapcontext", "_setjmp", "__sigsetjmp", "__longjmp", "siglongjmp")
+        self.hold("jumper", probes=self.every_instruction(*(f"libc.so.6!{f}" for f in names)))
+
+    # -- unwinding
+
+    def test_exceptions_through_every_instruction(self):
+        self.hold("unwinding", "exceptions", probes=self.every_instruction("thrower", "rethrower", "catcher", "keeper"))
+
+    def test_every_instruction_of_the_unwinder(self):
+        self.hold("unwinding", "exceptions",
+                  probes=self.every_instruction("libgcc_s.so.1!_Unwind_RaiseException", "libgcc_s.so.1!_Unwind_Resume", "libstdc++.so.6!__cxa_throw",
+                                                "libstdc++.so.6!__cxa_begin_catch", "libstdc++.so.6!__gxx_personality_v0"))
+
+    def test_cancelled_threads_run_destructors_and_cleanup_handlers(self):
+        self.hold("unwinding", "cancel", probes=self.every_instruction("spin", "waits", "exits"))
+
+    def test_threads_cancelled_at_any_instruction(self):
+        self.hold("canceller", probes=self.every_instruction("spin", "twice"))
+
+    def test_threads_that_begin_and_end(self):
+        self.hold("churn", probes=self.every_instruction("foo", "brief"))
+
+    # -- a profiler in the program
+
+    def test_samples_of_backtrace_never_crash(self):
+        self.hold("walker", probes=self.every_instruction("leaf", "inner", "outer"))
+
+    @unittest.skipUnless(os.path.exists(harness.target_path("walker-libunwind")), "libunwind-dev is not installed")
+    def test_samples_of_libunwind_never_crash(self):
+        self.hold("walker-libunwind", probes=self.every_instruction("leaf", "inner", "outer"))
+
+
+if __name__ == "__main__":
+    harness.main()

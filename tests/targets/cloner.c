@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cloner [alone]: children in its own memory that call probed functions until SIGTERM: vfork(), clone(CLONE_VM|CLONE_VFORK) on
+ * a stack of their own, and clone(CLONE_VM), which runs at the same time without being a thread. "alone": the last kind only.
+ */
+#include "target.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define STACK (256u << 10)
+#define CALLS 200u
+
+static char stack[2][STACK] __attribute__((aligned(16)));
+static volatile unsigned wrong;
+
+TARGET_PROBED unsigned foo(unsigned a, const char *s)
+{
+	while (*s)
+		a = a * 31 + (unsigned char)*s++;
+	return a;
+}
+
+TARGET_PROBED unsigned nested(unsigned a)
+{
+	return foo(a, "in") + foo(a + 1, "side");
+}
+
+/* 42 if every result is right. It has no thread pointer of its own, so nothing of libc but system calls. */
+static int work(unsigned i)
+{
+	for (unsigned k = 0; k < CALLS; k++)
+		if (nested(i + k) != target_expected(i + k, "in") + target_expected(i + k + 1, "side"))
+			return 1;
+	return 42;
+}
+
+static int child(void *arg)
+{
+	return work((unsigned)(uintptr_t)arg);
+}
+
+static long status_of(pid_t pid)
+{
+	int status = -1;
+	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 42)
+		fprintf(stderr, "child %d: status %#x\n", (int)pid, (unsigned)status);
+	return !WIFEXITED(status) || WEXITSTATUS(status) != 42;
+}
+
+static __attribute__((noinline)) pid_t by_vfork(unsigned i)
+{
+	pid_t pid = vfork();
+	if (pid == 0)
+		_exit(work(i));
+	return pid;
+}
+
+static pid_t by_clone(unsigned i, int flags, unsigned which)
+{
+	return clone(child, stack[which] + STACK, flags | SIGCHLD, (void *)(uintptr_t)i);
+}
+
+int main(int argc, char **argv)
+{
+	const bool alone = argc > 1 && !strcmp(argv[1], "alone");
+	long bad = 0;
+
+	target_stop_on_term();
+	target_ready();
+	for (unsigned i = 0; !target_stop; i++) {
+		if (!alone) {
+			bad += status_of(by_vfork(i));
+			bad += status_of(by_clone(i, CLONE_VM | CLONE_VFORK, 0));
+		}
+		const pid_t first = by_clone(i, CLONE_VM, 0), second = by_clone(i + 7, CLONE_VM, 1);
+		for (unsigned k = 0; k < CALLS; k++)
+			bad += nested(i + k) != target_expected(i + k, "in") + target_expected(i + k + 1, "side");
+		bad += status_of(first) + status_of(second);
+		target_sleep_us(2000);
+	}
+	printf("RESULT %s\n", bad ? "BAD" : "OK");
+	return bad != 0;
+}
