@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system calls by which a program could take SIGTRAP from us. Their `syscall` instructions are hooked; each call is made here
- * with SIGTRAP taken out of what the program passes, and put back into what it gets, so that it sees its own settings.
+ * The system calls by which a program could take our signals from us. Their `syscall` instructions are hooked; each call is made
+ * here with those taken out of what the program passes, and put back into what it gets, so that it sees its own settings.
  *
  * The program's pointers are followed by system calls, which report a bad one as the kernel would have. Everything else goes the
  * program's own way: a hook that returns NULL has changed nothing.
@@ -72,70 +72,6 @@ static bool copy_out(uint64_t to, const void *from, uint64_t n)
 	return copy(DP_SYS_PROCESS_VM_WRITEV, address(from), to, n);
 }
 
-/* ---- who has it blocked, as far as the program knows ------------------------------------------------------------------------
- */
-
-static uint32_t *place_at(struct dp_trap *trap, uint32_t tid, unsigned nth)
-{
-	return &trap->blocked[(tid + nth) % DP_TRAP_THREADS];
-}
-
-/* Where the thread is noted, or NULL. */
-static uint32_t *place_of(struct dp_trap *trap, uint32_t tid)
-{
-	for (unsigned i = 0; i < DP_TRAP_PROBES; i++)
-		if ((DP_LOAD(place_at(trap, tid, i)) & ~DP_TRAP_PENDING) == tid)
-			return place_at(trap, tid, i);
-	return NULL;
-}
-
-/* Threads block everything before they end, and do not come back for their place. */
-static bool is_gone(uint32_t tid)
-{
-	return dp_syscall4(DP_SYS_TGKILL, (uint64_t)dp_syscall0(DP_SYS_GETPID), tid, 0, 0) == -DP_ESRCH;
-}
-
-static bool take(uint32_t *place, uint32_t from, uint32_t tid)
-{
-	return __atomic_compare_exchange_n(place, &from, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
-/* If there is no place, the program is told that SIGTRAP is not blocked. */
-static void note(struct dp_trap *trap, uint32_t tid)
-{
-	for (unsigned i = 0; i < DP_TRAP_PROBES; i++)
-		if (take(place_at(trap, tid, i), 0, tid))
-			return;
-	for (unsigned i = 0; i < DP_TRAP_PROBES; i++) {
-		uint32_t *place = place_at(trap, tid, i);
-		const uint32_t other = DP_LOAD(place);
-		if (is_gone(other & ~DP_TRAP_PENDING) && take(place, other, tid))
-			return;
-	}
-}
-
-bool dp_trap_hold(struct dp_trap *trap, uint32_t tid)
-{
-	uint32_t *place = place_of(trap, tid);
-	if (!place)
-		return false;
-	DP_STORE(place, tid | DP_TRAP_PENDING);
-	return true;
-}
-
-/* What came while it was blocked comes when it no longer is. */
-static void set_blocked(struct dp_trap *trap, uint32_t tid, bool on)
-{
-	uint32_t *place = place_of(trap, tid);
-	if (on && !place)
-		note(trap, tid);
-	if (on || !place)
-		return;
-	const uint32_t was = __atomic_exchange_n(place, 0, __ATOMIC_ACQ_REL);
-	if (was & DP_TRAP_PENDING)
-		dp_syscall4(DP_SYS_TGKILL, (uint64_t)dp_syscall0(DP_SYS_GETPID), tid, DP_TRAP_SIGNAL, 0);
-}
-
 /* ---- the calls ---------------------------------------------------------------------------------------------------------------
  */
 
@@ -147,40 +83,71 @@ static bool is_vfork_child(const struct dp_trap *trap)
 	return DP_LOAD(&agent->live) == DP_LIVE && (uint32_t)dp_syscall0(DP_SYS_GETPID) != trap->pid;
 }
 
-static int64_t own_action(struct dp_trap *trap, const struct dp_trap_action *new, uint64_t old_to)
+/* What the kernel is given for it: our handler, on the stack on which the program's own would run. */
+static void set_flags(unsigned sig, const struct dp_trap_action *own)
 {
-	const struct dp_trap_action old = trap->action;
+	const struct dp_trap_action ours = {address(dp_trap_entry), dp_trap_flags(sig, own), address(dp_trap_return), UINT64_MAX};
+
+	dp_syscall4(NR_RT_SIGACTION, sig, address(&ours), 0, MASK_SIZE);
+}
+
+static int64_t own_action(struct dp_trap *trap, unsigned sig, const struct dp_trap_action *new, uint64_t old_to)
+{
+	struct dp_trap_action *own = &trap->action[sig - 1];
+	const struct dp_trap_action old = *own;
 
 	if (new && !is_vfork_child(trap)) {
-		trap->action.mask = new->mask & ~UNBLOCKABLE;
-		trap->action.flags = new->flags;
-		trap->action.restorer = new->restorer;
-		DP_STORE(&trap->action.handler, new->handler);
+		own->mask = new->mask & ~UNBLOCKABLE;
+		own->flags = new->flags;
+		own->restorer = new->restorer;
+		DP_STORE(&own->handler, new->handler);
+		if (dp_trap_flags(sig, own) != dp_trap_flags(sig, &old))
+			set_flags(sig, own);
 	}
 	return old_to && !copy_out(old_to, &old, sizeof(old)) ? -EFAULT : 0;
+}
+
+/* The taken signals that the program has in the mask of this one's handler. */
+static uint64_t noted(const struct dp_trap *trap, uint64_t bit)
+{
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
+		mask |= DP_LOAD(&trap->masks[i]) & bit ? UINT64_C(1) << i : 0;
+	return mask;
+}
+
+static void note(struct dp_trap *trap, uint64_t bit, uint64_t mask)
+{
+	for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
+		if (mask >> i & 1)
+			__atomic_fetch_or(&trap->masks[i], bit, __ATOMIC_ACQ_REL);
+		else
+			__atomic_fetch_and(&trap->masks[i], ~bit, __ATOMIC_ACQ_REL);
 }
 
 static int64_t other_action(struct dp_trap *trap, uint64_t sig, struct dp_trap_action *new, uint64_t old_to)
 {
 	struct dp_trap_action old;
 	const uint64_t bit = UINT64_C(1) << ((sig - 1) & (SIGNALS - 1));
-	const bool was = DP_LOAD(&trap->masks) & bit, will = new &&new->mask &DP_TRAP_BIT;
+	const uint64_t was = noted(trap, bit), will = new ? new->mask & trap->signals : 0;
 
 	if (new)
-		new->mask &= ~DP_TRAP_BIT;
+		new->mask &= ~trap->signals;
 	const int64_t ret = dp_syscall4(NR_RT_SIGACTION, sig, address(new), old_to ? address(&old) : 0, MASK_SIZE);
 	if (ret)
 		return ret;
-	if (new &&will != was && !is_vfork_child(trap)) {
-		if (will)
-			__atomic_fetch_or(&trap->masks, bit, __ATOMIC_ACQ_REL);
-		else
-			__atomic_fetch_and(&trap->masks, ~bit, __ATOMIC_ACQ_REL);
-	}
+	if (new &&will != was && !is_vfork_child(trap))
+		note(trap, bit, will);
 	if (!old_to)
 		return 0;
-	old.mask |= was ? DP_TRAP_BIT : 0;
+	old.mask |= was;
 	return copy_out(old_to, &old, sizeof(old)) ? 0 : -EFAULT;
+}
+
+static bool is_taken(const struct dp_trap *trap, uint64_t sig)
+{
+	return sig < DP_TRAP_SIGNALS && trap->signals >> (sig - 1) & 1;
 }
 
 static bool sigaction(struct dp_trap *trap, const struct dp_regs *r, int64_t *ret)
@@ -192,18 +159,40 @@ static bool sigaction(struct dp_trap *trap, const struct dp_regs *r, int64_t *re
 		return false;
 	if (act && !copy_in(&new, act, sizeof(new)))
 		*ret = -EFAULT;
-	else if (sig == DP_TRAP_SIGNAL)
-		*ret = own_action(trap, act ? &new : NULL, old);
+	else if (is_taken(trap, sig))
+		*ret = own_action(trap, (unsigned)sig, act ? &new : NULL, old);
 	else
 		*ret = other_action(trap, sig, act ? &new : NULL, old);
 	return true;
+}
+
+/*
+ * In the program's SIGSEGV handler the kernel's mask says that SIGSEGV is blocked (DP_TRAP_IN_SEGV), and goes on doing so unless
+ * the program ends that: what is noted for a thread would outlive the handler.
+ */
+static uint64_t mark_of(const struct dp_trap *trap)
+{
+	uint64_t now = 0;
+
+	if (!is_taken(trap, DP_TRAP_SIGSEGV))
+		return 0;
+	dp_syscall4(NR_RT_SIGPROCMASK, SIG_BLOCK, 0, address(&now), sizeof(now));
+	return now & DP_TRAP_IN_SEGV;
+}
+
+/* A mask as the program gives it, without what is taken, and with the mark where it is to stay or to go. */
+static uint64_t for_kernel(uint64_t mask, uint64_t taken, uint64_t mark)
+{
+	mask &= ~taken;
+	return mark && (taken & DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV)) ? mask | mark : mask & ~mark;
 }
 
 static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *ret)
 {
 	const uint64_t how = r->gpr[RDI] & 0xffffffff, set = r->gpr[RSI], old_to = r->gpr[RDX];
 	const uint32_t tid = dp_trap_tid();
-	const bool was = place_of(trap, tid) != NULL;
+	const uint64_t mark = mark_of(trap), segv = mark ? DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) : 0;
+	const uint64_t was = dp_trap_blocked(trap, tid);
 	uint64_t new = 0, old = 0;
 
 	if (r->gpr[R10] != MASK_SIZE)
@@ -211,46 +200,49 @@ static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *
 	*ret = -EFAULT;
 	if (set && !copy_in(&new, set, sizeof(new)))
 		return true;
-	const bool named = new &DP_TRAP_BIT;
-	new &= ~DP_TRAP_BIT;
-	if (set && named && how == SIG_BLOCK)
-		set_blocked(trap, tid, true); /* before the others: what is told of it is never behind */
+	const uint64_t taken = new & trap->signals, on = taken & ~segv;
+	new = for_kernel(new, taken, mark);
+	if (set && on && how == SIG_BLOCK)
+		dp_trap_set_blocked(trap, tid, on, 0); /* before the others: what is told of it is never behind */
 	*ret = dp_syscall4(NR_RT_SIGPROCMASK, how, set ? address(&new) : 0, address(&old), sizeof(old));
-	if (!*ret && set && (how == SIG_SETMASK || (how == SIG_UNBLOCK && named)))
-		set_blocked(trap, tid, how == SIG_SETMASK && named);
-	old |= was ? DP_TRAP_BIT : 0;
+	if (!*ret && set && how == SIG_SETMASK)
+		dp_trap_set_blocked(trap, tid, on, trap->signals & ~on);
+	else if (!*ret && set && how == SIG_UNBLOCK)
+		dp_trap_set_blocked(trap, tid, 0, taken);
+	old = (old & ~mark) | was | segv;
 	if (!*ret && old_to && !copy_out(old_to, &old, sizeof(old)))
 		*ret = -EFAULT;
 	return true;
 }
 
 /*
- * Calls that wait with a mask of the moment, under which the handlers run that end the wait. Where SIGTRAP is in it, the call is
- * made here with a copy; the thread may be given up in it (DP_SYM_TRAP_CALLED). `which`: the argument that leads to the mask.
+ * Calls that wait with a mask of the moment, under which the handlers run that end the wait. Where one of ours is in it, the call
+ * is made here with a copy; the thread may be given up in it (DP_SYM_TRAP_CALLED). `which`: the argument that leads to the mask.
  */
-static bool wait_masked(const struct dp_regs *r, uint32_t nr, unsigned which, uint64_t size, int64_t *ret)
+static bool wait_masked(const struct dp_trap *trap, const struct dp_regs *r, uint32_t nr, unsigned which, uint64_t size,
+                        int64_t *ret)
 {
 	uint64_t arg[6] = {r->gpr[RDI], r->gpr[RSI], r->gpr[RDX], r->gpr[R10], r->gpr[R8], r->gpr[R9]};
 	uint64_t mask;
 
-	if (!arg[which] || size != sizeof(mask) || !copy_in(&mask, arg[which], sizeof(mask)) || !(mask & DP_TRAP_BIT))
+	if (!arg[which] || size != sizeof(mask) || !copy_in(&mask, arg[which], sizeof(mask)) || !(mask & trap->signals))
 		return false;
-	mask &= ~DP_TRAP_BIT;
+	mask &= ~trap->signals;
 	arg[which] = address(&mask);
 	*ret = dp_trap_call(arg, nr, r);
 	return true;
 }
 
 /* The same, where the last argument leads to the mask's address and size. */
-static bool wait_packed(const struct dp_regs *r, uint32_t nr, int64_t *ret)
+static bool wait_packed(const struct dp_trap *trap, const struct dp_regs *r, uint32_t nr, int64_t *ret)
 {
 	uint64_t arg[6] = {r->gpr[RDI], r->gpr[RSI], r->gpr[RDX], r->gpr[R10], r->gpr[R8], r->gpr[R9]};
 	uint64_t packed[2], mask;
 
 	if (!arg[5] || !copy_in(packed, arg[5], sizeof(packed)) || !packed[0] || packed[1] != sizeof(mask) ||
-	    !copy_in(&mask, packed[0], sizeof(mask)) || !(mask & DP_TRAP_BIT))
+	    !copy_in(&mask, packed[0], sizeof(mask)) || !(mask & trap->signals))
 		return false;
-	mask &= ~DP_TRAP_BIT;
+	mask &= ~trap->signals;
 	packed[0] = address(&mask);
 	arg[5] = address(packed);
 	*ret = dp_trap_call(arg, nr, r);
@@ -258,17 +250,17 @@ static bool wait_packed(const struct dp_regs *r, uint32_t nr, int64_t *ret)
 }
 
 /* io_uring_enter with IORING_ENTER_EXT_ARG: mask, its size, time limit. */
-static bool wait_uring(const struct dp_regs *r, int64_t *ret)
+static bool wait_uring(const struct dp_trap *trap, const struct dp_regs *r, int64_t *ret)
 {
 	uint64_t arg[6] = {r->gpr[RDI], r->gpr[RSI], r->gpr[RDX], r->gpr[R10], r->gpr[R8], r->gpr[R9]};
 	uint64_t packed[3], mask;
 
 	if (!(arg[3] & IORING_ENTER_EXT_ARG))
-		return wait_masked(r, NR_IO_URING_ENTER, 4, arg[5], ret);
+		return wait_masked(trap, r, NR_IO_URING_ENTER, 4, arg[5], ret);
 	if (!arg[4] || arg[5] != sizeof(packed) || !copy_in(packed, arg[4], sizeof(packed)) || !packed[0] ||
-	    (uint32_t)packed[1] != sizeof(mask) || !copy_in(&mask, packed[0], sizeof(mask)) || !(mask & DP_TRAP_BIT))
+	    (uint32_t)packed[1] != sizeof(mask) || !copy_in(&mask, packed[0], sizeof(mask)) || !(mask & trap->signals))
 		return false;
-	mask &= ~DP_TRAP_BIT;
+	mask &= ~trap->signals;
 	packed[0] = address(&mask);
 	arg[4] = address(packed);
 	*ret = dp_trap_call(arg, NR_IO_URING_ENTER, r);
@@ -297,17 +289,17 @@ static bool serve(struct dp_trap *trap, const struct dp_regs *r, int64_t *ret)
 	case NR_RT_SIGPROCMASK:
 		return sigprocmask(trap, r, ret);
 	case NR_RT_SIGSUSPEND:
-		return wait_masked(r, nr, 0, r->gpr[RSI], ret);
+		return wait_masked(trap, r, nr, 0, r->gpr[RSI], ret);
 	case NR_PPOLL:
-		return wait_masked(r, nr, 3, r->gpr[R8], ret);
+		return wait_masked(trap, r, nr, 3, r->gpr[R8], ret);
 	case NR_EPOLL_PWAIT:
 	case NR_EPOLL_PWAIT2:
-		return wait_masked(r, nr, 4, r->gpr[R9], ret);
+		return wait_masked(trap, r, nr, 4, r->gpr[R9], ret);
 	case NR_PSELECT6:
 	case NR_IO_PGETEVENTS:
-		return wait_packed(r, nr, ret);
+		return wait_packed(trap, r, nr, ret);
 	case NR_IO_URING_ENTER:
-		return wait_uring(r, ret);
+		return wait_uring(trap, r, ret);
 	case NR_CLONE3:
 		return clone3(r, ret);
 	default:

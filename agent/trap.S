@@ -4,10 +4,12 @@
  * returned from; or the signal is the program's, whose handler then finds the very frame that the kernel would have made for it.
  */
 	.text
-	.globl	dp_agent_trap
+	.globl	dp_agent_trap, dp_trap_entry, dp_trap_return
+	.hidden	dp_trap_entry, dp_trap_return
 	.type	dp_agent_trap, @function
 	.balign	64
 dp_agent_trap:
+dp_trap_entry:
 	pushq	%rdi
 	pushq	%rsi
 	pushq	%rdx
@@ -29,6 +31,7 @@ dp_agent_trap:
 	.type	dp_agent_trap_restorer, @function
 	nop
 dp_agent_trap_restorer:
+dp_trap_return:
 	.byte	0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00	/* mov $15,%rax: rt_sigreturn */
 	syscall
 	.size	dp_agent_trap_restorer, . - dp_agent_trap_restorer

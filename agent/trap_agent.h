@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent's two trap files share. */
+/* What the agent's trap files share. */
 #ifndef DP_AGENT_TRAP_AGENT_H
 #define DP_AGENT_TRAP_AGENT_H
 
@@ -17,18 +17,30 @@
 /* ---- trap.S ---- */
 
 struct dp_trap *dp_trap_state(void);
+#define DP_LOCAL __attribute__((visibility("hidden")))
+extern DP_LOCAL const uint8_t dp_trap_entry[], dp_trap_return[]; /* DP_SYM_TRAP, DP_SYM_TRAP_RESTORER */
 /* A system call with changed arguments, of a hook that may be given up in it (DP_SYM_TRAP_CALLED). */
 int64_t dp_trap_call(const uint64_t arg[6], int64_t nr, const struct dp_regs *regs);
 
 /* ---- trap.c ---- */
 
 /* `info` and `uc` as the kernel wrote them. What to call in our place, or 0. */
-uint64_t dp_trap_handle(int sig, const uint32_t *info, uint64_t *uc);
+uint64_t dp_trap_handle(int sig, uint32_t *info, uint64_t *uc);
 
-/* ---- sigmask.c ---- */
+/* ---- fault.S ---- */
 
-/* If the program has SIGTRAP blocked in this thread: notes that one came. */
-bool dp_trap_hold(struct dp_trap *trap, uint32_t tid);
+/* Copies up to n bytes; how many it were, where the rest cannot be read. Only while the handler stands. */
+uint64_t dp_fault_copy(void *dst, uint64_t src, uint64_t n);
+extern DP_LOCAL const uint8_t dp_fault_load8[], dp_fault_load1[], dp_fault_short[];
+
+/* ---- blocked.c ---- */
+
+/* The signals that the program has blocked in this thread, of those that are taken. */
+uint64_t dp_trap_blocked(struct dp_trap *trap, uint32_t tid);
+/* If it is blocked: notes that one came. */
+bool dp_trap_hold(struct dp_trap *trap, uint32_t tid, unsigned sig);
+/* What came while it was blocked comes when it no longer is. */
+void dp_trap_set_blocked(struct dp_trap *trap, uint32_t tid, uint64_t on, uint64_t off);
 
 static inline uint32_t dp_trap_tid(void)
 {

@@ -123,7 +123,7 @@ struct dp_install_stats {
 /*
  * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), compares every site's bytes with plan->old_bytes, writes
  * those that agree: with all threads held, or, where something of ours stands already, with all running (decision 0015). Windows
- * and traps are written with all threads held. A site refused here is reported in results[i]; the others are placed. An error means that
+ * and what is guarded (traps, fix-ups) are written with all threads held. A site refused here is reported in results[i]; the others are placed. An error means that
  * nothing was changed.
  */
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents, const struct dp_plan *plans,

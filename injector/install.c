@@ -45,6 +45,17 @@ static void cover(struct dp_target *t, struct dp_placed *p)
 		p->len = p->nchanged = below->len;
 }
 
+/* So is what relies upon one that is: it comes later in the order. */
+static bool is_guarded(const struct install *i, size_t k)
+{
+	const struct dp_plan *plan = &i->plans[k];
+	bool guarded = dp_plan_is_guarded(plan);
+	for (size_t n = 0; !guarded && n < plan->nsupports; n++)
+		for (size_t j = 0; !guarded && j < k; j++)
+			guarded = i->t->in.placed[j].guarded && i->plans[j].site == plan->support[n];
+	return guarded;
+}
+
 static struct dp_error *add_placed(struct install *i)
 {
 	struct dp_installation *in = &i->t->in;
@@ -66,6 +77,7 @@ static struct dp_error *add_placed(struct install *i)
 		memcpy(p->pair, plan->pair, sizeof(p->pair));
 		memcpy(p->old_bytes, plan->old_bytes, sizeof(p->old_bytes));
 		memcpy(p->new_bytes, plan->new_bytes, sizeof(p->new_bytes));
+		p->guarded = is_guarded(i, k);
 		cover(i->t, p);
 		in->calls_out |= p->probe == DP_NO_PROBE;
 	}
@@ -272,7 +284,8 @@ static struct dp_error *patch(struct install *i)
 	return err;
 }
 
-/* ---- traps: when the hooks stand ------------------------------------------------------------------------------------------ */
+/* ---- what is guarded: when the hooks stand
+ * ------------------------------------------------------------------------------------------ */
 
 static void write_traps(void *data, struct dp_freeze *f)
 {
@@ -287,10 +300,10 @@ static struct dp_error *check_hooks(const struct install *i)
 	return NULL;
 }
 
-static void refuse_traps(struct install *i, const struct dp_error *why)
+static void refuse_guarded(struct install *i, const struct dp_error *why)
 {
 	for (size_t k = 0; k < i->nplans; k++)
-		if (dp_install_is_trap(i, k) && !i->t->in.placed[k].written) {
+		if (dp_install_is_guarded(i, k) && !i->t->in.placed[k].written) {
 			struct dp_placed *p = &i->t->in.placed[k];
 			p->state = p->entry->state = DP_SITE_RESTORED;
 			if (!i->results[k].refused)
@@ -298,19 +311,31 @@ static void refuse_traps(struct install *i, const struct dp_error *why)
 		}
 }
 
-static void add_traps(struct install *i)
+/* Loads that may fault can be planned anew without, traps cannot. */
+static bool may_plan_anew(const struct install *i)
+{
+	for (size_t k = 0; k < i->nplans; k++)
+		if (i->plans[k].nfixups)
+			return true;
+	return false;
+}
+
+static struct dp_error *add_guarded(struct install *i)
 {
 	struct dp_priority priority;
-	if (!dp_trap_planned(i->plans, i->nplans))
-		return;
+	if (!dp_trap_planned(i->t, i->plans, i->nplans))
+		return NULL;
 	dp_priority_raise(&priority);
 	struct dp_error *err = check_hooks(i);
 	if (!err)
 		err = dp_trap_arm(i->t, write_traps, i);
 	dp_priority_restore(&priority);
+	if (err && may_plan_anew(i))
+		return err;
 	if (err)
-		refuse_traps(i, err);
+		refuse_guarded(i, err);
 	dp_error_destroy(err);
+	return NULL;
 }
 
 static struct dp_error *transaction(struct install *i)
@@ -321,8 +346,7 @@ static struct dp_error *transaction(struct install *i)
 	DP_TRY(map(i, file_size));
 	DP_TRY(fill(i));
 	DP_TRY(patch(i));
-	add_traps(i);
-	return NULL;
+	return add_guarded(i);
 }
 
 static const char *not_live(const struct install *i)
@@ -330,7 +354,8 @@ static const char *not_live(const struct install *i)
 	for (size_t k = 0; k < i->nplans; k++)
 		if (i->plans[k].ninterior)
 			return "a window has to be looked at with all threads held";
-	return dp_trap_planned(i->plans, i->nplans) ? "traps are armed with all threads held" : dp_not_live(i->t);
+	return dp_trap_planned(i->t, i->plans, i->nplans) ? "the handler of traps and faults goes in with all threads held"
+	                                                  : dp_not_live(i->t);
 }
 
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents,

@@ -21,13 +21,15 @@ struct install {
 	enum dp_tag refused_tag; /* of the last one */
 };
 
-/* All threads are held: writes those sites that are traps, or those that are not. One that is refused leaves the others alone. */
-void dp_install_held(struct install *i, struct dp_freeze *f, bool traps);
+/* All threads are held: writes those sites that are guarded, or those that are not. One that is refused leaves the others alone.
+ */
+void dp_install_held(struct install *i, struct dp_freeze *f, bool guarded);
 /* Nobody is held. An error other than DP_TAG_GONE: what is not written yet may be written with all threads held. */
 struct dp_error *dp_install_live(struct install *i) DP_MUST_CHECK;
-static inline bool dp_install_is_trap(const struct install *i, size_t k)
+/* Goes in when the agent's handler stands. */
+static inline bool dp_install_is_guarded(const struct install *i, size_t k)
 {
-	return i->plans[k].tactic == DP_TACTIC_TRAP;
+	return i->t->in.placed[k].guarded;
 }
 
 #endif

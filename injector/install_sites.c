@@ -191,12 +191,12 @@ static void take_result(struct install *i, size_t k, struct dp_placed *below, st
 	i->results[k].refused = err;
 }
 
-void dp_install_held(struct install *i, struct dp_freeze *f, bool traps)
+void dp_install_held(struct install *i, struct dp_freeze *f, bool guarded)
 {
 	for (size_t k = 0; k < i->nplans; k++) {
 		const struct dp_placed *p = &i->t->in.placed[k];
 		struct dp_placed *below = NULL;
-		if (dp_install_is_trap(i, k) != traps || p->written || i->results[k].refused)
+		if (dp_install_is_guarded(i, k) != guarded || p->written || i->results[k].refused)
 			continue;
 		struct dp_error *err = check_site(i, f, k, &below);
 		if (!err)

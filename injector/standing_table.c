@@ -55,6 +55,7 @@ static void take_site(const struct dp_standing *s, const struct dp_site_entry *e
 	        .state = s->in.foreign ? DP_SITE_PLANNED : (enum dp_site_state)e->state,
 	        .stub = e->stub,
 	        .stub_end = e->stub_end,
+	        .guarded = (e->flags & DP_SITE_GUARDED) != 0,
 	        .npairs = e->npairs,
 	        .entry_at = s->in.foreign ? 0 : at,
 	};

@@ -71,7 +71,8 @@ enum { DP_REGION_TEXT, DP_REGION_DATA, DP_REGION_TABLES, DP_REGION_TRAP, DP_REGI
 
 struct dp_traps { /* trap.c */
 	bool wanted;
-	bool faults; /* SIGSEGV and its like are taken as well */
+	bool faults;      /* SIGSEGV and its like are taken as well */
+	uint64_t signals; /* that are taken, once the handler stands */
 	struct dp_hook_place *hook;
 	size_t nhooks;
 	uint64_t handler, restorer, entry; /* in the target */

@@ -3,7 +3,8 @@
  * Traps in a target: the agent's handler in place of the program's, between the program and it the hooks, and both out again. Decision
  * 0016. Private to injector/.
  *
- * The order: hooks stand -> no thread can have SIGTRAP blocked -> handler -> int3. Out again the other way round.
+ * The order: hooks stand -> no thread can have the signals blocked -> handler -> int3s and loads that may fault. Out again the other way
+ * round.
  */
 #ifndef DP_INJECTOR_TRAP_H
 #define DP_INJECTOR_TRAP_H
@@ -16,17 +17,31 @@
 uint64_t dp_trap_region_size(const struct dp_target *t);
 /* Writes the table and the text's word that leads to it; before anything leads to the hooks. */
 struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, size_t n) DP_MUST_CHECK;
-bool dp_trap_planned(const struct dp_plan *plans, size_t n);
+/* Is there something that needs the handler, or would gain by it? */
+bool dp_trap_planned(const struct dp_target *t, const struct dp_plan *plans, size_t n);
+static inline bool dp_plan_is_guarded(const struct dp_plan *plan)
+{
+	return plan->tactic == DP_TACTIC_TRAP || plan->guarded || plan->nfixups;
+}
+
+/* Writes a field of the target's struct dp_trap. */
+static inline struct dp_error *dp_trap_put(struct dp_target *t, uint64_t at, const void *value, size_t n)
+{
+	return dp_mem_write(&t->process, dp_addr_of(at), value, n);
+}
+#define DP_TRAP_PUT(t, trap, field, value) dp_trap_put(t, (trap) + offsetof(struct dp_trap, field), value, sizeof(*(value)))
+/* Until a thread may have moved. */
+void dp_trap_rest(void);
 
 typedef void (*dp_trap_write)(void *data, struct dp_freeze *f);
 /*
- * With all threads held: the handler takes SIGTRAP, then `write` may write traps. DP_TAG_TRAP_UNSAFE, and nothing is changed, if
+ * With all threads held: the handler takes the signals, then `write` may write what is guarded. DP_TAG_TRAP_UNSAFE, and nothing is changed, if
  * there is no moment at which that would be safe.
  */
 struct dp_error *dp_trap_arm(struct dp_target *t, dp_trap_write write, void *data) DP_MUST_CHECK;
 /*
- * Takes the traps out of the text and gives SIGTRAP back to the program; the hooks stay, idle. False if a thread is in the way: then the
- * traps are out, and the handler stays. Does nothing for an installation without traps.
+ * Takes what is guarded out of the text and gives the signals back to the program; the hooks stay, idle. False if a thread is in the way:
+ * then the guarded sites are out, and the handler stays. Does nothing for an installation without traps.
  */
 struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, char why[128], bool *done) DP_MUST_CHECK;
 
@@ -34,11 +49,11 @@ struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in,
 
 /* Why this held thread is in the way of arming, or NULL. */
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h);
-/* A thread that has SIGTRAP blocked no longer has it, and is noted; the opposite (nothing, if it is not noted). */
+/* A thread that has our signals blocked no longer has them, and is noted; the opposite (nothing, if it is not noted). */
 struct dp_error *dp_trap_unblock(struct dp_target *t, const struct dp_held *h) DP_MUST_CHECK;
 void dp_trap_block(struct dp_target *t, uint64_t trap, const struct dp_held *h);
 /* A trap of ours that the thread has run into and that has not reached the handler: it goes back in front of it. */
-void dp_trap_rewind(struct dp_held *h, const struct dp_trap_site *site, uint32_t nsites);
+void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsites);
 /* Might the thread still be on its way to the handler, or in a hook? Moves it out of a call that a hook makes for it.
  * `exactly`: nor may it be in a signal handler, whose end would undo the mask that it is given back. */
 bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h, bool exactly);
@@ -50,9 +65,10 @@ uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field
 /* rt_sigaction() in the target; `new` and `old` may be NULL. */
 struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, const struct dp_trap_action *new,
                                 struct dp_trap_action *old) DP_MUST_CHECK;
-/* Takes SIGTRAP out of the mask of every action, notes where it was. */
-struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t *masks) DP_MUST_CHECK;
+/* Takes our signals out of the mask of every action; as in struct dp_trap, `masks` says where they were. */
+struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
+                               uint64_t masks[DP_TRAP_SIGNALS]) DP_MUST_CHECK;
 /* The opposite. */
-struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t masks) DP_MUST_CHECK;
+struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, const uint64_t masks[DP_TRAP_SIGNALS]) DP_MUST_CHECK;
 
 #endif

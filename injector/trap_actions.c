@@ -40,37 +40,42 @@ struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64
 	return NULL;
 }
 
-static struct dp_error *set_bit(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, bool on, bool *was)
+static struct dp_error *set_bits(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, uint64_t on, uint64_t off,
+                                 uint64_t *was)
 {
 	struct dp_trap_action action;
 	DP_TRY(dp_trap_action(t, b, trap, sig, NULL, &action));
-	*was = action.mask & DP_TRAP_BIT;
-	if (*was == on || action.handler <= 1)
+	const uint64_t mask = (action.mask | on) & ~off;
+	*was = action.handler > 1 ? action.mask & off : 0;
+	if (mask == action.mask || action.handler <= 1)
 		return NULL;
-	action.mask = on ? action.mask | DP_TRAP_BIT : action.mask & ~DP_TRAP_BIT;
+	action.mask = mask;
 	return dp_trap_action(t, b, trap, sig, &action, NULL);
 }
 
-struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t *masks)
+struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
+                               uint64_t masks[DP_TRAP_SIGNALS])
 {
 	const uint64_t caught = dp_trap_status(&t->process, t->process.alive, "SigCgt");
-	*masks = 0;
 	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
-		bool was = false;
-		if (sig == DP_TRAP_SIGNAL || !(caught >> (sig - 1) & 1))
+		uint64_t was = 0;
+		if ((signals | ~caught) >> (sig - 1) & 1)
 			continue;
-		DP_TRY(set_bit(t, b, trap, sig, false, &was));
-		*masks |= (uint64_t)was << (sig - 1);
+		DP_TRY(set_bits(t, b, trap, sig, 0, signals, &was));
+		for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
+			masks[i] |= (was >> i & 1) << (sig - 1);
 	}
 	return NULL;
 }
 
-struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t masks)
+struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, const uint64_t masks[DP_TRAP_SIGNALS])
 {
 	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
-		bool was;
-		if (masks >> (sig - 1) & 1)
-			DP_TRY(set_bit(t, b, trap, sig, true, &was));
+		uint64_t on = 0, ignored;
+		for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
+			on |= (masks[i] >> (sig - 1) & 1) << i;
+		if (on)
+			DP_TRY(set_bits(t, b, trap, sig, on, 0, &ignored));
 	}
 	return NULL;
 }

@@ -2,8 +2,8 @@
 /*
  * Where threads stand while traps come and go.
  *
- * Nobody may have SIGTRAP blocked when the first trap comes to stand, and nobody be about to: not now (the mask), not when the
- * call that it waits in is over (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is
+ * Nobody may have our signals blocked when the first trap comes to stand, and nobody be about to: not now (the mask), not when
+ * the call that it waits in is over (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is
  * found by its shape, as in quiesce.c), not by a system call behind a hook that it has passed already.
  */
 #include "injector/trap.h"
@@ -57,7 +57,8 @@ static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size
 struct frames { /* what a thread's stacks say */
 	uint64_t other[STACKS];
 	size_t nother;
-	bool blocked; /* the thread has SIGTRAP blocked: by the handler that it is in, or by what that one interrupted? */
+	bool blocked; /* the thread has one of our signals blocked: by the handler that it is in, or by what that one interrupted?
+	               */
 	const char *why;
 };
 
@@ -65,10 +66,10 @@ static void look_at(const struct dp_target *t, struct frames *s, const uint64_t 
 {
 	if ((word[FRAME_CS] & 0xffff) != USER_CS || !(word[FRAME_FLAGS] & FLAGS_ALWAYS) || (word[FRAME_FLAGS] & FLAGS_NEVER))
 		return;
-	if (word[FRAME_MASK] & DP_TRAP_BIT)
-		s->why = "runs a signal handler behind which it has SIGTRAP blocked";
+	if (word[FRAME_MASK] & t->trap.signals)
+		s->why = "runs a signal handler behind which it has our signals blocked";
 	else if (s->blocked)
-		s->why = "runs a signal handler with SIGTRAP blocked";
+		s->why = "runs a signal handler with our signals blocked";
 	else if (between(t, word[0]))
 		s->why = "runs a signal handler that interrupted a system call's preparation";
 	if (s->nother < STACKS)
@@ -105,9 +106,9 @@ static const char *frames_in_the_way(const struct dp_target *t, const struct dp_
  */
 
 /* Does it wait with a mask that the call was given, and with SIGTRAP in it? The call would be restarted with that mask. */
-static bool waits_masked(const struct dp_held *h, uint64_t blocked)
+static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uint64_t blocked)
 {
-	if (!h->in_syscall_stop || !(blocked & DP_TRAP_BIT))
+	if (!h->in_syscall_stop || !(blocked & t->trap.signals))
 		return false;
 	switch (h->regs.orig_rax) {
 	case SYS_rt_sigsuspend:
@@ -126,16 +127,23 @@ static bool waits_masked(const struct dp_held *h, uint64_t blocked)
 	}
 }
 
+static bool is_pending(const struct dp_target *t, const struct dp_held *h, uint64_t signals)
+{
+	const int now = h->pending_signal;
+	return (now > 0 && now < DP_TRAP_SIGNALS && (signals >> (now - 1) & 1)) ||
+	       (dp_trap_status(&t->process, h->tid, "SigPnd") & signals);
+}
+
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 {
 	const uint64_t blocked = dp_trap_status(&t->process, h->tid, "SigBlk");
-	if (waits_masked(h, blocked))
-		return "waits with SIGTRAP blocked for the moment";
-	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
-		return "is about to get a SIGTRAP";
+	if (waits_masked(t, h, blocked))
+		return "waits with our signals blocked for the moment";
+	if (is_pending(t, h, t->trap.signals))
+		return "is about to get one of our signals";
 	if (between(t, h->regs.rip))
 		return "is in front of a system call";
-	return frames_in_the_way(t, h, blocked & DP_TRAP_BIT);
+	return frames_in_the_way(t, h, blocked & t->trap.signals);
 }
 
 /* ---- masks ----------------------------------------------------------------------------------------------------------------- */
@@ -145,13 +153,12 @@ static uint32_t id_of(const struct dp_held *h)
 	return (uint32_t)(h->ns_tid ? h->ns_tid : h->tid);
 }
 
-/* The first of a thread's places that holds `wanted`, but for a mark; 0 if none does. */
-static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uint32_t wanted, uint32_t *word)
+/* The first of a thread's places that is noted for `wanted`; 0 if none is. */
+static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uint32_t wanted, uint64_t *word)
 {
 	for (uint32_t i = 0; i < DP_TRAP_PROBES; i++) {
 		const uint64_t at = trap + offsetof(struct dp_trap, blocked) + (tid + i) % DP_TRAP_THREADS * sizeof(*word);
-		if (dp_mem_read(&t->process, dp_addr_of(at), word, sizeof(*word)) == sizeof(*word) &&
-		    (*word & ~DP_TRAP_PENDING) == wanted)
+		if (dp_mem_read(&t->process, dp_addr_of(at), word, sizeof(*word)) == sizeof(*word) && (uint32_t)*word == wanted)
 			return at;
 	}
 	return 0;
@@ -159,46 +166,46 @@ static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uin
 
 struct dp_error *dp_trap_unblock(struct dp_target *t, const struct dp_held *h)
 {
-	uint64_t mask = 0;
-	uint32_t word, tid = id_of(h);
-	if (h->exited || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0 || !(mask & DP_TRAP_BIT))
+	uint64_t mask = 0, free;
+	const uint32_t tid = id_of(h);
+	if (h->exited || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0 || !(mask & t->trap.signals))
 		return NULL;
-	const uint64_t at = find_place(t, t->in.trap, tid, 0, &word);
+	const uint64_t at = find_place(t, t->in.trap, tid, 0, &free), word = tid | (mask & t->trap.signals) << DP_TRAP_BLOCKED;
 	if (!at)
-		return dp_error(DP_TAG_TRAP_UNSAFE, "too many threads of process %d have SIGTRAP blocked", t->process.pid);
-	DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), &tid, sizeof(tid)));
-	mask &= ~DP_TRAP_BIT;
+		return dp_error(DP_TAG_TRAP_UNSAFE, "too many threads of process %d have our signals blocked", t->process.pid);
+	DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), &word, sizeof(word)));
+	mask &= ~t->trap.signals;
 	if (ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask) == 0)
 		return NULL;
-	return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d has SIGTRAP blocked", h->tid, t->process.pid);
+	return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d has our signals blocked", h->tid, t->process.pid);
 }
 
 /* What came while it was blocked comes when the program ends that. */
 void dp_trap_block(struct dp_target *t, uint64_t trap, const struct dp_held *h)
 {
-	const uint32_t none = 0;
-	uint64_t mask = 0;
-	uint32_t word = 0;
+	const uint64_t none = 0;
+	uint64_t mask = 0, word = 0;
 	const uint64_t at = h->exited ? 0 : find_place(t, trap, id_of(h), id_of(h), &word);
 	if (!at || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
 		return;
-	mask |= DP_TRAP_BIT;
+	mask |= word >> DP_TRAP_BLOCKED & 0xffff;
 	ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask);
 	dp_error_destroy(dp_mem_write(&t->process, dp_addr_of(at), &none, sizeof(none)));
-	if (word & DP_TRAP_PENDING)
-		syscall(SYS_tgkill, t->process.pid, h->tid, DP_TRAP_SIGNAL);
+	for (int sig = 1; sig < DP_TRAP_SIGNALS; sig++)
+		if (word >> DP_TRAP_PENDING >> (sig - 1) & 1)
+			syscall(SYS_tgkill, t->process.pid, h->tid, sig);
 }
 
 /* ---- disarming ---------------------------------------------------------------------------------------------------------------
  */
 
-void dp_trap_rewind(struct dp_held *h, const struct dp_trap_site *site, uint32_t nsites)
+void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsites)
 {
 	siginfo_t si = {0};
 	if (h->pending_signal != SIGTRAP || ptrace(PTRACE_GETSIGINFO, h->tid, NULL, &si) != 0 || si.si_code != SI_KERNEL_)
 		return;
 	for (uint32_t i = 0; i < nsites; i++)
-		if (site[i].addr == h->regs.rip - 1) {
+		if (site[i].pc == h->regs.rip - 1) {
 			h->regs.rip--;
 			h->regs_changed = true;
 			h->pending_signal = 0;
@@ -231,7 +238,7 @@ static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_
 static bool in_handler(struct dp_target *t, const struct dp_trap *trap, const struct dp_held *h)
 {
 	for (uint32_t i = 0, tid = id_of(h); i < DP_TRAP_PROBES; i++)
-		if ((trap->blocked[(tid + i) % DP_TRAP_THREADS] & ~DP_TRAP_PENDING) == tid)
+		if ((uint32_t)trap->blocked[(tid + i) % DP_TRAP_THREADS] == tid)
 			return frames_in_the_way(t, h, true);
 	return false;
 }
@@ -240,7 +247,7 @@ bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_he
 {
 	if (exactly && in_handler(t, trap, h))
 		return false;
-	if (h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT))
+	if (is_pending(t, h, trap->signals))
 		return false;
 	return h->regs.rip - trap->text >= trap->text_size || move_out(t, trap, h);
 }

@@ -37,6 +37,11 @@ static void *symbol(const char *name)
 	return dlsym(blob, name);
 }
 
+static struct dp_trap_action *own_action(void)
+{
+	return &trap->action[SIGTRAP - 1];
+}
+
 static int64_t raw_action(int sig, const struct dp_trap_action *new, struct dp_trap_action *old)
 {
 	return syscall(SYS_rt_sigaction, sig, new, old, 8L);
@@ -51,14 +56,16 @@ static void begin(void)
 	agent->live = DP_LIVE;
 	trap->agent = (uint64_t)(uintptr_t)agent;
 	trap->pid = (uint32_t)getpid();
-	trap->site[0] = (struct dp_trap_site){(uint64_t)(uintptr_t)trap_site, (uint64_t)(uintptr_t)trap_entry};
+	trap->table[0] = (struct dp_fixup){(uint64_t)(uintptr_t)trap_site, (uint64_t)(uintptr_t)trap_entry};
+	trap->sites = (uint64_t)(uintptr_t)trap->table;
 	trap->nsites = trap->armed = 1;
+	trap->signals = DP_TRAP_BIT;
 	cr_assert_eq(mprotect((void *)((uintptr_t)word & ~(uintptr_t)4095), 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
 	*word = (uint64_t)(uintptr_t)trap;
 	hook = (syscall_fn)(uintptr_t)symbol(DP_SYM_TRAP_SYSCALL);
 	const struct dp_trap_action ours = {(uint64_t)(uintptr_t)symbol(DP_SYM_TRAP), 0x0c000004,
 	                                    (uint64_t)(uintptr_t)symbol(DP_SYM_TRAP_RESTORER), UINT64_MAX};
-	cr_assert_eq(raw_action(SIGTRAP, &ours, &trap->action), 0);
+	cr_assert_eq(raw_action(SIGTRAP, &ours, own_action()), 0);
 }
 
 static int64_t call(uint64_t nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
@@ -115,7 +122,7 @@ Test(trap, handler_for_one_time_is_gone_after_it, .init = begin)
 	handle(0x80000000);
 	__asm__ volatile("int3");
 	cr_assert_eq(own, 1);
-	cr_assert_eq(trap->action.handler, 0);
+	cr_assert_eq(own_action()->handler, 0);
 }
 
 static int status_of(void (*act)(void))

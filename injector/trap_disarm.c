@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Out again: what is guarded first, then, when no thread needs the handler any more, the program's own actions and masks. */
+#include "injector/trap.h"
+
+#include "injector/restore.h"
+#include "injector/shared.h"
+
+#include "base/cleanup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+
+#define DISARM_TRIES 60
+
+struct disarm {
+	struct dp_target *t;
+	struct dp_installation *in;
+	struct dp_trap *trap; /* as it is in the target, with its tables */
+	const struct dp_fixup *sites;
+	char *why;
+	bool exactly; /* there is time to wait for what is seldom */
+};
+
+static bool is_trap(const struct dp_placed *p)
+{
+	return p->written && p->len == 1 && p->new_bytes[0] == 0xcc && p->old_bytes[0] != 0xcc;
+}
+
+/*
+ * Where the int3 still stands and is ours. *gone: none is left, whoever's it is: one that would meet the program without our
+ * handler would end it.
+ */
+static struct dp_error *restore_bytes(const struct disarm *d, pid_t held, bool *gone)
+{
+	*gone = true;
+	for (size_t i = 0; i < d->in->nplaced; i++) {
+		const struct dp_placed *p = &d->in->placed[i];
+		uint8_t now = 0;
+		if (!is_trap(p) || dp_mem_read(&d->t->process, dp_addr_of(p->addr), &now, 1) != 1 || now != 0xcc)
+			continue;
+		if (p->state == DP_SITE_PLANNED) {
+			DP_TRY(dp_mem_write_text(&d->t->process, held, dp_addr_of(p->addr), p->old_bytes, 1, NULL));
+			continue;
+		}
+		*gone = false;
+		snprintf(d->why, 128, "a breakpoint stands at 0x%llx, where a trap was", (unsigned long long)p->addr);
+	}
+	return NULL;
+}
+
+/* Jumps to stubs with loads that may fault. */
+static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze *f, bool *gone)
+{
+	struct dp_remove_report report = {0};
+	dp_auto_free bool *chosen = calloc(d->in->nplaced + 1, sizeof(*chosen));
+	bool any = false;
+	if (!chosen)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	for (size_t i = 0; i < d->in->nplaced; i++)
+		any |= chosen[i] = d->in->placed[i].guarded && !is_trap(&d->in->placed[i]);
+	if (!any)
+		return NULL;
+	DP_TRY(dp_restore_held(d->t, d->in, chosen, f, &report));
+	if (report.left_sites) {
+		*gone = false;
+		snprintf(d->why, 128, "%s", report.why[0] ? report.why : "a site with loads that may fault cannot be restored");
+	}
+	return NULL;
+}
+
+static struct dp_error *give_action(const struct disarm *d, struct dp_borrow *b, unsigned sig)
+{
+	struct dp_trap_action now;
+	DP_TRY(dp_trap_action(d->t, b, d->in->trap, sig, NULL, &now));
+	/* A tool that died early had not yet noted what the program's is. */
+	if (now.handler - d->trap->text >= d->trap->text_size)
+		return NULL;
+	return dp_trap_action(d->t, b, d->in->trap, sig, &d->trap->action[sig - 1], NULL);
+}
+
+static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
+{
+	const uint32_t idle = 0;
+	struct dp_borrow *b = NULL;
+	struct dp_target *t = d->t;
+	DP_TRY(dp_borrow_held(t, f, &b));
+	struct dp_error *err = NULL;
+	for (unsigned sig = 1; !err && sig < DP_TRAP_SIGNALS; sig++)
+		if (d->trap->signals & DP_TRAP_BIT_OF(sig))
+			err = give_action(d, b, sig);
+	if (!err)
+		err = dp_trap_unstrip(t, b, d->in->trap, d->trap->masks);
+	if (!err)
+		err = DP_TRAP_PUT(t, d->in->trap, armed, &idle);
+	struct dp_error *end = dp_borrow_end(b, NULL);
+	if (err) {
+		dp_error_destroy(end);
+		return err;
+	}
+	for (size_t i = 0; i < f->n; i++)
+		dp_trap_block(t, d->in->trap, &f->thread[i]);
+	return end;
+}
+
+static bool all_clear(const struct disarm *d, struct dp_freeze *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct dp_held *h = &f->thread[i];
+		if (h->exited)
+			continue;
+		dp_trap_rewind(h, d->sites, d->trap->nsites);
+		if (dp_trap_clear(d->t, d->trap, h, d->exactly))
+			continue;
+		snprintf(d->why, 128, "thread %d is on its way through a trap or a hook", h->tid);
+		return false;
+	}
+	/* A load that may fault needs the handler until nobody is in its stub, nor will return there. */
+	return !(d->trap->signals & DP_FAULT_BITS) || dp_quiesce(d->t, d->in, f, d->why);
+}
+
+/* The table as it is now: hooks change it until all threads are held. */
+static struct dp_error *read_table(struct disarm *d, uint64_t size)
+{
+	const uint64_t most = (size - sizeof(*d->trap)) / sizeof(*d->trap->table);
+	if (dp_mem_read(&d->t->process, dp_addr_of(d->in->trap), d->trap, size) != size)
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended", d->t->process.pid, d->t->process.comm);
+	if (d->trap->nsites > most || d->trap->sites != d->in->trap + sizeof(*d->trap))
+		return dp_error(DP_TAG_DAMAGED, "the table of traps in process %d makes no sense", d->t->process.pid);
+	d->sites = d->trap->table;
+	return NULL;
+}
+
+static struct dp_error *disarm_once(struct disarm *d, uint64_t size, bool *done)
+{
+	struct dp_freeze f = {0};
+	bool gone = false;
+	DP_TRY(dp_freeze_patiently(d->t, &f));
+	struct dp_error *err = dp_still_holds(d->t, d->in);
+	if (!err)
+		err = read_table(d, size);
+	if (!err)
+		err = restore_bytes(d, f.thread[0].tid, &gone);
+	if (!err)
+		err = restore_guarded(d, &f, &gone);
+	*done = !err && gone && !d->trap->armed;
+	if (!err && gone && !*done && all_clear(d, &f)) {
+		err = give_back(d, &f);
+		*done = !err;
+	}
+	dp_thaw_all(&f);
+	return err;
+}
+
+/* The region's size, from the mappings that were found. */
+static uint64_t size_of(const struct dp_installation *in)
+{
+	for (size_t i = 0; i < in->nregions; i++)
+		if (in->region[i].addr == in->trap && in->region[i].size >= sizeof(struct dp_trap))
+			return in->region[i].size;
+	return 0;
+}
+
+struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, char why[128], bool *done)
+{
+	const uint64_t size = in->trap ? size_of(in) : 0;
+	*done = true;
+	if (!size)
+		return NULL;
+	dp_auto_free struct dp_trap *trap = malloc(size);
+	struct disarm d = {.t = t, .in = in, .trap = trap, .why = why};
+	if (!trap)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
+	for (int tried = 0; tried < DISARM_TRIES; tried++) {
+		d.exactly = tried < DISARM_TRIES / 2;
+		struct dp_error *err = disarm_once(&d, size, done);
+		if (err && err->tag != DP_TAG_NO_THREAD)
+			return err;
+		dp_error_destroy(err);
+		if (*done)
+			return NULL;
+		dp_trap_rest();
+	}
+	return NULL;
+}
