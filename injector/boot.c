@@ -22,10 +22,9 @@ enum { RAX, RDI, RSI, RDX, R10, R8, R9, RCX, R11, RBX, RIP, MASK, NCONSTANTS };
 
 /* mov disp32(%rip),%reg: REX.W 8B /r with mod 00, rm 101 */
 static const uint8_t load[RIP][3] = {
-        [RAX] = {0x48, 0x8b, 0x05}, [RDI] = {0x48, 0x8b, 0x3d}, [RSI] = {0x48, 0x8b, 0x35},
-        [RDX] = {0x48, 0x8b, 0x15}, [R10] = {0x4c, 0x8b, 0x15}, [R8] = {0x4c, 0x8b, 0x05},
-        [R9] = {0x4c, 0x8b, 0x0d},  [RCX] = {0x48, 0x8b, 0x0d}, [R11] = {0x4c, 0x8b, 0x1d},
-        [RBX] = {0x48, 0x8b, 0x1d},
+        [RAX] = {0x48, 0x8b, 0x05}, [RDI] = {0x48, 0x8b, 0x3d}, [RSI] = {0x48, 0x8b, 0x35}, [RDX] = {0x48, 0x8b, 0x15},
+        [R10] = {0x4c, 0x8b, 0x15}, [R8] = {0x4c, 0x8b, 0x05},  [R9] = {0x4c, 0x8b, 0x0d},  [RCX] = {0x48, 0x8b, 0x0d},
+        [R11] = {0x4c, 0x8b, 0x1d}, [RBX] = {0x48, 0x8b, 0x1d},
 };
 
 static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
@@ -87,7 +86,7 @@ _Static_assert(sizeof(struct dp_boot_step) == 80 && DP_BOOT_SCRIPT + sizeof(scri
 void dp_boot_build(const struct user_regs_struct *r, uint64_t sigmask, uint8_t ret[DP_BOOT_SIZE])
 {
 	static const uint8_t lea_rsi[] = {0x48, 0x8d, 0x35}, syscall_[] = {0x0f, 0x05}, jmp[] = {0xff, 0x25};
-	uint64_t c[NCONSTANTS] = {[RDI] = r->rdi, [RSI] = r->rsi, [RDX] = r->rdx, [R10] = r->r10,  [R8] = r->r8,
+	uint64_t c[NCONSTANTS] = {[RDI] = r->rdi, [RSI] = r->rsi, [RDX] = r->rdx, [R10] = r->r10, [R8] = r->r8,
 	                          [R9] = r->r9,   [RCX] = r->rcx, [R11] = r->r11, [RBX] = r->rbx, [MASK] = sigmask};
 	uint8_t *constants = ret + DP_BOOT_SIZE - sizeof(c), *p = ret;
 	resume_point(r, c);

@@ -7,11 +7,11 @@
  * failed, it makes a mark and waits a moment for us in a call that has no restart block (so an interrupted call of the
  * program's own keeps its). If time is up before, it is stopped between two calls: that is how nobody is held for long.
  *
- * Our own death: the thread finishes the table, waits its moment, and brings itself home as from a single call. While it may do so
- * nobody else writes to the table: the word in front says that it is in use, until the thread stands again.
+ * Our own death: the thread finishes the table, waits its moment, and brings itself home as from a single call. While it may do
+ * so nobody else writes to the table: the word in front says that it is in use, until the thread stands again.
  */
-#include "injector/borrow.h"
 #include "injector/boot.h"
+#include "injector/borrow.h"
 #include "injector/freeze.h"
 
 #include <errno.h>
@@ -23,13 +23,13 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#define STEPS    33u /* in one table */
-#define IN_USE   UINT64_C(0x6573752d6e69)
-#define PENDING  INT64_MIN /* the result of no system call */
-#define WAIT_NS  30000000
-#define LATE_NS  UINT64_C(3000000000) /* for a call that does not return */
-#define STEP_NS  1500u                /* of a call, roughly */
-#define POLL_NS  2000
+#define STEPS   33u /* in one table */
+#define IN_USE  UINT64_C(0x6573752d6e69)
+#define PENDING INT64_MIN /* the result of no system call */
+#define WAIT_NS 30000000
+#define LATE_NS UINT64_C(3000000000) /* for a call that does not return */
+#define STEP_NS 1500u                /* of a call, roughly */
+#define POLL_NS 2000
 
 struct table {
 	uint64_t in_use;

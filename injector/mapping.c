@@ -140,7 +140,8 @@ static struct dp_error *map_unlocked(struct dp_borrow *b, struct dp_region *r, i
 	return err;
 }
 
-/* ---- many at once ----------------------------------------------------------------------------------------------------------- */
+/* ---- many at once -----------------------------------------------------------------------------------------------------------
+ */
 
 struct batch {
 	struct dp_region **region; /* that of each step */
@@ -156,7 +157,8 @@ static void batch_fini(struct batch *batch)
 
 static struct dp_error *batch_init(struct batch *batch, size_t most)
 {
-	*batch = (struct batch){.region = calloc(most + 1, sizeof(*batch->region)), .step = calloc(most + 1, sizeof(*batch->step))};
+	*batch = (struct batch){.region = calloc(most + 1, sizeof(*batch->region)),
+	                        .step = calloc(most + 1, sizeof(*batch->step))};
 	if (batch->region && batch->step)
 		return NULL;
 	batch_fini(batch);
@@ -333,8 +335,8 @@ struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b, s
 	if (!data)
 		return first_of(first, unmap_region(b, &in->private));
 	/*
-	 * Without the control page nobody would find the private region, and without that one nobody believes the control page. The
-	 * table of the script lies there, so this is a call of its own.
+	 * Without the control page nobody would find the private region, and without that one nobody believes the control page.
+	 * The table of the script lies there, so this is a call of its own.
 	 */
 	struct dp_region both = {.addr = data->addr, .size = data->size + in->private.size, .mapped = true};
 	first = first_of(first, unmap_region(b, &both));

@@ -2,9 +2,9 @@
 /*
  * New pages made beside the text, and moved over it.
  *
- *   one stop     openat the module's file, mmap the run's pages of it at `base`, close
- *   no stop      the tool writes what is to stand there (/proc/PID/mem copies the page), and looks at everything once more
- *   one stop     mremap each run over the text
+ *   one thread   openat the module's file, mmap the runs' pages of it at `base`, close
+ *   nobody       the tool writes what is to stand there (/proc/PID/mem copies the page), and looks at everything once more
+ *   one thread   mremap each run over the text
  *
  * Few pages are done in a single stop. The new pages hold what the live ones hold: of every page that is this process's own copy
  * (other probes', another tool's, a relocation's) the contents are carried over, and a page that equals the file's stays the
@@ -13,7 +13,7 @@
  * Our own death: before the mapping exists, a note in the private region says where it will be, and what it will be of; mremap
  * does all or nothing; and the note holds until nothing is left at `base`.
  */
-#include "injector/swap.h"
+#include "injector/swap_job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +22,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define RUNS_MOST   3  /* of one module; beyond, its text is replaced as a whole: mappings do not become many */
 #define PIECES_MOST 32 /* the same when it is in that many pieces already */
 #define PAGES_QUICK 8  /* written while the thread is held */
 #define BORROW_NS   UINT64_C(1000000000)
@@ -41,53 +41,7 @@ _Static_assert(sizeof(struct dp_agent) % 8 == 0 && sizeof(struct dp_swap_note) %
                                sizeof(struct dp_swap_note) + DP_SWAP_PATH_MAX + DP_SCRIPT_ROOM,
                "note, path and script fit behind the agent's state");
 
-struct run {
-	uint64_t start, end;
-	bool there; /* its new pages are mapped at base */
-};
-struct job {
-	struct dp_swap *s;
-	struct dp_freeze *f;
-	struct dp_borrow *b; /* while a thread works for us */
-	struct dp_priority priority;
-	uint64_t *held_ns;
-	struct dp_swap_span span;
-	struct run run[RUNS_MOST];
-	size_t nruns;
-	uint64_t base;
-	int mem;
-	bool stays;       /* nobody can unload the module */
-	bool held_writes; /* the kernel lets only the tracer of a stopped thread write */
-};
-
-static uint64_t base_of(const struct job *j, uint64_t addr)
-{
-	return j->base + (addr - j->span.start);
-}
-
-static uint64_t offset_of(const struct job *j, uint64_t addr)
-{
-	return j->span.offset + (addr - j->span.start);
-}
-
 /* ---- a thread ------------------------------------------------------------------------------------------------------------ */
-
-static struct dp_error *take_thread(struct job *j)
-{
-	struct dp_target *t = j->s->t;
-	struct dp_error *err;
-	if (j->b)
-		return NULL;
-	t->process.avoid_start = j->span.start;
-	t->process.avoid_end = j->span.end;
-	if (!j->f)
-		dp_priority_raise(&j->priority);
-	err = j->f ? dp_borrow_held(t, j->f, &j->b) : dp_borrow_one(t, BORROW_NS, &j->b);
-	if (err && !j->f)
-		dp_priority_restore(&j->priority);
-	t->process.avoid_start = t->process.avoid_end = 0;
-	return err;
-}
 
 /* `err` goes through, and is the one that counts. */
 static struct dp_error *give_thread(struct job *j, struct dp_error *err)
@@ -108,7 +62,26 @@ static struct dp_error *give_thread(struct job *j, struct dp_error *err)
 	return err;
 }
 
-static struct dp_error *call(struct job *j, const char *name, long nr, const uint64_t args[6], int64_t *ret)
+struct dp_error *dp_job_take_thread(struct job *j)
+{
+	struct dp_target *t = j->s->t;
+	struct dp_error *err;
+	if (j->b && dp_borrow_lost(j->b)) /* it has gone home; another one, then */
+		dp_error_destroy(give_thread(j, NULL));
+	if (j->b)
+		return NULL;
+	t->process.avoid_start = j->span.start;
+	t->process.avoid_end = j->span.end;
+	if (!j->f)
+		dp_priority_raise(&j->priority);
+	err = j->f ? dp_borrow_held(t, j->f, &j->b) : dp_borrow_one(t, BORROW_NS, &j->b);
+	if (err && !j->f)
+		dp_priority_restore(&j->priority);
+	t->process.avoid_start = t->process.avoid_end = 0;
+	return err;
+}
+
+struct dp_error *dp_job_call(struct job *j, const char *name, long nr, const uint64_t args[6], int64_t *ret)
 {
 	int64_t got = 0;
 	DP_TRY(dp_remote_syscall(j->b, nr, args, &got));
@@ -211,46 +184,74 @@ static struct dp_error *put_note(const struct job *j)
 /* ---- new pages
  * ------------------------------------------------------------------------------------------------------------------ */
 
-static struct dp_error *open_there(struct job *j, int64_t *fd)
+struct dp_error *dp_job_open(struct job *j, int64_t *fd)
 {
-	return call(j, "openat", SYS_openat, (const uint64_t[6]){(uint64_t)AT_FDCWD, PATH(j->s), DP_SWAP_OPEN}, fd);
+	return dp_job_call(j, "openat", SYS_openat, (const uint64_t[6]){(uint64_t)AT_FDCWD, PATH(j->s), DP_SWAP_OPEN}, fd);
+}
+
+/* The new pages of each run, and the end of the descriptor. */
+static size_t write_steps(const struct job *j, int64_t fd, struct dp_step step[RUNS_MOST + 1])
+{
+	size_t n = 0;
+	for (; n < j->nruns; n++) {
+		const struct run *r = &j->run[n];
+		step[n] = (struct dp_step){.nr = SYS_mmap,
+		                           .args = {base_of(j, r->start), r->end - r->start, PROT_READ | PROT_EXEC,
+		                                    MAP_PRIVATE | MAP_FIXED_NOREPLACE, (uint64_t)fd, offset_of(j, r->start)},
+		                           .want = (int64_t)base_of(j, r->start)};
+	}
+	step[n++] = (struct dp_step){.nr = SYS_close, .args = {(uint64_t)fd}};
+	return n;
+}
+
+static struct dp_error *take_mapped(struct job *j, size_t i, const struct dp_step *step)
+{
+	const bool failed = step->got < 0 && step->got > -4096;
+	j->run[i].there = step->made && !failed;
+	if (step->made && step->got == step->want)
+		return NULL;
+	if (step->made && !failed)
+		return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
+	errno = step->made ? (int)-step->got : EINTR;
+	return dp_error_sys(DP_TAG_REMOTE, "mmap in the target, for text of %s", j->span.map->path);
+}
+
+/* It was not closed, since a step before failed. Whatever file it is; but the program may have closed it itself meanwhile. */
+static void close_there(struct job *j, int64_t fd, const struct dp_swap_note *note)
+{
+	char name[24];
+	int64_t ignored;
+	snprintf(name, sizeof(name), "%lld", (long long)fd);
+	if (dp_swap_is_file(j->s->t, dp_borrow_tid(j->b), name, note))
+		dp_error_destroy(dp_job_call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
 }
 
 static struct dp_error *map_runs(struct job *j, int64_t fd)
 {
-	for (size_t i = 0; i < j->nruns; i++) {
-		struct run *r = &j->run[i];
-		int64_t got = 0;
-		const uint64_t args[6] = {base_of(j, r->start),  r->end - r->start,
-		                          PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
-		                          (uint64_t)fd,          offset_of(j, r->start)};
-		DP_TRY(call(j, "mmap", SYS_mmap, args, &got));
-		r->there = true;
-		if ((uint64_t)got != args[0])
-			return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
-	}
-	return NULL;
+	struct dp_step step[RUNS_MOST + 1];
+	struct dp_swap_note note = {0};
+	char name[24];
+	size_t done = 0;
+	const size_t n = write_steps(j, fd, step);
+	snprintf(name, sizeof(name), "%lld", (long long)fd);
+	note.inode = dp_swap_inode(j->s->t, dp_borrow_tid(j->b), name);
+	struct dp_error *err = dp_remote_script(j->b, dp_script_room(j->s->in), step, n, UINT64_MAX, &done);
+	for (size_t i = 0; !err && i < j->nruns; i++)
+		err = take_mapped(j, i, &step[i]);
+	if (!step[n - 1].made)
+		close_there(j, fd, &note);
+	return err;
 }
 
 static struct dp_error *make_pages(struct job *j)
 {
-	struct dp_swap_note note = {0};
-	int64_t fd = -1, ignored;
-	char name[24];
-	DP_TRY(take_thread(j));
+	int64_t fd = -1;
 	DP_TRY(dp_still_holds(j->s->t, j->s->in));
 	DP_TRY(put_note(j));
-	DP_TRY(open_there(j, &fd));
-	snprintf(name, sizeof(name), "%lld", (long long)fd);
-	note.inode = dp_swap_inode(j->s->t, dp_borrow_tid(j->b), name); /* whatever file it is: it is to be closed again */
-	struct dp_error *err = map_runs(j, fd);
-	if (!dp_swap_is_file(j->s->t, dp_borrow_tid(j->b), name, &note))
-		return err;
-	struct dp_error *closed = call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored);
-	if (!err)
-		return closed;
-	dp_error_destroy(closed);
-	return err;
+	DP_TRY(dp_job_take_thread(j));
+	DP_TRY(dp_still_holds(j->s->t, j->s->in));
+	DP_TRY(dp_job_open(j, &fd));
+	return map_runs(j, fd);
 }
 
 static struct dp_error *put_page(struct job *j, uint64_t at, const uint8_t *want)
@@ -264,7 +265,7 @@ static struct dp_error *put_page(struct job *j, uint64_t at, const uint8_t *want
 	if (!j->held_writes && pwrite(j->mem, want, DP_PAGE, (off_t)to) == (ssize_t)DP_PAGE)
 		return NULL;
 	j->held_writes = true;
-	DP_TRY(take_thread(j));
+	DP_TRY(dp_job_take_thread(j));
 	return dp_mem_write_text(&j->s->t->process, dp_borrow_tid(j->b), dp_addr_of(to), want, DP_PAGE, NULL);
 }
 
@@ -299,13 +300,7 @@ static struct dp_error *fill_run(struct job *j, const struct run *r)
 	return err;
 }
 
-/* ---- over the text
- * -------------------------------------------------------------------------------------------------------------- */
-
-static struct dp_error *changed(const struct job *j)
-{
-	return dp_error(DP_TAG_CHANGED, "text of %s changed while its new pages were made", j->span.map->path);
-}
+/* ---- once more ----------------------------------------------------------------------------------------------------------- */
 
 /* Is the live text what the new pages were made from? */
 static struct dp_error *look_again(struct job *j, const struct run *r)
@@ -324,64 +319,7 @@ static struct dp_error *look_again(struct job *j, const struct run *r)
 			       !memcmp(now, p->was, DP_PAGE);
 	}
 	free(copy);
-	return same ? NULL : changed(j);
-}
-
-static void mark(const struct dp_swap *s, const struct run *r)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (s->page[i]->touched && s->page[i]->addr >= r->start && s->page[i]->addr < r->end)
-			s->page[i]->stands = true;
-}
-
-/* The kernel had unmapped the text before it found that it cannot go on. Whoever runs into the hole meanwhile is lost: no time.
- */
-static struct dp_error *repair(struct job *j, const struct run *r)
-{
-	int64_t fd = -1, got = 0;
-	DP_TRY(open_there(j, &fd));
-	struct dp_error *err = call(j, "mmap", SYS_mmap,
-	                            (const uint64_t[6]){r->start, r->end - r->start, PROT_READ | PROT_EXEC,
-	                                                MAP_PRIVATE | MAP_FIXED, (uint64_t)fd, offset_of(j, r->start)},
-	                            &got);
-	for (size_t i = 0; !err && i < j->s->n; i++) {
-		const struct dp_swap_page *p = j->s->page[i];
-		if (p->addr >= r->start && p->addr < r->end)
-			err = dp_mem_write_text(&j->s->t->process, dp_borrow_tid(j->b), dp_addr_of(p->addr), p->was, DP_PAGE,
-			                        NULL);
-	}
-	dp_error_destroy(call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &got));
-	return err;
-}
-
-/* The one thread that there is stands, and works for us. */
-static struct dp_error *refuse_unloadable(const struct job *j)
-{
-	if (j->f || j->stays || dp_swap_alone(j->s))
-		return NULL;
-	return dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment", j->span.map->path);
-}
-
-static struct dp_error *move_run(struct job *j, struct run *r)
-{
-	const uint64_t size = r->end - r->start;
-	int64_t got = 0;
-	DP_TRY(refuse_unloadable(j));
-	if (!dp_swap_maps(j->s->t, &j->span, r->start, offset_of(j, r->start)) ||
-	    !dp_swap_maps(j->s->t, &j->span, r->end - 1, offset_of(j, r->end - 1)))
-		return changed(j);
-	struct dp_error *err =
-	        call(j, "mremap", SYS_mremap,
-	             (const uint64_t[6]){base_of(j, r->start), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, r->start}, &got);
-	if (!err) {
-		r->there = false;
-		mark(j->s, r);
-		return NULL;
-	}
-	if (err->tag != DP_TAG_REMOTE || dp_swap_mapped(j->s->t, r->start))
-		return err;
-	dp_error_destroy(repair(j, r));
-	return err;
+	return same ? NULL : dp_job_changed(j);
 }
 
 /* What was not moved goes; then the note. */
@@ -393,10 +331,10 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 		struct run *r = &j->run[i];
 		if (!r->there)
 			continue;
-		failed = take_thread(j);
+		failed = dp_job_take_thread(j);
 		if (!failed)
-			failed = call(j, "munmap", SYS_munmap, (const uint64_t[6]){base_of(j, r->start), r->end - r->start},
-			              &ignored);
+			failed = dp_job_call(j, "munmap", SYS_munmap,
+			                     (const uint64_t[6]){base_of(j, r->start), r->end - r->start}, &ignored);
 	}
 	if (!failed)
 		dp_swap_clear_note(j->s->t, j->s->in);
@@ -424,11 +362,9 @@ static struct dp_error *replace(struct job *j)
 		DP_TRY(fill_run(j, &j->run[i]));
 	for (size_t i = 0; i < j->nruns; i++)
 		DP_TRY(look_again(j, &j->run[i]));
-	DP_TRY(take_thread(j));
+	DP_TRY(dp_job_take_thread(j));
 	DP_TRY(dp_still_holds(j->s->t, j->s->in));
-	for (size_t i = 0; i < j->nruns; i++)
-		DP_TRY(move_run(j, &j->run[i]));
-	return NULL;
+	return dp_job_move(j);
 }
 
 static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span *span, struct dp_freeze *f, uint64_t *held_ns)
@@ -436,7 +372,7 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 	struct job j = {.s = s, .f = f, .span = *span, .held_ns = held_ns};
 	char path[64];
 	j.stays = dp_swap_stays(s, span);
-	DP_TRY(refuse_unloadable(&j));
+	DP_TRY(dp_job_check_stays(&j));
 	DP_TRY(prepare(&j));
 	/* Opened once: whatever the process becomes, it is this memory that is written to. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", s->t->process.pid, s->t->process.alive);

@@ -6,6 +6,7 @@
  */
 #include "probes/image.h"
 
+#include "agent/abi.h"
 #include "base/cleanup.h"
 
 #include <stdlib.h>
@@ -115,10 +116,16 @@ static struct dp_error *open_module(struct dp_image *image, const struct dp_map 
 	return NULL;
 }
 
+/* Stubs and springboards are hundreds of mappings, and not worth a look into the file system each. */
+static bool is_own(const struct dp_map *map)
+{
+	return !strcmp(map->path, "/memfd:" DP_MEMFD_NAME " (deleted)");
+}
+
 static struct dp_error *consider(struct dp_image *image, const struct dp_map *map)
 {
 	struct dp_module *m;
-	if (!map->exec || (map->path[0] != '/' && !map->inode) || !map->path[0] || known(image, map))
+	if (!map->exec || (map->path[0] != '/' && !map->inode) || !map->path[0] || is_own(map) || known(image, map))
 		return NULL;
 	DP_TRY(open_module(image, map, &m));
 	if (!m)
