@@ -60,7 +60,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 3u
+#define DP_ABI_VERSION 4u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_MEMFD_NAME "dynprobe"                 /* all our mappings show as /memfd:dynprobe in /proc/PID/maps */
@@ -219,8 +219,10 @@ struct dp_lost {
 	uint64_t unprimed; /* in a thread whose LTTng state is not allocated yet (sink lttng) */
 	uint64_t no_stack; /* too little stack left, and no other one to go to (sink lttng) */
 	uint64_t overwritten; /* records that gave way to later ones while no tool was there to take them (flight recorder) */
+	uint64_t unreadable;  /* the condition could not be decided: memory that is not there, a division by 0 */
+	uint64_t reserved[7];
 };
-_Static_assert(sizeof(struct dp_lost) == 64, "one cache line per probe");
+_Static_assert(sizeof(struct dp_lost) == 128, "whole cache lines for each probe");
 
 /* A state of a stub that has an equal one in the program. */
 struct dp_site_pair {
@@ -360,6 +362,28 @@ struct dp_op {
  */
 #define DP_SYM_CELLS "dp_thunk_cells"
 #define DP_SYM_KEYED "dp_thunk_keyed"
+/*
+ * What an expression wants to know that its few instructions do not find out. In: rax = the operand, rdx = address of a struct dp_ask.
+ * Out: rax = the answer, rcx = 0 if there is none. Changes only rax, rcx, rdx and flags; needs no alignment.
+ */
+#define DP_SYM_ASK "dp_thunk_ask"
+enum dp_ask_kind {
+	DP_ASK_LOAD,   /* `size` bytes at the operand */
+	DP_ASK_EQUAL,  /* is the string at the operand `text`? 1 or 0 */
+	DP_ASK_PREFIX, /* does it begin with it? */
+	DP_ASK_GLOB,   /* does it match it, as a pattern of * and ?? At most DP_STRING_MAX characters are looked at */
+	DP_ASK_TID,
+	DP_ASK_CPU,
+	DP_ASK_THREAD, /* base of the fs segment */
+};
+struct dp_ask {
+	uint64_t agent; /* as in struct dp_probe_desc */
+	uint8_t kind;   /* enum dp_ask_kind */
+	uint8_t size;
+	uint8_t comm; /* 1: the string is the thread's name, not what the operand points to */
+	uint8_t reserved[5];
+	char text[]; /* NUL-terminated */
+};
 /*
  * Helpers, C ABI, general registers only: void helper(struct dp_capture *rdi, const struct dp_op *rsi). Each appends at
  * capture->cursor and moves it. The caller has saved every caller-saved register and aligned the stack. The agent has no string

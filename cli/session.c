@@ -213,6 +213,7 @@ static const struct dp_runtime nowhere = {
         .string = DP_NOWHERE + 0x100200,
         .backtrace = DP_NOWHERE + 0x100300,
         .finish = DP_NOWHERE + 0x100400,
+        .ask = DP_NOWHERE + 0x100500,
         .identity = DP_ID_SELF,
         .tid_offset = 0x2d0,
 };
@@ -232,9 +233,29 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	return plan_all(s, p->planner, lost_base);
 }
 
+/* With the agent's handler, if probes follow pointers. *done: it will stand. */
+static struct dp_error *plan_with_faults(struct dp_session *s, struct planning *p, bool *done)
+{
+	if (!dp_session_faults_wanted(s))
+		return NULL;
+	struct dp_error *err = dp_session_trap_begin(s);
+	if (!err)
+		err = plan_once(s, p);
+	*done = !err;
+	if (err && err->tag != DP_TAG_TRAP_UNSAFE)
+		return err;
+	if (err)
+		dp_session_faults_refuse(s, err);
+	return NULL;
+}
+
 /* Without traps; with them, if that leaves something to be desired; without them again, if they cannot be had. */
 static struct dp_error *plan(struct dp_session *s, struct planning *p)
 {
+	bool done = false;
+	DP_TRY(plan_with_faults(s, p, &done));
+	if (done)
+		return NULL;
 	DP_TRY(plan_once(s, p));
 	if (!dp_session_trap_wanted(s))
 		return NULL;
@@ -275,13 +296,16 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
 	for (int tried = 1;; tried++) {
 		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
-		if (!err || err->tag != DP_TAG_CHANGED || s->classes || s->pending || s->options->command || tried == INSTALL_TRIES)
+		const bool no_moment = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
+		if (no_moment)
+			dp_session_faults_refuse(s, err);
+		else if (!err || err->tag != DP_TAG_CHANGED || s->classes || s->pending || s->options->command || tried == INSTALL_TRIES)
 			return err;
-		dp_error_destroy(err);
-		s->trap = dp_session_trap_destroy(s->trap);
-		DP_TRY(dp_target_trap_room(s->target, NULL, 0));
-		dp_session_trap_retry(s);
-		DP_TRY(dp_target_refresh(s->target));
+		else
+			dp_error_destroy(err);
+		dp_session_trap_forget(s);
+		if (!s->options->command)
+			DP_TRY(dp_target_refresh(s->target));
 	}
 }
 

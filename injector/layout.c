@@ -107,6 +107,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	        .string = text + agent.string,
 	        .backtrace = text + agent.backtrace,
 	        .finish = text + agent.finish,
+	        .ask = text + agent.ask,
 	        .faults = dp_target_faults_ready(t),
 	};
 	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));

@@ -62,6 +62,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .string = symbol(ehdr, DP_SYM_STRING) - base,
 	        .backtrace = symbol(ehdr, DP_SYM_BACKTRACE) - base,
 	        .finish = symbol(ehdr, DP_SYM_FINISH) - base,
+	        .ask = symbol(ehdr, DP_SYM_ASK) - base,
 	        .call = symbol(ehdr, DP_SYM_CALL) - base,
 	        .loader = symbol(ehdr, DP_SYM_SINK_LOADER) - base,
 	        .loaded = symbol(ehdr, DP_SYM_LOADED) - base,
@@ -74,7 +75,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	};
 	const uint64_t entry[] = {image.loaded,    image.loaded_state,
 	                          image.acquire,   image.read,   image.string, image.backtrace,
-	                          image.finish,    image.call,   image.loader, image.trap,
+	                          image.finish,    image.ask,    image.call,   image.loader, image.trap,
 	                          image.trap_restorer, image.trap_syscall, image.trap_state, image.trap_called};
 	for (size_t i = 0; i < sizeof(entry) / sizeof(*entry); i++)
 		if (entry[i] >= image.size)

@@ -196,7 +196,7 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 struct dp_agent_image {
 	const uint8_t *bytes;
 	size_t size;
-	uint64_t acquire, read, string, backtrace, finish;
+	uint64_t acquire, read, string, backtrace, finish, ask;
 	uint64_t call, loader; /* of the LTTng sink */
 	uint64_t trap, trap_restorer, trap_syscall, trap_state, trap_called;
 	uint64_t loaded, loaded_state; /* of waiting for libraries (agent/loaded.S) */

@@ -113,7 +113,7 @@ bool dp_tactic_find(const char *name, enum dp_tactic *ret);
 
 struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint64_t agent; /* struct dp_agent */
-	uint64_t acquire, read, string, backtrace, finish;
+	uint64_t acquire, read, string, backtrace, finish, ask;
 	enum dp_identity identity;
 	uint32_t tid_offset;
 	/* Sink lttng: entry points of agent/lttng/sink.h; all 0 with the ring. */

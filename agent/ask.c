@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions of an expression, apart from strings. */
+#include "agent/ask.h"
+#include "agent/syscall.h"
+
+#define DP_SYS_ARCH_PRCTL 158
+#define DP_SYS_GETCPU     309
+#define DP_ARCH_GET_FS    0x1003
+
+static uint64_t processor(void)
+{
+	uint32_t cpu = 0;
+
+	dp_syscall4(DP_SYS_GETCPU, (uint64_t)(uintptr_t)&cpu, 0, 0, 0);
+	return cpu;
+}
+
+static uint64_t thread_pointer(void)
+{
+	uint64_t base = 0;
+
+	dp_syscall4(DP_SYS_ARCH_PRCTL, DP_ARCH_GET_FS, (uint64_t)(uintptr_t)&base, 0, 0);
+	return base;
+}
+
+static struct dp_answer load(uint64_t addr, const struct dp_ask *ask)
+{
+	struct dp_answer a = {0, 1};
+
+	if (dp_self_read((const struct dp_agent *)(uintptr_t)ask->agent, &a.value, addr, ask->size))
+		a.known = 0;
+	return a;
+}
+
+struct dp_answer dp_ask(uint64_t operand, const struct dp_ask *ask)
+{
+	switch (ask->kind) {
+	case DP_ASK_LOAD:
+		return load(operand, ask);
+	case DP_ASK_TID:
+		return (struct dp_answer){(uint32_t)dp_syscall0(DP_SYS_GETTID), 1};
+	case DP_ASK_CPU:
+		return (struct dp_answer){processor(), 1};
+	case DP_ASK_THREAD:
+		return (struct dp_answer){thread_pointer(), 1};
+	default:
+		return dp_match(operand, ask);
+	}
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What expressions ask the agent for (agent/abi.h, DP_SYM_ASK). */
+#ifndef DP_AGENT_ASK_H
+#define DP_AGENT_ASK_H
+
+#include "agent/agent.h"
+
+struct dp_answer { /* comes back in rax and rdx */
+	uint64_t value;
+	uint64_t known; /* 0: there is no answer */
+};
+
+/* What dp_thunk_ask calls. */
+struct dp_answer dp_ask(uint64_t operand, const struct dp_ask *ask);
+
+/* ---- match.c: strings, character by character ------------------------------------------------ */
+
+struct dp_answer dp_match(uint64_t addr, const struct dp_ask *ask);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Strings of the program against a text. Only characters that decide are looked at, so that a string is no failure where a
+ * difference came before the memory that is not there. What is read at once is an aligned piece: it lies in one page, and so can be read
+ * as a whole or not at all.
+ */
+#include "agent/ask.h"
+#include "agent/syscall.h"
+
+#define DP_SYS_PRCTL   157
+#define DP_PR_GET_NAME 16
+#define PIECE          64u
+
+struct text {
+	const struct dp_agent *agent;
+	uint64_t addr;
+	uint64_t from; /* address of the piece; not a multiple of PIECE: none yet */
+	uint8_t piece[PIECE];
+};
+
+static bool character(struct text *t, uint64_t i, uint8_t *ret)
+{
+	const uint64_t at = t->addr + i, from = at & ~(uint64_t)(PIECE - 1);
+
+	if (from != t->from) {
+		if (dp_self_read(t->agent, t->piece, from, PIECE))
+			return false;
+		t->from = from;
+	}
+	*ret = t->piece[at - from];
+	return true;
+}
+
+static struct dp_answer unknown(void)
+{
+	return (struct dp_answer){0, 0};
+}
+
+static struct dp_answer is(bool so)
+{
+	return (struct dp_answer){so, 1};
+}
+
+/* Is the text its beginning, or, with the NUL, all of it? */
+static struct dp_answer match_start(struct text *t, const char *wanted, bool whole)
+{
+	uint8_t ch;
+
+	for (uint64_t i = 0; wanted[i] || whole; i++) {
+		if (!character(t, i, &ch))
+			return unknown();
+		if (ch != (uint8_t)wanted[i])
+			return is(false);
+		if (!ch)
+			break;
+	}
+	return is(true);
+}
+
+static bool only_stars(const char *pattern)
+{
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+/*
+ * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each of at most as many steps. Behind the longest
+ * string nothing is looked at: it ends there.
+ */
+static struct dp_answer match_glob(struct text *t, const char *pattern)
+{
+	const char *star = NULL;
+	uint64_t i = 0, from = 0;
+	uint8_t ch;
+
+	for (;;) {
+		if (*pattern == '*') {
+			star = pattern++;
+			from = i;
+			if (only_stars(pattern))
+				return is(true);
+			continue;
+		}
+		ch = 0;
+		if (i < DP_STRING_MAX && !character(t, i, &ch))
+			return unknown();
+		if (!ch && !*pattern)
+			return is(true);
+		if (ch && (*pattern == '?' || ch == (uint8_t)*pattern)) {
+			pattern++;
+			i++;
+		} else if (ch && star) {
+			pattern = star + 1;
+			i = ++from;
+		} else {
+			return is(false);
+		}
+	}
+}
+
+struct dp_answer dp_match(uint64_t addr, const struct dp_ask *ask)
+{
+	struct text t;
+
+	t.agent = (const struct dp_agent *)(uintptr_t)ask->agent;
+	t.addr = addr;
+	t.from = 1;
+	if (ask->comm) { /* in the piece already */
+		t.addr = t.from = 0;
+		t.piece[0] = 0;
+		dp_syscall4(DP_SYS_PRCTL, DP_PR_GET_NAME, (uint64_t)(uintptr_t)t.piece, 0, 0);
+	}
+	if (ask->kind == DP_ASK_GLOB)
+		return match_glob(&t, ask->text);
+	return match_start(&t, ask->text, ask->kind == DP_ASK_EQUAL);
+}
