@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RING = 1 << 20, ARENA = 1 << 16, BATCH = 20000, ROUNDS = 101, MAX_VARIANTS = 32 };
+enum { RING = 1 << 20, ARENA = 1 << 17, BATCH = 20000, ROUNDS = 101, MAX_VARIANTS = 64 };
 enum { DISPLACED = 7 };      /* bytes of foo that make room for the jump */
 enum { BARE, CLOCK, FLOOR }; /* the first variants */
 
@@ -82,6 +82,12 @@ _Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, 
                        offsetof(struct dp_slot, mask) == 24 && offsetof(struct dp_probe_desc, reserve) == 16,
                "bench_acquire knows these");
 
+/* Answers: state and cells, and the same in low memory, as the tool has them where it can. */
+struct answers {
+	struct dp_agent agent;
+	struct dp_answers_head head;
+	uint64_t block[4096 + 2 * DP_ANSWER_PAIRS];
+};
 static struct dp_agent agent;
 static struct dp_lost lost;
 static uint8_t *arena_free, *site, original[DISPLACED];
@@ -138,6 +144,9 @@ static void add_code(const char *name, const uint8_t *code, size_t n, size_t ent
 struct extra {
 	const char *when;
 	const uint32_t *gate[2];
+	const struct dp_answer *answer;
+	uint16_t pair;
+	bool enters;
 };
 
 static void add_stub(const char *name, const struct dp_runtime *rt, const char *const *contexts, struct extra extra)
@@ -155,6 +164,9 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	struct dp_request req = {.site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &fields, .when = expr};
 	for (size_t i = 0; i < 2; i++)
 		req.gate[i] = (uint64_t)extra.gate[i];
+	req.answer = extra.answer;
+	req.pair = extra.pair;
+	req.enters = extra.enters;
 	if (!err)
 		err = dp_stub_emit(&out, (uint64_t)arena_free, rt, &req, &entry);
 	if (err) {
@@ -178,10 +190,56 @@ static void add_gated(const struct dp_runtime *rt, const char *const *one)
 	add_stub("gate shut", rt, one, (struct extra){.gate = {shut}});
 	add_stub("gate shut, far away", rt, one, (struct extra){.gate = {far}});
 	add_stub("second gate shut", rt, one, (struct extra){.gate = {open, shut}});
-	add_stub("gate open, condition false", rt, one, (struct extra){"rdi == 0x7999999", {open}});
+	add_stub("gate open, condition false", rt, one, (struct extra){.when = "rdi == 0x7999999", .gate = {open}});
 	add_stub("two gates open, one field", rt, one, (struct extra){.gate = {open, open}});
 	add_stub("sink: gates open, one field", &sink, one, (struct extra){.gate = {open, open}});
 	add_code("a look at the direction flag", df_code, (size_t)(df_end - df_code), 0);
+}
+
+/* `first`: block 0 is ours, else somebody else's, and we are in the table. */
+static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t near, bool first)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (near ? MAP_FIXED_NOREPLACE : 0);
+	struct answers *s = mmap((void *)near, sizeof(*s), PROT_READ | PROT_WRITE, flags, -1, 0);
+	struct dp_runtime with = *rt;
+	uint64_t self;
+	__asm__("mov %%fs:0,%0" : "=r"(self));
+	if (s == MAP_FAILED)
+		exit(1);
+	s->agent.live = DP_LIVE;
+	s->agent.answers = (struct dp_answers){.first = first ? self : 1, .head = (uint64_t)&s->head, .size = sizeof(s->block)};
+	s->agent.answers.nblocks = 1;
+	s->agent.answers.pairs = 4096 * 8;
+	s->agent.answer[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] =
+	        (struct dp_thread_entry){.key = self, .slot = (uint64_t)s->block};
+	with.agent = (uint64_t)&s->agent;
+	with.answers = s->agent.answers;
+	with.cells = with.keyed = (uint64_t)&bench_acquire;
+	with.tick_ns = UINT64_C(1) << 31;
+	return with;
+}
+
+static void add_answers(const struct dp_runtime *rt)
+{
+	static const char *const none[] = {NULL};
+	static struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8};
+	static struct dp_expr took = {.kind = DP_EXPR_FACT, .value = DP_FACT_DURATION};
+	static const struct dp_answer count = {.what = DP_ANSWER_COUNT}, log2 = {.what = DP_ANSWER_LOG2, .value = &arg},
+	                              linear = {.what = DP_ANSWER_LINEAR, .value = &arg, .step = 10000, .buckets = 100},
+	                              all = {.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &arg},
+	                              time = {.what = DP_ANSWER_LOG2, .value = &took};
+	const struct dp_runtime first = answers_runtime(rt, 0x30000000, true), other = answers_runtime(rt, 0x38000000, false),
+	                        far = answers_runtime(rt, 0, true);
+	add_stub("count, first thread", &first, none, (struct extra){.answer = &count});
+	add_stub("count, another thread", &other, none, (struct extra){.answer = &count});
+	add_stub("count, cells far away", &far, none, (struct extra){.answer = &count});
+	add_stub("count, condition false", &first, none, (struct extra){.answer = &count, .when = "rdi == 0x7999999"});
+	add_stub("count, condition true", &first, none, (struct extra){.answer = &count, .when = "rdi != 0x7999999"});
+	add_stub("sum, min, max", &first, none, (struct extra){.answer = &all});
+	add_stub("log2 histogram", &first, none, (struct extra){.answer = &log2});
+	add_stub("linear histogram", &first, none, (struct extra){.answer = &linear});
+	add_stub("duration: entry", &first, none, (struct extra){.pair = 1, .enters = true});
+	add_stub("duration: return unpaired", &first, none, (struct extra){.pair = 2, .answer = &time});
 }
 
 static void add_all(void)
@@ -207,6 +265,7 @@ static void add_all(void)
 	add_stub("false: rsp arithmetic", &rt, one, (struct extra){.when = "rsp + rdi * 3 == 77"});
 	add_stub("condition true, one field", &rt, one, (struct extra){.when = "rdi != 0x9999999"});
 	add_gated(&rt, one);
+	add_answers(&rt);
 	add_stub("one field, through acquire", &by_tid, one, (struct extra){0});
 }
 

@@ -123,6 +123,10 @@ struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	 * handler will stand before any of them runs, and shows the program its own addresses.
 	 */
 	bool faults;
+	/* Answers: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
+	uint64_t cells, keyed;
+	struct dp_answers answers;
+	uint64_t tick_ns; /* ns per tick of the time stamp counter, 32 bits behind the point */
 };
 
 struct dp_plan_fixup { /* offsets from the stub; see struct dp_fixup */
@@ -169,6 +173,37 @@ struct dp_plan {
 	struct dp_plan_fixup fixup[DP_PLAN_FIXUPS];
 };
 
+/* ---- answers (answer.c, decision 0019): what a hit does instead of leaving a record ------------------------------------------------------ */
+
+enum dp_answer_what {
+	DP_ANSWER_COUNT = 1,  /* one word: hits */
+	DP_ANSWER_SUM = 2,    /* four words, enum dp_answer_word: hits, and what is asked for of these */
+	DP_ANSWER_MIN = 4,
+	DP_ANSWER_MAX = 8,
+	DP_ANSWER_LOG2 = 16,  /* DP_ANSWER_LOG2_WORDS buckets: [0] is 0, [i] is [2^(i-1), 2^i), the last one below 0 */
+	DP_ANSWER_LINEAR = 32, /* below `low`, `buckets` of `step` each, and above */
+};
+enum dp_answer_word { /* of SUM, MIN and MAX; those two of the value with its top bit flipped, so that 0 is none */
+	DP_ANSWER_WORD_COUNT,
+	DP_ANSWER_WORD_SUM,
+	DP_ANSWER_WORD_MAX,
+	DP_ANSWER_WORD_MIN, /* and all bits flipped: the greatest wins as well */
+	DP_ANSWER_WORDS,
+};
+#define DP_ANSWER_LOG2_WORDS 65u
+#define DP_ANSWER_LINEAR_MAX 4096u
+struct dp_answer {
+	unsigned what; /* COUNT alone, LOG2 alone, LINEAR alone, or some of SUM, MIN, MAX */
+	const struct dp_expr *value; /* NULL with COUNT */
+	int64_t low;
+	uint64_t step;
+	uint32_t buckets;
+	const struct dp_expr *by; /* cells for each value of this; or NULL */
+	unsigned stack;           /* cells for each backtrace of at most so many frames; or 0 */
+};
+/* Cells of one probe, or of one of its keys. */
+unsigned dp_answer_words(const struct dp_answer *answer);
+
 struct dp_request { /* one probe to place */
 	uint64_t site;
 	uint16_t probe; /* index, goes into the records */
@@ -194,7 +229,17 @@ struct dp_request { /* one probe to place */
 	 */
 	uint64_t syscall;
 	bool any_call; /* the call's number is not known: the hook is called for those that it is for */
+	const struct dp_answer *answer; /* or NULL: a record */
+	/*
+	 * Not 0: a number that the entry and the returns of one function have in common, at most DP_PAIR_MAX. The stub with `enters` notes
+	 * when the call began and does nothing else. One without finds that call by its stack address, and then knows DP_FACT_DURATION;
+	 * a hit whose entry is not known is lost (struct dp_answer_loss), one that took less than `slower` ns does nothing.
+	 */
+	uint16_t pair;
+	bool enters;
+	uint64_t slower;
 };
+#define DP_PAIR_MAX 65535u
 
 struct dp_planner; /* collects stubs, springboards and the bytes they occupy; refuses overlaps of sites */
 struct dp_error *dp_planner_create(struct dp_space *space, const struct dp_runtime *runtime, struct dp_planner **ret) DP_MUST_CHECK;

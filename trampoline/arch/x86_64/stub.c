@@ -19,6 +19,7 @@
  * direction flag stays the program's there too: to look at it and to clear it for compiled code is up to the sink's entry points.
  */
 #include "trampoline/arch/x86_64/stub.h"
+#include "trampoline/arch/x86_64/answer.h"
 #include "trampoline/arch/x86_64/asm.h"
 #include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
@@ -288,6 +289,8 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 		return dp_syscall_stub_emit(out, at, req, entry);
 	if (at % 16)
 		return dp_error(DP_TAG_INTERNAL, "stub at 0x%llx is not aligned", (unsigned long long)at);
+	if (req->answer || req->enters)
+		return dp_answer_stub_emit(out, at, rt, req, entry);
 	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
 		return dp_error(DP_TAG_SYNTAX, "the fields of one probe take %zu bytes, at most %u fit into a record",
 		                dp_capture_reserve(req->fields), DP_RECORD_MAX);

@@ -16,6 +16,7 @@ struct dp_view {
 	int32_t rsp;   /* the site's rsp is base + rsp */
 	int32_t flags; /* what lahf and seto left, as one word: OF in byte 0, the low byte of rflags in byte 1 */
 	uint64_t rip;
+	int32_t duration; /* a word: ns since the call's entry (pair.h); 0: not known here */
 };
 
 /* The stub's prologue leaves one of these two. */

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stub that answers, ascending:
+ *
+ *	descriptor                  for the agent
+ *	slow paths                  the thread's first hit, and threads that have no block
+ *	entry:                      prologue, gates, condition, cells, epilogue
+ *
+ * A plain count of the program's first thread, whose block is known when the stub is made, is one compare and one addition in
+ *memory. Everybody else finds his block by a hash of %fs:0 (agent/abi.h). The thread id is not looked at: who has the control
+ *block has the cells.
+ */
+#include "trampoline/arch/x86_64/answer.h"
+
+#include "trampoline/arch/x86_64/expr.h"
+#include "trampoline/arch/x86_64/pair.h"
+
+enum { CACHE_LINE = 64 };
+
+struct stub {
+	struct dp_asm a;
+	const struct dp_runtime *rt;
+	const struct dp_request *req;
+	struct dp_view view;
+	bool timed;
+	int64_t cells; /* offset of the probe's cells in a block */
+	struct dp_label desc, slow, have, unpaired, restore, leave;
+};
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------------- */
+
+void dp_answer_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
+{
+	_Static_assert(sizeof(struct dp_thread_entry) == 16, "the index is scaled by a shift");
+	dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
+	dp_asm_mov_const(a, rt->agent + offsetof(struct dp_agent, answer), DP_RSI);
+	dp_asm_imul_imm(a, (int32_t)DP_HASH_MULT, dp_rm_reg(DP_RCX), DP_RDX);
+	dp_asm_shift(a, DP_SHIFT_SHR, 64 - DP_TABLE_BITS, DP_RDX);
+	dp_asm_shift(a, DP_SHIFT_SHL, 4, DP_RDX);
+	dp_asm_alu_load(a, DP_ALU_CMP, 8, dp_rm_index(DP_RSI, DP_RDX, offsetof(struct dp_thread_entry, key)), DP_RCX);
+	dp_asm_jcc(a, DP_CC_NE, slow);
+	dp_asm_mov_load(a, 8, dp_rm_index(DP_RSI, DP_RDX, offsetof(struct dp_thread_entry, slot)), DP_RSI);
+}
+
+void dp_answer_ask(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label desc, struct dp_label lost)
+{
+	struct dp_label found = dp_asm_label(a);
+	dp_asm_push(a, DP_RAX);
+	dp_asm_lea_label(a, desc, DP_RAX);
+	dp_asm_call(a, rt->cells, DP_RCX);
+	dp_asm_pop(a, DP_RAX);
+	dp_asm_test(a, 8, DP_RSI, dp_rm_reg(DP_RSI));
+	dp_asm_jcc(a, DP_CC_NE, found);
+	dp_asm_jmp(a, lost);
+	dp_asm_bind(a, found);
+	dp_asm_test(a, 8, DP_RCX, dp_rm_reg(DP_RCX));
+}
+
+void dp_answer_lose(struct dp_asm *a, const struct dp_runtime *rt, const struct dp_request *req, size_t what)
+{
+	const size_t at = rt->answers.loss + req->probe * sizeof(struct dp_answer_loss) + what;
+	dp_asm_data(a, "\xf0", 1);
+	dp_asm_alu_imm(a, DP_ALU_ADD, 8, 1, dp_rm_mem(DP_RSI, (int64_t)at));
+}
+
+/* ---- a count of hits -------------------------------------------------------------------------------------------------- */
+
+static bool in_low_memory(uint64_t address)
+{
+	return address <= INT32_MAX - 4096;
+}
+
+/* op reg,address or op $imm8,address, with an absolute address: [prefix] opcode /reg */
+static void absolute(struct dp_asm *a, unsigned opcode, unsigned reg, uint64_t address)
+{
+	dp_asm_data(a, (uint8_t[]){0x48, (uint8_t)opcode, (uint8_t)(reg << 3 | 4), 0x25}, 4);
+	dp_asm_data(a, &address, 4);
+}
+
+static uint64_t first_cell(const struct stub *s)
+{
+	return s->rt->answers.head + DP_ANSWERS_HEAD + (uint64_t)s->cells;
+}
+
+/* Can it do with one register? */
+static bool is_plain_count(const struct dp_request *req)
+{
+	return req->answer && req->answer->what == DP_ANSWER_COUNT && !req->answer->by && !req->answer->stack && !req->pair &&
+	       (!req->when || dp_expr_is_light(req->when));
+}
+
+static bool has_first(const struct stub *s)
+{
+	return s->rt->identity == DP_ID_SELF && in_low_memory(s->rt->agent + offsetof(struct dp_agent, answers.first)) &&
+	       in_low_memory(first_cell(s));
+}
+
+static void count_others(struct stub *s, struct dp_label done)
+{
+	struct dp_label locked = dp_asm_label(&s->a);
+	dp_asm_push(&s->a, DP_RDX);
+	dp_asm_push(&s->a, DP_RSI);
+	if (s->rt->identity == DP_ID_SELF) {
+		dp_answer_block(&s->a, s->rt, s->slow);
+		dp_asm_bind(&s->a, s->have);
+		dp_answer_apply(&s->a, s->req->answer, s->cells, false);
+		dp_asm_bind(&s->a, s->restore);
+		dp_asm_pop(&s->a, DP_RSI);
+		dp_asm_pop(&s->a, DP_RDX);
+		dp_asm_jmp(&s->a, done);
+	}
+	dp_asm_bind(&s->a, s->slow);
+	dp_answer_ask(&s->a, s->rt, s->desc, s->restore);
+	dp_asm_jcc(&s->a, DP_CC_NE, locked);
+	dp_asm_jmp(&s->a, s->have);
+	dp_asm_bind(&s->a, locked);
+	dp_answer_apply(&s->a, s->req->answer, s->cells, true);
+	if (s->rt->identity == DP_ID_SELF) {
+		dp_asm_jmp(&s->a, s->restore);
+		return;
+	}
+	dp_asm_bind(&s->a, s->have);
+	dp_asm_bind(&s->a, s->restore);
+	dp_asm_pop(&s->a, DP_RSI);
+	dp_asm_pop(&s->a, DP_RDX);
+	dp_asm_jmp(&s->a, done);
+}
+
+static uint64_t emit_plain_count(struct stub *s)
+{
+	struct dp_asm *a = &s->a;
+	struct dp_label others = dp_asm_label(a), done = dp_asm_label(a);
+	const struct dp_view light = dp_view_light(s->req->site);
+	dp_asm_bind(a, others);
+	count_others(s, done);
+	dp_asm_align(a, CACHE_LINE);
+	const uint64_t start = dp_asm_here(a);
+	dp_frame_enter(a);
+	dp_frame_gates(a, s->req, s->leave);
+	if (s->req->when)
+		dp_expr_jump(a, &light, s->req->when, false, s->leave);
+	dp_asm_push(a, DP_RCX);
+	if (has_first(s)) {
+		dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
+		absolute(a, 0x3b, DP_RCX, s->rt->agent + offsetof(struct dp_agent, answers.first)); /* cmp first,%rcx */
+		dp_asm_jcc(a, DP_CC_NE, others);
+		absolute(a, 0xff, 0, first_cell(s)); /* incq cell */
+	} else {
+		dp_asm_jmp(a, others);
+	}
+	dp_asm_bind(a, done);
+	dp_asm_pop(a, DP_RCX);
+	dp_asm_bind(a, s->leave);
+	dp_frame_leave(a);
+	return start;
+}
+
+/* ---- everything else -------------------------------------------------------------------------------------------------- */
+
+/* The value into rax; rsi stays. */
+static void emit_value(struct stub *s)
+{
+	if (s->req->answer->value)
+		dp_answer_value(&s->a, &s->view, s->rt, s->req->answer->value);
+}
+
+/* The key's cells into rsi, by the agent. NE: they are everybody's. */
+static void emit_keyed(struct stub *s)
+{
+	dp_answer_value(&s->a, &s->view, s->rt, s->req->answer->by);
+	dp_asm_mov_store(&s->a, 8, DP_RAX, dp_rm_reg(DP_RDX));
+	dp_asm_lea_label(&s->a, s->desc, DP_RAX);
+	dp_asm_call(&s->a, s->rt->keyed, DP_RCX);
+	dp_asm_test(&s->a, 8, DP_RSI, dp_rm_reg(DP_RSI));
+	dp_asm_jcc(&s->a, DP_CC_E, s->restore);
+	dp_asm_test(&s->a, 8, DP_RCX, dp_rm_reg(DP_RCX));
+}
+
+/* Behind a block in rsi: what is asked for. */
+static void emit_answer(struct stub *s, bool locked)
+{
+	struct dp_label shared = dp_asm_label(&s->a);
+	if (!s->req->answer->by) {
+		emit_value(s);
+		dp_answer_apply(&s->a, s->req->answer, s->cells, locked);
+		return;
+	}
+	emit_keyed(s);
+	dp_asm_jcc(&s->a, DP_CC_NE, shared);
+	emit_value(s);
+	dp_answer_apply(&s->a, s->req->answer, 0, false);
+	dp_asm_jmp(&s->a, s->restore);
+	dp_asm_bind(&s->a, shared);
+	emit_value(s);
+	dp_answer_apply(&s->a, s->req->answer, 0, true);
+}
+
+/* A call's end: only one that is known and took long enough goes on. */
+static void emit_leave_call(struct stub *s)
+{
+	dp_pair_leave(&s->a, &s->view, s->rt, s->req->pair, s->unpaired);
+	if (!s->req->slower)
+		return;
+	dp_asm_mov_const(&s->a, s->req->slower, DP_RCX);
+	dp_asm_alu_store(&s->a, DP_ALU_CMP, 8, DP_RCX, dp_rm_reg(DP_RAX));
+	dp_asm_jcc(&s->a, DP_CC_B, s->restore);
+}
+
+/* Behind the block's finding. */
+static void emit_known(struct stub *s)
+{
+	if (s->req->enters) {
+		dp_pair_enter(&s->a, &s->view, s->rt, s->req->pair);
+		return;
+	}
+	if (s->timed) {
+		emit_leave_call(s);
+		if (s->req->when)
+			dp_expr_jump(&s->a, &s->view, s->req->when, false, s->restore);
+	}
+	emit_answer(s, false);
+}
+
+/* By a key alone, it is the agent that finds the block. */
+static bool needs_block(const struct stub *s)
+{
+	return s->req->pair || !s->req->answer->by;
+}
+
+/* A block that many threads share has no pairs: their stacks would take each other's places. */
+static void emit_slow(struct stub *s)
+{
+	struct dp_label locked = dp_asm_label(&s->a);
+	dp_asm_bind(&s->a, s->slow);
+	dp_answer_ask(&s->a, s->rt, s->desc, s->restore);
+	dp_asm_jcc(&s->a, DP_CC_NE, locked);
+	dp_asm_jmp(&s->a, s->have);
+	dp_asm_bind(&s->a, locked);
+	if (s->req->pair) {
+		dp_asm_bind(&s->a, s->unpaired);
+		if (!s->req->enters)
+			dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
+	} else {
+		emit_answer(s, true);
+	}
+	dp_asm_jmp(&s->a, s->restore);
+}
+
+static uint64_t emit_general(struct stub *s)
+{
+	struct dp_asm *a = &s->a;
+	if (needs_block(s))
+		emit_slow(s);
+	dp_asm_align(a, CACHE_LINE);
+	const uint64_t start = dp_asm_here(a);
+	dp_frame_enter(a);
+	dp_frame_gates(a, s->req, s->leave);
+	dp_frame_save(a, s->timed);
+	if (s->timed)
+		dp_pair_now(a);
+	else if (s->req->when && !s->req->enters)
+		dp_expr_jump(a, &s->view, s->req->when, false, s->restore);
+	if (needs_block(s) && s->rt->identity == DP_ID_SELF)
+		dp_answer_block(a, s->rt, s->slow);
+	else if (needs_block(s))
+		dp_asm_jmp(a, s->slow);
+	dp_asm_bind(a, s->have);
+	emit_known(s);
+	dp_asm_bind(a, s->restore);
+	dp_frame_restore(a, s->timed);
+	dp_asm_bind(a, s->leave);
+	dp_frame_leave(a);
+	return start;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
+{
+	struct dp_label *const labels[] = {&s->desc, &s->slow, &s->have, &s->unpaired, &s->restore, &s->leave};
+	dp_asm_init(&s->a, out, at);
+	for (size_t i = 0; i < sizeof(labels) / sizeof(*labels); i++)
+		*labels[i] = dp_asm_label(&s->a);
+	s->timed = s->req->pair && !s->req->enters;
+	s->view = dp_frame_view(s->req->site, s->timed);
+	if (s->req->answer)
+		s->cells = (int64_t)s->req->probe * dp_answer_words(s->req->answer) * 8;
+}
+
+struct dp_error *dp_answer_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
+                                     uint64_t *entry)
+{
+	struct stub s = {.rt = rt, .req = req};
+	const struct dp_probe_desc desc = {.agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site};
+	if (!rt->answers.head)
+		return dp_error(DP_TAG_INTERNAL, "a probe is to answer, and there are no cells for it");
+	stub_init(&s, out, at);
+	dp_asm_bind(&s.a, s.desc);
+	dp_asm_data(&s.a, &desc, sizeof(desc));
+	*entry = is_plain_count(req) ? emit_plain_count(&s) : emit_general(&s);
+	const bool good = dp_asm_finish(&s.a);
+	if (out->failed)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
+	return good ? NULL : dp_error(DP_TAG_SYNTAX, "an expression is too complex to compile: split or simplify it");
+}

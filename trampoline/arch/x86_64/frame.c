@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "trampoline/arch/x86_64/frame.h"
+
+void dp_frame_enter(struct dp_asm *a)
+{
+	dp_asm_lea(a, dp_rm_mem(DP_RSP, -DP_VIEW_RED_ZONE), DP_RSP);
+	dp_asm_push(a, DP_RAX);
+	dp_asm_lahf(a);
+	dp_asm_seto_al(a);
+}
+
+/* 0x7f + 1 overflows, 0x7f + 0 does not; sahf leaves OF alone. */
+void dp_frame_leave(struct dp_asm *a)
+{
+	dp_asm_add_al(a, 0x7f);
+	dp_asm_sahf(a);
+	dp_asm_pop(a, DP_RAX);
+	dp_asm_lea(a, dp_rm_mem(DP_RSP, DP_VIEW_RED_ZONE), DP_RSP);
+}
+
+void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_label leave)
+{
+	for (size_t i = 0; i < sizeof(req->gate) / sizeof(req->gate[0]); i++)
+		if (req->gate[i]) {
+			dp_asm_cmp_zero(a, req->gate[i], DP_RCX);
+			dp_asm_jcc(a, DP_CC_E, leave);
+		}
+}
+
+static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: the flags */
+
+void dp_frame_save(struct dp_asm *a, bool timed)
+{
+	if (timed)
+		dp_asm_lea(a, dp_rm_mem(DP_RSP, -8), DP_RSP);
+	for (size_t i = 0; i < sizeof(taken); i++)
+		dp_asm_push(a, taken[i]);
+}
+
+void dp_frame_restore(struct dp_asm *a, bool timed)
+{
+	for (size_t i = sizeof(taken); i > 0; i--)
+		dp_asm_pop(a, taken[i - 1]);
+	if (timed)
+		dp_asm_lea(a, dp_rm_mem(DP_RSP, 8), DP_RSP);
+}
+
+struct dp_view dp_frame_view(uint64_t rip, bool timed)
+{
+	struct dp_view v = dp_view_full(rip);
+	if (!timed)
+		return v;
+	v.duration = 8 * (int32_t)(sizeof(taken));
+	v.rsp += 8;
+	v.disp[DP_RAX] += 8;
+	return v;
+}
