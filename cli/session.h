@@ -46,7 +46,8 @@ struct dp_session {
 	bool ended;
 	enum dp_watch end;
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
-	struct dp_session_trap *trap; /* hooks, once there are to be traps (session_trap.h) */
+	struct dp_session_trap *trap; /* hooks, once there are to be traps, or loads that may fault (session_trap.h) */
+	bool no_faults;               /* loads that may fault go by system calls */
 	struct dp_pending *pending;   /* --pending (pending.h); not in a session beside another one */
 };
 

@@ -52,6 +52,28 @@ bool dp_session_trap_wanted(const struct dp_session *s)
 	return false;
 }
 
+/* ---- which probes follow pointers ------------------------------------------------------------------------------------------ */
+
+static bool follows_pointers(const struct dp_probe *p)
+{
+	return dp_fields_may_fault(&p->fields) || (p->when && dp_expr_may_fail(p->when));
+}
+
+/*
+ * Only for probes that go with their tool: what comes later (a debugger, a filter) is then foreseeable. What pends would need
+ * hooks in libraries that are not there yet.
+ */
+bool dp_session_faults_wanted(const struct dp_session *s)
+{
+	const struct dp_options *o = s->options;
+	if (s->no_faults || o->no_trap || o->attach || o->dry_run || o->pending || s->lttng)
+		return false;
+	for (size_t i = 0; i < o->nprobes; i++)
+		if (!s->place[i].refused && follows_pointers(&o->probe[i]))
+			return true;
+	return false;
+}
+
 unsigned dp_session_tactics(const struct dp_session *s)
 {
 	const unsigned asked = s->options->tactics ? s->options->tactics : DP_TACTICS_JUMPS;
@@ -134,6 +156,8 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 		err = scan(s, trap);
 	if (!err)
 		err = dp_target_trap_room(s->target, trap->hook, trap->n);
+	if (!err)
+		dp_target_faults_want(s->target, !s->no_faults);
 	size_t *planned = err ? NULL
 	                      : realloc(s->planned, (DP_PLANS_PER_REQUEST * (s->options->nprobes + trap->n) + DP_OWN_SITES) *
 	                                                    sizeof(*planned));
@@ -199,6 +223,25 @@ void dp_session_trap_retry(struct dp_session *s)
 	s->unhooked = dp_error_destroy(s->unhooked);
 	s->hooked = false;
 	s->nplanned = 0;
+}
+
+/* What was made for the handler is unmade; everything may be planned anew. */
+void dp_session_trap_forget(struct dp_session *s)
+{
+	s->trap = dp_session_trap_destroy(s->trap);
+	dp_error_destroy(dp_target_trap_room(s->target, NULL, 0));
+	dp_target_faults_want(s->target, false);
+	dp_session_trap_retry(s);
+}
+
+void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why)
+{
+	dp_session_trap_forget(s);
+	s->no_faults = true;
+	if (s->options->verbose)
+		fprintf(stderr, "dynprobe: memory is read by system calls: %s%s%s\n", why->message, why->cause ? ": " : "",
+		        why->cause ? why->cause->message : "");
+	dp_error_destroy(why);
 }
 
 void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why)

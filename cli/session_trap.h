@@ -18,6 +18,11 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s) DP_MUST_CHECK;
 struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
 /* Everything may be planned anew. */
 void dp_session_trap_retry(struct dp_session *s);
+void dp_session_trap_forget(struct dp_session *s);
+/* Does a probe follow pointers, and may the agent's handler take the faults? It needs the same hooks, from dp_session_trap_begin() on. */
+bool dp_session_faults_wanted(const struct dp_session *s);
+/* It cannot: everything may be planned anew, with reads by system calls. Takes the error. */
+void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why);
 /* It stays without traps: the probes that wanted one are told why. */
 void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why);
 

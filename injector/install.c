@@ -320,6 +320,14 @@ static bool may_plan_anew(const struct install *i)
 	return false;
 }
 
+static bool any_guarded(const struct install *i)
+{
+	for (size_t k = 0; k < i->nplans; k++)
+		if (dp_install_is_guarded(i, k))
+			return true;
+	return false;
+}
+
 static struct dp_error *add_guarded(struct install *i)
 {
 	struct dp_priority priority;
@@ -328,10 +336,12 @@ static struct dp_error *add_guarded(struct install *i)
 	dp_priority_raise(&priority);
 	struct dp_error *err = check_hooks(i);
 	if (!err)
-		err = dp_trap_arm(i->t, write_traps, i);
+		err = dp_trap_arm(i->t, any_guarded(i), write_traps, i);
 	dp_priority_restore(&priority);
 	if (err && may_plan_anew(i))
 		return err;
+	if (err)
+		dp_target_say(i->t, "the handler of traps and faults does not go in: %s", err->message);
 	if (err)
 		refuse_guarded(i, err);
 	dp_error_destroy(err);

@@ -210,12 +210,13 @@ void dp_trap_rest(void)
 	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 }
 
-struct dp_error *dp_trap_arm(struct dp_target *t, dp_trap_write write, void *data)
+struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently, dp_trap_write write, void *data)
 {
+	const int most = patiently ? ARM_TRIES : ARM_TRIES / 10;
 	for (int tried = 0;; tried++) {
 		struct dp_error *err = arm_once(t, write, data);
 		const bool passes = err && (err->tag == DP_TAG_TRAP_UNSAFE || err->tag == DP_TAG_NO_THREAD);
-		if (!passes || tried >= ARM_TRIES)
+		if (!passes || tried >= most)
 			return err;
 		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
 		dp_trap_rest();
