@@ -101,6 +101,40 @@ uint64_t dp_target_trap_hook(const struct dp_target *t);
 void dp_target_faults_want(struct dp_target *t, bool on);
 bool dp_target_faults_ready(const struct dp_target *t);
 
+/*
+ * Answers (answers.c, decision 0019): cells instead of records. Before prepare; runtime.answers says where they will be. What is read is
+ * a sum over all threads, of this moment or, after the removal, of all that happened.
+ */
+struct dp_cells_want {
+	unsigned words;    /* cells of each probe, or of each of its keys; 0: none */
+	unsigned greatest; /* from this one on not the sum of the threads' counts, but the greatest of them */
+	unsigned keys;     /* most keys of a thread, a power of two; 0: no keys */
+	unsigned stack;    /* words in front of a key's cells: the number of frames, and the frames */
+	unsigned entries;  /* requests that only note when calls begin: sites besides those of the probes */
+	bool pairs;        /* durations are asked for */
+	bool only;         /* no probe writes records */
+};
+void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want);
+void dp_target_cells(const struct dp_target *t, unsigned probe, uint64_t *ret); /* want.words of them */
+void dp_target_answer_loss(const struct dp_target *t, unsigned probe, struct dp_answer_loss *ret);
+struct dp_key_cells {
+	unsigned probe, nframes;
+	uint64_t key;
+	const uint64_t *frames; /* innermost first */
+	const uint64_t *cells;
+};
+typedef bool (*dp_key_fn)(const struct dp_key_cells *key, void *data);
+/* Each key of each thread: the same one comes as often as threads have it. False if `each` has said so. */
+bool dp_target_keys(const struct dp_target *t, dp_key_fn each, void *data);
+/* Adds one thread's cell number i to the sum. */
+static inline void dp_cells_add(const struct dp_cells_want *want, uint64_t *sum, unsigned i, uint64_t cell)
+{
+	if (i < want->greatest)
+		sum[i] += cell;
+	else if (sum[i] < cell)
+		sum[i] = cell;
+}
+
 struct dp_footprint { /* bytes that an install maps besides the planner's extents and the unwind tables */
 	unsigned mappings;
 	uint64_t bytes;

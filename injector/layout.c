@@ -15,6 +15,9 @@
 
 #define FAR_LOW    UINT64_C(0x010000000000)
 #define FAR_HIGH   UINT64_C(0x500000000000)
+#define NEAR_LOW   UINT64_C(0x10000000)
+#define NEAR_HIGH  UINT64_C(0x7f000000)
+#define NEAR_MOST  (UINT64_C(512) << 20)
 #define TABLES_MAX (UINT64_C(64) << 20) /* reserved; only what the tables need is mapped */
 
 struct dp_data_layout dp_data_layout(const struct dp_target *t)
@@ -23,7 +26,7 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	struct dp_data_layout l = {0};
 	l.lost = dp_page_up(sizeof(struct dp_control));
 	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
-	l.gates = l.sites + (DP_PLANS_PER_REQUEST * (t->nprobes + t->trap.nhooks) + DP_OWN_SITES) * sizeof(struct dp_site_entry);
+	l.gates = l.sites + (DP_PLANS_PER_REQUEST * (t->nprobes + t->cells.entries + t->trap.nhooks) + DP_OWN_SITES) * sizeof(struct dp_site_entry);
 	l.slots = dp_page_up(l.gates + (o->gates ? t->nprobes * sizeof(uint32_t) : 0));
 	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
 	if (o->need_unwind) {
@@ -36,7 +39,10 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 		l.manifest = (end + 2 * DP_MANIFEST_MAX - 1) & ~(UINT64_C(2) * DP_MANIFEST_MAX - 1);
 		end = l.manifest + 2 * DP_MANIFEST_MAX;
 	}
-	l.rings = end;
+	uint64_t cells;
+	dp_answers_layout(t, &cells);
+	l.cells = end;
+	l.rings = end = dp_page_up(end + cells);
 	l.size = end + (uint64_t)o->nslots * o->ring_size;
 	return l;
 }
@@ -46,12 +52,25 @@ uint64_t dp_target_gates(const struct dp_target *t)
 	return t->options.gates && t->in.nregions ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).gates : 0;
 }
 
-static uint64_t random_place(void)
+static uint64_t random_below(uint64_t limit)
 {
 	uint64_t r = 0;
 	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != (ssize_t)sizeof(r))
 		r = dp_now_ns() * DP_HASH_MULT;
-	return dp_page_down(FAR_LOW + r % (FAR_HIGH - FAR_LOW - (UINT64_C(1) << 40)));
+	return dp_page_down(r % limit);
+}
+
+/* Counts are cheapest where one instruction reaches their cells by their address alone: in the lowest 2 GiB. */
+static bool place_low(const struct dp_target *t, struct dp_space *space, uint64_t size, uint64_t *ret)
+{
+	return t->cells.only && size <= NEAR_MOST &&
+	       dp_space_alloc(space, NEAR_LOW, NEAR_HIGH, NEAR_LOW + random_below(NEAR_HIGH - NEAR_LOW - size), size, ret);
+}
+
+static bool place_far(struct dp_space *space, uint64_t size, uint64_t *ret)
+{
+	const uint64_t near = FAR_LOW + random_below(FAR_HIGH - FAR_LOW - (UINT64_C(1) << 40));
+	return dp_space_alloc(space, FAR_LOW, FAR_HIGH, near, size, ret);
 }
 
 static struct dp_error *regions_create(struct dp_installation *in)
@@ -75,9 +94,8 @@ static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_
 	r[DP_REGION_TRAP] = (struct dp_region){.size = dp_trap_region_size(t), .prot = PROT_READ | PROT_WRITE, .copied = true};
 	uint64_t text = r[DP_REGION_TEXT].size, tables = r[DP_REGION_TABLES].size, data = r[DP_REGION_DATA].size, base;
 	const uint64_t trap = r[DP_REGION_TRAP].size;
-	if (!dp_space_alloc(space, FAR_LOW, FAR_HIGH, random_place(),
-	                    text + tables + trap + data + t->in.private.size + 4 * DP_PAGE,
-	                    &base))
+	const uint64_t all = text + tables + trap + data + t->in.private.size + 4 * DP_PAGE;
+	if (!place_low(t, space, all, &base) && !place_far(space, all, &base))
 		return dp_error(DP_TAG_NO_SPACE, "no %llu MiB of free addresses for the rings; use a smaller --buffer-size",
 		                (unsigned long long)(data >> 20));
 	r[DP_REGION_TEXT].addr = base;
@@ -110,6 +128,13 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	        .ask = text + agent.ask,
 	        .faults = dp_target_faults_ready(t),
 	};
+	uint64_t unused;
+	rt.cells = text + agent.cells;
+	rt.keyed = text + agent.keyed;
+	rt.answers = dp_answers_layout(t, &unused);
+	rt.answers.head = rt.answers.size ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).cells : 0;
+	if (t->cells.pairs)
+		DP_TRY(dp_answers_tick(&rt.tick_ns));
 	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));
 	if (t->process.seccomp && rt.identity == DP_ID_TID)
 		return dp_error(DP_TAG_SECCOMP, "every hit in %d would need a system call, which its seccomp filter may punish",

@@ -130,6 +130,7 @@ static struct dp_error *private_init(struct dp_target *t, const struct dp_data_l
 	agent->nslots = t->options.nslots;
 	agent->slots = data + l->slots;
 	agent->control = data;
+	agent->answers = t->runtime.answers;
 	agent->unwind = tables->size ? tables->addr : 0;
 	return dp_mem_write(&t->process, dp_addr_of(t->in.private.addr), agent, DP_AGENT_TABLE);
 }
@@ -152,6 +153,7 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	DP_TRY(map_here(t));
 	slots_init(t, &l);
 	gates_init(t, &l);
+	dp_answers_init(t);
 	sites_init(t, &l);
 	control_init(t, &l, t->in.nplaced);
 	DP_TRY(private_init(t, &l));

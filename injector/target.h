@@ -107,6 +107,7 @@ struct dp_target {
 	uint64_t sink; /* address in the target of the struct dp_sink that the probes will emit through, or 0 */
 
 	struct dp_traps trap;
+	struct dp_cells_want cells;
 	struct dp_installation in;
 	bool installed;
 	int64_t remote_fd; /* the target's descriptor between the two steps of mapping, or -1 */
@@ -123,10 +124,18 @@ struct dp_target {
 /* ---- layout.c ---------------------------------------------------------------------------------------------------------- */
 
 struct dp_data_layout { /* offsets inside the data region, bytes */
-	uint64_t lost, sites, gates, slots, cache, manifest, rings, size;
+	uint64_t lost, sites, gates, slots, cache, manifest, cells, rings, size;
 };
 /* Where things are in the data region; the sites are one per probe and DP_OWN_SITES, so that this is known before planning. */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
+
+/* ---- answers.c ----------------------------------------------------------------------------------------------------------- */
+
+/* Where things are in a block, and what all of them take; .head is not filled in. */
+struct dp_answers dp_answers_layout(const struct dp_target *t, uint64_t *size);
+/* Of the time stamp counter: ns, 32 bits behind the point. */
+struct dp_error *dp_answers_tick(uint64_t *ret) DP_MUST_CHECK;
+void dp_answers_init(struct dp_target *t);
 
 /* ---- identity.c --------------------------------------------------------------------------------------------------------------
  */
@@ -194,6 +203,7 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 
 /* The agent as plain bytes and its entry points, relative to the first byte. */
 struct dp_agent_image {
+	uint64_t cells, keyed;
 	const uint8_t *bytes;
 	size_t size;
 	uint64_t acquire, read, string, backtrace, finish, ask;
