@@ -130,6 +130,8 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 	const struct dp_probe *pattern = &x->from->probe[from];
 	const enum dp_point point = pattern->entry ? DP_POINT_ENTRY : pattern->spec.point;
 	struct dp_function_points fp;
+	if (s->inside)
+		return dp_expand_inside(x, from, s);
 	if (s->ifunc) {
 		const struct dp_expand_place at = {.f = &s->function, .point = point};
 		return dp_expand_add_refused(x, from, &at,
@@ -179,7 +181,7 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 	struct dp_selection found;
 	const size_t first = x->out.options.nprobes;
 	if (!dp_spec_selects(&p->spec))
-		return dp_expand_copy(x, from);
+		return dp_expand_plain(x, from, add_function);
 	DP_TRY(dp_image_select(x->image, &p->spec, x->from->except, x->from->nexcept, &found));
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++)
@@ -207,13 +209,14 @@ static void say(const struct dp_expander *x)
 		return;
 	if (x->notes > NOTES)
 		fprintf(stderr, "dynprobe: and so for %zu more functions\n", x->notes - NOTES);
-	fprintf(stderr, "dynprobe: matched %zu probe%s\n", x->out.matched, x->out.matched == 1 ? "" : "s");
+	if (x->out.matched)
+		fprintf(stderr, "dynprobe: matched %zu probe%s\n", x->out.matched, x->out.matched == 1 ? "" : "s");
 }
 
 bool dp_expands(const struct dp_options *options)
 {
 	for (size_t i = 0; i < options->nprobes; i++)
-		if (dp_spec_selects(&options->probe[i].spec))
+		if (dp_spec_selects(&options->probe[i].spec) || dp_expand_is_plain(&options->probe[i]))
 			return true;
 	return false;
 }

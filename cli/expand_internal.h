@@ -24,6 +24,7 @@ struct dp_expand_place {                 /* one of the probes that a pattern sta
 	bool plain;          /* the name is the function's alone */
 	bool bound;          /* only in this build of the module */
 	const char *when;    /* a further condition, or NULL */
+	const char *called;  /* what the event is called after instead of a function; NULL: none */
 };
 
 struct dp_error *dp_expand_no_memory(void) DP_MUST_CHECK;
@@ -35,5 +36,13 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 /* One that no target will have, so that it is counted and the reason is said where others are. Takes `why` over. */
 struct dp_error *dp_expand_add_refused(struct dp_expander *x, size_t from, const struct dp_expand_place *at,
                                        struct dp_error *why) DP_MUST_CHECK;
+/* expand_inside.c: a place inside of a function. */
+struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const struct dp_selected *s) DP_MUST_CHECK;
+/* "foo (inlined in bar)" -> "foo_inlined_in_bar", "ns::foo<int>" -> "ns_foo_int"; malloc'ed. */
+char *dp_expand_called(const char *label);
+/* A name without pattern and offset, which may stand for more than its symbol; what else there is goes to `add`. */
+typedef struct dp_error *dp_expand_one_function(struct dp_expander *x, size_t from, const struct dp_selected *s);
+bool dp_expand_is_plain(const struct dp_probe *p);
+struct dp_error *dp_expand_plain(struct dp_expander *x, size_t from, dp_expand_one_function *add) DP_MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/expand_internal.h"
 #include "cli/options_probe.h"
+#include "probes/demangle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +86,13 @@ static char *name_of(const struct dp_expand_place *at)
 	const struct dp_function *f = at->named ? at->named : at->f;
 	const unsigned long long vaddr = f->start.v - (uint64_t)dp_module_bias(f->module);
 	const bool nameless = !*f->name, offset = at->point == DP_POINT_PLACE && !at->plain;
+	dp_auto_free char *readable = dp_demangle(f->name, false), *word = readable ? dp_expand_called(readable) : NULL;
+	if (at->called)
+		return dp_probe_default_name(&(struct dp_spec){.symbol = (char *)at->called});
 	const struct dp_spec spec = {
-	        .symbol = nameless ? NULL : (char *)f->name,
+	        .symbol = nameless        ? NULL
+	                  : word && *word ? word
+	                                  : (char *)f->name,
 	        .value = nameless ? vaddr + (offset ? at->offset : 0) : at->offset,
 	        .has_offset = offset,
 	        .point = at->plain ? DP_POINT_PLACE : at->point,
