@@ -15,6 +15,7 @@
 
 #define MOST      4096u
 #define TOGGLE_NS UINT64_C(1000000000)
+#define PACE      3000u
 
 struct bench {
 	struct dp_target *t;
@@ -27,6 +28,7 @@ struct bench {
 	unsigned n, placed;
 	struct dp_install_stats install;
 	struct dp_remove_report removal;
+	uint64_t toggle_held;
 };
 
 static void must(struct dp_error *err)
@@ -35,6 +37,14 @@ static void must(struct dp_error *err)
 		return;
 	dp_error_print(err, stderr);
 	exit(1);
+}
+
+/* Of this process: what does not depend on who else is on the machine. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 static void marker(const char *what)
@@ -97,21 +107,26 @@ static void install(struct bench *b)
 	free(results);
 }
 
-/* The first site's own bytes and ours in turn. */
-static double toggle(struct bench *b)
+/* The first site's own bytes and ours in turn: as often as can be, or PACE times a second (what the program notices then). */
+static double toggle(struct bench *b, unsigned pace)
 {
 	const struct dp_placed *p = &b->t->in.placed[0];
+	struct dp_swap *s = NULL;
+	must(dp_swap_create(b->t, &b->t->in, &s));
+	dp_swap_stay_hot(s);
 	const uint64_t from = dp_now_ns();
 	unsigned n = 0;
-	for (; dp_now_ns() - from < TOGGLE_NS; n++) {
-		struct dp_swap *s = NULL;
+	for (; dp_now_ns() - from < TOGGLE_NS || n % 2; n++) {
 		const struct dp_swap_edit edit = {p->addr, p->len, 0, p->len, n % 2 ? p->new_bytes : p->old_bytes};
-		must(dp_swap_create(b->t, &b->t->in, &s));
 		if (!dp_swap_write(s, &edit))
 			exit(1);
-		must(dp_swap_commit(s, NULL, NULL));
-		dp_swap_destroy(s);
+		must(dp_swap_commit(s, NULL, &b->toggle_held));
+		dp_swap_again(s);
+		const uint64_t now = dp_now_ns(), next = from + (n + 1) * UINT64_C(1000000000) / (pace ? pace : 1);
+		if (pace && next > now)
+			nanosleep(&(struct timespec){0, (long)(next - now)}, NULL);
 	}
+	dp_swap_destroy(s);
 	return n * 1e9 / (double)(dp_now_ns() - from);
 }
 
@@ -139,25 +154,28 @@ int main(int argc, char **argv)
 	const uint64_t t0 = dp_now_ns();
 	plan(&b);
 	marker("install");
-	const uint64_t t1 = dp_now_ns();
+	const uint64_t t1 = dp_now_ns(), c0 = cpu_ns();
 	install(&b);
-	const uint64_t t2 = dp_now_ns();
+	const uint64_t t2 = dp_now_ns(), c1 = cpu_ns();
 	marker("toggle");
-	const double toggles = toggle(&b);
+	const double toggles = toggle(&b, 0);
+	marker("pace");
+	const double paced = toggle(&b, PACE);
 	marker("gate");
 	const double gates = toggle_gate(&b);
 	marker("remove");
-	const uint64_t t3 = dp_now_ns();
+	const uint64_t t3 = dp_now_ns(), c2 = cpu_ns();
 	must(dp_target_remove(b.t, &b.removal));
-	const uint64_t t4 = dp_now_ns();
+	const uint64_t t4 = dp_now_ns(), c3 = cpu_ns();
 	marker("end");
 	printf("{\"asked\": %u, \"placed\": %u, \"plan_ms\": %.2f, \"install_ms\": %.2f, \"remove_ms\": %.2f, \"held_us\": "
 	       "[%.0f, %.0f], "
-	       "\"live\": [%d, %d], \"why\": [\"%s\", \"%s\"], \"left\": %zu, \"regions\": %zu, \"toggles\": %.0f, \"gates\": "
-	       "%.0f}\n",
+	       "\"live\": [%d, %d], \"why\": [\"%s\", \"%s\"], \"left\": %zu, \"regions\": %zu, \"toggles\": %.0f, \"paced\": "
+	       "%.0f, \"toggle_held_us\": %.0f, \"gates\": %.0f, \"cpu_ms\": [%.2f, %.2f]}\n",
 	       b.n, b.placed, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6, (double)(t4 - t3) / 1e6,
 	       (double)b.install.pause_ns / 1e3, (double)b.removal.pause_ns / 1e3, b.install.live, b.removal.live,
-	       b.install.why_frozen, b.removal.why_frozen, b.removal.left_bytes, b.t->in.nregions, toggles, gates);
+	       b.install.why_frozen, b.removal.why_frozen, b.removal.left_bytes, b.t->in.nregions, toggles, paced,
+	       (double)b.toggle_held / 1e3, gates, (double)(c1 - c0) / 1e6, (double)(c3 - c2) / 1e6);
 	dp_target_close(b.t);
 	return 0;
 }

@@ -65,11 +65,12 @@ def once(build, python, sites):
         at = {line["step"]: line["at"] for line in lines if "step" in line}
         result = lines[-1]
         quiet = windows(log, quiet_end - 1_500_000_000, quiet_end)
-        steps = {"quiet": quiet, "install": windows(log, at["install"], at["toggle"]), "toggle": windows(log, at["toggle"], at["gate"]),
+        steps = {"quiet": quiet, "install": windows(log, at["install"], at["toggle"]), "toggle": windows(log, at["toggle"], at["pace"]), "pace": windows(log, at["pace"], at["gate"]),
                  "remove": windows(log, at["remove"], at["end"])}
         result["gap_us"] = {k: round(max((w[0] for w in v), default=0) / 1e3) for k, v in steps.items()}
         rate = {k: sum(w[1] for w in v) / max(1, len(v)) for k, v in steps.items()}
-        result["toggle_loss_percent"] = round(100 * (1 - rate["toggle"] / rate["quiet"]), 1)
+        for step in "toggle", "pace":
+            result[step + "_loss_percent"] = round(100 * (1 - rate[step] / rate["quiet"]), 1)
         return result
 
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool locks_memory(const struct dp_target *t)
 {
@@ -24,6 +25,7 @@ struct dp_error *dp_swap_create(struct dp_target *t, const struct dp_installatio
 		return dp_error(DP_TAG_NOMEM, "out of memory for the pages to be patched");
 	s->t = t;
 	s->in = in;
+	s->mem = -1;
 	s->locked = locks_memory(t);
 	struct dp_error *err = dp_process_maps(&t->process, &s->maps);
 	if (!err)
@@ -42,6 +44,8 @@ struct dp_swap *dp_swap_destroy(struct dp_swap *s)
 	for (size_t i = 0; i < s->n; i++)
 		free(s->page[i]);
 	free(s->page);
+	if (s->mem >= 0)
+		close(s->mem);
 	dp_image_destroy(s->image);
 	free(s->maps);
 	free(s);
@@ -154,6 +158,15 @@ bool dp_swap_write(struct dp_swap *s, const struct dp_swap_edit *e)
 		dp_swap_page(s, at)->is[at % DP_PAGE] = e->bytes[i];
 	}
 	return true;
+}
+
+void dp_swap_again(struct dp_swap *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct dp_swap_page *p = s->page[i];
+		memcpy(p->stands ? p->was : p->is, p->stands ? p->is : p->was, DP_PAGE);
+		p->touched = p->joined = p->stands = false;
+	}
 }
 
 const char *dp_swap_why(const struct dp_swap *s)

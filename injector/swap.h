@@ -46,6 +46,14 @@ const char *dp_swap_why(const struct dp_swap *s);
  * `held_ns` (may be NULL) grows to the longest time that one was held.
  */
 struct dp_error *dp_swap_commit(struct dp_swap *s, struct dp_freeze *f, uint64_t *held_ns) DP_MUST_CHECK;
+/*
+ * For text that is changed many times, between one dp_swap_create() and the end: a page that is this process's own copy stays one, even
+ * while it equals the file; and where the process has one thread only, it is written in place while that stands (swap_place.c).
+ */
+void dp_swap_stay_hot(struct dp_swap *s);
+/* After a commit that succeeded: what stands now is what the next edits build upon. Others' changes since then are not lost: they refuse
+ * the next commit. */
+void dp_swap_again(struct dp_swap *s);
 /* Does what was written for this address stand in the target? */
 bool dp_swap_stands(const struct dp_swap *s, uint64_t addr);
 
@@ -81,11 +89,16 @@ struct dp_swap {
 	bool locked; /* the program locks memory */
 	bool whole;  /* each module's text as a whole: it ends up in one piece */
 	bool live;   /* threads run meanwhile: only text that nobody can unmap */
+	bool hot;    /* is changed again and again */
+	bool shared; /* hot: by a process that is no thread */
+	int mem; /* /proc/PID/mem, or -1 */
 	char why[192];
 };
 /* The page with its bytes of now, or NULL if it cannot be read. */
 struct dp_swap_page *dp_swap_page(struct dp_swap *s, uint64_t addr);
 
+/* Writes a single page in place, if that can be done; *done says so. */
+struct dp_error *dp_swap_in_place(struct dp_swap *s, uint64_t *held_ns, bool *done) DP_MUST_CHECK;
 /* The page if something was written to it that does not stand yet. */
 const struct dp_swap_page *dp_swap_touched(const struct dp_swap *s, uint64_t addr);
 

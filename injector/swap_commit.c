@@ -155,7 +155,7 @@ static struct dp_error *prepare(struct job *j)
 	const struct dp_swap *s = j->s;
 	if (!s->in->private.mapped || s->in->private.size < dp_page_up(sizeof(struct dp_agent)))
 		return dp_error(DP_TAG_CHANGED, "there is no room for a note in %d", s->t->process.pid);
-	if (!room_for_mappings(s))
+	if (!s->hot && !room_for_mappings(s))
 		return dp_error(DP_TAG_CHANGED, "process %d has nearly as many mappings as the kernel allows", s->t->process.pid);
 	find_runs(j);
 	if (!find_base(j))
@@ -386,7 +386,10 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 struct dp_error *dp_swap_commit(struct dp_swap *s, struct dp_freeze *f, uint64_t *held_ns)
 {
 	struct dp_swap_span span;
-	for (size_t i = 0; i < s->n; i++) {
+	bool done = false;
+	if (s->hot && !f)
+		DP_TRY(dp_swap_in_place(s, held_ns, &done));
+	for (size_t i = 0; i < s->n && !done; i++) {
 		if (!is_touched(s->page[i]))
 			continue;
 		if (!dp_swap_span_at(s, s->page[i]->addr, &span, s->why))

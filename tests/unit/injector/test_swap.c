@@ -71,6 +71,21 @@ static void crossing(void)
 	call(NULL);
 }
 
+static int (*const on_first_page)(void) = (int (*)(void))sw_text;
+
+/* One thread. */
+static void alone(void)
+{
+	int (*volatile f)(void) = on_first_page;
+	tr->ready = 1;
+	for (;;) {
+		const int got = f();
+		if (got != 1 && got != 0x02020202 && got != 0x01010101)
+			tr->failed++;
+		tr->calls++;
+	}
+}
+
 static struct dp_target *open_group(pid_t pid, const struct dp_installation **in)
 {
 	struct dp_target *t = pr_open(pid, PR_GATES);
@@ -270,9 +285,106 @@ Test(swap, text_that_changes_meanwhile_is_not_replaced)
 	tr_kill(pid);
 }
 
+/* ---- again and again ------------------------------------------------------------------------------------------------------- */
+
+static void put(pid_t pid, uint64_t at, uint8_t byte)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	const int fd = open(path, O_RDWR);
+	cr_assert_eq(pwrite(fd, &byte, 1, (off_t)at), 1);
+	close(fd);
+}
+
+static void toggle(struct dp_target *t, const struct dp_installation *in, uint64_t at, int times)
+{
+	struct dp_swap *s = NULL;
+	tr_ok(dp_swap_create(t, in, &s));
+	dp_swap_stay_hot(s);
+	for (int i = 0; i < times; i++) {
+		const uint8_t *bytes = i % 2 ? (const uint8_t *)(uintptr_t)at : other; /* ours is as the file has it */
+		cr_assert(dp_swap_write(s, &(struct dp_swap_edit){at, 5, 0, 5, bytes}));
+		tr_ok(dp_swap_commit(s, NULL, NULL));
+		cr_assert(dp_swap_stands(s, at));
+		dp_swap_again(s);
+		cr_assert(holds(t->process.pid, at, bytes, 5));
+	}
+	dp_swap_destroy(s);
+}
+
+static void toggles(void (*fn)(void), uint64_t at, bool copy)
+{
+	pid_t pid = tr_spawn(fn);
+	const struct dp_installation *in;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	toggle(t, in, at, 2);
+	const size_t lines = pr_lines(pid);
+	toggle(t, in, at, 400);
+	cr_assert_eq(tr->failed, 0);
+	cr_assert_leq(pr_lines(pid), lines, "mappings grow: %zu from %zu", pr_lines(pid), lines);
+	cr_assert_eq(is_copy(t, at), copy);
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+Test(swap, toggles_of_one_thread_are_written_in_place)
+{
+	toggles(alone, (uint64_t)(uintptr_t)sw_text, true);
+}
+
+Test(swap, toggles_of_several_threads_are_new_pages)
+{
+	toggles(crossing, (uint64_t)(uintptr_t)sw_text, false);
+}
+
+Test(swap, toggles_of_a_site_in_two_pages_are_new_pages)
+{
+	toggles(alone, cross(), false);
+}
+
+/* In place or not: what another tool wrote into the page since it was read is not written over. */
+Test(swap, toggles_refuse_a_page_that_somebody_else_changed)
+{
+	const uint64_t at = (uint64_t)(uintptr_t)sw_text;
+	pid_t pid = tr_spawn(alone);
+	const struct dp_installation *in;
+	struct dp_swap *s = NULL;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	tr_ok(dp_swap_create(t, in, &s));
+	dp_swap_stay_hot(s);
+	for (int i = 0; i < 3; i++) {
+		cr_assert(dp_swap_write(s, &(struct dp_swap_edit){at, 5, 0, 5, i % 2 ? one : other}));
+		if (i == 2)
+			put(pid, at + 100, 0xcd);
+		struct dp_error *err = dp_swap_commit(s, NULL, NULL);
+		if (i < 2)
+			tr_ok(err);
+		else
+			tr_tag(err, DP_TAG_CHANGED);
+		dp_swap_again(s);
+	}
+	cr_assert(holds(pid, at, one, 5));
+	cr_assert(holds(pid, at + 100, (const uint8_t[]){0xcd}, 1));
+	dp_swap_destroy(s);
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
 /* ---- the tool dies --------------------------------------------------------------------------------------------------------- */
 
-static void be_killed_in_a_swap(pid_t target, bool whole)
+enum what { PAGE, WHOLE, HOT };
+
+static void commit_again(struct dp_swap *s, const uint8_t *bytes)
+{
+	dp_swap_again(s);
+	dp_swap_write(s, &(struct dp_swap_edit){(uint64_t)(uintptr_t)sw_text, 5, 0, 5, bytes});
+}
+
+static void be_killed_in_a_swap(pid_t target, enum what what)
 {
 	struct dp_target *t = NULL;
 	struct dp_swap *s = NULL;
@@ -283,19 +395,29 @@ static void be_killed_in_a_swap(pid_t target, bool whole)
 		_exit(3);
 	const uint8_t *bytes = holds(target, cross(), one, 5) ? other : one;
 	dp_swap_write(s, &(struct dp_swap_edit){cross(), 5, 0, 5, bytes});
-	for (unsigned i = 0; whole && i < 5; i++)
+	if (what == HOT) {
+		dp_swap_stay_hot(s);
+		if (dp_swap_commit(s, NULL, NULL))
+			_exit(4);
+		for (int i = 0; i < 2; i++) {
+			commit_again(s, i ? one : other);
+			if (i == 0 && dp_swap_commit(s, NULL, NULL))
+				_exit(4);
+		}
+	}
+	for (unsigned i = 0; what == WHOLE && i < 5; i++)
 		dp_swap_write(s, &(struct dp_swap_edit){(uint64_t)(uintptr_t)sw_text + 2 * i * DP_PAGE, 5, 0, 5, bytes});
 	raise(SIGSTOP); /* from here on system calls are counted */
 	_exit(dp_swap_commit(s, NULL, NULL) ? 4 : 0);
 }
 
 /* True if it got there, and was killed; false if it had ended before. */
-static bool killed_at(pid_t target, bool whole, long wanted)
+static bool killed_at(pid_t target, enum what what, long wanted)
 {
 	int status;
 	pid_t pid = fork();
 	if (pid == 0)
-		be_killed_in_a_swap(target, whole);
+		be_killed_in_a_swap(target, what);
 	do
 		waitpid(pid, &status, 0);
 	while (WIFSTOPPED(status) && WSTOPSIG(status) != SIGSTOP &&
@@ -314,17 +436,17 @@ static bool killed_at(pid_t target, bool whole, long wanted)
 	return true;
 }
 
-static void deaths(bool whole)
+static void deaths(enum what what)
 {
-	pid_t pid = tr_spawn(crossing);
+	pid_t pid = tr_spawn(what == HOT ? alone : crossing);
 	pr_attach_one(pid, PR_FOO, "group");
-	killed_at(pid, whole, 1000000);
-	killed_at(pid, whole, 1000000);
+	killed_at(pid, what, 1000000);
+	killed_at(pid, what, 1000000);
 	const size_t descriptors = pr_descriptors(pid), ours = pr_mappings(pid);
 	size_t lines = pr_lines(pid);
 	long n = 1;
 	for (;; n += 1 + n / 50) { /* most of the later ones only wait for a thread to stand */
-		const bool died = killed_at(pid, whole, n);
+		const bool died = killed_at(pid, what, n);
 		pr_goes_on();
 		const struct dp_installation *in;
 		dp_target_close(open_group(pid, &in)); /* a later tool tidies up */
@@ -335,19 +457,24 @@ static void deaths(bool whole)
 		if (!died)
 			break;
 	}
-	cr_assert_gt(n, 50, "the test tests nothing");
+	cr_assert_gt(n, what == HOT ? 20 : 50, "the test tests nothing");
 	pr_goes_on();
 	tr_kill(pid);
 }
 
 Test(swap, tool_killed_at_every_system_call_of_a_page)
 {
-	deaths(false);
+	deaths(PAGE);
 }
 
 Test(swap, tool_killed_at_every_system_call_of_a_whole_text)
 {
-	deaths(true);
+	deaths(WHOLE);
+}
+
+Test(swap, tool_killed_at_every_system_call_of_a_write_in_place)
+{
+	deaths(HOT);
 }
 
 /* ---- what may be unloaded ------------------------------------------------------------------------------------------------ */
