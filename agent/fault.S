@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads that may fault. The handler of SIGSEGV and SIGBUS (trap.c) knows the two of them by name, and sends their thread to
- * dp_fault_short.
+ * Loads and stores that may fault. The handler of SIGSEGV and SIGBUS (trap.c) sends a thread that faults anywhere between dp_fault_copy and
+ * dp_fault_short to the latter.
  */
 	.text
 /* uint64_t dp_fault_copy(void *dst, uint64_t src, uint64_t n) */
-	.globl	dp_fault_copy, dp_fault_load8, dp_fault_load1, dp_fault_short
-	.hidden	dp_fault_copy, dp_fault_load8, dp_fault_load1, dp_fault_short
+	.globl	dp_fault_copy, dp_fault_short
+	.hidden	dp_fault_copy, dp_fault_short
 	.type	dp_fault_copy, @function
 	.balign	64
 dp_fault_copy:
@@ -14,7 +14,6 @@ dp_fault_copy:
 	cmpq	$8, %rdx
 	jb	.Lbytes
 .Lwords:
-dp_fault_load8:
 	movq	(%rsi), %rcx
 	movq	%rcx, (%rdi)
 	addq	$8, %rsi
@@ -25,13 +24,13 @@ dp_fault_load8:
 .Lbytes:
 	testq	%rdx, %rdx
 	jz	dp_fault_short
-dp_fault_load1:
+.Lbyte:
 	movzbl	(%rsi), %ecx
 	movb	%cl, (%rdi)
 	incq	%rsi
 	incq	%rdi
 	decq	%rdx
-	jnz	dp_fault_load1
+	jnz	.Lbyte
 dp_fault_short:
 	subq	%rdx, %rax
 	ret

@@ -7,18 +7,10 @@
 
 #define PAGE 4096u
 
-/* Does the handler stand in this process? */
-static bool faults_are_ours(void)
-{
-	const struct dp_trap *trap = dp_trap_state();
-
-	return trap && DP_LOAD(&trap->armed) && (trap->signals & DP_FAULT_BITS) == DP_FAULT_BITS;
-}
-
 int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t n)
 {
-	if (faults_are_ours())
-		return dp_fault_copy(dst, src, n) == n ? 0 : -1;
+	if (dp_faults_are_ours(dp_trap_state()))
+		return dp_fault_copy((uint64_t)(uintptr_t)dst, src, n) == n ? 0 : -1;
 
 	struct dp_iovec local = {(uint64_t)(uintptr_t)dst, n};
 	struct dp_iovec remote = {src, n};

@@ -3,7 +3,7 @@
  * The system calls by which a program could take our signals from us. Their `syscall` instructions are hooked; each call is made
  * here with those taken out of what the program passes, and put back into what it gets, so that it sees its own settings.
  *
- * The program's pointers are followed by system calls, which report a bad one as the kernel would have. Everything else goes the
+ * The program's pointers are followed where a bad one is reported as the kernel would have. Everything else goes the
  * program's own way: a hook that returns NULL has changed nothing.
  */
 #include "agent/trap_agent.h"
@@ -64,11 +64,15 @@ static bool copy(int64_t nr, uint64_t here, uint64_t there, uint64_t n)
 
 static bool copy_in(void *to, uint64_t from, uint64_t n)
 {
+	if (dp_faults_are_ours(dp_trap_state()))
+		return dp_fault_copy(address(to), from, n) == n;
 	return copy(DP_SYS_PROCESS_VM_READV, address(to), from, n);
 }
 
 static bool copy_out(uint64_t to, const void *from, uint64_t n)
 {
+	if (dp_faults_are_ours(dp_trap_state()))
+		return dp_fault_copy(to, address(from), n) == n;
 	return copy(DP_SYS_PROCESS_VM_WRITEV, address(from), to, n);
 }
 
@@ -170,28 +174,48 @@ static bool sigaction(struct dp_trap *trap, const struct dp_regs *r, int64_t *re
  * In the program's SIGSEGV handler the kernel's mask says that SIGSEGV is blocked (DP_TRAP_IN_SEGV), and goes on doing so unless
  * the program ends that: what is noted for a thread would outlive the handler.
  */
-static uint64_t mark_of(const struct dp_trap *trap)
+static bool is_in_segv(void)
 {
 	uint64_t now = 0;
 
-	if (!is_taken(trap, DP_TRAP_SIGSEGV))
-		return 0;
 	dp_syscall4(NR_RT_SIGPROCMASK, SIG_BLOCK, 0, address(&now), sizeof(now));
 	return now & DP_TRAP_IN_SEGV;
 }
 
-/* A mask as the program gives it, without what is taken, and with the mark where it is to stay or to go. */
-static uint64_t for_kernel(uint64_t mask, uint64_t taken, uint64_t mark)
+struct change {          /* of a mask */
+	uint64_t kernel; /* without what is taken, and with the mark where it is to stay or to go */
+	uint64_t taken;  /* to be noted */
+};
+
+static struct change change_of(const struct dp_trap *trap, uint64_t how, uint64_t set)
 {
-	mask &= ~taken;
-	return mark && (taken & DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV)) ? mask | mark : mask & ~mark;
+	const uint64_t segv = DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) & trap->signals;
+	struct change c = {set & ~trap->signals, set & trap->signals};
+
+	if (!segv)
+		return c;
+	c.kernel &= ~DP_TRAP_IN_SEGV;
+	if (how == SIG_UNBLOCK ? set & segv : (set & segv) && is_in_segv()) {
+		c.kernel |= DP_TRAP_IN_SEGV;
+		c.taken &= how == SIG_UNBLOCK ? ~UINT64_C(0) : ~segv;
+	}
+	return c;
+}
+
+/* What the program is told of the mask that was. */
+static uint64_t shown(const struct dp_trap *trap, uint64_t kernel, uint64_t noted)
+{
+	const uint64_t segv = DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) & trap->signals;
+
+	if (segv && (kernel & DP_TRAP_IN_SEGV))
+		return (kernel & ~DP_TRAP_IN_SEGV) | segv | noted;
+	return kernel | noted;
 }
 
 static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *ret)
 {
 	const uint64_t how = r->gpr[RDI] & 0xffffffff, set = r->gpr[RSI], old_to = r->gpr[RDX];
 	const uint32_t tid = dp_trap_tid();
-	const uint64_t mark = mark_of(trap), segv = mark ? DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) : 0;
 	const uint64_t was = dp_trap_blocked(trap, tid);
 	uint64_t new = 0, old = 0;
 
@@ -200,16 +224,15 @@ static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *
 	*ret = -EFAULT;
 	if (set && !copy_in(&new, set, sizeof(new)))
 		return true;
-	const uint64_t taken = new & trap->signals, on = taken & ~segv;
-	new = for_kernel(new, taken, mark);
-	if (set && on && how == SIG_BLOCK)
-		dp_trap_set_blocked(trap, tid, on, 0); /* before the others: what is told of it is never behind */
-	*ret = dp_syscall4(NR_RT_SIGPROCMASK, how, set ? address(&new) : 0, address(&old), sizeof(old));
+	const struct change c = change_of(trap, how, new);
+	if (set && c.taken && how == SIG_BLOCK)
+		dp_trap_set_blocked(trap, tid, c.taken, 0); /* before the others: what is told of it is never behind */
+	*ret = dp_syscall4(NR_RT_SIGPROCMASK, how, set ? address(&c.kernel) : 0, address(&old), sizeof(old));
 	if (!*ret && set && how == SIG_SETMASK)
-		dp_trap_set_blocked(trap, tid, on, trap->signals & ~on);
+		dp_trap_set_blocked(trap, tid, c.taken, trap->signals & ~c.taken);
 	else if (!*ret && set && how == SIG_UNBLOCK)
-		dp_trap_set_blocked(trap, tid, 0, taken);
-	old = (old & ~mark) | was | segv;
+		dp_trap_set_blocked(trap, tid, 0, c.taken);
+	old = shown(trap, old, was);
 	if (!*ret && old_to && !copy_out(old_to, &old, sizeof(old)))
 		*ret = -EFAULT;
 	return true;

@@ -36,7 +36,7 @@ static uint64_t find(uint64_t table, uint32_t n, uint64_t pc)
 
 static uint64_t find_load(const struct dp_trap *trap, uint64_t pc)
 {
-	if (pc == (uint64_t)(uintptr_t)dp_fault_load8 || pc == (uint64_t)(uintptr_t)dp_fault_load1)
+	if (pc >= (uint64_t)(uintptr_t)dp_fault_copy && pc < (uint64_t)(uintptr_t)dp_fault_short)
 		return (uint64_t)(uintptr_t)dp_fault_short;
 	return find(trap->fixups, trap->nfixups, pc);
 }

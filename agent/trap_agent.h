@@ -29,9 +29,9 @@ uint64_t dp_trap_handle(int sig, uint32_t *info, uint64_t *uc);
 
 /* ---- fault.S ---- */
 
-/* Copies up to n bytes; how many it were, where the rest cannot be read. Only while the handler stands. */
-uint64_t dp_fault_copy(void *dst, uint64_t src, uint64_t n);
-extern DP_LOCAL const uint8_t dp_fault_load8[], dp_fault_load1[], dp_fault_short[];
+/* Copies up to n bytes; how many it were, where the rest cannot be read or written. Only while the handler stands. */
+DP_LOCAL uint64_t dp_fault_copy(uint64_t dst, uint64_t src, uint64_t n);
+extern DP_LOCAL const uint8_t dp_fault_short[];
 
 /* ---- blocked.c ---- */
 
@@ -41,6 +41,12 @@ uint64_t dp_trap_blocked(struct dp_trap *trap, uint32_t tid);
 bool dp_trap_hold(struct dp_trap *trap, uint32_t tid, unsigned sig);
 /* What came while it was blocked comes when it no longer is. */
 void dp_trap_set_blocked(struct dp_trap *trap, uint32_t tid, uint64_t on, uint64_t off);
+
+/* Does it stand in this process? */
+static inline bool dp_faults_are_ours(const struct dp_trap *trap)
+{
+	return trap && DP_LOAD(&trap->armed) && (trap->signals & DP_FAULT_BITS) == DP_FAULT_BITS;
+}
 
 static inline uint32_t dp_trap_tid(void)
 {

@@ -45,11 +45,14 @@ static void cover(struct dp_target *t, struct dp_placed *p)
 		p->len = p->nchanged = below->len;
 }
 
-/* So is what relies upon one that is: it comes later in the order. */
+/*
+ * Where the handler is to take faults, every probe waits for it: no instruction is to fault at an address that is not the
+ * program's. What relies upon a guarded plan is guarded as well; it comes later in the order.
+ */
 static bool is_guarded(const struct install *i, size_t k)
 {
 	const struct dp_plan *plan = &i->plans[k];
-	bool guarded = dp_plan_is_guarded(plan);
+	bool guarded = dp_plan_is_guarded(plan) || (dp_target_faults_ready(i->t) && plan->probe != DP_NO_PROBE);
 	for (size_t n = 0; !guarded && n < plan->nsupports; n++)
 		for (size_t j = 0; !guarded && j < k; j++)
 			guarded = i->t->in.placed[j].guarded && i->plans[j].site == plan->support[n];
@@ -300,15 +303,30 @@ static struct dp_error *check_hooks(const struct install *i)
 	return NULL;
 }
 
-static void refuse_guarded(struct install *i, const struct dp_error *why)
+static void refuse(struct install *i, size_t k, const struct dp_error *why)
 {
-	for (size_t k = 0; k < i->nplans; k++)
-		if (dp_install_is_guarded(i, k) && !i->t->in.placed[k].written) {
-			struct dp_placed *p = &i->t->in.placed[k];
-			p->state = p->entry->state = DP_SITE_RESTORED;
-			if (!i->results[k].refused)
-				i->results[k].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s", why->message);
-		}
+	struct dp_placed *p = &i->t->in.placed[k];
+	p->state = p->entry->state = DP_SITE_RESTORED;
+	i->refused[i->nrefused++] = p->addr;
+	i->refused_tag = DP_TAG_TRAP_UNSAFE;
+	if (!i->results[k].refused)
+		i->results[k].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s", why->message);
+}
+
+/* Without the handler: those that cannot do without it are refused, the others are written. */
+static struct dp_error *do_without(struct install *i, const struct dp_error *why)
+{
+	dp_target_say(i->t, "the handler of traps and faults does not go in: %s", why->message);
+	for (size_t k = 0; k < i->nplans; k++) {
+		struct dp_placed *p = &i->t->in.placed[k];
+		if (!p->guarded || p->written)
+			continue;
+		p->guarded = false;
+		p->entry->flags = 0;
+		if (dp_plan_is_guarded(&i->plans[k]))
+			refuse(i, k, why);
+	}
+	return patch_once(i);
 }
 
 /* Loads that may fault can be planned anew without, traps cannot. */
@@ -323,7 +341,7 @@ static bool may_plan_anew(const struct install *i)
 static bool any_guarded(const struct install *i)
 {
 	for (size_t k = 0; k < i->nplans; k++)
-		if (dp_install_is_guarded(i, k))
+		if (dp_plan_is_guarded(&i->plans[k]))
 			return true;
 	return false;
 }
@@ -337,15 +355,12 @@ static struct dp_error *add_guarded(struct install *i)
 	struct dp_error *err = check_hooks(i);
 	if (!err)
 		err = dp_trap_arm(i->t, any_guarded(i), write_traps, i);
+	struct dp_error *end = err && !may_plan_anew(i) ? do_without(i, err) : NULL;
 	dp_priority_restore(&priority);
 	if (err && may_plan_anew(i))
 		return err;
-	if (err)
-		dp_target_say(i->t, "the handler of traps and faults does not go in: %s", err->message);
-	if (err)
-		refuse_guarded(i, err);
 	dp_error_destroy(err);
-	return NULL;
+	return end;
 }
 
 static struct dp_error *transaction(struct install *i)

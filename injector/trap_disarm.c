@@ -49,7 +49,12 @@ static struct dp_error *restore_bytes(const struct disarm *d, pid_t held, bool *
 	return NULL;
 }
 
-/* Jumps to stubs with loads that may fault. */
+/* Jumps to stubs that may fault, there or in what they call. */
+static bool needs_handler(const struct dp_placed *p)
+{
+	return p->written && p->guarded && !is_trap(p);
+}
+
 static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze *f, bool *gone)
 {
 	struct dp_remove_report report = {0};
@@ -58,7 +63,7 @@ static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze
 	if (!chosen)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	for (size_t i = 0; i < d->in->nplaced; i++)
-		any |= chosen[i] = d->in->placed[i].guarded && !is_trap(&d->in->placed[i]);
+		any |= chosen[i] = needs_handler(&d->in->placed[i]);
 	if (!any)
 		return NULL;
 	DP_TRY(dp_restore_held(d->t, d->in, chosen, f, &report));

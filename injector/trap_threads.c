@@ -127,11 +127,11 @@ static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uin
 	}
 }
 
-static bool is_pending(const struct dp_target *t, const struct dp_held *h, uint64_t signals)
+/* An int3 has it sent. Another fault's signal, for an instruction of the program, is the program's whoever stands in the kernel.
+ */
+static bool is_pending(const struct dp_target *t, const struct dp_held *h)
 {
-	const int now = h->pending_signal;
-	return (now > 0 && now < DP_TRAP_SIGNALS && (signals >> (now - 1) & 1)) ||
-	       (dp_trap_status(&t->process, h->tid, "SigPnd") & signals);
+	return h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT);
 }
 
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
@@ -139,8 +139,8 @@ const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 	const uint64_t blocked = dp_trap_status(&t->process, h->tid, "SigBlk");
 	if (waits_masked(t, h, blocked))
 		return "waits with our signals blocked for the moment";
-	if (is_pending(t, h, t->trap.signals))
-		return "is about to get one of our signals";
+	if (is_pending(t, h))
+		return "is about to get a SIGTRAP";
 	if (between(t, h->regs.rip))
 		return "is in front of a system call";
 	return frames_in_the_way(t, h, blocked & t->trap.signals);
@@ -247,7 +247,7 @@ bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_he
 {
 	if (exactly && in_handler(t, trap, h))
 		return false;
-	if (is_pending(t, h, trap->signals))
+	if (is_pending(t, h))
 		return false;
 	return h->regs.rip - trap->text >= trap->text_size || move_out(t, trap, h);
 }

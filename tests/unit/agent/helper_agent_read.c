@@ -7,7 +7,7 @@ struct dp_trap *dp_trap_state(void)
 	return NULL;
 }
 
-uint64_t dp_fault_copy(void *dst, uint64_t src, uint64_t n)
+uint64_t dp_fault_copy(uint64_t dst, uint64_t src, uint64_t n)
 {
 	(void)dst, (void)src;
 	return n + 1;
