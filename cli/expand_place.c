@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/expand_internal.h"
 #include "cli/options_probe.h"
+#include "cli/session_scope.h"
 #include "probes/demangle.h"
 
 #include <stdlib.h>
@@ -59,11 +60,8 @@ static struct dp_error *add_like(struct dp_expander *x, size_t from, const char 
 	o->nprobes++;
 	if (!dp_typed_copy(&x->from->typed[from], t))
 		return dp_expand_no_memory();
-	for (size_t i = 0; i < t->ncontexts; i++)
-		DP_TRY(dp_fields_add(&p->fields, t->context[i]));
 	DP_TRY(join_when(t, when));
-	if (t->when)
-		DP_TRY(dp_expr_parse(t->when, &p->when));
+	DP_TRY(dp_typed_take(t, p));
 	*ret = p;
 	return NULL;
 }
@@ -74,6 +72,7 @@ struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
 	struct dp_probe *p;
 	DP_TRY(add_like(x, from, NULL, &p));
 	p->entry = old->entry;
+	p->leaves = old->leaves;
 	p->name = strdup(old->name);
 	return p->name ? dp_spec_parse(old->spec.text, &p->spec) : dp_expand_no_memory();
 }
@@ -107,6 +106,7 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 	dp_auto_free char *text = dp_image_spell(x->image, at->f, at->offset);
 	p->selected = true;
 	p->entry = at->point == DP_POINT_ENTRY;
+	p->leaves = at->point == DP_POINT_RETURN;
 	p->name = name_of(at); /* unique when all are known */
 	p->build_id = at->bound ? strdup(dp_module_build_id(at->f->module)) : NULL;
 	if (!text || !p->name || (at->bound && !p->build_id))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options_table.h"
+#include "probes/scope.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -97,7 +98,8 @@ static struct dp_error *take_contexts(struct dp_parser *p)
 	if (p->verb != DP_VERB_ADD_CONTEXT)
 		return NULL;
 	for (size_t i = 0; !err && i < p->probes.nearly; i++)
-		err = dp_fields_add(&scratch, p->probes.early_context[i]);
+		err = dp_scope_is_fixed(p->probes.early_context[i]) ? dp_fields_add(&scratch, p->probes.early_context[i])
+		                                                    : dp_context_check(p->probes.early_context[i]);
 	dp_fields_fini(&scratch);
 	p->o.ncontexts = p->probes.nearly;
 	p->o.context = dp_take(p->probes.early_context, NULL);

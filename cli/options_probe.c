@@ -7,6 +7,8 @@
 #include "cli/options_probe.h"
 
 #include "cli/names.h"
+#include "probes/usdt.h"
+#include "probes/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,8 @@ static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
 	struct dp_spec *s = &p->spec;
 	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
 		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
+	if (point == DP_POINT_RETURN && (s->has_line || s->provider))
+		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
 	if (point == DP_POINT_RETURN && s->has_offset)
 		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; leave the offset away",
 		                s->text);
@@ -41,13 +45,15 @@ static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
 	return NULL;
 }
 
-static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
+typedef struct dp_error *parse_spec(const char *text, struct dp_spec *ret);
+
+static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enum dp_point point, parse_spec *parse)
 {
 	DP_TRY(make_room(a));
 	struct dp_probe *p = &a->probe[a->n];
 	a->typed[a->n] = (struct dp_typed){0};
 	*p = (struct dp_probe){0};
-	DP_TRY(dp_spec_parse(spec, &p->spec));
+	DP_TRY(parse(spec, &p->spec));
 	struct dp_error *err = set_point(p, point);
 	if (err) {
 		dp_probe_fini(p);
@@ -62,7 +68,7 @@ static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enu
 }
 
 /* A line of a file; blanks around it and what follows a # at its start or behind a blank do not count. */
-static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_point point)
+static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_point point, parse_spec *parse)
 {
 	char *end = line;
 	line += strspn(line, " \t\r\n");
@@ -71,10 +77,10 @@ static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_po
 	while (end > line && strchr(" \t\r\n", end[-1]))
 		end--;
 	*end = 0;
-	return *line ? add_probe(a, line, point) : NULL;
+	return *line ? add_probe(a, line, point, parse) : NULL;
 }
 
-static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum dp_point point)
+static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum dp_point point, parse_spec *parse)
 {
 	dp_auto_fclose FILE *file = fopen(path, "re");
 	dp_auto_free char *line = NULL;
@@ -82,7 +88,7 @@ static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum
 	if (!file)
 		return dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path);
 	for (unsigned number = 1; getline(&line, &size, file) >= 0; number++) {
-		struct dp_error *err = add_line(a, line, point);
+		struct dp_error *err = add_line(a, line, point, parse);
 		if (err)
 			return dp_error_wrap(err, "%s, line %u", path, number);
 	}
@@ -91,7 +97,13 @@ static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum
 
 struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
 {
-	return *spec == '@' ? add_file(a, spec + 1, point) : add_probe(a, spec, point);
+	return *spec == '@' ? add_file(a, spec + 1, point, dp_spec_parse) : add_probe(a, spec, point, dp_spec_parse);
+}
+
+struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker)
+{
+	return *marker == '@' ? add_file(a, marker + 1, DP_POINT_PLACE, dp_spec_parse_usdt)
+	                      : add_probe(a, marker, DP_POINT_PLACE, dp_spec_parse_usdt);
 }
 
 struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
@@ -139,7 +151,9 @@ static struct dp_error *remember(struct dp_probe_args *a, const char *context)
 static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context)
 {
 	struct dp_typed *t = &a->typed[i];
-	DP_TRY(dp_fields_add(&a->probe[i].fields, context));
+	DP_TRY(dp_context_check(context));
+	if (dp_scope_is_fixed(context))
+		DP_TRY(dp_fields_add(&a->probe[i].fields, context));
 	char **grown = realloc(t->context, (t->ncontexts + 1) * sizeof(*grown));
 	t->context = grown ? grown : t->context;
 	if (!grown || !(t->context[t->ncontexts] = strdup(context)))
@@ -161,9 +175,11 @@ struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context)
 static struct dp_error *set_when(struct dp_probe_args *a, size_t i, const char *text)
 {
 	struct dp_probe *p = &a->probe[i];
-	if (p->when)
+	if (a->typed[i].when)
 		return dp_error(DP_TAG_USAGE, "'%s' has two conditions; join them with &&", p->spec.text);
-	DP_TRY(dp_expr_parse(text, &p->when));
+	DP_TRY(dp_scope_check(text));
+	if (!dp_scope_has_names(text))
+		DP_TRY(dp_scope_expr(NULL, text, &p->when));
 	a->typed[i].when = strdup(text);
 	return a->typed[i].when ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a condition");
 }
@@ -216,7 +232,7 @@ static struct dp_error *finish_probe(struct dp_probe_args *a, size_t i)
 {
 	for (size_t k = 0; k < a->nearly; k++)
 		DP_TRY(add_context(a, i, a->early_context[k]));
-	if (a->early_when && !a->probe[i].when)
+	if (a->early_when && !a->typed[i].when)
 		DP_TRY(set_when(a, i, a->early_when));
 	return NULL;
 }

@@ -113,13 +113,13 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	        .site = place->addr,
 	        .probe = (uint16_t)i,
 	        .lost = lost_base + i * sizeof(struct dp_lost),
-	        .fields = &p->fields,
-	        .when = p->when,
+	        .fields = place->bound_fields ? &place->fields : &p->fields,
+	        .when = place->when ? place->when : p->when,
 	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},
 	        .tactics = dp_session_tactics(s),
 	};
-	if (p->when)
-		dp_expr_bind(p->when, site.addr);
+	if (request.when)
+		dp_expr_bind((struct dp_expr *)request.when, site.addr);
 	site.module = dp_image_module_at(image, site.addr);
 	dp_image_function_at(image, site.addr, &site.function);
 	place->refused = check_filter(s, p);
@@ -394,6 +394,8 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 	for (size_t i = 0; s->place && i < s->options->nprobes; i++) {
 		dp_error_destroy(s->place[i].refused);
 		free(s->place[i].retired_why);
+		dp_fields_fini(&s->place[i].fields);
+		dp_expr_destroy(s->place[i].when);
 	}
 	free(s->place);
 	free(s->planned);

@@ -17,6 +17,10 @@ struct dp_place { /* one probe in one target */
 	struct dp_error *refused; /* why it is not placed */
 	char *retired_why;
 	uint64_t recorded, damaged;
+	/* What the names in contexts and condition mean here (session_scope.h). */
+	bool bound_fields;
+	struct dp_fields fields;
+	struct dp_expr *when;
 };
 
 struct dp_found { /* a probe that an earlier tool left */

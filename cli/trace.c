@@ -3,6 +3,7 @@
 
 #include "cli/keep.h"
 #include "cli/lttng_run.h"
+#include "cli/session_scope.h"
 #include "cli/signals.h"
 #include "cli/status.h"
 
@@ -56,6 +57,8 @@ static struct dp_error *resolve_all(struct dp_run *run)
 	DP_TRY(expand(run));
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_session_resolve(run->session[i]));
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_session_scope(run->session[i]));
 	return NULL;
 }
 

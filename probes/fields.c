@@ -35,7 +35,7 @@ struct dp_error *dp_fields_append(struct dp_fields *fields, const struct dp_fiel
 	return NULL;
 }
 
-static struct dp_error *check_limits(const struct dp_fields *fields, const char *context)
+struct dp_error *dp_fields_check(const struct dp_fields *fields, const char *context)
 {
 	if (dp_fields_may_fault(fields) && fields->n > MASK_BITS)
 		return dp_error(DP_TAG_SYNTAX, "'%s' makes %zu fields: a probe that reads memory has at most %d", context,
@@ -48,10 +48,19 @@ static struct dp_error *check_limits(const struct dp_fields *fields, const char 
 	return NULL;
 }
 
-static void truncate_to(struct dp_fields *fields, size_t n)
+void dp_field_fini(struct dp_field *field)
+{
+	free(field->name);
+	free(field->label);
+	free((void *)field->names);
+	dp_expr_destroy(field->expr);
+	*field = (struct dp_field){0};
+}
+
+void dp_fields_cut(struct dp_fields *fields, size_t n)
 {
 	while (fields->n > n)
-		free(fields->field[--fields->n].name);
+		dp_field_fini(&fields->field[--fields->n]);
 }
 
 struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context)
@@ -59,15 +68,15 @@ struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context)
 	size_t before = fields->n;
 	struct dp_error *err = dp_context_parse(fields, context);
 	if (!err)
-		err = check_limits(fields, context);
+		err = dp_fields_check(fields, context);
 	if (err)
-		truncate_to(fields, before);
+		dp_fields_cut(fields, before);
 	return err;
 }
 
 void dp_fields_fini(struct dp_fields *fields)
 {
-	truncate_to(fields, 0);
+	dp_fields_cut(fields, 0);
 	free(fields->field);
 	*fields = (struct dp_fields){0};
 }

@@ -16,4 +16,11 @@ struct dp_error *dp_context_parse(struct dp_fields *fields, const char *context)
 /* The field's value may be unreadable, so that it has a bit in the mask. */
 bool dp_field_may_fault(const struct dp_field *field);
 
+/* Frees what the field owns. */
+void dp_field_fini(struct dp_field *field);
+/* Leaves the first `n`. */
+void dp_fields_cut(struct dp_fields *fields, size_t n);
+/* DP_TAG_SYNTAX if the record is too large, or has too many fields. */
+struct dp_error *dp_fields_check(const struct dp_fields *fields, const char *context) DP_MUST_CHECK;
+
 #endif

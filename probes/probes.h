@@ -197,7 +197,7 @@ struct dp_enumerator { /* a name of a value */
 	uint64_t value; /* sign-extended */
 	char *name;
 };
-struct dp_enumeration { /* shared by the fields of one enumeration; owned by the debug information it came from (dp_image) */
+struct dp_enumeration { /* one block with its names */
 	const struct dp_enumerator *item;
 	size_t n;
 	bool flags; /* values are ors of the names */
@@ -219,7 +219,7 @@ struct dp_field {
 	/* Of fields that come from an expression. */
 	struct dp_expr *expr;          /* DP_SRC_EXPR: the value; DP_SRC_MEMORY, DP_SRC_STRING: the address, instead of `addr`. Owned */
 	char *label;                   /* what people read instead of `name` ("req->len"), or NULL. Owned */
-	const struct dp_enumeration *names; /* enumerators, or NULL */
+	const struct dp_enumeration *names; /* enumerators, or NULL. Owned */
 	enum dp_look look;
 	const char *absent;            /* DP_SRC_NONE: "optimized out"; a static text */
 };
@@ -350,6 +350,8 @@ bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_world *wor
 struct dp_probe {
 	char *name; /* [A-Za-z_][A-Za-z0-9_]*; default derived from the spec, unique in the run */
 	bool entry; /* --function: the function's entry (the site lies behind an endbr64) */
+	bool leaves; /* a return: the place is where the function ends */
+	bool bound;  /* `fields` were made for a site (scope.h) */
 	struct dp_spec spec;
 	struct dp_fields fields;
 	struct dp_expr *when; /* NULL: always */

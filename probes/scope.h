@@ -27,6 +27,8 @@ struct dp_scope *dp_scope_destroy(struct dp_scope *scope);
 
 /* Is the text an expression by its grammar? Needs no program; errors carry a caret. */
 struct dp_error *dp_scope_check(const char *text) DP_MUST_CHECK;
+/* The same for a -t argument. */
+struct dp_error *dp_context_check(const char *context) DP_MUST_CHECK;
 /*
  * The expression's value as an integer (arithmetic types, enums, pointers), for conditions, counts and histograms. A NULL scope
  * knows registers and numbers only. DP_TAG_NO_VARIABLE, NO_VALUE (optimized out), NO_DEBUG_INFO, SYNTAX.
@@ -37,6 +39,8 @@ struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct 
  * `str(p,64)`, `*req`. A value that is not there at this site is a field without one (DP_SRC_NONE), unless it was named alone.
  */
 struct dp_error *dp_scope_fields(struct dp_scope *scope, const char *context, struct dp_fields *fields) DP_MUST_CHECK;
+/* Does a condition hold a name that a variable may have, a register's without a $ included? */
+bool dp_scope_has_names(const char *text);
 /* May `context` be taken by dp_fields_add() already, without a program? */
 bool dp_scope_is_fixed(const char *context);
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of a scope: what is known of the site, and the steps from names to the machine's terms. */
+#ifndef DP_PROBES_SCOPE_INTERNAL_H
+#define DP_PROBES_SCOPE_INTERNAL_H
+
+#include "probes/ast.h"
+#include "probes/scope.h"
+#include "probes/storage.h"
+#include "probes/type.h"
+
+#define DP_SCOPE_FUNCTIONS 32u
+
+struct dp_scope {
+	struct dp_image *image;
+	struct dp_scope_at at;
+	struct dp_arena arena;
+	const char *text; /* that is being given a meaning, for carets */
+	/* Debug information, on demand. */
+	bool asked;
+	struct dp_error *no_debug; /* why there is none for this site */
+	struct dp_debug *debug;
+	uint64_t pc; /* in the debug information's addresses */
+	Dwarf_Die unit;
+	Dwarf_Die function[DP_SCOPE_FUNCTIONS]; /* around the site, innermost first; the last is no inlined one */
+	size_t nfunctions;
+	bool at_entry;       /* the site is the function's first instruction (behind an endbr64) */
+	uint64_t body;       /* where the function's body begins: behind the prologue */
+	/* The canonical frame address, on demand. */
+	bool cfa_asked;
+	struct dp_expr *cfa;
+};
+
+/* Opens the debug information of the site's module. DP_TAG_NO_DEBUG_INFO. */
+struct dp_error *dp_scope_debug(struct dp_scope *s) DP_MUST_CHECK;
+/* The function, or NULL: the innermost one, inlined or not; the real one. */
+Dwarf_Die *dp_scope_inner(struct dp_scope *s);
+Dwarf_Die *dp_scope_outer(struct dp_scope *s);
+
+/* frame.c: the CFA by call frame information; NULL if there is none. */
+struct dp_expr *dp_frame_cfa(struct dp_scope *s);
+/* DW_AT_frame_base of the real function; NULL and *absent. */
+struct dp_expr *dp_frame_base(struct dp_scope *s, const char **absent);
+
+/* location.c: where the location attribute says that the object is, at the site. */
+struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr);
+/* A list of operations (of a frame base, a CFA) with one value. NULL and *absent. */
+struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, const char **absent);
+/* By DWARF's numbering: a general register's value, a vector register's low half. NULL if there is no such register. */
+struct dp_expr *dp_location_register(struct dp_scope *s, uint64_t number, unsigned size);
+
+/* abi_args.c: where the System V ABI passes parameter `die` of the function at its entry, and where it returns a value. */
+struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die);
+struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type);
+
+/* ---- variables.c ------------------------------------------------------------------------------------------------------ */
+
+struct dp_variable {
+	Dwarf_Die die;
+	Dwarf_Die function; /* whose parameter or local it is; addr NULL for others */
+	const char *name;
+	bool is_parameter, is_constant; /* an enumerator: `value` */
+	uint64_t value;
+	uint64_t base_offset;
+	const struct dp_ctype *type; /* of an enumerator */
+};
+/* A variable, parameter or enumerator that is visible at the site. `far`: also those of other units and of the executable. */
+bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret);
+struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
+/* Parameters or locals of the innermost function, in the order of the source. Shadowed ones are left out. */
+void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data);
+/* DP_TAG_NO_VARIABLE with what it may have meant. */
+struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at) DP_MUST_CHECK;
+/* types_find.c: a type by its name; NULL if the debug information does not know it. */
+const struct dp_ctype *dp_type_find(struct dp_scope *s, const struct dp_ast_type *type);
+/* The definition of a record that is only declared here; the type itself if there is none. */
+const struct dp_ctype *dp_type_complete(struct dp_scope *s, const struct dp_ctype *type);
+
+/* ---- lower*.c: an expression's meaning ---------------------------------------------------------------------------------- */
+
+struct dp_operand {
+	const struct dp_ctype *type;
+	bool is_place;             /* `storage` (and bits); else `value` */
+	struct dp_storage storage;
+	uint64_t bit, bits;        /* a bit-field; bits 0: none */
+	struct dp_expr *value;     /* integers extended to 64 bits by their type, pointers, the bits of doubles */
+	const char *absent;        /* there is no value, and why */
+	bool is_constant;          /* a number without a type yet; 64 bits */
+	bool is_literal;           /* as typed: above INT64_MAX it is unsigned */
+	const char *string;        /* a string literal */
+	bool is_str, is_comm;      /* str(p): the type is a pointer; comm */
+	uint64_t length;           /* of str(p, n), or 0 */
+	bool is_slice;             /* show the elements however many they are */
+};
+struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+struct dp_error *dp_lower_binary(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+/* The object's value: read from where it is; arrays become pointers. May set `absent`. */
+struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *o) DP_MUST_CHECK;
+/* The value as another scalar type. */
+struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, const struct dp_ctype *to);
+/* 0 or 1. */
+struct dp_operand dp_lower_truth(struct dp_scope *s, struct dp_operand o);
+/* The member of a record. */
+struct dp_error *dp_lower_member(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand record, const char *name,
+                                 struct dp_operand *ret) DP_MUST_CHECK;
+/* The object behind a pointer. */
+struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand pointer, struct dp_operand *ret) DP_MUST_CHECK;
+struct dp_operand dp_operand_member(struct dp_scope *s, const struct dp_operand *record, const struct dp_member *m);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/type.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum { PEEL_MAX = 64, DIMENSIONS_MAX = 16 };
+
+const struct dp_ctype dp_ctype_int = {.kind = DP_CTYPE_INT, .size = 4, .is_signed = true, .name = "int"};
+const struct dp_ctype dp_ctype_uint = {.kind = DP_CTYPE_INT, .size = 4, .name = "unsigned int"};
+const struct dp_ctype dp_ctype_long = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .name = "long"};
+const struct dp_ctype dp_ctype_ulong = {.kind = DP_CTYPE_INT, .size = 8, .name = "unsigned long"};
+const struct dp_ctype dp_ctype_word = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .is_word = true, .name = "register"};
+const struct dp_ctype dp_ctype_char = {.kind = DP_CTYPE_INT, .size = 1, .is_signed = true, .is_char = true, .name = "char"};
+const struct dp_ctype dp_ctype_bool = {.kind = DP_CTYPE_INT, .size = 1, .is_bool = true, .name = "bool"};
+const struct dp_ctype dp_ctype_double = {.kind = DP_CTYPE_FLOAT, .size = 8, .name = "double"};
+const struct dp_ctype dp_ctype_float = {.kind = DP_CTYPE_FLOAT, .size = 4, .name = "float"};
+const struct dp_ctype dp_ctype_void = {.kind = DP_CTYPE_VOID, .name = "void"};
+const struct dp_ctype dp_ctype_void_pointer = {.kind = DP_CTYPE_POINTER, .size = 8, .to = &dp_ctype_void, .name = "void *"};
+
+/* ---- attributes ---- */
+
+bool dp_die_unsigned(Dwarf_Die *die, unsigned attribute, uint64_t *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+	if (!dwarf_attr_integrate(die, attribute, &attr) || dwarf_formudata(&attr, &value))
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Sword value;
+	if (!dwarf_attr_integrate(die, attribute, &attr) || dwarf_formsdata(&attr, &value))
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool dp_die_flag(Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute attr;
+	bool set = false;
+	return dwarf_attr_integrate(die, attribute, &attr) && !dwarf_formflag(&attr, &set) && set;
+}
+
+/* ---- from the debug information ---- */
+
+static bool type_die(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
+}
+
+/* Typedefs and qualifiers mean what they stand for. False for void. */
+static bool peel(Dwarf_Die *die)
+{
+	for (unsigned i = 0; i < PEEL_MAX; i++)
+		switch (dwarf_tag(die)) {
+		case DW_TAG_typedef:
+		case DW_TAG_const_type:
+		case DW_TAG_volatile_type:
+		case DW_TAG_restrict_type:
+		case DW_TAG_atomic_type:
+		case DW_TAG_subrange_type:
+		case DW_TAG_immutable_type:
+		case DW_TAG_packed_type:
+		case DW_TAG_shared_type:
+			if (!type_die(die, die))
+				return false;
+			break;
+		default:
+			return true;
+		}
+	return false;
+}
+
+static void base_type(struct dp_ctype *t)
+{
+	uint64_t encoding = 0;
+	dp_die_unsigned(&t->die, DW_AT_encoding, &encoding);
+	t->kind = DP_CTYPE_INT;
+	switch (encoding) {
+	case DW_ATE_boolean:
+		t->is_bool = true;
+		break;
+	case DW_ATE_signed_char:
+		t->is_char = t->name && (!strcmp(t->name, "char") || !strcmp(t->name, "signed char"));
+		t->is_signed = true;
+		break;
+	case DW_ATE_unsigned_char:
+		t->is_char = t->name && !strcmp(t->name, "char");
+		break;
+	case DW_ATE_UTF:
+	case DW_ATE_unsigned:
+		break;
+	case DW_ATE_signed:
+		t->is_signed = true;
+		break;
+	case DW_ATE_float:
+		t->kind = t->size == 4 || t->size == 8 ? DP_CTYPE_FLOAT : DP_CTYPE_OTHER;
+		break;
+	default:
+		t->kind = DP_CTYPE_OTHER;
+	}
+	if (t->kind == DP_CTYPE_INT && t->size != 1 && t->size != 2 && t->size != 4 && t->size != 8)
+		t->kind = DP_CTYPE_OTHER;
+}
+
+/* Signed if its type says so or a value is negative: old compilers give enumerations no type. */
+static void enum_type(struct dp_ctype *t)
+{
+	Dwarf_Die underlying, child;
+	t->kind = DP_CTYPE_INT;
+	t->is_enum = true;
+	if (type_die(&t->die, &underlying) && peel(&underlying)) {
+		uint64_t encoding = 0, size = t->size;
+		dp_die_unsigned(&underlying, DW_AT_encoding, &encoding);
+		t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+		if (!t->size && dp_die_unsigned(&underlying, DW_AT_byte_size, &size))
+			t->size = size;
+	} else if (!dwarf_child(&t->die, &child)) {
+		do {
+			int64_t v = 0;
+			t->is_signed |= dp_die_signed(&child, DW_AT_const_value, &v) && v < 0;
+		} while (!dwarf_siblingof(&child, &child));
+	}
+	if (t->size != 1 && t->size != 2 && t->size != 4 && t->size != 8)
+		t->kind = DP_CTYPE_OTHER;
+}
+
+static uint64_t dimension(Dwarf_Die *subrange)
+{
+	uint64_t n = 0;
+	int64_t upper = -1;
+	if (dp_die_unsigned(subrange, DW_AT_count, &n))
+		return n;
+	/* gcc writes the bound of int x[0] as -1, in a form without a sign. */
+	return dp_die_signed(subrange, DW_AT_upper_bound, &upper) && upper >= 0 && upper < INT32_MAX ? (uint64_t)upper + 1 : 0;
+}
+
+/* One array for each dimension: the outermost is written first. */
+static const struct dp_ctype *array_type(struct dp_arena *arena, Dwarf_Die *die)
+{
+	uint64_t count[DIMENSIONS_MAX];
+	size_t n = 0;
+	Dwarf_Die child;
+	const struct dp_ctype *t = dp_ctype_of(arena, die);
+	if (!dwarf_child(die, &child))
+		do {
+			if (dwarf_tag(&child) == DW_TAG_subrange_type && n < DIMENSIONS_MAX)
+				count[n++] = dimension(&child);
+		} while (!dwarf_siblingof(&child, &child));
+	if (!n)
+		count[n++] = 0;
+	while (t && n)
+		t = dp_ctype_array(arena, t, count[--n]);
+	return t;
+}
+
+const struct dp_ctype *dp_ctype_from(struct dp_arena *arena, Dwarf_Die *die)
+{
+	Dwarf_Die peeled = *die;
+	struct dp_ctype *t = dp_arena_alloc(arena, sizeof(*t));
+	if (!t)
+		return NULL;
+	if (!peel(&peeled))
+		return &dp_ctype_void;
+	*t = (struct dp_ctype){.kind = DP_CTYPE_OTHER, .die = peeled, .name = dwarf_diename(&peeled)};
+	dp_die_unsigned(&peeled, DW_AT_byte_size, &t->size);
+	switch (dwarf_tag(&peeled)) {
+	case DW_TAG_base_type:
+		base_type(t);
+		break;
+	case DW_TAG_enumeration_type:
+		enum_type(t);
+		break;
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		t->is_reference = true;
+		__attribute__((fallthrough));
+	case DW_TAG_pointer_type:
+	case DW_TAG_ptr_to_member_type:
+		t->kind = dwarf_tag(&peeled) == DW_TAG_ptr_to_member_type ? DP_CTYPE_OTHER : DP_CTYPE_POINTER;
+		t->size = 8;
+		break;
+	case DW_TAG_array_type:
+		return array_type(arena, &peeled);
+	case DW_TAG_union_type:
+		t->is_union = true;
+		__attribute__((fallthrough));
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+		t->kind = DP_CTYPE_RECORD;
+		break;
+	case DW_TAG_unspecified_type: /* decltype(nullptr) */
+		return &dp_ctype_void;
+	default:
+		break;
+	}
+	return t;
+}
+
+const struct dp_ctype *dp_ctype_of(struct dp_arena *arena, Dwarf_Die *die)
+{
+	Dwarf_Die type;
+	return type_die(die, &type) ? dp_ctype_from(arena, &type) : &dp_ctype_void;
+}
+
+const struct dp_ctype *dp_ctype_to(struct dp_arena *arena, const struct dp_ctype *type)
+{
+	Dwarf_Die die = type->die;
+	if (type->to)
+		return type->to;
+	return die.addr ? dp_ctype_of(arena, &die) : &dp_ctype_void;
+}
+
+/* ---- the language's own ---- */
+
+const struct dp_ctype *dp_ctype_pointer(struct dp_arena *arena, const struct dp_ctype *to)
+{
+	struct dp_ctype *t = dp_arena_alloc(arena, sizeof(*t));
+	if (t)
+		*t = (struct dp_ctype){.kind = DP_CTYPE_POINTER, .size = 8, .to = to, .name = "pointer"};
+	return t;
+}
+
+const struct dp_ctype *dp_ctype_array(struct dp_arena *arena, const struct dp_ctype *element, uint64_t count)
+{
+	struct dp_ctype *t = dp_arena_alloc(arena, sizeof(*t));
+	uint64_t size;
+	if (!t)
+		return NULL;
+	if (__builtin_mul_overflow(element->size, count, &size))
+		size = count = 0;
+	*t = (struct dp_ctype){.kind = DP_CTYPE_ARRAY, .size = size, .count = count, .to = element, .name = "array"};
+	return t;
+}
+
+static const struct dp_ctype dp_ctype_short = {.kind = DP_CTYPE_INT, .size = 2, .is_signed = true, .name = "short"},
+                             dp_ctype_ushort = {.kind = DP_CTYPE_INT, .size = 2, .name = "unsigned short"},
+                             dp_ctype_schar = {.kind = DP_CTYPE_INT, .size = 1, .is_signed = true, .name = "signed char"},
+                             dp_ctype_uchar = {.kind = DP_CTYPE_INT, .size = 1, .name = "unsigned char"};
+
+static const struct {
+	const char *name;
+	const struct dp_ctype *type;
+} named[] = {
+        {"int8_t", &dp_ctype_schar}, {"uint8_t", &dp_ctype_uchar}, {"int16_t", &dp_ctype_short}, {"uint16_t", &dp_ctype_ushort},
+        {"int32_t", &dp_ctype_int},  {"uint32_t", &dp_ctype_uint}, {"int64_t", &dp_ctype_long},  {"uint64_t", &dp_ctype_ulong},
+        {"size_t", &dp_ctype_ulong}, {"ssize_t", &dp_ctype_long},  {"intptr_t", &dp_ctype_long}, {"uintptr_t", &dp_ctype_ulong},
+        {"float", &dp_ctype_float},  {"double", &dp_ctype_double}, {"void", &dp_ctype_void},     {"bool", &dp_ctype_bool},
+        {"_Bool", &dp_ctype_bool},   {"char", &dp_ctype_char},
+};
+
+/* "unsigned long int" in any order of the words. */
+static bool count_words(const char *name, unsigned count[6])
+{
+	static const char *const words[] = {"signed", "unsigned", "char", "short", "int", "long"};
+	for (size_t len; *name; name += len + (name[len] == ' ')) {
+		size_t i = 0;
+		len = strcspn(name, " ");
+		while (i < 6 && (strlen(words[i]) != len || memcmp(words[i], name, len)))
+			i++;
+		if (i == 6)
+			return false;
+		count[i]++;
+	}
+	return true;
+}
+
+const struct dp_ctype *dp_ctype_plain(const char *name)
+{
+	unsigned n[6] = {0};
+	for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++)
+		if (!strcmp(name, named[i].name))
+			return named[i].type;
+	if (!count_words(name, n) || n[0] + n[1] > 1 || n[2] + n[3] > 1 || n[4] > 1 || n[5] > 2)
+		return NULL;
+	if (n[2])
+		return n[4] || n[5] ? NULL : n[1] ? &dp_ctype_uchar : &dp_ctype_schar;
+	if (n[3])
+		return n[5] ? NULL : n[1] ? &dp_ctype_ushort : &dp_ctype_short;
+	if (n[5])
+		return n[1] ? &dp_ctype_ulong : &dp_ctype_long;
+	return n[1] ? &dp_ctype_uint : &dp_ctype_int;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* C's types as the debug information has them, and those that the language makes itself. */
+#ifndef DP_PROBES_TYPE_H
+#define DP_PROBES_TYPE_H
+
+#include "probes/arena.h"
+#include "probes/debug.h"
+
+enum dp_ctype_kind {
+	DP_CTYPE_VOID,
+	DP_CTYPE_INT, /* integers, characters, bool, enumerations */
+	DP_CTYPE_FLOAT,
+	DP_CTYPE_POINTER, /* references too */
+	DP_CTYPE_ARRAY,
+	DP_CTYPE_RECORD, /* struct, union, class */
+	DP_CTYPE_OTHER,  /* what has no value here: functions, long double, complex numbers, __int128 */
+};
+struct dp_ctype {
+	enum dp_ctype_kind kind;
+	uint64_t size; /* bytes; 0 if unknown */
+	bool is_signed, is_bool, is_char, is_enum, is_reference, is_union;
+	bool is_word;              /* a register: 64 bits, signed, whatever it is combined with */
+	bool is_flags;             /* an enumeration of bits */
+	const struct dp_ctype *to; /* POINTER, ARRAY; NULL: see dp_ctype_to() */
+	uint64_t count;            /* ARRAY; 0 if unknown */
+	Dwarf_Die die;             /* where it comes from; addr NULL for the language's own */
+	const char *name;          /* what messages call it */
+};
+
+extern const struct dp_ctype dp_ctype_int, dp_ctype_uint, dp_ctype_long, dp_ctype_ulong, dp_ctype_word, dp_ctype_char,
+        dp_ctype_double, dp_ctype_float, dp_ctype_void, dp_ctype_bool, dp_ctype_void_pointer;
+
+/* The type that the entry `die` has (DW_AT_type); `void` if it has none. NULL without memory. */
+const struct dp_ctype *dp_ctype_of(struct dp_arena *arena, Dwarf_Die *die);
+/* The type that `die` is. */
+const struct dp_ctype *dp_ctype_from(struct dp_arena *arena, Dwarf_Die *die);
+/* What a pointer points to, an array consists of. */
+const struct dp_ctype *dp_ctype_to(struct dp_arena *arena, const struct dp_ctype *type);
+const struct dp_ctype *dp_ctype_pointer(struct dp_arena *arena, const struct dp_ctype *to);
+const struct dp_ctype *dp_ctype_array(struct dp_arena *arena, const struct dp_ctype *element, uint64_t count);
+/* One of C's own types by its words ("unsigned long int", "uint32_t"), or NULL. */
+const struct dp_ctype *dp_ctype_plain(const char *name);
+static inline bool dp_ctype_is_scalar(const struct dp_ctype *t)
+{
+	return t->kind == DP_CTYPE_INT || t->kind == DP_CTYPE_FLOAT || t->kind == DP_CTYPE_POINTER;
+}
+
+/* A member of a record, those of bases and of unnamed members included. */
+struct dp_member {
+	Dwarf_Die die;
+	uint64_t offset;    /* bytes from the record's start */
+	uint64_t bit, bits; /* bits: 0, or a bit-field that begins `bit` bits behind `offset` */
+	const struct dp_ctype *type;
+	const char *name;
+	bool is_virtual; /* in a virtual base: its place is not known here */
+};
+bool dp_ctype_member(struct dp_arena *arena, const struct dp_ctype *record, const char *name, struct dp_member *ret);
+/* Calls `each` for every direct member, bases as members without a name; until it returns false. */
+void dp_ctype_members(struct dp_arena *arena, const struct dp_ctype *record, bool (*each)(const struct dp_member *m, void *data),
+                      void *data);
+
+/* An unsigned constant attribute, abstract origins included. */
+bool dp_die_unsigned(Dwarf_Die *die, unsigned attribute, uint64_t *ret);
+bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret);
+bool dp_die_flag(Dwarf_Die *die, unsigned attribute);
+
+#endif

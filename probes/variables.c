@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Names: what C's and C++'s scopes make visible at a site, and where it is. */
+#include "probes/module.h"
+#include "probes/scope_internal.h"
+#include "probes/suggest.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_MAX = 1 << 20, DEPTH_MAX = 64, UNITS_MAX = 1 << 16 };
+
+struct lookup {
+	struct dp_scope *s;
+	const char *name;
+	struct dp_variable *ret;
+	Dwarf_Die function;
+	unsigned steps;
+};
+
+static const char *name_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+static bool is_named(Dwarf_Die *die, const char *name)
+{
+	const char *found = name_of(die);
+	return found && !strcmp(found, name);
+}
+
+static bool holds_pc(struct dp_scope *s, Dwarf_Die *block)
+{
+	return dwarf_haspc(block, s->pc) > 0;
+}
+
+static bool take(struct lookup *l, Dwarf_Die *die)
+{
+	*l->ret = (struct dp_variable){
+	        .die = *die, .function = l->function, .name = l->name, .is_parameter = dwarf_tag(die) == DW_TAG_formal_parameter};
+	return true;
+}
+
+/* ---- enumerators ---------------------------------------------------------------------------------------------------- */
+
+static bool in_enumeration(struct lookup *l, Dwarf_Die *type)
+{
+	Dwarf_Die child;
+	uint64_t value;
+	if (dwarf_child(type, &child))
+		return false;
+	do {
+		if (!is_named(&child, l->name))
+			continue;
+		const struct dp_ctype *t = dp_ctype_from(&l->s->arena, type);
+		int64_t negative;
+		if (!t || !dp_die_unsigned(&child, DW_AT_const_value, &value))
+			return false;
+		if (t->is_signed && dp_die_signed(&child, DW_AT_const_value, &negative))
+			value = (uint64_t)negative;
+		*l->ret = (struct dp_variable){.name = l->name, .is_constant = true, .value = value, .type = t};
+		return true;
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* ---- locals ----------------------------------------------------------------------------------------------------------- */
+
+/* Those of inner blocks come first, and in a block the last one of a name: a block declares a name once, but lists it before use.
+ */
+static bool in_block(struct lookup *l, Dwarf_Die *block, unsigned depth)
+{
+	Dwarf_Die child, found;
+	bool any = false;
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return false;
+	do {
+		const int tag = dwarf_tag(&child);
+		if (l->steps++ > STEPS_MAX)
+			return false;
+		if (tag == DW_TAG_lexical_block && holds_pc(l->s, &child) && in_block(l, &child, depth + 1))
+			return true;
+		const bool local =
+		        tag == DW_TAG_formal_parameter || (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration));
+		if (local && is_named(&child, l->name)) {
+			found = child;
+			any = true;
+		}
+		if (tag == DW_TAG_enumeration_type && in_enumeration(l, &child))
+			return true;
+	} while (!dwarf_siblingof(&child, &child));
+	return any && take(l, &found);
+}
+
+static bool in_functions(struct lookup *l)
+{
+	for (size_t i = 0; i < l->s->nfunctions; i++) {
+		l->function = l->s->function[i];
+		if (in_block(l, &l->s->function[i], 0))
+			return true;
+	}
+	memset(&l->function, 0, sizeof(l->function));
+	return false;
+}
+
+/* ---- globals ---------------------------------------------------------------------------------------------------------- */
+
+/* Is there anything to find it by? A declaration alone has its definition elsewhere. */
+static bool is_defined(Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value);
+}
+
+static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external);
+
+/* `name` may be ns::x; a name without one is found in every namespace, as if there were a using for each. */
+static bool in_namespace(struct lookup *l, Dwarf_Die *die, const char *name, unsigned depth, bool external)
+{
+	const char *sep = strstr(name, "::"), *own = name_of(die);
+	if (sep && own && strlen(own) == (size_t)(sep - name) && !memcmp(own, name, strlen(own)))
+		return in_container(l, die, sep + 2, depth + 1, external);
+	return (!sep || !own) && in_container(l, die, name, depth + 1, external);
+}
+
+static bool global_here(struct lookup *l, Dwarf_Die *die, const char *name, bool external)
+{
+	if (!is_defined(die) || (external && !dp_die_flag(die, DW_AT_external)) || !is_named(die, name))
+		return false;
+	return take(l, die);
+}
+
+static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external)
+{
+	Dwarf_Die child;
+	const char *whole = l->name;
+	if (depth > DEPTH_MAX || dwarf_child(container, &child))
+		return false;
+	do {
+		if (l->steps++ > STEPS_MAX)
+			return false;
+		switch (dwarf_tag(&child)) {
+		case DW_TAG_variable:
+			if (global_here(l, &child, name, external))
+				return true;
+			break;
+		case DW_TAG_namespace:
+			if (in_namespace(l, &child, name, depth, external))
+				return true;
+			break;
+		case DW_TAG_enumeration_type: {
+			const char *tag = name_of(&child);
+			const size_t n = tag ? strlen(tag) : 0;
+			l->name = n && !strncmp(name, tag, n) && !strncmp(name + n, "::", 2) ? name + n + 2 : name;
+			const bool found = in_enumeration(l, &child);
+			l->name = whole;
+			if (found)
+				return true;
+			break;
+		}
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+			if (strstr(name, "::") && in_namespace(l, &child, name, depth, external))
+				return true;
+			break;
+		default:
+			break;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* A variable that is declared in the function's own unit or namespace, but defined elsewhere, is found there. */
+static bool in_other_units(struct lookup *l)
+{
+	Dwarf_CU *cursor = NULL;
+	Dwarf_Die unit;
+	for (unsigned n = 0; n < UNITS_MAX && dp_debug_next_unit(l->s->debug, &cursor, &unit); n++) {
+		l->steps = 0;
+		if (in_container(l, &unit, l->name, 0, true))
+			return true;
+	}
+	return false;
+}
+
+/* file.c::name: the unit whose file has that name, or ends with it behind a slash. */
+static bool names_file(Dwarf_Die *unit, const char *file, size_t n)
+{
+	const char *path = dwarf_diename(unit);
+	const size_t len = path ? strlen(path) : 0;
+	return len >= n && !memcmp(path + len - n, file, n) && (len == n || path[len - n - 1] == '/');
+}
+
+static bool in_file(struct lookup *l, const char *file, size_t n, const char *name)
+{
+	Dwarf_CU *cursor = NULL;
+	Dwarf_Die unit;
+	while (dp_debug_next_unit(l->s->debug, &cursor, &unit)) {
+		l->steps = 0;
+		if (names_file(&unit, file, n) && in_container(l, &unit, name, 0, false))
+			return true;
+	}
+	return false;
+}
+
+bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
+{
+	struct lookup l = {.s = s, .name = name, .ret = ret};
+	const char *sep = strstr(name, "::");
+	struct dp_error *err = dp_scope_debug(s);
+	dp_error_destroy(err);
+	if (err)
+		return false;
+	if (sep && memchr(name, '.', (size_t)(sep - name)))
+		return in_file(&l, name, (size_t)(sep - name), sep + 2);
+	if (far)
+		return in_other_units(&l);
+	return (!sep && in_functions(&l)) || (s->unit.addr && in_container(&l, &s->unit, name, 0, false));
+}
+
+/* ---- where it is -------------------------------------------------------------------------------------------------------- */
+
+static struct dp_storage constant(struct dp_scope *s, Dwarf_Attribute *attr)
+{
+	Dwarf_Word value;
+	Dwarf_Sword sword;
+	Dwarf_Block block;
+	if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
+		return dp_storage_value(&s->arena, dp_build_const(&s->arena, (uint64_t)sword), sizeof(uint64_t));
+	if (!dwarf_formudata(attr, &value))
+		return dp_storage_value(&s->arena, dp_build_const(&s->arena, value), sizeof(uint64_t));
+	if (dwarf_formblock(attr, &block) || block.length > 256)
+		return dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
+	struct dp_storage storage = {0};
+	for (size_t at = 0; at < block.length; at += 8) {
+		uint64_t v = 0;
+		const size_t n = block.length - at < 8 ? block.length - at : 8;
+		memcpy(&v, block.data + at, n);
+		dp_storage_add(&s->arena, &storage,
+		               (struct dp_piece){.kind = DP_PIECE_VALUE, .size = n, .expr = dp_build_const(&s->arena, v)});
+	}
+	return storage;
+}
+
+/* One place for the whole function, in its frame. */
+static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
+{
+	Dwarf_Op *ops;
+	size_t n;
+	const unsigned form = dwarf_whatform(attr);
+	return form != DW_FORM_sec_offset && form != DW_FORM_loclistx && form != DW_FORM_data4 && form != DW_FORM_data8 &&
+	       dwarf_getlocation_addr(attr, s->pc, &ops, &n, 1) == 1 && n &&
+	       (ops[0].atom == DW_OP_fbreg || (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31));
+}
+
+struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
+{
+	Dwarf_Attribute attr;
+	const bool real = v->function.addr && dwarf_tag(&v->function) == DW_TAG_subprogram;
+	if (dwarf_attr_integrate(&v->die, DW_AT_location, &attr)) {
+		/* Before the prologue has stored them, parameters are where the caller put them. */
+		if (real && (s->at_entry || s->pc < s->body) && lives_in_frame(s, &attr)) {
+			if (s->at_entry && v->is_parameter)
+				return dp_abi_argument(s, &v->function, &v->die);
+			return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
+		}
+		return dp_location_of(s, &attr);
+	}
+	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))
+		return constant(s, &attr);
+	return dp_storage_none(&s->arena, DP_ABSENT_OPTIMIZED);
+}
