@@ -38,6 +38,25 @@ static struct dp_error *check(struct dp_expander *x, const struct dp_selected *s
 	return dp_text_check_boundary(text, site.addr.v);
 }
 
+/* What a marker shows where nothing else was asked for: those of its arguments that can be found. */
+static struct dp_error *add_arguments(const struct dp_selected *s, struct dp_typed *typed)
+{
+	struct dp_usdt_arg arg[DP_USDT_MAX_ARGS];
+	const size_t n = dp_usdt_args(s->function.module, s->marker, arg);
+	free(typed->context); /* an empty list */
+	typed->context = calloc(n + 1, sizeof(*typed->context));
+	if (!typed->context)
+		return dp_expand_no_memory();
+	for (size_t i = 0; i < n; i++) {
+		if (!arg[i].size || arg[i].xmm)
+			continue;
+		if (asprintf(&typed->context[typed->ncontexts], "arg%zu", i) < 0)
+			return dp_expand_no_memory();
+		typed->ncontexts++;
+	}
+	return NULL;
+}
+
 struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const struct dp_selected *s)
 {
 	const struct dp_probe *pattern = &x->from->probe[from];
@@ -50,7 +69,8 @@ struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const stru
 	if (wrong)
 		return dp_expand_add_refused(x, from, &at, wrong);
 	DP_TRY(dp_expand_add(x, from, &at, &p));
-	return s->marker && !p->fields.n ? dp_usdt_fields(s->function.module, s->marker, &p->fields) : NULL;
+	return s->marker && !x->from->typed[from].ncontexts ? add_arguments(s, &x->out.options.typed[x->out.options.nprobes - 1])
+	                                                    : NULL;
 }
 
 /* ---- a plain name -------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "cli/names.h"
 #include "probes/usdt.h"
+#include "probes/usdt.h"
 #include "probes/scope.h"
 
 #include <stdlib.h>
@@ -34,6 +35,8 @@ static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
 	struct dp_spec *s = &p->spec;
 	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
 		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
+	if (point == DP_POINT_RETURN && (s->has_line || s->provider))
+		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
 	if (point == DP_POINT_RETURN && (s->has_line || s->provider))
 		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
 	if (point == DP_POINT_RETURN && s->has_offset)

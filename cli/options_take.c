@@ -36,6 +36,11 @@ static struct dp_error *take_return(struct dp_parser *p, const char *arg)
 	return dp_args_probe(&p->probes, arg, DP_POINT_RETURN);
 }
 
+static struct dp_error *take_usdt(struct dp_parser *p, const char *arg)
+{
+	return dp_args_usdt(&p->probes, arg);
+}
+
 static struct dp_error *take_exclude(struct dp_parser *p, const char *arg)
 {
 	return dp_args_except(&p->probes, arg);
@@ -207,6 +212,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"probe", 0, "SPEC",
          "a probe at ADDRESS, SYMBOL or SYMBOL+OFFSET, with MODULE! before it where needed; FUNCTION:entry, :return or :*",
          PROBES, take_probe},
+        {"usdt", 0, "PROVIDER:NAME", "a probe at each marker of that name (patterns); shows its arguments where no -t is given", PROBES | V(LIST),
+         take_usdt},
         {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, take_return},
         {"exclude", 'x', "GLOB", "a function that patterns such as 'SSL_*' are not to take", PROBES, take_exclude},
         {"name", 0, "NAME", "the event name of the next probe; a prefix where that names many", PROBES, take_name},

@@ -4,6 +4,7 @@
  * (install_sites.c): with all threads held, or live (decision 0015).
  */
 #include "injector/install.h"
+#include "injector/semaphores.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
 #include "injector/trap.h"
@@ -400,7 +401,9 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	*stats = (struct dp_install_stats){.live = !why};
 	if (why)
 		snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
+	dp_semaphores_raise(t, plans, nplans);
 	struct dp_error *err = transaction(&i);
+	dp_semaphores_settle(t, plans, nplans);
 	free(i.refused);
 	if (err && t->installed) {
 		struct dp_remove_report ignored;

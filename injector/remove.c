@@ -6,6 +6,7 @@
  */
 #include "injector/quiesce_frames.h"
 #include "injector/restore.h"
+#include "injector/semaphores.h"
 #include "injector/sharers.h"
 #include "injector/standing.h"
 #include "injector/trap.h"
@@ -367,13 +368,15 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 {
 	*report = (struct dp_remove_report){0};
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
+	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
 	struct dp_error *err = restore_and_unmap(t, in, report);
+	dp_semaphores_after(t, in, semaphores);
 	in->frames = dp_frames_destroy(in->frames);
 	return unless_gone(t, err);
 }
 
-struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
-                                         struct dp_remove_report *report)
+static struct dp_error *restore_either(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                       struct dp_remove_report *report)
 {
 	struct dp_priority priority;
 	struct dp_error *err = NULL;
@@ -388,6 +391,15 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
 	err = restore_chosen(t, in, chosen, report);
 	dp_priority_restore(&priority);
 	return unless_gone(t, err);
+}
+
+struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                         struct dp_remove_report *report)
+{
+	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
+	struct dp_error *err = restore_either(t, in, chosen, report);
+	dp_semaphores_after(t, in, semaphores);
+	return err;
 }
 
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)

@@ -30,12 +30,6 @@ size_t dp_usdt_args(struct dp_module *m, const struct dp_usdt *marker, struct dp
 /* The same for operands alone; `find` knows the addresses of symbols and may be NULL. */
 typedef bool dp_usdt_find(const char *name, size_t len, uint64_t *addr, void *data);
 size_t dp_usdt_args_parse(const char *text, dp_usdt_find *find, void *data, struct dp_usdt_arg ret[DP_USDT_MAX_ARGS]);
-/*
- * Adds a field for each integer argument that is in a register or a constant: what a marker's event shows if nothing else was
- * asked for. `arg0`, `arg1`, ...
- */
-struct dp_error *dp_usdt_fields(struct dp_module *m, const struct dp_usdt *marker, struct dp_fields *fields) DP_MUST_CHECK;
-
 /* usdt:PROVIDER:NAME or PROVIDER:NAME, with module! before it: what --usdt takes. */
 struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 
