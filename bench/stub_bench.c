@@ -155,7 +155,7 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	struct dp_expr *expr = NULL;
 	struct dp_error *err = NULL;
 	struct dp_buf out;
-	uint64_t entry = 0;
+	struct dp_stub stub = {0};
 	dp_buf_init(&out);
 	for (; *contexts && !err; contexts++)
 		err = dp_fields_add(&fields, *contexts);
@@ -168,12 +168,12 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	req.pair = extra.pair;
 	req.enters = extra.enters;
 	if (!err)
-		err = dp_stub_emit(&out, (uint64_t)arena_free, rt, &req, &entry);
+		err = dp_stub_emit(&out, (uint64_t)arena_free, rt, &req, &stub);
 	if (err) {
 		dp_error_print(err, stderr);
 		exit(1);
 	}
-	add_code(name, out.data, out.len, entry - (uint64_t)arena_free);
+	add_code(name, out.data, out.len, stub.entry - (uint64_t)arena_free);
 	dp_expr_destroy(expr);
 	dp_fields_fini(&fields);
 	dp_buf_fini(&out);

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STUB_ALIGN  16u
 #define REACH       UINT64_C(0x7c000000) /* of a 32-bit displacement, less 64 MiB for the module's bss and the stub itself */
@@ -78,13 +79,25 @@ static void advance(struct dp_planner *planner, uint64_t end)
 		}
 }
 
+static struct dp_error *put_probe(const struct dp_planner *planner, const struct dp_request *request, struct dp_buf *out,
+                                  struct dp_plan *plan)
+{
+	struct dp_stub stub;
+	DP_TRY(dp_stub_emit(out, plan->stub, &planner->runtime, request, &stub));
+	plan->entry = stub.entry;
+	plan->nfixups = stub.nfixups;
+	memcpy(plan->fixup, stub.fixup, sizeof(stub.fixup[0]) * stub.nfixups);
+	return NULL;
+}
+
 static struct dp_error *generate(const struct dp_planner *planner, const struct dp_request *request, const struct dp_code *code,
                                  struct dp_buf *out, struct dp_plan *plan)
 {
 	plan->entry = plan->stub;
 	plan->npairs = 0;
+	plan->nfixups = 0;
 	if (request)
-		DP_TRY(dp_stub_emit(out, plan->stub, &planner->runtime, request, &plan->entry));
+		DP_TRY(put_probe(planner, request, out, plan));
 	dp_plan_pair(plan, plan->entry, plan->site, false);
 	if (code->below) {
 		dp_plan_pair(plan, plan->stub + out->len, plan->site, false);

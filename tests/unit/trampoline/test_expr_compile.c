@@ -22,6 +22,7 @@ static void teardown(void)
 	free(stack);
 }
 
+static const struct dp_runtime nobody; /* no agent */
 static const uint64_t site = UINT64_C(0x5555deadbeef);
 
 /* As in a stub: frame, condition, then the result into a byte at `seen`; ends in machine_leave without restoring anything. */
@@ -39,7 +40,8 @@ static void compile(const struct dp_expr *e, bool light, uint8_t *seen)
 	dp_asm_seto_al(&a);
 	for (unsigned i = 0; !light && i < 4; i++)
 		dp_asm_push(&a, (unsigned[]){DP_RAX, DP_RCX, DP_RDX, DP_RSI}[i]);
-	dp_expr_jump(&a, &view, e, true, yes);
+	struct dp_expr_code c = {.a = &a, .rt = &nobody, .view = view};
+	dp_expr_jump(&c, e, true, yes);
 	dp_asm_mov_const(&a, 0, DP_RCX);
 	dp_asm_jmp(&a, end);
 	dp_asm_bind(&a, yes);
@@ -251,7 +253,8 @@ Test(expr_compile, pushes_are_bounded, .init = setup, .fini = teardown)
 	dp_buf_init(&out);
 	dp_asm_init(&a, &out, 0);
 	next = nodes;
-	dp_expr_jump(&a, &view, full_tree(&next, 9), false, dp_asm_label(&a));
+	struct dp_expr_code c = {.a = &a, .rt = &nobody, .view = view};
+	dp_expr_jump(&c, full_tree(&next, 9), false, dp_asm_label(&a));
 	cr_expect(a.failed, "more words pushed than the stub's stack bound has room for");
 	dp_buf_fini(&out);
 	free(nodes);

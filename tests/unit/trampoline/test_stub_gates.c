@@ -95,8 +95,9 @@ static struct dp_buf bytes_of(struct probe *p, uint64_t *entry)
 {
 	struct dp_buf out;
 	dp_buf_init(&out);
-	cr_assert_null(dp_stub_emit(&out, (uint64_t)world.code, &world.rt, &p->req, entry));
-	*entry -= (uint64_t)world.code;
+	struct dp_stub stub;
+	cr_assert_null(dp_stub_emit(&out, (uint64_t)world.code, &world.rt, &p->req, &stub));
+	*entry = stub.entry - (uint64_t)world.code;
 	return out;
 }
 

@@ -241,19 +241,20 @@ struct probe {
 static inline void probe_place(struct probe *p, size_t offset, const char *tail)
 {
 	struct dp_buf out;
-	uint64_t entry = 0, at = (uint64_t)world.code + offset;
+	const uint64_t at = (uint64_t)world.code + offset;
+	struct dp_stub stub;
 	dp_buf_init(&out);
 	dp_buf_put(&out, "before", 6); /* the buffer may hold something already */
-	struct dp_error *err = dp_stub_emit(&out, at, &world.rt, &p->req, &entry);
+	struct dp_error *err = dp_stub_emit(&out, at, &world.rt, &p->req, &stub);
 	cr_assert(!err, "%s", err ? err->message : "");
-	cr_assert(entry >= at && entry % 16 == 0 && entry < at + out.len);
+	cr_assert(stub.entry >= at && stub.entry % 16 == 0 && stub.entry < at + out.len);
 	if (tail)
 		dp_buf_put(&out, tail, strlen(tail));
 	else
 		machine_put_leave(&out);
 	memcpy((void *)at, out.data + 6, out.len - 6);
 	dp_buf_fini(&out);
-	p->entry = (const void *)entry;
+	p->entry = (const void *)stub.entry;
 }
 
 static inline void probe_init(struct probe *p, const char *const *contexts, const char *when)

@@ -7,8 +7,8 @@
  *	entry:                      prologue, gates, condition, cells, epilogue
  *
  * A plain count of the program's first thread, whose block is known when the stub is made, is one compare and one addition in
- *memory. Everybody else finds his block by a hash of %fs:0 (agent/abi.h). The thread id is not looked at: who has the control
- *block has the cells.
+ * memory. Everybody else finds his block by a hash of %fs:0 (agent/abi.h). The thread id is not looked at: who has the control
+ * block has the cells.
  */
 #include "trampoline/arch/x86_64/answer.h"
 
@@ -23,7 +23,8 @@ struct stub {
 	const struct dp_request *req;
 	struct dp_view view;
 	bool timed;
-	int64_t cells; /* offset of the probe's cells in a block */
+	int64_t cells;         /* offset of the probe's cells in a block */
+	struct dp_exits exits; /* of every expression */
 	struct dp_label desc, slow, have, unpaired, restore, leave;
 };
 
@@ -130,7 +131,7 @@ static uint64_t emit_plain_count(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
 	struct dp_label others = dp_asm_label(a), done = dp_asm_label(a);
-	const struct dp_view light = dp_view_light(s->req->site);
+	struct dp_expr_code light = {.a = a, .rt = s->rt, .view = dp_view_light(s->req->site)};
 	dp_asm_bind(a, others);
 	count_others(s, done);
 	dp_asm_align(a, CACHE_LINE);
@@ -138,7 +139,7 @@ static uint64_t emit_plain_count(struct stub *s)
 	dp_frame_enter(a);
 	dp_frame_gates(a, s->req, s->leave);
 	if (s->req->when)
-		dp_expr_jump(a, &light, s->req->when, false, s->leave);
+		dp_expr_jump(&light, s->req->when, false, s->leave);
 	dp_asm_push(a, DP_RCX);
 	if (has_first(s)) {
 		dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
@@ -157,17 +158,44 @@ static uint64_t emit_plain_count(struct stub *s)
 
 /* ---- everything else -------------------------------------------------------------------------------------------------- */
 
+static struct dp_expr_code code_of(struct stub *s)
+{
+	return (struct dp_expr_code){.a = &s->a, .rt = s->rt, .exits = s->exits, .view = s->view};
+}
+
 /* The value into rax; rsi stays. */
 static void emit_value(struct stub *s)
 {
+	struct dp_expr_code c = code_of(s);
 	if (s->req->answer->value)
-		dp_answer_value(&s->a, &s->view, s->rt, s->req->answer->value);
+		dp_expr_value(&c, s->req->answer->value);
+}
+
+/* To `restore` if the condition is false. */
+static void emit_condition(struct stub *s)
+{
+	struct dp_expr_code c = code_of(s);
+	if (s->req->when)
+		dp_expr_jump(&c, s->req->when, false, s->restore);
+}
+
+/* What cannot be computed is not counted, but that it happened is. */
+static void emit_undecided(struct stub *s)
+{
+	const struct dp_answer *answer = s->req->answer;
+	if (!dp_expr_may_fail(s->req->when) && !(answer && (dp_expr_may_fail(answer->value) || dp_expr_may_fail(answer->by))))
+		return;
+	dp_exits_put(&s->a, &s->exits);
+	dp_asm_mov_const(&s->a, s->req->lost + offsetof(struct dp_lost, unreadable), DP_RAX);
+	dp_asm_lock_inc(&s->a, dp_rm_mem(DP_RAX, 0));
+	dp_asm_jmp(&s->a, s->restore);
 }
 
 /* The key's cells into rsi, by the agent. NE: they are everybody's. */
 static void emit_keyed(struct stub *s)
 {
-	dp_answer_value(&s->a, &s->view, s->rt, s->req->answer->by);
+	struct dp_expr_code c = code_of(s);
+	dp_expr_value(&c, s->req->answer->by);
 	dp_asm_mov_store(&s->a, 8, DP_RAX, dp_rm_reg(DP_RDX));
 	dp_asm_lea_label(&s->a, s->desc, DP_RAX);
 	dp_asm_call(&s->a, s->rt->keyed, DP_RCX);
@@ -215,8 +243,7 @@ static void emit_known(struct stub *s)
 	}
 	if (s->timed) {
 		emit_leave_call(s);
-		if (s->req->when)
-			dp_expr_jump(&s->a, &s->view, s->req->when, false, s->restore);
+		emit_condition(s);
 	}
 	emit_answer(s, false);
 }
@@ -251,6 +278,7 @@ static uint64_t emit_general(struct stub *s)
 	struct dp_asm *a = &s->a;
 	if (needs_block(s))
 		emit_slow(s);
+	emit_undecided(s);
 	dp_asm_align(a, CACHE_LINE);
 	const uint64_t start = dp_asm_here(a);
 	dp_frame_enter(a);
@@ -258,8 +286,8 @@ static uint64_t emit_general(struct stub *s)
 	dp_frame_save(a, s->timed);
 	if (s->timed)
 		dp_pair_now(a);
-	else if (s->req->when && !s->req->enters)
-		dp_expr_jump(a, &s->view, s->req->when, false, s->restore);
+	else if (!s->req->enters)
+		emit_condition(s);
 	if (needs_block(s) && s->rt->identity == DP_ID_SELF)
 		dp_answer_block(a, s->rt, s->slow);
 	else if (needs_block(s))
@@ -282,13 +310,16 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 	for (size_t i = 0; i < sizeof(labels) / sizeof(*labels); i++)
 		*labels[i] = dp_asm_label(&s->a);
 	s->timed = s->req->pair && !s->req->enters;
+	s->exits.n = DP_EXPR_PUSHES + 1;
+	for (unsigned i = 0; i < s->exits.n; i++)
+		s->exits.at[i] = dp_asm_label(&s->a);
 	s->view = dp_frame_view(s->req->site, s->timed);
 	if (s->req->answer)
 		s->cells = (int64_t)s->req->probe * dp_answer_words(s->req->answer) * 8;
 }
 
 struct dp_error *dp_answer_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
-                                     uint64_t *entry)
+                                     struct dp_stub *ret)
 {
 	struct stub s = {.rt = rt, .req = req};
 	const struct dp_probe_desc desc = {.agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site};
@@ -297,8 +328,8 @@ struct dp_error *dp_answer_stub_emit(struct dp_buf *out, uint64_t at, const stru
 	stub_init(&s, out, at);
 	dp_asm_bind(&s.a, s.desc);
 	dp_asm_data(&s.a, &desc, sizeof(desc));
-	*entry = is_plain_count(req) ? emit_plain_count(&s) : emit_general(&s);
-	const bool good = dp_asm_finish(&s.a);
+	ret->entry = is_plain_count(req) ? emit_plain_count(&s) : emit_general(&s);
+	const bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
 	return good ? NULL : dp_error(DP_TAG_SYNTAX, "an expression is too complex to compile: split or simplify it");

@@ -9,14 +9,30 @@
 
 #include <string.h>
 
+/* What there is room for needs no call. */
 static void byte(struct dp_asm *a, unsigned b)
 {
-	dp_buf_put(a->out, &(uint8_t){(uint8_t)b}, 1);
+	struct dp_buf *out = a->out;
+	const uint8_t value = (uint8_t)b;
+	if (out->cap - out->len < 2) {
+		dp_buf_put(out, &value, 1);
+		return;
+	}
+	out->data[out->len++] = value;
+	out->data[out->len] = 0;
 }
 
+/* The low bytes: host and target are both little-endian. */
 static void word(struct dp_asm *a, uint64_t v, unsigned bytes)
 {
-	dp_buf_put(a->out, &v, bytes); /* host and target are both little-endian */
+	struct dp_buf *out = a->out;
+	if (out->cap - out->len < sizeof(v) + 1) {
+		dp_buf_put(out, &v, bytes);
+		return;
+	}
+	memcpy(out->data + out->len, &v, sizeof(v)); /* as many as a register has; those too many are overwritten next */
+	out->len += bytes;
+	out->data[out->len] = 0;
 }
 
 static bool is_imm8(int64_t v)
@@ -121,6 +137,13 @@ void dp_asm_mov_zx(struct dp_asm *a, unsigned size, struct dp_rm from, unsigned 
 	encode(a, size == 1 ? 0x0fb6 : 0x0fb7, 4, to, from);
 }
 
+/* movsbq from,%to; movswq from,%to; movslq from,%to; mov from,%to */
+void dp_asm_mov_sx(struct dp_asm *a, unsigned size, struct dp_rm from, unsigned to)
+{
+	static const uint16_t opcode[] = {[1] = 0x0fbe, [2] = 0x0fbf, [4] = 0x63, [8] = 0x8b};
+	encode(a, opcode[size], 8, to, from);
+}
+
 /* xor %to,%to; mov $value,%to (32 bits, sign-extended or 64 bits: the shortest) */
 void dp_asm_mov_const(struct dp_asm *a, uint64_t value, unsigned to)
 {
@@ -180,6 +203,13 @@ void dp_asm_movss_store(struct dp_asm *a, unsigned xmm, struct dp_rm to)
 {
 	byte(a, 0xf3);
 	encode(a, 0x0f11, 4, xmm, to);
+}
+
+/* movd %xmm,%to; movq %xmm,%to */
+void dp_asm_mov_xmm(struct dp_asm *a, unsigned size, unsigned xmm, unsigned to)
+{
+	byte(a, 0x66);
+	encode(a, 0x0f7e, size, xmm, dp_rm_reg(to));
 }
 
 /* ---- arithmetic ----------------------------------------------------------------------------------------------------- */
@@ -249,10 +279,35 @@ void dp_asm_shift_cl(struct dp_asm *a, enum dp_shift op, unsigned reg)
 	encode(a, 0xd3, 8, op, dp_rm_reg(reg));
 }
 
+/* bsf %from,%to */
+void dp_asm_bsf(struct dp_asm *a, unsigned from, unsigned to)
+{
+	encode(a, 0x0fbc, 8, to, dp_rm_reg(from));
+}
+
 /* cmpxchg %from,to (not locked) */
 void dp_asm_cmpxchg(struct dp_asm *a, unsigned from, struct dp_rm to)
 {
 	encode(a, 0x0fb1, 8, from, to);
+}
+
+/* lock incq to */
+void dp_asm_lock_inc(struct dp_asm *a, struct dp_rm to)
+{
+	byte(a, 0xf0);
+	encode(a, 0xff, 8, 0, to);
+}
+
+/* idiv %by; div %by */
+void dp_asm_divide(struct dp_asm *a, bool is_signed, unsigned by)
+{
+	encode(a, 0xf7, 8, is_signed ? 7 : 6, dp_rm_reg(by));
+}
+
+/* cqo */
+void dp_asm_cqo(struct dp_asm *a)
+{
+	dp_asm_data(a, "\x48\x99", 2);
 }
 
 /* ---- flags and the rest --------------------------------------------------------------------------------------------- */

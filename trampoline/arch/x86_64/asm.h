@@ -108,8 +108,9 @@ static inline struct dp_rm dp_rm_fs(uint32_t disp)
 	return (struct dp_rm){.memory = true, .fs = true, .disp = (int32_t)disp};
 }
 
-#define DP_ASM_FIXUPS 320
-#define DP_ASM_LABELS 320
+#define DP_ASM_FIXUPS 640
+#define DP_ASM_LABELS 640
+#define DP_ASM_GUARDS 32 /* DP_PLAN_FIXUPS */
 
 struct dp_label {
 	uint16_t id;
@@ -127,24 +128,33 @@ struct dp_asm {
 		uint16_t label;
 		uint16_t bytes; /* 1 or 4 */
 	} fixup[DP_ASM_FIXUPS];
+	uint16_t nguards;
+	struct {
+		uint32_t load;  /* offset from start of an instruction that may fault */
+		uint16_t label; /* where its thread goes on */
+	} guard[DP_ASM_GUARDS];
 };
 
 void dp_asm_init(struct dp_asm *a, struct dp_buf *out, uint64_t at);
 /* Resolves what is left. False if something failed; the bytes are then useless. */
 bool dp_asm_finish(struct dp_asm *a);
 uint64_t dp_asm_here(const struct dp_asm *a);
-void dp_asm_align(struct dp_asm *a, unsigned to); /* filled with int3 */
+void dp_asm_align(struct dp_asm *a, unsigned to); /* a power of two; filled with int3 */
 void dp_asm_data(struct dp_asm *a, const void *bytes, size_t n);
 struct dp_label dp_asm_label(struct dp_asm *a);
 void dp_asm_bind(struct dp_asm *a, struct dp_label label);
+/* The next instruction may fault; then its thread goes on at `to`, which must be in the same stub. At most DP_ASM_GUARDS. */
+void dp_asm_guard(struct dp_asm *a, struct dp_label to);
 
 /* `size` is the operand's width in bytes: 1, 2, 4 or 8. */
 void dp_asm_mov_load(struct dp_asm *a, unsigned size, struct dp_rm from, unsigned to);
 void dp_asm_mov_store(struct dp_asm *a, unsigned size, unsigned from, struct dp_rm to);
 void dp_asm_mov_zx(struct dp_asm *a, unsigned size, struct dp_rm from, unsigned to);
+void dp_asm_mov_sx(struct dp_asm *a, unsigned size, struct dp_rm from, unsigned to); /* to 64 bits; not from ah..bh */
 void dp_asm_mov_const(struct dp_asm *a, uint64_t value, unsigned to);
 void dp_asm_lea(struct dp_asm *a, struct dp_rm from, unsigned to);
 void dp_asm_lea_label(struct dp_asm *a, struct dp_label from, unsigned to);
+void dp_asm_alu_label(struct dp_asm *a, enum dp_alu op, struct dp_label from, unsigned to); /* 64 bits in the stub's own data */
 void dp_asm_push(struct dp_asm *a, unsigned reg);
 void dp_asm_pop(struct dp_asm *a, unsigned reg);
 
@@ -158,7 +168,11 @@ void dp_asm_imul_imm(struct dp_asm *a, int32_t imm, struct dp_rm from, unsigned 
 void dp_asm_unary(struct dp_asm *a, enum dp_unary op, unsigned reg);
 void dp_asm_shift(struct dp_asm *a, enum dp_shift op, unsigned count, unsigned reg);
 void dp_asm_shift_cl(struct dp_asm *a, enum dp_shift op, unsigned reg);
+void dp_asm_bsf(struct dp_asm *a, unsigned from, unsigned to);
 void dp_asm_cmpxchg(struct dp_asm *a, unsigned from, struct dp_rm to);
+void dp_asm_lock_inc(struct dp_asm *a, struct dp_rm to);           /* 64 bits */
+void dp_asm_divide(struct dp_asm *a, bool is_signed, unsigned by); /* rdx:rax, after cqo or with rdx 0 */
+void dp_asm_cqo(struct dp_asm *a);
 
 void dp_asm_lahf(struct dp_asm *a);
 void dp_asm_sahf(struct dp_asm *a);
@@ -171,6 +185,7 @@ void dp_asm_rdtsc(struct dp_asm *a);
 void dp_asm_movups_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
 void dp_asm_movlps_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
 void dp_asm_movss_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
+void dp_asm_mov_xmm(struct dp_asm *a, unsigned size, unsigned xmm, unsigned to); /* movd, movq: low 4 or 8 bytes */
 
 /* Jumps to bound labels take the short form where it reaches; forward ones are near, unless asked to be short. */
 void dp_asm_jmp(struct dp_asm *a, struct dp_label to);

@@ -9,7 +9,12 @@
 
 void dp_asm_init(struct dp_asm *a, struct dp_buf *out, uint64_t at)
 {
-	*a = (struct dp_asm){.out = out, .at = at, .start = out->len};
+	/* Labels and fixups are filled one by one: to clear all of them would take longer than most stubs. */
+	a->out = out;
+	a->at = at;
+	a->start = out->len;
+	a->failed = false;
+	a->nlabels = a->nfixups = a->nguards = 0;
 }
 
 static size_t offset(const struct dp_asm *a)
@@ -29,8 +34,10 @@ void dp_asm_data(struct dp_asm *a, const void *bytes, size_t n)
 
 void dp_asm_align(struct dp_asm *a, unsigned to)
 {
-	while (!a->out->failed && dp_asm_here(a) % to)
-		dp_asm_data(a, "\xcc", 1);
+	const size_t n = (size_t)(-dp_asm_here(a) & (to - 1)); /* `to` is a power of two */
+	uint8_t *room = n ? dp_buf_grow(a->out, n) : NULL;
+	if (room)
+		memset(room, 0xcc, n);
 }
 
 struct dp_label dp_asm_label(struct dp_asm *a)
@@ -46,6 +53,16 @@ struct dp_label dp_asm_label(struct dp_asm *a)
 void dp_asm_bind(struct dp_asm *a, struct dp_label label)
 {
 	a->label[label.id] = (int64_t)offset(a);
+}
+
+void dp_asm_guard(struct dp_asm *a, struct dp_label to)
+{
+	if (a->nguards == DP_ASM_GUARDS) {
+		a->failed = true;
+		return;
+	}
+	a->guard[a->nguards].load = (uint32_t)offset(a);
+	a->guard[a->nguards++].label = to.id;
 }
 
 /* Writes the distance to a bound label, or room for it. */
@@ -75,6 +92,9 @@ bool dp_asm_finish(struct dp_asm *a)
 		memcpy(a->out->data + a->start + a->fixup[i].end - bytes, &distance, bytes);
 	}
 	a->nfixups = 0;
+	for (size_t i = 0; i < a->nguards; i++)
+		if (a->label[a->guard[i].label] < 0)
+			a->failed = true;
 	return !a->failed && !a->out->failed;
 }
 
@@ -116,6 +136,13 @@ void dp_asm_jcc(struct dp_asm *a, enum dp_cc cc, struct dp_label to)
 void dp_asm_lea_label(struct dp_asm *a, struct dp_label from, unsigned to)
 {
 	dp_asm_data(a, (uint8_t[]){(uint8_t)(0x48 | (to >> 3) << 2), 0x8d, (uint8_t)(5 | (to & 7) << 3)}, 3);
+	refer(a, from, 4);
+}
+
+/* op from(%rip),%to */
+void dp_asm_alu_label(struct dp_asm *a, enum dp_alu op, struct dp_label from, unsigned to)
+{
+	dp_asm_data(a, (uint8_t[]){(uint8_t)(0x48 | (to >> 3) << 2), (uint8_t)(op << 3 | 3), (uint8_t)(5 | (to & 7) << 3)}, 3);
 	refer(a, from, 4);
 }
 

@@ -6,6 +6,7 @@
  *		the registers that C code may change
  *		(alignment)
  *		struct dp_regs      only if there is a backtrace
+ *		struct dp_op        of a computed address
  *	rsp ->	struct dp_capture
  *
  * and rbx, which C code preserves, finds it all again. Vector registers stay live, and the direction flag stays as it is: the
@@ -14,17 +15,10 @@
 #include "trampoline/arch/x86_64/capture.h"
 
 enum {
-	REGS = (sizeof(struct dp_capture) + 15) & ~15u,
+	OP = (sizeof(struct dp_capture) + 15) & ~15u,
+	REGS = OP + sizeof(struct dp_op),
 	FRAME = REGS + sizeof(struct dp_regs),
 	STUB_BYTES = 8, /* between rbx and what the stub pushed */
-};
-
-struct section {
-	struct dp_asm *a;
-	const struct dp_runtime *rt;
-	const struct dp_fields *fields;
-	struct dp_label desc;
-	struct dp_view view;
 };
 
 static const uint8_t clobbered[] = {DP_RDI, DP_R8, DP_R9, DP_R10, DP_R11};
@@ -61,53 +55,54 @@ static struct dp_view make_view(const struct dp_view *stub)
 }
 
 /* struct dp_regs, for the unwinder. Changes rax and rdx. */
-static void fill_regs(struct section *s)
+static void fill_regs(struct dp_capture_code *c)
 {
 	for (unsigned r = 0; r < 16; r++) {
 		struct dp_field f = {.source = DP_SRC_REG, .reg = (uint8_t)r, .size = 8};
-		dp_capture_store(s->a, &s->view, &f, in_regs(offsetof(struct dp_regs, gpr) + 8 * r));
+		dp_capture_store(c->a, &c->view, &f, in_regs(offsetof(struct dp_regs, gpr) + 8 * r));
 	}
 	struct dp_field rip = {.source = DP_SRC_RIP, .size = 8}, rflags = {.source = DP_SRC_RFLAGS, .size = 8};
-	dp_capture_store(s->a, &s->view, &rip, in_regs(offsetof(struct dp_regs, rip)));
-	dp_capture_store(s->a, &s->view, &rflags, in_regs(offsetof(struct dp_regs, rflags)));
+	dp_capture_store(c->a, &c->view, &rip, in_regs(offsetof(struct dp_regs, rip)));
+	dp_capture_store(c->a, &c->view, &rflags, in_regs(offsetof(struct dp_regs, rflags)));
 }
 
-static void save(struct section *s)
+static void save(struct dp_capture_code *c)
 {
-	dp_asm_push(s->a, DP_RBX);
-	dp_asm_mov_store(s->a, 8, DP_RSP, dp_rm_reg(DP_RBX));
+	dp_asm_push(c->a, DP_RBX);
+	dp_asm_mov_store(c->a, 8, DP_RSP, dp_rm_reg(DP_RBX));
 	for (size_t i = 0; i < sizeof(clobbered); i++)
-		dp_asm_push(s->a, clobbered[i]);
-	dp_asm_lea(s->a, dp_rm_mem(DP_RSP, dp_fields_unwind(s->fields) ? -FRAME : -REGS), DP_RSP);
-	dp_asm_alu_imm(s->a, DP_ALU_AND, 8, -16, dp_rm_reg(DP_RSP));
+		dp_asm_push(c->a, clobbered[i]);
+	dp_asm_lea(c->a, dp_rm_mem(DP_RSP, dp_fields_unwind(c->fields) ? -FRAME : -REGS), DP_RSP);
+	dp_asm_alu_imm(c->a, DP_ALU_AND, 8, -16, dp_rm_reg(DP_RSP));
 }
 
-static void restore(struct section *s)
+static void restore(struct dp_capture_code *c)
 {
-	dp_asm_lea(s->a, dp_rm_mem(DP_RBX, -8 * (int64_t)sizeof(clobbered)), DP_RSP);
+	dp_asm_lea(c->a, dp_rm_mem(DP_RBX, -8 * (int64_t)sizeof(clobbered)), DP_RSP);
 	for (size_t i = sizeof(clobbered); i > 0; i--)
-		dp_asm_pop(s->a, clobbered[i - 1]);
-	dp_asm_pop(s->a, DP_RBX);
+		dp_asm_pop(c->a, clobbered[i - 1]);
+	dp_asm_pop(c->a, DP_RBX);
 }
 
 /* struct dp_capture from rcx (record) and rsi (slot), and the payload's mask. */
-static void fill_capture(struct section *s)
+static void fill_capture(struct dp_capture_code *c)
 {
 	size_t at = sizeof(struct dp_record);
-	dp_asm_mov_const(s->a, 0, DP_RAX);
-	if (dp_fields_may_fault(s->fields)) {
-		dp_asm_mov_store(s->a, 8, DP_RAX, dp_rm_mem(DP_RCX, (int64_t)at));
+	dp_asm_mov_const(c->a, dp_capture_none(c->fields), DP_RAX);
+	if (dp_fields_may_fault(c->fields)) {
+		dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RCX, (int64_t)at));
 		at += DP_MASK_BYTES;
 	}
-	if (dp_fields_unwind(s->fields))
-		dp_asm_lea(s->a, in_regs(0), DP_RAX);
-	dp_asm_mov_store(s->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, regs)));
-	dp_asm_mov_store(s->a, 8, DP_RCX, in_capture(offsetof(struct dp_capture, record)));
-	dp_asm_mov_store(s->a, 8, DP_RSI, in_capture(offsetof(struct dp_capture, slot)));
-	dp_asm_lea_label(s->a, s->desc, DP_RAX);
-	dp_asm_mov_store(s->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, desc)));
-	dp_asm_lea(s->a, dp_rm_mem(DP_RCX, (int64_t)at), DP_RAX);
-	dp_asm_mov_store(s->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, cursor)));
+	dp_asm_mov_const(c->a, 0, DP_RAX);
+	if (dp_fields_unwind(c->fields))
+		dp_asm_lea(c->a, in_regs(0), DP_RAX);
+	dp_asm_mov_store(c->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, regs)));
+	dp_asm_mov_store(c->a, 8, DP_RCX, in_capture(offsetof(struct dp_capture, record)));
+	dp_asm_mov_store(c->a, 8, DP_RSI, in_capture(offsetof(struct dp_capture, slot)));
+	dp_asm_lea_label(c->a, c->desc, DP_RAX);
+	dp_asm_mov_store(c->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, desc)));
+	dp_asm_lea(c->a, dp_rm_mem(DP_RCX, (int64_t)at), DP_RAX);
+	dp_asm_mov_store(c->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, cursor)));
 }
 
 static uint64_t helper_of(const struct dp_runtime *rt, enum dp_source_kind source)
@@ -115,44 +110,90 @@ static uint64_t helper_of(const struct dp_runtime *rt, enum dp_source_kind sourc
 	return source == DP_SRC_MEMORY ? rt->read : source == DP_SRC_STRING ? rt->string : rt->backtrace;
 }
 
-/* helper(capture, operation) */
-static void call_helper(struct section *s, const struct dp_field *f, size_t op)
+/* struct dp_op at the address in rax. */
+static void fill_op(struct dp_capture_code *c, const struct dp_field *f, size_t i)
 {
-	dp_asm_mov_store(s->a, 8, DP_RSP, dp_rm_reg(DP_RDI));
-	dp_asm_lea_label(s->a, s->desc, DP_RSI);
-	dp_asm_alu_imm(s->a, DP_ALU_ADD, 8, (int32_t)(sizeof(struct dp_probe_desc) + op * sizeof(struct dp_op)),
-	               dp_rm_reg(DP_RSI));
-	dp_asm_call(s->a, helper_of(s->rt, f->source), DP_RAX);
+	struct dp_op op = {.size = f->size, .field = (uint16_t)i};
+	_Static_assert(offsetof(struct dp_op, field) == 12 && offsetof(struct dp_op, size) == 8, "one word");
+	dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RSP, OP));
+	dp_asm_mov_const(c->a, op.size | (uint64_t)op.field << 32, DP_RAX);
+	dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RSP, OP + 8));
+	dp_asm_lea(c->a, dp_rm_mem(DP_RSP, OP), DP_RSI);
+}
+
+/* helper(capture, operation) */
+static void call_helper(struct dp_capture_code *c, size_t i, size_t op)
+{
+	const struct dp_field *f = &c->fields->field[i];
+	if (dp_capture_is_computed(f)) {
+		dp_capture_compute(c, i);
+		dp_asm_bind(c->a, c->field[i].back);
+		fill_op(c, f, i);
+	} else {
+		dp_asm_lea_label(c->a, c->desc, DP_RSI);
+		dp_asm_alu_imm(c->a, DP_ALU_ADD, 8, (int32_t)(sizeof(struct dp_probe_desc) + op * sizeof(struct dp_op)),
+		               dp_rm_reg(DP_RSI));
+	}
+	dp_asm_mov_store(c->a, 8, DP_RSP, dp_rm_reg(DP_RDI));
+	dp_asm_call(c->a, helper_of(&c->rt, f->source), DP_RAX);
+}
+
+/* A field that cannot be computed: nothing, or an address that nobody has. */
+void dp_capture_put_aside_called(struct dp_capture_code *c, size_t i)
+{
+	const struct dp_field *f = &c->fields->field[i];
+	if (!dp_capture_is_computed(f))
+		return;
+	dp_exits_put(c->a, &c->field[i].exits);
+	if (f->source == DP_SRC_EXPR) {
+		struct dp_rm mask = dp_rm_mem(DP_RAX, (int64_t)(sizeof(struct dp_record) + i / 8));
+		dp_asm_mov_load(c->a, 8, in_capture(offsetof(struct dp_capture, record)), DP_RAX);
+		dp_asm_alu_imm(c->a, DP_ALU_OR, 1, 1 << i % 8, mask);
+		dp_asm_mov_const(c->a, 0, DP_RAX);
+	} else {
+		dp_asm_mov_const(c->a, UINT64_C(1) << 63, DP_RAX);
+	}
+	dp_asm_jmp(c->a, c->field[i].back);
+}
+
+static unsigned store_one(struct dp_capture_code *c, size_t i, unsigned at)
+{
+	const struct dp_field *f = &c->fields->field[i];
+	if (f->source != DP_SRC_EXPR)
+		return dp_capture_store(c->a, &c->view, f, dp_rm_mem(DP_RSI, at));
+	dp_capture_compute(c, i);
+	if (dp_capture_may_fail(f))
+		dp_asm_bind(c->a, c->field[i].back);
+	dp_asm_mov_store(c->a, f->size, DP_RAX, dp_rm_mem(DP_RSI, at));
+	return f->size;
 }
 
 /* Stores a run of fields that need no call at the cursor, and moves it. Returns the field behind them. */
-static size_t store_run(struct section *s, size_t i)
+static size_t store_run(struct dp_capture_code *c, size_t i)
 {
 	unsigned n = 0;
 	struct dp_rm cursor = in_capture(offsetof(struct dp_capture, cursor));
-	dp_asm_mov_load(s->a, 8, cursor, DP_RCX);
-	for (; i < s->fields->n && !dp_capture_is_called(&s->fields->field[i]); i++)
-		n += dp_capture_store(s->a, &s->view, &s->fields->field[i], dp_rm_mem(DP_RCX, n));
-	dp_asm_alu_imm(s->a, DP_ALU_ADD, 8, (int32_t)n, cursor);
+	dp_asm_mov_load(c->a, 8, cursor, DP_RSI);
+	for (; i < c->fields->n && !dp_capture_is_called(c, &c->fields->field[i]); i++)
+		n += store_one(c, i, n);
+	dp_asm_alu_imm(c->a, DP_ALU_ADD, 8, (int32_t)n, cursor);
 	return i;
 }
 
-void dp_capture_call(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_fields *fields,
-                     struct dp_label desc)
+void dp_capture_call(struct dp_capture_code *c)
 {
-	struct section s = {.a = a, .rt = rt, .fields = fields, .desc = desc};
-	s.view = make_view(view);
-	save(&s);
-	if (dp_fields_unwind(fields))
-		fill_regs(&s);
-	fill_capture(&s);
-	for (size_t i = 0, op = 0; i < fields->n;) {
-		if (dp_capture_is_called(&fields->field[i]))
-			call_helper(&s, &fields->field[i++], op++);
+	c->view = make_view(&c->view);
+	save(c);
+	if (dp_fields_unwind(c->fields))
+		fill_regs(c);
+	fill_capture(c);
+	for (size_t i = 0, op = 0; i < c->fields->n;) {
+		if (dp_capture_is_called(c, &c->fields->field[i]))
+			call_helper(c, i++, op++);
 		else
-			i = store_run(&s, i);
+			i = store_run(c, i);
 	}
-	dp_asm_mov_store(a, 8, DP_RSP, dp_rm_reg(DP_RDI));
-	dp_asm_call(a, rt->enter ? rt->emit_capture : rt->finish, DP_RAX);
-	restore(&s);
+	dp_asm_mov_store(c->a, 8, DP_RSP, dp_rm_reg(DP_RDI));
+	dp_asm_call(c->a, c->rt.enter ? c->rt.emit_capture : c->rt.finish, DP_RAX);
+	restore(c);
 }

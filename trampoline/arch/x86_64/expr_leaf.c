@@ -3,72 +3,28 @@
 
 /* ---- operators ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t apply_compare(enum dp_expr_op op, uint64_t a, uint64_t b)
+static bool is_known(const struct dp_expr *e)
 {
-	int64_t x = (int64_t)a, y = (int64_t)b;
-	bool less = op >= DP_OP_ULT ? a < b : x < y;
-	switch (op) {
-	case DP_OP_EQ:
-		return a == b;
-	case DP_OP_NE:
-		return a != b;
-	case DP_OP_LT:
-	case DP_OP_ULT:
-		return less;
-	case DP_OP_LE:
-	case DP_OP_ULE:
-		return less || a == b;
-	case DP_OP_GT:
-	case DP_OP_UGT:
-		return !less && a != b;
+	switch (e->kind) {
+	case DP_EXPR_CONST:
+		return true;
+	case DP_EXPR_UNARY:
+	case DP_EXPR_CAST:
+		return is_known(e->a);
+	case DP_EXPR_BINARY:
+		return is_known(e->a) && is_known(e->b);
+	case DP_EXPR_COND:
+		return is_known(e->a) && is_known(e->b) && is_known(e->c);
 	default:
-		return !less;
+		return false;
 	}
 }
 
-static uint64_t apply(enum dp_expr_op op, uint64_t a, uint64_t b)
-{
-	switch (op) {
-	case DP_OP_MUL:
-		return a * b;
-	case DP_OP_ADD:
-		return a + b;
-	case DP_OP_SUB:
-		return a - b;
-	case DP_OP_SHL:
-		return a << (b & 63);
-	case DP_OP_SHR:
-		return (uint64_t)((int64_t)a >> (b & 63));
-	case DP_OP_AND:
-		return a & b;
-	case DP_OP_XOR:
-		return a ^ b;
-	case DP_OP_OR:
-		return a | b;
-	case DP_OP_LAND:
-		return a && b;
-	case DP_OP_LOR:
-		return a || b;
-	default:
-		return apply_compare(op, a, b);
-	}
-}
-
+/* A constant division by 0 is none. */
 bool dp_expr_constant(const struct dp_expr *e, uint64_t *ret)
 {
-	uint64_t a = 0, b = 0;
-	if (e->kind == DP_EXPR_CONST) {
-		*ret = e->value;
-		return true;
-	}
-	if (e->kind == DP_EXPR_UNARY && dp_expr_constant(e->a, &a)) {
-		*ret = e->op == DP_OP_NOT ? !a : e->op == DP_OP_NEG ? 0 - a : ~a;
-		return true;
-	}
-	if (e->kind != DP_EXPR_BINARY || !dp_expr_constant(e->a, &a) || !dp_expr_constant(e->b, &b))
-		return false;
-	*ret = apply(e->op, a, b);
-	return true;
+	static const struct dp_expr_world nothing;
+	return is_known(e) && dp_expr_eval_in(e, &nothing, ret);
 }
 
 bool dp_expr_is_compare(enum dp_expr_op op)
@@ -79,6 +35,26 @@ bool dp_expr_is_compare(enum dp_expr_op op)
 bool dp_expr_is_logic(enum dp_expr_op op)
 {
 	return op == DP_OP_NOT || op == DP_OP_LAND || op == DP_OP_LOR;
+}
+
+bool dp_expr_is_shift(enum dp_expr_op op)
+{
+	return op == DP_OP_SHL || op == DP_OP_SHR || op == DP_OP_LSHR;
+}
+
+bool dp_expr_is_divide(enum dp_expr_op op)
+{
+	return op >= DP_OP_DIV && op <= DP_OP_UMOD;
+}
+
+bool dp_expr_is_alu(enum dp_expr_op op)
+{
+	return op == DP_OP_ADD || op == DP_OP_SUB || op == DP_OP_AND || op == DP_OP_XOR || op == DP_OP_OR;
+}
+
+bool dp_expr_commutes(enum dp_expr_op op)
+{
+	return op == DP_OP_MUL || (dp_expr_is_alu(op) && op != DP_OP_SUB);
 }
 
 enum dp_cc dp_expr_cc(enum dp_expr_op op)
@@ -104,75 +80,112 @@ enum dp_alu dp_expr_alu(enum dp_expr_op op)
 	}
 }
 
-/* The operator with its sides exchanged. */
-static enum dp_expr_op mirrored(enum dp_expr_op op)
+enum dp_expr_op dp_expr_mirrored(enum dp_expr_op op)
 {
 	static const uint8_t mirror[] = {DP_OP_EQ, DP_OP_NE,  DP_OP_GT,  DP_OP_GE,  DP_OP_LT,
 	                                 DP_OP_LE, DP_OP_UGT, DP_OP_UGE, DP_OP_ULT, DP_OP_ULE};
 	return (enum dp_expr_op)mirror[op - DP_OP_EQ];
 }
 
-/* Narrow registers are zero-extended: they compare as unsigned numbers of their own width. */
-static enum dp_expr_op as_unsigned(enum dp_expr_op op)
+/* ---- parts of registers --------------------------------------------------------------------------------------------- */
+
+static bool is_wider(const struct dp_expr *cast, const struct dp_part *part)
 {
-	return op >= DP_OP_LT && op <= DP_OP_GE ? op + (DP_OP_ULT - DP_OP_LT) : op;
+	return cast->size > part->size;
+}
+
+/* A cast of a register is a part of it: what is cast to more has been extended with zeroes already. */
+bool dp_expr_part(const struct dp_expr *e, struct dp_part *ret)
+{
+	const struct dp_expr *reg = e->kind == DP_EXPR_CAST ? e->a : e;
+	if (reg->kind != DP_EXPR_REG)
+		return false;
+	*ret = (struct dp_part){.reg = reg->reg, .shift = reg->shift, .size = reg->size};
+	if (e->kind == DP_EXPR_CAST && !is_wider(e, ret)) {
+		ret->size = e->size;
+		ret->is_signed = e->is_signed && e->size < 8;
+	}
+	return true;
+}
+
+/* rsp has to be computed, so it is none. */
+static bool is_plain(const struct dp_expr *e, struct dp_part *ret)
+{
+	return dp_expr_part(e, ret) && ret->reg != DP_RSP;
+}
+
+static uint64_t low(uint64_t k, unsigned size)
+{
+	return size == 8 ? k : k & ((UINT64_C(1) << 8 * size) - 1);
+}
+
+/* Is k a value that the part can have, and an immediate of its width? */
+static bool fits(uint64_t k, const struct dp_part *part)
+{
+	unsigned unused = 64 - 8u * part->size;
+	if (part->size == 8)
+		return (int64_t)k == (int32_t)k;
+	return k == (part->is_signed ? (uint64_t)((int64_t)(k << unused) >> unused) : low(k, part->size));
+}
+
+/* Extended with zeroes they compare as unsigned numbers of their own width; extended by their sign the order stays, both ways. */
+static enum dp_expr_op narrowed(enum dp_expr_op op, const struct dp_part *part)
+{
+	bool becomes_unsigned = part->size < 8 && !part->is_signed && op >= DP_OP_LT && op <= DP_OP_GE;
+	return becomes_unsigned ? op + (DP_OP_ULT - DP_OP_LT) : op;
 }
 
 /* ---- leaves --------------------------------------------------------------------------------------------------------- */
 
-/* rsp has to be computed, so it is none. */
-static bool is_plain(const struct dp_expr *e)
+static bool same_kind(const struct dp_part *a, const struct dp_part *b)
 {
-	return e->kind == DP_EXPR_REG && e->reg != DP_RSP;
-}
-
-static bool fits(uint64_t k, unsigned size)
-{
-	return size == 8 ? (int64_t)k == (int32_t)k : k < UINT64_C(1) << 8 * size;
+	return a->size == b->size && a->is_signed == b->is_signed && !a->shift && !b->shift && a->reg != b->reg;
 }
 
 static bool leaf_compare(const struct dp_expr *e, struct dp_leaf *ret)
 {
-	const struct dp_expr *a = e->a, *b = e->b;
+	const struct dp_expr *other = e->b;
 	enum dp_expr_op op = e->op;
+	struct dp_part a, b;
 	uint64_t k;
-	if (!is_plain(a)) {
-		a = e->b;
-		b = e->a;
-		op = mirrored(op);
+	if (!is_plain(e->a, &a)) {
+		other = e->a;
+		op = dp_expr_mirrored(op);
+		if (!is_plain(e->b, &a))
+			return false;
 	}
-	if (!is_plain(a))
-		return false;
-	if (dp_expr_constant(b, &k) && fits(k, a->size)) {
-		op = a->size < 8 ? as_unsigned(op) : op;
-		*ret = (struct dp_leaf){.kind = DP_LEAF_CMP_IMM, .reg = a, .imm = (int32_t)k, .cc = dp_expr_cc(op)};
+	op = narrowed(op, &a);
+	if (dp_expr_constant(other, &k) && fits(k, &a)) {
+		*ret = (struct dp_leaf){.kind = DP_LEAF_CMP_IMM, .part = a, .imm = (int32_t)k, .cc = dp_expr_cc(op)};
 		return true;
 	}
-	if (!is_plain(b) || a->size != 8 || b->size != 8 || a->reg == b->reg)
+	if (!is_plain(other, &b) || !same_kind(&a, &b))
 		return false;
-	*ret = (struct dp_leaf){.kind = DP_LEAF_CMP_REG, .reg = a, .other = b, .cc = dp_expr_cc(op)};
+	*ret = (struct dp_leaf){.kind = DP_LEAF_CMP_REG, .part = a, .other = b, .cc = dp_expr_cc(op)};
 	return true;
 }
 
 /* The truth of register & constant. */
 static bool leaf_test(const struct dp_expr *e, struct dp_leaf *ret)
 {
-	const struct dp_expr *reg = is_plain(e->a) ? e->a : e->b, *mask = reg == e->a ? e->b : e->a;
+	struct dp_part part;
+	const struct dp_expr *mask = is_plain(e->a, &part) ? e->b : e->a;
 	uint64_t k;
-	if (!is_plain(reg) || !dp_expr_constant(mask, &k))
+	if ((mask == e->a && !is_plain(e->b, &part)) || !dp_expr_constant(mask, &k))
 		return false;
-	if (reg->size < 8)
-		k &= (UINT64_C(1) << 8 * reg->size) - 1;
-	if (!fits(k, reg->size))
+	if (!part.is_signed)
+		k = low(k, part.size);
+	if (!fits(k, &part))
 		return false;
-	*ret = (struct dp_leaf){.kind = DP_LEAF_TEST_IMM, .reg = reg, .imm = (int32_t)k, .cc = DP_CC_NE};
+	*ret = (struct dp_leaf){.kind = DP_LEAF_TEST_IMM, .part = part, .imm = (int32_t)k, .cc = DP_CC_NE};
 	return true;
 }
 
 bool dp_expr_leaf(const struct dp_expr *e, struct dp_leaf *ret)
 {
-	if (is_plain(e)) {
-		*ret = (struct dp_leaf){.kind = DP_LEAF_CMP_IMM, .reg = e, .cc = DP_CC_NE};
+	struct dp_part part;
+	if (is_plain(e, &part)) {
+		*ret = (struct dp_leaf){.kind = DP_LEAF_CMP_IMM, .part = part, .cc = DP_CC_NE};
 		return true;
 	}
 	if (e->kind != DP_EXPR_BINARY)
@@ -182,25 +195,25 @@ bool dp_expr_leaf(const struct dp_expr *e, struct dp_leaf *ret)
 
 static void emit_cmp_reg(struct dp_asm *a, const struct dp_view *view, const struct dp_leaf *leaf)
 {
-	struct dp_rm left = dp_view_operand(view, leaf->reg->reg, 0), right = dp_view_operand(view, leaf->other->reg, 0);
+	struct dp_rm left = dp_view_operand(view, leaf->part.reg, 0), right = dp_view_operand(view, leaf->other.reg, 0);
 	if (left.memory && right.memory) {
 		dp_asm_mov_load(a, 8, left, DP_RAX);
 		left = dp_rm_reg(DP_RAX);
 	}
 	if (right.memory)
-		dp_asm_alu_load(a, DP_ALU_CMP, 8, right, left.reg);
+		dp_asm_alu_load(a, DP_ALU_CMP, leaf->part.size, right, left.reg);
 	else
-		dp_asm_alu_store(a, DP_ALU_CMP, 8, right.reg, left);
+		dp_asm_alu_store(a, DP_ALU_CMP, leaf->part.size, right.reg, left);
 }
 
 enum dp_cc dp_leaf_emit(struct dp_asm *a, const struct dp_view *view, const struct dp_leaf *leaf)
 {
-	struct dp_rm reg = dp_view_operand(view, leaf->reg->reg, leaf->reg->shift);
+	struct dp_rm reg = dp_view_operand(view, leaf->part.reg, leaf->part.shift);
 	if (leaf->kind == DP_LEAF_CMP_REG)
 		emit_cmp_reg(a, view, leaf);
 	else if (leaf->kind == DP_LEAF_TEST_IMM)
-		dp_asm_test_imm(a, leaf->reg->size, leaf->imm, reg);
+		dp_asm_test_imm(a, leaf->part.size, leaf->imm, reg);
 	else
-		dp_asm_alu_imm(a, DP_ALU_CMP, leaf->reg->size, leaf->imm, reg);
+		dp_asm_alu_imm(a, DP_ALU_CMP, leaf->part.size, leaf->imm, reg);
 	return leaf->cc;
 }

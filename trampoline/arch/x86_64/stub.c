@@ -4,6 +4,7 @@
  *
  *	descriptor, operations      data for the agent
  *	slow:                       asks the agent for a record
+ *	aside:                      what fails, and strings to their ends
  *	body (only with a condition)
  *	entry:                      prologue, gates, then the condition or the body, then the epilogue
  *
@@ -23,69 +24,38 @@
 #include "trampoline/arch/x86_64/asm.h"
 #include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
+#include "trampoline/arch/x86_64/frame.h"
 #include "trampoline/arch/x86_64/hook.h"
 #include "trampoline/arch/x86_64/hook_syscall.h"
 
 enum { CACHE_LINE = 64 };
 
-enum form {
-	FORM_PLAIN, /* no condition: the body is part of the entry */
-	FORM_LIGHT, /* the condition needs no registers */
-	FORM_FULL,  /* it does: they are saved before it */
-};
-
 struct stub {
 	struct dp_asm a;
 	const struct dp_runtime *rt;
 	const struct dp_request *req;
-	enum form form;
+	bool plain;               /* no condition: the body is part of the entry */
+	enum dp_view_level level; /* what the condition needs to have saved */
 	uint32_t reserve;
-	struct dp_view view; /* the full one */
-	struct dp_label desc, slow, have, body, restore, leave;
+	struct dp_capture_code capture;
+	struct dp_exits exits; /* of the condition */
+	struct dp_label desc, slow, have, body, restore, unwind, leave;
 };
 
-/* ---- the frame ------------------------------------------------------------------------------------------------------ */
-
-/* lea -128(%rsp),%rsp; push %rax; flags into rax */
-static void emit_prologue(struct dp_asm *a)
-{
-	dp_asm_lea(a, dp_rm_mem(DP_RSP, -DP_VIEW_RED_ZONE), DP_RSP);
-	dp_asm_push(a, DP_RAX);
-	dp_asm_lahf(a);
-	dp_asm_seto_al(a);
-}
-
-/* The opposite. 0x7f + 1 overflows, 0x7f + 0 does not; sahf leaves OF alone. */
-static void emit_epilogue(struct dp_asm *a)
-{
-	dp_asm_add_al(a, 0x7f);
-	dp_asm_sahf(a);
-	dp_asm_pop(a, DP_RAX);
-	dp_asm_lea(a, dp_rm_mem(DP_RSP, DP_VIEW_RED_ZONE), DP_RSP);
-}
+/* ---- registers ------------------------------------------------------------------------------------------------------- */
 
 static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: the flags */
 
-static void emit_save(struct dp_asm *a)
+static void emit_save(struct dp_asm *a, enum dp_view_level from, enum dp_view_level to)
 {
-	for (size_t i = 0; i < sizeof(taken); i++)
+	for (unsigned i = from; i < to; i++)
 		dp_asm_push(a, taken[i]);
 }
 
-static void emit_restore(struct dp_asm *a)
+static void emit_restore(struct dp_asm *a, enum dp_view_level from, enum dp_view_level to)
 {
-	for (size_t i = sizeof(taken); i > 0; i--)
+	for (unsigned i = from; i > to; i--)
 		dp_asm_pop(a, taken[i - 1]);
-}
-
-/* Leaves if one of the request's words is 0. The flags are in rax by now. */
-static void emit_gates(struct stub *s)
-{
-	for (size_t i = 0; i < sizeof(s->req->gate) / sizeof(s->req->gate[0]); i++)
-		if (s->req->gate[i]) {
-			dp_asm_cmp_zero(&s->a, s->req->gate[i], DP_RCX);
-			dp_asm_jcc(&s->a, DP_CC_E, s->leave);
-		}
 }
 
 /* ---- the record ----------------------------------------------------------------------------------------------------- */
@@ -167,10 +137,10 @@ static void emit_ring_body(struct stub *s)
 	}
 	dp_asm_bind(a, s->have);
 	dp_asm_mov_store(a, 8, DP_RDX, dp_rm_mem(DP_RCX, offsetof(struct dp_record, tsc)));
-	if (dp_capture_calls(s->req->fields)) {
-		dp_capture_call(a, &s->view, s->rt, s->req->fields, s->desc);
+	if (s->capture.calls) {
+		dp_capture_call(&s->capture);
 	} else {
-		dp_capture_inline(a, &s->view, s->req->fields);
+		dp_capture_inline(&s->capture);
 		emit_commit(s);
 	}
 }
@@ -183,12 +153,11 @@ static void emit_sink_body(struct stub *s)
 	dp_asm_call(a, s->rt->enter, DP_RCX);
 	dp_asm_test(a, 8, DP_RCX, dp_rm_reg(DP_RCX));
 	dp_asm_jcc(a, DP_CC_E, s->restore);
-	if (dp_capture_calls(s->req->fields)) {
-		dp_capture_call(a, &s->view, s->rt, s->req->fields, s->desc);
+	if (s->capture.calls) {
+		dp_capture_call(&s->capture);
 		return;
 	}
-	unsigned bytes = dp_capture_inline(a, &s->view, s->req->fields);
-	dp_asm_mov_const(a, bytes, DP_RDX);
+	dp_capture_inline(&s->capture);
 	dp_asm_lea_label(a, s->desc, DP_RAX);
 	dp_asm_call(a, s->rt->emit, DP_RSI);
 }
@@ -219,7 +188,18 @@ static void emit_data(struct stub *s)
 		return;
 	dp_asm_bind(&s->a, s->desc);
 	dp_asm_data(&s->a, &desc, sizeof(desc));
-	dp_capture_put_ops(&s->a, s->req->fields);
+	dp_capture_put_data(&s->capture);
+}
+
+/* The condition cannot be decided. Many threads may count at once. */
+static void emit_undecided(struct stub *s)
+{
+	if (!s->exits.n)
+		return;
+	dp_exits_put(&s->a, &s->exits);
+	dp_asm_mov_const(&s->a, s->req->lost + offsetof(struct dp_lost, unreadable), DP_RAX);
+	dp_asm_lock_inc(&s->a, dp_rm_mem(DP_RAX, 0));
+	dp_asm_jmp(&s->a, s->unwind);
 }
 
 static void emit_out_of_line(struct stub *s)
@@ -229,68 +209,106 @@ static void emit_out_of_line(struct stub *s)
 		emit_acquire(s);
 		dp_asm_jmp(&s->a, s->have);
 	}
-	if (s->form == FORM_PLAIN)
+	if (!s->req->hook)
+		dp_capture_put_aside(&s->capture);
+	if (s->plain)
 		return;
+	emit_undecided(s);
 	dp_asm_align(&s->a, 16);
 	dp_asm_bind(&s->a, s->body);
-	if (s->form == FORM_LIGHT)
-		emit_save(&s->a);
+	emit_save(&s->a, s->level, DP_VIEW_FULL);
 	emit_body(s);
-	if (s->form == FORM_LIGHT) {
-		dp_asm_bind(&s->a, s->restore);
-		emit_restore(&s->a);
-		dp_asm_jmp(&s->a, s->leave);
-	} else {
-		dp_asm_jmp(&s->a, s->restore);
-	}
+	dp_asm_bind(&s->a, s->restore);
+	emit_restore(&s->a, DP_VIEW_FULL, s->level);
+	dp_asm_jmp(&s->a, s->unwind);
+}
+
+static void emit_condition(struct stub *s)
+{
+	struct dp_expr_code c = {.a = &s->a, .rt = s->rt, .exits = s->exits, .view = dp_view_at(s->level, s->req->site)};
+	emit_save(&s->a, DP_VIEW_LIGHT, s->level);
+	dp_expr_jump(&c, s->req->when, true, s->body);
+	dp_asm_bind(&s->a, s->unwind);
+	emit_restore(&s->a, s->level, DP_VIEW_LIGHT);
 }
 
 static void emit_entry(struct stub *s)
 {
-	struct dp_view light = dp_view_light(s->req->site);
-	emit_prologue(&s->a);
-	emit_gates(s);
-	if (s->form != FORM_LIGHT)
-		emit_save(&s->a);
-	if (s->form == FORM_PLAIN)
+	dp_frame_enter(&s->a);
+	dp_frame_gates(&s->a, s->req, s->leave);
+	if (s->plain) {
+		emit_save(&s->a, DP_VIEW_LIGHT, DP_VIEW_FULL);
 		emit_body(s);
-	else
-		dp_expr_jump(&s->a, s->form == FORM_LIGHT ? &light : &s->view, s->req->when, true, s->body);
-	if (s->form != FORM_LIGHT) {
 		dp_asm_bind(&s->a, s->restore);
-		emit_restore(&s->a);
+		emit_restore(&s->a, DP_VIEW_FULL, DP_VIEW_LIGHT);
+	} else {
+		emit_condition(s);
 	}
 	dp_asm_bind(&s->a, s->leave);
-	emit_epilogue(&s->a);
+	dp_frame_leave(&s->a);
+}
+
+static void init_condition(struct stub *s)
+{
+	s->plain = !s->req->when || s->req->hook;
+	s->exits.n = 0;
+	if (s->plain)
+		return;
+	s->level = dp_expr_level(s->rt, s->req->when);
+	dp_exits_init(&s->a, s->req->when, &s->exits);
+}
+
+static void init_capture(struct stub *s)
+{
+	unsigned taken_guards = s->plain ? 0 : dp_expr_guards(s->req->when);
+	s->capture.a = &s->a;
+	s->capture.view = dp_view_full(s->req->site);
+	s->capture.desc = s->desc;
+	dp_capture_init(&s->capture, s->rt, s->req->fields, taken_guards < DP_ASM_GUARDS ? DP_ASM_GUARDS - taken_guards : 0);
 }
 
 static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 {
-	bool plain = !s->req->when || s->req->hook;
 	dp_asm_init(&s->a, out, at);
 	s->reserve = s->req->hook ? 0 : (uint32_t)dp_capture_reserve(s->req->fields);
-	s->view = dp_view_full(s->req->site);
-	s->form = plain ? FORM_PLAIN : dp_expr_is_light(s->req->when) ? FORM_LIGHT : FORM_FULL;
 	s->desc = dp_asm_label(&s->a);
 	s->slow = dp_asm_label(&s->a);
 	s->have = dp_asm_label(&s->a);
 	s->body = dp_asm_label(&s->a);
 	s->restore = dp_asm_label(&s->a);
+	s->unwind = dp_asm_label(&s->a);
 	s->leave = dp_asm_label(&s->a);
+	init_condition(s);
+	if (!s->req->hook)
+		init_capture(s);
+}
+
+bool dp_stub_finish(struct dp_asm *a, struct dp_stub *ret)
+{
+	_Static_assert(DP_ASM_GUARDS <= DP_PLAN_FIXUPS, "all of them fit into a plan");
+	if (!dp_asm_finish(a) || a->out->len - a->start > UINT16_MAX)
+		return false;
+	ret->nfixups = (uint8_t)a->nguards;
+	for (unsigned i = 0; i < a->nguards; i++) {
+		ret->fixup[i].load = (uint16_t)a->guard[i].load;
+		ret->fixup[i].to = (uint16_t)a->label[a->guard[i].label];
+	}
+	return true;
 }
 
 struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
-                              uint64_t *entry)
+                              struct dp_stub *ret)
 {
 	struct stub s;
 	s.rt = rt;
 	s.req = req;
+	ret->nfixups = 0;
 	if (req->syscall)
-		return dp_syscall_stub_emit(out, at, req, entry);
+		return dp_syscall_stub_emit(out, at, req, &ret->entry);
 	if (at % 16)
 		return dp_error(DP_TAG_INTERNAL, "stub at 0x%llx is not aligned", (unsigned long long)at);
 	if (req->answer || req->enters)
-		return dp_answer_stub_emit(out, at, rt, req, entry);
+		return dp_answer_stub_emit(out, at, rt, req, ret);
 	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
 		return dp_error(DP_TAG_SYNTAX, "the fields of one probe take %zu bytes, at most %u fit into a record",
 		                dp_capture_reserve(req->fields), DP_RECORD_MAX);
@@ -298,13 +316,12 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	emit_data(&s);
 	emit_out_of_line(&s);
 	dp_asm_align(&s.a, CACHE_LINE); /* a short stub then is one fetch: a false condition costs as much as its jumps */
-	uint64_t start = dp_asm_here(&s.a);
+	ret->entry = dp_asm_here(&s.a);
 	emit_entry(&s);
-	bool good = dp_asm_finish(&s.a);
+	bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
 	if (!good)
-		return dp_error(DP_TAG_SYNTAX, "the condition is too complex to compile: split or simplify it");
-	*entry = start;
+		return dp_error(DP_TAG_SYNTAX, "the condition or a field is too complex to compile: split or simplify it");
 	return NULL;
 }

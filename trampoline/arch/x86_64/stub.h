@@ -5,17 +5,28 @@
 
 #include "trampoline/trampoline.h"
 
+struct dp_stub {
+	uint64_t entry;
+	uint8_t nfixups;
+	struct dp_plan_fixup fixup[DP_PLAN_FIXUPS];
+};
+
 /*
  * Appends to `out`, which will lie at target address `at` (16-byte aligned): descriptor, operations, out-of-line code, then
- * the stub. Execution of the stub enters at *entry (>= at, 16-aligned) and falls through at the end of the bytes with every
+ * the stub. Execution of the stub enters at ret->entry (>= at, 16-aligned) and falls through at the end of the bytes with every
  * register, flag and the stack as at the site; the displaced instructions must follow there. On failure `out` may have grown.
+ * Loads that may fault are named in `fixup`, by offsets from `at`.
  *
  * Stack below the site's rsp, red zone included: DP_STUB_STACK bytes, and what the agent's entry points use on top of it.
  */
 struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
-                              uint64_t *entry) DP_MUST_CHECK;
+                              struct dp_stub *ret) DP_MUST_CHECK;
 
-#define DP_STUB_STACK       256u /* probes with registers and constants only */
+/* Resolves labels and takes the guards over. False if that is not possible. */
+struct dp_asm;
+bool dp_stub_finish(struct dp_asm *a, struct dp_stub *ret);
+
+#define DP_STUB_STACK       320u /* probes with registers and constants only */
 #define DP_STUB_STACK_CALLS 512u /* probes that call helpers of the agent */
 
 #endif

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "trampoline/arch/x86_64/stub_view.h"
 
+struct dp_view dp_view_at(enum dp_view_level level, uint64_t rip)
+{
+	static const uint8_t reg[] = {[DP_VIEW_RCX] = DP_RCX, [DP_VIEW_RDX] = DP_RDX, [DP_VIEW_FULL] = DP_RSI};
+	const int32_t top = (int32_t)level;
+	struct dp_view v = {.base = DP_RSP, .saved = 1u << DP_RAX, .rsp = 8 * (top + 1) + DP_VIEW_RED_ZONE, .rip = rip};
+	v.disp[DP_RAX] = 8 * top;
+	v.flags = level == DP_VIEW_LIGHT ? 0 : 8 * (top - DP_VIEW_RAX);
+	for (int32_t i = DP_VIEW_RCX; i <= top; i++) {
+		v.saved |= (uint16_t)(1u << reg[i]);
+		v.disp[reg[i]] = 8 * (top - i);
+	}
+	return v;
+}
+
 struct dp_view dp_view_light(uint64_t rip)
 {
-	struct dp_view v = {.base = DP_RSP, .saved = 1u << DP_RAX, .rsp = 8 + DP_VIEW_RED_ZONE, .rip = rip};
-	return v;
+	return dp_view_at(DP_VIEW_LIGHT, rip);
 }
 
 struct dp_view dp_view_full(uint64_t rip)
 {
-	struct dp_view v = {.base = DP_RSP, .rsp = DP_VIEW_FULL_BYTES + DP_VIEW_RED_ZONE, .flags = 24, .rip = rip};
-	v.saved = 1u << DP_RAX | 1u << DP_RCX | 1u << DP_RDX | 1u << DP_RSI;
-	v.disp[DP_RSI] = 0;
-	v.disp[DP_RDX] = 8;
-	v.disp[DP_RCX] = 16;
-	v.disp[DP_RAX] = 32;
-	return v;
+	return dp_view_at(DP_VIEW_FULL, rip);
 }
 
 bool dp_view_is_saved(const struct dp_view *v, unsigned reg)

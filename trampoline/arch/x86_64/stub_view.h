@@ -19,9 +19,14 @@ struct dp_view {
 	int32_t duration; /* a word: ns since the call's entry (pair.h); 0: not known here */
 };
 
-/* The stub's prologue leaves one of these two. */
-struct dp_view dp_view_light(uint64_t rip); /* pushed: rax; rax holds the flags */
-struct dp_view dp_view_full(uint64_t rip);  /* pushed: rax, flags, rcx, rdx, rsi */
+/*
+ * What the stub has pushed: rax, and then as many as `level` says of the flags (until then in rax), rcx, rdx, rsi. What is pushed
+ * is free to be used.
+ */
+enum dp_view_level { DP_VIEW_LIGHT, DP_VIEW_RAX, DP_VIEW_RCX, DP_VIEW_RDX, DP_VIEW_FULL };
+struct dp_view dp_view_at(enum dp_view_level level, uint64_t rip);
+struct dp_view dp_view_light(uint64_t rip);
+struct dp_view dp_view_full(uint64_t rip);
 #define DP_VIEW_RED_ZONE   128
 #define DP_VIEW_FULL_BYTES 40 /* on the stack, red zone not counted */
 
