@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Strings of the program against a text. Only characters that decide are looked at, so that a string is no failure where a
- * difference came before the memory that is not there. What is read at once is an aligned piece: it lies in one page, and so can be read
- * as a whole or not at all.
+ * difference came before the memory that is not there. What is read at once is an aligned piece: it lies in one page, and so can
+ * be read as a whole or not at all.
  */
 #include "agent/ask.h"
 #include "agent/syscall.h"
@@ -65,8 +65,8 @@ static bool only_stars(const char *pattern)
 }
 
 /*
- * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each of at most as many steps. Behind the longest
- * string nothing is looked at: it ends there.
+ * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each of at most as many steps. Behind the
+ * longest string nothing is looked at: it ends there.
  */
 static struct dp_answer match_glob(struct text *t, const char *pattern)
 {
