@@ -8,7 +8,6 @@
 
 #include "cli/names.h"
 #include "probes/usdt.h"
-#include "probes/usdt.h"
 #include "probes/scope.h"
 
 #include <stdlib.h>
