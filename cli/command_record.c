@@ -81,7 +81,7 @@ static uint64_t lost(struct dp_recording *r)
 			struct dp_loss l = {0};
 			dp_standing_loss(r->group[k].left->standing, i, &l);
 			sum += l.full + l.no_slot + l.forked + l.abandoned + l.damaged + l.other;
-			sum += l.nested + l.unprimed + l.no_stack + l.overwritten;
+			sum += l.nested + l.unprimed + l.no_stack + l.overwritten + l.unreadable;
 		}
 	return sum;
 }

@@ -37,6 +37,7 @@ static void fill_loss(struct dp_left_group *g, size_t i, struct dp_summary_probe
 	        .lost_unprimed = l.unprimed,
 	        .lost_no_stack = l.no_stack,
 	        .lost_overwritten = l.overwritten,
+	        .lost_unreadable = l.unreadable,
 	        .lost_other = l.other,
 	};
 }

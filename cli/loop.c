@@ -77,7 +77,7 @@ uint64_t dp_run_lost(const struct dp_run *run)
 		for (unsigned p = 0; p < run->options->nprobes; p++) {
 			const struct dp_loss *l = &run->session[i]->loss[p];
 			sum += l->full + l->no_slot + l->forked + l->abandoned + l->damaged + l->other;
-			sum += l->nested + l->unprimed + l->no_stack + l->overwritten;
+			sum += l->nested + l->unprimed + l->no_stack + l->overwritten + l->unreadable;
 		}
 	return sum;
 }

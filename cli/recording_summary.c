@@ -32,6 +32,7 @@ static void fill(const struct dp_recording *r, const struct dp_recording_group *
 	        .lost_unprimed = l.unprimed,
 	        .lost_no_stack = l.no_stack,
 	        .lost_overwritten = l.overwritten,
+	        .lost_unreadable = l.unreadable,
 	        .lost_other = l.other,
 	};
 }

@@ -59,6 +59,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .lost_unprimed = l.unprimed,
 	        .lost_no_stack = l.no_stack,
 	        .lost_overwritten = l.overwritten,
+	        .lost_unreadable = l.unreadable,
 	        .lost_other = l.other,
 	};
 }

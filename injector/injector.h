@@ -184,7 +184,7 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 
 struct dp_loss { /* by cause, since install */
 	uint64_t full, no_slot, forked, abandoned, damaged, other;
-	uint64_t nested, unprimed, no_stack, overwritten;
+	uint64_t nested, unprimed, no_stack, overwritten, unreadable;
 };
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 

@@ -13,6 +13,7 @@ const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
         [DP_LOSS_UNPRIMED] = {"in threads that LTTng did not know yet", "unprimed"},
         [DP_LOSS_NO_STACK] = {"too little stack", "no_stack"},
         [DP_LOSS_OVERWRITTEN] = {"overwritten by later ones", "overwritten"},
+        [DP_LOSS_UNREADABLE] = {"condition could not be decided", "unreadable"},
         [DP_LOSS_OTHER] = {"other", "other"},
 };
 
@@ -28,6 +29,7 @@ static void add(struct dp_counts *c, const struct dp_summary_probe *p)
 	        [DP_LOSS_UNPRIMED] = p->lost_unprimed,
 	        [DP_LOSS_NO_STACK] = p->lost_no_stack,
 	        [DP_LOSS_OVERWRITTEN] = p->lost_overwritten,
+	        [DP_LOSS_UNREADABLE] = p->lost_unreadable,
 	        [DP_LOSS_OTHER] = p->lost_other,
 	};
 	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {

@@ -86,6 +86,7 @@ static struct dp_error *put_probe(const struct dp_planner *planner, const struct
 	DP_TRY(dp_stub_emit(out, plan->stub, &planner->runtime, request, &stub));
 	plan->entry = stub.entry;
 	plan->nfixups = stub.nfixups;
+	plan->guarded = plan->guarded || stub.nfixups;
 	memcpy(plan->fixup, stub.fixup, sizeof(stub.fixup[0]) * stub.nfixups);
 	return NULL;
 }
