@@ -130,9 +130,29 @@ static void put_clock(struct dp_buf *b)
 	              "typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := time_t;\n\n");
 }
 
+/* Names are quoted: some are words of this language. */
+static void put_enumeration(struct dp_buf *b, const struct dp_field *f)
+{
+	dp_buf_printf(b, "\t\tenum : %sint%u_t {", f->type == DP_TYPE_INT ? "" : "u", f->size * 8u);
+	for (size_t i = 0; i < f->names->n; i++) {
+		dp_put_str(b, i ? ", " : " ");
+		put_literal(b, f->names->item[i].name);
+		dp_put_str(b, " = ");
+		if (f->type == DP_TYPE_INT)
+			dp_put_signed(b, (int64_t)f->names->item[i].value);
+		else
+			dp_put_dec(b, f->names->item[i].value);
+	}
+	dp_buf_printf(b, " } _%s;\n", f->name);
+}
+
 static void put_field(struct dp_buf *b, const struct dp_field *f)
 {
 	unsigned bits = f->size * 8u;
+	if (f->names && f->names->n && (f->type == DP_TYPE_INT || f->type == DP_TYPE_UINT)) {
+		put_enumeration(b, f);
+		return;
+	}
 	dp_put_str(b, "\t\t");
 	switch (f->type) {
 	case DP_TYPE_INT:

@@ -12,14 +12,14 @@ enum { JSON_VERSION = 1 };
 struct json {
 	struct dp_writer base;
 	FILE *to;
-	struct dp_buf line, unreadable;
+	struct dp_buf line, unreadable, absent;
 	struct dp_image *image; /* of the event being written */
 };
 
 static void print(struct json *j)
 {
 	dp_put_str(&j->line, "\n");
-	if (j->line.failed || j->unreadable.failed)
+	if (j->line.failed || j->unreadable.failed || j->absent.failed)
 		dp_writer_fail(&j->base, dp_error(DP_TAG_NOMEM, "out of memory for a line of JSON"));
 	else if (fwrite(j->line.data, 1, j->line.len, j->to) != j->line.len)
 		dp_writer_fail(&j->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
@@ -35,6 +35,28 @@ static void put_key(struct dp_buf *b, const char *before, const char *key)
 }
 
 /* ---- header ---- */
+
+/* Of fields in the program's terms: what was typed, and what the values are called. */
+static void put_meaning(struct dp_buf *b, const struct dp_field *f)
+{
+	static const char *const looks[] = {[DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char"};
+	if (f->label) {
+		put_key(b, ",", "label");
+		dp_put_json_str(b, f->label);
+	}
+	if (f->look != DP_LOOK_NUMBER) {
+		put_key(b, ",", "look");
+		dp_put_json_str(b, looks[f->look]);
+	}
+	if (!f->names)
+		return;
+	put_key(b, ",", "names");
+	for (size_t i = 0; i < f->names->n; i++) {
+		put_key(b, i ? "," : "{", f->names->item[i].name);
+		dp_put_signed(b, (int64_t)f->names->item[i].value);
+	}
+	dp_put_str(b, f->names->n ? "}" : "{}");
+}
 
 static void put_type(struct dp_buf *b, const struct dp_field *f)
 {
@@ -58,6 +80,7 @@ static void put_type(struct dp_buf *b, const struct dp_field *f)
 	dp_put_str(b, "\"");
 	if (sized && f->hex)
 		dp_put_str(b, ",\"hex\":true");
+	put_meaning(b, f);
 	if (!limited)
 		return;
 	put_key(b, ",", "size");
@@ -127,9 +150,30 @@ static void put_float(struct dp_buf *b, const struct dp_field *field, const stru
 	dp_put_str(b, quote);
 }
 
+/* Enumerations by name, bools as such; a value without a name stays a number. */
+static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+{
+	const size_t before = b->len;
+	if (field->look == DP_LOOK_BOOL && v->u < 2) {
+		dp_put_str(b, v->u ? "true" : "false");
+		return true;
+	}
+	if (!field->names)
+		return false;
+	dp_put_str(b, "\"");
+	if (dp_put_enumerator(b, field->names, v->u)) {
+		dp_put_str(b, "\"");
+		return true;
+	}
+	b->len = before;
+	return false;
+}
+
 static void put_value(struct json *j, const struct dp_field *field, const struct dp_value *v)
 {
 	struct dp_buf *b = &j->line;
+	if (put_special(b, field, v))
+		return;
 	switch (field->type) {
 	case DP_TYPE_INT:
 	case DP_TYPE_UINT:
@@ -170,6 +214,11 @@ static void put_field(const struct dp_field *field, const struct dp_value *v, vo
 		return;
 	}
 	dp_put_str(&j->line, "null");
+	if (field->source == DP_SRC_NONE && field->absent) {
+		put_key(&j->absent, j->absent.len ? "," : "", field->name);
+		dp_put_json_str(&j->absent, field->absent);
+		return;
+	}
 	dp_put_str(&j->unreadable, j->unreadable.len ? "," : "");
 	dp_put_json_str(&j->unreadable, field->name);
 }
@@ -195,7 +244,7 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	dp_put_json_str(&j->line, class->name);
 	dp_put_str(&j->line, ",\"fields\":{");
 	j->image = e->image;
-	j->unreadable.len = 0;
+	j->unreadable.len = j->absent.len = 0;
 	if (!j->line.failed)
 		dp_fields_decode(class->fields, e->payload, e->len, put_field, j);
 	dp_put_str(&j->line, "}");
@@ -204,6 +253,12 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 		dp_put_str(&j->line, "[");
 		dp_buf_put(&j->line, j->unreadable.data, j->unreadable.len);
 		dp_put_str(&j->line, "]");
+	}
+	if (j->absent.len) {
+		put_key(&j->line, ",", "absent");
+		dp_put_str(&j->line, "{");
+		dp_buf_put(&j->line, j->absent.data, j->absent.len);
+		dp_put_str(&j->line, "}");
 	}
 	dp_put_str(&j->line, "}");
 	print(j);
@@ -230,6 +285,7 @@ static void json_fini(struct dp_writer *w)
 	struct json *j = (struct json *)w;
 	dp_buf_fini(&j->line);
 	dp_buf_fini(&j->unreadable);
+	dp_buf_fini(&j->absent);
 }
 
 struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)

@@ -63,6 +63,43 @@ void dp_put_double(struct dp_buf *b, double v, unsigned size)
 	dp_put_str(b, text);
 }
 
+/* ---- enumerations ---- */
+
+static const char *name_of(const struct dp_enumeration *names, uint64_t v)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (names->item[i].value == v)
+			return names->item[i].name;
+	return NULL;
+}
+
+static bool put_flags(struct dp_buf *b, const struct dp_enumeration *names, uint64_t v)
+{
+	const size_t before = b->len;
+	uint64_t left = v;
+	for (size_t i = 0; i < names->n; i++) {
+		const struct dp_enumerator *e = &names->item[i];
+		if (!e->value || (left & e->value) != e->value)
+			continue;
+		dp_put_str(b, b->len > before ? "|" : "");
+		dp_put_str(b, e->name);
+		left &= ~e->value;
+	}
+	if (left && left != v) {
+		dp_put_str(b, "|");
+		dp_put_hex(b, left);
+	}
+	return b->len > before;
+}
+
+bool dp_put_enumerator(struct dp_buf *b, const struct dp_enumeration *names, uint64_t v)
+{
+	const char *name = name_of(names, v);
+	if (name)
+		dp_put_str(b, name);
+	return name || (names->flags && put_flags(b, names, v));
+}
+
 /* ---- characters ---- */
 
 /* Length of the well-formed UTF-8 character at `s` (Unicode 15, table 3-7), 0 if there is none; its code point in `ret`. */

@@ -4,6 +4,7 @@
 #define DP_OUTPUT_PUT_H
 
 #include "base/buf.h"
+#include "probes/probes.h"
 
 void dp_put_str(struct dp_buf *b, const char *s);
 void dp_put_dec(struct dp_buf *b, uint64_t v);
@@ -17,6 +18,11 @@ void dp_put_double(struct dp_buf *b, double v, unsigned size);
  * \n, \t or \xNN. With `quote`, that character is put around them and escaped inside, as is the backslash.
  */
 void dp_put_visible(struct dp_buf *b, const void *bytes, size_t n, char quote);
+/*
+ * The name of an enumeration's value; of flags, those that are set (A|B, the rest in hexadecimal). False, and nothing is put, if
+ * it has none.
+ */
+bool dp_put_enumerator(struct dp_buf *b, const struct dp_enumeration *names, uint64_t v);
 /* A JSON string, quotes included. What is not UTF-8 becomes U+FFFD, a byte each. */
 void dp_put_json(struct dp_buf *b, const void *bytes, size_t n);
 void dp_put_json_str(struct dp_buf *b, const char *s);

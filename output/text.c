@@ -88,8 +88,43 @@ static void put_frame(size_t i, uint64_t pc, const char *name, void *data)
 	dp_put_str(&t->below, "\n");
 }
 
+static void put_char(struct dp_buf *b, uint64_t v)
+{
+	const char c = (char)v;
+	dp_put_visible(b, &c, 1, '\'');
+}
+
+/* What is not a plain number. */
+static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+{
+	if (field->names)
+		return dp_put_enumerator(b, field->names, v->u);
+	if (field->look == DP_LOOK_BOOL && v->u < 2)
+		dp_put_str(b, v->u ? "true" : "false");
+	else if (field->look == DP_LOOK_CHAR)
+		put_char(b, v->u);
+	else
+		return false;
+	return true;
+}
+
+/* Why there is no value. */
+static void put_none(struct text *t, const struct dp_field *field)
+{
+	const bool absent = field->source == DP_SRC_NONE && field->absent;
+	if (t->color)
+		dp_put_str(&t->line, RED);
+	dp_put_str(&t->line, "<");
+	dp_put_str(&t->line, absent ? field->absent : "unreadable");
+	dp_put_str(&t->line, ">");
+	if (t->color)
+		dp_put_str(&t->line, RESET);
+}
+
 static void put_value(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
 {
+	if (put_special(b, field, v))
+		return;
 	if (field->type == DP_TYPE_STRING)
 		put_string(b, field, v);
 	else if (field->type == DP_TYPE_BYTES)
@@ -112,10 +147,10 @@ static void put_field(const struct dp_field *field, const struct dp_value *v, vo
 		return;
 	}
 	dp_put_str(&t->line, " ");
-	dp_put_str(&t->line, field->name);
+	dp_put_str(&t->line, field->label ? field->label : field->name);
 	dp_put_str(&t->line, "=");
 	if (v->unreadable)
-		put_colored(t, &t->line, RED, "<unreadable>");
+		put_none(t, field);
 	else
 		put_value(&t->line, field, v);
 }

@@ -176,7 +176,8 @@ static struct dp_error *field_at(struct dp_fields_maker *m, const char *name, co
 struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,
                                uint64_t length)
 {
-	const uint64_t size = (length ? length : TEXT_DEFAULT) + 1;
+	/* With room for the dots of one that is cut. */
+	const uint64_t size = (length ? length : TEXT_DEFAULT) + sizeof("...");
 	const struct dp_field f = {
 	        .type = DP_TYPE_STRING, .size = size > DP_STRING_MAX ? DP_STRING_MAX : (uint32_t)size, .source = DP_SRC_STRING};
 	return field_at(m, name, label, f, addr);

@@ -126,7 +126,7 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
 	DP_TRY(dp_lower_value(m->s, &here, &o));
 	if (o.absent)
 		return dp_field_absent(m, name, label, o.type, o.absent);
-	if (o.is_comm)
+	if (o.is_comm || (o.value && o.value->kind == DP_EXPR_FACT && o.value->value == DP_FACT_TIME))
 		return dp_field_absent(m, name, label, &dp_ctype_int, "every event has it already");
 	const struct dp_ctype *to = o.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(&m->s->arena, o.type) : NULL;
 	if (o.is_str || (to && to->is_char))
@@ -223,14 +223,18 @@ static const char *trimmed(struct dp_arena *a, const char *text)
 	return dp_arena_copy(a, text, n);
 }
 
-/* str(p) is called p; so is (p). */
+/* str(p->name, 9) is called p->name. */
 static const char *label_of(struct dp_arena *a, const struct dp_ast *ast, const char *text)
 {
-	if (ast->kind == DP_AST_STR && ast->a->kind == DP_AST_NAME)
-		return ast->a->name;
+	const char *open = strchr(text, '(');
 	if (ast->kind == DP_AST_NAME)
 		return ast->name;
-	return trimmed(a, text);
+	if (ast->kind != DP_AST_STR || !open)
+		return trimmed(a, text);
+	const size_t n = strcspn(open + 1, ast->value ? "," : ")");
+	const bool plain = ast->a->kind == DP_AST_NAME || ast->a->kind == DP_AST_MEMBER;
+	const char *inner = plain ? dp_arena_copy(a, open + 1, n) : text;
+	return inner ? trimmed(a, inner) : NULL;
 }
 
 static struct dp_error *add_expression(struct dp_fields_maker *m, const char *context)

@@ -106,10 +106,10 @@ static bool in_functions(struct lookup *l)
 
 /* ---- globals ---------------------------------------------------------------------------------------------------------- */
 
-/* Is there anything to find it by? A declaration alone has its definition elsewhere. */
+/* A declaration alone has its definition elsewhere; a definition without a place was optimized out. */
 static bool is_defined(Dwarf_Die *die)
 {
-	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value);
+	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value) || !dp_die_flag(die, DW_AT_declaration);
 }
 
 static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external);
