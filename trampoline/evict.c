@@ -59,8 +59,12 @@ static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 	for (uint8_t i = 0; i < s->nsweeps; i++)
 		if (covers(s->sweep[i], addr))
 			return s->sweep[i];
-	if (s->nsweeps == DP_SEARCH_SWEEPS || !dp_text_function(&s->job->item->text, addr, &function))
+	if (addr - s->gap.start < s->gap.size || s->nsweeps == DP_SEARCH_SWEEPS)
 		return NULL;
+	if (!dp_text_function(&s->job->item->text, addr, &function)) {
+		s->gap = (struct dp_range){addr, function.start > addr ? function.start - addr : 0};
+		return NULL;
+	}
 	const struct dp_sweep *sweep = dp_known_sweep(known_of(s), &s->job->item->text, &function);
 	if (sweep)
 		s->sweep[s->nsweeps++] = sweep;
@@ -276,6 +280,8 @@ static void look_around(struct dp_search *s, struct dp_job *job)
 	const struct dp_sweep *own = text->size ? dp_known_sweep(known_of(s), text, &function) : NULL;
 	s->nentered = 0;
 	s->nsweeps = 0;
+	s->gap.size = 0;
+	s->measured = false;
 	memset(s->held, 0, sizeof(s->held));
 	s->base = site - DP_SEARCH_BEHIND;
 	dp_sites_bytes(job->planner->sites, text, s->base, DP_SEARCH_AROUND, s->byte, s->state);

@@ -14,9 +14,12 @@ struct dp_search {
 	struct dp_job *job;
 	const struct dp_sweep *sweep[DP_SEARCH_SWEEPS]; /* the site's own function, if that is known, and those around it */
 	uint8_t nsweeps;
-	bool lost; /* the site is no instruction of its function, as far as can be seen */
+	struct dp_range gap; /* in which there is no function */
+	bool lost;           /* the site is no instruction of its function, as far as can be seen */
 	uint64_t base;
 	uint8_t byte[DP_SEARCH_AROUND], state[DP_SEARCH_AROUND];
+	bool measured;
+	uint8_t length[DP_SEARCH_AROUND]; /* once measured: dp_search_length() of each place that a short jump may need */
 	struct dp_room room;
 	struct dp_knot knot;
 	struct dp_insn victim[2];

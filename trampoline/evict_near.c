@@ -77,10 +77,23 @@ static bool in_reach(const struct dp_search *s, uint64_t hidden)
 	return !(s->state[at] & DP_BYTE_UNKNOWN) && hidden == from + (uint64_t)(int64_t)(int8_t)s->byte[at];
 }
 
+/* Is there a place inside of the instruction that could hold the jump? A quick look. */
+static bool may_host(const struct dp_search *s, uint64_t addr, uint8_t len)
+{
+	if (s->job->hurry && len <= DP_JMP_NEAR + 1)
+		return false;
+	for (uint8_t first = 1; first < len; first++)
+		if (in_reach(s, addr + first))
+			return true;
+	return false;
+}
+
 static bool neighbour(struct dp_search *s, uint64_t addr, uint32_t *ret)
 {
 	const uint64_t site = s->job->request->site;
 	struct dp_insn *victim = &s->victim[0];
+	if (!may_host(s, addr, s->length[addr - s->base]))
+		return false;
 	if (!dp_search_instruction(s, addr, false, victim) || !dp_search_may_move(s, victim))
 		return false;
 	if (addr < site + SHORT_JUMP && addr + victim->len > site)
@@ -96,13 +109,22 @@ static bool neighbour(struct dp_search *s, uint64_t addr, uint32_t *ret)
 	return false;
 }
 
+#define AROUND (DP_SEARCH_BEHIND + SHORT_JUMP + 128u)
+
+static void measure(struct dp_search *s)
+{
+	for (size_t x = 0; x < AROUND && !s->measured; x++)
+		s->length[x] = dp_search_length(s, s->base + x);
+	s->measured = true;
+}
+
 /* The longer instructions first. */
 bool dp_search_neighbours(struct dp_search *s, uint32_t *ret)
 {
-	const uint64_t site = s->job->request->site;
+	measure(s);
 	for (unsigned round = 0; round < (s->job->hurry ? 1u : 2u); round++)
-		for (uint64_t at = site - DP_SEARCH_BEHIND; at < site + SHORT_JUMP + 128 && s->room.budget; at++) {
-			uint8_t len = dp_search_length(s, at);
+		for (uint64_t at = s->base; at < s->base + AROUND && s->room.budget; at++) {
+			const uint8_t len = s->length[at - s->base];
 			if (len > 1 && (len > DP_JMP_NEAR) == !round && neighbour(s, at, ret))
 				return true;
 		}

@@ -6,6 +6,9 @@
 
 #define FILLER 0xcc /* int3: nothing runs into unused bytes, and if it did, it would stop there */
 
+#define NOT_LOOKED UINT8_MAX
+#define SOMEWHERE  (UINT8_MAX - 1)
+
 struct page {
 	uint64_t addr;
 	size_t nused;
@@ -17,6 +20,8 @@ struct dp_pages {
 	struct dp_space *space;
 	struct page **page; /* ascending */
 	uint64_t *addr;     /* of each page: what is looked at most, in one place */
+	uint32_t *number;   /* addr / DP_PAGE, of which the lower bits will do */
+	uint8_t *none;      /* of each page: so many unused bytes start nowhere in it; or NOT_LOOKED, SOMEWHERE */
 	size_t n, cap;
 	struct dp_extent *extent; /* the last answer of dp_pages_extents() */
 	size_t nextents;
@@ -49,6 +54,8 @@ struct dp_pages *dp_pages_destroy(struct dp_pages *pages)
 		free(pages->page[i]);
 	free(pages->page);
 	free(pages->addr);
+	free(pages->number);
+	free(pages->none);
 	free(pages);
 	return NULL;
 }
@@ -73,17 +80,26 @@ static struct page *page_at(const struct dp_pages *pages, uint64_t addr)
 	return i < pages->n && pages->addr[i] == dp_page_down(addr) ? pages->page[i] : NULL;
 }
 
-static bool is_used(const struct page *page, uint64_t addr)
-{
-	size_t bit = addr % DP_PAGE;
-	return page->used[bit / 64] >> (bit % 64) & 1;
-}
-
 /* The part of [addr, addr+n) in addr's page. */
 static size_t part(uint64_t addr, size_t n)
 {
 	size_t room = DP_PAGE - addr % DP_PAGE;
 	return n < room ? n : room;
+}
+
+/* Bits [from, from + n) of word `word`, as far as they are in it. */
+static uint64_t word_mask(size_t word, size_t from, size_t n)
+{
+	const size_t lo = from > 64 * word ? from - 64 * word : 0, hi = from + n - 64 * word;
+	return (hi >= 64 ? UINT64_MAX : (UINT64_C(1) << hi) - 1) & UINT64_MAX << lo;
+}
+
+static bool any_used(const struct page *page, size_t from, size_t n)
+{
+	for (size_t word = from / 64; n && word <= (from + n - 1) / 64; word++)
+		if (page->used[word] & word_mask(word, from, n))
+			return true;
+	return false;
 }
 
 bool dp_pages_fits(const struct dp_pages *pages, uint64_t addr, size_t n)
@@ -93,9 +109,8 @@ bool dp_pages_fits(const struct dp_pages *pages, uint64_t addr, size_t n)
 		const struct page *page = page_at(pages, addr);
 		if (!page && !dp_space_is_free(pages->space, dp_page_down(addr), dp_page_down(addr) + DP_PAGE))
 			return false;
-		for (size_t i = 0; page && i < here; i++)
-			if (is_used(page, addr + i))
-				return false;
+		if (page && any_used(page, addr % DP_PAGE, here))
+			return false;
 		addr += here;
 		n -= here;
 	}
@@ -107,13 +122,17 @@ static bool all_ours(const struct dp_pages *pages, uint64_t addr, size_t n)
 	return page_at(pages, addr) && page_at(pages, addr + n - 1) && dp_pages_fits(pages, addr, n);
 }
 
-/* Bit k: the `n` bytes from 64 * word + k on are unused, as far as they lie in the page. */
+/* Bit k: the `n` bytes from 64 * word + k on are unused, as far as they lie in the page. `n` is at most 64. */
 static uint64_t starts(const struct page *page, size_t word, size_t n)
 {
-	uint64_t low = ~page->used[word], high = word + 1 < DP_PAGE / 64 ? ~page->used[word + 1] : UINT64_MAX, all = low;
-	for (size_t k = 1; all && k < n; k++)
-		all &= low >> k | high << (64 - k);
-	return all;
+	uint64_t low = ~page->used[word], high = word + 1 < DP_PAGE / 64 ? ~page->used[word + 1] : UINT64_MAX;
+	for (size_t have = 1; low && have < n;) { /* runs of `have` bytes */
+		const size_t more = n - have < have ? n - have : have;
+		low &= low >> more | high << (64 - more);
+		high &= high >> more; /* what is shifted in matters to nobody: `n` bytes from the low word end in the high one */
+		have += more;
+	}
+	return low;
 }
 
 static bool find_in_page(const struct dp_pages *pages, const struct page *page, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
@@ -147,14 +166,57 @@ size_t dp_pages_from(const struct dp_pages *pages, uint64_t addr)
 	return index_of(pages, dp_page_down(addr));
 }
 
-const uint64_t *dp_pages_addrs(const struct dp_pages *pages)
+uint64_t dp_pages_addr(const struct dp_pages *pages, size_t i)
 {
-	return pages->addr;
+	return pages->addr[i];
 }
 
+/* Distances of a page's addresses have at most two values above their twelve lowest bits; those are compared, many pages at a
+ * time. */
+size_t dp_pages_match(const struct dp_pages *pages, size_t i, size_t end, const struct dp_page_match *match)
+{
+	typedef uint32_t vector __attribute__((vector_size(16), aligned(4), may_alias));
+	const uint32_t mask = match->mask / DP_PAGE, value = match->value / DP_PAGE & mask;
+	const uint32_t last = (uint32_t)(match->origin / DP_PAGE), first = last + (match->origin % DP_PAGE != 0);
+	const uint32_t *number = pages->number;
+	for (; mask && i + 8 <= end; i += 8) {
+		const vector a = *(const vector *)(number + i), b = *(const vector *)(number + i + 4);
+		const vector hit = (vector)(((a - first) & mask) == value) | (vector)(((a - last) & mask) == value) |
+		                   (vector)(((b - first) & mask) == value) | (vector)(((b - last) & mask) == value);
+		if (hit[0] | hit[1] | hit[2] | hit[3])
+			break;
+	}
+	while (i < end && ((number[i] - first) & mask) != value && ((number[i] - last) & mask) != value)
+		i++;
+	return i;
+}
+
+bool dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr, size_t n)
+{
+	if (pages->none[i] <= n || pages->page[i]->nused + n > DP_PAGE || any_used(pages->page[i], addr % DP_PAGE, part(addr, n)))
+		return false;
+	return part(addr, n) == n || all_ours(pages, addr, n);
+}
+
+static bool anywhere_in(const struct page *page, size_t n)
+{
+	for (size_t word = 0; word < DP_PAGE / 64; word++)
+		if (starts(page, word, n))
+			return true;
+	return false;
+}
+
+/* Most pages are full: that is seen once. */
 bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
 {
-	return pages->page[i]->nused + n <= DP_PAGE && find_in_page(pages, pages->page[i], lo, hi, n, ret);
+	uint8_t *none = &pages->none[i];
+	if (*none <= n)
+		return false;
+	if (pages->page[i]->nused + n <= DP_PAGE && find_in_page(pages, pages->page[i], lo, hi, n, ret))
+		return true;
+	if (*none == NOT_LOOKED)
+		*none = anywhere_in(pages->page[i], n) ? SOMEWHERE : (uint8_t)n;
+	return false;
 }
 
 bool dp_pages_find_used(const struct dp_pages *pages, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
@@ -187,9 +249,15 @@ static bool reserve(struct dp_pages *pages)
 	if (page)
 		pages->page = page;
 	uint64_t *addr = page ? realloc(pages->addr, cap * sizeof(*addr)) : NULL;
-	if (!addr)
+	if (addr)
+		pages->addr = addr;
+	uint32_t *number = addr ? realloc(pages->number, cap * sizeof(*number)) : NULL;
+	if (number)
+		pages->number = number;
+	uint8_t *none = number ? realloc(pages->none, cap) : NULL;
+	if (!none)
 		return false;
-	pages->addr = addr;
+	pages->none = none;
 	pages->cap = cap;
 	return true;
 }
@@ -211,48 +279,58 @@ static struct dp_error *insert_page(struct dp_pages *pages, uint64_t addr)
 	size_t i = index_of(pages, addr);
 	memmove(&pages->page[i + 1], &pages->page[i], (pages->n - i) * sizeof(struct page *));
 	memmove(&pages->addr[i + 1], &pages->addr[i], (pages->n - i) * sizeof(*pages->addr));
+	memmove(&pages->number[i + 1], &pages->number[i], (pages->n - i) * sizeof(*pages->number));
+	memmove(&pages->none[i + 1], &pages->none[i], pages->n - i);
 	pages->page[i] = page;
 	pages->addr[i] = addr;
+	pages->number[i] = (uint32_t)(addr / DP_PAGE);
+	pages->none[i] = NOT_LOOKED;
 	pages->n++;
 	return NULL;
 }
 
-static void drop_empty_page(struct dp_pages *pages, uint64_t addr)
+static void drop_page(struct dp_pages *pages, size_t i)
 {
-	size_t i = index_of(pages, dp_page_down(addr));
-	if (i == pages->n || pages->addr[i] != dp_page_down(addr) || pages->page[i]->nused)
-		return;
 	/* Out of memory here only means that the page stays reserved. */
 	dp_space_release(pages->space, pages->page[i]->addr, pages->page[i]->addr + DP_PAGE);
 	free(pages->page[i]);
 	memmove(&pages->page[i], &pages->page[i + 1], (pages->n - i - 1) * sizeof(struct page *));
 	memmove(&pages->addr[i], &pages->addr[i + 1], (pages->n - i - 1) * sizeof(*pages->addr));
+	memmove(&pages->number[i], &pages->number[i + 1], (pages->n - i - 1) * sizeof(*pages->number));
+	memmove(&pages->none[i], &pages->none[i + 1], pages->n - i - 1);
 	pages->n--;
 }
 
-static void mark(struct page *page, uint64_t addr, size_t n)
+static void mark(struct page *page, size_t from, size_t n, bool used)
 {
-	for (size_t bit = addr % DP_PAGE, end = bit + n; bit < end; bit++)
-		page->used[bit / 64] |= UINT64_C(1) << (bit % 64);
-	page->nused += n;
+	for (size_t word = from / 64; n && word <= (from + n - 1) / 64; word++) {
+		const uint64_t mask = word_mask(word, from, n);
+		page->used[word] = used ? page->used[word] | mask : page->used[word] & ~mask;
+	}
+	page->nused = used ? page->nused + n : page->nused - n;
+}
+
+/* Index of the page at `addr`, made if there is none. */
+static struct dp_error *own(struct dp_pages *pages, uint64_t addr, size_t *ret)
+{
+	*ret = index_of(pages, addr);
+	return *ret < pages->n && pages->addr[*ret] == addr ? NULL : insert_page(pages, addr);
 }
 
 struct dp_error *dp_pages_put(struct dp_pages *pages, uint64_t addr, const void *bytes, size_t n)
 {
 	const uint8_t *from = bytes;
-	for (size_t done = 0; done < n;) {
-		size_t here = part(addr + done, n - done);
-		struct page *page = page_at(pages, addr + done);
-		if (!page) {
-			struct dp_error *err = insert_page(pages, dp_page_down(addr + done));
-			if (err) {
-				dp_pages_drop(pages, addr, done);
-				return err;
-			}
-			page = page_at(pages, addr + done);
+	for (size_t done = 0, i; done < n;) {
+		const size_t at = (addr + done) % DP_PAGE, here = part(addr + done, n - done);
+		struct dp_error *err = own(pages, dp_page_down(addr + done), &i);
+		if (err) {
+			dp_pages_drop(pages, addr, done);
+			return err;
 		}
-		memcpy(page->bytes + (addr + done) % DP_PAGE, from + done, here);
-		mark(page, addr + done, here);
+		memcpy(pages->page[i]->bytes + at, from + done, here);
+		mark(pages->page[i], at, here, true);
+		if (pages->none[i] == SOMEWHERE)
+			pages->none[i] = NOT_LOOKED;
 		done += here;
 	}
 	return NULL;
@@ -261,14 +339,13 @@ struct dp_error *dp_pages_put(struct dp_pages *pages, uint64_t addr, const void 
 void dp_pages_drop(struct dp_pages *pages, uint64_t addr, size_t n)
 {
 	while (n) {
-		size_t here = part(addr, n);
-		struct page *page = page_at(pages, addr);
-		for (size_t bit = addr % DP_PAGE, end = bit + here; page && bit < end; bit++)
-			page->used[bit / 64] &= ~(UINT64_C(1) << (bit % 64));
-		if (page) {
-			memset(page->bytes + addr % DP_PAGE, FILLER, here);
-			page->nused -= here;
-			drop_empty_page(pages, addr);
+		const size_t here = part(addr, n), i = index_of(pages, dp_page_down(addr));
+		if (i < pages->n && pages->addr[i] == dp_page_down(addr)) {
+			mark(pages->page[i], addr % DP_PAGE, here, false);
+			memset(pages->page[i]->bytes + addr % DP_PAGE, FILLER, here);
+			pages->none[i] = NOT_LOOKED;
+			if (!pages->page[i]->nused)
+				drop_page(pages, i);
 		}
 		addr += here;
 		n -= here;

@@ -15,10 +15,18 @@ struct dp_pages *dp_pages_destroy(struct dp_pages *pages);
 bool dp_pages_fits(const struct dp_pages *pages, uint64_t addr, size_t n);
 /* The lowest place in [lo, hi] where `n` unused bytes start that lie in pages already ours. */
 bool dp_pages_find_used(const struct dp_pages *pages, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret);
+struct dp_page_match { /* addresses whose distance from `origin` is `value` in the bits of `mask` */
+	uint64_t origin;
+	uint32_t mask, value;
+};
 /* The same page by page: pages have indices, ascending by address, until the next put or drop. */
 size_t dp_pages_n(const struct dp_pages *pages);
 size_t dp_pages_from(const struct dp_pages *pages, uint64_t addr); /* the first that ends behind `addr` */
-const uint64_t *dp_pages_addrs(const struct dp_pages *pages);
+uint64_t dp_pages_addr(const struct dp_pages *pages, size_t i);
+/* The first page of [i, end) in which such an address may lie, or `end`. */
+size_t dp_pages_match(const struct dp_pages *pages, size_t i, size_t end, const struct dp_page_match *match);
+bool dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr,
+                     size_t n); /* all of [addr, addr+n), addr being in page i */
 bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret);
 /* What lies in our pages. False if not all of it does. */
 bool dp_pages_read(const struct dp_pages *pages, uint64_t addr, void *bytes, size_t n);

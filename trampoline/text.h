@@ -13,7 +13,8 @@ void dp_text_bounds(const struct dp_text *text, uint64_t *start, uint64_t *end);
 /* Where the module's .eh_frame_hdr lies, by its program headers; an empty range if it has none. */
 void dp_text_unwind_index(const struct dp_text *text, uint64_t *start, uint64_t *end);
 
-/* The function around `addr`, by the module's unwind index. False if that does not say. */
+/* The function around `addr`, by the module's unwind index. False if there is none; ret->start is where the next one starts, 0 if
+ * that does not say. */
 bool dp_text_function(const struct dp_text *text, uint64_t addr, struct dp_range *ret);
 
 #endif

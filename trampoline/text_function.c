@@ -55,6 +55,7 @@ bool dp_text_function(const struct dp_text *text, uint64_t addr, struct dp_range
 		uint8_t version, frame, count, table;
 		uint32_t place, n;
 	} head;
+	*ret = (struct dp_range){0};
 	dp_text_unwind_index(text, &index, &index_end);
 	if (index == index_end || !read_at(text, index, &head, sizeof(head)))
 		return false;
@@ -70,6 +71,8 @@ bool dp_text_function(const struct dp_text *text, uint64_t addr, struct dp_range
 		else
 			hi = middle;
 	}
+	if (lo < head.n && entry(text, index, lo, &start, &fde))
+		ret->start = start;
 	if (!lo || !entry(text, index, lo - 1, &start, &fde) || !length(text, start, fde, &size) || addr - start >= size)
 		return false;
 	*ret = (struct dp_range){start, size};

@@ -35,13 +35,20 @@ static bool is_taken(const struct dp_room *room, uint64_t at, uint8_t size)
 	return false;
 }
 
-static bool try_at(const struct search *s, uint64_t at)
+/* Where the first `unused` bytes are known to be unused in our pages. */
+static bool try_unused(const struct search *s, uint64_t at, uint8_t unused)
 {
 	uint8_t size = size_at(at, s->entry);
 	if (!s->room->budget)
 		return false;
 	s->room->budget--;
-	return !is_taken(s->room, at, size) && dp_pages_fits(s->room->pages, at, size) && s->accept(s->data, at, size);
+	return !is_taken(s->room, at, size) && (size <= unused || dp_pages_fits(s->room->pages, at, size)) &&
+	       s->accept(s->data, at, size);
+}
+
+static bool try_at(const struct search *s, uint64_t at)
+{
+	return try_unused(s, at, 0);
 }
 
 /*
@@ -61,7 +68,7 @@ static bool used_from(const struct search *s, size_t i, uint64_t lo, uint64_t hi
 	uint8_t size = size_at(lo, s->entry);
 	for (uint64_t at = 0; lo <= hi && dp_pages_find_in(s->room->pages, i, lo, hi, size, &at); lo = at + 1)
 		if (!is_taken(s->room, at, size))
-			return try_at(s, at);
+			return try_unused(s, at, size);
 	return false;
 }
 
@@ -86,10 +93,12 @@ static bool used_part(const struct search *s, size_t i, int64_t lo, int64_t hi)
 		to = to > hi ? hi : to;
 		return from <= to && used_range(s, i, rel->end + (uint64_t)from, rel->end + (uint64_t)to);
 	}
-	for (int64_t r = lo + (((rel->value & 0xff) - lo) & 0xff); r <= hi; r += 0x100) {
+	const int64_t step = rel->mask & 0xff00 ? LOW16 + 1 : 0x100, low = rel->value & (step - 1);
+	for (int64_t r = lo + ((low - lo) & (step - 1)); r <= hi; r += step) {
 		at = rel->end + (uint64_t)r;
-		if (((uint32_t)r & rel->mask) == rel->value &&
-		    dp_pages_find_in(s->room->pages, i, at, at, size_at(at, s->entry), &at) && try_at(s, at))
+		const uint8_t size = size_at(at, s->entry);
+		if (((uint32_t)r & rel->mask) == rel->value && dp_pages_unused(s->room->pages, i, at, size) &&
+		    try_unused(s, at, size))
 			return true;
 	}
 	return false;
@@ -97,7 +106,7 @@ static bool used_part(const struct search *s, size_t i, int64_t lo, int64_t hi)
 
 static bool used_page(const struct search *s, size_t i)
 {
-	int64_t lo = (int64_t)(dp_pages_addrs(s->room->pages)[i] - s->rel->end), hi = lo + (int64_t)DP_PAGE - 1;
+	int64_t lo = (int64_t)(dp_pages_addr(s->room->pages, i) - s->rel->end), hi = lo + (int64_t)DP_PAGE - 1;
 	if (lo < INT32_MIN)
 		lo = INT32_MIN;
 	if (hi > INT32_MAX)
@@ -110,15 +119,6 @@ static bool used_page(const struct search *s, size_t i)
 	return used_part(s, i, lo, middle - 1) || used_part(s, i, middle, hi);
 }
 
-/* Could targets from rel32 `r` on, for a page, have the bytes that are fixed? Most pages are passed over here. */
-static bool may_match(const struct dp_rel *rel, uint32_t r)
-{
-	const uint32_t high = rel->mask & ~LOW16;
-	if ((rel->mask & 0xff00) && (((rel->value >> 8) - (r >> 8)) & 0xff) > DP_PAGE / 0x100)
-		return false;
-	return !((r ^ rel->value) & high) || !(((r + (uint32_t)DP_PAGE - 1) ^ rel->value) & high);
-}
-
 /* Pages that can hold a target, by the rel32's upper bytes. False if there are none. */
 static bool used_range_of(const struct dp_room *room, const struct dp_rel *rel, size_t *first, uint64_t *last)
 {
@@ -129,20 +129,20 @@ static bool used_range_of(const struct dp_room *room, const struct dp_rel *rel, 
 		return false;
 	*first = dp_pages_from(room->pages, (int64_t)rel->end + lo < 0 ? 0 : rel->end + (uint64_t)lo);
 	*last = rel->end + (uint64_t)hi;
-	return *first < dp_pages_n(room->pages) && dp_pages_addrs(room->pages)[*first] <= *last;
+	return *first < dp_pages_n(room->pages) && dp_pages_addr(room->pages, *first) <= *last;
 }
 
 static bool each_used(const struct search *s)
 {
 	const struct dp_pages *pages = s->room->pages;
-	const size_t n = dp_pages_n(pages);
-	const uint64_t *addr = dp_pages_addrs(pages);
+	const struct dp_page_match match = {s->rel->end, s->rel->mask, s->rel->value};
 	uint64_t last;
-	size_t first;
-	if (!used_range_of(s->room, s->rel, &first, &last))
+	size_t i;
+	if (!used_range_of(s->room, s->rel, &i, &last))
 		return false;
-	for (size_t i = first; i < n && addr[i] <= last; i++)
-		if (may_match(s->rel, (uint32_t)(addr[i] - s->rel->end)) && used_page(s, i))
+	const size_t end = dp_pages_from(pages, dp_saturating_add(last, DP_PAGE));
+	for (i = dp_pages_match(pages, i, end, &match); i < end; i = dp_pages_match(pages, i + 1, end, &match))
+		if (used_page(s, i))
 			return true;
 	return false;
 }
