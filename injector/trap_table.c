@@ -10,7 +10,8 @@
 
 static size_t most_entries(const struct dp_target *t)
 {
-	return t->nprobes * (1 + DP_PLAN_FIXUPS + (size_t)DP_PLANS_PER_REQUEST * DP_PLAN_PAIRS);
+	const size_t pairs = (size_t)DP_PLANS_PER_REQUEST * DP_PLAN_PAIRS;
+	return t->nprobes * (1 + DP_PLAN_FIXUPS + pairs) + t->trap.nhooks * pairs;
 }
 
 uint64_t dp_trap_region_size(const struct dp_target *t)
