@@ -14,9 +14,12 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#define MAPS_TRIES 200
 
 uint64_t dp_now_ns(void)
 {
@@ -31,24 +34,54 @@ uint64_t dp_process_start_time(pid_t pid)
 	return dp_proc_stat(pid, 0, &stat) ? stat.start_time : 0;
 }
 
+/*
+ * The kernel writes the text piece by piece, and mappings come and go meanwhile: one that has grown since it was written appears
+ * once more, and a read that ends within a line has been seen. True if the lines are whole and ascend.
+ */
+static bool is_consistent(const struct dp_buf *b)
+{
+	const char *line = (const char *)b->data, *const end = line + b->len;
+	uint64_t below = 0;
+	if (!b->len || end[-1] != '\n')
+		return false;
+	for (; line < end; line = (const char *)memchr(line, '\n', (size_t)(end - line)) + 1) {
+		char *after;
+		const uint64_t from = strtoull(line, &after, 16), to = *after == '-' ? strtoull(after + 1, &after, 16) : 0;
+		if (*after != ' ' || from < below || to <= from)
+			return false;
+		below = to;
+	}
+	return true;
+}
+
+static struct dp_error *read_maps(const struct dp_process *p, struct dp_buf *b)
+{
+	if (!dp_proc_slurp(b, "/proc/%d/task/%d/maps", p->pid, p->alive))
+		return b->failed ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid)
+		                 : dp_error_sys(errno == EACCES || errno == EPERM ? DP_TAG_PERMISSION : DP_TAG_GONE,
+		                                "reading the memory map of process %d", p->pid);
+	if (!b->len) /* an exiting process has no memory any more */
+		return dp_error(DP_TAG_GONE, "process %d has no memory any more", p->pid);
+	dp_buf_str(b);
+	return b->failed ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid) : NULL;
+}
+
 struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
 {
-	struct dp_buf b;
-	dp_buf_init(&b);
-	if (!dp_proc_slurp(&b, "/proc/%d/task/%d/maps", p->pid, p->alive)) {
-		struct dp_error *err = b.failed
-		                               ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid)
-		                               : dp_error_sys(errno == EACCES || errno == EPERM ? DP_TAG_PERMISSION : DP_TAG_GONE,
-		                                              "reading the memory map of process %d", p->pid);
+	for (int tried = 0; tried < MAPS_TRIES; tried++) {
+		struct dp_buf b;
+		dp_buf_init(&b);
+		struct dp_error *err = read_maps(p, &b);
+		if (!err && is_consistent(&b)) {
+			*ret = (char *)b.data;
+			return NULL;
+		}
 		dp_buf_fini(&b);
-		return err;
+		if (err)
+			return err;
+		nanosleep(&(struct timespec){0, tried < MAPS_TRIES / 2 ? 20000 : 1000000}, NULL);
 	}
-	if (!b.len) { /* an exiting process has no memory any more */
-		dp_buf_fini(&b);
-		return dp_error(DP_TAG_GONE, "process %d has no memory any more", p->pid);
-	}
-	*ret = (char *)b.data;
-	return NULL;
+	return dp_error(DP_TAG_CHANGED, "the memory map of process %d changes too fast to be read", p->pid);
 }
 
 /* The thread group's leader and its names, from any of its threads' ids. */

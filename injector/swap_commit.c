@@ -84,13 +84,24 @@ struct dp_error *dp_job_take_thread(struct job *j)
 struct dp_error *dp_job_call(struct job *j, const char *name, long nr, const uint64_t args[6], int64_t *ret)
 {
 	int64_t got = 0;
-	DP_TRY(dp_remote_syscall(j->b, nr, args, &got));
+	struct dp_error *err = dp_remote_syscall(j->b, nr, args, &got);
+	j->unsure |= err && dp_borrow_lost(j->b);
+	if (err)
+		return err;
 	if (got < 0 && got > -4096) {
 		errno = (int)-got;
 		return dp_error_sys(DP_TAG_REMOTE, "%s in the target, for text of %s", name, j->span.map->path);
 	}
 	*ret = got;
 	return NULL;
+}
+
+struct dp_error *dp_job_script(struct job *j, struct dp_step *step, size_t n)
+{
+	size_t done;
+	struct dp_error *err = dp_remote_script(j->b, dp_script_room(j->s->in), step, n, UINT64_MAX, &done);
+	j->unsure |= err && dp_borrow_lost(j->b);
+	return err;
 }
 
 /* ---- which pages, and where ------------------------------------------------------------------------------------------------ */
@@ -174,7 +185,7 @@ static struct dp_error *put_note(const struct job *j)
 	struct dp_swap_note old,
 	        note = {0, j->base, j->span.start, j->span.end, j->span.offset, m->inode, m->dev_major, m->dev_minor};
 	const uint64_t magic = DP_SWAP_MAGIC;
-	if (dp_swap_note(j->s->t, j->s->in, &old)) /* a dead tool's thread is not yet home */
+	if (dp_swap_note(j->s->t, j->s->in, &old)) /* a thread that works by it is not yet home */
 		return dp_error(DP_TAG_CHANGED, "an earlier dynprobe's work in %d is not over yet", p->pid);
 	DP_TRY(dp_mem_write(p, dp_addr_of(NOTE(j->s)), &note, sizeof(note)));
 	DP_TRY(dp_mem_write(p, dp_addr_of(PATH(j->s)), m->path, strlen(m->path) + 1));
@@ -231,11 +242,10 @@ static struct dp_error *map_runs(struct job *j, int64_t fd)
 	struct dp_step step[RUNS_MOST + 1];
 	struct dp_swap_note note = {0};
 	char name[24];
-	size_t done = 0;
 	const size_t n = write_steps(j, fd, step);
 	snprintf(name, sizeof(name), "%lld", (long long)fd);
 	note.inode = dp_swap_inode(j->s->t, dp_borrow_tid(j->b), name);
-	struct dp_error *err = dp_remote_script(j->b, dp_script_room(j->s->in), step, n, UINT64_MAX, &done);
+	struct dp_error *err = dp_job_script(j, step, n);
 	for (size_t i = 0; !err && i < j->nruns; i++)
 		err = take_mapped(j, i, &step[i]);
 	if (!step[n - 1].made)
@@ -247,6 +257,8 @@ static struct dp_error *make_pages(struct job *j)
 {
 	int64_t fd = -1;
 	DP_TRY(dp_still_holds(j->s->t, j->s->in));
+	if (!j->f)
+		DP_TRY(dp_swap_sweep(j->s->t, j->s->in));
 	DP_TRY(put_note(j));
 	DP_TRY(dp_job_take_thread(j));
 	DP_TRY(dp_still_holds(j->s->t, j->s->in));
@@ -336,7 +348,7 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 			failed = dp_job_call(j, "munmap", SYS_munmap,
 			                     (const uint64_t[6]){base_of(j, r->start), r->end - r->start}, &ignored);
 	}
-	if (!failed)
+	if (!failed && !j->unsure) /* else the next one finds it, and tidies up when that thread is home */
 		dp_swap_clear_note(j->s->t, j->s->in);
 	err = give_thread(j, err);
 	if (!err)

@@ -24,6 +24,7 @@ struct job {
 	int mem;
 	bool stays;       /* nobody can unload the module */
 	bool held_writes; /* the kernel lets only the tracer of a stopped thread write */
+	bool unsure;      /* a call did not return, and may still do what it was asked to */
 };
 
 static inline uint64_t base_of(const struct job *j, uint64_t addr)
@@ -39,6 +40,7 @@ static inline uint64_t offset_of(const struct job *j, uint64_t addr)
 /* Sees to it that j->b works for us. */
 struct dp_error *dp_job_take_thread(struct job *j) DP_MUST_CHECK;
 struct dp_error *dp_job_call(struct job *j, const char *name, long nr, const uint64_t args[6], int64_t *ret) DP_MUST_CHECK;
+struct dp_error *dp_job_script(struct job *j, struct dp_step *step, size_t n) DP_MUST_CHECK;
 /* The module's file, in the target. */
 struct dp_error *dp_job_open(struct job *j, int64_t *fd) DP_MUST_CHECK;
 struct dp_error *dp_job_changed(const struct job *j);

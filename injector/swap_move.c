@@ -92,7 +92,6 @@ static struct dp_error *take_moved(struct job *j, struct run *r, const struct dp
 struct dp_error *dp_job_move(struct job *j)
 {
 	struct dp_step step[RUNS_MOST];
-	size_t done = 0;
 	DP_TRY(dp_job_check_stays(j));
 	for (size_t i = 0; i < j->nruns; i++) {
 		const struct run *r = &j->run[i];
@@ -102,7 +101,7 @@ struct dp_error *dp_job_move(struct job *j)
 		                           .args = {base_of(j, r->start), size, size, MREMAP_MAYMOVE | MREMAP_FIXED, r->start},
 		                           .want = (int64_t)r->start};
 	}
-	struct dp_error *err = dp_remote_script(j->b, dp_script_room(j->s->in), step, j->nruns, UINT64_MAX, &done);
+	struct dp_error *err = dp_job_script(j, step, j->nruns);
 	for (size_t i = 0; !err && i < j->nruns; i++)
 		err = take_moved(j, &j->run[i], &step[i]);
 	return err;

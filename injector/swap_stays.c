@@ -142,16 +142,30 @@ static void mark_all(struct list *l)
 	}
 }
 
-static bool same_file(const struct dp_map *a, const struct dp_map *b)
+/*
+ * Is that address in the module that the text belongs to? A second copy of the same file (dlmopen) is another module, with
+ * another base: the file's pages lie from the base on, in the order of their offsets.
+ */
+static bool is_of(const struct dp_swap *s, uint64_t addr, const struct dp_swap_span *span)
 {
-	return a && a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
+	const struct dp_map *a = dp_image_map_at(s->image, dp_addr_of(addr)), *b = span->map;
+	if (!a || a->inode != b->inode || a->dev_major != b->dev_major || a->dev_minor != b->dev_minor)
+		return false;
+	const uint64_t lo = addr < span->start ? addr : span->start, hi = addr < span->start ? span->start : addr;
+	for (size_t i = 0; i < dp_image_nmaps(s->image); i++) {
+		const struct dp_map *m = dp_image_map(s->image, i);
+		if (m->start.v > lo && m->start.v <= hi && !m->offset && m->inode == b->inode && m->dev_major == b->dev_major &&
+		    m->dev_minor == b->dev_minor)
+			return false; /* the first page of the other copy lies in between */
+	}
+	return true;
 }
 
 bool dp_swap_stays(const struct dp_swap *s, const struct dp_swap_span *span)
 {
 	uint64_t phdr = 0;
 	const uint64_t dynamic = find_dynamic(s, &phdr);
-	if (same_file(dp_image_map_at(s->image, dp_addr_of(phdr)), span->map))
+	if (is_of(s, phdr, span))
 		return true;
 	struct list l = {.s = s, .module = calloc(MODULES_MOST, sizeof(struct module))};
 	bool stays = false;
@@ -159,7 +173,7 @@ bool dp_swap_stays(const struct dp_swap *s, const struct dp_swap_span *span)
 		read_list(&l, first_module(s, dynamic));
 	mark_all(&l);
 	for (size_t i = 0; i < l.n && !stays; i++)
-		stays = l.module[i].stays && same_file(dp_image_map_at(s->image, dp_addr_of(l.module[i].dynamic)), span->map);
+		stays = l.module[i].stays && is_of(s, l.module[i].dynamic, span);
 	free(l.module);
 	return stays;
 }

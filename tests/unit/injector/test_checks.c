@@ -288,3 +288,36 @@ Test(checks, any_thread_names_its_group)
 	cr_assert(p.start_time != 0 && p.start_time == dp_process_start_time(pid));
 	tr_kill(pid);
 }
+
+/* Mappings that grow and shrink: the kernel writes their list in pieces, and one may appear in two of them. */
+static void mapper(void)
+{
+	enum { MOST = 600 };
+	char *at = mmap(NULL, 3 * MOST * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	tr->ready = at != MAP_FAILED;
+	for (unsigned k = 0;; k++) {
+		for (unsigned i = k % 3; i < 3 * MOST; i += 3) /* splits them all, then joins them again */
+			mprotect(at + i * 4096ul, 4096, PROT_READ | PROT_WRITE);
+		mprotect(at, 3 * MOST * 4096, PROT_READ);
+	}
+}
+
+Test(checks, memory_map_of_a_process_whose_mappings_come_and_go)
+{
+	pid_t pid = tr_spawn(mapper);
+	struct dp_process p = tr_process(pid);
+	for (int i = 0; i < 300; i++) {
+		char *maps;
+		tr_ok(dp_process_maps(&p, &maps));
+		cr_assert_eq(maps[strlen(maps) - 1], '\n');
+		uint64_t below = 0;
+		for (const char *line = maps; *line; line = strchr(line, '\n') + 1) {
+			unsigned long long from, to;
+			cr_assert_eq(sscanf(line, "%llx-%llx ", &from, &to), 2, "'%.60s'", line);
+			cr_assert(from >= below && to > from, "'%.60s'", line);
+			below = to;
+		}
+		free(maps);
+	}
+	tr_kill(pid);
+}

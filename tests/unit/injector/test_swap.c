@@ -477,6 +477,42 @@ Test(swap, tool_killed_at_every_system_call_of_a_write_in_place)
 	deaths(HOT);
 }
 
+/* As of a call that we gave up waiting for: what it made in the end is found by the note, which the next transaction looks at. */
+Test(swap, what_a_call_made_too_late_is_tidied_up_by_the_next_transaction)
+{
+	pid_t pid = tr_spawn(crossing);
+	const struct dp_installation *in;
+	struct dp_borrow *b;
+	struct dp_swap *s = NULL;
+	struct dp_swap_span span;
+	char why[192];
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = open_group(pid, &in);
+	tr_ok(dp_swap_create(t, in, &s));
+	cr_assert(dp_swap_span_at(s, cross(), &span, why), "%s", why);
+	const size_t descriptors = pr_descriptors(pid);
+	const struct dp_swap_note note = {DP_SWAP_MAGIC, 0x3fff00000000,  span.start,          span.end,
+	                                  span.offset,   span.map->inode, span.map->dev_major, span.map->dev_minor};
+	const uint64_t at = dp_swap_note_at(in), path = at + sizeof(note);
+	tr_ok(dp_mem_write(&t->process, dp_addr_of(at), &note, sizeof(note)));
+	tr_ok(dp_mem_write(&t->process, dp_addr_of(path), span.map->path, strlen(span.map->path) + 1));
+	tr_ok(dp_borrow_one(t, TR_LIMIT, &b));
+	const int64_t fd = tr_remote(b, SYS_openat, (uint64_t)AT_FDCWD, path, DP_SWAP_OPEN, 0, 0, 0);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(tr_remote(b, SYS_mmap, note.base, DP_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+	                       (uint64_t)fd, span.offset),
+	             (int64_t)note.base);
+	tr_ok(dp_borrow_end(b, NULL));
+	dp_swap_destroy(s);
+	cr_assert_eq(pr_descriptors(pid), descriptors + 1);
+	tr_ok(write_one(t, in, cross(), other));
+	cr_assert_eq(pr_descriptors(pid), descriptors);
+	cr_assert_not(dp_swap_mapped(t, note.base));
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
 /* ---- what may be unloaded ------------------------------------------------------------------------------------------------ */
 
 static void loading(void)
@@ -486,6 +522,8 @@ static void loading(void)
 		module = dlopen("/usr/lib/x86_64-linux-gnu/gconv/UTF-16.so", RTLD_NOW);
 	tr->value[0] = module ? (long)(uintptr_t)dlsym(module, "gconv") : 0;
 	tr->value[1] = (long)(uintptr_t)memfrob;
+	void *copy = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
+	tr->value[2] = copy ? (long)(uintptr_t)dlsym(copy, "memfrob") : 0;
 	crossing();
 }
 
@@ -510,6 +548,8 @@ Test(swap, what_the_program_needs_from_the_start_stays)
 	struct dp_target *t = open_group(pid, &in);
 	cr_assert(stays(t, in, cross()));
 	cr_assert(stays(t, in, (uint64_t)tr->value[1]), "libc");
+	cr_assert(tr->value[2] && tr->value[2] != tr->value[1], "no second libc");
+	cr_assert_not(stays(t, in, (uint64_t)tr->value[2]), "a second libc of the program's own");
 	const uint64_t loaded = (uint64_t)tr->value[0];
 	uint8_t now[5];
 	cr_assert(loaded, "no module to load");
