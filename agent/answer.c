@@ -6,6 +6,7 @@
  */
 #include "agent/answer.h"
 
+#define MIX   UINT64_C(0x9e3779b97f4a7c15)
 #define REACH 64u /* table entries that are tried from a key's own place on */
 
 static uint64_t block_at(const struct dp_answers *a, uint64_t i)
@@ -126,7 +127,7 @@ struct dp_cells dp_answer_find(const struct dp_probe_desc *desc, uint64_t key, c
 {
 	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)desc->agent;
 	const struct dp_answers *a = &agent->answers;
-	const uint64_t mark = desc->probe + UINT64_C(1), place = (key + mark) * DP_HASH_MULT >> 32;
+	const uint64_t mark = desc->probe + UINT64_C(1), place = ((key ^ key >> 32) + (mark << 48)) * MIX >> 32;
 	struct dp_cells cells = dp_answer_cells(desc);
 	struct dp_answer_loss *loss = (struct dp_answer_loss *)(uintptr_t)(cells.at + a->loss);
 

@@ -3,6 +3,7 @@
  * The loop of a run: drain every ring, look at every site, sleep a little; until a signal, a limit or the end of all targets. No
  * thread of a target is held here. The sleep is short when much came in, so that rings of busy threads do not fill.
  */
+#include "cli/answers.h"
 #include "cli/pending.h"
 #include "cli/trace.h"
 
@@ -59,6 +60,8 @@ void dp_run_drain(struct dp_run *run, bool last)
 		dp_pending_drain(s, last || s->ended, on_hit, run);
 	}
 	run->flooded = run->recorded - before > MANY;
+	if (!last)
+		dp_answers_round(run);
 }
 
 void dp_run_note_losses(struct dp_run *run)
@@ -135,7 +138,7 @@ static const char *limits(const struct dp_run *run)
 static int sleep_ms(const struct dp_run *run)
 {
 	const struct dp_options *o = run->options;
-	int ms = run->flooded ? BUSY_MS : IDLE_MS;
+	int ms = run->flooded && !o->asked.what ? BUSY_MS : IDLE_MS;
 	if (o->duration_ns) {
 		const uint64_t end = run->armed_ns + o->duration_ns, now = dp_now_ns();
 		const uint64_t left = end > now ? (end - now) / 1000000 : 0;

@@ -161,6 +161,7 @@ void dp_options_fini(struct dp_options *o)
 		if (o->typed)
 			dp_typed_fini(&o->typed[i]);
 	}
+	free(o->asked.linear);
 	free(o->probe);
 	free(o->typed);
 	free(o->except);

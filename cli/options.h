@@ -49,6 +49,20 @@ struct dp_typed { /* what was typed for one probe, for the manifest: struct dp_p
 	char *when; /* or NULL */
 };
 
+struct dp_asked { /* answers instead of events (answers.h) */
+	unsigned what;     /* bits of enum dp_answer_what; 0: events */
+	const char *value; /* the expression as typed, or NULL */
+	char *linear;      /* owned: `value` of a linear histogram, cut out of its argument */
+	bool average;      /* --avg: shown, made of the sum */
+	int64_t low;
+	uint64_t step;
+	uint32_t buckets;
+	const char *by; /* an expression or "backtrace", or NULL */
+	uint64_t slower_ns, interval_ns;
+	size_t top; /* rows to show; 0: all */
+	bool folded;
+};
+
 struct dp_options {
 	pid_t *pid;
 	size_t npids;
@@ -71,6 +85,7 @@ struct dp_options {
 	uint64_t live_us; /* --live; 0: not live */
 	bool attach;      /* leave the probes in place */
 	bool pending;     /* wait for libraries that are not loaded yet */
+	struct dp_asked asked;
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
 	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB] */
 	size_t nnames;

@@ -46,12 +46,13 @@ static struct dp_error *check_pending(struct dp_options *o)
 	return NULL;
 }
 
-static struct dp_error *check_probes(struct dp_options *o)
+static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 {
 	if (!o->nprobes)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));
-	return check_pending(o);
+	DP_TRY(check_pending(o));
+	return dp_answers_check(verb, o);
 }
 
 static struct dp_error *check_add_context(const struct dp_options *o)
@@ -89,7 +90,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	switch (verb) {
 	case DP_VERB_RUN:
 	case DP_VERB_ATTACH:
-		return check_probes(o);
+		return check_probes(verb, o);
 	case DP_VERB_ADD_CONTEXT:
 		return check_add_context(o);
 	case DP_VERB_ENABLE:

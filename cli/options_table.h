@@ -21,13 +21,28 @@ struct dp_option_row {
 	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
 };
 
-#define DP_OPTION_ROWS 34u
+#define DP_OPTION_ROWS 45u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
 {
 	return row->verbs >> verb & 1u;
 }
+
+/* options_answers.c */
+struct dp_error *dp_take_count(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_sum(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_avg(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_min(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_max(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_by(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_slower(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_interval(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_top(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg);
+/* What goes with answers and what does not. */
+struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
 /* options_tactics.c */
 struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg);

@@ -61,6 +61,8 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .lost_overwritten = l.overwritten,
 	        .lost_unreadable = l.unreadable,
 	        .lost_other = l.other,
+	        .lost_unpaired = p->unpaired,
+	        .lost_crowded = p->crowded,
 	};
 }
 

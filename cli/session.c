@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session.h"
 
+#include "cli/answers.h"
 #include "cli/pending.h"
 #include "cli/preview.h"
 #include "cli/session_trap.h"
@@ -23,7 +24,7 @@ static bool wants_unwind(const struct dp_options *o)
 	for (size_t i = 0; i < o->nprobes; i++)
 		if (dp_fields_unwind(&o->probe[i].fields))
 			return true;
-	return false;
+	return o->asked.by && !strcmp(o->asked.by, "backtrace");
 }
 
 static struct dp_target_options target_options(const struct dp_options *o)
@@ -128,6 +129,8 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
+		place->refused = dp_session_answers_request(s, planner, texts, i, &request);
+	if (!place->refused)
 		place->refused = dp_texts_get(texts, &site, &request.text);
 	if (!place->refused)
 		place->refused = dp_target_name_overlap(s->target, place->addr, dp_planner_add(planner, &request, &place->plan));
@@ -223,6 +226,8 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	struct dp_runtime runtime = nowhere;
 	uint64_t lost_base = nowhere.agent;
 	planning_fini(p);
+	DP_TRY(dp_session_answers_begin(s));
+	dp_session_answers_nowhere(&runtime);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
 	if (!s->options->dry_run)
 		DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
@@ -386,6 +391,7 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 		return NULL;
 	give_up_events(s);
 	dp_pending_destroy(s->pending);
+	dp_session_answers_destroy(s->answers);
 	dp_target_close(s->target);
 	dp_session_sink_fini(s);
 	dp_error_destroy(s->unhooked);

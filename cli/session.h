@@ -21,6 +21,7 @@ struct dp_place { /* one probe in one target */
 	bool bound_fields;
 	struct dp_fields fields;
 	struct dp_expr *when;
+	uint64_t unpaired, crowded; /* answers: hits without a duration, and without room for their key */
 };
 
 struct dp_found { /* a probe that an earlier tool left */
@@ -52,6 +53,7 @@ struct dp_session {
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 	struct dp_session_trap *trap; /* hooks, once there are to be traps, or loads that may fault (session_trap.h) */
 	bool no_faults;               /* loads that may fault go by system calls */
+	struct dp_session_answers *answers; /* answers.h; NULL: events */
 	struct dp_pending *pending;   /* --pending (pending.h); not in a session beside another one */
 };
 

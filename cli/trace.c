@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/trace.h"
 
+#include "cli/answers.h"
 #include "cli/keep.h"
 #include "cli/lttng_run.h"
 #include "cli/session_scope.h"
@@ -86,6 +87,8 @@ static void say_where(const struct dp_run *run)
 {
 	if (run->options->attach)
 		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record takes them\n", run->why_ring);
+	else if (run->options->asked.what)
+		fprintf(stderr, "dynprobe: counting; Ctrl-C ends\n");
 	else if (run->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder (%s); Ctrl-C ends\n", run->out.record_dir,
 		        run->why_ring);
@@ -130,6 +133,7 @@ static struct dp_error *finish(struct dp_run *run)
 	struct dp_error *ended = dp_outputs_end(&run->out);
 	if (!ended)
 		ended = dp_lttng_end(run);
+	dp_answers_final(run);
 	dp_report_summary(run);
 	if (!err)
 		err = dp_take(flushed, NULL);
@@ -201,6 +205,7 @@ static void run_fini(struct dp_run *run)
 	dp_outputs_fini(&run->out);
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
+	dp_answers_fini(run);
 	dp_expansion_fini(&run->expanded);
 }
 

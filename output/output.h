@@ -63,6 +63,7 @@ struct dp_summary_probe {
 	uint64_t recorded;
 	uint64_t lost_full, lost_no_slot, lost_forked, lost_abandoned, lost_damaged, lost_other;
 	uint64_t lost_nested, lost_unprimed, lost_no_stack, lost_overwritten, lost_unreadable;
+	uint64_t lost_unpaired, lost_crowded; /* answers */
 };
 struct dp_summary {
 	const struct dp_summary_probe *probe;

@@ -14,6 +14,8 @@ const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
         [DP_LOSS_NO_STACK] = {"too little stack", "no_stack"},
         [DP_LOSS_OVERWRITTEN] = {"overwritten by later ones", "overwritten"},
         [DP_LOSS_UNREADABLE] = {"condition could not be decided", "unreadable"},
+        [DP_LOSS_UNPAIRED] = {"returns of calls whose entry was not seen", "unpaired"},
+        [DP_LOSS_CROWDED] = {"no room for another key", "crowded"},
         [DP_LOSS_OTHER] = {"other", "other"},
 };
 
@@ -30,6 +32,8 @@ static void add(struct dp_counts *c, const struct dp_summary_probe *p)
 	        [DP_LOSS_NO_STACK] = p->lost_no_stack,
 	        [DP_LOSS_OVERWRITTEN] = p->lost_overwritten,
 	        [DP_LOSS_UNREADABLE] = p->lost_unreadable,
+	        [DP_LOSS_UNPAIRED] = p->lost_unpaired,
+	        [DP_LOSS_CROWDED] = p->lost_crowded,
 	        [DP_LOSS_OTHER] = p->lost_other,
 	};
 	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the probes of one target count. A duration needs the entry of the function as well: each function whose returns are probed
+ * gets one more place, which belongs to no probe and is not reported as one.
+ */
+#include "cli/answers.h"
+#include "cli/session_trap.h"
+
+#include "agent/abi.h"
+#include "probes/scope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_MANY   4096u
+#define KEYS_FEW    1024u
+#define KEY_WORDS   8u /* keys with more cells than these are few */
+#define STACK_DEPTH 32u
+
+bool dp_answers_wanted(const struct dp_options *o)
+{
+	return o->asked.what || o->asked.slower_ns;
+}
+
+static bool by_stack(const struct dp_asked *a)
+{
+	return a->by && !strcmp(a->by, "backtrace");
+}
+
+static bool is_duration(const char *text)
+{
+	return text && !strcmp(text, "duration");
+}
+
+static bool is_timed(const struct dp_asked *a)
+{
+	return a->slower_ns || is_duration(a->value);
+}
+
+static struct dp_cells_want make_want(const struct dp_options *o, bool timed)
+{
+	const struct dp_asked *a = &o->asked;
+	const struct dp_answer like = {.what = a->what, .buckets = a->buckets};
+	struct dp_cells_want w = {.pairs = timed, .entries = timed ? (unsigned)o->nprobes : 0, .only = a->what != 0};
+	w.words = a->what ? dp_answer_words(&like) : 0;
+	w.greatest = a->what & (DP_ANSWER_MIN | DP_ANSWER_MAX) ? DP_ANSWER_WORD_MAX : w.words;
+	if (a->by)
+		w.keys = w.words > KEY_WORDS ? KEYS_FEW : KEYS_MANY;
+	if (by_stack(a))
+		w.stack = STACK_DEPTH + 1;
+	return w;
+}
+
+static void forget(struct dp_session_answers *a, size_t nprobes)
+{
+	for (size_t i = 0; a->answer && i < nprobes; i++) {
+		dp_expr_destroy((struct dp_expr *)a->answer[i].value);
+		dp_expr_destroy((struct dp_expr *)a->answer[i].by);
+		a->answer[i] = (struct dp_answer){0};
+	}
+	for (size_t i = 0; i < a->npairs; i++)
+		dp_error_destroy(a->no_entry[i]);
+	a->npairs = 0;
+}
+
+struct dp_error *dp_session_answers_begin(struct dp_session *s)
+{
+	const struct dp_options *o = s->options;
+	if (!dp_answers_wanted(o))
+		return NULL;
+	struct dp_session_answers *a = s->answers;
+	if (!a) {
+		a = s->answers = calloc(1, sizeof(*a));
+		if (!a)
+			return dp_error(DP_TAG_NOMEM, "out of memory for the answers");
+		a->nprobes = o->nprobes;
+		a->answer = calloc(o->nprobes + 1, sizeof(*a->answer));
+		a->entry = calloc(o->nprobes + 1, sizeof(*a->entry));
+		a->no_entry = calloc(o->nprobes + 1, sizeof(*a->no_entry));
+	}
+	if (!a->answer || !a->entry || !a->no_entry)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the answers");
+	forget(a, a->nprobes);
+	a->timed = is_timed(&o->asked);
+	a->want = make_want(o, a->timed);
+	dp_target_want_cells(s->target, &a->want);
+	if (a->want.only)
+		dp_target_no_rings(s->target);
+	return NULL;
+}
+
+struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers *a)
+{
+	if (!a)
+		return NULL;
+	forget(a, a->nprobes);
+	free(a->answer);
+	free(a->entry);
+	free(a->no_entry);
+	free(a);
+	return NULL;
+}
+
+void dp_session_answers_nowhere(struct dp_runtime *rt)
+{
+	rt->cells = DP_NOWHERE + 0x100500;
+	rt->keyed = DP_NOWHERE + 0x100600;
+	rt->answers = (struct dp_answers){.head = DP_NOWHERE + 0x200000, .size = 4096, .nblocks = 1, .pairs = 1024};
+	rt->tick_ns = UINT64_C(1) << 32;
+}
+
+/* ---- entries --------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *no_return(const struct dp_probe *p)
+{
+	return dp_error(DP_TAG_USAGE, "'%s' is no return: how long calls took is known where they end; use --return FUNCTION",
+	                p->spec.text);
+}
+
+/* Where the function begins that the exit belongs to. What gcc has put elsewhere (foo.cold) belongs to foo. */
+static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *p, uint64_t exit, struct dp_site *ret)
+{
+	struct dp_image *image = dp_target_image(s->target);
+	const char *cold = p->spec.symbol ? strstr(p->spec.symbol, ".cold") : NULL;
+	if (!p->selected || !p->build_id)
+		return no_return(p);
+	if (cold) {
+		dp_auto_free char *name = strndup(p->spec.symbol, (size_t)(cold - p->spec.symbol));
+		const struct dp_spec spec = {.text = p->spec.text, .module = p->spec.module, .symbol = name};
+		return name ? dp_image_resolve(image, &spec, ret) : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+	}
+	if (!dp_image_function_at(image, dp_addr_of(exit), &ret->function))
+		return no_return(p);
+	ret->addr = ret->function.start;
+	ret->module = ret->function.module;
+	return NULL;
+}
+
+static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, struct dp_site *site,
+                                   uint16_t pair)
+{
+	struct dp_plan plan;
+	struct dp_request request = {.probe = DP_NO_PROBE, .fields = &s->answers->none, .pair = pair, .enters = true};
+	DP_TRY(dp_texts_get(texts, site, &request.text));
+	request.site = site->addr.v + dp_text_endbr(request.text, site->addr.v);
+	request.tactics = dp_session_tactics(s);
+	return dp_target_name_overlap(s->target, request.site, dp_planner_add(planner, &request, &plan));
+}
+
+/* The number of the pair that an exit belongs to. */
+static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+                                  uint16_t *ret)
+{
+	struct dp_session_answers *a = s->answers;
+	struct dp_site site = {0};
+	size_t k;
+	DP_TRY(find_entry(s, &s->options->probe[i], s->place[i].addr, &site));
+	for (k = a->npairs; k-- > 0;)
+		if (a->entry[k] == site.addr.v)
+			break;
+	if (k == SIZE_MAX) {
+		k = a->npairs++;
+		a->entry[k] = site.addr.v;
+		a->no_entry[k] = plan_entry(s, planner, texts, &site, (uint16_t)(k + 1));
+	}
+	*ret = (uint16_t)(k + 1);
+	if (!a->no_entry[k])
+		return NULL;
+	return dp_error(a->no_entry[k]->tag, "the function's entry, which its durations need: %s", a->no_entry[k]->message);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *make_expr(struct dp_scope *scope, const char *text, const struct dp_expr **ret)
+{
+	struct dp_expr *e;
+	if (!is_duration(text)) {
+		DP_TRY(dp_scope_expr(scope, text, &e));
+		*ret = e;
+		return NULL;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+	*e = (struct dp_expr){.kind = DP_EXPR_FACT, .value = DP_FACT_DURATION};
+	*ret = e;
+	return NULL;
+}
+
+static struct dp_error *make_exprs(struct dp_session *s, struct dp_scope *scope, struct dp_answer *ret)
+{
+	const struct dp_asked *a = &s->options->asked;
+	if (a->value)
+		DP_TRY(make_expr(scope, a->value, &ret->value));
+	if (a->by && !by_stack(a))
+		DP_TRY(make_expr(scope, a->by, &ret->by));
+	return NULL;
+}
+
+static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_answer *ret)
+{
+	const struct dp_asked *a = &s->options->asked;
+	struct dp_scope *scope = NULL;
+	struct dp_scope_at at = {.site = {.addr = dp_addr_of(s->place[i].addr)}};
+	struct dp_image *image = dp_target_image(s->target);
+	at.point = s->options->probe[i].entry ? DP_POINT_ENTRY : s->options->probe[i].spec.point;
+	at.site.module = dp_image_module_at(image, at.site.addr);
+	dp_image_function_at(image, at.site.addr, &at.site.function);
+	*ret = (struct dp_answer){.what = a->what, .low = a->low, .step = a->step, .buckets = a->buckets};
+	ret->stack = by_stack(a) ? STACK_DEPTH : 0;
+	DP_TRY(dp_scope_create(image, &at, &scope));
+	struct dp_error *err = make_exprs(s, scope, ret);
+	dp_scope_destroy(scope);
+	return err;
+}
+
+struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+                                            struct dp_request *request)
+{
+	struct dp_session_answers *a = s->answers;
+	if (!a)
+		return NULL;
+	if (a->timed) {
+		DP_TRY(find_pair(s, planner, texts, i, &request->pair));
+		request->slower = s->options->asked.slower_ns;
+	}
+	if (!s->options->asked.what)
+		return NULL;
+	DP_TRY(make_answer(s, i, &a->answer[i]));
+	request->answer = &a->answer[i];
+	return NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers instead of events: what is counted in each target (answers.c), and what is shown of it (answers_show.c). */
+#ifndef DP_CLI_ANSWERS_H
+#define DP_CLI_ANSWERS_H
+
+#include "cli/trace.h"
+
+/* ---- answers.c: one session's ---------------------------------------------------------------------------------------------- */
+
+struct dp_session_answers {
+	struct dp_answer *answer; /* options->nprobes of them */
+	struct dp_cells_want want;
+	bool timed;                 /* durations are asked for */
+	uint64_t *entry;            /* of pair number i + 1: the function's */
+	struct dp_error **no_entry; /* why that one cannot be probed, or NULL */
+	size_t npairs;
+	size_t nprobes;
+	struct dp_fields none; /* what entries record */
+};
+
+/* Does this run need cells at all? */
+bool dp_answers_wanted(const struct dp_options *options);
+/* Before every planning: forgets what an earlier one made, and tells the target how many cells there will be. */
+struct dp_error *dp_session_answers_begin(struct dp_session *s) DP_MUST_CHECK;
+/* Completes the probe's request; also plans the entry that it pairs with. An error is a refusal of this probe. */
+struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+                                            struct dp_request *request) DP_MUST_CHECK;
+/* For plans without a target: where cells would be. */
+void dp_session_answers_nowhere(struct dp_runtime *rt);
+struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers *a);
+
+/* ---- answers_show.c -------------------------------------------------------------------------------------------------------- */
+
+/* Looks at the cells when it is time to; shows what came since the last time if --interval says so. */
+void dp_answers_round(struct dp_run *run);
+/* After the removal: everything, exactly. */
+void dp_answers_final(struct dp_run *run);
+void dp_answers_fini(struct dp_run *run);
+
+#endif

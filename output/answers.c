@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/answers.h"
+
+#include "output/frames.h"
+#include "output/put.h"
+
+#include <string.h>
+
+uint64_t dp_answer_hits(unsigned what, const uint64_t *cells, unsigned words)
+{
+	uint64_t sum = 0;
+	if (!(what & (DP_ANSWER_LOG2 | DP_ANSWER_LINEAR)))
+		return cells[DP_ANSWER_WORD_COUNT];
+	for (unsigned i = 0; i < words; i++)
+		sum += cells[i];
+	return sum;
+}
+
+int64_t dp_answer_max_of(uint64_t cell)
+{
+	return (int64_t)(cell ^ UINT64_C(1) << 63);
+}
+
+int64_t dp_answer_min_of(uint64_t cell)
+{
+	return (int64_t)(~cell ^ UINT64_C(1) << 63);
+}
+
+unsigned dp_answer_nbuckets(const struct dp_answers_shown *a)
+{
+	const struct dp_answer like = {.what = a->what, .buckets = a->buckets};
+	return dp_answer_words(&like);
+}
+
+static void log2_bucket(unsigned i, int64_t *from, int64_t *to)
+{
+	if (i == 0) {
+		*from = 0;
+		*to = 1;
+	} else if (i == DP_ANSWER_LOG2_WORDS - 1) {
+		*from = INT64_MIN;
+		*to = 0;
+	} else {
+		*from = (int64_t)(UINT64_C(1) << (i - 1));
+		*to = i == 63 ? INT64_MAX : (int64_t)(UINT64_C(1) << i);
+	}
+}
+
+void dp_answer_bucket(const struct dp_answers_shown *a, unsigned i, int64_t *from, int64_t *to)
+{
+	if (a->what & DP_ANSWER_LOG2) {
+		log2_bucket(i, from, to);
+		return;
+	}
+	*from = i ? (int64_t)((uint64_t)a->low + (i - 1) * a->step) : INT64_MIN;
+	*to = i <= a->buckets ? (int64_t)((uint64_t)a->low + i * a->step) : INT64_MAX;
+}
+
+/* ---- folded stacks --------------------------------------------------------------------------------------------------------- */
+
+/* The function alone: what a flame graph adds up. */
+static void put_function(struct dp_buf *b, const struct dp_answer_row *row, unsigned i)
+{
+	struct dp_function f;
+	const uint64_t pc = row->frames[i];
+	char text[DP_FRAME_TEXT];
+	if (dp_image_function_at(row->image, dp_addr_of(i ? pc - 1 : pc), &f) && *f.name) {
+		dp_put_visible(b, f.name, strlen(f.name), 0);
+		return;
+	}
+	dp_image_describe(row->image, dp_addr_of(pc), text, sizeof(text));
+	dp_put_visible(b, text, strlen(text), 0);
+}
+
+void dp_answers_folded(const struct dp_answers_shown *a, FILE *to)
+{
+	struct dp_buf b;
+	dp_buf_init(&b);
+	for (size_t k = 0; k < a->n; k++) {
+		const struct dp_answer_row *row = &a->row[k];
+		for (unsigned i = row->nframes; i-- > 0;) {
+			put_function(&b, row, i);
+			dp_put_str(&b, i ? ";" : "");
+		}
+		if (row->nframes)
+			dp_buf_printf(&b, " %llu\n", (unsigned long long)row->hits);
+	}
+	fwrite(dp_buf_str(&b), 1, b.len, to);
+	dp_buf_fini(&b);
+}
