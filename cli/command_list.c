@@ -89,6 +89,12 @@ static struct dp_error *list_functions(struct lister *l, const struct dp_named *
 	return NULL;
 }
 
+static struct dp_error *list_markers(struct lister *l, struct dp_module *m)
+{
+	DP_TRY(dp_list_markers(m, l->glob, l->verdicts.shown_bias, l->options->format == DP_FORMAT_JSON, &l->functions));
+	return check_output(l);
+}
+
 /* A module whose file is gone is left out, and said. */
 static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 {
@@ -97,6 +103,8 @@ static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 	if (!dp_module_glob(m, l->glob))
 		return NULL;
 	l->modules++;
+	if (dp_list_is_marker_glob(l->glob))
+		return list_markers(l, m);
 	struct dp_error *err = dp_module_functions(m, &item, &n);
 	if (err && err->tag != DP_TAG_NOMEM) {
 		fprintf(stderr, "dynprobe: left out: %s [%s]\n", err->message, dp_tag_name(err->tag));
@@ -105,7 +113,7 @@ static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 	if (!err)
 		err = list_functions(l, item, n);
 	free(item);
-	return err;
+	return err || l->unread || (l->glob && *l->glob) ? err : list_markers(l, m);
 }
 
 static struct dp_error *nothing(const struct lister *l)
@@ -113,7 +121,8 @@ static struct dp_error *nothing(const struct lister *l)
 	if (!l->modules)
 		return dp_error(DP_TAG_NO_MODULE, "'%s': there is no such module%s", l->glob,
 		                l->options->npids ? " in the process" : "; a file is its only one");
-	return dp_error(DP_TAG_NO_SYMBOL, "no function is named '%s'", l->glob ? l->glob : "*");
+	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'", dp_list_is_marker_glob(l->glob) ? "marker" : "function",
+	                l->glob ? l->glob : "*");
 }
 
 static unsigned tactics_of(const struct dp_options *o)
@@ -131,7 +140,7 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 		err = list_module(l, dp_image_module(l->image, i));
 	if (!err && fflush(stdout))
 		err = check_output(l);
-	if (!err && !l->unread && l->options->verbose && l->functions)
+	if (!err && !l->unread && l->options->verbose && l->verdicts.asked)
 		dp_verdicts_total(&l->verdicts, stderr);
 	dp_verdicts_close(&l->verdicts);
 	free(l->alias);

@@ -12,6 +12,7 @@
 struct dp_verdict { /* storage of one struct dp_listed_site */
 	uint8_t bytes[16];
 	char text[DP_SITE_TEXT];
+	char source[DP_SITE_TEXT]; /* "" if it is not known */
 	struct dp_error *refused;
 };
 
@@ -37,5 +38,10 @@ void dp_verdicts_close(struct dp_verdicts *v);
 struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function *f) DP_MUST_CHECK;
 /* "1234 instructions: 300 jump, 900 pun, 34 refused (DP-TOO-SHORT 34)" */
 void dp_verdicts_total(const struct dp_verdicts *v, FILE *to);
+
+/* command_list_markers.c: is it a glob of markers, usdt:PROVIDER:NAME with patterns, module! before it? */
+bool dp_list_is_marker_glob(const char *glob);
+/* Prints those of the module that are meant (NULL: all), and adds their number to *n. */
+struct dp_error *dp_list_markers(struct dp_module *m, const char *glob, uint64_t shown_bias, bool json, size_t *n) DP_MUST_CHECK;
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 
+#include "probes/debug.h"
 #include "trampoline/disassemble.h"
 #include "trampoline/space.h"
 
@@ -103,6 +104,21 @@ static const char *reason_of(const struct dp_error *refused)
 	return refused->message;
 }
 
+/* The last part of the path, and the line. */
+static void find_source(struct dp_module *m, uint64_t addr, char source[DP_SITE_TEXT])
+{
+	struct dp_debug *debug;
+	const char *path;
+	int line;
+	struct dp_error *err = dp_module_debug(m, &debug);
+	*source = 0;
+	if (!err && dp_debug_line_at(debug, dp_debug_pc(debug, dp_addr_of(addr)), &path, &line)) {
+		const char *slash = strrchr(path, '/');
+		snprintf(source, DP_SITE_TEXT, "%s:%d", slash ? slash + 1 : path, line);
+	}
+	dp_error_destroy(err);
+}
+
 /* The instruction at bytes[0..n); its length. What is no instruction is shown to the function's end as one. */
 static size_t add(struct dp_verdicts *v, const struct dp_text *text, uint64_t addr, const uint8_t *bytes, size_t n)
 {
@@ -130,6 +146,7 @@ static void point_into_storage(struct dp_verdicts *v)
 	for (size_t i = 0; i < v->n; i++) {
 		v->site[i].bytes = v->verdict[i].bytes;
 		v->site[i].text = v->verdict[i].text;
+		v->site[i].source = *v->verdict[i].source ? v->verdict[i].source : NULL;
 	}
 }
 
@@ -147,6 +164,7 @@ struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function
 	DP_TRY(dp_texts_get(v->texts, &(struct dp_site){f->start, *f, f->module}, &text));
 	for (size_t at = 0; at < n;) {
 		DP_TRY(reserve(v, v->n + 1));
+		find_source(f->module, f->start.v + at, v->verdict[v->n].source);
 		at += add(v, text, f->start.v + at, bytes + at, n - at);
 	}
 	point_into_storage(v);

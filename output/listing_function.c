@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define BYTES_SHOWN 8u /* a column that fits nearly all instructions; longer ones push the rest to the right */
+#define SOURCE_SHOWN 24u
+#define BYTES_SHOWN  8u /* a column that fits nearly all instructions; longer ones push the rest to the right */
 
 static void put(struct dp_buf *b, const char *text)
 {
@@ -43,6 +44,10 @@ static void put_site(struct dp_buf *b, const struct dp_listed_function *f, const
 	pad_to(b, bytes + 3 * BYTES_SHOWN + 2);
 	put(b, s->text);
 	pad_to(b, bytes + 3 * BYTES_SHOWN + 2 + 40);
+	if (s->source) {
+		put(b, s->source);
+		pad_to(b, bytes + 3 * BYTES_SHOWN + 2 + 40 + SOURCE_SHOWN);
+	}
 	put(b, s->tactic ? s->tactic : s->tag);
 	if (!s->tactic && reasons) {
 		dp_put_str(b, "  ");
@@ -103,6 +108,8 @@ static void put_json_site(struct dp_buf *b, const struct dp_listed_function *f, 
 	put_member(b, "tag", s->tactic ? NULL : s->tag);
 	dp_put_str(b, ",");
 	put_member(b, "reason", s->tactic ? NULL : s->reason);
+	dp_put_str(b, ",");
+	put_member(b, "source", s->source);
 	dp_put_str(b, "}");
 }
 

@@ -18,7 +18,18 @@ struct dp_listed_site { /* an instruction, and how a probe would stand there */
 	const char *text;   /* of the instruction */
 	const char *tactic; /* NULL if refused; then */
 	const char *tag, *reason;
+	const char *source; /* "server.c:120", or NULL */
 };
+
+struct dp_listed_marker { /* a USDT marker */
+	const char *path, *module, *provider, *name;
+	const char *args;     /* its operands */
+	uint64_t addr, vaddr; /* vaddr: in the file */
+	uint64_t semaphore;   /* 0: none */
+};
+/* A line: address, usdt:PROVIDER:NAME with its module, operands. */
+void dp_marker_text(const struct dp_listed_marker *m, FILE *to);
+void dp_marker_json(const struct dp_listed_marker *m, FILE *to); /* one line, {"type":"marker",...} */
 
 struct dp_listed_function {
 	const char *path;          /* of the module's file */

@@ -42,6 +42,9 @@ bool dp_debug_unit_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *ret);
 /* The innermost subprogram or inlined subroutine around `pc`, then those around it: at most `max`, innermost first. */
 size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes, size_t max);
 
+/* The line that the instruction at `pc` belongs to; the path is as the compiler was given it. */
+bool dp_debug_line_at(struct dp_debug *debug, uint64_t pc, const char **path, int *line);
+
 static inline uint64_t dp_debug_pc(const struct dp_debug *debug, dp_addr addr)
 {
 	return addr.v - (uint64_t)debug->bias;

@@ -108,6 +108,13 @@ bool dp_debug_unit_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *ret)
 	return ret->addr;
 }
 
+bool dp_debug_line_at(struct dp_debug *debug, uint64_t pc, const char **path, int *line)
+{
+	Dwarf_Die unit;
+	Dwarf_Line *l = dp_debug_unit_at(debug, pc, &unit) ? dwarf_getsrc_die(&unit, pc) : NULL;
+	return l && !dwarf_lineno(l, line) && *line > 0 && (*path = dwarf_linesrc(l, NULL, NULL));
+}
+
 /* ---- scopes -------------------------------------------------------------------------------------------------------- */
 
 struct scopes {
