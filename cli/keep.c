@@ -88,8 +88,10 @@ static struct dp_error *write_manifest(const struct dp_run *run, const struct dp
 {
 	struct dp_manifest m = {0};
 	DP_TRY(dp_manifest_of(run->options, s->lttng, run->lttng ? dp_lttng_session(run->lttng) : NULL, &m));
-	for (size_t i = 0; s->classes && i < m.n; i++)
-		m.probe[i].event = s->classes[i].event;
+	for (size_t i = 0; i < m.n; i++) {
+		m.probe[i].event = s->classes ? s->classes[i].event : 0;
+		m.probe[i].site = s->place[i].addr;
+	}
 	struct dp_error *err = dp_manifest_write(&m, ret);
 	dp_manifest_fini(&m);
 	return err;

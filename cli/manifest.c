@@ -18,10 +18,9 @@ static struct dp_error *copy_probe(const struct dp_options *o, size_t i, struct 
 	ret->name = strdup(o->probe[i].name);
 	ret->spec = strdup(o->probe[i].spec.text);
 	ret->entry = o->probe[i].entry;
+	ret->leaves = o->probe[i].leaves;
 	if (!ret->name || !ret->spec || !dp_typed_copy(&o->typed[i], &ret->typed))
 		return dp_error(DP_TAG_NOMEM, "out of memory for what is left in the process");
-	for (size_t k = 0; k < ret->typed.ncontexts; k++)
-		DP_TRY(dp_fields_add(&ret->fields, ret->typed.context[k]));
 	return NULL;
 }
 
@@ -50,7 +49,6 @@ void dp_manifest_fini(struct dp_manifest *m)
 		free(p->name);
 		free(p->spec);
 		dp_typed_fini(&p->typed);
-		dp_fields_fini(&p->fields);
 	}
 	free(m->probe);
 	free(m->session);
@@ -74,9 +72,11 @@ static json_t *typed_json(const struct dp_typed *t)
 /* Numbers of 64 bits are texts: a JSON reader may keep doubles only. */
 static json_t *probe_json(const struct dp_manifest_probe *p)
 {
-	char event[24];
+	char event[24], site[24];
 	snprintf(event, sizeof(event), "0x%" PRIx64, p->event);
-	return json_pack("{s:s, s:s, s:b, s:o, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "contexts",
+	snprintf(site, sizeof(site), "0x%" PRIx64, p->site);
+	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "return", p->leaves, "site",
+	                 p->site ? site : NULL, "contexts",
 	                 typed_json(&p->typed), "when", p->typed.when, "event", p->event ? event : NULL);
 }
 

@@ -2,7 +2,7 @@
 /*
  * What was asked of probes that outlive their tool, as a JSON text that lies in the target. The target's memory is the target's
  * to write: nothing in a text that comes back is trusted. It is bounded, every word in it must parse as it had to on the command
- * line, and the layout of records is computed anew from the contexts.
+ * line, and the layout of records is computed anew from the contexts and the place.
  */
 #ifndef DP_CLI_MANIFEST_H
 #define DP_CLI_MANIFEST_H
@@ -11,10 +11,10 @@
 
 struct dp_manifest_probe {
 	char *name, *spec;
-	bool entry;
+	bool entry, leaves;
+	uint64_t site; /* where it was placed: names in the contexts are given their meaning by it; else 0 */
 	struct dp_typed typed;
-	uint64_t event;          /* sink lttng: its handle in the sink; else 0 */
-	struct dp_fields fields; /* made from `typed` */
+	uint64_t event; /* sink lttng: its handle in the sink; else 0 */
 };
 
 struct dp_manifest { /* probe[i] is the i-th probe of its installation */

@@ -3,6 +3,7 @@
 #include "cli/manifest.h"
 #include "cli/options_probe.h"
 #include "injector/injector.h"
+#include "probes/scope.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -50,38 +51,36 @@ static struct dp_error *take_contexts(const json_t *array, struct dp_manifest_pr
 		if (!(p->typed.context[i] = strdup(json_string_value(value))))
 			return dp_error(DP_TAG_NOMEM, "out of memory for contexts");
 		p->typed.ncontexts++;
-		struct dp_error *err = dp_fields_add(&p->fields, p->typed.context[i]);
+		struct dp_error *err = dp_context_check(p->typed.context[i]);
 		if (err)
 			return refused(err, "contexts");
 	}
 	return NULL;
 }
 
-static struct dp_error *take_event(const json_t *object, uint64_t *ret)
+static struct dp_error *take_address(const json_t *object, const char *key, uint64_t *ret)
 {
 	dp_auto_free char *text = NULL;
 	char *end;
-	DP_TRY(take_text(object, "event", true, &text));
+	DP_TRY(take_text(object, key, true, &text));
 	if (!text)
 		return NULL;
 	errno = 0;
 	*ret = strtoull(text, &end, 16);
-	return errno || *end || strncmp(text, "0x", 2) ? damaged("event") : NULL;
+	return errno || *end || strncmp(text, "0x", 2) ? damaged(key) : NULL;
 }
 
 /* Texts that the command line would have refused are not from there. */
 static struct dp_error *check_probe(const struct dp_manifest_probe *p)
 {
 	struct dp_spec spec = {0};
-	struct dp_expr *when = NULL;
 	if (!dp_name_valid(p->name))
 		return damaged("name");
 	struct dp_error *err = dp_spec_parse(p->spec, &spec);
 	if (err)
 		return refused(err, "spec");
 	dp_spec_fini(&spec);
-	err = p->typed.when ? dp_expr_parse(p->typed.when, &when) : NULL;
-	dp_expr_destroy(when);
+	err = p->typed.when ? dp_scope_check(p->typed.when) : NULL;
 	return err ? refused(err, "when") : NULL;
 }
 
@@ -91,11 +90,13 @@ static struct dp_error *take_probe(const json_t *object, struct dp_manifest_prob
 	if (!json_is_object(object) || !json_is_boolean(entry))
 		return damaged("entry");
 	p->entry = json_is_true(entry);
+	p->leaves = json_is_true(json_object_get(object, "return"));
 	DP_TRY(take_text(object, "name", false, &p->name));
 	DP_TRY(take_text(object, "spec", false, &p->spec));
 	DP_TRY(take_text(object, "when", true, &p->typed.when));
 	DP_TRY(take_contexts(json_object_get(object, "contexts"), p));
-	DP_TRY(take_event(object, &p->event));
+	DP_TRY(take_address(object, "event", &p->event));
+	DP_TRY(take_address(object, "site", &p->site));
 	return check_probe(p);
 }
 

@@ -2,6 +2,8 @@
 /* What is recorded: the groups with the ring sink, and an event class for each of their probes. */
 #include "cli/recording.h"
 
+#include "cli/session_scope.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,15 +27,15 @@ static char *unique_name(const struct dp_options *classes, const char *base)
 	return name;
 }
 
-static struct dp_error *add_class(struct dp_options *classes, const struct dp_manifest_probe *from)
+static struct dp_error *add_class(struct dp_options *classes, struct dp_image *image, const struct dp_manifest_probe *from)
 {
 	struct dp_probe *p = &classes->probe[classes->nprobes];
 	p->name = unique_name(classes, from->name);
 	classes->nprobes++;
 	if (!p->name)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the name of a probe");
-	for (size_t i = 0; i < from->typed.ncontexts; i++)
-		DP_TRY(dp_fields_add(&p->fields, from->typed.context[i]));
+	DP_TRY(dp_scope_typed(image, from->site, from->leaves ? DP_POINT_RETURN : from->entry ? DP_POINT_ENTRY : DP_POINT_PLACE,
+	                      &from->typed, &p->fields));
 	return dp_spec_parse(from->spec, &p->spec);
 }
 
@@ -41,7 +43,7 @@ static struct dp_error *add_group(struct dp_recording *r, struct dp_left_group *
 {
 	r->group[r->ngroups++] = (struct dp_recording_group){.left = g, .first = r->classes.nprobes};
 	for (size_t i = 0; i < g->manifest.n; i++)
-		DP_TRY(add_class(&r->classes, &g->manifest.probe[i]));
+		DP_TRY(add_class(&r->classes, dp_target_image(r->left->target), &g->manifest.probe[i]));
 	return NULL;
 }
 

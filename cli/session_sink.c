@@ -18,7 +18,7 @@ static struct dp_error *make_classes(struct dp_session *s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
 	for (size_t i = 0; i < s->options->nprobes; i++) {
 		s->classes[i].name = s->options->probe[i].name;
-		s->classes[i].fields = &s->options->probe[i].fields;
+		s->classes[i].fields = s->place[i].bound_fields ? &s->place[i].fields : &s->options->probe[i].fields;
 	}
 	return NULL;
 }

@@ -51,7 +51,7 @@ void dp_put_double(struct dp_buf *b, double v, unsigned size)
 		dp_put_str(b, isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
 		return;
 	}
-	for (int precision = 1; precision <= 17; precision++) {
+	for (int precision = fabs(v) < 1e15 && trunc(v) == v ? 15 : 1; precision <= 17; precision++) { /* 60, not 6e+01 */
 		snprintf(text, sizeof(text), "%.*g", precision, v);
 		if (reads_back(text, v, size))
 			break;

@@ -88,7 +88,9 @@ static bool by_reference(const struct dp_ctype *t)
 static struct classes classes_of(struct dp_scope *s, const struct dp_ctype *t)
 {
 	struct classes c = {.s = s};
-	if (t->kind == DP_CTYPE_VOID || t->kind == DP_CTYPE_OTHER || (t->kind == DP_CTYPE_RECORD && !t->size))
+	if (t->is_long_double)
+		c.eightbyte[0] = CLASS_MEMORY; /* as an argument; results have the x87's registers */
+	else if (t->kind == DP_CTYPE_VOID || t->kind == DP_CTYPE_OTHER || (t->kind == DP_CTYPE_RECORD && !t->size))
 		c.eightbyte[0] = CLASS_UNKNOWN;
 	else if (t->size > 2 * EIGHTBYTE)
 		c.eightbyte[0] = CLASS_MEMORY;
@@ -116,13 +118,59 @@ static struct dp_expr *next_register(struct dp_scope *s, struct passing *p, enum
 	return dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_XMM, .reg = (uint8_t)p->vectors++, .size = 8});
 }
 
+struct alignment {
+	struct dp_scope *s;
+	uint64_t bytes;
+	unsigned depth;
+	bool unknown;
+};
+
+static void align_to(struct alignment *a, const struct dp_ctype *t);
+
+static bool align_member(const struct dp_member *m, void *data)
+{
+	Dwarf_Die die = m->die;
+	struct alignment *a = data;
+	uint64_t own;
+	if (dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
+		a->bytes = own;
+	align_to(a, m->type);
+	return true;
+}
+
+/* Sixteen bytes are the alignment of long double and __int128; vectors say theirs nowhere. */
+static void align_to(struct alignment *a, const struct dp_ctype *t)
+{
+	Dwarf_Die die = t->die;
+	uint64_t own;
+	const struct dp_ctype *to = t->kind == DP_CTYPE_ARRAY ? dp_ctype_to(&a->s->arena, t) : NULL;
+	if (die.addr && dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
+		a->bytes = own;
+	if (t->kind == DP_CTYPE_OTHER && t->size == 16)
+		a->bytes = 16;
+	a->unknown |= t->kind == DP_CTYPE_OTHER && t->size != 16;
+	if (a->depth >= NESTING_MAX)
+		return;
+	struct alignment inner = *a;
+	inner.depth++;
+	if (t->kind == DP_CTYPE_RECORD)
+		dp_ctype_members(&a->s->arena, t, align_member, &inner);
+	else if (to)
+		align_to(&inner, to);
+	a->bytes = inner.bytes;
+	a->unknown |= inner.unknown;
+}
+
 static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
 {
 	enum { RSP = 4 };
-	uint64_t align = 0;
-	Dwarf_Die die = t->die;
-	if (die.addr)
-		dp_die_unsigned(&die, DW_AT_alignment, &align);
+	struct alignment alignment = {.s = s};
+	align_to(&alignment, t);
+	const uint64_t align = alignment.bytes;
+	if (alignment.unknown || align > 16) {
+		p->lost = true;
+		return dp_storage_none(&s->arena, "passed in a way that dynprobe does not know");
+	}
 	if (align > EIGHTBYTE)
 		p->stack = (p->stack + align - 1) / align * align;
 	struct dp_expr *addr = dp_build_add(&s->arena, dp_build_reg(&s->arena, RSP), EIGHTBYTE + p->stack);
@@ -169,7 +217,7 @@ static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
 	if (!result || result->kind == DP_CTYPE_VOID)
 		return p;
 	const struct classes c = classes_of(s, result);
-	p.integers = c.eightbyte[0] == CLASS_MEMORY || (result->kind == DP_CTYPE_RECORD && by_reference(result));
+	p.integers = (c.eightbyte[0] == CLASS_MEMORY && !result->is_long_double) || (result->kind == DP_CTYPE_RECORD && by_reference(result));
 	p.lost = result->kind == DP_CTYPE_RECORD && !result->size;
 	return p;
 }
@@ -207,7 +255,7 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 	unsigned integers = 0, vectors = 0;
 	struct dp_storage storage = {0};
 	const struct classes c = classes_of(s, type);
-	if (c.eightbyte[0] == CLASS_UNKNOWN || (!c.eightbyte[0] && !c.eightbyte[1]))
+	if (c.eightbyte[0] == CLASS_UNKNOWN || type->is_long_double || (!c.eightbyte[0] && !c.eightbyte[1]))
 		return dp_storage_none(&s->arena, "returned in a way that dynprobe does not know");
 	if (c.eightbyte[0] == CLASS_MEMORY || (type->kind == DP_CTYPE_RECORD && by_reference(type)))
 		return dp_storage_memory(&s->arena, dp_build_reg(&s->arena, 0));

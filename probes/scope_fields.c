@@ -8,6 +8,7 @@
 #include "probes/lex.h"
 
 #include <ctype.h>
+#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +35,11 @@ static bool flatten_member(const struct dp_member *member, void *data)
 	struct flatten *f = data;
 	struct dp_arena *a = &f->m->s->arena;
 	const struct dp_operand o = dp_operand_member(f->m->s, f->record, member);
+	Dwarf_Die die = member->die;
 	if (!f->m->budget)
 		return false;
+	if (dp_die_flag(&die, DW_AT_artificial)) /* the pointer to virtual functions */
+		return true;
 	if (!member->name || !*member->name) {
 		struct flatten inner = *f;
 		inner.record = &o;

@@ -102,6 +102,7 @@ static void base_type(struct dp_ctype *t)
 		break;
 	case DW_ATE_float:
 		t->kind = t->size == 4 || t->size == 8 ? DP_CTYPE_FLOAT : DP_CTYPE_OTHER;
+		t->is_long_double = t->size == 16;
 		break;
 	default:
 		t->kind = DP_CTYPE_OTHER;

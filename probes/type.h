@@ -20,7 +20,7 @@ struct dp_ctype {
 	uint64_t size; /* bytes; 0 if unknown */
 	bool is_signed, is_bool, is_char, is_enum, is_reference, is_union;
 	bool is_word;              /* a register: 64 bits, signed, whatever it is combined with */
-	bool is_flags;             /* an enumeration of bits */
+	bool is_long_double;       /* OTHER */
 	const struct dp_ctype *to; /* POINTER, ARRAY; NULL: see dp_ctype_to() */
 	uint64_t count;            /* ARRAY; 0 if unknown */
 	Dwarf_Die die;             /* where it comes from; addr NULL for the language's own */

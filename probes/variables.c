@@ -123,8 +123,25 @@ static bool in_namespace(struct lookup *l, Dwarf_Die *die, const char *name, uns
 	return (!sep || !own) && in_container(l, die, name, depth + 1, external);
 }
 
+/* gcc defines what a namespace declares outside of it: the mangled name, _ZN2ns1xE, has its parts. */
+static bool is_mangled(Dwarf_Die *die, const char *name)
+{
+	Dwarf_Attribute attr;
+	const char *linkage = dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ? dwarf_formstring(&attr) : NULL;
+	for (size_t n; linkage && *name; name += n + (name[n] ? 2 : 0)) {
+		char part[128];
+		n = strcspn(name, ":");
+		snprintf(part, sizeof(part), "%zu%.*s", n, (int)(n < 100 ? n : 100), name);
+		linkage = strstr(linkage, part);
+		linkage = linkage ? linkage + strlen(part) : NULL;
+	}
+	return linkage && *linkage == 'E';
+}
+
 static bool global_here(struct lookup *l, Dwarf_Die *die, const char *name, bool external)
 {
+	if (strstr(name, "::"))
+		return dwarf_hasattr(die, DW_AT_specification) && is_defined(die) && is_mangled(die, name) && take(l, die);
 	if (!is_defined(die) || (external && !dp_die_flag(die, DW_AT_external)) || !is_named(die, name))
 		return false;
 	return take(l, die);
