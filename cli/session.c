@@ -229,6 +229,7 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	DP_TRY(dp_session_answers_begin(s));
 	dp_session_answers_nowhere(&runtime);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
+	runtime.faults = s->trap && !s->no_faults;
 	if (!s->options->dry_run)
 		DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
 	if (s->classes)

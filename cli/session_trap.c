@@ -26,7 +26,7 @@ struct dp_session_trap *dp_session_trap_destroy(struct dp_session_trap *trap)
 
 /* ---- which probes could do with a trap ------------------------------------------------------------------------------------- */
 
-/* Refused for want of room, not for what the instruction is. */
+/* Refused for want of room, or because it raises a signal by design, which the handler would put right. */
 static bool for_want_of_room(const struct dp_place *place)
 {
 	if (!place->refused)
@@ -36,6 +36,7 @@ static bool for_want_of_room(const struct dp_place *place)
 	case DP_TAG_NO_SPACE:
 	case DP_TAG_OVERLAP:
 	case DP_TAG_CROSS_PAGE:
+	case DP_TAG_UNRELOCATABLE:
 		return true;
 	default:
 		return false;

@@ -278,6 +278,7 @@ static struct dp_error *place_new(struct dp_job *job, unsigned allowed, bool tra
 		                i == DP_NO_ITEM ? site : dp_sites_item(job->planner->sites, i)->plan.site);
 	}
 	dp_item_init(&item, job->request, job->request->text, site);
+	item.plan.guarded = job->first.guarded;
 	job->item = &item;
 	return traps ? trap(job, ret) : jumps(job, &ground, allowed, ret);
 }
@@ -353,6 +354,7 @@ static struct dp_error *stack(struct dp_job *job, uint32_t below, uint32_t *ret)
 	dp_item_init(&item, job->request, job->request->text, base->plan.site);
 	item.below = below;
 	item.plan.tactic = base->plan.tactic;
+	item.plan.guarded = base->plan.guarded;
 	memcpy(item.plan.old_bytes, base->plan.new_bytes, sizeof(item.plan.old_bytes));
 	memcpy(item.plan.new_bytes, base->plan.new_bytes, sizeof(item.plan.new_bytes));
 	item.plan.ninterior = base->plan.ninterior;
@@ -413,6 +415,7 @@ struct dp_error *dp_place(struct dp_planner *planner, const struct dp_request *r
 	if (!bytes)
 		return dp_error(DP_TAG_NOT_CODE, "0x%" PRIx64 " is not in an executable segment of its module", request->site);
 	DP_TRY(dp_decode(bytes, n, request->site, &job.first));
+	job.first.guarded = job.first.flow == DP_FLOW_TRAP && planner->runtime.faults;
 	DP_TRY(check_relocatable(&job.first));
 	DP_TRY(check_keep(request->text, &job.first));
 	uint32_t at = dp_sites_at(planner->sites, request->site);

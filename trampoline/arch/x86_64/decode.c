@@ -92,7 +92,8 @@ struct dp_error *dp_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct
 		n = DP_INSN_MAX;
 	const bool known = dp_decode_zydis(bytes, n, addr, &insn);
 	const size_t second = known ? second_opinion(&insn, bytes, n) : 0;
-	if (known && (!second || second == insn.len)) {
+	/* ud1 and ud0 have operands for some, and none for others; what never completes has no length that would matter. */
+	if (known && (!second || second == insn.len || insn.flow == DP_FLOW_TRAP)) {
 		*ret = insn;
 		return NULL;
 	}

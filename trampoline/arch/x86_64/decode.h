@@ -40,6 +40,7 @@ struct dp_insn {
 	bool stack_base;          /* memory operand based on rsp */
 	bool stack_reg;           /* its register operand in ModRM.rm is rsp itself */
 	bool nop;                 /* any nop: padding, when nothing leads to it */
+	bool guarded;             /* DP_FLOW_TRAP, and the agent's handler will show its signal at its own place: it may be moved */
 };
 
 /*

@@ -12,7 +12,8 @@
  *                          stack. An operand based on rsp sees rsp 8 lower than it would have: its displacement grows by 8
  *   syscall                the processor puts the address behind it into rcx, which is corrected
  *
- * Traps are refused: the handler of the signal they raise looks at the pc, which would be ours.
+ * What raises a signal by design is refused, since the signal's handler looks at the pc, which would be ours; unless the agent's handler
+ * comes first and puts that right by the plan's pairs.
  */
 #include "trampoline/arch/x86_64/relocate.h"
 
@@ -182,6 +183,8 @@ struct dp_error *dp_relocate(const struct dp_insn *insn, uint64_t to, struct dp_
 	case DP_FLOW_SYSCALL:
 		return put_syscall(insn, to, out);
 	case DP_FLOW_TRAP:
+		if (insn->guarded)
+			return copy(insn, to, out);
 		return refuse(insn, "it raises a signal, whose handler may look at the address");
 	case DP_FLOW_ODD:
 		return refuse(insn, "far or 16-bit transfers and sysenter are not moved");
@@ -206,7 +209,7 @@ struct dp_error *dp_relocate_run(const struct dp_insn *insn, size_t n, uint64_t 
 			dp_plan_pair(plan, to + insn[i].len, insn[i].addr + insn[i].len, true);
 	}
 	const struct dp_insn *last = &insn[n - 1];
-	if (!dp_relocated_continues(last))
+	if (!dp_relocated_continues(last) && !last->guarded)
 		return NULL;
 	uint64_t to = base + out->len, next = last->addr + last->len;
 	dp_plan_pair(plan, to, next, false);
