@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Loads that may fault, and instructions that do: the program's own faults are its own, at its own addresses, on its own stack."""
+
+import os
+import signal
+import subprocess
+import time
+
+import harness
+from harness import Case, State, status, wait_until
+
+SEGV = 1 << (signal.SIGSEGV - 1)
+FAULTING = ["fault_load", "fault_divide", "fault_ud2", "fault_ud1", "fault_hlt", "fault_int3"]
+PROBES = [a for f in FAULTING for a in ("--function", f)] + ["--probe", "fault_guarded+1"]
+UNREADABLE, READABLE = "long:nothing:16", "string:text:0x%x"
+
+
+def caught(pid):
+    return int(status(pid, "SigCgt"), 16)
+
+
+class Faults(Case):
+    def assert_all_placed(self, r):
+        self.assert_ok(r)
+        self.assertEqual([p["tag"] for p in r.summary["probes"]], [None] * (len(FAULTING) + 1), str(r))
+
+    def test_every_kind_of_fault_at_probed_instructions(self):
+        """pc, siginfo, stack and mask of each, handlers that skip, jump out and repair, children that die: as without probes. Several rounds."""
+        t = self.target("faults", 300)
+        before = caught(t.pid)
+        for tactic in ("jump,pun,evict,trap", "trap"):
+            r = self.attach(t, "--tactic", tactic, *PROBES, "-t", "reg:rdi", "-d", "1")
+            self.assert_all_placed(r)
+            self.assert_hits(r, 1000)
+            self.assert_clean(t.pid)
+            self.assertEqual(caught(t.pid), before)
+        self.assert_result_ok(t)
+
+    def test_refuse_DP_UNRELOCATABLE_without_the_handler(self):
+        t = self.target("faults", 300)
+        r = self.attach(t, "--no-trap", "--function", "fault_ud2", "-d", "0.1")
+        self.assert_refused(r, "DP-UNRELOCATABLE", "raises a signal")
+        self.assert_result_ok(t)
+
+    def test_memory_that_is_not_there_and_a_program_with_faults_of_its_own(self):
+        t = self.target("faults", 300)
+        own = next(m for m in harness.text_mappings(t.pid) if m.path == t.path)
+        header = own.start & ~0xFFF if own.offset == 0 else own.start - own.offset
+        for _ in range(2):
+            r = self.attach(t, "--function", "fault_load", "-t", UNREADABLE, "-t", READABLE % header, "-d", "1")
+            self.assert_ok(r)
+            self.assert_hits(r, 500)
+            self.assertTrue(all(e["fields"]["nothing"] is None for e in r.events[:100]), r.events[:3])
+            self.assertTrue(all(e["fields"]["text"].endswith("ELF\x02\x01\x01") for e in r.events[:100]), r.events[:3])
+            self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_handler_stands_only_while_it_is_needed(self):
+        t = self.target("spin", 0, 500)
+        before = State(t.pid)
+        self.assertFalse(caught(t.pid) & SEGV)
+        p = self.start("--pid", t.pid, "--function", "foo", "-t", UNREADABLE)
+        wait_until(lambda: caught(t.pid) & SEGV, what="the handler")
+        p.terminate()
+        p.wait()
+        self.assert_clean(t.pid, before)
+        p = self.start("--pid", t.pid, "--function", "foo", "-t", "reg:rdi")
+        wait_until(lambda: os.path.exists(p.events) and os.path.getsize(p.events) > 1000, what="hits")
+        self.assertFalse(caught(t.pid) & SEGV)
+        p.terminate()
+        p.wait()
+        self.assert_result_ok(t)
+
+    def test_memory_is_read_by_system_calls_where_signals_cannot_be_used(self):
+        t = self.target("spin", 0, 500, preexec_fn=lambda: signal.signal(signal.SIGSEGV, signal.SIG_IGN))
+        r = self.attach(t, "--function", "foo", "-t", UNREADABLE, "-n", 50)
+        self.assert_ok(r)
+        self.assert_hits(r, 50)
+        self.assertIsNone(r.events[0]["fields"]["nothing"])
+        self.assertTrue(int(status(t.pid, "SigIgn"), 16) & SEGV)
+        self.assert_result_ok(t)
+
+    def test_ends_as_without_probes(self):
+        for kind, sig in (("load", signal.SIGSEGV), ("ud2", signal.SIGILL), ("divide", signal.SIGFPE), ("int3", signal.SIGTRAP), ("load blocked", signal.SIGSEGV)):
+            t = self.target("faults", 1, kind)
+            r = self.dynprobe("--pid", t.pid, "--tactic", "jump,pun,evict,trap", *PROBES, "-d", "20")
+            self.assertIn(r.status, (0, 124), str(r))
+            self.assertEqual(t.process.wait(20), -sig, kind)
+            self.assert_hits(r, 1)
+
+    def test_killed_tool_leaves_a_program_that_runs_and_the_next_one_takes_it_out(self):
+        t = self.target("faults", 300)
+        for _ in range(2):
+            p = self.start("--pid", t.pid, "--tactic", "jump,pun,evict,trap", *PROBES, "-t", UNREADABLE)
+            wait_until(lambda: p.poll() is not None or os.path.exists(p.events) and os.path.getsize(p.events) > 3000, what="hits")
+            p.kill()
+            p.wait()
+            time.sleep(0.3)
+            self.assertTrue(t.alive(), t.errors())
+        for _ in range(20):
+            self.attach(t, "--function", "main", "-d", "0.1")
+            if not harness.changed_text(t.pid):
+                break
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    harness.main()
