@@ -7,7 +7,7 @@
 #include "cli/session_trap.h"
 
 #include "agent/abi.h"
-#include "probes/scope.h"
+#include "cli/session_scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,25 +17,59 @@
 #define KEY_WORDS   8u /* keys with more cells than these are few */
 #define STACK_DEPTH 32u
 
-bool dp_answers_wanted(const struct dp_options *o)
-{
-	return o->asked.what || o->asked.slower_ns;
-}
-
 static bool by_stack(const struct dp_asked *a)
 {
 	return a->by && !strcmp(a->by, "backtrace");
 }
 
-static bool is_duration(const char *text)
+/* ---- who needs durations ----------------------------------------------------------------------------------------------------
+ */
+
+static bool is_timed_expr(const struct dp_expr *e)
 {
-	return text && !strcmp(text, "duration");
+	if (!e)
+		return false;
+	if (e->kind == DP_EXPR_FACT && e->value == DP_FACT_DURATION)
+		return true;
+	return is_timed_expr(e->a) || is_timed_expr(e->b) || is_timed_expr(e->c);
 }
 
-static bool is_timed(const struct dp_asked *a)
+static bool is_timed_fields(const struct dp_fields *fields)
 {
-	return a->slower_ns || is_duration(a->value);
+	for (size_t i = 0; i < fields->n; i++)
+		if (is_timed_expr(fields->field[i].expr))
+			return true;
+	return false;
 }
+
+/* The text is parsed later, for each place; what it might mean is enough to make room. */
+static bool may_be_timed(const char *text)
+{
+	return text && strstr(text, "duration");
+}
+
+static bool is_timed(const struct dp_session *s, size_t i)
+{
+	const struct dp_asked *a = &s->options->asked;
+	const struct dp_probe *p = &s->options->probe[i];
+	const struct dp_place *place = &s->place[i];
+	if (!p->leaves && !a->slower_ns)
+		return false;
+	return a->slower_ns || may_be_timed(a->value) || may_be_timed(a->by) ||
+	       is_timed_expr(place->when ? place->when : p->when) ||
+	       is_timed_fields(place->bound_fields ? &place->fields : &p->fields);
+}
+
+static bool any_timed(const struct dp_session *s)
+{
+	for (size_t i = 0; i < s->options->nprobes; i++)
+		if (!s->place[i].refused && !s->place[i].pending && is_timed(s, i))
+			return true;
+	return false;
+}
+
+/* ---- room -------------------------------------------------------------------------------------------------------------------
+ */
 
 static struct dp_cells_want make_want(const struct dp_options *o, bool timed)
 {
@@ -66,9 +100,10 @@ static void forget(struct dp_session_answers *a, size_t nprobes)
 struct dp_error *dp_session_answers_begin(struct dp_session *s)
 {
 	const struct dp_options *o = s->options;
-	if (!dp_answers_wanted(o))
-		return NULL;
+	const bool timed = any_timed(s);
 	struct dp_session_answers *a = s->answers;
+	if (!o->asked.what && !timed)
+		return NULL;
 	if (!a) {
 		a = s->answers = calloc(1, sizeof(*a));
 		if (!a)
@@ -81,8 +116,7 @@ struct dp_error *dp_session_answers_begin(struct dp_session *s)
 	if (!a->answer || !a->entry || !a->no_entry)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the answers");
 	forget(a, a->nprobes);
-	a->timed = is_timed(&o->asked);
-	a->want = make_want(o, a->timed);
+	a->want = make_want(o, timed);
 	dp_target_want_cells(s->target, &a->want);
 	if (a->want.only)
 		dp_target_no_rings(s->target);
@@ -99,6 +133,14 @@ struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers 
 	free(a->no_entry);
 	free(a);
 	return NULL;
+}
+
+void dp_session_answers_loss(struct dp_session *s, unsigned i)
+{
+	struct dp_answer_loss loss;
+	dp_target_answer_loss(s->target, i, &loss);
+	s->place[i].unpaired = loss.unpaired;
+	s->place[i].crowded = loss.crowded;
 }
 
 void dp_session_answers_nowhere(struct dp_runtime *rt)
@@ -122,7 +164,7 @@ static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *
 {
 	struct dp_image *image = dp_target_image(s->target);
 	const char *cold = p->spec.symbol ? strstr(p->spec.symbol, ".cold") : NULL;
-	if (!p->selected || !p->build_id)
+	if (!p->leaves)
 		return no_return(p);
 	if (cold) {
 		dp_auto_free char *name = strndup(p->spec.symbol, (size_t)(cold - p->spec.symbol));
@@ -171,47 +213,20 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 
 /* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *make_expr(struct dp_scope *scope, const char *text, const struct dp_expr **ret)
-{
-	struct dp_expr *e;
-	if (!is_duration(text)) {
-		DP_TRY(dp_scope_expr(scope, text, &e));
-		*ret = e;
-		return NULL;
-	}
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
-	*e = (struct dp_expr){.kind = DP_EXPR_FACT, .value = DP_FACT_DURATION};
-	*ret = e;
-	return NULL;
-}
-
-static struct dp_error *make_exprs(struct dp_session *s, struct dp_scope *scope, struct dp_answer *ret)
-{
-	const struct dp_asked *a = &s->options->asked;
-	if (a->value)
-		DP_TRY(make_expr(scope, a->value, &ret->value));
-	if (a->by && !by_stack(a))
-		DP_TRY(make_expr(scope, a->by, &ret->by));
-	return NULL;
-}
-
 static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_answer *ret)
 {
 	const struct dp_asked *a = &s->options->asked;
-	struct dp_scope *scope = NULL;
-	struct dp_scope_at at = {.site = {.addr = dp_addr_of(s->place[i].addr)}};
-	struct dp_image *image = dp_target_image(s->target);
-	at.point = s->options->probe[i].entry ? DP_POINT_ENTRY : s->options->probe[i].spec.point;
-	at.site.module = dp_image_module_at(image, at.site.addr);
-	dp_image_function_at(image, at.site.addr, &at.site.function);
+	struct dp_expr *e = NULL;
 	*ret = (struct dp_answer){.what = a->what, .low = a->low, .step = a->step, .buckets = a->buckets};
 	ret->stack = by_stack(a) ? STACK_DEPTH : 0;
-	DP_TRY(dp_scope_create(image, &at, &scope));
-	struct dp_error *err = make_exprs(s, scope, ret);
-	dp_scope_destroy(scope);
-	return err;
+	if (a->value)
+		DP_TRY(dp_session_expr(s, i, a->value, &e));
+	ret->value = e;
+	e = NULL;
+	if (a->by && !by_stack(a))
+		DP_TRY(dp_session_expr(s, i, a->by, &e));
+	ret->by = e;
+	return NULL;
 }
 
 struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
@@ -220,7 +235,7 @@ struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_plan
 	struct dp_session_answers *a = s->answers;
 	if (!a)
 		return NULL;
-	if (a->timed) {
+	if (is_timed(s, i)) {
 		DP_TRY(find_pair(s, planner, texts, i, &request->pair));
 		request->slower = s->options->asked.slower_ns;
 	}

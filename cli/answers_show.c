@@ -157,8 +157,7 @@ static void read_probe(struct dp_run *run, struct dp_answers_run *a, size_t k, u
 	dp_target_answer_loss(s->target, i, &loss);
 	row->unpaired = loss.unpaired;
 	row->crowded = loss.crowded;
-	s->place[i].unpaired = loss.unpaired;
-	s->place[i].crowded = loss.crowded;
+	dp_session_answers_loss(s, i);
 	s->place[i].recorded = dp_answer_hits(run->options->asked.what, row->words, a->want.words);
 }
 

@@ -70,6 +70,8 @@ void dp_run_note_losses(struct dp_run *run)
 		for (unsigned p = 0; p < run->options->nprobes; p++) {
 			dp_target_loss(run->session[i]->target, p, &run->session[i]->loss[p]);
 			dp_pending_loss(run->session[i], p, &run->session[i]->loss[p]);
+			if (run->session[i]->answers)
+				dp_session_answers_loss(run->session[i], p);
 		}
 }
 

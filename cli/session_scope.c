@@ -124,17 +124,32 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 	                p->name);
 }
 
+static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place *ret)
+{
+	const struct dp_probe *p = &s->options->probe[i];
+	return open_place(dp_target_image(s->target), s->place[i].addr,
+	                  p->leaves  ? DP_POINT_RETURN
+	                  : p->entry ? DP_POINT_ENTRY
+	                             : DP_POINT_PLACE,
+	                  ret);
+}
+
+struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret)
+{
+	struct place at = {0};
+	DP_TRY(open_probe(s, i, &at));
+	struct dp_error *err = dp_scope_expr(at.scope, text, ret);
+	dp_scope_destroy(at.scope);
+	return err;
+}
+
 static struct dp_error *bind(struct dp_session *s, size_t i)
 {
 	const struct dp_typed *typed = &s->options->typed[i];
 	struct dp_probe *p = &s->options->probe[i];
 	struct dp_place *place = &s->place[i];
 	struct place at = {0};
-	DP_TRY(open_place(dp_target_image(s->target), place->addr,
-	                  p->leaves  ? DP_POINT_RETURN
-	                  : p->entry ? DP_POINT_ENTRY
-	                             : DP_POINT_PLACE,
-	                  &at));
+	DP_TRY(open_probe(s, i, &at));
 	struct dp_error *err = names_fields(typed) ? bind_fields(s, i, at.scope) : NULL;
 	if (!err && typed->when) {
 		err = dp_scope_expr(at.scope, typed->when, &place->when);

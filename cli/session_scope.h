@@ -11,6 +11,8 @@
  * alone.
  */
 struct dp_error *dp_session_scope(struct dp_session *s) DP_MUST_CHECK;
+/* What an expression means at probe i. */
+struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /* The same for one probe that stands in a process (record): only its fields. */
 struct dp_error *dp_scope_typed(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed,
                                 struct dp_fields *ret) DP_MUST_CHECK;

@@ -27,6 +27,7 @@
 #include "trampoline/arch/x86_64/frame.h"
 #include "trampoline/arch/x86_64/hook.h"
 #include "trampoline/arch/x86_64/hook_syscall.h"
+#include "trampoline/arch/x86_64/pair.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -40,6 +41,8 @@ struct stub {
 	struct dp_capture_code capture;
 	struct dp_exits exits; /* of the condition */
 	struct dp_label desc, slow, have, body, restore, unwind, leave;
+	bool timed; /* the hit knows how long the call took */
+	struct dp_label find, known, unpaired;
 };
 
 /* ---- registers ------------------------------------------------------------------------------------------------------- */
@@ -202,6 +205,48 @@ static void emit_undecided(struct stub *s)
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
+/* ---- returns with durations -------------------------------------------------------------------------------------------- */
+
+/* A thread whose block only the agent knows, and calls whose entry nobody has seen. */
+static void emit_unpaired(struct stub *s)
+{
+	struct dp_label lost = dp_asm_label(&s->a);
+	dp_asm_bind(&s->a, s->find);
+	dp_answer_ask(&s->a, s->rt, s->desc, s->unwind);
+	dp_asm_jcc(&s->a, DP_CC_NE, lost);
+	dp_asm_jmp(&s->a, s->known);
+	dp_asm_bind(&s->a, lost);
+	dp_asm_bind(&s->a, s->unpaired);
+	dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
+	dp_asm_jmp(&s->a, s->unwind);
+}
+
+/* Everything is saved at once: the duration has its place in that frame, where condition and fields find it. */
+static void emit_timed(struct stub *s)
+{
+	struct dp_asm *a = &s->a;
+	struct dp_expr_code c = {.a = a, .rt = s->rt, .exits = s->exits, .view = dp_frame_view(s->req->site, true)};
+	dp_frame_save(a, true);
+	dp_pair_now(a);
+	if (s->rt->identity == DP_ID_SELF)
+		dp_answer_block(a, s->rt, s->find);
+	else
+		dp_asm_jmp(a, s->find);
+	dp_asm_bind(a, s->known);
+	dp_pair_leave(a, &c.view, s->rt, s->req->pair, s->unpaired);
+	if (s->req->slower) {
+		dp_asm_mov_const(a, s->req->slower, DP_RCX);
+		dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RCX, dp_rm_reg(DP_RAX));
+		dp_asm_jcc(a, DP_CC_B, s->unwind);
+	}
+	if (s->req->when)
+		dp_expr_jump(&c, s->req->when, false, s->unwind);
+	emit_body(s);
+	dp_asm_bind(a, s->restore);
+	dp_asm_bind(a, s->unwind);
+	dp_frame_restore(a, true);
+}
+
 static void emit_out_of_line(struct stub *s)
 {
 	if (s->rt->identity == DP_ID_SELF && !s->rt->enter && !s->req->hook) {
@@ -211,9 +256,11 @@ static void emit_out_of_line(struct stub *s)
 	}
 	if (!s->req->hook)
 		dp_capture_put_aside(&s->capture);
-	if (s->plain)
-		return;
 	emit_undecided(s);
+	if (s->timed)
+		emit_unpaired(s);
+	if (s->plain || s->timed)
+		return;
 	dp_asm_align(&s->a, 16);
 	dp_asm_bind(&s->a, s->body);
 	emit_save(&s->a, s->level, DP_VIEW_FULL);
@@ -236,7 +283,9 @@ static void emit_entry(struct stub *s)
 {
 	dp_frame_enter(&s->a);
 	dp_frame_gates(&s->a, s->req, s->leave);
-	if (s->plain) {
+	if (s->timed) {
+		emit_timed(s);
+	} else if (s->plain) {
 		emit_save(&s->a, DP_VIEW_LIGHT, DP_VIEW_FULL);
 		emit_body(s);
 		dp_asm_bind(&s->a, s->restore);
@@ -262,7 +311,7 @@ static void init_capture(struct stub *s)
 {
 	unsigned taken_guards = s->plain ? 0 : dp_expr_guards(s->req->when);
 	s->capture.a = &s->a;
-	s->capture.view = dp_view_full(s->req->site);
+	s->capture.view = dp_frame_view(s->req->site, s->timed);
 	s->capture.desc = s->desc;
 	dp_capture_init(&s->capture, s->rt, s->req->fields, taken_guards < DP_ASM_GUARDS ? DP_ASM_GUARDS - taken_guards : 0);
 }
@@ -278,6 +327,10 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 	s->restore = dp_asm_label(&s->a);
 	s->unwind = dp_asm_label(&s->a);
 	s->leave = dp_asm_label(&s->a);
+	s->find = dp_asm_label(&s->a);
+	s->known = dp_asm_label(&s->a);
+	s->unpaired = dp_asm_label(&s->a);
+	s->timed = s->req->pair;
 	init_condition(s);
 	if (!s->req->hook)
 		init_capture(s);
