@@ -4,13 +4,18 @@
  * saved rax, rcx, rdx, rsi and the arithmetic flags; everything else that C may change is saved here. The direction flag
  * stays as it is: the agent has no string instructions (check.sh).
  */
+	.cfi_sections .debug_frame /* for debuggers; nothing of it is mapped */
 	.text
 	.macro	thunk name, function
 	.globl	\name
 	.type	\name, @function
 \name:
+	.cfi_startproc
 	pushq	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
 	movq	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
 	pushq	%rdi
 	pushq	%r8
 	pushq	%r9
@@ -27,12 +32,14 @@
 	popq	%r8
 	popq	%rdi
 	popq	%rbp
+	.cfi_def_cfa %rsp, 8
 	.endm
 
 	thunk	dp_thunk_acquire, dp_acquire
 	movq	%rax, %rcx
 	movq	%rdx, %rsi
 	ret
+	.cfi_endproc
 	.size	dp_thunk_acquire, . - dp_thunk_acquire
 
 	/* In: rax = descriptor. Out: rsi = block or 0, rcx = 1 if it is the shared one. */
@@ -40,6 +47,7 @@
 	movq	%rax, %rsi
 	movq	%rdx, %rcx
 	ret
+	.cfi_endproc
 	.size	dp_thunk_cells, . - dp_thunk_cells
 
 	/* The same with a key in rdx, for the cells of that key. */
@@ -47,5 +55,6 @@
 	movq	%rax, %rsi
 	movq	%rdx, %rcx
 	ret
+	.cfi_endproc
 	.size	dp_thunk_keyed, . - dp_thunk_keyed
 	.section .note.GNU-stack, "", @progbits
