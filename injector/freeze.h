@@ -5,6 +5,8 @@
 
 #include "injector/tracee.h"
 
+#include <signal.h>
+
 /*
  * TRACESYSGOOD is not for comfort: a tracer that dies between a system-call stop and its own wait leaves the stop's code behind
  * as a signal to send. With the option that is 0x85, which the kernel rejects; without it, it is a deadly SIGTRAP.
@@ -28,6 +30,15 @@ struct dp_stop {
 #define DP_FOREVER UINT64_MAX
 /* Waits for a stop of a traced thread until `deadline_ns` (0: looks once). The stop is not consumed: see freeze_stop.c. */
 struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns);
+
+/*
+ * Reaps a child or traced thread that has ended; false if it has not. By no other way may one be waited for that is traced: of
+ * such one the kernel reports stops too, whatever it was asked for, and a stop that was taken is never reported again. May be
+ * called by a signal's handler.
+ */
+bool dp_stop_reap(pid_t tid, siginfo_t *ret);
+/* The same for one that was killed: waits for its end. */
+void dp_stop_await_end(pid_t pid);
 
 /* Makes `h` a held thread from a stop: registers, pending signal, mended call. False if it died. */
 bool dp_held_take(struct dp_held *h, struct dp_stop stop);

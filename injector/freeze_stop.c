@@ -37,10 +37,15 @@ static void reap(pid_t tid)
 		waitpid(tid, NULL, __WALL | WNOHANG);
 }
 
+static bool is_end(const siginfo_t *si)
+{
+	return si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED;
+}
+
 static struct dp_stop decode(pid_t tid, const siginfo_t *si)
 {
 	int sig = si->si_status & 0xff, event = si->si_status >> 8;
-	if (si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED) {
+	if (is_end(si)) {
 		reap(tid);
 		return (struct dp_stop){DP_STOP_EXITED, 0};
 	}
@@ -51,6 +56,23 @@ static struct dp_stop decode(pid_t tid, const siginfo_t *si)
 	if (sig == (SIGTRAP | 0x80))
 		return (struct dp_stop){DP_STOP_SYSCALL, 0};
 	return (struct dp_stop){DP_STOP_SIGNAL, sig};
+}
+
+bool dp_stop_reap(pid_t tid, siginfo_t *ret)
+{
+	*ret = (siginfo_t){0};
+	if (waitid(P_PID, (id_t)tid, ret, WEXITED | WNOHANG | WNOWAIT | __WALL) || !ret->si_pid || !is_end(ret))
+		return false;
+	return !waitid(P_PID, (id_t)tid, ret, WEXITED | WNOHANG | __WALL) && ret->si_pid;
+}
+
+void dp_stop_await_end(pid_t pid)
+{
+	siginfo_t si = {0};
+	int rc;
+	do
+		rc = waitid(P_PID, (id_t)pid, &si, WEXITED | __WALL);
+	while (rc ? errno == EINTR : !is_end(&si));
 }
 
 static struct dp_stop look(pid_t tid, int flags)

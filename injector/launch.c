@@ -229,7 +229,7 @@ static void discard(struct dp_launch *l)
 {
 	if (l->p.pid > 0) {
 		kill(l->p.pid, SIGKILL);
-		waitpid(l->p.pid, NULL, __WALL);
+		dp_stop_await_end(l->p.pid);
 	}
 	dp_launch_destroy(l);
 }

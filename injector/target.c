@@ -5,6 +5,7 @@
 #include "injector/checks.h"
 #include "injector/clock.h"
 #include "injector/drain.h"
+#include "injector/freeze.h"
 #include "injector/loads.h"
 #include "injector/proc.h"
 #include "injector/shared.h"
@@ -185,7 +186,7 @@ static void abandon_launch(struct dp_target *t)
 {
 	kill(t->process.pid, SIGKILL);
 	dp_launch_destroy(t->launch);
-	waitpid(t->process.pid, NULL, __WALL);
+	dp_stop_await_end(t->process.pid);
 	t->launch = NULL;
 	t->gone = true;
 }
@@ -267,8 +268,13 @@ int dp_target_exit_fd(const struct dp_target *t)
 
 bool dp_target_exit_status(struct dp_target *t, int *status)
 {
-	if (!t->launch_ended && waitpid(t->process.pid, &t->launch_status, WNOHANG | __WALL) == t->process.pid)
-		t->launch_ended = WIFEXITED(t->launch_status) || WIFSIGNALED(t->launch_status);
+	siginfo_t info;
+	dp_stray_reap(); /* one of its threads that stopped late would wait for us, and we for it */
+	if (!t->launch_ended && dp_stop_reap(t->process.pid, &info)) {
+		t->launch_status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status & 0xff, 0)
+		                                              : info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
+		t->launch_ended = true;
+	}
 	if (t->launch_ended)
 		*status = t->launch_status;
 	return t->launch_ended;

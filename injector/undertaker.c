@@ -5,16 +5,17 @@
  * moment, we wait for that lock: nobody moves any more, and the target hangs for as long as we live.
  *
  * The wait for the lock can be interrupted, though the kernel resumes it by itself. So a timer runs while threads are seized, and
- * its handler reaps what has died. It touches no stop (WEXITED only), and not the thread group's leader: the exec takes care of
- * that one itself, and as our own child it keeps its exit status for whoever waits for the command.
+ * its handler reaps what has died. It takes no stop away (dp_stop_reap()), and not the thread group's leader: the exec takes care
+ * of that one itself, and as our own child it keeps its exit status for whoever waits for the command.
  */
 #include "injector/undertaker.h"
+
+#include "injector/freeze.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #define EVERY_US 5000
 
@@ -31,7 +32,7 @@ static void reap_dead(int sig)
 	for (size_t i = 0; h && i < nheld; i++) {
 		siginfo_t info;
 		if (h[i].tid != leader)
-			waitid(P_PID, (id_t)h[i].tid, &info, WEXITED | WNOHANG | __WALL);
+			dp_stop_reap(h[i].tid, &info);
 	}
 	errno = saved;
 }

@@ -2,9 +2,14 @@
 /* All threads held: while they are born and die, stopped by job control, under signals, with their registers as they were. */
 #include "helper_tracee.h"
 
+#include "injector/freeze.h"
+#include "injector/target.h"
+#include "injector/undertaker.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,5 +232,62 @@ Test(freeze, changed_registers_are_written_back)
 	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
 	cr_assert_eq(f.thread[0].regs.r15, 0x1234);
 	dp_thaw_all(&f);
+	tr_kill(pid);
+}
+
+static void sleeper(void)
+{
+	tr->ready = 1;
+	for (;;)
+		pause();
+}
+
+/* A stop that was taken away is never heard of again: the thread would stand for as long as we live. */
+Test(freeze, asking_whether_a_command_has_ended_takes_no_stop_away)
+{
+	pid_t pid = tr_spawn(sleeper);
+	struct dp_target t = {.process = tr_process(pid)};
+	int status = 0;
+	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	cr_assert(tr_await(pid, 't', -1));
+	cr_assert_not(dp_target_exit_status(&t, &status));
+	cr_assert_eq(dp_stop_wait(pid, 0).kind, DP_STOP_TRAP);
+	cr_assert_eq(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	kill(pid, SIGTERM);
+	cr_assert(tr_await(pid, 'Z', -1));
+	cr_assert(dp_target_exit_status(&t, &status));
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "%x", status);
+}
+
+/* The undertaker works while threads are seized, and those may stop at any moment: for a signal, say. */
+Test(freeze, reaping_the_dead_takes_no_stop_away)
+{
+	pid_t pid = tr_spawn(sleeper);
+	struct dp_held h = {.tid = pid};
+	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	cr_assert(tr_await(pid, 't', -1));
+	dp_undertaker_begin(0);
+	dp_undertaker_watch(&h, 1);
+	for (int i = 0; i < 20; i++)
+		tr_sleep_us(5000); /* its timer interrupts these */
+	dp_undertaker_end();
+	cr_assert_eq(dp_stop_wait(pid, 0).kind, DP_STOP_TRAP);
+	tr_kill(pid);
+}
+
+/* One that did not stand in time is let go when it does, though nobody holds threads any more. */
+Test(freeze, waiting_for_a_command_lets_go_what_stops_late)
+{
+	pid_t pid = tr_spawn(sleeper);
+	struct dp_target t = {.process = tr_process(pid)};
+	int status = 0;
+	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
+	dp_stray_add(pid);
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	cr_assert(tr_await(pid, 't', -1));
+	cr_assert_not(dp_target_exit_status(&t, &status));
+	cr_assert(tr_await(pid, 'S', -1), "it still stands");
 	tr_kill(pid);
 }
