@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Probes put into a running python3, and taken out: how long it takes, and the longest gap that its own loop sees meanwhile.
 
-run_live.py [--build DIR] [--count N] [--rounds N]    Measure on a quiet machine.
+run_live.py [--build DIR] [--count N] [--rounds N] [--threads 1|2]    Measure on a quiet machine.
 """
 import argparse
 import json
@@ -13,7 +13,11 @@ import tempfile
 import time
 
 VICTIM = """
-import sys, time
+import sys, threading, time
+if sys.argv[2] == "2":  # a second thread, that waits for something, as nearly every server has
+    lock = threading.Lock()
+    lock.acquire()
+    threading.Thread(target=lock.acquire, daemon=True).start()
 now, out = time.monotonic_ns, open(sys.argv[1], "w")
 begin = last = now()
 gap, n = 0, 0
@@ -46,10 +50,10 @@ def windows(path, begin, end):
     return out
 
 
-def once(build, python, sites):
+def once(build, python, sites, threads):
     with tempfile.TemporaryDirectory() as work:
         log = os.path.join(work, "log")
-        victim = subprocess.Popen([python, "-S", "-c", VICTIM, log])
+        victim = subprocess.Popen([python, "-S", "-c", VICTIM, log, str(threads)])
         try:
             time.sleep(2)
             quiet_end = time.monotonic_ns()
@@ -79,11 +83,12 @@ def main():
     p.add_argument("--build", default="build")
     p.add_argument("--count", type=int, default=1000)
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--threads", type=int, choices=(1, 2), default=1, help="of the program")
     a = p.parse_args()
     python = os.path.realpath("/usr/bin/python3")
     sites = functions(python, a.count)
     for _ in range(a.rounds):
-        print(json.dumps(once(a.build, python, sites)))
+        print(json.dumps(once(a.build, python, sites, a.threads)))
 
 
 main()

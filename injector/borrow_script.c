@@ -140,6 +140,7 @@ static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop)
 /* Until the mark is made, or time is up. */
 static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64_t until_ns)
 {
+	const uint64_t late = dp_now_ns() + LATE_NS, end = until_ns < late ? until_ns : late;
 	nanosleep(&(struct timespec){0, (long)(n * STEP_NS)}, NULL);
 	for (;;) {
 		int64_t mark = PENDING;
@@ -147,7 +148,7 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64
 		if (stop.kind != DP_STOP_NONE)
 			DP_TRY(pass(b, stop));
 		if (!peek(b, step_at(room, n) + offsetof(struct dp_boot_step, result), &mark, sizeof(mark)) || mark != PENDING ||
-		    dp_now_ns() >= until_ns)
+		    dp_now_ns() >= end)
 			return NULL;
 		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
 	}
