@@ -2,6 +2,7 @@
 #include "cli/expand_internal.h"
 #include "cli/function_points.h"
 #include "cli/options_probe.h"
+#include "cli/signals.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -184,8 +185,11 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 		return dp_expand_plain(x, from, add_function);
 	DP_TRY(dp_image_select(x->image, &p->spec, x->from->except, x->from->nexcept, &found));
 	struct dp_error *err = NULL;
-	for (size_t i = 0; !err && i < found.n; i++)
-		err = add_function(x, from, &found.item[i]);
+	for (size_t i = 0; !err && i < found.n; i++) {
+		err = dp_signals_check(i);
+		if (!err)
+			err = add_function(x, from, &found.item[i]);
+	}
 	dp_selection_fini(&found);
 	x->out.matched += x->out.options.nprobes - first;
 	return err ? err : name_pattern(x, p->name, first);

@@ -5,6 +5,7 @@
 #include "cli/pending.h"
 #include "cli/preview.h"
 #include "cli/session_trap.h"
+#include "cli/signals.h"
 #include "cli/texts.h"
 #include "injector/loads.h"
 
@@ -143,9 +144,11 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 	struct dp_texts *texts = NULL;
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	struct dp_error *err = dp_session_trap_plan(s, planner, texts); /* first: without them there are no traps at all */
-	for (size_t i = 0; !err && i < s->options->nprobes; i++)
-		if (!s->place[i].refused && !s->place[i].pending)
+	for (size_t i = 0; !err && i < s->options->nprobes; i++) {
+		err = dp_signals_check(i);
+		if (!err && !s->place[i].refused && !s->place[i].pending)
 			plan_probe(s, planner, texts, lost_base, i);
+	}
 	if (!err && s->classes && s->nplanned)
 		s->unhooked = dp_session_plan_hook(s, planner, texts);
 	if (!err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From what was asked to addresses in one target. */
 #include "cli/pending.h"
+#include "cli/signals.h"
 #include "probes/candidates.h"
 
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts)
 {
 	for (size_t i = 0; i < s->options->nprobes; i++) {
+		DP_TRY(dp_signals_check(i));
 		struct dp_error *err = resolve_probe(s, texts, i);
 		const bool late = err && may_wait(s, i, err);
 		if (late && s->options->pending) {

@@ -72,6 +72,7 @@ static struct dp_error *install_all(struct dp_run *run)
 		placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
 	}
 	run->armed_ns = dp_now_ns();
+	dp_signals_settled();
 	dp_report_refusals(run);
 	if (dp_run_interrupted(run))
 		return NULL;
@@ -213,6 +214,8 @@ static int trace(const struct dp_options *options, const char *supersedes)
 {
 	struct dp_run run = {.options = options, .signal_fd = -1, .start_ns = dp_now_ns(), .supersedes = supersedes};
 	struct dp_error *err = run_all(&run);
+	if (err && err->tag == DP_TAG_INTERRUPTED)
+		dp_run_interrupted(&run); /* says by which signal */
 	int status = dp_status_of(&run, err);
 	dp_error_print(err, stderr);
 	run.failed = err != NULL;

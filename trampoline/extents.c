@@ -191,19 +191,33 @@ size_t dp_pages_match(const struct dp_pages *pages, size_t i, size_t end, const 
 	return i;
 }
 
-bool dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr, size_t n)
-{
-	if (pages->none[i] <= n || pages->page[i]->nused + n > DP_PAGE || any_used(pages->page[i], addr % DP_PAGE, part(addr, n)))
-		return false;
-	return part(addr, n) == n || all_ours(pages, addr, n);
-}
-
 static bool anywhere_in(const struct page *page, size_t n)
 {
 	for (size_t word = 0; word < DP_PAGE / 64; word++)
 		if (starts(page, word, n))
 			return true;
 	return false;
+}
+
+#define STEP 256u
+
+uint16_t dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr, size_t n)
+{
+	const struct page *page = pages->page[i];
+	const size_t at = addr % DP_PAGE, bit = at % 64;
+	const uint64_t mask = n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+	uint16_t found = 0;
+	if (pages->none[i] <= n || page->nused + n > DP_PAGE)
+		return 0;
+	for (size_t word = at / 64, k = 0; word < DP_PAGE / 64; word += STEP / 64, k++) {
+		const uint64_t next = bit && word + 1 < DP_PAGE / 64 ? page->used[word + 1] << (64 - bit) : 0;
+		const bool crosses = word + 1 == DP_PAGE / 64 && bit + n > 64;
+		if (!((page->used[word] >> bit | next) & mask) && (!crosses || all_ours(pages, addr + STEP * k, n)))
+			found |= (uint16_t)(1u << k);
+	}
+	if (!found && pages->none[i] == NOT_LOOKED)
+		pages->none[i] = anywhere_in(page, n) ? SOMEWHERE : (uint8_t)n;
+	return found;
 }
 
 /* Most pages are full: that is seen once. */

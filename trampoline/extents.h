@@ -25,8 +25,8 @@ size_t dp_pages_from(const struct dp_pages *pages, uint64_t addr); /* the first 
 uint64_t dp_pages_addr(const struct dp_pages *pages, size_t i);
 /* The first page of [i, end) in which such an address may lie, or `end`. */
 size_t dp_pages_match(const struct dp_pages *pages, size_t i, size_t end, const struct dp_page_match *match);
-bool dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr,
-                     size_t n); /* all of [addr, addr+n), addr being in page i */
+/* Bit k: all of [addr + 256 k, addr + 256 k + n) is unused; addr is in page i, as far as those are, and n at most 64. */
+uint16_t dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr, size_t n);
 bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret);
 /* What lies in our pages. False if not all of it does. */
 bool dp_pages_read(const struct dp_pages *pages, uint64_t addr, void *bytes, size_t n);

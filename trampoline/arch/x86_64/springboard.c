@@ -78,11 +78,36 @@ static bool used_range(const struct search *s, size_t i, uint64_t lo, uint64_t h
 	return used_from(s, i, middle, hi) || (middle > lo && used_from(s, i, lo, middle - 1));
 }
 
+static bool try_step(const struct search *s, size_t i, uint64_t at)
+{
+	const uint8_t size = size_at(at, s->entry);
+	uint64_t found;
+	if (size > DP_JMP_NEAR && !dp_pages_find_in(s->room->pages, i, at, at, size, &found))
+		return false;
+	return try_unused(s, at, size);
+}
+
+/* The same, if the lowest byte is fixed. What is asked for first is the least that a springboard can do with. */
+static bool used_steps(const struct search *s, size_t i, int64_t lo, int64_t hi)
+{
+	const struct dp_rel *rel = s->rel;
+	const int64_t step = rel->mask & 0xff00 ? LOW16 + 1 : 0x100, low = rel->value & (step - 1);
+	const int64_t first = lo + ((low - lo) & (step - 1));
+	if (first > hi)
+		return false;
+	const uint16_t unused = dp_pages_unused(s->room->pages, i, rel->end + (uint64_t)first, DP_JMP_NEAR);
+	for (int64_t r = first; unused && r <= hi; r += step) {
+		if (unused >> ((r - first) / 0x100) & 1 && ((uint32_t)r & rel->mask) == rel->value &&
+		    try_step(s, i, rel->end + (uint64_t)r))
+			return true;
+	}
+	return false;
+}
+
 /* Targets lo..hi of page `i`, whose rel32 have the same upper half. */
 static bool used_part(const struct search *s, size_t i, int64_t lo, int64_t hi)
 {
 	const struct dp_rel *rel = s->rel;
-	uint64_t at;
 	if (((uint32_t)lo & rel->mask & ~LOW16) != (rel->value & ~LOW16))
 		return false;
 	if (!(rel->mask & LOW16))
@@ -93,15 +118,7 @@ static bool used_part(const struct search *s, size_t i, int64_t lo, int64_t hi)
 		to = to > hi ? hi : to;
 		return from <= to && used_range(s, i, rel->end + (uint64_t)from, rel->end + (uint64_t)to);
 	}
-	const int64_t step = rel->mask & 0xff00 ? LOW16 + 1 : 0x100, low = rel->value & (step - 1);
-	for (int64_t r = lo + ((low - lo) & (step - 1)); r <= hi; r += step) {
-		at = rel->end + (uint64_t)r;
-		const uint8_t size = size_at(at, s->entry);
-		if (((uint32_t)r & rel->mask) == rel->value && dp_pages_unused(s->room->pages, i, at, size) &&
-		    try_unused(s, at, size))
-			return true;
-	}
-	return false;
+	return used_steps(s, i, lo, hi);
 }
 
 static bool used_page(const struct search *s, size_t i)
