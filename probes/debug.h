@@ -45,6 +45,9 @@ size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes
 /* The line that the instruction at `pc` belongs to; the path is as the compiler was given it. */
 bool dp_debug_line_at(struct dp_debug *debug, uint64_t pc, const char **path, int *line);
 
+/* The file that the entry says it is declared in, or NULL. (libdw's own dwarf_decl_file() may abort on split units.) */
+const char *dp_debug_decl_file(Dwarf_Die *die);
+
 static inline uint64_t dp_debug_pc(const struct dp_debug *debug, dp_addr addr)
 {
 	return addr.v - (uint64_t)debug->bias;

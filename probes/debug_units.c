@@ -115,6 +115,20 @@ bool dp_debug_line_at(struct dp_debug *debug, uint64_t pc, const char **path, in
 	return l && !dwarf_lineno(l, line) && *line > 0 && (*path = dwarf_linesrc(l, NULL, NULL));
 }
 
+const char *dp_debug_decl_file(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word index;
+	Dwarf_Die unit;
+	Dwarf_Files *files;
+	size_t n;
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) || dwarf_formudata(&attr, &index) ||
+	    dwarf_cu_info(attr.cu, NULL, NULL, &unit, NULL, NULL, NULL, NULL) || dwarf_getsrcfiles(&unit, &files, &n) ||
+	    index >= n)
+		return NULL;
+	return dwarf_filesrc(files, index, NULL, NULL);
+}
+
 /* ---- scopes -------------------------------------------------------------------------------------------------------- */
 
 struct scopes {

@@ -38,6 +38,29 @@ static char *squeeze(const char *text)
 	return out;
 }
 
+/* Where a type's name ends: before *, &, and what separates it from others. */
+static size_t type_end(const char *text)
+{
+	size_t n = 0;
+	for (int depth = 0; text[n] && (depth || !strchr("*&,)>", text[n])); n++)
+		depth += text[n] == '<' ? 1 : text[n] == '>' ? -1 : 0;
+	return n;
+}
+
+/* People write `const char *`, demanglers `char const*`. */
+static void turn_const(char *text)
+{
+	static const char word[] = "const ";
+	const size_t len = sizeof(word) - 1;
+	for (char *p = text; (p = strstr(p, word)); p++) {
+		if (p == text || !strchr("(,<", p[-1]))
+			continue;
+		const size_t n = type_end(p + len);
+		memmove(p, p + len, n);
+		memcpy(p + n, " const", len);
+	}
+}
+
 /* A parenthesis that opens parameters, and is no name's own. */
 static const char *find_signature(const char *text)
 {
@@ -76,6 +99,7 @@ bool dp_name_match_init(struct dp_name_match *match, const char *typed)
 	*match = (struct dp_name_match){.text = squeeze(typed)};
 	if (!match->text)
 		return false;
+	turn_const(match->text);
 	match->signature = find_signature(match->text);
 	match->glob = strpbrk(match->text, "*?[") != NULL;
 	match->word = last_word(match->text);

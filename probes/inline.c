@@ -41,7 +41,7 @@ static bool is_named(const struct walk *w, Dwarf_Die *die)
 		return false;
 	if (strcmp(name, w->q->name) && !((linkage = linkage_name(die)) && dp_name_match_symbol(&w->match, linkage)))
 		return false;
-	const char *file = w->q->file ? dwarf_decl_file(die) : NULL;
+	const char *file = w->q->file ? dp_debug_decl_file(die) : NULL;
 	return !w->q->file || (file && dp_path_ends(file, w->q->file));
 }
 
@@ -50,6 +50,7 @@ static bool is_named(const struct walk *w, Dwarf_Die *die)
 static bool entry_of(Dwarf_Die *die, uint64_t *ret)
 {
 	Dwarf_Addr base, start, end;
+	*ret = 0;
 	if (dwarf_entrypc(die, &start) || !start) {
 		if (dwarf_ranges(die, 0, &base, &start, &end) <= 0)
 			return false;
@@ -76,15 +77,14 @@ static bool is_abstract(struct walk *w, const Dwarf_Die *die)
 
 static void function(struct walk *w, Dwarf_Die *die)
 {
-	Dwarf_Attribute attr;
 	uint64_t pc;
 	if (dwarf_hasattr(die, DW_AT_declaration) || !is_named(w, die))
 		return;
 	if (w->q->declared)
 		w->q->declared(die, w->q->data);
-	else if (dwarf_attr(die, DW_AT_inline, &attr) && w->nabstract < MAX_ABSTRACT)
-		w->abstract[w->nabstract++] = die->addr;
-	else if (w->q->out_of_line && entry_of(die, &pc))
+	else if (!entry_of(die, &pc) && w->nabstract < MAX_ABSTRACT)
+		w->abstract[w->nabstract++] = die->addr; /* with LTO DW_AT_inline is missing */
+	else if (w->q->out_of_line && pc)
 		add(w, pc, NULL);
 }
 

@@ -89,7 +89,7 @@ struct declared_in {
 static void declared(Dwarf_Die *die, void *data)
 {
 	const struct declared_in *in = data;
-	const char *file = dwarf_decl_file(die);
+	const char *file = dp_debug_decl_file(die);
 	int line;
 	if (!file || dwarf_decl_line(die, &line) || line <= 0)
 		return;

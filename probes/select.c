@@ -13,6 +13,7 @@
 
 struct gather {
 	const struct dp_spec *spec;
+	struct dp_name_match match; /* of names as C++ and Rust have them */
 	const char *const *except;
 	size_t nexcept;
 	struct dp_selection found;
@@ -36,7 +37,9 @@ static bool is_fragment(const struct dp_symbol *s)
 
 static bool wanted(const struct gather *g, const struct dp_symbol *s)
 {
-	return is_function(s) && !is_fragment(s) && (!strcmp(g->spec->symbol, s->name) || !fnmatch(g->spec->symbol, s->name, 0));
+	return is_function(s) && !is_fragment(s) &&
+	       (!strcmp(g->spec->symbol, s->name) || !fnmatch(g->spec->symbol, s->name, 0) ||
+	        dp_name_match_symbol(&g->match, s->name));
 }
 
 static bool except_names(const char *except, const struct dp_module *m, const struct dp_symbol *s)
@@ -140,6 +143,8 @@ static struct dp_error *none(const struct gather *g)
 
 static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 {
+	if (!dp_name_match_init(&g->match, g->spec->symbol))
+		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
 		if (m->vdso || !dp_module_matches(m, g->spec))
@@ -147,6 +152,7 @@ static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 		take_index(g, m, dp_module_own_index(m));
 		take_index(g, m, dp_module_debug_index(m));
 	}
+	dp_name_match_fini(&g->match);
 	sort(&g->found);
 	if (g->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);

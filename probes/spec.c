@@ -291,6 +291,15 @@ bool dp_spec_is_pattern(const char *text)
 	return text && strpbrk(text, "*?[");
 }
 
+/* foo(char*): the stars of parameters are no pattern's. */
+static bool is_signature(const char *symbol)
+{
+	const char *open = strchr(symbol, '('), *close = strrchr(symbol, ')');
+	return open > symbol && open[-1] != '.' && close && (!close[1] || !strcmp(close + 1, " const")) &&
+	       strcspn(symbol, "*?[") > (size_t)(open - symbol) && !memmem(open, (size_t)(close - open), ", *", 3) &&
+	       open[1] != '*';
+}
+
 bool dp_spec_is_source(const struct dp_spec *spec)
 {
 	return spec->file || spec->function || spec->provider;
@@ -300,7 +309,8 @@ bool dp_spec_selects(const struct dp_spec *spec)
 {
 	if (dp_spec_is_source(spec) || spec->point == DP_POINT_RETURN || spec->point == DP_POINT_ALL)
 		return true;
-	return spec->symbol && (dp_spec_is_pattern(spec->symbol) || dp_spec_is_pattern(spec->module));
+	return spec->symbol &&
+	       ((dp_spec_is_pattern(spec->symbol) && !is_signature(spec->symbol)) || dp_spec_is_pattern(spec->module));
 }
 
 void dp_spec_fini(struct dp_spec *spec)

@@ -43,6 +43,7 @@ Test(demangle, a_signature_chooses_among_overloads)
 {
 	cr_assert(names("ns::Klass::method(int, char*)", METHOD));
 	cr_assert(names("method(int,char *)", METHOD));
+	cr_assert(names("vector<int>::push_back(const int&)", PUSH));
 	cr_assert_not(names("method(int)", METHOD));
 	cr_assert_not(names("method()", METHOD));
 	cr_assert(names("method()", CONST_METHOD));
