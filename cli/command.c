@@ -26,6 +26,7 @@ static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = 
         [DP_VERB_REMOVE] = dp_command_remove,
         [DP_VERB_DETACH] = dp_command_detach,
         [DP_VERB_LIST] = dp_command_list,
+        [DP_VERB_STUBS] = dp_command_stubs,
 };
 
 int dp_command_run(enum dp_verb verb, const struct dp_options *options)

@@ -31,6 +31,7 @@ enum dp_verb {
 	DP_VERB_REMOVE,
 	DP_VERB_DETACH,
 	DP_VERB_LIST,
+	DP_VERB_STUBS,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */

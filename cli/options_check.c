@@ -85,6 +85,15 @@ static struct dp_error *check_list(const struct dp_options *o)
 	return NULL;
 }
 
+static struct dp_error *check_stubs(const struct dp_options *o)
+{
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "dynprobe stubs takes one --pid at a time");
+	if (!o->output)
+		return dp_error(DP_TAG_USAGE, "where to? Give -o FILE");
+	return NULL;
+}
+
 static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 {
 	switch (verb) {
@@ -99,6 +108,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return check_names(verb, o);
 	case DP_VERB_LIST:
 		return check_list(o);
+	case DP_VERB_STUBS:
+		return check_stubs(o);
 	case DP_VERB_STATUS:
 	case DP_VERB_RECORD:
 	case DP_VERB_DETACH:

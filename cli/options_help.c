@@ -47,6 +47,10 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "Examples:\n"
                  "  dynprobe list --pid 4242 'libc.so.6!mem*'\n"
                  "  dynprobe list -v /bin/ls main\n"},
+        [DP_VERB_STUBS] = {"stubs", "stubs --pid PID -o FILE", "an ELF file that tells debuggers of the probes' code",
+                           "Writes an ELF file with a name and unwind tables for every piece of code that dynprobe has in the\n"
+                           "process: (gdb) add-symbol-file FILE. The process is only read, and may be stopped by the debugger.\n"
+                           "share/dynprobe/dynprobe-gdb.py does it for gdb by itself.\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -97,6 +101,7 @@ static void help_run(FILE *to)
 		fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
 	fputs("\nLooking only:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 }
 
