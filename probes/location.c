@@ -243,15 +243,31 @@ static void indexed_constant(struct machine *m, Dwarf_Op *op)
 		fail(m, DP_ABSENT_UNKNOWN);
 }
 
+/* gcc's split units hold the symbol's address where the offset in the segment should be. */
+static bool thread_local_offset(const struct machine *m, const Elf64_Phdr *tls, const struct dp_expr *e, uint64_t *ret)
+{
+	uint64_t v;
+	if (!dp_build_is_const(e, &v))
+		return false;
+	const uint64_t guesses[] = {v, v - tls->p_vaddr, v - (uint64_t)m->s->debug->bias - tls->p_vaddr};
+	for (size_t i = 0; i < sizeof(guesses) / sizeof(*guesses); i++)
+		if (guesses[i] < tls->p_memsz) {
+			*ret = guesses[i];
+			return true;
+		}
+	return false;
+}
+
 /*
- * The exe's thread-local storage ends at the thread pointer (variant II of the TLS ABI). A library's is where the dynamic
- * loader put it, which only the loader's own tables say.
+ * The executable's thread-local storage ends at the thread pointer (variant II of the TLS ABI). A library's is where the
+ * dynamic loader put it, which only the loader's own tables say.
  */
 static void thread_local_address(struct machine *m)
 {
-	const struct entry offset = pop(m);
+	const struct entry e = pop(m);
 	const struct dp_module *mod = m->s->at.site.module;
 	const Elf64_Phdr *tls = NULL;
+	uint64_t offset;
 	for (size_t i = 0; mod && mod->elf && i < mod->elf->nphdr; i++)
 		if (mod->elf->phdr[i].p_type == PT_TLS)
 			tls = &mod->elf->phdr[i];
@@ -259,9 +275,12 @@ static void thread_local_address(struct machine *m)
 		fail(m, "a library's thread-local variable");
 		return;
 	}
+	if (!m->s->debug || !thread_local_offset(m, tls, e.expr, &offset)) {
+		fail(m, DP_ABSENT_UNKNOWN);
+		return;
+	}
 	const uint64_t align = tls->p_align ? tls->p_align : 1, size = (tls->p_memsz + align - 1) / align * align;
-	struct dp_expr *thread = dp_build(m->a, (struct dp_expr){.kind = DP_EXPR_THREAD});
-	push(m, dp_build_add(m->a, dp_build_binary(m->a, DP_OP_ADD, thread, offset.expr), 0 - size));
+	push(m, dp_build_add(m->a, dp_build(m->a, (struct dp_expr){.kind = DP_EXPR_THREAD}), offset - size));
 }
 
 /* What a register held when the function was entered is known there only. */

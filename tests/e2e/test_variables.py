@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""Variables and expressions of the program: it prints what it knows at each call, and the probe has to agree, call by call.
+
+The same sources are built by several compilers, with and without optimization, with debug information of several kinds.
+"""
+
+import json
+import os
+import struct
+import subprocess
+import unittest
+
+from harness import DYNPROBE, Case, needs
+
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
+ROUNDS = 400
+ARGS = "n small big d f pair_a pair_b mixed_n mixed_d seventh eighth color".split()
+MEMBERS = "req_len req_name req_hdr_type req_hdr_tag req_flag req_wide req_below req_weight req_ratio req_color req_ok req_raw req_id".split()
+EXPRESSIONS = {
+    "next_len": "req->next->len",
+    "counter": "plain.c::counter",
+    "mine": "mine",
+    "global": "global",
+    "second": "req->table[1]",
+    "half_1": "req->half[n - n + 1]",
+    "real": "req->either.real",
+    "e_sum": "(int)(n + seventh)",
+    "e_unsigned": "req->flag - 9u > 5u",
+    "e_shift": "n >> (small & 7)",
+    "e_divide": "big / (n | 1)",
+    "e_modulo": "seventh % (n | 1)",
+    "e_narrow": "(int)(signed char)n",
+    "e_float": "f < (float)d",
+    "e_mixed": "n * 0.5 + f",
+    "e_bits": "req->below * 2 + (int)req->wide",
+    "e_choice": "small > 100 ? n : eighth",
+    "e_logic": "n > 0 && req->color != RED",
+    "e_pointer": "&req->table[2] - req->table",
+    "e_xor": "big ^ n",
+    "e_wrap": "(unsigned)n * 3u",
+}
+
+
+FLOATS = {"f", "pair_b", "req_ratio", "real"}
+
+
+def same_float(value, name):
+    """Shortest decimals of a float are not those of the double that it is read back as."""
+    return struct.pack("<f", value) if name in FLOATS else value
+
+
+class Variables(Case):
+    def build(self, source, *command):
+        path = self.path("program")
+        done = subprocess.run([*command, "-o", path, os.path.join(SOURCES, source)], capture_output=True, text=True, cwd=self.path("."))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def trace(self, program, *args, rounds=ROUNDS):
+        """Runs the program under probes: (what it printed, the events of each probe)."""
+        r = self.dynprobe("--buffer-size", "4M", *args, "--", program, str(rounds))
+        self.assert_ok(r)
+        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        self.assertEqual(len(printed), rounds)
+        return printed, r.events
+
+    def agree(self, printed, events, names, optional=False):
+        """Every value of every event is the program's. `optional`: the compiler may have kept no place for it."""
+        self.assertEqual(len(events), len(printed))
+        compared = set()
+        for said, e in zip(printed, events):
+            for name in names:
+                if optional and any(k == name or name.startswith(k + "_") for k in e.get("absent", {})):
+                    continue
+                self.assertEqual(same_float(e["fields"][name], name), same_float(said[name], name), f"{name} in {e}")
+                compared.add(name)
+        return compared
+
+    def check_plain(self, *command, needed=(*MEMBERS, *EXPRESSIONS)):
+        program = self.build("plain.c", *command)
+        contexts = [x for k, v in EXPRESSIONS.items() for x in ("-t", f"{k}={v}")]
+        printed, events = self.trace(
+            program, "--function", "work", "-t", "args", "-t", "*req", *contexts,
+            "--name", "out", "--return", "work", "-t", "retval", "--name", "out_half", "--return", "half_of", "-t", "half=retval")
+        of = lambda probe: [e for e in events if e["probe"] == probe]
+        compared = self.agree(printed, of("work"), [*ARGS, *MEMBERS, *EXPRESSIONS], optional=True)
+        self.assertLessEqual({"n", "big", "d", *needed}, compared)
+        self.agree(printed, of("out"), ["retval"])
+        self.agree(printed, of("out_half"), ["half"])
+
+    def test_gcc_unoptimized(self):
+        self.check_plain("gcc", "-O0", "-g")
+
+    def test_gcc_optimized(self):
+        self.check_plain("gcc", "-O2", "-g")
+
+    def test_gcc_dwarf_4_with_link_time_optimization(self):
+        self.check_plain("gcc", "-O2", "-g", "-gdwarf-4", "-flto", needed=())
+
+    def test_gcc_split(self):
+        self.check_plain("gcc", "-O0", "-g", "-gsplit-dwarf")
+
+    @needs("clang")
+    def test_clang_unoptimized(self):
+        self.check_plain("clang", "-O0", "-g")
+
+    @needs("clang")
+    def test_clang_optimized_dwarf_4(self):
+        self.check_plain("clang", "-O2", "-g", "-gdwarf-4")
+
+    def check_classes(self, *command):
+        program = self.build("classes.cc", *command)
+        spec = "_ZN2ns5Shape4areaEiRKNS_4BaseENS_4ModeERKi"
+        extra = ["-t", "id", "-t", "w", "-t", "u", "-t", "made", "-t", "depth=ns::depth", "-t", "is_on=m == ns::Mode::on", "-t", "ref"]
+        printed, events = self.trace(program, "--function", spec, "-t", "args", *extra)
+        self.agree(printed, events, "k other_id m id w u made depth is_on ref".split())
+
+    @needs("g++")
+    def test_classes_gcc(self):
+        self.check_classes("g++", "-O0", "-g")
+        self.check_classes("g++", "-O2", "-g")
+
+    @needs("clang++")
+    def test_classes_clang(self):
+        self.check_classes("clang++", "-O0", "-g")
+
+    # ---- conditions ----
+
+    def condition(self, program, text, expected):
+        printed, events = self.trace(program, "--function", "work", "--when", text, "-t", "n")
+        wanted = [p for p in printed if expected(p)]
+        self.assertGreater(len(wanted), 0, text)
+        self.assertLess(len(wanted), len(printed), text)
+        self.assertEqual([e["fields"]["n"] for e in events], [p["n"] for p in wanted], text)
+
+    def test_conditions_choose_what_c_would(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        self.condition(program, "req->len > 3", lambda p: p["req_len"] > 3)
+        self.condition(program, 'req->name =~ "GET*" && n < 0', lambda p: p["req_name"].startswith("GET") and p["n"] < 0)
+        self.condition(program, 'req->name =~ "*/*7"', lambda p: p["req_name"].endswith("7"))
+        self.condition(program, 'str(req->hdr.tag) == "t17" || small == 9', lambda p: p["req_hdr_tag"] == "t17" or p["small"] == 9)
+        self.condition(program, "d > 100.5 && req->ok", lambda p: p["d"] > 100.5 and p["req_ok"])
+        self.condition(program, "color == BLUE", lambda p: p["color"] == "BLUE")
+        self.condition(program, "color < 0", lambda p: p["color"] == "DARK")
+        self.condition(program, "(unsigned)n > 0x80000000", lambda p: p["n"] % 2**32 > 0x80000000)
+
+    # ---- how they are shown ----
+
+    def test_text_reads_as_the_source_does(self):
+        program = self.build("plain.c", "gcc", "-O0", "-g")
+        r = self.dynprobe("--function", "work", "-t", "*req", "-t", "color", "-t", "str(req->name, 3)", "-n", "1", "--no-record", "-o", "-", "--", program,
+                          "3", json_events=False)
+        line = next(x for x in (r.out + r.err).splitlines() if "work:" in x)
+        self.assertIn(' req->name="PUT /0" ', line)
+        self.assertRegex(line, r" color=(RED|GREEN|BLUE|DARK)\b")
+        self.assertRegex(line, r" req->ok=(true|false) ")
+        self.assertRegex(line, r" req->next=0x[0-9a-f]+ ")
+
+    # ---- places where there is no value ----
+
+    def test_a_value_that_is_not_there_is_said_not_to_be(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        r = self.dynprobe("--function", "work", "-t", "locals", "-t", "args", "--", program, "10")
+        self.assert_ok(r)
+        self.assertEqual({e["absent"].get("sum") for e in r.events}, {"optimized out"})
+        self.assertTrue(all(e["fields"]["sum"] is None for e in r.events))
+
+    def test_locals_of_a_function_that_has_not_begun_are_not_set(self):
+        program = self.build("plain.c", "gcc", "-O0", "-g")
+        r = self.dynprobe("--function", "work", "-t", "locals", "--", program, "10")
+        self.assert_ok(r)
+        self.assertEqual({e["absent"].get("sum") for e in r.events}, {"not set yet"})
+
+    def test_variables_of_a_left_probe_are_recorded_by_a_later_tool(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        p = subprocess.Popen([program, "100000000"], stdout=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.tool("attach", "--sink", "ring", "--pid", p.pid, "--function", "work", "-t", "args", "--when", "n > 0")
+        out = self.tool("record", "--pid", p.pid, "-n", 50, "-f", "json", "-o", "-", "--no-record")
+        events = [e for e in map(json.loads, filter(None, out.splitlines())) if e["type"] == "event"]
+        self.assertEqual(len(events), 50)
+        self.assertTrue(all(e["fields"]["n"] > 0 and e["fields"]["color"] in ("RED", "GREEN", "BLUE", "DARK") for e in events))
+        self.tool("detach", "--pid", p.pid)
+
+    def tool(self, *args):
+        done = subprocess.run([DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    # ---- refusals ----
+
+    def refused(self, tag, *args, words=(), compiler=("gcc", "-O2", "-g")):
+        program = self.build("plain.c", *compiler)
+        r = self.dynprobe(*args, "--", program, "3", json_events=False)
+        self.assert_refused(r, tag, *words)
+
+    def test_DP_NO_VARIABLE(self):
+        self.refused("DP-NO-VARIABLE", "--function", "work", "-t", "reqq", words=["did you mean req?"])
+        self.refused("DP-NO-VARIABLE", "--function", "work", "-t", "req->lem", words=["did you mean len?"])
+        self.refused("DP-NO-VARIABLE", "--function", "work", "-t", "(struct nothing *)req")
+
+    def test_DP_NO_VALUE(self):
+        self.refused("DP-NO-VALUE", "--function", "work", "--when", "sum > 3", words=["optimized out"])
+        self.refused("DP-NO-VALUE", "--function", "work", "--when", "retval > 3", words=["--return"])
+
+    def test_DP_NO_DEBUG_INFO(self):
+        self.refused("DP-NO-DEBUG-INFO", "--function", "work", "-t", "args", compiler=("gcc", "-O2"))
+        self.refused("DP-NO-DEBUG-INFO", "--function", "work", "--when", "n > 3", compiler=("gcc", "-O2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
