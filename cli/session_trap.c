@@ -5,21 +5,18 @@
  */
 #include "cli/session_trap.h"
 
+#include "cli/hooks.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 struct dp_session_trap {
-	struct dp_hook_place *hook;
-	struct dp_text *text; /* of each hook's function: requests have to live as long as the planner */
-	size_t n;
+	struct dp_hooks hooks;
 };
 
 struct dp_session_trap *dp_session_trap_destroy(struct dp_session_trap *trap)
 {
-	if (trap) {
-		free(trap->hook);
-		free(trap->text);
-	}
+	if (trap)
+		dp_hooks_fini(&trap->hooks);
 	free(trap);
 	return NULL;
 }
@@ -82,70 +79,8 @@ unsigned dp_session_tactics(const struct dp_session *s)
 	return now ? now : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
 }
 
-/* ---- hooks --------------------------------------------------------------------------------------------------------------------
+/* ---- hooks ------------------------------------------------------------------------------------------------------------------
  */
-
-static struct dp_error *add_hook(struct dp_session_trap *trap, const struct dp_hook_place *hook, const struct dp_text *text)
-{
-	struct dp_hook_place *hooks = realloc(trap->hook, (trap->n + 1) * sizeof(*hooks));
-	if (hooks)
-		trap->hook = hooks;
-	struct dp_text *texts = realloc(trap->text, (trap->n + 1) * sizeof(*texts));
-	if (texts)
-		trap->text = texts;
-	if (!hooks || !texts)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
-	hooks[trap->n] = *hook;
-	texts[trap->n++] = *text;
-	return NULL;
-}
-
-static struct dp_error *look_at(struct dp_session *s, struct dp_session_trap *trap, struct dp_texts *texts, struct dp_module *m,
-                                uint64_t addr)
-{
-	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
-	const struct dp_text *text;
-	struct dp_hook_place hook;
-	dp_image_function_at(dp_target_image(s->target), site.addr, &site.function);
-	DP_TRY(dp_texts_get(texts, &site, &text));
-	struct dp_error *err = dp_hook_place(text, addr, &hook);
-	if (err)
-		return dp_error_wrap(err, "%s", dp_module_name(m));
-	return hook.site ? add_hook(trap, &hook, text) : NULL;
-}
-
-/* Every place of the module's code where the two bytes of a syscall stand. */
-static struct dp_error *scan_module(struct dp_session *s, struct dp_session_trap *trap, struct dp_texts *texts,
-                                    struct dp_module *m)
-{
-	static const uint8_t syscall[] = {0x0f, 0x05};
-	for (size_t i = 0; i < dp_module_nsegments(m); i++) {
-		dp_addr addr;
-		const uint8_t *bytes, *at;
-		size_t n;
-		bool exec;
-		if (!dp_module_segment(m, i, &addr, &bytes, &n, &exec) || !exec)
-			continue;
-		for (at = bytes; (at = memmem(at, n - (size_t)(at - bytes), syscall, sizeof(syscall))); at++)
-			DP_TRY(look_at(s, trap, texts, m, addr.v + (uint64_t)(at - bytes)));
-	}
-	return NULL;
-}
-
-static struct dp_error *scan(struct dp_session *s, struct dp_session_trap *trap)
-{
-	struct dp_image *image = dp_target_image(s->target);
-	struct dp_texts *texts = NULL;
-	DP_TRY(dp_texts_create(image, &texts));
-	struct dp_error *err = NULL;
-	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
-		struct dp_module *m = dp_image_module(image, i);
-		if (dp_module_path(m)[0] == '/') /* not the vdso, which only asks for the time */
-			err = scan_module(s, trap, texts, m);
-	}
-	dp_texts_destroy(texts);
-	return err;
-}
 
 struct dp_error *dp_session_trap_begin(struct dp_session *s)
 {
@@ -154,14 +89,15 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
 	struct dp_error *err = dp_target_trap_check(s->target);
 	if (!err)
-		err = scan(s, trap);
+		err = dp_hooks_find(dp_target_image(s->target), &trap->hooks);
 	if (!err)
-		err = dp_target_trap_room(s->target, trap->hook, trap->n);
+		err = dp_target_trap_room(s->target, trap->hooks.place, trap->hooks.n);
 	if (!err)
 		dp_target_faults_want(s->target, !s->no_faults);
-	size_t *planned = err ? NULL
-	                      : realloc(s->planned, (DP_PLANS_PER_REQUEST * (s->options->nprobes + trap->n) + DP_OWN_SITES) *
-	                                                    sizeof(*planned));
+	size_t *planned =
+	        err ? NULL
+	            : realloc(s->planned,
+	                      (DP_PLANS_PER_REQUEST * (s->options->nprobes + trap->hooks.n) + DP_OWN_SITES) * sizeof(*planned));
 	if (!err && !planned)
 		err = dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
 	if (err) {
@@ -173,44 +109,10 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 	return NULL;
 }
 
-static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i, uint64_t at)
-{
-	const struct dp_hook_place *hook = &s->trap->hook[i];
-	struct dp_image *image = dp_target_image(s->target);
-	struct dp_site site = {.addr = dp_addr_of(at), .module = dp_image_module_at(image, dp_addr_of(at))};
-	const struct dp_text *text;
-	struct dp_plan plan;
-	dp_image_function_at(image, site.addr, &site.function);
-	DP_TRY(dp_texts_get(texts, &site, &text));
-	s->trap->text[i] = *text;
-	const bool in_front = at == hook->site && at != hook->syscall; /* there it holds the jump */
-	const struct dp_request request = {
-	        .site = at,
-	        .probe = DP_NO_PROBE,
-	        .text = &s->trap->text[i],
-	        .hook = s->options->dry_run ? DP_NOWHERE : dp_target_trap_hook(s->target),
-	        .syscall = hook->syscall,
-	        .any_call = hook->any,
-	        .tactics = in_front ? 1u << DP_TACTIC_JUMP : DP_TACTICS_JUMPS,
-	};
-	return dp_planner_add(planner, &request, &plan);
-}
-
 struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
 {
-	for (size_t i = 0; s->trap && i < s->trap->n; i++) {
-		const struct dp_hook_place *hook = &s->trap->hook[i];
-		const uint64_t choice[] = {hook->site, hook->other, hook->site == hook->syscall ? 0 : hook->syscall};
-		struct dp_error *err = NULL;
-		for (size_t k = 0; k < sizeof(choice) / sizeof(*choice) && (!k || err); k++)
-			if (choice[k]) {
-				dp_error_destroy(err);
-				err = plan_hook(s, planner, texts, i, choice[k]);
-			}
-		if (err)
-			return dp_error_wrap(err, "no hook fits on the system call at 0x%llx", (unsigned long long)hook->syscall);
-	}
-	return NULL;
+	const uint64_t entry = s->options->dry_run ? DP_NOWHERE : dp_target_trap_hook(s->target);
+	return s->trap ? dp_hooks_plan(&s->trap->hooks, dp_target_image(s->target), planner, texts, entry) : NULL;
 }
 
 /* ---- what is told

@@ -27,51 +27,40 @@ static bool is_trap(const struct dp_placed *p)
 	return p->written && p->len == 1 && p->new_bytes[0] == 0xcc && p->old_bytes[0] != 0xcc;
 }
 
-/*
- * Where the int3 still stands and is ours. *gone: none is left, whoever's it is: one that would meet the program without our
- * handler would end it.
- */
-static struct dp_error *restore_bytes(const struct disarm *d, pid_t held, bool *gone)
-{
-	*gone = true;
-	for (size_t i = 0; i < d->in->nplaced; i++) {
-		const struct dp_placed *p = &d->in->placed[i];
-		uint8_t now = 0;
-		if (!is_trap(p) || dp_mem_read(&d->t->process, dp_addr_of(p->addr), &now, 1) != 1 || now != 0xcc)
-			continue;
-		if (p->state == DP_SITE_PLANNED) {
-			DP_TRY(dp_mem_write_text(&d->t->process, held, dp_addr_of(p->addr), p->old_bytes, 1, NULL));
-			continue;
-		}
-		*gone = false;
-		snprintf(d->why, 128, "a breakpoint stands at 0x%llx, where a trap was", (unsigned long long)p->addr);
-	}
-	return NULL;
-}
-
-/* Jumps to stubs that may fault, there or in what they call. */
-static bool needs_handler(const struct dp_placed *p)
-{
-	return p->written && p->guarded && !is_trap(p);
-}
-
-static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze *f, bool *gone)
+/* In the order in which each has what it relies upon: a jump may reckon with the byte of a trap. */
+static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze *f)
 {
 	struct dp_remove_report report = {0};
 	dp_auto_free bool *chosen = calloc(d->in->nplaced + 1, sizeof(*chosen));
 	bool any = false;
 	if (!chosen)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	for (size_t i = 0; i < d->in->nplaced; i++)
-		any |= chosen[i] = needs_handler(&d->in->placed[i]);
-	if (!any)
-		return NULL;
-	DP_TRY(dp_restore_held(d->t, d->in, chosen, f, &report));
-	if (report.left_sites) {
-		*gone = false;
-		snprintf(d->why, 128, "%s", report.why[0] ? report.why : "a site with loads that may fault cannot be restored");
+	for (size_t i = 0; i < d->in->nplaced; i++) {
+		const struct dp_placed *p = &d->in->placed[i];
+		any |= chosen[i] = p->written && (p->guarded || is_trap(p)) && !(is_trap(p) && p->state == DP_SITE_RETIRED);
 	}
-	return NULL;
+	return any ? dp_restore_held(d->t, d->in, chosen, f, &report) : NULL;
+}
+
+/*
+ * Is none left? A jump to a stub that may fault, or an int3, whoever's it is: one that would meet the program without our handler
+ * would end it.
+ */
+static bool all_gone(const struct disarm *d)
+{
+	for (size_t i = 0; i < d->in->nplaced; i++) {
+		const struct dp_placed *p = &d->in->placed[i];
+		uint8_t now = 0;
+		const bool stands = p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING;
+		const bool trap = is_trap(p) && dp_mem_read(&d->t->process, dp_addr_of(p->addr), &now, 1) == 1 && now == 0xcc;
+		if (!trap && !(p->written && p->guarded && !is_trap(p) && stands))
+			continue;
+		snprintf(d->why, 128, "%s at 0x%llx",
+		         trap ? "a breakpoint stands where a trap was," : "a probe cannot be taken out",
+		         (unsigned long long)p->addr);
+		return false;
+	}
+	return true;
 }
 
 static struct dp_error *give_action(const struct disarm *d, struct dp_borrow *b, unsigned sig)
@@ -145,9 +134,8 @@ static struct dp_error *disarm_once(struct disarm *d, uint64_t size, bool *done)
 	if (!err)
 		err = read_table(d, size);
 	if (!err)
-		err = restore_bytes(d, f.thread[0].tid, &gone);
-	if (!err)
-		err = restore_guarded(d, &f, &gone);
+		err = restore_guarded(d, &f);
+	gone = !err && all_gone(d);
 	*done = !err && gone && !d->trap->armed;
 	if (!err && gone && !*done && all_clear(d, &f)) {
 		err = give_back(d, &f);

@@ -53,6 +53,38 @@ static void capture_fini(struct capture *c)
 	dp_expr_destroy(c->when);
 }
 
+/* ---- the agent's handler of traps and faults ---- */
+
+static bool is_handled(const struct round *r)
+{
+	return r->tactics >> DP_TACTIC_TRAP & 1;
+}
+
+/* Where the handler stands, every third probe is a trap, whatever else would fit. */
+static unsigned tactics_of(const struct round *r, size_t i)
+{
+	return is_handled(r) && i % 3 == 0 ? 1u << DP_TACTIC_TRAP : r->tactics;
+}
+
+/* The round goes on without, and counts why, if there can be no handler in this process. */
+static struct dp_error *prepare_handler(struct round *r)
+{
+	if (!is_handled(r))
+		return NULL;
+	struct dp_error *err = dp_target_trap_check(r->target);
+	if (!err)
+		err = dp_hooks_find(dp_target_image(r->target), &r->hooks);
+	if (!err)
+		err = dp_target_trap_room(r->target, r->hooks.place, r->hooks.n);
+	dp_target_faults_want(r->target, !err);
+	if (!err || err->tag != DP_TAG_TRAP_UNSAFE)
+		return err;
+	r->tally->refused[err->tag]++;
+	dp_hooks_fini(&r->hooks);
+	r->tactics &= DP_TACTICS_JUMPS;
+	return dp_error_destroy(err);
+}
+
 /* ---- planning ---- */
 
 static struct dp_error *plan_one(struct round *r, struct dp_planner *planner, struct dp_texts *texts, const struct capture *c,
@@ -65,7 +97,7 @@ static struct dp_error *plan_one(struct round *r, struct dp_planner *planner, st
 	        .lost = lost + i * sizeof(struct dp_lost),
 	        .fields = &c->fields,
 	        .when = c->when,
-	        .tactics = r->tactics,
+	        .tactics = tactics_of(r, i),
 	};
 	DP_TRY(dp_target_check_site(r->target, &r->batch.place[i].site));
 	DP_TRY(dp_texts_get(texts, &r->batch.place[i].site, &request.text));
@@ -86,7 +118,9 @@ static struct dp_error *plan_all(struct round *r, struct dp_planner *planner, co
 	struct dp_texts *texts = NULL;
 	const uint64_t begin = now_ns();
 	DP_TRY(dp_texts_create(dp_target_image(r->target), &texts));
-	for (size_t i = 0; i < r->batch.n; i++) {
+	struct dp_error *unhooked =
+	        dp_hooks_plan(&r->hooks, dp_target_image(r->target), planner, texts, dp_target_trap_hook(r->target));
+	for (size_t i = 0; !unhooked && i < r->batch.n; i++) {
 		struct dp_error *err = plan_one(r, planner, texts, c, lost, i);
 		r->tally->asked++;
 		if (err)
@@ -96,7 +130,7 @@ static struct dp_error *plan_all(struct round *r, struct dp_planner *planner, co
 	}
 	dp_texts_destroy(texts);
 	r->tally->plan_ns += now_ns() - begin;
-	return NULL;
+	return unhooked;
 }
 
 /* ---- install, run, remove ---- */
@@ -228,6 +262,7 @@ static struct dp_error *planned(struct round *r, struct dp_space *space, const s
 	struct dp_planner *planner = NULL;
 	struct dp_runtime runtime;
 	uint64_t lost;
+	DP_TRY(prepare_handler(r));
 	DP_TRY(dp_target_prepare(r->target, space, (unsigned)r->batch.n, &runtime, &lost));
 	DP_TRY(dp_planner_create(space, &runtime, &planner));
 	struct dp_error *err = plan_all(r, planner, c, lost);
@@ -270,5 +305,6 @@ struct dp_error *round_run(struct round *r, bool *in_time)
 	if (!err && (*in_time = stay(r)))
 		err = take_out(r);
 	capture_fini(&c);
+	dp_hooks_fini(&r->hooks);
 	return err;
 }

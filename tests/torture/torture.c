@@ -220,14 +220,22 @@ static bool may_pass(enum dp_tag tag)
 	       tag == DP_TAG_TRACED || tag == DP_TAG_BAD_ELF || tag == DP_TAG_NO_MODULE;
 }
 
+/*
+ * A turn of the modes each. The proof of a window looks at the whole module, and traps take hooks on the program's system calls:
+ * one turn in four must do.
+ */
+static unsigned tactics_of_turn(size_t turn)
+{
+	return turn == 3 ? 0 : turn == 1 ? DP_TACTICS_LIVE | 1u << DP_TACTIC_TRAP : DP_TACTICS_LIVE;
+}
+
 /* NULL: go on. */
 static struct dp_error *once(struct torture *t)
 {
 	struct tally one = {0};
 	struct round r = {.o = &t->o, .tally = &one};
 	r.mode = t->o.mode == MODE_COUNT ? (enum mode)((t->round + t->o.seed) % MODE_COUNT) : (enum mode)t->o.mode;
-	/* The proof of a window looks at the whole module: every fourth turn of the modes must do. */
-	r.tactics = t->o.tactics || t->round / MODE_COUNT % 4 == 3 ? t->o.tactics : DP_TACTICS_LIVE;
+	r.tactics = t->o.tactics ? t->o.tactics : tactics_of_turn(t->round / MODE_COUNT % 4);
 	struct dp_error *err = open_target(t, r.mode, &r.target);
 	if (!err)
 		err = play(t, &r);

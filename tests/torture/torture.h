@@ -7,6 +7,7 @@
 #ifndef DP_TESTS_TORTURE_H
 #define DP_TESTS_TORTURE_H
 
+#include "cli/hooks.h"
 #include "injector/injector.h"
 
 #include <stdio.h>
@@ -87,6 +88,7 @@ struct round {
 	struct batch batch;
 	enum mode mode;
 	unsigned tactics; /* as in options */
+	struct dp_hooks hooks; /* while the agent's handler is to stand */
 	struct tally *tally;
 	size_t *hits; /* of each place */
 };
