@@ -2,7 +2,6 @@
 /* From what was asked to addresses in one target. */
 #include "cli/pending.h"
 #include "cli/signals.h"
-#include "probes/candidates.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +97,7 @@ struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struc
 	for (size_t i = 0; i < s->options->nprobes; i++) {
 		struct dp_place *place = &later->place[i];
 		const struct dp_spec *spec = &s->options->probe[i].spec;
-		place->pending = !s->place[i].pending || (spec->module && !dp_module_matches_any(image, spec));
+		place->pending = !s->place[i].pending || (spec->module && !dp_image_has_module(image, spec));
 		if (place->pending)
 			continue;
 		place->refused = resolve_probe(later, texts, i);

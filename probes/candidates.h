@@ -19,7 +19,6 @@ struct dp_candidates {
 
 /* Is `m` what `spec` has before its '!'? The vdso is meant only where it is named. */
 bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec);
-bool dp_module_matches_any(const struct dp_image *image, const struct dp_spec *spec);
 /* Size of the function at a symbol: its own, else what is left of its FDE; 0 if neither is known. */
 uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s);
 /*

@@ -144,6 +144,8 @@ struct dp_site {
  * An address with `module!` is an address in the file, without it one in the target.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
+/* Is there a module that the spec means? Any will do where it names none. */
+bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec);
 
 struct dp_selected {
 	struct dp_function function; /* size 0 if unknown */

@@ -164,7 +164,7 @@ static struct dp_error *only_module(struct dp_image *image, const struct dp_spec
 	return NULL;
 }
 
-bool dp_module_matches_any(const struct dp_image *image, const struct dp_spec *spec)
+bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec)
 {
 	for (size_t i = 0; i < image->nmodules; i++)
 		if (dp_module_matches(image->module[i], spec))
@@ -175,7 +175,7 @@ bool dp_module_matches_any(const struct dp_image *image, const struct dp_spec *s
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret)
 {
 	struct dp_module *m = NULL;
-	if (spec->module && !dp_module_matches_any(image, spec))
+	if (spec->module && !dp_image_has_module(image, spec))
 		return dp_candidates_no_module(image, spec);
 	if (spec->symbol)
 		return resolve_symbol(image, spec, ret);

@@ -194,7 +194,7 @@ struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *s
 {
 	struct gather g = {.spec = spec, .except = except, .nexcept = nexcept};
 	struct dp_error *err;
-	if (spec->module && !dp_module_matches_any(image, spec))
+	if (spec->module && !dp_image_has_module(image, spec))
 		return dp_candidates_no_module(image, spec);
 	if (dp_spec_is_source(spec))
 		return dp_places_select(image, spec, ret);
