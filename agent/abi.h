@@ -363,6 +363,12 @@ struct dp_op {
 #define DP_SYM_CELLS "dp_thunk_cells"
 #define DP_SYM_KEYED "dp_thunk_keyed"
 /*
+ * For cells by backtrace, in the place of DP_SYM_BACKTRACE and DP_SYM_FINISH; there is no record: capture->record leads to two words, which
+ * become the cells' address, or 0, and 1 if they are everybody's.
+ */
+#define DP_SYM_STACKED      "dp_agent_stacked"
+#define DP_SYM_STACKED_DONE "dp_agent_stacked_done"
+/*
  * What an expression wants to know that its few instructions do not find out. In: rax = the operand, rdx = address of a struct dp_ask.
  * Out: rax = the answer, rcx = 0 if there is none. Changes only rax, rcx, rdx and flags; needs no alignment.
  */

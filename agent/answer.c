@@ -149,3 +149,48 @@ struct dp_cells dp_answer_keyed(const struct dp_probe_desc *desc, uint64_t key)
 {
 	return dp_answer_find(desc, key, NULL);
 }
+
+/* ---- backtraces ---------------------------------------------------------------------------------- */
+
+#define DEPTH 63u /* on the stack of the hit */
+
+static uint64_t hash(const uint64_t *stack)
+{
+	uint64_t h = 0;
+
+	for (uint64_t i = 0; i <= stack[0]; i++)
+		h = ((h ^ stack[i]) * MIX) ^ h >> 29;
+	return h;
+}
+
+void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)
+{
+	const struct dp_op limited = {.size = op->size < DEPTH ? op->size : DEPTH};
+	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)capture->desc->agent;
+	struct dp_cells *to = (struct dp_cells *)(void *)capture->record;
+	struct dp_thread self;
+	struct dp_capture own = *capture;
+	uint64_t words[2 + DEPTH];
+	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte, the frames behind it on words of their own */
+
+	*to = (struct dp_cells){0, 0};
+	if (DP_LOAD(&agent->live) != DP_LIVE) {
+		dp_answer_cells(capture->desc); /* counts it */
+		return;
+	}
+	self = dp_thread_self(agent);
+	own.slot = dp_thread_slot(agent, &self);
+	own.cursor = bytes;
+	if (!own.slot) {
+		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)own.desc->lost)->no_slot, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	dp_agent_backtrace(&own, &limited);
+	words[0] = *bytes;
+	*to = dp_answer_find(capture->desc, hash(words), words);
+}
+
+void dp_agent_stacked_done(struct dp_capture *capture)
+{
+	(void)capture;
+}

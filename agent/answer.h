@@ -16,4 +16,7 @@ struct dp_cells dp_answer_keyed(const struct dp_probe_desc *desc, uint64_t key);
 /* `stack`: its number of frames, then these; or NULL. */
 struct dp_cells dp_answer_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack);
 
+DP_EXPORT void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_stacked_done(struct dp_capture *capture);
+
 #endif

@@ -118,7 +118,7 @@ struct dp_error *dp_session_answers_begin(struct dp_session *s)
 	forget(a, a->nprobes);
 	a->want = make_want(o, timed);
 	dp_target_want_cells(s->target, &a->want);
-	if (a->want.only)
+	if (a->want.only && !a->want.stack)
 		dp_target_no_rings(s->target);
 	return NULL;
 }
@@ -147,6 +147,7 @@ void dp_session_answers_nowhere(struct dp_runtime *rt)
 {
 	rt->cells = DP_NOWHERE + 0x100500;
 	rt->keyed = DP_NOWHERE + 0x100600;
+	rt->stacked = rt->stacked_done = DP_NOWHERE + 0x100700;
 	rt->answers = (struct dp_answers){.head = DP_NOWHERE + 0x200000, .size = 4096, .nblocks = 1, .pairs = 1024};
 	rt->tick_ns = UINT64_C(1) << 32;
 }
@@ -226,6 +227,9 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_an
 	if (a->by && !by_stack(a))
 		DP_TRY(dp_session_expr(s, i, a->by, &e));
 	ret->by = e;
+	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
+		return dp_error(DP_TAG_SECCOMP,
+		                "under a seccomp filter only registers are counted: memory needs system calls");
 	return NULL;
 }
 

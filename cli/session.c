@@ -20,12 +20,17 @@ static void say(const char *line, void *data)
 	fprintf(stderr, "dynprobe: %s\n", line);
 }
 
+static bool counts_stacks(const struct dp_options *o)
+{
+	return o->asked.by && !strcmp(o->asked.by, "backtrace");
+}
+
 static bool wants_unwind(const struct dp_options *o)
 {
 	for (size_t i = 0; i < o->nprobes; i++)
 		if (dp_fields_unwind(&o->probe[i].fields))
 			return true;
-	return o->asked.by && !strcmp(o->asked.by, "backtrace");
+	return counts_stacks(o);
 }
 
 static struct dp_target_options target_options(const struct dp_options *o)
@@ -86,10 +91,15 @@ struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session
 	return err;
 }
 
+static bool unwinds(const struct dp_session *s, const struct dp_probe *p)
+{
+	return dp_fields_unwind(&p->fields) || counts_stacks(s->options);
+}
+
 /* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
 static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
 {
-	if (!dp_target_filtered(s->target) || (!dp_fields_may_fault(&p->fields) && !dp_fields_unwind(&p->fields)))
+	if (!dp_target_filtered(s->target) || (!dp_fields_may_fault(&p->fields) && !unwinds(s, p)))
 		return NULL;
 	return dp_error(DP_TAG_SECCOMP,
 	                "under a seccomp filter only registers are recorded: memory and backtraces need system calls");
@@ -98,7 +108,7 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 /* What a hit puts on the thread's stack is stated in docs/guarantees.md; LTTng's probes move to a stack of their own. */
 static struct dp_error *check_stack(const struct dp_session *s, const struct dp_probe *p, const struct dp_site *site)
 {
-	if (s->classes || !dp_fields_unwind(&p->fields) || !site->module || !dp_module_small_stacks(site->module))
+	if (s->classes || !unwinds(s, p) || !site->module || !dp_module_small_stacks(site->module))
 		return NULL;
 	return dp_error(DP_TAG_SMALL_STACK, "a backtrace needs more stack than Go promises to the functions of %s",
 	                dp_module_name(site->module));

@@ -131,6 +131,8 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	uint64_t unused;
 	rt.cells = text + agent.cells;
 	rt.keyed = text + agent.keyed;
+	rt.stacked = text + agent.stacked;
+	rt.stacked_done = text + agent.stacked_done;
 	rt.answers = dp_answers_layout(t, &unused);
 	rt.answers.head = rt.answers.size ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).cells : 0;
 	if (t->cells.pairs)

@@ -64,6 +64,8 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .finish = symbol(ehdr, DP_SYM_FINISH) - base,
 	        .cells = symbol(ehdr, DP_SYM_CELLS) - base,
 	        .keyed = symbol(ehdr, DP_SYM_KEYED) - base,
+	        .stacked = symbol(ehdr, DP_SYM_STACKED) - base,
+	        .stacked_done = symbol(ehdr, DP_SYM_STACKED_DONE) - base,
 	        .ask = symbol(ehdr, DP_SYM_ASK) - base,
 	        .call = symbol(ehdr, DP_SYM_CALL) - base,
 	        .loader = symbol(ehdr, DP_SYM_SINK_LOADER) - base,
@@ -75,7 +77,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .trap_state = symbol(ehdr, DP_SYM_TRAP_STATE) - base,
 	        .trap_called = symbol(ehdr, DP_SYM_TRAP_CALLED) - base,
 	};
-	const uint64_t entry[] = {image.cells,     image.keyed,        image.loaded,    image.loaded_state,
+	const uint64_t entry[] = {image.cells,     image.keyed, image.stacked, image.stacked_done,       image.loaded,    image.loaded_state,
 	                          image.acquire,   image.read,   image.string, image.backtrace,
 	                          image.finish,    image.ask,    image.call,   image.loader, image.trap,
 	                          image.trap_restorer, image.trap_syscall, image.trap_state, image.trap_called};

@@ -203,7 +203,7 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 
 /* The agent as plain bytes and its entry points, relative to the first byte. */
 struct dp_agent_image {
-	uint64_t cells, keyed;
+	uint64_t cells, keyed, stacked, stacked_done;
 	const uint8_t *bytes;
 	size_t size;
 	uint64_t acquire, read, string, backtrace, finish, ask;

@@ -124,7 +124,7 @@ struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	 */
 	bool faults;
 	/* Answers: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
-	uint64_t cells, keyed;
+	uint64_t cells, keyed, stacked, stacked_done;
 	struct dp_answers answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, 32 bits behind the point */
 };

@@ -12,6 +12,7 @@
  */
 #include "trampoline/arch/x86_64/answer.h"
 
+#include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
 #include "trampoline/arch/x86_64/pair.h"
 
@@ -22,9 +23,13 @@ struct stub {
 	const struct dp_runtime *rt;
 	const struct dp_request *req;
 	struct dp_view view;
-	bool timed;
+	bool timed, keyed; /* keyed: by an expression or by backtrace; the agent finds the cells */
+	enum dp_frame_room room;
 	int64_t cells;         /* offset of the probe's cells in a block */
 	struct dp_exits exits; /* of every expression */
+	struct dp_runtime rt_stacked; /* by backtrace: the agent's other entry points in the usual ones' places */
+	struct dp_field field;
+	struct dp_fields backtrace;
 	struct dp_label desc, slow, have, unpaired, restore, leave;
 };
 
@@ -204,16 +209,34 @@ static void emit_keyed(struct stub *s)
 	dp_asm_test(&s->a, 8, DP_RCX, dp_rm_reg(DP_RCX));
 }
 
+/* The same for the backtrace's cells: the capture of one field, whose helper answers instead of writing. */
+static void emit_stacked(struct stub *s)
+{
+	struct dp_capture_code c = {.a = &s->a, .view = s->view, .desc = s->desc};
+	s->rt_stacked.backtrace = s->rt->stacked;
+	s->rt_stacked.finish = s->rt->stacked_done;
+	dp_capture_init(&c, &s->rt_stacked, &s->backtrace, 0);
+	dp_asm_lea(&s->a, dp_rm_mem(DP_RSP, DP_FRAME_OUT), DP_RCX);
+	dp_capture_call(&c);
+	dp_asm_mov_load(&s->a, 8, dp_rm_mem(DP_RSP, DP_FRAME_OUT), DP_RSI);
+	dp_asm_test(&s->a, 8, DP_RSI, dp_rm_reg(DP_RSI));
+	dp_asm_jcc(&s->a, DP_CC_E, s->restore);
+	dp_asm_alu_imm(&s->a, DP_ALU_CMP, 8, 0, dp_rm_mem(DP_RSP, DP_FRAME_OUT + 8));
+}
+
 /* Behind a block in rsi: what is asked for. */
 static void emit_answer(struct stub *s, bool locked)
 {
 	struct dp_label shared = dp_asm_label(&s->a);
-	if (!s->req->answer->by) {
+	if (!s->keyed) {
 		emit_value(s);
 		dp_answer_apply(&s->a, s->req->answer, s->cells, locked);
 		return;
 	}
-	emit_keyed(s);
+	if (s->req->answer->by)
+		emit_keyed(s);
+	else
+		emit_stacked(s);
 	dp_asm_jcc(&s->a, DP_CC_NE, shared);
 	emit_value(s);
 	dp_answer_apply(&s->a, s->req->answer, 0, false);
@@ -251,7 +274,7 @@ static void emit_known(struct stub *s)
 /* By a key alone, it is the agent that finds the block. */
 static bool needs_block(const struct stub *s)
 {
-	return s->req->pair || !s->req->answer->by;
+	return s->req->pair || !s->keyed;
 }
 
 /* A block that many threads share has no pairs: their stacks would take each other's places. */
@@ -283,7 +306,7 @@ static uint64_t emit_general(struct stub *s)
 	const uint64_t start = dp_asm_here(a);
 	dp_frame_enter(a);
 	dp_frame_gates(a, s->req, s->leave);
-	dp_frame_save(a, s->timed);
+	dp_frame_save(a, s->room);
 	if (s->timed)
 		dp_pair_now(a);
 	else if (!s->req->enters)
@@ -295,7 +318,7 @@ static uint64_t emit_general(struct stub *s)
 	dp_asm_bind(a, s->have);
 	emit_known(s);
 	dp_asm_bind(a, s->restore);
-	dp_frame_restore(a, s->timed);
+	dp_frame_restore(a, s->room);
 	dp_asm_bind(a, s->leave);
 	dp_frame_leave(a);
 	return start;
@@ -310,10 +333,16 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 	for (size_t i = 0; i < sizeof(labels) / sizeof(*labels); i++)
 		*labels[i] = dp_asm_label(&s->a);
 	s->timed = s->req->pair && !s->req->enters;
+	s->keyed = s->req->answer && (s->req->answer->by || s->req->answer->stack);
+	s->room = s->req->answer && s->req->answer->stack ? DP_FRAME_STACKED : s->timed ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
+	s->rt_stacked = *s->rt;
+	s->field = (struct dp_field){.type = DP_TYPE_BACKTRACE, .source = DP_SRC_UNWIND};
+	s->field.size = s->req->answer ? s->req->answer->stack : 0;
+	s->backtrace = (struct dp_fields){&s->field, 1};
 	s->exits.n = DP_EXPR_PUSHES + 1;
 	for (unsigned i = 0; i < s->exits.n; i++)
 		s->exits.at[i] = dp_asm_label(&s->a);
-	s->view = dp_frame_view(s->req->site, s->timed);
+	s->view = dp_frame_view(s->req->site, s->room);
 	if (s->req->answer)
 		s->cells = (int64_t)s->req->probe * dp_answer_words(s->req->answer) * 8;
 }
@@ -322,12 +351,15 @@ struct dp_error *dp_answer_stub_emit(struct dp_buf *out, uint64_t at, const stru
                                      struct dp_stub *ret)
 {
 	struct stub s = {.rt = rt, .req = req};
-	const struct dp_probe_desc desc = {.agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site};
+	struct dp_probe_desc desc = {.agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site};
 	if (!rt->answers.head)
 		return dp_error(DP_TAG_INTERNAL, "a probe is to answer, and there are no cells for it");
 	stub_init(&s, out, at);
 	dp_asm_bind(&s.a, s.desc);
+	desc.stack_words = (uint16_t)(s.field.size ? s.field.size + 1 : 0);
 	dp_asm_data(&s.a, &desc, sizeof(desc));
+	if (s.field.size)
+		dp_asm_data(&s.a, &(struct dp_op){.size = s.field.size}, sizeof(struct dp_op));
 	ret->entry = is_plain_count(req) ? emit_plain_count(&s) : emit_general(&s);
 	const bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)

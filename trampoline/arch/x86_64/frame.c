@@ -29,29 +29,29 @@ void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_la
 
 static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: the flags */
 
-void dp_frame_save(struct dp_asm *a, bool timed)
+void dp_frame_save(struct dp_asm *a, enum dp_frame_room room)
 {
-	if (timed)
-		dp_asm_lea(a, dp_rm_mem(DP_RSP, -8), DP_RSP);
+	if (room)
+		dp_asm_lea(a, dp_rm_mem(DP_RSP, -8 * (int64_t)room), DP_RSP);
 	for (size_t i = 0; i < sizeof(taken); i++)
 		dp_asm_push(a, taken[i]);
 }
 
-void dp_frame_restore(struct dp_asm *a, bool timed)
+void dp_frame_restore(struct dp_asm *a, enum dp_frame_room room)
 {
 	for (size_t i = sizeof(taken); i > 0; i--)
 		dp_asm_pop(a, taken[i - 1]);
-	if (timed)
-		dp_asm_lea(a, dp_rm_mem(DP_RSP, 8), DP_RSP);
+	if (room)
+		dp_asm_lea(a, dp_rm_mem(DP_RSP, 8 * (int64_t)room), DP_RSP);
 }
 
-struct dp_view dp_frame_view(uint64_t rip, bool timed)
+struct dp_view dp_frame_view(uint64_t rip, enum dp_frame_room room)
 {
 	struct dp_view v = dp_view_full(rip);
-	if (!timed)
+	if (!room)
 		return v;
 	v.duration = 8 * (int32_t)(sizeof(taken));
-	v.rsp += 8;
-	v.disp[DP_RAX] += 8;
+	v.rsp += 8 * (int32_t)room;
+	v.disp[DP_RAX] += 8 * (int32_t)room;
 	return v;
 }

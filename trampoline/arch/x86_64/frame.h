@@ -11,9 +11,12 @@ void dp_frame_enter(struct dp_asm *a);
 void dp_frame_leave(struct dp_asm *a);
 /* To `leave` if one of the request's words is 0; the flags are in rax by now. */
 void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_label leave);
-/* Frees rax, rcx, rdx, rsi: behind this dp_frame_view() holds. `timed`: with room for a duration. */
-void dp_frame_save(struct dp_asm *a, bool timed);
-void dp_frame_restore(struct dp_asm *a, bool timed);
-struct dp_view dp_frame_view(uint64_t rip, bool timed);
+/* Words above the saved registers: a duration, and two for what the agent answers. */
+enum dp_frame_room { DP_FRAME_PLAIN = 0, DP_FRAME_TIMED = 1, DP_FRAME_STACKED = 3 };
+#define DP_FRAME_OUT 40 /* of DP_FRAME_STACKED: those two, from rsp */
+/* Frees rax, rcx, rdx, rsi: behind this dp_frame_view() holds. */
+void dp_frame_save(struct dp_asm *a, enum dp_frame_room room);
+void dp_frame_restore(struct dp_asm *a, enum dp_frame_room room);
+struct dp_view dp_frame_view(uint64_t rip, enum dp_frame_room room);
 
 #endif

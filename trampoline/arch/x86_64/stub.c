@@ -225,8 +225,8 @@ static void emit_unpaired(struct stub *s)
 static void emit_timed(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
-	struct dp_expr_code c = {.a = a, .rt = s->rt, .exits = s->exits, .view = dp_frame_view(s->req->site, true)};
-	dp_frame_save(a, true);
+	struct dp_expr_code c = {.a = a, .rt = s->rt, .exits = s->exits, .view = dp_frame_view(s->req->site, DP_FRAME_TIMED)};
+	dp_frame_save(a, DP_FRAME_TIMED);
 	dp_pair_now(a);
 	if (s->rt->identity == DP_ID_SELF)
 		dp_answer_block(a, s->rt, s->find);
@@ -244,7 +244,7 @@ static void emit_timed(struct stub *s)
 	emit_body(s);
 	dp_asm_bind(a, s->restore);
 	dp_asm_bind(a, s->unwind);
-	dp_frame_restore(a, true);
+	dp_frame_restore(a, DP_FRAME_TIMED);
 }
 
 static void emit_out_of_line(struct stub *s)
@@ -311,7 +311,7 @@ static void init_capture(struct stub *s)
 {
 	unsigned taken_guards = s->plain ? 0 : dp_expr_guards(s->req->when);
 	s->capture.a = &s->a;
-	s->capture.view = dp_frame_view(s->req->site, s->timed);
+	s->capture.view = dp_frame_view(s->req->site, s->timed ? DP_FRAME_TIMED : DP_FRAME_PLAIN);
 	s->capture.desc = s->desc;
 	dp_capture_init(&s->capture, s->rt, s->req->fields, taken_guards < DP_ASM_GUARDS ? DP_ASM_GUARDS - taken_guards : 0);
 }
