@@ -12,6 +12,7 @@
 
 #include <criterion/criterion.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define WORLD_RING  (1u << 16)
@@ -95,9 +96,10 @@ struct dp_record *world_acquire(const struct dp_probe_desc *desc, struct dp_slot
 	return (struct dp_record *)(world.ring + pos);
 }
 
-static bool world_readable(uint64_t addr)
+static bool world_copy(void *to, uint64_t addr, size_t n)
 {
-	return addr >= 4096;
+	struct iovec local = {to, n}, remote = {(void *)addr, n};
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)n;
 }
 
 static void world_mark(struct dp_capture *c, const struct dp_op *op)
@@ -111,22 +113,30 @@ static void world_mark(struct dp_capture *c, const struct dp_op *op)
 void world_read(struct dp_capture *c, const struct dp_op *op);
 void world_read(struct dp_capture *c, const struct dp_op *op)
 {
-	if (world_readable(op->addr))
-		memcpy(c->cursor, (const void *)op->addr, op->size);
-	else
+	if (!world_copy(c->cursor, op->addr, op->size)) {
+		memset(c->cursor, 0, op->size);
 		world_mark(c, op);
+	}
 	c->cursor += op->size;
 }
 
 void world_string(struct dp_capture *c, const struct dp_op *op);
 void world_string(struct dp_capture *c, const struct dp_op *op)
 {
-	size_t n = 0;
-	if (world_readable(op->addr))
-		n = strnlen((const char *)op->addr, op->size - 1);
-	else
+	uint32_t n = 0;
+	bool good = true;
+	while (n < op->size && (good = world_copy(&c->cursor[n], op->addr + n, 1)) && c->cursor[n])
+		n++;
+	if (!good) {
+		memset(c->cursor, 0, n);
 		world_mark(c, op);
-	memcpy(c->cursor, (const void *)op->addr, n);
+		n = 0;
+	}
+	if (n == op->size) { /* cut */
+		n--;
+		for (uint32_t i = 1; i <= 3 && i <= n; i++)
+			c->cursor[n - i] = '.';
+	}
 	c->cursor[n] = 0;
 	c->cursor += n + 1;
 }
@@ -235,6 +245,7 @@ struct probe {
 	struct dp_expr *when;
 	struct dp_request req;
 	const void *entry;
+	struct dp_stub stub; /* what loads of it may fault */
 };
 
 /* Emits a stub into the code room at `offset`, ending with `tail` (or, if NULL, in machine_leave). */
@@ -255,6 +266,7 @@ static inline void probe_place(struct probe *p, size_t offset, const char *tail)
 	memcpy((void *)at, out.data + 6, out.len - 6);
 	dp_buf_fini(&out);
 	p->entry = (const void *)stub.entry;
+	p->stub = stub;
 }
 
 static inline void probe_init(struct probe *p, const char *const *contexts, const char *when)
