@@ -113,6 +113,18 @@ def bench_condition(build, rounds):
     row("  the same, punned jump", f"{short:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", short <= 0.5)
 
 
+def bench_expressions(build, rounds):
+    """Stubs alone, in a program of ours: {variant: median ns over the bare call}."""
+    out = subprocess.run([os.path.join(build, "bench", "stub_bench"), rounds], capture_output=True, text=True, check=True).stdout
+    m = {line[:28].strip(): float(line[28:].split()[1]) for line in out.splitlines()[2:]}
+    hollow, one = m["floor: jump and back"], m["one field"]
+    for what, variant, bar in (("stub: false, register compare", "false: rdi == K", 0.5), ("stub: false, p->q->len > 4", "false: p->q->len > 4", 3)):
+        row(what, f"{m[variant]:.2f} ns", f"hollow {hollow:.2f}", "", f"<= {bar} ns", m[variant] <= bar)
+    text = m["four and a 32-byte string"]
+    row("stub: four typed fields, a 32-byte string", f"{text:.1f} ns", f"one field {one:.1f}", f"{text / one:.2f}", "<= 1.6 x one field",
+        text <= 1.6 * one)
+
+
 def bench_backtrace(build, rounds):
     before, m, _, _ = measure_hits(build, ["-t", "backtrace:16", "--buffer-size", "4M"], ["-r", rounds, "-d", "24", "-b", "4000"])
     ours = over(m, "probed", before)
@@ -182,7 +194,7 @@ def main():
     args = parser.parse_args()
     build = os.path.abspath(args.build)
     every = {"records": lambda: bench_records(build, args.rounds), "condition": lambda: bench_condition(build, args.rounds),
-             "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
+             "expressions": lambda: bench_expressions(build, args.rounds), "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
              "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build)}
     print(f"{'what':<46} {'value':>12} {'reference':>14} {'ratio':>8}  {'bar':<24} verdict")
     for name, run in every.items():

@@ -141,7 +141,19 @@ static void add_code(const char *name, const uint8_t *code, size_t n, size_t ent
 	arena_free += (n + 64 + 63) & ~(size_t)63;
 }
 
+/* What the second argument points to. */
+static struct inner {
+	uint64_t unused[2];
+	int32_t len;
+} hello_inner = {.len = 3};
+static struct outer {
+	char text[64];
+	struct inner *q;
+} hello = {.text = "a string of thirty-one letters!", .q = &hello_inner};
+
 struct extra {
+	const struct dp_expr *condition; /* instead of `when` */
+	const struct dp_fields *fields;  /* instead of contexts */
 	const char *when;
 	const uint32_t *gate[2];
 	const struct dp_answer *answer;
@@ -162,6 +174,10 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	if (extra.when && !err)
 		err = dp_expr_parse(extra.when, &expr);
 	struct dp_request req = {.site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &fields, .when = expr};
+	if (extra.condition)
+		req.when = extra.condition;
+	if (extra.fields)
+		req.fields = extra.fields;
 	for (size_t i = 0; i < 2; i++)
 		req.gate[i] = (uint64_t)extra.gate[i];
 	req.answer = extra.answer;
@@ -242,6 +258,38 @@ static void add_answers(const struct dp_runtime *rt)
 	add_stub("duration: return unpaired", &first, none, (struct extra){.pair = 2, .answer = &time});
 }
 
+static struct dp_expr arg1 = {.kind = DP_EXPR_REG, .reg = 6, .size = 8};
+
+/* Conditions and fields through pointers, with loads that fault where nothing is. */
+static void add_pointers(const struct dp_runtime *rt)
+{
+	static const char *const none[] = {NULL};
+	static struct dp_expr to_q = {.kind = DP_EXPR_CONST, .value = offsetof(struct outer, q)},
+	                      at_q = {.kind = DP_EXPR_BINARY, .op = DP_OP_ADD, .a = &arg1, .b = &to_q},
+	                      q = {.kind = DP_EXPR_LOAD, .size = 8, .a = &at_q},
+	                      to_len = {.kind = DP_EXPR_CONST, .value = offsetof(struct inner, len)},
+	                      at_len = {.kind = DP_EXPR_BINARY, .op = DP_OP_ADD, .a = &q, .b = &to_len},
+	                      len = {.kind = DP_EXPR_LOAD, .size = 4, .is_signed = true, .a = &at_len},
+	                      four = {.kind = DP_EXPR_CONST, .value = 4},
+	                      greater = {.kind = DP_EXPR_BINARY, .op = DP_OP_GT, .a = &len, .b = &four},
+	                      equal = {.kind = DP_EXPR_MATCH, .a = &arg1, .text = (char *)"a string of thirty-one letter?"};
+	static struct dp_field field[] = {
+	        {.name = (char *)"a", .type = DP_TYPE_INT, .size = 4, .source = DP_SRC_REG, .reg = 7},
+	        {.name = (char *)"p", .type = DP_TYPE_POINTER, .size = 8, .source = DP_SRC_REG, .reg = 6},
+	        {.name = (char *)"q", .type = DP_TYPE_POINTER, .size = 8, .source = DP_SRC_EXPR, .expr = &q},
+	        {.name = (char *)"len", .type = DP_TYPE_INT, .size = 4, .source = DP_SRC_EXPR, .expr = &len},
+	        {.name = (char *)"text", .type = DP_TYPE_STRING, .size = 32, .source = DP_SRC_STRING, .expr = &arg1},
+	};
+	static const struct dp_fields typed = {field, 4}, with_text = {field, 5};
+	struct dp_runtime guarded = *rt;
+	guarded.faults = true;
+	guarded.ask = rt->acquire; /* never called */
+	add_stub("false: p->q->len > 4", &guarded, none, (struct extra){.condition = &greater});
+	add_stub("false: str(p) == 30 letters", &guarded, none, (struct extra){.condition = &equal});
+	add_stub("four typed fields", &guarded, none, (struct extra){.fields = &typed});
+	add_stub("four and a 32-byte string", &guarded, none, (struct extra){.fields = &with_text});
+}
+
 static void add_all(void)
 {
 	static const char *const none[] = {NULL}, *const one[] = {"reg:rdi", NULL}, *const regs[] = {"regs", NULL};
@@ -265,6 +313,7 @@ static void add_all(void)
 	add_stub("false: rsp arithmetic", &rt, one, (struct extra){.when = "rsp + rdi * 3 == 77"});
 	add_stub("condition true, one field", &rt, one, (struct extra){.when = "rdi != 0x9999999"});
 	add_gated(&rt, one);
+	add_pointers(&rt);
 	add_answers(&rt);
 	add_stub("one field, through acquire", &by_tid, one, (struct extra){0});
 }
@@ -296,9 +345,9 @@ static double measure(const struct variant *v)
 	memcpy(site, original, DISPLACED);
 	if (v->code)
 		put_jump(site, v->code);
-	batch(1000, "hello");
+	batch(1000, hello.text);
 	double start = now_ns();
-	batch(BATCH, "hello");
+	batch(BATCH, hello.text);
 	return (now_ns() - start) / BATCH;
 }
 
