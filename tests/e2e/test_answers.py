@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""Answers instead of events: what was counted is what the program itself has counted, whatever its threads and signals do."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+import harness
+
+
+def run(*args, ok=(0,), env=None):
+    """dynprobe with NDJSON on its standard error: (objects, the program's lines)"""
+    done = subprocess.run([harness.DYNPROBE, *args], capture_output=True, text=True, timeout=120, env=env)
+    if done.returncode not in ok:
+        raise AssertionError(f"{args}: {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def objects(done):
+    return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+
+
+def ask(*args, program):
+    done = run(*args, "-f", "json", "--", *program)
+    lines = objects(done)
+    rows = [o for o in lines if o["type"] == "answer" and o["final"]]
+    summary = [o for o in lines if o["type"] == "summary"][0]
+    truth = {w[0]: (int(w[1]), int(w[2])) for w in (line.split() for line in done.stdout.splitlines()) if len(w) == 3}
+    return rows, summary, truth, done
+
+
+def tally(*args):
+    return [harness.target_path("tally"), *map(str, args)]
+
+
+def only(rows):
+    assert len(rows) == 1, rows
+    return rows[0]
+
+
+class Counts(unittest.TestCase):
+    def exact(self, mode, n):
+        rows, summary, truth, done = ask("--count", "--function", "foo", program=tally(mode, n))
+        self.assertIn("RESULT OK", done.stdout)
+        self.assertEqual(only(rows)["hits"], truth["foo"][0])
+        self.assertEqual(summary["recorded"], truth["foo"][0])
+        return summary, truth
+
+    def test_eight_threads(self):
+        summary, _ = self.exact("threads", 200000)
+        self.assertEqual(summary["lost"]["total"], 0)
+
+    def test_threads_that_come_and_go(self):
+        summary, _ = self.exact("churn", 1500)
+        self.assertEqual(summary["lost"]["total"], 0)
+
+    def test_signal_handlers_in_between(self):
+        summary, _ = self.exact("signals", 3000000)
+        self.assertEqual(summary["lost"]["total"], 0)
+
+    def test_fork_children_do_not_count_and_are_lost(self):
+        summary, truth = self.exact("fork", 20000)
+        self.assertEqual(summary["lost"]["forked"], truth["children"][0])
+        self.assertEqual(summary["lost"]["total"], truth["children"][0])
+
+    def test_condition(self):
+        rows, _, _, _ = ask("--count", "--function", "foo", "--when", "edi % 4 == 1 && edi < 100", program=tally("threads", 1000))
+        self.assertEqual(only(rows)["hits"], 8 * 25)
+
+    def test_live_process_and_interval(self):
+        with subprocess.Popen(tally("loop"), stdout=subprocess.PIPE, text=True) as target:
+            try:
+                target.stdout.readline()
+                done = run("--pid", str(target.pid), "--count", "--function", "foo", "-d", "1s", "--interval", "200ms", "-f", "json")
+                rows = [o for o in objects(done) if o["type"] == "answer"]
+                deltas = [o["hits"] for o in rows if not o["final"]]
+                total = [o["hits"] for o in rows if o["final"]]
+                self.assertGreaterEqual(len(deltas), 2)
+                self.assertEqual(len(total), 1)
+                self.assertGreater(min(deltas), 0)
+                self.assertLessEqual(sum(deltas), total[0])
+                self.assertEqual(harness.changed_text(target.pid), [])
+                self.assertFalse([m for m in harness.maps(target.pid) if "dynprobe" in m.path])
+                done = run("--pid", str(target.pid), "--count", "--function", "foo", "-n", "1000", "-f", "json")
+                ended = [o for o in objects(done) if o["type"] == "summary"][0]
+                self.assertEqual(ended["ended_by"], "hits")
+                self.assertGreaterEqual(ended["recorded"], 1000)
+            finally:
+                target.terminate()
+                self.assertIn("RESULT OK", target.stdout.read())
+
+    def test_hundreds_of_functions_of_python(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write("import json, collections\n"
+                         "d = collections.Counter(str(i % 97) for i in range(20000))\n"
+                         "print(json.dumps(sorted(d.items()))[:2000])\n"
+                         "print('x'.join(map(str, range(3000))).upper().count('9'))\n")
+            script.flush()
+            program = [os.path.realpath("/usr/bin/python3"), "-S", "-E", script.name]
+            plain = subprocess.run(program, capture_output=True, text=True, timeout=60).stdout
+            rows, summary, _, done = ask("--count", "--function", "PyUnicode_*", program=program)
+            self.assertEqual(done.stdout, plain)
+            self.assertGreater(summary["placed"], 80)
+            self.assertEqual(summary["lost"]["total"], 0)
+            self.assertEqual([r["hits"] for r in rows], sorted((r["hits"] for r in rows), reverse=True))
+            self.assertGreater(rows[0]["hits"], 1000)
+
+
+class Values(unittest.TestCase):
+    def test_statistics(self):
+        rows, _, truth, _ = ask("--sum", "edi", "--min", "edi", "--max", "edi", "--avg", "edi", "--function", "foo",
+                                program=tally("threads", 1000))
+        row = only(rows)
+        self.assertEqual((row["hits"], row["sum"]), truth["foo"])
+        self.assertEqual((row["min"], row["max"]), (0, 999))
+        self.assertAlmostEqual(row["avg"], 499.5)
+
+    def test_negative_values(self):
+        rows, _, _, _ = ask("--min", "0 - rdi", "--max", "0 - rdi - 1", "--function", "foo", program=tally("signals", 10)) \
+            if False else ask("--min", "0 - rdi", "--function", "rec", program=tally("calls", 3))
+        self.assertEqual(only(rows)["min"], -50)
+        rows, _, _, _ = ask("--max", "0 - rdi - 1", "--function", "rec", program=tally("calls", 3))
+        self.assertEqual(only(rows)["max"], -1)
+
+    def test_log2_histogram(self):
+        rows, _, _, _ = ask("--hist", "edi - 3", "--function", "foo", program=tally("threads", 100))
+        want = {}
+        for v in range(-3, 97):
+            low = None if v < 0 else 0 if v == 0 else 1 << (v.bit_length() - 1)
+            want[low] = want.get(low, 0) + 8
+        self.assertEqual({b.get("from"): b["hits"] for b in only(rows)["buckets"]}, want)
+
+    def test_linear_histogram(self):
+        rows, _, _, _ = ask("--hist", "edi,10,50,7", "--function", "foo", program=tally("threads", 100))
+        want = {}
+        for v in range(100):
+            low = None if v < 10 else 10 + (v - 10) // 7 * 7
+            low = 10 + 6 * 7 if v >= 10 + 6 * 7 else low
+            want[low] = want.get(low, 0) + 8
+        self.assertEqual({b.get("from"): b["hits"] for b in only(rows)["buckets"]}, want)
+        self.assertNotIn("to", only(rows)["buckets"][-1])
+
+    def test_by_key(self):
+        rows, summary, truth, _ = ask("--count", "--by", "edi", "--function", "foo", program=tally("threads", 1000))
+        self.assertEqual({r["key"]: r["hits"] for r in rows}, {i: 8 for i in range(1000)})
+        self.assertEqual(summary["recorded"], truth["foo"][0])
+
+    def test_too_many_keys_are_lost_and_counted(self):
+        rows, summary, truth, _ = ask("--count", "--by", "edi", "--function", "foo", program=tally("threads", 20000))
+        self.assertGreater(summary["lost"]["crowded"], 0)
+        self.assertEqual(summary["recorded"] + summary["lost"]["crowded"], truth["foo"][0])
+        self.assertEqual(sum(r["hits"] for r in rows), summary["recorded"])
+
+    def test_by_backtrace(self):
+        args = ("--count", "--by", "backtrace", "--function", "foo")
+        rows, _, truth, _ = ask(*args, program=tally("threads", 1000))
+        self.assertEqual(sum(r["hits"] for r in rows), truth["foo"][0])
+        self.assertTrue(any("many" in f["symbol"] for f in rows[0]["stack"]), rows[0])
+        folded = run(*args, "--folded", "--", *tally("threads", 1000)).stderr
+        counts = re.findall(r"^(\S*;many(?:;call)?;foo) (\d+)$", folded, re.M)
+        self.assertEqual(sum(int(n) for _, n in counts), truth["foo"][0], folded)
+
+
+class Durations(unittest.TestCase):
+    def test_recursion_tail_calls_and_longjmp(self):
+        rows, summary, truth, done = ask("--hist", "duration", "--return", "rec", "--return", "tailed", "--return", "maybe",
+                                         program=tally("calls", 200))
+        self.assertIn("RESULT OK", done.stdout)
+        hits = {r["probe"]: r["hits"] for r in rows}
+        self.assertEqual(hits, {f"{name}_return": truth[name][0] for name in ("rec", "tailed", "maybe")})
+        self.assertEqual(summary["lost"]["total"], 0)
+        # Those that longjmp() left began 0.3 s before the next call at the same address returned.
+        maybe = [r for r in rows if r["probe"] == "maybe_return"][0]
+        self.assertLess(max(b["from"] for b in maybe["buckets"]), 200e6)
+
+    def test_events_with_durations(self):
+        done = run("--return", "rec", "-t", "duration", "--slower-than", "1ns", "--no-record", "-f", "json", "--", *tally("calls", 2))
+        events = [o for o in objects(done) if o["type"] == "event"]
+        self.assertEqual(len(events), 102)
+        values = [e["fields"]["duration"] for e in events]
+        # Each call of the recursion contains the one that returned before it.
+        for i in range(51 - 1):
+            self.assertLess(values[i], values[i + 1])
+
+    def test_slower_than(self):
+        done = run("--return", "maybe", "--count", "--slower-than", "200ms", "-f", "json", "--", *tally("calls", 100))
+        self.assertEqual([o["hits"] for o in objects(done) if o["type"] == "answer"], [0])
+
+    def test_entry_has_no_duration(self):
+        done = run("--function", "foo", "--hist", "duration", "--", *tally("calls", 1), ok=(harness.OWN_FAILURE,))
+        self.assertIn("--return", done.stderr)
+
+
+class Usage(unittest.TestCase):
+    def refused(self, *args):
+        done = run(*args, "--", "true", ok=(harness.OWN_FAILURE,))
+        self.assertIn("DP-USAGE", done.stderr)
+
+    def test_what_does_not_go_together(self):
+        foo = ("--function", "main")
+        self.refused(*foo, "--by", "rdi")
+        self.refused(*foo, "--count", "--hist", "rdi")
+        self.refused(*foo, "--sum", "rdi", "--max", "rsi")
+        self.refused(*foo, "--count", "--session", "mine")
+        self.refused(*foo, "--count", "-t", "regs")
+        self.refused(*foo, "--count", "--folded")
+        self.refused(*foo, "--hist", "rdi,5,1,1")
+        self.refused(*foo, "--hist", "rdi,0,1000000,1")
+        self.refused(*foo, "--count", "--record", "/tmp/x")
+
+    def test_attach_is_for_events(self):
+        done = subprocess.run([harness.DYNPROBE, "attach", "--pid", "1", "--function", "main", "--count"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, harness.OWN_FAILURE)
+        self.assertIn("attach", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

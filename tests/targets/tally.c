@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally MODE [N]: calls functions and says at its end how often and with what ("foo HITS SUM"), for whoever counted as well.
+ *
+ *	threads	8 threads call foo() N times each
+ *	churn	N threads, 20 at a time, call foo() 100 times each
+ *	fork	4 children call foo() N times each while the parent does
+ *	signals	one thread calls foo() N times, and so does a handler of its timer in between
+ *	calls	recursion, tail calls, and calls that are left by longjmp() after 0.3 s while the others take no time
+ *	loop	foo() until SIGTERM
+ */
+#include "target.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+static long each;
+static _Atomic long in_handlers;
+static jmp_buf back;
+
+TARGET_PROBED unsigned foo(unsigned a, const char *s)
+{
+	while (*s)
+		a = a * 31 + (unsigned char)*s++;
+	return a;
+}
+
+TARGET_PROBED long rec(long n)
+{
+	volatile long below; /* a call, not a loop */
+	if (!n)
+		return 0;
+	below = rec(n - 1);
+	return below + 1;
+}
+
+TARGET_PROBED unsigned tailed(unsigned a)
+{
+	return foo(a + 1, "tail");
+}
+
+TARGET_PROBED int maybe(int leave)
+{
+	if (leave) {
+		target_sleep_us(300000);
+		longjmp(back, 1);
+	}
+	return leave + 1;
+}
+
+static bool bad;
+
+static void call(long i)
+{
+	if (foo((unsigned)i, "t") != (unsigned)i * 31 + 't')
+		bad = true;
+}
+
+static void *many(void *n)
+{
+	for (long i = 0; i < *(long *)n; i++)
+		call(i);
+	return n;
+}
+
+static void together(unsigned n, long *calls)
+{
+	pthread_t thread[20];
+	for (unsigned i = 0; i < n; i++)
+		if (pthread_create(&thread[i], NULL, many, calls))
+			exit(2);
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static void report(const char *name, long hits, long sum)
+{
+	printf("%s %ld %ld\n", name, hits, sum);
+}
+
+static long sum_to(long n)
+{
+	return n * (n - 1) / 2;
+}
+
+static void threads(void)
+{
+	together(8, &each);
+	report("foo", 8 * each, 8 * sum_to(each));
+}
+
+static void churn(void)
+{
+	long hundred = 100;
+	for (long i = 0; i < each; i += 20)
+		together(20, &hundred);
+	report("foo", each * 100, each * sum_to(100));
+}
+
+static void forks(void)
+{
+	pid_t child[4];
+	call(0); /* its cells are in use when the children come */
+	for (unsigned i = 0; i < 4; i++) {
+		child[i] = fork();
+		if (!child[i]) {
+			many(&each);
+			_exit(bad);
+		}
+	}
+	many(&each);
+	for (unsigned i = 0; i < 4; i++) {
+		int status;
+		if (waitpid(child[i], &status, 0) < 0 || status)
+			bad = true;
+	}
+	report("foo", each + 1, sum_to(each));
+	report("children", 4 * each, 4 * sum_to(each));
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	call(0);
+	in_handlers++;
+}
+
+static void signals(void)
+{
+	const struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &often, NULL);
+	many(&each);
+	setitimer(ITIMER_REAL, &never, NULL);
+	report("foo", each + in_handlers, sum_to(each));
+}
+
+static void calls(void)
+{
+	for (long i = 0; i < each; i++)
+		if (rec(50) != 50)
+			bad = true;
+	for (long i = 0; i < each; i++)
+		if (tailed((unsigned)i) == (unsigned)i)
+			bad = true;
+	for (volatile long i = 0; i < 3; i++) {
+		if (!setjmp(back))
+			maybe(1);
+		for (long k = 0; k < each; k++)
+			bad |= maybe(0) != 1;
+	}
+	report("rec", 51 * each, 0);
+	report("tailed", each, 0);
+	report("maybe", 3 * each, 0);
+	report("left", 3, 0);
+}
+
+static void loop(void)
+{
+	target_stop_on_term();
+	target_ready();
+	for (long i = 0; !target_stop; i++)
+		call(i & 15);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} modes[] = {{"threads", threads}, {"churn", churn}, {"fork", forks}, {"signals", signals}, {"calls", calls}, {"loop", loop}};
+	each = argc > 2 ? atol(argv[2]) : 1000;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+		if (argc > 1 && !strcmp(argv[1], modes[i].name)) {
+			modes[i].run();
+			puts(bad ? "RESULT BAD" : "RESULT OK");
+			return bad;
+		}
+	return 2;
+}
