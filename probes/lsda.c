@@ -82,6 +82,10 @@ static void sort(struct dp_pads *pads)
 	pads->n = n;
 }
 
+/*
+ * Go's runtime interrupts a goroutine anywhere and lets it go on there later: until then the place is on the goroutine's own stack,
+ * which is no thread's. So every instruction of such a module may be landed on.
+ */
 bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *n)
 {
 	struct search s = {.m = m, .pads = &m->pads};
@@ -91,7 +95,7 @@ bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *
 		for (size_t i = 0; i < fdes->n && !s.bad; i++)
 			s.bad = fdes->fde[i].lsda && !read_lsda(&s, &fdes->fde[i]);
 		sort(&m->pads);
-		m->pads.known = !s.bad;
+		m->pads.known = !s.bad && !dp_module_small_stacks(m);
 	}
 	m->pads.loaded = true;
 	if (!m->pads.known)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* A module's symbols, loaded when somebody asks. */
 #include "probes/debug_file.h"
+#include "probes/gopclntab.h"
 
 const struct dp_symbols *dp_module_own_symbols(struct dp_module *m)
 {
-	if (!m->own_loaded && m->elf)
+	if (!m->own_loaded && m->elf) {
 		dp_symbols_load(&m->own, m->elf, m->elf, 0);
+		if (!m->own.has_symtab)
+			dp_gopclntab_load(&m->own, m->elf);
+	}
 	m->own_loaded = true;
 	return &m->own;
 }

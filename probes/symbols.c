@@ -28,6 +28,16 @@ static struct dp_symbol *append(struct dp_symbols *s)
 	return &s->symbol[s->n];
 }
 
+bool dp_symbols_add(struct dp_symbols *s, const struct dp_symbol *symbol)
+{
+	struct dp_symbol *to = append(s);
+	if (!to)
+		return false;
+	*to = *symbol;
+	s->n++;
+	return true;
+}
+
 /* .symtab spells versions into the name: foo@@V is the default one, foo@V is not. */
 static bool cut_version(struct dp_symbols *s, struct dp_symbol *symbol)
 {

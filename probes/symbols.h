@@ -42,6 +42,8 @@ struct dp_symbol_names { /* symbols by name: chains in a table of hashes */
 
 /* Adds .symtab and .dynsym of `from`; code is what lies in the executable segments of `text`, `delta` away. */
 void dp_symbols_load(struct dp_symbols *symbols, const struct dp_elf *from, const struct dp_elf *text, uint64_t delta);
+/* Adds one that other tables know of. False, and noted in `failed`, when out of memory. */
+bool dp_symbols_add(struct dp_symbols *symbols, const struct dp_symbol *symbol);
 void dp_symbols_fini(struct dp_symbols *symbols);
 
 /* A name as typed: "foo", "foo@V" or "foo@@V". */

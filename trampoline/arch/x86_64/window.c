@@ -55,7 +55,8 @@ struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *tex
 {
 	uint8_t covered = 0;
 	if (!text->size || !text->pads_known)
-		return refuse(text->size ? "the module's landing pads are not known" : "the function around it is not known");
+		return refuse(text->size ? "it is not known where else the module's code is entered"
+		                         : "the function around it is not known");
 	for (;;) {
 		struct dp_insn *insn = &ret->insn[ret->ninsns];
 		DP_TRY(next(text, first->addr, covered, ret, insn));
