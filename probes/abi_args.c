@@ -223,9 +223,12 @@ static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
 }
 
 /* Compilers may give a function that nobody else calls a convention of its own, and say so. */
-static bool is_conventional(Dwarf_Die *function)
+static bool is_conventional(struct dp_scope *s, Dwarf_Die *function)
 {
 	uint64_t convention = 0;
+	const char *name = s->at.site.function.name;
+	if (name && (strstr(name, ".isra.") || strstr(name, ".constprop.")))
+		return false;
 	return !dp_die_unsigned(function, DW_AT_calling_convention, &convention) || convention != DW_CC_nocall;
 }
 
@@ -234,7 +237,7 @@ struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf
 	Dwarf_Die child;
 	unsigned n = 0;
 	struct passing p = begin(s, function);
-	if (!is_conventional(function) || dwarf_child(function, &child))
+	if (!is_conventional(s, function) || dwarf_child(function, &child))
 		return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
 	do {
 		if (dwarf_tag(&child) != DW_TAG_formal_parameter)

@@ -59,7 +59,7 @@ class Variables(Case):
     def trace(self, program, *args, rounds=ROUNDS):
         """Runs the program under probes: (what it printed, the events of each probe)."""
         r = self.dynprobe("--buffer-size", "4M", *args, "--", program, str(rounds))
-        self.assert_ok(r)
+        self.assertEqual(r.status, 0, r.err[-3000:])
         printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
         self.assertEqual(len(printed), rounds)
         return printed, r.events
@@ -160,14 +160,14 @@ class Variables(Case):
 
     def test_a_value_that_is_not_there_is_said_not_to_be(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")
-        r = self.dynprobe("--function", "work", "-t", "locals", "-t", "args", "--", program, "10")
+        r = self.dynprobe("--function", "work", "-t", "locals", "-t", "args", "--", program, "400")
         self.assert_ok(r)
         self.assertEqual({e["absent"].get("sum") for e in r.events}, {"optimized out"})
         self.assertTrue(all(e["fields"]["sum"] is None for e in r.events))
 
     def test_locals_of_a_function_that_has_not_begun_are_not_set(self):
         program = self.build("plain.c", "gcc", "-O0", "-g")
-        r = self.dynprobe("--function", "work", "-t", "locals", "--", program, "10")
+        r = self.dynprobe("--function", "work", "-t", "locals", "--", program, "400")
         self.assert_ok(r)
         self.assertEqual({e["absent"].get("sum") for e in r.events}, {"not set yet"})
 

@@ -43,9 +43,15 @@ int64_t global;
 static __thread int mine = 100;
 static struct request ring[2];
 
+/* gcc would make a copy with another convention. */
+#ifdef __clang__
+#define ALONE __attribute__((noinline))
+#else
+#define ALONE __attribute__((noinline, noclone))
+#endif
 #define HIDE(x) __asm__ volatile("" : "+r"(x))
 
-__attribute__((noinline)) int64_t work(struct request *req, int n, unsigned char small, int64_t big, double d, float f, struct pair pair,
+ALONE int64_t work(struct request *req, int n, unsigned char small, int64_t big, double d, float f, struct pair pair,
                                        struct mixed mixed, int seventh, short eighth, enum color color)
 {
 	counter++;
@@ -56,7 +62,7 @@ __attribute__((noinline)) int64_t work(struct request *req, int n, unsigned char
 	return sum;
 }
 
-__attribute__((noinline)) double half_of(double x)
+ALONE double half_of(double x)
 {
 	double y = x / 2;
 	__asm__ volatile("" : "+x"(y));

@@ -68,7 +68,7 @@ Test(options, contexts_before_the_first_probe_go_to_all)
 
 Test(options, conditions_are_bound_like_contexts_and_given_once)
 {
-	struct dp_options o = parsed("dynprobe --pid 1 --function a --when 'rdi == 1' --function b");
+	struct dp_options o = parsed("dynprobe --pid 1 --function a --when '$rdi == 1' --function b");
 	cr_expect_not_null(o.probe[0].when);
 	cr_expect_null(o.probe[1].when);
 	dp_options_fini(&o);
@@ -142,7 +142,7 @@ Test(options, refuse_DP_USAGE)
 
 Test(options, refuse_DP_SYNTAX)
 {
-	refused("dynprobe --pid 1 --function f -t nonsense", DP_TAG_SYNTAX, "nonsense");
+	refused("dynprobe --pid 1 --function f -t 'non sense'", DP_TAG_SYNTAX, "non sense");
 	refused("dynprobe --pid 1 --function f --when 'rdi =='", DP_TAG_SYNTAX, "^");
 }
 
@@ -223,7 +223,7 @@ Test(options, verbs_take_names_and_their_own_options)
 	refused("attach --pid 12 --function f -n 3", DP_TAG_USAGE, "no option -n");
 	refused("add-context --pid 12 -t regs", DP_TAG_USAGE, "-e NAME");
 	refused("add-context --pid 12 -e foo", DP_TAG_USAGE, "-t CONTEXT");
-	refused("add-context --pid 12 -e foo -t nonsense", DP_TAG_SYNTAX, "nonsense");
+	refused("add-context --pid 12 -e foo -t 'non sense'", DP_TAG_SYNTAX, "non sense");
 	refused("status -f ctf", DP_TAG_USAGE, "text or json");
 }
 
