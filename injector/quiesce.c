@@ -24,6 +24,7 @@
 #define USER_CS      0x33
 #define FLAGS_ALWAYS 0x2u
 #define FLAGS_NEVER  (~UINT64_C(0x3f7fd7))
+#define FRAME_RETURN 22 /* words in front of the saved pc: where the frame's handler returns to */
 
 bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
 {
@@ -86,6 +87,15 @@ static bool one_of(const struct scan *s, uint64_t value)
 	return false;
 }
 
+/*
+ * A frame that returns by our own restorer is of the agent's handler of traps and faults, which has sent its thread into a stub:
+ * it is over, since a thread in that handler has its pc in the agent, and no other handler runs on top of it.
+ */
+static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
+{
+	return before >= FRAME_RETURN && dp_installation_holds(s->in, word[-FRAME_RETURN]);
+}
+
 static void look_at_word(struct scan *s, const uint64_t *word, size_t before, size_t left)
 {
 	if (s->addr && one_of(s, *word))
@@ -94,7 +104,7 @@ static void look_at_word(struct scan *s, const uint64_t *word, size_t before, si
 		s->suspect |= dp_frames_suspect(s->in, *word, s->rsp);
 	if (left < 3 || !is_frame_shape(word))
 		return;
-	s->found |= !s->addr && dp_installation_holds(s->in, word[0]);
+	s->found |= !s->addr && dp_installation_holds(s->in, word[0]) && !is_over(s, word, before);
 	if (before && s->nother < sizeof(s->other) / sizeof(*s->other))
 		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
 }
