@@ -290,7 +290,9 @@ static struct dp_error *lower_str(struct dp_scope *s, const struct dp_ast *ast, 
 {
 	DP_TRY(dp_lower(s, ast->a, ret));
 	DP_TRY(dp_lower_value(s, ast->a, ret));
-	if (ret->type->kind != DP_CTYPE_POINTER && !ret->type->is_word)
+	/* A marker's arguments have sizes, and no types. */
+	const bool marker = s->at.usdt && ret->type->size == sizeof(uint64_t) && ret->type->kind != DP_CTYPE_FLOAT;
+	if (ret->type->kind != DP_CTYPE_POINTER && !ret->type->is_word && !marker)
 		return dp_lex_error(s->text, ast->at, "str() takes a pointer, an array or a register");
 	ret->is_str = true;
 	ret->is_constant = false;

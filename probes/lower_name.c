@@ -65,6 +65,9 @@ static struct dp_error *argument(struct dp_scope *s, unsigned n, const struct dp
 	if (s->at.usdt && n >= s->at.nusdt)
 		return dp_error(DP_TAG_NO_VARIABLE, "the marker has %zu arguments, arg0 to arg%zu", s->at.nusdt,
 		                s->at.nusdt ? s->at.nusdt - 1 : 0);
+	if (s->at.usdt && !s->at.usdt[n].size)
+		return dp_error(DP_TAG_NO_VALUE, "arg%u of the marker is in a place that cannot be read: thread-local, or by a symbol that was stripped",
+		                n);
 	if (s->at.usdt) {
 		*ret = usdt_value(s, &s->at.usdt[n]);
 		return NULL;

@@ -170,6 +170,8 @@ static struct dp_error *add_usdt(struct dp_fields_maker *m)
 		char name[32];
 		struct dp_operand o;
 		struct dp_ast ast = {.kind = DP_AST_NAME, .name = name};
+		if (!m->s->at.usdt[i].size)
+			continue;
 		snprintf(name, sizeof(name), "arg%zu", i);
 		m->s->text = "args";
 		DP_TRY(dp_lower_register(m->s, name, &ast, &o));
