@@ -109,14 +109,13 @@ class Markers(Case):
 
 @needs("/usr/bin/python3")
 class Python(Case):
-    def test_functions_by_their_names(self):
-        program = "def work(n):\n    return n\nlist(map(work, range(25)))\n"  # calls from C: those in between are made without the marker
-        if b"function__entry" not in open(os.path.realpath("/usr/bin/python3"), "rb").read():
+    def test_imports_by_their_names(self):
+        if b"import__find__load__start" not in open(os.path.realpath("/usr/bin/python3"), "rb").read():
             self.skipTest("this python3 has no markers")
-        r = self.dynprobe("--usdt", "python:function-entry", "-t", "str(arg1,32)", "-t", "arg2", "--", "/usr/bin/python3", "-S", "-c", program)
+        r = self.dynprobe("--usdt", "python:import-find-load-start", "-t", "name=str(arg0,32)", "--", "/usr/bin/python3", "-S", "-c", "import colorsys, bisect")
         self.assert_ok(r)
-        names = [next(v for k, v in e["fields"].items() if "arg1" in k or "str" in k) for e in r.events]
-        self.assertEqual(names.count("work"), 25, names[:20])
+        names = [e["fields"]["name"] for e in r.events]
+        self.assertEqual(names.count("colorsys") + names.count("bisect"), 2, names[-20:])
 
     def test_collections_are_counted(self):
         if b"gc__start" not in open(os.path.realpath("/usr/bin/python3"), "rb").read():
