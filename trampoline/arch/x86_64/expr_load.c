@@ -100,7 +100,7 @@ void dp_code_load(struct dp_expr_code *c, const struct dp_expr *e)
 
 static void ask_for(struct dp_expr_code *c, enum dp_ask_kind kind)
 {
-	dp_code_ask(c, &(struct dp_ask){.kind = kind}, NULL, false);
+	dp_code_ask(c, &(struct dp_ask){.kind = (uint8_t)kind}, NULL, false);
 }
 
 void dp_code_thread(struct dp_expr_code *c)

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/ask.c"
+#include "agent/match.c"
