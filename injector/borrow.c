@@ -26,9 +26,12 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <time.h>
 
 #define CALL_LIMIT_NS UINT64_C(3000000000)
 #define LEFTOVERS     3u
+#define HOME_NS       UINT64_C(1000000000)
+#define HOME_TRIES    100
 
 #ifndef PTRACE_EVENTMSG_SYSCALL_ENTRY
 #define PTRACE_EVENTMSG_SYSCALL_ENTRY 1
@@ -231,14 +234,14 @@ static bool at_entry(const struct dp_borrow *b)
 
 bool dp_borrow_lost(const struct dp_borrow *b)
 {
-	return b->stuck;
+	return b->stuck || b->home;
 }
 
 struct dp_error *dp_borrow_check(const struct dp_borrow *b)
 {
-	if (b->stuck)
-		return dp_error(DP_TAG_NO_THREAD, "the thread of process %d (%s) that worked for us has gone on by itself", b->p.pid,
-		                b->p.comm);
+	if (dp_borrow_lost(b))
+		return dp_error(DP_TAG_NO_THREAD, "the thread of process %d (%s) that worked for us has gone on by itself",
+		                b->p.pid, b->p.comm);
 	return b->h->exited ? gone(b) : NULL;
 }
 
@@ -284,11 +287,39 @@ static void abandon(struct dp_borrow *b)
 	b->h->exited = true;
 }
 
+/*
+ * We came too late, and it went home. It is seen out of our code, which is taken away then as always; or it is left alone with
+ * it.
+ */
+static struct dp_error *see_home(struct dp_borrow *b)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	for (int tried = 0; tried < HOME_TRIES; tried++) {
+		const struct dp_stop stop = dp_stop_wait(b->h->tid, dp_now_ns() + HOME_NS);
+		if (stop.kind == DP_STOP_NONE || stop.kind == DP_STOP_EXEC || !dp_held_take(b->h, stop))
+			break;
+		b->h->regs_changed = false;
+		if (b->h->regs.rip - b->boot.v >= DP_BOOT_SIZE)
+			return returns_there(b, b->h)
+			               ? NULL
+			               : dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL);
+		b->h->stopped = false;
+		ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)b->h->pending_signal);
+		nanosleep(&(struct timespec){0, 50000}, NULL);
+		ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
+	}
+	if (!b->h->exited)
+		abandon(b);
+	return NULL;
+}
+
 struct dp_error *dp_borrow_end(struct dp_borrow *b, uint64_t *held_ns)
 {
 	struct dp_error *err = NULL;
 	if (b->stuck)
 		abandon(b);
+	else if (b->home && !b->h->exited)
+		err = see_home(b);
 	else if (!b->h->exited)
 		err = leave(b);
 	if (!b->frozen)

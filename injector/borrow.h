@@ -13,7 +13,8 @@ struct dp_borrow {
 	uint64_t sigmask;
 	const struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
 	bool suspended;                 /* seccomp */
-	bool stuck;                     /* a call that never came back, or a thread that has gone home by itself */
+	bool stuck;                     /* a call that never came back */
+	bool home;                      /* the thread has gone home by itself, or is about to: its registers are its own */
 };
 
 /* DP_TAG_NO_THREAD or DP_TAG_GONE if it works for us no more. */

@@ -177,7 +177,7 @@ static struct dp_error *fetch(struct dp_borrow *b, struct user_regs_struct *now)
 		}
 		if (ptrace(PTRACE_GETREGS, b->h->tid, NULL, now) != 0)
 			return gone(b);
-		b->stuck = !in_script(b, now->rip);
+		b->home = !in_script(b, now->rip);
 		return NULL;
 	}
 }

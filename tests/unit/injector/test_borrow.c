@@ -81,7 +81,8 @@ static void state_of(pid_t tid, struct user_regs_struct *regs, struct iovec *x)
 	cr_assert_eq(ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, x), 0);
 }
 
-/* ---- several calls at once --------------------------------------------------------------------------------------------------- */
+/* ---- several calls at once ---------------------------------------------------------------------------------------------------
+ */
 
 static uint8_t room[DP_SCRIPT_ROOM]; /* the targets are forks: it is at the same address there */
 #define ROOM ((uint64_t)(uintptr_t)room)
@@ -193,7 +194,8 @@ Test(borrow, calls_without_room_for_a_script_are_made_one_by_one)
 	by_script(0);
 }
 
-/* A tool that is stopped for longer than the thread waits for it: the thread goes home by itself, and nobody takes it from there. */
+/* A tool that is stopped for longer than the thread waits for it: the thread goes home by itself, and nobody takes it from there.
+ */
 Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
 {
 	pid_t pid = tr_spawn(spinner), tool = fork();
@@ -215,14 +217,15 @@ Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
 			dp_stray_settle(DP_SETTLE_NS);
 		}
 	}
-	for (int i = 0; i < 2000 && tr->value[0] < 3; i++) {
+	/* More often than there are places for the borrower's code: it is taken away each time. */
+	for (int i = 0; i < 4000 && tr->value[0] < 12; i++) {
 		tr_sleep_us(200 + i % 300);
 		kill(tool, SIGSTOP);
 		tr_sleep_us(40000);
 		kill(tool, SIGCONT);
 	}
 	const long rounds = tr->value[1], before = tr->calls;
-	cr_assert_eq(tr->value[0], 3, "it never came too late");
+	cr_assert_eq(tr->value[0], 12, "it came too late %ld times only", tr->value[0]);
 	cr_assert(tr_await_value(&tr->value[1], rounds + 10), "the tool goes on");
 	cr_assert_eq(waitpid(tool, NULL, WNOHANG), 0, "the tool ended");
 	kill(tool, SIGKILL);
