@@ -67,6 +67,12 @@ static bool is_plain(const char *word)
 	return false;
 }
 
+/* uint64_t: nobody calls a variable so. */
+static bool looks_like_type(const char *name, size_t n)
+{
+	return n > 2 && !memcmp(name + n - 2, "_t", 2);
+}
+
 static int tag_of(const struct parser *p)
 {
 	return is_word(p, "struct") ? 's' : is_word(p, "union") ? 'u' : is_word(p, "enum") ? 'e' : is_word(p, "class") ? 'c' : 0;
@@ -148,7 +154,7 @@ static bool try_type(struct parser *p, bool any, struct dp_ast_type **ret)
 	struct dp_ast_type *type = NULL;
 	if (p->t.kind != DP_TOKEN_NAME)
 		return false;
-	const bool certain = tag_of(p) || is_qualifier(p) || is_plain(p->t.text);
+	const bool certain = tag_of(p) || is_qualifier(p) || is_plain(p->t.text) || looks_like_type(p->t.text, p->t.len);
 	struct dp_error *err = parse_type(&ahead, &type);
 	if (!err && is_op(&ahead, ')'))
 		err = advance(&ahead);
