@@ -8,9 +8,12 @@
 #include "cli/signals.h"
 #include "cli/status.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define ENDING_MS 500
 
 static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
 {
@@ -111,11 +114,20 @@ static struct dp_error *open_outputs(struct dp_run *run)
 	return NULL;
 }
 
+/* A process that is on its way out cannot be worked in any more, and takes its probes along. */
+static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
+	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_THREAD))
+		return err;
+	return poll(&end, 1, ENDING_MS) > 0 ? dp_error_destroy(err) : err;
+}
+
 static struct dp_error *remove_all(struct dp_run *run)
 {
 	struct dp_error *first = NULL;
 	for (size_t i = 0; i < run->nsessions; i++) {
-		struct dp_error *err = dp_session_remove(run->session[i]);
+		struct dp_error *err = forgive_end(run->session[i], dp_session_remove(run->session[i]));
 		if (first)
 			dp_error_destroy(err);
 		else
