@@ -64,7 +64,7 @@ TestSuite(blob, .init = setup);
 
 Test(blob, every_entry_point_is_there)
 {
-	const char *names[] = {DP_SYM_ACQUIRE, DP_SYM_READ, DP_SYM_STRING, DP_SYM_BACKTRACE, DP_SYM_FINISH};
+	const char *names[] = {DP_SYM_ACQUIRE, DP_SYM_READ, DP_SYM_STRING, DP_SYM_BACKTRACE, DP_SYM_FINISH, DP_SYM_ASK};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		cr_expect_lt(symbol(names[i]), text + load->p_filesz);
@@ -179,6 +179,33 @@ static size_t stack_used(void)
 	while (i < STACK_WORDS && call_stack[i] == PAINT)
 		i++;
 	return (STACK_WORDS - i) * sizeof(uint64_t);
+}
+
+Test(blob, questions_are_answered_and_keep_the_rest)
+{
+	struct {
+		struct dp_ask ask;
+		char text[16];
+	} q = {.ask = {.kind = DP_ASK_GLOB}, .text = "so*g"};
+	struct dp_agent *agent = calloc(1, sizeof(*agent));
+	struct machine in = {0}, out;
+
+	agent->pid = (uint32_t)getpid();
+	q.ask.agent = (uintptr_t)agent;
+	for (uint64_t i = 0; i < 32; i++) {
+		for (int r = 0; r < 16; r++)
+			in.gpr[r] = 0x0123456789abcdef * (uint64_t)(r + 1);
+		in.gpr[0] = i & 2 ? 8 : (uintptr_t) "something";
+		in.gpr[2] = (uintptr_t)&q;
+		in.flags = 0x202u | (i & 1 ? DF : 0);
+		call_with(&in, &out, symbol(DP_SYM_ASK), i);
+		expect_preserved(&in, &out);
+		cr_assert_eq(in.gpr[6], out.gpr[6]);
+		cr_assert_eq(out.gpr[1], !(i & 2));
+		cr_assert_eq(out.gpr[0], !(i & 2));
+		cr_assert_lt(stack_used(), 512);
+	}
+	free(agent);
 }
 
 /* The longest way: table miss, walk, claim, announcement, wrap. */
