@@ -47,6 +47,14 @@ class ControlFlow(Case):
     def test_processes_that_share_memory_without_being_threads(self):
         self.hold("cloner", "alone", probes=self.every_instruction("foo", "nested"))
 
+    def test_process_that_shares_memory_as_long_as_the_program_lives(self):
+        """Nothing is taken from under it: what cannot go stays, and is said; the text is the program's own again."""
+        t = self.target("cloner", "beside")
+        r = self.attach(t, *self.every_instruction("foo", "nested"), "-t", "regs", "-d", "0.2", "-o", "/dev/null", json_events=False)
+        self.assertIn("shares its memory", r.err)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        self.assert_result_ok(t)
+
     def test_forks_and_spawned_children(self):
         self.hold("forker", probes=self.every_instruction("foo", "in_child"))
 

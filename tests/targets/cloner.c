@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cloner [alone]: children in its own memory that call probed functions until SIGTERM: vfork(), clone(CLONE_VM|CLONE_VFORK) on
- * a stack of their own, and clone(CLONE_VM), which runs at the same time without being a thread. "alone": the last kind only.
+ * cloner [alone|beside]: children in its own memory that call probed functions until SIGTERM: vfork(),
+ * clone(CLONE_VM|CLONE_VFORK) on a stack of their own, and clone(CLONE_VM), which runs at the same time without being a thread.
+ * "alone": the last kind only; "beside": one of those, that lives as long as the program.
  */
 #include "target.h"
 
@@ -12,7 +13,7 @@
 #define STACK (256u << 10)
 #define CALLS 200u
 
-static char stack[2][STACK] __attribute__((aligned(16)));
+static char stack[3][STACK] __attribute__((aligned(16)));
 static volatile unsigned wrong;
 
 TARGET_PROBED unsigned foo(unsigned a, const char *s)
@@ -41,6 +42,15 @@ static int child(void *arg)
 	return work((unsigned)(uintptr_t)arg);
 }
 
+/* It sees the program's variables, the one that says stop among them. */
+static int neighbour(void *arg)
+{
+	int status = 42;
+	for (unsigned i = (unsigned)(uintptr_t)arg; !target_stop && status == 42; i += CALLS)
+		status = work(i);
+	return status;
+}
+
 static long status_of(pid_t pid)
 {
 	int status = -1;
@@ -59,9 +69,9 @@ static __attribute__((noinline)) pid_t by_vfork(unsigned i)
 	return pid;
 }
 
-static pid_t by_clone(unsigned i, int flags, unsigned which)
+static pid_t by_clone(int (*run)(void *), unsigned i, int flags, unsigned which)
 {
-	return clone(child, stack[which] + STACK, flags | SIGCHLD, (void *)(uintptr_t)i);
+	return clone(run, stack[which] + STACK, flags | SIGCHLD, (void *)(uintptr_t)i);
 }
 
 int main(int argc, char **argv)
@@ -70,18 +80,20 @@ int main(int argc, char **argv)
 	long bad = 0;
 
 	target_stop_on_term();
+	const pid_t other = argc > 1 && !strcmp(argv[1], "beside") ? by_clone(neighbour, 1, CLONE_VM, 2) : 0;
 	target_ready();
 	for (unsigned i = 0; !target_stop; i++) {
 		if (!alone) {
 			bad += status_of(by_vfork(i));
-			bad += status_of(by_clone(i, CLONE_VM | CLONE_VFORK, 0));
+			bad += status_of(by_clone(child, i, CLONE_VM | CLONE_VFORK, 0));
 		}
-		const pid_t first = by_clone(i, CLONE_VM, 0), second = by_clone(i + 7, CLONE_VM, 1);
+		const pid_t first = by_clone(child, i, CLONE_VM, 0), second = by_clone(child, i + 7, CLONE_VM, 1);
 		for (unsigned k = 0; k < CALLS; k++)
 			bad += nested(i + k) != target_expected(i + k, "in") + target_expected(i + k + 1, "side");
 		bad += status_of(first) + status_of(second);
 		target_sleep_us(2000);
 	}
+	bad += other ? status_of(other) : 0;
 	printf("RESULT %s\n", bad ? "BAD" : "OK");
 	return bad != 0;
 }
