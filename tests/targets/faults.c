@@ -4,7 +4,7 @@
  *zero, with handlers that look at the pc and at siginfo, on the stack that was asked for; a handler that repairs and returns;
  *children that die of it. What comes is compared with what a program that nobody probes would get.
  *
- *	faults SECONDS [KIND]	KIND: do that one fault and die of it
+ *	faults SECONDS [KIND]	KIND: at SIGTERM do that one fault and die of it
  */
 #include "target.h"
 
@@ -218,7 +218,8 @@ int main(int argc, char **argv)
 	handle_all();
 	target_ready();
 	if (argc > 2) {
-		target_sleep_us(target_number(argc, argv, 1, 3) * 1000000);
+		while (!target_stop && time(NULL) < until)
+			target_sleep_us(10000);
 		die_of(argv[2]);
 	}
 	if (pthread_create(&with, NULL, rounds, argv) || pthread_create(&without, NULL, rounds, NULL))
