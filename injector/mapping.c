@@ -309,6 +309,11 @@ static struct dp_error *unmap_batch(struct dp_installation *in, struct dp_borrow
 	return first;
 }
 
+static bool held_enough(const struct dp_lease *lease)
+{
+	return lease && dp_now_ns() >= lease->until_ns;
+}
+
 static struct dp_error *unmap_but(struct dp_installation *in, const struct dp_region *data, struct dp_borrow *b,
                                   struct dp_lease *lease)
 {
@@ -322,6 +327,8 @@ static struct dp_error *unmap_but(struct dp_installation *in, const struct dp_re
 		batch.step[batch.n++] = (struct dp_step){.nr = SYS_munmap, .args = {r->addr, r->size}};
 	}
 	struct dp_error *err = unmap_batch(in, b, &batch, lease);
+	if (batch.n && held_enough(lease)) /* what is left is large */
+		lease->more = true;
 	batch_fini(&batch);
 	return err;
 }

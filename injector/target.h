@@ -194,7 +194,7 @@ uint64_t dp_script_room(const struct dp_installation *in);
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
 /* May nobody be held? NULL if so, else why not. Without a group of ours in the process that is for options.live to say. */
 const char *dp_not_live(const struct dp_target *t);
-#define DP_LEASE_NS UINT64_C(100000)
+#define DP_LEASE_NS UINT64_C(150000)
 /* Borrows a thread of the running process, the others go on; under a filter: DP_TAG_NO_THREAD. */
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret) DP_MUST_CHECK;
 
