@@ -349,6 +349,27 @@ bool dp_stub_finish(struct dp_asm *a, struct dp_stub *ret)
 	return true;
 }
 
+static bool asks_for_hits(const struct dp_expr *e)
+{
+	if (!e)
+		return false;
+	if (e->kind == DP_EXPR_FACT && e->value == DP_FACT_HITS)
+		return true;
+	return asks_for_hits(e->a) || asks_for_hits(e->b) || asks_for_hits(e->c);
+}
+
+/* Why it did not compile. */
+static struct dp_error *uncompiled(const struct dp_request *req)
+{
+	bool hits = asks_for_hits(req->when);
+	for (size_t i = 0; !req->hook && i < req->fields->n && !hits; i++)
+		hits = asks_for_hits(req->fields->field[i].expr);
+	if (hits)
+		return dp_error(DP_TAG_SYNTAX,
+		                "'hits' is not counted where the probe runs: end after so many with -n, or count with --count");
+	return dp_error(DP_TAG_SYNTAX, "the condition or a field is too complex to compile: split or simplify it");
+}
+
 struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
                               struct dp_stub *ret)
 {
@@ -374,7 +395,5 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
-	if (!good)
-		return dp_error(DP_TAG_SYNTAX, "the condition or a field is too complex to compile: split or simplify it");
-	return NULL;
+	return good ? NULL : uncompiled(req);
 }
