@@ -145,7 +145,7 @@ enum dp_identity {
 };
 
 /*
- * Answers (decision 0019): hits that are counted and leave no record. A block of cells belongs to one value of %fs:0, whichever thread
+ * Answers (decision 0020): hits that are counted and leave no record. A block of cells belongs to one value of %fs:0, whichever thread
  * has it: a thread that gets an ended one's control block goes on in its block, and the sum over all blocks is what happened. The last
  * block is everybody's who has none, and is only ever changed by locked instructions.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose cells a hit is counted in (decision 0019). Like the thread table, the table of blocks lies in memory that a fork child finds
+ * Whose cells a hit is counted in (decision 0020). Like the thread table, the table of blocks lies in memory that a fork child finds
  * zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. The worst that follows is a
  * second block for the same thread.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cells of answers (decision 0019), as the tool reads them: sums over the blocks that were handed out. Nothing is ever reset,
+ * The cells of answers (decision 0020), as the tool reads them: sums over the blocks that were handed out. Nothing is ever reset,
  * so any two readings differ by what happened in between, and the last one after the removal is exact. The memory is the target's
  * to write: what it says of itself is kept within bounds.
  */

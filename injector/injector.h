@@ -102,7 +102,7 @@ void dp_target_faults_want(struct dp_target *t, bool on);
 bool dp_target_faults_ready(const struct dp_target *t);
 
 /*
- * Answers (answers.c, decision 0019): cells instead of records. Before prepare; runtime.answers says where they will be. What is read is
+ * Answers (answers.c, decision 0020): cells instead of records. Before prepare; runtime.answers says where they will be. What is read is
  * a sum over all threads, of this moment or, after the removal, of all that happened.
  */
 struct dp_cells_want {

@@ -173,7 +173,7 @@ struct dp_plan {
 	struct dp_plan_fixup fixup[DP_PLAN_FIXUPS];
 };
 
-/* ---- answers (answer.c, decision 0019): what a hit does instead of leaving a record ------------------------------------------------------ */
+/* ---- answers (answer.c, decision 0020): what a hit does instead of leaving a record ------------------------------------------------------ */
 
 enum dp_answer_what {
 	DP_ANSWER_COUNT = 1,  /* one word: hits */

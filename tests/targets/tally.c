@@ -170,7 +170,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = {{"threads", threads}, {"churn", churn}, {"fork", forks}, {"signals", signals}, {"calls", calls}, {"loop", loop}};
+	} modes[] = {{"threads", threads}, {"churn", churn}, {"fork", forks},
+	             {"signals", signals}, {"calls", calls}, {"loop", loop}};
 	each = argc > 2 ? atol(argv[2]) : 1000;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
 		if (argc > 1 && !strcmp(argv[1], modes[i].name)) {

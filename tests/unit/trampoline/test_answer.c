@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* Stubs that count: right sums from any state, in low memory and far, for one's own block and for everybody's; and no trace of
+ * the hit. */
+#include "test_stub_world.h"
+
+#define PAIR 9u
+
+struct home { /* state and cells, as they lie in a process */
+	struct dp_agent agent;
+	struct dp_answers_head head;
+	uint64_t block[2][4096 + 2 * DP_ANSWER_PAIRS];
+};
+
+uint64_t answer_block, answer_shared, answer_asked;
+void answer_thunk(void);
+__asm__(".text\n" /* keeps to agent/abi.h, destroys what it may */
+        "answer_thunk:\n"
+        "	incq answer_asked(%rip)\n"
+        "	mov answer_block(%rip),%rsi; mov answer_shared(%rip),%rcx\n"
+        "	mov $0x5a5a5a5a5a5a5a5a,%rax; mov %rax,%rdx; add %rax,%rax; ret\n");
+
+static struct home *home;
+static struct probe probe;
+static struct dp_answer answer;
+static struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}; /* rdi */
+
+enum who { FIRST, OTHER, UNKNOWN, SHARED };
+
+static void make_home(uint64_t at, enum who who)
+{
+	uint64_t self;
+	__asm__("mov %%fs:0,%0" : "=r"(self));
+	home = mmap((void *)at, sizeof(*home), PROT_READ | PROT_WRITE,
+	            MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+	cr_assert_neq(home, MAP_FAILED);
+	world.rt.agent = (uint64_t)&home->agent;
+	world.rt.cells = (uint64_t)&answer_thunk;
+	world.rt.tick_ns = UINT64_C(3) << 31; /* 1.5 */
+	home->agent.answers = (struct dp_answers){.first = who == FIRST ? self : 1, .head = (uint64_t)&home->head};
+	home->agent.answers.size = sizeof(home->block[0]);
+	home->agent.answers.nblocks = 1;
+	home->agent.answers.pairs = 4096 * 8;
+	home->agent.answers.loss = 4000 * 8;
+	world.rt.answers = home->agent.answers;
+	answer_block = (uint64_t)home->block[who == SHARED];
+	answer_shared = who == SHARED;
+	answer_asked = 0;
+	if (who == FIRST || who == OTHER)
+		home->agent.answer[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] =
+		        (struct dp_thread_entry){.key = self, .slot = (uint64_t)home->block[0]};
+}
+
+static void begin(uint64_t at, enum who who, const char *when)
+{
+	world_create(false);
+	make_home(at, who);
+	probe_init(&probe, NULL, when);
+	probe.req.answer = &answer;
+}
+
+static void end(void)
+{
+	probe_fini(&probe);
+	munmap(home, sizeof(*home));
+	world_destroy();
+}
+
+static uint64_t *cells_of(enum who who)
+{
+	return home->block[who == SHARED] + WORLD_PROBE * dp_answer_words(&answer);
+}
+
+/* One hit from a random state with this rdi. */
+static struct machine hit(uint64_t rdi)
+{
+	static uint8_t before[MACHINE_STACK];
+	struct machine in, out;
+	machine_randomize(&in, world.stack);
+	in.gpr[7] = rdi;
+	machine_fill(world.stack);
+	memcpy(before, world.stack, sizeof(before));
+	machine_run(&in, &out, probe.entry);
+	world_check_state(&in, &out, before, DP_STUB_STACK);
+	return in;
+}
+
+/* Numbers of every size, and those at the bounds. */
+static uint64_t value(unsigned i)
+{
+	const uint64_t one = UINT64_C(1) << (i / 4 % 64), near[] = {one - 1, one, one + 1, machine_random() >> (i % 64)};
+	return i % 8 < 4 ? near[i % 4] : -near[i % 4];
+}
+
+static unsigned log2_bucket(int64_t v)
+{
+	unsigned bucket = 0;
+	if (v < 0)
+		return DP_ANSWER_LOG2_WORDS - 1;
+	for (; v; v >>= 1)
+		bucket++;
+	return bucket;
+}
+
+static unsigned linear_bucket(int64_t v)
+{
+	if (v < answer.low)
+		return 0;
+	const uint64_t at = (uint64_t)v - (uint64_t)answer.low;
+	return at / answer.step < answer.buckets ? (unsigned)(at / answer.step) + 1 : answer.buckets + 1;
+}
+
+static void add(uint64_t *want, int64_t v)
+{
+	if (answer.what & DP_ANSWER_LOG2)
+		want[log2_bucket(v)]++;
+	else if (answer.what & DP_ANSWER_LINEAR)
+		want[linear_bucket(v)]++;
+	else
+		want[0]++;
+	if (answer.what & DP_ANSWER_SUM)
+		want[DP_ANSWER_WORD_SUM] += (uint64_t)v;
+	const uint64_t up = (uint64_t)v ^ UINT64_C(1) << 63;
+	if (answer.what & DP_ANSWER_MAX && want[DP_ANSWER_WORD_MAX] < up)
+		want[DP_ANSWER_WORD_MAX] = up;
+	if (answer.what & DP_ANSWER_MIN && want[DP_ANSWER_WORD_MIN] < ~up)
+		want[DP_ANSWER_WORD_MIN] = ~up;
+}
+
+static void check_empty(void)
+{
+	const uint8_t *bytes = (const uint8_t *)home->block;
+	for (size_t i = 0; i < sizeof(home->block); i++)
+		cr_assert_eq(bytes[i], 0, "byte %zu of the blocks", i);
+}
+
+static void check(uint64_t at, enum who who)
+{
+	uint64_t want[4096] = {0};
+	const unsigned words = dp_answer_words(&answer);
+	begin(at, who, NULL);
+	probe_place(&probe, 64 * (machine_random() % 16), NULL);
+	for (unsigned i = 0; i < 1024; i++) {
+		const uint64_t v = value(i);
+		hit(v);
+		add(want, (int64_t)v);
+	}
+	cr_assert_arr_eq(cells_of(who), want, words * sizeof(*want), "kind %x, at %lx, who %d", answer.what, at, who);
+	memset(cells_of(who), 0, words * sizeof(*want));
+	check_empty();
+	cr_assert_eq(answer_asked, who == UNKNOWN || who == SHARED ? 1024 : 0);
+	end();
+}
+
+static void check_everywhere(struct dp_answer of)
+{
+	answer = of;
+	for (enum who who = FIRST; who <= SHARED; who++) {
+		check(0x30000000, who);
+		check(UINT64_C(1) << 45, who);
+	}
+}
+
+Test(answer, counts)
+{
+	check_everywhere((struct dp_answer){.what = DP_ANSWER_COUNT});
+}
+
+Test(answer, sums_least_and_greatest_of_any_sign)
+{
+	check_everywhere((struct dp_answer){.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &arg});
+	check_everywhere((struct dp_answer){.what = DP_ANSWER_MIN, .value = &arg});
+}
+
+Test(answer, powers_of_two)
+{
+	check_everywhere((struct dp_answer){.what = DP_ANSWER_LOG2, .value = &arg});
+}
+
+Test(answer, steps_narrow_and_wide)
+{
+	static const struct {
+		int64_t low;
+		uint64_t step;
+		uint32_t buckets;
+	} of[] = {{0, 1, 10}, {-7, 3, 100}, {0, 1000, 4000}, {-1000000, 4294967, 900}, {INT64_MIN, UINT64_C(1) << 54, 1000},
+	          {5, 7, 1}};
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		answer = (struct dp_answer){DP_ANSWER_LINEAR, &arg, of[i].low, of[i].step, of[i].buckets, NULL, 0};
+		check(0x30000000, FIRST);
+		check(UINT64_C(1) << 45, SHARED);
+	}
+}
+
+Test(answer, only_where_the_condition_holds)
+{
+	static const char *const when[] = {"rdi == 5", "rdi * 3 + rsp - rsp == 15"};
+	answer = (struct dp_answer){.what = DP_ANSWER_COUNT};
+	for (size_t i = 0; i < 2; i++) {
+		begin(0x30000000, FIRST, when[i]);
+		probe_place(&probe, 0, NULL);
+		for (unsigned k = 0; k < 100; k++)
+			hit(k % 10);
+		cr_expect_eq(cells_of(FIRST)[0], 10, "%s", when[i]);
+		end();
+	}
+}
+
+/* In a fork child everything that leads to the parent's cells is gone; the agent says that there are none. */
+Test(answer, nothing_without_a_block)
+{
+	answer = (struct dp_answer){.what = DP_ANSWER_COUNT};
+	begin(0x30000000, FIRST, NULL);
+	home->agent.answers.first = 0;
+	memset(home->agent.answer, 0, sizeof(home->agent.answer));
+	answer_block = 0;
+	probe_place(&probe, 0, NULL);
+	for (unsigned k = 0; k < 50; k++)
+		hit(k);
+	cr_expect_eq(answer_asked, 50);
+	check_empty();
+	end();
+}
+
+/* ---- durations ---- */
+
+static struct dp_expr took = {.kind = DP_EXPR_FACT, .value = DP_FACT_DURATION};
+static struct probe entry;
+
+static struct dp_answer_pair *pair_at(uint64_t rsp)
+{
+	struct dp_answer_pair *pairs = (void *)((uint8_t *)home->block[0] + home->agent.answers.pairs);
+	return &pairs[rsp >> 4 & (DP_ANSWER_PAIRS - 1)];
+}
+
+static void begin_timed(void)
+{
+	answer = (struct dp_answer){.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &took};
+	begin(0x30000000, FIRST, NULL);
+	probe.req.pair = PAIR;
+	probe_place(&probe, 0, NULL);
+	probe_init(&entry, NULL, NULL);
+	entry.req.pair = PAIR;
+	entry.req.enters = true;
+	probe_place(&entry, 4096, NULL);
+}
+
+static void run_at(const struct probe *p, uint64_t rsp)
+{
+	static uint8_t before[MACHINE_STACK];
+	struct machine in, out;
+	machine_randomize(&in, world.stack);
+	in.gpr[4] = rsp;
+	machine_fill(world.stack);
+	memcpy(before, world.stack, sizeof(before));
+	machine_run(&in, &out, p->entry);
+	world_check_state(&in, &out, before, DP_STUB_STACK);
+}
+
+static const struct dp_answer_loss *loss(void)
+{
+	return (const struct dp_answer_loss *)(const void *)((uint8_t *)home->block[0] + home->agent.answers.loss) + WORLD_PROBE;
+}
+
+Test(answer, a_return_finds_the_entry_at_its_stack_address_once)
+{
+	begin_timed();
+	const uint64_t top = ((uint64_t)world.stack + MACHINE_STACK / 2) & ~UINT64_C(15);
+	for (unsigned k = 0; k < 20; k++)
+		run_at(&entry, top - 16 * k - 8); /* recursion */
+	for (unsigned k = 20; k-- > 0;)
+		run_at(&probe, top - 16 * k - 8);
+	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 20);
+	cr_expect_eq(loss()->unpaired, 0);
+	run_at(&probe, top - 8);
+	run_at(&probe, top - 500 * 16);
+	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 20);
+	cr_expect_eq(loss()->unpaired, 2);
+	end();
+}
+
+Test(answer, another_function_or_stack_at_the_same_place_is_no_pair)
+{
+	begin_timed();
+	const uint64_t rsp = (((uint64_t)world.stack + MACHINE_STACK / 2) & ~UINT64_C(15)) - 8;
+	run_at(&entry, rsp);
+	pair_at(rsp)->call ^= 1; /* another number */
+	run_at(&probe, rsp);
+	run_at(&entry, rsp);
+	pair_at(rsp)->call += (uint64_t)DP_ANSWER_PAIRS << 20; /* 256 KiB further */
+	run_at(&probe, rsp);
+	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 0);
+	cr_expect_eq(loss()->unpaired, 2);
+	end();
+}
+
+/* What longjmp() left at an address is the next call's there. */
+Test(answer, a_new_call_takes_the_place_of_one_that_never_returned)
+{
+	begin_timed();
+	const uint64_t rsp = (((uint64_t)world.stack + MACHINE_STACK / 2) & ~UINT64_C(15)) - 8;
+	run_at(&entry, rsp);
+	pair_at(rsp)->tsc -= UINT64_C(1) << 50;
+	run_at(&entry, rsp);
+	run_at(&probe, rsp);
+	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 1);
+	cr_expect_lt(cells_of(FIRST)[DP_ANSWER_WORD_SUM], UINT64_C(1) << 50);
+	end();
+}
+
+Test(answer, durations_are_in_ns)
+{
+	begin_timed();
+	const uint64_t rsp = (((uint64_t)world.stack + MACHINE_STACK / 2) & ~UINT64_C(15)) - 8;
+	run_at(&entry, rsp);
+	pair_at(rsp)->tsc -= UINT64_C(1) << 50;
+	run_at(&probe, rsp);
+	const uint64_t ns = cells_of(FIRST)[DP_ANSWER_WORD_SUM], least = UINT64_C(3) << 49; /* 1.5 ns a tick */
+	cr_expect_geq(ns, least);
+	cr_expect_lt(ns, least + (UINT64_C(1) << 44));
+	end();
+}
+
+Test(answer, only_calls_that_took_long_enough)
+{
+	static const uint64_t least[] = {1, (UINT64_C(3) << 49) - 1, UINT64_C(1) << 60, UINT64_MAX};
+	begin_timed();
+	const uint64_t rsp = (((uint64_t)world.stack + MACHINE_STACK / 2) & ~UINT64_C(15)) - 8;
+	for (unsigned k = 0; k < 4; k++) {
+		probe.req.slower = least[k];
+		probe_place(&probe, 0, NULL);
+		run_at(&entry, rsp);
+		pair_at(rsp)->tsc -= UINT64_C(1) << 50;
+		run_at(&probe, rsp);
+		cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], k < 2 ? k + 1 : 2);
+		cr_expect_eq(pair_at(rsp)->call, 0);
+	}
+	end();
+}
