@@ -164,6 +164,24 @@ Test(debug, a_build_id_leads_to_a_file_below_the_targets_root)
 	expect_none(image_below_root(), "DEBUGINFOD_URLS is not set");
 }
 
+Test(debug, debuginfod_is_asked_where_the_user_names_a_server)
+{
+	char url[320];
+	if (system("ldconfig -p | grep -q libdebuginfod.so.1"))
+		cr_skip_test("libdebuginfod is not there");
+	build("gcc -g -O2");
+	shell("id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && mkdir -p served/buildid/$id && "
+	      "objcopy --only-keep-debug prog served/buildid/$id/debuginfo && strip -g prog");
+	snprintf(url, sizeof(url), "file://%s/served", scratch());
+	setenv("DEBUGINFOD_CACHE_PATH", scratch(), 1);
+	unsetenv("DEBUGINFOD_URLS");
+	expect_none(image_of("prog", BASE), "DEBUGINFOD_URLS is not set");
+	setenv("DEBUGINFOD_URLS", url, 1);
+	expect_good(image_of("prog", BASE));
+	shell("rm -r served/buildid/*; rm -r [0-9a-f]*");
+	expect_none(image_of("prog", BASE), "debuginfod has none");
+}
+
 Test(debug, what_dwz_moved_elsewhere_comes_with_it)
 {
 	if (system("dwz --version >/dev/null 2>&1"))
