@@ -150,25 +150,47 @@ static bool alone(struct dp_job *job, const struct dp_ground *ground, unsigned a
 	return others && outcome(err, dp_evict(job, ret));
 }
 
-static struct dp_error *window(struct dp_job *job, const struct dp_ground *ground, uint32_t *ret)
+static struct dp_error *put_window(struct dp_job *job, const struct dp_ground *ground, const struct dp_fit *fit, uint32_t *ret)
 {
-	struct dp_fit fit = {0};
 	struct dp_error *err = NULL;
 	struct dp_plan *plan = &job->item->plan;
-	const struct dp_text *text = job->request->text;
-	DP_TRY(dp_window_fit(dp_planner_known(job->planner, text), text, &job->first, &fit));
-	if (!is_free(ground, DP_JMP_NEAR))
+	const uint8_t own = fit->covered < DP_JMP_NEAR ? fit->covered : DP_JMP_NEAR;
+	if (!is_free(ground, own))
 		return dp_error(DP_TAG_OVERLAP, "other probes are in the way");
-	const struct dp_code code = {fit.insn, fit.ninsns, 0};
+	const struct dp_code code = {fit->insn, fit->ninsns, 0};
 	DP_TRY(dp_stubs_put(job->planner, job->request->text, job->request, &code, plan));
-	plan->ninterior = fit.ninterior;
-	memcpy(plan->interior, fit.interior, sizeof(plan->interior));
+	plan->ninterior = fit->ninterior;
+	memcpy(plan->interior, fit->interior, sizeof(plan->interior));
 	job->fresh = true;
-	if (!single(job, ground, DP_TACTIC_WINDOW, DP_JMP_NEAR, ret, &err) && !err)
+	if (!single(job, ground, DP_TACTIC_WINDOW, own, ret, &err) && !err)
 		err = dp_error(DP_TAG_NO_SPACE, "no free address where the jump could lead");
 	if (err)
 		dp_stubs_drop(job->planner, plan);
 	return err;
+}
+
+/* As many instructions as the jump needs; else fewer, down to two. The first refusal says most. */
+static struct dp_error *window(struct dp_job *job, const struct dp_ground *ground, uint32_t *ret)
+{
+	const struct dp_text *text = job->request->text;
+	struct dp_error *first = NULL;
+	struct dp_fit fit;
+	for (uint8_t most = DP_FIT_INSNS; most > 1; most = (uint8_t)(fit.heads < most ? fit.heads : most) - 1) {
+		struct dp_error *err = dp_window_fit(dp_planner_known(job->planner, text), text, &job->first, most, &fit);
+		if (!err)
+			err = put_window(job, ground, &fit, ret);
+		if (!err) {
+			dp_error_destroy(first);
+			return NULL;
+		}
+		if (first)
+			dp_error_destroy(err);
+		else
+			first = err;
+		if (fit.heads < 2)
+			break;
+	}
+	return first;
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------------- */

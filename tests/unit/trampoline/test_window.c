@@ -38,7 +38,7 @@ static enum dp_tag fit(const struct helper_module *m, uint64_t site, struct dp_f
 	cr_assert_null(dp_decode(m->segment[0].bytes + at, 96 - at, site, &first));
 	struct dp_known *known;
 	cr_assert_null(dp_known_create(&known));
-	struct dp_error *err = dp_window_fit(known, &m->text, &first, ret);
+	struct dp_error *err = dp_window_fit(known, &m->text, &first, DP_FIT_INSNS, ret);
 	enum dp_tag tag = err ? err->tag : DP_TAG_COUNT;
 	dp_error_destroy(err);
 	dp_known_destroy(known);
@@ -240,7 +240,7 @@ Test(window, absolute_immediate_counts_only_at_fixed_addresses)
 	struct dp_known *known;
 	cr_assert_null(dp_decode(code + SITE, 64, at + SITE, &first));
 	cr_assert_null(dp_known_create(&known));
-	struct dp_error *err = dp_window_fit(known, &m.text, &first, &result);
+	struct dp_error *err = dp_window_fit(known, &m.text, &first, DP_FIT_INSNS, &result);
 	cr_expect(err && err->tag == DP_TAG_TOO_SHORT);
 	dp_error_destroy(err);
 	dp_known_destroy(known);
@@ -305,9 +305,35 @@ Test(window, ret_only_with_padding_behind)
 	craft(code);
 	module(&m, code);
 	code[SITE + 2] = 0xc3;
-	expect(&m, false, "ret, then code");
+	cr_assert_eq(fit(&m, AT + SITE, &result), DP_TAG_COUNT);
+	cr_expect_eq(result.covered, 3, "ret, then code: that stays");
+	cr_expect_eq(result.ninsns, 2);
+	cr_expect_eq(result.ninterior, 1);
 	memset(code + SITE + 3, 0xcc, 5);
 	cr_assert_eq(fit(&m, AT + SITE, &result), DP_TAG_COUNT);
 	cr_expect_eq(result.ninsns, 2);
 	cr_expect_eq(result.ninterior, 3);
+}
+
+/* What a thread may return to, and what belongs to nobody known, stays what it is: the jump shares its bytes. */
+Test(window, shorter_than_a_jump)
+{
+	static const uint8_t last_call[] = {0x90, 0xff, 0xd0, 0x31, 0xc0, 0x31, 0xc9}; /* nop; call *%rax; xor; xor */
+	uint8_t code[96];
+	struct helper_module m;
+	struct dp_fit result;
+	craft(code);
+	module(&m, code);
+	memcpy(code + SITE, last_call, sizeof(last_call));
+	cr_assert_eq(fit(&m, AT + SITE, &result), DP_TAG_COUNT);
+	cr_expect_eq(result.covered, 3);
+	cr_expect_eq(result.ninsns, 2);
+	cr_expect_eq(fit(&m, AT + SITE + 1, &result), DP_TAG_TOO_SHORT, "the call alone");
+	craft(code);
+	m.text.size = SITE + 4;
+	cr_assert_eq(fit(&m, AT + SITE, &result), DP_TAG_COUNT);
+	cr_expect_eq(result.covered, 4, "the function ends there");
+	cr_expect_eq(result.ninsns, 2);
+	m.text.size = SITE + 2;
+	cr_expect_eq(fit(&m, AT + SITE, &result), DP_TAG_TOO_SHORT, "nothing follows");
 }

@@ -14,7 +14,8 @@
  *         No instruction but the site's own changes, so nothing needs to be known about the program's control flow.
  * evict   A neighbour becomes a jump as well, to where it runs now (planner: evict.c). Its head stays an entry, so again nothing
  * needs to be known, except that it is an instruction. Its other bytes are free choices for the site's jump. window  The jump
- * replaces several instructions, after proof that nothing lands inside (window.c).
+ * replaces several instructions, after proof that nothing lands inside (window.c); what they lack in length is shared as in a
+ * pun.
  */
 #ifndef DP_TRAMPOLINE_ARCH_X86_64_TACTICS_H
 #define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_H
@@ -27,7 +28,9 @@
 #define DP_MAX_PREFIXES 3
 
 struct dp_fit {
-	uint8_t ninsns; /* displaced into the stub */
+	uint8_t covered; /* bytes */
+	uint8_t heads;   /* of instructions and of padding in them */
+	uint8_t ninsns;  /* displaced into the stub */
 	struct dp_insn insn[DP_FIT_INSNS];
 	uint8_t ninterior;
 	uint8_t interior[4];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which instructions a 5-byte jump covers, and what may never be covered: a call or system call with something behind it, since
- * threads return there. That nothing else leads inside is proved in window_proof.c.
+ * threads return there. That nothing else leads inside is proved in window_proof.c. Where fewer bytes than five can be covered,
+ * the rest of the jump is what follows, as in a pun: the instructions behind the last one stay what they are.
  */
 #include "trampoline/arch/x86_64/window.h"
 
@@ -25,54 +26,57 @@ static bool in_function(const struct dp_text *text, uint64_t addr, size_t n)
 	return addr >= text->function && addr - text->function + n <= text->size;
 }
 
-/* Decodes what lies at `offset` of the window and notes it as an interior head. */
-static struct dp_error *next(const struct dp_text *text, uint64_t site, uint8_t offset, struct dp_fit *ret, struct dp_insn *insn)
+/* Takes the instruction at ret->covered, or, where control does not get there, the padding. False: it cannot be covered; *why
+ * says so. */
+static bool take(const struct dp_text *text, uint64_t site, bool reached, struct dp_fit *ret, struct dp_error **why)
 {
+	const uint64_t at = site + ret->covered;
+	struct dp_insn insn;
 	size_t n;
-	const uint8_t *bytes = dp_text_at(text, site + offset, &n);
-	if (!bytes)
-		return refuse("the executable segment ends behind it");
-	if (offset)
-		ret->interior[ret->ninterior++] = offset;
-	return dp_decode(bytes, n, site + offset, insn);
+	const uint8_t *bytes = dp_text_at(text, at, &n);
+	*why = bytes ? dp_decode(bytes, n, at, &insn) : refuse("the executable segment ends behind it");
+	if (!*why && reached && !in_function(text, at, insn.len))
+		*why = refuse("the function ends behind it");
+	if (!*why && !reached && !dp_insn_is_padding(&insn))
+		*why = refuse("control flow ends before the jump would, and no padding follows");
+	if (*why)
+		return false;
+	if (ret->covered)
+		ret->interior[ret->ninterior++] = ret->covered;
+	if (reached)
+		ret->insn[ret->ninsns++] = insn;
+	ret->covered = (uint8_t)(ret->covered + insn.len);
+	ret->heads++;
+	return true;
 }
 
-/* The window's last instruction ends control flow before the jump does: only padding may follow, which is then given up. */
-static struct dp_error *cover_padding(const struct dp_text *text, uint64_t site, uint8_t covered, struct dp_fit *ret)
+/* Covers as many instructions as the jump needs, but for `most`, and for what nothing may follow. */
+static struct dp_error *cover(const struct dp_text *text, uint64_t site, uint8_t most, struct dp_fit *ret)
 {
-	struct dp_insn insn;
-	while (covered < DP_JMP_NEAR) {
-		DP_TRY(next(text, site, covered, ret, &insn));
-		if (!dp_insn_is_padding(&insn))
-			return refuse("control flow ends before the jump would, and no padding follows");
-		covered = (uint8_t)(covered + insn.len);
+	struct dp_error *why = NULL;
+	bool reached = true;
+	while (ret->covered < DP_JMP_NEAR && ret->heads < most && take(text, site, reached, ret, &why)) {
+		const struct dp_insn *last = &ret->insn[ret->ninsns - 1];
+		if (reached && ret->covered < DP_JMP_NEAR && returns_behind(last)) {
+			why = refuse("a call would return into the jump");
+			break;
+		}
+		reached = reached && dp_insn_continues(last);
 	}
+	if (ret->covered < DP_JMP_NEAR && !ret->ninterior)
+		return why ? why : refuse("nothing that follows can be covered");
+	dp_error_destroy(why);
 	return NULL;
 }
 
-struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *text, const struct dp_insn *first,
+struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
                                struct dp_fit *ret)
 {
-	uint8_t covered = 0;
+	*ret = (struct dp_fit){0};
 	if (!text->size || !text->pads_known)
 		return refuse(text->size ? "it is not known where else the module's code is entered"
 		                         : "the function around it is not known");
-	for (;;) {
-		struct dp_insn *insn = &ret->insn[ret->ninsns];
-		DP_TRY(next(text, first->addr, covered, ret, insn));
-		if (!in_function(text, insn->addr, insn->len))
-			return refuse("the function ends behind it");
-		ret->ninsns++;
-		covered = (uint8_t)(covered + insn->len);
-		if (covered >= DP_JMP_NEAR)
-			break;
-		if (returns_behind(insn))
-			return refuse("a call would return into the jump");
-		if (!dp_insn_continues(insn)) {
-			DP_TRY(cover_padding(text, first->addr, covered, ret));
-			break;
-		}
-	}
+	DP_TRY(cover(text, first->addr, most, ret));
 	const struct dp_landings *landings = dp_known_landings(known, text);
 	if (!landings)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the places of the module that something leads to");
