@@ -4,7 +4,6 @@
  * makes at the site. Sources: DWARF 5, sections 2.5, 2.6 and 7.7; the System V psABI for the numbers of registers. Whatever is
  * not understood, or not certain here, is a value that is not there: never a wrong one.
  */
-#include "probes/module.h"
 #include "probes/scope_internal.h"
 
 #include <dwarf.h>
@@ -61,21 +60,6 @@ static struct entry pop(struct machine *m)
 		return m->stack[--m->n];
 	fail(m, DP_ABSENT_UNKNOWN);
 	return (struct entry){.expr = NULL};
-}
-
-/* ---- registers ------------------------------------------------------------------------------------------------------ */
-
-struct dp_expr *dp_location_register(struct dp_scope *s, uint64_t number, unsigned size)
-{
-	static const uint8_t general[16] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
-	if (number < 16)
-		return dp_build_reg(&s->arena, general[number]);
-	if (number == 16)
-		return dp_build_const(&s->arena, s->at.site.addr.v);
-	if (number >= 17 && number < 33)
-		return dp_build(&s->arena,
-		                (struct dp_expr){.kind = DP_EXPR_XMM, .reg = (uint8_t)(number - 17), .size = size == 4 ? 4 : 8});
-	return NULL;
 }
 
 /* ---- base types ------------------------------------------------------------------------------------------------------ */
@@ -243,44 +227,14 @@ static void indexed_constant(struct machine *m, Dwarf_Op *op)
 		fail(m, DP_ABSENT_UNKNOWN);
 }
 
-/* gcc's split units hold the symbol's address where the offset in the segment should be. */
-static bool thread_local_offset(const struct machine *m, const Elf64_Phdr *tls, const struct dp_expr *e, uint64_t *ret)
-{
-	uint64_t v;
-	if (!dp_build_is_const(e, &v))
-		return false;
-	const uint64_t guesses[] = {v, v - tls->p_vaddr, v - (uint64_t)m->s->debug->bias - tls->p_vaddr};
-	for (size_t i = 0; i < sizeof(guesses) / sizeof(*guesses); i++)
-		if (guesses[i] < tls->p_memsz) {
-			*ret = guesses[i];
-			return true;
-		}
-	return false;
-}
-
-/*
- * The executable's thread-local storage ends at the thread pointer (variant II of the TLS ABI). A library's is where the
- * dynamic loader put it, which only the loader's own tables say.
- */
 static void thread_local_address(struct machine *m)
 {
-	const struct entry e = pop(m);
-	const struct dp_module *mod = m->s->at.site.module;
-	const Elf64_Phdr *tls = NULL;
-	uint64_t offset;
-	for (size_t i = 0; mod && mod->elf && i < mod->elf->nphdr; i++)
-		if (mod->elf->phdr[i].p_type == PT_TLS)
-			tls = &mod->elf->phdr[i];
-	if (!tls || !mod->executable) {
-		fail(m, "a library's thread-local variable");
-		return;
-	}
-	if (!m->s->debug || !thread_local_offset(m, tls, e.expr, &offset)) {
-		fail(m, DP_ABSENT_UNKNOWN);
-		return;
-	}
-	const uint64_t align = tls->p_align ? tls->p_align : 1, size = (tls->p_memsz + align - 1) / align * align;
-	push(m, dp_build_add(m->a, dp_build(m->a, (struct dp_expr){.kind = DP_EXPR_THREAD}), offset - size));
+	const char *absent = DP_ABSENT_UNKNOWN;
+	struct dp_expr *addr = dp_location_thread_local(m->s, pop(m).expr, &absent);
+	if (addr)
+		push(m, addr);
+	else
+		fail(m, absent);
 }
 
 /* What a register held when the function was entered is known there only. */
@@ -310,15 +264,6 @@ static void frame_base(struct machine *m, Dwarf_Op *op)
 
 /* ---- how it ends -------------------------------------------------------------------------------------------------------- */
 
-/* Below the red zone is the stub's own stack, and whatever a signal left there. */
-static bool is_dead_stack(const struct dp_expr *addr)
-{
-	enum { RSP = 4, RED_ZONE = 128 };
-	uint64_t offset;
-	return addr->kind == DP_EXPR_BINARY && addr->op == DP_OP_ADD && addr->a->kind == DP_EXPR_REG && addr->a->reg == RSP &&
-	       dp_build_is_const(addr->b, &offset) && (int64_t)offset < -RED_ZONE;
-}
-
 static struct dp_piece conclude(struct machine *m, uint64_t size)
 {
 	struct dp_piece p = {.kind = DP_PIECE_NONE, .size = size, .absent = m->absent};
@@ -330,7 +275,7 @@ static struct dp_piece conclude(struct machine *m, uint64_t size)
 	} else if (m->n) {
 		p.expr = pop(m).expr;
 		p.kind = m->result == RESULT_VALUE ? DP_PIECE_VALUE : DP_PIECE_MEMORY;
-		if (p.kind == DP_PIECE_MEMORY && p.expr && is_dead_stack(p.expr)) {
+		if (p.kind == DP_PIECE_MEMORY && p.expr && dp_location_is_dead(p.expr)) {
 			p.kind = DP_PIECE_NONE;
 			p.absent = DP_ABSENT_GONE;
 		}

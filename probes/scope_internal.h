@@ -47,6 +47,10 @@ struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr);
 struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, const char **absent);
 /* By DWARF's numbering: a general register's value, a vector register's low half. NULL if there is no such register. */
 struct dp_expr *dp_location_register(struct dp_scope *s, uint64_t number, unsigned size);
+/* The address of a thread-local variable from its offset in the module's segment; NULL and perhaps *absent. */
+struct dp_expr *dp_location_thread_local(struct dp_scope *s, const struct dp_expr *e, const char **absent);
+/* Is the address below the stack that is in use? */
+bool dp_location_is_dead(const struct dp_expr *addr);
 
 /* abi_args.c: where the System V ABI passes parameter `die` of the function at its entry, and where it returns a value. */
 struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die);

@@ -109,7 +109,8 @@ static bool in_functions(struct lookup *l)
 /* A declaration alone has its definition elsewhere; a definition without a place was optimized out. */
 static bool is_defined(Dwarf_Die *die)
 {
-	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value) || !dp_die_flag(die, DW_AT_declaration);
+	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value) ||
+	       !dp_die_flag(die, DW_AT_declaration);
 }
 
 static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external);
@@ -270,10 +271,28 @@ static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
 	       (ops[0].atom == DW_OP_fbreg || (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31));
 }
 
+/* A library's variable that the executable has as well (a copy relocation, say) may be that one, or not. */
+static bool is_shared_with_executable(struct dp_scope *s, struct dp_variable *v)
+{
+	struct dp_module *exe = dp_image_module(s->image, 0);
+	const char *name = name_of(&v->die);
+	if (v->function.addr || !name || s->at.site.module == exe || !dp_die_flag(&v->die, DW_AT_external))
+		return false;
+	const struct dp_symbols *symbols = dp_module_own_symbols(exe);
+	for (size_t i = 0; i < symbols->n; i++) {
+		const struct dp_symbol *x = &symbols->symbol[i];
+		if (x->type == STT_OBJECT && x->bind != STB_LOCAL && x->len == strlen(name) && !memcmp(x->name, name, x->len))
+			return true;
+	}
+	return false;
+}
+
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 {
 	Dwarf_Attribute attr;
 	const bool real = v->function.addr && dwarf_tag(&v->function) == DW_TAG_subprogram;
+	if (is_shared_with_executable(s, v))
+		return dp_storage_none(&s->arena, "the executable has a variable of that name, too");
 	if (dwarf_attr_integrate(&v->die, DW_AT_location, &attr)) {
 		/* Before the prologue has stored them, parameters are where the caller put them. */
 		if (real && (s->at_entry || s->pc < s->body) && lives_in_frame(s, &attr)) {

@@ -147,7 +147,7 @@ class When(Case):
         site = t.site("words")
         empty = struct.unpack("<4Q", read_memory(t.pid, site, 32))[3]
         cases = {
-            "arg0 % 1 == 0": None,
+            "arg0 % 2 == 1": lambda f: f["rdi"] % 2 == 1,
             "(edi & 3) == 2": lambda f: f["rdi"] & 3 == 2,
             f"rsi == {empty:#x}": lambda f: f["rsi"] == empty,
             "arg0 > 10 && (dil & 1)": lambda f: f["rdi"] & 1 and f["rdi"] > 10,
@@ -185,7 +185,7 @@ class When(Case):
 
     def test_wrong_conditions_show_the_place(self):
         t = self.target("spin", 0, 500)
-        for wrong in ("rdi ==", "(rdi", "rdi && zork > 1", "1 2", ""):
+        for wrong in ("rdi ==", "(rdi", "rdi && $zork > 1", "1 2", ""):
             with self.subTest(wrong):
                 r = self.attach(t, "--function", "foo", "--when", wrong)
                 self.assertEqual(r.status, harness.OWN_FAILURE, str(r))
