@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Places that the source names: lines, functions of a file, inlined copies, overloads, PLT entries. The programs count for themselves."""
 
+import json
 import os
 import re
 import subprocess
@@ -222,6 +223,15 @@ int main(void)
         self.assertEqual(self.hits(program, "--function", "both"), {"both": 4, "both_inlined_in_main": 9})
         self.assertIn("dynprobe: both: the function, and 1 place: both (inlined in main)\n", self.last.err)
         self.assertEqual(self.hits(program, "--probe", "both"), {"both": 4})
+
+    def test_listed_instructions_have_their_lines(self):
+        p = subprocess.run([harness.DYNPROBE, "list", "-v", "-f", "json", self.program, "second"], capture_output=True, text=True, timeout=60)
+        f, = map(json.loads, p.stdout.splitlines())
+        sources = [site["source"] for site in f["sites"]]
+        self.assertIn(f"layers.c:{LINE['second']}", sources)
+        self.assertEqual(sources.count(None), 0, sources)
+        text = subprocess.run([harness.DYNPROBE, "list", "-v", self.program, "second"], capture_output=True, text=True, timeout=60).stdout
+        self.assertIn(f" layers.c:{LINE['second']} ", text)
 
     def test_plt_entries(self):
         program = self.build("gcc", "-O0", "-fno-builtin", "-fcf-protection=none", "-Wl,-z,lazy", name="plt")
