@@ -96,13 +96,21 @@ static bool unwinds(const struct dp_session *s, const struct dp_probe *p)
 	return dp_fields_unwind(&p->fields) || counts_stacks(s->options);
 }
 
+static bool reads_memory(const struct dp_probe *p)
+{
+	bool reads = dp_fields_may_fault(&p->fields) || dp_expr_reads(p->when);
+	for (size_t i = 0; i < p->fields.n && !reads; i++)
+		reads = dp_expr_reads(p->fields.field[i].expr);
+	return reads;
+}
+
 /* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
 static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
 {
-	if (!dp_target_filtered(s->target) || (!dp_fields_may_fault(&p->fields) && !unwinds(s, p)))
+	if (!dp_target_filtered(s->target) || (!reads_memory(p) && !unwinds(s, p)))
 		return NULL;
 	return dp_error(DP_TAG_SECCOMP,
-	                "under a seccomp filter only registers are recorded: memory and backtraces need system calls");
+	                "under a seccomp filter only registers are recorded and compared: memory and backtraces need system calls");
 }
 
 /* What a hit puts on the thread's stack is stated in docs/guarantees.md; LTTng's probes move to a stack of their own. */

@@ -204,6 +204,15 @@ bool dp_expr_may_fail(const struct dp_expr *e)
 	return dp_expr_may_fail(e->a) || dp_expr_may_fail(e->b) || dp_expr_may_fail(e->c);
 }
 
+bool dp_expr_reads(const struct dp_expr *e)
+{
+	if (!e)
+		return false;
+	if (e->kind == DP_EXPR_LOAD || e->kind == DP_EXPR_MATCH)
+		return true;
+	return dp_expr_reads(e->a) || dp_expr_reads(e->b) || dp_expr_reads(e->c);
+}
+
 void dp_expr_bind(struct dp_expr *expr, dp_addr site)
 {
 	if (!expr)

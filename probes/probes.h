@@ -334,6 +334,8 @@ struct dp_expr *dp_expr_destroy(struct dp_expr *expr);
 void dp_expr_bind(struct dp_expr *expr, dp_addr site);
 /* May it fail? */
 bool dp_expr_may_fail(const struct dp_expr *expr);
+/* Does it look at memory or at the thread's name? Where loads must not fault, that takes system calls in the program. False for NULL. */
+bool dp_expr_reads(const struct dp_expr *expr);
 /* The reference interpreter that the compiler is tested against. dp_expr_eval() is for expressions without loads and facts. */
 struct dp_regs;
 struct dp_expr_world {

@@ -69,6 +69,15 @@ class Refusals(Case):
         self.assert_result_ok(t)
 
     @needs_root
+    def test_seccomp_filter_is_asked_for_nothing_by_a_condition(self):
+        t = self.target("caged", ready="CAGED")
+        before = State(t.pid)
+        for when in ("*(int *)rsi == 1", 'comm == "caged"'):
+            self.assert_refused(self.attach(t, "--function", "foo", "--allow-seccomp", "--when", when, "-n", 1), "DP-SECCOMP", "memory")
+        self.assertEqual(before.differences(State(t.pid)), {})
+        self.assert_result_ok(t)
+
+    @needs_root
     @needs("setpriv")
     def test_no_permission_names_the_rule(self):
         t = self.spin()
