@@ -80,10 +80,25 @@ struct expected {
 	size_t seen;
 };
 
+static void check_computed(const struct dp_field *f, const struct dp_value *v, const struct machine *m)
+{
+	struct dp_regs regs = {.rflags = m->rflags};
+	const struct dp_expr_world w = {.regs = &regs};
+	uint64_t want = 0;
+	memcpy(regs.gpr, m->gpr, sizeof(regs.gpr));
+	const bool known = f->source == DP_SRC_EXPR && dp_expr_eval_in(f->expr, &w, &want);
+	cr_expect_eq(v->unreadable, !known, "%s", f->name);
+	cr_expect_eq(v->u, known ? want : 0, "%s: %lx not %lx", f->name, v->u, want);
+}
+
 static void check_value(const struct dp_field *f, const struct dp_value *v, void *data)
 {
 	struct expected *x = data;
 	x->seen++;
+	if (f->source == DP_SRC_EXPR || f->source == DP_SRC_NONE) {
+		check_computed(f, v, x->m);
+		return;
+	}
 	if (f->source == DP_SRC_REG)
 		cr_expect_eq(v->u, x->m->gpr[f->reg], "%s", f->name);
 	else if (f->source == DP_SRC_RFLAGS)
@@ -242,5 +257,28 @@ Test(stub_sink, a_shut_gate_and_a_false_condition_never_enter, .init = make_cont
 		hit(&p, gate);
 		cr_expect_eq(sink.entered, gate);
 	}
+	destroy(&p);
+}
+
+Test(stub_sink, computed_fields)
+{
+	static struct dp_expr a = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}, b = {.kind = DP_EXPR_REG, .reg = 3, .size = 8},
+	                      unit = {.kind = DP_EXPR_CONST, .value = 1},
+	                      bit = {.kind = DP_EXPR_BINARY, .op = DP_OP_AND, .a = &b, .b = &unit},
+	                      product = {.kind = DP_EXPR_BINARY, .op = DP_OP_MUL, .a = &a, .b = &b},
+	                      quotient = {.kind = DP_EXPR_BINARY, .op = DP_OP_DIV, .a = &a, .b = &bit};
+	static struct dp_field field[] = {
+	        {.name = (char *)"reg", .source = DP_SRC_REG, .type = DP_TYPE_UINT, .size = 8, .reg = 1},
+	        {.name = (char *)"product", .source = DP_SRC_EXPR, .type = DP_TYPE_UINT, .size = 8, .expr = &product},
+	        {.name = (char *)"none", .source = DP_SRC_NONE, .type = DP_TYPE_INT, .size = 4},
+	        {.name = (char *)"quotient", .source = DP_SRC_EXPR, .type = DP_TYPE_UINT, .size = 8, .expr = &quotient},
+	};
+	struct probe p;
+	create(&p, NULL, "rdi != 3", false);
+	p.fields = (struct dp_fields){field, sizeof(field) / sizeof(*field)};
+	probe_place(&p, 0, NULL);
+	for (unsigned i = 0; i < 300; i++)
+		hit(&p, true);
+	p.fields = (struct dp_fields){0};
 	destroy(&p);
 }
