@@ -52,7 +52,12 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 {
 	const size_t n = dp_module_nsegments(m);
 	struct dp_segment *segment = calloc(n + 1, sizeof(*segment));
-	struct dp_range *keep = calloc(KEEP_MAX, sizeof(*keep));
+	dp_addr kept;
+	uint64_t size;
+	size_t nkeep = 0;
+	while (dp_module_rseq(m, nkeep, &kept, &size))
+		nkeep++;
+	struct dp_range *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
 	if (!segment || !keep) {
 		free(segment);
 		free(keep);
@@ -73,6 +78,8 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	ret->keep = keep;
 	ret->text.keep = keep;
 	ret->text.nkeep = dp_text_restorers(&ret->text, keep, KEEP_MAX);
+	for (size_t i = 0; i < nkeep && dp_module_rseq(m, i, &kept, &size); i++)
+		keep[ret->text.nkeep++] = (struct dp_range){kept.v, size};
 	ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
 	return NULL;
 }

@@ -80,6 +80,12 @@ bool dp_module_segment(struct dp_module *m, size_t i, dp_addr *addr, const uint8
  */
 bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *n);
 
+/*
+ * Code of which the kernel knows the addresses: restartable sequences, as far as the file has a section of their descriptors. The range
+ * number `i`, which may be empty; false behind the last one.
+ */
+bool dp_module_rseq(struct dp_module *m, size_t i, dp_addr *start, uint64_t *size);
+
 struct dp_function { /* a function, or what .eh_frame says is one */
 	dp_addr start;
 	uint64_t size;    /* bytes, 0 if unknown */
