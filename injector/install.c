@@ -339,10 +339,11 @@ static bool may_plan_anew(const struct install *i)
 	return false;
 }
 
-static bool any_guarded(const struct install *i)
+/* What cannot be done in another way is worth more tries: each holds all threads. */
+static bool needs_handler(const struct install *i)
 {
 	for (size_t k = 0; k < i->nplans; k++)
-		if (dp_plan_is_guarded(&i->plans[k]))
+		if (i->plans[k].tactic == DP_TACTIC_TRAP || (i->plans[k].guarded && !i->plans[k].nfixups))
 			return true;
 	return false;
 }
@@ -355,7 +356,7 @@ static struct dp_error *add_guarded(struct install *i)
 	dp_priority_raise(&priority);
 	struct dp_error *err = check_hooks(i);
 	if (!err)
-		err = dp_trap_arm(i->t, any_guarded(i), write_traps, i);
+		err = dp_trap_arm(i->t, needs_handler(i), write_traps, i);
 	struct dp_error *end = err && !may_plan_anew(i) ? do_without(i, err) : NULL;
 	dp_priority_restore(&priority);
 	if (err && may_plan_anew(i))

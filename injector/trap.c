@@ -212,7 +212,7 @@ void dp_trap_rest(void)
 
 struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently, dp_trap_write write, void *data)
 {
-	const int most = patiently ? ARM_TRIES : ARM_TRIES / 4;
+	const int most = patiently ? ARM_TRIES : ARM_TRIES / 8;
 	for (int tried = 0;; tried++) {
 		struct dp_error *err = arm_once(t, write, data);
 		const bool passes = err && (err->tag == DP_TAG_TRAP_UNSAFE || err->tag == DP_TAG_NO_THREAD);
