@@ -54,7 +54,7 @@ static bool is_there(const struct dp_fields *fields, const struct dp_field *f)
 {
 	for (size_t i = 0; i < fields->n; i++) {
 		const struct dp_field *g = &fields->field[i];
-		if (g->label && !strcmp(g->label, f->label) && g->type == f->type && g->size == f->size &&
+		if (!strcmp(g->label ? g->label : g->name, f->label) && g->type == f->type && g->size == f->size &&
 		    g->source == f->source && g->reg == f->reg && g->shift == f->shift && g->look == f->look &&
 		    same_expr(g->expr, f->expr))
 			return true;
