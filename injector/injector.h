@@ -203,6 +203,7 @@ struct dp_remove_report {
 	uint64_t pause_ns;
 	size_t left_bytes;   /* still mapped because a thread stands in it or may return to it */
 	size_t left_sites;   /* sites that could not be restored (foreign bytes now) */
+	bool occupied;       /* a thread is on its way from one byte of the text to another that the restoration of the latter waits for */
 	size_t waiting;      /* probes that are shut, and go when those do that rely upon their bytes */
 	bool live;           /* no more than one thread was held at a time */
 	char why_frozen[160]; /* else: why not */

@@ -36,6 +36,23 @@ bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
 	return false;
 }
 
+static void move(struct dp_held *h, const struct dp_pc_pair *pair)
+{
+	h->regs.rip = pair->original;
+	if (pair->fix_rcx)
+		h->regs.rcx = pair->original;
+	h->regs_changed = true;
+}
+
+void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (pair[i].stub == h->regs.rip) {
+			move(h, &pair[i]);
+			return;
+		}
+}
+
 static const struct dp_pc_pair *find_pair(const struct dp_installation *in, uint64_t pc)
 {
 	for (size_t i = 0; i < in->nplaced; i++)
@@ -43,14 +60,6 @@ static const struct dp_pc_pair *find_pair(const struct dp_installation *in, uint
 			if (in->placed[i].pair[k].stub == pc)
 				return &in->placed[i].pair[k];
 	return NULL;
-}
-
-static void move(struct dp_held *h, const struct dp_pc_pair *pair)
-{
-	h->regs.rip = pair->original;
-	if (pair->fix_rcx)
-		h->regs.rcx = pair->original;
-	h->regs_changed = true;
 }
 
 /* Do the words look like RIP, EFLAGS, CS|GS|FS|SS of a signal frame? The rare one is asked first: this runs for every word. */
@@ -72,6 +81,8 @@ struct scan {
 	const struct dp_installation *in;
 	const uint64_t *addr; /* addresses looked for as plain words, or NULL: saved pcs in our code */
 	size_t n;
+	const struct dp_pc_pair *pair; /* or saved pcs at one of these, npairs of them */
+	size_t npairs;
 	uint64_t other[4]; /* stacks that signal frames found on the way were put over (alternate stacks) */
 	size_t nother;
 	uint64_t rsp;
@@ -87,24 +98,33 @@ static bool one_of(const struct scan *s, uint64_t value)
 	return false;
 }
 
+/* Is the saved pc of a frame one that is looked for? */
+static bool is_wanted(const struct scan *s, uint64_t pc)
+{
+	for (size_t i = 0; i < s->npairs; i++)
+		if (s->pair[i].stub == pc)
+			return true;
+	return !s->pair && !s->addr && dp_installation_holds(s->in, pc);
+}
+
 /*
  * A frame that returns by our own restorer is of the agent's handler of traps and faults, which has sent its thread into a stub:
  * it is over, since a thread in that handler has its pc in the agent, and no other handler runs on top of it.
  */
 static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
 {
-	return before >= FRAME_RETURN && dp_installation_holds(s->in, word[-FRAME_RETURN]);
+	return s->in && before >= FRAME_RETURN && dp_installation_holds(s->in, word[-FRAME_RETURN]);
 }
 
 static void look_at_word(struct scan *s, const uint64_t *word, size_t before, size_t left)
 {
 	if (s->addr && one_of(s, *word))
 		s->found = true;
-	if (!s->addr && s->in->calls_out)
+	if (!s->addr && !s->pair && s->in->calls_out)
 		s->suspect |= dp_frames_suspect(s->in, *word, s->rsp);
 	if (left < 3 || !is_frame_shape(word))
 		return;
-	s->found |= !s->addr && dp_installation_holds(s->in, word[0]) && !is_over(s, word, before);
+	s->found |= is_wanted(s, word[0]) && !is_over(s, word, before);
 	if (before && s->nother < sizeof(s->other) / sizeof(*s->other))
 		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
 }
@@ -165,6 +185,12 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 			return false;
 	}
 	return true;
+}
+
+bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
+{
+	struct scan s = {.t = t, .pair = pair, .npairs = n};
+	return scan_stacks(&s, h);
 }
 
 /* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */

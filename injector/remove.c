@@ -78,7 +78,7 @@ static struct dp_error *restore_try(struct dp_target *t, struct dp_installation 
 	if (!err)
 		err = dp_restore_held(t, in, NULL, &f, report);
 	if (!err) {
-		*quiet = !report->left_sites && dp_quiesce(t, in, &f, report->why) && !is_shared(t, report);
+		*quiet = !report->left_sites && !report->occupied && dp_quiesce(t, in, &f, report->why) && !is_shared(t, report);
 	}
 	dp_thaw_all(&f);
 	note_pause(report, &f);
@@ -266,7 +266,7 @@ static struct dp_error *restore_live(struct dp_target *t, struct dp_installation
                                      bool *quiet)
 {
 	DP_TRY(dp_restore_live(t, in, NULL, report));
-	if (report->left_sites)
+	if (report->left_sites || report->occupied)
 		return NULL;
 	DP_TRY(await_clear(t, in, report, quiet));
 	return *quiet || report->why[0] ? NULL

@@ -5,6 +5,7 @@
  * stays too: if it was to go, its probe is shut, and it goes with the last of those.
  */
 #include "injector/restore.h"
+#include "injector/hidden.h"
 #include "injector/standing.h"
 #include "injector/swap.h"
 
@@ -331,28 +332,87 @@ static void find_late(struct restore *r)
 static struct dp_error *begin(struct restore *r)
 {
 	r->report->left_sites = 0;
+	r->report->occupied = false;
 	find_late(r);
 	r->done = calloc(r->in->nplaced + 1, sizeof(*r->done));
 	return r->done ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 }
 
-struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
-                                 struct dp_remove_report *report)
+static struct dp_error *pass_held(struct restore r)
 {
-	struct restore r = {.t = t, .in = in, .chosen = chosen, .f = f, .report = report};
 	DP_TRY(begin(&r));
 	restore_all(&r);
 	free(r.done);
 	return NULL;
 }
 
-struct dp_error *dp_restore_live(struct dp_target *t, struct dp_installation *in, const bool *chosen,
-                                 struct dp_remove_report *report)
+static struct dp_error *pass_live(struct restore r)
 {
-	struct restore r = {.t = t, .in = in, .chosen = chosen, .report = report};
 	DP_TRY(begin(&r));
 	struct dp_error *err = live(&r);
 	dp_swap_destroy(r.swap);
 	free(r.done);
 	return err;
+}
+
+/* Those with jumps that are hidden in them stay. Owned by the caller; NULL: no memory. */
+static bool *all_but_hosts(const struct restore *r, const struct dp_hidden *hidden)
+{
+	bool *chosen = calloc(r->in->nplaced + 1, sizeof(*chosen));
+	for (size_t i = 0; chosen && i < r->in->nplaced; i++)
+		chosen[i] = (!r->chosen || r->chosen[i]) && !hidden->host[i];
+	return chosen;
+}
+
+/* They go with a later try, or the next removal. */
+static void keep_hosts(struct restore *r, const struct dp_hidden *hidden)
+{
+	r->report->occupied = true;
+	for (size_t i = 0; i < r->in->nplaced; i++)
+		if (hidden->host[i] && r->in->placed[i].state == DP_SITE_PLANNED)
+			dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
+}
+
+/* What leads to hidden jumps; then no thread is on its way from one to the other; then the rest. */
+static struct dp_error *in_two_steps(struct restore *r, const struct dp_hidden *hidden)
+{
+	bool left = false;
+	dp_auto_free bool *chosen = all_but_hosts(r, hidden);
+	if (!chosen)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	struct restore first = *r;
+	first.chosen = chosen;
+	DP_TRY(r->f ? pass_held(first) : pass_live(first));
+	if (r->report->left_sites) /* one of them may lead there still */
+		return keep_hosts(r, hidden), NULL;
+	if (r->f)
+		left = dp_hidden_leave(r->t, hidden, r->f, r->report->why);
+	else
+		DP_TRY(dp_hidden_leave_live(r->t, hidden, r->report, &left));
+	if (!left)
+		return keep_hosts(r, hidden), NULL;
+	return r->f ? pass_held(*r) : pass_live(*r);
+}
+
+static struct dp_error *restore(struct restore *r)
+{
+	struct dp_hidden hidden;
+	DP_TRY(dp_hidden_find(r->in, r->chosen, &hidden));
+	struct dp_error *err = hidden.n ? in_two_steps(r, &hidden) : r->f ? pass_held(*r) : pass_live(*r);
+	dp_hidden_fini(&hidden);
+	return err;
+}
+
+struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
+                                 struct dp_remove_report *report)
+{
+	struct restore r = {.t = t, .in = in, .chosen = chosen, .f = f, .report = report};
+	return restore(&r);
+}
+
+struct dp_error *dp_restore_live(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                 struct dp_remove_report *report)
+{
+	struct restore r = {.t = t, .in = in, .chosen = chosen, .report = report};
+	return restore(&r);
 }

@@ -263,6 +263,10 @@ bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
  * whether any other stands in our code, or has a signal frame that will return into it. `why` names the thread.
  */
 bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128]);
+/* Moves a thread that stands at one of pair[].stub. */
+void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
+/* Does it have a signal frame that returns to one of pair[].stub? */
+bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Does a thread of `f` stand at, or hold a signal frame or return address for, one of the `n` addresses? (windows) */
 bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n);
 

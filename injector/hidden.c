@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "injector/hidden.h"
+#include "injector/sharers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LIVE_TRIES 40
+#define REST_NS    2000000L
+
+/* The site in whose bytes `addr` lies, other than `q`; SIZE_MAX if there is none. */
+static size_t host_of(const struct dp_installation *in, size_t q, uint64_t addr)
+{
+	for (size_t i = 0; i < in->nplaced; i++)
+		if (i != q && in->placed[i].written && addr - in->placed[i].addr < in->placed[i].len)
+			return i;
+	return SIZE_MAX;
+}
+
+static struct dp_error *note(const struct dp_installation *in, const bool *chosen, size_t q, struct dp_hidden *ret)
+{
+	const struct dp_placed *p = &in->placed[q];
+	for (size_t k = 0; k < p->npairs; k++) {
+		const uint64_t stub = p->pair[k].stub;
+		const size_t host = dp_installation_holds(in, stub) ? SIZE_MAX : host_of(in, q, stub);
+		if (host == SIZE_MAX || in->placed[host].state == DP_SITE_RESTORED)
+			continue;
+		if (chosen && !chosen[host] && in->placed[host].state != DP_SITE_WAITING)
+			continue;
+		struct dp_pc_pair *grown = reallocarray(ret->at, ret->n + 1, sizeof(*grown));
+		if (!grown)
+			return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		ret->at = grown;
+		ret->at[ret->n++] = p->pair[k];
+		ret->host[host] = true;
+	}
+	return NULL;
+}
+
+struct dp_error *dp_hidden_find(const struct dp_installation *in, const bool *chosen, struct dp_hidden *ret)
+{
+	struct dp_hidden h = {.host = calloc(in->nplaced + 1, sizeof(*h.host))};
+	struct dp_error *err = h.host ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	for (size_t i = 0; !err && i < in->nplaced; i++)
+		if (in->placed[i].written)
+			err = note(in, chosen, i, &h);
+	if (err)
+		dp_hidden_fini(&h);
+	else
+		*ret = h;
+	return err;
+}
+
+void dp_hidden_fini(struct dp_hidden *hidden)
+{
+	free(hidden->at);
+	free(hidden->host);
+	*hidden = (struct dp_hidden){0};
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------------------------ */
+
+bool dp_hidden_leave(struct dp_target *t, const struct dp_hidden *hidden, struct dp_freeze *f, char why[128])
+{
+	bool left = true;
+	for (size_t i = 0; i < f->n; i++) {
+		dp_move_to_original(&f->thread[i], hidden->at, hidden->n);
+		if (!dp_returns_to(t, &f->thread[i], hidden->at, hidden->n))
+			continue;
+		snprintf(why, 128, "thread %d runs a signal handler that interrupted a probe", f->thread[i].tid);
+		left = false;
+	}
+	return left;
+}
+
+struct leaving {
+	struct dp_target *t;
+	const struct dp_hidden *hidden;
+	char *why;
+};
+
+static bool has_left(struct dp_freeze *one, void *data)
+{
+	const struct leaving *l = data;
+	return dp_hidden_leave(l->t, l->hidden, one, l->why);
+}
+
+struct dp_error *dp_hidden_leave_live(struct dp_target *t, const struct dp_hidden *hidden, struct dp_remove_report *report,
+                                      bool *left)
+{
+	struct leaving l = {t, hidden, report->why};
+	struct dp_each each = {0};
+	struct dp_error *err = NULL;
+	*left = false;
+	for (int tried = 0; !err && !*left && tried < LIVE_TRIES; tried++) {
+		struct dp_priority priority;
+		if (tried > 2)
+			nanosleep(&(struct timespec){.tv_nsec = tried * REST_NS}, NULL);
+		report->why[0] = 0;
+		dp_priority_raise(&priority);
+		err = dp_each_round(t, &each, has_left, &l, left);
+		dp_priority_restore(&priority);
+	}
+	const pid_t sharer = dp_sharer(&t->process);
+	if (!err && sharer) {
+		*left = false;
+		snprintf(report->why, sizeof(report->why), "process %d shares its memory and may be in a probe", sharer);
+	}
+	if (!err && !*left && !report->why[0])
+		snprintf(report->why, sizeof(report->why), "not every thread could be looked at");
+	if (each.held_ns > report->pause_ns)
+		report->pause_ns = each.held_ns;
+	dp_each_fini(&each);
+	return err;
+}
