@@ -6,6 +6,7 @@
  * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon:
  * the jump leads elsewhere now.
  */
+#include "injector/hidden.h"
 #include "injector/proc.h"
 #include "injector/swap.h"
 
@@ -103,44 +104,75 @@ static struct dp_error *repair_live(struct dp_target *t, const size_t *list, siz
 	return dp_swap_commit(s, NULL, NULL);
 }
 
-static void repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_freeze *f)
+/* Those that are hosts of hidden jumps, or those that are not. */
+static void write_held(struct dp_target *t, const size_t *list, size_t n, const bool *host, bool which, const struct dp_freeze *f)
 {
 	while (n-- > 0) {
 		const struct dp_placed *p = &t->in.placed[list[n]];
 		uint8_t now[sizeof(p->new_bytes)];
 		unsigned first, end;
+		if (host[list[n]] != which)
+			continue;
 		if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && give_up_bytes(p, now, &first, &end))
 			dp_error_destroy(dp_mem_write_text(&t->process, f->thread[0].tid, dp_addr_of(p->addr + first),
 			                                   now + first, end - first, NULL));
 	}
 }
 
+/* What holds jumps that a signal handler will return to waits for the next round. */
+static struct dp_error *repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_hidden *hidden)
+{
+	struct dp_freeze f = {0};
+	struct dp_priority priority;
+	char why[128];
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(t, &f);
+	if (!err) {
+		write_held(t, list, n, hidden->host, false, &f);
+		if (dp_hidden_leave(t, hidden, &f, why))
+			write_held(t, list, n, hidden->host, true, &f);
+	}
+	dp_thaw_all(&f);
+	dp_priority_restore(&priority);
+	return err;
+}
+
+static struct dp_error *find_hidden(const struct dp_target *t, const size_t *list, size_t n, struct dp_hidden *ret)
+{
+	dp_auto_free bool *goes = calloc(t->in.nplaced + 1, sizeof(*goes));
+	for (size_t i = 0; goes && i < n; i++)
+		goes[list[i]] = true;
+	return goes ? dp_hidden_find(&t->in, goes, ret) : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+}
+
+static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size_t n)
+{
+	struct dp_swap *s = NULL;
+	struct dp_hidden hidden;
+	DP_TRY(find_hidden(t, list, n, &hidden));
+	struct dp_error *err = hidden.n ? NULL : dp_swap_create(t, &t->in, &s);
+	if (!err && s)
+		err = repair_live(t, list, n, s);
+	dp_swap_destroy(s);
+	if (err || hidden.n) { /* uprobes, say */
+		dp_error_destroy(err);
+		err = repair_held(t, list, n, &hidden);
+	}
+	dp_hidden_fini(&hidden);
+	return err;
+}
+
 /* Looked at anew: since the first look the other tool may have gone on. True if nothing of ours is left there. */
 static bool repair(struct dp_target *t, size_t i)
 {
 	const struct dp_placed *p = &t->in.placed[i];
-	struct dp_swap *s = NULL;
 	uint8_t now[sizeof(p->new_bytes)];
 	unsigned first, end;
 	size_t n;
 	dp_auto_free size_t *list = going(t, i, &n);
 	if (!list)
 		return false;
-	struct dp_error *err = dp_swap_create(t, &t->in, &s);
-	if (!err)
-		err = repair_live(t, list, n, s);
-	dp_swap_destroy(s);
-	if (err) { /* uprobes, say */
-		struct dp_freeze f = {0};
-		struct dp_priority priority;
-		dp_error_destroy(err);
-		dp_priority_raise(&priority);
-		err = dp_freeze_patiently(t, &f);
-		if (!err)
-			repair_held(t, list, n, &f);
-		dp_thaw_all(&f);
-		dp_priority_restore(&priority);
-	}
+	struct dp_error *err = repair_all(t, list, n);
 	dp_error_destroy(err); /* another tracer holds it, say: the next round tries again */
 	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len || !give_up_bytes(p, now, &first, &end);
 }
