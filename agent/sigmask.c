@@ -11,10 +11,12 @@
 enum {
 	NR_RT_SIGACTION = 13,
 	NR_RT_SIGPROCMASK = 14,
+	NR_GETPPID = 110,
 	NR_RT_SIGSUSPEND = 130,
 	NR_PSELECT6 = 270,
 	NR_PPOLL = 271,
 	NR_EPOLL_PWAIT = 281,
+	NR_KCMP = 312,
 	NR_IO_PGETEVENTS = 333,
 	NR_IO_URING_ENTER = 426,
 	NR_CLONE3 = 435,
@@ -36,6 +38,7 @@ enum {
 	EFAULT = 14,
 	ENOSYS = 38,
 	IORING_ENTER_EXT_ARG = 8,
+	KCMP_VM = 1,
 };
 #define CLONE_CLEAR_SIGHAND UINT64_C(0x100000000)
 #define UNBLOCKABLE         (UINT64_C(1) << 8 | UINT64_C(1) << 18) /* SIGKILL, SIGSTOP */
@@ -79,15 +82,28 @@ static bool copy_out(uint64_t to, const void *from, uint64_t n)
 /* ---- the calls ---------------------------------------------------------------------------------------------------------------
  */
 
-/* A vfork child runs in its parent's memory with actions of its own, until it executes: the parent's stay as they are. */
-static bool is_vfork_child(const struct dp_trap *trap)
+/*
+ * A vfork child runs in its parent's memory with actions of its own, until it executes: the parent's stay as they are. A fork
+ * child, whose agent is no longer live, has a copy for itself, and may make vfork children that share it. Which of the two the
+ * caller is, only the kernel knows. Where it does not tell, a fork child is more likely.
+ */
+static bool is_vfork_child(struct dp_trap *trap)
 {
 	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)trap->agent;
+	const uint64_t pid = (uint64_t)dp_syscall0(DP_SYS_GETPID);
 
-	return DP_LOAD(&agent->live) == DP_LIVE && (uint32_t)dp_syscall0(DP_SYS_GETPID) != trap->pid;
+	if ((uint32_t)pid == DP_LOAD(&trap->pid))
+		return false;
+	if (DP_LOAD(&agent->live) == DP_LIVE || !dp_syscall4(NR_KCMP, pid, (uint64_t)dp_syscall0(NR_GETPPID), KCMP_VM, 0))
+		return true;
+	DP_STORE(&trap->pid, (uint32_t)pid);
+	return false;
 }
 
-/* What the kernel is given for it: our handler, on the stack on which the program's own would run. */
+/*
+ * What the kernel is given for it: our handler, on the stack on which the program's own would run. Each time: a tool that died
+ * while it gave the actions back has left this one to the program and the hooks to us.
+ */
 static void set_flags(unsigned sig, const struct dp_trap_action *own)
 {
 	const struct dp_trap_action ours = {address(dp_trap_entry), dp_trap_flags(sig, own), address(dp_trap_return), UINT64_MAX};
@@ -105,8 +121,7 @@ static int64_t own_action(struct dp_trap *trap, unsigned sig, const struct dp_tr
 		own->flags = new->flags;
 		own->restorer = new->restorer;
 		DP_STORE(&own->handler, new->handler);
-		if (dp_trap_flags(sig, own) != dp_trap_flags(sig, &old))
-			set_flags(sig, own);
+		set_flags(sig, own);
 	}
 	return old_to && !copy_out(old_to, &old, sizeof(old)) ? -EFAULT : 0;
 }

@@ -237,6 +237,57 @@ Test(trap, child_without_handlers_is_not_made, .init = begin)
 	cr_assert_eq(hook(&r), 0, "others are the program's to make");
 }
 
+/* posix_spawn() with POSIX_SPAWN_SETSIGDEF, say. */
+static void reset_in_vfork_child(void)
+{
+	static struct dp_regs r;
+	static struct dp_trap_action none;
+	r = (struct dp_regs){.gpr = {SYS_rt_sigaction, 0, 0, 0, 0, 0, at(&none), SIGTRAP, 0, 0, 8}};
+	const pid_t pid = vfork();
+	if (!pid) {
+		hook(&r);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+static void spawn_and_trap(void)
+{
+	prctl(PR_SET_DUMPABLE, 1); /* kcmp() asks for it */
+	reset_in_vfork_child();
+	__asm__ volatile("int3");
+	cr_assert_eq(own, 1);
+	trap_here();
+}
+
+static void change_and_trap(void)
+{
+	const struct dp_trap_action none = {0};
+	call(SYS_rt_sigaction, SIGTRAP, at(&none), 0, 8);
+	trap_here();
+	__asm__ volatile("int3");
+}
+
+Test(trap, vfork_children_leave_the_actions_of_whose_memory_they_share, .init = begin)
+{
+	handle(0);
+	reset_in_vfork_child();
+	cr_assert_eq(own_action()->handler, at(on_trap));
+	const int spawned = status_of(spawn_and_trap), changed = status_of(change_and_trap);
+	cr_assert(WIFEXITED(spawned) && WEXITSTATUS(spawned) == 42, "a child of a fork child: %x", spawned);
+	cr_assert(WIFSIGNALED(changed) && WTERMSIG(changed) == SIGTRAP, "a fork child's are its own: %x", changed);
+}
+
+Test(trap, action_that_a_dead_tool_gave_back_is_taken_again, .init = begin)
+{
+	const struct dp_trap_action program_s = {at(on_trap), 0x04000004, at(on_restore), 0};
+	struct dp_trap_action real = {0};
+	cr_assert_eq(raw_action(SIGTRAP, &program_s, NULL), 0);
+	handle(0);
+	cr_assert_eq(raw_action(SIGTRAP, NULL, &real), 0);
+	cr_assert_eq(real.handler, at(symbol(DP_SYM_TRAP)));
+}
+
 static void *end_blocked(void *arg)
 {
 	const uint64_t all = UINT64_MAX;
