@@ -15,6 +15,7 @@
 struct words {
 	char **word;
 	size_t n;
+	char *inlined; /* struct dp_typed */
 	bool failed;
 };
 
@@ -100,7 +101,10 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 		err = find(&left, o->event, &g, &i);
 	if (!err) {
 		*enabled = dp_standing_enabled(g->standing, (unsigned)i);
+		const char *inlined = g->manifest.probe[i].typed.inlined;
 		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
+		w->inlined = inlined ? strdup(inlined) : NULL;
+		w->failed |= inlined && !w->inlined;
 	}
 	dp_left_close(&left);
 	return !err && w->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the new probe") : err;
@@ -131,12 +135,14 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	if (!err)
 		err = dp_options_parse_verb(DP_VERB_ATTACH, (int)w.n, w.word, &anew);
 	if (!err) {
+		anew.typed[0].inlined = dp_take(w.inlined, NULL);
 		*status = dp_trace_superseding(&anew, o->event);
 		dp_options_fini(&anew);
 		if (!*status && !enabled)
 			err = disable_again(o);
 	}
 	dp_words_free(w.word);
+	free(w.inlined);
 	return err;
 }
 

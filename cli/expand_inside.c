@@ -69,6 +69,8 @@ struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const stru
 	if (wrong)
 		return dp_expand_add_refused(x, from, &at, wrong);
 	DP_TRY(dp_expand_add(x, from, &at, &p));
+	if (s->inlined && !(x->out.options.typed[x->out.options.nprobes - 1].inlined = strdup(s->inlined)))
+		return dp_expand_no_memory();
 	return s->marker && !x->from->typed[from].ncontexts ? add_arguments(s, &x->out.options.typed[x->out.options.nprobes - 1])
 	                                                    : NULL;
 }

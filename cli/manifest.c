@@ -75,9 +75,9 @@ static json_t *probe_json(const struct dp_manifest_probe *p)
 	char event[24], site[24];
 	snprintf(event, sizeof(event), "0x%" PRIx64, p->event);
 	snprintf(site, sizeof(site), "0x%" PRIx64, p->site);
-	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "return", p->leaves, "site",
+	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "return", p->leaves, "site",
 	                 p->site ? site : NULL, "contexts",
-	                 typed_json(&p->typed), "when", p->typed.when, "event", p->event ? event : NULL);
+	                 typed_json(&p->typed), "when", p->typed.when, "event", p->event ? event : NULL, "inlined", p->typed.inlined);
 }
 
 static json_t *manifest_json(const struct dp_manifest *m)

@@ -94,6 +94,7 @@ static struct dp_error *take_probe(const json_t *object, struct dp_manifest_prob
 	DP_TRY(take_text(object, "name", false, &p->name));
 	DP_TRY(take_text(object, "spec", false, &p->spec));
 	DP_TRY(take_text(object, "when", true, &p->typed.when));
+	DP_TRY(take_text(object, "inlined", true, &p->typed.inlined));
 	DP_TRY(take_contexts(json_object_get(object, "contexts"), p));
 	DP_TRY(take_address(object, "event", &p->event));
 	DP_TRY(take_address(object, "site", &p->site));

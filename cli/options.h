@@ -48,6 +48,8 @@ struct dp_typed { /* what was typed for one probe, for the manifest: struct dp_p
 	char **context;
 	size_t ncontexts;
 	char *when; /* or NULL */
+	/* The inlined function that a copy of begins at the probe's place, if it was named after it, as in struct dp_selected; or NULL. */
+	char *inlined;
 };
 
 struct dp_asked { /* answers instead of events (answers.h) */

@@ -262,7 +262,8 @@ bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
 		to->ncontexts++;
 	}
 	to->when = from->when ? strdup(from->when) : NULL;
-	return !from->when || to->when;
+	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
+	return (!from->when || to->when) && (!from->inlined || to->inlined);
 }
 
 void dp_typed_fini(struct dp_typed *t)
@@ -271,6 +272,7 @@ void dp_typed_fini(struct dp_typed *t)
 		free(t->context[i]);
 	free(t->context);
 	free(t->when);
+	free(t->inlined);
 	*t = (struct dp_typed){0};
 }
 

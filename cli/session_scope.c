@@ -33,9 +33,9 @@ struct place {
 	struct dp_usdt_arg usdt[DP_USDT_MAX_ARGS];
 };
 
-static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, struct place *ret)
+static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const char *inlined, struct place *ret)
 {
-	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point};
+	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = inlined};
 	at.site.module = dp_image_module_at(image, at.site.addr);
 	dp_image_function_at(image, at.site.addr, &at.site.function);
 	const struct dp_usdt *marker =
@@ -64,7 +64,7 @@ struct dp_error *dp_scope_typed(struct dp_image *image, uint64_t addr, enum dp_p
                                 struct dp_fields *ret)
 {
 	struct place place = {0};
-	DP_TRY(open_place(image, addr, point, &place));
+	DP_TRY(open_place(image, addr, point, typed->inlined, &place));
 	struct dp_error *err = make_fields(place.scope, typed, ret);
 	dp_scope_destroy(place.scope);
 	return err;
@@ -131,7 +131,7 @@ static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place 
 	                  p->leaves  ? DP_POINT_RETURN
 	                  : p->entry ? DP_POINT_ENTRY
 	                             : DP_POINT_PLACE,
-	                  ret);
+	                  s->options->typed[i].inlined, ret);
 }
 
 struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret)

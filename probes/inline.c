@@ -47,7 +47,13 @@ static bool is_named(const struct walk *w, Dwarf_Die *die)
 
 /* ---- places -------------------------------------------------------------------------------------------------------- */
 
-static bool entry_of(Dwarf_Die *die, uint64_t *ret)
+const char *dp_inline_called(Dwarf_Die *die)
+{
+	const char *linkage = linkage_name(die);
+	return linkage ? linkage : dwarf_diename(die);
+}
+
+bool dp_inline_entry(Dwarf_Die *die, uint64_t *ret)
 {
 	Dwarf_Addr base, start, end;
 	*ret = 0;
@@ -59,12 +65,16 @@ static bool entry_of(Dwarf_Die *die, uint64_t *ret)
 	return start;
 }
 
-static void add(struct walk *w, uint64_t pc, const char *in)
+/* `copy`: the entry of what was inlined, or NULL. */
+static void add(struct walk *w, uint64_t pc, const char *in, Dwarf_Die *copy)
 {
 	char *label = NULL;
+	const char *called = copy ? dp_inline_called(copy) : NULL;
 	if (in && asprintf(&label, "%s (inlined in %s)", w->q->name, in) < 0)
 		label = NULL;
-	dp_places_add(w->ret, w->m, dp_module_vaddr(w->m, dp_debug_addr(w->debug, pc)), in, label);
+	struct dp_selected *one = dp_places_add(w->ret, w->m, dp_module_vaddr(w->m, dp_debug_addr(w->debug, pc)), in, label);
+	if (one && called && !(one->inlined = strdup(called)))
+		w->ret->failed = true;
 }
 
 static bool is_abstract(struct walk *w, const Dwarf_Die *die)
@@ -82,10 +92,10 @@ static void function(struct walk *w, Dwarf_Die *die)
 		return;
 	if (w->q->declared)
 		w->q->declared(die, w->q->data);
-	else if (!entry_of(die, &pc) && w->nabstract < MAX_ABSTRACT)
+	else if (!dp_inline_entry(die, &pc) && w->nabstract < MAX_ABSTRACT)
 		w->abstract[w->nabstract++] = die->addr; /* with LTO DW_AT_inline is missing */
 	else if (w->q->out_of_line && pc)
-		add(w, pc, NULL);
+		add(w, pc, NULL, NULL);
 }
 
 /* ---- the walk ------------------------------------------------------------------------------------------------------ */
@@ -116,8 +126,8 @@ static void copy(struct walk *w, Dwarf_Die *die, const char *in)
 	Dwarf_Die origin;
 	uint64_t pc;
 	if (dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, &origin) && is_abstract(w, &origin) &&
-	    entry_of(die, &pc))
-		add(w, pc, in ? in : "?");
+	    dp_inline_entry(die, &pc))
+		add(w, pc, in ? in : "?", die);
 }
 
 static void find_copies(struct walk *w, Dwarf_Die *parent, const char *in, unsigned depth)

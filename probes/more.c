@@ -82,7 +82,7 @@ static void leave_out(struct dp_places *l, dp_addr addr)
 	for (size_t i = 0; i < l->found.n; i++) {
 		struct dp_selected *one = &l->found.item[i];
 		if (one->function.start.v + one->offset == addr.v)
-			free(one->label);
+			dp_selected_fini(one);
 		else
 			l->found.item[n++] = *one;
 	}

@@ -55,7 +55,7 @@ void dp_places_sort(struct dp_places *l)
 		qsort(l->found.item, l->found.n, sizeof(*l->found.item), compare);
 	for (size_t i = 0; i < l->found.n; i++)
 		if (n && same(&l->found.item[n - 1], &l->found.item[i]))
-			free(l->found.item[i].label);
+			dp_selected_fini(&l->found.item[i]);
 		else
 			l->found.item[n++] = l->found.item[i];
 	l->found.n = n;

@@ -52,6 +52,9 @@ struct dp_inline_query {
 	void *data;
 	bool out_of_line; /* the function itself and its clones, too */
 };
+/* Where an inlined function begins by the debug information, and what the function is called: its linkage name, if it has one. */
+bool dp_inline_entry(Dwarf_Die *die, uint64_t *ret);
+const char *dp_inline_called(Dwarf_Die *die);
 /* Adds where copies of the function begin: those inlined in others, and, if wanted, those that are functions. */
 void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_places *ret);
 

@@ -159,6 +159,7 @@ struct dp_selected {
 	bool inside;                 /* the place is `offset` bytes into the function: a line, an inlined function, a marker */
 	uint64_t offset;
 	char *label;                     /* what it is called instead, "foo (inlined in bar)", or NULL; owned */
+	char *inlined;                   /* the function that a copy of begins there, by its linkage name if it has one; or NULL; owned */
 	const struct dp_usdt *marker;    /* of a USDT marker, owned by its module; or NULL */
 };
 struct dp_selection {
@@ -174,6 +175,7 @@ struct dp_selection {
 struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *spec, const char *const *except, size_t nexcept,
 				 struct dp_selection *ret) DP_MUST_CHECK;
 void dp_selection_fini(struct dp_selection *selection);
+void dp_selected_fini(struct dp_selected *one);
 /* A spec, malloc'ed, that names `offset` in the function and nothing else: module!symbol+0x4, or module!0x1234. NULL without memory. */
 char *dp_image_spell(struct dp_image *image, const struct dp_function *f, uint64_t offset);
 

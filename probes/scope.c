@@ -56,16 +56,14 @@ static void cut_functions(struct dp_scope *s)
 			s->nfunctions = i + 1;
 }
 
-static void look_around(struct dp_scope *s)
+static struct dp_error *look_around(struct dp_scope *s)
 {
 	Dwarf_Addr entry = 0, *breakpoints = NULL;
 	s->nfunctions = dp_debug_scopes_at(s->debug, s->pc, s->function, DP_SCOPE_FUNCTIONS);
 	cut_functions(s);
 	Dwarf_Die *f = dp_scope_outer(s);
-	if (!f)
-		return;
-	if (dwarf_entrypc(f, &entry))
-		return;
+	if (!f || dwarf_entrypc(f, &entry))
+		return dp_scope_inlined(s);
 	s->at_entry = is_entry(s, entry);
 	s->body = entry;
 	for (int n = dwarf_entry_breakpoints(f, &breakpoints), i = 0; i < n; i++)
@@ -76,7 +74,9 @@ static void look_around(struct dp_scope *s)
 	if (s->at_entry && s->at.point == DP_POINT_ENTRY) {
 		s->function[0] = *f;
 		s->nfunctions = 1;
+		return NULL;
 	}
+	return dp_scope_inlined(s);
 }
 
 static struct dp_error *open_debug(struct dp_scope *s)
@@ -96,8 +96,7 @@ static struct dp_error *open_debug(struct dp_scope *s)
 		                "the debug information of '%s' is in '%s', which is not there; keep the .dwo files, or pack them "
 		                "with dwp",
 		                dp_module_path(s->at.site.module), s->debug->missing_dwo);
-	look_around(s);
-	return NULL;
+	return look_around(s);
 }
 
 struct dp_error *dp_scope_debug(struct dp_scope *s)

@@ -21,6 +21,8 @@ struct dp_scope_at {
 	enum dp_point point;
 	const struct dp_usdt_arg *usdt; /* of a USDT marker: arg0.. are these; or NULL */
 	size_t nusdt;
+	/* The site is where a copy of this function (its linkage name, if it has one) was inlined; or NULL. */
+	const char *inlined;
 };
 struct dp_error *dp_scope_create(struct dp_image *image, const struct dp_scope_at *at, struct dp_scope **ret) DP_MUST_CHECK;
 struct dp_scope *dp_scope_destroy(struct dp_scope *scope);

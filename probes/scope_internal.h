@@ -23,6 +23,9 @@ struct dp_scope {
 	Dwarf_Die unit;
 	Dwarf_Die function[DP_SCOPE_FUNCTIONS]; /* around the site, innermost first; the last is no inlined one */
 	size_t nfunctions;
+	/* What begins at the site but is not around it by its ranges, where the site was not named after one of them. */
+	Dwarf_Die beginning[DP_SCOPE_FUNCTIONS];
+	size_t nbeginning;
 	bool at_entry;       /* the site is the function's first instruction (behind an endbr64) */
 	uint64_t body;       /* where the function's body begins: behind the prologue */
 	/* The canonical frame address, on demand. */
@@ -35,6 +38,11 @@ struct dp_error *dp_scope_debug(struct dp_scope *s) DP_MUST_CHECK;
 /* The function, or NULL: the innermost one, inlined or not; the real one. */
 Dwarf_Die *dp_scope_inner(struct dp_scope *s);
 Dwarf_Die *dp_scope_outer(struct dp_scope *s);
+
+/* scope_inlined.c: puts the inlined function that the site was named after into `function`, or fills in `beginning`. */
+struct dp_error *dp_scope_inlined(struct dp_scope *s) DP_MUST_CHECK;
+/* Is the site where this inlined function begins? */
+bool dp_scope_is_beginning(struct dp_scope *s, Dwarf_Die *function);
 
 /* frame.c: the CFA by call frame information; NULL if there is none. */
 struct dp_expr *dp_frame_cfa(struct dp_scope *s);
@@ -63,6 +71,7 @@ struct dp_variable {
 	Dwarf_Die function; /* whose parameter or local it is; addr NULL for others */
 	const char *name;
 	bool is_parameter, is_constant; /* an enumerator: `value` */
+	bool is_ambiguous;              /* an inlined function that begins at the site may be meant */
 	uint64_t value;
 	uint64_t base_offset;
 	const struct dp_ctype *type; /* of an enumerator */

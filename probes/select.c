@@ -210,10 +210,16 @@ struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *s
 	return err;
 }
 
+void dp_selected_fini(struct dp_selected *one)
+{
+	free(one->label);
+	free(one->inlined);
+}
+
 void dp_selection_fini(struct dp_selection *selection)
 {
 	for (size_t i = 0; i < selection->n; i++)
-		free(selection->item[i].label);
+		dp_selected_fini(&selection->item[i]);
 	free(selection->item);
 	*selection = (struct dp_selection){0};
 }

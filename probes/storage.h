@@ -38,6 +38,7 @@ struct dp_expr *dp_storage_address(struct dp_arena *a, const struct dp_storage *
 
 #define DP_ABSENT_OPTIMIZED "optimized out"
 #define DP_ABSENT_NOT_SET   "not set yet"
+#define DP_ABSENT_BEGINS    "an inlined function begins at this very instruction: probe it by its name"
 #define DP_ABSENT_GONE      "no longer there"
 #define DP_ABSENT_UNKNOWN   "its place is described in terms that dynprobe does not know"
 

@@ -93,8 +93,23 @@ static bool in_block(struct lookup *l, Dwarf_Die *block, unsigned depth)
 	return any && take(l, &found);
 }
 
+/* The name of a function that begins at this very instruction may be meant, or another of that name: an address does not tell. */
+static bool in_beginning(struct lookup *l)
+{
+	for (size_t i = 0; i < l->s->nbeginning; i++) {
+		l->function = l->s->beginning[i];
+		if (in_block(l, &l->function, 0)) {
+			l->ret->is_ambiguous = true;
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool in_functions(struct lookup *l)
 {
+	if (in_beginning(l))
+		return true;
 	for (size_t i = 0; i < l->s->nfunctions; i++) {
 		l->function = l->s->function[i];
 		if (in_block(l, &l->s->function[i], 0))
@@ -291,6 +306,8 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 {
 	Dwarf_Attribute attr;
 	const bool real = v->function.addr && dwarf_tag(&v->function) == DW_TAG_subprogram;
+	if (v->is_ambiguous)
+		return dp_storage_none(&s->arena, DP_ABSENT_BEGINS);
 	if (is_shared_with_executable(s, v))
 		return dp_storage_none(&s->arena, "the executable has a variable of that name, too");
 	if (dwarf_attr_integrate(&v->die, DW_AT_location, &attr)) {
@@ -300,6 +317,8 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 				return dp_abi_argument(s, &v->function, &v->die);
 			return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
 		}
+		if (v->function.addr && !v->is_parameter && dp_scope_is_beginning(s, &v->function) && lives_in_frame(s, &attr))
+			return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
 		return dp_location_of(s, &attr);
 	}
 	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))

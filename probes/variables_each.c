@@ -68,7 +68,8 @@ void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct d
 	w->parameters = parameters;
 	walk_block(w, function, 0);
 	for (size_t i = 0; i < w->n; i++) {
-		struct dp_variable v = {.die = w->die[i], .function = *function, .name = w->name[i], .is_parameter = parameters};
+		struct dp_variable v = {.die = w->die[i], .function = *function, .name = w->name[i], .is_parameter = parameters,
+		                        .is_ambiguous = s->nbeginning > 0};
 		if (!each(&v, data))
 			return;
 	}

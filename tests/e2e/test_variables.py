@@ -124,6 +124,37 @@ class Variables(Case):
     def test_classes_clang(self):
         self.check_classes("clang++", "-O0", "-g")
 
+    # ---- inlined functions ----
+
+    def inlined_n(self, program, *args):
+        r = self.dynprobe(*args, "-t", "args", "--", program, "3")
+        self.assert_ok(r)
+        self.assertTrue(r.events)
+        return [e["fields"]["n"] for e in r.events]
+
+    def check_inlined(self, *command):
+        """Arguments are those of the copy that was named, of whatever else begins there; main's items have keys 0, 7, .. 49."""
+        program = self.build("inlined.c", *command)
+        self.assertEqual(self.inlined_n(program, "--function", "twice"), [1, 3, 5, 7] * 3)
+        self.assertEqual(self.inlined_n(program, "--function", "weigh"), [1000, 2, 1000, 6, 1000, 10, 1000, 14] * 3)
+        self.assertEqual(self.inlined_n(program, "--function", "weigh", "--when", "n != 1000"), [2, 6, 10, 14] * 3)
+
+    def test_an_inlined_function_that_begins_outside_its_ranges_shows_its_own_arguments(self):
+        self.check_inlined("gcc", "-O2", "-g")
+
+    def test_inlined_functions_unoptimized(self):
+        self.check_inlined("gcc", "-O0", "-g", "-DINLINE=static inline __attribute__((always_inline))")
+
+    @needs("clang")
+    def test_inlined_functions_clang(self):
+        self.check_inlined("clang", "-O0", "-g", "-DINLINE=static inline __attribute__((always_inline))")
+
+    def test_a_line_where_an_inlined_function_begins_shows_no_value_of_the_function_around_it(self):
+        program = self.build("inlined.c", "gcc", "-O2", "-g")
+        r = self.dynprobe("--probe", "inlined.c:21", "-t", "n", "--", program, "3")
+        self.assert_ok(r)
+        self.assertLessEqual({e["fields"]["n"] for e in r.events}, {1000, 2, 6, 10, 14, None})
+
     # ---- conditions ----
 
     def condition(self, program, text, expected):
