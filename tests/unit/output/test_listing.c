@@ -55,12 +55,15 @@ Test(listing, json)
 	p.sink = "lttng";
 	p.session = "mine";
 	char *text = listed(dp_listing_json, &(struct dp_listing){.pid = 42, .comm = "server", .probe = &p, .n = 1});
-	cr_expect_str_eq(text, "{\"type\":\"status\",\"version\":1,\"pid\":42,\"comm\":\"server\",\"trouble\":null,\"probes\":["
-	                       "{\"name\":\"foo\",\"spec\":\"foo\",\"state\":\"enabled\",\"addr\":\"0x401136\","
-	                       "\"where\":\"foo+0x0/0x21 [server]\",\"sink\":\"lttng\",\"session\":\"mine\","
-	                       "\"contexts\":[\"reg:rdi\",\"backtrace\"],\"when\":\"arg0 > 4\","
-	                       "\"lost\":{\"total\":7,\"full\":0,\"no_slot\":0,\"forked\":0,\"abandoned\":0,\"damaged\":0,"
-	                       "\"nested\":0,\"unprimed\":4,\"no_stack\":0,\"overwritten\":3,\"unreadable\":0,\"other\":0}}]}\n");
+	cr_expect_str_eq(
+	        text,
+	        "{\"type\":\"status\",\"version\":1,\"pid\":42,\"comm\":\"server\",\"trouble\":null,\"probes\":["
+	        "{\"name\":\"foo\",\"spec\":\"foo\",\"state\":\"enabled\",\"addr\":\"0x401136\","
+	        "\"where\":\"foo+0x0/0x21 [server]\",\"sink\":\"lttng\",\"session\":\"mine\","
+	        "\"contexts\":[\"reg:rdi\",\"backtrace\"],\"when\":\"arg0 > 4\","
+	        "\"lost\":{\"total\":7,\"full\":0,\"no_slot\":0,\"forked\":0,\"abandoned\":0,\"damaged\":0,"
+	        "\"nested\":0,\"unprimed\":4,\"no_stack\":0,\"overwritten\":3,\"unreadable\":0,\"unpaired\":0,\"crowded\":0,"
+	        "\"other\":0}}]}\n");
 	free(text);
 }
 

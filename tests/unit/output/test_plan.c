@@ -170,13 +170,14 @@ Test(function, json)
 {
 	struct dp_listed_function f = function();
 	char *text = SHOWN(dp_function_json(&f, to));
-	cr_expect_str_eq(text,
-	                 "{\"type\":\"function\",\"version\":1,\"module\":\"libx.so\",\"path\":\"/lib/"
-	                 "libx.so\",\"name\":\"foo\",\"spec\":\"libx.so!foo\","
-	                 "\"addr\":\"0x2000\",\"file_addr\":\"0x1000\",\"size\":3,\"ifunc\":false,\"aliases\":[\"__foo\"],"
-	                 "\"sites\":[{\"offset\":0,\"addr\":\"0x2000\",\"bytes\":\"4154\",\"text\":\"push %r12\","
-	                 "\"tactic\":\"pun\",\"tag\":null,\"reason\":null},{\"offset\":2,\"addr\":\"0x2002\",\"bytes\":\"06\","
-	                 "\"text\":\"(bad)\",\"tactic\":null,\"tag\":\"DP-UNDECODABLE\",\"reason\":\"no instruction\"}]}\n");
+	cr_expect_str_eq(text, "{\"type\":\"function\",\"version\":1,\"module\":\"libx.so\",\"path\":\"/lib/"
+	                       "libx.so\",\"name\":\"foo\",\"spec\":\"libx.so!foo\","
+	                       "\"addr\":\"0x2000\",\"file_addr\":\"0x1000\",\"size\":3,\"ifunc\":false,\"aliases\":[\"__foo\"],"
+	                       "\"sites\":[{\"offset\":0,\"addr\":\"0x2000\",\"bytes\":\"4154\",\"text\":\"push %r12\","
+	                       "\"tactic\":\"pun\",\"tag\":null,\"reason\":null,\"source\":null},{\"offset\":2,\"addr\":"
+	                       "\"0x2002\",\"bytes\":\"06\","
+	                       "\"text\":\"(bad)\",\"tactic\":null,\"tag\":\"DP-UNDECODABLE\",\"reason\":\"no instruction\","
+	                       "\"source\":null}]}\n");
 	free(text);
 	f.site = NULL;
 	f.name = "";
