@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/left.h"
 #include "cli/trace.h"
+#include "probes/printf_form.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct words {
 	char **word;
 	size_t n;
 	char *inlined; /* struct dp_typed */
+	struct dp_printf_form *form;
 	bool failed;
 };
 
@@ -105,6 +107,7 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
 		w->inlined = inlined ? strdup(inlined) : NULL;
 		w->failed |= inlined && !w->inlined;
+		w->form = dp_take(g->manifest.probe[i].typed.form, NULL);
 	}
 	dp_left_close(&left);
 	return !err && w->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the new probe") : err;
@@ -136,6 +139,7 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 		err = dp_options_parse_verb(DP_VERB_ATTACH, (int)w.n, w.word, &anew);
 	if (!err) {
 		anew.typed[0].inlined = dp_take(w.inlined, NULL);
+		anew.typed[0].form = dp_take(w.form, NULL);
 		*status = dp_trace_superseding(&anew, o->event);
 		dp_options_fini(&anew);
 		if (!*status && !enabled)
@@ -143,6 +147,7 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	}
 	dp_words_free(w.word);
 	free(w.inlined);
+	dp_printf_destroy(w.form);
 	return err;
 }
 

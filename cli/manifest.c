@@ -3,6 +3,7 @@
 
 #include "cli/options_probe.h"
 #include "injector/injector.h"
+#include "probes/printf_form.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -75,9 +76,10 @@ static json_t *probe_json(const struct dp_manifest_probe *p)
 	char event[24], site[24];
 	snprintf(event, sizeof(event), "0x%" PRIx64, p->event);
 	snprintf(site, sizeof(site), "0x%" PRIx64, p->site);
-	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "return", p->leaves, "site",
+	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "return", p->leaves, "site",
 	                 p->site ? site : NULL, "contexts",
-	                 typed_json(&p->typed), "when", p->typed.when, "event", p->event ? event : NULL, "inlined", p->typed.inlined);
+	                 typed_json(&p->typed), "when", p->typed.when, "event", p->event ? event : NULL, "inlined", p->typed.inlined, "format",
+	                 p->typed.form ? p->typed.form->text : NULL);
 }
 
 static json_t *manifest_json(const struct dp_manifest *m)

@@ -3,6 +3,7 @@
 #include "cli/manifest.h"
 #include "cli/options_probe.h"
 #include "injector/injector.h"
+#include "probes/printf_form.h"
 #include "probes/scope.h"
 
 #include <errno.h>
@@ -84,6 +85,20 @@ static struct dp_error *check_probe(const struct dp_manifest_probe *p)
 	return err ? refused(err, "when") : NULL;
 }
 
+/* A format's arguments are the first contexts. */
+static struct dp_error *take_format(const json_t *object, struct dp_manifest_probe *p)
+{
+	dp_auto_free char *text = NULL;
+	DP_TRY(take_text(object, "format", true, &text));
+	struct dp_error *err = text ? dp_printf_parse(text, &p->typed.form) : NULL;
+	if (err)
+		return refused(err, "format");
+	for (size_t i = 0; text && i < p->typed.form->n; i++)
+		if (i >= p->typed.ncontexts || strcmp(p->typed.form->arg[i], p->typed.context[i]))
+			return damaged("format");
+	return NULL;
+}
+
 static struct dp_error *take_probe(const json_t *object, struct dp_manifest_probe *p)
 {
 	const json_t *entry = json_object_get(object, "entry");
@@ -96,6 +111,7 @@ static struct dp_error *take_probe(const json_t *object, struct dp_manifest_prob
 	DP_TRY(take_text(object, "when", true, &p->typed.when));
 	DP_TRY(take_text(object, "inlined", true, &p->typed.inlined));
 	DP_TRY(take_contexts(json_object_get(object, "contexts"), p));
+	DP_TRY(take_format(object, p));
 	DP_TRY(take_address(object, "event", &p->event));
 	DP_TRY(take_address(object, "site", &p->site));
 	return check_probe(p);

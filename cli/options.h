@@ -50,6 +50,8 @@ struct dp_typed { /* what was typed for one probe, for the manifest: struct dp_p
 	char *when; /* or NULL */
 	/* The inlined function that a copy of begins at the probe's place, if it was named after it, as in struct dp_selected; or NULL. */
 	char *inlined;
+	/* How events are said, or NULL: the first contexts are its arguments (printf_form.h). */
+	struct dp_printf_form *form;
 };
 
 struct dp_asked { /* answers instead of events (answers.h) */

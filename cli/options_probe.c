@@ -7,6 +7,7 @@
 #include "cli/options_probe.h"
 
 #include "cli/names.h"
+#include "probes/printf_form.h"
 #include "probes/usdt.h"
 #include "probes/scope.h"
 
@@ -69,6 +70,33 @@ static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enu
 	return NULL;
 }
 
+static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context);
+
+/* A spec, perhaps with a format and its arguments: those become the probe's first fields. */
+static struct dp_error *add_formatted(struct dp_probe_args *a, const char *text, enum dp_point point, parse_spec *parse)
+{
+	const size_t begin = dp_printf_begins(text);
+	struct dp_printf_form *form = NULL;
+	if (!begin)
+		return add_probe(a, text, point, parse);
+	size_t end = begin;
+	while (end && strchr(" \t", text[end - 1]))
+		end--;
+	dp_auto_free char *spec = strndup(text, end);
+	if (!spec)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe");
+	DP_TRY(dp_printf_parse(text + begin, &form));
+	struct dp_error *err = add_probe(a, spec, point, parse);
+	if (err) {
+		dp_printf_destroy(form);
+		return err;
+	}
+	a->typed[a->n - 1].form = form;
+	for (size_t i = 0; !err && i < form->n; i++)
+		err = add_context(a, a->n - 1, form->arg[i]);
+	return err;
+}
+
 /* A line of a file; blanks around it and what follows a # at its start or behind a blank do not count. */
 static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_point point, parse_spec *parse)
 {
@@ -79,7 +107,7 @@ static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_po
 	while (end > line && strchr(" \t\r\n", end[-1]))
 		end--;
 	*end = 0;
-	return *line ? add_probe(a, line, point, parse) : NULL;
+	return *line ? add_formatted(a, line, point, parse) : NULL;
 }
 
 static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum dp_point point, parse_spec *parse)
@@ -99,13 +127,13 @@ static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum
 
 struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
 {
-	return *spec == '@' ? add_file(a, spec + 1, point, dp_spec_parse) : add_probe(a, spec, point, dp_spec_parse);
+	return *spec == '@' ? add_file(a, spec + 1, point, dp_spec_parse) : add_formatted(a, spec, point, dp_spec_parse);
 }
 
 struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker)
 {
 	return *marker == '@' ? add_file(a, marker + 1, DP_POINT_PLACE, dp_spec_parse_usdt)
-	                      : add_probe(a, marker, DP_POINT_PLACE, dp_spec_parse_usdt);
+	                      : add_formatted(a, marker, DP_POINT_PLACE, dp_spec_parse_usdt);
 }
 
 struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
@@ -263,6 +291,11 @@ bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
 	}
 	to->when = from->when ? strdup(from->when) : NULL;
 	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
+	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;
+	if (err) {
+		dp_error_destroy(err);
+		return false;
+	}
 	return (!from->when || to->when) && (!from->inlined || to->inlined);
 }
 
@@ -273,6 +306,7 @@ void dp_typed_fini(struct dp_typed *t)
 	free(t->context);
 	free(t->when);
 	free(t->inlined);
+	dp_printf_destroy(t->form);
 	*t = (struct dp_typed){0};
 }
 

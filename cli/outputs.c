@@ -31,7 +31,8 @@ static struct dp_error *make_classes(const struct dp_options *o, struct dp_outpu
 		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
 	ret->nclasses = o->nprobes;
 	for (size_t i = 0; i < o->nprobes; i++)
-		ret->classes[i] = (struct dp_event_class){o->probe[i].name, o->probe[i].spec.text, &o->probe[i].fields};
+		ret->classes[i] = (struct dp_event_class){o->probe[i].name, o->probe[i].spec.text, &o->probe[i].fields,
+		                                            o->typed[i].form};
 	return NULL;
 }
 

@@ -30,6 +30,7 @@ static char *unique_name(const struct dp_options *classes, const char *base)
 static struct dp_error *add_class(struct dp_options *classes, struct dp_image *image, const struct dp_manifest_probe *from)
 {
 	struct dp_probe *p = &classes->probe[classes->nprobes];
+	classes->typed[classes->nprobes].form = from->typed.form; /* the manifest's */
 	p->name = unique_name(classes, from->name);
 	classes->nprobes++;
 	if (!p->name)
@@ -66,9 +67,10 @@ static struct dp_error *open_groups(struct dp_recording *r)
 		nprobes += r->left->group[k].manifest.n;
 	r->group = calloc(r->left->n + 1, sizeof(*r->group));
 	r->classes.probe = calloc(nprobes + 1, sizeof(*r->classes.probe));
+	r->classes.typed = calloc(nprobes + 1, sizeof(*r->classes.typed));
 	r->recorded = calloc(nprobes + 1, sizeof(*r->recorded));
 	r->damaged = calloc(nprobes + 1, sizeof(*r->damaged));
-	if (!r->group || !r->classes.probe || !r->recorded || !r->damaged)
+	if (!r->group || !r->classes.probe || !r->classes.typed || !r->recorded || !r->damaged)
 		return dp_error(DP_TAG_NOMEM, "out of memory for %zu probes", nprobes);
 	for (size_t k = 0; k < r->left->n; k++)
 		if (!r->left->group[k].manifest.lttng && r->left->group[k].manifest.n)
@@ -90,6 +92,7 @@ void dp_recording_fini(struct dp_recording *r)
 	for (size_t i = 0; i < r->classes.nprobes; i++)
 		dp_probe_fini(&r->classes.probe[i]);
 	free(r->classes.probe);
+	free(r->classes.typed);
 	free(r->group);
 	free(r->recorded);
 	free(r->damaged);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session_scope.h"
+#include "probes/printf_form.h"
 #include "probes/scope.h"
 #include "probes/usdt.h"
 
@@ -10,7 +11,7 @@ static bool names_fields(const struct dp_typed *t)
 	for (size_t i = 0; i < t->ncontexts; i++)
 		if (!dp_scope_is_fixed(t->context[i]))
 			return true;
-	return false;
+	return t->form;
 }
 
 struct dp_error *dp_typed_take(const struct dp_typed *typed, struct dp_probe *p)
@@ -47,12 +48,34 @@ static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum d
 	return dp_scope_create(image, &at, &ret->scope);
 }
 
+/* Which field argument `i` of the format made, the fields from `before` on being its. */
+static struct dp_error *take_argument(struct dp_printf_form *form, size_t i, const struct dp_fields *fields, size_t before)
+{
+	form->field[i] = (unsigned)before;
+	for (size_t k = 0; k < i && fields->n == before; k++)
+		if (!strcmp(form->arg[k], form->arg[i])) {
+			form->field[i] = form->field[k];
+			return dp_printf_check(form, i, &fields->field[form->field[i]]);
+		}
+	if (fields->n == before)
+		return dp_error(DP_TAG_SYNTAX, "'%s' is a value that the format has already: give one of the two a name, x=%s",
+		                form->arg[i], form->arg[i]);
+	if (fields->n != before + 1)
+		return dp_error(DP_TAG_SYNTAX, "'%s' is not one value: a format takes its members or elements one by one",
+		                form->arg[i]);
+	return dp_printf_check(form, i, &fields->field[before]);
+}
+
 static struct dp_error *make_fields(struct dp_scope *scope, const struct dp_typed *typed, struct dp_fields *ret)
 {
 	struct dp_fields fields = {0};
 	struct dp_error *err = NULL;
-	for (size_t i = 0; !err && i < typed->ncontexts; i++)
+	for (size_t i = 0; !err && i < typed->ncontexts; i++) {
+		const size_t before = fields.n;
 		err = dp_scope_fields(scope, typed->context[i], &fields);
+		if (!err && typed->form && i < typed->form->n)
+			err = take_argument(typed->form, i, &fields, before);
+	}
 	if (err)
 		dp_fields_fini(&fields);
 	else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NDJSON as docs/json.md describes it: a header line, then a line per event. */
 #include "output/frames.h"
+#include "output/message.h"
 #include "output/put.h"
 #include "output/writer.h"
 
@@ -229,6 +230,17 @@ static void put_integer(struct dp_buf *b, const char *key, int64_t v)
 	dp_put_signed(b, v);
 }
 
+static void put_message(struct json *j, const struct dp_event_class *class, const struct dp_event *e)
+{
+	struct dp_buf message;
+	dp_buf_init(&message);
+	dp_put_message(&message, class, e);
+	put_key(&j->line, ",", "message");
+	dp_put_json(&j->line, dp_buf_str(&message), message.len);
+	j->line.failed |= message.failed;
+	dp_buf_fini(&message);
+}
+
 static void json_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct json *j = (struct json *)w;
@@ -248,6 +260,8 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	if (!j->line.failed)
 		dp_fields_decode(class->fields, e->payload, e->len, put_field, j);
 	dp_put_str(&j->line, "}");
+	if (class->form)
+		put_message(j, class, e);
 	if (j->unreadable.len) {
 		put_key(&j->line, ",", "unreadable");
 		dp_put_str(&j->line, "[");

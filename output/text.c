@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Live text: a line per event, backtraces on indented lines below it. */
 #include "output/frames.h"
+#include "output/message.h"
 #include "output/put.h"
 #include "output/writer.h"
 
@@ -18,6 +19,7 @@ struct text {
 	char hms[16];
 	struct dp_buf line, below;
 	struct dp_image *image; /* of the event being written */
+	const struct dp_event_class *class;
 };
 
 enum { NS_PER_SECOND = 1000000000 };
@@ -146,6 +148,8 @@ static void put_field(const struct dp_field *field, const struct dp_value *v, vo
 		dp_frames_each(t->image, v, put_frame, t);
 		return;
 	}
+	if (dp_message_has(t->class, field))
+		return;
 	dp_put_str(&t->line, " ");
 	dp_put_str(&t->line, field->label ? field->label : field->name);
 	dp_put_str(&t->line, "=");
@@ -164,6 +168,18 @@ static void print(struct text *t, struct dp_buf *b)
 	b->len = 0;
 }
 
+/* What the program's strings hold is made visible with the rest. */
+static void put_message(struct text *t, const struct dp_event *e)
+{
+	struct dp_buf message;
+	dp_buf_init(&message);
+	dp_put_message(&message, t->class, e);
+	dp_put_str(&t->line, " ");
+	dp_put_visible(&t->line, dp_buf_str(&message), message.len, 0);
+	t->line.failed |= message.failed;
+	dp_buf_fini(&message);
+}
+
 static void text_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct text *t = (struct text *)w;
@@ -171,8 +187,11 @@ static void text_event(struct dp_writer *w, const struct dp_event *e)
 	put_time(t, e->ns);
 	put_thread(t, e);
 	put_colored(t, &t->line, NAME, class->name);
-	dp_put_str(&t->line, class->fields->n ? ":" : "");
+	dp_put_str(&t->line, class->fields->n || class->form ? ":" : "");
 	t->image = e->image;
+	t->class = class;
+	if (class->form)
+		put_message(t, e);
 	dp_fields_decode(class->fields, e->payload, e->len, put_field, t);
 	dp_put_str(&t->line, "\n");
 	print(t, &t->line);

@@ -94,7 +94,7 @@ static void offer_block(struct dp_scope *s, Dwarf_Die *block, struct dp_suggest 
 
 static void offer_words(struct dp_suggest *to)
 {
-	static const char *const words[] = {"retval", "duration", "pid", "tid", "cpu", "comm", "time", "hits", "arg0", "arg1",
+	static const char *const words[] = {"retval", "duration", "pid", "tid", "cpu", "comm", "time", "arg0", "arg1",
 	                                    "arg2",   "rax",      "rbx", "rcx", "rdx", "rsi",  "rdi",  "rbp",  "rsp"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		dp_suggest_offer(to, words[i], strlen(words[i]));

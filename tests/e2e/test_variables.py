@@ -155,6 +155,51 @@ class Variables(Case):
         self.assert_ok(r)
         self.assertLessEqual({e["fields"]["n"] for e in r.events}, {1000, 2, 6, 10, 14, None})
 
+    # ---- the printf form ----
+
+    FORM = 'work "n=%d|%5u|%s|%-6s|%04x|%.2f|100%%\\n", n, small, req->name, color, seventh, d'
+
+    def test_a_format_shows_its_arguments_in_text(self):
+        program = self.build("plain.c", "gcc", "-O0", "-g")
+        r = self.dynprobe("--probe", self.FORM, "-t", "big", "--no-record", "-o", "-", "--", program, "20", json_events=False)
+        self.assert_ok(r)
+        printed = [json.loads(x) for x in r.out.splitlines() if x.startswith("{")]
+        shown = [x.split(" work: ", 1)[1] for x in r.out.splitlines() if " work: " in x]
+        self.assertEqual(len(shown), 20)
+        for p, x in zip(printed, shown):
+            message = "n=%d|%5u|%s|%-6s|%04x|%.2f|100%%" % (
+                p["n"], p["small"], p["req_name"], p["color"], p["seventh"] % 2**self.bits(p["seventh"]), p["d"])
+            self.assertTrue(x.startswith(message + " big="), (x, message))
+
+    def bits(self, value):
+        return 64 if abs(value) >= 2**31 else 32
+
+    def test_a_format_is_a_message_besides_typed_fields_in_json(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        printed, events = self.trace(program, "--probe", 'work "%d %s", n, str(req->name)')
+        self.assertEqual([e["message"] for e in events], [f"{p['n']} {p['req_name']}" for p in printed])
+        self.agree(printed, events, ["n", "req_name"])
+
+    def test_a_format_is_checked_against_its_arguments(self):
+        for form, words in (('"%d"', ["no argument"]), ('"%d", n, n', ["more arguments"]), ('"%y", n', ["no conversion"]),
+                            ('"%s", n', ["integer"]), ('"%d", d', ["floating-point"]), ('"%d", *req', ["not one value"]), ('"%d', ["not closed"])):
+            self.refused("DP-SYNTAX", "--probe", "work " + form, words=words, compiler=("gcc", "-O0", "-g"))
+
+    def test_a_format_of_a_left_probe_is_said_by_a_later_tool(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        p = subprocess.Popen([program, "100000000"], stdout=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.tool("attach", "--sink", "ring", "--pid", p.pid, "--probe", 'work "<%d>", n')
+        out = self.tool("record", "--pid", p.pid, "-n", 20, "-f", "json", "-o", "-", "--no-record")
+        events = [e for e in map(json.loads, filter(None, out.splitlines())) if e["type"] == "event"]
+        self.assertEqual([e["message"] for e in events], [f"<{e['fields']['n']}>" for e in events])
+        self.tool("detach", "--pid", p.pid)
+
+    def test_hits_are_said_not_to_be_there(self):
+        self.refused("DP-SYNTAX", "--function", "work", "-t", "hits", words=["-n"])
+        self.refused("DP-SYNTAX", "--function", "work", "--when", "hits > 3", words=["--count"])
+
     # ---- conditions ----
 
     def condition(self, program, text, expected):
