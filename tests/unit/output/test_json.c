@@ -62,7 +62,7 @@ Test(json, header_describes_probes_and_fields)
 	        make_fields((const char *const[]){"reg:eax", "int:i:1", "float:f:1", "double:d:1", "pointer:p:1", "string[9]:s:1",
 	                                          "bytes[2]:b:1", "backtrace:7", NULL});
 	struct dp_fields none = {0};
-	struct dp_event_class classes[] = {{"foo", "foo+0x\"1", &fields}, {"bar", "bar", &none}};
+	struct dp_event_class classes[] = {{"foo", "foo+0x\"1", &fields, NULL}, {"bar", "bar", &none, NULL}};
 	struct out o;
 	open_out(&o, classes, 2);
 	close_and_check(&o,
@@ -85,7 +85,7 @@ Test(json, event_holds_every_value_exactly)
 	struct dp_fields fields = make_fields((const char *const[]){"reg:rax", "int64:i:1", "uint64:u:1", "double:d:1",
 	                                                            "double:inf:1", "pointer:p:1", "string:s:1", "bytes[2]:b:1",
 	                                                            "int:bad:1", "string:bad2:1", "backtrace", NULL});
-	struct dp_event_class class = {"foo", "foo", &fields};
+	struct dp_event_class class = {"foo", "foo", &fields, NULL};
 	struct dp_buf b = {0};
 	double d = 0.1, inf = (double)INFINITY;
 	put_u64(&b, 1 << 8 | 1 << 9);
@@ -128,7 +128,7 @@ Test(json, event_holds_every_value_exactly)
 Test(json, event_without_fields_or_image)
 {
 	struct dp_fields none = {0}, trace = make_fields((const char *const[]){"backtrace", NULL});
-	struct dp_event_class classes[] = {{"foo", "foo", &none}, {"bar", "bar", &trace}};
+	struct dp_event_class classes[] = {{"foo", "foo", &none, NULL}, {"bar", "bar", &trace, NULL}};
 	struct dp_buf empty = {0}, b = {0};
 	put_u8(&b, 1);
 	put_u64(&b, 0x1010);
@@ -152,7 +152,7 @@ Test(json, random_payloads_give_valid_lines)
 {
 	struct dp_fields fields = make_fields(
 	        (const char *const[]){"string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", "double:d:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_event_class class = {"p", "p", &fields, NULL};
 	struct out o;
 	open_out(&o, &class, 1);
 	srand(6);

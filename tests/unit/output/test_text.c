@@ -39,7 +39,7 @@ Test(text, line_of_every_kind_of_value)
 	struct dp_fields fields =
 	        make_fields((const char *const[]){"reg:rax", "int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1", "string:s:1",
 	                                          "bytes[2]:b:1", "int64:bad:1", NULL});
-	struct dp_event_class class = {"main_0x10", "main+0x10", &fields};
+	struct dp_event_class class = {"main_0x10", "main+0x10", &fields, NULL};
 	struct dp_buf b = {0};
 	double d = 0.5;
 	put_u64(&b, 1 << 7);
@@ -67,7 +67,7 @@ Test(text, line_of_every_kind_of_value)
 Test(text, time_is_the_local_wall_clock)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none};
+	struct dp_event_class class = {"p", "p", &none, NULL};
 	struct dp_buf empty = {0};
 	setenv("TZ", "XYZ-3:30", 1);
 	tzset();
@@ -84,7 +84,7 @@ Test(text, time_is_the_local_wall_clock)
 Test(text, process_is_named_once_there_are_several)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none};
+	struct dp_event_class class = {"p", "p", &none, NULL};
 	struct dp_buf empty = {0};
 	struct out o;
 	open_out(&o, &class, 1, false);
@@ -106,7 +106,7 @@ Test(text, process_is_named_once_there_are_several)
 static char *backtrace_of(struct dp_image *image, const uint64_t *pcs, uint8_t n)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"backtrace", "reg:al", NULL});
-	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_event_class class = {"p", "p", &fields, NULL};
 	struct dp_buf b = {0};
 	put_u8(&b, n);
 	for (uint8_t i = 0; i < n; i++)
@@ -149,7 +149,7 @@ Test(text, frame_interrupted_by_a_signal_is_exact)
 Test(text, cut_strings_are_marked)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_event_class class = {"p", "p", &fields, NULL};
 	struct dp_buf b = {0};
 	put_u64(&b, 0);
 	put_text(&b, "abcd...");
@@ -167,7 +167,7 @@ Test(text, cut_strings_are_marked)
 Test(text, escape_codes_only_with_colour)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"int:x:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_event_class class = {"p", "p", &fields, NULL};
 	for (int color = 0; color < 2; color++) {
 		struct dp_buf b = {0};
 		put_u64(&b, 1);
@@ -189,7 +189,7 @@ Test(text, escape_codes_only_with_colour)
 Test(text, full_device_is_an_error)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none};
+	struct dp_event_class class = {"p", "p", &none, NULL};
 	struct dp_buf empty = {0};
 	struct dp_writer *w = NULL;
 	FILE *full = fopen("/dev/full", "we");
@@ -210,7 +210,7 @@ Test(text, random_payloads_never_crash)
 {
 	struct dp_fields fields =
 	        make_fields((const char *const[]){"regs", "string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields};
+	struct dp_event_class class = {"p", "p", &fields, NULL};
 	struct out o;
 	open_out(&o, &class, 1, true);
 	srand(5);
