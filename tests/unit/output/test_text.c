@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_output.h"
+#include "probes/printf_form.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -59,6 +60,36 @@ Test(text, line_of_every_kind_of_value)
 	cr_assert_str_eq(after_time(text),
 	                 " worker[101] main_0x10: rax=0x2a i=-7 u=200 d=0.5 p=0x7f00 s=\"say \\\"hi\\\"\\n\\x1b[0m\" b=ab01 "
 	                 "bad=<unreadable>\n");
+	free(text);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&b);
+}
+
+/* Control characters of the program's strings do not reach the terminal by a format either. */
+Test(text, format_is_followed_with_each_value_in_its_own_width)
+{
+	struct dp_fields fields = make_fields(
+	        (const char *const[]){"int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1", "string:s:1", "int64:bad:1", "reg:rax", NULL});
+	struct dp_printf_form form = {.format = (char *)"%5d|%-4x|%08llx|%.2f|%p|%8.3s|%s|100%%|%d", .n = 8,
+	                              .field = {0, 1, 0, 2, 3, 4, 4, 5}};
+	struct dp_event_class class = {"p", "p", &fields, &form};
+	struct dp_buf b = {0};
+	double d = 0.5;
+	put_u64(&b, 1 << 5);
+	put_u32(&b, (uint32_t)-7);
+	put_u8(&b, 200);
+	dp_buf_put(&b, &d, 8);
+	put_u64(&b, 0x7f00);
+	put_text(&b, "hello\033[0m");
+	put_u64(&b, 0);
+	put_u64(&b, 0x2a);
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(123456789, &b);
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	cr_assert_str_eq(after_time(text),
+	                 " worker[101] p:    -7|c8  |fffffff9|0.50|0x7f00|     hel|hello\\x1b[0m|100%|<unreadable> rax=0x2a\n");
 	free(text);
 	dp_fields_fini(&fields);
 	dp_buf_fini(&b);
