@@ -372,8 +372,27 @@ static struct dp_error *transaction(struct install *i)
 	DP_TRY(add_placed(i));
 	DP_TRY(map(i, file_size));
 	DP_TRY(fill(i));
+	i->announced = true;
+	dp_semaphores_raise(i->t, i->plans, i->nplans); /* as late as can be: we may be killed at any moment */
 	DP_TRY(patch(i));
 	return add_guarded(i);
+}
+
+/*
+ * Ended or replaced after the first probes stood: they were hit, perhaps, and what they recorded is here. The others were not
+ * placed in time.
+ */
+static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
+{
+	bool written = false;
+	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_PROCESS && err->tag != DP_TAG_ZOMBIE))
+		return err;
+	for (size_t k = 0; k < i->nplans; k++)
+		written |= i->t->in.placed && i->t->in.placed[k].written;
+	for (size_t k = 0; written && k < i->nplans; k++)
+		if (!i->t->in.placed[k].written && !i->results[k].refused)
+			i->results[k].refused = dp_error(err->tag, "%s", err->message);
+	return written ? dp_error_destroy(err) : err;
 }
 
 static const char *not_live(const struct install *i)
@@ -402,9 +421,9 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	*stats = (struct dp_install_stats){.live = !why};
 	if (why)
 		snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
-	dp_semaphores_raise(t, plans, nplans);
-	struct dp_error *err = transaction(&i);
-	dp_semaphores_settle(t, plans, nplans);
+	struct dp_error *err = unless_hit(&i, transaction(&i));
+	if (i.announced)
+		dp_semaphores_settle(t, plans, nplans);
 	free(i.refused);
 	if (err && t->installed) {
 		struct dp_remove_report ignored;

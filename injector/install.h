@@ -19,6 +19,7 @@ struct install {
 	uint64_t *refused;    /* sites, for those that rely upon them */
 	size_t nrefused;
 	enum dp_tag refused_tag; /* of the last one */
+	bool announced;          /* the semaphores are up */
 };
 
 /* All threads are held: writes those sites that are guarded, or those that are not. One that is refused leaves the others alone.
