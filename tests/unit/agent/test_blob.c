@@ -183,20 +183,20 @@ static size_t stack_used(void)
 
 Test(blob, questions_are_answered_and_keep_the_rest)
 {
-	struct {
-		struct dp_ask ask;
-		char text[16];
-	} q = {.ask = {.kind = DP_ASK_GLOB}, .text = "so*g"};
+	_Alignas(struct dp_ask) uint8_t room[sizeof(struct dp_ask) + 8] = {0};
+	struct dp_ask *q = (struct dp_ask *)room;
 	struct dp_agent *agent = calloc(1, sizeof(*agent));
 	struct machine in = {0}, out;
 
 	agent->pid = (uint32_t)getpid();
-	q.ask.agent = (uintptr_t)agent;
+	q->agent = (uintptr_t)agent;
+	q->kind = DP_ASK_GLOB;
+	memcpy(q->text, "so*g", 5);
 	for (uint64_t i = 0; i < 32; i++) {
 		for (int r = 0; r < 16; r++)
 			in.gpr[r] = 0x0123456789abcdef * (uint64_t)(r + 1);
 		in.gpr[0] = i & 2 ? 8 : (uintptr_t) "something";
-		in.gpr[2] = (uintptr_t)&q;
+		in.gpr[2] = (uintptr_t)q;
 		in.flags = 0x202u | (i & 1 ? DF : 0);
 		call_with(&in, &out, symbol(DP_SYM_ASK), i);
 		expect_preserved(&in, &out);
