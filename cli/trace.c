@@ -66,12 +66,34 @@ static struct dp_error *resolve_all(struct dp_run *run)
 	return NULL;
 }
 
+static bool may_be_ending(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE ||
+	       err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE;
+}
+
+/* A process that is on its way out cannot be worked in any more, and takes its probes along. */
+static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
+	if (!err || err->tag == DP_TAG_INTERRUPTED)
+		return err;
+	return poll(&end, 1, may_be_ending(err) ? ENDING_MS : 0) > 0 ? dp_error_destroy(err) : err;
+}
+
+/* With probes in it, a process may end before all is done: what they recorded is shown. */
+static struct dp_error *install_one(struct dp_session *s)
+{
+	struct dp_error *err = dp_session_install(s);
+	return dp_session_placed(s) ? forgive_end(s, err) : err;
+}
+
 /* A signal between two targets ends it, without an error. */
 static struct dp_error *install_all(struct dp_run *run)
 {
 	size_t placed = 0;
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
-		DP_TRY(dp_session_install(run->session[i]));
+		DP_TRY(install_one(run->session[i]));
 		placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
 	}
 	run->armed_ns = dp_now_ns();
@@ -112,15 +134,6 @@ static struct dp_error *open_outputs(struct dp_run *run)
 	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &run->out));
 	say_where(run);
 	return NULL;
-}
-
-/* A process that is on its way out cannot be worked in any more, and takes its probes along. */
-static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
-{
-	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
-	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_THREAD))
-		return err;
-	return poll(&end, 1, ENDING_MS) > 0 ? dp_error_destroy(err) : err;
 }
 
 static struct dp_error *remove_all(struct dp_run *run)
