@@ -239,7 +239,10 @@ struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b)
 	t->remote_fd = -1;
 	if (!still_ours(t, dp_borrow_tid(b), (int64_t)fd))
 		return NULL;
-	return call(b, "close", SYS_close, (const uint64_t[6]){fd}, &ignored);
+	struct dp_error *err = call(b, "close", SYS_close, (const uint64_t[6]){fd}, &ignored);
+	if (err && err->tag == DP_TAG_NO_THREAD)
+		t->remote_fd = (int64_t)fd; /* our thread went home by itself: the next one closes it */
+	return err;
 }
 
 /* The first error; the second is dropped. */
@@ -286,7 +289,10 @@ struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b, struct 
 		err = map_regions(t, b, lease);
 	if (!err && lease && lease->more)
 		return NULL;
-	err = first_of(err, dp_map_close(t, b));
+	if (!err)
+		err = dp_map_close(t, b);
+	if (err && err->tag == DP_TAG_NO_THREAD)
+		return err; /* what is mapped stays: the next thread goes on */
 	return err ? give_up(t, b, err) : NULL;
 }
 
