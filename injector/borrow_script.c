@@ -25,8 +25,8 @@
 
 #define STEPS   33u /* in one table */
 #define IN_USE  UINT64_C(0x6573752d6e69)
-#define PENDING INT64_MIN /* the result of no system call */
-#define WAIT_NS 30000000
+#define PENDING INT64_MIN            /* the result of no system call */
+#define WAIT_NS 250000000            /* a busy machine keeps us from our processor */
 #define LATE_NS UINT64_C(3000000000) /* for a call that does not return */
 #define STEP_NS 1500u                /* of a call, roughly */
 #define POLL_NS 2000
@@ -145,6 +145,8 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64
 	for (;;) {
 		int64_t mark = PENDING;
 		const struct dp_stop stop = dp_stop_wait(b->h->tid, 0);
+		if (stop.kind == DP_STOP_SIGNAL && stop.sig != SIGSTOP)
+			return NULL; /* all are blocked: it is no longer at our calls, or they failed badly */
 		if (stop.kind != DP_STOP_NONE)
 			DP_TRY(pass(b, stop));
 		if (!peek(b, step_at(room, n) + offsetof(struct dp_boot_step, result), &mark, sizeof(mark)) || mark != PENDING ||
@@ -171,14 +173,12 @@ static struct dp_error *fetch(struct dp_borrow *b, struct user_regs_struct *now)
 			return dp_error(DP_TAG_REMOTE, "a system call run in process %d (%s) did not return", b->p.pid,
 			                b->p.comm);
 		}
-		if (stop.kind != DP_STOP_TRAP && stop.kind != DP_STOP_GROUP) {
-			DP_TRY(pass(b, stop));
-			continue;
-		}
-		if (ptrace(PTRACE_GETREGS, b->h->tid, NULL, now) != 0)
+		if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC || ptrace(PTRACE_GETREGS, b->h->tid, NULL, now) != 0)
 			return gone(b);
 		b->home = !in_script(b, now->rip);
-		return NULL;
+		if (b->home || stop.kind == DP_STOP_TRAP || stop.kind == DP_STOP_GROUP)
+			return NULL; /* at home it may have met a signal, which is delivered when it is seen out */
+		DP_TRY(pass(b, stop));
 	}
 }
 
@@ -205,7 +205,8 @@ static struct dp_error *run_one(struct dp_borrow *b, struct dp_step *step)
 struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
                                   size_t *done)
 {
-	const bool by_table = n > 1 && is_free(b, room);
+	/* With all threads held none may go home: of a launched command it would be the start of the program. */
+	const bool by_table = n > 1 && !b->frozen && is_free(b, room);
 	*done = 0;
 	while (*done < n) {
 		const size_t most = by_table ? STEPS : 1, part = n - *done < most ? n - *done : most;
