@@ -190,7 +190,7 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
 {
 	struct scan s = {.t = t, .pair = pair, .npairs = n};
-	return scan_stacks(&s, h);
+	return n && scan_stacks(&s, h);
 }
 
 /* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */

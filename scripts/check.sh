@@ -21,8 +21,8 @@ build() {
 step "source: rooms, licence lines, shell scripts"
 sh scripts/check-source.sh
 
-step "clang: everything compiles without a warning"
-build clang
+step "clang: the tool, its agent and library compile without a warning"
+build clang -DBUILD_TESTING=OFF
 
 step "ASan and UBSan: unit tests, and some end-to-end tests"
 build asan
