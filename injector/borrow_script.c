@@ -25,8 +25,8 @@
 
 #define STEPS   33u /* in one table */
 #define IN_USE  UINT64_C(0x6573752d6e69)
-#define PENDING INT64_MIN            /* the result of no system call */
-#define WAIT_NS 250000000            /* a busy machine keeps us from our processor */
+#define PENDING INT64_MIN /* the result of no system call */
+#define WAIT_NS 30000000
 #define LATE_NS UINT64_C(3000000000) /* for a call that does not return */
 #define STEP_NS 1500u                /* of a call, roughly */
 #define POLL_NS 2000
