@@ -43,9 +43,8 @@ struct dp_error *dp_hidden_find(const struct dp_installation *in, const bool *ch
 {
 	struct dp_hidden h = {.host = calloc(in->nplaced + 1, sizeof(*h.host))};
 	struct dp_error *err = h.host ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	for (size_t i = 0; !err && i < in->nplaced; i++)
-		if (in->placed[i].written)
-			err = note(in, chosen, i, &h);
+	for (size_t i = 0; !err && i < in->nplaced; i++) /* also what is restored: a thread may still be on its way */
+		err = note(in, chosen, i, &h);
 	if (err)
 		dp_hidden_fini(&h);
 	else

@@ -28,6 +28,7 @@ struct restore {
 	struct dp_target *t;
 	struct dp_installation *in;
 	const bool *chosen;   /* NULL for all */
+	const bool *kept;     /* those that stay in this pass, whatever else is said of them; or NULL */
 	struct dp_swap *swap; /* live */
 	struct dp_freeze *f;  /* or with all threads held */
 	struct pending *done;
@@ -249,7 +250,7 @@ static bool in_use(const struct restore *r, size_t i)
 static bool is_meant(const struct restore *r, size_t i)
 {
 	const struct dp_placed *p = &r->in->placed[i];
-	if (!p->written || p->state == DP_SITE_RESTORED)
+	if (!p->written || p->state == DP_SITE_RESTORED || (r->kept && r->kept[i]))
 		return false;
 	return !r->chosen || r->chosen[i] || p->state == DP_SITE_WAITING;
 }
@@ -382,6 +383,7 @@ static struct dp_error *in_two_steps(struct restore *r, const struct dp_hidden *
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	struct restore first = *r;
 	first.chosen = chosen;
+	first.kept = hidden->host; /* one that an earlier try has left waiting, too */
 	DP_TRY(r->f ? pass_held(first) : pass_live(first));
 	if (r->report->left_sites) /* one of them may lead there still */
 		return keep_hosts(r, hidden), NULL;

@@ -156,6 +156,28 @@ Test(hidden_leave, so_it_does_with_all_threads_held)
 	dp_target_close(t);
 }
 
+/* However often it is tried, and though what led there is restored already. */
+Test(hidden_leave, a_later_try_waits_for_the_handler_as_well)
+{
+	struct dp_remove_report report = {0};
+	pid_t pid = tr_spawn(target);
+	struct dp_target *t = installed(pid);
+	kill(pid, SIGUSR1);
+	cr_assert(tr_await_value(&tr->value[IN_HANDLER], 1));
+	for (int i = 0; i < 3; i++) {
+		struct dp_freeze f = {0};
+		tr_ok(dp_freeze_patiently(t, &f));
+		tr_ok(dp_restore_held(t, &t->in, NULL, &f, &report));
+		dp_thaw_all(&f);
+		cr_assert(report.occupied, "try %d", i);
+		cr_assert(holds(pid, host, 0, sizeof(host)), "try %d", i);
+	}
+	tr->value[LEAVE_HANDLER] = 1;
+	cr_assert(tr_await_value(&tr->value[LANDED], 1));
+	dp_target_close(t);
+	tr_kill(pid);
+}
+
 Test(hidden_leave, where_a_handler_returns_the_bytes_stay)
 {
 	struct dp_remove_report report;
