@@ -3,6 +3,7 @@
 #include "cli/function_points.h"
 #include "cli/options_probe.h"
 #include "cli/signals.h"
+#include "probes/more.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -176,6 +177,25 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 	return NULL;
 }
 
+/* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
+static struct dp_error *select_functions(struct dp_expander *x, const struct dp_spec *spec, struct dp_selection *ret)
+{
+	struct dp_selection more = {0};
+	bool known = true;
+	struct dp_error *err = dp_image_select(x->image, spec, x->from->except, x->from->nexcept, ret);
+	if (!err || err->tag != DP_TAG_NO_SYMBOL || !spec->symbol || dp_spec_is_source(spec))
+		return err;
+	struct dp_error *failed = dp_image_more(x->image, spec, false, &known, &more);
+	if (failed || known || !more.n) {
+		dp_error_destroy(failed);
+		dp_selection_fini(&more);
+		return err;
+	}
+	dp_error_destroy(err);
+	*ret = more;
+	return NULL;
+}
+
 static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 {
 	const struct dp_probe *p = &x->from->probe[from];
@@ -183,7 +203,7 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 	const size_t first = x->out.options.nprobes;
 	if (!dp_spec_selects(&p->spec))
 		return dp_expand_plain(x, from, add_function);
-	DP_TRY(dp_image_select(x->image, &p->spec, x->from->except, x->from->nexcept, &found));
+	DP_TRY(select_functions(x, &p->spec, &found));
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++) {
 		err = dp_signals_check(i);

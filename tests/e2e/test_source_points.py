@@ -257,6 +257,12 @@ class Cxx(SourceCase):
             with self.subTest(spec):
                 self.assertEqual(self.total(self.program, "--function", spec), wanted)
 
+    def test_returns_by_readable_names(self):
+        self.assertEqual(self.total(self.program, "--return", "ns::Klass::method"), 12)
+        self.assertEqual(self.total(self.program, "--probe", "Klass::method(const char*):return"), 5)
+        r = self.dynprobe("--return", "Klass::nothing", "--", self.program)
+        self.assert_refused(r, "DP-NO-SYMBOL", "Klass::nothing")
+
     def test_what_was_found_is_said(self):
         self.hits(self.program, "--function", "ns::Klass::method")
         self.assertIn("ns::Klass::method: 2 places: ns::Klass::method(int), ns::Klass::method(char const*)", self.last.err)
