@@ -19,12 +19,15 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-#define STACK_LIMIT  (UINT64_C(8) << 20)
-#define RED_ZONE     128
-#define USER_CS      0x33
-#define FLAGS_ALWAYS 0x2u
-#define FLAGS_NEVER  (~UINT64_C(0x3f7fd7))
-#define FRAME_RETURN 22 /* words in front of the saved pc: where the frame's handler returns to */
+#define STACK_LIMIT   (UINT64_C(8) << 20)
+#define RED_ZONE      128
+#define USER_CS       0x33
+#define FLAGS_ALWAYS  0x2u
+#define FLAGS_NEVER   (~UINT64_C(0x3f7fd7))
+#define FRAME_RETURN  22 /* words in front of the saved pc: where the frame's handler returns to */
+#define UC_FLAGS_MOST 7  /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
+#define RESTORER_MOST 32 /* bytes of a restorer up to its system call: glibc's 9, musl's 9, Go's 9 */
+#define PAGE          4096
 
 bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
 {
@@ -107,13 +110,34 @@ static bool is_wanted(const struct scan *s, uint64_t pc)
 	return !s->pair && !s->addr && dp_installation_holds(s->in, pc);
 }
 
+/* Does the code there do a system call at once, as a signal's restorer has to? Also true of what cannot be read. */
+static bool may_be_restorer(const struct scan *s, uint64_t pc)
+{
+	uint8_t code[RESTORER_MOST];
+	const size_t n = dp_mem_read(&s->t->process, dp_addr_of(pc), code, sizeof(code));
+	return !n || memmem(code, n, "\x0f\x05", 2);
+}
+
+static bool is_mapped_low(uint64_t pc)
+{
+	return pc >= PAGE && pc < UINT64_C(1) << 47;
+}
+
 /*
- * A frame that returns by our own restorer is of the agent's handler of traps and faults, which has sent its thread into a stub:
- * it is over, since a thread in that handler has its pc in the agent, and no other handler runs on top of it.
+ * A frame whose handler has returned can stand for long in the part of a stack that a later call has taken but not written. Two
+ * kinds are known for certain. One that returns by our own restorer is of the agent's handler of traps and faults, which has sent
+ * its thread into a stub: a thread in that handler has its pc in the agent, and no other handler runs on top of it. And one that
+ * is partly overwritten: the word by which its handler would return leads to no restorer, and the ucontext does not begin as
+ * the kernel fills it (a copy of a ucontext, which a program may put back one day, does).
  */
 static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
 {
-	return s->in && before >= FRAME_RETURN && dp_installation_holds(s->in, word[-FRAME_RETURN]);
+	if (before < FRAME_RETURN)
+		return false;
+	const uint64_t back = word[-FRAME_RETURN], flags = word[-FRAME_RETURN + 1], link = word[-FRAME_RETURN + 2];
+	if (s->in && dp_installation_holds(s->in, back))
+		return true;
+	return (flags > UC_FLAGS_MOST || link) && (!is_mapped_low(back) || !may_be_restorer(s, back));
 }
 
 static void look_at_word(struct scan *s, const uint64_t *word, size_t before, size_t left)
@@ -135,13 +159,15 @@ static void scan_from(struct scan *s, uint64_t rsp)
 	static uint64_t words[16384];
 	const size_t most = sizeof(words) / sizeof(*words);
 	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7), end = at + STACK_LIMIT;
+	size_t seen = 0;
 	while (at < end && !s->found) {
 		size_t n = read_stack(s->t, at, words, sizeof(words)) / sizeof(*words);
-		for (size_t i = 0; i < n && !s->found; i++)
+		for (size_t i = seen; i < n && !s->found; i++)
 			look_at_word(s, &words[i], i, n - i);
 		if (n < most)
 			return;
-		at += sizeof(words) - 4 * sizeof(*words); /* a frame's words may straddle two reads */
+		seen = FRAME_RETURN; /* a frame's words may straddle two reads */
+		at += sizeof(words) - (FRAME_RETURN + 4) * sizeof(*words);
 	}
 }
 

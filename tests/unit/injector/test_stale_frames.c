@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Signal frames on a waiting thread's stack: one that a handler will return through keeps the code that it returns to, what is
+ * left of one that is over does not. */
+#include "helper_tracee.h"
+
+#include "injector/freeze.h"
+#include "injector/target.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE       UINT64_C(4096)
+#define WORDS      64
+#define FRAME      8 /* where a frame begins in them: the kernel's struct rt_sigframe, in words of 8 bytes */
+#define FRAME_CODE (FRAME + 22)
+
+/* The code that is to be taken away: pages of nobody, that the frames' saved pc lies in. */
+#define OUR_CODE     UINT64_C(0x10000000)
+#define OUR_RESTORER (OUR_CODE + 64)
+
+static uint64_t forged[WORDS];
+
+static void forge(uint64_t back, uint64_t flags, uint64_t link)
+{
+	forged[FRAME] = back;
+	forged[FRAME + 1] = flags;
+	forged[FRAME + 2] = link;
+	forged[FRAME_CODE] = OUR_CODE + 16;
+	forged[FRAME_CODE + 1] = 0x246;
+	forged[FRAME_CODE + 2] = UINT64_C(0x2b000000000033);
+}
+
+/* `distance` bytes of stack between what is forged and where the thread waits. */
+static __attribute__((noinline)) void wait_below(size_t distance)
+{
+	volatile char *room = __builtin_alloca(distance);
+	room[0] = 1;
+	tr->ready = 1;
+	for (;;)
+		pause();
+}
+
+static volatile size_t distance;
+
+static void waits(void)
+{
+	volatile uint64_t on_stack[WORDS];
+	for (size_t i = 0; i < WORDS; i++)
+		on_stack[i] = forged[i];
+	wait_below(distance);
+	tr->value[1] = (long)on_stack[0]; /* keeps them */
+}
+
+/* What dp_quiesce() says of a thread that waits above the forged words, at some distance. */
+static bool is_clear(size_t bytes)
+{
+	char why[128] = "";
+	distance = bytes;
+	const pid_t pid = tr_spawn(waits);
+	cr_assert(tr_await(pid, 'S', SYS_pause));
+	struct dp_region region = {.addr = OUR_CODE, .size = PAGE, .prot = PROT_READ | PROT_EXEC, .mapped = true};
+	const struct dp_installation in = {.region = &region, .nregions = 1};
+	struct dp_target t = {.process = tr_process(pid)};
+	struct dp_freeze f;
+	tr_ok(dp_freeze_all(&t.process, TR_LIMIT, &f));
+	const bool clear = dp_quiesce(&t, &in, &f, why);
+	dp_thaw_all(&f);
+	tr_kill(pid);
+	cr_assert(clear || strstr(why, "signal handler"), "%s", why);
+	return clear;
+}
+
+/* Begins as glibc's __restore_rt does. */
+__asm__(".text\nthe_restorer: mov $15, %rax\n syscall\n");
+extern const char the_restorer[];
+
+static uint64_t address(const void *of)
+{
+	return (uint64_t)(uintptr_t)of;
+}
+
+Test(stale_frames, a_whole_frame_keeps_the_code)
+{
+	forge(address(the_restorer), 7, 0);
+	cr_assert_not(is_clear(64));
+}
+
+Test(stale_frames, so_does_one_whose_context_was_changed_by_its_handler)
+{
+	forge(address(the_restorer), UINT64_MAX, UINT64_MAX);
+	cr_assert_not(is_clear(64));
+}
+
+Test(stale_frames, so_does_a_copy_of_a_context)
+{
+	forge(0, 7, 0);
+	cr_assert_not(is_clear(64));
+}
+
+/* More than one of the scan's reads away, and all of the places in one where a frame can be cut in two. */
+Test(stale_frames, a_frame_of_our_own_handler_does_not_wherever_a_read_ends)
+{
+	forge(OUR_RESTORER, 7, 0);
+	cr_assert(is_clear(64));
+	for (size_t words = 0; words < 3 * WORDS; words += 3)
+		cr_assert(is_clear(16384 * 8 - 2 * WORDS * 8 + words * 8), "%zu words", words);
+}
+
+Test(stale_frames, one_that_is_partly_overwritten_does_not)
+{
+	static uint64_t data;
+	forge(address(&data), address(&data), 0);
+	cr_assert(is_clear(64));
+	forge(17, 7, address(&data)); /* an address of nothing, and a context that leads somewhere */
+	cr_assert(is_clear(64));
+}
+
+Test(stale_frames, what_cannot_be_read_may_be_a_restorer)
+{
+	forge(UINT64_C(0x20000000), 9, 0);
+	cr_assert_not(is_clear(64));
+}
