@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 enum dp_ast_kind {
-	DP_AST_NUMBER,   /* value; `is_unsigned`: written with u, or above INT64_MAX */
-	DP_AST_FLOAT,    /* real */
+	DP_AST_NUMBER,   /* value; `is_unsigned`: written with u, or above INT64_MAX; `is_long`: with l; `is_typed`: with either */
+	DP_AST_FLOAT,    /* real; `is_single`: written with f */
 	DP_AST_STRING,   /* name (unescaped), len */
 	DP_AST_NAME,     /* name: x, ns::x, file.c::x */
 	DP_AST_REGISTER, /* name without the $ */
@@ -39,7 +39,7 @@ struct dp_ast {
 	enum dp_ast_kind kind;
 	size_t at; /* in the text, for carets */
 	int op;
-	bool arrow, is_unsigned;
+	bool arrow, is_unsigned, is_long, is_typed, is_single;
 	uint64_t value;
 	double real;
 	const char *name;

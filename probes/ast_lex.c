@@ -49,8 +49,11 @@ static struct dp_error *lex_real(const char *text, struct dp_token *t)
 	}
 	t->kind = DP_TOKEN_FLOAT;
 	t->real = strtod_l(copy, &end, c);
+	t->is_single = !strcmp(end, "f") || !strcmp(end, "F");
+	if (t->is_single)
+		t->real = (double)strtof_l(copy, NULL, c);
 	freelocale(c);
-	return *end && strcmp(end, "f") && strcmp(end, "F") ? bad_number(text, t) : NULL;
+	return *end && !t->is_single ? bad_number(text, t) : NULL;
 }
 
 static bool is_real(const char *text, size_t at, size_t end)
@@ -75,6 +78,7 @@ static struct dp_error *lex_number(const char *text, struct dp_token *t)
 	t->kind = DP_TOKEN_NUMBER;
 	while (end > t->at + 1 && strchr("uUlL", text[end - 1])) {
 		t->is_unsigned |= (text[end - 1] | 32) == 'u';
+		t->is_long |= (text[end - 1] | 32) == 'l';
 		end--;
 	}
 	return dp_lex_number(text + t->at, end - t->at, &t->value) ? NULL : bad_number(text, t);

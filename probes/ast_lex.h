@@ -19,7 +19,7 @@ struct dp_token {
 	size_t at, end; /* in the text */
 	int op;         /* a character, or enum dp_ast_op */
 	uint64_t value;
-	bool is_unsigned;
+	bool is_unsigned, is_long, is_single; /* by the suffix: u, l, f */
 	double real;
 	const char *text; /* strings (unescaped), names */
 	size_t len;

@@ -248,6 +248,9 @@ static struct dp_error *parse_literal(struct parser *p, struct dp_ast **ret)
 	                      .at = p->t.at,
 	                      .value = p->t.value,
 	                      .real = p->t.real,
+	                      .is_typed = p->t.is_unsigned || p->t.is_long,
+	                      .is_long = p->t.is_long,
+	                      .is_single = p->t.is_single,
 	                      .is_unsigned = p->t.is_unsigned || (p->t.value > INT64_MAX && p->text[p->t.at] != '\'')};
 	if (p->t.kind == DP_TOKEN_FLOAT)
 		node.kind = DP_AST_FLOAT;

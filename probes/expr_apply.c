@@ -24,6 +24,12 @@ static uint64_t integer_of(double f)
 	return f >= -0x1p63 && f < 0x1p63 ? (uint64_t)(int64_t)f : UINT64_C(1) << 63;
 }
 
+/* What does not fit into a signed one is taken 2^63 less: what is larger still is 0. */
+static uint64_t unsigned_of(double f)
+{
+	return f >= 0x1p63 ? integer_of(f - 0x1p63) ^ UINT64_C(1) << 63 : integer_of(f);
+}
+
 static uint64_t widen(uint64_t a)
 {
 	uint32_t low = (uint32_t)a;
@@ -32,12 +38,16 @@ static uint64_t widen(uint64_t a)
 	return bits_of((double)f);
 }
 
-static uint64_t narrow(uint64_t a)
+static uint64_t float_bits(float f)
 {
-	float f = (float)to_double(a);
 	uint32_t bits;
 	memcpy(&bits, &f, sizeof(bits));
 	return bits;
+}
+
+static uint64_t narrow(uint64_t a)
+{
+	return float_bits((float)to_double(a));
 }
 
 static uint64_t apply_unary(enum dp_expr_op op, uint64_t a)
@@ -57,6 +67,12 @@ static uint64_t apply_unary(enum dp_expr_op op, uint64_t a)
 		return bits_of((double)a);
 	case DP_OP_D2I:
 		return integer_of(to_double(a));
+	case DP_OP_D2U:
+		return unsigned_of(to_double(a));
+	case DP_OP_I2F:
+		return float_bits((float)(int64_t)a);
+	case DP_OP_U2F:
+		return float_bits((float)a);
 	case DP_OP_F2D:
 		return widen(a);
 	default:

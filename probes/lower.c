@@ -55,12 +55,21 @@ struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, st
 	return NULL;
 }
 
+/* A float is not made by way of a double, which would round twice. */
+static enum dp_expr_op of_integer(const struct dp_ctype *from, const struct dp_ctype *to)
+{
+	const bool large = from->size == 8 && !from->is_signed;
+	if (to->size == sizeof(float))
+		return large ? DP_OP_U2F : DP_OP_I2F;
+	return large ? DP_OP_U2D : DP_OP_I2D;
+}
+
 struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, const struct dp_ctype *to)
 {
 	struct dp_arena *a = &s->arena;
 	const struct dp_ctype *from = o.type;
 	o.type = to;
-	o.is_constant = o.is_str = false;
+	o.is_constant = o.is_str = o.is_enumerator = false;
 	o.bits = 0;
 	if (!o.value)
 		return o;
@@ -69,14 +78,14 @@ struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, cons
 	else if (to->is_bool)
 		o.value = dp_build_binary(a, DP_OP_NE, o.value, dp_build_const(a, 0));
 	else if (from->kind == DP_CTYPE_FLOAT && to->kind != DP_CTYPE_FLOAT)
-		o.value = dp_build_cast(a, dp_build_unary(a, DP_OP_D2I, o.value), (uint8_t)to->size, to->is_signed);
+		o.value = dp_build_cast(a, dp_build_unary(a, to->size == 8 && !to->is_signed ? DP_OP_D2U : DP_OP_D2I, o.value),
+		                        (uint8_t)to->size, to->is_signed);
 	else if (from->kind != DP_CTYPE_FLOAT && to->kind == DP_CTYPE_FLOAT)
-		o.value = dp_build_unary(a, from->size == 8 && !from->is_signed ? DP_OP_U2D : DP_OP_I2D, o.value);
+		o.value = widen(s, dp_build_unary(a, of_integer(from, to), o.value), to->size);
 	else if (to->kind == DP_CTYPE_INT)
 		o.value = dp_build_cast(a, o.value, (uint8_t)to->size, to->is_signed);
-	if (to->kind == DP_CTYPE_FLOAT && to->size == sizeof(float) &&
-	    !(from->kind == DP_CTYPE_FLOAT && from->size == sizeof(float)))
-		o.value = dp_build_unary(a, DP_OP_F2D, dp_build_unary(a, DP_OP_D2F, o.value));
+	else if (from->kind == DP_CTYPE_FLOAT && to->size == sizeof(float) && from->size != sizeof(float))
+		o.value = widen(s, dp_build_unary(a, DP_OP_D2F, o.value), to->size);
 	return o;
 }
 
@@ -239,12 +248,15 @@ static struct dp_error *lower_slice(struct dp_scope *s, const struct dp_ast *ast
 static void lower_number(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	*ret = (struct dp_operand){
-	        .type = ast->is_unsigned ? &dp_ctype_ulong : &dp_ctype_long, .is_constant = true, .is_literal = true};
+	        .type = ast->is_unsigned ? &dp_ctype_ulong : &dp_ctype_long, .is_constant = !ast->is_typed, .is_literal = true};
 	ret->value = dp_build_const(&s->arena, ast->value);
+	if (ast->is_typed && !ast->is_long && ast->value <= UINT32_MAX)
+		ret->type = &dp_ctype_uint;
 	if (ast->kind == DP_AST_FLOAT) {
 		uint64_t bits;
 		memcpy(&bits, &ast->real, sizeof(bits));
-		*ret = (struct dp_operand){.type = &dp_ctype_double, .value = dp_build_const(&s->arena, bits)};
+		*ret = (struct dp_operand){.type = ast->is_single ? &dp_ctype_float : &dp_ctype_double};
+		ret->value = dp_build_const(&s->arena, bits);
 	}
 }
 
@@ -275,7 +287,7 @@ static struct dp_error *lower_sizeof(struct dp_scope *s, const struct dp_ast *as
 	const struct dp_ctype *t = ast->type ? dp_type_find(s, ast->type) : NULL;
 	if (!t && ast->a) {
 		DP_TRY(dp_lower(s, ast->a, &o));
-		t = o.is_constant ? &dp_ctype_int : o.type;
+		t = o.is_constant ? dp_literal_type(s, ast->a, &o) : o.type;
 	}
 	if (!t)
 		return no_type(s, ast->type);
@@ -320,8 +332,8 @@ static struct dp_error *arithmetic_unary(struct dp_scope *s, const struct dp_ast
 	const bool is_float = o.type->kind == DP_CTYPE_FLOAT;
 	if (o.type->kind == DP_CTYPE_POINTER || o.string || (is_float && ast->op == '~'))
 		return dp_lex_error(s->text, ast->at, "'%c' takes a number", ast->op);
-	if (!is_float && !o.is_constant && (o.type->size < 4 || (o.bits && o.bits < 32)))
-		o = dp_lower_convert(s, o, &dp_ctype_int);
+	if (!is_float && !o.is_constant)
+		o = dp_lower_convert(s, o, dp_promoted(&o));
 	o.is_literal = false;
 	if (ast->op != '+' && o.value) {
 		const enum dp_expr_op op = is_float ? DP_OP_FNEG : ast->op == '-' ? DP_OP_NEG : DP_OP_COMPL;

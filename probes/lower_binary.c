@@ -87,15 +87,20 @@ static bool float_op(int op, enum dp_expr_op *ret)
 
 /* ---- types ----------------------------------------------------------------------------------------------------------- */
 
-/* The type that C gives the number: hexadecimal and octal ones may become unsigned. */
-static const struct dp_ctype *literal_type(const struct dp_scope *s, const struct dp_ast *ast, const struct dp_operand *o)
+/* C has no literal of its own for the least int: -2147483648 is a long. */
+static bool is_least(const struct dp_ast *ast, uint64_t v)
+{
+	return ast->kind == DP_AST_UNARY && ast->a->kind == DP_AST_NUMBER && (int64_t)v == INT32_MIN;
+}
+
+const struct dp_ctype *dp_literal_type(const struct dp_scope *s, const struct dp_ast *ast, const struct dp_operand *o)
 {
 	uint64_t v = 0;
 	const bool plain = ast->kind == DP_AST_NUMBER, based = plain && s->text[ast->at] == '0';
 	dp_build_is_const(o->value, &v);
 	if (plain && ast->is_unsigned)
-		return v <= UINT32_MAX ? &dp_ctype_uint : &dp_ctype_ulong;
-	if ((int64_t)v >= INT32_MIN && (int64_t)v <= INT32_MAX)
+		return &dp_ctype_ulong;
+	if ((int64_t)v >= INT32_MIN && (int64_t)v <= INT32_MAX && !is_least(ast, v))
 		return &dp_ctype_int;
 	return based && v <= UINT32_MAX ? &dp_ctype_uint : &dp_ctype_long;
 }
@@ -108,13 +113,16 @@ static void give_type(const struct dp_scope *s, const struct dp_ast *ast, struct
 	uint64_t v = 0;
 	dp_build_is_const(o->value, &v);
 	const bool large = o->is_literal && v > INT64_MAX;
-	o->type = other->type->is_word ? (large && is_order(op) ? &dp_ctype_ulong : &dp_ctype_word) : literal_type(s, ast, o);
+	o->type = other->type->is_word ? (large && is_order(op) ? &dp_ctype_ulong : &dp_ctype_word) : dp_literal_type(s, ast, o);
 	o->is_constant = false;
 }
 
-static const struct dp_ctype *promoted(const struct dp_operand *o)
+const struct dp_ctype *dp_promoted(const struct dp_operand *o)
 {
 	const struct dp_ctype *t = o->type;
+	uint64_t v;
+	if (o->is_enumerator && dp_build_is_const(o->value, &v) && (int64_t)v == (int32_t)v)
+		return &dp_ctype_int;
 	if (t->kind == DP_CTYPE_INT && (t->size < 4 || t->is_bool || (o->bits && o->bits < 32)))
 		return &dp_ctype_int;
 	return t;
@@ -123,7 +131,7 @@ static const struct dp_ctype *promoted(const struct dp_operand *o)
 /* C11, 6.3.1.8. */
 static const struct dp_ctype *common(const struct dp_operand *a, const struct dp_operand *b)
 {
-	const struct dp_ctype *x = promoted(a), *y = promoted(b);
+	const struct dp_ctype *x = dp_promoted(a), *y = dp_promoted(b);
 	if (x->kind == DP_CTYPE_FLOAT || y->kind == DP_CTYPE_FLOAT) {
 		const bool wide = (x->kind == DP_CTYPE_FLOAT && x->size == 8) || (y->kind == DP_CTYPE_FLOAT && y->size == 8);
 		return wide ? &dp_ctype_double : &dp_ctype_float;
@@ -238,7 +246,7 @@ static struct dp_error *float_arithmetic(struct dp_scope *s, const struct dp_ast
 static struct dp_error *shift(struct dp_scope *s, const struct dp_ast *ast, struct pair *p, struct dp_operand *ret)
 {
 	struct dp_arena *a = &s->arena;
-	const struct dp_ctype *type = promoted(&p->a);
+	const struct dp_ctype *type = dp_promoted(&p->a);
 	if (type->kind != DP_CTYPE_INT || p->b.type->kind != DP_CTYPE_INT)
 		return dp_lex_error(s->text, ast->at, "shifts take integers");
 	struct dp_expr *count = p->b.value;
@@ -288,10 +296,13 @@ static struct dp_error *choice(struct dp_scope *s, const struct dp_ast *ast, str
 	if (c.string || c.is_comm || p->a.string || p->b.string || p->a.is_comm || p->b.is_comm)
 		return dp_lex_error(s->text, ast->at, "?: takes numbers and pointers");
 	c = dp_lower_truth(s, c);
-	const struct dp_ctype *type = p->a.type->kind == DP_CTYPE_POINTER    ? p->a.type
-	                              : p->b.type->kind == DP_CTYPE_POINTER  ? p->b.type
-	                              : p->a.is_constant && p->b.is_constant ? &dp_ctype_long
-	                                                                     : common(&p->a, &p->b);
+	if (p->a.is_constant && p->b.is_constant) {
+		p->a.type = dp_literal_type(s, ast->b, &p->a);
+		p->b.type = dp_literal_type(s, ast->c, &p->b);
+	}
+	const struct dp_ctype *type = p->a.type->kind == DP_CTYPE_POINTER   ? p->a.type
+	                              : p->b.type->kind == DP_CTYPE_POINTER ? p->b.type
+	                                                                    : common(&p->a, &p->b);
 	*ret = (struct dp_operand){.type = type, .absent = c.absent ? c.absent : p->a.absent ? p->a.absent : p->b.absent};
 	if (ret->absent)
 		return NULL;

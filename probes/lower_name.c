@@ -9,6 +9,7 @@
 #include "probes/registers.h"
 #include "probes/scope_internal.h"
 
+#include <dwarf.h>
 #include <string.h>
 
 static void machine_word(struct dp_operand *ret, struct dp_expr *value)
@@ -196,10 +197,23 @@ struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const s
 /* ---- variables --------------------------------------------------------------------------------------------------------------
  */
 
+static bool is_c(struct dp_scope *s)
+{
+	switch (s->unit.addr ? dwarf_srclang(&s->unit) : 0) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void variable(struct dp_scope *s, struct dp_variable *v, struct dp_operand *ret)
 {
 	if (v->is_constant) {
-		*ret = (struct dp_operand){.type = v->type, .value = dp_build_const(&s->arena, v->value)};
+		*ret = (struct dp_operand){.type = v->type, .value = dp_build_const(&s->arena, v->value), .is_enumerator = is_c(s)};
 		return;
 	}
 	const struct dp_ctype *type = dp_ctype_of(&s->arena, &v->die);

@@ -317,6 +317,7 @@ enum dp_expr_op {
 	DP_OP_FEQ, DP_OP_FNE, DP_OP_FLT, DP_OP_FLE, DP_OP_FGT, DP_OP_FGE,
 	/* Unary: between 64-bit integers, doubles, and floats (their bits in the low half). */
 	DP_OP_FNEG, DP_OP_I2D, DP_OP_U2D, DP_OP_D2I, DP_OP_F2D, DP_OP_D2F,
+	DP_OP_D2U, DP_OP_I2F, DP_OP_U2F,
 };
 struct dp_expr {
 	enum dp_expr_kind kind;

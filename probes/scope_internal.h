@@ -99,6 +99,7 @@ struct dp_operand {
 	const char *absent;        /* there is no value, and why */
 	bool is_constant;          /* a number without a type yet; 64 bits */
 	bool is_literal;           /* as typed: above INT64_MAX it is unsigned */
+	bool is_enumerator;        /* C's, which are ints where they fit, whatever the enumeration is */
 	const char *string;        /* a string literal */
 	bool is_str, is_comm;      /* str(p): the type is a pointer; comm */
 	uint64_t length;           /* of str(p, n), or 0 */
@@ -112,6 +113,10 @@ struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const s
 struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *o) DP_MUST_CHECK;
 /* The value as another scalar type. */
 struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, const struct dp_ctype *to);
+/* What C's integer promotions make of it. */
+const struct dp_ctype *dp_promoted(const struct dp_operand *o);
+/* The type that C gives the constant: hexadecimal and octal numbers may become unsigned. */
+const struct dp_ctype *dp_literal_type(const struct dp_scope *s, const struct dp_ast *ast, const struct dp_operand *o);
 /* 0 or 1. */
 struct dp_operand dp_lower_truth(struct dp_scope *s, struct dp_operand o);
 /* The member of a record. */

@@ -48,7 +48,7 @@ static bool read_self(uint64_t addr, void *buf, size_t n, void *data)
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)n;
 }
 
-static uint64_t fact(enum dp_fact f, void *data)
+static inline uint64_t fact(enum dp_fact f, void *data)
 {
 	(void)data;
 	return f == DP_FACT_PID ? agent->pid : (uint64_t)syscall(SYS_gettid);

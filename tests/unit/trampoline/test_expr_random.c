@@ -161,7 +161,8 @@ static struct dp_expr *floating(unsigned depth)
 {
 	uint64_t r = machine_random();
 	if (depth < 2 || r % 4 == 0)
-		return unary(r & 16 ? DP_OP_I2D : DP_OP_U2D, leaf());
+		return r & 32 ? unary(r & 16 ? DP_OP_I2D : DP_OP_U2D, leaf())
+		              : unary(DP_OP_F2D, unary(r & 16 ? DP_OP_I2F : DP_OP_U2F, leaf()));
 	if (r % 4 == 1)
 		return unary(DP_OP_FNEG, floating(depth - 1));
 	if (r % 4 == 2)
@@ -174,7 +175,7 @@ static struct dp_expr *of_floats(unsigned depth)
 {
 	uint64_t r = machine_random();
 	if (r % 2)
-		return unary(DP_OP_D2I, floating(depth));
+		return unary(r & 256 ? DP_OP_D2I : DP_OP_D2U, floating(depth));
 	struct dp_expr *a = floating(depth), *b = floating(depth);
 	return binary((enum dp_expr_op)(DP_OP_FEQ + (r >> 8) % 6), a, b);
 }

@@ -81,24 +81,75 @@ void dp_code_float(struct dp_expr_code *c, enum dp_expr_op op)
 	give_back(c);
 }
 
+#define CVTSI2SD "\xf2\x48\x0f\x2a\xc0" /* %rax,%xmm0 */
+#define CVTSI2SS "\xf3\x48\x0f\x2a\xc0"
+
 /* What has its highest bit set is halved, its lowest bit kept for the rounding, and doubled. */
-static void from_unsigned(struct dp_expr_code *c)
+static void from_unsigned(struct dp_expr_code *c, bool single)
 {
 	struct dp_label large = dp_asm_label(c->a), end = dp_asm_label(c->a);
 	dp_code_claim(c, DP_RCX);
 	dp_asm_test(c->a, 8, DP_RAX, dp_rm_reg(DP_RAX));
 	dp_asm_jcc(c->a, DP_CC_S, large);
-	CODE(c, "\xf2\x48\x0f\x2a\xc0"); /* cvtsi2sd %rax,%xmm0 */
+	code(c, single ? CVTSI2SS : CVTSI2SD, 5);
 	dp_asm_jmp(c->a, end);
 	dp_asm_bind(c->a, large);
 	dp_asm_mov_store(c->a, 4, DP_RAX, dp_rm_reg(DP_RCX));
 	dp_asm_shift(c->a, DP_SHIFT_SHR, 1, DP_RAX);
 	dp_asm_alu_imm(c->a, DP_ALU_AND, 4, 1, dp_rm_reg(DP_RCX));
 	dp_asm_alu_store(c->a, DP_ALU_OR, 8, DP_RCX, dp_rm_reg(DP_RAX));
-	CODE(c, "\xf2\x48\x0f\x2a\xc0"); /* cvtsi2sd %rax,%xmm0 */
-	CODE(c, "\xf2\x0f\x58\xc0");     /* addsd %xmm0,%xmm0 */
+	code(c, single ? CVTSI2SS : CVTSI2SD, 5);
+	code(c, single ? "\xf3\x0f\x58\xc0" : "\xf2\x0f\x58\xc0", 4); /* adds[sd] %xmm0,%xmm0 */
 	dp_asm_bind(c->a, end);
-	CODE(c, MOVQ_XMM0_RAX);
+}
+
+/* 2^63 and more: 2^63 is taken off, and put back as the highest bit. */
+static void to_unsigned(struct dp_expr_code *c)
+{
+	struct dp_label small = dp_asm_label(c->a), end = dp_asm_label(c->a);
+	dp_code_claim(c, DP_RCX);
+	CODE(c, MOVQ_RAX_XMM0);
+	dp_asm_mov_const(c->a, UINT64_C(0x43e0000000000000), DP_RCX); /* 0x1p63 */
+	CODE(c, MOVQ_RCX_XMM1 "\x66\x0f\x2e\xc1");                    /* ucomisd %xmm1,%xmm0 */
+	dp_asm_jcc(c->a, DP_CC_B, small);                             /* or unordered */
+	CODE(c, "\xf2\x0f\x5c\xc1"
+	        "\xf2\x48\x0f\x2c\xc0"
+	        "\x48\x0f\xba\xf8\x3f"); /* subsd, cvttsd2si, btc $63 */
+	dp_asm_jmp(c->a, end);
+	dp_asm_bind(c->a, small);
+	CODE(c, "\xf2\x48\x0f\x2c\xc0"); /* cvttsd2si %xmm0,%rax */
+	dp_asm_bind(c->a, end);
+}
+
+static void convert(struct dp_expr_code *c, enum dp_expr_op op)
+{
+	switch (op) {
+	case DP_OP_I2D:
+		CODE(c, CVTSI2SD MOVQ_XMM0_RAX);
+		break;
+	case DP_OP_I2F:
+		CODE(c, CVTSI2SS MOVD_XMM0_EAX);
+		break;
+	case DP_OP_U2D:
+		from_unsigned(c, false);
+		CODE(c, MOVQ_XMM0_RAX);
+		break;
+	case DP_OP_U2F:
+		from_unsigned(c, true);
+		CODE(c, MOVD_XMM0_EAX);
+		break;
+	case DP_OP_D2I:
+		CODE(c, MOVQ_RAX_XMM0 "\xf2\x48\x0f\x2c\xc0"); /* cvttsd2si %xmm0,%rax */
+		break;
+	case DP_OP_D2U:
+		to_unsigned(c);
+		break;
+	case DP_OP_F2D:
+		CODE(c, MOVD_EAX_XMM0 "\xf3\x0f\x5a\xc0" MOVQ_XMM0_RAX); /* cvtss2sd %xmm0,%xmm0 */
+		break;
+	default:
+		CODE(c, MOVQ_RAX_XMM0 "\xf2\x0f\x5a\xc0" MOVD_XMM0_EAX); /* cvtsd2ss %xmm0,%xmm0 */
+	}
 }
 
 void dp_code_convert(struct dp_expr_code *c, enum dp_expr_op op)
@@ -108,15 +159,6 @@ void dp_code_convert(struct dp_expr_code *c, enum dp_expr_op op)
 		return;
 	}
 	borrow(c);
-	if (op == DP_OP_I2D)
-		CODE(c, "\xf2\x48\x0f\x2a\xc0" MOVQ_XMM0_RAX); /* cvtsi2sd %rax,%xmm0 */
-	else if (op == DP_OP_U2D)
-		from_unsigned(c);
-	else if (op == DP_OP_D2I)
-		CODE(c, MOVQ_RAX_XMM0 "\xf2\x48\x0f\x2c\xc0"); /* cvttsd2si %xmm0,%rax */
-	else if (op == DP_OP_F2D)
-		CODE(c, MOVD_EAX_XMM0 "\xf3\x0f\x5a\xc0" MOVQ_XMM0_RAX); /* cvtss2sd %xmm0,%xmm0 */
-	else
-		CODE(c, MOVQ_RAX_XMM0 "\xf2\x0f\x5a\xc0" MOVD_XMM0_EAX); /* cvtsd2ss %xmm0,%xmm0 */
+	convert(c, op);
 	give_back(c);
 }
