@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum abi_class { CLASS_NONE, CLASS_SSE, CLASS_INTEGER, CLASS_MEMORY, CLASS_UNKNOWN };
-enum { EIGHTBYTE = 8, NESTING_MAX = 8, INTEGERS = 6, VECTORS = 8, PARAMETERS_MAX = 128 };
+enum { EIGHTBYTE = 8, NESTING_MAX = 8, INTEGERS = 6, VECTORS = 8 };
 
 struct classes {
 	struct dp_scope *s;
@@ -234,19 +234,15 @@ static bool is_conventional(struct dp_scope *s, Dwarf_Die *function)
 
 struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die)
 {
-	Dwarf_Die child;
-	unsigned n = 0;
+	Dwarf_Die parameter[DP_PARAMETERS_MAX];
 	struct passing p = begin(s, function);
-	if (!is_conventional(s, function) || dwarf_child(function, &child))
-		return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
-	do {
-		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
-			continue;
-		const struct dp_ctype *t = dp_ctype_of(&s->arena, &child);
+	const size_t n = is_conventional(s, function) ? dp_parameters_of(function, parameter, DP_PARAMETERS_MAX) : 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct dp_ctype *t = dp_ctype_of(&s->arena, &parameter[i]);
 		struct dp_storage at = t ? pass(s, &p, t) : dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
-		if (dwarf_dieoffset(&child) == dwarf_dieoffset(die))
+		if (parameter[i].addr == die->addr)
 			return at;
-	} while (n++ < PARAMETERS_MAX && !dwarf_siblingof(&child, &child));
+	}
 	return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
 }
 

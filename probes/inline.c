@@ -53,18 +53,6 @@ const char *dp_inline_called(Dwarf_Die *die)
 	return linkage ? linkage : dwarf_diename(die);
 }
 
-bool dp_inline_entry(Dwarf_Die *die, uint64_t *ret)
-{
-	Dwarf_Addr base, start, end;
-	*ret = 0;
-	if (dwarf_entrypc(die, &start) || !start) {
-		if (dwarf_ranges(die, 0, &base, &start, &end) <= 0)
-			return false;
-	}
-	*ret = start;
-	return start;
-}
-
 /* `copy`: the entry of what was inlined, or NULL. */
 static void add(struct walk *w, uint64_t pc, const char *in, Dwarf_Die *copy)
 {

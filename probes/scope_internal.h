@@ -81,6 +81,11 @@ bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
 /* Parameters or locals of the innermost function, in the order of the source. Shadowed ones are left out. */
 void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data);
+/* parameters.c: those of a function or of a copy, in the order of its declaration, those that the copy has lost included. */
+#define DP_PARAMETERS_MAX 128u
+size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max);
+/* Does what `function` is a copy of declare that name, which is not in the copy? `ret` has no place then. */
+bool dp_parameters_lost(Dwarf_Die *function, const char *name, Dwarf_Die *ret);
 /* DP_TAG_NO_VARIABLE with what it may have meant. */
 struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at) DP_MUST_CHECK;
 /* types_find.c: a type by its name; NULL if the debug information does not know it. */

@@ -93,12 +93,19 @@ static bool in_block(struct lookup *l, Dwarf_Die *block, unsigned depth)
 	return any && take(l, &found);
 }
 
+/* clang leaves out of a copy what it has optimized out: the name is not that of a variable further out then. */
+static bool is_lost(struct lookup *l)
+{
+	Dwarf_Die die;
+	return dp_parameters_lost(&l->function, l->name, &die) && take(l, &die);
+}
+
 /* The name of a function that begins at this very instruction may be meant, or another of that name: an address does not tell. */
 static bool in_beginning(struct lookup *l)
 {
 	for (size_t i = 0; i < l->s->nbeginning; i++) {
 		l->function = l->s->beginning[i];
-		if (in_block(l, &l->function, 0)) {
+		if (in_block(l, &l->function, 0) || is_lost(l)) {
 			l->ret->is_ambiguous = true;
 			return true;
 		}
@@ -112,7 +119,7 @@ static bool in_functions(struct lookup *l)
 		return true;
 	for (size_t i = 0; i < l->s->nfunctions; i++) {
 		l->function = l->s->function[i];
-		if (in_block(l, &l->s->function[i], 0))
+		if (in_block(l, &l->s->function[i], 0) || is_lost(l))
 			return true;
 	}
 	memset(&l->function, 0, sizeof(l->function));

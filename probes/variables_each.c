@@ -10,7 +10,6 @@ enum { DEPTH_MAX = 64, LOCALS_MAX = 512 };
 
 struct walk {
 	struct dp_scope *s;
-	bool parameters;
 	Dwarf_Die die[LOCALS_MAX];
 	const char *name[LOCALS_MAX];
 	size_t n;
@@ -37,19 +36,26 @@ static void add(struct walk *w, Dwarf_Die *die)
 	w->die[w->n++] = *die;
 }
 
+static void list_parameters(struct walk *w, Dwarf_Die *function)
+{
+	Dwarf_Die parameter[DP_PARAMETERS_MAX];
+	const size_t n = dp_parameters_of(function, parameter, DP_PARAMETERS_MAX);
+	for (size_t i = 0; i < n; i++)
+		add(w, &parameter[i]);
+}
+
 /* Its own variables first, then those of the block inside: later ones win. */
 static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
 {
-	const int wanted = w->parameters ? DW_TAG_formal_parameter : DW_TAG_variable;
 	Dwarf_Die child, inner;
 	bool nested = false;
 	if (depth > DEPTH_MAX || dwarf_child(block, &child))
 		return;
 	do {
 		const int tag = dwarf_tag(&child);
-		if (tag == wanted && !dp_die_flag(&child, DW_AT_declaration) && !dp_die_flag(&child, DW_AT_external))
+		if (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration) && !dp_die_flag(&child, DW_AT_external))
 			add(w, &child);
-		if (tag == DW_TAG_lexical_block && !w->parameters && dwarf_haspc(&child, w->s->pc) > 0) {
+		if (tag == DW_TAG_lexical_block && dwarf_haspc(&child, w->s->pc) > 0) {
 			inner = child;
 			nested = true;
 		}
@@ -65,8 +71,10 @@ void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct d
 	if (!w)
 		return;
 	w->s = s;
-	w->parameters = parameters;
-	walk_block(w, function, 0);
+	if (parameters)
+		list_parameters(w, function);
+	else
+		walk_block(w, function, 0);
 	for (size_t i = 0; i < w->n; i++) {
 		struct dp_variable v = {.die = w->die[i], .function = *function, .name = w->name[i], .is_parameter = parameters,
 		                        .is_ambiguous = s->nbeginning > 0};

@@ -57,6 +57,7 @@ static __attribute__((noinline)) int first(int a)
 }
 __attribute__((noinline)) int own(int a) { return first(a) + first(a + 1); }
 """
+VARIABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
 LINE = {word: i + 1 for i, text in enumerate(LAYERS.split("\n")) for word in re.findall(r"/\* ([a-z ]+) \*/", text)}
 HITS = {"inner": 30 + 2 * 20, "first": 30, "second": 20, "other": 2 * 20}
 
@@ -150,6 +151,28 @@ class Ways(SourceCase):
 
 for way in WAYS:
     setattr(Ways, "test_" + way.replace("-", "_"), lambda self, way=way: self.check(way))
+
+
+class Entries(SourceCase):
+    """Copies that begin elsewhere than at their lowest address: each function says how often it was called."""
+
+    def check(self, *command):
+        program = self.path("entries")
+        subprocess.run([*command, "-g", os.path.join(VARIABLES, "entries.c"), "-o", program], check=True, capture_output=True)
+        names = ("early", "branch", "loop")
+        got = self.hits(program, *(x for name in names for x in ("--name", name, "--function", name)))
+        sums = {name: sum(n for probe, n in got.items() if probe.startswith(name)) for name in names}
+        printed = next(line for line in self.last.out.splitlines() if line.startswith("{"))
+        self.assertEqual(sums, json.loads(printed), (command, got))
+
+    @needs("clang")
+    def test_clang_says_ranges_alone(self):
+        self.check("clang", "-O2")
+        self.check("clang", "-O3", "-gdwarf-4")
+        self.check("clang", "-O2", "-gsplit-dwarf")
+
+    def test_gcc(self):
+        self.check("gcc", "-O2")
 
 
 class Lines(SourceCase):

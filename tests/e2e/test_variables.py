@@ -155,6 +155,27 @@ class Variables(Case):
         self.assert_ok(r)
         self.assertLessEqual({e["fields"]["n"] for e in r.events}, {1000, 2, 6, 10, 14, None})
 
+    def check_order(self, *command, lost):
+        """Of a copy's parameters some are lost, and its caller has variables of their names: those are others."""
+        program = self.build("order.c", *command)
+        r = self.dynprobe("--function", "weigh", "-t", "args", "--name", "alone", "--function", "weigh", "-t", "lost", "-t", "unused", "--", program, "3")
+        self.assert_ok(r)
+        args, alone = ([e["fields"] for e in r.events if e["probe"].startswith(p)] for p in ("weigh", "alone"))
+        said = [{"unused": i + 5, "n": i, "fixed": 7, "lost": 2000099, "last": 1000000 + i} for i in range(3)]
+        self.assertEqual(len(args), 3)
+        for fields, expected in zip(args, said):
+            self.assertEqual(list(fields), list(expected))
+            self.assertEqual({k for k, v in fields.items() if v is None}, set(lost))
+            self.assertEqual(fields, {k: None if k in lost else v for k, v in expected.items()})
+        self.assertEqual(alone, [{k: f[k] for k in ("lost", "unused")} for f in args])
+
+    def test_parameters_of_a_copy_are_in_the_order_of_the_declaration(self):
+        self.check_order("gcc", "-O2", "-g", lost=())
+
+    @needs("clang")
+    def test_a_parameter_that_a_copy_has_lost_is_no_variable_of_its_caller(self):
+        self.check_order("clang", "-O1", "-g", lost=("lost", "unused"))
+
     # ---- the printf form ----
 
     FORM = 'work "n=%d|%5u|%s|%-6s|%04x|%.2f|100%%\\n", n, small, req->name, color, seventh, d'
