@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * live --pid N < ADDRESSES: probes at the program's functions (addresses as in its file, one a line), put into the running
- * process and taken out again, with the time of each step; then one site patched and restored again and again, and one gate
- * opened and shut. Prints one JSON object. run_live.py makes the process, and looks at what it notices.
+ * process and taken out again, with the time of each step; in between one site patched and restored again and again, the process
+ * stopped as often and nothing else done (the floor of that), and one gate opened and shut. Prints one JSON object. run_live.py
+ * makes the process, and looks at what it notices.
  */
 #include "cli/texts.h"
 #include "injector/standing.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define MOST      4096u
@@ -107,6 +110,14 @@ static void install(struct bench *b)
 	free(results);
 }
 
+/* Until the n-th of `pace` a second, if it is not late. */
+static void rest(uint64_t from, unsigned n, unsigned pace)
+{
+	const uint64_t now = dp_now_ns(), next = from + n * UINT64_C(1000000000) / (pace ? pace : 1);
+	if (pace && next > now)
+		nanosleep(&(struct timespec){0, (long)(next - now)}, NULL);
+}
+
 /* The first site's own bytes and ours in turn: as often as can be, or PACE times a second (what the program notices then). */
 static double toggle(struct bench *b, unsigned pace)
 {
@@ -122,20 +133,45 @@ static double toggle(struct bench *b, unsigned pace)
 			exit(1);
 		must(dp_swap_commit(s, NULL, &b->toggle_held));
 		dp_swap_again(s);
-		const uint64_t now = dp_now_ns(), next = from + (n + 1) * UINT64_C(1000000000) / (pace ? pace : 1);
-		if (pace && next > now)
-			nanosleep(&(struct timespec){0, (long)(next - now)}, NULL);
+		rest(from, n + 1, pace);
 	}
 	dp_swap_destroy(s);
 	return n * 1e9 / (double)(dp_now_ns() - from);
 }
 
-static double toggle_gate(struct bench *b)
+/* The least that a stop costs: asked for, waited for, let go. */
+static void stop_once(pid_t tid)
+{
+	struct dp_priority priority;
+	siginfo_t si;
+	dp_priority_raise(&priority);
+	if (!ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
+		ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+		waitid(P_PID, (id_t)tid, &si, WEXITED | WSTOPPED | __WALL);
+		ptrace(PTRACE_DETACH, tid, NULL, NULL);
+	}
+	dp_priority_restore(&priority);
+}
+
+static double stop_paced(struct bench *b)
+{
+	const uint64_t from = dp_now_ns();
+	unsigned n = 0;
+	while (dp_now_ns() - from < TOGGLE_NS) {
+		stop_once(b->t->process.pid);
+		rest(from, ++n, PACE);
+	}
+	return n * 1e9 / (double)(dp_now_ns() - from);
+}
+
+static double toggle_gate(struct bench *b, unsigned pace)
 {
 	const uint64_t from = dp_now_ns(), gate = dp_target_gates(b->t);
 	unsigned n = 0;
-	for (; dp_now_ns() - from < TOGGLE_NS; n++)
+	while (dp_now_ns() - from < TOGGLE_NS) {
 		must(dp_mem_write(&b->t->process, dp_addr_of(gate), &(const uint32_t){n % 2}, 4));
+		rest(from, ++n, pace);
+	}
 	return n * 1e9 / (double)(dp_now_ns() - from);
 }
 
@@ -157,12 +193,18 @@ int main(int argc, char **argv)
 	const uint64_t t1 = dp_now_ns(), c0 = cpu_ns();
 	install(&b);
 	const uint64_t t2 = dp_now_ns(), c1 = cpu_ns();
+	marker("still");
+	nanosleep(&(struct timespec){1, 0}, NULL);
 	marker("toggle");
 	const double toggles = toggle(&b, 0);
 	marker("pace");
 	const double paced = toggle(&b, PACE);
+	marker("stop");
+	const double stops = stop_paced(&b);
 	marker("gate");
-	const double gates = toggle_gate(&b);
+	const double gates = toggle_gate(&b, 0);
+	marker("gate_pace");
+	toggle_gate(&b, PACE);
 	marker("remove");
 	const uint64_t t3 = dp_now_ns(), c2 = cpu_ns();
 	must(dp_target_remove(b.t, &b.removal));
@@ -171,11 +213,11 @@ int main(int argc, char **argv)
 	printf("{\"asked\": %u, \"placed\": %u, \"plan_ms\": %.2f, \"install_ms\": %.2f, \"remove_ms\": %.2f, \"held_us\": "
 	       "[%.0f, %.0f], "
 	       "\"live\": [%d, %d], \"why\": [\"%s\", \"%s\"], \"left\": %zu, \"regions\": %zu, \"toggles\": %.0f, \"paced\": "
-	       "%.0f, \"toggle_held_us\": %.0f, \"gates\": %.0f, \"cpu_ms\": [%.2f, %.2f]}\n",
+	       "%.0f, \"toggle_held_us\": %.0f, \"stops\": %.0f, \"gates\": %.0f, \"cpu_ms\": [%.2f, %.2f]}\n",
 	       b.n, b.placed, (double)(t1 - t0) / 1e6, (double)(t2 - t1) / 1e6, (double)(t4 - t3) / 1e6,
 	       (double)b.install.pause_ns / 1e3, (double)b.removal.pause_ns / 1e3, b.install.live, b.removal.live,
 	       b.install.why_frozen, b.removal.why_frozen, b.removal.left_bytes, b.t->in.nregions, toggles, paced,
-	       (double)b.toggle_held / 1e3, gates, (double)(c1 - c0) / 1e6, (double)(c3 - c2) / 1e6);
+	       (double)b.toggle_held / 1e3, stops, gates, (double)(c1 - c0) / 1e6, (double)(c3 - c2) / 1e6);
 	dp_target_close(b.t);
 	return 0;
 }

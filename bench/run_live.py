@@ -7,6 +7,7 @@ run_live.py [--build DIR] [--count N] [--rounds N] [--threads 1|2]    Measure on
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ while True:
     last = at
     n += 1
     if at - begin > 20_000_000:
-        print(begin, gap, n, file=out, flush=True)
+        print(begin, at, gap, n, file=out, flush=True)
         begin = last = now()
         gap, n = 0, 0
 """
@@ -41,13 +42,11 @@ def functions(path, count):
 
 
 def windows(path, begin, end):
-    """(gap, loops per second) of the victim's periods that lie in [begin, end)."""
-    out = []
-    for line in open(path):
-        f = line.split()
-        if len(f) == 3 and int(f[0]) + 20_000_000 > begin and int(f[0]) < end:
-            out.append((int(f[1]), int(f[2]) / 0.02))
-    return out
+    """(longest gap that touches [begin, end) in us, median over the periods within of loops per second)."""
+    periods = [tuple(map(int, line.split())) for line in open(path) if line.count(" ") == 3 and line.endswith("\n")]
+    gaps = [gap for f, t, gap, _ in periods if t > begin and f < end]
+    rates = [n / (t - f) * 1e9 for f, t, _, n in periods if f >= begin and t < end]
+    return round(max(gaps, default=0) / 1e3), statistics.median(rates) if rates else 0
 
 
 def once(build, python, sites, threads):
@@ -68,13 +67,12 @@ def once(build, python, sites, threads):
         lines = [json.loads(line) for line in r.stdout.splitlines()]
         at = {line["step"]: line["at"] for line in lines if "step" in line}
         result = lines[-1]
-        quiet = windows(log, quiet_end - 1_500_000_000, quiet_end)
-        steps = {"quiet": quiet, "install": windows(log, at["install"], at["toggle"]), "toggle": windows(log, at["toggle"], at["pace"]), "pace": windows(log, at["pace"], at["gate"]),
-                 "remove": windows(log, at["remove"], at["end"])}
-        result["gap_us"] = {k: round(max((w[0] for w in v), default=0) / 1e3) for k, v in steps.items()}
-        rate = {k: sum(w[1] for w in v) / max(1, len(v)) for k, v in steps.items()}
-        for step in "toggle", "pace":
-            result[step + "_loss_percent"] = round(100 * (1 - rate[step] / rate["quiet"]), 1)
+        order = ["install", "still", "toggle", "pace", "stop", "gate", "gate_pace", "remove", "end"]
+        steps = {"quiet": windows(log, quiet_end - 1_500_000_000, quiet_end)} | {a: windows(log, at[a], at[b]) for a, b in zip(order, order[1:])}
+        result["gap_us"] = {k: v[0] for k, v in steps.items()}
+        result["probed_loss_percent"] = round(100 * (1 - steps["still"][1] / steps["quiet"][1]), 1)
+        for step in "toggle", "pace", "stop", "gate", "gate_pace":  # beside the same program with the same probes, left alone
+            result[step + "_loss_percent"] = round(100 * (1 - steps[step][1] / steps["still"][1]), 1)
         return result
 
 

@@ -29,7 +29,7 @@
 #define WAIT_NS 30000000
 #define LATE_NS UINT64_C(3000000000) /* for a call that does not return */
 #define STEP_NS 1500u                /* of a call, roughly */
-#define POLL_NS 2000
+#define POLL_NS 10000                /* enough to sleep in earnest: the thread may need this very processor */
 
 struct table {
 	uint64_t in_use;

@@ -13,6 +13,7 @@
 #include "injector/proc.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define SPIN_NS      300000u
-#define SPIN_REST_NS 2000
-#define SLEEP_NS     50000
-#define SETTLE_NS    1000000000u
+#define SPIN_NS   10000u
+#define REST_NS   50000
+#define SETTLE_NS 1000000000u
 
 /* The leader of our own child keeps its exit status for whoever waits for the command. */
 static void reap(pid_t tid)
@@ -87,19 +87,35 @@ static struct dp_stop look(pid_t tid, int flags)
 	return si.si_pid ? decode(tid, &si) : (struct dp_stop){DP_STOP_NONE, 0};
 }
 
+/*
+ * Until its SIGCHLD, which may never come (a parent of ours had it ignored): hence not for long. Sleeping in earnest matters: at
+ * a raised priority a rest so short that its timer expires on the way to sleep lets nobody else run, and the thread that is
+ * waited for may need this very processor in order to stop.
+ */
+static struct dp_stop sleep_until_stop(pid_t tid, uint64_t deadline_ns)
+{
+	sigset_t child, old;
+	struct dp_stop stop;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, &old); /* before the look: one that comes behind it ends the rest */
+	while ((stop = look(tid, WNOHANG)).kind == DP_STOP_NONE && dp_now_ns() < deadline_ns)
+		sigtimedwait(&child, NULL, &(const struct timespec){0, REST_NS});
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return stop;
+}
+
 struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns)
 {
 	if (deadline_ns == DP_FOREVER)
 		return look(tid, 0);
 	struct dp_stop stop = look(tid, WNOHANG);
-	uint64_t start = stop.kind == DP_STOP_NONE && deadline_ns ? dp_now_ns() : 0, now = start;
-	while (stop.kind == DP_STOP_NONE && now < deadline_ns) {
-		/* Not yielding: at a raised priority that lets nobody else run. */
-		nanosleep(&(struct timespec){0, now - start < SPIN_NS ? SPIN_REST_NS : SLEEP_NS}, NULL);
+	if (stop.kind != DP_STOP_NONE || !deadline_ns)
+		return stop;
+	/* On another processor it stops sooner than we would wake up. */
+	for (const uint64_t until = dp_now_ns() + SPIN_NS; stop.kind == DP_STOP_NONE && dp_now_ns() < until;)
 		stop = look(tid, WNOHANG);
-		now = dp_now_ns();
-	}
-	return stop;
+	return stop.kind == DP_STOP_NONE ? sleep_until_stop(tid, deadline_ns) : stop;
 }
 
 bool dp_held_take(struct dp_held *h, struct dp_stop stop)
@@ -225,7 +241,7 @@ void dp_stray_settle(uint64_t limit_ns)
 	uint64_t deadline = dp_now_ns() + limit_ns;
 	dp_stray_reap();
 	while (nstrays && dp_now_ns() < deadline) {
-		nanosleep(&(struct timespec){0, 20 * SLEEP_NS}, NULL);
+		nanosleep(&(struct timespec){0, 20 * REST_NS}, NULL);
 		dp_stray_reap();
 	}
 }
