@@ -128,8 +128,8 @@ static inline uint32_t plain_run(struct dp_walk *w, uint8_t *to, uint32_t n, uin
 }
 
 /*
- * A pc outside of every module (generated code) is recorded; what frame pointers find behind it counts only when the chain
- * comes back into a module.
+ * A pc outside of every module (generated code) is recorded if a call can have left it there; what frame pointers find behind
+ * it counts only when the chain comes back into a module.
  */
 static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 {
@@ -147,6 +147,8 @@ static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 		if (!w->pc || w->pc >= DP_UNWIND_PC_MAX)
 			break;
 		row = dp_walk_lookup(w, n);
+		if (!row && !w->exact && !dp_walk_behind_call(w))
+			break;
 		__builtin_memcpy(to + 8 * n, &w->pc, 8);
 		n++;
 		if (row)

@@ -146,6 +146,26 @@ static int is_sigreturn(struct dp_walk *w)
 	return code == UINT64_C(0x0f0000000fc0c748) || (code & UINT64_C(0xffffffffffffff)) == UINT64_C(0x050f0000000fb8);
 }
 
+/* E8 and four bytes, or FF with 2 in the middle of its ModRM byte, which one to five bytes more may follow. */
+int dp_walk_behind_call(struct dp_walk *w)
+{
+	uint64_t code = 0, page = w->pc & (DP_UNWIND_PAGE - 1);
+
+	if (dp_self_read(w->agent, &code, w->pc - 8, sizeof(code))) {
+		if (!page || page >= 8 || dp_self_read(w->agent, (uint8_t *)&code + 8 - page, w->pc - page, (uint32_t)page))
+			return 0;
+	}
+	if ((code >> 24 & 0xff) == 0xe8)
+		return 1;
+	for (unsigned back = 2; back <= 7; back++) {
+		uint64_t at = code >> 8 * (8 - back);
+
+		if (back != 5 && (at & 0x38ff) == 0x10ff)
+			return 1;
+	}
+	return 0;
+}
+
 static int step_frame_pointer(struct dp_walk *w)
 {
 	uint64_t rbp = w->gpr[DP_GPR_RBP], next, pc;

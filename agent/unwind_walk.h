@@ -55,6 +55,8 @@ const struct dp_unwind_row *dp_walk_lookup(struct dp_walk *w, uint32_t depth);
 
 /* To the caller, by any rule. 0 where it is not known. */
 int dp_walk_step(struct dp_walk *w, const struct dp_unwind_row *row);
+/* Is what is in front of pc a call, in memory that can be read? Where tables are wrong, chains lead into data. */
+int dp_walk_behind_call(struct dp_walk *w);
 
 /* ---- hot ------------------------------------------------------------------------------------------------------------ */
 

@@ -131,6 +131,13 @@ size_t test_unwind_walk(struct test_unwind *t, const struct dp_regs *regs, uint6
 	return payload[0];
 }
 
+bool test_unwind_behind_call(const struct dp_agent *agent, uint64_t pc)
+{
+	struct dp_walk w = {.agent = agent, .pc = pc};
+
+	return dp_walk_behind_call(&w);
+}
+
 void test_unwind_regs(const ucontext_t *uc, struct dp_regs *ret)
 {
 	static const uint8_t order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,

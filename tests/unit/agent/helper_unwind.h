@@ -5,6 +5,7 @@
 
 #include "agent/abi.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <ucontext.h>
@@ -23,6 +24,8 @@ struct test_unwind *test_unwind_create(void);
 struct test_unwind *test_unwind_destroy(struct test_unwind *t);
 /* Async-signal-safe. Returns the number of frames. */
 size_t test_unwind_walk(struct test_unwind *t, const struct dp_regs *regs, uint64_t *pcs, uint32_t limit);
+/* Could a call have left `pc` as its return address? */
+bool test_unwind_behind_call(const struct dp_agent *agent, uint64_t pc);
 void test_unwind_regs(const ucontext_t *uc, struct dp_regs *ret);
 /* From now on memory is that of `pid` (a stopped fork), 0: our own. */
 void test_unwind_memory_of(pid_t pid);

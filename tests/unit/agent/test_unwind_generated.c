@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define MAX 100
 
@@ -89,4 +90,42 @@ Test(unwind_generated, chain_into_nowhere_is_cut)
 	cr_assert_eq(nthrough, 3);
 	cr_assert_eq(through[2], (uint64_t)p + 13);
 	munmap(p, 4096);
+}
+
+/* What no call can have left on the stack is no frame: here the address of a byte in the midst of data. */
+Test(unwind_generated, data_is_no_caller)
+{
+	/* push rbp; lea rax, [rip + 15]; push rax; push 0; mov rbp, rsp; call rdi; pop; pop; pop rbp; ret; data */
+	static const uint8_t code[] = {0x55, 0x48, 0x8d, 0x05, 0x0f, 0,    0,    0,    0x50, 0x6a, 0,    0x48, 0x89, 0xe5,
+	                               0xff, 0xd7, 0x59, 0x59, 0x5d, 0xc3, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
+	uint8_t *p = generate(code, sizeof(code));
+
+	unwinder = test_unwind_create();
+	((void (*)(void (*)(void)))p)(called_back);
+	unwinder = test_unwind_destroy(unwinder);
+	cr_assert_eq(nthrough, 3);
+	cr_assert_eq(through[2], (uint64_t)p + 16);
+	munmap(p, 4096);
+}
+
+static const uint8_t calls_by_form[][8] = {
+        {0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4},             /* call rel32 */
+        {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0}, /* call rax */
+        {0x90, 0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0x13}, /* call [r11] */
+        {0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x53, 0x18}, /* call [rbx + 24] */
+        {0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 0x18}, /* call [rsp + 24] */
+        {0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4},             /* call [rip + n] */
+        {0x90, 0xff, 0x94, 0xc4, 1, 2, 3, 4},             /* call [rsp + rax * 8 + n] */
+        {0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4},             /* not: jmp */
+        {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0}, /* not: jmp rax */
+        {0x90, 0xff, 0x34, 0xc4, 0x90, 0x90, 0x90, 0x90}, /* not: push */
+};
+
+Test(unwind_generated, calls_are_known_in_every_form)
+{
+	struct dp_agent agent = {.pid = (uint32_t)getpid()};
+
+	for (size_t i = 0; i < sizeof(calls_by_form) / sizeof(calls_by_form[0]); i++)
+		cr_assert_eq(test_unwind_behind_call(&agent, (uint64_t)calls_by_form[i] + 8), i < 7, "form %zu", i);
+	cr_assert_not(test_unwind_behind_call(&agent, 8), "what cannot be read");
 }
