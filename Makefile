@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo check bench install clean format asan relocate-fuzz torture
+.PHONY: all deps demo check bench install clean format asan relocate-fuzz expression-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -30,6 +30,11 @@ relocate-fuzz: deps ## moved instructions against the original ones: SECONDS (de
 	cmake --preset release -DBUILD_TESTING=ON >/dev/null
 	cmake --build $(BUILD) -j $(JOBS) --target relocate_diff
 	$(BUILD)/tests/relocate/relocate_diff --states 8 --rounds 10 --seconds $(or $(SECONDS),600) $(FILES)
+
+expression-fuzz: deps ## random expressions of the language against gcc's answers, for SECONDS (default 600)
+	cmake --preset release -DBUILD_TESTING=ON >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target expression_diff
+	python3 -B tests/expressions/diff.py $(BUILD)/tests/expressions/expression_diff --seconds $(or $(SECONDS),600)
 
 torture: deps ## real programs under probes that come and go, for SECONDS (default 3600) in all; PROGRAMS=... for some of them
 	@sh scripts/install-packages.sh torture

@@ -125,6 +125,8 @@ const struct dp_ctype *dp_promoted(const struct dp_operand *o)
 		return &dp_ctype_int;
 	if (t->kind == DP_CTYPE_INT && (t->size < 4 || t->is_bool || (o->bits && o->bits < 32)))
 		return &dp_ctype_int;
+	if (t->is_enum)
+		return t->size == 4 ? (t->is_signed ? &dp_ctype_int : &dp_ctype_uint) : t->is_signed ? &dp_ctype_long : &dp_ctype_ulong;
 	return t;
 }
 
@@ -137,8 +139,7 @@ static const struct dp_ctype *common(const struct dp_operand *a, const struct dp
 		return wide ? &dp_ctype_double : &dp_ctype_float;
 	}
 	if (x->size != y->size) {
-		const struct dp_ctype *wider = x->size > y->size ? x : y;
-		return wider->is_enum ? (wider->is_signed ? &dp_ctype_long : &dp_ctype_ulong) : wider;
+		return x->size > y->size ? x : y;
 	}
 	const bool is_signed = x->is_signed && y->is_signed;
 	if (x->size == 8)
