@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The programs: each a function of a Box that does the same work in every run and returns everything that must not differ."""
 
+import atexit
+import functools
 import glob
 import hashlib
 import http.client
@@ -10,6 +12,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 
 TARGETS = os.environ.get("TARGETS", "build/tests/targets")
 SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -216,15 +219,25 @@ def nginx(box):
 # ---- compilers ----------------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
+def tree():
+    """What the compilers compile: a copy of this project's own sources, which may be worked on meanwhile."""
+    copy = tempfile.mkdtemp(prefix="torture-sources-")
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    for room in ("base", "agent", "probes", "trampoline"):
+        shutil.copytree(f"{SOURCES}/{room}", f"{copy}/{room}")
+    return copy
+
+
 def sources():
-    return sorted(f for d in ("base", "probes", "trampoline") for f in glob.glob(f"{SOURCES}/{d}/*.c") if "zydis" not in f)
+    return sorted(f for d in ("base", "probes", "trampoline") for f in glob.glob(f"{tree()}/{d}/*.c") if "zydis" not in f)
 
 
 def cc1(box, files=None):
     program = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True).stdout.strip()
     got = []
     for i, source in enumerate(files or sources()):
-        argv = [program, "-quiet", "-D_GNU_SOURCE", "-I", SOURCES, source, "-O2" if i % 2 else "-O3", "-g", "-std=gnu11", "-o", box.path("out.s")]
+        argv = [program, "-quiet", "-D_GNU_SOURCE", "-I", tree(), source, "-O2" if i % 2 else "-O3", "-g", "-std=gnu11", "-o", box.path("out.s")]
         got.append((source, box.run(argv), sha(box.read("out.s"))))
     return got
 
@@ -233,7 +246,7 @@ def gcc(box):
     """The driver, whose children (cc1, as) share its memory until they call exec."""
     got = []
     for source in sources()[:12]:
-        argv = ["gcc", "-D_GNU_SOURCE", "-I", SOURCES, "-O1", "-c", source, "-o", box.path("out.o")]
+        argv = ["gcc", "-D_GNU_SOURCE", "-I", tree(), "-O1", "-c", source, "-o", box.path("out.o")]
         got.append((source, box.run(argv), sha(box.read("out.o"))))
     return got
 
