@@ -155,7 +155,7 @@ enum dp_identity {
  * A cell is changed by one instruction, or by cmpxchg: a signal handler's hits in between are not lost.
  */
 struct dp_answers {
-	uint64_t first;   /* the thread key that block 0 belongs to; 0: the next thread's */
+	uint64_t unused0;
 	uint64_t head;    /* address in the target of struct dp_answers_head, or 0: no answers */
 	uint64_t size;    /* of a block, bytes; the first one lies at head + DP_ANSWERS_HEAD */
 	uint32_t nblocks; /* the shared one not counted */
@@ -171,6 +171,8 @@ struct dp_answers_head {
 	uint64_t reserved[15];
 };
 #define DP_ANSWERS_HEAD sizeof(struct dp_answers_head)
+/* With DP_ID_TID the first so many blocks are everybody's as well, and the stack that a hit is on says which one it takes. */
+#define DP_ANSWER_SPREAD_BITS 4u
 struct dp_answer_loss { /* hits of one probe without an answer */
 	uint64_t unpaired; /* returns whose entry is not known */
 	uint64_t crowded;  /* no room for another key */
@@ -202,7 +204,8 @@ struct dp_agent {
 	struct dp_answers answers;
 	uint64_t reserved[1];
 	struct dp_thread_entry table[DP_TABLE_SIZE];
-	struct dp_thread_entry answer[DP_TABLE_SIZE]; /* the same for blocks of cells: `slot` is a block's address; never given back */
+	uint64_t answer_key[DP_TABLE_SIZE];   /* the same for blocks of cells, apart, so that one index serves both as it is */
+	uint64_t answer_block[DP_TABLE_SIZE]; /* a block's address; never given back */
 };
 #define DP_AGENT_TABLE offsetof(struct dp_agent, table)
 _Static_assert(DP_AGENT_TABLE % 64 == 0, "no table entry straddles cache lines");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose cells a hit is counted in (decision 0020). Like the thread table, the table of blocks lies in memory that a fork child finds
- * zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. The worst that follows is a
- * second block for the same thread.
+ * Whose cells a hit is counted in (decision 0020). Like the thread table, the table of blocks lies in memory that a fork child
+ * finds zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. The worst that follows
+ * is a second block for the same thread.
  */
 #include "agent/answer.h"
 
@@ -19,11 +19,11 @@ static struct dp_cells shared_block(const struct dp_answers *a)
 	return (struct dp_cells){block_at(a, a->nblocks), 1};
 }
 
-static struct dp_thread_entry *entry_at(struct dp_agent *agent, uint64_t key, uint32_t n)
+static uint32_t place_of(uint64_t key, uint32_t n)
 {
 	uint64_t index = (key * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
 
-	return &agent->answer[(index + n) & (DP_TABLE_SIZE - 1)];
+	return (uint32_t)(index + n) & (DP_TABLE_SIZE - 1);
 }
 
 /* The block of this key, or 0. *room: is there a place for one? */
@@ -31,12 +31,12 @@ static uint64_t find(struct dp_agent *agent, uint64_t key, bool *room)
 {
 	*room = false;
 	for (uint32_t n = 0; n < REACH; n++) {
-		struct dp_thread_entry *entry = entry_at(agent, key, n);
-		uint64_t k = DP_LOAD(&entry->key);
+		uint32_t i = place_of(key, n);
+		uint64_t k = DP_LOAD(&agent->answer_key[i]);
 
 		if (k == key)
-			return DP_LOAD(&entry->slot);
-		if (k == 0 && !DP_LOAD(&entry->slot)) {
+			return DP_LOAD(&agent->answer_block[i]);
+		if (k == 0 && !DP_LOAD(&agent->answer_block[i])) {
 			*room = true;
 			break;
 		}
@@ -47,11 +47,11 @@ static uint64_t find(struct dp_agent *agent, uint64_t key, bool *room)
 static bool publish(struct dp_agent *agent, uint64_t key, uint64_t block)
 {
 	for (uint32_t n = 0; n < REACH; n++) {
-		struct dp_thread_entry *entry = entry_at(agent, key, n);
+		uint32_t i = place_of(key, n);
 
-		if (DP_LOAD(&entry->key) || !dp_cmpxchg(&entry->slot, 0, block))
+		if (DP_LOAD(&agent->answer_key[i]) || !dp_cmpxchg(&agent->answer_block[i], 0, block))
 			continue;
-		DP_STORE(&entry->key, key);
+		DP_STORE(&agent->answer_key[i], key);
 		return true;
 	}
 	return false;
@@ -85,8 +85,6 @@ struct dp_cells dp_answer_cells(const struct dp_probe_desc *desc)
 	if (agent->identity == DP_ID_TID)
 		return shared_block(a);
 	self = dp_thread_self(agent);
-	if (DP_LOAD(&a->first) == self.key || dp_cmpxchg(&a->first, 0, self.key))
-		return (struct dp_cells){block_at(a, 0), 0};
 	block = find(agent, self.key, &room);
 	if (block)
 		return (struct dp_cells){block, 0};

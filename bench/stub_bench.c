@@ -19,15 +19,15 @@
 #include <unistd.h>
 
 enum { RING = 1 << 20, ARENA = 1 << 17, BATCH = 20000, ROUNDS = 101, MAX_VARIANTS = 64 };
-enum { DISPLACED = 7 };      /* bytes of foo that make room for the jump */
-enum { BARE, CLOCK, FLOOR }; /* the first variants */
+enum { DISPLACED = 7 };              /* bytes of foo that make room for the jump */
+enum { BARE, CLOCK, CLOCKS, FLOOR }; /* the first variants */
 
 /* ---- the floor: timestamp and a 32-byte record in a per-thread ring, flags kept ---- */
 
 __thread uint64_t floor_pos __attribute__((tls_model("local-exec")));
 __thread uint8_t *floor_base __attribute__((tls_model("local-exec")));
 extern const uint8_t floor_code[], floor_end[], clock_code[], clock_end[], false_code[], false_end[], foo_back[];
-extern const uint8_t df_code[], df_end[];
+extern const uint8_t df_code[], df_end[], clocks_code[], clocks_end[];
 int foo(int a, const char *b);
 
 __asm__(".text\n"
@@ -44,6 +44,9 @@ __asm__(".text\n"
         "clock_code:\n"
         "	push %rax; push %rdx; rdtsc; pop %rdx; pop %rax\n"
         "clock_end:\n"
+        "clocks_code:\n"
+        "	push %rax; push %rdx; rdtsc; rdtsc; pop %rdx; pop %rax\n"
+        "clocks_end:\n"
         "false_code:\n"
         "	lea -128(%rsp),%rsp; push %rax; lahf; seto %al\n"
         "	cmp $0x7999999,%edi; je floor_code\n"
@@ -90,7 +93,9 @@ struct answers {
 };
 static struct dp_agent agent;
 static struct dp_lost lost;
-static uint8_t *arena_free, *site, original[DISPLACED];
+static struct dp_segment foo_segment;
+static struct dp_text foo_text = {.segment = &foo_segment, .nsegments = 1};
+static uint8_t *arena_free, *site, original[DISPLACED], foo_bytes[64];
 static uint32_t *gates; /* near the stubs: one shut, one open */
 
 static uint32_t tid_offset(uint64_t self)
@@ -159,6 +164,7 @@ struct extra {
 	const struct dp_answer *answer;
 	uint16_t pair;
 	bool enters;
+	bool flags; /* are kept, although foo() does not look at them */
 };
 
 static void add_stub(const char *name, const struct dp_runtime *rt, const char *const *contexts, struct extra extra)
@@ -183,6 +189,7 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	req.answer = extra.answer;
 	req.pair = extra.pair;
 	req.enters = extra.enters;
+	req.text = extra.flags ? NULL : &foo_text;
 	if (!err)
 		err = dp_stub_emit(&out, (uint64_t)arena_free, rt, &req, &stub);
 	if (err) {
@@ -212,8 +219,8 @@ static void add_gated(const struct dp_runtime *rt, const char *const *one)
 	add_code("a look at the direction flag", df_code, (size_t)(df_end - df_code), 0);
 }
 
-/* `first`: block 0 is ours, else somebody else's, and we are in the table. */
-static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t near, bool first)
+/* `near`: where, or 0. */
+static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t near)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (near ? MAP_FIXED_NOREPLACE : 0);
 	struct answers *s = mmap((void *)near, sizeof(*s), PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -223,11 +230,11 @@ static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t n
 	if (s == MAP_FAILED)
 		exit(1);
 	s->agent.live = DP_LIVE;
-	s->agent.answers = (struct dp_answers){.first = first ? self : 1, .head = (uint64_t)&s->head, .size = sizeof(s->block)};
+	s->agent.answers = (struct dp_answers){.head = (uint64_t)&s->head, .size = sizeof(s->block)};
 	s->agent.answers.nblocks = 1;
 	s->agent.answers.pairs = 4096 * 8;
-	s->agent.answer[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] =
-	        (struct dp_thread_entry){.key = self, .slot = (uint64_t)s->block};
+	s->agent.answer_key[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] = self;
+	s->agent.answer_block[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] = (uint64_t)s->block;
 	with.agent = (uint64_t)&s->agent;
 	with.answers = s->agent.answers;
 	with.cells = with.keyed = (uint64_t)&bench_acquire;
@@ -250,7 +257,8 @@ static uint64_t emit(struct dp_buf *out, const struct dp_runtime *rt, const stru
 static void add_pair(const char *name, const struct dp_runtime *rt, const struct dp_answer *answer)
 {
 	struct dp_fields none = {0};
-	struct dp_request req = {.site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &none, .pair = 1, .enters = true};
+	struct dp_request req = {
+	        .site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &none, .pair = 1, .enters = true, .text = &foo_text};
 	struct dp_buf out;
 	dp_buf_init(&out);
 	const uint64_t entry = emit(&out, rt, &req);
@@ -275,10 +283,13 @@ static void add_answers(const struct dp_runtime *rt)
 	                              linear = {.what = DP_ANSWER_LINEAR, .value = &arg, .step = 10000, .buckets = 100},
 	                              all = {.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &arg},
 	                              time = {.what = DP_ANSWER_LOG2, .value = &took};
-	const struct dp_runtime first = answers_runtime(rt, 0x30000000, true), other = answers_runtime(rt, 0x38000000, false),
-	                        far = answers_runtime(rt, 0, true);
-	add_stub("count, first thread", &first, none, (struct extra){.answer = &count});
-	add_stub("count, another thread", &other, none, (struct extra){.answer = &count});
+	const struct dp_runtime first = answers_runtime(rt, 0x30000000), far = answers_runtime(rt, 0);
+	struct dp_runtime apart = first;
+	apart.identity = DP_ID_TID;
+	apart.answers.size = 2048; /* all of them in what the others have as one */
+	add_stub("count", &first, none, (struct extra){.answer = &count});
+	add_stub("count, flags kept", &first, none, (struct extra){.answer = &count, .flags = true});
+	add_stub("count, no %fs:0", &apart, none, (struct extra){.answer = &count});
 	add_stub("count, cells far away", &far, none, (struct extra){.answer = &count});
 	add_stub("count, condition false", &first, none, (struct extra){.answer = &count, .when = "rdi == 0x7999999"});
 	add_stub("count, condition true", &first, none, (struct extra){.answer = &count, .when = "rdi != 0x7999999"});
@@ -286,6 +297,8 @@ static void add_answers(const struct dp_runtime *rt)
 	add_stub("log2 histogram", &first, none, (struct extra){.answer = &log2});
 	add_stub("linear histogram", &first, none, (struct extra){.answer = &linear});
 	add_pair("duration: entry and return", &first, &time);
+	add_stub("duration: entry", &first, none, (struct extra){.pair = 1, .enters = true});
+	add_stub("duration: return", &first, none, (struct extra){.pair = 1, .answer = &time});
 }
 
 static struct dp_expr arg1 = {.kind = DP_EXPR_REG, .reg = 6, .size = 8};
@@ -330,6 +343,7 @@ static void add_all(void)
 	by_tid.identity = DP_ID_TID;
 	variants[nvariants++].name = "bare call";
 	add_code("rdtsc alone", clock_code, (size_t)(clock_end - clock_code), 0);
+	add_code("two rdtsc", clocks_code, (size_t)(clocks_end - clocks_code), 0);
 	add_code("floor: rdtsc, 32 bytes", floor_code, (size_t)(floor_end - floor_code), 0);
 	add_code("floor: jump and back", clock_code, 0, 0);
 	add_code("floor: condition false", false_code, (size_t)(false_end - false_code), 0);
@@ -338,6 +352,7 @@ static void add_all(void)
 	add_stub("16 registers", &rt, general, (struct extra){0});
 	add_stub("16 registers, rip, rflags", &rt, regs, (struct extra){0});
 	add_stub("false: rdi == K", &rt, one, (struct extra){.when = "rdi == 0x7999999"});
+	add_stub("false: rdi == K, flags kept", &rt, one, (struct extra){.when = "rdi == 0x7999999", .flags = true});
 	add_stub("false: rax == K", &rt, one, (struct extra){.when = "rax == 0x7999999"});
 	add_stub("false: dil < 7 && edi > K", &rt, one, (struct extra){.when = "dil < 7 && edi > 0x7999999"});
 	add_stub("false: rsp arithmetic", &rt, one, (struct extra){.when = "rsp + rdi * 3 == 77"});
@@ -407,6 +422,8 @@ static bool make_room(void)
 {
 	site = (uint8_t *)(uintptr_t)&foo;
 	memcpy(original, site, DISPLACED);
+	foo_segment = (struct dp_segment){(uint64_t)site, foo_bytes, sizeof(foo_bytes), true};
+	memcpy(foo_bytes, site, sizeof(foo_bytes));
 	void *near = (void *)((uintptr_t)site - (UINT64_C(64) << 20));
 	arena_free = mmap(near, ARENA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (arena_free != near)

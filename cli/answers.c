@@ -152,6 +152,27 @@ void dp_session_answers_nowhere(struct dp_runtime *rt)
 	rt->tick_ns = UINT64_C(1) << 32;
 }
 
+static bool names_flags(const char *text)
+{
+	return text && (strstr(text, "flags") || !strcmp(text, "regs"));
+}
+
+bool dp_session_shows_flags(const struct dp_session *s)
+{
+	const struct dp_options *o = s->options;
+	if (dp_target_gates(s->target) || dp_target_nstanding(s->target) || names_flags(o->asked.value) ||
+	    names_flags(o->asked.by))
+		return true;
+	for (size_t i = 0; i < o->nprobes; i++) {
+		if (names_flags(o->typed[i].when))
+			return true;
+		for (size_t k = 0; k < o->typed[i].ncontexts; k++)
+			if (names_flags(o->typed[i].context[k]))
+				return true;
+	}
+	return false;
+}
+
 /* ---- entries --------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *no_return(const struct dp_probe *p)
@@ -228,8 +249,7 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_an
 		DP_TRY(dp_session_expr(s, i, a->by, &e));
 	ret->by = e;
 	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
-		return dp_error(DP_TAG_SECCOMP,
-		                "under a seccomp filter only registers are counted: memory needs system calls");
+		return dp_error(DP_TAG_SECCOMP, "under a seccomp filter only registers are counted: memory needs system calls");
 	return NULL;
 }
 

@@ -25,6 +25,11 @@ struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_plan
                                             struct dp_request *request) DP_MUST_CHECK;
 /* Takes over what probe i has lost for want of an entry, or of room for a key. */
 void dp_session_answers_loss(struct dp_session *s, unsigned i);
+/*
+ * Does a probe show the program's flags, or may one that others have left or will put beside ours? Then stubs keep them even
+ * where the program does not look at them any more.
+ */
+bool dp_session_shows_flags(const struct dp_session *s);
 /* For plans without a target: where cells would be. */
 void dp_session_answers_nowhere(struct dp_runtime *rt);
 struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers *a);

@@ -253,6 +253,7 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	runtime.faults = s->trap && !s->no_faults;
 	if (!s->options->dry_run)
 		DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
+	runtime.flags_shown = dp_session_shows_flags(s);
 	if (s->classes)
 		dp_session_sink_runtime(s, &runtime);
 	DP_TRY(dp_planner_create(p->space, &runtime, &p->planner));

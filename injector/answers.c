@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define BLOCKS_MOST  1024u
-#define BLOCKS_LEAST 16u
+#define BLOCKS_LEAST (1u << DP_ANSWER_SPREAD_BITS)
 #define BLOCKS_BYTES (UINT64_C(256) << 20) /* of addresses; a page takes memory when it is written to */
 #define SECOND_NS    UINT64_C(1000000000)
 
@@ -63,7 +63,8 @@ void dp_answers_init(struct dp_target *t)
 {
 	const struct dp_answers *a = &t->runtime.answers;
 	if (a->head)
-		((struct dp_answers_head *)(void *)(t->data + dp_data_layout(t).cells))->used = 1;
+		((struct dp_answers_head *)(void *)(t->data + dp_data_layout(t).cells))->used =
+		        t->runtime.identity == DP_ID_TID ? 1u << DP_ANSWER_SPREAD_BITS : 0;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------ */

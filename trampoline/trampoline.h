@@ -127,6 +127,7 @@ struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint64_t cells, keyed, stacked, stacked_done;
 	struct dp_answers answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, 32 bits behind the point */
+	bool flags_shown; /* some probe shows the program's flags: no stub changes them, even where the program never looks at them */
 };
 
 struct dp_plan_fixup { /* offsets from the stub; see struct dp_fixup */

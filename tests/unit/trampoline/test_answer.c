@@ -3,7 +3,8 @@
  * the hit. */
 #include "test_stub_world.h"
 
-#define PAIR 9u
+#define PAIR   9u
+#define SPREAD 0x9000u /* a block's bytes where they are everybody's: all of them in the room of the two */
 
 struct home { /* state and cells, as they lie in a process */
 	struct dp_agent agent;
@@ -24,19 +25,32 @@ static struct probe probe;
 static struct dp_answer answer;
 static struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}; /* rdi */
 
-enum who { FIRST, OTHER, UNKNOWN, SHARED };
+enum who { KNOWN, UNKNOWN, SHARED, APART }; /* APART: threads cannot be told apart */
 
-static void make_home(uint64_t at, enum who who)
+static uint64_t self_key(void)
 {
 	uint64_t self;
 	__asm__("mov %%fs:0,%0" : "=r"(self));
+	return self;
+}
+
+/* Where the stub looks for us. */
+static void set_entry(uint64_t key, uint64_t block)
+{
+	const uint64_t i = (self_key() * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
+	home->agent.answer_key[i] = key;
+	home->agent.answer_block[i] = block;
+}
+
+static void make_home(uint64_t at, enum who who)
+{
 	home = mmap((void *)at, sizeof(*home), PROT_READ | PROT_WRITE,
 	            MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 	cr_assert_neq(home, MAP_FAILED);
 	world.rt.agent = (uint64_t)&home->agent;
 	world.rt.cells = (uint64_t)&answer_thunk;
 	world.rt.tick_ns = UINT64_C(3) << 31; /* 1.5 */
-	home->agent.answers = (struct dp_answers){.first = who == FIRST ? self : 1, .head = (uint64_t)&home->head};
+	home->agent.answers = (struct dp_answers){.head = (uint64_t)&home->head};
 	home->agent.answers.size = sizeof(home->block[0]);
 	home->agent.answers.nblocks = 1;
 	home->agent.answers.pairs = 4096 * 8;
@@ -45,9 +59,12 @@ static void make_home(uint64_t at, enum who who)
 	answer_block = (uint64_t)home->block[who == SHARED];
 	answer_shared = who == SHARED;
 	answer_asked = 0;
-	if (who == FIRST || who == OTHER)
-		home->agent.answer[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] =
-		        (struct dp_thread_entry){.key = self, .slot = (uint64_t)home->block[0]};
+	world.rt.identity = who == APART ? DP_ID_TID : DP_ID_SELF;
+	home->agent.live = DP_LIVE;
+	if (who == APART)
+		world.rt.answers.size = SPREAD;
+	if (who == KNOWN)
+		set_entry(self_key(), (uint64_t)home->block[0]);
 }
 
 static void begin(uint64_t at, enum who who, const char *when)
@@ -80,6 +97,8 @@ static struct machine hit(uint64_t rdi)
 	machine_fill(world.stack);
 	memcpy(before, world.stack, sizeof(before));
 	machine_run(&in, &out, probe.entry);
+	if (probe.req.text) /* the program writes them next */
+		out.rflags = in.rflags;
 	world_check_state(&in, &out, before, DP_STUB_STACK);
 	return in;
 }
@@ -126,6 +145,20 @@ static void add(uint64_t *want, int64_t v)
 		want[DP_ANSWER_WORD_MIN] = ~up;
 }
 
+/* What the stub has spread over several blocks, into the first of them. */
+static void gather(void)
+{
+	const unsigned words = dp_answer_words(&answer), at = WORLD_PROBE * words;
+	const unsigned greatest = answer.what & (DP_ANSWER_MIN | DP_ANSWER_MAX) ? DP_ANSWER_WORD_MAX : words;
+	for (unsigned b = 1; b < 1u << DP_ANSWER_SPREAD_BITS; b++) {
+		uint64_t *from = &home->block[0][b * SPREAD / 8 + at], *to = &home->block[0][at];
+		for (unsigned i = 0; i < words; i++) {
+			to[i] = i < greatest ? to[i] + from[i] : from[i] > to[i] ? from[i] : to[i];
+			from[i] = 0;
+		}
+	}
+}
+
 static void check_empty(void)
 {
 	const uint8_t *bytes = (const uint8_t *)home->block;
@@ -133,17 +166,25 @@ static void check_empty(void)
 		cr_assert_eq(bytes[i], 0, "byte %zu of the blocks", i);
 }
 
+/* xor %eax,%eax: the flags are free. */
+static const struct dp_segment segment = {UINT64_C(0x123456789abc), (const uint8_t *)"\x31\xc0", 2, true};
+static const struct dp_text text = {.segment = &segment, .nsegments = 1};
+
 static void check(uint64_t at, enum who who)
 {
 	uint64_t want[4096] = {0};
 	const unsigned words = dp_answer_words(&answer);
 	begin(at, who, NULL);
+	if (machine_random() % 2)
+		probe.req.text = &text;
 	probe_place(&probe, 64 * (machine_random() % 16), NULL);
 	for (unsigned i = 0; i < 1024; i++) {
 		const uint64_t v = value(i);
 		hit(v);
 		add(want, (int64_t)v);
 	}
+	if (who == APART)
+		gather();
 	cr_assert_arr_eq(cells_of(who), want, words * sizeof(*want), "kind %x, at %lx, who %d", answer.what, at, who);
 	memset(cells_of(who), 0, words * sizeof(*want));
 	check_empty();
@@ -154,7 +195,9 @@ static void check(uint64_t at, enum who who)
 static void check_everywhere(struct dp_answer of)
 {
 	answer = of;
-	for (enum who who = FIRST; who <= SHARED; who++) {
+	for (unsigned i = 0; i < 4; i++)
+		check(0x30000000, KNOWN);
+	for (enum who who = KNOWN; who <= APART; who++) {
 		check(0x30000000, who);
 		check(UINT64_C(1) << 45, who);
 	}
@@ -186,7 +229,7 @@ Test(answer, steps_narrow_and_wide)
 	          {5, 7, 1}};
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
 		answer = (struct dp_answer){DP_ANSWER_LINEAR, &arg, of[i].low, of[i].step, of[i].buckets, NULL, 0};
-		check(0x30000000, FIRST);
+		check(0x30000000, KNOWN);
 		check(UINT64_C(1) << 45, SHARED);
 	}
 }
@@ -195,12 +238,13 @@ Test(answer, only_where_the_condition_holds)
 {
 	static const char *const when[] = {"rdi == 5", "rdi * 3 + rsp - rsp == 15"};
 	answer = (struct dp_answer){.what = DP_ANSWER_COUNT};
-	for (size_t i = 0; i < 2; i++) {
-		begin(0x30000000, FIRST, when[i]);
+	for (size_t i = 0; i < 4; i++) {
+		begin(0x30000000, KNOWN, when[i / 2]);
+		probe.req.text = i % 2 ? &text : NULL;
 		probe_place(&probe, 0, NULL);
 		for (unsigned k = 0; k < 100; k++)
 			hit(k % 10);
-		cr_expect_eq(cells_of(FIRST)[0], 10, "%s", when[i]);
+		cr_expect_eq(cells_of(KNOWN)[0], 10, "%s", when[i / 2]);
 		end();
 	}
 }
@@ -209,9 +253,8 @@ Test(answer, only_where_the_condition_holds)
 Test(answer, nothing_without_a_block)
 {
 	answer = (struct dp_answer){.what = DP_ANSWER_COUNT};
-	begin(0x30000000, FIRST, NULL);
-	home->agent.answers.first = 0;
-	memset(home->agent.answer, 0, sizeof(home->agent.answer));
+	begin(0x30000000, KNOWN, NULL);
+	set_entry(0, 0);
 	answer_block = 0;
 	probe_place(&probe, 0, NULL);
 	for (unsigned k = 0; k < 50; k++)
@@ -235,7 +278,7 @@ static struct dp_answer_pair *pair_at(uint64_t rsp)
 static void begin_timed(void)
 {
 	answer = (struct dp_answer){.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &took};
-	begin(0x30000000, FIRST, NULL);
+	begin(0x30000000, KNOWN, NULL);
 	probe.req.pair = PAIR;
 	probe_place(&probe, 0, NULL);
 	probe_init(&entry, NULL, NULL);
@@ -269,11 +312,11 @@ Test(answer, a_return_finds_the_entry_at_its_stack_address_once)
 		run_at(&entry, top - 16 * k - 8); /* recursion */
 	for (unsigned k = 20; k-- > 0;)
 		run_at(&probe, top - 16 * k - 8);
-	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 20);
+	cr_expect_eq(cells_of(KNOWN)[DP_ANSWER_WORD_COUNT], 20);
 	cr_expect_eq(loss()->unpaired, 0);
 	run_at(&probe, top - 8);
 	run_at(&probe, top - 500 * 16);
-	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 20);
+	cr_expect_eq(cells_of(KNOWN)[DP_ANSWER_WORD_COUNT], 20);
 	cr_expect_eq(loss()->unpaired, 2);
 	end();
 }
@@ -288,7 +331,7 @@ Test(answer, another_function_or_stack_at_the_same_place_is_no_pair)
 	run_at(&entry, rsp);
 	pair_at(rsp)->call += (uint64_t)DP_ANSWER_PAIRS << 20; /* 256 KiB further */
 	run_at(&probe, rsp);
-	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 0);
+	cr_expect_eq(cells_of(KNOWN)[DP_ANSWER_WORD_COUNT], 0);
 	cr_expect_eq(loss()->unpaired, 2);
 	end();
 }
@@ -302,8 +345,8 @@ Test(answer, a_new_call_takes_the_place_of_one_that_never_returned)
 	pair_at(rsp)->tsc -= UINT64_C(1) << 50;
 	run_at(&entry, rsp);
 	run_at(&probe, rsp);
-	cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], 1);
-	cr_expect_lt(cells_of(FIRST)[DP_ANSWER_WORD_SUM], UINT64_C(1) << 50);
+	cr_expect_eq(cells_of(KNOWN)[DP_ANSWER_WORD_COUNT], 1);
+	cr_expect_lt(cells_of(KNOWN)[DP_ANSWER_WORD_SUM], UINT64_C(1) << 50);
 	end();
 }
 
@@ -314,7 +357,7 @@ Test(answer, durations_are_in_ns)
 	run_at(&entry, rsp);
 	pair_at(rsp)->tsc -= UINT64_C(1) << 50;
 	run_at(&probe, rsp);
-	const uint64_t ns = cells_of(FIRST)[DP_ANSWER_WORD_SUM], least = UINT64_C(3) << 49; /* 1.5 ns a tick */
+	const uint64_t ns = cells_of(KNOWN)[DP_ANSWER_WORD_SUM], least = UINT64_C(3) << 49; /* 1.5 ns a tick */
 	cr_expect_geq(ns, least);
 	cr_expect_lt(ns, least + (UINT64_C(1) << 44));
 	end();
@@ -331,7 +374,7 @@ Test(answer, only_calls_that_took_long_enough)
 		run_at(&entry, rsp);
 		pair_at(rsp)->tsc -= UINT64_C(1) << 50;
 		run_at(&probe, rsp);
-		cr_expect_eq(cells_of(FIRST)[DP_ANSWER_WORD_COUNT], k < 2 ? k + 1 : 2);
+		cr_expect_eq(cells_of(KNOWN)[DP_ANSWER_WORD_COUNT], k < 2 ? k + 1 : 2);
 		cr_expect_eq(pair_at(rsp)->call, 0);
 	}
 	end();

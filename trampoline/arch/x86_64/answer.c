@@ -6,14 +6,15 @@
  *	slow paths                  the thread's first hit, and threads that have no block
  *	entry:                      prologue, gates, condition, cells, epilogue
  *
- * A plain count of the program's first thread, whose block is known when the stub is made, is one compare and one addition in
- * memory. Everybody else finds his block by a hash of %fs:0 (agent/abi.h). The thread id is not looked at: who has the control
- * block has the cells.
+ * A thread finds its block by a hash of %fs:0 (agent/abi.h), all threads in the same way; in low memory the tables' addresses are
+ *part of the instructions. The thread id is not looked at: who has the control block has the cells. A plain count does with two
+ *registers, and decides its condition before it takes them, where the flags need not be kept.
  */
 #include "trampoline/arch/x86_64/answer.h"
 
 #include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
+#include "trampoline/arch/x86_64/flags.h"
 #include "trampoline/arch/x86_64/pair.h"
 
 enum { CACHE_LINE = 64 };
@@ -24,9 +25,12 @@ struct stub {
 	const struct dp_request *req;
 	struct dp_view view;
 	bool timed, keyed; /* keyed: by an expression or by backtrace; the agent finds the cells */
+	bool spread;       /* threads cannot be told apart: cells are everybody's */
+	bool flags;        /* the program's have to be kept */
+	bool direct;       /* the value is the duration, and nothing else asks for that: it stays in rax */
 	enum dp_frame_room room;
-	int64_t cells;         /* offset of the probe's cells in a block */
-	struct dp_exits exits; /* of every expression */
+	int64_t cells;                /* offset of the probe's cells in a block */
+	struct dp_exits exits;        /* of every expression */
 	struct dp_runtime rt_stacked; /* by backtrace: the agent's other entry points in the usual ones' places */
 	struct dp_field field;
 	struct dp_fields backtrace;
@@ -35,17 +39,62 @@ struct stub {
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------------- */
 
-void dp_answer_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
+static bool in_low_memory(uint64_t address)
 {
-	_Static_assert(sizeof(struct dp_thread_entry) == 16, "the index is scaled by a shift");
+	return address <= INT32_MAX - 4096;
+}
+
+static bool is_low(const struct dp_runtime *rt)
+{
+	return in_low_memory(rt->agent + sizeof(struct dp_agent)) && in_low_memory(rt->answers.head);
+}
+
+/* op disp(base,%rdx,8),reg; without a base the address is absolute: REX.W opcode ModRM SIB disp32 */
+static void in_table(struct dp_asm *a, uint8_t opcode, unsigned reg, bool absolute, uint64_t disp)
+{
+	const uint8_t modrm = (uint8_t)((absolute ? 0x04 : 0x84) | reg << 3),
+	              sib = (uint8_t)(0xc0 | DP_RDX << 3 | (absolute ? 5 : DP_RSI));
+	dp_asm_data(a, (uint8_t[]){0x48, opcode, modrm, sib}, 4);
+	dp_asm_data(a, &disp, 4);
+}
+
+/* The block of this %fs:0 into `to`; changes rcx, rdx, and rsi if the table is far. */
+static void find_block(struct dp_asm *a, const struct dp_runtime *rt, unsigned to, struct dp_label slow)
+{
+	const bool low = is_low(rt);
+	const uint64_t table = low ? rt->agent : 0;
+	if (!low)
+		dp_asm_mov_const(a, rt->agent, DP_RSI);
 	dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
-	dp_asm_mov_const(a, rt->agent + offsetof(struct dp_agent, answer), DP_RSI);
 	dp_asm_imul_imm(a, (int32_t)DP_HASH_MULT, dp_rm_reg(DP_RCX), DP_RDX);
 	dp_asm_shift(a, DP_SHIFT_SHR, 64 - DP_TABLE_BITS, DP_RDX);
-	dp_asm_shift(a, DP_SHIFT_SHL, 4, DP_RDX);
-	dp_asm_alu_load(a, DP_ALU_CMP, 8, dp_rm_index(DP_RSI, DP_RDX, offsetof(struct dp_thread_entry, key)), DP_RCX);
+	in_table(a, 0x3b, DP_RCX, low, table + offsetof(struct dp_agent, answer_key)); /* cmp */
 	dp_asm_jcc(a, DP_CC_NE, slow);
-	dp_asm_mov_load(a, 8, dp_rm_index(DP_RSI, DP_RDX, offsetof(struct dp_thread_entry, slot)), DP_RSI);
+	in_table(a, 0x8b, to, low, table + offsetof(struct dp_agent, answer_block)); /* mov */
+}
+
+void dp_answer_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
+{
+	find_block(a, rt, DP_RSI, slow);
+}
+
+/*
+ * Where threads cannot be told apart: one of DP_ANSWER_SPREAD blocks into rsi, by the stack that the thread is on. All are
+ * everybody's, but that threads meet in one is rare. To `slow` in a fork child, where the agent's memory is wiped. Changes rcx,
+ * rdx and flags.
+ */
+static void spread_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
+{
+	dp_asm_mov_const(a, rt->agent, DP_RSI);
+	dp_asm_alu_imm(a, DP_ALU_CMP, 8, 0, dp_rm_mem(DP_RSI, offsetof(struct dp_agent, live)));
+	dp_asm_jcc(a, DP_CC_E, slow);
+	dp_asm_mov_store(a, 8, DP_RSP, dp_rm_reg(DP_RCX));
+	dp_asm_shift(a, DP_SHIFT_SHR, 16, DP_RCX);
+	dp_asm_imul_imm(a, (int32_t)DP_HASH_MULT, dp_rm_reg(DP_RCX), DP_RCX);
+	dp_asm_shift(a, DP_SHIFT_SHR, 64 - DP_ANSWER_SPREAD_BITS, DP_RCX);
+	dp_asm_imul_imm(a, (int32_t)rt->answers.size, dp_rm_reg(DP_RCX), DP_RCX);
+	dp_asm_mov_const(a, rt->answers.head + DP_ANSWERS_HEAD, DP_RSI);
+	dp_asm_alu_store(a, DP_ALU_ADD, 8, DP_RCX, dp_rm_reg(DP_RSI));
 }
 
 void dp_answer_ask(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label desc, struct dp_label lost)
@@ -71,93 +120,84 @@ void dp_answer_lose(struct dp_asm *a, const struct dp_runtime *rt, const struct 
 
 /* ---- a count of hits -------------------------------------------------------------------------------------------------- */
 
-static bool in_low_memory(uint64_t address)
+/* Can it do with two registers? */
+static bool is_plain_count(const struct stub *s)
 {
-	return address <= INT32_MAX - 4096;
-}
-
-/* op reg,address or op $imm8,address, with an absolute address: [prefix] opcode /reg */
-static void absolute(struct dp_asm *a, unsigned opcode, unsigned reg, uint64_t address)
-{
-	dp_asm_data(a, (uint8_t[]){0x48, (uint8_t)opcode, (uint8_t)(reg << 3 | 4), 0x25}, 4);
-	dp_asm_data(a, &address, 4);
-}
-
-static uint64_t first_cell(const struct stub *s)
-{
-	return s->rt->answers.head + DP_ANSWERS_HEAD + (uint64_t)s->cells;
-}
-
-/* Can it do with one register? */
-static bool is_plain_count(const struct dp_request *req)
-{
-	return req->answer && req->answer->what == DP_ANSWER_COUNT && !req->answer->by && !req->answer->stack && !req->pair &&
+	const struct dp_request *req = s->req;
+	return req->answer && req->answer->what == DP_ANSWER_COUNT && !s->keyed && !req->pair && s->rt->identity == DP_ID_SELF &&
 	       (!req->when || dp_expr_is_light(req->when));
 }
 
-static bool has_first(const struct stub *s)
+/* A thread whose block is not in its place, or that has none. */
+static void count_slowly(struct stub *s, struct dp_label done)
 {
-	return s->rt->identity == DP_ID_SELF && in_low_memory(s->rt->agent + offsetof(struct dp_agent, answers.first)) &&
-	       in_low_memory(first_cell(s));
-}
-
-static void count_others(struct stub *s, struct dp_label done)
-{
-	struct dp_label locked = dp_asm_label(&s->a);
-	dp_asm_push(&s->a, DP_RDX);
-	dp_asm_push(&s->a, DP_RSI);
-	if (s->rt->identity == DP_ID_SELF) {
-		dp_answer_block(&s->a, s->rt, s->slow);
-		dp_asm_bind(&s->a, s->have);
-		dp_answer_apply(&s->a, s->req->answer, s->cells, false);
-		dp_asm_bind(&s->a, s->restore);
-		dp_asm_pop(&s->a, DP_RSI);
-		dp_asm_pop(&s->a, DP_RDX);
-		dp_asm_jmp(&s->a, done);
-	}
+	struct dp_label locked = dp_asm_label(&s->a), out = dp_asm_label(&s->a);
 	dp_asm_bind(&s->a, s->slow);
-	dp_answer_ask(&s->a, s->rt, s->desc, s->restore);
+	dp_asm_push(&s->a, DP_RSI);
+	dp_answer_ask(&s->a, s->rt, s->desc, out);
 	dp_asm_jcc(&s->a, DP_CC_NE, locked);
-	dp_asm_jmp(&s->a, s->have);
+	dp_answer_apply(&s->a, s->req->answer, s->cells, false);
+	dp_asm_jmp(&s->a, out);
 	dp_asm_bind(&s->a, locked);
 	dp_answer_apply(&s->a, s->req->answer, s->cells, true);
-	if (s->rt->identity == DP_ID_SELF) {
-		dp_asm_jmp(&s->a, s->restore);
+	dp_asm_bind(&s->a, out);
+	dp_asm_pop(&s->a, DP_RSI);
+	dp_asm_jmp(&s->a, done);
+}
+
+/* rcx and rdx are free. */
+static void count(struct stub *s)
+{
+	struct dp_asm *a = &s->a;
+	if (is_low(s->rt)) {
+		find_block(a, s->rt, DP_RDX, s->slow);
+		dp_asm_alu_imm(a, DP_ALU_ADD, 8, 1, dp_rm_mem(DP_RDX, s->cells));
 		return;
 	}
-	dp_asm_bind(&s->a, s->have);
-	dp_asm_bind(&s->a, s->restore);
-	dp_asm_pop(&s->a, DP_RSI);
-	dp_asm_pop(&s->a, DP_RDX);
-	dp_asm_jmp(&s->a, done);
+	dp_asm_push(a, DP_RSI);
+	find_block(a, s->rt, DP_RSI, s->restore);
+	dp_answer_apply(a, s->req->answer, s->cells, false);
+	dp_asm_pop(a, DP_RSI);
+}
+
+/* `bare`: the condition is decided on the registers themselves, and rax, which nobody needs, stays. To `past` in front of the
+ * frame. */
+static void enter_plain_count(struct stub *s, bool bare, struct dp_label past)
+{
+	struct dp_expr_code light = {.a = &s->a, .rt = s->rt};
+	light.view = bare ? dp_view_bare(s->req->site) : dp_view_light(s->req->site);
+	if (!bare)
+		dp_frame_enter(&s->a, s->flags);
+	dp_frame_gates(&s->a, s->req, bare ? past : s->leave);
+	if (s->req->when)
+		dp_expr_jump(&light, s->req->when, false, bare ? past : s->leave);
+	if (bare)
+		dp_asm_lea(&s->a, dp_rm_mem(DP_RSP, -DP_VIEW_RED_ZONE), DP_RSP);
 }
 
 static uint64_t emit_plain_count(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
-	struct dp_label others = dp_asm_label(a), done = dp_asm_label(a);
-	struct dp_expr_code light = {.a = a, .rt = s->rt, .view = dp_view_light(s->req->site)};
-	dp_asm_bind(a, others);
-	count_others(s, done);
+	const bool bare = !s->flags && dp_frame_gates_near(a, s->req);
+	struct dp_label done = dp_asm_label(a), past = dp_asm_label(a);
+	dp_asm_bind(a, s->restore); /* from count(), far */
+	dp_asm_pop(a, DP_RSI);
+	count_slowly(s, done);
 	dp_asm_align(a, CACHE_LINE);
 	const uint64_t start = dp_asm_here(a);
-	dp_frame_enter(a);
-	dp_frame_gates(a, s->req, s->leave);
-	if (s->req->when)
-		dp_expr_jump(&light, s->req->when, false, s->leave);
+	enter_plain_count(s, bare, past);
 	dp_asm_push(a, DP_RCX);
-	if (has_first(s)) {
-		dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
-		absolute(a, 0x3b, DP_RCX, s->rt->agent + offsetof(struct dp_agent, answers.first)); /* cmp first,%rcx */
-		dp_asm_jcc(a, DP_CC_NE, others);
-		absolute(a, 0xff, 0, first_cell(s)); /* incq cell */
-	} else {
-		dp_asm_jmp(a, others);
-	}
+	dp_asm_push(a, DP_RDX);
+	count(s);
 	dp_asm_bind(a, done);
+	dp_asm_pop(a, DP_RDX);
 	dp_asm_pop(a, DP_RCX);
 	dp_asm_bind(a, s->leave);
-	dp_frame_leave(a);
+	if (bare)
+		dp_asm_lea(a, dp_rm_mem(DP_RSP, DP_VIEW_RED_ZONE), DP_RSP);
+	else
+		dp_frame_leave(a, s->flags);
+	dp_asm_bind(a, past);
 	return start;
 }
 
@@ -172,7 +212,7 @@ static struct dp_expr_code code_of(struct stub *s)
 static void emit_value(struct stub *s)
 {
 	struct dp_expr_code c = code_of(s);
-	if (s->req->answer->value)
+	if (s->req->answer->value && !s->direct)
 		dp_expr_value(&c, s->req->answer->value);
 }
 
@@ -246,9 +286,13 @@ static void emit_answer(struct stub *s, bool locked)
 	dp_answer_apply(&s->a, s->req->answer, 0, true);
 }
 
-/* A call's end: only one that is known and took long enough goes on. */
+/*
+ * A call's end: only one that is known and took long enough goes on. The time is looked at behind the search for the block: what
+ * comes behind rdtsc waits for it, what comes in front does not.
+ */
 static void emit_leave_call(struct stub *s)
 {
+	dp_pair_now(&s->a);
 	dp_pair_leave(&s->a, &s->view, s->rt, s->req->pair, s->unpaired);
 	if (!s->req->slower)
 		return;
@@ -268,7 +312,7 @@ static void emit_known(struct stub *s)
 		emit_leave_call(s);
 		emit_condition(s);
 	}
-	emit_answer(s, false);
+	emit_answer(s, s->spread);
 }
 
 /* By a key alone, it is the agent that finds the block. */
@@ -304,14 +348,14 @@ static uint64_t emit_general(struct stub *s)
 	emit_undecided(s);
 	dp_asm_align(a, CACHE_LINE);
 	const uint64_t start = dp_asm_here(a);
-	dp_frame_enter(a);
+	dp_frame_enter(a, s->flags);
 	dp_frame_gates(a, s->req, s->leave);
 	dp_frame_save(a, s->room);
-	if (s->timed)
-		dp_pair_now(a);
-	else if (!s->req->enters)
+	if (!s->timed && !s->req->enters)
 		emit_condition(s);
-	if (needs_block(s) && s->rt->identity == DP_ID_SELF)
+	if (needs_block(s) && s->spread && !s->req->pair)
+		spread_block(a, s->rt, s->slow);
+	else if (needs_block(s) && !s->spread)
 		dp_answer_block(a, s->rt, s->slow);
 	else if (needs_block(s))
 		dp_asm_jmp(a, s->slow);
@@ -320,11 +364,16 @@ static uint64_t emit_general(struct stub *s)
 	dp_asm_bind(a, s->restore);
 	dp_frame_restore(a, s->room);
 	dp_asm_bind(a, s->leave);
-	dp_frame_leave(a);
+	dp_frame_leave(a, s->flags);
 	return start;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static bool is_duration(const struct dp_expr *e)
+{
+	return e && e->kind == DP_EXPR_FACT && e->value == DP_FACT_DURATION;
+}
 
 static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 {
@@ -334,7 +383,12 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 		*labels[i] = dp_asm_label(&s->a);
 	s->timed = s->req->pair && !s->req->enters;
 	s->keyed = s->req->answer && (s->req->answer->by || s->req->answer->stack);
-	s->room = s->req->answer && s->req->answer->stack ? DP_FRAME_STACKED : s->timed ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
+	s->spread = s->rt->identity == DP_ID_TID;
+	s->direct = s->timed && !s->keyed && !s->req->when && is_duration(s->req->answer->value);
+	s->room = s->timed && !s->direct ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
+	if (s->req->answer && s->req->answer->stack)
+		s->room = DP_FRAME_STACKED;
+	s->flags = !dp_flags_free(s->rt, s->req);
 	s->rt_stacked = *s->rt;
 	s->field = (struct dp_field){.type = DP_TYPE_BACKTRACE, .source = DP_SRC_UNWIND};
 	s->field.size = s->req->answer ? s->req->answer->stack : 0;
@@ -360,7 +414,7 @@ struct dp_error *dp_answer_stub_emit(struct dp_buf *out, uint64_t at, const stru
 	dp_asm_data(&s.a, &desc, sizeof(desc));
 	if (s.field.size)
 		dp_asm_data(&s.a, &(struct dp_op){.size = s.field.size}, sizeof(struct dp_op));
-	ret->entry = is_plain_count(req) ? emit_plain_count(&s) : emit_general(&s);
+	ret->entry = is_plain_count(&s) ? emit_plain_count(&s) : emit_general(&s);
 	const bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");

@@ -29,8 +29,11 @@ static void add_one(struct dp_asm *a, struct dp_rm cell, bool locked)
 /* The bucket's number is in rcx. */
 static void add_bucket(struct dp_asm *a, int64_t disp, bool locked)
 {
-	dp_asm_shift(a, DP_SHIFT_SHL, 3, DP_RCX);
-	add_one(a, dp_rm_index(DP_RSI, DP_RCX, disp), locked);
+	static const uint8_t addq_rsi_rcx_8[] = {0x48, 0x83, 0x84, 0xce}; /* addq $imm8,disp32(%rsi,%rcx,8) */
+	lock(a, locked);
+	dp_asm_data(a, addq_rsi_rcx_8, sizeof(addq_rsi_rcx_8));
+	dp_asm_data(a, &disp, 4);
+	dp_asm_data(a, "\x01", 1);
 }
 
 /* Twice the value and 1 has its highest bit where the bucket's number is; of 0 too. Values below 0 go to the last bucket. */

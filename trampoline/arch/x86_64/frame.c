@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "trampoline/arch/x86_64/frame.h"
 
-void dp_frame_enter(struct dp_asm *a)
+void dp_frame_enter(struct dp_asm *a, bool flags)
 {
 	dp_asm_lea(a, dp_rm_mem(DP_RSP, -DP_VIEW_RED_ZONE), DP_RSP);
 	dp_asm_push(a, DP_RAX);
+	if (!flags)
+		return;
 	dp_asm_lahf(a);
 	dp_asm_seto_al(a);
 }
 
 /* 0x7f + 1 overflows, 0x7f + 0 does not; sahf leaves OF alone. */
-void dp_frame_leave(struct dp_asm *a)
+void dp_frame_leave(struct dp_asm *a, bool flags)
 {
-	dp_asm_add_al(a, 0x7f);
-	dp_asm_sahf(a);
+	if (flags) {
+		dp_asm_add_al(a, 0x7f);
+		dp_asm_sahf(a);
+	}
 	dp_asm_pop(a, DP_RAX);
 	dp_asm_lea(a, dp_rm_mem(DP_RSP, DP_VIEW_RED_ZONE), DP_RSP);
 }
@@ -25,6 +29,16 @@ void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_la
 			dp_asm_cmp_zero(a, req->gate[i], DP_RCX);
 			dp_asm_jcc(a, DP_CC_E, leave);
 		}
+}
+
+bool dp_frame_gates_near(const struct dp_asm *a, const struct dp_request *req)
+{
+	for (size_t i = 0; i < sizeof(req->gate) / sizeof(req->gate[0]); i++) {
+		const int64_t distance = (int64_t)(req->gate[i] - a->at);
+		if (req->gate[i] && (distance > INT32_MAX - (1 << 20) || distance < INT32_MIN + (1 << 20)))
+			return false;
+	}
+	return true;
 }
 
 static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: the flags */

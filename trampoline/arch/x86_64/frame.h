@@ -6,10 +6,10 @@
 #include "trampoline/arch/x86_64/stub_view.h"
 #include "trampoline/trampoline.h"
 
-/* Steps over the red zone, frees rax for the flags. */
-void dp_frame_enter(struct dp_asm *a);
-void dp_frame_leave(struct dp_asm *a);
-/* To `leave` if one of the request's words is 0; the flags are in rax by now. */
+/* Steps over the red zone, frees rax for the flags; `flags`: which are wanted. */
+void dp_frame_enter(struct dp_asm *a, bool flags);
+void dp_frame_leave(struct dp_asm *a, bool flags);
+/* To `leave` if one of the request's words is 0; the flags are in rax by now, or nobody wants them. */
 void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_label leave);
 /* Words above the saved registers: a duration, and two for what the agent answers. */
 enum dp_frame_room { DP_FRAME_PLAIN = 0, DP_FRAME_TIMED = 1, DP_FRAME_STACKED = 3 };
@@ -17,6 +17,8 @@ enum dp_frame_room { DP_FRAME_PLAIN = 0, DP_FRAME_TIMED = 1, DP_FRAME_STACKED = 
 /* Frees rax, rcx, rdx, rsi: behind this dp_frame_view() holds. */
 void dp_frame_save(struct dp_asm *a, enum dp_frame_room room);
 void dp_frame_restore(struct dp_asm *a, enum dp_frame_room room);
+/* Can they be looked at in front of dp_frame_enter(), where nothing may be pushed? */
+bool dp_frame_gates_near(const struct dp_asm *a, const struct dp_request *req);
 struct dp_view dp_frame_view(uint64_t rip, enum dp_frame_room room);
 
 #endif

@@ -49,9 +49,13 @@ void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp
 static void emit_ns(struct dp_asm *a, uint64_t tick_ns)
 {
 	static const uint8_t mul_rcx[] = {0x48, 0xf7, 0xe1}, shrd_32_rdx_rax[] = {0x48, 0x0f, 0xac, 0xd0, 32};
-	dp_asm_mov_const(a, tick_ns, DP_RCX);
+	const bool whole = tick_ns <= UINT32_MAX; /* less than 1 ns: then the product's upper word is the result as it is */
+	dp_asm_mov_const(a, whole ? tick_ns << 32 : tick_ns, DP_RCX);
 	dp_asm_data(a, mul_rcx, sizeof(mul_rcx));
-	dp_asm_data(a, shrd_32_rdx_rax, sizeof(shrd_32_rdx_rax));
+	if (whole)
+		dp_asm_mov_store(a, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	else
+		dp_asm_data(a, shrd_32_rdx_rax, sizeof(shrd_32_rdx_rax));
 }
 
 void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
@@ -66,5 +70,6 @@ void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp
 	dp_asm_mov_const(a, 0, DP_RCX);
 	dp_asm_mov_store(a, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
 	emit_ns(a, rt->tick_ns);
-	dp_asm_mov_store(a, 8, DP_RAX, dp_rm_mem(view->base, view->duration + view->pushed));
+	if (view->duration)
+		dp_asm_mov_store(a, 8, DP_RAX, dp_rm_mem(view->base, view->duration + view->pushed));
 }

@@ -11,8 +11,8 @@ void dp_pair_now(struct dp_asm *a);
 /* The thread's block is in rsi: notes the call that begins. Changes rax, rcx, rdx, rsi and flags. */
 void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair);
 /*
- * Block in rsi, dp_pair_now() in rax: the duration in ns into rax and to view->duration, and the call is forgotten. To `unpaired`
- * if its entry is not known. Changes rax, rcx, rdx and flags.
+ * Block in rsi, dp_pair_now() in rax: the duration in ns into rax and to view->duration (0: nowhere), and the call is forgotten.
+ * To `unpaired` if its entry is not known. Changes rax, rcx, rdx and flags.
  */
 void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
                    struct dp_label unpaired);

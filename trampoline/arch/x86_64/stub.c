@@ -8,9 +8,11 @@
  *	body (only with a condition)
  *	entry:                      prologue, gates, then the condition or the body, then the epilogue
  *
- * so that what runs most often runs straight. The prologue steps over the red zone, then frees rax for the flags: lahf and
- * seto, which together with sahf and an addition cost nothing, while popfq costs as much as the rest of a hit. Everything
- * happens above rsp, because a signal may arrive between any two instructions.
+ * so that what runs most often runs straight. Where the program writes its flags before it looks at them (flags.h) they are not
+ *kept, and a condition on registers alone is decided in front of the prologue: a false one is a compare and a branch. The
+ *prologue steps over the red zone, then frees rax for the flags: lahf and seto, which together with sahf and an addition cost
+ *nothing, while popfq costs as much as the rest of a hit. Everything happens above rsp, because a signal may arrive between any
+ *two instructions.
  *
  * The fast path is re-entrant without a lock prefix: a signal handler of the same thread is the only one that can move
  * slot.head in between, and cmpxchg is one instruction. The timestamp is read inside of that loop, so the records that it
@@ -24,6 +26,7 @@
 #include "trampoline/arch/x86_64/asm.h"
 #include "trampoline/arch/x86_64/capture.h"
 #include "trampoline/arch/x86_64/expr.h"
+#include "trampoline/arch/x86_64/flags.h"
 #include "trampoline/arch/x86_64/frame.h"
 #include "trampoline/arch/x86_64/hook.h"
 #include "trampoline/arch/x86_64/hook_syscall.h"
@@ -36,6 +39,8 @@ struct stub {
 	const struct dp_runtime *rt;
 	const struct dp_request *req;
 	bool plain;               /* no condition: the body is part of the entry */
+	bool flags;               /* the program's flags have to be kept */
+	bool bare;                /* the condition comes in front of the prologue, which the body brings */
 	enum dp_view_level level; /* what the condition needs to have saved */
 	uint32_t reserve;
 	struct dp_capture_code capture;
@@ -263,10 +268,14 @@ static void emit_out_of_line(struct stub *s)
 		return;
 	dp_asm_align(&s->a, 16);
 	dp_asm_bind(&s->a, s->body);
+	if (s->bare)
+		dp_frame_enter(&s->a, false);
 	emit_save(&s->a, s->level, DP_VIEW_FULL);
 	emit_body(s);
 	dp_asm_bind(&s->a, s->restore);
 	emit_restore(&s->a, DP_VIEW_FULL, s->level);
+	if (s->bare)
+		dp_frame_leave(&s->a, false);
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
@@ -279,9 +288,22 @@ static void emit_condition(struct stub *s)
 	emit_restore(&s->a, s->level, DP_VIEW_LIGHT);
 }
 
+static void emit_bare(struct stub *s)
+{
+	struct dp_expr_code c = {.a = &s->a, .rt = s->rt, .view = dp_view_bare(s->req->site)};
+	dp_frame_gates(&s->a, s->req, s->leave);
+	dp_expr_jump(&c, s->req->when, true, s->body);
+	dp_asm_bind(&s->a, s->unwind);
+	dp_asm_bind(&s->a, s->leave);
+}
+
 static void emit_entry(struct stub *s)
 {
-	dp_frame_enter(&s->a);
+	if (s->bare) {
+		emit_bare(s);
+		return;
+	}
+	dp_frame_enter(&s->a, s->flags);
 	dp_frame_gates(&s->a, s->req, s->leave);
 	if (s->timed) {
 		emit_timed(s);
@@ -294,16 +316,20 @@ static void emit_entry(struct stub *s)
 		emit_condition(s);
 	}
 	dp_asm_bind(&s->a, s->leave);
-	dp_frame_leave(&s->a);
+	dp_frame_leave(&s->a, s->flags);
 }
 
 static void init_condition(struct stub *s)
 {
 	s->plain = !s->req->when || s->req->hook;
 	s->exits.n = 0;
+	s->flags = true;
+	s->bare = false;
 	if (s->plain)
 		return;
+	s->flags = !dp_flags_free(s->rt, s->req);
 	s->level = dp_expr_level(s->rt, s->req->when);
+	s->bare = !s->flags && !s->timed && s->level == DP_VIEW_LIGHT && dp_frame_gates_near(&s->a, s->req);
 	dp_exits_init(&s->a, s->req->when, &s->exits);
 }
 

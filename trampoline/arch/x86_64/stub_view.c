@@ -20,6 +20,11 @@ struct dp_view dp_view_light(uint64_t rip)
 	return dp_view_at(DP_VIEW_LIGHT, rip);
 }
 
+struct dp_view dp_view_bare(uint64_t rip)
+{
+	return (struct dp_view){.base = DP_RSP, .rip = rip};
+}
+
 struct dp_view dp_view_full(uint64_t rip)
 {
 	return dp_view_at(DP_VIEW_FULL, rip);

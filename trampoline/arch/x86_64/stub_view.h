@@ -26,6 +26,8 @@ struct dp_view {
 enum dp_view_level { DP_VIEW_LIGHT, DP_VIEW_RAX, DP_VIEW_RCX, DP_VIEW_RDX, DP_VIEW_FULL };
 struct dp_view dp_view_at(enum dp_view_level level, uint64_t rip);
 struct dp_view dp_view_light(uint64_t rip);
+/* Nothing pushed, nothing saved: for light conditions where the flags are free. */
+struct dp_view dp_view_bare(uint64_t rip);
 struct dp_view dp_view_full(uint64_t rip);
 #define DP_VIEW_RED_ZONE   128
 #define DP_VIEW_FULL_BYTES 40 /* on the stack, red zone not counted */
