@@ -11,6 +11,7 @@
  * uapi/asm/sigcontext.h.
  */
 #include "injector/boot.h"
+#include "injector/code_index.h"
 #include "injector/quiesce_frames.h"
 
 #include <stdio.h>
@@ -31,6 +32,8 @@
 
 bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
 {
+	if (in->index)
+		return dp_code_index_holds(in->index, pc);
 	for (size_t i = 0; i < in->nregions; i++) {
 		const struct dp_region *r = &in->region[i];
 		if (r->mapped && (r->prot & PROT_EXEC) && pc >= r->addr && pc < r->addr + r->size)
@@ -58,6 +61,8 @@ void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_
 
 static const struct dp_pc_pair *find_pair(const struct dp_installation *in, uint64_t pc)
 {
+	if (in->index && !dp_code_index_holds(in->index, pc))
+		return dp_code_index_hidden(in->index, pc);
 	for (size_t i = 0; i < in->nplaced; i++)
 		for (size_t k = 0; k < in->placed[i].npairs; k++)
 			if (in->placed[i].pair[k].stub == pc)

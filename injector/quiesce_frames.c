@@ -86,7 +86,7 @@ static struct dp_error *fill(struct dp_target *t, const struct dp_installation *
 	snprintf(root, sizeof(root), "/proc/%d/root", t->process.alive);
 	DP_TRY(dp_process_maps(&t->process, &f->maps));
 	DP_TRY(dp_image_create(f->maps, root, t->process.alive, &f->image));
-	DP_TRY(dp_ranges_create(f->image, 0, 0, &f->ranges));
+	DP_TRY(dp_ranges_of_code(f->image, &f->ranges));
 	find_sink(t, in, f);
 	if (ban_stubs(&f->ranges, in))
 		f->unwinder = dp_unwinder_create(&t->process, f->image, &f->ranges);

@@ -4,6 +4,7 @@
  * the mappings by system calls on one borrowed thread; while all threads run, or, where that cannot be, with all held. Works on a
  * struct dp_installation, whether install.c of this run made it or recover.c found it.
  */
+#include "injector/code_index.h"
 #include "injector/quiesce_frames.h"
 #include "injector/restore.h"
 #include "injector/semaphores.h"
@@ -347,6 +348,7 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 		return NULL;
 	}
 	report->why[0] = 0;
+	in->index = dp_code_index_destroy(in->index);
 	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)
 		return err;
@@ -367,10 +369,12 @@ static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	*report = (struct dp_remove_report){0};
+	in->index = dp_code_index_create(in);
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
 	struct dp_error *err = restore_and_unmap(t, in, report);
 	dp_semaphores_after(t, in, semaphores);
+	in->index = dp_code_index_destroy(in->index);
 	in->frames = dp_frames_destroy(in->frames);
 	return unless_gone(t, err);
 }
@@ -397,7 +401,9 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
                                          struct dp_remove_report *report)
 {
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
+	in->index = dp_code_index_create(in);
 	struct dp_error *err = restore_either(t, in, chosen, report);
+	in->index = dp_code_index_destroy(in->index);
 	dp_semaphores_after(t, in, semaphores);
 	return err;
 }

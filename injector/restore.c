@@ -5,6 +5,7 @@
  * stays too: if it was to go, its probe is shut, and it goes with the last of those.
  */
 #include "injector/restore.h"
+#include "injector/code_index.h"
 #include "injector/hidden.h"
 #include "injector/standing.h"
 #include "injector/swap.h"
@@ -51,6 +52,8 @@ void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t by
 {
 	const struct dp_placed *p = &in->placed[i];
 	memcpy(bytes, p->old_bytes, sizeof(p->old_bytes));
+	if (in->index && dp_code_index_alone(in->index, i))
+		return;
 	for (size_t k = i; k-- > 0;) {
 		const struct dp_placed *q = &in->placed[k];
 		for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->nchanged;

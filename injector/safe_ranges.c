@@ -264,12 +264,18 @@ static void merge(struct dp_ranges *r)
 	r->nban = n;
 }
 
-static struct dp_error *fill(struct dp_ranges *r, struct dp_image *image, uint64_t own, uint64_t own_size)
+static struct dp_error *fill_code(struct dp_ranges *r, struct dp_image *image)
 {
 	for (size_t i = 0; i < dp_image_nmodules(image); i++)
 		DP_TRY(add_code(r, dp_image_module(image, i)));
 	if (r->ncode)
 		qsort(r->code, r->ncode, sizeof(*r->code), by_code);
+	return NULL;
+}
+
+static struct dp_error *fill(struct dp_ranges *r, struct dp_image *image, uint64_t own, uint64_t own_size)
+{
+	DP_TRY(fill_code(r, image));
 	for (size_t i = 0; i < dp_image_nmodules(image); i++)
 		DP_TRY(ban_in(r, dp_image_module(image, i), i == 0));
 	DP_TRY(ban_maps(r, image));
@@ -280,15 +286,27 @@ static struct dp_error *fill(struct dp_ranges *r, struct dp_image *image, uint64
 	return NULL;
 }
 
-struct dp_error *dp_ranges_create(struct dp_image *image, uint64_t own, uint64_t own_size, struct dp_ranges *ret)
+static struct dp_error *give(struct dp_ranges r, struct dp_error *err, struct dp_ranges *ret)
 {
-	struct dp_ranges r = {0};
-	struct dp_error *err = fill(&r, image, own, own_size);
 	if (err)
 		dp_ranges_fini(&r);
 	else
 		*ret = r;
 	return err;
+}
+
+struct dp_error *dp_ranges_of_code(struct dp_image *image, struct dp_ranges *ret)
+{
+	struct dp_ranges r = {0};
+	struct dp_error *err = fill_code(&r, image);
+	return give(r, err, ret);
+}
+
+struct dp_error *dp_ranges_create(struct dp_image *image, uint64_t own, uint64_t own_size, struct dp_ranges *ret)
+{
+	struct dp_ranges r = {0};
+	struct dp_error *err = fill(&r, image, own, own_size);
+	return give(r, err, ret);
 }
 
 void dp_ranges_fini(struct dp_ranges *r)

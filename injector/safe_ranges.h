@@ -23,6 +23,8 @@ struct dp_ranges {
 	uint64_t low, high; /* of all bans */
 };
 struct dp_error *dp_ranges_create(struct dp_image *image, uint64_t own, uint64_t own_size, struct dp_ranges *ret) DP_MUST_CHECK;
+/* The code alone: nothing is banned. */
+struct dp_error *dp_ranges_of_code(struct dp_image *image, struct dp_ranges *ret) DP_MUST_CHECK;
 void dp_ranges_fini(struct dp_ranges *r);
 const struct dp_code *dp_ranges_code(const struct dp_ranges *r, uint64_t addr);
 const struct dp_ban *dp_ranges_ban(const struct dp_ranges *r, uint64_t addr);

@@ -59,6 +59,7 @@ struct dp_installation {
 	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs */
 	uint64_t sink;            /* the struct dp_sink that they emit through, or 0 */
 	struct dp_frames *frames; /* calls_out: made for the time of a removal (quiesce_frames.h) */
+	struct dp_code_index *index; /* or NULL: made for the time of a removal (code_index.h) */
 	uint64_t trap;            /* struct dp_trap, or 0 */
 	bool live;                /* the private region is filled: as long as it is there, it is this process's */
 	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
