@@ -2,7 +2,8 @@
 /*
  * Which thread to borrow: one that notices nothing. Best is one blocked in a call that the kernel restarts by itself; then a
  * running one; then one in a call whose -EINTR we mend. One in such a call with a timeout, which begins anew, is not stopped for
- * this; in a freeze it has been stopped like all others already, and may serve when nobody else can. A
+ * this; in a freeze it has been stopped like all others already, and may serve when nobody else can. One that signals are
+ * sent to would hand those that the process ignores to others, as long as it is ours (eintr.c). A
  * thread in uninterruptible sleep is not asked to stop: it would not, and could not be let go.
  */
 #include "injector/boot.h"
@@ -22,7 +23,9 @@
 
 #define CODE64 0x33 /* cs of 64-bit code */
 
-enum rank { BLOCKED, RUNNING, MENDED, MAYBE_TIMED, TIMED, SIGNALLED, UNFIT };
+/* LEADER: blocked, and signals of the process are sent to it. PARENT: signals of children are. */
+enum rank { BLOCKED, LEADER, RUNNING, MENDED, PARENT, MAYBE_TIMED, TIMED, SIGNALLED, UNFIT };
+#define FURTHER 16 /* threads that are looked at when only the leader is blocked */
 
 /* ---- in a freeze
  * ------------------------------------------------------------------------------------------------------------------ */
@@ -31,12 +34,6 @@ static bool in_restart(const struct user_regs_struct *r)
 {
 	int64_t rax = (int64_t)r->rax;
 	return (int64_t)r->orig_rax >= 0 && rax <= -512 && rax >= -516;
-}
-
-static bool mended(const struct user_regs_struct *r)
-{
-	const uint64_t args[6] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
-	return in_restart(r) && (int64_t)r->rax == -514 && dp_eintr_class((long)r->orig_rax, args) != DP_EINTR_NEVER;
 }
 
 /*
@@ -60,7 +57,7 @@ static enum rank rank_held(const struct dp_process *p, const struct dp_held *h)
 		return TIMED;
 	if (h->pending_signal)
 		return SIGNALLED;
-	if (mended(&h->regs))
+	if (dp_eintr_mended(&h->regs))
 		return MENDED;
 	return in_restart(&h->regs) ? BLOCKED : RUNNING;
 }
@@ -132,7 +129,15 @@ static enum rank rank_blocked(pid_t pid, pid_t tid)
 	}
 }
 
-static struct candidate look_at(const struct dp_process *p, pid_t tid)
+/* Where there are others to hand a signal to. */
+static enum rank rank_addressed(const struct dp_process *p, pid_t tid, enum rank rank)
+{
+	if (rank <= MENDED && dp_proc_has_children(p->pid, tid))
+		return PARENT;
+	return rank == BLOCKED && tid == p->pid ? LEADER : rank;
+}
+
+static struct candidate look_at(const struct dp_process *p, pid_t tid, bool alone)
 {
 	struct dp_task_stat stat;
 	struct candidate c = {.tid = tid, .rank = UNFIT};
@@ -141,6 +146,8 @@ static struct candidate look_at(const struct dp_process *p, pid_t tid)
 	c.asleep = stat.state == 'D';
 	if (!c.asleep)
 		c.rank = stat.state == 'R' ? RUNNING : rank_blocked(p->pid, tid);
+	if (!alone)
+		c.rank = rank_addressed(p, tid, c.rank);
 	return c;
 }
 
@@ -210,10 +217,12 @@ static struct dp_error *choose(const struct dp_process *p, const struct dp_tids 
 	struct candidate *c = calloc(tids->n, sizeof(*c));
 	if (!c)
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
-	while (n < tids->n) {
-		c[n] = look_at(p, tids->tid[n]);
+	for (size_t most = tids->n; n < most;) {
+		c[n] = look_at(p, tids->tid[n], tids->n == 1);
 		if (c[n].asleep)
 			asleep = c[n].tid;
+		if (c[n].rank == LEADER && most - n > FURTHER)
+			most = n + FURTHER;
 		if (c[n++].rank == BLOCKED)
 			break;
 	}

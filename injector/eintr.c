@@ -8,6 +8,12 @@
  * (Winding rip back by two would swallow the real one.) A call that restarts begins its timeout anew; that is why threads in
  * calls with one are not borrowed. A tool that is killed between the stop and its look at rax leaves the -EINTR to the program,
  * as SIGSTOP and SIGCONT would. close() is not in the list: after its -EINTR the descriptor is gone.
+ *
+ * A second source: a signal that the process ignores (SIGCHLD by default, for one) wakes nobody, unless the thread that it is
+ * sent to is traced, for then its tracer may want to know. If that thread stands, the kernel has another one take the signal, and
+ * where that one is not traced itself, nobody sees its -EINTR. Signals of the process are sent to its leader, and those of
+ * children to the thread that started them. So such a thread is let go before the others (freeze.c), and is not borrowed where
+ * another one can be (borrow_choose.c).
  */
 #include "injector/eintr.h"
 
@@ -78,8 +84,13 @@ bool dp_eintr_mend(struct user_regs_struct *regs)
 	return true;
 }
 
+bool dp_eintr_mended(const struct user_regs_struct *regs)
+{
+	return (int64_t)regs->rax == -ERESTARTNOHAND && class_of(regs) != DP_EINTR_NEVER;
+}
+
 bool dp_eintr_timed(const struct user_regs_struct *regs)
 {
 	enum dp_eintr class = class_of(regs);
-	return (int64_t)regs->rax == -ERESTARTNOHAND && (class == DP_EINTR_TIMED || class == DP_EINTR_SOCKET);
+	return dp_eintr_mended(regs) && (class == DP_EINTR_TIMED || class == DP_EINTR_SOCKET);
 }

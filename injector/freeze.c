@@ -9,6 +9,7 @@
  * neither stops nor can be detached.
  */
 #include "injector/freeze.h"
+#include "injector/eintr.h"
 #include "injector/proc.h"
 #include "injector/tracee.h"
 #include "injector/undertaker.h"
@@ -23,6 +24,8 @@
 
 /* A thread that was killed while held is reaped by us or by nobody, and an exec of its process waits for that. */
 #define DYING_NS UINT64_C(50000000)
+
+#define LAST_TURN 3u
 
 struct freezer {
 	const struct dp_process *p;
@@ -76,7 +79,7 @@ static pid_t read_ns_tid(const struct freezer *z, pid_t tid)
 	return ns_tid;
 }
 
-static struct dp_error *adopt(struct freezer *z, pid_t tid)
+static struct dp_error *adopt(struct freezer *z, pid_t tid, bool addressed)
 {
 	bool ended;
 	if (z->f.n == z->cap) {
@@ -93,18 +96,41 @@ static struct dp_error *adopt(struct freezer *z, pid_t tid)
 	if (err)
 		return err;
 	if (!ended)
-		z->f.thread[z->f.n++] = (struct dp_held){.tid = tid, .ns_tid = read_ns_tid(z, tid), .seized = true};
+		z->f.thread[z->f.n++] =
+		        (struct dp_held){.tid = tid, .ns_tid = read_ns_tid(z, tid), .seized = true, .addressed = addressed};
 	return NULL;
 }
 
-/* Seizes every listed thread that is not seized yet. */
-static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids)
+enum turn { SEIZED_ALREADY, FIRST, ADDRESSED };
+
+static struct dp_error *adopt_each(struct freezer *z, const struct dp_tids *tids, const enum turn *turn, enum turn which)
 {
 	struct dp_error *err = NULL;
-	dp_undertaker_begin(z->p->pid);
 	for (size_t i = 0; !err && i < tids->n; i++)
-		if (!known(z, tids->tid[i], i))
-			err = adopt(z, tids->tid[i]);
+		if (turn[i] == which && !known(z, tids->tid[i], i)) /* a listing may name one twice */
+			err = adopt(z, tids->tid[i], which == ADDRESSED);
+	return err;
+}
+
+static enum turn turn_to_seize(const struct freezer *z, pid_t tid, size_t hint)
+{
+	if (known(z, tid, hint))
+		return SEIZED_ALREADY;
+	return tid == z->p->pid || dp_proc_has_children(z->p->pid, tid) ? ADDRESSED : FIRST;
+}
+
+/* Seizes every listed thread that is not seized yet; those last from which signals are handed to others (eintr.c). */
+static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids)
+{
+	dp_auto_free enum turn *turn = calloc(tids->n + 1, sizeof(*turn));
+	if (!turn)
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
+	for (size_t i = 0; i < tids->n; i++)
+		turn[i] = turn_to_seize(z, tids->tid[i], i);
+	dp_undertaker_begin(z->p->pid);
+	struct dp_error *err = adopt_each(z, tids, turn, FIRST);
+	if (!err)
+		err = adopt_each(z, tids, turn, ADDRESSED);
 	dp_undertaker_end();
 	return err;
 }
@@ -279,6 +305,18 @@ static void drop_exited(struct dp_freeze *f)
 	f->n = n;
 }
 
+/* As in every list of threads. */
+static void leader_first(struct freezer *z)
+{
+	for (size_t i = 1; i < z->f.n; i++)
+		if (z->f.thread[i].tid == z->p->pid) {
+			const struct dp_held leader = z->f.thread[i];
+			z->f.thread[i] = z->f.thread[0];
+			z->f.thread[0] = leader;
+			return;
+		}
+}
+
 struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, struct dp_freeze *ret)
 {
 	struct freezer z = {.p = p, .deadline = dp_now_ns() + limit_ns};
@@ -295,14 +333,29 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	if (err)
 		return give_up(&z, err);
 	drop_exited(&z.f);
+	leader_first(&z);
 	*ret = z.f;
 	return NULL;
 }
 
+/*
+ * While a thread stands that signals are sent to, those who are let go are woken by them: it goes first (eintr.c). One that
+ * was not waiting may have started its first child a moment ago.
+ */
+static unsigned turn_of(const struct dp_held *h)
+{
+	const bool waits = h->stopped && h->in_syscall_stop && (int64_t)h->regs.rax <= -512;
+	if (h->addressed)
+		return waits && dp_eintr_mended(&h->regs) ? 2 : 0;
+	return waits ? LAST_TURN : 1;
+}
+
 void dp_thaw_all(struct dp_freeze *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		dp_held_release(&f->thread[i]);
+	for (unsigned turn = 0; turn <= LAST_TURN; turn++)
+		for (size_t i = 0; i < f->n; i++)
+			if (turn_of(&f->thread[i]) == turn)
+				dp_held_release(&f->thread[i]);
 	f->end_ns = dp_now_ns();
 	dp_stray_settle(DYING_NS);
 	free(f->thread);

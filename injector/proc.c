@@ -142,6 +142,12 @@ bool dp_proc_syscall(pid_t pid, pid_t tid, long *nr, uint64_t args[6])
 	              &args[1], &args[2], &args[3], &args[4], &args[5]) == 7;
 }
 
+bool dp_proc_has_children(pid_t pid, pid_t tid)
+{
+	char text[16];
+	return read_small(text, sizeof(text), pid, tid, "children") && text[0];
+}
+
 bool dp_proc_in_vfork(pid_t pid, pid_t tid)
 {
 	long nr;

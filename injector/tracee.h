@@ -52,6 +52,7 @@ struct dp_held { /* one held thread */
 	uint64_t held_at_ns;          /* when it was asked to stop */
 	/* private to freeze.c and borrow.c: */
 	bool seized, stopped, exited, group_stopped;
+	bool addressed;     /* signals of the process, or of children, are sent to it: see eintr.c */
 	int pending_signal; /* signal-delivery stop met while stopping: injected again on release */
 };
 
