@@ -383,11 +383,19 @@ void dp_probe_fini(struct dp_probe *probe);
 /* ---- unwind tables -------------------------------------------------------------------------------------------------------------- */
 
 /*
+ * What a function does to its stack, for code that no unwind table describes: code[0..n) is followed from its first instruction, where
+ * the return address is at rsp, and `each` is called for offsets in ascending order with the rule that holds from there on.
+ */
+struct dp_unwind_row;
+typedef void (*dp_unwind_each)(uint32_t offset, const struct dp_unwind_row *row, void *data);
+typedef void (*dp_unwind_follow)(const uint8_t *code, size_t n, dp_unwind_each each, void *data);
+
+/*
  * Compiles the .eh_frame of every module of the image into the tables of agent/unwind.h, with absolute target addresses, so that the
  * agent can unwind without parsing. The result is one block of position-independent bytes (offsets inside) to be mapped
- * read-only. Modules without usable .eh_frame get no rows; the agent then follows frame pointers. `cache_dir` (or NULL)
- * keeps the compiled rows of a module by build-id.
+ * read-only. Functions that symbols name and no table describes are given to `follow`, where it is not NULL. Code without rows: the agent
+ * follows frame pointers. `cache_dir` (or NULL) keeps the compiled rows of a module by build-id: always with the same `follow`.
  */
-struct dp_error *dp_unwind_compile(struct dp_image *image, const char *cache_dir, uint8_t **ret, size_t *size) DP_MUST_CHECK;
+struct dp_error *dp_unwind_compile(struct dp_image *image, const char *cache_dir, dp_unwind_follow follow, uint8_t **ret, size_t *size) DP_MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From an image to the block of agent/unwind.h: every executable segment's rows, with the distinct rules of all merged. */
 #include "probes/probes.h"
+#include "probes/unwind_bare.h"
 #include "probes/unwind_cache.h"
 #include "probes/unwind_cfi.h"
 
@@ -48,26 +49,40 @@ static void parts_fini(struct parts *parts)
 
 /* ---- modules --------------------------------------------------------------------------------------------------------- */
 
+struct how {
+	const char *cache_dir;
+	dp_unwind_follow follow;
+};
+
+static struct dp_error *no_memory(const struct dp_module *m)
+{
+	return dp_error(DP_TAG_NOMEM, "no memory for the unwind tables of %s", dp_module_name(m));
+}
+
 /* Everything is compiled in the file's own addresses, so that the result holds wherever the file is mapped. */
-static struct dp_error *fill_part(struct dp_module *m, const char *cache_dir, struct part *part)
+static struct dp_error *fill_part(struct dp_module *m, const struct how *how, struct part *part)
 {
 	uint64_t bias = (uint64_t)dp_module_bias(m);
-	struct dp_unwind_key key = {cache_dir, dp_module_build_id(m), part->start - bias, part->end - bias};
+	struct dp_unwind_key key = {how->cache_dir, dp_module_build_id(m), part->start - bias, part->end - bias};
 	struct dp_cfi_section section;
 	dp_addr addr;
 
 	if (dp_unwind_cache_load(&key, &part->rows))
 		return NULL;
-	if (!dp_module_eh_frame(m, &addr, &section.bytes, &section.size))
+	if (dp_module_eh_frame(m, &addr, &section.bytes, &section.size)) {
+		section.addr = addr.v - bias;
+		if (!dp_cfi_compile(&section, key.start, key.end, &part->rows))
+			return no_memory(m);
+	} else if (!how->follow) {
 		return NULL;
-	section.addr = addr.v - bias;
-	if (!dp_cfi_compile(&section, key.start, key.end, &part->rows))
-		return dp_error(DP_TAG_NOMEM, "no memory for the unwind tables of %s", dp_module_name(m));
+	}
+	if (how->follow && !dp_unwind_bare(m, key.start, key.end, how->follow, &part->rows))
+		return no_memory(m);
 	dp_unwind_cache_store(&key, &part->rows);
 	return NULL;
 }
 
-static struct dp_error *add_module(struct parts *parts, struct dp_module *m, const char *cache_dir)
+static struct dp_error *add_module(struct parts *parts, struct dp_module *m, const struct how *how)
 {
 	size_t nsegments = dp_module_nsegments(m);
 
@@ -81,7 +96,7 @@ static struct dp_error *add_module(struct parts *parts, struct dp_module *m, con
 		if (!dp_module_segment(m, i, &addr, &bytes, &n, &exec) || !exec || !n)
 			continue;
 		DP_TRY(add_part(parts, addr.v, addr.v + n, &part));
-		DP_TRY(fill_part(m, cache_dir, part));
+		DP_TRY(fill_part(m, how, part));
 	}
 	return NULL;
 }
@@ -237,10 +252,10 @@ static struct dp_error *build(const struct parts *parts, uint8_t **ret, size_t *
 	return NULL;
 }
 
-static struct dp_error *compile(struct parts *parts, struct dp_image *image, const char *cache_dir)
+static struct dp_error *compile(struct parts *parts, struct dp_image *image, const struct how *how)
 {
 	for (size_t i = 0; i < dp_image_nmodules(image); i++)
-		DP_TRY(add_module(parts, dp_image_module(image, i), cache_dir));
+		DP_TRY(add_module(parts, dp_image_module(image, i), how));
 	DP_TRY(add_other_code(parts, image));
 	order(parts);
 	for (size_t i = 0; i < parts->n; i++)
@@ -248,13 +263,15 @@ static struct dp_error *compile(struct parts *parts, struct dp_image *image, con
 	return NULL;
 }
 
-struct dp_error *dp_unwind_compile(struct dp_image *image, const char *cache_dir, uint8_t **ret, size_t *size)
+struct dp_error *dp_unwind_compile(struct dp_image *image, const char *cache_dir, dp_unwind_follow follow, uint8_t **ret,
+                                   size_t *size)
 {
+	const struct how how = {cache_dir, follow};
 	struct parts parts = {0};
 	struct dp_error *err;
 
 	dp_unwind_rows_init(&parts.all);
-	err = compile(&parts, image, cache_dir);
+	err = compile(&parts, image, &how);
 	if (!err)
 		err = build(&parts, ret, size);
 	parts_fini(&parts);

@@ -287,4 +287,7 @@ struct dp_extent { /* whole pages to map r-x in the target, with their contents 
 /* Everything that has to be mapped; ascending, page-aligned, adjacent extents merged. Owned by the planner. */
 size_t dp_planner_extents(struct dp_planner *planner, const struct dp_extent **ret);
 
+/* A dp_unwind_follow (probes/probes.h): hand-written code of this architecture, read from its first instruction on. */
+void dp_follow_stack(const uint8_t *code, size_t n, dp_unwind_each each, void *data);
+
 #endif

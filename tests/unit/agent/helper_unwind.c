@@ -88,7 +88,7 @@ static void compile_tables(struct test_unwind *t)
 	cr_assert_null(dp_image_create(maps, "", 0, &image));
 	if (vdso)
 		cr_assert_null(dp_image_set_vdso(image, (const void *)getauxval(AT_SYSINFO_EHDR), vdso));
-	cr_assert_null(dp_unwind_compile(image, NULL, &t->block, &t->size));
+	cr_assert_null(dp_unwind_compile(image, NULL, NULL, &t->block, &t->size));
 	dp_image_destroy(image);
 	free(maps);
 }
