@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inlined functions. The debug information has an abstract entry for each function that was inlined (or cloned), and in the
- * functions around it an entry per copy that points there. With LTO and dwz the two are in different units, so all units are
- * walked: first for the function's name, then, if it is there, for its copies.
+ * functions around it an entry per copy that points there. With LTO and dwz the two are in different units. Units that hold the
+ * name are walked, then those that refer to what was found there; and all of these for the copies.
  */
+#include "probes/debug_names.h"
 #include "probes/places.h"
 
 #include <dwarf.h>
@@ -12,6 +13,7 @@
 
 #define MAX_STEPS    (64u << 20) /* entries that are looked at */
 #define MAX_ABSTRACT 4096u       /* functions of one name */
+#define MAX_NAMED    16384u      /* their entries, declarations included */
 
 struct walk {
 	const struct dp_inline_query *q;
@@ -21,6 +23,9 @@ struct walk {
 	struct dp_places *ret;
 	const void *abstract[MAX_ABSTRACT]; /* where the entries are in memory: unique over all files */
 	size_t nabstract, steps;
+	struct dp_debug_units units;
+	uint32_t named[MAX_NAMED]; /* offsets of entries that others may refer to */
+	size_t nnamed, asked;      /* those that were looked for already */
 };
 
 /* ---- the name ------------------------------------------------------------------------------------------------------ */
@@ -76,7 +81,11 @@ static bool is_abstract(struct walk *w, const Dwarf_Die *die)
 static void function(struct walk *w, Dwarf_Die *die)
 {
 	uint64_t pc;
-	if (dwarf_hasattr(die, DW_AT_declaration) || !is_named(w, die))
+	if (!is_named(w, die))
+		return;
+	if (w->nnamed < MAX_NAMED)
+		w->named[w->nnamed++] = (uint32_t)dwarf_dieoffset(die);
+	if (dwarf_hasattr(die, DW_AT_declaration))
 		return;
 	if (w->q->declared)
 		w->q->declared(die, w->q->data);
@@ -133,25 +142,34 @@ static void find_copies(struct walk *w, Dwarf_Die *parent, const char *in, unsig
 	} while (w->steps++ < MAX_STEPS && !dwarf_siblingof(&die, &die));
 }
 
-static void each_unit(struct walk *w, bool copies)
+/* Entries of other units may have their names from those that were found: clones, and what dwz or the linker has put elsewhere. */
+static bool find_referring(struct walk *w)
 {
-	Dwarf_CU *cursor = NULL;
-	Dwarf_Die unit;
-	while (dp_debug_next_unit(w->debug, &cursor, &unit))
-		if (copies)
-			find_copies(w, &unit, NULL, 0);
-		else
-			find_names(w, &unit, 0);
+	if (!w->units.refers || w->asked == w->nnamed)
+		return false;
+	w->asked = w->nnamed;
+	if (w->nnamed == MAX_NAMED)
+		dp_debug_units_mark_name(&w->units, NULL);
+	else
+		dp_debug_units_mark_words(&w->units, w->named, w->nnamed);
+	return true;
 }
 
-/* What dwz moved to another file: names only, there is no code. */
-static void names_elsewhere(struct walk *w)
+static void walk_units(struct walk *w)
 {
-	Dwarf *alt = dwarf_getalt(w->debug->dwarf);
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit;
-	while (alt && dwarf_get_units(alt, cu, &cu, NULL, NULL, &unit, NULL) == 0)
-		find_names(w, &unit, 0);
+	const bool sure = *w->match.word && !w->match.glob && !strchr(w->match.text, '~');
+	struct dp_debug_unit *one;
+	dp_debug_units_mark_name(&w->units, sure ? w->match.word : NULL);
+	do {
+		while ((one = dp_debug_units_next(&w->units, true)))
+			find_names(w, &one->die, 0);
+	} while (find_referring(w));
+	w->steps = 0;
+	for (size_t i = 0; w->nabstract && !w->q->declared && i < w->units.n; i++) {
+		one = &w->units.unit[i];
+		if (one->walked && !one->alt)
+			find_copies(w, &one->die, NULL, 0);
+	}
 }
 
 void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_places *ret)
@@ -166,11 +184,11 @@ void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp
 	w->m = m;
 	w->debug = debug;
 	w->ret = ret;
-	each_unit(w, false);
-	names_elsewhere(w);
-	w->steps = 0;
-	if (w->nabstract && !q->declared)
-		each_unit(w, true);
+	if (dp_debug_units_load(debug, &w->units))
+		walk_units(w);
+	else
+		ret->failed = true;
+	dp_debug_units_fini(&w->units);
 	dp_name_match_fini(&w->match);
 	free(w);
 }

@@ -46,21 +46,12 @@ static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec 
 
 /* ---- inlined copies ------------------------------------------------------------------------------------------------ */
 
-/* The identifier that the debug information holds whatever else belongs to the name. */
-static bool may_know(struct dp_debug *debug, const char *name)
-{
-	struct dp_name_match match;
-	const bool may = dp_name_match_init(&match, name) && (!*match.word || dp_debug_mentions(debug, match.word));
-	dp_name_match_fini(&match);
-	return may;
-}
-
 static void copies(struct dp_module *m, const struct dp_spec *spec, bool known, struct dp_places *ret)
 {
 	struct dp_debug *debug;
 	struct dp_error *err = m->elf && !m->vdso ? dp_module_debug(m, &debug) : dp_module_failure(m);
 	const struct dp_inline_query q = {.name = spec->symbol, .out_of_line = !known};
-	if (!err && may_know(debug, spec->symbol))
+	if (!err)
 		dp_inline_find(m, debug, &q, ret);
 	dp_error_destroy(err);
 }

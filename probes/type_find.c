@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Types by name: of casts, of sizeof, and the definitions of what is only declared. */
+#include "probes/debug_names.h"
 #include "probes/scope_internal.h"
 
 #include <dwarf.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16, UNITS_MAX = 1 << 16, STEPS_MAX = 1 << 22 };
+enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 22 };
 
 struct search {
 	int tag; /* 's', 'u', 'e', 'c' or 0 */
@@ -60,11 +61,15 @@ static bool in_container(struct search *s, Dwarf_Die *container, const char *nam
 static bool find(struct dp_scope *s, int tag, const char *name, Dwarf_Die *ret)
 {
 	struct search search = {.tag = tag};
-	Dwarf_CU *cursor = NULL;
-	Dwarf_Die unit;
+	struct dp_debug_units units;
+	struct dp_debug_unit *one;
 	bool found = s->unit.addr && in_container(&search, &s->unit, name, 0);
-	for (unsigned n = 0; !found && n < UNITS_MAX && dp_debug_next_unit(s->debug, &cursor, &unit); n++)
-		found = in_container(&search, &unit, name, 0);
+	if (!found && dp_debug_units_load(s->debug, &units)) {
+		dp_debug_units_mark_name(&units, dp_debug_word_of(name, &(struct dp_debug_word){{0}}));
+		while (!found && (one = dp_debug_units_next(&units, false)))
+			found = in_container(&search, &one->die, name, 0);
+		dp_debug_units_fini(&units);
+	}
 	*ret = search.found;
 	return found;
 }

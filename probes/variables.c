@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names: what C's and C++'s scopes make visible at a site, and where it is. */
+#include "probes/debug_names.h"
 #include "probes/module.h"
 #include "probes/scope_internal.h"
 #include "probes/suggest.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 1 << 20, DEPTH_MAX = 64, UNITS_MAX = 1 << 16 };
+enum { STEPS_MAX = 1 << 20, DEPTH_MAX = 64 };
 
 struct lookup {
 	struct dp_scope *s;
@@ -213,14 +214,19 @@ static bool in_container(struct lookup *l, Dwarf_Die *container, const char *nam
 /* A variable that is declared in the function's own unit or namespace, but defined elsewhere, is found there. */
 static bool in_other_units(struct lookup *l)
 {
-	Dwarf_CU *cursor = NULL;
-	Dwarf_Die unit;
-	for (unsigned n = 0; n < UNITS_MAX && dp_debug_next_unit(l->s->debug, &cursor, &unit); n++) {
+	struct dp_debug_units units;
+	struct dp_debug_unit *one;
+	bool found = false;
+	if (!dp_debug_units_load(l->s->debug, &units))
+		return false;
+	/* A definition may have its name from a declaration in another unit. */
+	dp_debug_units_mark_name(&units, units.refers ? NULL : dp_debug_word_of(l->name, &(struct dp_debug_word){{0}}));
+	while (!found && (one = dp_debug_units_next(&units, false))) {
 		l->steps = 0;
-		if (in_container(l, &unit, l->name, 0, true))
-			return true;
+		found = in_container(l, &one->die, l->name, 0, true);
 	}
-	return false;
+	dp_debug_units_fini(&units);
+	return found;
 }
 
 /* file.c::name: the unit whose file has that name, or ends with it behind a slash. */
