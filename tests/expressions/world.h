@@ -117,7 +117,7 @@ static struct parameters P;
 static bool failed;
 static struct node nothing;
 
-static void *fault(void)
+static inline void *fault(void)
 {
 	failed = true;
 	return &nothing;
@@ -141,7 +141,7 @@ static inline uint64_t to_unsigned(double d)
 	return d >= 0x1p63 && d < 0x1p64 ? (uint64_t)d : d >= 0x1p64 ? 0 : (uint64_t)to_integer(d);
 }
 
-static int same_text(const char *p, const char *text)
+static inline int same_text(const char *p, const char *text)
 {
 	for (;; p++, text++) {
 		if (!can_read(p, 1)) {
@@ -155,7 +155,7 @@ static int same_text(const char *p, const char *text)
 	}
 }
 
-static int like(const char *p, const char *pattern)
+static inline int like(const char *p, const char *pattern)
 {
 	char copy[256] = "";
 	if (!strcmp(pattern, "*")) /* needs no look */
@@ -337,7 +337,7 @@ static void fill(struct node *n)
 		n->grid[i / 4][i % 4] = (short)number();
 	for (unsigned i = 0; i < 3; i++)
 		n->leaves[i] = (struct leaf){number(), number(), real()};
-	memcpy(n->name, texts[any() % 4], 7);
+	strncpy(n->name, texts[any() % 4], sizeof(n->name) - 1);
 	n->octet = (unsigned char)any();
 	n->next = pointer(&memory.nodes[any() % NODES]);
 	n->ip = pointer(&numbers[4]);
@@ -392,10 +392,15 @@ struct parameters *world_parameters(void)
 	return &P;
 }
 
+#ifdef __clang__
+#define ALONE __attribute__((noinline))
+#else
+#define ALONE __attribute__((noipa))
+#endif
 long site(int pi, unsigned char pc, long pl, short ps, unsigned pu, struct node *pn, double pd, float pf, long stack_long,
           unsigned short stack_short);
-__attribute__((noipa)) long site(int pi, unsigned char pc, long pl, short ps, unsigned pu, struct node *pn, double pd, float pf,
-                                 long stack_long, unsigned short stack_short)
+ALONE long site(int pi, unsigned char pc, long pl, short ps, unsigned pu, struct node *pn, double pd, float pf, long stack_long,
+                unsigned short stack_short)
 {
 	mine += 0;
 	return pi + pc + pl + ps + pu + (long)pn + stack_long + stack_short + (pd < 0) + (pf < 0) + g_const + g_i8 + g_u16;

@@ -2,6 +2,7 @@
 /* Any text as the operands of a marker, as what --usdt takes, and as a C++ name; any bytes as a .note.stapsdt of a real file. */
 #include "probes/demangle.h"
 #include "probes/functions.h"
+#include "probes/scope.h"
 #include "probes/usdt.h"
 
 #include <elf.h>
@@ -20,12 +21,31 @@ static bool find(const char *name, size_t len, uint64_t *addr, void *data)
 	return len < 9;
 }
 
+/* Operands that were understood have a value, or a reason not to; and it can be computed. */
+static void values(const struct dp_usdt_arg *arg, size_t n)
+{
+	static const char *const texts[] = {"arg0", "arg1 + arg2 * 2", "str(arg3) == \"x\"", "(float)arg4 > arg5", "args"};
+	const struct dp_scope_at at = {.point = DP_POINT_PLACE, .usdt = arg, .nusdt = n};
+	struct dp_scope *scope = NULL;
+	struct dp_error *err = dp_scope_create(NULL, &at, &scope);
+	dp_error_destroy(err);
+	for (size_t i = 0; scope && i < sizeof(texts) / sizeof(*texts); i++) {
+		struct dp_expr *e = NULL;
+		struct dp_fields fields = {0};
+		dp_error_destroy(dp_scope_expr(scope, texts[i], &e));
+		dp_error_destroy(dp_scope_fields(scope, texts[i], &fields));
+		dp_expr_destroy(e);
+		dp_fields_fini(&fields);
+	}
+	dp_scope_destroy(scope);
+}
+
 static void texts(const char *text)
 {
 	struct dp_usdt_arg arg[DP_USDT_MAX_ARGS];
 	struct dp_name_match match;
 	struct dp_spec spec;
-	dp_usdt_args_parse(text, find, NULL, arg);
+	values(arg, dp_usdt_args_parse(text, find, NULL, arg));
 	struct dp_error *err = dp_spec_parse_usdt(text, &spec);
 	if (!err)
 		dp_spec_fini(&spec);
