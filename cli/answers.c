@@ -8,6 +8,7 @@
 
 #include "agent/abi.h"
 #include "cli/session_scope.h"
+#include "probes/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,8 @@ static bool is_timed(const struct dp_session *s, size_t i)
 	const struct dp_asked *a = &s->options->asked;
 	const struct dp_probe *p = &s->options->probe[i];
 	const struct dp_place *place = &s->place[i];
+	if (s->options->typed[i].call.chosen)
+		return true;
 	if (!p->leaves && !a->slower_ns)
 		return false;
 	return a->slower_ns || may_be_timed(a->value) || may_be_timed(a->by) ||
@@ -92,8 +95,10 @@ static void forget(struct dp_session_answers *a, size_t nprobes)
 		dp_expr_destroy((struct dp_expr *)a->answer[i].by);
 		a->answer[i] = (struct dp_answer){0};
 	}
-	for (size_t i = 0; i < a->npairs; i++)
+	for (size_t i = 0; i < a->npairs; i++) {
 		dp_error_destroy(a->no_entry[i]);
+		dp_expr_destroy(a->chosen_when[i]);
+	}
 	a->npairs = 0;
 }
 
@@ -112,8 +117,10 @@ struct dp_error *dp_session_answers_begin(struct dp_session *s)
 		a->answer = calloc(o->nprobes + 1, sizeof(*a->answer));
 		a->entry = calloc(o->nprobes + 1, sizeof(*a->entry));
 		a->no_entry = calloc(o->nprobes + 1, sizeof(*a->no_entry));
+		a->chosen = calloc(o->nprobes + 1, sizeof(*a->chosen));
+		a->chosen_when = calloc(o->nprobes + 1, sizeof(*a->chosen_when));
 	}
-	if (!a->answer || !a->entry || !a->no_entry)
+	if (!a->answer || !a->entry || !a->no_entry || !a->chosen || !a->chosen_when)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the answers");
 	forget(a, a->nprobes);
 	a->want = make_want(o, timed);
@@ -131,6 +138,8 @@ struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers 
 	free(a->answer);
 	free(a->entry);
 	free(a->no_entry);
+	free(a->chosen);
+	free(a->chosen_when);
 	free(a);
 	return NULL;
 }
@@ -181,6 +190,21 @@ static struct dp_error *no_return(const struct dp_probe *p)
 	                p->spec.text);
 }
 
+/* Of a system call, the place in front of it. */
+static struct dp_error *find_call(struct dp_session *s, size_t i, struct dp_site *ret)
+{
+	struct dp_image *image = dp_target_image(s->target);
+	const struct dp_call_at *call = &s->options->typed[i].call;
+	if (!call->exit)
+		return no_return(&s->options->probe[i]);
+	if (dp_call_returns_twice(call->nr))
+		return dp_error(DP_TAG_NO_VALUE, "a call that returns twice has no duration: leave it out, or ask for another one");
+	ret->addr = dp_addr_add(dp_addr_of(s->place[i].addr), -(int64_t)call->back);
+	ret->module = dp_image_module_at(image, ret->addr);
+	dp_image_function_at(image, ret->addr, &ret->function);
+	return NULL;
+}
+
 /* Where the function begins that the exit belongs to. What gcc has put elsewhere (foo.cold) belongs to foo. */
 static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *p, uint64_t exit, struct dp_site *ret)
 {
@@ -203,12 +227,22 @@ static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *
 static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, struct dp_site *site,
                                    uint16_t pair)
 {
+	struct dp_session_answers *a = s->answers;
+	const char *chosen = a->chosen[pair - 1];
 	struct dp_plan plan;
 	struct dp_request request = {.probe = DP_NO_PROBE, .fields = &s->answers->none, .pair = pair, .enters = true};
+	if (chosen)
+		DP_TRY(dp_scope_expr(NULL, chosen, &a->chosen_when[pair - 1]));
+	request.when = a->chosen_when[pair - 1];
 	DP_TRY(dp_texts_get(texts, site, &request.text));
 	request.site = site->addr.v + dp_text_endbr(request.text, site->addr.v);
 	request.tactics = dp_session_tactics(s);
 	return dp_target_name_overlap(s->target, request.site, dp_planner_add(planner, &request, &plan));
+}
+
+static bool same_choice(const char *x, const char *y)
+{
+	return x == y || (x && y && !strcmp(x, y));
 }
 
 /* The number of the pair that an exit belongs to. */
@@ -216,21 +250,25 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
                                   uint16_t *ret)
 {
 	struct dp_session_answers *a = s->answers;
+	const struct dp_typed *typed = &s->options->typed[i];
 	struct dp_site site = {0};
 	size_t k;
-	DP_TRY(find_entry(s, &s->options->probe[i], s->place[i].addr, &site));
+	DP_TRY(typed->call.is ? find_call(s, i, &site) : find_entry(s, &s->options->probe[i], s->place[i].addr, &site));
 	for (k = a->npairs; k-- > 0;)
-		if (a->entry[k] == site.addr.v)
+		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;
 	if (k == SIZE_MAX) {
 		k = a->npairs++;
 		a->entry[k] = site.addr.v;
+		a->chosen[k] = typed->chosen;
+		a->chosen_when[k] = NULL;
 		a->no_entry[k] = plan_entry(s, planner, texts, &site, (uint16_t)(k + 1));
 	}
 	*ret = (uint16_t)(k + 1);
 	if (!a->no_entry[k])
 		return NULL;
-	return dp_error(a->no_entry[k]->tag, "the function's entry, which its durations need: %s", a->no_entry[k]->message);
+	return dp_error(a->no_entry[k]->tag, "the %s entry, which its %s need: %s", typed->call.is ? "call's" : "function's",
+	                typed->call.chosen ? "exits" : "durations", a->no_entry[k]->message);
 }
 
 /* ---- requests -------------------------------------------------------------------------------------------------------------- */

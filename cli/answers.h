@@ -12,6 +12,8 @@ struct dp_session_answers {
 	struct dp_cells_want want;
 	bool timed;                 /* durations are asked for */
 	uint64_t *entry;            /* of pair number i + 1: the function's */
+	const char **chosen;        /* of system calls: those that are meant, or NULL: all. Of struct dp_typed */
+	struct dp_expr **chosen_when;
 	struct dp_error **no_entry; /* why that one cannot be probed, or NULL */
 	size_t npairs;
 	size_t nprobes;

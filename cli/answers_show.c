@@ -135,6 +135,11 @@ static size_t exit_name(const char *name)
 static size_t row_of(const struct dp_options *o, size_t i)
 {
 	const size_t len = exit_name(o->probe[i].name);
+	const char *title = o->probe[i].title;
+	while (title && i && o->probe[i - 1].title && !strcmp(o->probe[i - 1].title, title))
+		i--;
+	if (title)
+		return i;
 	while (i && o->probe[i].build_id && o->probe[i - 1].build_id && exit_name(o->probe[i - 1].name) == len &&
 	       !memcmp(o->probe[i].name, o->probe[i - 1].name, len))
 		i--;
@@ -221,8 +226,9 @@ static int by_hits(const void *x, const void *y)
 static struct dp_answer_row shown_row(struct dp_run *run, const struct dp_answers_run *a, const struct row *row, uint64_t *cells)
 {
 	const struct dp_session *s = run->session[row->session];
+	const struct dp_probe *p = &run->options->probe[row->probe];
 	return (struct dp_answer_row){
-	        .name = run->options->probe[row->probe].name,
+	        .name = p->title ? p->title : p->name,
 	        .pid = dp_target_pid(s->target),
 	        .keyed = row->keyed,
 	        .key = row->key,

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include "cli/profile.h"
 #include "cli/trace.h"
 
 /* Said once, when probes are left without a tool that looks after them. */
 static const char exposed[] =
         "nobody watches these probes now: remove them before a debugger or a uprobe patches the same places (docs/guarantees.md)";
+
+static int run(const struct dp_options *options)
+{
+	return options->profile_hz ? dp_profile(options) : dp_trace(options);
+}
 
 static int attach(const struct dp_options *options)
 {
@@ -16,7 +22,7 @@ static int attach(const struct dp_options *options)
 }
 
 static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = {
-        [DP_VERB_RUN] = dp_trace,
+        [DP_VERB_RUN] = run,
         [DP_VERB_ATTACH] = attach,
         [DP_VERB_STATUS] = dp_command_status,
         [DP_VERB_ENABLE] = dp_command_enable,

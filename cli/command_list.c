@@ -121,7 +121,7 @@ static struct dp_error *nothing(const struct lister *l)
 	if (!l->modules)
 		return dp_error(DP_TAG_NO_MODULE, "'%s': there is no such module%s", l->glob,
 		                l->options->npids ? " in the process" : "; a file is its only one");
-	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'", dp_list_is_marker_glob(l->glob) ? "marker" : "function",
+	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'", dp_list_is_marker_glob(l->glob) ? "marker" : dp_list_is_call_glob(l->glob) ? "system call" : "function",
 	                l->glob ? l->glob : "*");
 }
 
@@ -136,7 +136,11 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 {
 	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options), shown_bias, &l->verdicts));
 	struct dp_error *err = NULL;
-	for (size_t i = 0; i < dp_image_nmodules(l->image) && !err && !l->unread; i++)
+	const bool calls = dp_list_is_call_glob(l->glob);
+	if (calls)
+		err = dp_list_calls(&l->verdicts, l->glob, l->options->format == DP_FORMAT_JSON, &l->functions);
+	l->modules += calls;
+	for (size_t i = 0; i < dp_image_nmodules(l->image) && !calls && !err && !l->unread; i++)
 		err = list_module(l, dp_image_module(l->image, i));
 	if (!err && fflush(stdout))
 		err = check_output(l);

@@ -44,4 +44,8 @@ bool dp_list_is_marker_glob(const char *glob);
 /* Prints those of the module that are meant (NULL: all), and adds their number to *n. */
 struct dp_error *dp_list_markers(struct dp_module *m, const char *glob, uint64_t shown_bias, bool json, size_t *n) DP_MUST_CHECK;
 
+/* command_list_calls.c: syscall:NAME with patterns, module! before it; places that make any call are among them. */
+bool dp_list_is_call_glob(const char *glob);
+struct dp_error *dp_list_calls(const struct dp_verdicts *v, const char *glob, bool json, size_t *n) DP_MUST_CHECK;
+
 #endif

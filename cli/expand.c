@@ -203,6 +203,11 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 	const size_t first = x->out.options.nprobes;
 	if (!dp_spec_selects(&p->spec))
 		return dp_expand_plain(x, from, add_function);
+	if (p->spec.call) {
+		DP_TRY(dp_expand_calls(x, from));
+		x->out.matched += x->out.options.nprobes - first;
+		return name_pattern(x, p->name, first);
+	}
 	DP_TRY(select_functions(x, &p->spec, &found));
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++) {

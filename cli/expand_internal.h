@@ -36,6 +36,8 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 /* One that no target will have, so that it is counted and the reason is said where others are. Takes `why` over. */
 struct dp_error *dp_expand_add_refused(struct dp_expander *x, size_t from, const struct dp_expand_place *at,
                                        struct dp_error *why) DP_MUST_CHECK;
+/* expand_syscalls.c: the places of a system call. */
+struct dp_error *dp_expand_calls(struct dp_expander *x, size_t from) DP_MUST_CHECK;
 /* expand_inside.c: a place inside of a function. */
 struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const struct dp_selected *s) DP_MUST_CHECK;
 /* "foo (inlined in bar)" -> "foo_inlined_in_bar", "ns::foo<int>" -> "ns_foo_int"; malloc'ed. */

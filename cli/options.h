@@ -6,8 +6,11 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "probes/probes.h"
+#include "probes/syscalls.h"
 
 #include <sys/types.h>
+
+#define DP_PROFILE_HZ_MAX 10000u /* --profile */
 
 enum dp_format { DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_CTF };
 
@@ -50,6 +53,8 @@ struct dp_typed { /* what was typed for one probe, for the manifest: struct dp_p
 	char *when; /* or NULL */
 	/* The inlined function that a copy of begins at the probe's place, if it was named after it, as in struct dp_selected; or NULL. */
 	char *inlined;
+	struct dp_call_at call; /* of a system call */
+	char *chosen;           /* of an exit with `call.chosen`: the condition under which its entry is meant */
 	/* How events are said, or NULL: the first contexts are its arguments (printf_form.h). */
 	struct dp_printf_form *form;
 };
@@ -91,6 +96,7 @@ struct dp_options {
 	bool attach;      /* leave the probes in place */
 	bool pending;     /* wait for libraries that are not loaded yet */
 	struct dp_asked asked;
+	unsigned profile_hz; /* --profile; 0: not asked for */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
 	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB] */
 	size_t nnames;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options_table.h"
+#include "cli/profile.h"
 #include "trampoline/trampoline.h"
 
 static struct dp_error *check_sink(struct dp_options *o)
@@ -48,6 +49,8 @@ static struct dp_error *check_pending(struct dp_options *o)
 
 static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 {
+	if (o->profile_hz)
+		return dp_profile_check(o);
 	if (!o->nprobes)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));

@@ -35,9 +35,7 @@ static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
 	struct dp_spec *s = &p->spec;
 	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
 		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
-	if (point == DP_POINT_RETURN && (s->has_line || s->provider))
-		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
-	if (point == DP_POINT_RETURN && (s->has_line || s->provider))
+	if (point == DP_POINT_RETURN && (s->has_line || s->provider || s->call))
 		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
 	if (point == DP_POINT_RETURN && s->has_offset)
 		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; leave the offset away",
@@ -134,6 +132,12 @@ struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker)
 {
 	return *marker == '@' ? add_file(a, marker + 1, DP_POINT_PLACE, dp_spec_parse_usdt)
 	                      : add_formatted(a, marker, DP_POINT_PLACE, dp_spec_parse_usdt);
+}
+
+struct dp_error *dp_args_syscall(struct dp_probe_args *a, const char *name)
+{
+	return *name == '@' ? add_file(a, name + 1, DP_POINT_PLACE, dp_spec_parse_call)
+	                    : add_formatted(a, name, DP_POINT_PLACE, dp_spec_parse_call);
 }
 
 struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
@@ -290,13 +294,15 @@ bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
 		to->ncontexts++;
 	}
 	to->when = from->when ? strdup(from->when) : NULL;
+	to->call = from->call;
+	to->chosen = from->chosen ? strdup(from->chosen) : NULL;
 	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
 	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;
 	if (err) {
 		dp_error_destroy(err);
 		return false;
 	}
-	return (!from->when || to->when) && (!from->inlined || to->inlined);
+	return (!from->when || to->when) && (!from->inlined || to->inlined) && (!from->chosen || to->chosen);
 }
 
 void dp_typed_fini(struct dp_typed *t)
@@ -306,6 +312,7 @@ void dp_typed_fini(struct dp_typed *t)
 	free(t->context);
 	free(t->when);
 	free(t->inlined);
+	free(t->chosen);
 	dp_printf_destroy(t->form);
 	*t = (struct dp_typed){0};
 }

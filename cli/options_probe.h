@@ -25,6 +25,8 @@ struct dp_probe_args {
 struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point) DP_MUST_CHECK;
 /* --usdt; may be @FILE, too. */
 struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker) DP_MUST_CHECK;
+/* --syscall; may be @FILE, too. */
+struct dp_error *dp_args_syscall(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
 struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern) DP_MUST_CHECK;
 struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
 struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context) DP_MUST_CHECK;

@@ -41,6 +41,21 @@ static struct dp_error *take_usdt(struct dp_parser *p, const char *arg)
 	return dp_args_usdt(&p->probes, arg);
 }
 
+static struct dp_error *take_syscall(struct dp_parser *p, const char *arg)
+{
+	return dp_args_syscall(&p->probes, arg);
+}
+
+static struct dp_error *take_profile(struct dp_parser *p, const char *arg)
+{
+	uint64_t hz;
+	DP_TRY(dp_number_parse("--profile", arg, &hz));
+	if (!hz || hz > DP_PROFILE_HZ_MAX)
+		return dp_error(DP_TAG_USAGE, "--profile takes 1 to %u samples a second", DP_PROFILE_HZ_MAX);
+	p->o.profile_hz = (unsigned)hz;
+	return NULL;
+}
+
 static struct dp_error *take_exclude(struct dp_parser *p, const char *arg)
 {
 	return dp_args_except(&p->probes, arg);
@@ -214,6 +229,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          PROBES, take_probe},
         {"usdt", 0, "PROVIDER:NAME", "a probe at each marker of that name (patterns); shows its arguments if there is no -t",
          PROBES, take_usdt},
+        {"syscall", 0, "NAME", "a probe at each place that makes the system call, and behind it (patterns; * is all of them)", V(RUN),
+         take_syscall},
+        {"profile", 0, "HZ", "no probes: samples of each thread's stack, HZ of them a second of CPU time; --by backtrace, --folded", V(RUN),
+         take_profile},
         {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, take_return},
         {"exclude", 'x', "GLOB", "a function that patterns such as 'SSL_*' are not to take", PROBES, take_exclude},
         {"name", 0, "NAME", "the event name of the next probe; a prefix where that names many", PROBES, take_name},

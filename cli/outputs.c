@@ -32,7 +32,7 @@ static struct dp_error *make_classes(const struct dp_options *o, struct dp_outpu
 	ret->nclasses = o->nprobes;
 	for (size_t i = 0; i < o->nprobes; i++)
 		ret->classes[i] = (struct dp_event_class){o->probe[i].name, o->probe[i].spec.text, &o->probe[i].fields,
-		                                            o->typed[i].form};
+		                                            o->typed[i].form, o->probe[i].title};
 	return NULL;
 }
 

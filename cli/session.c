@@ -149,6 +149,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
 		place->refused = dp_session_answers_request(s, planner, texts, i, &request);
+	request.only_paired = s->options->typed[i].call.chosen;
 	if (!place->refused)
 		place->refused = dp_texts_get(texts, &site, &request.text);
 	if (!place->refused)

@@ -34,9 +34,10 @@ struct place {
 	struct dp_usdt_arg usdt[DP_USDT_MAX_ARGS];
 };
 
-static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const char *inlined, struct place *ret)
+static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed, struct place *ret)
 {
-	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = inlined};
+	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = typed->inlined};
+	at.call = typed->call.is ? &typed->call : NULL;
 	at.site.module = dp_image_module_at(image, at.site.addr);
 	dp_image_function_at(image, at.site.addr, &at.site.function);
 	const struct dp_usdt *marker =
@@ -87,7 +88,7 @@ struct dp_error *dp_scope_typed(struct dp_image *image, uint64_t addr, enum dp_p
                                 struct dp_fields *ret)
 {
 	struct place place = {0};
-	DP_TRY(open_place(image, addr, point, typed->inlined, &place));
+	DP_TRY(open_place(image, addr, point, typed, &place));
 	struct dp_error *err = make_fields(place.scope, typed, ret);
 	dp_scope_destroy(place.scope);
 	return err;
@@ -154,7 +155,7 @@ static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place 
 	                  p->leaves  ? DP_POINT_RETURN
 	                  : p->entry ? DP_POINT_ENTRY
 	                             : DP_POINT_PLACE,
-	                  s->options->typed[i].inlined, ret);
+	                  &s->options->typed[i], ret);
 }
 
 struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret)

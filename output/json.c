@@ -40,7 +40,8 @@ static void put_key(struct dp_buf *b, const char *before, const char *key)
 /* Of fields in the program's terms: what was typed, and what the values are called. */
 static void put_meaning(struct dp_buf *b, const struct dp_field *f)
 {
-	static const char *const looks[] = {[DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char"};
+	static const char *const looks[] = {[DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char",
+	                                    [DP_LOOK_RESULT] = "result", [DP_LOOK_CALL] = "call"};
 	if (f->label) {
 		put_key(b, ",", "label");
 		dp_put_json_str(b, f->label);
@@ -88,10 +89,19 @@ static void put_type(struct dp_buf *b, const struct dp_field *f)
 	dp_put_dec(b, f->size);
 }
 
+static void put_title(struct dp_buf *b, const struct dp_event_class *class)
+{
+	if (!class->title)
+		return;
+	put_key(b, ",", "title");
+	dp_put_json_str(b, class->title);
+}
+
 static void put_class(struct dp_buf *b, const struct dp_event_class *class)
 {
 	put_key(b, "{", "name");
 	dp_put_json_str(b, class->name);
+	put_title(b, class);
 	put_key(b, ",", "spec");
 	dp_put_json_str(b, class->spec ? class->spec : "");
 	put_key(b, ",", "fields");
@@ -159,10 +169,10 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 		dp_put_str(b, v->u ? "true" : "false");
 		return true;
 	}
-	if (!field->names)
+	if (!field->names && field->look < DP_LOOK_RESULT)
 		return false;
 	dp_put_str(b, "\"");
-	if (dp_put_enumerator(b, field->names, v->u)) {
+	if (field->names ? dp_put_enumerator(b, field->names, v->u) : dp_put_call_look(b, field->look, v->u)) {
 		dp_put_str(b, "\"");
 		return true;
 	}
@@ -254,6 +264,7 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	dp_put_json_str(&j->line, e->comm ? e->comm : "");
 	put_key(&j->line, ",", "probe");
 	dp_put_json_str(&j->line, class->name);
+	put_title(&j->line, class);
 	dp_put_str(&j->line, ",\"fields\":{");
 	j->image = e->image;
 	j->unreadable.len = j->absent.len = 0;

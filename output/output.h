@@ -16,6 +16,7 @@ struct dp_event_class { /* one per probe; outlives the writers */
 	const char *spec; /* as typed */
 	const struct dp_fields *fields;
 	const struct dp_printf_form *form; /* how the event is said (printf_form.h), or NULL */
+	const char *title;                 /* what people read instead of the name, or NULL */
 };
 
 struct dp_event {

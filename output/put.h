@@ -23,6 +23,8 @@ void dp_put_visible(struct dp_buf *b, const void *bytes, size_t n, char quote);
  * it has none.
  */
 bool dp_put_enumerator(struct dp_buf *b, const struct dp_enumeration *names, uint64_t v);
+/* A system call's number, or the error that its result is, by name: openat, -ENOENT. False, and nothing is put, for other values. */
+bool dp_put_call_look(struct dp_buf *b, enum dp_look look, uint64_t v);
 /* A JSON string, quotes included. What is not UTF-8 becomes U+FFFD, a byte each. */
 void dp_put_json(struct dp_buf *b, const void *bytes, size_t n);
 void dp_put_json_str(struct dp_buf *b, const char *s);

@@ -106,7 +106,7 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 	else if (field->look == DP_LOOK_CHAR)
 		put_char(b, v->u);
 	else
-		return false;
+		return dp_put_call_look(b, field->look, v->u);
 	return true;
 }
 
@@ -186,7 +186,7 @@ static void text_event(struct dp_writer *w, const struct dp_event *e)
 	const struct dp_event_class *class = &w->classes[e->probe];
 	put_time(t, e->ns);
 	put_thread(t, e);
-	put_colored(t, &t->line, NAME, class->name);
+	put_colored(t, &t->line, NAME, class->title ? class->title : class->name);
 	dp_put_str(&t->line, class->fields->n || class->form ? ":" : "");
 	t->image = e->image;
 	t->class = class;

@@ -63,6 +63,10 @@ static struct dp_operand usdt_value(struct dp_scope *s, const struct dp_usdt_arg
 static struct dp_error *argument(struct dp_scope *s, unsigned n, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	static const uint8_t order[] = {7, 6, 2, 1, 8, 9};
+	if (s->at.call && n < DP_CALL_ARGS) {
+		*ret = dp_call_argument(s, n);
+		return NULL;
+	}
 	if (s->at.usdt && n >= s->at.nusdt)
 		return dp_error(DP_TAG_NO_VARIABLE, "the marker has %zu arguments, arg0 to arg%zu", s->at.nusdt,
 		                s->at.nusdt ? s->at.nusdt - 1 : 0);
@@ -248,6 +252,8 @@ struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, str
 {
 	struct dp_variable v;
 	bool found;
+	if (dp_lower_call(s, ast->name, ret))
+		return NULL;
 	const bool near = dp_variable_find(s, ast->name, false, &v);
 	if (near && (v.function.addr || !this_member(s, ast->name, ret)))
 		variable(s, &v, ret);

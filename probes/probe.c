@@ -37,6 +37,7 @@ char *dp_probe_default_name(const struct dp_spec *spec)
 void dp_probe_fini(struct dp_probe *probe)
 {
 	free(probe->name);
+	free(probe->title);
 	dp_spec_fini(&probe->spec);
 	dp_fields_fini(&probe->fields);
 	dp_expr_destroy(probe->when);

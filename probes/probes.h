@@ -127,6 +127,7 @@ struct dp_spec {
 	uint32_t line;  /* in the file, or behind the function's own line */
 	bool has_line;
 	char *provider, *marker; /* usdt:PROVIDER:MARKER; patterns are allowed */
+	char *call;              /* syscall:NAME; a pattern is allowed. `point` ENTRY or RETURN: that alone. Only cli/ expands it */
 };
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 void dp_spec_fini(struct dp_spec *spec);
@@ -216,6 +217,8 @@ enum dp_look { /* how an integer is shown */
 	DP_LOOK_NUMBER,
 	DP_LOOK_BOOL,
 	DP_LOOK_CHAR,
+	DP_LOOK_RESULT, /* of a system call: -4095 to -1 are errors, by name */
+	DP_LOOK_CALL,   /* a system call's number, by name */
 };
 
 struct dp_field {
@@ -362,6 +365,7 @@ bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_world *wor
 
 struct dp_probe {
 	char *name; /* [A-Za-z_][A-Za-z0-9_]*; default derived from the spec, unique in the run */
+	char *title; /* what people read instead, and what several probes that are one to them have in common; or NULL */
 	bool entry; /* --function: the function's entry (the site lies behind an endbr64) */
 	bool leaves; /* a return: the place is where the function ends */
 	bool bound;  /* `fields` were made for a site (scope.h) */

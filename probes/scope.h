@@ -8,6 +8,7 @@
 #define DP_PROBES_SCOPE_H
 
 #include "probes/probes.h"
+#include "probes/syscalls.h"
 #include "probes/usdt_args.h"
 
 /* The program as seen from one site. Borrows the image, which must outlive everything that was made in it. */
@@ -21,6 +22,8 @@ struct dp_scope_at {
 	enum dp_point point;
 	const struct dp_usdt_arg *usdt; /* of a USDT marker: arg0.. are these; or NULL */
 	size_t nusdt;
+	/* Of a system call: its arguments have names, arg0.. are these, retval is its result; or NULL. */
+	const struct dp_call_at *call;
 	/* The site is where a copy of this function (its linkage name, if it has one) was inlined; or NULL. */
 	const char *inlined;
 };

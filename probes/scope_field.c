@@ -121,7 +121,7 @@ static void describe(struct dp_field *f, const struct dp_operand *o)
 	                                        : DP_TYPE_UINT;
 	f->size = t->kind == DP_CTYPE_POINTER || !t->size || t->size > 8 ? 8 : (uint32_t)t->size;
 	f->hex = t->kind == DP_CTYPE_POINTER;
-	f->look = t->is_bool ? DP_LOOK_BOOL : t->is_char ? DP_LOOK_CHAR : DP_LOOK_NUMBER;
+	f->look = t->is_bool ? DP_LOOK_BOOL : t->is_char ? DP_LOOK_CHAR : t->look;
 	f->names = dp_enumeration_of(t);
 	/* A register by itself is bits, not a number. */
 	if (t->is_word && o->value && o->value->kind == DP_EXPR_REG) {

@@ -184,6 +184,8 @@ static struct dp_error *add_all(struct dp_fields_maker *m, bool parameters)
 {
 	struct all all = {.m = m};
 	m->budget = ARGS_MAX;
+	if (m->s->at.call && parameters)
+		return dp_call_fields(m);
 	if (m->s->at.usdt && parameters)
 		return add_usdt(m);
 	DP_TRY(dp_scope_debug(m->s));

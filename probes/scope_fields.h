@@ -17,6 +17,8 @@ struct dp_fields_maker {
 /* One value, or what it consists of. `label` is what people read; the field's name is made from it unless `name` is given. */
 struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
                               unsigned depth) DP_MUST_CHECK;
+/* lower_call.c: the arguments of the system call that the site makes. */
+struct dp_error *dp_call_fields(struct dp_fields_maker *m) DP_MUST_CHECK;
 /* scope_field.c: one field for one scalar, string, or array of bytes. */
 struct dp_error *dp_field_scalar(struct dp_fields_maker *m, const char *name, const char *label,
                                  struct dp_operand o) DP_MUST_CHECK;

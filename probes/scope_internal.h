@@ -114,6 +114,9 @@ struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct d
 struct dp_error *dp_lower_binary(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+/* lower_call.c: a name of the system call that the site makes. */
+bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret);
+struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n);
 /* The object's value: read from where it is; arrays become pointers. May set `absent`. */
 struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *o) DP_MUST_CHECK;
 /* The value as another scalar type. */

@@ -5,6 +5,7 @@
  */
 #include "base/cleanup.h"
 #include "probes/spec_internal.h"
+#include "probes/syscalls.h"
 #include "probes/usdt.h"
 
 #include <ctype.h>
@@ -243,6 +244,9 @@ static struct dp_error *parse(const char *text, struct dp_spec *spec)
 	if (bang && !spec->module)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
 	bool source;
+	DP_TRY(dp_spec_call(p, false, spec, &source));
+	if (source)
+		return NULL;
 	DP_TRY(cut_point(&p, spec));
 	DP_TRY(dp_spec_source(p, spec, &source));
 	return source ? NULL : place(p, spec);
@@ -286,6 +290,27 @@ struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret)
 	return finish(parse_usdt(text, &spec), &spec, ret);
 }
 
+static struct dp_error *parse_call(const char *text, struct dp_spec *spec)
+{
+	const char *bang = memrchr(text, '!', strlen(text));
+	const struct dp_spec_part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
+	bool call;
+	DP_TRY(check_characters(text));
+	spec->text = strdup(text);
+	spec->module = bang ? strndup(text, p.at - 1) : NULL;
+	if (!spec->text || (bang && !spec->module))
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	if (bang == text)
+		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
+	return dp_spec_call(p, true, spec, &call);
+}
+
+struct dp_error *dp_spec_parse_call(const char *text, struct dp_spec *ret)
+{
+	struct dp_spec spec = {0};
+	return finish(parse_call(text, &spec), &spec, ret);
+}
+
 bool dp_spec_is_pattern(const char *text)
 {
 	return text && strpbrk(text, "*?[");
@@ -302,7 +327,7 @@ static bool is_signature(const char *symbol)
 
 bool dp_spec_is_source(const struct dp_spec *spec)
 {
-	return spec->file || spec->function || spec->provider;
+	return spec->file || spec->function || spec->provider || spec->call;
 }
 
 bool dp_spec_selects(const struct dp_spec *spec)
@@ -322,5 +347,6 @@ void dp_spec_fini(struct dp_spec *spec)
 	free(spec->function);
 	free(spec->provider);
 	free(spec->marker);
+	free(spec->call);
 	*spec = (struct dp_spec){0};
 }

@@ -17,6 +17,10 @@ struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why) DP_
  * as it was then.
  */
 struct dp_error *dp_spec_source(struct dp_spec_part p, struct dp_spec *spec, bool *taken) DP_MUST_CHECK;
+/*
+ * syscall:NAME, with :entry or :exit behind it; `bare`: without the word in front. *taken is false where the word is missing.
+ */
+struct dp_error *dp_spec_call(struct dp_spec_part p, bool bare, struct dp_spec *spec, bool *taken) DP_MUST_CHECK;
 /* PROVIDER:MARKER, all of `p`. */
 struct dp_error *dp_spec_marker(struct dp_spec_part p, struct dp_spec *spec) DP_MUST_CHECK;
 

@@ -94,3 +94,33 @@ struct dp_error *dp_spec_source(struct dp_spec_part p, struct dp_spec *spec, boo
 		return dp_spec_wrong(p.text, colon + 1, "the lines of a file count from 1");
 	return take(p, &spec->symbol);
 }
+
+/* ---- system calls -------------------------------------------------------------------------------------------------- */
+
+static size_t cut_word(struct dp_spec_part p, const char *word)
+{
+	const size_t n = strlen(word);
+	return p.end - p.at > n && !memcmp(p.text + p.end - n, word, n) ? n : 0;
+}
+
+struct dp_error *dp_spec_call(struct dp_spec_part p, bool bare, struct dp_spec *spec, bool *taken)
+{
+	static const char word[] = "syscall:";
+	size_t entry, leave;
+	const bool named = !strncmp(p.text + p.at, word, sizeof(word) - 1);
+	*taken = bare || named;
+	if (!*taken)
+		return NULL;
+	p.at += named ? sizeof(word) - 1 : 0;
+	entry = cut_word(p, ":entry");
+	leave = cut_word(p, ":exit") + cut_word(p, ":return");
+	p.end -= entry + leave;
+	spec->point = entry ? DP_POINT_ENTRY : leave ? DP_POINT_RETURN : DP_POINT_PLACE;
+	for (size_t i = p.at; i < p.end; i++)
+		if (!isalnum((unsigned char)p.text[i]) && !strchr("_*?[]!-^", p.text[i]))
+			return dp_spec_wrong(p.text, i, "a system call's name, or a pattern; :entry or :exit may stand behind it");
+	if (p.at == p.end)
+		return dp_spec_wrong(p.text, p.end, "the system call's name is missing (* means all of them)");
+	DP_TRY(take(p, &spec->symbol));
+	return take(p, &spec->call);
+}

@@ -11,6 +11,9 @@ const struct dp_ctype dp_ctype_uint = {.kind = DP_CTYPE_INT, .size = 4, .name = 
 const struct dp_ctype dp_ctype_long = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .name = "long"};
 const struct dp_ctype dp_ctype_ulong = {.kind = DP_CTYPE_INT, .size = 8, .name = "unsigned long"};
 const struct dp_ctype dp_ctype_word = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .is_word = true, .name = "register"};
+const struct dp_ctype dp_ctype_result = {
+        .kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .look = DP_LOOK_RESULT, .name = "result"};
+const struct dp_ctype dp_ctype_call = {.kind = DP_CTYPE_INT, .size = 8, .look = DP_LOOK_CALL, .name = "number of a system call"};
 const struct dp_ctype dp_ctype_char = {.kind = DP_CTYPE_INT, .size = 1, .is_signed = true, .is_char = true, .name = "char"};
 const struct dp_ctype dp_ctype_bool = {.kind = DP_CTYPE_INT, .size = 1, .is_bool = true, .name = "bool"};
 const struct dp_ctype dp_ctype_double = {.kind = DP_CTYPE_FLOAT, .size = 8, .name = "double"};

@@ -21,6 +21,7 @@ struct dp_ctype {
 	bool is_signed, is_bool, is_char, is_enum, is_reference, is_union;
 	bool is_word;              /* a register: 64 bits, signed, whatever it is combined with */
 	bool is_long_double;       /* OTHER */
+	enum dp_look look;         /* of the language's own */
 	const struct dp_ctype *to; /* POINTER, ARRAY; NULL: see dp_ctype_to() */
 	uint64_t count;            /* ARRAY; 0 if unknown */
 	Dwarf_Die die;             /* where it comes from; addr NULL for the language's own */
@@ -29,6 +30,8 @@ struct dp_ctype {
 
 extern const struct dp_ctype dp_ctype_int, dp_ctype_uint, dp_ctype_long, dp_ctype_ulong, dp_ctype_word, dp_ctype_char,
         dp_ctype_double, dp_ctype_float, dp_ctype_void, dp_ctype_bool, dp_ctype_void_pointer;
+/* A system call's result, and its number. */
+extern const struct dp_ctype dp_ctype_result, dp_ctype_call;
 
 /* The type that the entry `die` has (DW_AT_type); `void` if it has none. NULL without memory. */
 const struct dp_ctype *dp_ctype_of(struct dp_arena *arena, Dwarf_Die *die);

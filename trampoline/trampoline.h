@@ -238,6 +238,7 @@ struct dp_request { /* one probe to place */
 	 */
 	uint16_t pair;
 	bool enters;
+	bool only_paired; /* a hit whose entry is not known is none of this probe's, and no loss */
 	uint64_t slower;
 };
 #define DP_PAIR_MAX 65535u
@@ -278,6 +279,15 @@ struct dp_hook_place { /* where a request with `syscall` could stand */
  * DP_TAG_TRAP_UNSAFE if that cannot be told.
  */
 struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct dp_hook_place *ret) DP_MUST_CHECK;
+
+struct dp_syscall_place { /* where probes on a system call stand */
+	uint64_t entry; /* the `syscall`, or the mov of its number right in front of it; 0: these bytes are no instruction */
+	uint64_t exit;  /* right behind it */
+	int32_t nr;     /* the call's number, proved to be the only one; or -1 */
+	bool outside;   /* in no function that is known: then nothing is known of the bytes */
+};
+/* The same for probes: nothing needs to be known but where instructions begin. */
+struct dp_error *dp_syscall_place(const struct dp_text *text, uint64_t addr, struct dp_syscall_place *ret) DP_MUST_CHECK;
 
 struct dp_extent { /* whole pages to map r-x in the target, with their contents */
 	uint64_t addr;

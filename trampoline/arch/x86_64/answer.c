@@ -332,7 +332,7 @@ static void emit_slow(struct stub *s)
 	dp_asm_bind(&s->a, locked);
 	if (s->req->pair) {
 		dp_asm_bind(&s->a, s->unpaired);
-		if (!s->req->enters)
+		if (!s->req->enters && !s->req->only_paired)
 			dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
 	} else {
 		emit_answer(s, true);
@@ -351,7 +351,7 @@ static uint64_t emit_general(struct stub *s)
 	dp_frame_enter(a, s->flags);
 	dp_frame_gates(a, s->req, s->leave);
 	dp_frame_save(a, s->room);
-	if (!s->timed && !s->req->enters)
+	if (!s->timed)
 		emit_condition(s);
 	if (needs_block(s) && s->spread && !s->req->pair)
 		spread_block(a, s->rt, s->slow);

@@ -167,6 +167,9 @@ struct search {
 	} todo[SEARCH];
 	size_t n;
 	bool lost;
+	/* Instead of whether a hook is needed: is it always the same number? */
+	bool same, any;
+	uint64_t value;
 };
 
 static void go_back(struct search *s, size_t item, int reg)
@@ -182,6 +185,16 @@ static void go_back(struct search *s, size_t item, int reg)
 	s->todo[s->n++].reg = reg;
 }
 
+static void take_number(struct search *s, uint64_t nr)
+{
+	if (!s->same)
+		s->lost |= is_hooked(nr);
+	else
+		s->lost |= s->any && s->value != nr;
+	s->any = true;
+	s->value = nr;
+}
+
 /* The instruction `from` ran in front of where `reg` is wanted. */
 static void ask(struct search *s, size_t from, int reg)
 {
@@ -194,7 +207,7 @@ static void ask(struct search *s, size_t from, int reg)
 	else if (!(item->writes >> reg & 1))
 		go_back(s, from, reg);
 	else if (item->constant)
-		s->lost |= is_hooked(item->value);
+		take_number(s, (uint32_t)item->value);
 	else if (item->copied >= 0)
 		go_back(s, from, item->copied);
 	else
@@ -215,6 +228,15 @@ static void step(struct search *s, size_t item, int reg)
 			reached = true;
 		}
 	s->lost |= !item || !reached;
+}
+
+static void run_search(struct search *s, size_t call)
+{
+	go_back(s, call, 0);
+	while (s->n && !s->lost) {
+		s->n--;
+		step(s, s->todo[s->n].item, s->todo[s->n].reg);
+	}
 }
 
 /* Where ways are hidden: does no instruction at all bring another number? (What a pop brings is the caller's, on the way out.) */
@@ -239,11 +261,7 @@ static bool only_others(struct function *f, size_t call)
 	if (!f->closed)
 		return call && !f->item[call].entered && f->item[call - 1].writes & 1 && f->item[call - 1].copied > 0 &&
 		       nothing_else(f, f->item[call - 1].copied);
-	go_back(&s, call, 0);
-	while (s.n && !s.lost) {
-		s.n--;
-		step(&s, s.todo[s.n].item, s.todo[s.n].reg);
-	}
+	run_search(&s, call);
 	return !s.lost;
 }
 
@@ -316,21 +334,38 @@ static bool looks_like_call(const struct dp_text *text, uint64_t addr)
 	return !at;
 }
 
+static bool in_function(const struct dp_text *text, uint64_t addr)
+{
+	return text->function && addr >= text->function && addr - text->function < text->size;
+}
+
+/* The first instruction that begins at `addr` or behind it. */
+static size_t find_item(const struct function *f, uint64_t addr)
+{
+	size_t i = 0;
+	while (i < f->n && f->item[i].insn.addr < addr)
+		i++;
+	return i;
+}
+
+static bool is_call(const struct function *f, size_t i, uint64_t addr)
+{
+	return i < f->n && f->item[i].insn.addr == addr && f->item[i].insn.flow == DP_FLOW_SYSCALL;
+}
+
 struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct dp_hook_place *ret)
 {
 	struct function f = {0};
-	size_t call = 0;
 	*ret = (struct dp_hook_place){.syscall = addr};
-	if (!text->function || addr < text->function || addr - text->function >= text->size)
+	if (!in_function(text, addr))
 		return looks_like_call(text, addr) ? unsafe(addr, "it is in no function that symbols or unwind tables name")
 		                                   : NULL;
 	DP_TRY(read_function(text, &f));
 	dp_auto_free struct item *owned = f.item;
-	while (call < f.n && f.item[call].insn.addr < addr)
-		call++;
+	const size_t call = find_item(&f, addr);
 	if (call == f.n && (!f.n || f.item[f.n - 1].insn.addr + f.item[f.n - 1].insn.len <= addr))
 		return unsafe(addr, "its function cannot be decoded up to there");
-	if (call == f.n || f.item[call].insn.addr != addr || f.item[call].insn.flow != DP_FLOW_SYSCALL)
+	if (!is_call(&f, call, addr))
 		return NULL; /* these bytes are part of another instruction */
 	const size_t start = run_start(&f, call);
 	if (!may_be_hooked(&f, start, call, &ret->any))
@@ -338,5 +373,50 @@ struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct
 	ret->site = site_of(&f, start, call);
 	ret->other = ret->site == addr ? copy_in_front(&f, start, call) : 0;
 	(void)owned;
+	return NULL;
+}
+
+/* ---- probes on system calls ------------------------------------------------------------------------------------------- */
+
+/* The number that every way to the call brings: set in the straight code in front of it, or by a search that sees all ways. */
+static bool known_number(struct function *f, size_t start, size_t call, uint64_t *ret)
+{
+	struct search s = {.f = f, .same = true};
+	for (size_t i = call; i > start; i--) {
+		const struct item *item = &f->item[i - 1];
+		if (!(item->writes & 1))
+			continue;
+		*ret = (uint32_t)item->value;
+		if (item->constant)
+			return true;
+		break;
+	}
+	if (!f->closed)
+		return false;
+	run_search(&s, call);
+	*ret = s.value;
+	return !s.lost && s.any;
+}
+
+struct dp_error *dp_syscall_place(const struct dp_text *text, uint64_t addr, struct dp_syscall_place *ret)
+{
+	struct function f = {0};
+	*ret = (struct dp_syscall_place){.nr = -1, .outside = !in_function(text, addr)};
+	if (ret->outside)
+		return NULL;
+	DP_TRY(read_function(text, &f));
+	dp_auto_free struct item *owned = f.item;
+	const size_t call = find_item(&f, addr);
+	uint64_t nr;
+	if (!is_call(&f, call, addr))
+		return NULL;
+	const size_t start = run_start(&f, call);
+	const struct dp_insn *front = call > start ? &f.item[call - 1].insn : NULL;
+	if (known_number(&f, start, call, &nr) && nr <= INT32_MAX)
+		ret->nr = (int32_t)nr;
+	/* mov $nr,%eax: all arguments are there already, and the call itself stays where it is. */
+	const bool fits = front && f.item[call - 1].constant && f.item[call - 1].writes == 1 && holds_jump(front);
+	ret->entry = fits ? front->addr : addr;
+	ret->exit = addr + f.item[call].insn.len;
 	return NULL;
 }

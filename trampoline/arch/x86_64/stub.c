@@ -222,7 +222,8 @@ static void emit_unpaired(struct stub *s)
 	dp_asm_jmp(&s->a, s->known);
 	dp_asm_bind(&s->a, lost);
 	dp_asm_bind(&s->a, s->unpaired);
-	dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
+	if (!s->req->only_paired)
+		dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
 	dp_asm_jmp(&s->a, s->unwind);
 }
 

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/profile.h"
+
+#include "cli/signals.h"
+#include "cli/texts.h"
+#include "injector/samples.h"
+#include "injector/tracee.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUND_MS 10
+#define RETRIES  3
+
+struct profile {
+	const struct dp_options *o;
+	struct dp_options shown; /* the one event class, as the outputs take it */
+	struct dp_probe probe;
+	struct dp_typed typed;
+	pid_t pid;
+	int child_go, pid_fd, signal_fd; /* child_go: -1, or what a command that was started waits for */
+	char comm[32];
+	struct dp_samples *samples;
+	struct dp_sample_walker *walker;
+	struct dp_image *image;
+	uint8_t *unwind;
+	struct dp_stacks *stacks; /* NULL: events */
+	struct dp_outputs out;
+	uint64_t start_ns, end_ns, taken, cut, crowded;
+	const char *ended_by;
+};
+
+/* ---- samples ------------------------------------------------------------------------------------------------------- */
+
+static bool has_all(const struct profile *p)
+{
+	return p->o->hits && p->taken >= p->o->hits;
+}
+
+static void on_sample(const struct dp_sample *sample, void *data)
+{
+	struct profile *p = data;
+	uint64_t pc[DP_BACKTRACE_MAX];
+	uint8_t payload[1 + sizeof(pc)];
+	if (has_all(p))
+		return;
+	const size_t n = dp_sample_walk(p->walker, sample, pc, DP_BACKTRACE_MAX);
+	p->taken++;
+	p->cut += n == DP_BACKTRACE_MAX || (sample->cut && dp_sample_left());
+	if (p->stacks) {
+		p->crowded += !dp_stacks_count(p->stacks, pc, n);
+		return;
+	}
+	payload[0] = (uint8_t)n;
+	memcpy(payload + 1, pc, n * sizeof(*pc));
+	const struct dp_event event = {
+	        .ns = sample->ns,
+	        .pid = p->pid,
+	        .tid = sample->tid,
+	        .comm = p->comm,
+	        .payload = payload,
+	        .len = 1 + n * sizeof(*pc),
+	        .image = p->image,
+	};
+	dp_outputs_event(&p->out, &event);
+}
+
+/* What code is mapped now. An image that cannot be had any more (the process has ended) leaves the old one. */
+static struct dp_error *look(struct profile *p)
+{
+	struct dp_image *image;
+	uint8_t *unwind;
+	dp_auto_free char *cache = dp_cache_dir();
+	DP_TRY(dp_samples_image(p->pid, cache, &image, &unwind));
+	dp_sample_walker_tables(p->walker, unwind);
+	dp_image_destroy(p->image);
+	free(p->unwind);
+	p->image = image;
+	p->unwind = unwind;
+	return NULL;
+}
+
+/*
+ * A library's samples come behind the news that it was mapped, in the same drain: those of the first moments may end at a frame
+ * in it.
+ */
+static void drain(struct profile *p)
+{
+	bool remapped;
+	dp_samples_drain(p->samples, on_sample, p, &remapped);
+	if (remapped)
+		dp_error_destroy(look(p));
+}
+
+/* ---- a command that is started -------------------------------------------------------------------------------------- */
+
+static void become(const struct profile *p, int go, int told)
+{
+	char c;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* until it is a program of its own */
+	if (read(go, &c, 1) != 1)
+		_exit(DP_EXIT_FAILURE);
+	prctl(PR_SET_PDEATHSIG, 0);
+	execvp(p->o->command[0], p->o->command);
+	const int why = errno;
+	if (write(told, &why, sizeof(why)) < 0)
+		_exit(DP_EXIT_FAILURE);
+	_exit(why == ENOENT ? DP_EXIT_NOT_FOUND : DP_EXIT_CANNOT_RUN);
+}
+
+static struct dp_error *start_command(struct profile *p, int *told)
+{
+	int go[2], say[2];
+	if (pipe2(go, O_CLOEXEC) || pipe2(say, O_CLOEXEC))
+		return dp_error_sys(DP_TAG_SYS, "a pipe for the command");
+	p->pid = fork();
+	if (p->pid < 0)
+		return dp_error_sys(DP_TAG_SYS, "starting the command");
+	if (!p->pid)
+		become(p, go[0], say[1]);
+	close(go[0]);
+	close(say[1]);
+	p->child_go = go[1];
+	*told = say[0];
+	return NULL;
+}
+
+static struct dp_error *let_go(struct profile *p, int told)
+{
+	int why;
+	if (write(p->child_go, "", 1) != 1)
+		return dp_error_sys(DP_TAG_SYS, "starting the command");
+	const bool failed = read(told, &why, sizeof(why)) == sizeof(why);
+	close(told);
+	if (!failed)
+		return NULL;
+	errno = why;
+	return dp_error_sys(DP_TAG_EXEC, "'%s' cannot be started", p->o->command[0]);
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *make_class(struct profile *p)
+{
+	p->probe.name = strdup("profile");
+	p->probe.spec.text = strdup("--profile");
+	if (!p->probe.name || !p->probe.spec.text)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the profile");
+	p->shown = *p->o;
+	p->shown.probe = &p->probe;
+	p->shown.typed = &p->typed;
+	p->shown.nprobes = 1;
+	return dp_fields_add(&p->probe.fields, "backtrace:127");
+}
+
+static bool wants_table(const struct dp_options *o)
+{
+	return o->asked.what;
+}
+
+static struct dp_error *open_outputs(struct profile *p)
+{
+	DP_TRY(make_class(p));
+	if (wants_table(p->o))
+		DP_TRY(dp_stacks_create(&p->stacks));
+	DP_TRY(dp_outputs_open(&p->shown, p->comm, &p->out));
+	if (p->o->quiet && !p->out.record_dir)
+		return NULL;
+	fprintf(stderr, "dynprobe: sampling %d (%s) %u times a second of CPU time%s%s; Ctrl-C ends\n", p->pid, p->comm,
+	        p->o->profile_hz, p->out.record_dir ? ", recording into " : "", p->out.record_dir ? p->out.record_dir : "");
+	return NULL;
+}
+
+static struct dp_error *begin(struct profile *p)
+{
+	int told = -1;
+	if (p->o->command)
+		DP_TRY(start_command(p, &told)); /* before our signals are blocked */
+	else
+		p->pid = p->o->pid[0];
+	DP_TRY(dp_signals_open(&p->signal_fd));
+	p->pid_fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (p->pid_fd < 0)
+		return dp_error_sys(DP_TAG_NO_PROCESS, "process %d", p->pid);
+	DP_TRY(dp_sample_walker_create(&p->walker));
+	DP_TRY(dp_samples_open(p->pid, p->o->profile_hz, p->o->command, &p->samples));
+	if (p->o->command)
+		DP_TRY(let_go(p, told));
+	dp_samples_comm(p->pid, p->comm, sizeof(p->comm));
+	for (int tried = 1;; tried++) { /* a program that maps while we look */
+		struct dp_error *err = look(p);
+		if (!err || tried == RETRIES)
+			return err ? err : open_outputs(p);
+		dp_error_destroy(err);
+	}
+}
+
+static void wait_round(struct profile *p)
+{
+	struct pollfd fd[2] = {{.fd = p->signal_fd, .events = POLLIN}, {.fd = p->pid_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	poll(fd, 2, ROUND_MS);
+	if (fd[0].revents && read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		p->ended_by = "interrupt";
+	else if (fd[1].revents)
+		p->ended_by = "target exited";
+	else if (p->o->duration_ns && dp_now_ns() - p->start_ns >= p->o->duration_ns)
+		p->ended_by = "duration";
+}
+
+static struct dp_error *loop(struct profile *p)
+{
+	p->start_ns = dp_now_ns();
+	if (!p->o->command)
+		DP_TRY(dp_samples_start(p->samples));
+	while (!p->ended_by) {
+		wait_round(p);
+		drain(p);
+		if (has_all(p))
+			p->ended_by = "hits";
+		DP_TRY(dp_outputs_flush(&p->out, 0));
+	}
+	dp_samples_stop(p->samples);
+	p->end_ns = dp_now_ns();
+	drain(p);
+	struct dp_samples_stats stats;
+	dp_samples_stats(p->samples, &stats);
+	return dp_outputs_flush(&p->out, stats.lost);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------- */
+
+static void report_json(const struct profile *p, const struct dp_samples_stats *s, double seconds)
+{
+	fprintf(p->out.file,
+	        "{\"type\":\"profile\",\"version\":1,\"pid\":%d,\"hz\":%u,\"seconds\":%.3f,\"samples\":%llu,\"lost\":%llu,"
+	        "\"throttled\":%llu,\"foreign\":%llu,\"cut\":%llu,\"crowded\":%llu,\"user_only\":%s,\"ended_by\":\"%s\"}\n",
+	        p->pid, p->o->profile_hz, seconds, (unsigned long long)p->taken, (unsigned long long)s->lost,
+	        (unsigned long long)s->throttled, (unsigned long long)s->foreign, (unsigned long long)p->cut,
+	        (unsigned long long)p->crowded, s->user_only ? "true" : "false", p->ended_by);
+}
+
+static void put_count(uint64_t n, const char *what)
+{
+	if (n)
+		fprintf(stderr, ", %llu %s", (unsigned long long)n, what);
+}
+
+static void report_text(const struct profile *p, const struct dp_samples_stats *s, double seconds)
+{
+	fprintf(stderr, "dynprobe: %llu samples in %.3f s", (unsigned long long)p->taken, seconds);
+	put_count(s->lost, "lost (the rings were full)");
+	put_count(s->throttled, "times throttled by the kernel");
+	put_count(s->foreign, "without a 64-bit context");
+	put_count(p->cut, "cut (more than 32 KiB of stack or 127 frames)");
+	put_count(p->crowded, "not counted (too many different stacks)");
+	fprintf(stderr, "; %s%s\n", p->ended_by,
+	        s->user_only ? "; time in the kernel is not seen (kernel.perf_event_paranoid)" : "");
+}
+
+static struct dp_error *end(struct profile *p)
+{
+	const double seconds = (double)(p->end_ns - p->start_ns) / 1e9;
+	struct dp_samples_stats stats;
+	dp_samples_stats(p->samples, &stats);
+	DP_TRY(dp_outputs_end(&p->out));
+	if (p->stacks)
+		dp_stacks_show(p->stacks, &(struct dp_stacks_view){p->o, p->image, p->pid, seconds}, p->out.file);
+	if (p->o->format == DP_FORMAT_JSON)
+		report_json(p, &stats, seconds);
+	report_text(p, &stats, seconds);
+	return NULL;
+}
+
+static void fini(struct profile *p)
+{
+	dp_error_destroy(dp_outputs_end(&p->out));
+	dp_outputs_fini(&p->out);
+	dp_stacks_destroy(p->stacks);
+	dp_samples_destroy(p->samples);
+	dp_sample_walker_destroy(p->walker);
+	dp_image_destroy(p->image);
+	free(p->unwind);
+	dp_probe_fini(&p->probe);
+	for (int *fd = &p->child_go; fd <= &p->signal_fd; fd++)
+		if (*fd >= 0)
+			close(*fd);
+}
+
+/* The command's own status, as a run with probes has it. */
+static int status_of_command(const struct profile *p)
+{
+	int status;
+	if (!p->o->command || waitpid(p->pid, &status, 0) != p->pid)
+		return 0;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int dp_profile(const struct dp_options *options)
+{
+	struct profile p = {.o = options, .child_go = -1, .pid_fd = -1, .signal_fd = -1};
+	struct dp_error *err = begin(&p);
+	if (!err)
+		err = loop(&p);
+	if (!err)
+		err = end(&p);
+	int status = !err                      ? 0
+	             : err->tag != DP_TAG_EXEC ? DP_EXIT_FAILURE
+	             : err->sys == ENOENT      ? DP_EXIT_NOT_FOUND
+	                                       : DP_EXIT_CANNOT_RUN;
+	dp_error_print(err, stderr);
+	if (!err)
+		status = status_of_command(&p);
+	dp_error_destroy(err);
+	fini(&p);
+	return status;
+}
+
+/* ---- options --------------------------------------------------------------------------------------------------------- */
+
+struct dp_error *dp_profile_check(struct dp_options *o)
+{
+	struct dp_asked *a = &o->asked;
+	const char *other = o->nprobes                            ? "probes"
+	                    : a->what & ~DP_ANSWER_COUNT          ? "--hist, --sum, --avg, --min and --max"
+	                    : a->slower_ns                        ? "--slower-than"
+	                    : a->interval_ns                      ? "--interval"
+	                    : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
+	                    : o->pending                          ? "--pending"
+	                    : o->dry_run                          ? "--dry-run"
+	                    : o->sink == DP_SINK_LTTNG || o->session || o->set_url || o->live_us || o->filter ? "events of LTTng"
+	                                                                                                      : NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "--profile is of one process; run one dynprobe for each");
+	if (a->by || a->folded || a->top)
+		a->what = DP_ANSWER_COUNT;
+	if (!a->what)
+		return NULL;
+	if (o->format == DP_FORMAT_CTF || o->record)
+		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: no --record, and -f is text or json");
+	a->by = "backtrace";
+	o->no_record = true;
+	return NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* What the addresses of samples mean: the process's files as they are mapped, by /proc alone. */
+#include "injector/samples.h"
+
+#include "injector/proc.h"
+#include "probes/probes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define VDSO_MAX (64u << 10)
+
+/* The vdso is in no file. Where its bytes may not be read, its frames have no names, and walks end there. */
+static struct dp_error *add_vdso(struct dp_image *image, pid_t pid)
+{
+	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
+		const struct dp_map *m = dp_image_map(image, i);
+		const size_t size = m->end.v - m->start.v;
+		if (strcmp(m->path, "[vdso]") != 0 || size > VDSO_MAX)
+			continue;
+		uint8_t *bytes = malloc(size);
+		const struct iovec local = {bytes, size}, remote = {(void *)(uintptr_t)m->start.v, size};
+		struct dp_error *err = NULL;
+		if (bytes && process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size)
+			err = dp_image_set_vdso(image, bytes, size);
+		free(bytes);
+		return err;
+	}
+	return NULL;
+}
+
+static struct dp_error *make(pid_t pid, const char *maps, const char *cache_dir, struct dp_image **ret, uint8_t **unwind)
+{
+	char root[32];
+	size_t size;
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	DP_TRY(dp_image_create(maps, root, (int)pid, ret));
+	struct dp_error *err = add_vdso(*ret, pid);
+	if (!err)
+		err = dp_unwind_compile(*ret, cache_dir, unwind, &size);
+	if (err)
+		*ret = dp_image_destroy(*ret);
+	return err;
+}
+
+struct dp_error *dp_samples_image(pid_t pid, const char *cache_dir, struct dp_image **image, uint8_t **unwind)
+{
+	struct dp_buf b;
+	dp_buf_init(&b);
+	struct dp_error *err =
+	        dp_proc_slurp(&b, "/proc/%d/maps", (int)pid) && b.len
+	                ? make(pid, dp_buf_str(&b), cache_dir, image, unwind)
+	                : dp_error(DP_TAG_NO_PROCESS, "the mappings of %d cannot be read: it has ended, or is another user's",
+	                           (int)pid);
+	dp_buf_fini(&b);
+	return err;
+}
+
+void dp_samples_comm(pid_t pid, char *ret, size_t n)
+{
+	dp_proc_comm(pid, ret, n);
+}
