@@ -225,6 +225,12 @@ static bool still_there(struct dp_target *t)
 	return there;
 }
 
+static enum dp_watch over(struct dp_target *t)
+{
+	t->gone = true;
+	return ended(t) || !has_memory(&t->process) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
+}
+
 enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
 	if (t->gone || ended(t)) {
@@ -233,15 +239,16 @@ enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, 
 	}
 	if (!t->installed)
 		return DP_WATCH_OK;
-	if (!still_there(t)) {
-		t->gone = true;
-		return ended(t) || !has_memory(&t->process) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
-	}
+	if (!still_there(t))
+		return over(t);
 	for (size_t i = 0; i < t->in.nplaced; i++) {
 		struct dp_placed *p = &t->in.placed[i];
 		const char *why = p->written && p->state == DP_SITE_PLANNED ? look(t, i) : NULL;
 		if (!why)
 			continue;
+		/* A process that ends, or calls exec, in the middle of the look: nobody took the site. */
+		if (!still_there(t))
+			return over(t);
 		retire(p);
 		retired(i, why, data);
 		retire_dependent(t, i, retired, data);
