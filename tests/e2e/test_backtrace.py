@@ -88,6 +88,18 @@ class Backtrace(Case):
         at = [int(m.group(1), 16) for m in re.finditer(r"^\s*([0-9a-f]+):\t", out, re.M)]
         return [a - at[0] for a in at]
 
+    def test_in_functions_without_tables(self):
+        """Hand-written code that says nothing of its stack: read from its instructions, at each of them."""
+        t = self.target("asm_forms")
+        for function, placed in (("form_short_jcc", 1), ("form_cmp_rip_imm", 2), ("form_rep_movsb", 4)):
+            with self.subTest(function):
+                r = self.attach(t, "--probe", f"{function}:*", "-t", "backtrace", "-n", 40)
+                self.assertGreaterEqual(len({e["fields"]["backtrace"][0]["addr"] for e in r.events}), placed, r.err)
+                for e in r.events:
+                    got = names(e["fields"]["backtrace"])
+                    self.assertEqual((got[:3], got[-1]), ([function, "with_registers", "main"], "_start"))
+        self.assert_result_ok(t)
+
     def test_in_text_each_frame_has_a_line(self):
         t = self.target("spin", 0, 500)
         r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 2, json_events=False)

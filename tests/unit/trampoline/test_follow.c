@@ -144,6 +144,26 @@ Test(follow, what_only_reads_rsp)
 	assert_row(sizeof(code) - 1, RSP, 8);
 }
 
+/* What is not saved by a push and then written is not the caller's; what is written afterwards, still is. */
+Test(follow, registers_that_are_lost)
+{
+	/* mov [rsp - 8], rbx; mov ebx, 5; push rbp; xor ebp, ebp; mov bh, 1; inc r12; cmp r13, r14; bswap r15d; ret */
+	static const uint8_t code[] = {0x48, 0x89, 0x5c, 0x24, 0xf8, 0xbb, 5,    0,    0,    0,    0x55, 0x31, 0xed,
+	                               0xb7, 1,    0x49, 0xff, 0xc4, 0x4d, 0x39, 0xf5, 0x41, 0x0f, 0xcf, 0xc3};
+
+	follow(code, sizeof(code));
+	cr_assert_eq(rows[5].changed, 0);
+	cr_assert_eq(rows[10].rule[DP_UNWIND_RBX], DP_UNWIND_UNKNOWN);
+	cr_assert_eq(rows[10].flags, 0);
+	const struct dp_unwind_row *last = &rows[sizeof(code) - 1];
+	cr_assert_eq(last->rule[DP_UNWIND_RBP], DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -2));
+	cr_assert_eq(last->rule[DP_UNWIND_R12], DP_UNWIND_UNKNOWN);
+	cr_assert_eq(last->rule[DP_UNWIND_R12 + 1], 0);
+	cr_assert_eq(last->rule[DP_UNWIND_R12 + 2], 0);
+	cr_assert_eq(last->rule[DP_UNWIND_R12 + 3], DP_UNWIND_UNKNOWN);
+	assert_row(sizeof(code) - 1, RSP, 16);
+}
+
 Test(follow, return_from_a_signal_is_left_to_the_walker)
 {
 	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};

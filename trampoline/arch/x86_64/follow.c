@@ -22,8 +22,8 @@
 enum { RSP = 4, RBP = 5, SAVED_RBP = 1 };
 
 struct state {
-	int32_t depth;        /* CFA - rsp */
-	int32_t frame;        /* CFA - rbp; 0: rbp is not of this frame */
+	int64_t depth;        /* CFA - rsp */
+	int64_t frame;        /* CFA - rbp; 0: rbp is not of this frame */
 	int16_t saved[SAVED]; /* (CFA - its place) / 8; 0: the register is the caller's; UNSURE */
 	uint8_t len;          /* of the instruction, once it has been looked at */
 	bool reached;
@@ -71,13 +71,12 @@ static int saved_index(unsigned reg)
 	return reg == 3 ? 0 : reg == RBP ? SAVED_RBP : -1;
 }
 
-static int32_t read_int(const uint8_t *p, bool wide)
+static int64_t read_int(const uint8_t *p, bool wide)
 {
-	int32_t value = (int8_t)*p;
+	int32_t value;
 
-	if (wide)
-		memcpy(&value, p, sizeof(value));
-	return value;
+	memcpy(&value, p, sizeof(value));
+	return wide ? value : (int8_t)*p;
 }
 
 static void push(struct state *s, unsigned reg)
@@ -102,7 +101,7 @@ static void pop(struct state *s, unsigned reg)
 	s->depth -= 8;
 }
 
-static void to_frame(struct state *s, int32_t off)
+static void to_frame(struct state *s, int64_t off)
 {
 	s->lost = !s->frame;
 	s->depth = s->frame - off;
@@ -131,84 +130,81 @@ static bool adjusts(struct state *s, const struct shape *i)
 	return true;
 }
 
-/* Does an instruction that is none of those above write register `reg`, rsp or rbp, by its ModRM byte? */
-static bool writes(const struct shape *i, uint8_t reg)
-{
-	uint8_t group = i->reg & 7;
+enum { NOTHING = 0, TO_REG = 1, TO_RM = 2, TO_LOW = 4 }; /* which operand is written, when it is a general register */
 
-	switch (i->opcode) {
-	case 0x8b:
-	case 0x8d:
-	case 0x63:
-	case 0x03:
-	case 0x0b:
-	case 0x13:
-	case 0x1b:
-	case 0x23:
-	case 0x2b:
-	case 0x33:
-	case 0x69:
-	case 0x6b:
-		return i->reg == reg;
-	case 0x87:
-		return i->reg == reg || (i->modrm_reg && i->rm == reg);
-	case 0x01:
-	case 0x09:
-	case 0x11:
-	case 0x19:
-	case 0x21:
-	case 0x29:
-	case 0x31:
-	case 0x89:
-	case 0xc1:
-	case 0xd1:
-	case 0xd3:
-	case 0xc7:
-		return i->modrm_reg && i->rm == reg;
-	case 0x81:
-	case 0x83:
-		return i->modrm_reg && i->rm == reg && group != 7;
-	case 0xf7:
-		return i->modrm_reg && i->rm == reg && (group == 2 || group == 3);
-	case 0xff:
-		return i->modrm_reg && i->rm == reg && group <= 1;
-	default:
-		return (i->opcode & 0xf8) == 0xb8 || (i->opcode & 0xf8) == 0x90 ? ((i->opcode & 7) | (i->rex & 1) << 3) == reg
-		                                                                : false;
-	}
+static unsigned writes_what(const struct shape *i)
+{
+	const uint8_t op = i->opcode, group = i->reg & 7;
+
+	if (op < 0x40 && (op & 7) < 4) /* add, or, adc, sbb, and, sub, xor; cmp only compares */
+		return op >= 0x38 ? NOTHING : op & 2 ? TO_REG : TO_RM;
+	if (op == 0x63 || op == 0x69 || op == 0x6b || op == 0x8a || op == 0x8b || op == 0x8d)
+		return TO_REG;
+	if (op == 0x86 || op == 0x87)
+		return TO_REG | TO_RM;
+	if ((op & 0xfc) == 0xd0 || (op & 0xfe) == 0x88 || (op & 0xfe) == 0xc0 || (op & 0xfe) == 0xc6)
+		return TO_RM;
+	if ((op & 0xfc) == 0x80)
+		return group == 7 ? NOTHING : TO_RM;
+	if ((op & 0xfe) == 0xf6)
+		return group == 2 || group == 3 ? TO_RM : NOTHING;
+	if ((op & 0xfe) == 0xfe)
+		return group <= 1 ? TO_RM : NOTHING;
+	return (op & 0xf0) == 0xb0 || (op & 0xf8) == 0x90 ? TO_LOW : NOTHING;
 }
 
-/* The same for opcodes behind 0f: cmov, imul, movzx, movsx, bswap, bit tests, shifts, xadd, cmpxchg, popcnt and its like. */
-static bool wide_writes(const struct shape *i, uint8_t reg)
+/* Behind 0f: cmov, set, shifts, bit tests, imul, cmpxchg, movzx, movsx, popcnt and its like, xadd, bswap. */
+static unsigned wide_writes_what(const struct shape *i)
 {
-	switch (i->opcode) {
-	case 0xaf:
-	case 0xb6:
-	case 0xb7:
-	case 0xb8:
-	case 0xbc:
-	case 0xbd:
-	case 0xbe:
-	case 0xbf:
-		return i->reg == reg;
-	case 0xa4:
-	case 0xa5:
-	case 0xab:
-	case 0xac:
-	case 0xad:
-	case 0xb1:
-	case 0xb3:
-	case 0xba:
-	case 0xbb:
-	case 0x7e:
-		return i->modrm_reg && i->rm == reg;
-	case 0xc1:
-		return i->reg == reg || (i->modrm_reg && i->rm == reg);
-	default:
-		if ((i->opcode & 0xf0) == 0x40)
-			return i->reg == reg;
-		return (i->opcode & 0xf8) == 0xc8 && ((i->opcode & 7) | (i->rex & 1) << 3) == reg;
-	}
+	const uint8_t op = i->opcode;
+
+	if ((op & 0xf0) == 0x40 || op == 0xaf || op == 0xb6 || op == 0xb7 || op == 0xb8 || (op >= 0xbc && op <= 0xbf))
+		return TO_REG;
+	if (op == 0xc0 || op == 0xc1)
+		return TO_REG | TO_RM;
+	if ((op & 0xf0) == 0x90 || (op >= 0xa3 && op <= 0xa5) || (op >= 0xab && op <= 0xad) || (op >= 0xb0 && op <= 0xb3) ||
+	    op == 0xba || op == 0xbb || op == 0x7e)
+		return TO_RM;
+	return (op & 0xf8) == 0xc8 ? TO_LOW : NOTHING;
+}
+
+/* Of one byte without REX: 4 to 7 are ah to bh. */
+static unsigned whole(const struct shape *i, unsigned reg, bool byte)
+{
+	return byte && !i->rex && reg >= 4 && reg < 8 ? reg - 4 : reg;
+}
+
+/* Does an instruction that neither pushes nor pops, nor adjusts rsp, write a register in whole or in part? */
+static bool writes(const struct shape *i, unsigned reg)
+{
+	const unsigned what = i->wide ? wide_writes_what(i) : writes_what(i), low = (i->opcode & 7) | (unsigned)(i->rex & 1) << 3;
+	const bool byte = i->wide ? (i->opcode & 0xf0) == 0x90 || i->opcode == 0xb0 || i->opcode == 0xc0
+	                          : (i->opcode & 0xf8) == 0xb0 || !(i->opcode & 1);
+
+	if (what == TO_LOW)
+		return whole(i, low, !i->wide && (i->opcode & 0xf8) == 0xb0) == reg;
+	return (what & TO_REG && whole(i, i->reg, byte) == reg) || (what & TO_RM && i->modrm_reg && whole(i, i->rm, byte) == reg);
+}
+
+/* cpuid gives rbx; what VEX and three-byte opcodes write is not looked at closely: adcx, mulx, andn and their like. */
+static bool writes_many(const struct shape *i)
+{
+	if (i->wide)
+		return i->opcode == 0xa2 || i->opcode == 0xc7 || (i->opcode == 0x38 && i->rest[0] >= 0xf0);
+	return i->opcode == 0xc4 && (i->rest[0] & 0x1f) >= 2 && i->rest[2] >= 0xf0;
+}
+
+/* A register that is written before it is saved, by a push, is not the caller's any more. */
+static void overwrite(struct state *s, const struct shape *i)
+{
+	static const uint8_t number[SAVED] = {3, RBP, 12, 13, 14, 15};
+
+	s->lost |= writes(i, RSP);
+	if (writes(i, RBP))
+		s->frame = 0;
+	for (int k = 0; k < SAVED; k++)
+		if (!s->saved[k] && (writes_many(i) || writes(i, number[k])))
+			s->saved[k] = UNSURE;
 }
 
 static bool pushes_or_pops(struct state *s, const struct shape *i)
@@ -245,17 +241,14 @@ static bool is_prefix(uint8_t byte)
 /* What the instruction leaves behind. */
 static void apply(struct state *s, const struct shape *i, bool cut)
 {
-	if (pushes_or_pops(s, i)) {
+	if (pushes_or_pops(s, i))
 		s->lost |= cut; /* two bytes, not eight */
-	} else if (i->wide) {
-		s->lost |= wide_writes(i, RSP);
-		s->frame = wide_writes(i, RBP) ? 0 : s->frame;
-	} else if (!adjusts(s, i)) {
-		s->lost |= writes(i, RSP);
-		s->frame = writes(i, RBP) ? 0 : s->frame;
-	}
+	else if (i->wide || !adjusts(s, i))
+		overwrite(s, i);
 	if (!s->lost && (s->depth < 8 || s->depth > DEEPEST || s->depth % 8))
 		s->lost = true;
+	if (s->lost)
+		s->depth = 0;
 }
 
 static bool ends(const struct shape *i)
@@ -276,9 +269,9 @@ static bool merge(struct state *old, const struct state *s)
 		old->reached = true;
 		return true;
 	}
-	if (old->lost || s->lost || old->depth != s->depth) {
+	if (s->lost || old->depth != s->depth) {
 		old->lost = true;
-		old->depth = was.lost ? was.depth : 0;
+		old->depth = 0;
 	}
 	if (old->frame != s->frame)
 		old->frame = 0;
@@ -337,7 +330,7 @@ static struct dp_unwind_row row_of(const struct state *s)
 		return row;
 	row.kind = DP_UNWIND_REG;
 	row.reg = s->lost ? RBP : RSP;
-	row.off = s->lost ? s->frame : s->depth;
+	row.off = (int32_t)(s->lost ? s->frame : s->depth);
 	row.rule[DP_UNWIND_RA] = DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -1);
 	for (int i = 0; i < SAVED; i++) {
 		row.rule[number[i]] = rule_of(s->saved[i]);
