@@ -145,7 +145,7 @@ enum dp_identity {
 };
 
 /*
- * Answers (decision 0020): hits that are counted and leave no record. A block of cells belongs to one value of %fs:0, whichever thread
+ * Answers (decision 0020): hits that are counted and leave no record. A block of cells belongs to one value of %fs:0 (or base of fs), whichever thread
  * has it: a thread that gets an ended one's control block goes on in its block, and the sum over all blocks is what happened. The last
  * block is everybody's who has none, and is only ever changed by locked instructions.
  *
@@ -155,7 +155,7 @@ enum dp_identity {
  * A cell is changed by one instruction, or by cmpxchg: a signal handler's hits in between are not lost.
  */
 struct dp_answers {
-	uint64_t unused0;
+	uint64_t by_base; /* not 0, with DP_ID_TID: the key is the base of the fs segment, which no two threads had in common; 0: not this one's */
 	uint64_t head;    /* address in the target of struct dp_answers_head, or 0: no answers */
 	uint64_t size;    /* of a block, bytes; the first one lies at head + DP_ANSWERS_HEAD */
 	uint32_t nblocks; /* the shared one not counted */
@@ -171,7 +171,7 @@ struct dp_answers_head {
 	uint64_t reserved[15];
 };
 #define DP_ANSWERS_HEAD sizeof(struct dp_answers_head)
-/* With DP_ID_TID the first so many blocks are everybody's as well, and the stack that a hit is on says which one it takes. */
+/* With DP_ID_TID and without by_base the first so many blocks are everybody's as well, and the stack that a hit is on says which one it takes. */
 #define DP_ANSWER_SPREAD_BITS 4u
 struct dp_answer_loss { /* hits of one probe without an answer */
 	uint64_t unpaired; /* returns whose entry is not known */

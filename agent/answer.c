@@ -5,6 +5,7 @@
  * is a second block for the same thread.
  */
 #include "agent/answer.h"
+#include "agent/ask.h"
 
 #define MIX   UINT64_C(0x9e3779b97f4a7c15)
 #define REACH 64u /* table entries that are tried from a key's own place on */
@@ -82,9 +83,14 @@ struct dp_cells dp_answer_cells(const struct dp_probe_desc *desc)
 		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
 		return (struct dp_cells){0, 0};
 	}
-	if (agent->identity == DP_ID_TID)
+	if (agent->identity == DP_ID_TID && !a->by_base)
 		return shared_block(a);
-	self = dp_thread_self(agent);
+	if (a->by_base)
+		self.key = dp_thread_base();
+	else
+		self = dp_thread_self(agent);
+	if (!self.key)
+		return shared_block(a);
 	block = find(agent, self.key, &room);
 	if (block)
 		return (struct dp_cells){block, 0};

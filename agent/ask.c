@@ -15,7 +15,7 @@ static uint64_t processor(void)
 	return cpu;
 }
 
-static uint64_t thread_pointer(void)
+uint64_t dp_thread_base(void)
 {
 	uint64_t base = 0;
 
@@ -42,7 +42,7 @@ struct dp_answer dp_ask(uint64_t operand, const struct dp_ask *ask)
 	case DP_ASK_CPU:
 		return (struct dp_answer){processor(), 1};
 	case DP_ASK_THREAD:
-		return (struct dp_answer){thread_pointer(), 1};
+		return (struct dp_answer){dp_thread_base(), 1};
 	default:
 		return dp_match(operand, ask);
 	}

@@ -12,6 +12,8 @@ struct dp_answer { /* comes back in rax and rdx */
 
 /* What dp_thunk_ask calls. */
 struct dp_answer dp_ask(uint64_t operand, const struct dp_ask *ask);
+/* Base of the fs segment, by a system call. */
+uint64_t dp_thread_base(void);
 
 /* ---- match.c: strings, character by character ------------------------------------------------ */
 

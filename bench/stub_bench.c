@@ -284,11 +284,14 @@ static void add_answers(const struct dp_runtime *rt)
 	                              all = {.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &arg},
 	                              time = {.what = DP_ANSWER_LOG2, .value = &took};
 	const struct dp_runtime first = answers_runtime(rt, 0x30000000), far = answers_runtime(rt, 0);
-	struct dp_runtime apart = first;
+	struct dp_runtime apart = first, bases = first;
+	bases.identity = DP_ID_TID;
+	bases.bases = true;
 	apart.identity = DP_ID_TID;
 	apart.answers.size = 2048; /* all of them in what the others have as one */
 	add_stub("count", &first, none, (struct extra){.answer = &count});
 	add_stub("count, flags kept", &first, none, (struct extra){.answer = &count, .flags = true});
+	add_stub("count, by base of fs", &bases, none, (struct extra){.answer = &count});
 	add_stub("count, no %fs:0", &apart, none, (struct extra){.answer = &count});
 	add_stub("count, cells far away", &far, none, (struct extra){.answer = &count});
 	add_stub("count, condition false", &first, none, (struct extra){.answer = &count, .when = "rdi == 0x7999999"});

@@ -254,6 +254,9 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	struct dp_site site = {0};
 	size_t k;
 	DP_TRY(typed->call.is ? find_call(s, i, &site) : find_entry(s, &s->options->probe[i], s->place[i].addr, &site));
+	if (!typed->call.is && site.module && dp_module_small_stacks(site.module))
+		return dp_error(DP_TAG_USAGE,
+		                "how long calls take is not known in Go programs: goroutines change threads and stacks while they run");
 	for (k = a->npairs; k-- > 0;)
 		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;

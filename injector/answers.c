@@ -64,7 +64,7 @@ void dp_answers_init(struct dp_target *t)
 	const struct dp_answers *a = &t->runtime.answers;
 	if (a->head)
 		((struct dp_answers_head *)(void *)(t->data + dp_data_layout(t).cells))->used =
-		        t->runtime.identity == DP_ID_TID ? 1u << DP_ANSWER_SPREAD_BITS : 0;
+		        t->runtime.identity == DP_ID_TID && !t->runtime.bases ? 1u << DP_ANSWER_SPREAD_BITS : 0;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------ */

@@ -62,11 +62,11 @@ static bool find_offset(const struct block *b, uint32_t *ret)
 	return false;
 }
 
-static bool same_block_twice(const struct dp_freeze *f)
+static bool same_block_twice(const struct dp_freeze *f, bool none_counts)
 {
 	for (size_t i = 0; i < f->n; i++)
 		for (size_t j = i + 1; j < f->n; j++)
-			if (f->thread[i].regs.fs_base == f->thread[j].regs.fs_base)
+			if (f->thread[i].regs.fs_base == f->thread[j].regs.fs_base && (none_counts || f->thread[i].regs.fs_base))
 				return true;
 	return false;
 }
@@ -89,7 +89,7 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
 		    tid != ns_tid(&f->thread[i]))
 			return false;
 	}
-	return !same_block_twice(f);
+	return !same_block_twice(f, true);
 }
 
 static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_identity *identity, uint32_t *offset)
@@ -98,6 +98,7 @@ static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_ident
 	bool fits = f->n && read_block(t, ns_tid(&f->thread[0]), f->thread[0].regs.fs_base, &first) &&
 	            find_offset(&first, offset) && dp_identity_holds(t, f, DP_ID_SELF, *offset);
 	*identity = fits ? DP_ID_SELF : DP_ID_TID;
+	t->bases_differ = !same_block_twice(f, false);
 }
 
 /* Not while threads are held: whoever reads our output may be one of them. */
@@ -128,7 +129,7 @@ struct one_by_one {
 	uint64_t *fs; /* of those seen: no two threads may have one block */
 	size_t n, cap;
 	uint32_t offset;
-	bool any, fits;
+	bool any, fits, alike; /* alike: two have the same base of fs */
 };
 
 static bool remember(struct one_by_one *o, uint64_t fs)
@@ -156,7 +157,11 @@ static bool look(struct dp_freeze *one, void *data)
 		o->fits =
 		        read_block(o->t, ns_tid(&one->thread[0]), one->thread[0].regs.fs_base, &b) && find_offset(&b, &o->offset);
 	o->any = true;
-	o->fits = o->fits && dp_identity_holds(o->t, one, DP_ID_SELF, o->offset) && remember(o, one->thread[0].regs.fs_base);
+	o->fits = o->fits && dp_identity_holds(o->t, one, DP_ID_SELF, o->offset);
+	if (one->thread[0].regs.fs_base && !remember(o, one->thread[0].regs.fs_base)) {
+		o->alike = true;
+		o->fits = false;
+	}
 	return true;
 }
 
@@ -170,6 +175,7 @@ static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *i
 	for (int round = 0; !err && !all && round < ROUNDS; round++)
 		err = dp_each_round(t, &each, look, &o, &all);
 	*identity = all && o.any && o.fits ? DP_ID_SELF : DP_ID_TID;
+	t->bases_differ = all && o.any && !o.alike;
 	*tid_offset = *identity == DP_ID_SELF ? o.offset : 0;
 	dp_each_fini(&each);
 	free(o.fs);
@@ -179,9 +185,11 @@ static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *i
 struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	*tid_offset = 0;
+	t->bases_differ = false;
 	if (t->launch) {
 		/* A static program stands before its thread control block exists. */
 		*identity = DP_ID_TID;
+		t->bases_differ = true;
 		if (!dp_launch_is_static(t->launch))
 			choose(t, dp_launch_freeze(t->launch), identity, tid_offset);
 		return NULL;

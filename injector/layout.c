@@ -8,8 +8,10 @@
 #include "injector/shared.h"
 #include "injector/trap.h"
 
+#include <asm/hwcap2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
@@ -141,6 +143,8 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	if (t->process.seccomp && rt.identity == DP_ID_TID)
 		return dp_error(DP_TAG_SECCOMP, "every hit in %d would need a system call, which its seccomp filter may punish",
 		                t->process.pid);
+	rt.bases = rt.identity == DP_ID_TID && t->bases_differ && (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE);
+	rt.answers.by_base = rt.bases;
 	t->runtime = rt;
 	t->trap.handler = text + agent.trap;
 	t->trap.restorer = text + agent.trap_restorer;

@@ -109,6 +109,7 @@ struct dp_target {
 
 	struct dp_traps trap;
 	struct dp_cells_want cells;
+	bool bases_differ; /* identity.c: no two threads have the same base of fs, but for those that have none */
 	struct dp_installation in;
 	bool installed;
 	int64_t remote_fd; /* the target's descriptor between the two steps of mapping, or -1 */

@@ -127,6 +127,7 @@ struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint64_t cells, keyed, stacked, stacked_done;
 	struct dp_answers answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, 32 bits behind the point */
+	bool bases;       /* with DP_ID_TID: the base of the fs segment tells threads apart, and rdfsbase reads it */
 	bool flags_shown; /* some probe shows the program's flags: no stub changes them, even where the program never looks at them */
 };
 

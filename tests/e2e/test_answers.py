@@ -66,6 +66,29 @@ class Counts(unittest.TestCase):
         self.assertEqual(summary["lost"]["forked"], truth["children"][0])
         self.assertEqual(summary["lost"]["total"], truth["children"][0])
 
+    def test_static_program_that_has_no_thread_control_block_yet(self):
+        for what in (["threads", 100000], ["churn", 500], ["signals", 1000000]):
+            rows, summary, truth, done = ask("--count", "--function", "foo",
+                                             program=[harness.target_path("tally-static"), *map(str, what)])
+            self.assertIn("RESULT OK", done.stdout)
+            self.assertEqual((only(rows)["hits"], summary["lost"]["total"]), (truth["foo"][0], 0))
+
+    def test_threads_that_share_one_control_block(self):
+        for args, key in ((["--count"], "hits"), (["--sum", "edi"], "sum"), (["--count", "--by", "edi % 3"], "hits")):
+            with subprocess.Popen(tally("bare", 100000), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as target:
+                target.stdout.readline()
+                with subprocess.Popen([harness.DYNPROBE, "--pid", str(target.pid), *args, "--function", "foo", "-f", "json"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+                    harness.wait_until(lambda: harness.armed(target.pid), what="the probe to stand")
+                    out, _ = target.communicate("go\n", timeout=60)
+                    _, err = tool.communicate(timeout=60)
+                truth = [int(n) for n in out.split("foo", 1)[1].split()[:2]]
+                rows = [o for o in map(json.loads, filter(lambda line: line.startswith("{"), err.splitlines()))
+                        if o["type"] == "answer" and o["final"]]
+                self.assertIn("RESULT OK", out)
+                self.assertEqual(sum(r["hits"] for r in rows), truth[0])
+                self.assertEqual(sum(r[key] for r in rows), truth[key == "sum"])
+
     def test_condition(self):
         rows, _, _, _ = ask("--count", "--function", "foo", "--when", "edi % 4 == 1 && edi < 100", program=tally("threads", 1000))
         self.assertEqual(only(rows)["hits"], 8 * 25)
@@ -175,6 +198,23 @@ class Durations(unittest.TestCase):
         # Those that longjmp() left began 0.3 s before the next call at the same address returned.
         maybe = [r for r in rows if r["probe"] == "maybe_return"][0]
         self.assertLess(max(b["from"] for b in maybe["buckets"]), 200e6)
+
+    def test_exceptions_longjmp_ended_threads_and_fibers(self):
+        names = ("thrown", "caught", "jumped", "ended", "fibered", "deep")
+        returns = [arg for name in names for arg in ("--return", name)]
+        done = run("--sum", "duration", *returns, "-f", "json", "--", harness.target_path("leaving"))
+        self.assertIn("RESULT OK", done.stdout)
+        truth = {w[0]: list(map(int, w[1:])) for w in map(str.split, done.stdout.splitlines()) if len(w) == 4}
+        rows = {o["probe"]: o for o in objects(done) if o["type"] == "answer"}
+        for name in names:
+            row, (hits, most, least) = rows[f"{name}_return"], truth[name]
+            self.assertEqual(row["hits"] + row.get("unpaired", 0), hits, name)
+            if name == "deep":
+                self.assertGreater(row.get("unpaired", 0), 0)
+                continue
+            self.assertEqual(row.get("unpaired", 0), 0, name)
+            self.assertLessEqual(row["sum"], most * 1.002 + 1000, name)
+            self.assertGreaterEqual(row["sum"], least * 0.998 - 1000, name)
 
     def test_events_with_durations(self):
         done = run("--return", "rec", "-t", "duration", "--slower-than", "1ns", "--no-record", "-f", "json", "--", *tally("calls", 2))

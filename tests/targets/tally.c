@@ -7,12 +7,15 @@
  *	fork	4 children call foo() N times each while the parent does
  *	signals	one thread calls foo() N times, and so does a handler of its timer in between
  *	calls	recursion, tail calls, and calls that are left by longjmp() after 0.3 s while the others take no time
+ *	bare	8 threads without a control block of their own call foo() N times each, once a line came on standard input
  *	loop	foo() until SIGTERM
  */
 #include "target.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -157,6 +160,38 @@ static void calls(void)
 	report("left", 3, 0);
 }
 
+/* clone() without CLONE_SETTLS: the kernel leaves %fs as it is, so all of them have main's. */
+static volatile int go;
+static int ended[8];
+
+static int bare_thread(void *unused)
+{
+	(void)unused;
+	while (!go)
+		syscall(SYS_sched_yield);
+	many(&each);
+	return 0;
+}
+
+static void bare(void)
+{
+	static char stack[8][65536] __attribute__((aligned(16)));
+	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
+	for (unsigned i = 0; i < 8; i++) {
+		ended[i] = 1;
+		if (clone(bare_thread, stack[i] + sizeof(stack[0]), flags, NULL, NULL, NULL, &ended[i]) < 0)
+			exit(2);
+	}
+	target_ready();
+	if (getchar() == EOF)
+		exit(2);
+	go = 1;
+	for (unsigned i = 0; i < 8; i++)
+		while (*(volatile int *)&ended[i])
+			sched_yield();
+	report("foo", 8 * each, 8 * sum_to(each));
+}
+
 static void loop(void)
 {
 	target_stop_on_term();
@@ -171,7 +206,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {{"threads", threads}, {"churn", churn}, {"fork", forks},
-	             {"signals", signals}, {"calls", calls}, {"loop", loop}};
+	             {"signals", signals}, {"calls", calls}, {"bare", bare}, {"loop", loop}};
 	each = argc > 2 ? atol(argv[2]) : 1000;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
 		if (argc > 1 && !strcmp(argv[1], modes[i].name)) {

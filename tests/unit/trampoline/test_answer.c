@@ -3,6 +3,9 @@
  * the hit. */
 #include "test_stub_world.h"
 
+#include <asm/hwcap2.h>
+#include <sys/auxv.h>
+
 #define PAIR   9u
 #define SPREAD 0x9000u /* a block's bytes where they are everybody's: all of them in the room of the two */
 
@@ -25,7 +28,7 @@ static struct probe probe;
 static struct dp_answer answer;
 static struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}; /* rdi */
 
-enum who { KNOWN, UNKNOWN, SHARED, APART }; /* APART: threads cannot be told apart */
+enum who { KNOWN, BASE, UNKNOWN, SHARED, APART }; /* BASE: known by the base of fs; APART: threads cannot be told apart */
 
 static uint64_t self_key(void)
 {
@@ -59,11 +62,12 @@ static void make_home(uint64_t at, enum who who)
 	answer_block = (uint64_t)home->block[who == SHARED];
 	answer_shared = who == SHARED;
 	answer_asked = 0;
-	world.rt.identity = who == APART ? DP_ID_TID : DP_ID_SELF;
+	world.rt.identity = who == APART || who == BASE ? DP_ID_TID : DP_ID_SELF;
+	world.rt.bases = who == BASE;
 	home->agent.live = DP_LIVE;
 	if (who == APART)
 		world.rt.answers.size = SPREAD;
-	if (who == KNOWN)
+	if (who == KNOWN || who == BASE)
 		set_entry(self_key(), (uint64_t)home->block[0]);
 }
 
@@ -198,6 +202,8 @@ static void check_everywhere(struct dp_answer of)
 	for (unsigned i = 0; i < 4; i++)
 		check(0x30000000, KNOWN);
 	for (enum who who = KNOWN; who <= APART; who++) {
+		if (who == BASE && !(getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE))
+			continue;
 		check(0x30000000, who);
 		check(UINT64_C(1) << 45, who);
 	}

@@ -58,14 +58,27 @@ static void in_table(struct dp_asm *a, uint8_t opcode, unsigned reg, bool absolu
 	dp_asm_data(a, &disp, 4);
 }
 
-/* The block of this %fs:0 into `to`; changes rcx, rdx, and rsi if the table is far. */
+/* What tells this thread from others into rcx. Without a base of its own it has nothing in the table. */
+static void find_key(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
+{
+	static const uint8_t rdfsbase_rcx[] = {0xf3, 0x48, 0x0f, 0xae, 0xc1};
+	if (!rt->bases) {
+		dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
+		return;
+	}
+	dp_asm_data(a, rdfsbase_rcx, sizeof(rdfsbase_rcx));
+	dp_asm_test(a, 8, DP_RCX, dp_rm_reg(DP_RCX));
+	dp_asm_jcc(a, DP_CC_E, slow);
+}
+
+/* The block of this thread into `to`; changes rcx, rdx, and rsi if the table is far. */
 static void find_block(struct dp_asm *a, const struct dp_runtime *rt, unsigned to, struct dp_label slow)
 {
 	const bool low = is_low(rt);
 	const uint64_t table = low ? rt->agent : 0;
 	if (!low)
 		dp_asm_mov_const(a, rt->agent, DP_RSI);
-	dp_asm_mov_load(a, 8, dp_rm_fs(0), DP_RCX);
+	find_key(a, rt, slow);
 	dp_asm_imul_imm(a, (int32_t)DP_HASH_MULT, dp_rm_reg(DP_RCX), DP_RDX);
 	dp_asm_shift(a, DP_SHIFT_SHR, 64 - DP_TABLE_BITS, DP_RDX);
 	in_table(a, 0x3b, DP_RCX, low, table + offsetof(struct dp_agent, answer_key)); /* cmp */
@@ -124,7 +137,7 @@ void dp_answer_lose(struct dp_asm *a, const struct dp_runtime *rt, const struct 
 static bool is_plain_count(const struct stub *s)
 {
 	const struct dp_request *req = s->req;
-	return req->answer && req->answer->what == DP_ANSWER_COUNT && !s->keyed && !req->pair && s->rt->identity == DP_ID_SELF &&
+	return req->answer && req->answer->what == DP_ANSWER_COUNT && !s->keyed && !req->pair && !s->spread &&
 	       (!req->when || dp_expr_is_light(req->when));
 }
 
@@ -383,7 +396,7 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 		*labels[i] = dp_asm_label(&s->a);
 	s->timed = s->req->pair && !s->req->enters;
 	s->keyed = s->req->answer && (s->req->answer->by || s->req->answer->stack);
-	s->spread = s->rt->identity == DP_ID_TID;
+	s->spread = s->rt->identity == DP_ID_TID && !s->rt->bases;
 	s->direct = s->timed && !s->keyed && !s->req->when && is_duration(s->req->answer->value);
 	s->room = s->timed && !s->direct ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
 	if (s->req->answer && s->req->answer->stack)
