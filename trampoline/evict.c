@@ -28,7 +28,7 @@
 
 /* ---- who may give way ----------------------------------------------------------------------------------------------------- */
 
-static bool untouched(const struct dp_search *s, uint64_t addr, uint8_t n)
+bool dp_search_untouched(const struct dp_search *s, uint64_t addr, uint8_t n)
 {
 	for (uint64_t x = addr - s->base; x < addr - s->base + n; x++)
 		if (x >= DP_SEARCH_AROUND || s->state[x])
@@ -79,6 +79,22 @@ uint8_t dp_search_length(struct dp_search *s, uint64_t addr)
 	                                                                                  : 0;
 }
 
+void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret)
+{
+	memset(ret, 0, n);
+	for (size_t x = 0; x < n;) {
+		const uint64_t addr = s->base + x;
+		const struct dp_sweep *sweep = sweep_at(s, addr);
+		const struct dp_range in = sweep ? (struct dp_range){sweep->start, sweep->size} : s->gap;
+		uint64_t run =
+		        addr - in.start < in.size ? in.start + in.size - addr : 1; /* all of them one function's, or nobody's */
+		run = run < n - x ? run : n - x;
+		if (sweep && sweep->good && !(s->lost && covers(sweep, s->job->request->site)))
+			memcpy(ret + x, sweep->length + (addr - sweep->start), run);
+		x += run;
+	}
+}
+
 /* Padding behind a function, unmistakably. */
 static bool is_padding(struct dp_search *s, const struct dp_insn *insn)
 {
@@ -98,7 +114,7 @@ bool dp_search_instruction(struct dp_search *s, uint64_t addr, bool follows, str
 
 bool dp_search_may_move(const struct dp_search *s, const struct dp_insn *insn)
 {
-	return untouched(s, insn->addr, insn->len) && dp_insn_may_move(insn);
+	return dp_search_untouched(s, insn->addr, insn->len) && dp_insn_may_move(insn);
 }
 
 /* ---- entering what was found ------------------------------------------------------------------------------------------------
@@ -227,14 +243,14 @@ static bool try_successors(struct dp_search *s, uint32_t *ret)
 	return false;
 }
 
-/* The instructions behind the site that own a byte of some form of its jump. */
-static uint8_t follow(struct dp_search *s, struct dp_insn next[static FOLLOWERS])
+/* The instructions behind the site that own a byte of some form of its jump, `most` of them. */
+static uint8_t follow(struct dp_search *s, uint8_t most, struct dp_insn next[static FOLLOWERS])
 {
 	const struct dp_insn *last = &s->job->first;
 	const uint64_t end = last->addr + last->len + DP_JMP_NEAR - 1;
 	bool follows = true;
 	uint8_t n = 0;
-	for (uint64_t at = last->addr + last->len; at < end && n < FOLLOWERS; at += last->len) {
+	for (uint64_t at = last->addr + last->len; at < end && n < most; at += last->len) {
 		follows = follows && goes_on(last);
 		if (!dp_search_instruction(s, at, follows, &next[n]))
 			break;
@@ -254,8 +270,8 @@ static bool try_one(struct dp_search *s, const struct dp_insn *victim, uint32_t 
 static bool successors(struct dp_search *s, uint32_t *ret)
 {
 	struct dp_insn next[FOLLOWERS];
-	const uint8_t n = follow(s, next), singles = s->job->far ? n : n ? 1 : 0;
-	for (uint8_t i = s->job->far; i < singles; i++)
+	const uint8_t n = follow(s, s->job->far ? FOLLOWERS : 1, next);
+	for (uint8_t i = s->job->far; i < n; i++)
 		if (try_one(s, &next[i], ret))
 			return true;
 	for (uint8_t i = 0; s->job->far && i + 1 < n; i++) {

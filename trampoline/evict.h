@@ -31,6 +31,10 @@ struct dp_search {
 
 /* Length of the instruction that starts at `addr` in a function to be trusted; 0: there is none. */
 uint8_t dp_search_length(struct dp_search *s, uint64_t addr);
+/* The same of each of the `n` places from s->base on. */
+void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret);
+/* Does no other jump change or rely upon one of these bytes? */
+bool dp_search_untouched(const struct dp_search *s, uint64_t addr, uint8_t n);
 /* The instruction at `addr`, if it is one for certain: `follows` says that control reaches it from the site. */
 bool dp_search_instruction(struct dp_search *s, uint64_t addr, bool follows, struct dp_insn *ret);
 bool dp_search_may_move(const struct dp_search *s, const struct dp_insn *insn);

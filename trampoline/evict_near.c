@@ -77,11 +77,21 @@ static bool in_reach(const struct dp_search *s, uint64_t hidden)
 	return !(s->state[at] & DP_BYTE_UNKNOWN) && hidden == from + (uint64_t)(int64_t)(int8_t)s->byte[at];
 }
 
+/*
+ * Where the hidden jump is best: where its bytes are all its own, and not all of the bytes of the victim's own jump are its.
+ */
+static uint8_t best_in(uint8_t len)
+{
+	return len >= 2 * DP_JMP_NEAR ? DP_JMP_NEAR : (uint8_t)(len - DP_JMP_NEAR);
+}
+
 /* Is there a place inside of the instruction that could hold the jump? A quick look. */
 static bool may_host(const struct dp_search *s, uint64_t addr, uint8_t len)
 {
-	if (s->job->hurry && len <= DP_JMP_NEAR + 1)
+	if (!dp_search_untouched(s, addr, len))
 		return false;
+	if (s->job->hurry)
+		return len > DP_JMP_NEAR + 1 && in_reach(s, addr + best_in(len));
 	for (uint8_t first = 1; first < len; first++)
 		if (in_reach(s, addr + first))
 			return true;
@@ -98,9 +108,7 @@ static bool neighbour(struct dp_search *s, uint64_t addr, uint32_t *ret)
 		return false;
 	if (addr < site + SHORT_JUMP && addr + victim->len > site)
 		return false;
-	/* Best where the hidden jump's bytes are all its own, and not all of the victim's own jump's are its; in a hurry, only
-	 * there. */
-	const uint8_t best = victim->len >= 2 * DP_JMP_NEAR ? DP_JMP_NEAR : (uint8_t)(victim->len - DP_JMP_NEAR);
+	const uint8_t best = best_in(victim->len); /* in a hurry, only there */
 	if (victim->len > DP_JMP_NEAR + 1 && in_reach(s, addr + best) && try_hidden(s, addr + best, ret))
 		return true;
 	for (uint8_t first = 1; !s->job->hurry && first < victim->len; first++)
@@ -113,8 +121,8 @@ static bool neighbour(struct dp_search *s, uint64_t addr, uint32_t *ret)
 
 static void measure(struct dp_search *s)
 {
-	for (size_t x = 0; x < AROUND && !s->measured; x++)
-		s->length[x] = dp_search_length(s, s->base + x);
+	if (!s->measured)
+		dp_search_lengths(s, AROUND, s->length);
 	s->measured = true;
 }
 

@@ -24,7 +24,8 @@
  * neighbour is rather evicted than another page taken.
  */
 #define MANY_PAGES 64u
-#define SPARSE     40u /* bytes of a module for each plan */
+#define MOST_PAGES 128u /* and from so many on after a search that is not in a hurry, which costs as much as all the rest */
+#define SPARSE     40u  /* bytes of a module for each plan */
 
 void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job)
 {
@@ -141,7 +142,7 @@ static bool alone(struct dp_job *job, const struct dp_ground *ground, unsigned a
 		if (outcome(err, dp_evict(job, ret)))
 			return true;
 		job->hurry = false;
-		if (outcome(err, dp_evict(job, ret)))
+		if (dp_pages_n(job->planner->pages) > MOST_PAGES && outcome(err, dp_evict(job, ret)))
 			return true;
 	}
 	job->fresh = true;
