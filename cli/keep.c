@@ -63,8 +63,24 @@ static struct dp_error *announce_one(const struct dp_run *run, struct dp_session
 	return err;
 }
 
+/* With the longest numbers: whatever is noted in the end is no longer. Better refused now than when all probes stand. */
+static struct dp_error *check_room(const struct dp_run *run)
+{
+	struct dp_manifest m = {0};
+	dp_auto_free char *text = NULL;
+	DP_TRY(dp_manifest_of(run->options, run->use_lttng, run->lttng ? dp_lttng_session(run->lttng) : NULL, &m));
+	for (size_t i = 0; i < m.n; i++) {
+		m.probe[i].event = run->use_lttng ? UINT64_MAX : 0;
+		m.probe[i].site = UINT64_MAX;
+	}
+	struct dp_error *err = dp_manifest_write(&m, &text);
+	dp_manifest_fini(&m);
+	return err;
+}
+
 struct dp_error *dp_keep_announce(struct dp_run *run)
 {
+	DP_TRY(check_room(run));
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(announce_one(run, run->session[i]));
 	return NULL;

@@ -76,9 +76,9 @@ static json_t *probe_json(const struct dp_manifest_probe *p)
 	char event[24], site[24];
 	snprintf(event, sizeof(event), "0x%" PRIx64, p->event);
 	snprintf(site, sizeof(site), "0x%" PRIx64, p->site);
-	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry", p->entry, "return", p->leaves, "site",
-	                 p->site ? site : NULL, "contexts",
-	                 typed_json(&p->typed), "when", p->typed.when, "event", p->event ? event : NULL, "inlined", p->typed.inlined, "format",
+	return json_pack("{s:s, s:s, s:b, s:b, s:s*, s:o, s:s*, s:s*, s:s*, s:s*}", "name", p->name, "spec", p->spec, "entry",
+	                 p->entry, "return", p->leaves, "site", p->site ? site : NULL, "contexts", typed_json(&p->typed), "when",
+	                 p->typed.when, "event", p->event ? event : NULL, "inlined", p->typed.inlined, "format",
 	                 p->typed.form ? p->typed.form->text : NULL);
 }
 
@@ -96,13 +96,21 @@ static json_t *manifest_json(const struct dp_manifest *m)
 
 struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret)
 {
+	if (m->n > DP_MANIFEST_PROBES)
+		return dp_error(DP_TAG_USAGE,
+		                "%zu probes are too many to be left by one command, which takes up to %u: do it in several", m->n,
+		                DP_MANIFEST_PROBES);
 	json_t *json = manifest_json(m);
 	dp_auto_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
 	if (!text)
 		return dp_error(DP_TAG_USAGE, "what is to be left in the process cannot be written down: is all of it UTF-8?");
 	if (strlen(text) >= DP_MANIFEST_MAX)
-		return dp_error(DP_TAG_USAGE, "%zu probes are too many to be left by one command: do it in several", m->n);
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "%zu probes are too many to be left by one command: what is to be noted of them has %zu bytes, and there "
+		        "is room for %u; do it in several",
+		        m->n, strlen(text) + 1, DP_MANIFEST_MAX);
 	*ret = dp_take(text, NULL);
 	return NULL;
 }

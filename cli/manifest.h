@@ -17,6 +17,8 @@ struct dp_manifest_probe {
 	uint64_t event; /* sink lttng: its handle in the sink; else 0 */
 };
 
+#define DP_MANIFEST_PROBES 8192u /* at most */
+
 struct dp_manifest { /* probe[i] is the i-th probe of its installation */
 	bool lttng;
 	char *session; /* LTTng's, or NULL */
@@ -28,7 +30,7 @@ struct dp_manifest { /* probe[i] is the i-th probe of its installation */
 /* What `options` ask for; the events are for the caller to fill in. */
 struct dp_error *dp_manifest_of(const struct dp_options *options, bool lttng, const char *session,
                                 struct dp_manifest *ret) DP_MUST_CHECK;
-/* The text, malloc'ed. DP_TAG_USAGE if it is larger than an installation has room for. */
+/* The text, malloc'ed. DP_TAG_USAGE if there are too many of them, or the text is larger than an installation has room for. */
 struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret) DP_MUST_CHECK;
 /* DP_TAG_MANIFEST if the text is not one that dp_manifest_write() makes. */
 struct dp_error *dp_manifest_parse(const char *text, struct dp_manifest *ret) DP_MUST_CHECK;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, PROBES_MAX = 8192, CONTEXTS_MAX = 256, TEXT_MAX = 4096 };
+enum { VERSION = 1, CONTEXTS_MAX = 256, TEXT_MAX = 4096 };
 
 static struct dp_error *damaged(const char *what)
 {
@@ -157,7 +157,7 @@ static struct dp_error *take_all(const json_t *root, struct dp_manifest *m)
 	if (json_integer_value(version) != VERSION)
 		return dp_error(DP_TAG_MANIFEST, "the probes were left by another version of dynprobe: use that one");
 	DP_TRY(take_sink(root, m));
-	if (!json_is_array(probes) || !n || n > PROBES_MAX)
+	if (!json_is_array(probes) || !n || n > DP_MANIFEST_PROBES)
 		return damaged("probes");
 	m->probe = calloc(n, sizeof(*m->probe));
 	if (!m->probe)

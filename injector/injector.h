@@ -223,7 +223,7 @@ struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *
  * far as this tool is concerned. Needs options.gates.
  */
 struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest) DP_MUST_CHECK;
-#define DP_MANIFEST_MAX (256u << 10)
+#define DP_MANIFEST_MAX (1u << 20)
 
 /* One group of probes that an earlier tool left on purpose. Found by dp_target_open() from the target itself; owned by the target. */
 struct dp_standing;

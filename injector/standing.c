@@ -133,10 +133,10 @@ struct dp_error *dp_standing_enable(struct dp_standing *s, unsigned probe, bool 
 struct dp_error *dp_standing_set_manifest(struct dp_standing *s, const char *manifest)
 {
 	const size_t n = strlen(manifest) + 1;
-	const uint64_t room = s->control.manifest_offset ^ DP_MANIFEST_MAX;
-	if (n > DP_MANIFEST_MAX)
-		return dp_error(DP_TAG_USAGE, "what is to be noted of the probes has %zu bytes; there is room for %u", n,
-		                DP_MANIFEST_MAX);
+	const uint64_t room = s->control.manifest_offset ^ s->control.manifest_size;
+	if (n > s->control.manifest_size)
+		return dp_error(DP_TAG_USAGE, "what is to be noted of the probes has %zu bytes; there is room for %llu", n,
+		                (unsigned long long)s->control.manifest_size);
 	char *copy = strdup(manifest);
 	if (!copy)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the manifest");
@@ -202,7 +202,8 @@ static bool claims(const struct dp_installation *in, const struct dp_placed *p, 
 {
 	for (size_t k = 0; k < in->nplaced; k++) {
 		const struct dp_placed *q = &in->placed[k];
-		if (q->addr == p->addr && q->written && (q->state == DP_SITE_PLANNED || q->state == DP_SITE_WAITING) && !memcmp(now, q->new_bytes, q->len))
+		if (q->addr == p->addr && q->written && (q->state == DP_SITE_PLANNED || q->state == DP_SITE_WAITING) &&
+		    !memcmp(now, q->new_bytes, q->len))
 			return true;
 	}
 	return false;

@@ -19,9 +19,10 @@ static bool within(uint64_t offset, uint64_t count, uint64_t each, uint64_t size
 /* What only probes that are kept have. */
 static bool kept_valid(const struct dp_control *c, uint64_t size)
 {
-	const uint64_t both = c->manifest_offset & ~(uint64_t)DP_MANIFEST_MAX;
-	return within(c->gates_offset, c->nprobes, sizeof(uint32_t), size) && c->manifest_size == DP_MANIFEST_MAX &&
-	       c->manifest_offset % DP_MANIFEST_MAX == 0 && within(both, 2, DP_MANIFEST_MAX, size);
+	const uint64_t room = c->manifest_size, both = c->manifest_offset & ~room;
+	const bool sound = room >= DP_PAGE && room <= DP_MANIFEST_MAX && !(room & (room - 1)); /* an older tool's is smaller */
+	return within(c->gates_offset, c->nprobes, sizeof(uint32_t), size) && sound && c->manifest_offset % room == 0 &&
+	       within(both, 2, room, size);
 }
 
 bool dp_control_valid(const struct dp_control *c, uint64_t size)
@@ -39,8 +40,9 @@ bool dp_control_valid(const struct dp_control *c, uint64_t size)
 
 static bool site_valid(const struct dp_standing *s, const struct dp_site_entry *e)
 {
-	return e->len && e->len <= sizeof(e->old_bytes) && e->changed <= e->len && e->npairs <= DP_SITE_PAIRS && e->state <= DP_SITE_WAITING &&
-	       e->stub <= e->stub_end && (e->probe < s->control.nprobes || e->probe == DP_NO_PROBE);
+	return e->len && e->len <= sizeof(e->old_bytes) && e->changed <= e->len && e->npairs <= DP_SITE_PAIRS &&
+	       e->state <= DP_SITE_WAITING && e->stub <= e->stub_end &&
+	       (e->probe < s->control.nprobes || e->probe == DP_NO_PROBE);
 }
 
 /* A fork's table is its parent's: what has become of the sites there since says nothing about here. */
@@ -86,11 +88,17 @@ struct dp_error *dp_standing_read_sites(struct dp_standing *s)
 
 struct dp_error *dp_standing_read_manifest(struct dp_standing *s)
 {
-	char *text = malloc(DP_MANIFEST_MAX);
+	const uint64_t room = s->control.manifest_size;
+	char *text = malloc(room);
+	struct dp_error *err = NULL;
+	bool ends = false;
 	if (!text)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the manifest of an earlier dynprobe");
-	struct dp_error *err = dp_standing_get(s, s->control.manifest_offset, text, DP_MANIFEST_MAX);
-	if (!err && !memchr(text, 0, DP_MANIFEST_MAX))
+	for (uint64_t at = 0; !err && !ends && at < room; at += DP_PAGE) { /* a page that is read becomes one that is in memory */
+		err = dp_standing_get(s, s->control.manifest_offset + at, text + at, DP_PAGE);
+		ends = !err && memchr(text + at, 0, DP_PAGE);
+	}
+	if (!err && !ends)
 		err = dp_error(DP_TAG_DAMAGED, "the manifest of an earlier dynprobe in %d has no end", s->target->process.pid);
 	if (!err)
 		s->manifest = strdup(text); /* most of the room is empty */

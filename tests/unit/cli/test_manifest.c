@@ -90,21 +90,52 @@ Test(manifest, knows_the_session_its_filter_and_handles_beyond_two_to_the_63)
 	dp_manifest_fini(&m);
 }
 
-Test(manifest, too_large_a_text_is_refused_before_it_is_left)
+/* `n` probes with names of `len` characters. */
+static struct dp_manifest many(size_t n, size_t len)
 {
-	struct dp_manifest m = asked("attach --pid 1 --function foo"), many = m;
+	struct dp_manifest m = {.n = n, .probe = calloc(n, sizeof(*m.probe))};
+	for (size_t i = 0; i < n; i++) {
+		struct dp_manifest_probe *p = &m.probe[i];
+		p->name = malloc(len + 1);
+		p->spec = strdup("PyUnicode_AsEncodedString");
+		memset(p->name, 'x', len);
+		p->name[len] = 0;
+		for (size_t k = len, left = i; k-- > len - 6; left /= 10)
+			p->name[k] = (char)('0' + left % 10);
+		p->entry = true;
+		p->site = UINT64_MAX;
+	}
+	return m;
+}
+
+Test(manifest, every_function_of_a_large_program_can_be_left_at_once)
+{
+	struct dp_manifest m = many(3614, 40), back = there_and_back(&m);
+	same(&m, &back);
+	dp_manifest_fini(&back);
+	dp_manifest_fini(&m);
+}
+
+static void too_large(size_t n, size_t len)
+{
+	struct dp_manifest m = many(n, len);
 	char *text = NULL;
-	many.n = 10000;
-	many.probe = calloc(many.n, sizeof(*many.probe));
-	for (size_t i = 0; i < many.n; i++)
-		many.probe[i] = m.probe[0];
-	struct dp_error *err = dp_manifest_write(&many, &text);
+	struct dp_error *err = dp_manifest_write(&m, &text);
 	cr_assert_not_null(err);
 	cr_expect_eq(err->tag, DP_TAG_USAGE);
 	cr_expect_null(text);
 	dp_error_destroy(err);
-	free(many.probe);
 	dp_manifest_fini(&m);
+}
+
+Test(manifest, too_large_a_text_is_refused_before_it_is_left)
+{
+	too_large(DP_MANIFEST_PROBES, 200);
+}
+
+Test(manifest, more_probes_than_can_be_read_back_are_refused_before_they_are_left)
+{
+	too_large(DP_MANIFEST_PROBES + 1, 8);
 }
 
 static void refused(const char *text)

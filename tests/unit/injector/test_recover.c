@@ -15,7 +15,7 @@
 
 #define SITES   UINT64_C(0x2000)
 #define SLOTS   UINT64_C(0x4000)
-#define TEXT    UINT64_C(0x100000)
+#define TEXT    (UINT64_C(2) * DP_MANIFEST_MAX)
 #define RINGS   (2 * TEXT)
 #define DATA    (RINGS + 4 * 16384)
 #define PRIVATE dp_page_up(sizeof(struct dp_agent))
@@ -105,6 +105,20 @@ Test(recover, group_as_it_should_be)
 	tr_kill(pid);
 }
 
+Test(recover, smaller_rooms_of_an_older_tool_are_used_as_they_are)
+{
+	pid_t pid = start();
+	control->manifest_size = DP_MANIFEST_MAX / 4;
+	struct dp_target *t = pr_open(pid, PR_GATES);
+	cr_assert_eq(dp_target_nstanding(t), 1);
+	cr_assert_str_eq(dp_standing_manifest(dp_target_standing(t, 0)), "{}");
+	tr_ok(dp_standing_set_manifest(dp_target_standing(t, 0), "{\"dynprobe\":1}"));
+	cr_assert_eq(control->manifest_offset, TEXT + DP_MANIFEST_MAX / 4);
+	cr_assert_str_eq((char *)data + TEXT + DP_MANIFEST_MAX / 4, "{\"dynprobe\":1}");
+	dp_target_close(t);
+	tr_kill(pid);
+}
+
 static void refused(pid_t pid, enum dp_tag tag, const char *what)
 {
 	struct dp_target *t = NULL;
@@ -148,6 +162,8 @@ Test(recover, every_count_and_offset_is_checked)
 	DAMAGE(control->manifest_offset, TEXT + 8);
 	DAMAGE(control->manifest_offset, UINT64_C(0) - DP_MANIFEST_MAX);
 	DAMAGE(control->manifest_size, 12);
+	DAMAGE(control->manifest_size, DP_PAGE / 2);
+	DAMAGE(control->manifest_size, DP_MANIFEST_MAX * UINT64_C(2));
 	DAMAGE(control->private_addr, (uint64_t)(uintptr_t)data - DP_PAGE);
 	DAMAGE(control->magic, 0);
 	control->abi++;
