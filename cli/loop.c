@@ -109,16 +109,23 @@ static void on_note(const char *text, void *data)
 	dp_outputs_note(&run->out, text);
 }
 
+static void on_known(unsigned probe, void *data)
+{
+	struct dp_run *run = data;
+	dp_outputs_class(&run->out, probe);
+}
+
 static const char *watch_all(struct dp_run *run)
 {
 	const char *why = "target exited";
+	const struct dp_pending_calls calls = {.hit = on_hit, .note = on_note, .known = on_known, .data = run};
 	size_t alive = 0;
 	for (run->current = 0; run->current < run->nsessions; run->current++) {
 		struct dp_session *s = run->session[run->current];
 		if (!s->ended) {
 			s->end = dp_target_watch(s->target, on_retired, run);
 			s->ended = s->end != DP_WATCH_OK;
-			dp_pending_round(s, on_hit, on_note, run);
+			dp_pending_round(s, &calls);
 		}
 		alive += !s->ended;
 		if (s->end == DP_WATCH_EXECED)

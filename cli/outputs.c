@@ -32,7 +32,7 @@ static struct dp_error *make_classes(const struct dp_options *o, struct dp_outpu
 	ret->nclasses = o->nprobes;
 	for (size_t i = 0; i < o->nprobes; i++)
 		ret->classes[i] = (struct dp_event_class){o->probe[i].name, o->probe[i].spec.text, &o->probe[i].fields,
-		                                            o->typed[i].form, o->probe[i].title};
+		                                          o->typed[i].form, o->probe[i].title};
 	return NULL;
 }
 
@@ -87,6 +87,14 @@ void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)
 		dp_writer_event(o->live, event);
 	if (o->record)
 		dp_writer_event(o->record, event);
+}
+
+void dp_outputs_class(struct dp_outputs *o, unsigned i)
+{
+	if (o->live)
+		dp_writer_class(o->live, i);
+	if (o->record)
+		dp_writer_class(o->record, i);
 }
 
 void dp_outputs_note(struct dp_outputs *o, const char *text)

@@ -19,6 +19,8 @@ struct dp_error *dp_outputs_open(const struct dp_options *options, const char *n
 /* No events come here: only the summary, to standard error. */
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
+/* The fields of class `i`, none so far, are known now: before its first event. */
+void dp_outputs_class(struct dp_outputs *o, unsigned i);
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
 /* Ends the recording and the live view; the summary can still be written to o->file until dp_outputs_fini(). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/pending.h"
 
+#include "cli/session_scope.h"
 #include "injector/loads.h"
 
 #include <stdlib.h>
@@ -376,7 +377,7 @@ static void say_late(struct dp_session *s, dp_pending_note_fn note_fn, void *dat
 	note_fn(text, data);
 }
 
-void dp_pending_round(struct dp_session *s, dp_hit_fn each, dp_pending_note_fn note_fn, void *data)
+void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls)
 {
 	struct dp_pending *p = s->pending;
 	struct dp_session *later = NULL;
@@ -384,19 +385,21 @@ void dp_pending_round(struct dp_session *s, dp_hit_fn each, dp_pending_note_fn n
 		return;
 	dp_loads_hurry(s->target);
 	p->news = false;
-	say_late(s, note_fn, data);
+	say_late(s, calls->note, calls->data);
 	struct dp_error *err = dp_session_beside(s, &later);
 	if (!err) {
-		struct look l = {.s = s, .now = dp_target_image(later->target), .note = note_fn, .data = data, .late = p->late};
+		struct look l = {.s = s, .now = dp_target_image(later->target), .note = calls->note, .data = calls->data, .late = p->late};
 		if (look_at_all(&l))
 			err = dp_session_resolve_beside(later, s);
+		if (!err && later->place)
+			dp_session_scope_late(later, calls->known, calls->data);
 		if (!err && later->place && found_any(later))
 			arm(&l, dp_take(later, NULL));
 	}
 	dp_loads_answer(s->target);
 	dp_error_destroy(err); /* it ended, or there is no memory: the next look says so */
 	dp_session_destroy(later);
-	close_empty(s, each, data);
+	close_empty(s, calls->hit, calls->data);
 }
 
 bool dp_pending_lost(struct dp_session *s, size_t plan)

@@ -25,10 +25,18 @@ struct dp_error *dp_pending_armed(struct dp_session *s) DP_MUST_CHECK;
 
 /* A line for the user. */
 typedef void (*dp_pending_note_fn)(const char *text, void *data);
+/* The probe's fields are known from now on: they are made of variables of a library that has come. */
+typedef void (*dp_pending_known_fn)(unsigned probe, void *data);
+struct dp_pending_calls {
+	dp_hit_fn hit;
+	dp_pending_note_fn note;
+	dp_pending_known_fn known;
+	void *data;
+};
 /* Sleeps until a target loads something, for `ms` at most; how much of that is left to be slept by other means. */
 int dp_pending_rest(struct dp_session *const *session, size_t n, int ms);
 /* If something was loaded or unloaded: places, gives up, lets the loading thread go on. */
-void dp_pending_round(struct dp_session *s, dp_hit_fn each, dp_pending_note_fn note, void *data);
+void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls);
 /* Plan `plan` of `s` is not ours any more: does its probe wait for its library again? */
 bool dp_pending_lost(struct dp_session *s, size_t plan);
 /* What is being drained: the session that a hit comes from, for its image. */

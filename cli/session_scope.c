@@ -195,13 +195,10 @@ struct dp_error *dp_session_scope(struct dp_session *s)
 	for (size_t i = 0; i < s->options->nprobes; i++) {
 		const struct dp_probe *p = &s->options->probe[i];
 		struct dp_place *place = &s->place[i];
-		if (place->refused || !has_work(&s->options->typed[i]))
+		/* What waits for a library gets its meaning when that is there. */
+		if (place->refused || place->pending || !has_work(&s->options->typed[i]))
 			continue;
-		struct dp_error *err =
-		        place->pending
-		                ? dp_error(DP_TAG_USAGE,
-		                           "a probe that waits for a library can name registers and addresses only, no variables")
-		                : bind(s, i);
+		struct dp_error *err = bind(s, i);
 		if (err && p->selected)
 			place->refused = err;
 		else if (err)
@@ -209,4 +206,18 @@ struct dp_error *dp_session_scope(struct dp_session *s)
 			                     dp_target_comm(s->target));
 	}
 	return NULL;
+}
+
+void dp_session_scope_late(struct dp_session *later, void (*known)(unsigned probe, void *data), void *data)
+{
+	for (size_t i = 0; i < later->options->nprobes; i++) {
+		const struct dp_probe *p = &later->options->probe[i];
+		struct dp_place *place = &later->place[i];
+		const bool was_bound = p->bound;
+		if (place->refused || place->pending || !has_work(&later->options->typed[i]))
+			continue;
+		place->refused = bind(later, i);
+		if (p->bound && !was_bound)
+			known((unsigned)i, data);
+	}
 }

@@ -11,6 +11,11 @@
  * alone.
  */
 struct dp_error *dp_session_scope(struct dp_session *s) DP_MUST_CHECK;
+/*
+ * The same for what was found beside another session: whatever has no meaning is refused alone. `known`: of this probe the field
+ * table is there from now on.
+ */
+void dp_session_scope_late(struct dp_session *later, void (*known)(unsigned probe, void *data), void *data);
 /* What an expression means at probe i. */
 struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /* The same for one probe that stands in a process (record): only its fields. */

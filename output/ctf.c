@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, HEADER = sizeof(struct dp_ctf_packet) };
-static const char metadata_name[] = "metadata", stream_name[] = "events";
+static const char metadata_name[] = "metadata", next_metadata_name[] = ".metadata", stream_name[] = "events";
 
 struct ctf {
 	struct dp_writer base;
-	int fd;
+	int dir, fd;
 	uint8_t uuid[16];
 	struct dp_buf packet; /* header, then events; empty while there is nothing to write */
 	size_t capacity;      /* the packet may grow to */
@@ -177,6 +177,7 @@ static void ctf_flush(struct dp_writer *w)
 static void ctf_fini(struct dp_writer *w)
 {
 	struct ctf *c = (struct ctf *)w;
+	close(c->dir);
 	if (close(c->fd))
 		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace"));
 	dp_buf_fini(&c->packet);
@@ -198,6 +199,29 @@ static struct dp_error *write_metadata(const struct ctf *c, int fd)
 	return err;
 }
 
+static struct dp_error *renew_metadata(const struct ctf *c)
+{
+	const int fd = openat(c->dir, next_metadata_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace's new metadata");
+	struct dp_error *err = write_metadata(c, fd);
+	close(fd);
+	if (!err && renameat(c->dir, next_metadata_name, c->dir, metadata_name))
+		err = dp_error_sys(DP_TAG_OUTPUT, "cannot replace the trace's metadata");
+	if (err)
+		unlinkat(c->dir, next_metadata_name, 0);
+	return err;
+}
+
+/* Event classes are numbered: what is new says nothing else of what is in the trace. */
+static void ctf_known(struct dp_writer *w, unsigned i)
+{
+	struct dp_error *err = renew_metadata((struct ctf *)w);
+	(void)i;
+	if (err)
+		dp_writer_fail(w, err);
+}
+
 static void make_uuid(uint8_t uuid[16])
 {
 	if (getrandom(uuid, 16, 0) != 16) {
@@ -215,21 +239,27 @@ static struct dp_error *create_files(struct ctf *c, const char *dir)
 	DP_TRY(dp_dir_new_file(dir, metadata_name, &metadata));
 	struct dp_error *err = write_metadata(c, metadata);
 	close(metadata);
+	if (!err && (c->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		err = dp_error_sys(DP_TAG_OUTPUT, "cannot open %s", dir);
 	if (!err)
 		err = dp_dir_new_file(dir, stream_name, &c->fd);
-	if (err)
-		dp_dir_undo(dir, metadata_name);
+	if (!err)
+		return NULL;
+	if (c->dir >= 0)
+		close(c->dir);
+	dp_dir_undo(dir, metadata_name);
 	return err;
 }
 
 struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {.event = ctf_event, .lost = ctf_lost, .flush = ctf_flush, .fini = ctf_fini};
+	static const struct dp_writer_ops ops = {
+	        .event = ctf_event, .known = ctf_known, .lost = ctf_lost, .flush = ctf_flush, .fini = ctf_fini};
 	struct ctf *c = n < UINT16_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the trace writer");
 	c->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
-	c->fd = -1;
+	c->dir = c->fd = -1;
 	c->created = monotonic_now();
 	make_uuid(c->uuid);
 	struct dp_error *err = create_files(c, dir);

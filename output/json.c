@@ -40,8 +40,8 @@ static void put_key(struct dp_buf *b, const char *before, const char *key)
 /* Of fields in the program's terms: what was typed, and what the values are called. */
 static void put_meaning(struct dp_buf *b, const struct dp_field *f)
 {
-	static const char *const looks[] = {[DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char",
-	                                    [DP_LOOK_RESULT] = "result", [DP_LOOK_CALL] = "call"};
+	static const char *const looks[] = {
+	        [DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char", [DP_LOOK_RESULT] = "result", [DP_LOOK_CALL] = "call"};
 	if (f->label) {
 		put_key(b, ",", "label");
 		dp_put_json_str(b, f->label);
@@ -298,6 +298,15 @@ static void json_note(struct dp_writer *w, const char *text)
 	print(j);
 }
 
+static void json_known(struct dp_writer *w, unsigned i)
+{
+	struct json *j = (struct json *)w;
+	dp_put_str(&j->line, "{\"type\":\"probe\",\"probe\":");
+	put_class(&j->line, &w->classes[i]);
+	dp_put_str(&j->line, "}");
+	print(j);
+}
+
 static void json_flush(struct dp_writer *w)
 {
 	struct json *j = (struct json *)w;
@@ -315,7 +324,8 @@ static void json_fini(struct dp_writer *w)
 
 struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {.event = json_event, .note = json_note, .flush = json_flush, .fini = json_fini};
+	static const struct dp_writer_ops ops = {
+	        .event = json_event, .known = json_known, .note = json_note, .flush = json_flush, .fini = json_fini};
 	struct json *j = calloc(1, sizeof(*j));
 	if (!j)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the JSON writer");

@@ -35,6 +35,8 @@ int64_t dp_clock_offset(void);
 struct dp_writer; /* opaque, with a method table inside: text, json and ctf are three makers of the same thing */
 /* Writes one event. Errors are kept and come back from dp_writer_flush(). */
 void dp_writer_event(struct dp_writer *w, const struct dp_event *event);
+/* The fields of class `i` were not known when the writer was made, and are now; before its first event. */
+void dp_writer_class(struct dp_writer *w, unsigned i);
 /* A line from dynprobe itself ("probe foo retired: ..."); text and json only. */
 void dp_writer_note(struct dp_writer *w, const char *text);
 /* Adds to the lost-events count that is written with the next packet (ctf) . */

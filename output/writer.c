@@ -31,6 +31,12 @@ void dp_writer_event(struct dp_writer *w, const struct dp_event *event)
 		w->ops->event(w, &checked);
 }
 
+void dp_writer_class(struct dp_writer *w, unsigned i)
+{
+	if (!w->error && w->ops->known)
+		w->ops->known(w, i);
+}
+
 void dp_writer_note(struct dp_writer *w, const char *text)
 {
 	if (!w->error && w->ops->note)

@@ -8,6 +8,7 @@
 struct dp_writer_ops {
 	/* The payload is a private copy, checked, and cut to what its fields take up. */
 	void (*event)(struct dp_writer *w, const struct dp_event *event);
+	void (*known)(struct dp_writer *w, unsigned i); /* NULL: need not know */
 	void (*note)(struct dp_writer *w, const char *text);
 	void (*lost)(struct dp_writer *w, uint64_t total);
 	void (*flush)(struct dp_writer *w);

@@ -332,7 +332,7 @@ class Cookbook(Pages):
     def test_later(self):
         a = self.ask("later")
         self.assertIn("1 probe is pending", a.out)
-        self.assertEqual(len(a.rows(r"sqlite3_open_v2: (rdi)=0x")), 1)
+        self.assertEqual(len(a.rows(r'sqlite3_open_v2: str\(\$rdi\)="([^"]*shop\.db)"')), 1)
 
     def test_stay(self):
         a = self.ask("stay")

@@ -61,6 +61,39 @@ class Pending(harness.Case):
         self.assertEqual([e["fields"]["rdi"] for e in r.events], [hex(i) for i in (CONSTRUCTOR, *range(20))])
         self.assertEqual((r.summary["placed"], r.summary["refused"]), (1, 0))
 
+    def loaded_by_main(self, *args, **kw):
+        return self.dynprobe("--pending", "--function", "late.so!plugin_work", *args, "--", harness.target_path("loads"), LATE, "main", **kw)
+
+    def test_variables_get_their_meaning_when_the_library_comes(self):
+        r = self.loaded_by_main("-t", "args", "-t", "twice=a * 2", "--when", "a > 15 || a == 7", record=self.path("trace"))
+        self.assert_ok(r)
+        wanted = [CONSTRUCTOR, 7, 16, 17, 18, 19]
+        self.assertEqual([(e["fields"]["a"], e["fields"]["twice"]) for e in r.events], [(a, 2 * a) for a in wanted])
+        self.assertEqual([f["name"] for x in r.lines if x["type"] == "probe" for f in x["probe"]["fields"]], ["a", "twice"])
+        traced = [re.search(r"\ba = (\d+), twice = (\d+)", line).groups() for line in harness.babeltrace(self.path("trace"))]
+        self.assertEqual(traced, [(str(a), str(2 * a)) for a in wanted])
+        self.assertEqual(sorted(os.listdir(self.path("trace"))), ["events", "metadata"])
+
+    def test_a_variable_that_the_library_lacks_is_refused_when_it_comes(self):
+        r = self.loaded_by_main("-t", "nothing", "--function", "foo")
+        self.assert_ok(r, 124)
+        self.assertEqual(r.summary["refusals"], {"DP-NO-VARIABLE": 1})
+        self.assertIn("RESULT OK", r.out)
+
+    def test_variables_of_a_library_that_comes_again(self):
+        t = self.loads("once")
+        p = self.start_pending(t, "-t", "a", "--when", "a != 3")
+        for n in (1, 2):
+            self.ask(t, "OPENED", n)
+            self.await_events(p, "plugin_work", 3)
+            self.ask(t, "CLOSED", n)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual([e["fields"]["a"] for e in r.events if e["fields"]["a"] > 4], [CONSTRUCTOR] * 2, str(r))
+        self.assertNotIn(3, [e["fields"]["a"] for e in r.events])
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
     def test_a_symbol_without_a_module_waits_too(self):
         r = self.dynprobe("--pending", "--function", "plugin_work", "--", harness.target_path("loads"), LATE, "main")
         self.assert_ok(r)
