@@ -47,10 +47,22 @@ static struct dp_error *check_pending(struct dp_options *o)
 	return NULL;
 }
 
+/* Which places make which calls is found out anew by each run; what is left in a process has no names for the arguments. */
+static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nprobes; i++)
+		if (o->probe[i].spec.call && (verb == DP_VERB_ATTACH || o->pending))
+			return dp_error(DP_TAG_USAGE, "'%s': probes on system calls %s", o->probe[i].spec.text,
+			                o->pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
+			                           : "are for as long as dynprobe runs: they cannot be left (attach)");
+	return NULL;
+}
+
 static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 {
 	if (o->profile_hz)
 		return dp_profile_check(o);
+	DP_TRY(check_calls(verb, o));
 	if (!o->nprobes)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));

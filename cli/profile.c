@@ -19,6 +19,7 @@
 
 #define ROUND_MS 10
 #define RETRIES  3
+#define LOOK_NS  UINT64_C(20000000)
 
 struct profile {
 	const struct dp_options *o;
@@ -34,7 +35,7 @@ struct profile {
 	uint8_t *unwind;
 	struct dp_stacks *stacks; /* NULL: events */
 	struct dp_outputs out;
-	uint64_t start_ns, end_ns, taken, cut, crowded;
+	uint64_t start_ns, end_ns, looked_ns, taken, cut, crowded;
 	const char *ended_by;
 };
 
@@ -45,6 +46,33 @@ static bool has_all(const struct profile *p)
 	return p->o->hits && p->taken >= p->o->hits;
 }
 
+/* What code is mapped now. An image that cannot be had any more (the process has ended) leaves the old one. */
+static struct dp_error *look(struct profile *p)
+{
+	struct dp_image *image;
+	uint8_t *unwind;
+	dp_auto_free char *cache = dp_cache_dir();
+	DP_TRY(dp_samples_image(p->pid, cache, &image, &unwind));
+	dp_sample_walker_tables(p->walker, unwind);
+	dp_image_destroy(p->image);
+	free(p->unwind);
+	p->image = image;
+	p->unwind = unwind;
+	dp_samples_looked(p->samples);
+	return NULL;
+}
+
+/* Code that was mapped is looked at before the samples behind that news, though not again and again for a program that maps all
+ * the time. */
+static void keep_up(struct profile *p)
+{
+	const uint64_t now = dp_now_ns();
+	if (!dp_samples_remapped(p->samples) || now - p->looked_ns < LOOK_NS)
+		return;
+	dp_error_destroy(look(p));
+	p->looked_ns = dp_now_ns();
+}
+
 static void on_sample(const struct dp_sample *sample, void *data)
 {
 	struct profile *p = data;
@@ -52,6 +80,7 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	uint8_t payload[1 + sizeof(pc)];
 	if (has_all(p))
 		return;
+	keep_up(p);
 	const size_t n = dp_sample_walk(p->walker, sample, pc, DP_BACKTRACE_MAX);
 	p->taken++;
 	p->cut += n == DP_BACKTRACE_MAX || (sample->cut && dp_sample_left());
@@ -71,33 +100,6 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	        .image = p->image,
 	};
 	dp_outputs_event(&p->out, &event);
-}
-
-/* What code is mapped now. An image that cannot be had any more (the process has ended) leaves the old one. */
-static struct dp_error *look(struct profile *p)
-{
-	struct dp_image *image;
-	uint8_t *unwind;
-	dp_auto_free char *cache = dp_cache_dir();
-	DP_TRY(dp_samples_image(p->pid, cache, &image, &unwind));
-	dp_sample_walker_tables(p->walker, unwind);
-	dp_image_destroy(p->image);
-	free(p->unwind);
-	p->image = image;
-	p->unwind = unwind;
-	return NULL;
-}
-
-/*
- * A library's samples come behind the news that it was mapped, in the same drain: those of the first moments may end at a frame
- * in it.
- */
-static void drain(struct profile *p)
-{
-	bool remapped;
-	dp_samples_drain(p->samples, on_sample, p, &remapped);
-	if (remapped)
-		dp_error_destroy(look(p));
 }
 
 /* ---- a command that is started -------------------------------------------------------------------------------------- */
@@ -179,6 +181,12 @@ static struct dp_error *open_outputs(struct profile *p)
 	return NULL;
 }
 
+static bool has_ended(const struct profile *p)
+{
+	struct pollfd fd = {.fd = p->pid_fd, .events = POLLIN};
+	return poll(&fd, 1, 200) > 0;
+}
+
 static struct dp_error *begin(struct profile *p)
 {
 	int told = -1;
@@ -197,6 +205,8 @@ static struct dp_error *begin(struct profile *p)
 	dp_samples_comm(p->pid, p->comm, sizeof(p->comm));
 	for (int tried = 1;; tried++) { /* a program that maps while we look */
 		struct dp_error *err = look(p);
+		if (err && p->o->command && has_ended(p)) /* a short one: its samples have no names */
+			err = dp_error_destroy(err);
 		if (!err || tried == RETRIES)
 			return err ? err : open_outputs(p);
 		dp_error_destroy(err);
@@ -223,14 +233,14 @@ static struct dp_error *loop(struct profile *p)
 		DP_TRY(dp_samples_start(p->samples));
 	while (!p->ended_by) {
 		wait_round(p);
-		drain(p);
+		dp_samples_drain(p->samples, on_sample, p);
 		if (has_all(p))
 			p->ended_by = "hits";
 		DP_TRY(dp_outputs_flush(&p->out, 0));
 	}
 	dp_samples_stop(p->samples);
 	p->end_ns = dp_now_ns();
-	drain(p);
+	dp_samples_drain(p->samples, on_sample, p);
 	struct dp_samples_stats stats;
 	dp_samples_stats(p->samples, &stats);
 	return dp_outputs_flush(&p->out, stats.lost);

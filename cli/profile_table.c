@@ -103,7 +103,7 @@ static int by_hits(const void *x, const void *y)
 static uint64_t function_of(struct dp_image *image, uint64_t pc, bool exact)
 {
 	struct dp_function f;
-	return dp_image_function_at(image, dp_addr_of(pc - !exact), &f) ? f.start.v : pc;
+	return image && dp_image_function_at(image, dp_addr_of(pc - !exact), &f) ? f.start.v : pc;
 }
 
 struct merged {

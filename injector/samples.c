@@ -401,14 +401,22 @@ static void on_record(const struct dp_perf_record *r, void *data)
 	}
 }
 
-void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data, bool *remapped)
+void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data)
 {
 	s->each = each;
 	s->data = data;
-	s->remapped = false;
 	for (int i = 0; i < s->ncpus; i++)
 		dp_perf_ring_drain(&s->ring[i], s->scratch, on_record, s);
-	*remapped = s->remapped;
+}
+
+bool dp_samples_remapped(const struct dp_samples *s)
+{
+	return s->remapped;
+}
+
+void dp_samples_looked(struct dp_samples *s)
+{
+	s->remapped = false;
 }
 
 void dp_samples_stats(const struct dp_samples *s, struct dp_samples_stats *ret)

@@ -31,8 +31,11 @@ struct dp_samples;
 struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp_samples **ret) DP_MUST_CHECK;
 struct dp_error *dp_samples_start(struct dp_samples *s) DP_MUST_CHECK;
 void dp_samples_stop(struct dp_samples *s);
-/* Hands out what has come. *remapped: since the last call code was mapped. */
-void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data, bool *remapped);
+/* Hands out what has come. */
+void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data);
+/* Has code been mapped since dp_samples_looked() (or the beginning), as far as the records have been read? */
+bool dp_samples_remapped(const struct dp_samples *s);
+void dp_samples_looked(struct dp_samples *s);
 
 struct dp_samples_stats {
 	uint64_t lost;      /* the rings were full */

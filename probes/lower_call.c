@@ -15,6 +15,12 @@ struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n)
 	return (struct dp_operand){.type = &dp_ctype_word, .value = dp_build_reg(&s->arena, order[n])};
 }
 
+/* Go makes its calls where it has checked for no more than a few hundred bytes of stack: a string there is for those who ask for it. */
+static bool has_room(struct dp_scope *s)
+{
+	return !s->at.site.module || !dp_module_small_stacks(s->at.site.module);
+}
+
 static struct dp_operand typed(struct dp_scope *s, unsigned n, enum dp_call_kind kind)
 {
 	struct dp_operand o = dp_call_argument(s, n);
@@ -39,9 +45,8 @@ static struct dp_operand typed(struct dp_scope *s, unsigned n, enum dp_call_kind
 		o.type = &dp_ctype_void_pointer;
 		break;
 	case DP_CALL_STRING:
-		o.type = dp_ctype_pointer(a, &dp_ctype_char);
-		if (!o.type)
-			o.type = &dp_ctype_void_pointer;
+		o.type = has_room(s) ? dp_ctype_pointer(a, &dp_ctype_char) : NULL;
+		o.type = o.type ? o.type : &dp_ctype_void_pointer;
 		break;
 	}
 	return o;
