@@ -69,12 +69,16 @@ struct dp_trap {
 	struct dp_fixup table[];           /* what the addresses above lead to */
 };
 
-/* What the kernel is given in place of the program's action: it runs where the program's own handler would. */
+/*
+ * What the kernel is given in place of the program's action: it runs where the program's own handler would, and calls are restarted
+ * behind it as they would be. One that the program ignores would not have interrupted them.
+ */
 static inline uint64_t dp_trap_flags(unsigned sig, const struct dp_trap_action *own)
 {
-	const uint64_t as_own = sig == DP_TRAP_SIGTRAP || own->handler <= 1 ? 0 : own->flags & (DP_SA_ONSTACK | DP_SA_RESTART);
+	const uint64_t stack = sig == DP_TRAP_SIGTRAP || own->handler <= 1 ? 0 : own->flags & DP_SA_ONSTACK;
+	const uint64_t restart = own->handler <= 1 ? DP_SA_RESTART : own->flags & DP_SA_RESTART;
 
-	return DP_SA_SIGINFO | DP_SA_RESTORER | as_own;
+	return DP_SA_SIGINFO | DP_SA_RESTORER | stack | restart;
 }
 
 /* The handler and its restorer; where a hooked system call goes, uint64_t (struct dp_regs *): not 0 if it was done. */

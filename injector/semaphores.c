@@ -69,6 +69,13 @@ void dp_semaphores_settle(struct dp_target *t, const struct dp_plan *plans, size
 	}
 }
 
+void dp_semaphores_lower(struct dp_target *t, const struct dp_placed *p)
+{
+	const uint64_t addr = p->probe == DP_NO_PROBE ? 0 : semaphore_of(t, p->addr);
+	if (addr)
+		count(t, addr, -1);
+}
+
 struct dp_semaphores *dp_semaphores_before(struct dp_target *t, const struct dp_installation *in)
 {
 	struct dp_semaphores *b = t->gone ? NULL : calloc(1, sizeof(*b) + in->nplaced);

@@ -19,6 +19,9 @@ void dp_semaphores_raise(struct dp_target *t, const struct dp_plan *plans, size_
 /* After it, whatever came of it: takes back the counts of those that do not stand. */
 void dp_semaphores_settle(struct dp_target *t, const struct dp_plan *plans, size_t n);
 
+/* A site that is given up: nobody takes it out later. */
+void dp_semaphores_lower(struct dp_target *t, const struct dp_placed *p);
+
 /* Around the removal of sites: which stand before, and then the counts of those that stand no more. */
 struct dp_semaphores; /* may be NULL */
 struct dp_semaphores *dp_semaphores_before(struct dp_target *t, const struct dp_installation *in);

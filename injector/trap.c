@@ -125,8 +125,9 @@ static void give_actions_back(struct dp_target *t, struct dp_borrow *b, uint64_t
 static struct dp_error *take_over(struct dp_target *t, struct dp_borrow *b)
 {
 	uint64_t masks[DP_TRAP_SIGNALS] = {0}, done = 0;
-	DP_TRY(dp_trap_strip(t, b, t->in.trap, t->trap.signals, masks));
-	struct dp_error *err = DP_TRAP_PUT(t, t->in.trap, masks, &masks);
+	DP_TRY(dp_trap_masks(t, b, t->in.trap, t->trap.signals, masks));
+	DP_TRY(DP_TRAP_PUT(t, t->in.trap, masks, &masks)); /* before they change: whoever comes after our death finds them */
+	struct dp_error *err = dp_trap_strip(t, b, t->in.trap, t->trap.signals, masks);
 	for (unsigned sig = 1; !err && sig < DP_TRAP_SIGNALS; sig++)
 		if (t->trap.signals & DP_TRAP_BIT_OF(sig)) {
 			err = take_action(t, b, sig);

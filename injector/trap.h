@@ -67,9 +67,11 @@ uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field
 /* rt_sigaction() in the target; `new` and `old` may be NULL. */
 struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, const struct dp_trap_action *new,
                                 struct dp_trap_action *old) DP_MUST_CHECK;
-/* Takes our signals out of the mask of every action; as in struct dp_trap, `masks` says where they were. */
-struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
+/* Where our signals are in the masks of actions, as in struct dp_trap; and takes them out there. */
+struct dp_error *dp_trap_masks(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
                                uint64_t masks[DP_TRAP_SIGNALS]) DP_MUST_CHECK;
+struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
+                               const uint64_t masks[DP_TRAP_SIGNALS]) DP_MUST_CHECK;
 /* The opposite. */
 struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, const uint64_t masks[DP_TRAP_SIGNALS]) DP_MUST_CHECK;
 

@@ -40,13 +40,28 @@ struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64
 	return NULL;
 }
 
-static struct dp_error *set_bits(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, uint64_t on, uint64_t off,
-                                 uint64_t *was)
+/* Which of `signals` are in the masks of handlers. */
+struct dp_error *dp_trap_masks(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
+                               uint64_t masks[DP_TRAP_SIGNALS])
+{
+	const uint64_t caught = dp_trap_status(&t->process, t->process.alive, "SigCgt");
+	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
+		struct dp_trap_action action;
+		if ((signals | ~caught) >> (sig - 1) & 1)
+			continue;
+		DP_TRY(dp_trap_action(t, b, trap, sig, NULL, &action));
+		const uint64_t was = action.handler > 1 ? action.mask & signals : 0;
+		for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
+			masks[i] |= (was >> i & 1) << (sig - 1);
+	}
+	return NULL;
+}
+
+static struct dp_error *set_bits(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, uint64_t on, uint64_t off)
 {
 	struct dp_trap_action action;
 	DP_TRY(dp_trap_action(t, b, trap, sig, NULL, &action));
 	const uint64_t mask = (action.mask | on) & ~off;
-	*was = action.handler > 1 ? action.mask & off : 0;
 	if (mask == action.mask || action.handler <= 1)
 		return NULL;
 	action.mask = mask;
@@ -54,28 +69,25 @@ static struct dp_error *set_bits(struct dp_target *t, struct dp_borrow *b, uint6
 }
 
 struct dp_error *dp_trap_strip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
-                               uint64_t masks[DP_TRAP_SIGNALS])
+                               const uint64_t masks[DP_TRAP_SIGNALS])
 {
-	const uint64_t caught = dp_trap_status(&t->process, t->process.alive, "SigCgt");
-	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
-		uint64_t was = 0;
-		if ((signals | ~caught) >> (sig - 1) & 1)
-			continue;
-		DP_TRY(set_bits(t, b, trap, sig, 0, signals, &was));
-		for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
-			masks[i] |= (was >> i & 1) << (sig - 1);
-	}
+	uint64_t any = 0;
+	for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
+		any |= masks[i];
+	for (unsigned sig = 1; sig <= SIGNALS; sig++)
+		if (any >> (sig - 1) & 1)
+			DP_TRY(set_bits(t, b, trap, sig, 0, signals));
 	return NULL;
 }
 
 struct dp_error *dp_trap_unstrip(struct dp_target *t, struct dp_borrow *b, uint64_t trap, const uint64_t masks[DP_TRAP_SIGNALS])
 {
 	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
-		uint64_t on = 0, ignored;
+		uint64_t on = 0;
 		for (unsigned i = 0; i < DP_TRAP_SIGNALS; i++)
 			on |= (masks[i] >> (sig - 1) & 1) << i;
 		if (on)
-			DP_TRY(set_bits(t, b, trap, sig, on, 0, &ignored));
+			DP_TRY(set_bits(t, b, trap, sig, on, 0));
 	}
 	return NULL;
 }

@@ -8,6 +8,7 @@
  */
 #include "injector/hidden.h"
 #include "injector/proc.h"
+#include "injector/semaphores.h"
 #include "injector/swap.h"
 
 #include "base/cleanup.h"
@@ -184,6 +185,15 @@ static void retire(struct dp_placed *p)
 		p->entry->state = DP_SITE_RETIRED;
 }
 
+/* Repaired, and so given up. What else there is of our jump has shown that its module is still the one that holds the counter. */
+static bool give_up(struct dp_target *t, size_t i)
+{
+	const bool done = repair(t, i);
+	if (done)
+		dp_semaphores_lower(t, &t->in.placed[i]);
+	return done;
+}
+
 /* NULL while the site is as we left it, else why it is given up. */
 static const char *look(struct dp_target *t, size_t i)
 {
@@ -195,9 +205,9 @@ static const char *look(struct dp_target *t, size_t i)
 	if (!memcmp(now, want, p->len))
 		return NULL;
 	if (!memcmp(now + 1, want + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0]))
-		return repair(t, i) ? "another tool put a breakpoint or uprobe there" : NULL;
+		return give_up(t, i) ? "another tool put a breakpoint or uprobe there" : NULL;
 	if (!memcmp(now, want, p->nchanged)) /* the jump is whole, and leads astray */
-		return repair(t, i) ? "another tool changed a byte behind it that its jump relies upon" : NULL;
+		return give_up(t, i) ? "another tool changed a byte behind it that its jump relies upon" : NULL;
 	return "another tool changed its bytes";
 }
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import struct
 import subprocess
 
@@ -75,6 +76,22 @@ class Markers(Case):
         p.wait()
         self.assertEqual(self.semaphore(), 1)
         self.assert_ok(self.attach(self.t, "--function", "guarded", "-n", 3))
+        self.assertEqual(self.semaphore(), 0)
+        self.assert_clean(self.t.pid)
+
+    def test_the_count_goes_with_a_probe_that_another_tool_ends(self):
+        p = self.start_attached(self.t, "--usdt", "work:guarded", "-t", "reg:rip")
+        self.await_events(p, "work_guarded", 3)
+        site = next(value(e["fields"]["rip"]) for e in map(json.loads, self.said(p).splitlines()[-3:]) if "fields" in e)
+        os.kill(self.t.pid, signal.SIGSTOP)  # nobody is to run what stands there for a moment
+        wait_until(lambda: harness.status(self.t.pid, "State")[0] == "T", what="the program to stop")
+        with open(f"/proc/{self.t.pid}/mem", "r+b", buffering=0) as f:
+            f.seek(site)
+            f.write(b"\x90")  # as a uprobe that goes would
+        wait_until(lambda: "retired" in self.said(p), what="the probe to retire")
+        self.assertEqual(self.semaphore(), 0)
+        os.kill(self.t.pid, signal.SIGCONT)
+        self.finish(p)
         self.assertEqual(self.semaphore(), 0)
         self.assert_clean(self.t.pid)
 

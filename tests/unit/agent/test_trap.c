@@ -96,6 +96,20 @@ static void handle(uint64_t flags)
 	cr_assert_eq(call(SYS_rt_sigaction, SIGTRAP, at(&new), 0, 8), 0);
 }
 
+/* What comes between must interrupt no call that the program's own action would not have interrupted. */
+Test(trap, calls_are_restarted_as_behind_the_program_s_own_action)
+{
+	const uint64_t restart = SA_RESTART, stack = SA_ONSTACK;
+	const struct dp_trap_action none = {0}, ignored = {.handler = 1, .flags = stack}, plain = {.handler = 4096},
+	                            restarts = {.handler = 4096, .flags = restart | stack};
+	for (unsigned sig = SIGILL; sig <= SIGSEGV; sig++) {
+		cr_expect_eq(dp_trap_flags(sig, &none) & restart, restart);
+		cr_expect_eq(dp_trap_flags(sig, &ignored) & (restart | stack), restart);
+		cr_expect_eq(dp_trap_flags(sig, &plain) & (restart | stack), 0);
+		cr_expect_eq(dp_trap_flags(sig, &restarts) & (restart | stack), restart | (sig == SIGTRAP ? 0 : stack));
+	}
+}
+
 Test(trap, hit_goes_to_its_entry, .init = begin)
 {
 	for (int i = 0; i < 1000; i++)
