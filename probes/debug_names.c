@@ -182,7 +182,7 @@ struct dp_debug_unit *dp_debug_units_next(struct dp_debug_units *units, bool alt
 
 /* ---- words in bytes ---------------------------------------------------------------------------------------------------- */
 
-typedef uint32_t lanes __attribute__((vector_size(16)));
+typedef uint8_t lanes __attribute__((vector_size(16)));
 typedef uint64_t halves __attribute__((vector_size(16)));
 
 static uint32_t word_at(const uint8_t *p)
@@ -207,21 +207,26 @@ static bool is_any(const uint8_t *p, const uint32_t *word, size_t n)
 	return false;
 }
 
-/* One of two words, at any byte: sixteen positions at a time. */
-static bool holds_pair(const uint8_t *p, const uint8_t *end, const uint32_t word[2])
+static bool is_within(const uint8_t *p, size_t n, const uint32_t *word)
 {
-	const lanes none = {0}, x = none + word[0], y = none + word[1];
-	for (; end - p >= 19; p += 16) {
-		const lanes a = lanes_at(p), b = lanes_at(p + 1), c = lanes_at(p + 2), d = lanes_at(p + 3);
-		const halves found =
-		        (halves)((a == x) | (b == x) | (c == x) | (d == x) | (a == y) | (b == y) | (c == y) | (d == y));
-		if (found[0] | found[1])
-			return true;
-	}
-	for (; end - p >= 4; p++)
-		if (is_any(p, word, 2))
+	for (size_t i = 0; i < n; i++)
+		if (is_any(p + i, word, 2))
 			return true;
 	return false;
+}
+
+/* One of two words, at any byte: where their first two bytes are, sixteen positions at a time. */
+static bool holds_pair(const uint8_t *p, const uint8_t *end, const uint32_t word[2])
+{
+	const lanes none = {0}, x = none + (uint8_t)word[0], y = none + (uint8_t)word[1], x2 = none + (uint8_t)(word[0] >> 8),
+	            y2 = none + (uint8_t)(word[1] >> 8);
+	for (; end - p >= 19; p += 16) {
+		const lanes a = lanes_at(p), b = lanes_at(p + 1);
+		const halves found = (halves)(((a == x) & (b == x2)) | ((a == y) & (b == y2)));
+		if ((found[0] | found[1]) && is_within(p, 16, word))
+			return true;
+	}
+	return end - p >= 4 && is_within(p, (size_t)(end - p) - 3, word);
 }
 
 static bool holds_few(const uint8_t *p, const uint8_t *end, const uint32_t *word, size_t n)
