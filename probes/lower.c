@@ -113,9 +113,9 @@ static void follow_reference(struct dp_scope *s, struct dp_operand *o)
 struct dp_operand dp_operand_member(struct dp_scope *s, const struct dp_operand *record, const struct dp_member *m)
 {
 	struct dp_operand o = {.type = m->type, .is_place = true, .storage = record->storage, .bit = m->bit, .bits = m->bits};
-	o.storage.offset += m->offset;
 	if (m->is_virtual)
-		o.storage = dp_storage_none(&s->arena, "in a virtual base");
+		o.storage = dp_location_base(s, &record->storage, m);
+	o.storage.offset += m->offset;
 	follow_reference(s, &o);
 	return o;
 }

@@ -93,8 +93,8 @@ static struct dp_error *open_debug(struct dp_scope *s)
 		                                                                      : "the probe's place");
 	if (s->debug->missing_dwo && dwarf_tag(&s->unit) == DW_TAG_skeleton_unit)
 		return dp_error(DP_TAG_NO_DEBUG_INFO,
-		                "the debug information of '%s' is in '%s', which is not there; keep the .dwo files, or pack them "
-		                "with dwp",
+		                "the debug information of '%s' is in '%s', which is not there; keep the .dwo files: those that dwp "
+		                "has packed into one are not read",
 		                dp_module_path(s->at.site.module), s->debug->missing_dwo);
 	return look_around(s);
 }

@@ -51,6 +51,8 @@ struct dp_expr *dp_frame_base(struct dp_scope *s, const char **absent);
 
 /* location.c: where the location attribute says that the object is, at the site. */
 struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr);
+/* Where the virtual base is that the member of an object at `object` is in. */
+struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *object, const struct dp_member *m);
 /* A list of operations (of a frame base, a CFA) with one value. NULL and *absent. */
 struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, const char **absent);
 /* By DWARF's numbering: a general register's value, a vector register's low half. NULL if there is no such register. */

@@ -55,7 +55,10 @@ struct dp_member {
 	uint64_t bit, bits; /* bits: 0, or a bit-field that begins `bit` bits behind `offset` */
 	const struct dp_ctype *type;
 	const char *name;
-	bool is_virtual; /* in a virtual base: its place is not known here */
+	/* In a virtual base: `offset` counts from that base, whose place the object `before` bytes into the record tells at run time. */
+	bool is_virtual;
+	uint64_t before;
+	Dwarf_Die base; /* addr NULL: its place is not known */
 };
 bool dp_ctype_member(struct dp_arena *arena, const struct dp_ctype *record, const char *name, struct dp_member *ret);
 /* Calls `each` for every direct member, bases as members without a name; until it returns false. */

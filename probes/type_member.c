@@ -57,6 +57,8 @@ static bool member_of(struct dp_arena *arena, Dwarf_Die *die, struct dp_member *
 	if (!ret->type)
 		return false;
 	ret->is_virtual = !place_of(die, &ret->offset);
+	if (ret->is_virtual && base)
+		ret->base = *die;
 	bit_field(die, ret);
 	return true;
 }
@@ -79,26 +81,41 @@ struct search {
 	struct dp_arena *arena;
 	const char *name;
 	struct dp_member *ret;
-	uint64_t offset;
+	struct dp_member at; /* what the record is in the outermost one */
 	unsigned depth;
-	bool is_virtual, found;
+	bool found;
 };
+
+/* The member of a member. A virtual base of a virtual base has no place that one computation tells. */
+static struct dp_member inside(const struct dp_member *outer, const struct dp_member *m)
+{
+	struct dp_member r = *m;
+	r.is_virtual |= outer->is_virtual;
+	if (m->is_virtual && outer->is_virtual)
+		r.base.addr = NULL;
+	else if (m->is_virtual)
+		r.before += outer->offset;
+	else
+		r.offset += outer->offset;
+	if (!m->is_virtual && outer->is_virtual) {
+		r.before = outer->before;
+		r.base = outer->base;
+	}
+	return r;
+}
 
 static bool look(const struct dp_member *m, void *data)
 {
 	struct search *s = data;
 	if (m->name && !strcmp(m->name, s->name)) {
-		*s->ret = *m;
-		s->ret->offset += s->offset;
-		s->ret->is_virtual |= s->is_virtual;
+		*s->ret = inside(&s->at, m);
 		s->found = true;
 		return false;
 	}
 	if ((m->name && *m->name) || m->type->kind != DP_CTYPE_RECORD || s->depth >= NESTING_MAX)
 		return true;
 	struct search inner = *s;
-	inner.offset += m->offset;
-	inner.is_virtual |= m->is_virtual;
+	inner.at = inside(&s->at, m);
 	inner.depth++;
 	dp_ctype_members(s->arena, m->type, look, &inner);
 	s->found = inner.found;

@@ -124,6 +124,22 @@ class Variables(Case):
     def test_classes_clang(self):
         self.check_classes("clang++", "-O0", "-g")
 
+    def check_virtual(self, *command):
+        program = self.build("virtual.cc", *command)
+        printed, events = self.trace(program, "--function", "visit", "-t", "p->id", "-t", "r.tag", "-t", "*b", rounds=100)
+        self.agree(printed, events, "p_id r_tag b_id b_tag b_right".split())
+        wanted = [x["b_tag"] for x in printed if x["p_id"] < 0]
+        _, events = self.trace(program, "--function", "visit", "--when", "p->id < 0", "-t", "b->tag", rounds=100)
+        self.assertEqual([e["fields"]["b_tag"] for e in events], wanted)
+
+    @needs("g++")
+    def test_members_of_virtual_bases_gcc(self):
+        self.check_virtual("g++", "-O2", "-g")
+
+    @needs("clang++")
+    def test_members_of_virtual_bases_clang(self):
+        self.check_virtual("clang++", "-O0", "-g")
+
     # ---- inlined functions ----
 
     def inlined_n(self, program, *args):
