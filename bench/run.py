@@ -104,6 +104,35 @@ def bench_records(build, rounds):
     row("a probe once removed", f"{removed:.2f} ns", "bare", "", "0", abs(removed) < 0.15)
 
 
+def bench_pair(build, rounds):
+    """Each in the same process, one after the other: what differs is the probes."""
+    target = Hits(build, "-r", rounds)
+    before = target.measure()
+    got = {}
+    for what, probes in (("one", ["--function", "probed"]), ("pair", ["--function", "probed", "--return", "probed"])):
+        with Probing(build, target.pid, *probes, "-t", "reg:rdi", "--buffer-size", "4M") as probing:
+            got[what] = over(target.measure(), "probed", before)
+        if lost(probing.summary):
+            print(f"  note: lost {lost(probing.summary)}")
+    target.close()
+    row("entry and return recorded", f"{got['pair']:.1f} ns", f"entry {got['one']:.1f}", f"{got['pair'] / got['one']:.2f}", "<= 2.2 x one record",
+        got["pair"] <= 2.2 * got["one"])
+
+
+def bench_tactics(build, rounds):
+    """The same record by each way to the stub, in the same process."""
+    target = Hits(build, "-r", rounds)
+    before = target.measure()
+    got = {}
+    for tactic, function in (("jump", "probed"), ("pun", "punned"), ("evict", "punned")):
+        with Probing(build, target.pid, "--function", function, "--tactic", tactic, "-t", "reg:rdi"):
+            got[tactic] = over(target.measure(), function, before)
+    target.close()
+    for tactic, what in (("pun", "a punned site over one in place"), ("evict", "an evicting site over one in place")):
+        more = got[tactic] - got["jump"]
+        row(what, f"{more:.2f} ns", f"in place {got['jump']:.1f}", "", "<= 1.5 ns", more <= 1.5)
+
+
 def bench_condition(build, rounds):
     before, m, _, _ = measure_hits(build, ["-t", "reg:rdi", "--when", "arg0 == 123456789"], ["-r", rounds])
     ours = over(m, "probed", before)
@@ -193,7 +222,8 @@ def main():
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     build = os.path.abspath(args.build)
-    every = {"records": lambda: bench_records(build, args.rounds), "condition": lambda: bench_condition(build, args.rounds),
+    every = {"records": lambda: bench_records(build, args.rounds), "pair": lambda: bench_pair(build, args.rounds), "tactics": lambda: bench_tactics(build, args.rounds),
+             "condition": lambda: bench_condition(build, args.rounds),
              "expressions": lambda: bench_expressions(build, args.rounds), "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
              "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build)}
     print(f"{'what':<46} {'value':>12} {'reference':>14} {'ratio':>8}  {'bar':<24} verdict")
