@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/cookbook.md: each command of the page is run as it stands there, and has to print what is true of the program."""
+"""docs/cookbook.md and docs/coming-from.md: each command of a page is run as it stands there, and has to print what is true of the program."""
 
 import concurrent.futures
 import json
@@ -15,7 +15,7 @@ import unittest
 
 import harness
 
-PAGE = os.path.join(harness.ROOT, "docs", "cookbook.md")
+PAGES = [os.path.join(harness.ROOT, "docs", page) for page in ("cookbook.md", "coming-from.md")]
 BLOCK = re.compile(r"^```sh([^\n]*)\n(.*?)^```$(?:\n\n```\n(.*?)^```$)?", re.M | re.S)
 SYSTEM = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON = "/usr/bin/python3"  # Debian's: its markers, its libsqlite3
@@ -46,9 +46,12 @@ class Answer:
         return int(re.search(r"^  hits +(\d+) ", self.out, re.M)[1])
 
 
-def blocks():
-    with open(PAGE) as f:
-        return [Block(*m.groups()) for m in BLOCK.finditer(f.read())]
+def blocks(pages=PAGES):
+    found = []
+    for page in pages:
+        with open(page) as f:
+            found += [Block(*m.groups()) for m in BLOCK.finditer(f.read())]
+    return found
 
 
 # ---- programs ------------------------------------------------------------------------------------------------------------
@@ -163,7 +166,6 @@ class Pages(unittest.TestCase):
         """The words that the page shows are words of what was printed: numbers, addresses and threads differ from run to run."""
         words = lambda text: set(re.findall(r"(?<!\w)[A-Za-z_]{4,}", re.sub(r'"[^"\n]*"', "", text)))
         real = words(answer.out) | {w for text in answer.files.values() for w in words(text)}
-        self.assertTrue(block.shown, f"{block.name}: the page shows no output")
         self.assertEqual(words(block.shown) - real, set(), f"{block.name}: shown on the page, but not printed:\n{answer.out}")
 
 
@@ -174,7 +176,8 @@ class Cookbook(Pages):
     def test_each_command_of_the_page_is_asked_for_here(self):
         asked = {b.name for b in blocks()}
         self.assertNotIn(None, asked, "a block without ask=NAME")
-        self.assertGreaterEqual(len(asked), 20)
+        self.assertGreaterEqual(len(blocks(PAGES[:1])), 20)
+        self.assertEqual([b.name for b in blocks(PAGES[:1]) if not b.shown], [], "blocks without output")
         self.assertEqual(asked, {n[5:] for n in dir(self) if n.startswith("test_") and n[5:] in asked})
 
     # -- the system
@@ -349,6 +352,48 @@ class Cookbook(Pages):
         a = self.ask("json")
         numbers = [e["fields"]["request_id"] for e in map(json.loads, a.files["events.json"].splitlines()) if e["type"] == "event"]
         self.assertEqual((len(numbers), a.rows(r"^(\d+)$")), (20, [str(max(numbers))]))
+
+    # -- from other tracers
+
+    def test_perf_line(self):
+        self.assertLessEqual(set(self.ask("perf_line").rows(r"handle_request_3: verb=(\d+)$")), {"0", "1", "2"})
+
+    def test_perf_return(self):
+        a = self.ask("perf_return")
+        self.assertEqual(len(a.rows(r"compute_return\w*: (retval)=-?\d+$")), 4)
+
+    def test_perf_file(self):
+        found = self.ask("perf_file").rows(r' verbs: request->verb="(\w+)"')
+        self.assertEqual((len(found), set(found) - {"square", "negate", "checksum"}), (4, set()))
+
+    def test_bt_hist(self):
+        buckets = dict(self.ask("bt_hist").rows(r"^(\[.*?\)) +(\d+) \|"))
+        self.assertGreaterEqual(int(buckets["[400, 600)"]), 7)
+
+    def test_bt_commands(self):
+        """bash executes one command after the other, each of them in this process."""
+        self.assertEqual(self.ask("bt_commands").rows(r"^ +(\d+) execute_command$"), ["2"])
+
+    def test_bt_class(self):
+        self.assertEqual(len(self.ask("bt_class").rows(r"shop__Desk__serve: order->id=(\d+)$")), 4)
+
+    def test_bt_usdt(self):
+        self.assertIn("1", self.ask("bt_usdt").rows(r"python_gc__start: arg0=(\d)$"))
+
+    def test_stap_averages(self):
+        """Operands go round among the three verbs."""
+        averages = [float(x) for x in self.ask("stap_averages").rows(r"^ +\d+ +\d+ +([\d.]+) compute  [012]$")]
+        self.assertEqual(len(averages), 3)
+        self.assertLess(max(averages) - min(averages), 100)
+
+    def test_stap_cast(self):
+        found = self.ask("stap_cast").rows(r" id=(\d+) same=(\d+)$")
+        self.assertEqual((len(found), [x for x, y in found]), (4, [y for x, y in found]))
+
+    def test_stap_functions(self):
+        counts = {name: int(n) for n, name in self.ask("stap_functions").rows(r"^ +(\d+) (handle_request|parse|compute)$")}
+        self.assertEqual(set(counts), {"handle_request", "parse", "compute"})
+        self.assertLess(max(counts.values()) - min(counts.values()), 10)
 
 
 if __name__ == "__main__":
