@@ -129,7 +129,8 @@ static inline uint32_t plain_run(struct dp_walk *w, uint8_t *to, uint32_t n, uin
 
 /*
  * A pc outside of every module (generated code) is recorded if a call can have left it there; what frame pointers find behind
- * it counts only when the chain comes back into a module.
+ * it counts only when the chain comes back into a module. A pc in a module that no call left is where something was made to
+ * begin (a context, a handler's way back): nothing in front of it is meant.
  */
 static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 {
@@ -147,8 +148,12 @@ static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 		if (!w->pc || w->pc >= DP_UNWIND_PC_MAX)
 			break;
 		row = dp_walk_lookup(w, n);
-		if (!row && !w->exact && !dp_walk_behind_call(w))
-			break;
+		if (DP_UNLIKELY(!row || row->kind == DP_UNWIND_NONE) && !w->exact && !dp_walk_behind_call(w)) {
+			if (!row)
+				break;
+			w->exact = 1;
+			row = dp_walk_lookup(w, n);
+		}
 		__builtin_memcpy(to + 8 * n, &w->pc, 8);
 		n++;
 		if (row)

@@ -47,7 +47,7 @@ while True:
 
 SQL = """
 create table t(a integer primary key, b text, c real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000)
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 600000)
   insert into t select i, printf('%08d-%s', i * 7919 % 100003, hex(i)), i / 7.0 from n;
 create index i1 on t(b);
 with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
@@ -140,10 +140,11 @@ def percent(part, whole):
 
 def table(rows):
     """rows: [(name, stops)]"""
-    lines = ["| where | stops | all frames identical | share | frames | identical | share |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines = ["| where | stops | all frames identical | gdb went on into data | other | frames | identical | share |", "| --- " * 8 + "|"]
     for name, stops in rows:
-        same, frames, like = (sum(x) for x in zip(*((s["same"], max(s["frames"], len(s.get("ours", []))), alike(s)) for s in stops)))
-        lines.append(f"| {name} | {len(stops):,} | {same:,} | {percent(same, len(stops))} | {frames:,} | {like:,} | {percent(like, frames)} |")
+        counts = zip(*((s["same"], astray(s), max(s["frames"], len(s.get("ours", []))), alike(s)) for s in stops))
+        same, data, frames, like = (sum(x) for x in counts)
+        lines.append(f"| {name} | {len(stops):,} | {same:,} | {data:,} | {len(stops) - same - data:,} | {frames:,} | {like:,} | {percent(like, frames)} |")
     return "\n".join(lines) + "\n"
 
 
