@@ -159,7 +159,7 @@ static bool compile(const struct dp_expr *e, bool truth, struct verdict *v)
 	struct dp_expr_code c = {.a = &a, .rt = &rt, .view = dp_view_at(level, 0)};
 	struct dp_label yes = dp_asm_label(&a), end = dp_asm_label(&a);
 	dp_exits_init(&a, e, &c.exits);
-	dp_frame_enter(&a);
+	dp_frame_enter(&a, true);
 	push_all(&a, level, false);
 	if (truth) {
 		dp_expr_jump(&c, e, true, yes);
@@ -188,7 +188,7 @@ static bool compile(const struct dp_expr *e, bool truth, struct verdict *v)
 	}
 	dp_asm_bind(&a, end);
 	push_all(&a, level, true);
-	dp_frame_leave(&a);
+	dp_frame_leave(&a, true);
 	bool good = dp_asm_finish(&a);
 	for (nfixups = 0; good && nfixups < a.nguards; nfixups++) {
 		fixup[nfixups].from = (uint64_t)code + a.guard[nfixups].load;
