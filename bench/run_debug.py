@@ -113,8 +113,8 @@ def main():
         address = next(x.split()[0] for x in subprocess.run(["nm", program], capture_output=True, text=True).stdout.splitlines() if x.endswith(" handle"))
         line = next(i + 1 for i, x in enumerate(REQUEST.splitlines()) if "return weigh" in x)
         _, floor, floor_cpu = measure(tool, program, p.pid, args.rounds, "--probe", f"big!0x{address}")
-        for what, names in (("*req at a function", ("--function", "handle", "-t", "*req")), ("*req at an inlined one", ("--function", "weigh", "-t", "*req")),
-                            ("*req at a line", ("--probe", f"main.c:{line}", "-t", "*req")), ("a cast to a struct", ("--function", "handle", "-t", "*(struct t77 *)req"))):
+        for what, names in (("*req at a function", ("--function", "big!handle", "-t", "*req")), ("*req at an inlined one", ("--function", "big!weigh", "-t", "*req")),
+                            ("*req at a line", ("--probe", f"big!main.c:{line}", "-t", "*req")), ("a cast to a struct", ("--function", "big!handle", "-t", "*(struct t77 *)req"))):
             cold, warm, cpu = measure(tool, program, p.pid, args.rounds, *names)
             print(f"{what}: cold {cold - floor:.0f} ms ({'meets' if cold - floor <= 1000 else 'MISSES'} <= 1 s), warm {warm - floor:.1f} ms "
                   f"({'meets' if warm - floor <= 50 else 'MISSES'} <= 50 ms), processor {cpu - floor_cpu:.1f} ms, above {floor:.1f} ms that any dry run takes")

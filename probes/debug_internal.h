@@ -35,6 +35,9 @@ bool dp_debug_file_open(int fd, struct dp_debug_file *ret); /* takes the descrip
 bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret);
 void dp_debug_file_close(struct dp_debug_file *f);
 
+/* debug_names.c: a section's bytes, none if it is not there; is some of it packed still? */
+struct dp_span dp_debug_section(Dwarf *dwarf, const char *name);
+bool dp_debug_is_packed(Dwarf *dwarf);
 /* debug_alt.c: opens what dwz moved elsewhere. False where that is needed and not found; `name` is then what it is called. */
 bool dp_debug_alt_open(struct dp_module *m, struct dp_debug_state *d, const char **name);
 /* debug_fetch.c: asks debuginfod, where the user wants that. */

@@ -26,7 +26,7 @@ static bool add(struct dp_debug_units *u, const struct dp_debug_unit *one)
 	return true;
 }
 
-static struct dp_span section_of(Dwarf *dwarf, const char *wanted)
+struct dp_span dp_debug_section(Dwarf *dwarf, const char *wanted)
 {
 	size_t strings;
 	Elf_Scn *scn = NULL;
@@ -45,7 +45,7 @@ static struct dp_span section_of(Dwarf *dwarf, const char *wanted)
 }
 
 /* Strings that are still packed cannot be looked through. */
-static bool is_packed(Dwarf *dwarf)
+bool dp_debug_is_packed(Dwarf *dwarf)
 {
 	size_t strings;
 	Elf_Scn *scn = NULL;
@@ -152,11 +152,11 @@ bool dp_debug_units_load(struct dp_debug *debug, struct dp_debug_units *ret)
 	while (done && dp_debug_next_unit(debug, &cursor, &one.die))
 		done = add(ret, &one);
 	const size_t own = ret->n;
-	bound(ret, 0, section_of(debug->dwarf, ".debug_info"));
+	bound(ret, 0, dp_debug_section(debug->dwarf, ".debug_info"));
 	done = done && load_alt(ret, alt);
 	if (alt)
-		bound(ret, own, section_of(alt, ".debug_info"));
-	ret->refers = alt || refers_far(section_of(debug->dwarf, ".debug_abbrev"));
+		bound(ret, own, dp_debug_section(alt, ".debug_info"));
+	ret->refers = alt || refers_far(dp_debug_section(debug->dwarf, ".debug_abbrev"));
 	if (!done)
 		dp_debug_units_fini(ret);
 	return done;
@@ -368,12 +368,12 @@ void dp_debug_units_mark_name(struct dp_debug_units *units, const char *word)
 {
 	Dwarf *dwarf = units->debug->dwarf, *alt = dwarf_getalt(dwarf);
 	struct needle k = {.word = word, .length = word ? strlen(word) : 0};
-	const struct dp_span strings = section_of(dwarf, ".debug_str"), lines = section_of(dwarf, ".debug_line_str");
-	k.many = is_packed(dwarf) || (alt && is_packed(alt));
+	const struct dp_span strings = dp_debug_section(dwarf, ".debug_str"), lines = dp_debug_section(dwarf, ".debug_line_str");
+	k.many = dp_debug_is_packed(dwarf) || (alt && dp_debug_is_packed(alt));
 	if (k.length && !k.many) {
 		find_strings(&k, strings);
 		find_strings(&k, lines);
-		find_strings(&k, alt ? section_of(alt, ".debug_str") : (struct dp_span){0});
+		find_strings(&k, alt ? dp_debug_section(alt, ".debug_str") : (struct dp_span){0});
 	}
 	const size_t strings_found = k.n;
 	if (k.length && !k.many)
@@ -382,7 +382,7 @@ void dp_debug_units_mark_name(struct dp_debug_units *units, const char *word)
 		mark_all(units);
 		return;
 	}
-	const struct dp_span table = section_of(dwarf, ".debug_str_offsets");
+	const struct dp_span table = dp_debug_section(dwarf, ".debug_str_offsets");
 	for (size_t i = 0; i < units->n; i++) {
 		struct dp_debug_unit *one = &units->unit[i];
 		one->marked = one->marked || !one->start || is_indexed(one, table, k.offset, strings_found);

@@ -35,6 +35,8 @@ struct dp_debug_word {
 	char text[128];
 };
 const char *dp_debug_word_of(const char *name, struct dp_debug_word *buf);
+/* Marks those whose line tables may have a file of that name (the last part of a path). */
+void dp_debug_units_mark_file(struct dp_debug_units *units, const char *name);
 /* Marks those that hold one of the words: offsets of entries that they may refer to. The words are sorted. */
 void dp_debug_units_mark_words(struct dp_debug_units *units, uint32_t *word, size_t n);
 /*

@@ -5,9 +5,12 @@
 
 #include <string.h>
 
-static bool holds_names(const char *section)
+/* The largest one comes last, by itself. */
+static bool holds_names(const char *section, bool largest)
 {
-	static const char *const names[] = {".debug_str", ".debug_line_str", ".debug_line", ".debug_info"};
+	static const char *const names[] = {".debug_str", ".debug_line_str", ".debug_line"};
+	if (largest)
+		return !strcmp(section, ".debug_info");
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(section, names[i]))
 			return true;
@@ -15,7 +18,7 @@ static bool holds_names(const char *section)
 }
 
 /* libdw has unpacked what was packed when it opened the file; what is packed still cannot be searched. */
-static bool mentions(Elf *elf, const char *word)
+static bool mentions(Elf *elf, const char *word, bool largest)
 {
 	Elf_Scn *scn = NULL;
 	size_t strings;
@@ -28,15 +31,20 @@ static bool mentions(Elf *elf, const char *word)
 			continue;
 		if ((shdr.sh_flags & SHF_COMPRESSED) || !strncmp(name, ".zdebug", 7) || !strcmp(name, ".debug_addr"))
 			return true; /* the last: names may be in .dwo files */
-		const Elf_Data *data = holds_names(name) ? elf_getdata(scn, NULL) : NULL;
+		const Elf_Data *data = holds_names(name, largest) ? elf_getdata(scn, NULL) : NULL;
 		if (data && data->d_buf && memmem(data->d_buf, data->d_size, word, strlen(word)))
 			return true;
 	}
 	return false;
 }
 
+static bool anywhere(Dwarf *dwarf, const char *word)
+{
+	return mentions(dwarf_getelf(dwarf), word, false) || mentions(dwarf_getelf(dwarf), word, true);
+}
+
 bool dp_debug_mentions(struct dp_debug *debug, const char *word)
 {
 	Dwarf *alt = dwarf_getalt(debug->dwarf);
-	return mentions(dwarf_getelf(debug->dwarf), word) || (alt && mentions(dwarf_getelf(alt), word));
+	return anywhere(debug->dwarf, word) || (alt && anywhere(alt, word));
 }

@@ -4,6 +4,7 @@
  * has its own. Each stretch of instructions that belongs to the line begins at a row of the line table; those rows that are said
  * to be the beginning of a statement are the line's places. Rows that follow one of the same line continue its stretch.
  */
+#include "probes/debug_names.h"
 #include "probes/places.h"
 
 #include <string.h>
@@ -78,8 +79,15 @@ static void search_unit(struct dp_module *m, struct dp_debug *debug, Dwarf_Die *
 
 void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_places *ret)
 {
-	Dwarf_CU *cursor = NULL;
-	Dwarf_Die unit;
-	while (dp_debug_next_unit(debug, &cursor, &unit))
-		search_unit(m, debug, &unit, q, ret);
+	const char *slash = strrchr(q->file, '/');
+	struct dp_debug_units units;
+	struct dp_debug_unit *one;
+	if (!dp_debug_units_load(debug, &units)) {
+		ret->failed = true;
+		return;
+	}
+	dp_debug_units_mark_file(&units, slash ? slash + 1 : q->file);
+	while ((one = dp_debug_units_next(&units, false)))
+		search_unit(m, debug, &one->die, q, ret);
+	dp_debug_units_fini(&units);
 }

@@ -61,6 +61,33 @@ static size_t check(struct dp_debug *debug, const char *name, const char *way)
 	return needless;
 }
 
+/* The number of units whose line tables were thought to have lines of the file. */
+static size_t check_file(struct dp_debug *debug, const char *file, const char *way)
+{
+	struct dp_debug_units units;
+	size_t marked = 0;
+	bool found = false;
+	cr_assert(dp_debug_units_load(debug, &units));
+	dp_debug_units_mark_file(&units, file);
+	for (size_t i = 0; i < units.n; i++) {
+		Dwarf_Files *files;
+		size_t n = 0;
+		bool has = false;
+		marked += units.unit[i].marked;
+		if (units.unit[i].alt || dwarf_getsrcfiles(&units.unit[i].die, &files, &n))
+			continue;
+		for (size_t k = 0; k < n; k++) {
+			const char *path = dwarf_filesrc(files, k, NULL, NULL), *slash = path ? strrchr(path, '/') : NULL;
+			has |= path && !strcmp(slash ? slash + 1 : path, file);
+		}
+		cr_assert(!has || units.unit[i].marked, "%s: a unit with lines of %s was left out", way, file);
+		found |= has;
+	}
+	cr_assert(found, "%s: nobody has %s", way, file);
+	dp_debug_units_fini(&units);
+	return marked;
+}
+
 static void check_way(const char *command, bool exact, bool dwz)
 {
 	write_sources();
@@ -77,6 +104,8 @@ static void check_way(const char *command, bool exact, bool dwz)
 		if (exact && strlen(names[i]) > 2)
 			cr_assert_leq(needless, 1, "%s: '%s' was thought to be in %zu more units", command, names[i], needless);
 	}
+	const size_t marked = check_file(debug, "f3.c", command);
+	cr_assert(!exact || marked <= 2, "%s: %zu units for one file", command, marked);
 	dp_image_destroy(image);
 }
 
