@@ -89,12 +89,20 @@ static struct dp_error *add_probe(struct calls *c, const struct dp_call_site *s,
 	return set_context(c, typed, exit);
 }
 
+/* At a place of any number, the exit is found by what its entry left behind, which two returns of one call would share. */
+static bool has_exit(const struct calls *c, int32_t nr)
+{
+	if (nr != DP_CALL_ANY)
+		return !dp_call_never_returns(nr);
+	return !dp_call_never_returns(c->only) && !dp_call_returns_twice(c->only);
+}
+
 /* Those of one number follow each other, so that they are one row of an answer. */
 static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
 {
 	for (size_t i = first; c->entries && i < end; i++)
 		DP_TRY(add_probe(c, &c->sites.item[i], false));
-	for (size_t i = first; c->exits && i < end && !dp_call_never_returns(c->sites.item[i].nr); i++)
+	for (size_t i = first; c->exits && i < end && has_exit(c, c->sites.item[i].nr); i++)
 		DP_TRY(add_probe(c, &c->sites.item[i], true));
 	return NULL;
 }

@@ -342,10 +342,15 @@ static void emit_slow(struct stub *s)
 	dp_answer_ask(&s->a, s->rt, s->desc, s->restore);
 	dp_asm_jcc(&s->a, DP_CC_NE, locked);
 	dp_asm_jmp(&s->a, s->have);
+	if (s->req->only_paired) {
+		dp_asm_bind(&s->a, s->unpaired);
+		dp_asm_jmp(&s->a, s->restore);
+	}
 	dp_asm_bind(&s->a, locked);
 	if (s->req->pair) {
-		dp_asm_bind(&s->a, s->unpaired);
-		if (!s->req->enters && !s->req->only_paired)
+		if (!s->req->only_paired)
+			dp_asm_bind(&s->a, s->unpaired);
+		if (!s->req->enters)
 			dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
 	} else {
 		emit_answer(s, true);

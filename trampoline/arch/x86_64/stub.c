@@ -220,10 +220,14 @@ static void emit_unpaired(struct stub *s)
 	dp_answer_ask(&s->a, s->rt, s->desc, s->unwind);
 	dp_asm_jcc(&s->a, DP_CC_NE, lost);
 	dp_asm_jmp(&s->a, s->known);
+	if (s->req->only_paired) {
+		dp_asm_bind(&s->a, s->unpaired);
+		dp_asm_jmp(&s->a, s->unwind);
+	}
 	dp_asm_bind(&s->a, lost);
-	dp_asm_bind(&s->a, s->unpaired);
 	if (!s->req->only_paired)
-		dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
+		dp_asm_bind(&s->a, s->unpaired);
+	dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
