@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every kind of context as a field of an LTTng event: its type as LTTng lists it, its value as the program has it, and every hit once."""
 
+import json
 import os
 import re
 import struct
@@ -21,6 +22,11 @@ MEMORY = {
 
 def contexts(*names):
     return [x for name in names for x in ("-t", name)]
+
+
+def as_read(value, name):
+    """babeltrace2 writes six digits of a floating-point number."""
+    return float(f"{value:g}") if name in ("d", "mixed_d", "req_weight", "req_ratio") else value
 
 
 def own_number(value):
@@ -116,6 +122,27 @@ class Values(lttng_probe.Case):
         self.assertEqual([e.fields["xmm1"] for e in events], [data] * len(events))
         self.assertEqual({len(e.fields["xmm15"]) for e in events}, {16})
         self.end(t)
+
+    def test_variables_and_expressions(self):
+        """The program prints what it knows at each call; `--when` chooses some of them. Enumerations are numbers in LTTng."""
+        program = self.path("plain")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables", "plain.c")
+        subprocess.run(["gcc", "-O0", "-g", "-o", program, source], check=True)
+        p = self.tool("-c", f"{program} 300", "--function", "work", *contexts("args", "*req", "twice=n * 2l", "next_len=req->next->len", "verb=str(req->name, 4)"),
+                      "--when", 'n > 0 && req->name =~ "GET*"', "--set-url", "file://" + self.path("t"))
+        said = [x for x in map(json.loads, (line for line in p.stdout.splitlines() if line.startswith("{"))) if x["n"] > 0 and x["req_name"].startswith("GET")]
+        events = self.read(self.path("t"), name="dynprobe:work")
+        self.assertGreater(len(said), 50)
+        self.assertEqual(len(events), len(said))
+        for x, f in zip(said, (e.fields for e in events)):
+            for name in "n small big d mixed_n mixed_d seventh eighth req_len req_name req_hdr_type req_hdr_tag req_weight next_len".split():
+                self.assertEqual(f[name], as_read(x[name], name), name)
+            self.assertEqual(f["twice"], 2 * x["n"])
+            self.assertEqual(f["color"], {"RED": 0, "GREEN": 5, "BLUE": 6, "DARK": -3}[x["color"]])
+            self.assertEqual(f["req_ratio"], as_read(x["req_ratio"], "req_ratio"))
+            self.assertEqual((f["req_raw"], f["req_ok"]), (list(bytes.fromhex(x["req_raw"])), int(x["req_ok"])))
+            self.assertIn(f["verb"], (x["req_name"], "GET ..."))
+            self.assertLess(len(f["verb"]), 8)
 
     def test_memory_of_every_type(self):
         t = self.spin()

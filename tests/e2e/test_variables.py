@@ -10,6 +10,7 @@ import struct
 import subprocess
 import unittest
 
+import lttng_env
 from harness import DYNPROBE, Case, needs
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
@@ -42,6 +43,9 @@ EXPRESSIONS = {
 
 
 FLOATS = {"f", "pair_b", "req_ratio", "real"}
+
+
+REALS = FLOATS | {"d", "mixed_d", "req_weight"}
 
 
 def same_float(value, name):
@@ -139,6 +143,21 @@ class Variables(Case):
     @needs("clang++")
     def test_members_of_virtual_bases_clang(self):
         self.check_virtual("clang++", "-O0", "-g")
+
+    @needs("babeltrace2")
+    def test_a_recording_reads_back_as_the_program_said(self):
+        program = self.build("plain.c", "gcc", "-O0", "-g")
+        r = self.dynprobe("--buffer-size", "4M", "--function", "work", "-t", "args", "-t", "*req", "-t", "sum=n + 0.5", "--", program, "300", record=self.path("t"))
+        self.assertEqual(r.status, 0, r.err[-3000:])
+        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        events = lttng_env.read_trace(self.path("t"))
+        self.assertEqual(len(events), 300)
+        for said, f in zip(printed, (e.fields for e in events)):
+            for name in [x for x in (*ARGS, *MEMBERS) if x not in ("color", "req_color", "req_ok", "req_raw")]:
+                wanted = float(f"{said[name]:g}") if name in REALS else said[name]  # babeltrace2 writes six digits
+                self.assertEqual(f[name], wanted, name)
+            self.assertEqual((f["color"].label, f["req_color"].label), (said["color"], said["req_color"]))
+            self.assertEqual((bytes(f["req_raw"]).hex(), f["sum"]), (said["req_raw"], float(f"{said['n'] + 0.5:g}")))
 
     # ---- inlined functions ----
 
