@@ -49,6 +49,11 @@ static struct dp_error *unknown(enum dp_verb verb, const char *word)
 	                dp_verb_word(verb));
 }
 
+static bool is_number(const char *word)
+{
+	return word && *word && !word[strspn(word, "0123456789")];
+}
+
 static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 {
 	struct option longs[DP_OPTION_ROWS + 1];
@@ -63,6 +68,9 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 			return dp_error(DP_TAG_USAGE, "%s needs an argument", argv[optind - 1]);
 		if (!row)
 			return unknown(p->verb, argv[optind - 1]);
+		/* An argument that may be left away has to stand behind '=', which people do not know; a number is no command. */
+		if (!optarg && row->metavar && *row->metavar == '[' && is_number(argv[optind]))
+			optarg = argv[optind++];
 		DP_TRY(row->take(p, optarg));
 	}
 	return NULL;

@@ -111,7 +111,12 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 		dp_writer_lost(o->record, lost);
 		DP_TRY(dp_writer_flush(o->record));
 	}
-	return o->live ? dp_writer_flush(o->live) : NULL;
+	if (o->live)
+		DP_TRY(dp_writer_flush(o->live));
+	/* Answers are no writer's: what could not be written of them shows here. */
+	if (o->file && ferror(o->file))
+		return dp_error(DP_TAG_OUTPUT, "nobody takes the output any more");
+	return NULL;
 }
 
 struct dp_error *dp_outputs_end(struct dp_outputs *o)

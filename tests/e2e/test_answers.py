@@ -115,6 +115,39 @@ class Counts(unittest.TestCase):
                 target.terminate()
                 self.assertIn("RESULT OK", target.stdout.read())
 
+    def test_reader_that_goes_away_ends_the_run(self):
+        with subprocess.Popen(tally("loop"), stdout=subprocess.PIPE, text=True) as target:
+            try:
+                target.stdout.readline()
+                tool = subprocess.Popen([harness.DYNPROBE, "--pid", str(target.pid), "--count", "--function", "foo", "--interval", "50ms",
+                                         "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                tool.stdout.readline()
+                tool.stdout.close()
+                self.assertEqual(tool.wait(timeout=60), harness.OWN_FAILURE)
+                self.assertIn("DP-OUTPUT", tool.stderr.read())
+                tool.stderr.close()
+                self.assertFalse([m for m in harness.maps(target.pid) if "dynprobe" in m.path])
+            finally:
+                target.terminate()
+                self.assertIn("RESULT OK", target.stdout.read())
+
+    def test_final_totals_come_once_when_the_target_is_killed(self):
+        with subprocess.Popen(tally("loop"), stdout=subprocess.PIPE, text=True) as target:
+            target.stdout.readline()
+            with subprocess.Popen([harness.DYNPROBE, "--pid", str(target.pid), "--count", "--function", "foo", "--interval", "50ms",
+                                   "-f", "json", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+                lines = [tool.stdout.readline() for _ in range(3)]
+                target.kill()
+                lines += tool.communicate(timeout=60)[0].splitlines()
+        rows = [o for o in map(json.loads, lines) if o["type"] == "answer"]
+        self.assertEqual([o["final"] for o in rows], [False] * (len(rows) - 1) + [True])
+        self.assertGreaterEqual(rows[-1]["hits"], sum(o["hits"] for o in rows[:-1]))
+        self.assertEqual(json.loads(lines[-1])["ended_by"], "target exited")
+
+    def test_top_with_its_number_apart(self):
+        rows, _, _, _ = ask("--count", "--by", "edi", "--top", "3", "--function", "foo", program=tally("threads", 100))
+        self.assertEqual(len(rows), 3)
+
     def test_hundreds_of_functions_of_python(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
             script.write("import json, collections\n"
