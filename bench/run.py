@@ -51,14 +51,22 @@ class Probing:
 
     def __init__(self, build, pid, *args):
         self.command = [os.path.join(build, "dynprobe"), "--pid", str(pid), "-q", "--no-record", "-f", "json", "-o", "-", *args]
+        self.pid = pid
         self.summary = None
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while self.process.poll() is None and not self.stands():
+            time.sleep(0.05)
         time.sleep(0.5)
         if self.process.poll() is not None:
             raise SystemExit("dynprobe failed: " + self.process.stderr.read())
         return self
+
+    def stands(self):
+        """Stubs are mapped, and nobody is held any more."""
+        with open(f"/proc/{self.pid}/maps") as maps, open(f"/proc/{self.pid}/status") as status:
+            return "dynprobe" in maps.read() and "TracerPid:\t0" in status.read()
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGINT)
@@ -79,11 +87,11 @@ def lost(summary):
     return sum(int(n) for n in re.findall(r'"lost": ?(\d+)', json.dumps(summary))[:1])
 
 
-def measure_hits(build, probe_args, hits_args):
-    """Before, with and after a probe: three measurements and dynprobe's summary."""
+def measure_hits(build, probe_args, hits_args, points=("--function", "probed", "--function", "punned")):
+    """Before, with and after probes: three measurements and dynprobe's summary."""
     target = Hits(build, *hits_args)
     before = target.measure()
-    with Probing(build, target.pid, "--function", "probed", "--function", "punned", *probe_args) as probing:
+    with Probing(build, target.pid, *points, *probe_args) as probing:
         m = target.measure()
     after = target.measure()
     target.close()
@@ -150,8 +158,42 @@ def bench_expressions(build, rounds):
     for what, variant, bar in (("stub: false, register compare", "false: rdi == K", 0.5), ("stub: false, p->q->len > 4", "false: p->q->len > 4", 3)):
         row(what, f"{m[variant]:.2f} ns", f"hollow {hollow:.2f}", "", f"<= {bar} ns", m[variant] <= bar)
     text = m["four and a 32-byte string"]
+    for what, variant, bar in (("stub: count", "count", 0.5), ("stub: count where %fs:0 does not serve", "count, by base of fs", 3)):
+        row(what, f"{m[variant]:.2f} ns", f"hollow {hollow:.2f}", "", f"<= {bar} ns", m[variant] <= bar)
+    clocks, both = m["two rdtsc"], m["duration: entry and return"]
+    row("stub: duration histogram, entry and return", f"{both:.1f} ns", f"2 rdtsc {clocks:.1f}", f"{both / clocks:.2f}", "<= 1.3 x two rdtsc",
+        both <= 1.3 * clocks)
     row("stub: four typed fields, a 32-byte string", f"{text:.1f} ns", f"one field {one:.1f}", f"{text / one:.2f}", "<= 1.6 x one field",
         text <= 1.6 * one)
+
+
+def bench_answers(build, rounds):
+    for threads in ("1", "8"):
+        less = rounds if threads == "1" else str(max(20, int(rounds) // 4))
+        before, m, _, summary = measure_hits(build, ["--count"], ["-r", less, "-t", threads])
+        ours, hollow = over(m, "probed", before), over(m, "hollow")
+        row(f"count, {threads} thread{'s' if threads != '1' else ''}", f"{ours:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", ours <= 0.5)
+        if lost(summary):
+            print(f"  note: lost {lost(summary)}")
+    before, m, _, _ = measure_hits(build, ["--count", "--when", "arg0 == 123456789"], ["-r", rounds])
+    ours = over(m, "probed", before)
+    row("count, condition false", f"{ours:.2f} ns", f"hollow {over(m, 'hollow'):.2f}", "", "<= 0.5 ns", ours <= 0.5)
+    before, m, _, _ = measure_hits(build, ["--hist", "arg0"], ["-r", rounds])
+    ours = over(m, "probed", before)
+    row("histogram of an argument", f"{ours:.2f} ns", f"hollow {over(m, 'hollow'):.2f}", "", "<= 3 ns", ours <= 3)
+    before, m, _, summary = measure_hits(build, ["--hist", "duration"], ["-r", rounds], ("--return", "probed"))
+    ours, clocks = over(m, "probed", before), over(m, "clocks")
+    row("duration histogram: entry and return", f"{ours:.1f} ns", f"2 rdtsc {clocks:.1f}", f"{ours / clocks:.2f}", "<= 1.3 x two rdtsc",
+        ours <= 1.3 * clocks)
+    if lost(summary):
+        print(f"  note: lost {lost(summary)}")
+    cost = {}
+    for what, fields in (("one", ["-t", "reg:rdi"]),
+                         ("five", ["-t", "a=(int)arg0", "-t", "p=arg1", "-t", "c=(unsigned char)$rdx", "-t", "d=(long)$r9", "-t", "s=str(arg1,32)"])):
+        before, m, _, _ = measure_hits(build, fields, ["-r", rounds])
+        cost[what] = over(m, "probed", before)
+    row("record of four fields and a 32-byte string", f"{cost['five']:.1f} ns", f"one field {cost['one']:.1f}",
+        f"{cost['five'] / cost['one']:.2f}", "<= 1.6 x one field", cost["five"] <= 1.6 * cost["one"])
 
 
 def bench_backtrace(build, rounds):
@@ -224,7 +266,8 @@ def main():
     build = os.path.abspath(args.build)
     every = {"records": lambda: bench_records(build, args.rounds), "pair": lambda: bench_pair(build, args.rounds), "tactics": lambda: bench_tactics(build, args.rounds),
              "condition": lambda: bench_condition(build, args.rounds),
-             "expressions": lambda: bench_expressions(build, args.rounds), "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
+             "expressions": lambda: bench_expressions(build, args.rounds), "answers": lambda: bench_answers(build, args.rounds),
+             "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
              "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build)}
     print(f"{'what':<46} {'value':>12} {'reference':>14} {'ratio':>8}  {'bar':<24} verdict")
     for name, run in every.items():
