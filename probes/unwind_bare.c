@@ -45,35 +45,83 @@ static void take_row(uint32_t offset, const struct dp_unwind_row *row, void *dat
 	add(p, p->base + offset, row->kind ? dp_unwind_rows_intern(p->rows, row) : 0, false);
 }
 
-static bool is_function(const struct dp_symbol *s)
+/* The pair of `rows` that says what holds at `offset`, or -1 in front of all. */
+static ptrdiff_t pair_at(const struct dp_unwind_rows *rows, uint64_t offset)
 {
-	return s->code && (s->type == STT_FUNC || s->type == STT_GNU_IFUNC);
-}
+	size_t lo = 0, hi = rows->n;
 
-/* Where what begins with symbol i ends at the latest. */
-static uint64_t end_of(struct dp_module *m, const struct dp_symbol_index *index, size_t i, uint64_t end)
-{
-	const struct dp_symbol *s = index->symbol[i];
-	const struct dp_fdes *fdes = dp_module_fdes(m);
-	uint64_t most = s->value + (s->size ? s->size : SIZELESS);
-	size_t lo = 0, hi = fdes->n;
-
-	while (lo < hi) { /* the first that begins behind it */
+	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (fdes->fde[mid].start <= s->value)
+		if (rows->pc[mid] <= offset)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (lo < fdes->n && fdes->fde[lo].start < most)
-		most = fdes->fde[lo].start;
-	for (size_t k = i + 1; k < index->n && !s->size; k++)
-		if (index->symbol[k]->value > s->value && is_function(index->symbol[k])) {
-			most = index->symbol[k]->value < most ? index->symbol[k]->value : most;
-			break;
+	return (ptrdiff_t)lo - 1;
+}
+
+static bool described(const struct dp_unwind_rows *rows, ptrdiff_t pair)
+{
+	return pair >= 0 && rows->row[pair] != 0;
+}
+
+struct bare {
+	uint64_t start, size;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct bare *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (x->size < y->size) - (x->size > y->size);
+}
+
+/* The functions of [start, end) that no table describes, ascending; of several symbols of one place the longest first. */
+static bool find(struct dp_module *m, uint64_t start, uint64_t end, const struct dp_unwind_rows *rows, struct bare **ret,
+                 size_t *n)
+{
+	const struct dp_symbols *symbols = dp_module_own_symbols(m);
+	size_t cap = 0;
+
+	*ret = NULL;
+	*n = 0;
+	for (size_t i = 0; i < symbols->n; i++) {
+		const struct dp_symbol *s = &symbols->symbol[i];
+
+		if (!s->code || (s->type != STT_FUNC && s->type != STT_GNU_IFUNC) || s->value < start || s->value >= end)
+			continue;
+		if (described(rows, pair_at(rows, s->value - start)))
+			continue;
+		if (*n == cap) {
+			struct bare *grown = realloc(*ret, (cap = cap ? 2 * cap : 64) * sizeof(*grown));
+
+			if (!grown)
+				return false;
+			*ret = grown;
 		}
-	return most < end ? most : end;
+		(*ret)[(*n)++] = (struct bare){s->value, s->size};
+	}
+	if (*n)
+		qsort(*ret, *n, sizeof(**ret), by_start);
+	return true;
+}
+
+/* Where it ends: by its size, at the latest where a table begins, and without a size where the next one does. */
+static uint64_t end_of(const struct bare *f, const struct bare *next, const struct dp_unwind_rows *rows, uint64_t start,
+                       uint64_t end)
+{
+	const uint64_t size = f->size ? f->size : SIZELESS, room = end - f->start;
+	uint64_t most = f->start + (size < room ? size : room);
+
+	if (next && !f->size && next->start < most)
+		most = next->start;
+	for (size_t i = (size_t)(pair_at(rows, f->start - start) + 1); i < rows->n && start + rows->pc[i] < most; i++)
+		if (rows->row[i])
+			most = start + rows->pc[i];
+	return most;
 }
 
 static void follow_one(struct dp_module *m, uint64_t from, uint64_t to, dp_unwind_follow follow, struct pairs *p)
@@ -86,21 +134,27 @@ static void follow_one(struct dp_module *m, uint64_t from, uint64_t to, dp_unwin
 	add(p, p->base + (uint32_t)(to - from), 0, true);
 }
 
-static void follow_all(struct dp_module *m, uint64_t start, uint64_t end, dp_unwind_follow follow, struct pairs *p)
+static bool follow_all(struct dp_module *m, uint64_t start, uint64_t end, dp_unwind_follow follow, struct pairs *p)
 {
-	const struct dp_symbol_index *index = dp_module_own_index(m);
 	uint64_t done = start;
+	struct bare *bare;
+	size_t n;
+	bool found = find(m, start, end, p->rows, &bare, &n);
 
-	for (size_t i = 0; i < index->n && !p->failed; i++) {
-		const struct dp_symbol *s = index->symbol[i];
+	for (size_t i = 0; found && i < n && !p->failed; i++) {
+		size_t next = i + 1;
 
-		if (!is_function(s) || s->value < done || s->value >= end || dp_module_fde_at(m, s->value))
+		if (bare[i].start < done)
 			continue;
-		done = end_of(m, index, i, end);
-		p->base = (uint32_t)(s->value - start);
-		if (done > s->value)
-			follow_one(m, s->value, done, follow, p);
+		while (next < n && bare[next].start == bare[i].start)
+			next++;
+		done = end_of(&bare[i], next < n ? &bare[next] : NULL, p->rows, start, end);
+		p->base = (uint32_t)(bare[i].start - start);
+		if (done > bare[i].start)
+			follow_one(m, bare[i].start, done, follow, p);
 	}
+	free(bare);
+	return found;
 }
 
 /* What begins at one place: the end of a function without a table gives way to the table's row, and that to a function's begin.
@@ -128,10 +182,9 @@ bool dp_unwind_bare(struct dp_module *m, uint64_t start, uint64_t end, dp_unwind
 	struct dp_unwind_rows all;
 	bool good;
 
-	if (!m->elf || end - start > UINT32_MAX || dp_module_fdes(m)->damaged)
+	if (!m->elf || end - start > UINT32_MAX)
 		return true;
-	follow_all(m, start, end, follow, &pairs);
-	good = !pairs.failed && !rows->failed;
+	good = follow_all(m, start, end, follow, &pairs) && !pairs.failed && !rows->failed;
 	if (good && pairs.n) {
 		dp_unwind_rows_init(&all);
 		merge(rows, &pairs, &all);
