@@ -454,7 +454,18 @@ class Verbs:
 
 @needs_root
 class AsRoot(Verbs, Standing):
-    pass
+    def test_every_function_is_left_at_once_and_too_many_are_refused_untouched(self):
+        t = self.spin()
+        before = State(t.pid)
+        private = harness.private_text_kib(t.pid)
+        registers = [word for name in harness.REGISTERS for word in ("-t", f"reg:{name}")]
+        p = self.leave(t, "--function", "*", *registers, "-t", "backtrace:16", "-t", "regs", status=harness.OWN_FAILURE, timeout=120)
+        self.assertIn("too many", p.stderr)
+        self.assertEqual((State(t.pid).differences(before), harness.private_text_kib(t.pid)), ({}, private))
+        self.leave(t, "--function", "*", status=harness.EXIT_PARTIAL, timeout=120)
+        self.assertGreater(len(self.probes(t)), 2000)
+        self.tool("detach", "--pid", t.pid, timeout=120)
+        self.end(t, before)
 
 
 @needs_root
