@@ -178,6 +178,16 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 }
 
 /* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
+static struct dp_error *cannot_wait(const struct dp_expander *x, const struct dp_spec *spec, struct dp_error *err)
+{
+	if (!x->from->pending || (err->tag != DP_TAG_NO_MODULE && err->tag != DP_TAG_NO_SYMBOL))
+		return err;
+	return dp_error_wrap(err,
+	                     "--pending does not wait for '%s': lines, markers, patterns and returns are looked up when the run "
+	                     "begins; functions, offsets and addresses may come later",
+	                     spec->text);
+}
+
 static struct dp_error *select_functions(struct dp_expander *x, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	struct dp_selection more = {0};
@@ -208,7 +218,9 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 		x->out.matched += x->out.options.nprobes - first;
 		return name_pattern(x, p->name, first);
 	}
-	DP_TRY(select_functions(x, &p->spec, &found));
+	struct dp_error *unknown = select_functions(x, &p->spec, &found);
+	if (unknown)
+		return cannot_wait(x, &p->spec, unknown);
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++) {
 		err = dp_signals_check(i);

@@ -42,10 +42,11 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "not\n"
                  "run; addresses are the file's then. GLOB is [MODULE!]SYMBOL with *, ? and [abc]; quote it. With -v also each\n"
                  "instruction, and how a probe would stand there (jump, pun, evict, window, trap) or why none can. Nothing is\n"
-                 "touched or stopped.\n"
+                 "touched or stopped. 'usdt:PROVIDER:NAME' (patterns) lists USDT markers.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe list --pid 4242 'libc.so.6!mem*'\n"
+                 "  dynprobe list --pid 4242 'usdt:*'\n"
                  "  dynprobe list -v /bin/ls main\n"},
         [DP_VERB_STUBS] = {"stubs", "stubs --pid PID -o FILE", "an ELF file that tells debuggers of the probes' code",
                            "Writes an ELF file with a name and unwind tables for every piece of code that dynprobe has in the\n"
@@ -92,7 +93,8 @@ static void help_run(FILE *to)
 	      "Examples:\n"
 	      "  dynprobe --pid 4242 --function foo -t reg:rdi -t backtrace\n"
 	      "  dynprobe -c \"ls -l\" --function main\n"
-	      "  dynprobe --pid 4242 --probe 'libc.so.6!malloc' --when 'arg0 > 4096' -n 100\n"
+	      "  dynprobe --pid 4242 --probe server.c:120 -t locals --when 'req->len > 4096' -n 100\n"
+	      "  dynprobe --pid 4242 --return foo --hist duration -d 10             # counted in the process\n"
 	      "  dynprobe --pid 4242 --function foo -t reg:rdi --session mine       # events of LTTng\n"
 	      "\n"
 	      "Probes that outlive the command (dynprobe VERB --help):\n",
@@ -103,6 +105,8 @@ static void help_run(FILE *to)
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
+	fprintf(to, "  dynprobe %-12s %s\n", "completion",
+	        "what bash needs to complete these words: source <(dynprobe completion)");
 }
 
 void dp_options_help(enum dp_verb verb, FILE *to)

@@ -271,6 +271,12 @@ class Pending(harness.Case):
                 self.assert_refused(self.attach(t, "--pending", "--function", "late.so!plugin_work", "-d", 1), "DP-PENDING")
                 self.assert_clean(t.pid)
 
+    def test_what_does_not_wait_says_so(self):
+        for spec in (["--probe", "late.c:12"], ["--function", "late.so!plugin_*"], ["--usdt", "late:*"], ["--return", "late.so!plugin_work"]):
+            r = self.dynprobe("--pending", *spec, "--", harness.target_path("loads"), LATE, "main")
+            self.assertEqual(r.status, harness.OWN_FAILURE, str(r))
+            self.assertIn("--pending does not wait for", r.err)
+
     def test_what_it_excludes(self):
         t = self.loads("once")
         for other in (["--sink", "lttng"], ["--dry-run"], ["--tactic", "jump,trap"]):
