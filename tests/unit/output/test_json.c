@@ -62,7 +62,7 @@ Test(json, header_describes_probes_and_fields)
 	        make_fields((const char *const[]){"reg:eax", "int:i:1", "float:f:1", "double:d:1", "pointer:p:1", "string[9]:s:1",
 	                                          "bytes[2]:b:1", "backtrace:7", NULL});
 	struct dp_fields none = {0};
-	struct dp_event_class classes[] = {{"foo", "foo+0x\"1", &fields, NULL}, {"bar", "bar", &none, NULL}};
+	struct dp_event_class classes[] = {{"foo", "foo+0x\"1", &fields, NULL, NULL}, {"bar", "bar", &none, NULL, NULL}};
 	struct out o;
 	open_out(&o, classes, 2);
 	close_and_check(&o,
@@ -85,7 +85,7 @@ Test(json, event_holds_every_value_exactly)
 	struct dp_fields fields = make_fields((const char *const[]){"reg:rax", "int64:i:1", "uint64:u:1", "double:d:1",
 	                                                            "double:inf:1", "pointer:p:1", "string:s:1", "bytes[2]:b:1",
 	                                                            "int:bad:1", "string:bad2:1", "backtrace", NULL});
-	struct dp_event_class class = {"foo", "foo", &fields, NULL};
+	struct dp_event_class class = {"foo", "foo", &fields, NULL, NULL};
 	struct dp_buf b = {0};
 	double d = 0.1, inf = (double)INFINITY;
 	put_u64(&b, 1 << 8 | 1 << 9);
@@ -128,7 +128,7 @@ Test(json, event_holds_every_value_exactly)
 Test(json, event_without_fields_or_image)
 {
 	struct dp_fields none = {0}, trace = make_fields((const char *const[]){"backtrace", NULL});
-	struct dp_event_class classes[] = {{"foo", "foo", &none, NULL}, {"bar", "bar", &trace, NULL}};
+	struct dp_event_class classes[] = {{"foo", "foo", &none, NULL, NULL}, {"bar", "bar", &trace, NULL, NULL}};
 	struct dp_buf empty = {0}, b = {0};
 	put_u8(&b, 1);
 	put_u64(&b, 0x1010);
@@ -152,7 +152,7 @@ Test(json, random_payloads_give_valid_lines)
 {
 	struct dp_fields fields = make_fields(
 	        (const char *const[]){"string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", "double:d:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL};
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
 	struct out o;
 	open_out(&o, &class, 1);
 	srand(6);
@@ -205,4 +205,29 @@ Test(json, summary_is_one_valid_line)
 	            "assert [p['state'] for p in s['probes']] == ['placed', 'refused', 'retired']\n"
 	            "assert s['probes'][0]['addr'] == '0x401000' and s['probes'][1]['reason'] == 'no \"room\"'\n");
 	free(text);
+}
+
+Test(json, system_calls_have_a_title_and_errors_by_name)
+{
+	struct dp_field field = {
+	        .name = (char *)"retval", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .look = DP_LOOK_RESULT};
+	struct dp_fields fields = {&field, 1};
+	struct dp_event_class class = {"syscall_x_exit_2", "x", &fields, NULL, "syscall:x:exit"};
+	struct out o;
+	struct dp_buf b = {0};
+	open_out(&o, &class, 1);
+	put_u64(&b, (uint64_t)-13);
+	struct dp_event e = make_event(1, &b);
+	dp_writer_event(o.w, &e);
+	b.len = 0;
+	put_u64(&b, (uint64_t)-5000);
+	e = make_event(2, &b);
+	dp_writer_event(o.w, &e);
+	close_and_check(&o, "h, a, b = lines\n"
+	                    "assert h['probes'][0]['title'] == 'syscall:x:exit'\n"
+	                    "assert h['probes'][0]['fields'] == [{'name': 'retval', 'type': 'int64', 'look': 'result'}]\n"
+	                    "assert a['probe'] == 'syscall_x_exit_2' and a['title'] == 'syscall:x:exit'\n"
+	                    "assert a['fields'] == {'retval': '-EACCES'}\n"
+	                    "assert b['fields'] == {'retval': -5000}\n");
+	dp_buf_fini(&b);
 }

@@ -40,7 +40,7 @@ Test(text, line_of_every_kind_of_value)
 	struct dp_fields fields =
 	        make_fields((const char *const[]){"reg:rax", "int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1", "string:s:1",
 	                                          "bytes[2]:b:1", "int64:bad:1", NULL});
-	struct dp_event_class class = {"main_0x10", "main+0x10", &fields, NULL};
+	struct dp_event_class class = {"main_0x10", "main+0x10", &fields, NULL, NULL};
 	struct dp_buf b = {0};
 	double d = 0.5;
 	put_u64(&b, 1 << 7);
@@ -68,11 +68,11 @@ Test(text, line_of_every_kind_of_value)
 /* Control characters of the program's strings do not reach the terminal by a format either. */
 Test(text, format_is_followed_with_each_value_in_its_own_width)
 {
-	struct dp_fields fields = make_fields(
-	        (const char *const[]){"int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1", "string:s:1", "int64:bad:1", "reg:rax", NULL});
-	struct dp_printf_form form = {.format = (char *)"%5d|%-4x|%08llx|%.2f|%p|%8.3s|%s|100%%|%d", .n = 8,
-	                              .field = {0, 1, 0, 2, 3, 4, 4, 5}};
-	struct dp_event_class class = {"p", "p", &fields, &form};
+	struct dp_fields fields = make_fields((const char *const[]){"int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1",
+	                                                            "string:s:1", "int64:bad:1", "reg:rax", NULL});
+	struct dp_printf_form form = {
+	        .format = (char *)"%5d|%-4x|%08llx|%.2f|%p|%8.3s|%s|100%%|%d", .n = 8, .field = {0, 1, 0, 2, 3, 4, 4, 5}};
+	struct dp_event_class class = {"p", "p", &fields, &form, NULL};
 	struct dp_buf b = {0};
 	double d = 0.5;
 	put_u64(&b, 1 << 5);
@@ -98,7 +98,7 @@ Test(text, format_is_followed_with_each_value_in_its_own_width)
 Test(text, time_is_the_local_wall_clock)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL};
+	struct dp_event_class class = {"p", "p", &none, NULL, NULL};
 	struct dp_buf empty = {0};
 	setenv("TZ", "XYZ-3:30", 1);
 	tzset();
@@ -115,7 +115,7 @@ Test(text, time_is_the_local_wall_clock)
 Test(text, process_is_named_once_there_are_several)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL};
+	struct dp_event_class class = {"p", "p", &none, NULL, NULL};
 	struct dp_buf empty = {0};
 	struct out o;
 	open_out(&o, &class, 1, false);
@@ -137,7 +137,7 @@ Test(text, process_is_named_once_there_are_several)
 static char *backtrace_of(struct dp_image *image, const uint64_t *pcs, uint8_t n)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"backtrace", "reg:al", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL};
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
 	struct dp_buf b = {0};
 	put_u8(&b, n);
 	for (uint8_t i = 0; i < n; i++)
@@ -180,7 +180,7 @@ Test(text, frame_interrupted_by_a_signal_is_exact)
 Test(text, cut_strings_are_marked)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL};
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
 	struct dp_buf b = {0};
 	put_u64(&b, 0);
 	put_text(&b, "abcd...");
@@ -198,7 +198,7 @@ Test(text, cut_strings_are_marked)
 Test(text, escape_codes_only_with_colour)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"int:x:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL};
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
 	for (int color = 0; color < 2; color++) {
 		struct dp_buf b = {0};
 		put_u64(&b, 1);
@@ -220,7 +220,7 @@ Test(text, escape_codes_only_with_colour)
 Test(text, full_device_is_an_error)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL};
+	struct dp_event_class class = {"p", "p", &none, NULL, NULL};
 	struct dp_buf empty = {0};
 	struct dp_writer *w = NULL;
 	FILE *full = fopen("/dev/full", "we");
@@ -241,7 +241,7 @@ Test(text, random_payloads_never_crash)
 {
 	struct dp_fields fields =
 	        make_fields((const char *const[]){"regs", "string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL};
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
 	struct out o;
 	open_out(&o, &class, 1, true);
 	srand(5);
@@ -258,4 +258,44 @@ Test(text, random_payloads_never_crash)
 	cr_assert_gt(o.size, 1000);
 	free(text);
 	dp_fields_fini(&fields);
+}
+
+static uint64_t as_word(int64_t v)
+{
+	return (uint64_t)v;
+}
+
+Test(text, system_calls_are_titled_and_errors_have_names)
+{
+	static const struct {
+		int64_t value;
+		enum dp_look look;
+		const char *shown;
+	} rows[] = {
+	        {-2, DP_LOOK_RESULT, "v=-ENOENT"},
+	        {-4096, DP_LOOK_RESULT, "v=-4096"},
+	        {-4000, DP_LOOK_RESULT, "v=-4000"},
+	        {0, DP_LOOK_RESULT, "v=0"},
+	        {INT64_MIN, DP_LOOK_RESULT, "v=-9223372036854775808"},
+	        {257, DP_LOOK_CALL, "v=openat"},
+	        {777, DP_LOOK_CALL, "v=syscall_777"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct dp_field field = {
+		        .name = (char *)"v", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .look = rows[i].look};
+		struct dp_fields fields = {&field, 1};
+		struct dp_event_class class = {"syscall_x_exit_2", "x", &fields, NULL, "syscall:x:exit"};
+		struct dp_buf b = {0};
+		struct out o;
+		char line[96];
+		put_u64(&b, as_word(rows[i].value));
+		open_out(&o, &class, 1, false);
+		struct dp_event e = make_event(1, &b);
+		dp_writer_event(o.w, &e);
+		char *text = close_out(&o);
+		snprintf(line, sizeof(line), " worker[101] syscall:x:exit: %s\n", rows[i].shown);
+		cr_expect(strstr(text, line), "%s", text);
+		free(text);
+		dp_buf_fini(&b);
+	}
 }
