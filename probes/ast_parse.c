@@ -180,7 +180,8 @@ static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 	if (is_op(p, '(')) {
 		const struct parser before = *p;
 		DP_TRY(advance(p));
-		if (try_type(p, true, &node.type)) {
+		/* In sizeof (x)->y x is no type. */
+		if (try_type(p, true, &node.type) && !is_op(p, '.') && !is_op(p, DP_AST_ARROW) && !is_op(p, '[')) {
 			/* sizeof (x) of a variable: whoever knows the names tells them apart. */
 			if (!tag_of(&before) && !node.type->pointers)
 				DP_TRY(make(p, (struct dp_ast){.kind = DP_AST_NAME, .at = node.type->at, .name = node.type->name},
@@ -188,6 +189,7 @@ static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 			return make(p, node, ret);
 		}
 		*p = before;
+		node.type = NULL;
 	}
 	DP_TRY(parse_unary(p, &node.a));
 	return make(p, node, ret);
@@ -443,7 +445,7 @@ static struct dp_error *trailing(const struct parser *p)
 static struct dp_error *begin(struct parser *p, size_t from)
 {
 	if (strlen(p->text) > TEXT_MAX)
-		return dp_error(DP_TAG_SYNTAX, "an expression has at most %d characters", TEXT_MAX);
+		return dp_lex_error(p->text, TEXT_MAX, "an expression has at most %d characters", TEXT_MAX);
 	return dp_token_next(p->arena, p->text, from, &p->t);
 }
 

@@ -6,9 +6,8 @@
 
 /* How a DP_EXPR_CONST came to be, kept in its `reg`. */
 enum dp_const_origin {
-	DP_CONST_LITERAL = 0,
-	DP_CONST_FOLDED = 1, /* computed, therefore signed however large */
-	DP_CONST_RIP = 2,    /* the site's address, see dp_expr_bind() */
+	DP_CONST_FOLDED = 1,
+	DP_CONST_RIP = 2, /* the site's address, see dp_expr_bind() */
 };
 
 /* The value of `op` applied to `a` (and `b`); the logic operators take truth values. A division by 0 fails: not to be asked for.

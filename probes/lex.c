@@ -52,6 +52,16 @@ static size_t show(struct dp_buf *buf, const char *text, size_t at)
 	return column + (from ? strlen("...") : 0);
 }
 
+struct dp_error *dp_lex_point(enum dp_tag tag, const char *text, size_t at, const char *message)
+{
+	struct dp_buf buf;
+	dp_buf_init(&buf);
+	size_t column = show(&buf, text, at);
+	struct dp_error *err = dp_error(tag, "%s%s\n    %*s^", message, dp_buf_str(&buf), (int)column, "");
+	dp_buf_fini(&buf);
+	return err;
+}
+
 struct dp_error *dp_lex_error(const char *text, size_t at, const char *fmt, ...)
 {
 	dp_auto_free char *message = NULL;
@@ -63,10 +73,5 @@ struct dp_error *dp_lex_error(const char *text, size_t at, const char *fmt, ...)
 		message = NULL;
 		return dp_error(DP_TAG_NOMEM, "out of memory");
 	}
-	struct dp_buf buf;
-	dp_buf_init(&buf);
-	size_t column = show(&buf, text, at);
-	struct dp_error *err = dp_error(DP_TAG_SYNTAX, "%s%s\n    %*s^", message, dp_buf_str(&buf), (int)column, "");
-	dp_buf_fini(&buf);
-	return err;
+	return dp_lex_point(DP_TAG_SYNTAX, text, at, message);
 }

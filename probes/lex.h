@@ -15,5 +15,7 @@ bool dp_lex_identifier(const char *text, size_t len);
 /* DP_TAG_SYNTAX: the message, then `text` and a caret below its byte `at` (control characters shown as '?'). */
 struct dp_error *dp_lex_error(const char *text, size_t at, const char *fmt, ...)
         __attribute__((format(printf, 3, 4))) DP_MUST_CHECK;
+/* The same for what is no matter of grammar, with the message as it is. */
+struct dp_error *dp_lex_point(enum dp_tag tag, const char *text, size_t at, const char *message) DP_MUST_CHECK;
 
 #endif

@@ -132,16 +132,19 @@ static bool offer_member(const struct dp_member *m, void *data)
 	return true;
 }
 
-static struct dp_error *no_member(struct dp_scope *s, const struct dp_ctype *type, const char *name)
+static struct dp_error *no_member(struct dp_scope *s, const struct dp_ast *ast, const struct dp_ctype *type, const char *name)
 {
 	struct names names;
-	struct dp_buf help;
+	struct dp_buf help, message;
 	dp_suggest_init(&names.suggest, name, strlen(name));
 	dp_ctype_members(&s->arena, type, offer_member, &names);
 	dp_buf_init(&help);
 	dp_suggest_print(&names.suggest, &help);
-	struct dp_error *err = dp_error(DP_TAG_NO_VARIABLE, "%s has no member '%s'%s%s", type->name ? type->name : "the record",
-	                                name, type->size ? "" : ": the debug information only declares it", dp_buf_str(&help));
+	dp_buf_init(&message);
+	dp_buf_printf(&message, "%s has no member '%s'%s%s", type->name ? type->name : "the record", name,
+	              type->size ? "" : ": the debug information only declares it", dp_buf_str(&help));
+	struct dp_error *err = dp_lex_point(DP_TAG_NO_VARIABLE, s->text, ast->at, dp_buf_str(&message));
+	dp_buf_fini(&message);
 	dp_buf_fini(&help);
 	return err;
 }
@@ -155,7 +158,7 @@ struct dp_error *dp_lower_member(struct dp_scope *s, const struct dp_ast *ast, s
 		return dp_lex_error(s->text, ast->at, "what stands before '%s' is no struct, union or class, but %s", name,
 		                    record.type->name ? record.type->name : "something else");
 	if (!dp_ctype_member(&s->arena, record.type, name, &m))
-		return no_member(s, record.type, name);
+		return no_member(s, ast, record.type, name);
 	*ret = dp_operand_member(s, &record, &m);
 	return NULL;
 }

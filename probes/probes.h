@@ -333,11 +333,10 @@ struct dp_expr {
 	char *text; /* DP_EXPR_MATCH; owned */
 };
 /*
- * C precedence and 64-bit two's-complement arithmetic. Registers: `$rdi`, `rdi`, `edi`, `dil`, and arg0..arg5 for rdi rsi
- * rdx rcx r8 r9. A general register is a signed 64-bit value, its narrower parts are zero-extended; <,<=,>,>= compare signed unless a
- * side is a constant above INT64_MAX, which makes it unsigned. Shift counts are taken mod 64, >> is arithmetic. Errors carry a
- * caret line. Constant parts are folded; a tree has at most DP_EXPR_MAX_NODES nodes, so recursion over it is bounded.
- * (The language without names of the program; dp_scope_expr() of scope.h is the whole one.)
+ * The language (scope.h) where there is no program: registers, `$rdi`, `rdi`, `edi`, `dil`, arg0..arg5 for rdi rsi rdx rcx r8 r9, and
+ * facts. A general register is a signed 64-bit value, its narrower parts are zero-extended; <,<=,>,>= compare signed unless a side is a
+ * constant above INT64_MAX, which makes it unsigned. Shift counts are taken mod 64, >> is arithmetic. Errors of grammar carry a caret
+ * line. Constant parts are folded; a tree has at most DP_EXPR_MAX_NODES nodes, so recursion over it is bounded.
  */
 #define DP_EXPR_MAX_NODES 256u
 struct dp_error *dp_expr_parse(const char *text, struct dp_expr **ret) DP_MUST_CHECK;

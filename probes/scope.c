@@ -2,6 +2,7 @@
 #include "probes/scope.h"
 #include "base/cleanup.h"
 #include "probes/ast_lex.h"
+#include "probes/lex.h"
 #include "probes/module.h"
 #include "probes/scope_internal.h"
 
@@ -158,7 +159,7 @@ static struct dp_error *lower_integer(struct dp_scope *s, const char *text, stru
 	if (o->absent)
 		return no_value(text, o->absent);
 	if (o->string || o->is_comm)
-		return dp_error(DP_TAG_SYNTAX, "'%s' is a string: compare it with == or =~", text);
+		return dp_lex_error(text, ast->at, "this is a string: compare it with == or =~");
 	return NULL;
 }
 

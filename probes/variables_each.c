@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* All parameters, all locals; and what a name that is unknown may have meant. */
+#include "probes/lex.h"
 #include "probes/scope_internal.h"
 #include "probes/suggest.h"
 
@@ -76,7 +77,10 @@ void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct d
 	else
 		walk_block(w, function, 0);
 	for (size_t i = 0; i < w->n; i++) {
-		struct dp_variable v = {.die = w->die[i], .function = *function, .name = w->name[i], .is_parameter = parameters,
+		struct dp_variable v = {.die = w->die[i],
+		                        .function = *function,
+		                        .name = w->name[i],
+		                        .is_parameter = parameters,
 		                        .is_ambiguous = s->nbeginning > 0};
 		if (!each(&v, data))
 			return;
@@ -111,8 +115,7 @@ static void offer_words(struct dp_suggest *to)
 struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at)
 {
 	struct dp_suggest suggest;
-	struct dp_buf help;
-	(void)at;
+	struct dp_buf help, message;
 	dp_suggest_init(&suggest, name, strlen(name));
 	for (size_t i = 0; i < s->nfunctions; i++)
 		offer_block(s, &s->function[i], &suggest, 0);
@@ -122,8 +125,10 @@ struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_
 	dp_buf_init(&help);
 	dp_suggest_print(&suggest, &help);
 	const char *where = s->at.site.function.name && *s->at.site.function.name ? s->at.site.function.name : "this place";
-	struct dp_error *err =
-	        dp_error(DP_TAG_NO_VARIABLE, "no variable '%s' is visible in %s%s", name, where, dp_buf_str(&help));
+	dp_buf_init(&message);
+	dp_buf_printf(&message, "no variable '%s' is visible in %s%s", name, where, dp_buf_str(&help));
+	struct dp_error *err = dp_lex_point(DP_TAG_NO_VARIABLE, s->text, at, dp_buf_str(&message));
+	dp_buf_fini(&message);
 	dp_buf_fini(&help);
 	return err;
 }
