@@ -31,10 +31,7 @@ static bool offset_of(const struct dp_scope *s, const Elf64_Phdr *tls, const str
 	return false;
 }
 
-/*
- * The executable's thread-local storage ends at the thread pointer (variant II of the TLS ABI). A library's is where the
- * dynamic loader put it, which only the loader's own tables say.
- */
+/* The executable's thread-local storage ends at the thread pointer (variant II of the TLS ABI). */
 struct dp_expr *dp_location_thread_local(struct dp_scope *s, const struct dp_expr *e, const char **absent)
 {
 	const struct dp_module *mod = s->at.site.module;
@@ -43,12 +40,12 @@ struct dp_expr *dp_location_thread_local(struct dp_scope *s, const struct dp_exp
 	for (size_t i = 0; mod && mod->elf && i < mod->elf->nphdr; i++)
 		if (mod->elf->phdr[i].p_type == PT_TLS)
 			tls = &mod->elf->phdr[i];
-	if (!tls || !mod->executable) {
+	if (!tls || !offset_of(s, tls, e, &offset))
+		return NULL;
+	if (!mod->executable) {
 		*absent = "a library's thread-local variable";
-		return NULL;
+		return dp_thread_local_of_library(s, tls->p_memsz, offset);
 	}
-	if (!offset_of(s, tls, e, &offset))
-		return NULL;
 	const uint64_t align = tls->p_align ? tls->p_align : 1, size = (tls->p_memsz + align - 1) / align * align;
 	return dp_build_add(&s->arena, dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_THREAD}), offset - size);
 }

@@ -59,6 +59,8 @@ struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwa
 struct dp_expr *dp_location_register(struct dp_scope *s, uint64_t number, unsigned size);
 /* The address of a thread-local variable from its offset in the module's segment; NULL and perhaps *absent. */
 struct dp_expr *dp_location_thread_local(struct dp_scope *s, const struct dp_expr *e, const char **absent);
+/* thread_local.c: the same in a library, whose segment is so large. NULL if it is not known where. */
+struct dp_expr *dp_thread_local_of_library(struct dp_scope *s, uint64_t size, uint64_t offset);
 /* Is the address below the stack that is in use? */
 bool dp_location_is_dead(const struct dp_expr *addr);
 

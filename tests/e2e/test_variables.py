@@ -159,6 +159,25 @@ class Variables(Case):
             self.assertEqual((f["color"].label, f["req_color"].label), (said["color"], said["req_color"]))
             self.assertEqual((bytes(f["req_raw"]).hex(), f["sum"]), (said["req_raw"], float(f"{said['n'] + 0.5:g}")))
 
+    def check_thread_locals(self, *command):
+        """A library's variables, static and visible ones, one each per thread."""
+        source, library = os.path.join(SOURCES, "threads.c"), self.path("libthreads.so")
+        for args in (("-DLIBRARY", "-fPIC", "-shared", "-Wl,-soname,libthreads.so", "-o", library, source), ("-o", self.path("program"), source, library, "-pthread", "-Wl,-rpath," + self.path("."))):
+            done = subprocess.run([*command, *args], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        printed, events = self.trace(self.path("program"), "--function", "libthreads.so!note", "-t", "hidden", "-t", "shown", "-t", "last=list[2]", rounds=60)
+        key = lambda x: x["hidden"]
+        self.agree(sorted(printed, key=key), sorted(events, key=lambda e: e["fields"]["hidden"]), ["hidden", "shown", "last"])
+        self.assertGreater(len({e["tid"] for e in events}), 2)
+
+    def test_thread_locals_of_a_library_gcc(self):
+        self.check_thread_locals("gcc", "-O0", "-g")
+        self.check_thread_locals("gcc", "-O2", "-g")
+
+    @needs("clang")
+    def test_thread_locals_of_a_library_clang(self):
+        self.check_thread_locals("clang", "-O2", "-g")
+
     # ---- inlined functions ----
 
     def inlined_n(self, program, *args):
