@@ -75,7 +75,7 @@ static bool grow(struct dp_stacks *s)
 bool dp_stacks_count(struct dp_stacks *s, const uint64_t *pc, size_t n)
 {
 	const uint64_t hash = hash_of(pc, n);
-	if (2 * s->n >= s->nslots && (s->n >= STACKS_MAX || !grow(s)) && !s->nslots)
+	if (2 * s->n >= s->nslots && s->n < STACKS_MAX && !grow(s))
 		return false;
 	struct stack *at = place_of(s->slot, s->nslots, hash, pc, n);
 	if (!at->pc) {
