@@ -9,10 +9,10 @@
  *	entry:                      prologue, gates, then the condition or the body, then the epilogue
  *
  * so that what runs most often runs straight. Where the program writes its flags before it looks at them (flags.h) they are not
- *kept, and a condition on registers alone is decided in front of the prologue: a false one is a compare and a branch. The
- *prologue steps over the red zone, then frees rax for the flags: lahf and seto, which together with sahf and an addition cost
- *nothing, while popfq costs as much as the rest of a hit. Everything happens above rsp, because a signal may arrive between any
- *two instructions.
+ * kept, and a condition on registers alone is decided in front of the prologue: a false one is a compare and a branch. The
+ * prologue steps over the red zone, then frees rax for the flags: lahf and seto, which together with sahf and an addition cost
+ * nothing, while popfq costs as much as the rest of a hit. Everything happens above rsp, because a signal may arrive between any
+ * two instructions.
  *
  * The fast path is re-entrant without a lock prefix: a signal handler of the same thread is the only one that can move
  * slot.head in between, and cmpxchg is one instruction. The timestamp is read inside of that loop, so the records that it
