@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 /* A thread that was killed while held is reaped by us or by nobody, and an exec of its process waits for that. */
@@ -340,12 +341,14 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 
 /*
  * While a thread stands that signals are sent to, those who are let go are woken by them: it goes first (eintr.c). One that
- * was not waiting may have started its first child a moment ago.
+ * was not waiting may have started its first child a moment ago; and one that waits for a child has, whatever was seen of it when
+ * it was seized.
  */
 static unsigned turn_of(const struct dp_held *h)
 {
 	const bool waits = h->stopped && h->in_syscall_stop && (int64_t)h->regs.rax <= -512;
-	if (h->addressed)
+	const bool for_child = waits && (h->regs.orig_rax == SYS_wait4 || h->regs.orig_rax == SYS_waitid);
+	if (h->addressed || for_child)
 		return waits && dp_eintr_mended(&h->regs) ? 2 : 0;
 	return waits ? LAST_TURN : 1;
 }
