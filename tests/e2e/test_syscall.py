@@ -107,6 +107,8 @@ class Hazards(Case):
         t = self.target(name, *args)
         r = self.attach(t, *probes, "-q", "-d", seconds)
         self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
+        self.assertGreater(r.summary["hits"], 0, str(r))
+        self.assert_clean(t.pid)
         self.assert_result_ok(t)
         return r
 
@@ -121,13 +123,6 @@ class Hazards(Case):
 
     def test_signal_frames(self):
         self.hold("sigstorm")
-
-    def test_text_is_as_it_was(self):
-        t = self.target("churn")
-        before = harness.State(t.pid)
-        self.assert_ok(self.attach(t, "--syscall", "*", "-q", "-d", 0.2))
-        self.assert_clean(t.pid)
-        self.assert_result_ok(t)
 
 
 @needs("strace")
