@@ -168,18 +168,20 @@ int dp_walk_behind_call(struct dp_walk *w)
 
 static int step_frame_pointer(struct dp_walk *w)
 {
-	uint64_t rbp = w->gpr[DP_GPR_RBP], next, pc;
+	uint64_t rbp = w->gpr[DP_GPR_RBP], frame[2]; /* the caller's rbp, where it goes on */
 
 	if (is_sigreturn(w))
 		return step_signal(w);
 	if (!(w->known >> DP_GPR_RBP & 1) || rbp & 7 || rbp < w->gpr[DP_GPR_RSP] ||
 	    rbp - w->gpr[DP_GPR_RSP] > DP_UNWIND_REACH * DP_UNWIND_PAGE)
 		return 0;
-	if (!dp_walk_read(w, rbp, &next) || !dp_walk_read(w, rbp + 8, &pc))
+	/* A guess: not even where the stack has been seen is it read directly, for another stack may lie there now, a shorter
+	 * one. */
+	if (dp_self_read(w->agent, frame, rbp, sizeof(frame)))
 		return 0;
-	w->gpr[DP_GPR_RBP] = next;
+	w->gpr[DP_GPR_RBP] = frame[0];
 	w->gpr[DP_GPR_RSP] = rbp + 16;
-	w->pc = pc;
+	w->pc = frame[1];
 	w->exact = 0;
 	w->known &= 1u << DP_GPR_RSP | 1u << DP_GPR_RBP;
 	return 1;

@@ -129,3 +129,24 @@ Test(unwind_generated, calls_are_known_in_every_form)
 		cr_assert_eq(test_unwind_behind_call(&agent, (uint64_t)calls_by_form[i] + 8), i < 7, "form %zu", i);
 	cr_assert_not(test_unwind_behind_call(&agent, 8), "what cannot be read");
 }
+
+/* Pages that were seen may be gone: what frame pointers lead to, a guess, is not read directly. */
+Test(unwind_generated, stack_that_was_longer)
+{
+	uint8_t *stack = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const uint8_t code[] = {0x90, 0x90};
+	uint8_t *p = generate(code, sizeof(code));
+	struct dp_regs regs = {.rip = (uint64_t)p};
+	uint64_t pcs[MAX];
+
+	cr_assert_neq(stack, MAP_FAILED);
+	unwinder = test_unwind_create();
+	unwinder->slot.stack_lo = (uint64_t)stack | 4;
+	munmap(stack + 8192, 8192);
+	regs.gpr[4] = (uint64_t)stack + 64;
+	regs.gpr[5] = (uint64_t)stack + 3 * 4096 + 64;
+	cr_assert_eq(test_unwind_walk(unwinder, &regs, pcs, MAX), 1);
+	unwinder = test_unwind_destroy(unwinder);
+	munmap(stack, 8192);
+	munmap(p, 4096);
+}

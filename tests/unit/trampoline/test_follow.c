@@ -172,6 +172,23 @@ Test(follow, return_from_a_signal_is_left_to_the_walker)
 	cr_assert_eq(given, 0);
 }
 
+static void take_last(uint32_t offset, const struct dp_unwind_row *row, void *data)
+{
+	if (offset >= 65536)
+		*(uint8_t *)data = row->kind + 1;
+}
+
+/* Of a function that is too long to be read as a whole, the rest is unknown. */
+Test(follow, what_is_not_read_is_not_known)
+{
+	static uint8_t code[70000];
+	uint8_t kind = 0;
+
+	memset(code, 0x90, sizeof(code));
+	dp_follow_stack(code, sizeof(code), take_last, &kind);
+	cr_assert_eq(kind, DP_UNWIND_NONE + 1);
+}
+
 /* ---- all of libc ---------------------------------------------------------------------------------------------------------- */
 
 struct compared {

@@ -356,9 +356,10 @@ static bool prepare(struct follow *f)
 	return f->at && f->todo && f->queued;
 }
 
-/* A row for each instruction that was reached, and "nothing known" behind those that nothing follows. */
-static void give_rows(const struct follow *f, dp_unwind_each each, void *data)
+/* A row for each instruction that was reached, and "nothing known" behind those that nothing follows, and where reading ended. */
+static void give_rows(const struct follow *f, size_t n, dp_unwind_each each, void *data)
 {
+	static const struct dp_unwind_row none;
 	uint32_t end = UINT32_MAX;
 
 	for (uint32_t at = 0; at < f->n; at++) {
@@ -369,6 +370,8 @@ static void give_rows(const struct follow *f, dp_unwind_each each, void *data)
 		if (f->at[at].reached)
 			end = at + f->at[at].len;
 	}
+	if (f->n < n)
+		each((uint32_t)f->n, &none, data);
 }
 
 void dp_follow_stack(const uint8_t *code, size_t n, dp_unwind_each each, void *data)
@@ -384,7 +387,7 @@ void dp_follow_stack(const uint8_t *code, size_t n, dp_unwind_each each, void *d
 			f.queued[at] = false;
 			step(&f, at);
 		}
-		give_rows(&f, each, data);
+		give_rows(&f, n, each, data);
 	}
 	free(f.at);
 	free(f.todo);
