@@ -170,8 +170,8 @@ void dp_debug_units_fini(struct dp_debug_units *units)
 
 struct dp_debug_unit *dp_debug_units_next(struct dp_debug_units *units, bool alt)
 {
-	for (size_t i = 0; i < units->n; i++) {
-		struct dp_debug_unit *one = &units->unit[i];
+	while (units->next < units->n) {
+		struct dp_debug_unit *one = &units->unit[units->next++];
 		if (one->marked && !one->walked && (alt || !one->alt)) {
 			one->walked = true;
 			return one;
@@ -273,6 +273,7 @@ void dp_debug_units_mark_words(struct dp_debug_units *units, uint32_t *word, siz
 {
 	uint8_t filter[FILTER_BITS / 8] = {0};
 	n = unique(word, n);
+	units->next = 0;
 	for (size_t i = 0; i < n; i++)
 		filter[hash(word[i]) / 8] |= (uint8_t)(1u << hash(word[i]) % 8);
 	for (size_t i = 0; n && i < units->n; i++) {
@@ -360,6 +361,7 @@ const char *dp_debug_word_of(const char *name, struct dp_debug_word *buf)
 
 static void mark_all(struct dp_debug_units *units)
 {
+	units->next = 0;
 	for (size_t i = 0; i < units->n; i++)
 		units->unit[i].marked = true;
 }

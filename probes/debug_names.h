@@ -17,7 +17,7 @@ struct dp_debug_unit {
 };
 struct dp_debug_units {
 	struct dp_debug_unit *unit;
-	size_t n, capacity;
+	size_t n, capacity, next;
 	struct dp_debug *debug;
 	bool refers; /* entries of a unit refer to those of others, so their names may be elsewhere */
 };

@@ -76,6 +76,7 @@ void dp_debug_units_mark_file(struct dp_debug_units *units, const char *name)
 	Dwarf *dwarf = units->debug->dwarf;
 	struct strings f = {.many = dp_debug_is_packed(dwarf)};
 	const struct dp_span lines = dp_debug_section(dwarf, ".debug_line");
+	units->next = 0;
 	find_strings(&f, dp_debug_section(dwarf, ".debug_line_str"), name);
 	find_strings(&f, dp_debug_section(dwarf, ".debug_str"), name);
 	for (size_t i = 0; i < units->n; i++) {

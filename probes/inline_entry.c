@@ -32,9 +32,14 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static bool is_better(const struct search *s, int line, uint64_t pc)
+{
+	return pc && line >= s->first && (!s->line || line < s->line || (line == s->line && pc < s->pc));
+}
+
 static void consider(struct search *s, int line, uint64_t pc)
 {
-	if (!pc || line < s->first || (s->line && (line > s->line || (line == s->line && pc >= s->pc))))
+	if (!is_better(s, line, pc))
 		return;
 	s->line = line;
 	s->pc = pc;
@@ -119,9 +124,11 @@ static void look_at_row(struct search *s, size_t i, uint64_t pc)
 	Dwarf_Line *l = dwarf_onesrcline(s->lines, i);
 	bool statement = false, end = true;
 	int line = 0;
-	const char *file = l ? dwarf_linesrc(l, NULL, NULL) : NULL;
-	if (!file || dwarf_lineno(l, &line) || dwarf_linebeginstatement(l, &statement) || dwarf_lineendsequence(l, &end) || end ||
-	    !statement || line <= 0 || strcmp(last_part(file), s->file) || is_nested(s, pc))
+	if (!l || dwarf_lineno(l, &line) || line <= 0 || !is_better(s, line, pc) || dwarf_linebeginstatement(l, &statement) ||
+	    dwarf_lineendsequence(l, &end) || end || !statement)
+		return;
+	const char *file = dwarf_linesrc(l, NULL, NULL);
+	if (!file || strcmp(last_part(file), s->file) || is_nested(s, pc))
 		return;
 	consider(s, line, pc);
 }

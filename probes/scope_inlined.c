@@ -45,6 +45,12 @@ static void take(struct search *f, Dwarf_Die *die)
 	f->matches++;
 }
 
+/* Where it is not said, a copy begins in its ranges: to look for the place takes longer than to look at these. */
+static bool may_begin(const struct dp_scope *s, Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_entry_pc) || dwarf_haspc(die, s->pc) > 0;
+}
+
 static void descend(struct search *f, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;
@@ -60,7 +66,7 @@ static void descend(struct search *f, Dwarf_Die *parent, unsigned depth)
 			continue;
 		if (inlined)
 			f->path[f->depth++] = die;
-		if (inlined && dp_inline_entry(&die, &pc) && pc == f->s->pc)
+		if (inlined && may_begin(f->s, &die) && dp_inline_entry(&die, &pc) && pc == f->s->pc)
 			take(f, &die);
 		descend(f, &die, depth + 1);
 		f->depth -= inlined;
@@ -100,5 +106,5 @@ struct dp_error *dp_scope_inlined(struct dp_scope *s)
 bool dp_scope_is_beginning(struct dp_scope *s, Dwarf_Die *function)
 {
 	uint64_t pc;
-	return dwarf_tag(function) == DW_TAG_inlined_subroutine && dp_inline_entry(function, &pc) && pc == s->pc;
+	return dwarf_tag(function) == DW_TAG_inlined_subroutine && may_begin(s, function) && dp_inline_entry(function, &pc) && pc == s->pc;
 }
