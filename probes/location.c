@@ -271,7 +271,8 @@ struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *
 	const char *absent = "in a virtual base";
 	struct dp_storage from = *object;
 	from.offset += m->before;
-	if (!die.addr || !dwarf_attr_integrate(&die, DW_AT_data_member_location, &attr) || dwarf_getlocation(&attr, &ops, &n) || !n)
+	if (!die.addr || !dwarf_attr_integrate(&die, DW_AT_data_member_location, &attr) || dwarf_getlocation(&attr, &ops, &n) ||
+	    !n)
 		return dp_storage_none(&s->arena, absent);
 	struct dp_expr *addr = dp_storage_address(&s->arena, &from, &absent);
 	if (!addr)

@@ -15,7 +15,9 @@ struct Right : virtual Root {
 };
 struct Both : Left, Right {
 	int both;
-	virtual ~Both() {}
+	virtual ~Both()
+	{
+	}
 };
 
 __attribute__((noinline)) long visit(Left *p, Right &r, Both *b)
@@ -40,7 +42,8 @@ int main(int argc, char **argv)
 		both.right = (short)any();
 		Left *p = any() & 1 ? &left : &both;
 		Right &r = any() & 1 ? right : both;
-		printf("{\"p_id\":%ld,\"r_tag\":%d,\"b_id\":%ld,\"b_tag\":%d,\"b_right\":%d}\n", p->id, r.tag, both.id, both.tag, both.right);
+		printf("{\"p_id\":%ld,\"r_tag\":%d,\"b_id\":%ld,\"b_tag\":%d,\"b_right\":%d}\n", p->id, r.tag, both.id, both.tag,
+		       both.right);
 		visit(p, r, &both);
 		breathe(i);
 	}
