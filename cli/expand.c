@@ -178,14 +178,41 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 }
 
 /* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
+#define RESERVE 8u /* places of a line or marker of a library that comes later */
+
+/* A pattern of names may stand for any number of functions. */
+static bool can_wait(const struct dp_expander *x, size_t from, const struct dp_error *err)
+{
+	const struct dp_spec *spec = &x->from->probe[from].spec;
+	if (!x->from->pending || (err->tag != DP_TAG_NO_MODULE && (err->tag != DP_TAG_NO_SYMBOL || spec->module)))
+		return false;
+	return dp_spec_is_source(spec) ||
+	       (spec->point == DP_POINT_RETURN && !dp_spec_is_pattern(spec->symbol) && !dp_spec_is_pattern(spec->module));
+}
+
 static struct dp_error *cannot_wait(const struct dp_expander *x, const struct dp_spec *spec, struct dp_error *err)
 {
 	if (!x->from->pending || (err->tag != DP_TAG_NO_MODULE && err->tag != DP_TAG_NO_SYMBOL))
 		return err;
 	return dp_error_wrap(err,
-	                     "--pending does not wait for '%s': lines, markers, patterns and returns are looked up when the run "
-	                     "begins; functions, offsets and addresses may come later",
+	                     "--pending does not wait for '%s': patterns and whole functions are looked up when the run begins",
 	                     spec->text);
+}
+
+/* As many as the library may turn out to have; what has none stays unseen. */
+static struct dp_error *reserve(struct dp_expander *x, size_t from)
+{
+	for (unsigned k = 0; k < RESERVE; k++) {
+		DP_TRY(dp_expand_copy(x, from));
+		struct dp_probe *p = &x->out.options.probe[x->out.options.nprobes - 1];
+		p->waits = true;
+		p->reserved = k > 0;
+		if (!k && x->from->probe[from].name)
+			continue;
+		dp_auto_free char *base = dp_take(p->name, NULL);
+		DP_TRY(dp_names_make(&x->names, base, &p->name));
+	}
+	return NULL;
 }
 
 static struct dp_error *select_functions(struct dp_expander *x, const struct dp_spec *spec, struct dp_selection *ret)
@@ -219,6 +246,10 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 		return name_pattern(x, p->name, first);
 	}
 	struct dp_error *unknown = select_functions(x, &p->spec, &found);
+	if (unknown && can_wait(x, from, unknown)) {
+		dp_error_destroy(unknown);
+		return reserve(x, from);
+	}
 	if (unknown)
 		return cannot_wait(x, &p->spec, unknown);
 	struct dp_error *err = NULL;

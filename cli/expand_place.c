@@ -3,6 +3,7 @@
 #include "cli/options_probe.h"
 #include "cli/session_scope.h"
 #include "probes/demangle.h"
+#include "probes/usdt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,12 @@ struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
 	DP_TRY(add_like(x, from, NULL, &p));
 	p->entry = old->entry;
 	p->leaves = old->leaves;
-	p->name = strdup(old->name);
-	return p->name ? dp_spec_parse(old->spec.text, &p->spec) : dp_expand_no_memory();
+	p->name = old->name ? strdup(old->name) : dp_probe_default_name(&old->spec);
+	if (!p->name)
+		return dp_expand_no_memory();
+	DP_TRY((old->spec.provider ? dp_spec_parse_usdt : dp_spec_parse)(old->spec.text, &p->spec));
+	p->spec.point = old->spec.point;
+	return NULL;
 }
 
 /* ---- one place ----------------------------------------------------------------------------------------------------- */

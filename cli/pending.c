@@ -31,12 +31,12 @@ static void say_waiting(const struct dp_session *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->options->nprobes; i++)
-		n += s->place[i].pending;
+		n += s->place[i].pending && !s->options->probe[i].reserved;
 	if (!n)
 		return;
 	fprintf(stderr, "dynprobe: %zu probe%s pending in %d:", n, n == 1 ? " is" : "s are", dp_target_pid(s->target));
 	for (size_t i = 0; i < s->options->nprobes; i++)
-		if (s->place[i].pending)
+		if (s->place[i].pending && !s->options->probe[i].reserved)
 			fprintf(stderr, " %s", s->options->probe[i].spec.text);
 	fputs("\n", stderr);
 }
@@ -389,8 +389,10 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 	struct dp_error *err = dp_session_beside(s, &later);
 	if (!err) {
 		struct look l = {.s = s, .now = dp_target_image(later->target), .note = calls->note, .data = calls->data, .late = p->late};
-		if (look_at_all(&l))
+		if (look_at_all(&l)) {
+			dp_pending_places(s->options, dp_target_image(later->target), calls);
 			err = dp_session_resolve_beside(later, s);
+		}
 		if (!err && later->place)
 			dp_session_scope_late(later, calls->known, calls->data);
 		if (!err && later->place && found_any(later))
@@ -437,7 +439,7 @@ int dp_pending_rest(struct dp_session *const *session, size_t n, int ms)
 static void note_never(struct dp_session *s)
 {
 	for (size_t i = 0; i < s->options->nprobes; i++)
-		if (s->place[i].pending && !s->place[i].placed && !s->place[i].refused)
+		if (s->place[i].pending && !s->place[i].placed && !s->place[i].refused && !s->options->probe[i].reserved)
 			s->place[i].refused = dp_error(DP_TAG_PENDING, "no library with it was loaded meanwhile");
 }
 

@@ -89,7 +89,6 @@ void dp_report_summary(struct dp_run *run)
 	dp_auto_free struct dp_summary_probe *probe = calloc(run->nsessions * each + 1, sizeof(*probe));
 	struct dp_summary sum = {
 	        .probe = probe,
-	        .n = run->nsessions * each,
 	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
 	        .record_dir = run->out.record_dir,
 	        .session = run->use_lttng ? run->lttng_session : NULL,
@@ -100,7 +99,8 @@ void dp_report_summary(struct dp_run *run)
 	for (size_t k = 0; k < run->nsessions; k++) {
 		add_session(run->session[k], &sum);
 		for (size_t i = 0; i < each; i++)
-			fill_probe(run, run->session[k], i, &probe[k * each + i]);
+			if (!run->options->probe[i].reserved)
+				fill_probe(run, run->session[k], i, &probe[sum.n++]);
 	}
 	if (run->options->format == DP_FORMAT_JSON)
 		dp_summary_json(&sum, run->out.file);

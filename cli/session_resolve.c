@@ -61,6 +61,10 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts
 {
 	for (size_t i = 0; i < s->options->nprobes; i++) {
 		DP_TRY(dp_signals_check(i));
+		if (s->options->probe[i].waits) {
+			s->place[i].pending = true;
+			continue;
+		}
 		struct dp_error *err = resolve_probe(s, texts, i);
 		const bool late = err && may_wait(s, i, err);
 		if (late && s->options->pending) {
@@ -97,7 +101,8 @@ struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struc
 	for (size_t i = 0; i < s->options->nprobes; i++) {
 		struct dp_place *place = &later->place[i];
 		const struct dp_spec *spec = &s->options->probe[i].spec;
-		place->pending = !s->place[i].pending || (spec->module && !dp_image_has_module(image, spec));
+		place->pending =
+		        !s->place[i].pending || s->options->probe[i].waits || (spec->module && !dp_image_has_module(image, spec));
 		if (place->pending)
 			continue;
 		place->refused = resolve_probe(later, texts, i);

@@ -372,6 +372,8 @@ struct dp_probe {
 	struct dp_fields fields;
 	struct dp_expr *when; /* NULL: always */
 	/* One of those that a pattern named. */
+	bool waits;               /* its places are looked up when a library comes */
+	bool reserved;            /* one more place of the probe before it, should there be one: nothing so far */
 	bool selected;            /* what is wrong with it is no reason not to run the others */
 	char *build_id;           /* of the module that it is an instruction of; NULL: any */
 	struct dp_error *refused; /* why it cannot be placed anywhere, or NULL */

@@ -271,11 +271,61 @@ class Pending(harness.Case):
                 self.assert_refused(self.attach(t, "--pending", "--function", "late.so!plugin_work", "-d", 1), "DP-PENDING")
                 self.assert_clean(t.pid)
 
-    def test_what_does_not_wait_says_so(self):
-        for spec in (["--probe", "late.c:12"], ["--function", "late.so!plugin_*"], ["--usdt", "late:*"], ["--return", "late.so!plugin_work"]):
-            r = self.dynprobe("--pending", *spec, "--", harness.target_path("loads"), LATE, "main")
-            self.assertEqual(r.status, harness.OWN_FAILURE, str(r))
-            self.assertIn("--pending does not wait for", r.err)
+    def test_lines_and_returns_get_their_places_when_the_library_comes(self):
+        calls = [CONSTRUCTOR, *range(20)]
+        with open(os.path.join(harness.ROOT, "tests", "targets", "late.c")) as f:
+            line = next(i for i, text in enumerate(f, 1) if "return target_expected" in text)
+        r = self.dynprobe("--pending", "--probe", f"late.c:{line}", "-t", "a", "--return", "late.so!plugin_work", "-t", "retval", "--name", "one",
+                          "--probe", "late.so!plugin_work:1", "-t", "a", "--when", "a < 7", "--", harness.target_path("loads"), LATE, "main")
+        self.assert_ok(r)
+        of = lambda probe, field: [e["fields"][field] for e in r.events if e["probe"] == probe]
+        self.assertEqual(of(f"late_c_{line}", "a"), calls)
+        self.assertEqual(of("one", "a"), list(range(7)))
+        self.assertEqual(len(of("plugin_work_return", "retval")), len(calls))
+        self.assertEqual((r.summary["asked"], r.summary["placed"], r.summary["refused"]), (3, 3, 0))
+
+    @harness.unittest.skipUnless(os.path.exists(harness.target_path("markers")), "needs sys/sdt.h")
+    def test_markers_of_a_library_that_comes_later(self):
+        with open(self.path("marked.c"), "w") as f:
+            f.write("""
+#include <sys/sdt.h>
+unsigned plugin_constructed, plugin_work(unsigned a);
+unsigned plugin_work(unsigned a)
+{
+	unsigned n = a;
+	DTRACE_PROBE2(late, work, a, a + 3);
+	for (const char *p = "plugin"; *p; p++)
+		n = n * 31 + (unsigned char)*p;
+	return n;
+}
+__attribute__((constructor)) static void construct(void) { plugin_constructed = plugin_work(7); }
+""")
+        harness.subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", self.path("marked.so"), self.path("marked.c")], check=True)
+        t = self.loads("once", self.path("marked.so"))
+        p = self.start("--pid", t.pid, "--pending", "--usdt", "late:work")
+        self.wait_for(p, "pending in")
+        wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="the hook to stand")
+        for n in (1, 2):
+            self.ask(t, "OPENED", n)
+            self.await_events(p, "late_work", 3)
+            self.ask(t, "CLOSED", n)
+        r = self.finish(p)
+        self.assert_ok(r)
+        values = [(e["fields"]["arg0"], e["fields"]["arg1"]) for e in r.events]
+        self.assertEqual([y - x for x, y in values], [3] * len(values))
+        self.assertEqual(values.count((CONSTRUCTOR, 10)), 2)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_a_line_that_never_came_is_said_once(self):
+        r = self.dynprobe("--pending", "--probe", "never.c:12", "--function", "foo", "--", harness.target_path("loads"), LATE, "main")
+        self.assert_ok(r, 124)
+        self.assertEqual(r.summary["refusals"], {"DP-PENDING": 1})
+
+    def test_patterns_do_not_wait_and_say_so(self):
+        r = self.dynprobe("--pending", "--function", "late.so!plugin_*", "--", harness.target_path("loads"), LATE, "main")
+        self.assertEqual(r.status, harness.OWN_FAILURE, str(r))
+        self.assertIn("--pending does not wait for", r.err)
 
     def test_what_it_excludes(self):
         t = self.loads("once")

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines, markers and returns of a library that is not there yet: how many places each of them is, nobody knows. So each holds a
+ * few probes in reserve, which get their places when the library comes. Once they have them, they are probes like all others, and
+ * bound to that build of the library.
+ */
+#include "cli/expand.h"
+#include "cli/options_probe.h"
+#include "cli/pending.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What was typed stays: writers show it, and the format and its fields are the same. */
+static void take_typed(struct dp_typed *to, struct dp_typed *from)
+{
+	struct dp_typed kept = *to;
+	*to = *from;
+	to->form = kept.form;
+	kept.form = from->form;
+	*from = kept;
+}
+
+static void take_probe(struct dp_probe *to, struct dp_probe *from)
+{
+	struct dp_spec typed = to->spec;
+	struct dp_expr *when = to->when;
+	char *text = from->spec.text;
+	to->when = from->when; /* a conditional jump may have added to it */
+	from->when = when;
+	to->spec = from->spec;
+	to->spec.text = typed.text;
+	typed.text = text;
+	from->spec = typed;
+	to->entry = from->entry;
+	to->leaves = from->leaves;
+	to->selected = true;
+	to->build_id = dp_take(from->build_id, NULL);
+	to->refused = dp_take(from->refused, NULL);
+	to->waits = to->reserved = false;
+}
+
+static size_t reserve_of(const struct dp_options *o, size_t i)
+{
+	size_t n = 1;
+	while (i + n < o->nprobes && o->probe[i + n].reserved)
+		n++;
+	return n;
+}
+
+static struct dp_error *look_for(const struct dp_options *o, struct dp_image *image, size_t i, struct dp_expansion *ret)
+{
+	struct dp_options one = *o;
+	one.probe = &o->probe[i];
+	one.typed = &o->typed[i];
+	one.nprobes = 1;
+	one.pending = false;
+	one.quiet = true;
+	return dp_expand(&one, image, ret);
+}
+
+/* How many places there are more than there is room for. */
+static size_t settle(const struct dp_options *o, struct dp_expansion *found, size_t i)
+{
+	const size_t room = reserve_of(o, i), n = found->options.nprobes;
+	for (size_t k = 0; k < room && k < n; k++) {
+		take_probe(&o->probe[i + k], &found->options.probe[k]);
+		take_typed(&o->typed[i + k], &found->options.typed[k]);
+	}
+	return n > room ? n - room : 0;
+}
+
+void dp_pending_places(const struct dp_options *o, struct dp_image *image, const struct dp_pending_calls *calls)
+{
+	for (size_t i = 0; i < o->nprobes; i++) {
+		struct dp_expansion found;
+		const struct dp_probe *p = &o->probe[i];
+		char text[256];
+		if (!p->waits || p->reserved)
+			continue;
+		struct dp_error *err = look_for(o, image, i, &found);
+		dp_error_destroy(err); /* it is still to come */
+		if (err)
+			continue;
+		const size_t more = settle(o, &found, i);
+		dp_expansion_fini(&found);
+		if (!more)
+			continue;
+		snprintf(text, sizeof(text),
+		         "%s is %zu places more than are probed: name them one by one, or start when the library is there",
+		         p->spec.text, more);
+		calls->note(text, calls->data);
+	}
+}
