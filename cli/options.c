@@ -136,6 +136,8 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 	DP_TRY(take_rest(p, argv + optind));
 	DP_TRY(take_contexts(p));
 	DP_TRY(dp_args_finish(&p->probes));
+	if (p->o.profile_hz && (p->probes.nearly || p->probes.early_when))
+		return dp_error(DP_TAG_USAGE, "--profile records stacks: it and -t or --when exclude each other");
 	p->o.probe = dp_take(p->probes.probe, NULL);
 	p->o.typed = dp_take(p->probes.typed, NULL);
 	p->o.nprobes = dp_take(p->probes.n, 0);

@@ -107,7 +107,7 @@ class Profile(Case):
 class Refused(Case):
     def test_what_it_does_not_go_with(self):
         t = self.target("spin")
-        for words in (("--function", "foo"), ("--sink", "lttng"), ("--hist", "rax"), ("--by", "tid"), ("--dry-run",)):
+        for words in (("--function", "foo"), ("--sink", "lttng"), ("--hist", "rax"), ("--by", "tid"), ("--dry-run",), ("-t", "regs"), ("--when", "rax == 1")):
             self.assert_refused(self.attach(t, "--profile", 10, *words), "DP-USAGE", "exclude each other")
         self.assert_refused(self.attach(t, "--profile", 0), "DP-USAGE")
         self.assert_refused(self.attach(t, "--profile", 1000000), "DP-USAGE", "10000")
