@@ -302,7 +302,7 @@ static bool goes_on(uint8_t c)
 /* A string may be the end of another one: it begins anywhere. */
 static void find_strings(struct needle *k, struct dp_span s)
 {
-	const uint8_t *p = s.bytes, *end = s.bytes + s.size;
+	const uint8_t *p = s.bytes, *end = p ? p + s.size : p;
 	while (p && (p = memmem(p, (size_t)(end - p), k->word, k->length))) {
 		if (p + k->length < end && !goes_on(p[k->length])) {
 			k->many |= k->n >= OFFSETS_MAX || (uint64_t)(p - s.bytes) > UINT32_MAX;
