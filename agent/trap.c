@@ -10,7 +10,8 @@ enum {
 	SI_CODE = 2, /* words of 32 bits in siginfo */
 	SI_ADDR = 4,
 	SI_KERNEL = 0x80, /* what an int3 brings */
-	UC_RIP = 21,      /* words of 64 bits in ucontext: flags, link, stack (3), r8..r15, di, si, bp, bx, dx, ax, cx, sp */
+	UC_LINK = 1,
+	UC_RIP = 21, /* words of 64 bits in ucontext: flags, link, stack (3), r8..r15, di, si, bp, bx, dx, ax, cx, sp */
 	UC_SIGMASK = 37,
 	FRAME_RETURN = -1, /* the word before it: where the handler returns to */
 };
@@ -123,6 +124,7 @@ uint64_t dp_trap_handle(int sig, uint32_t *info, uint64_t *uc)
 
 	if (to) {
 		uc[UC_RIP] = to;
+		uc[UC_LINK] = DP_FRAME_OVER;
 		return 0;
 	}
 	if (code > 0)

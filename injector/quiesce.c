@@ -10,6 +10,7 @@
  * stale words, left by calls long since returned, do not match. Source: struct sigcontext_64 in the kernel's
  * uapi/asm/sigcontext.h.
  */
+#include "agent/trap.h"
 #include "injector/boot.h"
 #include "injector/code_index.h"
 #include "injector/quiesce_frames.h"
@@ -131,16 +132,17 @@ static bool is_mapped_low(uint64_t pc)
 /*
  * A frame whose handler has returned can stand for long in the part of a stack that a later call has taken but not written. Two
  * kinds are known for certain. One that returns by our own restorer is of the agent's handler of traps and faults, which has sent
- * its thread into a stub: a thread in that handler has its pc in the agent, and no other handler runs on top of it. And one that
- * is partly overwritten: the word by which its handler would return leads to no restorer, and the ucontext does not begin as
- * the kernel fills it (a copy of a ucontext, which a program may put back one day, does).
+ * its thread into a stub: a thread in that handler has its pc in the agent, and no other handler runs on top of it. If that
+ * agent is gone, the handler's mark is still known. And one that is partly overwritten: the word by which its handler would
+ * return leads to no restorer, and the ucontext does not begin as the kernel fills it (a copy of a ucontext, which a program may
+ * put back one day, does).
  */
 static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
 {
 	if (before < FRAME_RETURN)
 		return false;
 	const uint64_t back = word[-FRAME_RETURN], flags = word[-FRAME_RETURN + 1], link = word[-FRAME_RETURN + 2];
-	if (s->in && dp_installation_holds(s->in, back))
+	if (link == DP_FRAME_OVER || (s->in && dp_installation_holds(s->in, back)))
 		return true;
 	return (flags > UC_FLAGS_MOST || link) && (!is_mapped_low(back) || !may_be_restorer(s, back));
 }

@@ -117,6 +117,24 @@ Test(trap, hit_goes_to_its_entry, .init = begin)
 	cr_assert_eq(moved, 1000);
 }
 
+static __attribute__((noinline)) bool is_marked_below(const volatile uint64_t *from)
+{
+	for (size_t i = 1; i < 4096; i++)
+		if (from[-(ptrdiff_t)i] == DP_FRAME_OVER)
+			return true;
+	return false;
+}
+
+Test(trap, what_is_left_of_its_frame_says_so, .init = begin)
+{
+	const uint64_t *here = __builtin_frame_address(0);
+	handle(0);
+	__asm__ volatile("int3"); /* the program's */
+	cr_assert_not(is_marked_below(here));
+	trap_here();
+	cr_assert(is_marked_below(here));
+}
+
 Test(trap, others_go_to_the_program_s_handler, .init = begin)
 {
 	sigset_t mask;

@@ -3,6 +3,7 @@
  * left of one that is over does not. */
 #include "helper_tracee.h"
 
+#include "agent/trap.h"
 #include "injector/freeze.h"
 #include "injector/target.h"
 
@@ -108,6 +109,15 @@ Test(stale_frames, a_frame_of_our_own_handler_does_not_wherever_a_read_ends)
 	cr_assert(is_clear(64));
 	for (size_t words = 0; words < 3 * WORDS; words += 3)
 		cr_assert(is_clear(16384 * 8 - 2 * WORDS * 8 + words * 8), "%zu words", words);
+}
+
+/* It was at other addresses, where somebody else's code may be now. */
+Test(stale_frames, nor_does_one_of_an_agent_that_is_gone)
+{
+	forge(UINT64_C(0x20000000), 7, DP_FRAME_OVER);
+	cr_assert(is_clear(64));
+	forge(address(the_restorer), 7, DP_FRAME_OVER);
+	cr_assert(is_clear(64));
 }
 
 Test(stale_frames, one_that_is_partly_overwritten_does_not)
