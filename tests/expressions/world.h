@@ -354,9 +354,10 @@ void world_randomize(uint64_t seed)
 {
 	state = seed * 0x9e3779b97f4a7c15 + 88172645463325252u;
 	any();
+	/* A _Bool is 0 or 1, there as well: C says nothing of others. */
 	for (size_t i = 0; i < FENCE; i += 8) {
-		memcpy(memory.before + i, &(uint64_t){number()}, 8);
-		memcpy(memory.behind + i, &(uint64_t){number()}, 8);
+		memcpy(memory.before + i, &(uint64_t){any() & 0x0101010101010101}, 8);
+		memcpy(memory.behind + i, &(uint64_t){any() & 0x0101010101010101}, 8);
 	}
 	for (unsigned i = 0; i < NODES; i++)
 		fill(&memory.nodes[i]);
