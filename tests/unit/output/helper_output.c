@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_output.h"
+#include "probes/module.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>
@@ -86,12 +87,14 @@ char *run(int *status, const char *fmt, ...)
 
 struct dp_image *const made_up_image = (struct dp_image *)&made_up_image;
 
+static struct dp_module prog = {.name = (char *)"prog"};
+
 __attribute__((weak)) bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_function *ret)
 {
 	static const struct dp_function functions[] = {
-	        {{0x1000}, 0x10, "caller", (struct dp_module *)&functions},
-	        {{0x1010}, 0x20, "callee", (struct dp_module *)&functions},
-	        {{0x1030}, 0x10, "__restore_rt", (struct dp_module *)&functions},
+	        {{0x1000}, 0x10, "caller", &prog},
+	        {{0x1010}, 0x20, "callee", &prog},
+	        {{0x1030}, 0x10, "__restore_rt", &prog},
 	};
 	for (size_t i = 0; image && i < 3; i++)
 		if (addr.v >= functions[i].start.v && addr.v < functions[i].start.v + functions[i].size) {
