@@ -7,6 +7,7 @@
  * Ends with the time or with the target. Exit status: that of the command (128 + signal), 0 with --pid; 125 if the instrument
  * itself failed or found text that differs from its file. What the target makes of it is for its starter to see.
  */
+#include "injector/freeze.h"
 #include "tests/torture/torture.h"
 
 #include <getopt.h>
@@ -255,9 +256,9 @@ static struct dp_error *once(struct torture *t)
 
 /* ---- the whole ---- */
 
-static bool command_ended(struct torture *t, int options)
+static bool command_ended(struct torture *t)
 {
-	if (t->o.command && t->o.pid && !t->reaped && waitpid(t->o.pid, &t->status, options) == t->o.pid)
+	if (t->o.command && t->o.pid && !t->reaped && waitpid(t->o.pid, &t->status, WNOHANG) == t->o.pid)
 		t->reaped = true;
 	return t->reaped;
 }
@@ -266,7 +267,7 @@ static struct dp_error *all(struct torture *t)
 {
 	const double end = now() + t->o.seconds;
 	struct dp_error *err = NULL;
-	while (!err && !stop && now() < end && !command_ended(t, WNOHANG))
+	while (!err && !stop && now() < end && !command_ended(t))
 		err = once(t);
 	return err && ends_it(err->tag) ? dp_error_destroy(err) : err;
 }
@@ -275,8 +276,12 @@ static int command_status(struct torture *t)
 {
 	if (!t->o.command || !t->o.pid)
 		return 0;
-	if (!command_ended(t, 0))
-		return OWN_FAILURE;
+	while (!command_ended(t)) {
+		if (kill(t->o.pid, 0))
+			return OWN_FAILURE;
+		dp_stray_reap(); /* a thread that died in our hands: as long as nobody takes it, the process does not end */
+		usleep(1000);
+	}
 	return WIFSIGNALED(t->status) ? 128 + WTERMSIG(t->status) : WEXITSTATUS(t->status);
 }
 
