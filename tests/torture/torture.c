@@ -7,8 +7,8 @@
  * Ends with the time or with the target. Exit status: that of the command (128 + signal), 0 with --pid; 125 if the instrument
  * itself failed or found text that differs from its file. What the target makes of it is for its starter to see.
  */
-#include "injector/freeze.h"
 #include "tests/torture/torture.h"
+#include "injector/freeze.h"
 
 #include <getopt.h>
 #include <inttypes.h>
