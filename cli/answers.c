@@ -232,7 +232,7 @@ static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *plan
 	struct dp_plan plan;
 	struct dp_request request = {.probe = DP_NO_PROBE, .fields = &s->answers->none, .pair = pair, .enters = true};
 	if (chosen)
-		DP_TRY(dp_scope_expr(NULL, chosen, &a->chosen_when[pair - 1]));
+		DP_TRY(dp_scope_condition(NULL, chosen, &a->chosen_when[pair - 1]));
 	request.when = a->chosen_when[pair - 1];
 	DP_TRY(dp_texts_get(texts, site, &request.text));
 	request.site = site->addr.v + dp_text_endbr(request.text, site->addr.v);

@@ -213,7 +213,7 @@ static struct dp_error *set_when(struct dp_probe_args *a, size_t i, const char *
 		return dp_error(DP_TAG_USAGE, "'%s' has two conditions; join them with &&", p->spec.text);
 	DP_TRY(dp_scope_check(text));
 	if (!dp_scope_has_names(text))
-		DP_TRY(dp_scope_expr(NULL, text, &p->when));
+		DP_TRY(dp_scope_condition(NULL, text, &p->when));
 	a->typed[i].when = strdup(text);
 	return a->typed[i].when ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a condition");
 }

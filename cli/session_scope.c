@@ -24,7 +24,7 @@ struct dp_error *dp_typed_take(const struct dp_typed *typed, struct dp_probe *p)
 	if (!typed->when || p->when)
 		return NULL;
 	DP_TRY(dp_scope_check(typed->when));
-	return dp_scope_has_names(typed->when) ? NULL : dp_scope_expr(NULL, typed->when, &p->when);
+	return dp_scope_has_names(typed->when) ? NULL : dp_scope_condition(NULL, typed->when, &p->when);
 }
 
 /* ---- one place ----------------------------------------------------------------------------------------------------- */
@@ -176,10 +176,10 @@ static struct dp_error *bind(struct dp_session *s, size_t i)
 	DP_TRY(open_probe(s, i, &at));
 	struct dp_error *err = names_fields(typed) ? bind_fields(s, i, at.scope) : NULL;
 	if (!err && typed->when) {
-		err = dp_scope_expr(at.scope, typed->when, &place->when);
+		err = dp_scope_condition(at.scope, typed->when, &place->when);
 		/* Others ask whether it may fail. */
 		if (!err && !p->when)
-			err = dp_scope_expr(at.scope, typed->when, &p->when);
+			err = dp_scope_condition(at.scope, typed->when, &p->when);
 	}
 	dp_scope_destroy(at.scope);
 	return err;

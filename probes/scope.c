@@ -163,25 +163,37 @@ static struct dp_error *lower_integer(struct dp_scope *s, const char *text, stru
 	return NULL;
 }
 
-static struct dp_error *scope_expr(struct dp_scope *s, const char *text, struct dp_expr **ret)
+static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is_condition, struct dp_expr **ret)
 {
 	struct dp_operand o = {0};
 	DP_TRY(lower_integer(s, text, &o));
-	if (o.type->kind == DP_CTYPE_FLOAT)
+	if (is_condition)
+		o = dp_lower_truth(s, o);
+	else if (o.type->kind == DP_CTYPE_FLOAT)
 		o = dp_lower_convert(s, o, &dp_ctype_long);
 	DP_TRY(dp_build_finish(o.value, ret));
 	dp_expr_bind(*ret, s->at.site.addr);
 	return NULL;
 }
 
-struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret)
+static struct dp_error *anywhere(struct dp_scope *scope, const char *text, bool is_condition, struct dp_expr **ret)
 {
 	struct dp_scope none = {.asked = true};
 	if (scope)
-		return scope_expr(scope, text, ret);
+		return scope_expr(scope, text, is_condition, ret);
 	none.no_debug = dp_error(DP_TAG_NO_DEBUG_INFO, "names of the program have a meaning at a probe's place only");
-	struct dp_error *err = scope_expr(&none, text, ret);
+	struct dp_error *err = scope_expr(&none, text, is_condition, ret);
 	dp_error_destroy(none.no_debug);
 	dp_arena_fini(&none.arena);
 	return err;
+}
+
+struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret)
+{
+	return anywhere(scope, text, false, ret);
+}
+
+struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret)
+{
+	return anywhere(scope, text, true, ret);
 }

@@ -35,10 +35,12 @@ struct dp_error *dp_scope_check(const char *text) DP_MUST_CHECK;
 /* The same for a -t argument. */
 struct dp_error *dp_context_check(const char *context) DP_MUST_CHECK;
 /*
- * The expression's value as an integer (arithmetic types, enums, pointers), for conditions, counts and histograms. A NULL scope
- * knows registers and numbers only. DP_TAG_NO_VARIABLE, NO_VALUE (optimized out), NO_DEBUG_INFO, SYNTAX.
+ * The expression's value as an integer (arithmetic types, enums, pointers), for counts and histograms. A NULL scope knows
+ * registers and numbers only. DP_TAG_NO_VARIABLE, NO_VALUE (optimized out), NO_DEBUG_INFO, SYNTAX.
  */
 struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
+/* The same for a condition: a floating-point number is true unless it is 0. */
+struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /*
  * The fields that one -t argument makes: those of dp_fields_add(), `args`, `locals`, `retval`, `duration`, EXPR, NAME=EXPR,
  * `str(p,64)`, `*req`. A value that is not there at this site is a field without one (DP_SRC_NONE), unless it was named alone.

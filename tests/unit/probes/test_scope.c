@@ -93,6 +93,50 @@ Test(scope, computes_as_c_does)
 		cr_expect_eq((int64_t)eval(values[i].text), values[i].value, "%s is %lld", values[i].text, (long long)eval(values[i].text));
 }
 
+/* As an integer 0.5 is 0, and would choose nothing. */
+static const struct {
+	const char *text;
+	bool is_true;
+} conditions[] = {
+        {"0.5", true},
+        {"-0.5", true},
+        {"0.5f", true},
+        {"1e-300", true},
+        {"1e30", true},
+        {"0.0", false},
+        {"-0.0", false},
+        {"rdi * 0.0", false},
+        {"rdi * 0.0 / 0.0", true}, /* not a number is not 0 */
+        {"rdi * 0.1", true},
+        {"(float)rdi / 10", true},
+        {"!0.5", false},
+        {"!(rdi * 0.1)", false},
+        {"0.5 && rdi * 0.1", true},
+        {"0.0 || rdi * 0.1", true},
+        {"0.5 ? 0 : 1", false},
+        {"rdi * 0.1 ? 0.25 : 0", true},
+        {"(int)0.5", false},
+        {"0", false},
+        {"rdi", true},
+        {"1 << 40", true},
+};
+
+Test(scope, a_condition_is_false_only_if_it_is_0)
+{
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(*conditions); i++) {
+		struct dp_regs regs = {.rflags = 0x246};
+		const struct dp_expr_world world = {.regs = &regs};
+		struct dp_expr *e = NULL;
+		uint64_t value = 0;
+		regs.gpr[7] = (uint64_t)-5; /* rdi */
+		struct dp_error *err = dp_scope_condition(NULL, conditions[i].text, &e);
+		cr_assert_null(err, "%s: %s", conditions[i].text, err ? err->message : "");
+		cr_expect(dp_expr_eval_in(e, &world, &value), "%s", conditions[i].text);
+		cr_expect_eq(value != 0, conditions[i].is_true, "%s is %llu", conditions[i].text, (unsigned long long)value);
+		dp_expr_destroy(e);
+	}
+}
+
 static const struct {
 	const char *text, *why;
 } refused[] = {
