@@ -216,13 +216,6 @@ static void take_off(const struct dp_answers_run *a, const struct row *row, size
 		cells[i] -= a->before[*old].words[i];
 }
 
-static int by_hits(const void *x, const void *y)
-{
-	const struct dp_answer_row *a = x, *b = y;
-	const int order = by_number(b->hits, a->hits);
-	return order ? order : strcmp(a->name, b->name);
-}
-
 static struct dp_answer_row shown_row(struct dp_run *run, const struct dp_answers_run *a, const struct row *row, uint64_t *cells)
 {
 	const struct dp_session *s = run->session[row->session];
@@ -272,7 +265,7 @@ static void show(struct dp_run *run, struct dp_answers_run *a, bool delta)
 			take_off(a, &a->row[i], &old, own);
 		row[n++] = shown_row(run, a, &a->row[i], own);
 	}
-	qsort(row, n, sizeof(*row), by_hits);
+	dp_answers_sort(row, n, asked->rank);
 	print(run, &(struct dp_answers_shown){
 	                   .what = asked->what,
 	                   .average = asked->average,

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "output/answers.h"
 #include "probes/probes.h"
 #include "probes/syscalls.h"
 
@@ -64,6 +65,7 @@ struct dp_asked { /* answers instead of events (answers.h) */
 	const char *value; /* the expression as typed, or NULL */
 	char *linear;      /* owned: `value` of a linear histogram, cut out of its argument */
 	bool average;      /* --avg: shown, made of the sum */
+	enum dp_answers_rank rank; /* what the rows are sorted by: what was asked for first */
 	int64_t low;
 	uint64_t step;
 	uint32_t buckets;

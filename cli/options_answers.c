@@ -13,7 +13,7 @@
 #define STATISTICS  (DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX)
 
 /* --sum, --avg, --min and --max of one expression go together; everything else stands alone. */
-static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned what, const char *value)
+static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned what, enum dp_answers_rank rank, const char *value)
 {
 	struct dp_asked *a = &p->o.asked;
 	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
@@ -23,6 +23,7 @@ static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned wh
 	if (a->value && value && strcmp(a->value, value))
 		return dp_error(DP_TAG_USAGE, "%s '%s': the run is about '%s' already; one expression a run", option, value,
 		                a->value);
+	a->rank = a->what ? a->rank : rank;
 	a->what |= what;
 	a->value = value ? value : a->value;
 	return NULL;
@@ -31,28 +32,28 @@ static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned wh
 struct dp_error *dp_take_count(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
-	return ask(p, "--count", DP_ANSWER_COUNT, NULL);
+	return ask(p, "--count", DP_ANSWER_COUNT, DP_RANK_HITS, NULL);
 }
 
 struct dp_error *dp_take_sum(struct dp_parser *p, const char *arg)
 {
-	return ask(p, "--sum", DP_ANSWER_SUM, arg);
+	return ask(p, "--sum", DP_ANSWER_SUM, DP_RANK_SUM, arg);
 }
 
 struct dp_error *dp_take_avg(struct dp_parser *p, const char *arg)
 {
 	p->o.asked.average = true;
-	return ask(p, "--avg", DP_ANSWER_SUM, arg);
+	return ask(p, "--avg", DP_ANSWER_SUM, DP_RANK_AVERAGE, arg);
 }
 
 struct dp_error *dp_take_min(struct dp_parser *p, const char *arg)
 {
-	return ask(p, "--min", DP_ANSWER_MIN, arg);
+	return ask(p, "--min", DP_ANSWER_MIN, DP_RANK_MIN, arg);
 }
 
 struct dp_error *dp_take_max(struct dp_parser *p, const char *arg)
 {
-	return ask(p, "--max", DP_ANSWER_MAX, arg);
+	return ask(p, "--max", DP_ANSWER_MAX, DP_RANK_MAX, arg);
 }
 
 /* ---- histograms ---------------------------------------------------------------------------------------------------------- */
@@ -121,11 +122,11 @@ struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
 		end = comma[i];
 	}
 	if (!comma[0])
-		return ask(p, "--hist", DP_ANSWER_LOG2, arg);
+		return ask(p, "--hist", DP_ANSWER_LOG2, DP_RANK_HITS, arg);
 	for (int i = 1; i < 3; i++) /* whole_number() is to stop there */
 		*comma[i] = 0;
 	DP_TRY(linear(a, arg, comma));
-	return ask(p, "--hist", DP_ANSWER_LINEAR, a->linear);
+	return ask(p, "--hist", DP_ANSWER_LINEAR, DP_RANK_HITS, a->linear);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "output/frames.h"
 #include "output/put.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t dp_answer_hits(unsigned what, const uint64_t *cells, unsigned words)
@@ -54,6 +55,48 @@ void dp_answer_bucket(const struct dp_answers_shown *a, unsigned i, int64_t *fro
 	}
 	*from = i ? (int64_t)((uint64_t)a->low + (i - 1) * a->step) : INT64_MIN;
 	*to = i <= a->buckets ? (int64_t)((uint64_t)a->low + i * a->step) : INT64_MAX;
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------------------------- */
+
+static int descending(int64_t x, int64_t y)
+{
+	return (x < y) - (x > y);
+}
+
+/* Both have hits. */
+static int by_value(const struct dp_answer_row *a, const struct dp_answer_row *b, enum dp_answers_rank rank)
+{
+	const int64_t x = (int64_t)a->cells[DP_ANSWER_WORD_SUM], y = (int64_t)b->cells[DP_ANSWER_WORD_SUM];
+	const double p = (double)x / (double)a->hits, q = (double)y / (double)b->hits;
+	switch (rank) {
+	case DP_RANK_SUM:
+		return descending(x, y);
+	case DP_RANK_AVERAGE:
+		return (p < q) - (p > q);
+	case DP_RANK_MIN:
+		return descending(dp_answer_min_of(a->cells[DP_ANSWER_WORD_MIN]), dp_answer_min_of(b->cells[DP_ANSWER_WORD_MIN]));
+	case DP_RANK_MAX:
+		return descending(dp_answer_max_of(a->cells[DP_ANSWER_WORD_MAX]), dp_answer_max_of(b->cells[DP_ANSWER_WORD_MAX]));
+	default:
+		return 0;
+	}
+}
+
+static int in_order(const void *x, const void *y, void *data)
+{
+	const enum dp_answers_rank *rank = data;
+	const struct dp_answer_row *a = x, *b = y;
+	const bool value = *rank != DP_RANK_HITS && a->hits && b->hits;
+	int order = value ? by_value(a, b, *rank) : 0;
+	order = order ? order : (a->hits < b->hits) - (a->hits > b->hits);
+	order = order ? order : strcmp(a->name, b->name);
+	return order ? order : (a->cells > b->cells) - (a->cells < b->cells);
+}
+
+void dp_answers_sort(struct dp_answer_row *row, size_t n, enum dp_answers_rank rank)
+{
+	qsort_r(row, n, sizeof(*row), in_order, &rank);
 }
 
 /* ---- folded stacks --------------------------------------------------------------------------------------------------------- */

@@ -23,6 +23,8 @@ struct dp_answer_row { /* of one probe, or of one of its keys */
 	uint64_t unpaired, crowded; /* lost; in the row without a key */
 };
 
+enum dp_answers_rank { DP_RANK_HITS, DP_RANK_SUM, DP_RANK_AVERAGE, DP_RANK_MIN, DP_RANK_MAX };
+
 struct dp_answers_shown {
 	unsigned what; /* enum dp_answer_what */
 	bool average;
@@ -47,6 +49,9 @@ int64_t dp_answer_min_of(uint64_t cell);
 /* Bounds of a bucket of a histogram: [*from, *to), INT64_MIN and INT64_MAX where it is open. */
 void dp_answer_bucket(const struct dp_answers_shown *a, unsigned i, int64_t *from, int64_t *to);
 unsigned dp_answer_nbuckets(const struct dp_answers_shown *a);
+
+/* The greatest come first, those without a hit last; equal ones by hits, by name, and then as their cells lie in memory. */
+void dp_answers_sort(struct dp_answer_row *row, size_t n, enum dp_answers_rank rank);
 
 void dp_answers_text(const struct dp_answers_shown *a, FILE *to);
 void dp_answers_json(const struct dp_answers_shown *a, FILE *to);
