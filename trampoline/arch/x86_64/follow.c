@@ -86,7 +86,7 @@ static void push(struct state *s, unsigned reg)
 	s->depth += 8;
 	/* The first time it is the caller's value: nobody changes a register that has to be preserved before it is saved. */
 	if (i >= 0 && !s->saved[i] && !s->lost && s->depth % 8 == 0)
-		s->saved[i] = s->depth / 8 <= INT16_MAX ? (int16_t)(s->depth / 8) : UNSURE;
+		s->saved[i] = (int16_t)(s->depth / 8 <= INT16_MAX ? s->depth / 8 : UNSURE);
 }
 
 static void pop(struct state *s, unsigned reg)
