@@ -6,7 +6,7 @@
 #include "output/output.h"
 
 struct dp_writer_ops {
-	/* The payload is a private copy, checked, and cut to what its fields take up. */
+	/* The payload is a private copy, checked, and cut to what its fields take up and to the characters asked for. */
 	void (*event)(struct dp_writer *w, const struct dp_event *event);
 	void (*known)(struct dp_writer *w, unsigned i); /* NULL: need not know */
 	void (*note)(struct dp_writer *w, const char *text);

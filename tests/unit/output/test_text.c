@@ -195,6 +195,45 @@ Test(text, cut_strings_are_marked)
 	dp_buf_fini(&b);
 }
 
+/* The text of str(p, 4), twice, with a number in between. */
+static char *limited(const char *first, const char *second)
+{
+	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", "int:i:1", "string[8]:t:1", NULL});
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
+	struct dp_buf b = {0};
+	struct out o;
+	for (size_t i = 0; i < 3; i += 2)
+		fields.field[i].expr = calloc(1, sizeof(struct dp_expr));
+	put_u64(&b, 0);
+	put_text(&b, first);
+	put_u32(&b, 7);
+	put_text(&b, second);
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(1, &b);
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&b);
+	return text;
+}
+
+static void limited_is(const char *first, const char *second, const char *want)
+{
+	char *text = limited(first, second);
+	cr_expect_str_eq(after_time(text), want);
+	free(text);
+}
+
+/* The room for the dots is none for what was not asked for. */
+Test(text, a_string_has_no_more_characters_than_asked_for)
+{
+	limited_is("", "abc", " worker[101] p: s=\"\" i=7 t=\"abc\"\n");
+	limited_is("abcd", "abcde", " worker[101] p: s=\"abcd\" i=7 t=\"abcd\"...\n");
+	limited_is("abcdef", "abcdefg", " worker[101] p: s=\"abcd\"... i=7 t=\"abcd\"...\n");
+	limited_is("abcd...", "abc..", " worker[101] p: s=\"abcd\"... i=7 t=\"abc.\"...\n");
+	limited_is("abc...", "abc.", " worker[101] p: s=\"abc.\"... i=7 t=\"abc.\"\n");
+}
+
 Test(text, escape_codes_only_with_colour)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"int:x:1", NULL});
