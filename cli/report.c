@@ -48,6 +48,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	                            : NULL,
 	        .reason = p->refused ? p->refused->message : p->retired_why,
 	        .retired = p->retired,
+	        .is_call = run->options->typed[i].call.is,
 	        .addr = p->addr,
 	        .recorded = p->recorded,
 	        .lost_full = l.full,

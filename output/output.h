@@ -63,6 +63,7 @@ struct dp_summary_probe {
 	const char *tag;     /* "DP-..." if refused or retired, else NULL */
 	const char *reason;  /* one line, or NULL */
 	bool retired;
+	bool is_call;        /* at one of the many places that make a system call: not worth a row of text without a hit */
 	uint64_t addr;
 	uint64_t recorded;
 	uint64_t lost_full, lost_no_slot, lost_forked, lost_abandoned, lost_damaged, lost_other;

@@ -218,27 +218,39 @@ static void put_row(struct out *o, const struct dp_summary_probe *p, size_t widt
 	dp_put_str(&o->b, "\n");
 }
 
+static void put_rows(struct out *o, const struct dp_summary_probe **rows, size_t n, bool pids)
+{
+	size_t width = strlen("probe");
+	for (size_t i = 0; i < n; i++)
+		width = strlen(rows[i]->name) > width ? min_size(strlen(rows[i]->name), 40) : width;
+	qsort(rows, n, sizeof(*rows), by_hits);
+	dp_put_str(&o->b, "    ");
+	dp_put_str(&o->b, pids ? "pid     " : "");
+	dp_buf_printf(&o->b, "%-*s  %12s  %12s  %12s  by\n", (int)width, "probe", "hits", "recorded", "lost");
+	for (size_t i = 0; i < n && i < LISTED; i++)
+		put_row(o, rows[i], width, pids);
+	if (n > LISTED)
+		dp_buf_printf(&o->b, "    ... and %zu more\n", n - LISTED);
+}
+
 /* A row per placed probe, the busiest first; only if there are several. */
 static void put_table(struct out *o, const struct dp_summary *s)
 {
 	const struct dp_summary_probe **rows = calloc(s->n + 1, sizeof(*rows));
-	size_t n = 0, width = strlen("probe");
-	bool pids = several_targets(s);
-	for (size_t i = 0; rows && i < s->n; i++)
-		if (s->probe[i].tactic) {
-			rows[n++] = &s->probe[i];
-			width = strlen(s->probe[i].name) > width ? min_size(strlen(s->probe[i].name), 40) : width;
-		}
-	if (n > 1) {
-		qsort(rows, n, sizeof(*rows), by_hits);
-		dp_put_str(&o->b, "    ");
-		dp_put_str(&o->b, pids ? "pid     " : "");
-		dp_buf_printf(&o->b, "%-*s  %12s  %12s  %12s  by\n", (int)width, "probe", "hits", "recorded", "lost");
-		for (size_t i = 0; i < n && i < LISTED; i++)
-			put_row(o, rows[i], width, pids);
-		if (n > LISTED)
-			dp_buf_printf(&o->b, "    ... and %zu more\n", n - LISTED);
+	size_t n = 0, silent = 0;
+	for (size_t i = 0; rows && i < s->n; i++) {
+		const struct dp_summary_probe *p = &s->probe[i];
+		if (!p->tactic)
+			continue;
+		if (p->is_call && !p->retired && !hits(p))
+			silent++;
+		else
+			rows[n++] = p;
 	}
+	if (n > 1 || (n && silent))
+		put_rows(o, rows, n, several_targets(s));
+	if (silent)
+		dp_buf_printf(&o->b, "    %zu probe%s of system calls without a hit\n", silent, silent == 1 ? "" : "s");
 	free(rows);
 }
 

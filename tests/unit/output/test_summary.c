@@ -15,6 +15,16 @@ static char *text_of(const struct dp_summary *s, bool color)
 	return text;
 }
 
+static char *json_of(const struct dp_summary *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+	dp_summary_json(s, to);
+	fclose(to);
+	return text;
+}
+
 static void shows(const struct dp_summary *s, const char *want)
 {
 	char *text = text_of(s, false);
@@ -102,6 +112,36 @@ Test(summary, long_lists_are_cut)
 	char *text = text_of(&s, false);
 	cr_assert_not_null(strstr(text, "            ... and 30 more\n"), "%s", text);
 	cr_assert_not_null(strstr(text, "    ... and 30 more\n"));
+	free(text);
+}
+
+Test(summary, silent_places_of_system_calls_are_counted_and_not_listed)
+{
+	struct dp_summary_probe p[60] = {0};
+	for (size_t i = 0; i < 60; i++)
+		p[i] = (struct dp_summary_probe){.name = "syscall_write_entry", .spec = "s", .tactic = "jump", .is_call = true};
+	p[7].name = "syscall_write_entry_8";
+	p[7].recorded = 3;
+	p[9].lost_full = 2;
+	p[11].retired = true;
+	p[59] = (struct dp_summary_probe){.name = "mine", .spec = "mine", .tactic = "pun"};
+	struct dp_summary s = {.probe = p, .n = 60};
+	char *text = text_of(&s, false);
+	cr_expect_not_null(strstr(text, "    probe                          hits      recorded          lost  by\n"
+	                                "    syscall_write_entry_8             3             3             0  jump\n"
+	                                "    syscall_write_entry               2             0             2  jump\n"
+	                                "    syscall_write_entry               0             0             0  jump\n"
+	                                "    mine                              0             0             0  pun\n"
+	                                "    56 probes of system calls without a hit\n"),
+	                   "%s", text);
+	free(text);
+	s.n = 1;
+	text = text_of(&s, false);
+	cr_expect_null(strstr(text, "probe   "), "%s", text);
+	cr_expect_not_null(strstr(text, "    1 probe of system calls without a hit\n"), "%s", text);
+	free(text);
+	text = json_of(&s);
+	cr_expect_not_null(strstr(text, "syscall_write_entry"), "%s", text);
 	free(text);
 }
 
