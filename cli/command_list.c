@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "injector/look.h"
+#include "probes/demangle.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +13,8 @@
 
 struct lister {
 	const struct dp_options *options;
-	const char *glob; /* or NULL */
+	const char *glob;           /* or NULL */
+	struct dp_name_match match; /* of names as C++ and Rust have them */
 	struct dp_image *image;
 	struct dp_verdicts verdicts;
 	const char **alias;
@@ -43,20 +45,22 @@ static bool choose(struct lister *l, const struct dp_named *item, size_t n, cons
 		l->alias_capacity = n;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!*name && dp_name_glob(l->glob, item[i].f.name))
+		if (!*name && (dp_name_glob(l->glob, item[i].f.name) || dp_name_match_symbol(&l->match, item[i].f.name)))
 			*name = item[i].f.name;
 		else
 			l->alias[l->naliases++] = item[i].f.name;
 	return *name;
 }
 
+/* Programs get the symbol's name, people a readable one, of which overloads differ. */
 static struct dp_error *show(struct lister *l, const struct dp_named *item, const char *name)
 {
 	const struct dp_function *f = &item->f;
+	dp_auto_free char *readable = l->options->format == DP_FORMAT_JSON ? NULL : dp_demangle(name, true);
 	struct dp_listed_function shown = {
 	        .path = dp_module_path(f->module),
 	        .module = dp_module_name(f->module),
-	        .name = name,
+	        .name = readable ? readable : name,
 	        .addr = f->start.v - l->verdicts.shown_bias,
 	        .size = f->size,
 	        .vaddr = f->start.v - (uint64_t)dp_module_bias(f->module),
@@ -121,7 +125,10 @@ static struct dp_error *nothing(const struct lister *l)
 	if (!l->modules)
 		return dp_error(DP_TAG_NO_MODULE, "'%s': there is no such module%s", l->glob,
 		                l->options->npids ? " in the process" : "; a file is its only one");
-	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'", dp_list_is_marker_glob(l->glob) ? "marker" : dp_list_is_call_glob(l->glob) ? "system call" : "function",
+	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'",
+	                dp_list_is_marker_glob(l->glob) ? "marker"
+	                : dp_list_is_call_glob(l->glob) ? "system call"
+	                                                : "function",
 	                l->glob ? l->glob : "*");
 }
 
@@ -134,6 +141,9 @@ static unsigned tactics_of(const struct dp_options *o)
 
 static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 {
+	const char *bang = l->glob ? strrchr(l->glob, '!') : NULL;
+	if (!dp_name_match_init(&l->match, bang ? bang + 1 : l->glob ? l->glob : ""))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
 	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options), shown_bias, &l->verdicts));
 	struct dp_error *err = NULL;
 	const bool calls = dp_list_is_call_glob(l->glob);
@@ -185,6 +195,7 @@ int dp_command_list(const struct dp_options *options)
 	signal(SIGPIPE, SIG_IGN);
 	struct dp_error *err = options->npids ? list_process(&l) : list_file(&l);
 	dp_error_print(err, stderr);
+	dp_name_match_fini(&l.match);
 	dp_image_destroy(l.image);
 	const int status = err ? DP_EXIT_FAILURE : 0;
 	dp_error_destroy(err);

@@ -108,7 +108,8 @@ static void put_function(struct dp_buf *b, const struct dp_answer_row *row, unsi
 	const uint64_t pc = row->frames[i];
 	char text[DP_FRAME_TEXT];
 	if (dp_image_function_at(row->image, dp_addr_of(i ? pc - 1 : pc), &f) && *f.name) {
-		dp_put_visible(b, f.name, strlen(f.name), 0);
+		const char *name = dp_function_readable(&f);
+		dp_put_visible(b, name, strlen(name), 0);
 		return;
 	}
 	dp_image_describe(row->image, dp_addr_of(pc), text, sizeof(text));

@@ -55,7 +55,7 @@ static void put_frames(struct dp_buf *b, const struct dp_answer_row *row)
 {
 	char text[DP_FRAME_TEXT];
 	for (unsigned i = 0; i < row->nframes; i++) {
-		dp_image_describe(row->image, dp_addr_of(row->frames[i]), text, sizeof(text));
+		dp_image_describe_readable(row->image, dp_addr_of(row->frames[i]), text, sizeof(text));
 		dp_put_str(b, "                ");
 		dp_put_visible(b, text, strlen(text), 0);
 		dp_put_str(b, "\n");

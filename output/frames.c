@@ -12,29 +12,32 @@ static bool is_signal_return(struct dp_image *image, uint64_t pc)
 	return dp_image_function_at(image, dp_addr_of(pc), &f) && !strcmp(f.name, "__restore_rt");
 }
 
-static void describe(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT])
+static void describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT])
 {
 	struct dp_function f;
 	bool call_ends_function = !exact && pc && dp_image_function_at(image, dp_addr_of(pc - 1), &f) && f.size &&
 	                          pc == f.start.v + f.size && f.name[0] && f.module;
 	if (call_ends_function)
-		snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", f.name, pc - f.start.v, f.size,
-		         dp_module_name(f.module));
+		snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", readable ? dp_function_readable(&f) : f.name,
+		         pc - f.start.v, f.size, dp_module_name(f.module));
+	else if (readable)
+		dp_image_describe_readable(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
 	else
 		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
 }
 
-void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace,
+void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
 {
 	bool exact = true; /* the site itself is no return address */
 	for (size_t i = 0; i < backtrace->n; i++) {
-		char text[DP_FRAME_TEXT] = "";
+		char text[DP_FRAME_TEXT];
 		uint64_t pc;
+		text[0] = 0;
 		memcpy(&pc, backtrace->bytes + i * sizeof(pc), sizeof(pc));
 		if (image) {
 			bool signal = i && is_signal_return(image, pc);
-			describe(image, pc, exact || signal, text);
+			describe(image, pc, exact || signal, readable, text);
 			exact = signal;
 		}
 		each(i, pc, text, data);

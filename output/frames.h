@@ -5,14 +5,15 @@
 
 #include "probes/probes.h"
 
-#define DP_FRAME_TEXT 512u
+#define DP_FRAME_TEXT 4096u
 
 /*
  * Calls `each` per frame of a DP_TYPE_BACKTRACE value, innermost first, with its pc and "symbol+0x15/0x90 [module]" ("" if
- * `image` is NULL). A return address is looked up one byte earlier, so that a call at the very end of a function is not
- * taken for the function behind it; the offset printed is that of the address itself.
+ * `image` is NULL); `readable`: the symbol as C++ and Rust write it, for people. A return address is looked up one byte earlier,
+ * so that a call at the very end of a function is not taken for the function behind it; the offset printed is that of the address
+ * itself.
  */
-void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace,
+void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data);
 
 #endif

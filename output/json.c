@@ -209,7 +209,7 @@ static void put_value(struct json *j, const struct dp_field *field, const struct
 		break;
 	case DP_TYPE_BACKTRACE:
 		dp_put_str(b, "[");
-		dp_frames_each(j->image, v, put_frame, b);
+		dp_frames_each(j->image, v, false, put_frame, b);
 		dp_put_str(b, "]");
 		break;
 	}

@@ -145,7 +145,7 @@ static void put_field(const struct dp_field *field, const struct dp_value *v, vo
 {
 	struct text *t = data;
 	if (field->type == DP_TYPE_BACKTRACE) {
-		dp_frames_each(t->image, v, put_frame, t);
+		dp_frames_each(t->image, v, true, put_frame, t);
 		return;
 	}
 	if (dp_message_has(t->class, field))

@@ -1,27 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/demangle.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
 #include <libiberty/demangle.h>
+#include <setjmp.h>
 #include <string.h>
 
-#define MAX_SYMBOL 8192u /* longer names are left as they are: demangling is not linear in all of them */
+#define MAX_SYMBOL   8192u /* longer names are left as they are: demangling is not linear in all of them */
+#define MAX_READABLE (1u << 16)
+
+struct readable {
+	struct dp_buf text;
+	jmp_buf enough;
+};
 
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
+/* A few hundred characters can stand for more than there is memory for; the demanglers only stop if they are left. */
+static void take_part(const char *part, size_t n, void *data)
+{
+	struct readable *r = data;
+	if (r->text.failed || n > MAX_READABLE - r->text.len)
+		longjmp(r->enough, 1);
+	dp_buf_put(&r->text, part, n);
+}
+
+static bool demangle(struct readable *r, const char *symbol, int options)
+{
+	if (setjmp(r->enough))
+		return false;
+	if (rust_demangle_callback(symbol, options, take_part, r))
+		return true;
+	r->text.len = 0;
+	return cplus_demangle_v3_callback(symbol, options, take_part, r);
+}
+
 char *dp_demangle(const char *symbol, bool parameters)
 {
-	const int options = DMGL_ANSI | DMGL_RET_DROP | (parameters ? DMGL_PARAMS : 0);
+	struct readable r = {0};
+	/* Without parameters there is no result to be dropped: that would be one inside of template arguments. */
+	const int options = DMGL_ANSI | (parameters ? DMGL_PARAMS | DMGL_RET_DROP : 0);
 	if (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R') || strlen(symbol) > MAX_SYMBOL)
 		return NULL;
-	char *rust = rust_demangle(symbol, options);
-	return rust ? rust : cplus_demangle_v3(symbol, options);
+	char *text = demangle(&r, symbol, options) && !r.text.failed ? strndup(dp_buf_str(&r.text), r.text.len) : NULL;
+	dp_buf_fini(&r.text);
+	return text;
 }
 
 /* ---- what was typed ------------------------------------------------------------------------------------------------ */

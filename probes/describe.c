@@ -8,7 +8,7 @@ bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_functi
 	return m && dp_module_function_at(m, addr, ret);
 }
 
-int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size)
+static int describe(struct dp_image *image, dp_addr addr, bool readable, char *buf, size_t size)
 {
 	struct dp_function f;
 	struct dp_module *m = dp_image_module_at(image, addr);
@@ -17,8 +17,19 @@ int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t si
 	bool known = dp_module_function_at(m, addr, &f) && *f.name;
 	if (!known)
 		return snprintf(buf, size, "[%s]+0x%llx", m->name, (unsigned long long)dp_module_vaddr(m, addr));
+	const char *name = readable ? dp_function_readable(&f) : f.name;
 	unsigned long long offset = addr.v - f.start.v;
 	if (!f.size)
-		return snprintf(buf, size, "%s+0x%llx [%s]", f.name, offset, m->name);
-	return snprintf(buf, size, "%s+0x%llx/0x%llx [%s]", f.name, offset, (unsigned long long)f.size, m->name);
+		return snprintf(buf, size, "%s+0x%llx [%s]", name, offset, m->name);
+	return snprintf(buf, size, "%s+0x%llx/0x%llx [%s]", name, offset, (unsigned long long)f.size, m->name);
+}
+
+int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size)
+{
+	return describe(image, addr, false, buf, size);
+}
+
+int dp_image_describe_readable(struct dp_image *image, dp_addr addr, char *buf, size_t size)
+{
+	return describe(image, addr, true, buf, size);
 }

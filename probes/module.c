@@ -31,6 +31,7 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 	dp_symbol_names_fini(&m->debug_names);
 	dp_symbols_fini(&m->own);
 	dp_symbols_fini(&m->debug);
+	dp_readables_fini(&m->readables);
 	free(m->fdes.fde);
 	free(m->pads.pad);
 	dp_debug_state_destroy(m->debug_info);

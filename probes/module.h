@@ -24,6 +24,15 @@ struct dp_pads {
 	bool loaded, known;
 };
 
+struct dp_readable {
+	const char *name; /* NULL: a free place */
+	char *text;       /* NULL: it is as readable as it gets */
+};
+struct dp_readables { /* readable.c */
+	struct dp_readable *slot;
+	size_t size, n;
+};
+
 struct dp_module {
 	char *path, *name;
 	dp_addr start, end; /* whole pages around all of its segments */
@@ -50,6 +59,7 @@ struct dp_module {
 	struct dp_debug_state *debug_info; /* debug.c: NULL until it is asked for, or if there is none; then */
 	struct dp_error *debug_failure;    /* says why */
 	struct dp_markers *markers;        /* usdt.c: NULL until they are asked for */
+	struct dp_readables readables;
 	int text_relocations; /* -1 unknown, else 0 or 1 */
 };
 
@@ -96,6 +106,8 @@ void dp_module_relocate_text(struct dp_module *m, uint64_t vaddr, uint8_t *bytes
 /* What a relocation puts into the pointer at `vaddr`, as a file address; else what the file holds there. */
 bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret);
 
+/* readable.c */
+void dp_readables_fini(struct dp_readables *r);
 /* debug.c */
 struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d);
 /* usdt.c */

@@ -96,6 +96,10 @@ struct dp_function { /* a function, or what .eh_frame says is one */
 bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_function *ret);
 /* Writes "symbol+0x15/0x90 [module]", "[module]+0x1234" (the address in the file) or "0x1234"; `size` as for snprintf. */
 int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size);
+/* The name as C++ and Rust write it, without parameters; owned by the module. f->name where that is no such name. */
+const char *dp_function_readable(const struct dp_function *f);
+/* dp_image_describe() with that name. */
+int dp_image_describe_readable(struct dp_image *image, dp_addr addr, char *buf, size_t size);
 
 /* ---- probe points ----------------------------------------------------------------------------------------------------- */
 

@@ -242,7 +242,7 @@ class Cookbook(Pages):
 
     def test_locks(self):
         a = self.ask("locks")
-        self.assertRegex(a.out, r"(?s)pthread_mutex_lock\+.*serve.*seller")
+        self.assertRegex(a.out, r"(?s)pthread_mutex_lock\+.*shop::Desk::serve\+.* seller\+")
         self.assertGreater(a.hits(), 50)
 
     def test_flames(self):
@@ -324,7 +324,7 @@ class Cookbook(Pages):
         self.assertLessEqual({"HOME", "SURNAME"}, set(self.ask("shell").rows(r'find_variable: str\(\$rdi\)="(\w+)"')))
 
     def test_throws(self):
-        found = self.ask("throws").rows(r"^(\S*__cxa_throw) (\d+)$")
+        found = self.ask("throws").rows(r"^(.*;seller;shop::Desk::serve;__cxa_throw) (\d+)$")
         self.assertTrue(found and all("serve" in stack for stack, n in found), found)
 
     def test_go(self):

@@ -106,6 +106,17 @@ class Files(ListCase):
         self.assertGreater(len(names("*")), 3)
         self.assertEqual(names("*"), names())
 
+    @needs("g++")
+    def test_names_of_cxx_are_readable_and_found_as_people_read_them(self):
+        path = self.path("shop")
+        subprocess.run(["g++", "-O1", "-pthread", "-o", path, os.path.join(os.path.dirname(os.path.abspath(__file__)), "cookbook", "shop.cc")], check=True)
+        for glob in ("shop::*", "shop!shop::*", "serve", "Desk::serve", "shop::Desk::serve(Order const*)"):
+            out = self.list(path, glob).stdout
+            self.assertRegex(out, r"(?m)^0x[0-9a-f]+ +\d+  shop!shop::Desk::serve\(Order const\*\)$", glob)
+            self.assertNotIn("seller", out)
+        self.assertEqual({f["name"] for f in self.functions(path, "Desk::serve")}, {"_ZN4shop4Desk5serveEPK5Order"})
+        self.assertIn("DP-NO-SYMBOL", self.list(path, "stall::*", status=harness.OWN_FAILURE).stderr)
+
     def test_what_is_not_there_is_said(self):
         path = harness.target_path("spin")
         self.assertIn("DP-NO-SYMBOL", self.list(path, "no_such_*", status=harness.OWN_FAILURE).stderr)

@@ -109,6 +109,11 @@ __attribute__((weak)) const char *dp_module_name(const struct dp_module *m)
 	return m ? "prog" : "?";
 }
 
+__attribute__((weak)) const char *dp_function_readable(const struct dp_function *f)
+{
+	return f->name;
+}
+
 __attribute__((weak)) int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size)
 {
 	struct dp_function f;
@@ -116,4 +121,9 @@ __attribute__((weak)) int dp_image_describe(struct dp_image *image, dp_addr addr
 		return snprintf(buf, size, "0x%lx", (unsigned long)addr.v);
 	return snprintf(buf, size, "%s+0x%lx/0x%lx [%s]", f.name, (unsigned long)(addr.v - f.start.v), (unsigned long)f.size,
 	                dp_module_name(f.module));
+}
+
+__attribute__((weak)) int dp_image_describe_readable(struct dp_image *image, dp_addr addr, char *buf, size_t size)
+{
+	return dp_image_describe(image, addr, buf, size);
 }

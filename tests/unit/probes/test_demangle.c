@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* C++ and Rust names mean what a reader of the source takes them for. */
+#include "base/buf.h"
 #include "probes/demangle.h"
+#include "probes/module.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -104,4 +106,72 @@ Test(demangle, what_is_not_mangled_is_no_name_of_these_languages)
 	deep[20000] = 0;
 	cr_assert_null(dp_demangle(deep, true));
 	free(deep);
+}
+
+/* The substitution number `n`: S_, S0_, ... S9_, SA_. */
+static void put_number(struct dp_buf *b, unsigned n)
+{
+	if (n)
+		dp_buf_printf(b, "S%c_", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[n - 1]);
+	else
+		dp_buf_printf(b, "S_");
+}
+
+/* void f<a<int>, a<a<int>, a<int> >, ...>(), where each argument has the one before it twice. */
+static void put_doubling(struct dp_buf *b, unsigned times)
+{
+	dp_buf_printf(b, "_Z1fI1aIiE");
+	for (unsigned i = 2; i < 2 + times; i++) {
+		dp_buf_printf(b, "S0_I");
+		put_number(b, i);
+		put_number(b, i);
+		dp_buf_printf(b, "E");
+	}
+	dp_buf_printf(b, "Evv");
+}
+
+Test(demangle, a_short_name_that_stands_for_terabytes_is_left_as_it_is, .timeout = 60)
+{
+	struct dp_buf small = {0}, huge = {0};
+	put_doubling(&small, 2);
+	put_doubling(&huge, 33);
+	char *text = dp_demangle(dp_buf_str(&small), false);
+	cr_assert_str_eq(text, "f<a<int>, a<a<int>, a<int> >, a<a<a<int>, a<int> >, a<a<int>, a<int> > > >");
+	cr_assert_null(dp_demangle(dp_buf_str(&huge), false));
+	cr_assert_null(dp_demangle(dp_buf_str(&huge), true));
+	free(text);
+	dp_buf_fini(&small);
+	dp_buf_fini(&huge);
+}
+
+static const char *readable(struct dp_module *m, const char *symbol)
+{
+	return dp_function_readable(&(struct dp_function){.name = symbol, .module = m});
+}
+
+Test(demangle, names_for_people_are_without_parameters_and_kept)
+{
+	static char symbol[1000][16];
+	struct dp_module m = {0};
+	char expected[16];
+	const char *first = readable(&m, METHOD);
+	cr_assert_str_eq(first, "ns::Klass::method");
+	cr_assert_str_eq(readable(&m, CLONE), "ns::plain [clone .isra.0]");
+	cr_assert_str_eq(readable(&m, RUST_LEGACY), "core::fmt::write");
+	cr_assert_str_eq(readable(&m, RUST_V0), "mycrate::foo");
+	cr_assert_str_eq(readable(&m, "_ZN53_$LT$mycrate..Thing$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE"),
+	                 "<mycrate::Thing as core::fmt::Display>::fmt");
+	cr_assert_str_eq(readable(&m, RUST_LEGACY ".llvm.1234"), "core::fmt::write");
+	cr_assert_str_eq(readable(&m, METHOD ".cold"), "ns::Klass::method [clone .cold]");
+	cr_assert_str_eq(readable(&m, "_ZN2ns3RunIPFvPKcEE2goEv"), "ns::Run<void (*)(char const*)>::go");
+	cr_assert_str_eq(readable(&m, "main"), "main");
+	cr_assert_str_eq(readable(&m, "_Zfoo bar"), "_Zfoo bar");
+	for (int i = 0; i < 1000; i++)
+		snprintf(symbol[i], sizeof(symbol[i]), "_Z4f%03dv", i);
+	for (int i = 0; i < 2000; i++) {
+		snprintf(expected, sizeof(expected), "f%03d", i % 1000);
+		cr_assert_str_eq(readable(&m, symbol[i % 1000]), expected);
+	}
+	cr_assert_eq(readable(&m, METHOD), first);
+	dp_readables_fini(&m.readables);
 }
