@@ -82,6 +82,13 @@ static struct {
 	struct node nodes[NODES];
 	char behind[FENCE];
 } memory;
+static struct {
+	char before[FENCE];
+	int numbers[16];
+	double reals[16];
+	unsigned char bytes[64];
+	char behind[FENCE];
+} arrays;
 static __thread int mine;
 static signed char g_i8;
 static unsigned short g_u16;
@@ -294,13 +301,10 @@ static void *pointer(void *good)
 
 static void fill(struct node *n)
 {
-	static int numbers[16];
-	static double reals[16];
-	static unsigned char bytes[64];
 	for (unsigned i = 0; i < 16; i++) {
-		numbers[i] = (int)number();
-		reals[i] = real();
-		bytes[4 * i] = (unsigned char)number();
+		arrays.numbers[i] = (int)number();
+		arrays.reals[i] = real();
+		arrays.bytes[4 * i] = (unsigned char)number();
 	}
 	*n = (struct node){.i8 = number(),
 	                   .u8 = number(),
@@ -340,10 +344,10 @@ static void fill(struct node *n)
 	strncpy(n->name, texts[any() % 4], sizeof(n->name) - 1);
 	n->octet = (unsigned char)any();
 	n->next = pointer(&memory.nodes[any() % NODES]);
-	n->ip = pointer(&numbers[4]);
-	n->cp = pointer(&bytes[8]);
-	n->dp = pointer(&reals[4]);
-	n->vp = pointer(&numbers[8]);
+	n->ip = pointer(&arrays.numbers[4]);
+	n->cp = pointer(&arrays.bytes[8]);
+	n->dp = pointer(&arrays.reals[4]);
+	n->vp = pointer(&arrays.numbers[8]);
 	n->lp = pointer(&n->leaves[1]);
 	n->pp = pointer(&table[any() & 1]);
 	n->s = pointer((char *)texts[any() % 6]);
