@@ -212,6 +212,7 @@ static struct dp_error *fill(struct dp_image *image, const char *maps)
 	memmove(image->module + 1, image->module, at * sizeof(*image->module));
 	image->module[0] = executable;
 	executable->executable = true;
+	dp_image_call_as_started(image);
 	return NULL;
 }
 

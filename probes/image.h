@@ -14,4 +14,9 @@ struct dp_image {
 	bool lasting_known; /* lasting.c */
 };
 
+/* called.c: the executable answers to the last part of `name`, too, unless a module has that name already. */
+void dp_image_call(struct dp_image *image, const char *name);
+/* To the names that the process was started by. */
+void dp_image_call_as_started(struct dp_image *image);
+
 #endif

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "probes/functions.h"
-#include "probes/module.h"
+#include "probes/image.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -118,6 +118,8 @@ struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret)
 	struct dp_error *err = write_maps(full, elf, st.st_ino, &m);
 	if (!err)
 		err = dp_image_create(dp_buf_str(&m.text), "", 0, ret);
+	if (!err)
+		dp_image_call(*ret, path);
 	dp_elf_destroy(elf);
 	dp_buf_fini(&m.text);
 	return err;

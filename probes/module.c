@@ -39,6 +39,8 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 	dp_error_destroy(m->debug_failure);
 	dp_elf_destroy(m->elf);
 	dp_error_destroy(m->failure);
+	for (size_t i = 0; i < DP_CALLED_MAX; i++)
+		free(m->called[i]);
 	free(m->path);
 	free(m);
 	return NULL;

@@ -33,8 +33,11 @@ struct dp_readables { /* readable.c */
 	size_t size, n;
 };
 
+#define DP_CALLED_MAX 2u
+
 struct dp_module {
 	char *path, *name;
+	char *called[DP_CALLED_MAX]; /* the executable: further names of it, or NULL; called.c */
 	dp_addr start, end; /* whole pages around all of its segments */
 	int64_t bias;
 	uint64_t inode;

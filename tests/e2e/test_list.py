@@ -107,6 +107,16 @@ class Files(ListCase):
         self.assertEqual(names("*"), names())
 
     @needs("g++")
+    def test_a_program_answers_to_the_name_that_it_is_started_by(self):
+        path = self.path("server")
+        os.symlink(os.path.realpath(harness.target_path("spin")), path)
+        self.assertEqual([f["spec"] for f in self.functions(path, "server!foo")], ["spin!foo"])
+        t = self.target(path, 0, 1000)
+        self.assertEqual([f["spec"] for f in self.functions("--pid", t.pid, "server!foo")], ["spin!foo"])
+        self.assertTrue(self.verdict(t, "server!foo")["tactic"])
+        self.assertIn("DP-NO-MODULE", self.list("--pid", t.pid, "serve!foo", status=harness.OWN_FAILURE).stderr)
+        self.assert_result_ok(t)
+
     def test_names_of_cxx_are_readable_and_found_as_people_read_them(self):
         path = self.path("shop")
         subprocess.run(["g++", "-O1", "-pthread", "-o", path, os.path.join(os.path.dirname(os.path.abspath(__file__)), "cookbook", "shop.cc")], check=True)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Which functions a pattern names, and the words that name one of them for good. */
 #include "helper_elf.h"
+#include "probes/image.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* The names in ascending addresses, with blanks between them; the error's tag name where there is an error. */
 static const char *selected(struct dp_image *image, const char *text, const char *except)
@@ -116,6 +118,32 @@ Test(select, the_executable_is_a_out_as_well)
 	shell("gcc -O1 -o m m.c");
 	struct dp_image *image = image_of("m", 0x10000000);
 	cr_expect_str_eq(selected(image, "pid$target:a.out:unlikely*:entry", NULL), "unlikely_name");
+	dp_image_destroy(image);
+}
+
+/* DP_TAG_COUNT: it is found. */
+static enum dp_tag tag_of(struct dp_image *image, const char *text)
+{
+	struct dp_site site;
+	struct dp_error *err = resolve(image, text, &site);
+	const enum dp_tag tag = err ? err->tag : DP_TAG_COUNT;
+	dp_error_destroy(err);
+	return tag;
+}
+
+Test(select, the_executable_answers_to_what_the_process_calls_itself)
+{
+	prctl(PR_SET_NAME, "served");
+	struct dp_image *image = image_of_self();
+	cr_expect_eq(tag_of(image, "served!image_of_self"), DP_TAG_COUNT);
+	cr_expect_eq(tag_of(image, "serve!image_of_self"), DP_TAG_NO_MODULE);
+	dp_image_call(image, "/usr/bin/libc.so.6");
+	cr_expect_eq(tag_of(image, "libc.so.6!image_of_self"), DP_TAG_NO_SYMBOL, "a library's name is the library's");
+	dp_image_destroy(image);
+	prctl(PR_SET_NAME, "libc.so.6");
+	image = image_of_self();
+	cr_expect_eq(tag_of(image, "served!image_of_self"), DP_TAG_NO_MODULE);
+	cr_expect_eq(tag_of(image, "libc.so.6!image_of_self"), DP_TAG_NO_SYMBOL);
 	dp_image_destroy(image);
 }
 
