@@ -177,8 +177,7 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 	return NULL;
 }
 
-/* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
-#define RESERVE 8u /* places of a line or marker of a library that comes later */
+#define RESERVE 64u /* places of a line, a marker or returns of a library that comes later; unused ones are but names */
 
 /* A pattern of names may stand for any number of functions. */
 static bool can_wait(const struct dp_expander *x, size_t from, const struct dp_error *err)
@@ -215,6 +214,7 @@ static struct dp_error *reserve(struct dp_expander *x, size_t from)
 	return NULL;
 }
 
+/* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
 static struct dp_error *select_functions(struct dp_expander *x, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	struct dp_selection more = {0};

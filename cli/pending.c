@@ -325,6 +325,7 @@ static void take_place(const struct look *l, size_t i)
 	to->addr = from->addr;
 	if (from->refused) {
 		to->refused = dp_take(from->refused, NULL);
+		to->retired = to->placed; /* it stood in an earlier one */
 		note(l, i, "was refused: ", to->refused->message);
 		return;
 	}
@@ -390,7 +391,7 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 	if (!err) {
 		struct look l = {.s = s, .now = dp_target_image(later->target), .note = calls->note, .data = calls->data, .late = p->late};
 		if (look_at_all(&l)) {
-			dp_pending_places(s->options, dp_target_image(later->target), calls);
+			dp_pending_places(s->options, dp_target_image(later->target), dp_loads_late(s->target) == p->late);
 			err = dp_session_resolve_beside(later, s);
 		}
 		if (!err && later->place)

@@ -33,8 +33,11 @@ struct dp_pending_calls {
 	dp_pending_known_fn known;
 	void *data;
 };
-/* Places for probes that wait for them (`waits`), by an image in which something new was loaded. pending_places.c */
-void dp_pending_places(const struct dp_options *o, struct dp_image *image, const struct dp_pending_calls *calls);
+/*
+ * Places for probes that wait for them (`waits`), by an image in which something new was loaded. What that image has and cannot
+ * be probed is refused from then on (`refused`); not so unless `sure`: the image may have been taken amid a load. pending_places.c
+ */
+void dp_pending_places(const struct dp_options *o, struct dp_image *image, bool sure);
 /* Sleeps until a target loads something, for `ms` at most; how much of that is left to be slept by other means. */
 int dp_pending_rest(struct dp_session *const *session, size_t n, int ms);
 /* If something was loaded or unloaded: places, gives up, lets the loading thread go on. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines, markers and returns of a library that is not there yet: how many places each of them is, nobody knows. So each holds a
- * few probes in reserve, which get their places when the library comes. Once they have them, they are probes like all others, and
+ * Lines, markers and returns of a library that is not there yet: how many places each of them is, nobody knows. So each holds
+ * probes in reserve, which get their places when the library comes. Once they have them, they are probes like all others, and
  * bound to that build of the library.
  */
 #include "cli/expand.h"
@@ -59,36 +59,57 @@ static struct dp_error *look_for(const struct dp_options *o, struct dp_image *im
 	return dp_expand(&one, image, ret);
 }
 
-/* How many places there are more than there is room for. */
-static size_t settle(const struct dp_options *o, struct dp_expansion *found, size_t i)
+/* All places or none: who sees returns believes to see all of them. */
+static struct dp_error *settle(const struct dp_options *o, struct dp_expansion *found, size_t i)
 {
 	const size_t room = reserve_of(o, i), n = found->options.nprobes;
-	for (size_t k = 0; k < room && k < n; k++) {
+	if (n > room)
+		return dp_error(
+		        DP_TAG_PENDING,
+		        "'%s' has %zu places, and one that waits has room for %zu: name some of them one by one, or start "
+		        "when the library is there",
+		        o->probe[i].spec.text, n, room);
+	for (size_t k = 0; k < n; k++) {
 		take_probe(&o->probe[i + k], &found->options.probe[k]);
 		take_typed(&o->typed[i + k], &found->options.typed[k]);
 	}
-	return n > room ? n - room : 0;
+	return NULL;
 }
 
-void dp_pending_places(const struct dp_options *o, struct dp_image *image, const struct dp_pending_calls *calls)
+/* A library that is there will not get more lines. Of a pattern of names another one may still come. */
+static bool still_to_come(const struct dp_spec *spec, const struct dp_error *err)
+{
+	if (err->tag == DP_TAG_NO_SYMBOL)
+		return !spec->module || dp_spec_is_pattern(spec->module);
+	return err->tag == DP_TAG_NO_MODULE || err->tag == DP_TAG_INTERRUPTED || err->tag == DP_TAG_NOMEM;
+}
+
+static struct dp_error *look(const struct dp_options *o, struct dp_image *image, size_t i)
+{
+	struct dp_expansion found;
+	DP_TRY(look_for(o, image, i, &found));
+	struct dp_error *err = settle(o, &found, i);
+	dp_expansion_fini(&found);
+	return err;
+}
+
+/* Whoever looks at it next is told why. */
+static void refuse(struct dp_probe *p, struct dp_error *why)
+{
+	p->refused = why;
+	p->waits = false;
+}
+
+void dp_pending_places(const struct dp_options *o, struct dp_image *image, bool sure)
 {
 	for (size_t i = 0; i < o->nprobes; i++) {
-		struct dp_expansion found;
-		const struct dp_probe *p = &o->probe[i];
-		char text[256];
+		struct dp_probe *p = &o->probe[i];
 		if (!p->waits || p->reserved)
 			continue;
-		struct dp_error *err = look_for(o, image, i, &found);
-		dp_error_destroy(err); /* it is still to come */
-		if (err)
-			continue;
-		const size_t more = settle(o, &found, i);
-		dp_expansion_fini(&found);
-		if (!more)
-			continue;
-		snprintf(text, sizeof(text),
-		         "%s is %zu places more than are probed: name them one by one, or start when the library is there",
-		         p->spec.text, more);
-		calls->note(text, calls->data);
+		struct dp_error *err = look(o, image, i);
+		if (err && sure && !still_to_come(&p->spec, err))
+			refuse(p, err);
+		else
+			dp_error_destroy(err);
 	}
 }

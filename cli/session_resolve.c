@@ -24,7 +24,8 @@ static struct dp_error *check_instruction(const struct dp_probe *p, const struct
 	if (!p->build_id)
 		return dp_text_check_boundary(text, site->addr.v);
 	if (strcmp(p->build_id, dp_module_build_id(site->module)))
-		return dp_error(DP_TAG_NO_SYMBOL, "%s is another build here than in the first process, by which '%s' was found",
+		return dp_error(DP_TAG_NO_SYMBOL,
+		                "%s is another build than the one in which '%s' was found: a new run on this process alone finds it",
 		                dp_module_path(site->module), p->spec.text);
 	return *p->build_id ? NULL : dp_text_check_boundary(text, site->addr.v);
 }

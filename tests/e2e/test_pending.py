@@ -317,6 +317,62 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
+    def build_plugin(self, path, returns):
+        """A library whose plugin_work() has so many returns, and one more for all other numbers."""
+        with open(path + ".c", "w") as f:
+            f.write("unsigned plugin_constructed, plugin_work(unsigned a);\nunsigned plugin_work(unsigned a)\n{\n\tunsigned n = a;\n")
+            for i in range(returns):
+                f.write(f'\tif (a == {1000 + i})\n\t\t__asm__ goto("" :::: done{i});\n')
+            f.write('\tfor (const char *p = "plugin"; *p; p++)\n\t\tn = n * 31 + (unsigned char)*p;\n\treturn n;\n')
+            f.writelines(f"done{i}:\n\t__asm__ volatile(\"mov ${i}, %eax; leave; ret\");\n\t__builtin_unreachable();\n" for i in range(returns))
+            f.write("}\n__attribute__((constructor)) static void construct(void) { plugin_constructed = plugin_work(7); }\n")
+        harness.subprocess.run(["gcc", "-O0", "-g", "-fno-omit-frame-pointer", "-shared", "-fPIC", "-o", path, path + ".c"], check=True)
+
+    def test_all_returns_of_a_library_that_comes_later_or_none(self):
+        for returns, whole in ((40, True), (70, False)):
+            library = self.path(f"many{returns}.so")
+            self.build_plugin(library, returns)
+            spec = f"{os.path.basename(library)}!plugin_work"
+            r = self.dynprobe("--pending", "--return", spec, "--", harness.target_path("loads"), library, "main")
+            self.assert_ok(r, 0 if whole else 124)
+            self.assertIn("RESULT OK", r.out)
+            self.assertEqual(len(r.events), 21 if whole else 0, str(r))
+            if whole:
+                self.assertEqual((r.summary["asked"], r.summary["placed"]), (returns + 1, returns + 1))
+            else:
+                self.assertEqual((r.summary["placed"], r.summary["refusals"]), (0, {"DP-PENDING": 1}))
+                self.assertIn(f"has {returns + 1} places", r.summary["probes"][0]["reason"])
+
+    def test_what_a_library_lacks_that_has_come_is_refused(self):
+        for spec, why in (("late.so!late.c:9999", "line 9999"), ("late.so!nothing:1", "nothing")):
+            r = self.dynprobe("--pending", "--probe", spec, "--function", "foo", "--", harness.target_path("loads"), LATE, "main")
+            self.assert_ok(r, 124)
+            self.assertEqual(r.summary["refusals"], {"DP-NO-SYMBOL": 1}, str(r))
+            self.assertIn(why, [x["reason"] for x in r.summary["probes"] if x["tag"]][0])
+        r = self.dynprobe("--pending", "--return", "late.so!plugin_walk", "--", harness.target_path("loads"), LATE, "main")
+        self.assertEqual(r.summary["refusals"], {"DP-NO-SYMBOL": 1}, str(r))
+
+    def test_another_build_in_its_stead_is_refused_and_the_summary_says_so(self):
+        library = self.path("late.so")
+        self.build_plugin(library, 2)
+        t = self.loads("once", library)
+        p = self.start("--pid", t.pid, "--pending", "--return", "late.so!plugin_work")
+        self.wait_for(p, "pending in")
+        wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="the hook to stand")
+        self.ask(t, "OPENED")
+        wait_until(lambda: len(self.said(p).split('"type":"event"')) > 3 or p.poll() is not None, what="events")
+        self.ask(t, "CLOSED")
+        os.rename(library, library + ".old")
+        self.build_plugin(library, 3)
+        self.ask(t, "OPENED", 2)
+        self.wait_for(p, "was refused")
+        r = self.finish(p)
+        self.assert_ok(r, 124)
+        self.assertEqual({(x["state"], x["tag"]) for x in r.summary["probes"]}, {("retired", "DP-NO-SYMBOL")})
+        self.assertIn("another build", r.summary["probes"][0]["reason"])
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
     def test_a_line_that_never_came_is_said_once(self):
         r = self.dynprobe("--pending", "--probe", "never.c:12", "--function", "foo", "--", harness.target_path("loads"), LATE, "main")
         self.assert_ok(r, 124)
