@@ -60,8 +60,10 @@ static struct dp_error *await_stoppable(const struct dp_process *p, const struct
 
 static bool known(const struct freezer *z, pid_t tid, size_t hint)
 {
-	for (size_t k = 0; k < z->f.n; k++) /* lists keep their order, so the hint is nearly always right */
-		if (z->f.thread[(hint + k) % z->f.n].tid == tid)
+	const size_t n = z->f.n;
+	/* Lists keep their order, but for the few that were taken last: those behind them stand a little in front of the hint. */
+	for (size_t k = 0; k < n; k++)
+		if (z->f.thread[(hint % n + n - k) % n].tid == tid)
 			return true;
 	return false;
 }

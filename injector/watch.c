@@ -185,11 +185,22 @@ static void retire(struct dp_placed *p)
 		p->entry->state = DP_SITE_RETIRED;
 }
 
+/* Is the private region there? A thread that we looked through may have ended, so another one is asked before it is denied. */
+static bool still_there(struct dp_target *t)
+{
+	struct dp_error *err = dp_still_ours(t);
+	if (err && dp_pick_living(t))
+		err = (dp_error_destroy(err), dp_still_ours(t));
+	const bool there = !err;
+	dp_error_destroy(err);
+	return there;
+}
+
 /* Repaired, and so given up. What else there is of our jump has shown that its module is still the one that holds the counter. */
 static bool give_up(struct dp_target *t, size_t i)
 {
 	const bool done = repair(t, i);
-	if (done)
+	if (done && still_there(t)) /* after an exec the counter's address is another program's */
 		dp_semaphores_lower(t, &t->in.placed[i]);
 	return done;
 }
@@ -211,6 +222,13 @@ static const char *look(struct dp_target *t, size_t i)
 	return "another tool changed its bytes";
 }
 
+/* Its own bytes show that its module, which holds the counter of a marker there, is still the one that was probed. */
+static bool is_restored(struct dp_target *t, const struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->old_bytes)];
+	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && !memcmp(now, p->old_bytes, p->len);
+}
+
 /* What went with it; or goes now, if the site's bytes were another tool's before anything was repaired. */
 static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
@@ -219,20 +237,11 @@ static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size
 	while (list && n-- > 1) {
 		if (!repair(t, list[n]))
 			continue;
+		if (is_restored(t, &t->in.placed[list[n]]))
+			dp_semaphores_lower(t, &t->in.placed[list[n]]);
 		retire(&t->in.placed[list[n]]);
 		retired(list[n], "another tool changed what it relies upon", data);
 	}
-}
-
-/* Is the private region there? A thread that we looked through may have ended, so another one is asked before it is denied. */
-static bool still_there(struct dp_target *t)
-{
-	struct dp_error *err = dp_still_ours(t);
-	if (err && dp_pick_living(t))
-		err = (dp_error_destroy(err), dp_still_ours(t));
-	const bool there = !err;
-	dp_error_destroy(err);
-	return there;
 }
 
 static enum dp_watch over(struct dp_target *t)
