@@ -117,7 +117,7 @@ Test(trap, hit_goes_to_its_entry, .init = begin)
 	cr_assert_eq(moved, 1000);
 }
 
-static __attribute__((noinline)) bool is_marked_below(const volatile uint64_t *from)
+static __attribute__((noinline, no_sanitize_address)) bool is_marked_below(const volatile uint64_t *from)
 {
 	for (size_t i = 1; i < 4096; i++)
 		if (from[-(ptrdiff_t)i] == DP_FRAME_OVER)
