@@ -105,6 +105,17 @@ static const char *find_signature(const char *text)
 	return NULL;
 }
 
+/* Mangled names have two letters for these, also where a constructor repeats them. */
+static bool is_abbreviated(const char *word, size_t n)
+{
+	static const char *const words[] = {"allocator",      "basic_string", "string",  "basic_istream", "basic_ostream",
+	                                    "basic_iostream", "istream",      "ostream", "iostream"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strlen(words[i]) == n && !strncmp(words[i], word, n))
+			return true;
+	return false;
+}
+
 /* The last identifier before the parameters and the template's arguments. */
 static char *last_word(const char *text)
 {
@@ -120,7 +131,8 @@ static char *last_word(const char *text)
 	const char *start = end;
 	while (start > text && is_word(start[-1]))
 		start--;
-	const bool sure = !strpbrk(text, "*?[") && !strstr(text, "operator") && !strchr(text, '{');
+	const bool sure = !strpbrk(text, "*?[") && !strstr(text, "operator") && !strchr(text, '{') &&
+	                  !is_abbreviated(start, (size_t)(end - start));
 	return sure ? strndup(start, (size_t)(end - start)) : strdup("");
 }
 

@@ -66,6 +66,13 @@ Test(demangle, template_arguments_may_be_left_out)
 	cr_assert_not(names("twice<char>", TEMPLATE));
 }
 
+Test(demangle, constructors_of_what_mangled_names_abbreviate)
+{
+	cr_assert(names("std::allocator<wchar_t>::allocator(std::allocator<wchar_t> const&)", "_ZNSaIwEC1ERKS_"));
+	cr_assert(names("basic_ostream", "_ZNSoC1ERSd"));
+	cr_assert_not(names("std::allocator<char>::allocator", "_ZNSaIwEC1ERKS_"));
+}
+
 Test(demangle, operators_are_names)
 {
 	cr_assert(names("ns::operator<<", SHIFT));
