@@ -70,6 +70,11 @@ struct bare {
 	uint64_t start, size;
 };
 
+struct bares {
+	struct bare *bare;
+	size_t n, cap;
+};
+
 static int by_start(const void *a, const void *b)
 {
 	const struct bare *x = a, *y = b;
@@ -80,14 +85,11 @@ static int by_start(const void *a, const void *b)
 }
 
 /* The functions of [start, end) that no table describes, ascending; of several symbols of one place the longest first. */
-static bool find(struct dp_module *m, uint64_t start, uint64_t end, const struct dp_unwind_rows *rows, struct bare **ret,
-                 size_t *n)
+static bool find(struct dp_module *m, uint64_t start, uint64_t end, const struct dp_unwind_rows *rows, struct bares *ret)
 {
 	const struct dp_symbols *symbols = dp_module_own_symbols(m);
-	size_t cap = 0;
 
-	*ret = NULL;
-	*n = 0;
+	*ret = (struct bares){0};
 	for (size_t i = 0; i < symbols->n; i++) {
 		const struct dp_symbol *s = &symbols->symbol[i];
 
@@ -95,17 +97,17 @@ static bool find(struct dp_module *m, uint64_t start, uint64_t end, const struct
 			continue;
 		if (described(rows, pair_at(rows, s->value - start)))
 			continue;
-		if (*n == cap) {
-			struct bare *grown = realloc(*ret, (cap = cap ? 2 * cap : 64) * sizeof(*grown));
+		if (ret->n == ret->cap) {
+			struct bare *grown = realloc(ret->bare, (ret->cap = ret->cap ? 2 * ret->cap : 64) * sizeof(*grown));
 
 			if (!grown)
 				return false;
-			*ret = grown;
+			ret->bare = grown;
 		}
-		(*ret)[(*n)++] = (struct bare){s->value, s->size};
+		ret->bare[ret->n++] = (struct bare){s->value, s->size};
 	}
-	if (*n)
-		qsort(*ret, *n, sizeof(**ret), by_start);
+	if (ret->n)
+		qsort(ret->bare, ret->n, sizeof(*ret->bare), by_start);
 	return true;
 }
 
@@ -137,9 +139,10 @@ static void follow_one(struct dp_module *m, uint64_t from, uint64_t to, dp_unwin
 static bool follow_all(struct dp_module *m, uint64_t start, uint64_t end, dp_unwind_follow follow, struct pairs *p)
 {
 	uint64_t done = start;
-	struct bare *bare;
-	size_t n;
-	bool found = find(m, start, end, p->rows, &bare, &n);
+	struct bares bares;
+	bool found = find(m, start, end, p->rows, &bares);
+	const struct bare *bare = bares.bare;
+	const size_t n = bares.n;
 
 	for (size_t i = 0; found && i < n && !p->failed; i++) {
 		size_t next = i + 1;
@@ -153,7 +156,7 @@ static bool follow_all(struct dp_module *m, uint64_t start, uint64_t end, dp_unw
 		if (done > bare[i].start)
 			follow_one(m, bare[i].start, done, follow, p);
 	}
-	free(bare);
+	free(bares.bare);
 	return found;
 }
 
