@@ -29,6 +29,48 @@ static struct dp_error *no_memory(void)
 	return dp_error(DP_TAG_NOMEM, "out of memory for a field");
 }
 
+/* Behind the bracket that closes the one at `text`. */
+static const char *behind(const char *text)
+{
+	size_t open = 0;
+	do {
+		open += *text == '(' || *text == '[';
+		open -= *text == ')' || *text == ']';
+		text += *text != 0;
+	} while (open && *text);
+	return text;
+}
+
+static const char *behind_name(const char *text)
+{
+	text += strspn(text, " \t\n");
+	while (isalnum((unsigned char)*text) || (*text && strchr("_$:", *text)))
+		text++;
+	return text + strspn(text, " \t\n");
+}
+
+/* Does a member or an element of all of it follow, if one is written behind it? Not so with `*p`, `&x` and `(struct s *)p`. */
+static bool takes_suffix(const char *text)
+{
+	text = *text == '(' ? behind(text) : behind_name(text);
+	for (;;) {
+		text += strspn(text, " \t\n");
+		if (*text == '[')
+			text = behind(text);
+		else if (*text == '.')
+			text = behind_name(text + 1);
+		else if (text[0] == '-' && text[1] == '>')
+			text = behind_name(text + 2);
+		else
+			return !*text;
+	}
+}
+
+static const char *as_base(struct dp_arena *a, const char *label)
+{
+	return takes_suffix(label) ? label : dp_arena_printf(a, "(%s)", label);
+}
+
 /* Bases and unnamed members stand for what is in them. */
 static bool flatten_member(const struct dp_member *member, void *data)
 {
@@ -66,6 +108,9 @@ static struct dp_error *record_fields(struct dp_fields_maker *m, const char *nam
 		f.label = label + 1 + strspn(label + 1, " ");
 		f.join = "->";
 	}
+	f.label = as_base(&m->s->arena, f.label);
+	if (!f.label)
+		return no_memory();
 	if (!o.type->size)
 		return dp_field_absent(m, name, label, o.type, "of a type that is only declared");
 	dp_ctype_members(&m->s->arena, o.type, flatten_member, &f);
@@ -77,12 +122,13 @@ static struct dp_error *element_fields(struct dp_fields_maker *m, const char *na
 {
 	const uint64_t limit = o.is_slice ? SLICE_ELEMENTS : ELEMENTS, n = o.type->count < limit ? o.type->count : limit;
 	struct dp_arena *a = &m->s->arena;
+	const char *base = as_base(a, label);
 	for (uint64_t i = 0; i < n && m->budget; i++) {
 		struct dp_operand e = o;
 		e.type = to;
 		e.is_slice = false;
 		e.storage.offset += i * to->size;
-		const char *l = dp_arena_printf(a, "%s[%llu]", label, (unsigned long long)i);
+		const char *l = base ? dp_arena_printf(a, "%s[%llu]", base, (unsigned long long)i) : NULL;
 		const char *k = name ? dp_arena_printf(a, "%s_%llu", name, (unsigned long long)i) : NULL;
 		if (!l || (name && !k))
 			return no_memory();
