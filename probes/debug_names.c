@@ -162,6 +162,21 @@ bool dp_debug_units_load(struct dp_debug *debug, struct dp_debug_units *ret)
 	return done;
 }
 
+/* Their order is not that of the others. */
+bool dp_debug_units_add_types(struct dp_debug_units *units)
+{
+	Dwarf *dwarf = units->debug->dwarf;
+	Dwarf_CU *cu = NULL;
+	struct dp_debug_unit one = {0};
+	const size_t before = units->n;
+	uint8_t type;
+	while (dwarf_get_units(dwarf, cu, &cu, NULL, &type, &one.die, NULL) == 0)
+		if (type == DW_UT_type && !add(units, &one))
+			return false;
+	bound(units, before, dp_debug_section(dwarf, ".debug_info"));
+	return true;
+}
+
 void dp_debug_units_fini(struct dp_debug_units *units)
 {
 	free(units->unit);

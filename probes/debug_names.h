@@ -24,6 +24,8 @@ struct dp_debug_units {
 
 /* All units, those of the alternate file behind the others; none is marked. False without memory. */
 bool dp_debug_units_load(struct dp_debug *debug, struct dp_debug_units *ret);
+/* Behind all of them the units of -fdebug-types-section, of one type each. False without memory. */
+bool dp_debug_units_add_types(struct dp_debug_units *units);
 void dp_debug_units_fini(struct dp_debug_units *units);
 /*
  * Marks those that may hold an entry whose name is `word`, or begins with it and goes on with what is no part of an identifier;

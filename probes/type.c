@@ -58,6 +58,15 @@ static bool type_die(Dwarf_Die *die, Dwarf_Die *ret)
 	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
 }
 
+/* What stands in a unit for a type that has a unit of its own (-fdebug-types-section). */
+static void follow_signature(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die whole;
+	if (dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &whole))
+		*die = whole;
+}
+
 /* Typedefs and qualifiers mean what they stand for. False for void. */
 static bool peel(Dwarf_Die *die)
 {
@@ -76,6 +85,7 @@ static bool peel(Dwarf_Die *die)
 				return false;
 			break;
 		default:
+			follow_signature(die);
 			return true;
 		}
 	return false;

@@ -65,8 +65,9 @@ static bool find(struct dp_scope *s, int tag, const char *name, Dwarf_Die *ret)
 	struct dp_debug_unit *one;
 	bool found = s->unit.addr && in_container(&search, &s->unit, name, 0);
 	if (!found && dp_debug_units_load(s->debug, &units)) {
+		(void)dp_debug_units_add_types(&units); /* without memory for all, some of them */
 		dp_debug_units_mark_name(&units, dp_debug_word_of(name, &(struct dp_debug_word){{0}}));
-		while (!found && (one = dp_debug_units_next(&units, false)))
+		while (!found && (one = dp_debug_units_next(&units, true)))
 			found = in_container(&search, &one->die, name, 0);
 		dp_debug_units_fini(&units);
 	}

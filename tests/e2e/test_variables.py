@@ -6,6 +6,8 @@ The same sources are built by several compilers, with and without optimization, 
 
 import json
 import os
+import re
+import shutil
 import struct
 import subprocess
 import unittest
@@ -306,6 +308,44 @@ class Variables(Case):
         self.assertRegex(line, r" color=(RED|GREEN|BLUE|DARK)\b")
         self.assertRegex(line, r" req->ok=(true|false) ")
         self.assertRegex(line, r" req->next=0x[0-9a-f]+ ")
+
+    def seen(self, program, *contexts):
+        """The fields of the first event, by what they are called in text."""
+        asked = [x for c in contexts for x in ("-t", c)]
+        r = self.dynprobe("--function", "work", *asked, "-n", "1", "--no-record", "-o", "-", "--", program, "3", json_events=False)
+        self.assertEqual(r.status, 0, str(r))
+        return next(x for x in (r.out + r.err).splitlines() if "work:" in x)
+
+    def test_members_are_called_what_can_be_typed(self):
+        program = self.build("plain.c", "gcc", "-O0", "-g")
+        line = self.seen(program, "*(struct request *)req", "*&req->hdr", "*&req->table", "*req->next")
+        labels = ["((struct request *)req)->len", "((struct request *)req)->hdr.type", "(&req->hdr)->type", "(*&req->table)[1]",
+                  "req->next->len"]
+        again = self.seen(program, *(f"again{i}={label}" for i, label in enumerate(labels)))
+        for i, label in enumerate(labels):
+            self.assertIn(f" {label}=", line)
+            value = re.search(re.escape(f" {label}=") + r"(\S+)", line)[1]
+            self.assertRegex(again, rf" again{i}={re.escape(value)}( |$)")
+
+    def test_types_that_are_in_units_of_their_own_are_known_to_casts(self):
+        for compiler in (("gcc", "-gdwarf-4"), ("gcc", "-gdwarf-5")):
+            program = self.build("plain.c", *compiler, "-O0", "-g", "-fdebug-types-section")
+            line = self.seen(program, "a=((struct request *)$rdi)->hdr.type - req->hdr.type", "b=sizeof(union either)", "c=(enum color)5")
+            self.assertIn(" a=0 b=4 c=GREEN", line)
+            self.assertIn("_UT_" if "5" in compiler[1] else ".debug_types", self.sections(program))
+
+    @needs("dwz")
+    def test_types_that_dwz_moved_to_the_shared_file_are_known_to_casts(self):
+        program = self.build("plain.c", "gcc", "-gdwarf-4", "-O0", "-g")
+        other = program + "-2"
+        shutil.copy(program, other)
+        subprocess.run(["dwz", "-m", self.path("shared.debug"), program, other], check=True)
+        self.assertIn("request", subprocess.run(["readelf", "-p.debug_str", self.path("shared.debug")], capture_output=True, text=True).stdout)
+        line = self.seen(program, "a=((struct request *)$rdi)->hdr.type - req->hdr.type", "b=sizeof(union either)", "c=(enum color)5")
+        self.assertIn(" a=0 b=4 c=GREEN", line)
+
+    def sections(self, program):
+        return subprocess.run(["readelf", "--debug-dump=info", "-SW", program], capture_output=True, text=True).stdout
 
     # ---- places where there is no value ----
 
