@@ -255,7 +255,7 @@ struct dp_site_entry {
 	uint8_t npairs;
 	uint8_t changed; /* of the len bytes, those in front that differ; the jump relies upon the others */
 	uint16_t probe;  /* DP_NO_PROBE: a site of our own (a thread's start, an evicted instruction) */
-	uint16_t flags; /* DP_SITE_GUARDED */
+	uint16_t flags; /* DP_SITE_GUARDED, DP_SITE_NO_HOOK */
 	uint8_t old_bytes[16];
 	uint8_t new_bytes[16];
 	uint64_t stub, stub_end;
@@ -263,6 +263,7 @@ struct dp_site_entry {
 };
 #define DP_NO_PROBE 0xffffu
 #define DP_SITE_GUARDED 1u /* goes in after the agent's handler of faults or traps, and out before it */
+#define DP_SITE_NO_HOOK 2u /* its stub calls no hook. Tools before this flag say so of none, even where it is so */
 
 enum dp_site_state {
 	DP_SITE_PLANNED = 0,  /* may or may not be written */

@@ -82,8 +82,9 @@ static struct dp_error *add_placed(struct install *i)
 		memcpy(p->old_bytes, plan->old_bytes, sizeof(p->old_bytes));
 		memcpy(p->new_bytes, plan->new_bytes, sizeof(p->new_bytes));
 		p->guarded = is_guarded(i, k);
+		p->calls_out = plan->calls_out;
 		cover(i->t, p);
-		in->calls_out |= p->probe == DP_NO_PROBE;
+		in->calls_out |= p->calls_out;
 	}
 	in->sink = i->t->sink;
 	in->calls_out |= in->sink != 0;
@@ -323,7 +324,7 @@ static struct dp_error *do_without(struct install *i, const struct dp_error *why
 		if (!p->guarded || p->written)
 			continue;
 		p->guarded = false;
-		p->entry->flags = 0;
+		p->entry->flags = (uint16_t)(p->entry->flags & ~DP_SITE_GUARDED);
 		if (dp_plan_is_guarded(&i->plans[k]))
 			refuse(i, k, why);
 	}

@@ -4,6 +4,14 @@
  * is far away. Such an address on a stack is a suspicion, and no more: words of calls long since over lie about for ever in
  * places that nobody writes to. So where one is found, the thread's frames decide; if they cannot be followed, it counts.
  *
+ * Which stubs are that? Those of requests with a hook (dp_plan.calls_out), and with a sink, all. A wrong "no" would unmap a stub
+ * under a thread that returns into it, so "no" is said only of what has the same two reasons as an ordinary probe's stub to leave
+ * nothing behind: what it displaces pushes the program's own return address, and what it calls is the agent, in whose text the pc
+ * is meanwhile. A neighbour that was evicted is its displaced instructions and a jump back, and calls nothing; the entry of a
+ * function whose calls are timed calls the agent. Neither is a user's probe (DP_NO_PROBE), as hooks are not; what tells them
+ * apart is set where the stub's code is generated. In the site table it is "no hook" that has a bit (DP_SITE_NO_HOOK): what a
+ * tool left that knew of no such bit counts as a hook.
+ *
  * A hit on a small stack is written on one that the sink gives its thread (agent/lttng/hit.S): what is on that stack leads back
  * to the block that it is part of, whose address, a page's, counts as a suspicion too.
  */

@@ -96,7 +96,7 @@ static void site_init(struct dp_site_entry *e, const struct dp_placed *p)
 	        .probe = p->probe,
 	        .stub = p->stub,
 	        .stub_end = p->stub_end,
-	        .flags = p->guarded ? DP_SITE_GUARDED : 0,
+	        .flags = (uint16_t)((p->guarded ? DP_SITE_GUARDED : 0) | (p->calls_out ? 0 : DP_SITE_NO_HOOK)),
 	        .npairs = p->npairs,
 	};
 	memcpy(e->old_bytes, p->old_bytes, sizeof(p->old_bytes));

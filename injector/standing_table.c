@@ -58,6 +58,7 @@ static void take_site(const struct dp_standing *s, const struct dp_site_entry *e
 	        .stub = e->stub,
 	        .stub_end = e->stub_end,
 	        .guarded = (e->flags & DP_SITE_GUARDED) != 0,
+	        .calls_out = e->probe == DP_NO_PROBE && !(e->flags & DP_SITE_NO_HOOK),
 	        .npairs = e->npairs,
 	        .entry_at = s->in.foreign ? 0 : at,
 	};
@@ -81,7 +82,7 @@ struct dp_error *dp_standing_read_sites(struct dp_standing *s)
 			return dp_error(DP_TAG_DAMAGED, "entry %zu of the site table of an earlier dynprobe in %d makes no sense",
 			                i, s->target->process.pid);
 		take_site(s, &e, s->data + at, &s->in.placed[s->in.nplaced++]);
-		s->in.calls_out |= e.probe == DP_NO_PROBE;
+		s->in.calls_out |= s->in.placed[s->in.nplaced - 1].calls_out;
 	}
 	return NULL;
 }

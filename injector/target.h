@@ -44,6 +44,7 @@ struct dp_placed {
 	bool covered;   /* another group's bytes stand here, and these ones below it */
 	bool changed;   /* somebody else's bytes stand here */
 	bool guarded;   /* DP_SITE_GUARDED */
+	bool calls_out; /* its stub does, or may (see dp_installation) */
 	uint8_t old_bytes[16], new_bytes[16];
 	uint64_t stub, stub_end;
 	uint8_t npairs;
@@ -56,7 +57,7 @@ struct dp_placed {
 struct dp_installation {
 	struct dp_region private; /* anonymous */
 	bool foreign;             /* a fork child's leftovers: its private region reads as zero */
-	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs */
+	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs (quiesce_frames.c) */
 	uint64_t sink;            /* the struct dp_sink that they emit through, or 0 */
 	struct dp_frames *frames; /* calls_out: made for the time of a removal (quiesce_frames.h) */
 	struct dp_code_index *index; /* or NULL: made for the time of a removal (code_index.h) */

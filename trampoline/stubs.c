@@ -116,6 +116,7 @@ struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *
 	struct reach reach = reach_of(text);
 	struct dp_error *err = NULL;
 	bool placed = false;
+	plan->calls_out = request && request->hook;
 	plan->displaced = 0;
 	for (uint8_t i = 0; i < code->ninsns; i++)
 		plan->displaced = (uint8_t)(plan->displaced + code->insn[i].len);

@@ -170,6 +170,7 @@ struct dp_plan {
 	uint64_t support[DP_PLAN_SUPPORTS];
 	uint8_t npairs;
 	struct dp_pc_pair pair[DP_PLAN_PAIRS];
+	bool calls_out; /* the stub calls the request's `hook`, and with it code that may be away for long, and return into the stub */
 	bool guarded; /* has fix-ups, or raises a signal itself: must not run before the agent's handler stands */
 	uint8_t nfixups;
 	struct dp_plan_fixup fixup[DP_PLAN_FIXUPS];

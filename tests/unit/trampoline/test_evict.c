@@ -167,6 +167,7 @@ Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
 	const struct dp_plan before = all[0];
 	cr_assert_eq(before.site, AT + 66);
 	cr_assert_eq(before.probe, DP_NO_PROBE);
+	cr_expect_not(before.calls_out);
 	w.request.probe = 7;
 	cr_assert_eq(add(&w, AT + 66, 0, &plan), DP_TAG_COUNT);
 	cr_assert_eq(dp_planner_plans(w.planner, &all), 2);
@@ -174,6 +175,28 @@ Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
 	cr_expect_eq(memcmp(all[0].new_bytes, before.new_bytes, sizeof(before.new_bytes)), 0);
 	cr_expect_gt(all[0].stub_end - all[0].stub, before.stub_end - before.stub);
 	cr_expect_eq(helper_check_plans(&w, &m), 2);
+	world_fini(&w);
+}
+
+/* A hook asked for there: from then on its stub does call. */
+Test(evict, an_evicted_instruction_becomes_a_hook)
+{
+	uint8_t code[SIZE];
+	struct helper_module m;
+	struct world w;
+	struct dp_plan plan;
+	const struct dp_plan *all;
+	craft(code, easy, sizeof(easy));
+	helper_code(&m, AT, code, SIZE);
+	world_init(&w, &m);
+	cr_assert_eq(add(&w, AT + 64, 1u << DP_TACTIC_EVICT, &plan), DP_TAG_COUNT);
+	w.request.probe = DP_NO_PROBE;
+	w.request.hook = AT;
+	cr_assert_eq(add(&w, AT + 66, 0, &plan), DP_TAG_COUNT);
+	cr_assert_eq(dp_planner_plans(w.planner, &all), 2);
+	cr_expect_eq(all[0].site, AT + 66);
+	cr_expect(all[0].calls_out);
+	cr_expect_not(all[1].calls_out);
 	world_fini(&w);
 }
 
