@@ -42,6 +42,7 @@ static void start(struct dp_walk *w, const struct dp_capture *capture, const str
 	w->switches = DP_UNWIND_SWITCHES;
 	w->exact = 1;
 	w->own = 1;
+	w->guessed = 0;
 	if (DP_UNLIKELY(w->gpr[DP_GPR_RSP] < w->lo || w->gpr[DP_GPR_RSP] >= w->hi))
 		dp_walk_enter_stack(w);
 }

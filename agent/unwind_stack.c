@@ -46,10 +46,19 @@ void dp_walk_enter_stack(struct dp_walk *w)
 	range_at(w, w->gpr[DP_GPR_RSP]);
 }
 
+void dp_walk_guess_from_here(struct dp_walk *w)
+{
+	dp_walk_set_range(w, 0, 0);
+	w->own = 0;
+	w->guessed = 1;
+}
+
 void dp_walk_change_stack(struct dp_walk *w)
 {
 	uint64_t sp = w->gpr[DP_GPR_RSP];
 
+	if (w->guessed)
+		return;
 	if (sp >= w->lo && sp < w->hi + DP_UNWIND_REACH * DP_UNWIND_PAGE)
 		return;
 	w->own = 0;

@@ -179,6 +179,7 @@ static int step_frame_pointer(struct dp_walk *w)
 	 * one. */
 	if (dp_self_read(w->agent, frame, rbp, sizeof(frame)))
 		return 0;
+	dp_walk_guess_from_here(w);
 	w->gpr[DP_GPR_RBP] = frame[0];
 	w->gpr[DP_GPR_RSP] = rbp + 16;
 	w->pc = frame[1];
@@ -193,5 +194,7 @@ int dp_walk_step(struct dp_walk *w, const struct dp_unwind_row *row)
 		return step_frame_pointer(w);
 	if (row->kind == DP_UNWIND_SIGNAL)
 		return step_signal(w);
+	if (DP_UNLIKELY(row->flags & DP_UNWIND_GUESSED))
+		dp_walk_guess_from_here(w);
 	return step_row(w, row);
 }

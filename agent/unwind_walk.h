@@ -31,6 +31,7 @@ struct dp_walk {
 	uint32_t switches; /* left */
 	uint8_t exact;     /* pc is not a return address */
 	uint8_t own;       /* lo..hi is of the stack that the hit came from: worth keeping */
+	uint8_t guessed;   /* lo..hi is empty, and stays so */
 };
 
 #define DP_NOINLINE    __attribute__((noinline))
@@ -43,6 +44,11 @@ struct dp_walk {
 void dp_walk_enter_stack(struct dp_walk *w);
 /* From an alternate stack to the thread's own, through a signal frame. */
 void dp_walk_change_stack(struct dp_walk *w);
+/*
+ * The walk goes on by a guess. From here on nothing is read directly: a guess that is wrong leads into whatever lies there, also
+ * into what was a stack once, and that may go away at any moment. Nor is anything kept that such a walk has seen.
+ */
+void dp_walk_guess_from_here(struct dp_walk *w);
 /* A word outside of the known range, without ever faulting. */
 int dp_walk_read_far(struct dp_walk *w, uint64_t addr, uint64_t *ret);
 

@@ -41,8 +41,10 @@ static void add(struct pairs *p, uint32_t pc, uint16_t row, bool mark)
 static void take_row(uint32_t offset, const struct dp_unwind_row *row, void *data)
 {
 	struct pairs *p = data;
+	struct dp_unwind_row guess = *row;
 
-	add(p, p->base + offset, row->kind ? dp_unwind_rows_intern(p->rows, row) : 0, false);
+	guess.flags = DP_UNWIND_GUESSED; /* code may do what nobody who reads it foresees: the agent trusts it with nothing */
+	add(p, p->base + offset, row->kind ? dp_unwind_rows_intern(p->rows, &guess) : 0, false);
 }
 
 /* The pair of `rows` that says what holds at `offset`, or -1 in front of all. */

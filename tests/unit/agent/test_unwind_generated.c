@@ -150,3 +150,122 @@ Test(unwind_generated, stack_that_was_longer)
 	munmap(stack, 8192);
 	munmap(p, 4096);
 }
+
+/* ---- rules that are guesses ----------------------------------------------------------------------------------------------- */
+
+enum { RBP_SAVED = DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -2), CODE = 0x400000, TABLED = CODE + 0x1000 };
+
+/* One module: at CODE the CFA is rsp + `guess` by a row with `flags`, from TABLED on rsp + 64 by a table. */
+static struct built {
+	struct dp_unwind head;
+	struct dp_unwind_range range;
+	struct dp_unwind_row row[3];
+	uint32_t pc[2];
+	uint16_t which[2];
+} built;
+
+static void build(int32_t guess, uint8_t flags)
+{
+	const struct dp_unwind_row row = {
+	        .kind = DP_UNWIND_REG,
+	        .reg = 4,
+	        .rule = {[DP_UNWIND_RBP] = RBP_SAVED, [DP_UNWIND_RA] = DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -1)},
+	        .changed = 1 << DP_UNWIND_RBP};
+
+	built = (struct built){
+	        .head = {DP_UNWIND_MAGIC, sizeof(built), 1, 1u << DP_UNWIND_RBP, 1, 3, offsetof(struct built, range),
+	                 offsetof(struct built, row)},
+	        .range = {CODE, CODE + 0x2000, 2, offsetof(struct built, pc), offsetof(struct built, which), 0},
+	        .row = {{0}, row, row},
+	        .pc = {0, TABLED - CODE},
+	        .which = {1, 2},
+	};
+	built.row[1].off = guess;
+	built.row[1].flags = flags;
+	built.row[2].off = 64;
+	built.row[2].flags = DP_UNWIND_PLAIN;
+	unwinder = test_unwind_create();
+	unwinder->agent->unwind = (uint64_t)&built;
+}
+
+/* From CODE, rsp at `sp`: the frames, twice, since the second walk takes the cache. */
+static size_t walk_twice(const uint8_t *sp, uint64_t *pcs)
+{
+	struct dp_regs regs = {.rip = CODE + 1, .gpr = {[4] = (uint64_t)sp}};
+	size_t n = test_unwind_walk(unwinder, &regs, pcs, MAX);
+
+	cr_assert_eq(test_unwind_walk(unwinder, &regs, pcs, MAX), n);
+	return n;
+}
+
+static uint8_t *pages(size_t n)
+{
+	uint8_t *p = mmap(NULL, n * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(p, MAP_FAILED);
+	return p;
+}
+
+static void put(uint8_t *at, uint64_t word)
+{
+	memcpy(at, &word, sizeof(word));
+}
+
+/* A guess leads into the mapping behind the stack, where something looks like a frame: that does not become stack. */
+Test(unwind_generated, neighbour_of_the_stack_that_goes_away)
+{
+	uint8_t *stack = pages(4), *neighbour = stack + 4096;
+	uint64_t pcs[MAX];
+
+	build(4096, DP_UNWIND_GUESSED);
+	put(neighbour + 56, TABLED + 5);
+	put(neighbour + 64 + 56, CODE + 5);
+	cr_assert_geq(walk_twice(stack + 64, pcs), 3);
+	cr_assert_eq(pcs[1], TABLED + 5);
+	cr_assert_eq(pcs[2], CODE + 5);
+	cr_assert_eq(unwinder->slot.stack_lo, (uint64_t)stack | 1, "one page of stack, and no more");
+	munmap(neighbour, 3 * 4096);
+	cr_assert_eq(walk_twice(stack + 64, pcs), 1);
+	unwinder = test_unwind_destroy(unwinder);
+	munmap(stack, 4096);
+}
+
+/* Nor is what was stack at an earlier hit read directly, by the guess itself or by the tables' rows behind it. */
+Test(unwind_generated, guesses_into_a_stack_that_was_longer)
+{
+	uint8_t *stack = pages(4);
+	uint64_t pcs[MAX];
+
+	build(3 * 4096, DP_UNWIND_GUESSED);
+	unwinder->slot.stack_lo = (uint64_t)stack | 4;
+	munmap(stack + 8192, 8192);
+	cr_assert_eq(walk_twice(stack + 64, pcs), 1);
+	built.row[1].off = 8192 - 64; /* the last word that is there */
+	put(stack + 8192 - 8, TABLED + 5);
+	memset(unwinder->cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
+	cr_assert_eq(walk_twice(stack + 64, pcs), 2);
+	cr_assert_eq(pcs[1], TABLED + 5);
+	unwinder = test_unwind_destroy(unwinder);
+	munmap(stack, 8192);
+}
+
+/* What frame pointers lead to is a guess as well, and so is all behind it. */
+Test(unwind_generated, tables_behind_frame_pointers)
+{
+	uint8_t *stack = pages(4), *neighbour = stack + 4096;
+	static const uint8_t code[] = {0x90, 0x90};
+	uint8_t *p = generate(code, sizeof(code));
+	struct dp_regs regs = {.rip = (uint64_t)p, .gpr = {[4] = (uint64_t)stack + 64, [5] = (uint64_t)neighbour}};
+	uint64_t pcs[MAX];
+
+	build(8, DP_UNWIND_GUESSED);
+	put(neighbour + 8, TABLED + 5);
+	put(neighbour + 16 + 56, CODE + 5);
+	cr_assert_geq(test_unwind_walk(unwinder, &regs, pcs, MAX), 3);
+	cr_assert_eq(pcs[1], TABLED + 5);
+	cr_assert_eq(pcs[2], CODE + 5);
+	cr_assert_eq(unwinder->slot.stack_lo, (uint64_t)stack | 1);
+	unwinder = test_unwind_destroy(unwinder);
+	munmap(stack, 4 * 4096);
+	munmap(p, 4096);
+}

@@ -36,7 +36,7 @@ static int followed_described;
 /* Says of the two that the CFA is rsp + 1000, and from the second byte on 2000. */
 static void follow(const uint8_t *code, size_t n, dp_unwind_each each, void *data)
 {
-	struct dp_unwind_row row = {.kind = DP_UNWIND_REG, .reg = 4, .off = 1000};
+	struct dp_unwind_row row = {.kind = DP_UNWIND_REG, .reg = 4, .flags = DP_UNWIND_PLAIN, .off = 1000};
 	const uint8_t *const mine[] = {bare_sized, bare_sizeless};
 
 	followed_described += n > 3 && code[0] == 0x55 && code[1] == 0x5d && code[2] == 0xc3;
@@ -67,8 +67,7 @@ static uint8_t *compile(dp_unwind_follow how)
 	return block;
 }
 
-/* The rule at `p`: its offset, or -1 where nothing is known. */
-static int32_t off_at(const uint8_t *block, uint64_t p)
+static const struct dp_unwind_row *rule_at(const uint8_t *block, uint64_t p)
 {
 	const struct dp_unwind *head = (const void *)block;
 	const struct dp_unwind_range *range = (const void *)(block + head->ranges_offset);
@@ -81,7 +80,15 @@ static int32_t off_at(const uint8_t *block, uint64_t p)
 	uint32_t i = range->n;
 	while (i && pcs[i - 1] > p - range->start)
 		i--;
-	return i && rule[rows[i - 1]].kind ? rule[rows[i - 1]].off : -1;
+	return &rule[i ? rows[i - 1] : 0];
+}
+
+/* The rule at `p`: its offset, or -1 where nothing is known. */
+static int32_t off_at(const uint8_t *block, uint64_t p)
+{
+	const struct dp_unwind_row *rule = rule_at(block, p);
+
+	return rule->kind ? rule->off : -1;
 }
 
 Test(unwind_bare, functions_without_tables_are_followed)
@@ -108,6 +115,17 @@ Test(unwind_bare, what_lies_between_and_tables_stay_as_they_are)
 	cr_assert_eq(off_at(block, (uint64_t)described + 1), 16);
 	cr_assert_eq(off_at(block, (uint64_t)described + 2), 8);
 	cr_assert_eq(followed_described, 0);
+	free(block);
+}
+
+/* Whoever follows them, and whatever that says of its rows: the walker is to read nothing directly by them. */
+Test(unwind_bare, what_is_followed_is_a_guess)
+{
+	uint8_t *block = compile(follow);
+
+	cr_assert_eq(rule_at(block, (uint64_t)bare_sized)->flags, DP_UNWIND_GUESSED);
+	cr_assert_eq(rule_at(block, (uint64_t)bare_sizeless)->flags, DP_UNWIND_GUESSED);
+	cr_assert_eq(rule_at(block, (uint64_t)described)->flags, DP_UNWIND_PLAIN);
 	free(block);
 }
 

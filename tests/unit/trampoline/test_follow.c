@@ -54,7 +54,7 @@ Test(follow, pushes_and_pops)
 	follow(code, sizeof(code));
 	assert_row(0, RSP, 8);
 	cr_assert_eq(rows[0].changed, 0);
-	cr_assert_eq(rows[0].flags, DP_UNWIND_PLAIN);
+	cr_assert_eq(rows[0].flags, DP_UNWIND_GUESSED);
 	cr_assert_eq(rows[0].rule[DP_UNWIND_RA], DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -1));
 	assert_row(1, RSP, 16);
 	cr_assert_eq(rows[1].rule[DP_UNWIND_RBX], DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -2));
@@ -113,7 +113,7 @@ Test(follow, paths_that_disagree)
 /* Stacks that are changed by other means, and more popped than pushed: nothing is known from there on. */
 Test(follow, other_stacks)
 {
-	static const uint8_t code[][6] = {
+	static const uint8_t code[][7] = {
 	        {0x48, 0x89, 0xfc, 0x90, 0xc3},       /* mov rsp, rdi */
 	        {0x48, 0x8b, 0x27, 0x90, 0xc3},       /* mov rsp, [rdi] */
 	        {0x48, 0x94, 0x90, 0xc3},             /* xchg rsp, rax */
@@ -123,10 +123,15 @@ Test(follow, other_stacks)
 	        {0x5c, 0x90, 0xc3},                   /* pop rsp */
 	        {0x66, 0x50, 0x90, 0xc3},             /* push ax */
 	        {0x48, 0xff, 0xc4, 0x90, 0xc3},       /* inc rsp */
+	        {0x0f, 0xa0, 0x90, 0xc3},             /* push fs */
+	        {0x0f, 0xa1, 0x90, 0xc3},             /* pop fs */
+	        {0x0f, 0xa8, 0x90, 0xc3},             /* push gs */
+	        {0x66, 0x0f, 0xa9, 0x90, 0xc3},       /* pop gs */
+	        {0xe8, 0, 0, 0, 0, 0x90, 0xc3},       /* call 1f; 1: */
 	};
 
 	for (size_t i = 0; i < sizeof(code) / sizeof(code[0]); i++) {
-		const uint8_t *nop = memchr(code[i] + 1, 0x90, 5);
+		const uint8_t *nop = memchr(code[i] + 1, 0x90, 6);
 
 		follow(code[i], (size_t)(nop - code[i]) + 2);
 		assert_row(0, RSP, 8);
@@ -154,7 +159,7 @@ Test(follow, registers_that_are_lost)
 	follow(code, sizeof(code));
 	cr_assert_eq(rows[5].changed, 0);
 	cr_assert_eq(rows[10].rule[DP_UNWIND_RBX], DP_UNWIND_UNKNOWN);
-	cr_assert_eq(rows[10].flags, 0);
+	cr_assert_eq(rows[10].flags, DP_UNWIND_GUESSED);
 	const struct dp_unwind_row *last = &rows[sizeof(code) - 1];
 	cr_assert_eq(last->rule[DP_UNWIND_RBP], DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -2));
 	cr_assert_eq(last->rule[DP_UNWIND_R12], DP_UNWIND_UNKNOWN);

@@ -211,8 +211,12 @@ static bool pushes_or_pops(struct state *s, const struct shape *i)
 {
 	const unsigned low = (i->opcode & 7) | (unsigned)(i->rex & 1) << 3;
 
-	if (i->wide)
-		return false;
+	if (i->wide) {
+		const bool segment = (i->opcode & 0xf6) == 0xa0; /* push and pop of fs and gs: nobody does */
+
+		s->lost |= segment;
+		return segment;
+	}
 	if ((i->opcode & 0xf8) == 0x50) {
 		push(s, low);
 	} else if ((i->opcode & 0xf8) == 0x58) {
@@ -305,6 +309,10 @@ static void step(struct follow *f, uint32_t at)
 		p++;
 	i = shape_of(p);
 	apply(&s, &i, memchr(bytes, 0x66, (size_t)(p - bytes)) != NULL);
+	if (step.relative && !i.wide && i.opcode == 0xe8 && step.target == at + step.len) {
+		s.lost = true; /* to learn where it is, or to run what follows twice: a return address more, for how long? */
+		s.depth = 0;
+	}
 	if (step.relative && (i.wide || i.opcode != 0xe8))
 		go_on(f, step.target, &s);
 	if (!ends(&i))
@@ -336,8 +344,7 @@ static struct dp_unwind_row row_of(const struct state *s)
 		row.rule[number[i]] = rule_of(s->saved[i]);
 		row.changed = (uint8_t)(row.changed | (s->saved[i] != 0) << number[i]);
 	}
-	if (s->saved[0] != UNSURE && s->saved[SAVED_RBP] != UNSURE)
-		row.flags = DP_UNWIND_PLAIN;
+	row.flags = DP_UNWIND_GUESSED;
 	return row;
 }
 
