@@ -20,6 +20,7 @@
 #define ROUND_MS 10
 #define RETRIES  3
 #define LOOK_NS  UINT64_C(20000000)
+#define WAIT_MS  1000
 
 struct profile {
 	const struct dp_options *o;
@@ -31,12 +32,14 @@ struct profile {
 	char comm[32];
 	struct dp_samples *samples;
 	struct dp_sample_walker *walker;
-	struct dp_image *image;
-	uint8_t *unwind;
+	struct dp_images images;
+	uint32_t walked;          /* the image whose tables the walker has */
 	struct dp_stacks *stacks; /* NULL: events */
 	struct dp_outputs out;
-	uint64_t start_ns, end_ns, looked_ns, taken, cut, crowded;
+	uint64_t start_ns, end_ns, tried_ns, taken, cut, crowded, stale, unnamed;
 	const char *ended_by;
+	bool look_failed;
+	bool gone_on; /* the command runs on its own */
 };
 
 /* ---- samples ------------------------------------------------------------------------------------------------------- */
@@ -46,31 +49,80 @@ static bool has_all(const struct profile *p)
 	return p->o->hits && p->taken >= p->o->hits;
 }
 
-/* What code is mapped now. An image that cannot be had any more (the process has ended) leaves the old one. */
-static struct dp_error *look(struct profile *p)
+/* What code is mapped, `since` then. */
+static void add_image(struct profile *p, struct dp_mapped m)
 {
-	struct dp_image *image;
-	uint8_t *unwind;
+	dp_images_add(&p->images, m, p->stacks);
+	dp_sample_walker_tables(p->walker, NULL);
+	p->walked = DP_IMAGES_NONE;
+}
+
+static struct dp_error *look(struct profile *p, uint64_t since)
+{
+	struct dp_mapped m = {.since_ns = since};
 	dp_auto_free char *cache = dp_cache_dir();
-	DP_TRY(dp_samples_image(p->pid, cache, &image, &unwind));
-	dp_sample_walker_tables(p->walker, unwind);
-	dp_image_destroy(p->image);
-	free(p->unwind);
-	p->image = image;
-	p->unwind = unwind;
-	dp_samples_looked(p->samples);
+	const uint64_t ns = dp_now_ns(); /* before the maps are read */
+	DP_TRY(dp_samples_image(p->pid, cache, &m.image, &m.unwind));
+	add_image(p, m);
+	dp_samples_looked(p->samples, ns);
 	return NULL;
 }
 
-/* Code that was mapped is looked at before the samples behind that news, though not again and again for a program that maps all
- * the time. */
+static bool has_ended(const struct profile *p, int ms)
+{
+	struct pollfd fd = {.fd = p->pid_fd, .events = POLLIN};
+	return poll(&fd, 1, ms) > 0;
+}
+
+/* A program that is gone before it was looked at: what was known of the one before it says nothing of its samples. */
+static void forget_before(struct profile *p, uint64_t exec_ns)
+{
+	struct dp_mapped nothing = {.since_ns = exec_ns};
+	struct dp_error *err = dp_image_create("", "", 0, &nothing.image);
+	if (!err)
+		add_image(p, nothing);
+	dp_error_destroy(err);
+	dp_samples_looked(p->samples, dp_now_ns());
+}
+
+/*
+ * Code that was mapped is looked at before the samples behind that news; if it is of no file, which has no names, not again and
+ * again for a program that maps all the time.
+ */
 static void keep_up(struct profile *p)
 {
-	const uint64_t now = dp_now_ns();
-	if (!dp_samples_remapped(p->samples) || now - p->looked_ns < LOOK_NS)
+	struct dp_samples_news news;
+	dp_samples_news(p->samples, &news);
+	const bool names = news.file_ns || news.exec_ns;
+	const uint64_t now = names || news.other_ns ? dp_now_ns() : 0;
+	if (!now || (now - p->tried_ns < LOOK_NS && (!names || p->look_failed)))
 		return;
-	dp_error_destroy(look(p));
-	p->looked_ns = dp_now_ns();
+	const uint64_t since = news.exec_ns ? news.exec_ns : news.file_ns ? news.file_ns : news.other_ns;
+	struct dp_error *err = look(p, since);
+	p->look_failed = err;
+	p->tried_ns = dp_now_ns();
+	if (err && news.exec_ns && has_ended(p, 0))
+		forget_before(p, news.exec_ns);
+	dp_error_destroy(err);
+}
+
+/* May what the sample is named by be older than its code? */
+static bool is_stale(const struct profile *p, const struct dp_sample *sample)
+{
+	struct dp_samples_news news;
+	dp_samples_news(p->samples, &news);
+	return (news.file_ns && sample->ns >= news.file_ns) || (news.exec_ns && sample->ns >= news.exec_ns);
+}
+
+static size_t walk(struct profile *p, const struct dp_sample *sample, uint64_t pc[DP_BACKTRACE_MAX], uint32_t *number)
+{
+	const struct dp_mapped *m = dp_images_at(&p->images, sample->ns, number);
+	if (p->walked != *number)
+		dp_sample_walker_tables(p->walker, m->unwind);
+	p->walked = *number;
+	p->unnamed += !dp_image_nmaps(m->image);
+	p->stale += is_stale(p, sample);
+	return dp_sample_walk(p->walker, sample, pc, DP_BACKTRACE_MAX);
 }
 
 static void on_sample(const struct dp_sample *sample, void *data)
@@ -78,14 +130,15 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	struct profile *p = data;
 	uint64_t pc[DP_BACKTRACE_MAX];
 	uint8_t payload[1 + sizeof(pc)];
+	uint32_t number;
 	if (has_all(p))
 		return;
 	keep_up(p);
-	const size_t n = dp_sample_walk(p->walker, sample, pc, DP_BACKTRACE_MAX);
+	const size_t n = walk(p, sample, pc, &number);
 	p->taken++;
 	p->cut += n == DP_BACKTRACE_MAX || (sample->cut && dp_sample_left());
 	if (p->stacks) {
-		p->crowded += !dp_stacks_count(p->stacks, pc, n);
+		p->crowded += !dp_stacks_count(p->stacks, &(struct dp_stack_seen){pc, n, number});
 		return;
 	}
 	payload[0] = (uint8_t)n;
@@ -97,7 +150,7 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	        .comm = p->comm,
 	        .payload = payload,
 	        .len = 1 + n * sizeof(*pc),
-	        .image = p->image,
+	        .image = dp_images_get(&p->images, number),
 	};
 	dp_outputs_event(&p->out, &event);
 }
@@ -140,9 +193,9 @@ static struct dp_error *let_go(struct profile *p, int told)
 	int why;
 	if (write(p->child_go, "", 1) != 1)
 		return dp_error_sys(DP_TAG_SYS, "starting the command");
-	const bool failed = read(told, &why, sizeof(why)) == sizeof(why);
+	p->gone_on = read(told, &why, sizeof(why)) != sizeof(why);
 	close(told);
-	if (!failed)
+	if (p->gone_on)
 		return NULL;
 	errno = why;
 	return dp_error_sys(DP_TAG_EXEC, "'%s' cannot be started", p->o->command[0]);
@@ -173,18 +226,38 @@ static struct dp_error *open_outputs(struct profile *p)
 	DP_TRY(make_class(p));
 	if (wants_table(p->o))
 		DP_TRY(dp_stacks_create(&p->stacks));
-	DP_TRY(dp_outputs_open(&p->shown, p->comm, &p->out));
-	if (p->o->quiet && !p->out.record_dir)
-		return NULL;
-	fprintf(stderr, "dynprobe: sampling %d (%s) %u times a second of CPU time%s%s; Ctrl-C ends\n", p->pid, p->comm,
-	        p->o->profile_hz, p->out.record_dir ? ", recording into " : "", p->out.record_dir ? p->out.record_dir : "");
-	return NULL;
+	return dp_outputs_open(&p->shown, p->comm, &p->out);
 }
 
-static bool has_ended(const struct profile *p)
+static void say_what(const struct profile *p)
 {
-	struct pollfd fd = {.fd = p->pid_fd, .events = POLLIN};
-	return poll(&fd, 1, 200) > 0;
+	if (p->o->quiet && !p->out.record_dir)
+		return;
+	fprintf(stderr, "dynprobe: sampling %d (%s) %u times a second of CPU time%s%s; Ctrl-C ends\n", p->pid, p->comm,
+	        p->o->profile_hz, p->out.record_dir ? ", recording into " : "", p->out.record_dir ? p->out.record_dir : "");
+}
+
+/* A command is called by its file's name, as it will call itself: it has not begun yet. */
+static void name_process(struct profile *p)
+{
+	if (!p->o->command) {
+		dp_samples_comm(p->pid, p->comm, sizeof(p->comm));
+		return;
+	}
+	const char *slash = strrchr(p->o->command[0], '/');
+	snprintf(p->comm, sizeof(p->comm), "%.15s", slash ? slash + 1 : p->o->command[0]);
+}
+
+static struct dp_error *look_first(struct profile *p)
+{
+	for (int tried = 1;; tried++) { /* a program that maps while we look */
+		struct dp_error *err = look(p, 0);
+		if (err && p->o->command && has_ended(p, 200)) /* a short one: its samples have no names */
+			err = dp_error_destroy(err);
+		if (!err || tried == RETRIES)
+			return err;
+		dp_error_destroy(err);
+	}
 }
 
 static struct dp_error *begin(struct profile *p)
@@ -193,24 +266,22 @@ static struct dp_error *begin(struct profile *p)
 	if (p->o->command)
 		DP_TRY(start_command(p, &told)); /* before our signals are blocked */
 	else
-		p->pid = p->o->pid[0];
+		p->pid = dp_samples_leader(p->o->pid[0]);
 	DP_TRY(dp_signals_open(&p->signal_fd));
 	p->pid_fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (p->pid_fd < 0)
 		return dp_error_sys(DP_TAG_NO_PROCESS, "process %d", p->pid);
 	DP_TRY(dp_sample_walker_create(&p->walker));
 	DP_TRY(dp_samples_open(p->pid, p->o->profile_hz, p->o->command, &p->samples));
+	DP_TRY(dp_images_init(&p->images));
+	name_process(p);
+	if (!p->o->command)
+		DP_TRY(look_first(p));
+	DP_TRY(open_outputs(p)); /* a command does nothing before it is certain that its samples can be kept */
 	if (p->o->command)
 		DP_TRY(let_go(p, told));
-	dp_samples_comm(p->pid, p->comm, sizeof(p->comm));
-	for (int tried = 1;; tried++) { /* a program that maps while we look */
-		struct dp_error *err = look(p);
-		if (err && p->o->command && has_ended(p)) /* a short one: its samples have no names */
-			err = dp_error_destroy(err);
-		if (!err || tried == RETRIES)
-			return err ? err : open_outputs(p);
-		dp_error_destroy(err);
-	}
+	say_what(p);
+	return p->o->command ? look_first(p) : NULL;
 }
 
 static void wait_round(struct profile *p)
@@ -248,14 +319,21 @@ static struct dp_error *loop(struct profile *p)
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
 
+static uint64_t unnamed(const struct profile *p)
+{
+	return p->unnamed + (p->stacks ? dp_stacks_unnamed(p->stacks) : 0);
+}
+
 static void report_json(const struct profile *p, const struct dp_samples_stats *s, double seconds)
 {
 	fprintf(p->out.file,
 	        "{\"type\":\"profile\",\"version\":1,\"pid\":%d,\"hz\":%u,\"seconds\":%.3f,\"samples\":%llu,\"lost\":%llu,"
-	        "\"throttled\":%llu,\"foreign\":%llu,\"cut\":%llu,\"crowded\":%llu,\"user_only\":%s,\"ended_by\":\"%s\"}\n",
+	        "\"throttled\":%llu,\"foreign\":%llu,\"cut\":%llu,\"crowded\":%llu,\"stale\":%llu,\"unnamed\":%llu,"
+	        "\"children\":%llu,\"user_only\":%s,\"ended_by\":\"%s\"}\n",
 	        p->pid, p->o->profile_hz, seconds, (unsigned long long)p->taken, (unsigned long long)s->lost,
 	        (unsigned long long)s->throttled, (unsigned long long)s->foreign, (unsigned long long)p->cut,
-	        (unsigned long long)p->crowded, s->user_only ? "true" : "false", p->ended_by);
+	        (unsigned long long)p->crowded, (unsigned long long)p->stale, (unsigned long long)unnamed(p),
+	        (unsigned long long)s->children, s->user_only ? "true" : "false", p->ended_by);
 }
 
 static void put_count(uint64_t n, const char *what)
@@ -272,6 +350,9 @@ static void report_text(const struct profile *p, const struct dp_samples_stats *
 	put_count(s->foreign, "without a 64-bit context");
 	put_count(p->cut, "cut (more than 32 KiB of stack or 127 frames)");
 	put_count(p->crowded, "not counted (too many different stacks)");
+	put_count(p->stale, "of code that was not looked at any more (names may be of what was there before)");
+	put_count(unnamed(p), "without names (their code was gone)");
+	put_count(s->children, "child processes not sampled");
 	fprintf(stderr, "; %s%s\n", p->ended_by,
 	        s->user_only ? "; time in the kernel is not seen (kernel.perf_event_paranoid)" : "");
 }
@@ -283,11 +364,14 @@ static struct dp_error *end(struct profile *p)
 	dp_samples_stats(p->samples, &stats);
 	DP_TRY(dp_outputs_end(&p->out));
 	if (p->stacks)
-		dp_stacks_show(p->stacks, &(struct dp_stacks_view){p->o, p->image, p->pid, seconds}, p->out.file);
+		DP_TRY(dp_stacks_show(p->stacks, &(struct dp_stacks_view){p->o, &p->images, p->pid, seconds}, p->out.file));
 	if (p->o->format == DP_FORMAT_JSON)
 		report_json(p, &stats, seconds);
+	struct dp_error *err = fflush(p->out.file)   ? dp_error_sys(DP_TAG_OUTPUT, "writing the samples")
+	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "not all of the samples could be written")
+	                                             : NULL;
 	report_text(p, &stats, seconds);
-	return NULL;
+	return err;
 }
 
 static void fini(struct profile *p)
@@ -297,19 +381,28 @@ static void fini(struct profile *p)
 	dp_stacks_destroy(p->stacks);
 	dp_samples_destroy(p->samples);
 	dp_sample_walker_destroy(p->walker);
-	dp_image_destroy(p->image);
-	free(p->unwind);
+	dp_images_fini(&p->images);
 	dp_probe_fini(&p->probe);
 	for (int *fd = &p->child_go; fd <= &p->signal_fd; fd++)
 		if (*fd >= 0)
 			close(*fd);
 }
 
-/* The command's own status, as a run with probes has it. */
+/* The command's own status, as a run with probes has it. A signal ends the waiting, and the command goes on. */
 static int status_of_command(const struct profile *p)
 {
+	struct pollfd fd[2] = {{.fd = p->pid_fd, .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
 	int status;
-	if (!p->o->command || waitpid(p->pid, &status, 0) != p->pid)
+	pid_t ended;
+	if (!p->gone_on)
+		return 0;
+	while (!(ended = waitpid(p->pid, &status, WNOHANG))) {
+		poll(fd, 2, WAIT_MS);
+		if (read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_pid)
+			return 0;
+	}
+	if (ended != p->pid)
 		return 0;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -327,8 +420,11 @@ int dp_profile(const struct dp_options *options)
 	             : err->sys == ENOENT      ? DP_EXIT_NOT_FOUND
 	                                       : DP_EXIT_CANNOT_RUN;
 	dp_error_print(err, stderr);
+	if (err && p.samples)
+		dp_samples_stop(p.samples);
+	const int of_command = status_of_command(&p);
 	if (!err)
-		status = status_of_command(&p);
+		status = of_command;
 	dp_error_destroy(err);
 	fini(&p);
 	return status;
@@ -346,6 +442,11 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	                    : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
 	                    : o->pending                          ? "--pending"
 	                    : o->dry_run                          ? "--dry-run"
+	                    : o->nexcept                          ? "-x"
+	                    : o->tactics                          ? "--tactic"
+	                    : o->no_trap                          ? "--no-trap"
+	                    : o->allow_seccomp                    ? "--allow-seccomp"
+	                    : o->ring_size                        ? "--buffer-size"
 	                    : o->sink == DP_SINK_LTTNG || o->session || o->set_url || o->live_us || o->filter ? "events of LTTng"
 	                                                                                                      : NULL;
 	if (other)

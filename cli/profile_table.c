@@ -13,11 +13,13 @@ struct stack {
 	uint64_t *pc; /* NULL: a free place */
 	size_t n;
 	uint64_t hash, hits;
+	uint32_t image;
 };
 
 struct dp_stacks {
 	struct stack *slot; /* a hash table; a power of two */
 	size_t nslots, n;
+	uint64_t unnamed;
 };
 
 struct dp_error *dp_stacks_create(struct dp_stacks **ret)
@@ -49,45 +51,82 @@ static uint64_t hash_of(const uint64_t *pc, size_t n)
 	return h;
 }
 
-static struct stack *place_of(struct stack *slot, size_t nslots, uint64_t hash, const uint64_t *pc, size_t n)
+static bool is(const struct stack *s, uint64_t hash, const struct dp_stack_seen *seen)
 {
-	size_t i = hash & (nslots - 1);
-	while (slot[i].pc && (slot[i].hash != hash || slot[i].n != n || memcmp(slot[i].pc, pc, n * sizeof(*pc)) != 0))
-		i = (i + 1) & (nslots - 1);
-	return &slot[i];
+	return s->hash == hash && s->n == seen->n && s->image == seen->image &&
+	       memcmp(s->pc, seen->pc, seen->n * sizeof(*seen->pc)) == 0;
+}
+
+static struct stack *place_of(const struct dp_stacks *s, uint64_t hash, const struct dp_stack_seen *seen)
+{
+	size_t i = hash & (s->nslots - 1);
+	while (s->slot[i].pc && !is(&s->slot[i], hash, seen))
+		i = (i + 1) & (s->nslots - 1);
+	return &s->slot[i];
 }
 
 static bool grow(struct dp_stacks *s)
 {
-	const size_t nslots = s->nslots ? 2 * s->nslots : 1024;
-	struct stack *slot = calloc(nslots, sizeof(*slot));
-	if (!slot)
+	struct dp_stacks grown = *s;
+	grown.nslots = s->nslots ? 2 * s->nslots : 1024;
+	grown.slot = calloc(grown.nslots, sizeof(*grown.slot));
+	if (!grown.slot)
 		return false;
-	for (size_t i = 0; i < s->nslots; i++)
-		if (s->slot[i].pc)
-			*place_of(slot, nslots, s->slot[i].hash, s->slot[i].pc, s->slot[i].n) = s->slot[i];
+	for (size_t i = 0; i < s->nslots; i++) {
+		const struct stack *from = &s->slot[i];
+		const struct dp_stack_seen seen = {from->pc, from->n, from->image};
+		if (!from->pc)
+			continue;
+		struct stack *to = place_of(&grown, from->hash, &seen);
+		if (to->pc) { /* two that became one when their image went */
+			to->hits += from->hits;
+			free(from->pc);
+			grown.n--;
+		} else {
+			*to = *from;
+		}
+	}
 	free(s->slot);
-	s->slot = slot;
-	s->nslots = nslots;
+	*s = grown;
 	return true;
 }
 
-bool dp_stacks_count(struct dp_stacks *s, const uint64_t *pc, size_t n)
+bool dp_stacks_count(struct dp_stacks *s, const struct dp_stack_seen *seen)
 {
-	const uint64_t hash = hash_of(pc, n);
+	const size_t size = seen->n * sizeof(*seen->pc);
+	const uint64_t hash = hash_of(seen->pc, seen->n);
 	if (2 * s->n >= s->nslots && s->n < STACKS_MAX && !grow(s))
 		return false;
-	struct stack *at = place_of(s->slot, s->nslots, hash, pc, n);
+	struct stack *at = place_of(s, hash, seen);
 	if (!at->pc) {
-		uint64_t *copy = s->n < STACKS_MAX ? malloc(n * sizeof(*pc) + 1) : NULL;
+		uint64_t *copy = s->n < STACKS_MAX ? malloc(size + 1) : NULL;
 		if (!copy)
 			return false;
-		memcpy(copy, pc, n * sizeof(*pc));
-		*at = (struct stack){.pc = copy, .n = n, .hash = hash};
+		memcpy(copy, seen->pc, size);
+		*at = (struct stack){.pc = copy, .n = seen->n, .hash = hash, .image = seen->image};
 		s->n++;
 	}
 	at->hits++;
 	return true;
+}
+
+void dp_stacks_retire(struct dp_stacks *s, uint32_t old, const struct dp_image *was, uint32_t number, const struct dp_image *is)
+{
+	for (size_t i = 0; i < s->nslots; i++) {
+		struct stack *stack = &s->slot[i];
+		bool all = true;
+		if (!stack->pc || stack->image != old)
+			continue;
+		for (size_t k = 0; all && k < stack->n; k++)
+			all = dp_images_agree(was, is, stack->pc[k] - (k != 0));
+		stack->image = all ? number : DP_IMAGES_NONE;
+		s->unnamed += all ? 0 : stack->hits;
+	}
+}
+
+uint64_t dp_stacks_unnamed(const struct dp_stacks *s)
+{
+	return s->unnamed;
 }
 
 static int by_hits(const void *x, const void *y)
@@ -99,12 +138,6 @@ static int by_hits(const void *x, const void *y)
 }
 
 /* ---- stacks of the same functions are one to the reader ------------------------------------------------------------------- */
-
-static uint64_t function_of(struct dp_image *image, uint64_t pc, bool exact)
-{
-	struct dp_function f;
-	return image && dp_image_function_at(image, dp_addr_of(pc - !exact), &f) ? f.start.v : pc;
-}
 
 struct merged {
 	uint64_t *functions;       /* owned */
@@ -123,20 +156,21 @@ static int by_functions(const void *x, const void *y)
 	return 0;
 }
 
-/* All stacks, with the functions that their frames are in; how many there are. */
-static size_t collect(const struct dp_stacks *s, struct dp_image *image, struct merged *ret)
+/* All stacks, with the functions that their frames are in. False: out of memory. */
+static bool collect(const struct dp_stacks *s, const struct dp_images *images, struct merged *ret, size_t *n)
 {
-	size_t n = 0;
 	for (size_t i = 0; i < s->nslots; i++) {
 		const struct stack *stack = &s->slot[i];
-		uint64_t *functions = stack->pc ? malloc(stack->n * sizeof(*functions) + 1) : NULL;
-		if (!functions)
+		if (!stack->pc)
 			continue;
+		uint64_t *functions = malloc(stack->n * sizeof(*functions) + 1);
+		if (!functions)
+			return false;
 		for (size_t k = 0; k < stack->n; k++)
-			functions[k] = function_of(image, stack->pc[k], !k);
-		ret[n++] = (struct merged){functions, stack, stack->hits};
+			functions[k] = dp_images_function(images, stack->image, stack->pc[k], !k);
+		ret[(*n)++] = (struct merged){functions, stack, stack->hits};
 	}
-	return n;
+	return true;
 }
 
 static size_t merge(struct merged *m, size_t n)
@@ -157,11 +191,11 @@ static size_t merge(struct merged *m, size_t n)
 	return kept;
 }
 
-static void print(const struct merged *m, size_t n, const struct dp_stacks_view *v, FILE *to)
+static bool print(const struct merged *m, size_t n, const struct dp_stacks_view *v, FILE *to)
 {
 	dp_auto_free struct dp_answer_row *row = calloc(n + 1, sizeof(*row));
 	if (!row)
-		return;
+		return false;
 	for (size_t i = 0; i < n; i++)
 		row[i] = (struct dp_answer_row){
 		        .name = "profile",
@@ -169,7 +203,7 @@ static void print(const struct merged *m, size_t n, const struct dp_stacks_view 
 		        .keyed = true,
 		        .frames = m[i].stack->pc,
 		        .nframes = (unsigned)m[i].stack->n,
-		        .image = v->image,
+		        .image = dp_images_get(v->images, m[i].stack->image),
 		        .cells = &m[i].hits,
 		        .hits = m[i].hits,
 		};
@@ -186,16 +220,19 @@ static void print(const struct merged *m, size_t n, const struct dp_stacks_view 
 		dp_answers_folded(&shown, to);
 	else
 		dp_answers_text(&shown, to);
-	fflush(to);
+	return true;
 }
 
-void dp_stacks_show(const struct dp_stacks *s, const struct dp_stacks_view *v, FILE *to)
+struct dp_error *dp_stacks_show(const struct dp_stacks *s, const struct dp_stacks_view *v, FILE *to)
 {
 	dp_auto_free struct merged *m = calloc(s->n + 1, sizeof(*m));
-	if (!m)
-		return;
-	const size_t n = merge(m, collect(s, v->image, m));
-	print(m, n, v, to);
+	size_t n = 0;
+	bool done = m && collect(s, v->images, m, &n);
+	if (done) {
+		n = merge(m, n);
+		done = print(m, n, v, to);
+	}
 	for (size_t i = 0; i < n; i++)
 		free(m[i].functions);
+	return done ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the table of %zu stacks", s->n);
 }

@@ -4,13 +4,11 @@
  * events. One that came while the others were being opened may have events of its own besides: of each thread only those samples
  * count that come by the event that its first one came by.
  */
-#include "injector/samples.h"
+#include "injector/samples_internal.h"
 
 #include "injector/proc.h"
-#include "injector/samples_ring.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,37 +21,9 @@
 #define STACK_BYTES (32u << 10)
 #define RING_PAGES  256u /* the most; a power of two */
 #define RING_LEAST  16u
-#define RECORD_MAX  (64u << 10)
 #define ROUNDS      16
-#define NREGS       18u
 #define REGS        UINT64_C(0x00ff03ff) /* of asm/perf_regs.h: the general registers, rip and the flags */
 #define CPUS_MAX    4096
-
-struct event {
-	int fd;
-	uint64_t id;
-	pid_t tid; /* that it was opened for */
-};
-struct owner { /* by whose event a thread's samples come */
-	pid_t tid, by;
-};
-
-struct dp_samples {
-	pid_t pid;
-	struct perf_event_attr attr;
-	struct event *event;
-	size_t nevents, capacity;
-	struct dp_perf_ring *ring; /* of each processor */
-	int ncpus;
-	struct owner *owner; /* a hash table; a power of two; tid 0: free */
-	size_t nowners, nslots;
-	struct dp_samples_stats stats;
-	uint8_t scratch[RECORD_MAX];
-	/* While rings are drained. */
-	void (*each)(const struct dp_sample *sample, void *data);
-	void *data;
-	bool remapped;
-};
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
@@ -72,6 +42,11 @@ static struct perf_event_attr attributes(unsigned hz, bool on_exec)
 	        .enable_on_exec = on_exec,
 	        .mmap = 1,
 	        .mmap2 = 1,
+	        .comm = 1,
+	        .comm_exec = 1,
+	        .task = 1,
+	        .sample_id_all = 1,
+	        .read_format = PERF_FORMAT_LOST,
 	        .exclude_hv = 1,
 	        .use_clockid = 1,
 	        .clockid = CLOCK_MONOTONIC,
@@ -119,18 +94,36 @@ static struct dp_error *refused(pid_t pid)
 	return dp_error_sys(DP_TAG_PERF, "perf events of %d", pid);
 }
 
+/* Of any thread: the first one of the process may have ended, and the others go on. */
+static int open_any(const struct dp_samples *s)
+{
+	struct dp_tids tids;
+	int fd = open_event(&s->attr, s->pid, 0);
+	if (fd >= 0 || errno != ESRCH || !dp_proc_tids(s->pid, &tids))
+		return fd;
+	errno = ESRCH;
+	for (size_t i = 0; fd < 0 && errno == ESRCH && i < tids.n; i++)
+		fd = open_event(&s->attr, tids.tid[i], 0);
+	const int why = errno;
+	free(tids.tid);
+	errno = why;
+	return fd;
+}
+
 /*
- * What this kernel and this user may not have is left out: the kernel's own time, and the word that children of fork() are none
- * of ours (their samples are dropped then).
+ * What this kernel and this user may not have is left out: the kernel's own time, the count of what was lost (what is lost last
+ * is not known then), and the word that children of fork() are none of ours (their samples are dropped then).
  */
-static struct dp_error *settle(struct dp_samples *s, pid_t tid, int cpu)
+static struct dp_error *settle(struct dp_samples *s)
 {
 	for (;;) {
-		const int fd = open_event(&s->attr, tid, cpu);
+		const int fd = open_any(s);
 		if (fd >= 0)
 			return close(fd), NULL;
 		if ((errno == EACCES || errno == EPERM) && !s->attr.exclude_kernel)
 			s->attr.exclude_kernel = s->stats.user_only = true;
+		else if (errno == EINVAL && s->attr.read_format)
+			s->attr.read_format = 0;
 		else if (errno == EINVAL && s->attr.inherit_thread)
 			s->attr.inherit_thread = 0;
 		else
@@ -214,6 +207,12 @@ static struct dp_error *add_threads(struct dp_samples *s, bool *fresh)
 	return err;
 }
 
+int dp_samples_by_id(const void *x, const void *y)
+{
+	const struct event *a = x, *b = y;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
 static void raise_limit(void)
 {
 	struct rlimit limit;
@@ -227,9 +226,11 @@ static struct dp_error *open_all(struct dp_samples *s)
 {
 	bool fresh = true;
 	raise_limit();
-	DP_TRY(settle(s, s->pid, 0));
+	DP_TRY(settle(s));
 	for (int round = 0; fresh && round < ROUNDS; round++)
 		DP_TRY(add_threads(s, &fresh));
+	if (s->nevents)
+		qsort(s->event, s->nevents, sizeof(*s->event), dp_samples_by_id);
 	return s->nevents ? NULL : dp_error(DP_TAG_NO_PROCESS, "there is no process %d any more", s->pid);
 }
 
@@ -279,147 +280,4 @@ void dp_samples_stop(struct dp_samples *s)
 {
 	for (size_t i = 0; i < s->nevents; i++)
 		ioctl(s->event[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-}
-
-/* ---- whose sample it is -------------------------------------------------------------------------------------------- */
-
-static struct owner *slot_of(struct owner *table, size_t nslots, pid_t tid)
-{
-	size_t i = ((uint32_t)tid * 2654435761u) & (nslots - 1);
-	while (table[i].tid && table[i].tid != tid)
-		i = (i + 1) & (nslots - 1);
-	return &table[i];
-}
-
-static bool grow_owners(struct dp_samples *s)
-{
-	const size_t nslots = s->nslots ? 2 * s->nslots : 256;
-	struct owner *table = calloc(nslots, sizeof(*table));
-	if (!table)
-		return false;
-	for (size_t i = 0; i < s->nslots; i++)
-		if (s->owner[i].tid)
-			*slot_of(table, nslots, s->owner[i].tid) = s->owner[i];
-	free(s->owner);
-	s->owner = table;
-	s->nslots = nslots;
-	return true;
-}
-
-static pid_t opened_for(const struct dp_samples *s, uint64_t id)
-{
-	for (size_t i = 0; i < s->nevents; i++)
-		if (s->event[i].id == id)
-			return s->event[i].tid;
-	return 0;
-}
-
-static bool is_first_owners(struct dp_samples *s, pid_t tid, uint64_t id)
-{
-	if (2 * s->nowners >= s->nslots && !grow_owners(s))
-		return true;
-	struct owner *o = slot_of(s->owner, s->nslots, tid);
-	const pid_t by = opened_for(s, id);
-	if (o->tid)
-		return o->by == by;
-	*o = (struct owner){tid, by};
-	s->nowners++;
-	return true;
-}
-
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
-
-struct raw { /* a sample's first words */
-	uint32_t pid, tid;
-	uint64_t time, id;
-	uint32_t cpu, reserved;
-	uint64_t abi;
-};
-
-static void take_regs(const uint64_t r[NREGS], struct dp_regs *ret)
-{
-	static const uint8_t order[8] = {0, 3, 1, 2, 6, 7, 5, 4}; /* ax bx cx dx si di bp sp as struct dp_regs numbers them */
-	for (unsigned i = 0; i < 8; i++)
-		ret->gpr[order[i]] = r[i];
-	ret->rip = r[8];
-	ret->rflags = r[9];
-	for (unsigned i = 0; i < 8; i++)
-		ret->gpr[8 + i] = r[10 + i];
-}
-
-/* regs, the size asked for, the bytes, how many of them are real */
-static bool take_context(const uint8_t *at, const uint8_t *end, struct dp_sample *ret)
-{
-	uint64_t regs[NREGS], size, real = 0;
-	if ((size_t)(end - at) < sizeof(regs) + sizeof(size))
-		return false;
-	memcpy(regs, at, sizeof(regs));
-	memcpy(&size, at + sizeof(regs), sizeof(size));
-	at += sizeof(regs) + sizeof(size);
-	take_regs(regs, &ret->regs);
-	if (size > (size_t)(end - at) || (size && (size_t)(end - at) - size < sizeof(real)))
-		return false;
-	if (size)
-		memcpy(&real, at + size, sizeof(real));
-	ret->stack = at;
-	ret->n = real < size ? real : size;
-	ret->cut = size && real >= size;
-	return true;
-}
-
-static void take_sample(struct dp_samples *s, const struct dp_perf_record *r)
-{
-	struct raw raw;
-	struct dp_sample sample = {0};
-	if (r->n < sizeof(raw))
-		return;
-	memcpy(&raw, r->bytes, sizeof(raw));
-	if ((pid_t)raw.pid != s->pid || !is_first_owners(s, (pid_t)raw.tid, raw.id))
-		return;
-	sample.ns = raw.time;
-	sample.tid = (pid_t)raw.tid;
-	sample.cpu = raw.cpu;
-	if (raw.abi == PERF_SAMPLE_REGS_ABI_64 && take_context(r->bytes + sizeof(raw), r->bytes + r->n, &sample))
-		s->each(&sample, s->data);
-	else
-		s->stats.foreign++;
-}
-
-static void on_record(const struct dp_perf_record *r, void *data)
-{
-	struct dp_samples *s = data;
-	uint64_t lost[2];
-	if (r->type == PERF_RECORD_SAMPLE)
-		take_sample(s, r);
-	else if (r->type == PERF_RECORD_MMAP2 || r->type == PERF_RECORD_MMAP)
-		s->remapped = true;
-	else if (r->type == PERF_RECORD_THROTTLE)
-		s->stats.throttled++;
-	else if (r->type == PERF_RECORD_LOST && r->n >= sizeof(lost)) {
-		memcpy(lost, r->bytes, sizeof(lost));
-		s->stats.lost += lost[1];
-	}
-}
-
-void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data)
-{
-	s->each = each;
-	s->data = data;
-	for (int i = 0; i < s->ncpus; i++)
-		dp_perf_ring_drain(&s->ring[i], s->scratch, on_record, s);
-}
-
-bool dp_samples_remapped(const struct dp_samples *s)
-{
-	return s->remapped;
-}
-
-void dp_samples_looked(struct dp_samples *s)
-{
-	s->remapped = false;
-}
-
-void dp_samples_stats(const struct dp_samples *s, struct dp_samples_stats *ret)
-{
-	*ret = s->stats;
 }

@@ -44,13 +44,39 @@ static struct dp_error *make(pid_t pid, const char *maps, const char *cache_dir,
 	return err;
 }
 
+pid_t dp_samples_leader(pid_t tid)
+{
+	struct dp_buf b;
+	dp_buf_init(&b);
+	const pid_t leader =
+	        dp_proc_slurp(&b, "/proc/%d/status", (int)tid) ? (pid_t)dp_status_long(dp_buf_str(&b), "Tgid", tid) : tid;
+	dp_buf_fini(&b);
+	return leader;
+}
+
+/* A thread by whose number /proc tells of the process: nothing is left under that of a first thread that has ended. */
+static pid_t alive(pid_t pid)
+{
+	struct dp_task_stat stat;
+	struct dp_tids tids;
+	pid_t found = pid;
+	if (!dp_proc_stat(pid, 0, &stat) || stat.state != 'Z' || !dp_proc_tids(pid, &tids))
+		return pid;
+	for (size_t i = 0; found == pid && i < tids.n; i++)
+		if (tids.tid[i] != pid && dp_proc_stat(pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X')
+			found = tids.tid[i];
+	free(tids.tid);
+	return found;
+}
+
 struct dp_error *dp_samples_image(pid_t pid, const char *cache_dir, struct dp_image **image, uint8_t **unwind)
 {
 	struct dp_buf b;
 	dp_buf_init(&b);
+	const pid_t tid = alive(pid);
 	struct dp_error *err =
-	        dp_proc_slurp(&b, "/proc/%d/maps", (int)pid) && b.len
-	                ? make(pid, dp_buf_str(&b), cache_dir, image, unwind)
+	        dp_proc_slurp(&b, "/proc/%d/maps", (int)tid) && b.len
+	                ? make(tid, dp_buf_str(&b), cache_dir, image, unwind)
 	                : dp_error(DP_TAG_NO_PROCESS, "the mappings of %d cannot be read: it has ended, or is another user's",
 	                           (int)pid);
 	dp_buf_fini(&b);

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -104,10 +105,83 @@ class Profile(Case):
         self.assertEqual((len(r.events), self.summary(r)["ended_by"]), (7, "hits"))
 
 
+    BURN = """#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < end) for (int i = 0; i < 20000; i++) x += i; return 0; }
+"""
+
+    @harness.needs("gcc")
+    def test_a_library_that_takes_the_place_of_another_has_names_of_its_own(self):
+        for name in ("burn_a", "burn_b"):
+            subprocess.run(["gcc", "-O1", "-shared", "-fPIC", f"-DNAME={name}", "-xc", "-", "-o", self.path(name)], input=self.BURN, text=True, check=True)
+        script = (f"import ctypes, _ctypes, os\nat = []\nfor name in ('burn_a', 'burn_b'):\n"
+                  f" lib = ctypes.CDLL({self.dir!r} + '/' + name)\n f = getattr(lib, name)\n at.append(ctypes.cast(f, ctypes.c_void_p).value)\n"
+                  f" f()\n _ctypes.dlclose(lib._handle)\nprint('SAME', at[0] == at[1], flush=True)\n"
+                  # Then another program, for which none of this holds any more.
+                  f"os.execv('/usr/bin/python3', ['python3', '-S', '-c', 'import time\\nend = time.process_time() + 0.15\\nwhile time.process_time() < end: sum(range(1000))'])\n")
+        r = self.dynprobe("--profile", HZ, "--folded", "--", sys.executable, "-c", script, json_events=False)
+        self.assert_ok(r)
+        self.assertIn("SAME True", r.out)
+        hits = {"burn_a": 0, "burn_b": 0, "PyEval": 0}
+        for line in r.err.splitlines():
+            stack, _, n = line.rpartition(" ")
+            for name in hits:
+                if ";" in stack and name in stack:
+                    hits[name] += int(n)
+                    break
+        for name in ("burn_a", "burn_b"):
+            self.assertLessEqual(hits[name], 0.15 * HZ + 10, hits)
+            self.assertGreater(hits[name], 0.07 * HZ, hits)
+        self.assertGreater(hits["PyEval"], 0.05 * HZ, hits)
+
+    def test_a_command_does_not_begin_before_its_samples_can_be_kept(self):
+        r = self.dynprobe("--profile", HZ, "--folded", "-o", self.path("missing/out"), "--", "/usr/bin/touch", self.path("ran"), json_events=False)
+        self.assert_refused(r, "DP-OUTPUT", "missing/out")
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_a_table_that_cannot_be_written_is_a_failure(self):
+        t = self.target("spin")
+        r = self.attach(t, "--profile", HZ, "--folded", "-o", "/dev/full", "-n", 5, json_events=False)
+        self.assert_refused(r, "DP-OUTPUT", "No space left")
+
+    def test_a_signal_ends_the_waiting_for_a_command(self):
+        p = self.start("--profile", HZ, "-d", 0.05, "--", "/bin/sh", "-c", f"echo $$ >{self.path('pid')}; exec sleep 60")
+        harness.wait_until(lambda: os.path.exists(p.events) and "samples in" in self.said(p), what="the end of the profile")
+        with open(self.path("pid")) as f:
+            pid = int(f.read())
+        try:
+            os.kill(p.pid, signal.SIGTERM)
+            self.assertEqual(p.wait(timeout=20), 0)
+            self.assertNotEqual(harness.status(pid, "State")[0], "Z")
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    @harness.needs("gcc")
+    def test_a_process_goes_on_without_its_first_thread_and_any_threads_number_will_do(self):
+        source = ("#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *work(void *a) { printf(\"READY %d\\n\", gettid()); fflush(stdout);\n"
+                  "for (volatile long x = 0;; x++); return a; }\nint main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_exit(0); }\n")
+        subprocess.run(["gcc", "-D_GNU_SOURCE", "-O1", "-pthread", "-xc", "-", "-o", self.path("leaderless")], input=source, text=True, check=True)
+        t = self.target(self.path("leaderless"))
+        harness.wait_until(lambda: harness.status(t.pid, "State").startswith("Z"), what="the end of the first thread")
+        worker = next(int(tid) for tid in os.listdir(f"/proc/{t.pid}/task") if int(tid) != t.pid)
+        for number in (t.pid, worker):
+            r = self.dynprobe("--pid", number, "--profile", HZ, "-n", 5)
+            self.assert_ok(r)
+            self.assertEqual({(e["pid"], e["tid"]) for e in r.events}, {(t.pid, worker)})
+            self.assertTrue(all("work" in functions(e["fields"]["backtrace"]) for e in r.events), r.events)
+
+    def test_child_processes_are_said(self):
+        r = self.dynprobe("--profile", HZ, "--", "/bin/sh", "-c", "/bin/true; /bin/true; :")
+        self.assert_ok(r)
+        self.assertEqual(self.summary(r)["children"], 2)
+        self.assertIn("2 child processes not sampled", r.err)
+
+
 class Refused(Case):
     def test_what_it_does_not_go_with(self):
         t = self.target("spin")
-        for words in (("--function", "foo"), ("--sink", "lttng"), ("--hist", "rax"), ("--by", "tid"), ("--dry-run",), ("-t", "regs"), ("--when", "rax == 1")):
+        for words in (("--function", "foo"), ("--sink", "lttng"), ("--hist", "rax"), ("--by", "tid"), ("--dry-run",), ("-t", "regs"), ("--when", "rax == 1"),
+                      ("-x", "foo*"), ("--tactic", "trap"), ("--no-trap",), ("--allow-seccomp",), ("--buffer-size", "1M")):
             self.assert_refused(self.attach(t, "--profile", 10, *words), "DP-USAGE", "exclude each other")
         self.assert_refused(self.attach(t, "--profile", 0), "DP-USAGE")
         self.assert_refused(self.attach(t, "--profile", 1000000), "DP-USAGE", "10000")
