@@ -217,9 +217,11 @@ names `trap` they carry probes (decision 0016), and nothing is refused: `dynprob
 (14 by traps) and all 655,452 of rg (20 by traps). In Go there are
 no windows: its runtime interrupts goroutines anywhere, and where they are to go on is then on stacks that are no thread's.
 
-Never probed besides (DP-RSEQ): where signal handlers return to, and restartable sequences whose descriptors a file has in a section
-`__rseq_cs`. A descriptor that lies elsewhere is not seen; such a sequence, under a probe, is not aborted while its displaced instruction
-runs in the stub. Cancellation that looks at the address (glibc from 2.41 on, musl) is not recognised either; Debian 12's glibc 2.36 has none.
+Never probed besides (DP-RSEQ): where signal handlers return to; system calls by whose addresses thread cancellation goes (glibc from 2.41
+on, musl: `__syscall_cancel_arch`, `__syscall_cp_asm`); where threads end without a stack (musl's `__unmapself`, Go's `runtime.exitThread`);
+and restartable sequences whose descriptors a file has in a section `__rseq_cs`. A descriptor that lies elsewhere is not seen; such a sequence, under a probe, is not aborted while its displaced instruction
+runs in the stub. What else looks at a thread's address is not recognised: a displaced `syscall` runs outside of the range that
+PR_SET_SYSCALL_USER_DISPATCH (Wine) lets pass.
 
 {reasons}
 """

@@ -23,6 +23,7 @@ struct calls { /* one --syscall */
 	int32_t only;    /* the one number that is meant, or DP_CALL_ANY */
 	size_t numbers;  /* how many of those that have a name are meant */
 	size_t named;    /* places that make what is meant and nothing else */
+	size_t kept;     /* places that carry no probe */
 	char *condition; /* at a place that makes any call; NULL: all are meant */
 };
 
@@ -100,10 +101,15 @@ static bool has_exit(const struct calls *c, int32_t nr)
 /* Those of one number follow each other, so that they are one row of an answer. */
 static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
 {
+	const struct dp_call_site *s = c->sites.item;
 	for (size_t i = first; c->entries && i < end; i++)
-		DP_TRY(add_probe(c, &c->sites.item[i], false));
-	for (size_t i = first; c->exits && i < end && has_exit(c, c->sites.item[i].nr); i++)
-		DP_TRY(add_probe(c, &c->sites.item[i], true));
+		if (!s[i].kept)
+			DP_TRY(add_probe(c, &s[i], false));
+	for (size_t i = first; c->exits && i < end && has_exit(c, s[i].nr); i++)
+		if (!s[i].kept && !s[i].no_exit)
+			DP_TRY(add_probe(c, &s[i], true));
+	for (size_t i = first; i < end; i++)
+		c->kept += s[i].kept;
 	return NULL;
 }
 
@@ -204,9 +210,24 @@ static void say(const struct calls *c)
 		fprintf(stderr,
 		        "dynprobe: %zu places that look like system calls are in code of which nothing is known: not probed\n",
 		        c->sites.unknown);
+	if (c->kept)
+		fprintf(stderr,
+		        "dynprobe: %zu places are in code that must stay as it is (DP-RSEQ, explain says why): not probed\n",
+		        c->kept);
 	if (has_generated_code(c->x->image))
 		fprintf(stderr,
 		        "dynprobe: the process has generated code; system calls that this code makes itself are not seen\n");
+}
+
+static struct dp_error *nothing(const struct calls *c)
+{
+	if (c->kept)
+		return dp_error(DP_TAG_RSEQ,
+		                "'%s': where this system call may be made (%zu places) is code that must stay as it is: thread "
+		                "cancellation goes by its addresses, or threads end there without a stack",
+		                c->spec->text, c->kept);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no code of %s makes this system call", c->spec->text,
+	                c->spec->module ? c->spec->module : "the process's files");
 }
 
 static struct dp_error *expand(struct calls *c)
@@ -217,8 +238,7 @@ static struct dp_error *expand(struct calls *c)
 	choose_points(c);
 	DP_TRY(add_all(c));
 	if (c->x->out.options.nprobes == before)
-		return dp_error(DP_TAG_NO_SYMBOL, "'%s': no code of %s makes this system call", c->spec->text,
-		                c->spec->module ? c->spec->module : "the process's files");
+		return nothing(c);
 	say(c);
 	return NULL;
 }

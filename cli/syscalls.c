@@ -45,7 +45,14 @@ static struct dp_error *look_at(struct dp_call_sites *sites, struct dp_image *im
 	sites->unknown += place.outside;
 	if (!place.entry || place.nr == RT_SIGRETURN)
 		return NULL;
-	const struct dp_call_site one = {.function = site.function, .entry = place.entry, .exit = place.exit, .nr = place.nr};
+	const struct dp_call_site one = {
+	        .function = site.function,
+	        .entry = place.entry,
+	        .exit = place.exit,
+	        .nr = place.nr,
+	        .kept = dp_text_kept(text, place.entry, 1),
+	        .no_exit = dp_text_kept(text, place.exit, 1),
+	};
 	return add(sites, &one);
 }
 

@@ -9,6 +9,7 @@ struct dp_call_site {
 	struct dp_function function;
 	uint64_t entry, exit;
 	int32_t nr; /* or DP_CALL_ANY: the place makes more than one call */
+	bool kept, no_exit; /* the place, or what is behind it, carries no probe (dp_text_kept()) */
 };
 struct dp_call_sites {
 	struct dp_call_site *item; /* by number, then by address; those of any number last */

@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-#define KEEP_MAX 16u
+#define KEEP_MAX 64u
 
 struct module_text {
 	struct dp_module *module;
 	struct dp_segment *segment;
-	struct dp_range *keep;
+	struct dp_keep *keep;
 	struct dp_text text;
 };
 
@@ -48,16 +48,27 @@ struct dp_texts *dp_texts_destroy(struct dp_texts *texts)
 	return NULL;
 }
 
+/* What the file says must be kept; how many. ret NULL: only count. */
+static size_t named_kept(struct dp_module *m, struct dp_keep *ret)
+{
+	size_t n = 0, i;
+	dp_addr at;
+	uint64_t size;
+	for (i = 0; dp_module_rseq(m, i, &at, &size); i++, n++)
+		if (ret)
+			ret[n] = (struct dp_keep){at.v, size, "the kernel restarts it elsewhere (rseq)"};
+	for (i = 0; dp_module_cancellation(m, i, &at, &size); i++, n++)
+		if (ret)
+			ret[n] = (struct dp_keep){at.v, size, "thread cancellation looks at the address"};
+	return n;
+}
+
 static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 {
 	const size_t n = dp_module_nsegments(m);
 	struct dp_segment *segment = calloc(n + 1, sizeof(*segment));
-	dp_addr kept;
-	uint64_t size;
-	size_t nkeep = 0;
-	while (dp_module_rseq(m, nkeep, &kept, &size))
-		nkeep++;
-	struct dp_range *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
+	const size_t nkeep = named_kept(m, NULL);
+	struct dp_keep *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
 	if (!segment || !keep) {
 		free(segment);
 		free(keep);
@@ -77,9 +88,8 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	ret->text = (struct dp_text){.segment = segment, .nsegments = used, .bias = dp_module_bias(m)};
 	ret->keep = keep;
 	ret->text.keep = keep;
-	ret->text.nkeep = dp_text_restorers(&ret->text, keep, KEEP_MAX);
-	for (size_t i = 0; i < nkeep && dp_module_rseq(m, i, &kept, &size); i++)
-		keep[ret->text.nkeep++] = (struct dp_range){kept.v, size};
+	ret->text.nkeep = dp_text_find_kept(&ret->text, keep, KEEP_MAX);
+	ret->text.nkeep += named_kept(m, keep + ret->text.nkeep);
 	ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
 	return NULL;
 }

@@ -85,6 +85,8 @@ bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *
  * number `i`, which may be empty; false behind the last one.
  */
 bool dp_module_rseq(struct dp_module *m, size_t i, dp_addr *start, uint64_t *size);
+/* The same for code by whose addresses thread cancellation goes, where the file's own symbols name it. */
+bool dp_module_cancellation(struct dp_module *m, size_t i, dp_addr *start, uint64_t *size);
 
 struct dp_function { /* a function, or what .eh_frame says is one */
 	dp_addr start;

@@ -420,13 +420,11 @@ static struct dp_error *check_relocatable(const struct dp_insn *insn)
 
 static struct dp_error *check_keep(const struct dp_text *text, const struct dp_insn *insn)
 {
-	for (size_t i = 0; i < text->nkeep; i++)
-		if (insn->addr < text->keep[i].start + text->keep[i].size && text->keep[i].start < insn->addr + insn->len)
-			return dp_error(DP_TAG_RSEQ,
-			                "0x%" PRIx64 " is in [0x%" PRIx64 ", 0x%" PRIx64
-			                "), where the address of a thread matters",
-			                insn->addr, text->keep[i].start, text->keep[i].start + text->keep[i].size);
-	return NULL;
+	const struct dp_keep *keep = dp_text_kept(text, insn->addr, insn->len);
+	if (!keep)
+		return NULL;
+	return dp_error(DP_TAG_RSEQ, "0x%" PRIx64 " is in [0x%" PRIx64 ", 0x%" PRIx64 "), which must stay as it is: %s",
+	                insn->addr, keep->start, keep->start + keep->size, keep->why);
 }
 
 struct dp_error *dp_place(struct dp_planner *planner, const struct dp_request *request, bool traps, uint32_t *ret)

@@ -37,6 +37,10 @@ struct dp_segment { /* bytes of a module's file as mapped: all PT_LOAD segments,
 struct dp_range {
 	uint64_t start, size;
 };
+struct dp_keep { /* code whose addresses the kernel or a signal handler looks at, or that has no stack */
+	uint64_t start, size;
+	const char *why;
+};
 struct dp_known;
 struct dp_text {
 	const struct dp_segment *segment; /* the module's segments, the site's own among them */
@@ -47,7 +51,7 @@ struct dp_text {
 	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
 	size_t npads;
 	struct dp_known *known;  /* see below, or NULL: then each planner finds out for itself */
-	const struct dp_range *keep; /* code whose addresses the kernel or a signal handler looks at: never probed (DP_TAG_RSEQ), never moved */
+	const struct dp_keep *keep; /* never probed (DP_TAG_RSEQ), never moved */
 	size_t nkeep;
 };
 /*
@@ -56,8 +60,10 @@ struct dp_text {
  */
 struct dp_error *dp_known_create(struct dp_known **ret) DP_MUST_CHECK;
 struct dp_known *dp_known_destroy(struct dp_known *known);
-/* Ranges to keep that show by their bytes: signal restorers (restorer.c). At most `most`; the number of them. */
-size_t dp_text_restorers(const struct dp_text *text, struct dp_range *ret, size_t most);
+/* Ranges to keep that show by their bytes (kept.c). At most `most`; the number of them. */
+size_t dp_text_find_kept(const struct dp_text *text, struct dp_keep *ret, size_t most);
+/* The one of text->keep that [addr, addr+n) is in, or partly; or NULL. */
+const struct dp_keep *dp_text_kept(const struct dp_text *text, uint64_t addr, size_t n);
 /*
  * Is `addr` the start of an instruction of its function (linear decode from the function's start)? If not, the error
  * DP_TAG_NOT_BOUNDARY names the nearest ones before and behind. Without a known function only decodability is checked.

@@ -34,6 +34,19 @@ class Variants(Case):
     def test_musl(self):
         self.check("spin-musl")
 
+    def test_refuse_DP_RSEQ_where_musl_cancels_and_ends_threads(self):
+        """Cancellation goes by the pc up to the system call, and behind munmap() of its own a thread has no stack."""
+        t = self.target("spin-musl", 0, 300)
+        libc = next(m for m in harness.text_mappings(t.pid) if "libc.so" in m.path or "ld-musl" in m.path)
+        code = harness.read_memory(t.pid, libc.start, libc.end - libc.start)
+        call = code.find(bytes.fromhex("4889f04889d74889ce4c89c24d89ca4c8b442408")) - 3
+        unmap = code.find(bytes.fromhex("b80b0000000f054831ffb83c0000000f05"))
+        self.assertGreater(call, 0)
+        self.assertGreater(unmap, 0)
+        for at in (call - 6, call + 33, unmap + 7, unmap + 15):
+            self.assert_refused(self.attach(t, "--probe", hex(libc.start + at), "-n", 1), "DP-RSEQ")
+        self.assert_result_ok(t)
+
     def test_musl_static(self):
         self.check("spin-musl-static")
 

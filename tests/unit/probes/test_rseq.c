@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Restartable sequences are known by their descriptors, wherever the module lies. */
+/* Restartable sequences are known by their descriptors, wherever the module lies; cancellable system calls by their labels. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>
@@ -47,4 +47,35 @@ Test(rseq, most_modules_have_none)
 	struct dp_image *image = image_of("n", BASE);
 	cr_expect_not(dp_module_rseq(dp_image_module(image, 0), 0, &start, &size));
 	dp_image_destroy(image);
+}
+
+/* By the labels of the libraries, which may be the file's second pair: the range ends where the second label stands. */
+static void expect_labels(const char *from, const char *to, size_t i)
+{
+	char text[512];
+	dp_addr start;
+	uint64_t size;
+	snprintf(text, sizeof(text),
+	         ".text\n.globl _start, %s, %s\n.hidden %s, %s\n_start: ret\n%s: nop; nop; syscall\n%s: ret\n", from, to, from,
+	         to, from, to);
+	write_file("l.S", text);
+	shell("gcc -nostdlib -static-pie l.S -o l");
+	struct dp_image *image = image_of("l", BASE);
+	struct dp_module *m = dp_image_module(image, 0);
+	cr_assert(dp_module_cancellation(m, i, &start, &size));
+	cr_expect_eq(start.v, BASE + nm_value("l", from));
+	cr_expect_eq(size, 4);
+	cr_assert(dp_module_cancellation(m, 1 - i, &start, &size));
+	cr_expect_eq(size, 0, "the other library's are not there");
+	cr_expect_not(dp_module_cancellation(m, 2, &start, &size));
+	dp_image_destroy(image);
+}
+
+Test(cancellation, labels_of_glibc)
+{
+	expect_labels("__syscall_cancel_arch_start", "__syscall_cancel_arch_end", 0);
+}
+Test(cancellation, labels_of_musl)
+{
+	expect_labels("__cp_begin", "__cp_end", 1);
 }

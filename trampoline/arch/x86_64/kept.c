@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code that nothing marks but its bytes, and that no probe may touch. All of it is written by hand, in assembly: the bytes are
+ * the same in every build.
+ *
+ * Signal restorers    A signal handler returns there, and they call rt_sigreturn. libgcc, libunwind and gdb compare the bytes
+ * with those at a return address to know a signal frame; the C libraries and Go's runtime keep to the form for their sake.
+ * Cancellable calls   glibc from 2.41 on (__syscall_cancel_arch) and musl (__syscall_cp_asm): between the look at the flag and
+ * the syscall, that included, SIGCANCEL's handler knows by the pc that the call has not happened yet, and ends the thread. With
+ * the pc in a stub it would leave the thread to wait, for good. Behind the syscall the range is over. Ends of threads     musl's
+ * __unmapself unmaps its own stack and exits. Go's runtime.exitThread tells others that its stack is theirs, and exits. A stub in
+ * between would push into what is gone, or what another thread runs on.
+ */
+#include "trampoline/trampoline.h"
+
+#include <string.h>
+
+#define RESTORER "signal handlers return to it, and unwinders know it by its bytes"
+#define THREAD   "a thread ends there that has no stack any more"
+#define CANCEL   "by its addresses thread cancellation knows whether a system call was made"
+#define MOST     35u
+
+static const struct form {
+	const char *why;
+	bool cancel;
+	uint8_t from, n; /* kept are the bytes [from, n) */
+	uint8_t bytes[MOST];
+} forms[] = {
+        /* mov $15,%rax; syscall */
+        {RESTORER, false, 0, 9, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
+        /* mov $15,%eax; syscall */
+        {RESTORER, false, 0, 7, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
+        /* mov $11,%eax; and from here on: syscall; xor %rdi,%rdi; mov $60,%eax; syscall */
+        {THREAD, false, 5, 17, {0xb8, 0x0b, 0, 0, 0, 0x0f, 0x05, 0x48, 0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05}},
+        /* movl $0,(%rax); mov $0,%edi, or xor %edi,%edi; mov $60,%eax; syscall */
+        {THREAD, false, 0, 18, {0xc7, 0x00, 0, 0, 0, 0, 0xbf, 0, 0, 0, 0, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05}},
+        {THREAD, false, 0, 15, {0xc7, 0x00, 0, 0, 0, 0, 0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05}},
+        /* mov %rdi,%r11; %rsi,%rax; %rdx,%rdi; %rcx,%rsi; %r8,%rdx; %r9,%r10; 8(%rsp),%r8; 16(%rsp),%r9; %r11,8(%rsp); syscall */
+        {CANCEL, true, 0, 35, {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89, 0xce,
+                               0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c,
+                               0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05}},
+};
+
+/*
+ * The look at the flag, in front of a cancellable call: mov (%rdi),%eax; then a test of it or of (%rdi), and a jump, which the
+ * libraries write differently: 4 to 9 bytes. How many bytes it has; 0 if it is not there.
+ */
+static uint8_t look_in_front(const uint8_t *at, size_t room)
+{
+	for (uint8_t n = 11; n >= 6; n--)
+		if (n <= room && at[-n] == 0x8b && at[-n + 1] == 0x07)
+			return n;
+	return 0;
+}
+
+static size_t find_in(const struct dp_segment *s, const struct form *f, struct dp_keep *ret, size_t most)
+{
+	const uint8_t *at = s->bytes, *end = s->bytes + s->n;
+	size_t n = 0;
+	while (n < most && (at = memmem(at, (size_t)(end - at), f->bytes, f->n))) {
+		const size_t behind = (size_t)(at - s->bytes);
+		const uint8_t front = f->cancel ? look_in_front(at, behind) : 0;
+		ret[n++] = (struct dp_keep){s->addr + behind + f->from - front, (uint64_t)(f->n - f->from) + front, f->why};
+		at += f->n;
+	}
+	return n;
+}
+
+size_t dp_text_find_kept(const struct dp_text *text, struct dp_keep *ret, size_t most)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < text->nsegments; i++)
+		for (size_t k = 0; text->segment[i].exec && k < sizeof(forms) / sizeof(*forms); k++)
+			n += find_in(&text->segment[i], &forms[k], ret + n, most - n);
+	return n;
+}
+
+const struct dp_keep *dp_text_kept(const struct dp_text *text, uint64_t addr, size_t n)
+{
+	for (size_t i = 0; i < text->nkeep; i++)
+		if (text->keep[i].size && addr < text->keep[i].start + text->keep[i].size && text->keep[i].start < addr + n)
+			return &text->keep[i];
+	return NULL;
+}
