@@ -157,11 +157,12 @@ static void on_sample(const struct dp_sample *sample, void *data)
 
 /* ---- a command that is started -------------------------------------------------------------------------------------- */
 
-static void become(const struct profile *p, int go, int told)
+static void become(const struct profile *p, const int go[2], int told)
 {
 	char c;
+	close(go[1]); /* or it would wait for itself when we end before it may go */
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* until it is a program of its own */
-	if (read(go, &c, 1) != 1)
+	if (read(go[0], &c, 1) != 1)
 		_exit(DP_EXIT_FAILURE);
 	prctl(PR_SET_PDEATHSIG, 0);
 	execvp(p->o->command[0], p->o->command);
@@ -180,7 +181,7 @@ static struct dp_error *start_command(struct profile *p, int *told)
 	if (p->pid < 0)
 		return dp_error_sys(DP_TAG_SYS, "starting the command");
 	if (!p->pid)
-		become(p, go[0], say[1]);
+		become(p, go, say[1]);
 	close(go[0]);
 	close(say[1]);
 	p->child_go = go[1];
