@@ -213,6 +213,21 @@ void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsi
 		}
 }
 
+/*
+ * A call that is made anew begins under the thread's own mask, not under the mask of the moment that it was stopped with: a
+ * signal that the call alone lets through would otherwise be handled in front of it, and the call wait for ever. False if one has
+ * come already: that ends the call, which takes no time.
+ */
+static bool before_the_call(const struct dp_target *t, const struct dp_held *h)
+{
+	const uint64_t pending = dp_trap_status(&t->process, h->tid, "SigPnd") | dp_trap_status(&t->process, h->tid, "ShdPnd");
+	uint64_t own;
+	if (h->pending_signal || (pending & ~dp_trap_status(&t->process, h->tid, "SigBlk")))
+		return false;
+	return !ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(own), &own) &&
+	       !ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(own), &own);
+}
+
 /* A thread that waits in a call which a hook has made for it makes it anew where the program does, if the kernel would restart
  * it. */
 static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h)
@@ -220,7 +235,7 @@ static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_
 	const int64_t rax = (int64_t)h->regs.rax;
 	struct dp_regs was;
 	if (!h->in_syscall_stop || rax > -512 || rax < -516 || h->regs.rip != trap->called ||
-	    dp_mem_read(&t->process, dp_addr_of(h->regs.rbx), &was, sizeof(was)) != sizeof(was))
+	    dp_mem_read(&t->process, dp_addr_of(h->regs.rbx), &was, sizeof(was)) != sizeof(was) || !before_the_call(t, h))
 		return false;
 	struct user_regs_struct *r = &h->regs;
 	unsigned long long *const to[] = {&r->rax, &r->rcx, &r->rdx, &r->rbx, &r->rsp, &r->rbp, &r->rsi, &r->rdi,
