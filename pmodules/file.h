@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* A snapshot as a file (docs/snapshot-format.md), and as JSON (share/snapshot.schema.json). Both directions of the file; files may be hostile. */
+#ifndef DP_PMODULES_FILE_H
+#define DP_PMODULES_FILE_H
+
+#include "pmodules/snapshot.h"
+
+#include <stdio.h>
+
+/* Written beside and renamed: a file of that name is whole or not there. Mode 0600: it holds the program's memory. */
+struct dp_error *dp_snapshot_write(const struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
+/* DP_TAG_BAD_SNAPSHOT says what is wrong and at which byte. Unknown sections and fields of newer writers are passed over. */
+struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **ret) DP_MUST_CHECK;
+/* From memory: the fuzzer's door. */
+struct dp_error *dp_snapshot_read_bytes(const void *bytes, size_t n, struct dp_snapshot **ret) DP_MUST_CHECK;
+struct dp_error *dp_snapshot_json(const struct dp_snapshot *s, FILE *to) DP_MUST_CHECK;
+
+#endif

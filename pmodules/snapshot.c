@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* A snapshot's memory, and the makers of its parts. */
+#include "pmodules/snapshot.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <utlist.h>
+
+const char *const dp_snap_register_name[DP_SNAP_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
+                                                         "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
+
+/* A random uuid (RFC 4122, version 4). */
+static void make_id(char id[37])
+{
+	uint8_t b[16] = {0};
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		memset(b, 0xd9, sizeof(b));
+	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+	snprintf(id, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
+	         b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+struct dp_snapshot *dp_snapshot_create(void)
+{
+	static const char *const none[] = {NULL};
+	struct dp_snapshot *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	make_id(s->id);
+	s->dynprobe = s->mode = s->application = s->exe = s->hostname = s->kernel = "";
+	s->argv = none;
+	s->process_state = '?';
+	return s;
+}
+
+struct dp_snapshot *dp_snapshot_destroy(struct dp_snapshot *s)
+{
+	if (s)
+		dp_arena_fini(&s->arena);
+	free(s);
+	return NULL;
+}
+
+struct dp_snap_thread *dp_snapshot_thread(struct dp_snapshot *s, pid_t tid)
+{
+	struct dp_snap_thread *t = dp_arena_alloc(&s->arena, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->snapshot = s;
+	t->tid = tid;
+	t->name = "";
+	t->state = '?';
+	t->syscall = -1;
+	DL_APPEND(s->threads, t);
+	s->nthreads++;
+	return t;
+}
+
+struct dp_snap_frame *dp_snapshot_frame(struct dp_snapshot *s, struct dp_snap_thread *t)
+{
+	struct dp_snap_frame *f = dp_arena_alloc(&s->arena, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->thread = t;
+	f->index = t->nframes++;
+	DL_APPEND(t->frames, f);
+	return f;
+}
+
+struct dp_snap_variable *dp_snapshot_variable(struct dp_snapshot *s, struct dp_snap_variable **list,
+                                              struct dp_snap_variable *owner)
+{
+	struct dp_snap_variable *v = dp_arena_alloc(&s->arena, sizeof(*v));
+	if (!v)
+		return NULL;
+	v->name = v->type = v->base_type = v->object = v->unit = "";
+	v->index = -1;
+	if (owner) {
+		v->owner = owner;
+		v->frame = owner->frame;
+		v->thread = owner->thread;
+		v->place = DP_VAR_CHILD;
+	}
+	DL_APPEND(*list, v);
+	return v;
+}
+
+struct dp_snap_note *dp_snapshot_note(struct dp_snapshot *s, struct dp_snap_note **list, enum dp_note_kind kind, const char *text)
+{
+	struct dp_snap_note *n = dp_arena_alloc(&s->arena, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->kind = kind;
+	n->text = dp_arena_copy(&s->arena, text, strlen(text));
+	n->module = "";
+	if (!n->text)
+		return NULL;
+	DL_APPEND(*list, n);
+	return n;
+}
+
+/* ---- attributes and words -------------------------------------------------------------------------------------------- */
+
+static struct dp_snap_pair *pair_of(struct dp_snapshot *s, const char *key)
+{
+	struct dp_snap_pair *p;
+	DL_FOREACH(s->attributes, p)
+	if (!strcmp(p->key, key))
+		return p;
+	p = dp_arena_alloc(&s->arena, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->key = dp_arena_copy(&s->arena, key, strlen(key));
+	p->text = "";
+	if (!p->key)
+		return NULL;
+	DL_APPEND(s->attributes, p);
+	return p;
+}
+
+void dp_snapshot_set_int(struct dp_snapshot *s, const char *key, int64_t value)
+{
+	struct dp_snap_pair *p = pair_of(s, key);
+	if (!p)
+		return;
+	p->is_int = true;
+	p->number = value;
+}
+
+void dp_snapshot_set_text(struct dp_snapshot *s, const char *key, const char *value)
+{
+	struct dp_snap_pair *p = pair_of(s, key);
+	const char *text = dp_arena_copy(&s->arena, value, strlen(value));
+	if (!p || !text)
+		return;
+	p->is_int = false;
+	p->text = text;
+}
+
+static void add_word(struct dp_snapshot *s, struct dp_snap_word **list, const char *text)
+{
+	struct dp_snap_word *w;
+	DL_FOREACH(*list, w)
+	if (!strcmp(w->text, text))
+		return;
+	w = dp_arena_alloc(&s->arena, sizeof(*w));
+	if (!w)
+		return;
+	w->text = dp_arena_copy(&s->arena, text, strlen(text));
+	if (w->text)
+		DL_APPEND(*list, w);
+}
+
+void dp_snapshot_classify(struct dp_snapshot *s, const char *classifier)
+{
+	add_word(s, &s->classifiers, classifier);
+}
+
+void dp_snapshot_tag(struct dp_snapshot *s, const char *tag)
+{
+	add_word(s, &s->tags, tag);
+}
+
+void dp_snapshot_truncated(struct dp_snapshot *s, const char *fmt, ...)
+{
+	char text[256];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	add_word(s, &s->truncations, text);
+	dp_snapshot_classify(s, "truncated");
+}
+
+/* ---- texts and memory ------------------------------------------------------------------------------------------------- */
+
+const char *dp_snapshot_text(struct dp_snapshot *s, const char *text)
+{
+	return text && *text ? dp_arena_copy(&s->arena, text, strlen(text)) : "";
+}
+
+const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr)
+{
+	for (size_t i = 0; i < s->nmaps; i++)
+		if (addr >= s->maps[i].start && addr < s->maps[i].end)
+			return &s->maps[i];
+	return NULL;
+}
+
+static const struct dp_snap_memory *memory_at(const struct dp_snapshot *s, uint64_t addr)
+{
+	size_t low = 0, high = s->nmemory;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		const struct dp_snap_memory *m = &s->memory[middle];
+		if (addr < m->address)
+			high = middle;
+		else if (addr - m->address >= m->size)
+			low = middle + 1;
+		else
+			return m;
+	}
+	return NULL;
+}
+
+size_t dp_snapshot_read(const struct dp_snapshot *s, uint64_t addr, void *buf, size_t n)
+{
+	size_t done = 0;
+	while (done < n) {
+		const struct dp_snap_memory *m = memory_at(s, addr + done);
+		if (!m)
+			break;
+		const uint64_t offset = addr + done - m->address;
+		const uint64_t here = m->size - offset < n - done ? m->size - offset : n - done;
+		memcpy((uint8_t *)buf + done, m->bytes + offset, here);
+		done += here;
+	}
+	return done;
+}
