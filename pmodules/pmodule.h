@@ -65,6 +65,8 @@ PMODULE_API bool pmodule_thread_event_add(pmodule_t *, const pmodule_match_t *ma
 PMODULE_API bool pmodule_preattach_event_add(pmodule_t *, pmodule_backtrace_fn *);
 PMODULE_API bool pmodule_attach_event_add(pmodule_t *, pmodule_backtrace_fn *);
 PMODULE_API bool pmodule_postattach_event_add(pmodule_t *, pmodule_backtrace_fn *);
+/* Only from load(): variable, frame and thread events come when the process runs again, from what was kept. Costs it no pause. */
+PMODULE_API bool pmodule_defer(pmodule_t *);
 
 /* ---- global ------------------------------------------------------------------------------------------------------------------- */
 
@@ -134,6 +136,10 @@ PMODULE_API void pmodule_backtrace_add_classifier(ptrace_backtrace_t *, const ch
 PMODULE_API ptrace_thread_t *pmodule_backtrace_next_thread(ptrace_backtrace_t *, const pmodule_match_t *match, ptrace_thread_t *previous);
 /* Globals that are in the snapshot; substrings of object and unit, the exact name; NULL: any. */
 PMODULE_API ptrace_variable_t *pmodule_backtrace_next_variable(ptrace_backtrace_t *, const char *object, const char *cu, const char *name, ptrace_variable_t *previous);
+
+/* The whole map, and the open files (i from 0; NULL behind the last). */
+PMODULE_API ptrace_pmap_entry_t *pmodule_backtrace_next_pmap(ptrace_backtrace_t *, ptrace_pmap_entry_t *previous);
+PMODULE_API const char *pmodule_backtrace_file(ptrace_backtrace_t *, unsigned i, int *fd);
 
 PMODULE_API uint64_t pmodule_pmap_start(const ptrace_pmap_entry_t *);
 PMODULE_API uint64_t pmodule_pmap_stop(const ptrace_pmap_entry_t *);
