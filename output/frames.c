@@ -26,7 +26,7 @@ static void describe(struct dp_image *image, uint64_t pc, bool exact, bool reada
 		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
 }
 
-void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace, bool readable,
+void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
 {
 	bool exact = true; /* the site itself is no return address */

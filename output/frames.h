@@ -13,7 +13,7 @@
  * so that a call at the very end of a function is not taken for the function behind it; the offset printed is that of the address
  * itself.
  */
-void dp_frames_each(struct dp_image *image, const struct dp_value *backtrace, bool readable,
+void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data);
 
 #endif

@@ -153,7 +153,7 @@ static void put_frame(size_t i, uint64_t pc, const char *name, void *data)
 }
 
 /* JSON has no infinities and no nan: those are strings. */
-static void put_float(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+static void put_float(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	const char *quote = __builtin_isfinite(v->f) ? "" : "\"";
 	dp_put_str(b, quote);
@@ -162,7 +162,7 @@ static void put_float(struct dp_buf *b, const struct dp_field *field, const stru
 }
 
 /* Enumerations by name, bools as such; a value without a name stays a number. */
-static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	const size_t before = b->len;
 	if (field->look == DP_LOOK_BOOL && v->u < 2) {
@@ -180,7 +180,7 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 	return false;
 }
 
-static void put_value(struct json *j, const struct dp_field *field, const struct dp_value *v)
+static void put_value(struct json *j, const struct dp_field *field, const struct dp_field_value *v)
 {
 	struct dp_buf *b = &j->line;
 	if (put_special(b, field, v))
@@ -215,7 +215,7 @@ static void put_value(struct json *j, const struct dp_field *field, const struct
 	}
 }
 
-static void put_field(const struct dp_field *field, const struct dp_value *v, void *data)
+static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	struct json *j = data;
 	bool first = j->line.data[j->line.len - 1] == '{';

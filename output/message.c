@@ -8,11 +8,11 @@
 
 struct values {
 	const struct dp_event_class *class;
-	struct dp_value arg[DP_PRINTF_ARGS];
+	struct dp_field_value arg[DP_PRINTF_ARGS];
 	bool known[DP_PRINTF_ARGS];
 };
 
-static void remember(const struct dp_field *field, const struct dp_value *value, void *data)
+static void remember(const struct dp_field *field, const struct dp_field_value *value, void *data)
 {
 	struct values *v = data;
 	const size_t index = (size_t)(field - v->class->fields->field);
@@ -34,7 +34,7 @@ static void put_padded(struct dp_buf *b, const struct dp_conversion *c, const ch
 		dp_put_str(b, " ");
 }
 
-static void put_text(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f, const struct dp_value *v)
+static void put_text(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f, const struct dp_field_value *v)
 {
 	struct dp_buf text;
 	dp_buf_init(&text);
@@ -52,7 +52,7 @@ static void put_text(struct dp_buf *b, const struct dp_conversion *c, const stru
 }
 
 /* A number of the field's own width. */
-static void put_number(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f, const struct dp_value *v)
+static void put_number(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f, const struct dp_field_value *v)
 {
 	char width[16] = "", precision[16] = "", format[64], text[640];
 	const uint64_t u = f->size < 8 ? v->u & ((UINT64_C(1) << f->size * 8) - 1) : v->u;
@@ -67,7 +67,8 @@ static void put_number(struct dp_buf *b, const struct dp_conversion *c, const st
 	dp_buf_put(b, text, n > 0 && (size_t)n < sizeof(text) ? (size_t)n : 0);
 }
 
-static void put_argument(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f, const struct dp_value *v)
+static void put_argument(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f,
+                         const struct dp_field_value *v)
 {
 	char text[32];
 	if (v->unreadable) {

@@ -69,7 +69,7 @@ static void put_thread(struct text *t, const struct dp_event *e)
 	dp_put_str(&t->line, "] ");
 }
 
-static void put_string(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+static void put_string(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	bool cut = v->n + 1 == field->size && v->n >= 3 && !memcmp(v->bytes + v->n - 3, "...", 3);
 	dp_put_visible(b, v->bytes, cut ? v->n - 3 : v->n, '"');
@@ -97,7 +97,7 @@ static void put_char(struct dp_buf *b, uint64_t v)
 }
 
 /* What is not a plain number. */
-static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	if (field->names)
 		return dp_put_enumerator(b, field->names, v->u);
@@ -123,7 +123,7 @@ static void put_none(struct text *t, const struct dp_field *field)
 		dp_put_str(&t->line, RESET);
 }
 
-static void put_value(struct dp_buf *b, const struct dp_field *field, const struct dp_value *v)
+static void put_value(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	if (put_special(b, field, v))
 		return;
@@ -141,7 +141,7 @@ static void put_value(struct dp_buf *b, const struct dp_field *field, const stru
 		dp_put_dec(b, v->u);
 }
 
-static void put_field(const struct dp_field *field, const struct dp_value *v, void *data)
+static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	struct text *t = data;
 	if (field->type == DP_TYPE_BACKTRACE) {

@@ -36,7 +36,7 @@ static bool has_limits(const struct dp_fields *fields)
 	return false;
 }
 
-static void shorten_field(const struct dp_field *f, const struct dp_value *v, void *data)
+static void shorten_field(const struct dp_field *f, const struct dp_field_value *v, void *data)
 {
 	struct shortened *s = data;
 	const size_t most = characters(f);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-typedef void each_fn(const struct dp_field *field, const struct dp_value *value, void *data);
+typedef void each_fn(const struct dp_field *field, const struct dp_field_value *value, void *data);
 
 struct cursor {
 	const uint8_t *at;
@@ -45,7 +45,7 @@ static double as_double(uint64_t bits, uint32_t size)
 	return wide;
 }
 
-static bool decode_number(const struct dp_field *f, struct cursor *c, struct dp_value *v)
+static bool decode_number(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
 {
 	const uint8_t *bytes = f->size <= sizeof(uint64_t) ? take(c, f->size) : NULL;
 	if (!bytes)
@@ -59,7 +59,7 @@ static bool decode_number(const struct dp_field *f, struct cursor *c, struct dp_
 	return true;
 }
 
-static bool decode_string(const struct dp_field *f, struct cursor *c, struct dp_value *v)
+static bool decode_string(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
 {
 	size_t limit = f->size < c->left ? f->size : c->left;
 	const uint8_t *nul = limit ? memchr(c->at, '\0', limit) : NULL;
@@ -70,7 +70,7 @@ static bool decode_string(const struct dp_field *f, struct cursor *c, struct dp_
 	return true;
 }
 
-static bool decode_backtrace(const struct dp_field *f, struct cursor *c, struct dp_value *v)
+static bool decode_backtrace(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
 {
 	const uint8_t *n = take(c, 1);
 	if (!n || *n > f->size)
@@ -80,7 +80,7 @@ static bool decode_backtrace(const struct dp_field *f, struct cursor *c, struct 
 	return v->bytes;
 }
 
-static bool decode_field(const struct dp_field *f, struct cursor *c, struct dp_value *v)
+static bool decode_field(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
 {
 	switch (f->type) {
 	case DP_TYPE_INT:
@@ -111,7 +111,7 @@ static bool walk(const struct dp_fields *fields, struct cursor *c, each_fn *each
 	}
 	for (size_t i = 0; i < fields->n; i++) {
 		const struct dp_field *f = &fields->field[i];
-		struct dp_value v = {.unreadable = dp_field_may_fault(f) && i < 64 && (mask >> i & 1)};
+		struct dp_field_value v = {.unreadable = dp_field_may_fault(f) && i < 64 && (mask >> i & 1)};
 		if (!decode_field(f, c, &v))
 			return false;
 		if (each)

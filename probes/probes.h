@@ -263,7 +263,7 @@ size_t dp_fields_max_payload(const struct dp_fields *fields);
 bool dp_register_find(const char *name, uint8_t *reg, uint8_t *shift, uint8_t *size);
 
 /* A decoded value; pointers lead into the payload. */
-struct dp_value {
+struct dp_field_value {
 	bool unreadable;
 	uint64_t u;  /* integers (sign-extended), pointers; raw bits of floats */
 	double f;    /* DP_TYPE_FLOAT */
@@ -275,7 +275,7 @@ struct dp_value {
  * shared memory is the target's to write, so nothing in it is trusted.
  */
 bool dp_fields_decode(const struct dp_fields *fields, const uint8_t *payload, size_t len,
-		      void (*each)(const struct dp_field *field, const struct dp_value *value, void *data), void *data);
+		      void (*each)(const struct dp_field *field, const struct dp_field_value *value, void *data), void *data);
 /* The bytes of `payload` that its fields take up, SIZE_MAX if it is damaged. What lies behind them is padding. */
 size_t dp_fields_payload_length(const struct dp_fields *fields, const uint8_t *payload, size_t len);
 

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void touch(const struct dp_field *field, const struct dp_value *v, void *data)
+static void touch(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	volatile uint64_t *sum = data;
 	size_t n = v->n * (field->type == DP_TYPE_BACKTRACE ? sizeof(uint64_t) : 1) + (field->type == DP_TYPE_STRING);

@@ -15,11 +15,11 @@ static void add(struct dp_fields *f, const char *context)
 }
 
 struct seen {
-	struct dp_value value[64];
+	struct dp_field_value value[64];
 	size_t n;
 };
 
-static void keep(const struct dp_field *field, const struct dp_value *value, void *data)
+static void keep(const struct dp_field *field, const struct dp_field_value *value, void *data)
 {
 	struct seen *s = data;
 	(void)field;
@@ -168,7 +168,7 @@ static void add_random(struct dp_fields *f, int i)
 	dp_error_destroy(dp_fields_add(f, context));
 }
 
-static void touch(const struct dp_field *field, const struct dp_value *v, void *data)
+static void touch(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	uint64_t *sum = data;
 	size_t n = v->n * (field->type == DP_TYPE_BACKTRACE ? 8 : 1) + (field->type == DP_TYPE_STRING);

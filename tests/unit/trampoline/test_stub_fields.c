@@ -208,7 +208,7 @@ static bool text_of(const struct dp_field *f, uint64_t at, char *text)
 	return true;
 }
 
-static void check_bytes(const struct dp_field *f, const struct dp_value *v, bool known, uint64_t at)
+static void check_bytes(const struct dp_field *f, const struct dp_field_value *v, bool known, uint64_t at)
 {
 	uint8_t bytes[128] = {0};
 	if (f->source == DP_SRC_XMM)
@@ -229,7 +229,7 @@ static void check_bytes(const struct dp_field *f, const struct dp_value *v, bool
 		cr_assert_arr_eq(v->bytes, bytes, f->size, "%u %s (%u bytes)", expected.round, f->name, f->size);
 }
 
-static void check_field(const struct dp_field *f, const struct dp_value *v, void *data)
+static void check_field(const struct dp_field *f, const struct dp_field_value *v, void *data)
 {
 	uint64_t want = 0;
 	(void)data;

@@ -80,7 +80,7 @@ struct expected {
 	size_t seen;
 };
 
-static void check_computed(const struct dp_field *f, const struct dp_value *v, const struct machine *m)
+static void check_computed(const struct dp_field *f, const struct dp_field_value *v, const struct machine *m)
 {
 	struct dp_regs regs = {.rflags = m->rflags};
 	const struct dp_expr_world w = {.regs = &regs};
@@ -91,7 +91,7 @@ static void check_computed(const struct dp_field *f, const struct dp_value *v, c
 	cr_expect_eq(v->u, known ? want : 0, "%s: %lx not %lx", f->name, v->u, want);
 }
 
-static void check_value(const struct dp_field *f, const struct dp_value *v, void *data)
+static void check_value(const struct dp_field *f, const struct dp_field_value *v, void *data)
 {
 	struct expected *x = data;
 	x->seen++;

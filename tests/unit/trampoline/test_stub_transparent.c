@@ -19,7 +19,7 @@ static uint64_t expected_reg(const struct expected *x, const struct dp_field *f)
 	return f->size == 8 ? v : v & ((UINT64_C(1) << 8 * f->size) - 1);
 }
 
-static void check_value(const struct dp_field *f, const struct dp_value *v, void *data)
+static void check_value(const struct dp_field *f, const struct dp_field_value *v, void *data)
 {
 	struct expected *x = data;
 	x->seen++;
