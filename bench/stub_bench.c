@@ -92,7 +92,7 @@ struct answers {
 	uint64_t block[4096 + 2 * DP_ANSWER_PAIRS];
 };
 static struct dp_agent agent;
-static struct dp_lost lost;
+static struct dp_lost lost __attribute__((aligned(4096)));
 static struct dp_segment foo_segment;
 static struct dp_text foo_text = {.segment = &foo_segment, .nsegments = 1};
 static uint8_t *arena_free, *site, original[DISPLACED], foo_bytes[64];
@@ -180,6 +180,7 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	if (extra.when && !err)
 		err = dp_expr_parse(extra.when, &expr);
 	struct dp_request req = {.site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &fields, .when = expr};
+	req.hits = (uint64_t)&lost.hits;
 	if (extra.condition)
 		req.when = extra.condition;
 	if (extra.fields)
@@ -359,6 +360,8 @@ static void add_all(void)
 	add_stub("false: rax == K", &rt, one, (struct extra){.when = "rax == 0x7999999"});
 	add_stub("false: dil < 7 && edi > K", &rt, one, (struct extra){.when = "dil < 7 && edi > 0x7999999"});
 	add_stub("false: rsp arithmetic", &rt, one, (struct extra){.when = "rsp + rdi * 3 == 77"});
+	add_stub("false: hits == 0", &rt, one, (struct extra){.when = "hits == 0"});
+	add_stub("false: hits % 100000000 == 0", &rt, one, (struct extra){.when = "hits % 100000000 == 0"});
 	add_stub("condition true, one field", &rt, one, (struct extra){.when = "rdi != 0x9999999"});
 	add_gated(&rt, one);
 	add_pointers(&rt);

@@ -36,6 +36,9 @@ bool dp_session_shows_flags(const struct dp_session *s);
 void dp_session_answers_nowhere(struct dp_runtime *rt);
 struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers *a);
 
+/* The probe that probe `i` is one with, to people: the first of a function's returns, of a system call's places. */
+size_t dp_answers_row(const struct dp_options *o, size_t i);
+
 /* ---- answers_show.c -------------------------------------------------------------------------------------------------------- */
 
 /* Looks at the cells when it is time to; shows what came since the last time if --interval says so. */

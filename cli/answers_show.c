@@ -131,8 +131,7 @@ static size_t exit_name(const char *name)
 	return end >= least && !memcmp(name + end - least, word, least) ? end : len;
 }
 
-/* The first of the exits of one function: they follow each other. */
-static size_t row_of(const struct dp_options *o, size_t i)
+size_t dp_answers_row(const struct dp_options *o, size_t i)
 {
 	const size_t len = exit_name(o->probe[i].name);
 	const char *title = o->probe[i].title;
@@ -150,7 +149,7 @@ static void read_probe(struct dp_run *run, struct dp_answers_run *a, size_t k, u
 {
 	struct dp_session *s = run->session[k];
 	struct dp_answer_loss loss;
-	const struct row like = {.session = k, .probe = row_of(run->options, i)};
+	const struct row like = {.session = k, .probe = dp_answers_row(run->options, i)};
 	struct row *row = s->place[i].placed ? add_row(a, &like, NULL) : NULL;
 	if (!s->place[i].placed)
 		return;
@@ -171,7 +170,7 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 	const struct target *t = data;
 	const struct dp_options *o = t->run->options;
 	const struct row like = {
-	        .session = t->session, .probe = row_of(o, key->probe), .keyed = true, .key = key->key, .nframes = key->nframes};
+	        .session = t->session, .probe = dp_answers_row(o, key->probe), .keyed = true, .key = key->key, .nframes = key->nframes};
 	struct row *row = add_row(t->a, &like, key->frames);
 	if (!row) {
 		t->a->failed = true;

@@ -133,6 +133,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	        .site = place->addr,
 	        .probe = (uint16_t)i,
 	        .lost = lost_base + i * sizeof(struct dp_lost),
+	        .hits = lost_base + dp_answers_row(s->options, i) * sizeof(struct dp_lost) + offsetof(struct dp_lost, hits),
 	        .fields = place->bound_fields ? &place->fields : &p->fields,
 	        .when = place->when ? place->when : p->when,
 	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},

@@ -108,6 +108,7 @@ static const struct {
         {"tid", DP_FACT_TID, &dp_ctype_int},
         {"cpu", DP_FACT_CPU, &dp_ctype_int},
         {"time", DP_FACT_TIME, &dp_ctype_ulong},
+        {"hits", DP_FACT_HITS, &dp_ctype_ulong},
         {"duration", DP_FACT_DURATION, &dp_ctype_ulong},
         {"comm", DP_FACT_COMM, &dp_ctype_void_pointer},
 };
@@ -167,9 +168,6 @@ static struct dp_error *machine_name(struct dp_scope *s, const char *name, const
 	*found = true;
 	if (argument_number(name, &n))
 		return argument(s, n, ast, ret);
-	if (!strcmp(name, "hits"))
-		return dp_lex_error(s->text, ast->at,
-		                    "hits are not counted where the probe runs: end after so many with -n, or count with --count");
 	if (general_register(s, name, ret) || fact(s, name, ret))
 		return NULL;
 	*found = !strcmp(name, "retval");

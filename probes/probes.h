@@ -305,7 +305,7 @@ enum dp_fact { /* what is true of a hit */
 	DP_FACT_TID,
 	DP_FACT_CPU,      /* the processor, at some moment of the hit */
 	DP_FACT_TIME,     /* CLOCK_MONOTONIC in ns (by the tool, from the time stamp); in a condition: time stamp counter ticks */
-	DP_FACT_HITS,     /* of this probe in this thread, this one included */
+	DP_FACT_HITS,     /* of this probe so far, this one included, whatever the condition says of them */
 	DP_FACT_DURATION, /* at a return: ns since the entry of the same call; where that is not known, the hit is lost */
 	DP_FACT_COMM,     /* only below DP_EXPR_MATCH: the thread's name, as of its first hit */
 };

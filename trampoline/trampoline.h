@@ -217,6 +217,7 @@ struct dp_request { /* one probe to place */
 	uint64_t site;
 	uint16_t probe; /* index, goes into the records */
 	uint64_t lost;  /* address in the target of its struct dp_lost */
+	uint64_t hits;  /* address in the target of the 64-bit word that DP_FACT_HITS counts in; 0: it cannot be asked for */
 	const struct dp_text *text;
 	const struct dp_fields *fields;
 	const struct dp_expr *when; /* or NULL */

@@ -66,6 +66,17 @@ class Counts(unittest.TestCase):
         self.assertEqual(summary["lost"]["forked"], truth["children"][0])
         self.assertEqual(summary["lost"]["total"], truth["children"][0])
 
+    def test_hits_of_eight_threads_are_numbered_without_a_gap(self):
+        rows, _, truth, _ = ask("--max", "hits", "--sum", "hits", "--function", "foo", program=tally("threads", 20000))
+        n = truth["foo"][0]
+        self.assertEqual((only(rows)["max"], only(rows)["sum"]), (n, n * (n + 1) // 2))
+        rows, _, truth, _ = ask("--count", "--function", "foo", "--when", "hits % 1000 == 0", program=tally("threads", 20000))
+        self.assertEqual(only(rows)["hits"], truth["foo"][0] // 1000)
+
+    def test_hits_of_fork_children_are_not_numbered(self):
+        rows, _, truth, _ = ask("--max", "hits", "--function", "foo", program=tally("fork", 20000))
+        self.assertEqual(only(rows)["max"], truth["foo"][0])
+
     def test_static_program_that_has_no_thread_control_block_yet(self):
         for what in (["threads", 100000], ["churn", 500], ["signals", 1000000]):
             rows, summary, truth, done = ask("--count", "--function", "foo",

@@ -19,7 +19,7 @@ PAGES = [os.path.join(harness.ROOT, "docs", page) for page in ("cookbook.md", "c
 BLOCK = re.compile(r"^```sh([^\n]*)\n(.*?)^```$(?:\n\n```\n(.*?)^```$)?", re.M | re.S)
 SYSTEM = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON = "/usr/bin/python3"  # Debian's: its markers, its libsqlite3
-NEEDS = {"redis": "redis-server", "shop": "g++", "statements": "sqlite3", "sizes": "sqlite3", "allocators": "sqlite3", "used": "sqlite3", "go": "fzf"}
+NEEDS = {"redis": "redis-server", "shop": "g++", "statements": "sqlite3", "sizes": "sqlite3", "sampled": "sqlite3", "allocators": "sqlite3", "used": "sqlite3", "go": "fzf"}
 
 
 class Block:
@@ -192,6 +192,11 @@ class Cookbook(Pages):
 
     def test_writes(self):
         self.assertEqual(self.ask("writes").rows(r"^ +(\d+) +(\d+) write  (\d)$"), [("9", "90", "1"), ("1", "4", "2")])
+
+    def test_sampled(self):
+        numbers = list(map(int, self.ask("sampled").rows(r"malloc: hits=(\d+) size=")))
+        self.assertEqual(numbers, list(range(100, 100 * len(numbers) + 1, 100)))
+        self.assertGreater(len(numbers), 0)
 
     def test_environment(self):
         self.assertIn("QUOTING_STYLE", self.ask("environment").rows(r'str\(\$rdi\)="([^"]*)"'))

@@ -273,9 +273,17 @@ class Variables(Case):
         self.assertEqual([e["message"] for e in events], [f"<{e['fields']['n']}>" for e in events])
         self.tool("detach", "--pid", p.pid)
 
-    def test_hits_are_said_not_to_be_there(self):
-        self.refused("DP-SYNTAX", "--function", "work", "-t", "hits", words=["-n"])
-        self.refused("DP-SYNTAX", "--function", "work", "--when", "hits > 3", words=["--count"])
+    def test_hits_number_the_calls_and_count_before_the_condition(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        printed, events = self.trace(program, "--function", "work", "-t", "n", "-t", "hits", "--when", "hits % 7 == 0 || hits == 1")
+        wanted = [(p["n"], i) for i, p in enumerate(printed, 1) if i % 7 == 0 or i == 1]
+        self.assertEqual([(e["fields"]["n"], e["fields"]["hits"]) for e in events], wanted)
+
+    def test_hits_at_a_return_count_its_places_together_and_go_with_a_duration(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        printed, events = self.trace(program, "--return", "work", "-t", "hits", "-t", "duration", "--when", "hits > 5 && duration >= 0")
+        self.assertEqual([e["fields"]["hits"] for e in events], list(range(6, len(printed) + 1)))
+        self.assertTrue(all(e["fields"]["duration"] for e in events))
 
     # ---- conditions ----
 

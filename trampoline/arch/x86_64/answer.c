@@ -28,7 +28,8 @@ struct stub {
 	bool spread;       /* threads cannot be told apart: cells are everybody's */
 	bool flags;        /* the program's have to be kept */
 	bool direct;       /* the value is the duration, and nothing else asks for that: it stays in rax */
-	enum dp_frame_room room;
+	bool counted;      /* something asks how many hits there were */
+	unsigned room;     /* enum dp_frame_room */
 	int64_t cells;                /* offset of the probe's cells in a block */
 	struct dp_exits exits;        /* of every expression */
 	struct dp_runtime rt_stacked; /* by backtrace: the agent's other entry points in the usual ones' places */
@@ -307,6 +308,8 @@ static void emit_leave_call(struct stub *s)
 {
 	dp_pair_now(&s->a);
 	dp_pair_leave(&s->a, &s->view, s->rt, s->req->pair, s->unpaired);
+	if (s->counted)
+		dp_frame_count(&s->a, &s->view, s->rt, s->req->hits);
 	if (!s->req->slower)
 		return;
 	dp_asm_mov_const(&s->a, s->req->slower, DP_RCX);
@@ -369,6 +372,8 @@ static uint64_t emit_general(struct stub *s)
 	dp_frame_enter(a, s->flags);
 	dp_frame_gates(a, s->req, s->leave);
 	dp_frame_save(a, s->room);
+	if (s->counted && !s->timed)
+		dp_frame_count(a, &s->view, s->rt, s->req->hits);
 	if (!s->timed)
 		emit_condition(s);
 	if (needs_block(s) && s->spread && !s->req->pair)
@@ -393,6 +398,13 @@ static bool is_duration(const struct dp_expr *e)
 	return e && e->kind == DP_EXPR_FACT && e->value == DP_FACT_DURATION;
 }
 
+static bool asks_for_hits(const struct dp_request *req)
+{
+	const struct dp_answer *a = req->answer;
+	return dp_expr_asks_for(req->when, DP_FACT_HITS) ||
+	       (a && (dp_expr_asks_for(a->value, DP_FACT_HITS) || dp_expr_asks_for(a->by, DP_FACT_HITS)));
+}
+
 static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 {
 	struct dp_label *const labels[] = {&s->desc, &s->slow, &s->have, &s->unpaired, &s->restore, &s->leave};
@@ -406,6 +418,8 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 	s->room = s->timed && !s->direct ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
 	if (s->req->answer && s->req->answer->stack)
 		s->room = DP_FRAME_STACKED;
+	s->counted = s->req->hits && !s->req->enters && asks_for_hits(s->req);
+	s->room |= s->counted ? DP_FRAME_COUNTED : 0u;
 	s->flags = !dp_flags_free(s->rt, s->req);
 	s->rt_stacked = *s->rt;
 	s->field = (struct dp_field){.type = DP_TYPE_BACKTRACE, .source = DP_SRC_UNWIND};

@@ -111,6 +111,15 @@ unsigned dp_expr_guards(const struct dp_expr *e)
 	return own + dp_expr_guards(e->a) + dp_expr_guards(e->b) + dp_expr_guards(e->c);
 }
 
+bool dp_expr_asks_for(const struct dp_expr *e, enum dp_fact fact)
+{
+	if (!e)
+		return false;
+	if (e->kind == DP_EXPR_FACT && e->value == fact)
+		return true;
+	return dp_expr_asks_for(e->a, fact) || dp_expr_asks_for(e->b, fact) || dp_expr_asks_for(e->c, fact);
+}
+
 /* Compiles it for nobody. */
 enum dp_view_level dp_expr_level(const struct dp_runtime *rt, const struct dp_expr *e)
 {

@@ -31,6 +31,8 @@ struct dp_expr_code {
 bool dp_expr_is_light(const struct dp_expr *e);
 /* What must have been saved. */
 enum dp_view_level dp_expr_level(const struct dp_runtime *rt, const struct dp_expr *e);
+/* Does it ask for this fact? False for NULL. */
+bool dp_expr_asks_for(const struct dp_expr *e, enum dp_fact fact);
 /* How many guards (asm.h) it may take, at most. */
 unsigned dp_expr_guards(const struct dp_expr *e);
 

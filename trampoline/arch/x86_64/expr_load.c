@@ -135,6 +135,13 @@ static void emit_time(struct dp_expr_code *c)
 	dp_asm_alu_store(c->a, DP_ALU_OR, 8, DP_RDX, dp_rm_reg(DP_RAX));
 }
 
+static void emit_kept(struct dp_expr_code *c, int32_t word)
+{
+	if (!word)
+		c->a->failed = true;
+	dp_asm_mov_load(c->a, 8, dp_rm_mem(c->view.base, word + c->view.pushed), DP_RAX);
+}
+
 void dp_code_fact(struct dp_expr_code *c, enum dp_fact fact)
 {
 	switch (fact) {
@@ -155,9 +162,10 @@ void dp_code_fact(struct dp_expr_code *c, enum dp_fact fact)
 		emit_time(c);
 		break;
 	case DP_FACT_DURATION:
-		if (!c->view.duration)
-			c->a->failed = true;
-		dp_asm_mov_load(c->a, 8, dp_rm_mem(c->view.base, c->view.duration + c->view.pushed), DP_RAX);
+		emit_kept(c, c->view.duration);
+		break;
+	case DP_FACT_HITS:
+		emit_kept(c, c->view.hits);
 		break;
 	default:
 		c->a->failed = true;

@@ -46,7 +46,9 @@ struct stub {
 	struct dp_capture_code capture;
 	struct dp_exits exits; /* of the condition */
 	struct dp_label desc, slow, have, body, restore, unwind, leave;
-	bool timed; /* the hit knows how long the call took */
+	bool timed;    /* the hit knows how long the call took */
+	bool counted;  /* it knows how many there were */
+	unsigned room; /* enum dp_frame_room */
 	struct dp_label find, known, unpaired;
 };
 
@@ -231,19 +233,29 @@ static void emit_unpaired(struct stub *s)
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
-/* Everything is saved at once: the duration has its place in that frame, where condition and fields find it. */
-static void emit_timed(struct stub *s)
+/* The duration into the frame, and into rax. */
+static void emit_duration(struct stub *s, const struct dp_view *view)
 {
 	struct dp_asm *a = &s->a;
-	struct dp_expr_code c = {.a = a, .rt = s->rt, .exits = s->exits, .view = dp_frame_view(s->req->site, DP_FRAME_TIMED)};
-	dp_frame_save(a, DP_FRAME_TIMED);
 	dp_pair_now(a);
 	if (s->rt->identity == DP_ID_SELF)
 		dp_answer_block(a, s->rt, s->find);
 	else
 		dp_asm_jmp(a, s->find);
 	dp_asm_bind(a, s->known);
-	dp_pair_leave(a, &c.view, s->rt, s->req->pair, s->unpaired);
+	dp_pair_leave(a, view, s->rt, s->req->pair, s->unpaired);
+}
+
+/* Everything is saved at once: duration and number have their places in that frame, where condition and fields find them. */
+static void emit_framed(struct stub *s)
+{
+	struct dp_asm *a = &s->a;
+	struct dp_expr_code c = {.a = a, .rt = s->rt, .exits = s->exits, .view = dp_frame_view(s->req->site, s->room)};
+	dp_frame_save(a, s->room);
+	if (s->timed)
+		emit_duration(s, &c.view);
+	if (s->counted)
+		dp_frame_count(a, &c.view, s->rt, s->req->hits);
 	if (s->req->slower) {
 		dp_asm_mov_const(a, s->req->slower, DP_RCX);
 		dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RCX, dp_rm_reg(DP_RAX));
@@ -254,7 +266,7 @@ static void emit_timed(struct stub *s)
 	emit_body(s);
 	dp_asm_bind(a, s->restore);
 	dp_asm_bind(a, s->unwind);
-	dp_frame_restore(a, DP_FRAME_TIMED);
+	dp_frame_restore(a, s->room);
 }
 
 static void emit_out_of_line(struct stub *s)
@@ -269,7 +281,7 @@ static void emit_out_of_line(struct stub *s)
 	emit_undecided(s);
 	if (s->timed)
 		emit_unpaired(s);
-	if (s->plain || s->timed)
+	if (s->plain || s->room)
 		return;
 	dp_asm_align(&s->a, 16);
 	dp_asm_bind(&s->a, s->body);
@@ -310,8 +322,8 @@ static void emit_entry(struct stub *s)
 	}
 	dp_frame_enter(&s->a, s->flags);
 	dp_frame_gates(&s->a, s->req, s->leave);
-	if (s->timed) {
-		emit_timed(s);
+	if (s->room) {
+		emit_framed(s);
 	} else if (s->plain) {
 		emit_save(&s->a, DP_VIEW_LIGHT, DP_VIEW_FULL);
 		emit_body(s);
@@ -334,7 +346,7 @@ static void init_condition(struct stub *s)
 		return;
 	s->flags = !dp_flags_free(s->rt, s->req);
 	s->level = dp_expr_level(s->rt, s->req->when);
-	s->bare = !s->flags && !s->timed && s->level == DP_VIEW_LIGHT && dp_frame_gates_near(&s->a, s->req);
+	s->bare = !s->flags && !s->room && s->level == DP_VIEW_LIGHT && dp_frame_gates_near(&s->a, s->req);
 	dp_exits_init(&s->a, s->req->when, &s->exits);
 }
 
@@ -342,9 +354,17 @@ static void init_capture(struct stub *s)
 {
 	unsigned taken_guards = s->plain ? 0 : dp_expr_guards(s->req->when);
 	s->capture.a = &s->a;
-	s->capture.view = dp_frame_view(s->req->site, s->timed ? DP_FRAME_TIMED : DP_FRAME_PLAIN);
+	s->capture.view = dp_frame_view(s->req->site, s->room);
 	s->capture.desc = s->desc;
 	dp_capture_init(&s->capture, s->rt, s->req->fields, taken_guards < DP_ASM_GUARDS ? DP_ASM_GUARDS - taken_guards : 0);
+}
+
+static bool is_counted(const struct dp_request *req)
+{
+	bool asks = !req->hook && dp_expr_asks_for(req->when, DP_FACT_HITS);
+	for (size_t i = 0; !req->hook && !asks && i < req->fields->n; i++)
+		asks = dp_expr_asks_for(req->fields->field[i].expr, DP_FACT_HITS);
+	return asks;
 }
 
 static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
@@ -362,6 +382,8 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 	s->known = dp_asm_label(&s->a);
 	s->unpaired = dp_asm_label(&s->a);
 	s->timed = s->req->pair;
+	s->counted = s->req->hits && is_counted(s->req);
+	s->room = (s->timed ? DP_FRAME_TIMED : DP_FRAME_PLAIN) | (s->counted ? DP_FRAME_COUNTED : 0u);
 	init_condition(s);
 	if (!s->req->hook)
 		init_capture(s);
@@ -380,24 +402,8 @@ bool dp_stub_finish(struct dp_asm *a, struct dp_stub *ret)
 	return true;
 }
 
-static bool asks_for_hits(const struct dp_expr *e)
+static struct dp_error *uncompiled(void)
 {
-	if (!e)
-		return false;
-	if (e->kind == DP_EXPR_FACT && e->value == DP_FACT_HITS)
-		return true;
-	return asks_for_hits(e->a) || asks_for_hits(e->b) || asks_for_hits(e->c);
-}
-
-/* Why it did not compile. */
-static struct dp_error *uncompiled(const struct dp_request *req)
-{
-	bool hits = asks_for_hits(req->when);
-	for (size_t i = 0; !req->hook && i < req->fields->n && !hits; i++)
-		hits = asks_for_hits(req->fields->field[i].expr);
-	if (hits)
-		return dp_error(DP_TAG_SYNTAX,
-		                "'hits' is not counted where the probe runs: end after so many with -n, or count with --count");
 	return dp_error(DP_TAG_SYNTAX, "the condition or a field is too complex to compile: split or simplify it");
 }
 
@@ -426,5 +432,5 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
-	return good ? NULL : uncompiled(req);
+	return good ? NULL : uncompiled();
 }
