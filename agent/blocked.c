@@ -6,6 +6,40 @@
 #include "agent/trap_agent.h"
 
 #define BITS UINT64_C(0xffff)
+enum { NR_GETPPID = 110, NR_KCMP = 312, KCMP_VM = 1 };
+
+/*
+ * A vfork child runs in its parent's memory with actions of its own, until it executes: the parent's stay as they are. A fork
+ * child, whose agent is no longer live, has a copy for itself, and may make vfork children that share it. Which of the two the
+ * caller is, only the kernel knows. Where it does not tell, a fork child is more likely.
+ */
+static bool shares_memory(const struct dp_trap *trap, uint64_t pid)
+{
+	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)trap->agent;
+
+	return DP_LOAD(&agent->live) == DP_LIVE || !dp_syscall4(NR_KCMP, pid, (uint64_t)dp_syscall0(NR_GETPPID), KCMP_VM, 0);
+}
+
+/* What is noted is of its parent's threads. Some of them have ended, and the child may have an id that one of those had. */
+static void forget_others(struct dp_trap *trap)
+{
+	for (unsigned i = 0; i < DP_TRAP_THREADS; i++)
+		if (DP_LOAD(&trap->blocked[i]))
+			DP_STORE(&trap->blocked[i], 0);
+}
+
+bool dp_trap_is_vfork_child(struct dp_trap *trap)
+{
+	const uint64_t pid = (uint64_t)dp_syscall0(DP_SYS_GETPID);
+
+	if ((uint32_t)pid == DP_LOAD(&trap->pid))
+		return false;
+	if (shares_memory(trap, pid))
+		return true;
+	forget_others(trap);
+	DP_STORE(&trap->pid, (uint32_t)pid);
+	return false;
+}
 
 static uint64_t *place_at(struct dp_trap *trap, uint32_t tid, unsigned nth)
 {
@@ -43,6 +77,7 @@ static void note(struct dp_trap *trap, uint32_t tid, uint64_t word)
 
 uint64_t dp_trap_blocked(struct dp_trap *trap, uint32_t tid)
 {
+	dp_trap_is_vfork_child(trap);
 	const uint64_t *place = place_of(trap, tid);
 
 	return place ? DP_LOAD(place) >> DP_TRAP_BLOCKED & BITS : 0;
@@ -50,6 +85,7 @@ uint64_t dp_trap_blocked(struct dp_trap *trap, uint32_t tid)
 
 bool dp_trap_hold(struct dp_trap *trap, uint32_t tid, unsigned sig)
 {
+	dp_trap_is_vfork_child(trap);
 	uint64_t *place = place_of(trap, tid);
 	const uint64_t bit = DP_TRAP_BIT_OF(sig), word = place ? DP_LOAD(place) : 0;
 

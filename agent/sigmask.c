@@ -11,12 +11,10 @@
 enum {
 	NR_RT_SIGACTION = 13,
 	NR_RT_SIGPROCMASK = 14,
-	NR_GETPPID = 110,
 	NR_RT_SIGSUSPEND = 130,
 	NR_PSELECT6 = 270,
 	NR_PPOLL = 271,
 	NR_EPOLL_PWAIT = 281,
-	NR_KCMP = 312,
 	NR_IO_PGETEVENTS = 333,
 	NR_IO_URING_ENTER = 426,
 	NR_CLONE3 = 435,
@@ -38,7 +36,6 @@ enum {
 	EFAULT = 14,
 	ENOSYS = 38,
 	IORING_ENTER_EXT_ARG = 8,
-	KCMP_VM = 1,
 };
 #define CLONE_CLEAR_SIGHAND UINT64_C(0x100000000)
 #define UNBLOCKABLE         (UINT64_C(1) << 8 | UINT64_C(1) << 18) /* SIGKILL, SIGSTOP */
@@ -83,24 +80,6 @@ static bool copy_out(uint64_t to, const void *from, uint64_t n)
  */
 
 /*
- * A vfork child runs in its parent's memory with actions of its own, until it executes: the parent's stay as they are. A fork
- * child, whose agent is no longer live, has a copy for itself, and may make vfork children that share it. Which of the two the
- * caller is, only the kernel knows. Where it does not tell, a fork child is more likely.
- */
-static bool is_vfork_child(struct dp_trap *trap)
-{
-	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)trap->agent;
-	const uint64_t pid = (uint64_t)dp_syscall0(DP_SYS_GETPID);
-
-	if ((uint32_t)pid == DP_LOAD(&trap->pid))
-		return false;
-	if (DP_LOAD(&agent->live) == DP_LIVE || !dp_syscall4(NR_KCMP, pid, (uint64_t)dp_syscall0(NR_GETPPID), KCMP_VM, 0))
-		return true;
-	DP_STORE(&trap->pid, (uint32_t)pid);
-	return false;
-}
-
-/*
  * What the kernel is given for it: our handler, on the stack on which the program's own would run. Each time: a tool that died
  * while it gave the actions back has left this one to the program and the hooks to us.
  */
@@ -116,7 +95,7 @@ static int64_t own_action(struct dp_trap *trap, unsigned sig, const struct dp_tr
 	struct dp_trap_action *own = &trap->action[sig - 1];
 	const struct dp_trap_action old = *own;
 
-	if (new && !is_vfork_child(trap)) {
+	if (new && !dp_trap_is_vfork_child(trap)) {
 		own->mask = new->mask & ~UNBLOCKABLE;
 		own->flags = new->flags;
 		own->restorer = new->restorer;
@@ -156,7 +135,7 @@ static int64_t other_action(struct dp_trap *trap, uint64_t sig, struct dp_trap_a
 	const int64_t ret = dp_syscall4(NR_RT_SIGACTION, sig, address(new), old_to ? address(&old) : 0, MASK_SIZE);
 	if (ret)
 		return ret;
-	if (new &&will != was && !is_vfork_child(trap))
+	if (new &&will != was && !dp_trap_is_vfork_child(trap))
 		note(trap, bit, will);
 	if (!old_to)
 		return 0;

@@ -35,6 +35,8 @@ extern DP_LOCAL const uint8_t dp_fault_short[];
 
 /* ---- blocked.c ---- */
 
+/* Is the caller a process that shares the memory of the one whose state this is? A fork child makes the state its own. */
+bool dp_trap_is_vfork_child(struct dp_trap *trap);
 /* The signals that the program has blocked in this thread, of those that are taken. */
 uint64_t dp_trap_blocked(struct dp_trap *trap, uint32_t tid);
 /* If it is blocked: notes that one came. */

@@ -126,9 +126,9 @@ static void wipe_leftovers(struct dp_borrow *b, const char *maps)
 static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 {
 	uint8_t code[DP_BOOT_SIZE];
-	if (ptrace(PTRACE_GETSIGMASK, b->h->tid, (void *)sizeof(b->sigmask), &b->sigmask) != 0)
+	if (!dp_moment_take(&b->p, b->h, &b->masks))
 		return gone(b);
-	dp_boot_build(&b->h->regs, b->sigmask, code);
+	dp_boot_build(&b->h->regs, b->masks.own, code);
 	wipe_leftovers(b, maps);
 	for (unsigned nth = 0;; nth++) {
 		if (!dp_boot_find(&b->p, maps, sizeof(code), nth, &b->boot))
@@ -268,7 +268,7 @@ struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t 
 static struct dp_error *leave(struct dp_borrow *b)
 {
 	static const uint8_t zeroes[DP_BOOT_SIZE];
-	if (b->boot.v && !set_mask(b, b->sigmask))
+	if (b->boot.v && !dp_moment_give_back(&b->p, b->h, &b->masks))
 		return NULL; /* it died, and with it its memory */
 	if (ptrace(PTRACE_SETREGS, b->h->tid, NULL, &b->h->regs) != 0)
 		return NULL;

@@ -3,6 +3,7 @@
 #ifndef DP_INJECTOR_BORROW_H
 #define DP_INJECTOR_BORROW_H
 
+#include "injector/moment.h"
 #include "injector/tracee.h"
 
 struct dp_borrow {
@@ -10,7 +11,7 @@ struct dp_borrow {
 	struct dp_held own; /* the thread, when it is not part of a freeze */
 	struct dp_held *h;  /* the thread; h->regs is what it gets back */
 	dp_addr boot;
-	uint64_t sigmask;
+	struct dp_moment masks;
 	const struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
 	bool suspended;                 /* seccomp */
 	bool stuck;                     /* a call that never came back */

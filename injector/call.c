@@ -15,6 +15,7 @@
 #include "injector/borrow.h"
 #include "injector/borrow_xstate.h"
 #include "injector/freeze.h"
+#include "injector/moment.h"
 #include "injector/proc.h"
 
 #include "agent/call.h"
@@ -118,9 +119,9 @@ static bool set_mask(const struct dp_held *h, uint64_t mask)
 }
 
 /* Mask and registers; the thread stays held. */
-static struct dp_error *give_back(const struct dp_process *p, struct dp_held *h, uint64_t mask)
+static struct dp_error *give_back(const struct dp_process *p, struct dp_held *h, const struct dp_moment *masks)
 {
-	if (set_mask(h, mask) && ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs) == 0)
+	if (dp_moment_give_back(p, h, masks) && ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs) == 0)
 		return NULL;
 	h->exited = true;
 	return gone(p);
@@ -179,14 +180,15 @@ static struct dp_error *run(const struct dp_process *p, struct dp_held *h, const
  * The function has returned, or it is too late for it. A thread that still stands in the code of the call is given back; one
  * elsewhere is either home already or still in the function, and goes on.
  */
-static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site, uint64_t mask)
+static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site,
+                              const struct dp_moment *masks)
 {
 	struct dp_held now = {.tid = h->tid, .ns_tid = h->ns_tid, .seized = true, .held_at_ns = h->held_at_ns};
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
 	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STAND_NS);
 	const bool stands = stop.kind != DP_STOP_NONE && dp_held_take(&now, stop);
 	if (stands && !now.pending_signal && in_call_code(site, now.regs.rip) && frame_state(p, site) == DP_CALL_RETURNED) {
-		DP_TRY(give_back(p, h, mask));
+		DP_TRY(give_back(p, h, masks));
 		set_idle(p, site);
 		return NULL;
 	}
@@ -217,7 +219,8 @@ static struct dp_error *enter(const struct dp_process *p, struct dp_held *h, con
 struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site, uint64_t fn,
                          const uint64_t args[4], uint64_t limit_ns, uint64_t *result)
 {
-	uint64_t mask = 0, value = 0;
+	struct dp_moment masks;
+	uint64_t value = 0;
 	pid_t earlier = 0;
 	bool late = false;
 	if (!dp_call_over(p, site, &earlier)) /* it comes home with what the frame says */
@@ -226,20 +229,20 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
 		                           p->pid, p->comm);
 	if (dp_xstate_size() > DP_CALL_XAREA)
 		return dp_error(DP_TAG_SINK, "this processor's vector state is larger than a call has room for");
-	if (ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+	if (!dp_moment_take(p, h, &masks))
 		return gone(p);
 	dp_rseq_abort(p, h);
-	DP_TRY(write_frame(p, h, site, fn, args, mask));
+	DP_TRY(write_frame(p, h, site, fn, args, masks.own));
 	DP_TRY(enter(p, h, site));
 	struct dp_error *err = run(p, h, site, dp_now_ns() + limit_ns, &late);
 	if (err) {
 		if (!h->exited) /* a fault inside the function: it is ended here, and what it held stays held */
-			dp_error_destroy(give_back(p, h, mask));
+			dp_error_destroy(give_back(p, h, &masks));
 		return err;
 	}
 	if (!late && dp_mem_read(p, dp_addr_of(site->frame + DP_CALL_RESULT), &value, sizeof(value)) != sizeof(value))
 		err = gone(p);
-	dp_error_destroy(fetch(p, h, site, mask));
+	dp_error_destroy(fetch(p, h, site, &masks));
 	if (err || late)
 		return err ? err
 		           : dp_error(DP_TAG_SINK,

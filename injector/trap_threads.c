@@ -6,6 +6,7 @@
  * the call that it waits in is over (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is
  * found by its shape, as in quiesce.c), not by a system call behind a hook that it has passed already.
  */
+#include "injector/moment.h"
 #include "injector/trap.h"
 
 #include <signal.h>
@@ -108,23 +109,7 @@ static const char *frames_in_the_way(const struct dp_target *t, const struct dp_
 /* Does it wait with a mask that the call was given, and with SIGTRAP in it? The call would be restarted with that mask. */
 static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uint64_t blocked)
 {
-	if (!h->in_syscall_stop || !(blocked & t->trap.signals))
-		return false;
-	switch (h->regs.orig_rax) {
-	case SYS_rt_sigsuspend:
-		return true;
-	case SYS_ppoll:
-		return h->regs.r10 != 0;
-	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
-	case 426: /* io_uring_enter */
-		return h->regs.r8 != 0;
-	case SYS_pselect6:
-	case 333: /* io_pgetevents */
-		return h->regs.r9 != 0;
-	default:
-		return false;
-	}
+	return (blocked & t->trap.signals) && dp_moment_waits(h);
 }
 
 /* An int3 has it sent. Another fault's signal, for an instruction of the program, is the program's whoever stands in the kernel.
@@ -164,32 +149,41 @@ static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uin
 	return 0;
 }
 
-struct dp_error *dp_trap_unblock(struct dp_target *t, const struct dp_held *h)
+/* Its registers are written back when it is let go. */
+static bool set_mask(const struct dp_target *t, struct dp_held *h, const struct dp_moment *m)
 {
-	uint64_t mask = 0, free;
+	h->regs_changed = true;
+	return dp_moment_give_back(&t->process, h, m);
+}
+
+struct dp_error *dp_trap_unblock(struct dp_target *t, struct dp_held *h)
+{
+	struct dp_moment m;
+	uint64_t free;
 	const uint32_t tid = id_of(h);
-	if (h->exited || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0 || !(mask & t->trap.signals))
+	if (h->exited || !dp_moment_take(&t->process, h, &m) || !(m.own & t->trap.signals))
 		return NULL;
-	const uint64_t at = find_place(t, t->in.trap, tid, 0, &free), word = tid | (mask & t->trap.signals) << DP_TRAP_BLOCKED;
+	const uint64_t at = find_place(t, t->in.trap, tid, 0, &free), word = tid | (m.own & t->trap.signals) << DP_TRAP_BLOCKED;
 	if (!at)
 		return dp_error(DP_TAG_TRAP_UNSAFE, "too many threads of process %d have our signals blocked", t->process.pid);
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), &word, sizeof(word)));
-	mask &= ~t->trap.signals;
-	if (ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask) == 0)
+	m.own &= ~t->trap.signals;
+	if (set_mask(t, h, &m))
 		return NULL;
 	return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d has our signals blocked", h->tid, t->process.pid);
 }
 
 /* What came while it was blocked comes when the program ends that. */
-void dp_trap_block(struct dp_target *t, uint64_t trap, const struct dp_held *h)
+void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h)
 {
 	const uint64_t none = 0;
-	uint64_t mask = 0, word = 0;
+	struct dp_moment m;
+	uint64_t word = 0;
 	const uint64_t at = h->exited ? 0 : find_place(t, trap, id_of(h), id_of(h), &word);
-	if (!at || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+	if (!at || !dp_moment_take(&t->process, h, &m))
 		return;
-	mask |= word >> DP_TRAP_BLOCKED & 0xffff;
-	ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask);
+	m.own |= word >> DP_TRAP_BLOCKED & 0xffff;
+	set_mask(t, h, &m);
 	dp_error_destroy(dp_mem_write(&t->process, dp_addr_of(at), &none, sizeof(none)));
 	for (int sig = 1; sig < DP_TRAP_SIGNALS; sig++)
 		if (word >> DP_TRAP_PENDING >> (sig - 1) & 1)

@@ -310,6 +310,37 @@ Test(trap, vfork_children_leave_the_actions_of_whose_memory_they_share, .init = 
 	cr_assert(WIFSIGNALED(changed) && WTERMSIG(changed) == SIGTRAP, "a fork child's are its own: %x", changed);
 }
 
+/* Threads end with everything blocked, and ids are used again: for a fork child, say. */
+static void ask_with_an_id_of_old(void)
+{
+	const uint64_t all = UINT64_MAX, none = 0, tid = (uint64_t)gettid();
+	uint64_t old = 0, then = 0, after = 0;
+	trap->blocked[tid % DP_TRAP_THREADS] = tid | DP_TRAP_BIT << DP_TRAP_BLOCKED; /* as its parent has left it */
+	call(SYS_rt_sigprocmask, SIG_BLOCK, at(&all), at(&old), 8);
+	call(SYS_rt_sigprocmask, SIG_SETMASK, at(&none), at(&then), 8);
+	call(SYS_rt_sigprocmask, SIG_BLOCK, 0, at(&after), 8);
+	if (!(old & DP_TRAP_BIT) && (then & DP_TRAP_BIT) && !(after & DP_TRAP_BIT))
+		_exit(43);
+}
+
+/* Or it is sent one before it has asked for anything. */
+static void get_one_with_an_id_of_old(void)
+{
+	const uint64_t tid = (uint64_t)gettid();
+	trap->blocked[tid % DP_TRAP_THREADS] = tid | DP_TRAP_BIT << DP_TRAP_BLOCKED;
+	raise(SIGTRAP);
+	if (own == 1)
+		_exit(43);
+}
+
+Test(trap, what_a_thread_has_blocked_is_not_its_fork_child_s, .init = begin)
+{
+	handle(0);
+	const int asked = status_of(ask_with_an_id_of_old), sent = status_of(get_one_with_an_id_of_old);
+	cr_assert(WIFEXITED(asked) && WEXITSTATUS(asked) == 43, "%x", asked);
+	cr_assert(WIFEXITED(sent) && WEXITSTATUS(sent) == 43, "%x", sent);
+}
+
 Test(trap, action_that_a_dead_tool_gave_back_is_taken_again, .init = begin)
 {
 	const struct dp_trap_action program_s = {at(on_trap), 0x04000004, at(on_restore), 0};

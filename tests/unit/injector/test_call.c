@@ -276,10 +276,9 @@ static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_u
 	waitpid(tool, NULL, 0);
 }
 
-/* The next call waits until the thread is home: here simply long enough. */
-static void await_home(void)
+/* The next call is for a thread that is home, and nobody is left to say so. */
+static void is_home(void)
 {
-	tr_sleep_us(60000);
 	*(volatile uint32_t *)(uintptr_t)(site.frame + DP_CALL_STATE) = DP_CALL_IDLE;
 }
 
@@ -289,8 +288,8 @@ Test(call, tool_killed_at_any_moment_running_thread)
 	const struct dp_process p = tr_process(pid);
 	for (long i = 0; i < 60; i++) {
 		kill_tool_after(&p, 100 + i * 137 % 4000, 1000);
-		await_home();
 		assert_going_on();
+		is_home();
 	}
 	tr_kill(pid);
 }
@@ -301,7 +300,8 @@ Test(call, tool_killed_at_any_moment_blocked_thread)
 	const struct dp_process p = tr_process(pid);
 	for (long i = 0; i < 30; i++) {
 		kill_tool_after(&p, 100 + i * 137 % 4000, 1000);
-		await_home();
+		cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep));
+		is_home();
 	}
 	assert_going_on();
 	tr_kill(pid);
