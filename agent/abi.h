@@ -273,6 +273,41 @@ enum dp_site_state {
 	DP_SITE_WAITING = 3,  /* its probe was removed and is shut; others rely upon its bytes, which go when those do */
 };
 
+/* Registers at the site, in the order of the instruction set's numbering. rsp is the program's own, red zone untouched. */
+struct dp_regs {
+	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15 */
+	uint64_t rip;
+	uint64_t rflags;
+};
+
+/*
+ * A hit that a snapshot is taken of (agent/park.c): its thread waits here until the tool has looked at the process, for `ticks` at most.
+ * One at a time: other hits meanwhile go on and are counted. Who moves `state`:
+ *   the thread   FREE -> CLAIMED, fills in what is below, -> PARKED (and wakes), and in the end -> FREE
+ *   the tool     with all threads held: PARKED -> DONE if it takes the snapshot; else PARKED -> REFUSED; then wakes. FREE, if the
+ *                thread died meanwhile
+ * No signal of the program's is delivered to the thread meanwhile: a handler that leaves by longjmp would leave the place taken.
+ */
+enum dp_park_state { DP_PARK_FREE = 0, DP_PARK_CLAIMED = 1, DP_PARK_PARKED = 2, DP_PARK_DONE = 3, DP_PARK_REFUSED = 4 };
+struct dp_park {
+	uint32_t state;    /* enum dp_park_state; a futex */
+	uint32_t served;   /* 1: a tool answers; a thread that was not answered in time makes it 0 */
+	uint32_t left;     /* so many more may wait */
+	uint32_t late;     /* went on unanswered */
+	uint64_t missed;   /* hits while another one waited, while nobody answered, or that the tool could not take */
+	uint64_t over;     /* hits when none was left, or too early */
+	uint64_t wait_ns;  /* for so long a thread waits at most */
+	uint64_t interval; /* ticks of the time stamp counter between two */
+	uint64_t next_tsc; /* none before that */
+	uint64_t salt;     /* of this recording, at random: ids are salt + serial */
+	uint64_t serial;
+	/* Of the hit. */
+	uint64_t id;
+	uint32_t tid;      /* in the target's pid namespace */
+	uint32_t probe;
+	struct dp_regs regs;
+};
+
 struct dp_control {
 	uint64_t magic; /* DP_MAGIC, written last */
 	uint32_t abi;   /* DP_ABI_VERSION */
@@ -304,6 +339,7 @@ struct dp_control {
 	uint32_t loads_late;   /* how many those were */
 	uint64_t trap;         /* address in the target of struct dp_trap (agent/trap.h), or 0 */
 	uint64_t reserved[1];
+	struct dp_park park;
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 
@@ -317,13 +353,6 @@ struct dp_probe_desc {
 	uint16_t stack_words; /* answers by backtrace: words in front of a key's cells */
 	uint64_t site;    /* address of the probed instruction */
 	uint64_t event;   /* sink lttng: what struct dp_sink_event.event said; 0 with the ring */
-};
-
-/* Registers at the site, in the order of the instruction set's numbering. rsp is the program's own, red zone untouched. */
-struct dp_regs {
-	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15 */
-	uint64_t rip;
-	uint64_t rflags;
 };
 
 /* Lives on the stack of the hit while a probe's helper calls run. Offsets are used by the emitter: keep them. */
@@ -403,6 +432,7 @@ struct dp_ask {
 #define DP_SYM_READ "dp_agent_read"           /* size bytes at addr */
 #define DP_SYM_STRING "dp_agent_string"       /* NUL-terminated bytes at addr */
 #define DP_SYM_BACKTRACE "dp_agent_backtrace" /* unwinds from capture->regs */
+#define DP_SYM_PARK "dp_agent_park"           /* waits for a snapshot: its id (8 bytes), or 0 if there is none */
 /* void finish(struct dp_capture *rdi): gives back what the reservation had too much, when nothing follows it, and commits. */
 #define DP_SYM_FINISH "dp_agent_finish"
 /*

@@ -5,10 +5,6 @@
 
 #include "agent/agent.h"
 
-struct dp_timespec {
-	int64_t sec, nsec;
-};
-
 /*
  * Tells the tool that the loader's list of modules changes or has changed, and waits until it has looked: for DP_LOADED_SECONDS
  * at most, and not at all where no tool answers. `agent` may be a fork child's, or NULL.

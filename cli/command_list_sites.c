@@ -17,6 +17,7 @@ static const struct dp_runtime runtime = {
         .read = 0x100000100100,
         .string = 0x100000100200,
         .backtrace = 0x100000100300,
+        .park = 0x100000100380,
         .finish = 0x100000100400,
         .identity = DP_ID_SELF,
         .tid_offset = 0x2d0,

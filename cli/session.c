@@ -238,6 +238,7 @@ static const struct dp_runtime nowhere = {
         .read = DP_NOWHERE + 0x100100,
         .string = DP_NOWHERE + 0x100200,
         .backtrace = DP_NOWHERE + 0x100300,
+        .park = DP_NOWHERE + 0x100380,
         .finish = DP_NOWHERE + 0x100400,
         .ask = DP_NOWHERE + 0x100500,
         .identity = DP_ID_SELF,

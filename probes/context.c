@@ -91,6 +91,19 @@ static struct dp_error *add_backtrace(struct dp_fields *fields, const char *text
 	return dp_fields_append(fields, &f);
 }
 
+/* What --snapshot adds. */
+static struct dp_error *add_snapshot(struct dp_fields *fields)
+{
+	struct dp_field f = {
+	        .name = (char *)DP_NAME_SNAPSHOT,
+	        .type = DP_TYPE_UINT,
+	        .size = 8,
+	        .hex = true,
+	        .source = DP_SRC_PARK,
+	};
+	return dp_fields_append(fields, &f);
+}
+
 static const struct type *find_type(const char *name, size_t len)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -161,6 +174,8 @@ struct dp_error *dp_context_parse(struct dp_fields *fields, const char *context)
 		return add_register(fields, context, colon + 1);
 	if (len == strlen(DP_NAME_BACKTRACE) && !memcmp(context, DP_NAME_BACKTRACE, len))
 		return add_backtrace(fields, context, colon ? colon + 1 : NULL);
+	if (!strcmp(context, DP_CONTEXT_SNAPSHOT))
+		return add_snapshot(fields);
 	if (colon)
 		return add_memory(fields, context, colon);
 	return dp_lex_error(context, 0, "unknown context; known are regs, reg:NAME, TYPE:NAME:ADDR and backtrace[:DEPTH]");

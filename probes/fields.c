@@ -103,12 +103,27 @@ bool dp_fields_may_fault(const struct dp_fields *fields)
 	return false;
 }
 
-bool dp_fields_unwind(const struct dp_fields *fields)
+static bool has_source(const struct dp_fields *fields, enum dp_source_kind source)
 {
 	for (size_t i = 0; i < fields->n; i++)
-		if (fields->field[i].source == DP_SRC_UNWIND)
+		if (fields->field[i].source == source)
 			return true;
 	return false;
+}
+
+bool dp_fields_unwind(const struct dp_fields *fields)
+{
+	return has_source(fields, DP_SRC_UNWIND);
+}
+
+bool dp_fields_park(const struct dp_fields *fields)
+{
+	return has_source(fields, DP_SRC_PARK);
+}
+
+bool dp_fields_registers(const struct dp_fields *fields)
+{
+	return dp_fields_unwind(fields) || dp_fields_park(fields);
 }
 
 size_t dp_fields_max_payload(const struct dp_fields *fields)

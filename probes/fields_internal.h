@@ -7,6 +7,7 @@
 /* Names that the CTF layout needs for itself. */
 #define DP_NAME_MASK             "_unreadable"
 #define DP_NAME_BACKTRACE        "backtrace"
+#define DP_NAME_SNAPSHOT         "snapshot_id"
 #define DP_NAME_BACKTRACE_LENGTH "_backtrace_length"
 
 /* Appends a copy of `field` (name included) unless it is there already; another field of that name is an error. */

@@ -206,6 +206,7 @@ enum dp_source_kind {
 	DP_SRC_MEMORY, /* `size` bytes at `addr` in the target; may be unreadable */
 	DP_SRC_STRING, /* NUL-terminated at `addr`; may be unreadable */
 	DP_SRC_UNWIND,
+	DP_SRC_PARK,   /* the id of the snapshot that is taken of the hit, while its thread waits; 0: none was */
 	DP_SRC_EXPR,   /* `size` bytes of the value of `expr`; may be unreadable */
 	DP_SRC_NONE,   /* known before any hit to have no value: `absent` says why. Zeroes in the payload, its bit in the mask always set */
 };
@@ -252,11 +253,15 @@ struct dp_fields {
  * Adds what one -t argument names: `regs`, `reg:NAME`, `TYPE:NAME:ADDR`, `backtrace[:DEPTH]` (default 32). The same field twice
  * is kept once; two different ones of one name are an error. A failed call adds nothing.
  */
+#define DP_CONTEXT_SNAPSHOT "$snapshot" /* not for users: what --snapshot stands for */
 struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context) DP_MUST_CHECK;
 void dp_fields_fini(struct dp_fields *fields);
 /* Some field may be unreadable: the payload starts with the mask (agent/abi.h). */
 bool dp_fields_may_fault(const struct dp_fields *fields);
 bool dp_fields_unwind(const struct dp_fields *fields);
+bool dp_fields_park(const struct dp_fields *fields);
+/* Is there a field that takes all general registers: a backtrace, a snapshot? */
+bool dp_fields_registers(const struct dp_fields *fields);
 /* Upper bound of the payload in bytes, mask included. */
 size_t dp_fields_max_payload(const struct dp_fields *fields);
 /* Number of a register name: general registers of every width ("eax", "r8b", "ah"), used by fields and conditions. */

@@ -254,7 +254,7 @@ bool dp_scope_is_fixed(const char *context)
 {
 	const size_t n = identifier(context);
 	size_t at = n;
-	if (!strcmp(context, "regs") || !strcmp(context, DP_NAME_BACKTRACE))
+	if (!strcmp(context, "regs") || !strcmp(context, DP_NAME_BACKTRACE) || !strcmp(context, DP_CONTEXT_SNAPSHOT))
 		return true;
 	if (n && context[at] == '[')
 		at += strcspn(context + at, "]") + (strchr(context + at, ']') != NULL);

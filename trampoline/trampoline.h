@@ -119,7 +119,7 @@ bool dp_tactic_find(const char *name, enum dp_tactic *ret);
 
 struct dp_runtime { /* where the agent's parts are, or will be, in the target */
 	uint64_t agent; /* struct dp_agent */
-	uint64_t acquire, read, string, backtrace, finish, ask;
+	uint64_t acquire, read, string, backtrace, park, finish, ask;
 	enum dp_identity identity;
 	uint32_t tid_offset;
 	/* Sink lttng: entry points of agent/lttng/sink.h; all 0 with the ring. */

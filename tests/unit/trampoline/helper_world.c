@@ -13,6 +13,7 @@ static const struct dp_runtime runtime = {
         .read = 0x10100100,
         .string = 0x10100200,
         .backtrace = 0x10100300,
+        .park = 0x10100380,
         .finish = 0x10100400,
         .tid_offset = 0x2d0,
 };

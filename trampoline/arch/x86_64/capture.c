@@ -10,7 +10,7 @@ static bool is_memory(const struct dp_field *f)
 
 bool dp_capture_is_called(const struct dp_capture_code *c, const struct dp_field *f)
 {
-	if (f->source == DP_SRC_UNWIND)
+	if (f->source == DP_SRC_UNWIND || f->source == DP_SRC_PARK)
 		return true;
 	if (!is_memory(f))
 		return false;

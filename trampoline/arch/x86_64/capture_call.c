@@ -5,7 +5,7 @@
  *	rbx ->	the site's rbx
  *		the registers that C code may change
  *		(alignment)
- *		struct dp_regs      only if there is a backtrace
+ *		struct dp_regs      only if there is a backtrace, or a snapshot
  *		struct dp_op        of a computed address
  *	rsp ->	struct dp_capture
  *
@@ -56,7 +56,7 @@ static struct dp_view make_view(const struct dp_view *stub)
 	return v;
 }
 
-/* struct dp_regs, for the unwinder. Changes rax and rdx. */
+/* struct dp_regs, for the unwinder and for snapshots. Changes rax and rdx. */
 static void fill_regs(struct dp_capture_code *c)
 {
 	for (unsigned r = 0; r < 16; r++) {
@@ -74,7 +74,7 @@ static void save(struct dp_capture_code *c)
 	dp_asm_mov_store(c->a, 8, DP_RSP, dp_rm_reg(DP_RBX));
 	for (size_t i = 0; i < sizeof(clobbered); i++)
 		dp_asm_push(c->a, clobbered[i]);
-	dp_asm_lea(c->a, dp_rm_mem(DP_RSP, dp_fields_unwind(c->fields) ? -FRAME : -REGS), DP_RSP);
+	dp_asm_lea(c->a, dp_rm_mem(DP_RSP, dp_fields_registers(c->fields) ? -FRAME : -REGS), DP_RSP);
 	dp_asm_alu_imm(c->a, DP_ALU_AND, 8, -16, dp_rm_reg(DP_RSP));
 }
 
@@ -96,7 +96,7 @@ static void fill_capture(struct dp_capture_code *c)
 		at += DP_MASK_BYTES;
 	}
 	dp_asm_mov_const(c->a, 0, DP_RAX);
-	if (dp_fields_unwind(c->fields))
+	if (dp_fields_registers(c->fields))
 		dp_asm_lea(c->a, in_regs(0), DP_RAX);
 	dp_asm_mov_store(c->a, 8, DP_RAX, in_capture(offsetof(struct dp_capture, regs)));
 	dp_asm_mov_store(c->a, 8, DP_RCX, in_capture(offsetof(struct dp_capture, record)));
@@ -109,7 +109,10 @@ static void fill_capture(struct dp_capture_code *c)
 
 static uint64_t helper_of(const struct dp_runtime *rt, enum dp_source_kind source)
 {
-	return source == DP_SRC_MEMORY ? rt->read : source == DP_SRC_STRING ? rt->string : rt->backtrace;
+	return source == DP_SRC_MEMORY   ? rt->read
+	       : source == DP_SRC_STRING ? rt->string
+	       : source == DP_SRC_PARK   ? rt->park
+	                                 : rt->backtrace;
 }
 
 /* struct dp_op at the address in rax. */
@@ -186,7 +189,7 @@ void dp_capture_call(struct dp_capture_code *c)
 {
 	c->view = make_view(&c->view);
 	save(c);
-	if (dp_fields_unwind(c->fields))
+	if (dp_fields_registers(c->fields))
 		fill_regs(c);
 	fill_capture(c);
 	for (size_t i = 0, op = 0; i < c->fields->n;) {

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread whose hit is to be seen in a snapshot waits here, in the middle of the hit, until the tool has looked. Like every wait
+ * of ours it has an end that needs nobody: not the tool, which may be dead, stopped or slow. Who was not answered in time says
+ * so, and from then on nobody waits until a tool says that it answers again.
+ */
+#include "agent/park.h"
+
+#include "agent/futex.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+static bool is_due(const struct dp_park *park, uint64_t tsc)
+{
+	return DP_LOAD(&park->left) && (int64_t)(tsc - DP_LOAD(&park->next_tsc)) >= 0;
+}
+
+static uint64_t lost(uint64_t *count)
+{
+	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static struct dp_timespec end_of(const struct dp_park *park)
+{
+	struct dp_timespec end = dp_futex_now();
+	const uint64_t nsec = (uint64_t)end.nsec + park->wait_ns;
+
+	end.sec += (int64_t)(nsec / NS_PER_SECOND);
+	end.nsec = (int64_t)(nsec % NS_PER_SECOND);
+	return end;
+}
+
+static bool move(struct dp_park *park, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&park->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* The place is ours. False if nobody has answered. */
+static bool wait(struct dp_park *park)
+{
+	const struct dp_timespec end = end_of(park);
+
+	DP_STORE(&park->state, DP_PARK_PARKED);
+	dp_futex(&park->state, DP_FUTEX_WAKE, INT32_MAX, NULL);
+	/* An answer in the last moment is one: then the tool has moved it. */
+	return dp_futex_wait(&park->state, DP_PARK_PARKED, &end) || !move(park, DP_PARK_PARKED, DP_PARK_FREE);
+}
+
+static uint64_t take_place(struct dp_park *park, const struct dp_regs *regs, uint32_t probe, uint64_t tsc)
+{
+	const uint64_t id = park->salt + ++park->serial;
+
+	park->left--;
+	DP_STORE(&park->next_tsc, tsc + park->interval);
+	park->id = id;
+	park->tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
+	park->probe = probe;
+	park->regs = *regs;
+	if (wait(park)) {
+		const bool taken = DP_LOAD(&park->state) == DP_PARK_DONE;
+
+		DP_STORE(&park->state, DP_PARK_FREE);
+		return taken ? id : lost(&park->missed);
+	}
+	DP_STORE(&park->served, 0);
+	__atomic_fetch_add(&park->late, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t probe)
+{
+	const uint64_t tsc = dp_rdtsc();
+	uint64_t mask = 0, id = 0;
+
+	if (!DP_LOAD(&park->served))
+		return lost(&park->missed);
+	if (!is_due(park, tsc))
+		return lost(&park->over);
+	if (dp_syscall_block_signals(&mask))
+		return lost(&park->missed);
+	if (!move(park, DP_PARK_FREE, DP_PARK_CLAIMED)) {
+		lost(&park->missed);
+	} else if (!is_due(park, tsc)) { /* another thread's was between the two looks */
+		DP_STORE(&park->state, DP_PARK_FREE);
+		lost(&park->over);
+	} else {
+		id = take_place(park, regs, probe, tsc);
+	}
+	dp_syscall_restore_signals(&mask);
+	return id;
+}
+
+/* Parking takes the registers, which the stub saved for the unwinder (capture->regs). */
+DP_EXPORT void dp_agent_park(struct dp_capture *capture, const struct dp_op *op);
+void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
+{
+	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)capture->desc->agent;
+	uint64_t id = 0;
+
+	(void)op;
+	if (DP_LOAD(&agent->live) == DP_LIVE)
+		id = dp_park(&dp_agent_control(agent)->park, capture->regs, capture->desc->probe);
+	memcpy(capture->cursor, &id, sizeof(id));
+	capture->cursor += sizeof(id);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* All of it is the target's to write, so nothing here is trusted: registers are data, and a state that makes no sense is put in
+ * order. */
+#include "injector/park.h"
+
+#include "injector/target.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct dp_park *park_of(const struct dp_target *t)
+{
+	return t->installed ? &((struct dp_control *)(void *)t->data)->park : NULL;
+}
+
+static bool move(struct dp_park *p, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&p->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void wake(struct dp_park *p)
+{
+	syscall(SYS_futex, &p->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+struct dp_error *dp_park_serve(struct dp_target *t, const struct dp_park_limits *limits)
+{
+	struct dp_park *p = park_of(t);
+	uint64_t tick = 0;
+	if (t->process.seccomp)
+		return dp_error(
+		        DP_TAG_SECCOMP,
+		        "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; "
+		        "take the snapshot from outside: dynprobe snapshot %d",
+		        t->process.pid, t->process.comm, t->process.pid);
+	if (!p)
+		return NULL;
+	DP_TRY(dp_answers_tick(&tick));
+	p->left = limits->hits;
+	p->wait_ns = limits->wait_ns;
+	p->interval = tick ? (uint64_t)(((unsigned __int128)limits->interval_ns << 32) / tick) : 0;
+	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
+		p->salt = dp_now_ns();
+	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+void dp_park_leave(struct dp_target *t)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return;
+	__atomic_store_n(&p->served, 0, __ATOMIC_RELEASE);
+	dp_park_release(t);
+}
+
+static void copy_regs(const struct dp_regs *from, struct user_regs_struct *to)
+{
+	unsigned long long *const gpr[16] = {&to->rax, &to->rcx, &to->rdx, &to->rbx, &to->rsp, &to->rbp, &to->rsi, &to->rdi,
+	                                     &to->r8,  &to->r9,  &to->r10, &to->r11, &to->r12, &to->r13, &to->r14, &to->r15};
+	memset(to, 0, sizeof(*to));
+	for (unsigned i = 0; i < 16; i++)
+		*gpr[i] = from->gpr[i];
+	to->rip = from->rip;
+	to->eflags = from->rflags;
+	to->orig_rax = ~0ULL;
+}
+
+/* A thread that was killed while it waited, or behind its answer, leaves its place taken. */
+static bool is_gone(const struct dp_target *t, uint32_t ns_tid)
+{
+	char path[64];
+	if (t->process.ns_pid != t->process.pid)
+		return false; /* its number here is not known: the freeze will tell */
+	snprintf(path, sizeof(path), "/proc/%d/task/%u", t->process.pid, ns_tid);
+	return access(path, F_OK) != 0;
+}
+
+bool dp_park_look(struct dp_target *t, struct dp_park_hit *ret)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return false;
+	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE); /* we are here, whatever somebody has thought meanwhile */
+	const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+	if (state == DP_PARK_FREE || state == DP_PARK_CLAIMED)
+		return false;
+	if (is_gone(t, p->tid)) {
+		move(p, state, DP_PARK_FREE);
+		return false;
+	}
+	if (state != DP_PARK_PARKED)
+		return false;
+	*ret = (struct dp_park_hit){.id = p->id, .ns_tid = (pid_t)p->tid, .probe = p->probe};
+	copy_regs(&p->regs, &ret->regs);
+	return true;
+}
+
+bool dp_park_take(struct dp_target *t, const struct dp_park_hit *hit)
+{
+	struct dp_park *p = park_of(t);
+	return p && p->id == hit->id && (pid_t)p->tid == hit->ns_tid && move(p, DP_PARK_PARKED, DP_PARK_DONE);
+}
+
+void dp_park_release(struct dp_target *t)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return;
+	move(p, DP_PARK_PARKED, DP_PARK_REFUSED);
+	wake(p);
+}
+
+void dp_park_counts(const struct dp_target *t, struct dp_park_counts *ret)
+{
+	const struct dp_park *p = park_of(t);
+	*ret = (struct dp_park_counts){0};
+	if (p)
+		*ret = (struct dp_park_counts){
+		        __atomic_load_n(&p->late, __ATOMIC_RELAXED), __atomic_load_n(&p->missed, __ATOMIC_RELAXED),
+		        __atomic_load_n(&p->over, __ATOMIC_RELAXED), __atomic_load_n(&p->left, __ATOMIC_RELAXED)};
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread in the middle of a hit that waits for a snapshot: it goes on in any case, one waits at a time, and whoever did not
+ * wait is counted. */
+#include "agent/park.h"
+
+#include <criterion/criterion.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define LONG_NS UINT64_C(600000000000)
+
+static struct dp_park park;
+static const struct dp_regs regs = {.gpr = {1, 2, 3, 4, 5}, .rip = 0x1234};
+
+static void begin(void)
+{
+	park = (struct dp_park){.served = 1, .left = 100, .wait_ns = LONG_NS, .salt = 1000};
+}
+
+struct hit {
+	pthread_t thread;
+	uint64_t id;
+};
+
+static void *hit(void *arg)
+{
+	struct hit *h = arg;
+	h->id = dp_park(&park, &regs, 7);
+	return NULL;
+}
+
+static void await(uint32_t state)
+{
+	while (DP_LOAD(&park.state) != state)
+		usleep(500);
+}
+
+static void answer(void)
+{
+	DP_STORE(&park.state, DP_PARK_DONE);
+	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+Test(park, the_tool_sees_the_hit_and_lets_it_go, .init = begin)
+{
+	struct hit h;
+
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	cr_expect_eq(park.probe, 7);
+	cr_expect_eq(park.id, 1001);
+	cr_expect_neq(park.tid, (uint32_t)getpid());
+	cr_expect_eq(memcmp(&park.regs, &regs, sizeof(regs)), 0);
+	answer();
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(h.id, 1001);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+	cr_expect_eq(park.left, 99);
+	cr_expect_eq(park.late + park.missed + park.over, 0);
+}
+
+Test(park, nobody_waits_where_no_tool_answers, .init = begin)
+{
+	park.served = 0;
+	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park.missed, 1);
+	cr_expect_eq(park.left, 100);
+}
+
+Test(park, a_dead_tool_costs_one_wait_and_only_one, .init = begin)
+{
+	park.wait_ns = 1000000;
+	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park.late, 1);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+	park.wait_ns = LONG_NS; /* who came now would wait for ten minutes */
+	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park.late, 1);
+	cr_expect_eq(park.missed, 1);
+}
+
+Test(park, a_second_hit_does_not_queue, .init = begin)
+{
+	struct hit h;
+
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	cr_expect_eq(dp_park(&park, &regs, 9), 0);
+	cr_expect_eq(park.missed, 1);
+	cr_expect_eq(park.probe, 7, "nor does it write over the first one");
+	answer();
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(h.id, 1001);
+}
+
+Test(park, limits_of_number_and_rate_are_kept, .init = begin)
+{
+	park.left = 0;
+	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	park.left = 5;
+	park.next_tsc = dp_rdtsc() + (UINT64_C(1) << 40);
+	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park.over, 2);
+	cr_expect_eq(park.left, 5);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+}
+
+static volatile sig_atomic_t signals;
+
+static void note(int sig)
+{
+	(void)sig;
+	signals = signals + 1;
+}
+
+/* A handler that left by longjmp would leave the place taken for ever. */
+Test(park, a_signal_waits_until_the_hit_goes_on, .init = begin)
+{
+	struct sigaction action = {.sa_handler = note};
+	struct hit h;
+
+	sigaction(SIGUSR1, &action, NULL);
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	pthread_kill(h.thread, SIGUSR1);
+	usleep(20000);
+	cr_expect_eq(signals, 0);
+	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_PARKED);
+	answer();
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(signals, 1);
+	cr_expect_eq(h.id, 1001);
+}
+
+Test(park, a_tool_that_cannot_take_it_lets_it_go, .init = begin)
+{
+	struct hit h;
+
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	DP_STORE(&park.state, DP_PARK_REFUSED);
+	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(h.id, 0);
+	cr_expect_eq(park.missed, 1);
+	cr_expect_eq(park.state, DP_PARK_FREE, "the place is free for the next");
+}
