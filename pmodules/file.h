@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot as a file (docs/snapshot-format.md), and as JSON (share/snapshot.schema.json). Both directions of the file; files may be hostile. */
+/* A snapshot as a file (docs/snapshot-format.md), and as JSON (share/snapshot.schema.json). Both directions of the file; files
+ * may be hostile. */
 #ifndef DP_PMODULES_FILE_H
 #define DP_PMODULES_FILE_H
 
+#include "base/buf.h"
 #include "pmodules/snapshot.h"
-
-#include <stdio.h>
 
 /* Written beside and renamed: a file of that name is whole or not there. Mode 0600: it holds the program's memory. */
 struct dp_error *dp_snapshot_write(const struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
@@ -13,6 +13,9 @@ struct dp_error *dp_snapshot_write(const struct dp_snapshot *s, const char *path
 struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **ret) DP_MUST_CHECK;
 /* From memory: the fuzzer's door. */
 struct dp_error *dp_snapshot_read_bytes(const void *bytes, size_t n, struct dp_snapshot **ret) DP_MUST_CHECK;
-struct dp_error *dp_snapshot_json(const struct dp_snapshot *s, FILE *to) DP_MUST_CHECK;
+/* The file's bytes, as dp_snapshot_write() puts them; `ret` is the caller's then (dp_buf_fini). */
+struct dp_error *dp_snapshot_write_bytes(const struct dp_snapshot *s, struct dp_buf *ret) DP_MUST_CHECK;
+
+/* As JSON: output/show.h. */
 
 #endif

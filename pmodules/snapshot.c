@@ -2,12 +2,22 @@
 /* A snapshot's memory, and the makers of its parts. */
 #include "pmodules/snapshot.h"
 
+#include "pmodules/text_hash.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <utlist.h>
+
+/* A text of the table knows which sets it is in, and which attribute has it for its key. */
+struct dp_snap_text {
+	UT_hash_handle hh;
+	struct dp_snap_pair *attribute;
+	unsigned sets;
+	char text[];
+};
 
 const char *const dp_snap_register_name[DP_SNAP_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
                                                          "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
@@ -39,8 +49,10 @@ struct dp_snapshot *dp_snapshot_create(void)
 
 struct dp_snapshot *dp_snapshot_destroy(struct dp_snapshot *s)
 {
-	if (s)
+	if (s) {
+		HASH_CLEAR(hh, s->texts); /* the table; its elements are the arena's */
 		dp_arena_fini(&s->arena);
+	}
 	free(s);
 	return NULL;
 }
@@ -103,22 +115,67 @@ struct dp_snap_note *dp_snapshot_note(struct dp_snapshot *s, struct dp_snap_note
 	return n;
 }
 
+/* ---- texts ------------------------------------------------------------------------------------------------------------- */
+
+enum { CLASSIFIERS = 1, TAGS = 2, TRUNCATIONS = 4 };
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	const unsigned __int128 m = (unsigned __int128)(h ^ v) * 0x9e3779b97f4a7c15u;
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+uint32_t dp_text_hash(const void *bytes, size_t n)
+{
+	static uint64_t seed;
+	const uint8_t *p = bytes;
+	if (!seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uintptr_t)&seed;
+	uint64_t h = mix(seed, n + 1), v;
+	for (; n >= 8; p += 8, n -= 8) {
+		memcpy(&v, p, 8);
+		h = mix(h, v + seed);
+	}
+	v = 0;
+	memcpy(&v, p, n);
+	return (uint32_t)mix(h, v + seed);
+}
+
+static struct dp_snap_text *text_of(struct dp_snapshot *s, const char *text)
+{
+	const size_t n = strlen(text);
+	struct dp_snap_text *t;
+	HASH_FIND(hh, s->texts, text, n, t);
+	if (t)
+		return t;
+	t = dp_arena_alloc(&s->arena, sizeof(*t) + n + 1);
+	if (!t)
+		return NULL;
+	memcpy(t->text, text, n);
+	HASH_ADD_KEYPTR(hh, s->texts, t->text, n, t);
+	return t;
+}
+
+const char *dp_snapshot_text(struct dp_snapshot *s, const char *text)
+{
+	const struct dp_snap_text *t = text && *text ? text_of(s, text) : NULL;
+	return t ? t->text : "";
+}
+
 /* ---- attributes and words -------------------------------------------------------------------------------------------- */
 
 static struct dp_snap_pair *pair_of(struct dp_snapshot *s, const char *key)
 {
-	struct dp_snap_pair *p;
-	DL_FOREACH(s->attributes, p)
-	if (!strcmp(p->key, key))
-		return p;
-	p = dp_arena_alloc(&s->arena, sizeof(*p));
+	struct dp_snap_text *t = text_of(s, key);
+	if (!t || t->attribute)
+		return t ? t->attribute : NULL;
+	struct dp_snap_pair *p = dp_arena_alloc(&s->arena, sizeof(*p));
 	if (!p)
 		return NULL;
-	p->key = dp_arena_copy(&s->arena, key, strlen(key));
+	p->key = t->text;
 	p->text = "";
-	if (!p->key)
-		return NULL;
 	DL_APPEND(s->attributes, p);
+	t->attribute = p;
 	return p;
 }
 
@@ -129,40 +186,65 @@ void dp_snapshot_set_int(struct dp_snapshot *s, const char *key, int64_t value)
 		return;
 	p->is_int = true;
 	p->number = value;
+	p->text = "";
 }
 
 void dp_snapshot_set_text(struct dp_snapshot *s, const char *key, const char *value)
 {
 	struct dp_snap_pair *p = pair_of(s, key);
-	const char *text = dp_arena_copy(&s->arena, value, strlen(value));
-	if (!p || !text)
+	if (!p)
 		return;
 	p->is_int = false;
-	p->text = text;
+	p->number = 0;
+	p->text = dp_snapshot_text(s, value);
 }
 
-static void add_word(struct dp_snapshot *s, struct dp_snap_word **list, const char *text)
+static void add_word(struct dp_snapshot *s, struct dp_snap_word **list, unsigned set, const char *text)
 {
-	struct dp_snap_word *w;
-	DL_FOREACH(*list, w)
-	if (!strcmp(w->text, text))
+	struct dp_snap_text *t = text_of(s, text);
+	if (!t || t->sets & set)
 		return;
-	w = dp_arena_alloc(&s->arena, sizeof(*w));
+	struct dp_snap_word *w = dp_arena_alloc(&s->arena, sizeof(*w));
 	if (!w)
 		return;
-	w->text = dp_arena_copy(&s->arena, text, strlen(text));
-	if (w->text)
-		DL_APPEND(*list, w);
+	w->text = t->text;
+	DL_APPEND(*list, w);
+	t->sets |= set;
 }
 
 void dp_snapshot_classify(struct dp_snapshot *s, const char *classifier)
 {
-	add_word(s, &s->classifiers, classifier);
+	add_word(s, &s->classifiers, CLASSIFIERS, classifier);
 }
 
 void dp_snapshot_tag(struct dp_snapshot *s, const char *tag)
 {
-	add_word(s, &s->tags, tag);
+	add_word(s, &s->tags, TAGS, tag);
+}
+
+static void index_words(struct dp_snapshot *s, const struct dp_snap_word *list, unsigned set)
+{
+	const struct dp_snap_word *w;
+	DL_FOREACH(list, w)
+	{
+		struct dp_snap_text *t = text_of(s, w->text);
+		if (t)
+			t->sets |= set;
+	}
+}
+
+void dp_snapshot_index(struct dp_snapshot *s)
+{
+	struct dp_snap_pair *p;
+	DL_FOREACH(s->attributes, p)
+	{
+		struct dp_snap_text *t = text_of(s, p->key);
+		if (t)
+			t->attribute = p;
+	}
+	index_words(s, s->classifiers, CLASSIFIERS);
+	index_words(s, s->tags, TAGS);
+	index_words(s, s->truncations, TRUNCATIONS);
 }
 
 void dp_snapshot_truncated(struct dp_snapshot *s, const char *fmt, ...)
@@ -172,16 +254,11 @@ void dp_snapshot_truncated(struct dp_snapshot *s, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	add_word(s, &s->truncations, text);
+	add_word(s, &s->truncations, TRUNCATIONS, text);
 	dp_snapshot_classify(s, "truncated");
 }
 
-/* ---- texts and memory ------------------------------------------------------------------------------------------------- */
-
-const char *dp_snapshot_text(struct dp_snapshot *s, const char *text)
-{
-	return text && *text ? dp_arena_copy(&s->arena, text, strlen(text)) : "";
-}
+/* ---- memory ----------------------------------------------------------------------------------------------------------- */
 
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr)
 {

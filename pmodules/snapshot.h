@@ -204,8 +204,11 @@ struct dp_snap_source { /* lines of source around those that frames stand at */
 	unsigned n;
 };
 
+struct dp_snap_text; /* a text of the table: dp_snapshot_text() */
+
 struct dp_snapshot {
 	struct dp_arena arena;
+	struct dp_snap_text *texts;
 	char id[37];                 /* a uuid; in the event record of the hit that triggered it */
 	uint64_t time_ns;            /* since 1970 */
 	const char *dynprobe;        /* version of the writer */
@@ -249,6 +252,9 @@ struct dp_snapshot *dp_snapshot_create(void);
 struct dp_snapshot *dp_snapshot_destroy(struct dp_snapshot *s); /* accepts NULL, returns NULL */
 
 /*
+ * Memory: a snapshot may have 256 MiB. When they are used up, makers return NULL or do nothing, and arena.failed stays set; the file and the
+ * JSON of such a snapshot say so (classifier "truncated"). One check at the end is enough.
+ *
  * Makers: the object at the end of its list (a frame's index and thread are filled in), zeroed otherwise, texts "" where they may not be
  * NULL. NULL without memory (arena.failed is set too, so one check at the end is enough; callers must still not follow NULL).
  */
@@ -263,10 +269,14 @@ void dp_snapshot_set_text(struct dp_snapshot *s, const char *key, const char *va
 /* A set: twice is once. */
 void dp_snapshot_classify(struct dp_snapshot *s, const char *classifier);
 void dp_snapshot_tag(struct dp_snapshot *s, const char *tag);
+/* Attributes and words that came into the lists by other ways (from a file) are known to the makers from here on. */
+void dp_snapshot_index(struct dp_snapshot *s);
 /* A limit has left something out. */
 void dp_snapshot_truncated(struct dp_snapshot *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same text, once, however often it is asked for: types' and functions' names come thousands of times. "" for NULL. */
+/* The same text, once, however often it is asked for: types' and functions' names come thousands of times. "" for NULL, and without memory. */
 const char *dp_snapshot_text(struct dp_snapshot *s, const char *text);
+/* What a snapshot says whose memory was used up. */
+#define DP_SNAPSHOT_FULL "memory: a snapshot may have 256 MiB, and more was to be kept"
 
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr);
 /* Bytes of the memory that is kept; the number from the front. */

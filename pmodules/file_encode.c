@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* The model as bytes: Protocol Buffers' encoding, made by walking the tables of file_table.c. */
+#include "pmodules/file_internal.h"
+
+#include <utlist.h>
+
+struct encoder {
+	struct dp_buf *to;
+	struct dp_file_strings *strings;
+	unsigned depth; /* of variables */
+};
+
+static void encode(struct encoder *e, const struct dp_keep_record *r, const void *obj);
+
+static void put_varint(struct dp_buf *to, uint64_t v)
+{
+	uint8_t bytes[10];
+	size_t n = 0;
+	for (; v >= 0x80; v >>= 7)
+		bytes[n++] = (uint8_t)(v | 0x80);
+	bytes[n++] = (uint8_t)v;
+	dp_buf_put(to, bytes, n);
+}
+
+static void put_key(struct encoder *e, unsigned number, enum dp_wire wire)
+{
+	put_varint(e->to, number << 3 | wire);
+}
+
+static void put_number(struct encoder *e, unsigned number, uint64_t v)
+{
+	put_key(e, number, DP_WIRE_VARINT);
+	put_varint(e->to, v);
+}
+
+static uint64_t load_uint(const void *at, size_t size)
+{
+	uint64_t v = 0;
+	memcpy(&v, at, size); /* little-endian, as x86 is */
+	return v;
+}
+
+static int64_t load_int(const void *at, size_t size)
+{
+	const unsigned shift = 64 - 8 * (unsigned)size;
+	return (int64_t)(load_uint(at, size) << shift) >> shift;
+}
+
+/* ---- records in records: the length stands in front, and is known behind */
+
+static size_t open_bytes(struct encoder *e, unsigned number)
+{
+	put_key(e, number, DP_WIRE_BYTES);
+	dp_buf_grow(e->to, 1);
+	return e->to->len;
+}
+
+static void close_bytes(struct encoder *e, size_t begin)
+{
+	const size_t n = e->to->len - begin;
+	uint8_t length[10];
+	struct dp_buf scratch = {.data = length, .cap = sizeof(length)};
+	if (e->to->failed)
+		return;
+	for (uint64_t v = n;; v >>= 7) {
+		length[scratch.len++] = (uint8_t)(v >= 0x80 ? v | 0x80 : v);
+		if (v < 0x80)
+			break;
+	}
+	if (scratch.len > 1 && !dp_buf_grow(e->to, scratch.len - 1))
+		return;
+	memmove(e->to->data + begin - 1 + scratch.len, e->to->data + begin, n);
+	memcpy(e->to->data + begin - 1, length, scratch.len);
+}
+
+/* ---- texts */
+
+static void put_text(struct encoder *e, unsigned number, const char *text, size_t n)
+{
+	put_number(e, number, dp_file_string(e->strings, text, n));
+}
+
+static void put_texts(struct encoder *e, unsigned number, const char *const *text)
+{
+	for (size_t i = 0; text[i]; i++)
+		put_text(e, number, text[i], strlen(text[i]));
+}
+
+static void put_words(struct encoder *e, unsigned number, const struct dp_snap_word *list)
+{
+	const struct dp_snap_word *w;
+	DL_FOREACH(list, w)
+	put_text(e, number, w->text, strlen(w->text));
+}
+
+static void put_string(struct encoder *e, unsigned number, const struct dp_snap_variable *v)
+{
+	if (v->text)
+		put_text(e, number, v->text, v->is_string ? v->text_size : strlen(v->text));
+}
+
+/* ---- lists, arrays */
+
+static const void *next_of(const void *obj)
+{
+	return dp_file_load(obj, offsetof(struct dp_snap_note, next));
+}
+
+/* `next` is the second member of everything that is in lists. */
+_Static_assert(offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_variable, next) &&
+                       offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_frame, next) &&
+                       offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_thread, next) &&
+                       offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_kframe, next) &&
+                       offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_pair, next),
+               "lists");
+
+static void put_record(struct encoder *e, unsigned number, const struct dp_keep_record *r, const void *obj)
+{
+	const size_t begin = open_bytes(e, number);
+	encode(e, r, obj);
+	close_bytes(e, begin);
+}
+
+/* What is too deep is counted: a field that comes twice has the later value. */
+static void put_too_deep(struct encoder *e, const struct dp_snap_variable *list)
+{
+	const struct dp_snap_variable *v;
+	uint64_t n = list->owner ? list->owner->more : 0;
+	DL_FOREACH(list, v)
+	n++;
+	for (size_t i = 0; i < dp_keep_variable.n; i++)
+		if (!strcmp(dp_keep_variable.row[i].name, "more"))
+			put_number(e, dp_keep_variable.row[i].number, n);
+}
+
+static void put_list(struct encoder *e, const struct dp_keep_row *row, const void *head)
+{
+	const bool variables = row->of == &dp_keep_variable;
+	if (head && variables && e->depth == DP_KEEP_DEPTH) {
+		put_too_deep(e, head);
+		return;
+	}
+	e->depth += variables;
+	for (const void *obj = head; obj; obj = next_of(obj))
+		put_record(e, row->number, row->of, obj);
+	e->depth -= variables;
+}
+
+static void put_array(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+{
+	const char *first = dp_file_load(obj, row->offset);
+	const uint64_t n = load_uint((const char *)obj + row->count, 8);
+	for (uint64_t i = 0; i < n; i++)
+		put_record(e, row->number, row->of, first + i * row->of->size);
+}
+
+/* ---- what is not like the others */
+
+static void put_registers(struct encoder *e, unsigned number, const struct dp_snap_registers *r)
+{
+	if (!r->known)
+		return;
+	const size_t begin = open_bytes(e, number);
+	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+		if (r->known >> i & 1) {
+			put_key(e, i + 1, DP_WIRE_8);
+			dp_buf_put(e->to, &r->value[i], 8);
+		}
+	close_bytes(e, begin);
+}
+
+/* Nothing in it: those of the frame before. */
+static void put_frame_registers(struct encoder *e, unsigned number, const struct dp_snap_frame *f)
+{
+	if (!f->registers)
+		return;
+	if (f->thread && f != f->thread->frames && f->prev->registers == f->registers)
+		close_bytes(e, open_bytes(e, number));
+	else
+		put_registers(e, number, f->registers);
+}
+
+static void put_blob(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+{
+	const uint64_t n = load_uint((const char *)obj + row->count, 8);
+	if (!n)
+		return;
+	put_key(e, row->number, DP_WIRE_BYTES);
+	put_varint(e->to, n);
+	dp_buf_put(e->to, dp_file_load(obj, row->offset), n);
+}
+
+static void put_real(struct encoder *e, unsigned number, const void *at)
+{
+	if (!load_uint(at, 8))
+		return;
+	put_key(e, number, DP_WIRE_8);
+	dp_buf_put(e->to, at, 8);
+}
+
+static void put_int(struct encoder *e, const struct dp_keep_row *row, int64_t v)
+{
+	if (v != row->usual)
+		put_number(e, row->number, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+}
+
+static void put_plain(struct encoder *e, const struct dp_keep_row *row, const void *at)
+{
+	const uint64_t v = load_uint(at, row->size);
+	if (v != (row->keep == DP_KEEP_CHAR ? (uint8_t)row->usual : 0))
+		put_number(e, row->number, v);
+}
+
+static void put_row_text(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+{
+	const char *text = row->keep == DP_KEEP_ID ? (const char *)obj + row->offset : dp_file_load(obj, row->offset);
+	if (text && (*text || row->keep == DP_KEEP_TEXT_OR_NULL))
+		put_text(e, row->number, text, strlen(text));
+}
+
+/* A number that is no text's says that there are texts, if only none. */
+static void put_row_texts(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+{
+	const char *const *text = dp_file_load(obj, row->offset);
+	if (!text)
+		return;
+	if (row->keep == DP_KEEP_TEXTS_OR_NULL)
+		put_number(e, row->number, 0);
+	put_texts(e, row->number, text);
+}
+
+static void put_row(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+{
+	const void *at = (const char *)obj + row->offset;
+	switch ((enum dp_keep)row->keep) {
+	case DP_KEEP_INT:
+		put_int(e, row, load_int(at, row->size));
+		return;
+	case DP_KEEP_UINT:
+	case DP_KEEP_HEX:
+	case DP_KEEP_NUMBER:
+	case DP_KEEP_BOOL:
+	case DP_KEEP_CHAR:
+	case DP_KEEP_ENUM:
+		put_plain(e, row, at);
+		return;
+	case DP_KEEP_REAL:
+		put_real(e, row->number, at);
+		return;
+	case DP_KEEP_TEXT:
+	case DP_KEEP_TEXT_OR_NULL:
+	case DP_KEEP_ID:
+		put_row_text(e, row, obj);
+		return;
+	case DP_KEEP_STRING:
+		put_string(e, row->number, obj);
+		return;
+	case DP_KEEP_TEXTS:
+	case DP_KEEP_TEXTS_OR_NULL:
+		put_row_texts(e, row, obj);
+		return;
+	case DP_KEEP_WORDS:
+		put_words(e, row->number, dp_file_load(obj, row->offset));
+		return;
+	case DP_KEEP_LIST:
+		put_list(e, row, dp_file_load(obj, row->offset));
+		return;
+	case DP_KEEP_ARRAY:
+		put_array(e, row, obj);
+		return;
+	case DP_KEEP_SUB:
+		if (dp_file_load(obj, row->offset))
+			put_record(e, row->number, row->of, dp_file_load(obj, row->offset));
+		return;
+	case DP_KEEP_REGISTERS:
+		put_registers(e, row->number, at);
+		return;
+	case DP_KEEP_FRAME_REGISTERS:
+		put_frame_registers(e, row->number, obj);
+		return;
+	case DP_KEEP_BLOB:
+		put_blob(e, row, obj);
+		return;
+	}
+}
+
+static void encode(struct encoder *e, const struct dp_keep_record *r, const void *obj)
+{
+	for (size_t i = 0; i < r->n && !e->to->failed; i++)
+		put_row(e, &r->row[i], obj);
+}
+
+void dp_file_encode(struct dp_buf *to, struct dp_file_strings *t, const struct dp_snapshot *s, uint8_t first, uint8_t last)
+{
+	struct encoder e = {.to = to, .strings = t};
+	for (size_t i = 0; i < dp_keep_snapshot.n && !to->failed; i++) {
+		const struct dp_keep_row *row = &dp_keep_snapshot.row[i];
+		if (row->number >= first && row->number <= last)
+			put_row(&e, row, s);
+	}
+}

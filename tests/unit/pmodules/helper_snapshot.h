@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Snapshots made by hand: every member of the model has a value of its own, so that one that is lost or exchanged shows. */
+#ifndef DP_TESTS_PMODULES_HELPER_SNAPSHOT_H
+#define DP_TESTS_PMODULES_HELPER_SNAPSHOT_H
+
+#include "pmodules/snapshot.h"
+
+struct dp_snapshot *helper_full(void);
+/* Asserts that nothing differs (but the id's memory). */
+void helper_same(const struct dp_snapshot *a, const struct dp_snapshot *b);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* What a snapshot loses on its way through the file. */
+#include "helper_snapshot.h"
+#include "pmodules/file_internal.h"
+
+#include <criterion/criterion.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct dp_snapshot *there_and_back(const struct dp_snapshot *s)
+{
+	struct dp_buf b = {0};
+	struct dp_snapshot *back = NULL;
+	struct dp_error *err = dp_snapshot_write_bytes(s, &b);
+	cr_assert(!err, "%s", err ? err->message : "");
+	err = dp_snapshot_read_bytes(b.data, b.len, &back);
+	cr_assert(!err, "%s", err ? err->message : "");
+	dp_buf_fini(&b);
+	return back;
+}
+
+Test(file, every_member_of_the_model_comes_back)
+{
+	struct dp_snapshot *s = helper_full(), *back = there_and_back(s);
+	helper_same(s, back);
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
+Test(file, a_snapshot_of_nothing_comes_back)
+{
+	struct dp_snapshot *s = dp_snapshot_create(), *back = there_and_back(s);
+	helper_same(s, back);
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
+Test(file, no_texts_and_empty_texts_are_not_the_same)
+{
+	static const char *const none[] = {NULL};
+	struct dp_snapshot *s = dp_snapshot_create(), *back;
+	s->environ = none;
+	s->probe = "";
+	dp_snapshot_frame(s, dp_snapshot_thread(s, 1))->symbol = "";
+	back = there_and_back(s);
+	cr_assert(back->environ && !back->environ[0]);
+	cr_assert(back->probe && !back->condition);
+	cr_assert(back->threads->frames->symbol && !back->threads->frames->linkage);
+	helper_same(s, back);
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
+Test(file, makers_know_what_came_from_the_file)
+{
+	struct dp_snapshot *s = helper_full(), *back = there_and_back(s);
+	dp_snapshot_classify(back, "segv");
+	dp_snapshot_tag(back, "a tag");
+	dp_snapshot_set_int(back, "answer", -42);
+	helper_same(s, back);
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
+static struct dp_snap_variable *nest(struct dp_snapshot *s, unsigned depth)
+{
+	struct dp_snap_variable *v = NULL, **list = &s->globals;
+	for (unsigned i = 0; i < depth; i++) {
+		v = dp_snapshot_variable(s, list, v);
+		v->name = "*";
+		list = &v->children;
+	}
+	return s->globals;
+}
+
+Test(file, trees_without_end_are_cut_and_counted)
+{
+	struct dp_snapshot *s = dp_snapshot_create(), *back;
+	nest(s, DP_KEEP_DEPTH + 50)->name = "first";
+	back = there_and_back(s);
+	unsigned depth = 0;
+	const struct dp_snap_variable *v = back->globals, *last = NULL;
+	for (; v; v = v->children, depth++)
+		last = v;
+	cr_assert_eq(depth, DP_KEEP_DEPTH);
+	cr_assert_eq(last->more, 1);
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
+Test(file, a_file_is_whole_or_not_there_and_nobody_elses)
+{
+	char dir[] = "/tmp/dp-file-XXXXXX", path[64], wrong[64];
+	struct stat st;
+	struct dp_snapshot *s = helper_full(), *back = NULL;
+	cr_assert(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a.dps", dir);
+	snprintf(wrong, sizeof(wrong), "%s/none/a.dps", dir);
+	umask(0);
+	cr_assert(!dp_snapshot_write(s, path));
+	cr_assert(!dp_snapshot_write(s, path), "again, in its own place");
+	cr_assert(!stat(path, &st) && (st.st_mode & 0777) == 0600);
+	cr_assert(!dp_snapshot_read_file(path, &back));
+	helper_same(s, back);
+	struct dp_error *err = dp_snapshot_write(s, wrong);
+	cr_assert(err && err->tag == DP_TAG_OUTPUT);
+	dp_error_destroy(err);
+	unlink(path);
+	cr_assert(!rmdir(dir), "nothing is left beside it");
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
+Test(file, a_device_is_written_to_and_not_replaced)
+{
+	struct stat st;
+	struct dp_snapshot *s = dp_snapshot_create();
+	cr_assert(!dp_snapshot_write(s, "/dev/null"));
+	cr_assert(!stat("/dev/null", &st) && S_ISCHR(st.st_mode));
+	dp_snapshot_destroy(s);
+}
