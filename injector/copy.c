@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Forking somebody else's process, unseen.
+ *
+ * The borrowed thread calls clone(CLONE_FILES | CLONE_FS) with no exit signal: no descriptor is held open twice, no handler of
+ * fork runs, and neither wait() nor SIGCHLD tell of the child. The child is traced from its first moment (PTRACE_O_TRACECLONE),
+ * and stands.
+ *
+ * Our own death: a child that nobody stops would go on as a second copy of the program. So the call is not the borrower's usual
+ * one, but one that looks at its result: the child ends itself, the thread goes home (boot.c). It is written over the borrower's
+ * loop of calls, which nobody uses meanwhile. Once the child stands, it dies with us (PTRACE_O_EXITKILL, on the child alone).
+ *
+ * A child with no exit signal stays in the list of its parent's children until somebody waits for clones. We do, in the process's
+ * name.
+ */
+#include "injector/copy.h"
+
+#include "injector/boot.h"
+#include "injector/borrow.h"
+#include "injector/freeze.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define CALL_LIMIT_NS  UINT64_C(10000000000) /* page tables of a terabyte */
+#define STAND_LIMIT_NS UINT64_C(1000000000)
+#define BORROW_NS      UINT64_C(2000000)
+#define CLEAR_TRIES    50
+#define REST_NS        10000000L
+
+struct dp_copy {
+	struct dp_process parent;
+	pid_t pid, ns_pid; /* ns_pid: as the process knows it */
+};
+
+static const uint8_t forker[] = {
+        0x0f, 0x05,          /* syscall */
+        0x48, 0x91,          /* xchg %rax,%rcx */
+        0xe3, 0x05,          /* jrcxz child */
+        0xe9, 0,    0, 0, 0, /* jmp to the self-restore */
+        0xbf, 0,    0, 0, 0, /* child: mov $0,%edi */
+        0xb8, 231,  0, 0, 0, /* mov $SYS_exit_group,%eax */
+        0x0f, 0x05,          /* syscall */
+        0xeb, 0xf2,          /* jmp child */
+};
+#define HOME_AT 7u /* of the jump's distance */
+_Static_assert(sizeof(forker) <= DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT && SYS_exit_group == 231, "it fits over the loop of calls");
+
+static struct dp_error *gone(struct dp_borrow *b)
+{
+	b->h->exited = true;
+	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", b->p.pid, b->p.comm);
+}
+
+static bool trace_clone(const struct dp_borrow *b, bool on)
+{
+	const long options = DP_SEIZE_OPTIONS | (b->suspended ? PTRACE_O_SUSPEND_SECCOMP : 0) | (on ? PTRACE_O_TRACECLONE : 0);
+	return ptrace(PTRACE_SETOPTIONS, b->h->tid, NULL, (void *)options) == 0;
+}
+
+static struct dp_error *write_code(const struct dp_borrow *b)
+{
+	uint8_t code[sizeof(forker)];
+	const int32_t home = (int32_t)DP_BOOT_RESTORE - (int32_t)(DP_BOOT_SCRIPT + HOME_AT + 4);
+	memcpy(code, forker, sizeof(code));
+	memcpy(code + HOME_AT, &home, sizeof(home));
+	return dp_mem_write_text(&b->p, b->h->tid, dp_addr_add(b->boot, DP_BOOT_SCRIPT), code, sizeof(code), NULL);
+}
+
+static bool set_call(const struct dp_borrow *b)
+{
+	struct user_regs_struct r = b->h->regs;
+	r.rip = b->boot.v + DP_BOOT_SCRIPT;
+	r.orig_rax = UINT64_MAX; /* the call that the stop interrupted is not to be restarted here */
+	r.rax = SYS_clone;
+	r.rdi = CLONE_FILES | CLONE_FS;
+	r.rsi = r.rdx = r.r10 = r.r8 = r.r9 = 0;
+	return ptrace(PTRACE_SETREGS, b->h->tid, NULL, &r) == 0;
+}
+
+/* A stop that is not a system call's: the child was made, or job control. */
+static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop, pid_t *child, int *sig)
+{
+	unsigned long msg = 0;
+	*sig = 0;
+	switch (stop.kind) {
+	case DP_STOP_SIGNAL:
+		if (stop.sig == SIGTRAP) { /* all signals are blocked: it is the event */
+			ptrace(PTRACE_GETEVENTMSG, b->h->tid, NULL, &msg);
+			*child = (pid_t)msg;
+			return NULL;
+		}
+		*sig = stop.sig;
+		if (stop.sig == SIGSTOP)
+			return NULL;
+		return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system call", stop.sig, b->h->tid,
+		                b->p.pid);
+	case DP_STOP_TRAP:
+	case DP_STOP_GROUP:
+		return NULL;
+	case DP_STOP_NONE:
+		b->stuck = true;
+		return dp_error(DP_TAG_REMOTE, "forking process %d (%s) takes too long", b->p.pid, b->p.comm);
+	default:
+		return gone(b);
+	}
+}
+
+/* Through the call's entry and the event to its exit. */
+static struct dp_error *call(struct dp_borrow *b, pid_t *child, int64_t *result)
+{
+	const uint64_t deadline = dp_now_ns() + CALL_LIMIT_NS;
+	int sig = 0;
+	for (int stops = 0; stops < 2;) {
+		if (ptrace(PTRACE_SYSCALL, b->h->tid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
+			return dp_error_sys(DP_TAG_SYS, "resuming thread %d of process %d", b->h->tid, b->p.pid);
+		const struct dp_stop stop = dp_stop_wait(b->h->tid, deadline);
+		sig = 0;
+		if (stop.kind == DP_STOP_SYSCALL)
+			stops++;
+		else
+			DP_TRY(pass(b, stop, child, &sig));
+	}
+	errno = 0;
+	*result = ptrace(PTRACE_PEEKUSER, b->h->tid, (void *)offsetof(struct user_regs_struct, rax), NULL);
+	return errno == ESRCH ? gone(b) : NULL;
+}
+
+/* From here on it dies with us. */
+static struct dp_error *bind(pid_t child)
+{
+	const struct dp_stop stop = dp_stop_wait(child, dp_now_ns() + STAND_LIMIT_NS);
+	const long options = PTRACE_O_EXITKILL;
+	if (stop.kind != DP_STOP_NONE && stop.kind != DP_STOP_EXITED &&
+	    ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)options) == 0)
+		return NULL;
+	return dp_error(DP_TAG_REMOTE, "the copy of the process did not come to stand");
+}
+
+/* The process waits for it. */
+static struct dp_error *clear(const struct dp_copy *c, struct dp_borrow *b)
+{
+	const uint64_t args[6] = {(uint64_t)c->ns_pid, 0, __WCLONE | WNOHANG, 0};
+	int64_t result;
+	return dp_remote_syscall(b, SYS_wait4, args, &result);
+}
+
+static void end(const struct dp_copy *c)
+{
+	kill(c->pid, SIGKILL);
+	dp_stop_await_end(c->pid);
+}
+
+static void unmake(struct dp_copy *c, struct dp_borrow *b)
+{
+	if (c->pid)
+		end(c);
+	if (c->pid && c->ns_pid > 0)
+		dp_error_destroy(clear(c, b));
+	free(c);
+}
+
+struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, struct dp_copy **ret)
+{
+	struct dp_copy *c = calloc(1, sizeof(*c));
+	int64_t result = 0;
+	if (!c)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a copy of process %d", p->pid);
+	c->parent = *p;
+	c->parent.known_maps = NULL;
+	struct dp_error *err = dp_borrow_check(b);
+	if (!err)
+		err = write_code(b);
+	if (!err && (!trace_clone(b, true) || !set_call(b)))
+		err = gone(b);
+	if (!err)
+		err = call(b, &c->pid, &result);
+	trace_clone(b, false);
+	c->ns_pid = (pid_t)result;
+	if (!err && result < 0)
+		err = dp_error(DP_TAG_REMOTE, "process %d (%s) may not fork: %s", p->pid, p->comm, strerror((int)-result));
+	if (!err)
+		err = c->pid ? bind(c->pid) : dp_error(DP_TAG_REMOTE, "the copy of process %d is not seen", p->pid);
+	if (err)
+		unmake(c, b);
+	else
+		*ret = c;
+	return err;
+}
+
+pid_t dp_copy_pid(const struct dp_copy *c)
+{
+	return c->pid;
+}
+
+/* In a thread that we borrow for it. */
+static struct dp_error *borrow_and_clear(const struct dp_copy *c)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_borrow_begin(&c->parent, NULL, BORROW_NS, c->parent.seccomp, &b));
+	struct dp_error *err = clear(c, b), *back = dp_borrow_end(b, NULL);
+	if (err)
+		dp_error_destroy(back);
+	return err ? err : back;
+}
+
+static bool is_passing(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_VFORK ||
+	       err->tag == DP_TAG_TRACED;
+}
+
+struct dp_copy *dp_copy_destroy(struct dp_copy *c)
+{
+	if (!c)
+		return NULL;
+	end(c);
+	for (int tried = 0; c->ns_pid > 0 && tried < CLEAR_TRIES; tried++) {
+		struct dp_error *err = borrow_and_clear(c);
+		const bool again = err && is_passing(err);
+		dp_error_destroy(err);
+		if (!again)
+			break;
+		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+	}
+	free(c);
+	return NULL;
+}

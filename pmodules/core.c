@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Core files. Nothing in one is believed before it is compared with the size of the file: counts, offsets, sizes. What a damaged
+ * one lacks is left out where the rest makes sense without it (memory that a short dump does not hold), and refused where it does
+ * not.
+ */
+#include "pmodules/core_internal.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOADS_MOST (1u << 20)
+#define NOTES_MOST (UINT64_C(256) << 20)
+
+struct dp_error *dp_core_bad(const struct dp_core *c, const char *fmt, ...)
+{
+	char what[256];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	return dp_error(DP_TAG_BAD_CORE, "%s is no usable core file: %s", c->path, what);
+}
+
+static bool get(const struct dp_core *c, uint64_t offset, void *buf, size_t n)
+{
+	size_t done = 0;
+	while (done < n) {
+		const ssize_t got = pread(c->fd, (char *)buf + done, n - done, (off_t)(offset + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		done += (size_t)got;
+	}
+	return true;
+}
+
+/* ---- headers ----------------------------------------------------------------------------------------------------------------
+ */
+
+static struct dp_error *read_header(const struct dp_core *c, Elf64_Ehdr *e, size_t *n)
+{
+	if (!get(c, 0, e, sizeof(*e)) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0)
+		return dp_core_bad(c, "it does not begin as an ELF file does");
+	if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64)
+		return dp_core_bad(c, "it is not of a 64-bit x86 process");
+	if (e->e_type != ET_CORE)
+		return dp_core_bad(c, "it is an ELF file of another type (%u)", e->e_type);
+	*n = e->e_phnum;
+	Elf64_Shdr first;
+	if (e->e_phnum == PN_XNUM) { /* more than fit: the number is in the first section's header */
+		if (!get(c, e->e_shoff, &first, sizeof(first)))
+			return dp_core_bad(c, "it is cut off before its section header");
+		*n = first.sh_info;
+	}
+	if (e->e_phentsize != sizeof(Elf64_Phdr) || !*n || *n > LOADS_MOST || e->e_phoff > c->size ||
+	    *n > (c->size - e->e_phoff) / sizeof(Elf64_Phdr))
+		return dp_core_bad(c, "it is cut off in its program headers");
+	return NULL;
+}
+
+static void add_load(struct dp_core *c, const Elf64_Phdr *p)
+{
+	if (!p->p_memsz || p->p_vaddr >= UINT64_C(1) << 47 || p->p_memsz > (UINT64_C(1) << 47) - p->p_vaddr)
+		return; /* vsyscall, or nothing that a process can have */
+	uint64_t held = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz;
+	const uint64_t there = p->p_offset < c->size ? c->size - p->p_offset : 0;
+	if (held > there) /* cut off */
+		held = there;
+	c->load[c->nloads++] = (struct dp_core_load){p->p_vaddr, p->p_memsz, held, p->p_offset, p->p_flags};
+}
+
+static struct dp_error *read_notes(struct dp_core *c, const Elf64_Phdr *p)
+{
+	if (p->p_offset > c->size || p->p_filesz > c->size - p->p_offset || p->p_filesz > NOTES_MOST)
+		return dp_core_bad(c, "it is cut off in its notes");
+	dp_auto_free uint8_t *notes = malloc(p->p_filesz + 1);
+	if (!notes)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the notes of %s", c->path);
+	if (!get(c, p->p_offset, notes, p->p_filesz))
+		return dp_core_bad(c, "its notes cannot be read");
+	return dp_core_notes(c, notes, p->p_filesz);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct dp_core_load *x = a, *y = b;
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Of ranges that overlap the first counts. */
+static void drop_overlaps(struct dp_core *c)
+{
+	size_t n = 0;
+	qsort(c->load, c->nloads, sizeof(*c->load), by_start);
+	for (size_t i = 0; i < c->nloads; i++)
+		if (!n || c->load[n - 1].start + c->load[n - 1].size <= c->load[i].start)
+			c->load[n++] = c->load[i];
+	c->nloads = n;
+}
+
+static struct dp_error *read_all(struct dp_core *c)
+{
+	Elf64_Ehdr e;
+	size_t n = 0;
+	struct dp_error *err = NULL;
+	DP_TRY(read_header(c, &e, &n));
+	dp_auto_free Elf64_Phdr *phdr = malloc(n * sizeof(*phdr));
+	c->load = calloc(n, sizeof(*c->load));
+	if (!phdr || !c->load)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the program headers of %s", c->path);
+	if (!get(c, e.e_phoff, phdr, n * sizeof(*phdr)))
+		return dp_core_bad(c, "its program headers cannot be read");
+	for (size_t i = 0; i < n && !err; i++)
+		if (phdr[i].p_type == PT_LOAD)
+			add_load(c, &phdr[i]);
+		else if (phdr[i].p_type == PT_NOTE)
+			err = read_notes(c, &phdr[i]);
+	drop_overlaps(c);
+	if (!err && !c->nthreads)
+		err = dp_core_bad(c, "it names no threads");
+	return err;
+}
+
+/* ---- the executable that the user names --------------------------------------------------------------------------------------
+ */
+
+/* In place of the file that holds the program headers of the program. */
+static struct dp_error *put_exe(struct dp_core *c, const char *exe)
+{
+	const char *was = NULL;
+	for (size_t i = 0; i < c->nfiles; i++)
+		if (c->phdr >= c->file[i].start && c->phdr < c->file[i].end)
+			was = c->file[i].path;
+	dp_auto_free char *old = was ? strdup(was) : NULL;
+	dp_auto_free char *full = realpath(exe, NULL);
+	if (!full)
+		return dp_error_sys(DP_TAG_BAD_CORE, "the executable %s of the core file", exe);
+	if (!old)
+		return dp_core_bad(c, "it does not say where its executable was mapped, so that %s has no place", exe);
+	for (size_t i = 0; i < c->nfiles; i++) {
+		if (strcmp(c->file[i].path, old) != 0)
+			continue;
+		free(c->file[i].path);
+		c->file[i].path = strdup(full);
+		if (!c->file[i].path)
+			return dp_error(DP_TAG_NOMEM, "out of memory for a path");
+	}
+	return NULL;
+}
+
+struct dp_error *dp_core_open(const char *path, const char *exe, struct dp_core **ret)
+{
+	struct stat st;
+	struct dp_core *c = calloc(1, sizeof(*c));
+	struct dp_error *err = NULL;
+	if (!c || !(c->path = strdup(path))) {
+		free(c);
+		return dp_error(DP_TAG_NOMEM, "out of memory for a core file");
+	}
+	c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (c->fd < 0 || fstat(c->fd, &st))
+		err = dp_error_sys(DP_TAG_BAD_CORE, "opening the core file %s", path);
+	else if (!S_ISREG(st.st_mode))
+		err = dp_core_bad(c, "it is no file");
+	if (!err) {
+		c->size = (uint64_t)st.st_size;
+		err = read_all(c);
+	}
+	if (!err && exe)
+		err = put_exe(c, exe);
+	if (err)
+		dp_core_close(c);
+	else
+		*ret = c;
+	return err;
+}
+
+struct dp_core *dp_core_close(struct dp_core *c)
+{
+	if (!c)
+		return NULL;
+	for (size_t i = 0; i < c->nfiles; i++) {
+		free(c->file[i].path);
+		if (c->file[i].fd >= 0)
+			close(c->file[i].fd);
+	}
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->file);
+	free(c->load);
+	free(c->thread);
+	free(c->path);
+	free(c);
+	return NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------
+ */
+
+static const struct dp_core_load *load_at(const struct dp_core *c, uint64_t addr)
+{
+	size_t lo = 0, hi = c->nloads;
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+		if (c->load[mid].start + c->load[mid].size <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->nloads && addr >= c->load[lo].start ? &c->load[lo] : NULL;
+}
+
+static struct dp_core_file *file_at(const struct dp_core *c, uint64_t addr)
+{
+	size_t lo = 0, hi = c->nfiles;
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+		if (c->file[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->nfiles && addr >= c->file[lo].start ? &c->file[lo] : NULL;
+}
+
+/* What a dump leaves out because the file has it. */
+static size_t read_file(struct dp_core_file *f, uint64_t addr, void *buf, size_t n)
+{
+	if (!f)
+		return 0;
+	if (!f->tried)
+		f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	f->tried = true;
+	struct stat st;
+	if (f->fd < 0 || fstat(f->fd, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	if (n > f->end - addr)
+		n = (size_t)(f->end - addr);
+	const ssize_t got = pread(f->fd, buf, n, (off_t)(f->offset + (addr - f->start)));
+	return got > 0 ? (size_t)got : 0;
+}
+
+static size_t read_part(const struct dp_core *c, uint64_t addr, void *buf, size_t n)
+{
+	const struct dp_core_load *l = load_at(c, addr);
+	if (!l)
+		return 0;
+	const uint64_t in = addr - l->start;
+	if (n > l->size - in)
+		n = (size_t)(l->size - in);
+	if (in < l->held) {
+		if (n > l->held - in)
+			n = (size_t)(l->held - in);
+		return get(c, l->offset + in, buf, n) ? n : 0;
+	}
+	return l->flags & PF_W ? 0 : read_file(file_at(c, addr), addr, buf, n);
+}
+
+size_t dp_core_read(const struct dp_core *c, uint64_t addr, void *buf, size_t n)
+{
+	size_t done = 0, got = 1;
+	while (done < n && got) {
+		got = read_part(c, addr + done, (char *)buf + done, n - done);
+		done += got;
+	}
+	return done;
+}
+
+/* ---- the image
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+static unsigned long long inode_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) || !st.st_ino ? 1 : (unsigned long long)st.st_ino;
+}
+
+/* As /proc/PID/maps had it. */
+static void put_line(const struct dp_core *c, const struct dp_core_load *l, struct dp_buf *b)
+{
+	const struct dp_core_file *f = file_at(c, l->start);
+	const bool vdso = c->vdso && l->start == c->vdso;
+	dp_buf_printf(b, "%llx-%llx %c%c%cp %08llx 00:00 %llu%s%s\n", (unsigned long long)l->start,
+	              (unsigned long long)(l->start + l->size), l->flags & PF_R ? 'r' : '-', l->flags & PF_W ? 'w' : '-',
+	              l->flags & PF_X ? 'x' : '-', f ? (unsigned long long)(f->offset + (l->start - f->start)) : 0,
+	              f ? inode_of(f->path) : 0, f || vdso ? " " : "",
+	              f      ? f->path
+	              : vdso ? "[vdso]"
+	                     : "");
+}
+
+static struct dp_error *put_vdso(const struct dp_core *c, struct dp_image *image)
+{
+	const struct dp_core_load *l = c->vdso ? load_at(c, c->vdso) : NULL;
+	if (!l || l->start != c->vdso || l->held != l->size || l->size > UINT64_C(1) << 20)
+		return NULL;
+	dp_auto_free uint8_t *bytes = malloc(l->size);
+	if (!bytes || dp_core_read(c, l->start, bytes, l->size) != l->size)
+		return NULL;
+	return dp_image_set_vdso(image, bytes, l->size);
+}
+
+struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
+{
+	struct dp_buf maps;
+	dp_buf_init(&maps);
+	for (size_t i = 0; i < c->nloads; i++)
+		put_line(c, &c->load[i], &maps);
+	struct dp_error *err = dp_image_create(dp_buf_str(&maps), "", 0, ret);
+	if (maps.failed && !err) {
+		*ret = dp_image_destroy(*ret);
+		err = dp_error(DP_TAG_NOMEM, "out of memory for the mappings of %s", c->path);
+	}
+	dp_buf_fini(&maps);
+	return err ? err : put_vdso(c, *ret);
+}
+
+/* ---- what is known
+ * -------------------------------------------------------------------------------------------------------------- */
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct dp_still_thread *x = a, *y = b;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_still_thread **ret, size_t *n)
+{
+	struct dp_still_thread *list = calloc(c->nthreads, sizeof(*list));
+	if (!list)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of %s", c->path);
+	memcpy(list, c->thread, c->nthreads * sizeof(*list));
+	list[0].is_fault = list[0].siginfo.si_signo && list[0].siginfo.si_signo != SIGSTOP;
+	for (size_t i = 0; i < c->nthreads; i++)
+		if (list[i].tid == c->pid)
+			snprintf(list[i].name, sizeof(list[i].name), "%s", c->comm);
+	qsort(list, c->nthreads, sizeof(*list), by_tid);
+	*ret = list;
+	*n = c->nthreads;
+	return NULL;
+}
+
+pid_t dp_core_pid(const struct dp_core *c)
+{
+	return c->pid;
+}
+
+const char *dp_core_comm(const struct dp_core *c)
+{
+	return c->comm;
+}
+
+const char *dp_core_args(const struct dp_core *c)
+{
+	return c->args;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* A process held still: opening, the hold itself, letting go. */
+#include "pmodules/still.h"
+#include "pmodules/core.h"
+#include "pmodules/still_internal.h"
+
+#include "injector/checks.h"
+#include "injector/look.h"
+#include "injector/proc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STACK_DEFAULT (UINT64_C(64) << 10)
+#define KEPT_DEFAULT  (UINT64_C(64) << 20)
+#define TRIES         60
+#define REST_NS       10000000L
+
+static struct dp_error *create(const struct dp_still_options *options, struct dp_still **ret)
+{
+	struct dp_still *s = calloc(1, sizeof(*s));
+	if (!s)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+	s->options = *options;
+	s->mode = options->mode;
+	s->target.exit_fd = s->target.lock_fd = s->target.memfd = -1;
+	s->target.remote_fd = -1;
+	if (!s->options.stack_bytes)
+		s->options.stack_bytes = STACK_DEFAULT;
+	s->options.stack_bytes = dp_page_up(s->options.stack_bytes);
+	dp_pages_init(&s->pages, options->max_bytes ? options->max_bytes : KEPT_DEFAULT);
+	*ret = s;
+	return NULL;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *check_once(struct dp_still *s, pid_t pid)
+{
+	struct dp_process *p = &s->target.process;
+	struct dp_tids tids;
+	struct dp_error *err = NULL;
+	DP_TRY(dp_process_look(pid, p));
+	if (!dp_proc_tids(p->pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
+	for (size_t i = 0; i < tids.n && !err; i++)
+		err = dp_check_thread(p, tids.tid[i]);
+	free(tids.tid);
+	return err ? err : dp_check_permission(p);
+}
+
+static void rest(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+}
+
+/* Another dynprobe at work holds threads for moments only; a debugger for as long as it likes. */
+static struct dp_error *check(struct dp_still *s, pid_t pid)
+{
+	for (int tried = 0;; tried++) {
+		struct dp_error *err = check_once(s, pid);
+		if (!err || err->tag != DP_TAG_TRACED || tried + 1 >= TRIES)
+			return err;
+		dp_error_destroy(err);
+		rest();
+	}
+}
+
+static struct dp_error *open_steps(struct dp_still *s, pid_t pid)
+{
+	DP_TRY(check(s, pid));
+	/* Nothing is run in the process but a fork; a filter that might kill for it forbids that, and only that. */
+	if (s->mode == DP_STILL_FORK)
+		DP_TRY(dp_check_seccomp(&s->target.process, true));
+	return dp_target_refresh(&s->target);
+}
+
+struct dp_error *dp_still_open(pid_t pid, const struct dp_still_options *options, struct dp_still **ret)
+{
+	struct dp_still *s = NULL;
+	DP_TRY(create(options, &s));
+	struct dp_error *err = open_steps(s, pid);
+	if (err)
+		dp_still_close(s);
+	else
+		*ret = s;
+	return err;
+}
+
+struct dp_error *dp_still_open_core(const char *core, const char *exe, const struct dp_still_options *options,
+                                    struct dp_still **ret)
+{
+	struct dp_still *s = NULL;
+	DP_TRY(create(options, &s));
+	s->mode = DP_STILL_CORE;
+	struct dp_error *err = dp_core_open(core, exe, &s->core);
+	if (!err)
+		err = dp_core_image(s->core, &s->target.image);
+	if (!err)
+		err = dp_core_threads(s->core, &s->thread, &s->nthreads);
+	if (err)
+		dp_still_close(s);
+	else
+		*ret = s;
+	return err;
+}
+
+struct dp_still *dp_still_close(struct dp_still *s)
+{
+	if (!s)
+		return NULL;
+	dp_still_release(s);
+	dp_copy_destroy(s->copy);
+	dp_still_free_threads(s->thread, s->nthreads);
+	dp_visible_fini(&s->visible);
+	dp_pages_fini(&s->pages);
+	dp_image_destroy(s->target.image);
+	free(s->target.maps);
+	dp_core_close(s->core);
+	free(s);
+	return NULL;
+}
+
+/* ---- the hold ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* dp_freeze_patiently() knows of threads that do not stop; one that another dynprobe works with has to be waited for as well. */
+static struct dp_error *freeze(struct dp_still *s)
+{
+	for (int tried = 0;; tried++) {
+		s->begin_ns = dp_now_ns();
+		struct dp_error *err = dp_freeze_patiently(&s->target, &s->freeze);
+		if (!err || err->tag != DP_TAG_TRACED || tried + 1 >= TRIES)
+			return err;
+		dp_error_destroy(err);
+		rest();
+	}
+}
+
+static void refuse_fork(struct dp_still *s, struct dp_error *err)
+{
+	snprintf(s->why_not_fork, sizeof(s->why_not_fork), "%s", err->message);
+	dp_error_destroy(err);
+	s->mode = DP_STILL_STOP;
+}
+
+static void make_copy(struct dp_still *s)
+{
+	struct dp_borrow *b = NULL;
+	struct dp_error *err = s->target.process.seccomp && !s->options.allow_seccomp
+	                               ? dp_error(DP_TAG_SECCOMP, "the process is under a seccomp filter (--allow-seccomp)")
+	                               : dp_borrow_held(&s->target, &s->freeze, &b);
+	if (!err) {
+		err = dp_copy_make(&s->target.process, b, &s->copy);
+		struct dp_error *end = dp_borrow_end(b, NULL);
+		if (err)
+			dp_error_destroy(end);
+		else
+			err = end;
+	}
+	if (err)
+		refuse_fork(s, err);
+}
+
+static struct dp_error *while_held(struct dp_still *s)
+{
+	s->held = s->was_held = true;
+	s->begin_ns = s->freeze.begin_ns;
+	s->stood_ns = dp_now_ns();
+	dp_still_stubs_leave(s);
+	DP_TRY(dp_still_take_threads(s));
+	if (s->mode == DP_STILL_FORK)
+		make_copy(s);
+	if (s->copy) {
+		dp_still_release(s);
+	} else {
+		dp_still_read_all(s);
+	}
+	s->read_ns = dp_now_ns();
+	return NULL;
+}
+
+struct dp_error *dp_still_hold(struct dp_still *s)
+{
+	if (s->core) {
+		s->was_held = true;
+		return NULL;
+	}
+	DP_TRY(dp_still_list(s));
+	DP_TRY(dp_still_stubs_find(s));
+	dp_still_reserve(s);
+	dp_priority_raise(&s->priority);
+	struct dp_error *err = freeze(s);
+	if (err) {
+		dp_priority_restore(&s->priority);
+		return err;
+	}
+	err = while_held(s);
+	if (err)
+		dp_still_release(s);
+	return err;
+}
+
+void dp_still_release(struct dp_still *s)
+{
+	if (!s->held)
+		return;
+	s->held = false;
+	dp_thaw_all(&s->freeze);
+	s->end_ns = s->freeze.end_ns;
+	dp_priority_restore(&s->priority);
+}
+
+/* ---- what is known ------------------------------------------------------------------------------------------------------------
+ */
+
+pid_t dp_still_pid(const struct dp_still *s)
+{
+	return s->core ? dp_core_pid(s->core) : s->target.process.pid;
+}
+
+const char *dp_still_comm(const struct dp_still *s)
+{
+	return s->core ? dp_core_comm(s->core) : s->target.process.comm;
+}
+
+enum dp_still_mode dp_still_mode(const struct dp_still *s)
+{
+	return s->mode;
+}
+
+const char *dp_still_why_not_fork(const struct dp_still *s)
+{
+	return *s->why_not_fork ? s->why_not_fork : NULL;
+}
+
+struct dp_image *dp_still_image(struct dp_still *s)
+{
+	return s->target.image;
+}
+
+size_t dp_still_nthreads(const struct dp_still *s)
+{
+	return s->nthreads;
+}
+
+const struct dp_still_thread *dp_still_thread(const struct dp_still *s, size_t i)
+{
+	return &s->thread[i];
+}
+
+bool dp_still_is_held(const struct dp_still *s)
+{
+	return s->held;
+}
+
+void dp_still_times(const struct dp_still *s, struct dp_still_times *ret)
+{
+	const uint64_t end = s->held ? dp_now_ns() : s->end_ns;
+	*ret = (struct dp_still_times){0};
+	if (!s->was_held || s->core)
+		return;
+	ret->stop_ns = s->stood_ns - s->begin_ns;
+	ret->read_ns = s->read_ns - s->stood_ns;
+	ret->pause_ns = end - s->begin_ns;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a process held still share. */
+#ifndef DP_PMODULES_STILL_INTERNAL_H
+#define DP_PMODULES_STILL_INTERNAL_H
+
+#include "pmodules/pages.h"
+#include "pmodules/still.h"
+
+#include "injector/copy.h"
+#include "injector/target.h"
+#include "injector/visible.h"
+
+struct dp_core;
+
+struct dp_still {
+	struct dp_still_options options;
+	enum dp_still_mode mode; /* what it has come to: fork may have become stop */
+	/* No more of it is used than what freezing and borrowing look at: nothing of ours is put into the process. */
+	struct dp_target target;
+	struct dp_still_thread *thread;
+	size_t nthreads;
+	struct dp_visible visible; /* dynprobe's own code that stands in the process */
+	struct dp_freeze freeze;
+	struct dp_priority priority;
+	bool held;     /* now */
+	bool was_held; /* the moment has come */
+	uint64_t begin_ns, stood_ns, read_ns, end_ns;
+	struct dp_pages pages;
+	struct dp_copy *copy; /* mode fork */
+	char why_not_fork[256];
+	struct dp_core *core;
+};
+
+/* still_threads.c: what /proc says of the threads before they are stopped; the registers of one that stands. */
+struct dp_error *dp_still_list(struct dp_still *s) DP_MUST_CHECK;
+void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t);
+/* The threads of the freeze, ascending; what was known of them before is taken over. */
+struct dp_error *dp_still_take_threads(struct dp_still *s) DP_MUST_CHECK;
+void dp_still_free_threads(struct dp_still_thread *thread, size_t n);
+
+/* still_read.c */
+void dp_still_reserve(struct dp_still *s);
+/* Stacks, and (mode stop) what the rehearsal has read, in as few calls as can be. All threads stand. */
+void dp_still_read_all(struct dp_still *s);
+
+/* still_stubs.c: threads in dynprobe's own code are shown, or led, to where their program is. */
+struct dp_error *dp_still_stubs_find(struct dp_still *s) DP_MUST_CHECK;
+void dp_still_stubs_leave(struct dp_still *s);
+void dp_still_stubs_show(const struct dp_still *s, struct dp_still_thread *t);
+
+#endif

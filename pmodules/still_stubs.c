@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that stand in dynprobe's own code, where probes are in the process. A place in a stub that stands for one in the
+ * program (a displaced instruction) is shown as that. Elsewhere the thread is let go for a moment, it alone, until it has left;
+ * stubs are short. One that does not leave is shown at the instruction that its probe is at.
+ */
+#include "pmodules/still_internal.h"
+
+#include "base/cleanup.h"
+#include "injector/freeze.h"
+
+#include <string.h>
+#include <sys/ptrace.h>
+#include <time.h>
+
+#define NUDGES  64
+#define STEP_NS 5000
+#define STOP_NS UINT64_C(2000000)
+
+/* As of now: they come and go while a dynprobe is at work. */
+struct dp_error *dp_still_stubs_find(struct dp_still *s)
+{
+	dp_auto_free char *maps = NULL;
+	dp_visible_fini(&s->visible);
+	DP_TRY(dp_process_maps(&s->target.process, &maps));
+	return strstr(maps, "/memfd:" DP_MEMFD_NAME " ") ? dp_visible_read(s->target.process.pid, &s->visible) : NULL;
+}
+
+static bool is_ours(const struct dp_still *s, uint64_t pc)
+{
+	for (size_t i = 0; i < s->visible.ncode; i++)
+		if (pc - s->visible.code[i].start < s->visible.code[i].size)
+			return true;
+	return false;
+}
+
+static bool has_pair(const struct dp_still *s, struct dp_held *h)
+{
+	for (size_t i = 0; i < s->visible.nstubs; i++) {
+		const struct dp_visible_stub *stub = &s->visible.stub[i];
+		for (size_t k = 0; k < stub->npairs; k++)
+			if (stub->pair[k].stub == h->regs.rip)
+				return true;
+	}
+	return false;
+}
+
+/* Lets it run a little, and stops it again. False if it does not come back to a stop. */
+static bool nudge(struct dp_held *h)
+{
+	if (ptrace(PTRACE_CONT, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
+		return false;
+	h->stopped = false;
+	nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
+	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
+	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STOP_NS);
+	return stop.kind != DP_STOP_NONE && dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC;
+}
+
+/* The threads go back as they are: nothing of this is written. What is shown is moved by dp_still_stubs_show(). */
+void dp_still_stubs_leave(struct dp_still *s)
+{
+	for (size_t i = 0; i < s->freeze.n && s->visible.ncode; i++) {
+		struct dp_held *h = &s->freeze.thread[i];
+		for (int n = 0;
+		     n < NUDGES && !h->group_stopped && !h->in_syscall_stop && is_ours(s, h->regs.rip) && !has_pair(s, h); n++)
+			if (!nudge(h))
+				break;
+	}
+}
+
+void dp_still_stubs_show(const struct dp_still *s, struct dp_still_thread *t)
+{
+	for (size_t i = 0; i < s->visible.nstubs; i++) {
+		const struct dp_visible_stub *stub = &s->visible.stub[i];
+		for (size_t k = 0; k < stub->npairs; k++)
+			if (stub->pair[k].stub == t->regs.rip) {
+				t->regs.rip = stub->pair[k].original;
+				if (stub->pair[k].fix_rcx)
+					t->regs.rcx = stub->pair[k].original;
+				return;
+			}
+	}
+	for (size_t i = 0; i < s->visible.nstubs; i++)
+		if (t->regs.rip - s->visible.stub[i].start < s->visible.stub[i].n) {
+			t->regs.rip = s->visible.stub[i].site;
+			return;
+		}
+}
