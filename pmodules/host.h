@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs pmodules on a snapshot: loads them (.so by dlopen, .lua by lua.h), keeps what they registered, calls them in order
- * (docs/pmodules.md, "Life of a module"). A module can never break the snapshot: its errors are logged and counted (attribute pmodule.ID.errors), after
- * 16 it is switched off; it has a budget of time and memory (classifier pmodule-timeout).
+ * (docs/pmodules.md, "Life of a module"). A module can never break the snapshot: its errors are logged and counted (attribute
+ * pmodule.ID.errors), after 16 it is switched off; it has a budget of time and memory (classifier pmodule-timeout).
  */
 #ifndef DP_PMODULES_HOST_H
 #define DP_PMODULES_HOST_H
@@ -13,12 +13,14 @@
 enum dp_log_level { DP_LOG_DEBUG, DP_LOG_INFO, DP_LOG_WARNING, DP_LOG_ERROR };
 struct dp_host_options {
 	const char *const *lua_allow; /* io, os, package, debug, load; NULL-terminated, or NULL */
-	uint64_t budget_ns;           /* of a module while the process is held; 0: the default, 50 ms. Afterwards ten times that */
-	uint64_t memory;              /* of a Lua module, bytes; 0: 64 MiB */
+	uint64_t budget_ns; /* of a module while the process is held; 0: the default, 50 ms. Afterwards ten times that */
+	uint64_t memory;    /* of a Lua module, bytes; 0: 64 MiB */
 	bool pmap, pmap_cached;
-	void (*log)(enum dp_log_level level, const char *module, const char *text, void *data); /* NULL: to stderr from warnings on */
+	void (*log)(enum dp_log_level level, const char *module, const char *text,
+	            void *data); /* NULL: to stderr from warnings on */
 	void *data;
-	struct dp_limits limits;      /* of what modules show */
+	struct dp_limits limits; /* of what modules show */
+	bool nobody_waits;       /* no process is held meanwhile (a file is run again): all budgets are those of afterwards */
 };
 struct dp_host; /* opaque */
 struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp_host **ret) DP_MUST_CHECK;
@@ -33,7 +35,15 @@ size_t dp_host_nmodules(const struct dp_host *h);
 const char *dp_host_module_id(const struct dp_host *h, size_t i);
 const char *dp_host_module_path(const struct dp_host *h, size_t i);
 /* How many callbacks of that event it has registered; for `pmodule list`. */
-enum dp_event { DP_EVENT_PREATTACH, DP_EVENT_ATTACH, DP_EVENT_VARIABLE, DP_EVENT_FRAME, DP_EVENT_THREAD, DP_EVENT_POSTATTACH, DP_EVENTS };
+enum dp_event {
+	DP_EVENT_PREATTACH,
+	DP_EVENT_ATTACH,
+	DP_EVENT_VARIABLE,
+	DP_EVENT_FRAME,
+	DP_EVENT_THREAD,
+	DP_EVENT_POSTATTACH,
+	DP_EVENTS
+};
 size_t dp_host_callbacks(const struct dp_host *h, size_t module, enum dp_event event);
 /* Does any module want to run while the process is held (attach, variable, frame, thread)? */
 bool dp_host_wants_held(const struct dp_host *h);
@@ -48,7 +58,7 @@ void dp_host_thread(struct dp_host *h, struct dp_snap_thread *t);
 /* Globals and thread-locals: variable events. */
 void dp_host_globals(struct dp_host *h);
 void dp_host_postattach(struct dp_host *h);
-void dp_host_end(struct dp_host *h); /* objects that modules hold are stale from here on */
+void dp_host_end(struct dp_host *h);   /* objects that modules hold are stale from here on */
 void dp_host_reset(struct dp_host *h); /* between iterations */
 
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Protection of the tool (and of the process that it may hold) against modules in C: guard.c. */
+#ifndef DP_PMODULES_GUARD_H
+#define DP_PMODULES_GUARD_H
+
+#include "pmodules/host_internal.h"
+
+struct dp_guard_text { /* where the module's own code is */
+	uintptr_t start, end;
+};
+/*
+ * Runs fn(data) of module m. An error if it crashed (m->is_broken: never call it again) or did not come back before
+ * m->deadline_ns.
+ */
+struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *text, void (*fn)(void *data),
+                              void *data) DP_MUST_CHECK;
+void dp_guard_off(void);
+
+#endif

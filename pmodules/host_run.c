@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callbacks run: in the order of their registration, from the innermost object outwards, each with a deadline. What goes wrong in
+ * one stays in its module: the error is logged and counted, and the walk goes on with the next callback.
+ */
+#include "pmodules/host_state.h"
+
+#include <string.h>
+#include <time.h>
+
+static __thread struct pmodule *running;
+
+struct dp_host *dp_host_current(void)
+{
+	return running ? running->host : NULL;
+}
+
+struct pmodule *dp_module_current(void)
+{
+	return running;
+}
+
+uint64_t dp_host_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Does the program wait for what runs now? A copy and a core wait for nobody. */
+static bool is_held(const struct dp_host *h)
+{
+	return h->phase == DP_PHASE_HELD && !h->options.nobody_waits && strcmp(h->snapshot->mode, "fork") &&
+	       strcmp(h->snapshot->mode, "core");
+}
+
+static uint64_t left(uint64_t budget, uint64_t used)
+{
+	return used < budget ? budget - used : 0;
+}
+
+static uint64_t time_left(const struct pmodule *m)
+{
+	const struct dp_host *h = m->host;
+	const uint64_t budget = h->options.budget_ns ? h->options.budget_ns : DP_BUDGET_HELD_NS;
+	if (!is_held(h))
+		return left(budget * DP_BUDGET_LATE, h->snapshot ? m->late_ns : 0);
+	const uint64_t own = left(budget, m->held_ns);
+	const uint64_t all = left(budget > DP_BUDGET_TOTAL_NS ? budget : DP_BUDGET_TOTAL_NS, h->held_ns);
+	return own < all ? own : all;
+}
+
+struct dp_entry dp_module_enter(struct pmodule *m)
+{
+	const struct dp_entry entry = {running, dp_host_now(), m->deadline_ns};
+	running = m;
+	m->host->entered++;
+	m->deadline_ns = entry.begin + time_left(m);
+	/* A call inside of a call of the same module has the outer one's deadline: its time is not counted yet. */
+	if (entry.deadline && entry.deadline < m->deadline_ns)
+		m->deadline_ns = entry.deadline;
+	return entry;
+}
+
+void dp_module_leave(struct pmodule *m, const struct dp_entry *entry)
+{
+	struct dp_host *h = m->host;
+	const uint64_t took = dp_host_now() - entry->begin;
+	running = entry->before;
+	m->deadline_ns = entry->deadline;
+	if (!entry->deadline)
+		*(is_held(h) ? &m->held_ns : &m->late_ns) += took;
+	if (!--h->entered) {
+		h->held_ns += is_held(h) ? took : 0;
+		dp_arena_fini(&h->scratch);
+	}
+}
+
+bool dp_module_expired(const struct pmodule *m)
+{
+	return m->deadline_ns && dp_host_now() >= m->deadline_ns;
+}
+
+/* ---- what goes wrong
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static void count(struct pmodule *m, const char *what, int64_t n)
+{
+	char key[128];
+	if (!m->host->snapshot)
+		return;
+	snprintf(key, sizeof(key), "pmodule.%s.%s", m->id ? m->id : "", what);
+	dp_snapshot_set_int(m->host->snapshot, key, n);
+}
+
+void dp_module_error(struct pmodule *m, struct dp_error *err)
+{
+	struct dp_host *h = m->host;
+	dp_host_log(h, DP_LOG_ERROR, m, "%s", err->message);
+	dp_error_destroy(err);
+	m->errors++;
+	count(m, "errors", m->errors);
+	if (h->snapshot)
+		dp_snapshot_classify(h->snapshot, "pmodule-error");
+	if (m->errors == DP_MODULE_ERRORS) {
+		m->is_off = true;
+		dp_host_log(h, DP_LOG_ERROR, m, "switched off for this snapshot after %u errors", DP_MODULE_ERRORS);
+	}
+}
+
+static void cut_off(struct pmodule *m)
+{
+	struct dp_host *h = m->host;
+	if (m->is_timed_out)
+		return;
+	m->is_off = m->is_timed_out = true;
+	dp_host_log(
+	        h, DP_LOG_ERROR, m,
+	        "cut off: it had used up its time (%.1f ms while the process was held, %.1f ms else); what it did so far stays",
+	        (double)m->held_ns / 1e6, (double)m->late_ns / 1e6);
+	count(m, "timeout", 1);
+	if (h->snapshot)
+		dp_snapshot_classify(h->snapshot, "pmodule-timeout");
+}
+
+/* ---- calls
+ * ------------------------------------------------------------------------------------------------------------------------ */
+
+static void call(const struct dp_callback *cb, void *object, struct dp_value *value)
+{
+	struct pmodule *m = cb->module;
+	if (m->is_off || m->is_broken)
+		return;
+	const struct dp_entry entry = dp_module_enter(m);
+	const bool none_left = m->deadline_ns <= entry.begin;
+	struct dp_error *err = none_left ? NULL : m->language->call(m, cb, object, value);
+	const bool expired = none_left || dp_module_expired(m);
+	dp_module_leave(m, &entry);
+	if (expired) {
+		dp_error_destroy(err);
+		cut_off(m);
+	} else if (err) {
+		dp_module_error(m, err);
+	}
+}
+
+static void fire(struct dp_host *h, enum dp_event event, void *object)
+{
+	const struct dp_callbacks *c = &h->callbacks[event];
+	for (size_t i = 0; i < c->n; i++)
+		call(&c->at[i], object, NULL);
+}
+
+void dp_host_fire_variable(struct dp_host *h, struct dp_snap_variable *v, struct dp_value *value, bool deferred)
+{
+	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_VARIABLE];
+	for (size_t i = 0; i < c->n; i++)
+		if (c->at[i].module->is_deferred == deferred && (!c->at[i].match || dp_match_variable(c->at[i].match, v)))
+			call(&c->at[i], v, value);
+}
+
+/* Members and elements after their owner, if no callback took the showing of them upon itself. Depth is bounded by the
+ * extraction's limits. */
+static void variables(struct dp_host *h, struct dp_snap_variable *list, bool deferred)
+{
+	struct dp_snap_variable *v;
+	if (!h->callbacks[DP_EVENT_VARIABLE].n)
+		return;
+	DL_FOREACH(list, v)
+	{
+		if (v->is_synthesized)
+			continue;
+		dp_host_fire_variable(h, v, v->value, deferred);
+		if (!v->is_hidden)
+			variables(h, v->children, deferred);
+	}
+}
+
+static void frame(struct dp_host *h, struct dp_snap_frame *f, bool deferred)
+{
+	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_FRAME];
+	variables(h, f->variables, deferred);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->at[i].module->is_deferred == deferred && (!c->at[i].match || dp_match_frame(c->at[i].match, f)))
+			call(&c->at[i], f, NULL);
+}
+
+static void thread(struct dp_host *h, struct dp_snap_thread *t, bool deferred)
+{
+	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_THREAD];
+	struct dp_snap_frame *f;
+	DL_FOREACH(t->frames, f)
+	if (!f->is_synthesized)
+		frame(h, f, deferred);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->at[i].module->is_deferred == deferred && (!c->at[i].match || dp_match_thread(c->at[i].match, t)))
+			call(&c->at[i], t, NULL);
+}
+
+static void globals(struct dp_host *h, bool deferred)
+{
+	struct dp_snap_thread *t;
+	variables(h, h->snapshot->globals, deferred);
+	DL_FOREACH(h->snapshot->threads, t)
+	variables(h, t->variables, deferred);
+}
+
+/* ---- one snapshot
+ * -------------------------------------------------------------------------------------------------------------------- */
+
+void dp_host_begin(struct dp_host *h, struct dp_snapshot *s)
+{
+	struct pmodule *m;
+	dp_host_end(h);
+	h->snapshot = s;
+	h->generation = ++h->generations;
+	h->held_ns = h->made = h->made_bytes = 0;
+	DL_FOREACH(h->modules, m)
+	{
+		m->is_off = m->is_timed_out = false;
+		m->errors = 0;
+		m->held_ns = m->late_ns = 0;
+	}
+}
+
+void dp_host_set_world(struct dp_host *h, struct dp_world *w)
+{
+	h->world = w;
+}
+
+void dp_host_preattach(struct dp_host *h)
+{
+	h->phase = DP_PHASE_PREATTACH;
+	fire(h, DP_EVENT_PREATTACH, h->snapshot);
+	dp_guard_off();
+}
+
+void dp_host_attach(struct dp_host *h)
+{
+	h->phase = DP_PHASE_HELD;
+	fire(h, DP_EVENT_ATTACH, h->snapshot);
+	dp_guard_off();
+}
+
+void dp_host_thread(struct dp_host *h, struct dp_snap_thread *t)
+{
+	h->phase = DP_PHASE_HELD;
+	thread(h, t, false); /* the guard stays: there are more threads to come, and it costs the pause some system calls */
+}
+
+void dp_host_globals(struct dp_host *h)
+{
+	h->phase = DP_PHASE_HELD;
+	globals(h, false);
+	dp_guard_off();
+}
+
+static bool any_deferred(const struct dp_host *h)
+{
+	const struct pmodule *m;
+	DL_FOREACH(h->modules, m)
+	if (m->is_deferred)
+		return true;
+	return false;
+}
+
+void dp_host_postattach(struct dp_host *h)
+{
+	struct dp_snap_thread *t;
+	h->phase = DP_PHASE_LATE;
+	if (any_deferred(h)) {
+		DL_FOREACH(h->snapshot->threads, t)
+		thread(h, t, true);
+		globals(h, true);
+	}
+	fire(h, DP_EVENT_POSTATTACH, h->snapshot);
+	dp_guard_off();
+}
+
+void dp_host_end(struct dp_host *h)
+{
+	dp_guard_off();
+	h->snapshot = NULL;
+	h->world = NULL;
+	h->phase = DP_PHASE_NONE;
+	h->generation = 0;
+	h->source = PMODULE_READ_NONE;
+	dp_host_forget_loose(h);
+}
+
+void dp_host_reset(struct dp_host *h)
+{
+	struct pmodule *m;
+	DL_FOREACH(h->modules, m)
+	{
+		if (m->is_broken)
+			continue;
+		const struct dp_entry entry = dp_module_enter(m);
+		m->language->reset(m);
+		dp_module_leave(m, &entry);
+	}
+	dp_guard_off();
+}
