@@ -200,6 +200,8 @@ void pr_attach_one(pid_t pid, unsigned which, const char *manifest)
 /* ---- counting -----------------------------------------------------------------------------------------------------------------
  */
 
+#define RESTS 8 /* tr->value[RESTS + k]: how often thread k found nothing to do */
+
 static void *counting(void *mine)
 {
 	int (*volatile foo)(int) = pr_foo;
@@ -209,6 +211,7 @@ static void *counting(void *mine)
 			tr->failed += foo(i) != i + 7;
 			tr->value[k] = ++i;
 		} else {
+			tr->value[RESTS + k]++;
 			tr_sleep_us(200);
 		}
 	}
@@ -232,6 +235,13 @@ void pr_count_to(long n)
 	for (int k = 0; k < PR_THREADS; k++)
 		cr_assert(tr_await_value(&tr->value[k], n), "thread %d has counted to %ld", k, tr->value[k]);
 	cr_assert_eq(tr->failed, 0);
+}
+
+void pr_count_no_more(void)
+{
+	tr->value[PR_LIMIT] = 0;
+	for (int k = 0; k < PR_THREADS; k++)
+		cr_assert(tr_await_value(&tr->value[RESTS + k], tr->value[RESTS + k] + 1), "thread %d still calls", k);
 }
 
 /* ---- looking at the process

@@ -29,6 +29,8 @@ void pr_calling_threads(void);
 void pr_counting(void);
 /* Asks for that and waits until all have done so. */
 void pr_count_to(long n);
+/* No more calls, however many were asked for; returns when no thread is between a call and its count. */
+void pr_count_no_more(void);
 
 struct dp_target *pr_open(pid_t pid, const struct dp_target_options *options);
 #define PR_GATES (&(const struct dp_target_options){.gates = true, .ring_size = 16384, .nslots = 16})
