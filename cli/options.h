@@ -75,6 +75,13 @@ struct dp_asked { /* answers instead of events (answers.h) */
 	bool folded;
 };
 
+#define DP_SNAPSHOT_INTERVAL_NS UINT64_C(1000000000)
+struct dp_snapshots_asked { /* of hits (snapshots.h) */
+	bool on, interval_given;
+	uint32_t most;        /* --max-snapshots; 1 unless given */
+	uint64_t interval_ns; /* --snapshot-interval: at least so long between two */
+};
+
 struct dp_options {
 	pid_t *pid;
 	size_t npids;
@@ -98,6 +105,7 @@ struct dp_options {
 	bool attach;      /* leave the probes in place */
 	bool pending;     /* wait for libraries that are not loaded yet */
 	struct dp_asked asked;
+	struct dp_snapshots_asked snapshots;
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
 	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB] */

@@ -67,6 +67,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));
 	DP_TRY(check_pending(o));
+	DP_TRY(dp_snapshots_check(verb, o));
 	return dp_answers_check(verb, o);
 }
 

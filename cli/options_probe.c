@@ -268,6 +268,8 @@ static struct dp_error *finish_probe(struct dp_probe_args *a, size_t i)
 		DP_TRY(add_context(a, i, a->early_context[k]));
 	if (a->early_when && !a->typed[i].when)
 		DP_TRY(set_when(a, i, a->early_when));
+	if (a->snapshot)
+		DP_TRY(add_context(a, i, DP_CONTEXT_SNAPSHOT));
 	return NULL;
 }
 

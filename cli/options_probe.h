@@ -15,6 +15,7 @@ struct dp_probe_args {
 	const char **early_context; /* given before the first probe */
 	size_t nearly;
 	const char *early_when;
+	bool snapshot; /* each probe's last field is DP_CONTEXT_SNAPSHOT */
 	const char **except; /* -x */
 	size_t nexcept;
 };

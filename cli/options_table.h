@@ -21,7 +21,7 @@ struct dp_option_row {
 	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
 };
 
-#define DP_OPTION_ROWS 47u
+#define DP_OPTION_ROWS 50u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
@@ -43,6 +43,12 @@ struct dp_error *dp_take_top(struct dp_parser *p, const char *arg);
 struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg);
 /* What goes with answers and what does not. */
 struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
+
+/* options_snapshot.c */
+struct dp_error *dp_take_snapshot(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_max_snapshots(struct dp_parser *p, const char *arg);
+struct dp_error *dp_take_snapshot_interval(struct dp_parser *p, const char *arg);
+struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
 /* options_tactics.c */
 struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* --snapshot and what belongs to it. */
+#include "cli/numbers.h"
+#include "cli/options_table.h"
+
+struct dp_error *dp_take_snapshot(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	p->o.snapshots.on = p->probes.snapshot = true;
+	return NULL;
+}
+
+struct dp_error *dp_take_max_snapshots(struct dp_parser *p, const char *arg)
+{
+	uint64_t n;
+	DP_TRY(dp_number_parse("--max-snapshots", arg, &n));
+	if (!n || n > UINT32_MAX)
+		return dp_error(DP_TAG_USAGE, "--max-snapshots takes a number from 1 on");
+	p->o.snapshots.most = (uint32_t)n;
+	return NULL;
+}
+
+struct dp_error *dp_take_snapshot_interval(struct dp_parser *p, const char *arg)
+{
+	p->o.snapshots.interval_given = true;
+	return dp_duration_parse("--snapshot-interval", arg, &p->o.snapshots.interval_ns);
+}
+
+struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
+{
+	struct dp_snapshots_asked *a = &o->snapshots;
+	const char *lone = a->most ? "--max-snapshots" : a->interval_given ? "--snapshot-interval" : NULL;
+	if (!a->on)
+		return lone ? dp_error(DP_TAG_USAGE, "%s is for probes with --snapshot", lone) : NULL;
+	if (verb == DP_VERB_ATTACH)
+		return dp_error(DP_TAG_USAGE, "snapshots are taken as long as dynprobe runs: probes that stay (attach) record events");
+	if (o->pending)
+		return dp_error(DP_TAG_USAGE, "--snapshot and --pending exclude each other");
+	if (o->asked.what)
+		return dp_error(DP_TAG_USAGE, "a run that answers (--count, --hist, ...) records no events, and takes no snapshots");
+	if (!a->most)
+		a->most = 1;
+	if (!a->interval_given)
+		a->interval_ns = DP_SNAPSHOT_INTERVAL_NS;
+	return NULL;
+}
