@@ -33,11 +33,13 @@ struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
 	if (!a->on)
 		return lone ? dp_error(DP_TAG_USAGE, "%s is for probes with --snapshot", lone) : NULL;
 	if (verb == DP_VERB_ATTACH)
-		return dp_error(DP_TAG_USAGE, "snapshots are taken as long as dynprobe runs: probes that stay (attach) record events");
+		return dp_error(DP_TAG_USAGE,
+		                "snapshots are taken as long as dynprobe runs: probes that stay (attach) record events");
 	if (o->pending)
 		return dp_error(DP_TAG_USAGE, "--snapshot and --pending exclude each other");
 	if (o->asked.what)
-		return dp_error(DP_TAG_USAGE, "a run that answers (--count, --hist, ...) records no events, and takes no snapshots");
+		return dp_error(DP_TAG_USAGE,
+		                "a run that answers (--count, --hist, ...) records no events, and takes no snapshots");
 	if (!a->most)
 		a->most = 1;
 	if (!a->interval_given)

@@ -170,6 +170,7 @@ static struct dp_error *while_held(struct dp_still *s)
 	s->stood_ns = dp_now_ns();
 	dp_still_stubs_leave(s);
 	DP_TRY(dp_still_take_threads(s));
+	DP_TRY(dp_still_take_hit(s));
 	if (s->mode == DP_STILL_FORK)
 		make_copy(s);
 	if (s->copy) {

@@ -26,12 +26,20 @@
 
 enum dp_still_mode { DP_STILL_STOP, DP_STILL_FORK, DP_STILL_QUICK, DP_STILL_CORE };
 
+struct dp_still_hit { /* a thread that waits in the agent for this snapshot (injector/park.h) */
+	pid_t ns_tid; /* in the target's pid namespace */
+	struct user_regs_struct regs;
+	bool (*take)(void *data); /* all threads stand: does it still wait? It is answered then */
+	void *data;
+};
+
 struct dp_still_options {
 	enum dp_still_mode mode;
 	uint64_t max_pause_ns;   /* the threads go on after that, whatever is still to be read (then it is late); 0: no bound */
 	uint64_t stack_bytes;    /* of each thread, from its rsp on, are read in the pause at once; 0: the default, 64 KiB */
 	uint64_t max_bytes;      /* of memory that is kept; 0: the default, 64 MiB */
 	bool allow_seccomp;
+	const struct dp_still_hit *hit; /* or NULL; dp_still_hold() is DP_TAG_GONE if it has gone on */
 };
 
 struct dp_still_thread {

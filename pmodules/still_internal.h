@@ -38,6 +38,9 @@ void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t);
 struct dp_error *dp_still_take_threads(struct dp_still *s) DP_MUST_CHECK;
 void dp_still_free_threads(struct dp_still_thread *thread, size_t n);
 
+/* still_hit.c */
+struct dp_error *dp_still_take_hit(struct dp_still *s) DP_MUST_CHECK;
+
 /* still_read.c */
 void dp_still_reserve(struct dp_still *s);
 /* Stacks, and (mode stop) what the rehearsal has read, in as few calls as can be. All threads stand. */
