@@ -44,7 +44,7 @@ struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg);
 /* What goes with answers and what does not. */
 struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
-/* options_snapshot.c */
+/* options_triggered.c */
 struct dp_error *dp_take_snapshot(struct dp_parser *p, const char *arg);
 struct dp_error *dp_take_max_snapshots(struct dp_parser *p, const char *arg);
 struct dp_error *dp_take_snapshot_interval(struct dp_parser *p, const char *arg);
