@@ -46,7 +46,7 @@ static void put_meaning(struct dp_buf *b, const struct dp_field *f)
 		put_key(b, ",", "label");
 		dp_put_json_str(b, f->label);
 	}
-	if (f->look != DP_LOOK_NUMBER) {
+	if (f->look != DP_LOOK_NUMBER && f->look < DP_LOOK_INT128) {
 		put_key(b, ",", "look");
 		dp_put_json_str(b, looks[f->look]);
 	}
@@ -71,19 +71,22 @@ static void put_type(struct dp_buf *b, const struct dp_field *f)
 	        [DP_TYPE_BYTES] = "bytes",
 	        [DP_TYPE_BACKTRACE] = "backtrace",
 	};
+	static const char *const wide[] = {
+	        [DP_LOOK_INT128] = "int128", [DP_LOOK_UINT128] = "uint128", [DP_LOOK_LONG_DOUBLE] = "long double"};
 	bool sized = f->type == DP_TYPE_INT || f->type == DP_TYPE_UINT;
+	bool is_wide = f->look >= DP_LOOK_INT128;
 	bool limited = f->type == DP_TYPE_STRING || f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE;
 	bool is_double = f->type == DP_TYPE_FLOAT && f->size == sizeof(double);
 	put_key(b, ",", "type");
 	dp_put_str(b, "\"");
-	dp_put_str(b, is_double ? "double" : named[f->type]);
+	dp_put_str(b, is_wide ? wide[f->look] : is_double ? "double" : named[f->type]);
 	if (sized)
 		dp_put_dec(b, f->size * 8u);
 	dp_put_str(b, "\"");
 	if (sized && f->hex)
 		dp_put_str(b, ",\"hex\":true");
 	put_meaning(b, f);
-	if (!limited)
+	if (!limited || is_wide)
 		return;
 	put_key(b, ",", "size");
 	dp_put_dec(b, f->size);
@@ -161,6 +164,24 @@ static void put_float(struct dp_buf *b, const struct dp_field *field, const stru
 	dp_put_str(b, quote);
 }
 
+/* What JSON has no number for ("nan") is a string. */
+static bool put_wide(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
+{
+	struct dp_buf text;
+	dp_buf_init(&text);
+	const bool is_wide = dp_put_wide(&text, field->look, v->bytes);
+	const char *word = is_wide ? dp_buf_str(&text) : "",
+	           *quote = word[0] && strchr("0123456789", word[strlen(word) - 1]) ? "" : "\"";
+	if (is_wide) {
+		dp_put_str(b, quote);
+		dp_put_str(b, word);
+		dp_put_str(b, quote);
+	}
+	b->failed |= text.failed;
+	dp_buf_fini(&text);
+	return is_wide;
+}
+
 /* Enumerations by name, bools as such; a value without a name stays a number. */
 static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
@@ -203,6 +224,8 @@ static void put_value(struct json *j, const struct dp_field *field, const struct
 		dp_put_json(b, v->bytes, v->n);
 		break;
 	case DP_TYPE_BYTES:
+		if (v->n == 16 && put_wide(b, field, v))
+			break;
 		dp_put_str(b, "\"");
 		dp_put_hexdump(b, v->bytes, v->n);
 		dp_put_str(b, "\"");

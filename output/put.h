@@ -13,6 +13,8 @@ void dp_put_hex(struct dp_buf *b, uint64_t v); /* with 0x */
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n);
 /* The shortest decimal that reads back as the same value; "nan", "inf", "-inf". `size`: 4 for a float, 8 for a double. */
 void dp_put_double(struct dp_buf *b, double v, unsigned size);
+/* Sixteen bytes as the number that `look` says they are (DP_LOOK_INT128 and what follows). False, and nothing is put, for other looks. */
+bool dp_put_wide(struct dp_buf *b, enum dp_look look, const uint8_t *bytes);
 /*
  * Bytes for a terminal: control characters (C1 and the invisible ones that reorder text, too) and what is not UTF-8 become
  * \n, \t or \xNN. With `quote`, that character is put around them and escaped inside, as is the backslash.

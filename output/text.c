@@ -129,8 +129,10 @@ static void put_value(struct dp_buf *b, const struct dp_field *field, const stru
 		return;
 	if (field->type == DP_TYPE_STRING)
 		put_string(b, field, v);
-	else if (field->type == DP_TYPE_BYTES)
+	else if (field->type == DP_TYPE_BYTES && (v->n != 16 || !dp_put_wide(b, field->look, v->bytes)))
 		dp_put_hexdump(b, v->bytes, v->n);
+	else if (field->type == DP_TYPE_BYTES)
+		return;
 	else if (field->type == DP_TYPE_FLOAT)
 		dp_put_double(b, v->f, field->size);
 	else if (field->hex || field->type == DP_TYPE_POINTER)

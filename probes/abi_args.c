@@ -64,6 +64,14 @@ static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offse
 	case DP_CTYPE_FLOAT:
 		merge(c, offset, t->size, CLASS_SSE);
 		break;
+	case DP_CTYPE_OTHER:
+		if (!dp_ctype_is_wide(t) || t->is_long_double) {
+			c->eightbyte[0] = CLASS_UNKNOWN;
+			break;
+		}
+		merge(c, offset, EIGHTBYTE, CLASS_INTEGER);
+		merge(c, offset + EIGHTBYTE, EIGHTBYTE, offset % 16 ? CLASS_MEMORY : CLASS_INTEGER);
+		break;
 	case DP_CTYPE_ARRAY:
 		to = dp_ctype_to(&c->s->arena, t);
 		for (uint64_t i = 0; to && i < t->count && i * to->size < 2 * EIGHTBYTE; i++)
@@ -90,7 +98,8 @@ static struct classes classes_of(struct dp_scope *s, const struct dp_ctype *t)
 	struct classes c = {.s = s};
 	if (t->is_long_double)
 		c.eightbyte[0] = CLASS_MEMORY; /* as an argument; results have the x87's registers */
-	else if (t->kind == DP_CTYPE_VOID || t->kind == DP_CTYPE_OTHER || (t->kind == DP_CTYPE_RECORD && !t->size))
+	else if (t->kind == DP_CTYPE_VOID || (t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t)) ||
+	         (t->kind == DP_CTYPE_RECORD && !t->size))
 		c.eightbyte[0] = CLASS_UNKNOWN;
 	else if (t->size > 2 * EIGHTBYTE)
 		c.eightbyte[0] = CLASS_MEMORY;
@@ -146,9 +155,9 @@ static void align_to(struct alignment *a, const struct dp_ctype *t)
 	const struct dp_ctype *to = t->kind == DP_CTYPE_ARRAY ? dp_ctype_to(&a->s->arena, t) : NULL;
 	if (die.addr && dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
 		a->bytes = own;
-	if (t->kind == DP_CTYPE_OTHER && t->size == 16)
+	if (dp_ctype_is_wide(t))
 		a->bytes = 16;
-	a->unknown |= t->kind == DP_CTYPE_OTHER && t->size != 16;
+	a->unknown |= t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t);
 	if (a->depth >= NESTING_MAX)
 		return;
 	struct alignment inner = *a;
@@ -217,7 +226,8 @@ static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
 	if (!result || result->kind == DP_CTYPE_VOID)
 		return p;
 	const struct classes c = classes_of(s, result);
-	p.integers = (c.eightbyte[0] == CLASS_MEMORY && !result->is_long_double) || (result->kind == DP_CTYPE_RECORD && by_reference(result));
+	p.integers = (c.eightbyte[0] == CLASS_MEMORY && !result->is_long_double) ||
+	             (result->kind == DP_CTYPE_RECORD && by_reference(result));
 	p.lost = result->kind == DP_CTYPE_RECORD && !result->size;
 	return p;
 }

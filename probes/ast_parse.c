@@ -57,7 +57,7 @@ static struct dp_error *expect(struct parser *p, int op, size_t opened, const ch
 /* ---- types ---- */
 
 static const char *const plain_types[] = {"void",   "char",   "short",    "int",   "long", "float",
-                                          "double", "signed", "unsigned", "_Bool", "bool"};
+                                          "double", "signed", "unsigned", "_Bool", "bool", "__int128"};
 
 static bool is_plain(const char *word)
 {

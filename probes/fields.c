@@ -54,6 +54,7 @@ void dp_field_fini(struct dp_field *field)
 	free(field->label);
 	free((void *)field->names);
 	dp_expr_destroy(field->expr);
+	dp_expr_destroy(field->high);
 	*field = (struct dp_field){0};
 }
 

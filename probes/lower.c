@@ -47,7 +47,11 @@ struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, st
 	case DP_CTYPE_RECORD:
 		return dp_lex_error(s->text, ast->at, "a struct has no single value: name a member of it");
 	default:
-		o->absent = "of a type that dynprobe does not read";
+		if (dp_ctype_is_wide(o->type))
+			return dp_lex_error(s->text, ast->at, "a %s can be shown (-t), not computed with%s",
+			                    o->type->is_long_double ? "long double" : "128-bit integer",
+			                    o->type->is_long_double ? "" : "; its low half is (long)x");
+		o->absent = dp_ctype_unread(o->type);
 	}
 	if (!o->type || (!o->value && !o->absent))
 		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
@@ -270,12 +274,24 @@ static struct dp_error *no_type(struct dp_scope *s, const struct dp_ast_type *ty
 	                type->name);
 }
 
+/* C converts a 128-bit integer to a narrower one by leaving out the upper bits. */
+static void take_low_half(struct dp_scope *s, struct dp_operand *o, const struct dp_ctype *to)
+{
+	if (!o->is_place || o->bits || !dp_ctype_is_wide(o->type) || o->type->is_long_double || to->kind != DP_CTYPE_INT ||
+	    to->is_bool)
+		return;
+	o->value = dp_storage_read(&s->arena, &o->storage, 8, false, &o->absent);
+	o->type = &dp_ctype_ulong;
+	o->is_place = false;
+}
+
 static struct dp_error *lower_cast(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	const struct dp_ctype *to = dp_type_find(s, ast->type);
 	if (!to)
 		return no_type(s, ast->type);
 	DP_TRY(dp_lower(s, ast->a, ret));
+	take_low_half(s, ret, to);
 	DP_TRY(dp_lower_value(s, ast->a, ret));
 	if (!dp_ctype_is_scalar(to) || ret->string || ret->is_comm)
 		return dp_lex_error(s->text, ast->at, "casts are to numbers and pointers; for an object in memory: *(%s *)p",

@@ -37,7 +37,8 @@ static struct dp_error *take_format(const char *text, size_t *end, struct dp_pri
 		if (text[at] == '\\' && !escape)
 			return dp_lex_error(text, at, "unknown escape: \\n, \\t, \\\" and \\\\ are known");
 		if (text[at] == '%' && !dp_printf_conversion(text + at, &c))
-			return dp_lex_error(text, at, "this is no conversion that is known: %%d %%i %%u %%x %%s %%c %%p %%f %%%%");
+			return dp_lex_error(text, at,
+			                    "this is no conversion that is known: %%d %%i %%u %%x %%s %%c %%p %%f %%%%");
 		if (text[at] == '%' && c.letter == '%')
 			form->format[n++] = text[at++];
 		else if (text[at] == '%' && used == DP_PRINTF_ARGS)
@@ -164,9 +165,9 @@ static const char *what_is(const struct dp_field *f)
 	return f->type == DP_TYPE_STRING    ? "a string: %s"
 	       : f->type == DP_TYPE_FLOAT   ? "a floating-point number: %f"
 	       : f->type == DP_TYPE_POINTER ? "a pointer: %p"
-	       : f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE
-	               ? "nothing that a format can show: give it to -t"
-	               : "an integer: %d, %u, %x or %c";
+	       : f->look >= DP_LOOK_INT128  ? "of sixteen bytes, which a format has no conversion for: show it with -t"
+	       : f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE ? "nothing that a format can show: give it to -t"
+	                                                                  : "an integer: %d, %u, %x or %c";
 }
 
 struct dp_error *dp_printf_check(const struct dp_printf_form *form, size_t i, const struct dp_field *field)

@@ -226,6 +226,10 @@ enum dp_look { /* how an integer is shown */
 	DP_LOOK_CHAR,
 	DP_LOOK_RESULT, /* of a system call: -4095 to -1 are errors, by name */
 	DP_LOOK_CALL,   /* a system call's number, by name */
+	/* Of DP_TYPE_BYTES, sixteen of them: what has no type of its own in a record. */
+	DP_LOOK_INT128,
+	DP_LOOK_UINT128,
+	DP_LOOK_LONG_DOUBLE, /* of the x87: 80 bits and padding */
 };
 
 struct dp_field {
@@ -238,6 +242,7 @@ struct dp_field {
 	dp_addr addr;
 	/* Of fields that come from an expression. */
 	struct dp_expr *expr;          /* DP_SRC_EXPR: the value; DP_SRC_MEMORY, DP_SRC_STRING: the address, instead of `addr`. Owned */
+	struct dp_expr *high;          /* DP_SRC_EXPR of 16 bytes: the upper eight, as `expr` the lower ones; neither may fail. Owned */
 	char *label;                   /* what people read instead of `name` ("req->len"), or NULL. Owned */
 	const struct dp_enumeration *names; /* enumerators, or NULL. Owned */
 	enum dp_look look;

@@ -56,7 +56,7 @@ static bool is_there(const struct dp_fields *fields, const struct dp_field *f)
 		const struct dp_field *g = &fields->field[i];
 		if (!strcmp(g->label ? g->label : g->name, f->label) && g->type == f->type && g->size == f->size &&
 		    g->source == f->source && g->reg == f->reg && g->shift == f->shift && g->look == f->look &&
-		    same_expr(g->expr, f->expr))
+		    same_expr(g->expr, f->expr) && same_expr(g->high, f->high))
 			return true;
 	}
 	return false;
@@ -187,6 +187,41 @@ struct dp_error *dp_field_bytes(struct dp_fields_maker *m, const char *name, con
 {
 	const struct dp_field f = {.type = DP_TYPE_BYTES, .size = (uint32_t)n, .source = DP_SRC_MEMORY};
 	return field_at(m, name, label, f, addr);
+}
+
+/* The halves where they are not both in memory: registers, constants. */
+static struct dp_error *field_halves(struct dp_fields_maker *m, const char *name, const char *label, struct dp_field f,
+                                     const struct dp_operand *o)
+{
+	struct dp_arena *a = &m->s->arena;
+	struct dp_storage upper = o->storage;
+	const char *absent = NULL;
+	upper.offset += 8;
+	struct dp_expr *low = dp_storage_read(a, &o->storage, 8, false, &absent),
+	               *high = absent ? NULL : dp_storage_read(a, &upper, 8, false, &absent);
+	if (absent || dp_expr_may_fail(low) || dp_expr_may_fail(high))
+		return dp_field_absent(m, name, label, o->type, absent ? absent : "partly in a register, partly in memory");
+	f.source = DP_SRC_EXPR;
+	struct dp_error *err = dp_build_finish(low, &f.expr);
+	if (!err)
+		err = dp_build_finish(high, &f.high);
+	if (!err) {
+		dp_expr_bind(f.expr, m->s->at.site.addr);
+		dp_expr_bind(f.high, m->s->at.site.addr);
+		return append(m, name, label, f);
+	}
+	dp_field_fini(&f);
+	return err;
+}
+
+struct dp_error *dp_field_wide(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_operand *o)
+{
+	const struct dp_field f = {.type = DP_TYPE_BYTES, .size = 16, .source = DP_SRC_MEMORY, .look = o->type->look};
+	const char *absent = NULL;
+	if (o->bits)
+		return dp_field_absent(m, name, label, o->type, "a bit-field of 128 bits, which dynprobe does not read");
+	struct dp_expr *addr = dp_storage_whole(&m->s->arena, &o->storage, f.size, &absent);
+	return addr ? field_at(m, name, label, f, addr) : field_halves(m, name, label, f, o);
 }
 
 /* Always a number, whatever it would have been: nothing of it is read. */

@@ -173,6 +173,8 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
 		return record_fields(m, name, label, o, depth);
 	if (o.is_place && o.type->kind == DP_CTYPE_ARRAY)
 		return array_fields(m, name, label, o, depth);
+	if (o.is_place && dp_ctype_is_wide(o.type))
+		return dp_field_wide(m, name, label, &o);
 	DP_TRY(dp_lower_value(m->s, &here, &o));
 	if (o.absent)
 		return dp_field_absent(m, name, label, o.type, o.absent);

@@ -24,6 +24,8 @@ struct dp_error *dp_field_scalar(struct dp_fields_maker *m, const char *name, co
                                  struct dp_operand o) DP_MUST_CHECK;
 struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,
                                uint64_t length) DP_MUST_CHECK;
+/* A value of sixteen bytes (dp_ctype_is_wide()), in memory or in two registers. */
+struct dp_error *dp_field_wide(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_operand *o) DP_MUST_CHECK;
 struct dp_error *dp_field_bytes(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,
                                 uint64_t n) DP_MUST_CHECK;
 struct dp_error *dp_field_absent(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_ctype *type,

@@ -129,3 +129,14 @@ struct dp_expr *dp_storage_address(struct dp_arena *a, const struct dp_storage *
 	*absent = p && p->kind == DP_PIECE_NONE ? p->absent : p ? "it is in a register, not in memory" : DP_ABSENT_OPTIMIZED;
 	return NULL;
 }
+
+struct dp_expr *dp_storage_whole(struct dp_arena *a, const struct dp_storage *s, uint64_t size, const char **absent)
+{
+	uint64_t inside;
+	const struct dp_piece *p = find(s, s->offset, &inside);
+	if (p && p->kind == DP_PIECE_MEMORY && p->size - inside < size) {
+		*absent = "in pieces";
+		return NULL;
+	}
+	return dp_storage_address(a, s, absent);
+}

@@ -36,6 +36,9 @@ struct dp_expr *dp_storage_bits(struct dp_arena *a, const struct dp_storage *s, 
 /* The address of the part that is meant; NULL and *absent if it is not in memory. */
 struct dp_expr *dp_storage_address(struct dp_arena *a, const struct dp_storage *s, const char **absent);
 
+/* The same, if all of its `size` bytes are in memory there. */
+struct dp_expr *dp_storage_whole(struct dp_arena *a, const struct dp_storage *s, uint64_t size, const char **absent);
+
 #define DP_ABSENT_OPTIMIZED "optimized out"
 #define DP_ABSENT_NOT_SET   "not set yet"
 #define DP_ABSENT_BEGINS    "an inlined function begins at this very instruction: probe it by its name"

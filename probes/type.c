@@ -91,6 +91,51 @@ static bool peel(Dwarf_Die *die)
 	return false;
 }
 
+/*
+ * Floating-point numbers of sixteen bytes are the x87's or IEEE's quadruple ones, which only their names tell apart; and
+ * -mlong-double-128 gives one the name of the other.
+ */
+static bool is_x87(struct dp_ctype *t)
+{
+	static const char *const names[] = {"long double", "_Float64x", "real(kind=10)"};
+	Dwarf_Die unit;
+	const char *producer = dwarf_diecu(&t->die, &unit, NULL, NULL)
+	                               ? dwarf_formstring(dwarf_attr_integrate(&unit, DW_AT_producer, &(Dwarf_Attribute){0}))
+	                               : NULL;
+	for (size_t i = 0; t->name && i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(t->name, names[i]))
+			return !producer || !strstr(producer, "-mlong-double-");
+	return false;
+}
+
+/* What has no kind of its own. */
+static void wide_type(struct dp_ctype *t, uint64_t encoding)
+{
+	t->kind = DP_CTYPE_OTHER;
+	if (t->size != 16)
+		return;
+	t->is_long_double = encoding == DW_ATE_float && is_x87(t);
+	if (t->is_long_double)
+		t->look = DP_LOOK_LONG_DOUBLE;
+	else if (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned)
+		t->look = encoding == DW_ATE_signed ? DP_LOOK_INT128 : DP_LOOK_UINT128;
+}
+
+const char *dp_ctype_unread(const struct dp_ctype *t)
+{
+	static const struct {
+		const char *name, *why;
+	} named[] = {
+	        {"_Float128", "of type _Float128, which dynprobe does not read"},
+	        {"__float128", "of type __float128, which dynprobe does not read"},
+	        {"long double", "of type long double, of a size that dynprobe does not read"},
+	};
+	for (size_t i = 0; t->name && i < sizeof(named) / sizeof(*named); i++)
+		if (!strcmp(t->name, named[i].name))
+			return named[i].why;
+	return "of a type that dynprobe does not read";
+}
+
 static void base_type(struct dp_ctype *t)
 {
 	uint64_t encoding = 0;
@@ -115,13 +160,12 @@ static void base_type(struct dp_ctype *t)
 		break;
 	case DW_ATE_float:
 		t->kind = t->size == 4 || t->size == 8 ? DP_CTYPE_FLOAT : DP_CTYPE_OTHER;
-		t->is_long_double = t->size == 16;
 		break;
 	default:
 		t->kind = DP_CTYPE_OTHER;
 	}
-	if (t->kind == DP_CTYPE_INT && t->size != 1 && t->size != 2 && t->size != 4 && t->size != 8)
-		t->kind = DP_CTYPE_OTHER;
+	if (t->kind == DP_CTYPE_OTHER || (t->size != 1 && t->size != 2 && t->size != 4 && t->size != 8))
+		wide_type(t, encoding);
 }
 
 /* Signed if its type says so or a value is negative: old compilers give enumerations no type. */
@@ -259,15 +303,40 @@ static const struct dp_ctype dp_ctype_short = {.kind = DP_CTYPE_INT, .size = 2, 
                              dp_ctype_schar = {.kind = DP_CTYPE_INT, .size = 1, .is_signed = true, .name = "signed char"},
                              dp_ctype_uchar = {.kind = DP_CTYPE_INT, .size = 1, .name = "unsigned char"};
 
+static const struct dp_ctype
+        dp_ctype_int128 = {.kind = DP_CTYPE_OTHER, .size = 16, .is_signed = true, .look = DP_LOOK_INT128, .name = "__int128"},
+        dp_ctype_uint128 = {.kind = DP_CTYPE_OTHER, .size = 16, .look = DP_LOOK_UINT128, .name = "unsigned __int128"},
+        dp_ctype_long_double = {
+                .kind = DP_CTYPE_OTHER, .size = 16, .is_long_double = true, .look = DP_LOOK_LONG_DOUBLE, .name = "long double"};
+
 static const struct {
 	const char *name;
 	const struct dp_ctype *type;
 } named[] = {
-        {"int8_t", &dp_ctype_schar}, {"uint8_t", &dp_ctype_uchar}, {"int16_t", &dp_ctype_short}, {"uint16_t", &dp_ctype_ushort},
-        {"int32_t", &dp_ctype_int},  {"uint32_t", &dp_ctype_uint}, {"int64_t", &dp_ctype_long},  {"uint64_t", &dp_ctype_ulong},
-        {"size_t", &dp_ctype_ulong}, {"ssize_t", &dp_ctype_long},  {"intptr_t", &dp_ctype_long}, {"uintptr_t", &dp_ctype_ulong},
-        {"float", &dp_ctype_float},  {"double", &dp_ctype_double}, {"void", &dp_ctype_void},     {"bool", &dp_ctype_bool},
-        {"_Bool", &dp_ctype_bool},   {"char", &dp_ctype_char},
+        {"__int128", &dp_ctype_int128},
+        {"unsigned __int128", &dp_ctype_uint128},
+        {"__int128 unsigned", &dp_ctype_uint128},
+        {"signed __int128", &dp_ctype_int128},
+        {"long double", &dp_ctype_long_double},
+        {"double long", &dp_ctype_long_double},
+        {"int8_t", &dp_ctype_schar},
+        {"uint8_t", &dp_ctype_uchar},
+        {"int16_t", &dp_ctype_short},
+        {"uint16_t", &dp_ctype_ushort},
+        {"int32_t", &dp_ctype_int},
+        {"uint32_t", &dp_ctype_uint},
+        {"int64_t", &dp_ctype_long},
+        {"uint64_t", &dp_ctype_ulong},
+        {"size_t", &dp_ctype_ulong},
+        {"ssize_t", &dp_ctype_long},
+        {"intptr_t", &dp_ctype_long},
+        {"uintptr_t", &dp_ctype_ulong},
+        {"float", &dp_ctype_float},
+        {"double", &dp_ctype_double},
+        {"void", &dp_ctype_void},
+        {"bool", &dp_ctype_bool},
+        {"_Bool", &dp_ctype_bool},
+        {"char", &dp_ctype_char},
 };
 
 /* "unsigned long int" in any order of the words. */

@@ -13,15 +13,15 @@ enum dp_ctype_kind {
 	DP_CTYPE_POINTER, /* references too */
 	DP_CTYPE_ARRAY,
 	DP_CTYPE_RECORD, /* struct, union, class */
-	DP_CTYPE_OTHER,  /* what has no value here: functions, long double, complex numbers, __int128 */
+	DP_CTYPE_OTHER,  /* what expressions do not compute with: functions, long double, complex numbers, __int128 (the second and the last: `look`) */
 };
 struct dp_ctype {
 	enum dp_ctype_kind kind;
 	uint64_t size; /* bytes; 0 if unknown */
 	bool is_signed, is_bool, is_char, is_enum, is_reference, is_union;
 	bool is_word;              /* a register: 64 bits, signed, whatever it is combined with */
-	bool is_long_double;       /* OTHER */
-	enum dp_look look;         /* of the language's own */
+	bool is_long_double;       /* OTHER: the x87's */
+	enum dp_look look;         /* of the language's own; OTHER: of sixteen bytes that can be shown (dp_ctype_is_wide()) */
 	const struct dp_ctype *to; /* POINTER, ARRAY; NULL: see dp_ctype_to() */
 	uint64_t count;            /* ARRAY; 0 if unknown */
 	Dwarf_Die die;             /* where it comes from; addr NULL for the language's own */
@@ -47,6 +47,14 @@ static inline bool dp_ctype_is_scalar(const struct dp_ctype *t)
 {
 	return t->kind == DP_CTYPE_INT || t->kind == DP_CTYPE_FLOAT || t->kind == DP_CTYPE_POINTER;
 }
+
+/* A 128-bit integer, a long double: they can be shown, not computed with. */
+static inline bool dp_ctype_is_wide(const struct dp_ctype *t)
+{
+	return t->kind == DP_CTYPE_OTHER && t->look != DP_LOOK_NUMBER;
+}
+/* Of OTHER: why no value of it can be had. A static text. */
+const char *dp_ctype_unread(const struct dp_ctype *t);
 
 /* A member of a record, those of bases and of unnamed members included. */
 struct dp_member {

@@ -315,6 +315,19 @@ static bool is_shared_with_executable(struct dp_scope *s, struct dp_variable *v)
 	return false;
 }
 
+/*
+ * Of a parameter of type __int128 in two registers that are not followed, gcc says for all of the function that it is in the
+ * first one and in that which comes next by gcc's own numbers (rsi and rdi, for what is in rsi and rdx), where it was at the
+ * entry at best.
+ */
+static bool is_guessed(struct dp_scope *s, const struct dp_variable *v, Dwarf_Attribute *attr, const struct dp_storage *at)
+{
+	Dwarf_Die die = v->die;
+	const struct dp_ctype *t =
+	        v->is_parameter && at->n > 1 && dwarf_whatform(attr) == DW_FORM_exprloc ? dp_ctype_of(&s->arena, &die) : NULL;
+	return t && dp_ctype_is_wide(t) && at->piece[0].kind == DP_PIECE_VALUE;
+}
+
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 {
 	Dwarf_Attribute attr;
@@ -332,7 +345,11 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 		}
 		if (v->function.addr && !v->is_parameter && dp_scope_is_beginning(s, &v->function) && lives_in_frame(s, &attr))
 			return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
-		return dp_location_of(s, &attr);
+		const struct dp_storage at = dp_location_of(s, &attr);
+		if (!is_guessed(s, v, &attr, &at))
+			return at;
+		return real && s->at_entry ? dp_abi_argument(s, &v->function, &v->die)
+		                           : dp_storage_none(&s->arena, "the compiler tells no more than where it was passed");
 	}
 	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))
 		return constant(s, &attr);

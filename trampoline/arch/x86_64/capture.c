@@ -202,3 +202,15 @@ void dp_capture_compute(struct dp_capture_code *c, size_t i)
 		e.exits = c->field[i].exits;
 	dp_expr_value(&e, c->fields->field[i].expr);
 }
+
+void dp_capture_store_value(struct dp_capture_code *c, size_t i, struct dp_rm to)
+{
+	const struct dp_field *f = &c->fields->field[i];
+	struct dp_expr_code e = {.a = c->a, .rt = &c->rt, .view = c->view};
+	dp_asm_mov_store(c->a, f->high ? 8 : f->size, DP_RAX, to);
+	if (!f->high)
+		return;
+	to.disp += 8;
+	dp_expr_value(&e, f->high);
+	dp_asm_mov_store(c->a, 8, DP_RAX, to);
+}

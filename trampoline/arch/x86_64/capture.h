@@ -62,6 +62,8 @@ uint64_t dp_capture_none(const struct dp_fields *fields); /* mask bits that are 
 unsigned dp_capture_store(struct dp_asm *a, const struct dp_view *view, const struct dp_field *field, struct dp_rm to);
 /* The value of the field's expression into rax. */
 void dp_capture_compute(struct dp_capture_code *c, size_t i);
+/* Stores what dp_capture_compute() has left in rax, and the upper half of sixteen bytes; changes rax, rcx, rdx and flags. */
+void dp_capture_store_value(struct dp_capture_code *c, size_t i, struct dp_rm to);
 /* Bytes to be moved at once, of so many that are left. */
 unsigned dp_capture_piece(unsigned left);
 void dp_capture_put_aside_called(struct dp_capture_code *c, size_t i);

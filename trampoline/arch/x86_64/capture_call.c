@@ -169,7 +169,7 @@ static unsigned store_one(struct dp_capture_code *c, size_t i, unsigned at)
 	dp_capture_compute(c, i);
 	if (dp_capture_may_fail(f))
 		dp_asm_bind(c->a, c->field[i].back);
-	dp_asm_mov_store(c->a, f->size, DP_RAX, dp_rm_mem(DP_RSI, at));
+	dp_capture_store_value(c, i, dp_rm_mem(DP_RSI, at));
 	return f->size;
 }
 
