@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: MIT
+-- Reads: what is there from the front, nil where not one byte is, however absurd the size.
+local function check(bt)
+	assert(pmodule.address_read_raw(0x8000, 4) == "\1\2\3\4")
+	assert(#pmodule.address_read_raw(0x8000, 1 << 40) == 32, "the front of it")
+	assert(pmodule.address_read_raw(0x8000, math.maxinteger):sub(1, 2) == "\1\2")
+	assert(pmodule.address_read_raw(0x8000, 0) == "")
+	assert(pmodule.address_read_raw(0, 8) == nil)
+	assert(pmodule.address_read_raw(-1, 8) == nil)
+	assert(not pcall(pmodule.address_read_raw, 0x8000, -1))
+	assert(not pcall(pmodule.address_read_raw, nil, 1))
+	assert(pmodule.address_read_string(0x8011, 100) == "hello")
+	assert(pmodule.address_read_string(0x8011, 3) == "hel")
+	assert(pmodule.address_read_string(0x8016, math.maxinteger) == "")
+	assert(pmodule.address_read_string(0, 100) == nil)
+	assert(pmodule.address_read_u8(0x8007) == 0x88)
+	assert(pmodule.address_read_i8(0x8007) == -0x78)
+	assert(pmodule.address_read_u16(0x8000) == 0x201)
+	assert(pmodule.address_read_i16(0x8006) == -30713)
+	assert(pmodule.address_read_u32(0x8000) == 0x4030201)
+	assert(pmodule.address_read_i32(0x8004) == math.tointeger(0x88070605 - (1 << 32)))
+	assert(pmodule.address_read_u64(0x8000) == 0x8807060504030201)
+	assert(pmodule.address_read_i64(0x8000) == 0x8807060504030201)
+	assert(pmodule.address_read_ptr(0x8000) == 0x8807060504030201)
+	assert(pmodule.address_read_f64(0x8009) == 1.0)
+	assert(pmodule.address_read_f32(0x8008) == 0.0)
+	assert(pmodule.address_read_u64(0x801c) == nil, "half of it is not enough")
+	assert(#pmodule.address_read_ptrs(0x8000, 1 << 20) == 4)
+	assert(pmodule.address_read_ptrs(0, 4) == nil)
+	assert(not pcall(pmodule.address_read_ptrs, 0x8000, 1 << 40))
+	assert(pmodule.read_source() == "none", pmodule.read_source())
+	pmodule.address_read_u8(0x8000)
+	assert(pmodule.read_source() == "kept", pmodule.read_source())
+	assert(pmodule.symbol_address("nothing of the sort") == nil)
+	assert(pmodule.address_symbol(0x1) == nil)
+	assert(pmodule.symbol_read_raw("nothing", nil, 8) == nil)
+	assert(pmodule.symbol_read_string("nothing", "libc.so.6", 8) == nil)
+	assert(pmodule.bt_query("nothing", nil, nil) == nil)
+	bt:add_kv_int("passed", 1)
+end
+
+pmodule.define {
+	id = "reads",
+	load = function()
+		assert(pmodule.address_read_u8(0x8000) == nil, "before the attach there is nothing to read")
+		pmodule.register(pmodule.event.postattach, check)
+	end,
+}
