@@ -28,6 +28,7 @@
 #define LIVE_TRIES  80
 #define BORROW_NS   UINT64_C(1000000000)
 #define REST_NS     5000000L
+#define LOOK_NS     1000000L
 
 void dp_installation_fini(struct dp_installation *in)
 {
@@ -200,9 +201,14 @@ static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, s
  * Longer and longer. On a busy machine a thread gets a processor to stop and for nothing else, and never leaves the stub, if it
  * is asked to stop again too soon.
  */
+static long rest_ns(int tried)
+{
+	return tried < 20 ? REST_NS : tried < 40 ? 5 * REST_NS : 20 * REST_NS;
+}
+
 static void rest(int tried)
 {
-	nanosleep(&(struct timespec){.tv_nsec = tried < 20 ? REST_NS : tried < 40 ? 5 * REST_NS : 20 * REST_NS}, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = rest_ns(tried)}, NULL);
 }
 
 /* With all threads held, as long as it takes. */
@@ -239,21 +245,36 @@ static bool is_clear(struct dp_freeze *one, void *data)
 	return dp_quiesce(c->t, c->in, one, c->report->why);
 }
 
+/* They come and go, and a moment without one is short: looked for all through a rest, since nobody is held for that. */
+static bool await_unshared(const struct dp_target *t, struct dp_remove_report *report, int tried)
+{
+	const uint64_t until = dp_now_ns() + (uint64_t)rest_ns(tried);
+	while (is_shared(t, report)) {
+		if (dp_now_ns() >= until)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	}
+	return true;
+}
+
 /* No thread enters any more: one that was seen outside stays outside. */
 static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
 	struct clear c = {t, in, report};
 	struct dp_each each = {0};
 	struct dp_error *err = NULL;
+	bool shared = false;
 	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {
 		struct dp_priority priority;
-		if (tried > 2)
+		if (tried > 2 && !shared)
 			rest(tried);
 		report->why[0] = 0;
 		dp_priority_raise(&priority);
 		err = dp_each_round(t, &each, is_clear, &c, quiet);
 		dp_priority_restore(&priority);
-		*quiet = *quiet && !is_shared(t, report); /* asked last: those that it started in a probe are there by now */
+		/* asked last: those that it started in a probe are there by now */
+		shared = !err && *quiet && !await_unshared(t, report, tried);
+		*quiet = *quiet && !shared;
 		if (!err)
 			err = dp_still_holds(t, in);
 	}

@@ -32,10 +32,12 @@ class ControlFlow(Case):
             self.assertTrue(t.alive(), f"round {i}: status {t.process.poll()}\n{t.output()}\n{t.errors()}")
             self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
             self.assertGreater(int(re.search(r"hits +(\d+)", r.err)[1]), 10, str(r))
+        return r
 
     def hold(self, name, *args, probes, rounds=None):
         t = self.target(name, *args)
-        self.come_and_go(t, probes, rounds)
+        r = self.come_and_go(t, probes, rounds)
+        self.assertFalse([m.key() for m in harness.maps(t.pid) if "dynprobe" in m.path], str(r))  # it says why it left something
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 

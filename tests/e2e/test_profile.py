@@ -39,8 +39,9 @@ class Profile(Case):
         used = (t.cpu_ticks() - ticks) / os.sysconf("SC_CLK_TCK")
         self.assert_ok(r)
         s = self.summary(r)
-        # cpu_ticks() was asked a little before and behind, and counts in hundredths.
-        self.assertLessEqual(s["samples"], (used + 0.05) * HZ)
+        # cpu_ticks() was asked a little before and behind, counts in hundredths, and leaves out what interrupts and the machine's
+        # host took, which perf's clock does not.
+        self.assertLessEqual(s["samples"], used * HZ * 1.5 + 25)
         self.assertGreater(s["samples"] + s["lost"], used * HZ * 0.5 - 25)
         self.assertEqual(len(r.events), s["samples"])
         self.assert_result_ok(t)
@@ -70,16 +71,21 @@ class Profile(Case):
     def test_threads_that_come_later_are_sampled(self):
         script = ("import sys, threading, time\nprint('READY', flush=True)\n"
                   "def work():\n while time.thread_time() < 0.15: sum(range(500))\n"
-                  "time.sleep(1)\nfor t in [threading.Thread(target=work) for i in range(3)]: t.start()\n")
+                  "time.sleep(1)\nfor i in range(3): t = threading.Thread(target=work); t.start(); t.join()\n")
         t = self.target(sys.executable, "-c", script)
         r = self.attach(t, "--profile", HZ)
         self.assert_ok(r)
         self.assertEqual(self.summary(r)["ended_by"], "target exited")
         self.assertEqual({e["pid"] for e in r.events}, {t.pid})
-        late = [e["tid"] for e in r.events if e["tid"] != t.pid]
-        self.assertEqual(len(set(late)), 3)
-        # Once each, though a thread may have an event of its own besides its maker's.
-        self.assertLessEqual(max(late.count(tid) for tid in late), 0.16 * HZ + 10)
+        late = {}
+        for e in r.events:
+            late.setdefault(e["tid"], []).append(e["mono"] / 1e9)
+        late.pop(t.pid, None)
+        self.assertEqual(len(late), 3)
+        # Once each, though a thread may have an event of its own besides its maker's: nobody runs for longer than there is time.
+        for times in late.values():
+            self.assertGreater(len(times), 0.15 * HZ * 0.5)
+            self.assertLessEqual(len(times), (max(times) - min(times)) * HZ + 3)
 
     def test_a_command_from_its_start_and_folded(self):
         script = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: sum(range(1000))\n"
@@ -114,9 +120,9 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
     def test_a_library_that_takes_the_place_of_another_has_names_of_its_own(self):
         for name in ("burn_a", "burn_b"):
             subprocess.run(["gcc", "-O1", "-shared", "-fPIC", f"-DNAME={name}", "-xc", "-", "-o", self.path(name)], input=self.BURN, text=True, check=True)
-        script = (f"import ctypes, _ctypes, os\nat = []\nfor name in ('burn_a', 'burn_b'):\n"
+        script = (f"import ctypes, _ctypes, os, time\nat = []\nfor name in ('burn_a', 'burn_b'):\n"
                   f" lib = ctypes.CDLL({self.dir!r} + '/' + name)\n f = getattr(lib, name)\n at.append(ctypes.cast(f, ctypes.c_void_p).value)\n"
-                  f" f()\n _ctypes.dlclose(lib._handle)\nprint('SAME', at[0] == at[1], flush=True)\n"
+                  f" begin = time.monotonic()\n f()\n print(name, time.monotonic() - begin)\n _ctypes.dlclose(lib._handle)\nprint('SAME', at[0] == at[1], flush=True)\n"
                   # Then another program, for which none of this holds any more.
                   f"os.execv('/usr/bin/python3', ['python3', '-S', '-c', 'import time\\nend = time.process_time() + 0.15\\nwhile time.process_time() < end: sum(range(1000))'])\n")
         r = self.dynprobe("--profile", HZ, "--folded", "--", sys.executable, "-c", script, json_events=False)
@@ -130,7 +136,8 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
                     hits[name] += int(n)
                     break
         for name in ("burn_a", "burn_b"):
-            self.assertLessEqual(hits[name], 0.15 * HZ + 10, hits)
+            took = float(re.search(f"^{name} (.*)", r.out, re.M)[1])
+            self.assertLessEqual(hits[name], took * HZ + 3, hits)
             self.assertGreater(hits[name], 0.07 * HZ, hits)
         self.assertGreater(hits["PyEval"], 0.05 * HZ, hits)
 

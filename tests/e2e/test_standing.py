@@ -342,7 +342,7 @@ class Verbs:
         self.leave(t, "--function", "foo", "-t", "reg:edi")
         events = self.path("last.json")
         recorder = self.start_tool("record", "--pid", t.pid, "--no-record", "-f", "json", "-o", events)
-        time.sleep(0.5)
+        wait_until(lambda: recorder.poll() is not None or os.path.exists(events) and os.path.getsize(events) > 2000, what="events")
         self.assert_result_ok(t)
         self.assertEqual(recorder.wait(20), 0, recorder.stderr.read())
         r = harness.Result(0, "", "", events)
