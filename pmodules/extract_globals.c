@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Globals and thread-locals that were asked for. */
+#include "pmodules/extract_internal.h"
+#include "pmodules/value_global.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum { GLOBALS_MAX = 65536 };
+
+struct collect {
+	struct dp_extract *x;
+	struct dp_snapshot *s;
+	struct dp_snap_thread *thread; /* thread-locals of it; or NULL */
+	struct dp_snap_variable **list;
+	const char *const *names; /* NULL: all */
+	struct dp_show show;
+	size_t n;
+};
+
+/* "module!name": the module's last part; both may be patterns. */
+static bool fits(const char *wanted, const struct dp_global *g)
+{
+	const char *bang = strchr(wanted, '!'), *path = dp_module_name(g->module);
+	char module[256];
+	if (bang) {
+		snprintf(module, sizeof(module), "%.*s", (int)(bang - wanted), wanted);
+		if (fnmatch(module, path, 0))
+			return false;
+		wanted = bang + 1;
+	}
+	return !fnmatch(wanted, g->name, 0) || !fnmatch(wanted, g->qualified, 0);
+}
+
+static bool add(struct dp_world *w, const struct dp_global *g, void *data)
+{
+	struct collect *c = data;
+	bool wanted = !c->names;
+	if (g->is_tls != (c->thread != NULL))
+		return true;
+	for (size_t i = 0; c->names && c->names[i] && !wanted; i++)
+		wanted = fits(c->names[i], g);
+	if (!wanted)
+		return true;
+	struct dp_value *value = dp_global_value(w, g);
+	struct dp_snap_variable *into = value && c->n++ < GLOBALS_MAX ? dp_snapshot_variable(c->s, c->list, NULL) : NULL;
+	if (!into)
+		return false;
+	into->place = c->thread ? DP_VAR_TLS : DP_VAR_GLOBAL;
+	into->thread = c->thread;
+	into->name = dp_snapshot_text(c->s, value->name);
+	into->object = dp_snapshot_text(c->s, dp_module_path(g->module));
+	into->unit = dp_snapshot_text(c->s, value->unit);
+	c->show.budget = c->show.limits.variables;
+	dp_show(&c->show, value, c->show.limits.depth, into);
+	return c->s->arena.total <= c->show.limits.bytes;
+}
+
+static bool is_meant(const char *path, void *data)
+{
+	const char *const *load = data;
+	if (!load)
+		return true;
+	for (size_t i = 0; load[i]; i++)
+		if (strstr(path, load[i]))
+			return true;
+	return false;
+}
+
+static int in_order(const struct dp_snap_variable *a, const struct dp_snap_variable *b)
+{
+	int order = strcmp(a->object, b->object);
+	order = order ? order : strcmp(a->unit, b->unit);
+	return order ? order : strcmp(a->name, b->name);
+}
+
+/* Where each name is written out only units that have it are looked at. */
+static bool has_patterns(const char *const *names)
+{
+	for (size_t i = 0; names && names[i]; i++)
+		if (dp_spec_is_pattern(names[i]))
+			return true;
+	return !names;
+}
+
+static void collect(struct collect *c)
+{
+	struct dp_global_query q = {.wanted = is_meant, .data = (void *)c->x->options.load, .statics = true};
+	const char *const *all = c->names;
+	if (has_patterns(all)) {
+		dp_globals_each(c->x->w, &q, add, c);
+	} else {
+		for (size_t i = 0; all[i]; i++) {
+			const char *one[2] = {all[i], NULL}, *bang = strchr(all[i], '!');
+			c->names = one;
+			q.name = bang ? bang + 1 : all[i];
+			dp_globals_each(c->x->w, &q, add, c);
+		}
+	}
+	DL_SORT(*c->list, in_order);
+}
+
+void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
+{
+	struct collect c = {.x = x, .s = s, .list = &s->globals, .names = x->options.globals};
+	if (!x->options.globals || !x->options.globals[0])
+		return;
+	dp_show_init(&c.show, x->w, &x->limits, s);
+	collect(&c);
+	if (c.show.is_cut)
+		dp_snapshot_truncated(s, "globals: more than %u parts in one", x->limits.variables);
+}
+
+void dp_extract_tls(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into)
+{
+	struct collect c = {.x = x, .s = into->snapshot, .thread = into, .list = &into->variables, .names = x->options.tls_names};
+	if (!x->options.tls && !x->options.tls_names)
+		return;
+	x->w->fs_base = t->regs.fs_base;
+	dp_show_init(&c.show, x->w, &x->limits, into->snapshot);
+	collect(&c);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Frames: what a pc means (the rule for its caller, functions, variables) is worked out once; a frame's state is what the
+ * registers are in it.
+ */
+#ifndef DP_PMODULES_FRAMES_H
+#define DP_PMODULES_FRAMES_H
+
+#include "pmodules/still.h"
+#include "pmodules/world_internal.h"
+
+#define DP_FRAME_PC  16u
+#define DP_FRAME_RSP 7u
+#define DP_FRAME_RBP 6u
+
+/* ---- rules ---------------------------------------------------------------------------------------------------------------- */
+
+enum dp_frule_kind {
+	DP_FRULE_SAME,
+	DP_FRULE_LOST,
+	DP_FRULE_AT_CFA, /* in memory at CFA + off */
+	DP_FRULE_IS_CFA, /* CFA + off itself */
+	DP_FRULE_REG,
+	DP_FRULE_AT_EXPR,
+	DP_FRULE_IS_EXPR,
+};
+struct dp_freg {
+	uint8_t kind, reg;
+	int64_t off;
+	const Dwarf_Op *ops;
+	size_t n;
+};
+struct dp_frule {
+	bool is_known, is_signal, is_guess, is_end;
+	bool cfa_plain; /* reg + off; else ops */
+	uint8_t cfa_reg;
+	int64_t cfa_off;
+	const Dwarf_Op *ops;
+	size_t n;
+	struct dp_freg reg[DP_SNAP_REGS];
+};
+
+/* ---- what a pc means --------------------------------------------------------------------------------------------------------
+ */
+
+struct dp_fvariable {
+	struct dp_stext name;
+	const struct dp_stype *type;
+	bool is_parameter;
+	int64_t index;
+	Dwarf_Die die;
+	bool has_location;
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t nops;
+	const uint8_t *constant; /* its bytes, where the debug information has the value itself */
+	size_t nconstant;
+	const char *why; /* why there is none */
+};
+struct dp_fscope { /* a function or a copy of one */
+	struct dp_stext symbol, linkage, path;
+	int line, decl_line;
+	bool is_inline;
+	struct dp_fvariable *variable;
+	size_t n;
+	Dwarf_Die die;
+};
+struct dp_fplan {
+	struct dp_fplan *chain;
+	uint64_t pc; /* that is looked up: of callers, inside of the call */
+	bool exact;
+	struct dp_world_module *module; /* or NULL */
+	struct dp_frule rule;
+	bool meaning_known;
+	struct dp_stext object;
+	uint64_t start; /* of the function; 0 if unknown */
+	struct dp_debug *debug;
+	uint64_t dpc;            /* pc in the debug information's addresses */
+	struct dp_fscope *scope; /* innermost first */
+	size_t nscopes;
+	bool has_base;
+	Dwarf_Attribute base_attr;
+	Dwarf_Op *base;
+	size_t nbase;
+	const char *called; /* the real function's linkage name */
+	uint64_t entry;     /* in the target */
+	Dwarf_Die real;     /* addr NULL: unknown */
+};
+
+struct dp_fstate { /* a frame */
+	struct dp_fplan *plan;
+	struct dp_snap_registers regs;
+	uint64_t cfa; /* 0 if unknown */
+	const uint64_t (*xmm)[2];
+	const struct dp_fstate *caller;
+	bool exact, is_signal, is_guess;
+};
+
+#define DP_FPLANS 4096u
+struct dp_frames {
+	struct dp_world *w;
+	struct dp_fplan *plan[DP_FPLANS];
+};
+/* frames_plan.c */
+struct dp_fplan *dp_frames_plan(struct dp_frames *f, uint64_t pc, bool exact);
+void dp_frames_mean(struct dp_frames *f, struct dp_fplan *p);
+/* frames_variables.c: of a scope, at the plan's pc. */
+void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fscope *s, bool is_real);
+/* frames_rule.c */
+void dp_frame_rule(struct dp_world *w, struct dp_fplan *p);
+/*
+ * To the caller. False at the end: *why is NULL if it is the natural one. `least` is what the caller's frame must lie above; 0:
+ * any.
+ */
+bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *inner, struct dp_fstate *outer, const char **why);
+/* From a thread's registers; frames are given innermost first. The number that there are, at most `max` of which are kept. */
+struct dp_fwalk {
+	struct dp_fstate *state; /* malloc'ed */
+	size_t n, inner;         /* kept; how many of them are the innermost ones */
+	uint64_t more;           /* left out between */
+	const char *why;         /* why it ended, or NULL */
+};
+bool dp_frames_walk(struct dp_frames *f, const struct dp_still_thread *t, size_t max, struct dp_fwalk *ret);
+void dp_fwalk_fini(struct dp_fwalk *walk);
+
+/* ---- frames_eval.c: DWARF's expressions, in a frame ---------------------------------------------------------------------- */
+
+struct dp_eval {
+	struct dp_world *w;
+	const struct dp_fstate *frame; /* NULL: no registers */
+	struct dp_module *module;
+	struct dp_debug *debug;
+	Dwarf_Attribute *attr;
+	bool has_initial; /* pushed first */
+	uint64_t initial;
+	unsigned nesting;
+};
+/* One number: an address, a register's rule, a frame base. NULL, or why there is none. */
+const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret);
+/* Where an object is; fills in where, addr, bytes, why. */
+void dp_eval_place(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, struct dp_value *into);
+/* frames_entry.c: what register `reg` held when the frame's function was called, by what its caller says. */
+const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret);
+/* The address of a thread-local. */
+const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret);
+/* Fills in the value of a frame's variable. */
+struct dp_value *dp_frame_value(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Values into a snapshot's variables, within limits that several of them share. */
+#ifndef DP_PMODULES_VALUE_SHOW_H
+#define DP_PMODULES_VALUE_SHOW_H
+
+#include "pmodules/world_internal.h"
+
+#define DP_SHOW_PATH 32u
+struct dp_show {
+	struct dp_world *w;
+	struct dp_snapshot *s;
+	struct dp_limits limits; /* without zeroes */
+	uint64_t budget;         /* variables that may still be made */
+	bool is_cut;             /* something was left out */
+	bool keeps_values;       /* for pmodules */
+	bool is_copy;            /* mode fork: what is shared is not held still */
+	unsigned npath;
+	struct {
+		const struct dp_stype *type;
+		uint64_t addr;
+	} path[DP_SHOW_PATH]; /* objects that the one shown was reached through */
+};
+/* Where a limit is 0, the default. */
+struct dp_limits dp_limits_filled(const struct dp_limits *limits);
+void dp_show_init(struct dp_show *show, struct dp_world *w, const struct dp_limits *limits, struct dp_snapshot *s);
+void dp_show(struct dp_show *show, struct dp_value *v, unsigned depth, struct dp_snap_variable *into);
+
+#endif
