@@ -1,0 +1,107 @@
+-- SPDX-License-Identifier: MIT
+-- Every function and every method is called with wrong arguments, as the bytes at 0x10000 say (two choose the function, one the number
+-- of arguments, one each of these). A call may fail with an error that is a text, or work; nothing else. Methods are found by debug.
+local stale, functions, pool = {}, {}, {}
+
+local function collect(t, prefix)
+	local names = {}
+	for name, f in pairs(t) do
+		if type(f) == "function" then names[#names + 1] = name end
+	end
+	table.sort(names) -- the order of pairs() is another every time
+	for _, name in ipairs(names) do functions[#functions + 1] = { name = prefix .. name, f = t[name] } end
+end
+
+local function objects(bt)
+	local thr = bt()
+	local fr = thr()
+	return {
+		bt, thr, fr, fr:fprm_at(0), (bt:variables()(nil, nil)), fr:siginfo(), bt:pmap_entry(0x401000), pmodule.match(),
+		pmodule.bt_query("head"), pmodule.bt_query("first"), pmodule.create_frame(),
+		pmodule.create_variable("int", "made", 0, -1), pmodule.variable_from_bt(pmodule.bt_query("head")),
+	}
+end
+
+local odd = setmetatable({}, {
+	__index = function() return 1 << 62 end,
+	__len = function() return -1 end,
+	__tostring = function() return "odd\0" end,
+	__call = function() error("called") end,
+	__name = "odd",
+})
+local plain = {
+	true, false, 0, 1, -1, 2, 7, 255, 1 << 31, -(1 << 31), 1 << 32, 1 << 53, math.maxinteger, math.mininteger, 0x8000, 0x9000, 0x10000,
+	1.0, 1.5, -0.0, 0 / 0, 1 / 0, -1 / 0, 1e308, "", "x", "a\0b", ("long "):rep(3000), "%s%d%n%q", "%99999d", "%", "struct node",
+	"struct node *", "head", "first", "next", "next->next.kids[1]", "[9223372036854775807]", '{"json": {"context": "c"}}', '{"json": 1',
+	"crash", "crash.c", "rax", "8", "0x10", "1e5", "std::vector<int, std::allocator<int> >", "\xff\xfe", {}, { object = 1 },
+	{ name = "counter" }, { object = {}, cu = print }, { 1, 2, 3 }, print, error, function() error({}) end,
+	coroutine.create(function() end), coroutine.wrap(function() coroutine.yield(1) end), io.stdout, odd,
+}
+
+local function make_pool(bt)
+	for _, list in ipairs { plain, objects(bt), stale } do
+		for _, v in ipairs(list) do pool[#pool + 1] = v end
+	end
+end
+
+local skipped = { ["pmodule.define"] = true } -- it is over by then
+
+local function play(bytes)
+	local at, calls = 1, 0
+	local function take()
+		at = at + 1
+		return bytes:byte(at - 1) or 0
+	end
+	while at <= #bytes do
+		local chosen = functions[1 + (take() * 256 + take()) % #functions]
+		local args, n = {}, take() % 6
+		for i = 1, n do
+			local which = take()
+			args[i] = which ~= 255 and pool[1 + which % #pool] or nil
+		end
+		local result = table.pack(pcall(chosen.f, table.unpack(args, 1, n)))
+		if not result[1] and type(result[2]) ~= "string" and result[2] ~= nil then
+			local thrown = false -- by one of our own arguments
+			for i = 1, n do thrown = thrown or type(args[i]) == "function" or args[i] == odd end
+			if not thrown then error(chosen.name .. ": an error that is no text") end
+		end
+		calls = calls + 1
+	end
+	return calls
+end
+
+local function still_works(bt)
+	assert(bt:pid() == 101 and bt() and bt()() and pmodule.bt_query("head").value)
+	for thr in bt do
+		for fr in thr do
+			for v in fr do local _ = tostring(v), v:value() end
+		end
+	end
+end
+
+pmodule.define {
+	id = "fuzz",
+	load = function()
+		pmodule.register(pmodule.event.postattach, function(bt)
+			if #stale == 0 then
+				stale = objects(bt)
+				return
+			end
+			collect(pmodule, "pmodule.")
+			for i, o in ipairs(objects(bt)) do
+				local meta = debug.getmetatable(o)
+				if type(meta.__index) == "table" then collect(meta.__index, meta.__name .. ":") end
+				collect(meta, meta.__name .. ".")
+			end
+			make_pool(bt)
+			for i = #functions, 1, -1 do
+				if skipped[functions[i].name] then table.remove(functions, i) end
+			end
+			local calls = play(pmodule.address_read_raw(0x10000, 1 << 20) or "")
+			still_works(bt)
+			bt:add_kv_int("calls", calls)
+			bt:add_kv_int("functions", #functions)
+			bt:add_kv_int("passed", 1)
+		end)
+	end,
+}
