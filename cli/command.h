@@ -16,6 +16,7 @@ int dp_command_remove(const struct dp_options *options);
 int dp_command_detach(const struct dp_options *options);
 int dp_command_list(const struct dp_options *options);
 int dp_command_stubs(const struct dp_options *options);
+int dp_command_snapshot(const struct dp_options *options);
 /* `words`: NULL-terminated; what is behind "explain". */
 int dp_command_explain(char *const words[]);
 

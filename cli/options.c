@@ -31,12 +31,14 @@ static void getopt_tables(enum dp_verb verb, struct option *longs, char *shorts)
 	*shorts = 0;
 }
 
-static const struct dp_option_row *row_of(int code)
+/* Several verbs may have an option of one name, with meanings of their own. */
+static const struct dp_option_row *row_of(enum dp_verb verb, int code)
 {
 	if (code >= 256 && (size_t)(code - 256) < DP_OPTION_ROWS)
 		return &dp_option_rows[code - 256];
 	for (size_t i = 0; i < DP_OPTION_ROWS; i++)
-		if (code < 256 && dp_option_rows[i].letter && dp_option_rows[i].letter == code)
+		if (code < 256 && dp_option_rows[i].letter && dp_option_rows[i].letter == code &&
+		    dp_option_of(&dp_option_rows[i], verb))
 			return &dp_option_rows[i];
 	return NULL;
 }
@@ -63,7 +65,7 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 	opterr = 0;
 	optind = 0;
 	while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		const struct dp_option_row *row = code == '?' ? NULL : row_of(code);
+		const struct dp_option_row *row = code == '?' ? NULL : row_of(p->verb, code);
 		if (code == ':')
 			return dp_error(DP_TAG_USAGE, "%s needs an argument", argv[optind - 1]);
 		if (!row)
@@ -80,7 +82,8 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 {
 	const bool names =
-	        p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE || p->verb == DP_VERB_LIST;
+	        p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE || p->verb == DP_VERB_LIST ||
+	        p->verb == DP_VERB_SNAPSHOT;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;
@@ -144,6 +147,7 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 	p->o.nexcept = p->probes.nexcept;
 	p->o.except = dp_take(p->probes.except, NULL);
 	DP_TRY(take_pids(&p->o));
+	dp_snapshot_args_finish(&p->o.snapshot);
 	return dp_options_check(p->verb, &p->o);
 }
 
@@ -172,6 +176,7 @@ void dp_options_fini(struct dp_options *o)
 			dp_typed_fini(&o->typed[i]);
 	}
 	free(o->asked.linear);
+	dp_snapshot_args_fini(&o->snapshot);
 	free(o->probe);
 	free(o->typed);
 	free(o->except);

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "cli/snapshot_args.h"
 #include "output/answers.h"
 #include "probes/probes.h"
 #include "probes/syscalls.h"
@@ -36,6 +37,7 @@ enum dp_verb {
 	DP_VERB_DETACH,
 	DP_VERB_LIST,
 	DP_VERB_STUBS,
+	DP_VERB_SNAPSHOT,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -108,8 +110,9 @@ struct dp_options {
 	struct dp_snapshots_asked snapshots;
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
-	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB] */
+	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB]; snapshot: [EXE] */
 	size_t nnames;
+	struct dp_snapshot_args snapshot;
 	const char *event;    /* add-context -e */
 	const char **context; /* add-context -t, checked; owned as an array */
 	size_t ncontexts;

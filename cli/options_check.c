@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/numbers.h"
 #include "cli/options_table.h"
 #include "cli/profile.h"
 #include "trampoline/trampoline.h"
+
+#include <stdlib.h>
 
 static struct dp_error *check_sink(struct dp_options *o)
 {
@@ -110,6 +113,33 @@ static struct dp_error *check_stubs(const struct dp_options *o)
 	return NULL;
 }
 
+/* snapshot PID, or --pid PID; of a core file its executable may be named instead. */
+static struct dp_error *check_snapshot(struct dp_options *o)
+{
+	uint64_t pid;
+	const size_t most = o->snapshot.core || !o->npids ? 1 : 0;
+	if (o->nnames > most)
+		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe snapshot PID | --core CORE [EXE]", o->name[most]);
+	if (o->snapshot.core && o->npids)
+		return dp_error(DP_TAG_USAGE, "--pid and --core exclude each other");
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "dynprobe snapshot takes one process at a time");
+	if (o->snapshot.core && o->snapshot.iterations > 1)
+		return dp_error(DP_TAG_USAGE, "a core file does not change: --iterations is for processes");
+	if (o->snapshot.core || o->npids)
+		return NULL;
+	if (!o->nnames)
+		return dp_error(DP_TAG_USAGE, "of what? Give a PID, or --core CORE; see dynprobe snapshot --help");
+	DP_TRY(dp_number_parse("the process", o->name[0], &pid));
+	if (pid > INT32_MAX)
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", o->name[0]);
+	o->pid = calloc(1, sizeof(*o->pid));
+	if (!o->pid)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the pid");
+	o->pid[o->npids++] = (pid_t)pid;
+	return NULL;
+}
+
 static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 {
 	switch (verb) {
@@ -126,6 +156,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return check_list(o);
 	case DP_VERB_STUBS:
 		return check_stubs(o);
+	case DP_VERB_SNAPSHOT:
+		return check_snapshot(o);
 	case DP_VERB_STATUS:
 	case DP_VERB_RECORD:
 	case DP_VERB_DETACH:
@@ -141,7 +173,7 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return NULL;
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
-	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST)
+	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && verb != DP_VERB_SNAPSHOT)
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");

@@ -52,6 +52,16 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                            "Writes an ELF file with a name and unwind tables for every piece of code that dynprobe has in the\n"
                            "process: (gdb) add-symbol-file FILE. The process is only read, and may be stopped by the debugger.\n"
                            "share/dynprobe/dynprobe-gdb.py does it for gdb by itself.\n"},
+        [DP_VERB_SNAPSHOT] =
+                {"snapshot", "snapshot PID | --core CORE [EXE] [OPTIONS]", "a process at one moment, kept in a file",
+                 "Keeps the whole process as it is at one moment in a file: threads, frames, variables, registers, mappings, open\n"
+                 "files. Its threads wait meanwhile for some milliseconds, which are measured and said; nothing is put into the\n"
+                 "process. The file's name goes to standard output; nothing else is needed to look at it later.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe snapshot 4242\n"
+                 "  dynprobe snapshot 4242 -o now.dps --mode fork --global 'config*' --module-load heap.lua\n"
+                 "  dynprobe snapshot --core core.4242 ./server -o crash.dps\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -104,6 +114,7 @@ static void help_run(FILE *to)
 	fputs("\nLooking only:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SNAPSHOT].word, verbs[DP_VERB_SNAPSHOT].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
 	        "what bash needs to complete these words: source <(dynprobe completion)");

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, everything else to standard error. */
+#include "cli/command.h"
+
+#include "pmodules/file.h"
+#include "pmodules/take.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
+{
+	static const char *const names[] = {
+	        [DP_LOG_DEBUG] = "debug", [DP_LOG_INFO] = "info", [DP_LOG_WARNING] = "warning", [DP_LOG_ERROR] = "error"};
+	const struct dp_options *o = data;
+	const enum dp_log_level least = o->quiet ? DP_LOG_ERROR : o->verbose > 1 ? DP_LOG_DEBUG : o->verbose ? DP_LOG_INFO : DP_LOG_WARNING;
+	if (level >= least)
+		fprintf(stderr, "dynprobe: %s: %s: %s\n", names[level], module, text);
+}
+
+static void report(const struct dp_options *o, const struct dp_snapshot *s)
+{
+	if (o->quiet)
+		return;
+	fprintf(stderr, "dynprobe: %zu threads of %d (%s)", s->nthreads, s->pid, s->application);
+	if (strcmp(s->mode, "core"))
+		fprintf(stderr, ", held for %.2f ms", (double)s->pause_ns / 1e6);
+	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);
+	if (o->verbose)
+		fprintf(stderr, "dynprobe: until all stood %.2f ms, registers and stacks %.2f ms; rehearsal before %.1f ms\n",
+		        (double)s->stop_ns / 1e6, (double)s->read_ns / 1e6, (double)s->rehearsal_ns / 1e6);
+	for (const struct dp_snap_note *n = s->notes; n; n = n->next)
+		if (!*n->module && n->kind != DP_NOTE_JSON)
+			fprintf(stderr, "dynprobe: %s\n", n->text);
+	for (const struct dp_snap_word *w = s->truncations; w; w = w->next)
+		fprintf(stderr, "dynprobe: left out: %s\n", w->text);
+}
+
+/* FILE, or FILE.2, FILE.3 and so on where several are taken. */
+static void name_of(const struct dp_options *o, const struct dp_snapshot *s, uint64_t nth, char *ret, size_t size)
+{
+	if (!o->output)
+		dp_take_name(s, ret, size);
+	else
+		snprintf(ret, size, "%s", o->output);
+	const size_t n = strlen(ret);
+	if (nth > 1)
+		snprintf(ret + n, size - n, ".%llu", (unsigned long long)nth);
+}
+
+static struct dp_error *take_one(const struct dp_options *o, struct dp_take *take, uint64_t nth)
+{
+	const struct dp_snapshot_args *a = &o->snapshot;
+	struct dp_snapshot *s = NULL;
+	char path[4096];
+	struct dp_error *err = a->core ? dp_take_core(take, a->core, o->nnames ? o->name[0] : NULL, &s)
+	                               : dp_take_process(take, o->pid[0], &s);
+	if (err)
+		return err;
+	name_of(o, s, nth, path, sizeof(path));
+	err = dp_snapshot_write(s, path);
+	if (!err) {
+		report(o, s);
+		if (puts(path) < 0 || fflush(stdout))
+			err = dp_error_sys(DP_TAG_OUTPUT, "writing the file's name");
+	}
+	dp_snapshot_destroy(s);
+	return err;
+}
+
+static void rest(uint64_t ns)
+{
+	struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+	nanosleep(&ts, NULL);
+}
+
+static struct dp_error *take_all(const struct dp_options *o, struct dp_take *take)
+{
+	const uint64_t n = o->snapshot.iterations ? o->snapshot.iterations : 1;
+	for (uint64_t nth = 1; nth <= n; nth++) {
+		if (nth > 1 && o->snapshot.interval_ns)
+			rest(o->snapshot.interval_ns);
+		DP_TRY(take_one(o, take, nth));
+	}
+	return NULL;
+}
+
+int dp_command_snapshot(const struct dp_options *options)
+{
+	struct dp_take *take = NULL;
+	struct dp_take_options wanted = options->snapshot.take;
+	wanted.log = log_line;
+	wanted.data = (void *)(uintptr_t)options;
+	wanted.still.allow_seccomp = options->allow_seccomp;
+	wanted.version = "dynprobe " DP_VERSION;
+	struct dp_error *err = dp_take_create(&wanted, &take);
+	if (!err)
+		err = take_all(options, take);
+	dp_take_destroy(take);
+	if (!err)
+		return 0;
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	return DP_EXIT_FAILURE;
+}

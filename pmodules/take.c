@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of a snapshot. What can be done before anything stops is done then (the modules are loaded, debug information is read for the
+ * stacks as they are a moment before), and what can be done afterwards is done afterwards. In between the threads wait for us.
+ */
+#include "pmodules/take_internal.h"
+
+#include "pmodules/core.h"
+#include "pmodules/extract.h"
+#include "pmodules/pages.h"
+
+#include "injector/proc.h"
+#include "injector/tracee.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct dp_take {
+	struct dp_take_options options;
+	struct dp_host *host;
+};
+
+/* One snapshot on its way. */
+struct taking {
+	struct dp_take *take;
+	struct dp_still *still;
+	struct dp_world *world;
+	struct dp_extract *extract;
+	struct dp_snapshot *s;
+};
+
+static struct dp_error *load_modules(struct dp_take *t)
+{
+	const struct dp_take_options *o = &t->options;
+	for (size_t i = 0; o->module_options && o->module_options[i]; i++)
+		DP_TRY(dp_host_option(t->host, o->module_options[i]));
+	for (size_t i = 0; o->modules && o->modules[i]; i++)
+		DP_TRY(dp_host_load(t->host, o->modules[i]));
+	for (size_t i = 0; o->module_dirs && o->module_dirs[i]; i++)
+		DP_TRY(dp_host_load_dir(t->host, o->module_dirs[i]));
+	return NULL;
+}
+
+struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp_take **ret)
+{
+	struct dp_take *t = calloc(1, sizeof(*t));
+	if (!t)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+	t->options = *options;
+	const struct dp_host_options host = {.lua_allow = options->lua_allow,
+	                                     .budget_ns = options->module_timeout_ns,
+	                                     .pmap = options->pmap,
+	                                     .log = options->log,
+	                                     .data = options->data,
+	                                     .limits = options->limits};
+	struct dp_error *err = dp_host_create(&host, &t->host);
+	if (!err)
+		err = load_modules(t);
+	if (err)
+		dp_take_destroy(t);
+	else
+		*ret = t;
+	return err;
+}
+
+struct dp_take *dp_take_destroy(struct dp_take *t)
+{
+	if (!t)
+		return NULL;
+	dp_host_destroy(t->host);
+	free(t);
+	return NULL;
+}
+
+struct dp_host *dp_take_host(struct dp_take *t)
+{
+	return t->host;
+}
+
+/* ---- before ------------------------------------------------------------------------------------------------------------------- */
+
+/* Before the hold what the running process has now; that serves to find out what will be needed. */
+static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *data)
+{
+	const struct taking *k = data;
+	if (late)
+		*late = false;
+	return k->s->time_ns ? dp_still_read(k->still, addr, buf, n, late) : dp_still_peek(k->still, addr, buf, n);
+}
+
+static void begin_facts(struct taking *k)
+{
+	static const char *const modes[] = {
+	        [DP_STILL_STOP] = "stop", [DP_STILL_FORK] = "fork", [DP_STILL_QUICK] = "quick", [DP_STILL_CORE] = "core"};
+	const struct dp_take_options *o = &k->take->options;
+	struct dp_snapshot *s = k->s;
+	struct dp_task_stat stat;
+	s->pid = dp_still_pid(k->still);
+	s->mode = modes[dp_still_mode(k->still)];
+	s->dynprobe = dp_snapshot_text(s, o->version);
+	s->application = dp_snapshot_text(s, o->application ? o->application : dp_still_comm(k->still));
+	if (dp_still_mode(k->still) != DP_STILL_CORE && dp_proc_stat(s->pid, 0, &stat))
+		s->process_state = stat.state;
+	dp_snapshot_set_text(s, "application", s->application);
+	dp_snapshot_set_int(s, "process.id", s->pid);
+	for (size_t i = 0; i < o->npairs; i++)
+		dp_snapshot_set_text(s, o->pairs[i].key, o->pairs[i].value);
+	for (size_t i = 0; o->classifiers && o->classifiers[i]; i++)
+		dp_snapshot_classify(s, o->classifiers[i]);
+	for (size_t i = 0; o->tags && o->tags[i]; i++)
+		dp_snapshot_tag(s, o->tags[i]);
+}
+
+static struct dp_error *prepare(struct taking *k)
+{
+	const struct dp_take_options *o = &k->take->options;
+	const struct dp_extract_options wanted = {
+	        .limits = o->limits, .no_variables = o->no_variables, .globals = o->globals, .tls = o->tls, .load = o->load};
+	k->s = dp_snapshot_create();
+	if (!k->s)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+	begin_facts(k);
+	DP_TRY(dp_world_create(dp_still_image(k->still), read_memory, k, &k->world));
+	DP_TRY(dp_extract_create(k->world, &wanted, &k->extract));
+	dp_host_begin(k->take->host, k->s);
+	dp_host_preattach(k->take->host);
+	return NULL;
+}
+
+static bool is_wanted(const struct taking *k, pid_t tid)
+{
+	const struct dp_take_options *o = &k->take->options;
+	for (size_t i = 0; i < o->nthreads; i++)
+		if (o->threads[i] == tid)
+			return true;
+	return !o->nthreads;
+}
+
+static void rehearse_one(const struct dp_still_thread *t, void *data)
+{
+	const struct taking *k = data;
+	if (is_wanted(k, t->tid))
+		dp_extract_rehearse(k->extract, t);
+}
+
+static struct dp_error *rehearse(struct taking *k)
+{
+	const uint64_t from = dp_now_ns();
+	DP_TRY(dp_still_glimpse(k->still, rehearse_one, k));
+	k->s->rehearsal_ns = dp_now_ns() - from;
+	return NULL;
+}
+
+/* ---- the moment ------------------------------------------------------------------------------------------------------------------ */
+
+static bool is_faulting(const struct taking *k, const struct dp_still_thread *t)
+{
+	const struct dp_take_options *o = &k->take->options;
+	for (size_t i = 0; i < o->nfaults; i++)
+		if (o->faults[i] == t->tid)
+			return true;
+	return t->is_fault;
+}
+
+static struct dp_error *extract_one(struct taking *k, const struct dp_still_thread *t)
+{
+	struct dp_still_thread as = *t;
+	as.is_fault = is_faulting(k, t);
+	struct dp_snap_thread *into = dp_extract_thread(k->extract, &as, k->s);
+	if (!into)
+		return dp_error(DP_TAG_NOMEM, "out of memory for thread %d", t->tid);
+	dp_take_thread_facts(k->s, &as, into);
+	if (as.is_fault)
+		dp_extract_fault(k->extract, &as, into);
+	if (k->take->options.tls)
+		dp_extract_tls(k->extract, &as, into);
+	return NULL;
+}
+
+static struct dp_error *extract_all(struct taking *k)
+{
+	const size_t n = dp_still_nthreads(k->still);
+	for (int faulting = 1; faulting >= 0; faulting--)
+		for (size_t i = 0; i < n; i++) {
+			const struct dp_still_thread *t = dp_still_thread(k->still, i);
+			if (is_wanted(k, t->tid) && is_faulting(k, t) == (faulting == 1))
+				DP_TRY(extract_one(k, t));
+		}
+	dp_extract_globals(k->extract, k->s);
+	return NULL;
+}
+
+static void run_modules(struct taking *k)
+{
+	for (struct dp_snap_thread *t = k->s->threads; t; t = t->next)
+		dp_host_thread(k->take->host, t);
+	dp_host_globals(k->take->host);
+}
+
+static struct dp_error *moment(struct taking *k)
+{
+	struct timespec now;
+	DP_TRY(dp_still_hold(k->still));
+	clock_gettime(CLOCK_REALTIME, &now);
+	k->s->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (dp_still_mode(k->still) == DP_STILL_QUICK)
+		dp_still_release(k->still);
+	dp_host_set_world(k->take->host, k->world);
+	dp_host_attach(k->take->host);
+	struct dp_error *err = extract_all(k);
+	if (!err && dp_host_wants_held(k->take->host))
+		run_modules(k);
+	dp_still_release(k->still);
+	return err;
+}
+
+/* ---- after ------------------------------------------------------------------------------------------------------------------------ */
+
+static void keep_memory(uint64_t addr, const uint8_t *bytes, size_t n, void *data)
+{
+	struct dp_snapshot *s = data;
+	uint8_t *copy = s->memory ? dp_arena_alloc(&s->arena, n) : NULL;
+	if (copy)
+		s->memory[s->nmemory++] = (struct dp_snap_memory){addr, n, memcpy(copy, bytes, n)};
+}
+
+static void count_memory(uint64_t addr, const uint8_t *bytes, size_t n, void *data)
+{
+	(void)addr;
+	(void)bytes;
+	(void)n;
+	++*(size_t *)data;
+}
+
+static void take_memory(struct taking *k)
+{
+	size_t n = 0;
+	dp_still_kept(k->still, count_memory, &n);
+	k->s->memory = dp_arena_alloc(&k->s->arena, (n + 1) * sizeof(*k->s->memory));
+	dp_still_kept(k->still, keep_memory, k->s);
+}
+
+static void take_times(struct taking *k, uint64_t from)
+{
+	struct dp_still_times times;
+	struct dp_snapshot *s = k->s;
+	dp_still_times(k->still, &times);
+	s->stop_ns = times.stop_ns;
+	s->read_ns = times.read_ns;
+	s->pause_ns = times.pause_ns;
+	s->total_ns = dp_now_ns() - from;
+	dp_snapshot_set_int(s, "snapshot.pause.us", (int64_t)(times.pause_ns / 1000));
+	dp_snapshot_set_int(s, "snapshot.threads.stop.us", (int64_t)(times.stop_ns / 1000));
+	dp_snapshot_set_int(s, "snapshot.bytes", (int64_t)(s->nmemory * DP_PAGE_BYTES));
+}
+
+static void finish(struct taking *k, uint64_t from)
+{
+	struct dp_snapshot *s = k->s;
+	if (dp_still_mode(k->still) != DP_STILL_CORE) {
+		dp_take_facts(s, s->pid, k->take->options.environ);
+		dp_take_statistics(s, s->pid);
+		dp_take_machine(s);
+	} else {
+		dp_snapshot_classify(s, "core");
+	}
+	if (dp_still_why_not_fork(k->still)) {
+		s->mode = "stop";
+		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, "");
+		s->notes->prev->text = dp_arena_printf(&s->arena, "mode stop instead of fork: %s", dp_still_why_not_fork(k->still));
+	}
+	dp_take_image(s, dp_still_image(k->still));
+	dp_host_postattach(k->take->host);
+	dp_take_sources(s);
+	take_memory(k);
+	take_times(k, from);
+}
+
+static struct dp_error *take(struct taking *k, uint64_t from, struct dp_snapshot **ret)
+{
+	struct dp_error *err = prepare(k);
+	if (!err)
+		err = rehearse(k);
+	if (!err)
+		err = moment(k);
+	if (!err)
+		finish(k, from);
+	if (!err && k->s->arena.failed)
+		err = dp_error(DP_TAG_NOMEM, "the snapshot does not fit into 256 MiB: see --max-bytes and the other limits");
+	if (k->s)
+		dp_host_end(k->take->host);
+	dp_host_set_world(k->take->host, NULL);
+	dp_extract_destroy(k->extract);
+	dp_world_destroy(k->world);
+	dp_still_close(k->still);
+	if (err)
+		dp_snapshot_destroy(k->s);
+	else
+		*ret = k->s;
+	return err;
+}
+
+struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret)
+{
+	struct taking k = {.take = t};
+	const uint64_t from = dp_now_ns();
+	DP_TRY(dp_still_open(pid, &t->options.still, &k.still));
+	return take(&k, from, ret);
+}
+
+struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret)
+{
+	struct taking k = {.take = t};
+	const uint64_t from = dp_now_ns();
+	DP_TRY(dp_still_open_core(core, exe, &t->options.still, &k.still));
+	return take(&k, from, ret);
+}
+
+void dp_take_name(const struct dp_snapshot *s, char *ret, size_t size)
+{
+	char program[64] = "program";
+	const char *slash = strrchr(s->exe, '/');
+	snprintf(program, sizeof(program), "%s", slash && slash[1] ? slash + 1 : *s->application ? s->application : program);
+	program[strcspn(program, " ")] = '\0'; /* " (deleted)" */
+	for (char *p = program; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("._+-", *p))
+			*p = '_';
+	if (!*program || *program == '.' || *program == '-')
+		*program = '_';
+	snprintf(ret, size, "%s.%d.%llu.dps", program, s->pid, (unsigned long long)(s->time_ns / 1000000000u));
+}

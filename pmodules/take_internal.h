@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files that take a snapshot share. */
+#ifndef DP_PMODULES_TAKE_INTERNAL_H
+#define DP_PMODULES_TAKE_INTERNAL_H
+
+#include "pmodules/take.h"
+
+struct dp_core;
+
+/* take_thread.c: what was known of a thread when it stood: name, state, registers, system call, kernel stack. */
+void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t, struct dp_snap_thread *into);
+
+/* take_facts.c: from /proc, of the living process: command line, environment, files, limits. */
+void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool environ);
+/* Of both kinds of source: maps and objects. */
+void dp_take_image(struct dp_snapshot *s, struct dp_image *image);
+
+/* take_attributes.c */
+void dp_take_machine(struct dp_snapshot *s);            /* hostname, uname, cpu */
+void dp_take_statistics(struct dp_snapshot *s, pid_t pid); /* vm, sched, descriptors */
+
+/* take_source.c: lines of the source files that frames stand at, where they can be read. */
+void dp_take_sources(struct dp_snapshot *s);
+
+#endif
