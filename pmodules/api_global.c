@@ -12,7 +12,7 @@
 /* ---- registering
  * ---------------------------------------------------------------------------------------------------------------- */
 
-static bool add(pmodule_t *m, enum dp_event event, const pmodule_match_t *match, void (*fn)(void))
+static bool add(pmodule_t *m, enum dp_module_event event, const pmodule_match_t *match, void (*fn)(void))
 {
 	if (!m || !fn)
 		return false;

@@ -126,7 +126,7 @@ const char *dp_host_module_path(const struct dp_host *h, size_t i)
 	return m ? m->path : NULL;
 }
 
-size_t dp_host_callbacks(const struct dp_host *h, size_t module, enum dp_event event)
+size_t dp_host_callbacks(const struct dp_host *h, size_t module, enum dp_module_event event)
 {
 	const struct pmodule *m = module_at(h, module);
 	return m && event < DP_EVENTS ? m->callbacks[event] : 0;

@@ -35,7 +35,7 @@ size_t dp_host_nmodules(const struct dp_host *h);
 const char *dp_host_module_id(const struct dp_host *h, size_t i);
 const char *dp_host_module_path(const struct dp_host *h, size_t i);
 /* How many callbacks of that event it has registered; for `pmodule list`. */
-enum dp_event {
+enum dp_module_event {
 	DP_EVENT_PREATTACH,
 	DP_EVENT_ATTACH,
 	DP_EVENT_VARIABLE,
@@ -44,7 +44,7 @@ enum dp_event {
 	DP_EVENT_POSTATTACH,
 	DP_EVENTS
 };
-size_t dp_host_callbacks(const struct dp_host *h, size_t module, enum dp_event event);
+size_t dp_host_callbacks(const struct dp_host *h, size_t module, enum dp_module_event event);
 /* Does any module want to run while the process is held (attach, variable, frame, thread)? */
 bool dp_host_wants_held(const struct dp_host *h);
 

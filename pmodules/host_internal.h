@@ -30,7 +30,7 @@
 
 struct dp_callback {
 	struct pmodule *module;
-	enum dp_event event;
+	enum dp_module_event event;
 	struct pmodule_match *match; /* the host's own copy, or NULL: everything */
 	/* The language's: what it gave to dp_host_register(). */
 	void (*fn)(void);

@@ -43,7 +43,7 @@ struct dp_error *dp_module_set_id(struct pmodule *m, const char *id)
 	return NULL;
 }
 
-static struct dp_error *check_match(const struct pmodule_match *match, enum dp_event event)
+static struct dp_error *check_match(const struct pmodule_match *match, enum dp_module_event event)
 {
 	static const char *const name[] = {"preattach", "attach", "variable", "frame", "thread", "postattach"};
 	if ((unsigned)event >= DP_EVENTS)

@@ -147,7 +147,7 @@ static void call(const struct dp_callback *cb, void *object, struct dp_value *va
 	}
 }
 
-static void fire(struct dp_host *h, enum dp_event event, void *object)
+static void fire(struct dp_host *h, enum dp_module_event event, void *object)
 {
 	const struct dp_callbacks *c = &h->callbacks[event];
 	for (size_t i = 0; i < c->n; i++)

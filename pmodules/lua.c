@@ -50,7 +50,7 @@ struct call {
 	void *object, *value;
 };
 
-static enum dp_lua_kind kind_of(enum dp_event event)
+static enum dp_lua_kind kind_of(enum dp_module_event event)
 {
 	switch (event) {
 	case DP_EVENT_VARIABLE:
