@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, everything else to standard error. */
+/* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, everything else to standard error.
+ */
 #include "cli/command.h"
 
 #include "pmodules/file.h"
@@ -15,7 +16,10 @@ static void log_line(enum dp_log_level level, const char *module, const char *te
 	static const char *const names[] = {
 	        [DP_LOG_DEBUG] = "debug", [DP_LOG_INFO] = "info", [DP_LOG_WARNING] = "warning", [DP_LOG_ERROR] = "error"};
 	const struct dp_options *o = data;
-	const enum dp_log_level least = o->quiet ? DP_LOG_ERROR : o->verbose > 1 ? DP_LOG_DEBUG : o->verbose ? DP_LOG_INFO : DP_LOG_WARNING;
+	const enum dp_log_level least = o->quiet         ? DP_LOG_ERROR
+	                                : o->verbose > 1 ? DP_LOG_DEBUG
+	                                : o->verbose     ? DP_LOG_INFO
+	                                                 : DP_LOG_WARNING;
 	if (level >= least)
 		fprintf(stderr, "dynprobe: %s: %s: %s\n", names[level], module, text);
 }
@@ -55,8 +59,8 @@ static struct dp_error *take_one(const struct dp_options *o, struct dp_take *tak
 	const struct dp_snapshot_args *a = &o->snapshot;
 	struct dp_snapshot *s = NULL;
 	char path[4096];
-	struct dp_error *err = a->core ? dp_take_core(take, a->core, o->nnames ? o->name[0] : NULL, &s)
-	                               : dp_take_process(take, o->pid[0], &s);
+	struct dp_error *err =
+	        a->core ? dp_take_core(take, a->core, o->nnames ? o->name[0] : NULL, &s) : dp_take_process(take, o->pid[0], &s);
 	if (err)
 		return err;
 	name_of(o, s, nth, path, sizeof(path));

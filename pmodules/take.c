@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a snapshot. What can be done before anything stops is done then (the modules are loaded, debug information is read for the
- * stacks as they are a moment before), and what can be done afterwards is done afterwards. In between the threads wait for us.
+ * The order of a snapshot. What can be done before anything stops is done then (the modules are loaded, debug information is read
+ * for the stacks as they are a moment before), and what can be done afterwards is done afterwards. In between the threads wait
+ * for us.
  */
 #include "pmodules/take_internal.h"
 
@@ -80,7 +81,8 @@ struct dp_host *dp_take_host(struct dp_take *t)
 	return t->host;
 }
 
-/* ---- before ------------------------------------------------------------------------------------------------------------------- */
+/* ---- before -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Before the hold what the running process has now; that serves to find out what will be needed. */
 static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *data)
@@ -154,7 +156,8 @@ static struct dp_error *rehearse(struct taking *k)
 	return NULL;
 }
 
-/* ---- the moment ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the moment
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static bool is_faulting(const struct taking *k, const struct dp_still_thread *t)
 {
@@ -217,7 +220,8 @@ static struct dp_error *moment(struct taking *k)
 	return err;
 }
 
-/* ---- after ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- after
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
 static void keep_memory(uint64_t addr, const uint8_t *bytes, size_t n, void *data)
 {
@@ -270,7 +274,8 @@ static void finish(struct taking *k, uint64_t from)
 	if (dp_still_why_not_fork(k->still)) {
 		s->mode = "stop";
 		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, "");
-		s->notes->prev->text = dp_arena_printf(&s->arena, "mode stop instead of fork: %s", dp_still_why_not_fork(k->still));
+		s->notes->prev->text =
+		        dp_arena_printf(&s->arena, "mode stop instead of fork: %s", dp_still_why_not_fork(k->still));
 	}
 	dp_take_image(s, dp_still_image(k->still));
 	dp_host_postattach(k->take->host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking a snapshot, from options to the finished tree: rehearsal, hold, extraction, pmodules, what /proc says of the process. Writing it
- * to a file is the caller's (file.h).
+ * Taking a snapshot, from options to the finished tree: rehearsal, hold, extraction, pmodules, what /proc says of the process.
+ * Writing it to a file is the caller's (file.h).
  */
 #ifndef DP_PMODULES_TAKE_H
 #define DP_PMODULES_TAKE_H
@@ -18,13 +18,13 @@ struct dp_take_options {
 	struct dp_limits limits;
 	bool no_variables, environ, tls;
 	const char *const *globals, *const *load; /* as in extract.h */
-	const char *application;          /* NULL: the program's name */
-	const struct dp_take_pair *pairs; /* attributes */
+	const char *application;                  /* NULL: the program's name */
+	const struct dp_take_pair *pairs;         /* attributes */
 	size_t npairs;
 	const char *const *classifiers, *const *tags;
 	const pid_t *threads; /* only these; nthreads 0: all */
 	size_t nthreads;
-	const pid_t *faults;  /* threads that are to be looked at as if they had faulted */
+	const pid_t *faults; /* threads that are to be looked at as if they had faulted */
 	size_t nfaults;
 	/* pmodules */
 	const char *const *modules, *const *module_dirs, *const *module_options, *const *lua_allow;

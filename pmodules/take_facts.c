@@ -136,7 +136,8 @@ void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool environ)
 	take_limits(s, pid);
 }
 
-/* ---- mappings ------------------------------------------------------------------------------------------------------------------ */
+/* ---- mappings
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static void take_maps(struct dp_snapshot *s, const struct dp_image *image)
 {
@@ -144,8 +145,8 @@ static void take_maps(struct dp_snapshot *s, const struct dp_image *image)
 	s->maps = dp_arena_alloc(&s->arena, (n + 1) * sizeof(*s->maps));
 	for (size_t i = 0; s->maps && i < n; i++) {
 		const struct dp_map *m = dp_image_map(image, i), *next = i + 1 < n ? dp_image_map(image, i + 1) : NULL;
-		const bool guards = !m->read && !m->write && !m->exec && !*m->path && next && next->start.v == m->end.v && next->write &&
-		                    !next->shared && !next->inode;
+		const bool guards = !m->read && !m->write && !m->exec && !*m->path && next && next->start.v == m->end.v &&
+		                    next->write && !next->shared && !next->inode;
 		s->maps[s->nmaps++] = (struct dp_snap_map){.start = m->start.v,
 		                                           .end = m->end.v,
 		                                           .offset = m->offset,

@@ -16,7 +16,7 @@ void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool environ);
 void dp_take_image(struct dp_snapshot *s, struct dp_image *image);
 
 /* take_attributes.c */
-void dp_take_machine(struct dp_snapshot *s);            /* hostname, uname, cpu */
+void dp_take_machine(struct dp_snapshot *s);               /* hostname, uname, cpu */
 void dp_take_statistics(struct dp_snapshot *s, pid_t pid); /* vm, sched, descriptors */
 
 /* take_source.c: lines of the source files that frames stand at, where they can be read. */

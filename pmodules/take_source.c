@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A few lines of source around each place that a frame stands at. The paths are what the debug information says, which may be anything: only
- * ordinary files that are called as source files are, and no more than a few megabytes of each.
+ * A few lines of source around each place that a frame stands at. The paths are what the debug information says, which may be
+ * anything: only ordinary files that are called as source files are, and no more than a few megabytes of each.
  */
 #include "pmodules/take_internal.h"
 
@@ -23,8 +23,9 @@ struct place {
 
 static bool looks_like_source(const char *path)
 {
-	static const char *const ends[] = {".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".inl", ".ipp", ".tcc",
-	                                   ".C", ".S", ".s",  ".rs",  ".go",  ".d",   ".f90", ".zig", ".m",  ".y",   ".l", ".def"};
+	static const char *const ends[] = {".c",   ".h",   ".cc",  ".cpp", ".cxx", ".hpp", ".hh", ".hxx",
+	                                   ".inl", ".ipp", ".tcc", ".C",   ".S",   ".s",   ".rs", ".go",
+	                                   ".d",   ".f90", ".zig", ".m",   ".y",   ".l",   ".def"};
 	const char *dot = strrchr(path, '.');
 	for (size_t i = 0; dot && !strchr(dot, '/') && i < sizeof(ends) / sizeof(*ends); i++)
 		if (!strcmp(dot, ends[i]))

@@ -31,7 +31,8 @@ static const char *call_text(struct dp_snapshot *s, const struct dp_still_thread
 	for (int i = 0; i < n; i++) {
 		const int64_t value = (int64_t)t->args[i];
 		const bool small = value > -4096 && value < 4096;
-		at += snprintf(text + at, sizeof(text) - (size_t)at, small ? "%s%lld" : "%s%#llx", i ? ", " : "", (long long)value);
+		at += snprintf(text + at, sizeof(text) - (size_t)at, small ? "%s%lld" : "%s%#llx", i ? ", " : "",
+		               (long long)value);
 	}
 	snprintf(text + at, sizeof(text) - (size_t)at, ")");
 	return dp_arena_copy(&s->arena, text, strlen(text));
