@@ -28,10 +28,35 @@ struct dp_scope {
 	size_t nbeginning;
 	bool at_entry;       /* the site is the function's first instruction (behind an endbr64) */
 	uint64_t body;       /* where the function's body begins: behind the prologue */
+	struct dp_found_name *names; /* what has been looked for, found or not: an expression may ask for a name many times */
 	/* The canonical frame address, on demand. */
 	bool cfa_asked;
 	struct dp_expr *cfa;
 };
+
+struct dp_variable {
+	Dwarf_Die die;
+	Dwarf_Die function; /* whose parameter or local it is; addr NULL for others */
+	const char *name;
+	bool is_parameter, is_constant; /* an enumerator: `value` */
+	bool is_ambiguous;              /* an inlined function that begins at the site may be meant */
+	uint64_t value;
+	uint64_t base_offset;
+	const struct dp_ctype *type; /* of an enumerator */
+};
+struct dp_found_name {
+	struct dp_found_name *next;
+	const char *name;
+	int how; /* DP_NAME_NEAR, DP_NAME_FAR, or the tag of a type */
+	bool found;
+	struct dp_variable variable;
+	Dwarf_Die type;
+};
+enum { DP_NAME_NEAR = -1, DP_NAME_FAR = -2 };
+/* NULL if that has not been looked for. */
+struct dp_found_name *dp_scope_recall(struct dp_scope *s, const char *name, int how);
+/* For what has been found; its name outlives that of whoever asked. NULL without memory. */
+struct dp_found_name *dp_scope_remember(struct dp_scope *s, const char *name, int how);
 
 /* Opens the debug information of the site's module. DP_TAG_NO_DEBUG_INFO. */
 struct dp_error *dp_scope_debug(struct dp_scope *s) DP_MUST_CHECK;
@@ -70,16 +95,6 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 
 /* ---- variables.c ------------------------------------------------------------------------------------------------------ */
 
-struct dp_variable {
-	Dwarf_Die die;
-	Dwarf_Die function; /* whose parameter or local it is; addr NULL for others */
-	const char *name;
-	bool is_parameter, is_constant; /* an enumerator: `value` */
-	bool is_ambiguous;              /* an inlined function that begins at the site may be meant */
-	uint64_t value;
-	uint64_t base_offset;
-	const struct dp_ctype *type; /* of an enumerator */
-};
 /* A variable, parameter or enumerator that is visible at the site. `far`: also those of other units and of the executable. */
 bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret);
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);

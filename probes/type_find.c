@@ -58,7 +58,7 @@ static bool in_container(struct search *s, Dwarf_Die *container, const char *nam
 	return false;
 }
 
-static bool find(struct dp_scope *s, int tag, const char *name, Dwarf_Die *ret)
+static bool look_up(struct dp_scope *s, int tag, const char *name, Dwarf_Die *ret)
 {
 	struct search search = {.tag = tag};
 	struct dp_debug_units units;
@@ -73,6 +73,17 @@ static bool find(struct dp_scope *s, int tag, const char *name, Dwarf_Die *ret)
 	}
 	*ret = search.found;
 	return found;
+}
+
+static bool find(struct dp_scope *s, int tag, const char *name, Dwarf_Die *ret)
+{
+	struct dp_found_name *known = dp_scope_recall(s, name, tag);
+	if (!known && (known = dp_scope_remember(s, name, tag)))
+		known->found = look_up(s, tag, name, &known->type);
+	if (!known)
+		return look_up(s, tag, name, ret);
+	*ret = known->type;
+	return known->found;
 }
 
 const struct dp_ctype *dp_type_find(struct dp_scope *s, const struct dp_ast_type *type)

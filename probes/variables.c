@@ -249,7 +249,7 @@ static bool in_file(struct lookup *l, const char *file, size_t n, const char *na
 	return false;
 }
 
-bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
+static bool look_up(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
 {
 	struct lookup l = {.s = s, .name = name, .ret = ret};
 	const char *sep = strstr(name, "::");
@@ -262,6 +262,19 @@ bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_
 	if (far)
 		return in_other_units(&l);
 	return (!sep && in_functions(&l)) || (s->unit.addr && in_container(&l, &s->unit, name, 0, false));
+}
+
+bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
+{
+	const int how = far ? DP_NAME_FAR : DP_NAME_NEAR;
+	struct dp_found_name *known = dp_scope_recall(s, name, how);
+	if (!known && (known = dp_scope_remember(s, name, how)))
+		known->found = look_up(s, known->name, far, &known->variable);
+	if (!known)
+		return look_up(s, name, far, ret);
+	if (known->found)
+		*ret = known->variable;
+	return known->found;
 }
 
 /* ---- where it is -------------------------------------------------------------------------------------------------------- */
