@@ -163,23 +163,28 @@ void dp_session_answers_nowhere(struct dp_runtime *rt)
 
 static bool names_flags(const char *text)
 {
-	return text && (strstr(text, "flags") || !strcmp(text, "regs"));
+	return text && dp_context_shows_flags(text);
+}
+
+/* What was typed is enough: its meaning may be known later, in a library that is yet to come. */
+static bool shows_flags(const struct dp_probe *p, const struct dp_typed *typed)
+{
+	bool shows = names_flags(typed->when);
+	for (size_t i = 0; i < p->fields.n && !shows; i++)
+		shows = p->fields.field[i].source == DP_SRC_PARK;
+	for (size_t i = 0; i < typed->ncontexts && !shows; i++)
+		shows = names_flags(typed->context[i]);
+	return shows;
 }
 
 bool dp_session_shows_flags(const struct dp_session *s)
 {
 	const struct dp_options *o = s->options;
-	if (dp_target_gates(s->target) || dp_target_nstanding(s->target) || names_flags(o->asked.value) ||
-	    names_flags(o->asked.by))
-		return true;
-	for (size_t i = 0; i < o->nprobes; i++) {
-		if (names_flags(o->typed[i].when))
-			return true;
-		for (size_t k = 0; k < o->typed[i].ncontexts; k++)
-			if (names_flags(o->typed[i].context[k]))
-				return true;
-	}
-	return false;
+	bool shows = dp_target_gates(s->target) || dp_target_nstanding(s->target) || names_flags(o->asked.value) ||
+	             names_flags(o->asked.by);
+	for (size_t i = 0; i < o->nprobes && !shows; i++)
+		shows = shows_flags(&o->probe[i], &o->typed[i]);
+	return shows;
 }
 
 /* ---- entries --------------------------------------------------------------------------------------------------------------- */
@@ -198,7 +203,8 @@ static struct dp_error *find_call(struct dp_session *s, size_t i, struct dp_site
 	if (!call->exit)
 		return no_return(&s->options->probe[i]);
 	if (dp_call_returns_twice(call->nr))
-		return dp_error(DP_TAG_NO_VALUE, "a call that returns twice has no duration: leave it out, or ask for another one");
+		return dp_error(DP_TAG_NO_VALUE,
+		                "a call that returns twice has no duration: leave it out, or ask for another one");
 	ret->addr = dp_addr_add(dp_addr_of(s->place[i].addr), -(int64_t)call->back);
 	ret->module = dp_image_module_at(image, ret->addr);
 	dp_image_function_at(image, ret->addr, &ret->function);
@@ -255,8 +261,9 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	size_t k;
 	DP_TRY(typed->call.is ? find_call(s, i, &site) : find_entry(s, &s->options->probe[i], s->place[i].addr, &site));
 	if (!typed->call.is && site.module && dp_module_small_stacks(site.module))
-		return dp_error(DP_TAG_USAGE,
-		                "how long calls take is not known in Go programs: goroutines change threads and stacks while they run");
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "how long calls take is not known in Go programs: goroutines change threads and stacks while they run");
 	for (k = a->npairs; k-- > 0;)
 		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;

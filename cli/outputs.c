@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outputs.h"
+#include "output/ctf_dir.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,16 @@ struct dp_error *dp_outputs_end(struct dp_outputs *o)
 		return second;
 	dp_error_destroy(second);
 	return first;
+}
+
+void dp_outputs_discard(struct dp_outputs *o)
+{
+	const bool recorded = o->record;
+	dp_error_destroy(dp_outputs_end(o));
+	if (!recorded)
+		return;
+	dp_dir_undo(o->record_dir, "events");
+	dp_dir_undo(o->record_dir, "metadata");
 }
 
 void dp_outputs_fini(struct dp_outputs *o)

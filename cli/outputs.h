@@ -24,6 +24,8 @@ void dp_outputs_class(struct dp_outputs *o, unsigned i);
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
 /* Ends the recording and the live view; the summary can still be written to o->file until dp_outputs_fini(). */
+/* For a run in which nothing has run: ends it, and leaves no recording behind. */
+void dp_outputs_discard(struct dp_outputs *o);
 struct dp_error *dp_outputs_end(struct dp_outputs *o) DP_MUST_CHECK;
 void dp_outputs_fini(struct dp_outputs *o);
 

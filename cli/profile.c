@@ -423,6 +423,8 @@ int dp_profile(const struct dp_options *options)
 	dp_error_print(err, stderr);
 	if (err && p.samples)
 		dp_samples_stop(p.samples);
+	if (err && err->tag == DP_TAG_EXEC)
+		dp_outputs_discard(&p.out);
 	const int of_command = status_of_command(&p);
 	if (!err)
 		status = of_command;

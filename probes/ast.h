@@ -28,11 +28,14 @@ enum dp_ast_op { /* of binary operators; unary ones are their character */
 	DP_AST_OR = 256, DP_AST_AND, DP_AST_EQ, DP_AST_NE, DP_AST_MATCH, DP_AST_LE, DP_AST_GE, DP_AST_SHL, DP_AST_SHR,
 	DP_AST_ARROW, DP_AST_SCOPE,
 };
+#define DP_AST_DIMENSIONS 4u
 struct dp_ast_type { /* of a cast or sizeof */
 	const char *name; /* "unsigned char", "foo_t", "ns::Foo"; without struct, union, enum or class */
 	int tag;          /* 's', 'u', 'e', 'c' of these words, or 0 */
 	unsigned pointers;
-	bool reference;
+	/* T (*)[3][4]: an array of three arrays of four T, and how many pointers lead to that. */
+	uint64_t dimension[DP_AST_DIMENSIONS];
+	unsigned dimensions, outer;
 	size_t at;
 };
 struct dp_ast {

@@ -113,6 +113,37 @@ static struct dp_error *type_name(struct parser *p, struct dp_ast_type *type)
 	return name ? NULL : no_type(p);
 }
 
+/* (*), as pointers to arrays have it behind the element's type. */
+static struct dp_error *parse_outer(struct parser *p, struct dp_ast_type *type)
+{
+	const size_t open = p->t.at;
+	if (!is_op(p, '('))
+		return NULL;
+	DP_TRY(advance(p));
+	for (; is_op(p, '*'); type->outer++)
+		DP_TRY(advance(p));
+	if (!type->outer || type->outer > DEPTH_MAX)
+		return no_type(p);
+	DP_TRY(expect(p, ')', open, "this parenthesis is not closed"));
+	return is_op(p, '[') ? NULL : dp_lex_error(p->text, p->t.at, "expected [N]: a pointer to an array is (T (*)[N])");
+}
+
+static struct dp_error *parse_dimensions(struct parser *p, struct dp_ast_type *type)
+{
+	while (is_op(p, '[')) {
+		const size_t open = p->t.at;
+		DP_TRY(advance(p));
+		if (p->t.kind != DP_TOKEN_NUMBER || !p->t.value || p->t.value > UINT32_MAX ||
+		    type->dimensions == DP_AST_DIMENSIONS)
+			return dp_lex_error(p->text, p->t.at, "an array's type has from 1 to %u numbers of elements: int[4]",
+			                    DP_AST_DIMENSIONS);
+		type->dimension[type->dimensions++] = p->t.value;
+		DP_TRY(advance(p));
+		DP_TRY(expect(p, ']', open, "this bracket is not closed"));
+	}
+	return NULL;
+}
+
 static struct dp_error *parse_type(struct parser *p, struct dp_ast_type **ret)
 {
 	struct dp_ast_type *type = dp_arena_alloc(p->arena, sizeof(*type));
@@ -126,6 +157,8 @@ static struct dp_error *parse_type(struct parser *p, struct dp_ast_type **ret)
 	}
 	if (type->pointers > DEPTH_MAX)
 		return no_type(p);
+	DP_TRY(parse_outer(p, type));
+	DP_TRY(parse_dimensions(p, type));
 	*ret = type;
 	return NULL;
 }
@@ -164,7 +197,10 @@ static bool try_type(struct parser *p, bool any, struct dp_ast_type **ret)
 		dp_error_destroy(err);
 		return false;
 	}
-	if (!certain && !type->pointers && !any && !starts_operand(&ahead))
+	/* (a[4]) is an element, if that is not the name of a type; nothing is cast to an array. */
+	if (type->dimensions && !type->outer && !(any && certain))
+		return false;
+	if (!certain && !type->pointers && !type->outer && !any && !starts_operand(&ahead))
 		return false;
 	*p = ahead;
 	*ret = type;
@@ -183,7 +219,7 @@ static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 		/* In sizeof (x)->y x is no type. */
 		if (try_type(p, true, &node.type) && !is_op(p, '.') && !is_op(p, DP_AST_ARROW) && !is_op(p, '[')) {
 			/* sizeof (x) of a variable: whoever knows the names tells them apart. */
-			if (!tag_of(&before) && !node.type->pointers)
+			if (!tag_of(&before) && !node.type->pointers && !node.type->dimensions)
 				DP_TRY(make(p, (struct dp_ast){.kind = DP_AST_NAME, .at = node.type->at, .name = node.type->name},
 				            &node.a));
 			return make(p, node, ret);

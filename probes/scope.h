@@ -48,6 +48,8 @@ struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, st
 struct dp_error *dp_scope_fields(struct dp_scope *scope, const char *context, struct dp_fields *fields) DP_MUST_CHECK;
 /* Does a condition hold a name that a variable may have, a register's without a $ included? */
 bool dp_scope_has_names(const char *text);
+/* Does a -t argument, or an expression, ask for the processor's flags by any of their names? A variable of such a name counts as well. */
+bool dp_context_shows_flags(const char *text);
 /* May `context` be taken by dp_fields_add() already, without a program? */
 bool dp_scope_is_fixed(const char *context);
 

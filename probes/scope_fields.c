@@ -6,6 +6,7 @@
 #include "probes/scope_fields.h"
 #include "agent/abi.h"
 #include "probes/lex.h"
+#include "probes/registers.h"
 
 #include <ctype.h>
 #include <dwarf.h>
@@ -321,6 +322,33 @@ struct dp_error *dp_context_check(const char *context)
 	struct dp_error *err = dp_fields_add(&scratch, context);
 	dp_fields_fini(&scratch);
 	return err;
+}
+
+static bool names_flags(const struct dp_ast *ast)
+{
+	if (!ast)
+		return false;
+	if ((ast->kind == DP_AST_NAME || ast->kind == DP_AST_REGISTER) && dp_register_is_flags(ast->name))
+		return true;
+	return names_flags(ast->a) || names_flags(ast->b) || names_flags(ast->c);
+}
+
+/* What cannot be parsed is refused elsewhere. */
+bool dp_context_shows_flags(const char *text)
+{
+	struct dp_fields fixed = {0};
+	struct dp_arena arena = {0};
+	struct dp_ast *ast = NULL;
+	bool shows = false;
+	struct dp_error *err =
+	        dp_scope_is_fixed(text) ? dp_fields_add(&fixed, text) : dp_ast_parse(&arena, text + given_name(text), &ast);
+	for (size_t i = 0; i < fixed.n; i++)
+		shows |= fixed.field[i].source == DP_SRC_RFLAGS || fixed.field[i].source == DP_SRC_PARK;
+	shows |= !err && names_flags(ast);
+	dp_error_destroy(err);
+	dp_fields_fini(&fixed);
+	dp_arena_fini(&arena);
+	return shows;
 }
 
 static struct dp_error *add_context(struct dp_fields_maker *m, const char *context)

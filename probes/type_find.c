@@ -99,6 +99,12 @@ const struct dp_ctype *dp_type_find(struct dp_scope *s, const struct dp_ast_type
 	}
 	for (unsigned i = 0; t && i < type->pointers; i++)
 		t = dp_ctype_pointer(&s->arena, t);
+	if (t && type->dimensions)
+		t = dp_type_complete(s, t);
+	for (unsigned i = type->dimensions; t && i-- > 0;)
+		t = dp_ctype_array(&s->arena, t, type->dimension[i]);
+	for (unsigned i = 0; t && i < type->outer; i++)
+		t = dp_ctype_pointer(&s->arena, t);
 	return t;
 }
 

@@ -102,6 +102,8 @@ class Profile(Case):
 
     def test_a_command_that_fails(self):
         self.assertEqual(self.dynprobe("--profile", 10, "--", "/nonexistent/command").status, 127)
+        self.assertEqual(self.dynprobe("--profile", 10, "--", "/nonexistent/command", record=self.path("left")).status, 127)
+        self.assertFalse(os.path.exists(self.path("left")))
         self.assertEqual(self.dynprobe("--profile", 10, "--", "/bin/sh", "-c", "exit 3").status, 3)
 
     def test_so_many_samples_and_no_more(self):

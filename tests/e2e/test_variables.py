@@ -287,6 +287,16 @@ class Variables(Case):
         self.assertEqual([e["fields"]["hits"] for e in events], list(range(6, len(printed) + 1)))
         self.assertTrue(all(e["fields"]["duration"] for e in events))
 
+    def test_casts_to_pointers_to_arrays(self):
+        program = self.build("plain.c", "gcc", "-O2", "-g")
+        printed, events = self.trace(program, "--function", "work", "-t", "second=(*(int (*)[3])&req->table)[1]", "-t", "n",
+                                     "-t", "third=((int (*)[1])req->table)[2][0]", "-t", "all=*(int (*)[3])req->table",
+                                     "-t", "size=sizeof(struct request[2]) == 2 * sizeof(*req)")
+        self.agree(printed, events, ["second", "n"])
+        for e in events:
+            f = e["fields"]
+            self.assertEqual((f["all_1"], f["all_2"], f["size"]), (f["second"], f["third"], 1))
+
     # ---- conditions ----
 
     def condition(self, program, text, expected):

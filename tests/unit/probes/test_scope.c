@@ -55,6 +55,15 @@ static const struct {
         {"sizeof(char *)", 8},
         {"sizeof(unsigned long)", 8},
         {"sizeof 1 + 1", 5},
+        {"sizeof(int[4])", 16},
+        {"sizeof(int[2][3]) + 1", 25},
+        {"sizeof(char *[3])", 24},
+        {"sizeof(int (*)[4])", 8},
+        {"sizeof(long(**)[4][2])", 8},
+        {"sizeof *(int (*)[4])$rdi", 16},
+        {"sizeof(*(int (*)[4][2])$rdi)[0]", 8},
+        {"(long)((int (*)[4])$rdi + 1)", 11},
+        {"(long)(char (*)[0x100][2])$rdi", -5},
         {"sizeof(5000000000)", 8},
         {"sizeof 2.5f", 4},
         {"sizeof(1 ? 2 : 3)", 4},
@@ -90,7 +99,8 @@ static const struct {
 Test(scope, computes_as_c_does)
 {
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
-		cr_expect_eq((int64_t)eval(values[i].text), values[i].value, "%s is %lld", values[i].text, (long long)eval(values[i].text));
+		cr_expect_eq((int64_t)eval(values[i].text), values[i].value, "%s is %lld", values[i].text,
+		             (long long)eval(values[i].text));
 }
 
 /* As an integer 0.5 is 0, and would choose nothing. */
@@ -157,6 +167,9 @@ static const struct {
         {"str(p, 0)", "length of a string"},
         {"$", "register's name"},
         {"'ab' + 1", "one character"},
+        {"(int[4])p", "'('"},
+        {"(int (*))[4]p", "'('"},
+        {"(int (*)[])p", "'('"},
 };
 
 Test(scope, refuse_DP_SYNTAX_with_a_caret)
@@ -207,6 +220,18 @@ Test(scope, contexts_that_need_no_program_are_told_apart)
 	cr_expect(!dp_scope_has_names("$rdi == 0x10") && !dp_scope_has_names("1 + 'a'"));
 }
 
+Test(scope, flags_are_asked_for_by_names_not_by_letters)
+{
+	static const char *const show[] = {"regs",       "reg:rflags",     "$eflags & 0x40", "x=rflags >> 6",
+	                                   "reg:eflags", "1 ? 2 : eflags", "(int)$rflags",   "p[$eflags]"};
+	static const char *const show_not[] = {"req->flags", "flags",     "reg:rdi",   "rflagsx", "comm == \"eflags\"",
+	                                       "args",       "backtrace", "p->eflags", "((("};
+	for (size_t i = 0; i < sizeof(show) / sizeof(*show); i++)
+		cr_expect(dp_context_shows_flags(show[i]), "%s", show[i]);
+	for (size_t i = 0; i < sizeof(show_not) / sizeof(*show_not); i++)
+		cr_expect_not(dp_context_shows_flags(show_not[i]), "%s", show_not[i]);
+}
+
 Test(scope, names_without_a_program_are_refused_DP_NO_DEBUG_INFO)
 {
 	struct dp_expr *e = NULL;
@@ -219,8 +244,10 @@ Test(scope, names_without_a_program_are_refused_DP_NO_DEBUG_INFO)
 /* Words of the language in any order, and bytes that are none: an error or a meaning, never a crash. */
 Test(scope, garbage_is_refused_or_computed)
 {
-	static const char *const words[] = {"rdi", "1", "(", ")", "*", "&", "->", ".", "x", "[", "]", ":", "?", "str(", "\"a*\"", "==", "=~", "+", "-", "!",
-	                                    "~", "(int)", "(char *)", "sizeof", "1.5", "$rax", "<<", "/", "%", "0", "comm", "hits", "::", "'a'", ",", "&&"};
+	static const char *const words[] = {"rdi", "1", "(", ")",     "*",        "&",      "->",  ".",    "x",
+	                                    "[",   "]", ":", "?",     "str(",     "\"a*\"", "==",  "=~",   "+",
+	                                    "-",   "!", "~", "(int)", "(char *)", "sizeof", "1.5", "$rax", "<<",
+	                                    "/",   "%", "0", "comm",  "hits",     "::",     "'a'", ",",    "&&"};
 	struct dp_regs regs = {.rflags = 2};
 	const struct dp_expr_world world = {.regs = &regs};
 	srand(7);
@@ -229,7 +256,8 @@ Test(scope, garbage_is_refused_or_computed)
 		struct dp_expr *e = NULL;
 		uint64_t value;
 		for (unsigned n = 1 + (unsigned)rand() % 12; n; n--)
-			strcat(text, round % 4 ? words[(unsigned)rand() % (sizeof(words) / sizeof(*words))] : (char[]){(char)(1 + rand() % 255), 0});
+			strcat(text, round % 4 ? words[(unsigned)rand() % (sizeof(words) / sizeof(*words))]
+			                       : (char[]){(char)(1 + rand() % 255), 0});
 		struct dp_error *err = dp_scope_expr(NULL, text, &e);
 		if (!err && dp_expr_eval_in(e, &world, &value))
 			(void)value;
