@@ -309,6 +309,8 @@ static struct dp_error *parse_parentheses(struct parser *p, struct dp_ast **ret)
 		DP_TRY(parse_unary(p, &node.a));
 		return make(p, node, ret);
 	}
+	if (p->t.kind == DP_TOKEN_NAME && is_plain(p->t.text))
+		return dp_lex_error(p->text, p->t.at, "casts are to types like (int), (struct s *) or (int (*)[4])");
 	DP_TRY(parse_cond(p, ret));
 	return expect(p, ')', open, "this parenthesis is not closed");
 }

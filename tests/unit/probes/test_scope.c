@@ -167,9 +167,9 @@ static const struct {
         {"str(p, 0)", "length of a string"},
         {"$", "register's name"},
         {"'ab' + 1", "one character"},
-        {"(int[4])p", "'('"},
-        {"(int (*))[4]p", "'('"},
-        {"(int (*)[])p", "'('"},
+        {"(int[4])p", "casts are to types like"},
+        {"(int (*))[4]p", "casts are to types like"},
+        {"(int (*)[])p", "casts are to types like"},
 };
 
 Test(scope, refuse_DP_SYNTAX_with_a_caret)
