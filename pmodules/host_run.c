@@ -42,10 +42,15 @@ static uint64_t left(uint64_t budget, uint64_t used)
 	return used < budget ? budget - used : 0;
 }
 
+uint64_t dp_host_budget(const struct dp_host *h)
+{
+	return h->options.budget_ns ? h->options.budget_ns : DP_BUDGET_HELD_NS;
+}
+
 static uint64_t time_left(const struct pmodule *m)
 {
 	const struct dp_host *h = m->host;
-	const uint64_t budget = h->options.budget_ns ? h->options.budget_ns : DP_BUDGET_HELD_NS;
+	const uint64_t budget = dp_host_budget(h);
 	if (!is_held(h))
 		return left(budget * DP_BUDGET_LATE, h->snapshot ? m->late_ns : 0);
 	const uint64_t own = left(budget, m->held_ns);

@@ -54,6 +54,7 @@ struct dp_entry {
 struct dp_entry dp_module_enter(struct pmodule *m);
 void dp_module_leave(struct pmodule *m, const struct dp_entry *entry);
 uint64_t dp_host_now(void);
+uint64_t dp_host_budget(const struct dp_host *h); /* of one module while the process is held */
 /* Runs the variable callbacks on it, those of deferred modules or the others'. */
 void dp_host_fire_variable(struct dp_host *h, struct dp_snap_variable *v, struct dp_value *value, bool deferred);
 

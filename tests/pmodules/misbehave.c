@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Does in its thread callback what `how` says: --module=misbehave:how,null */
+#include "pmodule.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char how[32];
+static volatile char *volatile none;
+static volatile unsigned turns;
+
+static unsigned overflow(volatile unsigned *n)
+{
+	volatile char space[4096];
+	memset((char *)space, 1, sizeof(space));
+	if (*n == 99)
+		return 0;
+	return overflow(n) + (unsigned)space[*n % sizeof(space)];
+}
+
+static void thread(ptrace_thread_t *t)
+{
+	pmodule_thread_annotate(t, PAT_COMMENT, "before");
+	if (!strcmp(how, "null"))
+		*none = 1;
+	if (!strcmp(how, "libc"))
+		memset((char *)none, 1, 4096 + turns);
+	if (!strcmp(how, "abort"))
+		abort();
+	if (!strcmp(how, "stack"))
+		turns = overflow(&turns);
+	if (!strcmp(how, "divide"))
+		turns = 100 / turns;
+	if (!strcmp(how, "illegal"))
+		__asm__ volatile("ud2");
+	if (!strcmp(how, "loop"))
+		for (;;)
+			turns++;
+	if (!strcmp(how, "loop-api"))
+		for (;;)
+			turns += pmodule_thread_tid(t) > 0;
+	if (!strcmp(how, "stuck"))
+		for (;;)
+			pause();
+	pmodule_thread_annotate(t, PAT_COMMENT, "behind");
+}
+
+static void postattach(ptrace_backtrace_t *bt)
+{
+	pmodule_backtrace_add_kv_int(bt, "misbehave.postattach", 1);
+}
+
+static bool load(pmodule_t *m)
+{
+	const char *option = pmodule_config_option(m, "how");
+	strncpy(how, option ? option : "", sizeof(how) - 1);
+	if (!strcmp(how, "load"))
+		*none = 1;
+	return pmodule_thread_event_add(m, NULL, thread) && pmodule_postattach_event_add(m, postattach);
+}
+
+static void unload(pmodule_t *m)
+{
+	(void)m;
+	if (!strcmp(how, "unload"))
+		*none = 1;
+}
+
+PMODULE_DEFINE("misbehave", load, NULL, unload);

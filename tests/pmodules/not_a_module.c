@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* A shared object that is no module. */
+int not_a_module;

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules in C: what they do wrong stays theirs. */
+#include "helper_model.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct log log_;
+static struct model model;
+
+static struct dp_host *loaded(const char *file, const char *option, struct dp_host_options options)
+{
+	char path[4096];
+	memset(&log_, 0, sizeof(log_));
+	model_make(&model);
+	struct dp_host *h = host_with(&options, &log_);
+	if (option)
+		cr_assert_null(dp_host_option(h, option));
+	snprintf(path, sizeof(path), "%s/%s.so", DP_TEST_MODULES, file);
+	struct dp_error *err = dp_host_load(h, path);
+	cr_assert_null(err, "%s", err->message);
+	return h;
+}
+
+static void done(struct dp_host *h)
+{
+	dp_host_destroy(h);
+	dp_snapshot_destroy(model.s);
+}
+
+Test(c_module, events_come_bottom_up_and_in_order)
+{
+	struct dp_host *h = loaded("recorder", NULL, (struct dp_host_options){0});
+	run_all(h, model.s);
+	cr_assert_str_eq(attribute(model.s, "order"),
+	                 "preattach attach variable:p variable:* variable:n variable:i frame:inner variable:text frame:outer "
+	                 "thread:worker frame:wait thread:idle variable:g postattach");
+	cr_assert(dp_host_wants_held(h));
+	done(h);
+}
+
+Test(c_module, a_deferred_module_costs_no_pause)
+{
+	struct dp_host *h = loaded("recorder", "recorder:defer,1", (struct dp_host_options){0});
+	cr_assert(dp_host_wants_held(h), "it has an attach callback");
+	run_all(h, model.s);
+	cr_assert_str_eq(attribute(model.s, "order"),
+	                 "preattach attach variable:p variable:* variable:n variable:i frame:inner variable:text frame:outer "
+	                 "thread:worker frame:wait thread:idle variable:g postattach");
+	memset(&log_, 0, sizeof(log_));
+	done(h);
+}
+
+static void crash(const char *how, const char *said)
+{
+	char option[64];
+	snprintf(option, sizeof(option), "misbehave:how,%s", how);
+	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){0});
+	run_all(h, model.s);
+	cr_assert(strstr(log_.text, said), "%s: %s", how, log_.text);
+	cr_assert_eq(log_.errors, 1, "%s: it is called once and never again: %s", how, log_.text);
+	cr_assert_eq(count_notes(model.worker->notes, "before"), 1, "what it did before stays");
+	cr_assert_eq(count_notes(model.worker->notes, "behind"), 0);
+	cr_assert_eq(attribute_int(model.s, "pmodule.misbehave.errors"), 1);
+	cr_assert_eq(attribute_int(model.s, "misbehave.postattach"), -1);
+	cr_assert(has_word(model.s->classifiers, "pmodule-error"));
+	run_all(h, model.s); /* the next snapshot */
+	cr_assert_eq(count_notes(model.worker->notes, "before"), 1, "%s: a broken module is called again", how);
+	done(h);
+}
+
+Test(c_module, a_crash_ends_the_module_alone)
+{
+	crash("null", "crashed (Segmentation fault at 0)");
+	crash("illegal", "crashed (Illegal instruction)");
+	crash("divide", "crashed (Floating point exception)");
+}
+
+Test(c_module, a_crash_in_a_function_that_it_called)
+{
+	crash("libc", "crashed (Segmentation fault at ");
+	crash("abort", "crashed (Aborted)");
+}
+
+Test(c_module, an_endless_recursion)
+{
+	crash("stack", "crashed (Segmentation fault at ");
+}
+
+Test(c_module, a_crash_in_load_refuses_it_and_one_in_unload_is_survived)
+{
+	char path[4096];
+	struct dp_host *h;
+	memset(&log_, 0, sizeof(log_));
+	h = host_with(&(struct dp_host_options){0}, &log_);
+	cr_assert_null(dp_host_option(h, "misbehave:how,load"));
+	snprintf(path, sizeof(path), "%s/misbehave.so", DP_TEST_MODULES);
+	struct dp_error *err = dp_host_load(h, path);
+	cr_assert(err && strstr(err->message, "its load()"));
+	cr_assert_eq(err->tag, DP_TAG_PMODULE, "DP-PMODULE");
+	dp_error_destroy(err);
+	dp_host_destroy(h);
+	done(loaded("misbehave", "misbehave:how,unload", (struct dp_host_options){0}));
+	cr_assert(strstr(log_.text, "crashed"));
+}
+
+static void loop(const char *how)
+{
+	char option[64];
+	snprintf(option, sizeof(option), "misbehave:how,%s", how);
+	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){.budget_ns = 3000000});
+	run_all(h, model.s);
+	cr_assert(strstr(log_.text, "misbehave: cut off"), "%s", log_.text);
+	cr_assert_eq(log_.errors, 1, "%s", log_.text);
+	cr_assert(has_word(model.s->classifiers, "pmodule-timeout"));
+	cr_assert_eq(count_notes(model.worker->notes, "before"), 1);
+	cr_assert_eq(count_notes(model.idle->notes, "before"), 0, "cut off for the rest of the snapshot");
+	dp_host_begin(h, model.s);
+	dp_host_postattach(h); /* the next snapshot may have it again */
+	cr_assert_eq(attribute_int(model.s, "misbehave.postattach"), 1);
+	dp_host_end(h);
+	done(h);
+}
+
+Test(c_module, an_endless_loop_is_cut_off)
+{
+	loop("loop");
+	loop("loop-api");
+}
+
+/* The tool ends, and what it holds goes on: that is better than to hold it for ever. */
+Test(c_module, one_that_is_stuck_in_a_call_ends_the_tool)
+{
+	int status;
+	const pid_t child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		struct dp_host *h = loaded("misbehave", "misbehave:how,stuck", (struct dp_host_options){.budget_ns = 1000000});
+		run_all(h, model.s);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status));
+	cr_assert_eq(WEXITSTATUS(status), 125);
+}
+
+Test(c_module, signals_are_the_tools_again_afterwards)
+{
+	struct sigaction before, behind;
+	stack_t stack;
+	sigaction(SIGSEGV, NULL, &before);
+	struct dp_host *h = loaded("misbehave", "misbehave:how,null", (struct dp_host_options){0});
+	run_all(h, model.s);
+	sigaction(SIGSEGV, NULL, &behind);
+	cr_assert_eq(before.sa_sigaction, behind.sa_sigaction);
+	sigaction(SIGRTMAX - 2, NULL, &behind);
+	cr_assert_eq(behind.sa_handler, SIG_DFL);
+	sigaltstack(NULL, &stack);
+	cr_assert(stack.ss_flags & SS_DISABLE || stack.ss_size != 65536);
+	done(h);
+}
+
+static void refused(const char *file, const char *said)
+{
+	char path[4096];
+	struct dp_host *h;
+	memset(&log_, 0, sizeof(log_));
+	model_make(&model);
+	h = host_with(&(struct dp_host_options){0}, &log_);
+	snprintf(path, sizeof(path), "%s/%s", DP_TEST_MODULES, file);
+	struct dp_error *err = dp_host_load(h, path);
+	cr_assert_not_null(err, "%s", file);
+	cr_assert_eq(err->tag, DP_TAG_PMODULE);
+	cr_assert(strstr(err->message, said), "%s: %s", file, err->message);
+	dp_error_destroy(err);
+	cr_assert_eq(dp_host_nmodules(h), 0);
+	run_all(h, model.s);
+	cr_assert_null(model.inner->notes, "a refused module was called");
+	done(h);
+}
+
+Test(c_module, what_is_no_module_is_refused)
+{
+	refused("not_a_module.so", "no pmodule_export_v1");
+	refused("old_abi.so", "built for version 2");
+	refused("load_false.so", "returned false");
+	refused("undefined.so", "pmodule_of_the_future");
+	refused("missing.so", "No such file");
+	refused("CMakeFiles", "cannot be loaded");
+}
+
+Test(c_module, the_same_id_twice_is_refused)
+{
+	char path[4096];
+	struct dp_host *h = loaded("recorder", NULL, (struct dp_host_options){0});
+	snprintf(path, sizeof(path), "%s/recorder.so", DP_TEST_MODULES);
+	struct dp_error *err = dp_host_load(h, path);
+	cr_assert(err && strstr(err->message, "is loaded already"));
+	dp_error_destroy(err);
+	run_all(h, model.s);
+	cr_assert_eq(dp_host_nmodules(h), 1);
+	cr_assert_str_eq(dp_host_module_id(h, 0), "recorder");
+	cr_assert_eq(dp_host_callbacks(h, 0, DP_EVENT_VARIABLE), 1);
+	done(h);
+}
+
+Test(c_module, a_directory_is_loaded_by_name_and_bad_ones_are_said)
+{
+	memset(&log_, 0, sizeof(log_));
+	struct dp_host *h = host_with(&(struct dp_host_options){0}, &log_);
+	cr_assert_null(dp_host_load_dir(h, DP_TEST_MODULES));
+	cr_assert_eq(dp_host_nmodules(h), 2);
+	cr_assert_str_eq(dp_host_module_id(h, 0), "misbehave");
+	cr_assert_str_eq(dp_host_module_id(h, 1), "recorder");
+	cr_assert_eq(log_.errors, 4, "%s", log_.text);
+	dp_host_destroy(h);
+}
