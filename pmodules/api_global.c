@@ -119,7 +119,7 @@ static enum pmodule_read_source source_of(const struct dp_host *h, bool late)
 		return PMODULE_READ_LATE;
 	if (!strcmp(h->snapshot->mode, "fork"))
 		return PMODULE_READ_COPY;
-	return h->phase == DP_PHASE_HELD ? PMODULE_READ_HELD : PMODULE_READ_KEPT;
+	return h->phase == DP_PHASE_HELD && !h->options.nobody_waits ? PMODULE_READ_HELD : PMODULE_READ_KEPT;
 }
 
 size_t dp_api_read(uint64_t addr, void *buf, size_t n)

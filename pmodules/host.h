@@ -21,6 +21,7 @@ struct dp_host_options {
 	void *data;
 	struct dp_limits limits; /* of what modules show */
 	bool nobody_waits;       /* no process is held meanwhile (a file is run again): all budgets are those of afterwards */
+	struct dp_value *(*value_of)(struct dp_world *w, struct dp_snap_variable *v); /* where variables have no value of their own; or NULL */
 };
 struct dp_host; /* opaque */
 struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp_host **ret) DP_MUST_CHECK;

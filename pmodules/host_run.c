@@ -162,9 +162,13 @@ static void fire(struct dp_host *h, enum dp_module_event event, void *object)
 void dp_host_fire_variable(struct dp_host *h, struct dp_snap_variable *v, struct dp_value *value, bool deferred)
 {
 	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_VARIABLE];
-	for (size_t i = 0; i < c->n; i++)
-		if (c->at[i].module->is_deferred == deferred && (!c->at[i].match || dp_match_variable(c->at[i].match, v)))
-			call(&c->at[i], v, value);
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->at[i].module->is_deferred != deferred || (c->at[i].match && !dp_match_variable(c->at[i].match, v)))
+			continue;
+		if (!value && h->world && h->options.value_of)
+			value = h->options.value_of(h->world, v);
+		call(&c->at[i], v, value);
+	}
 }
 
 /* Members and elements after their owner, if no callback took the showing of them upon itself. Depth is bounded by the
