@@ -7,6 +7,7 @@
  * counts. A thread that is done stays done, known by its id and its start, as long as whoever asks makes sure that nothing but a
  * thread that is not done can undo it: then those that start later are done as well, for they come from one that was.
  */
+#include "injector/asleep.h"
 #include "injector/freeze.h"
 #include "injector/proc.h"
 #include "injector/target.h"
@@ -20,6 +21,7 @@
 
 #define STOP_NS UINT64_C(200000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
 #define LISTS   8
+#define PATIENT 4 /* rounds in which a running thread with children is waited for: see eintr.c */
 
 static bool is_done(const struct dp_each *e, pid_t tid, uint64_t start)
 {
@@ -120,6 +122,33 @@ static struct dp_error *visit(struct dp_target *t, struct dp_each *e, pid_t tid,
 	return done ? note(e, tid, start) : NULL;
 }
 
+/* Is it done without having been stopped? */
+static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, pid_t tid, const struct dp_task_stat *was,
+                           void *data)
+{
+	struct dp_asleep at;
+	struct dp_task_stat now;
+	if (!e->asleep || was->state != 'S' || !dp_asleep_take(t->process.pid, tid, &at))
+		return false;
+	const struct dp_held h = {.tid = tid, .regs = {.rip = at.pc, .rsp = at.sp}};
+	return e->asleep(&h, data) && dp_asleep_still(t->process.pid, tid, &at) && dp_proc_stat(t->process.pid, tid, &now) &&
+	       now.state == 'S' && now.start_time == was->start_time;
+}
+
+/* One thread of a listing that is not done. */
+static struct dp_error *meet(struct dp_target *t, struct dp_each *e, pid_t tid, dp_each_fn look, void *data)
+{
+	struct dp_task_stat stat;
+	if (!dp_proc_stat(t->process.pid, tid, &stat) ||
+	    stat.state == 'D') /* asked to stop it would not, and could not be let go */
+		return NULL;
+	if (stat.state == 'Z' || stat.state == 'X' || is_done_asleep(t, e, tid, &stat, data))
+		return note(e, tid, stat.start_time);
+	if (e->asleep && e->listed > 1 && e->rounds <= PATIENT && dp_proc_has_children(t->process.pid, tid))
+		return NULL;
+	return visit(t, e, tid, stat.start_time, look, data);
+}
+
 struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_fn look, void *data, bool *all)
 {
 	char path[64];
@@ -128,19 +157,18 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 	snprintf(path, sizeof(path), "/proc/%d/task", t->process.pid);
 	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dp_stray_reap();
+	e->rounds++;
 	if (task_dir < 0 || dp_process_start_time(t->process.pid) != t->process.start_time)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
 	*all = list(t, task_dir, &tids);
+	e->listed = tids.n;
 	for (size_t i = 0; !err && i < tids.n; i++) {
 		struct dp_task_stat stat;
 		const bool there = dp_proc_stat(t->process.pid, tids.tid[i], &stat);
 		if (there ? is_done(e, tids.tid[i], stat.start_time) : was_done(e, tids.tid[i]))
 			continue;
 		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
-		if (there && (stat.state == 'Z' || stat.state == 'X'))
-			err = note(e, tids.tid[i], stat.start_time);
-		else if (there && stat.state != 'D') /* asked to stop it would not, and could not be let go */
-			err = visit(t, e, tids.tid[i], stat.start_time, look, data);
+		err = meet(t, e, tids.tid[i], look, data);
 	}
 	free(tids.tid);
 	return err;

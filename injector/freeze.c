@@ -7,6 +7,9 @@
  * from one number: the link count of /proc/PID/task is the number of threads + 2. Only if that disagrees are they listed
  * again. A thread in uninterruptible sleep (a vfork parent above all) is better met before it is seized: asked to stop, it
  * neither stops nor can be detached.
+ *
+ * The threads that signals are sent to are taken when all others stand, and let go before them: as long as one of those is
+ * traced, a signal that the process ignores is not, and whoever runs may be woken in its place (eintr.c).
  */
 #include "injector/freeze.h"
 #include "injector/eintr.h"
@@ -27,13 +30,15 @@
 #define DYING_NS UINT64_C(50000000)
 
 #define LAST_TURN 3u
+#define STRAY_NS  UINT64_C(5000000) /* for one that signals are sent to and that did not stop in time: to be let go first */
 
 struct freezer {
 	const struct dp_process *p;
 	struct dp_freeze f;
 	size_t cap;
 	uint64_t deadline;
-	bool nested; /* the target lives in another pid namespace */
+	struct dp_tids later; /* those that are taken when the others stand */
+	bool nested;          /* the target lives in another pid namespace */
 	bool execed;
 };
 
@@ -106,6 +111,16 @@ static struct dp_error *adopt(struct freezer *z, pid_t tid, bool addressed)
 
 enum turn { SEIZED_ALREADY, FIRST, ADDRESSED };
 
+static struct dp_error *put_off(struct freezer *z, pid_t tid)
+{
+	pid_t *grown = realloc(z->later.tid, (z->later.n + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
+	z->later.tid = grown;
+	z->later.tid[z->later.n++] = tid;
+	return NULL;
+}
+
 static struct dp_error *adopt_each(struct freezer *z, const struct dp_tids *tids, const enum turn *turn, enum turn which)
 {
 	struct dp_error *err = NULL;
@@ -122,8 +137,11 @@ static enum turn turn_to_seize(const struct freezer *z, pid_t tid, size_t hint)
 	return tid == z->p->pid || dp_proc_has_children(z->p->pid, tid) ? ADDRESSED : FIRST;
 }
 
-/* Seizes every listed thread that is not seized yet; those last from which signals are handed to others (eintr.c). */
-static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids)
+/*
+ * Seizes every listed thread that is not seized yet; those last from which signals are handed to others (eintr.c), or, the first
+ * time, not yet.
+ */
+static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids, bool first)
 {
 	dp_auto_free enum turn *turn = calloc(tids->n + 1, sizeof(*turn));
 	if (!turn)
@@ -132,9 +150,24 @@ static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids)
 		turn[i] = turn_to_seize(z, tids->tid[i], i);
 	dp_undertaker_begin(z->p->pid);
 	struct dp_error *err = adopt_each(z, tids, turn, FIRST);
-	if (!err)
+	if (!err && (!first || !z->f.n))
 		err = adopt_each(z, tids, turn, ADDRESSED);
+	else
+		for (size_t i = 0; !err && i < tids->n; i++)
+			err = turn[i] == ADDRESSED ? put_off(z, tids->tid[i]) : NULL;
 	dp_undertaker_end();
+	return err;
+}
+
+static struct dp_error *adopt_later(struct freezer *z)
+{
+	struct dp_error *err = NULL;
+	dp_undertaker_begin(z->p->pid);
+	for (size_t i = 0; !err && i < z->later.n; i++)
+		if (!known(z, z->later.tid[i], i))
+			err = adopt(z, z->later.tid[i], true);
+	dp_undertaker_end();
+	z->later.n = 0;
 	return err;
 }
 
@@ -143,7 +176,7 @@ static struct dp_error *adopt_listed(struct freezer *z)
 	struct dp_tids tids;
 	if (!dp_proc_tids(z->p->pid, &tids))
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
-	struct dp_error *err = adopt_all(z, &tids);
+	struct dp_error *err = adopt_all(z, &tids, false);
 	free(tids.tid);
 	return err;
 }
@@ -161,7 +194,7 @@ static struct dp_error *prepare(struct freezer *z)
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
 	struct dp_error *err = await_stoppable(z->p, &tids, z->deadline);
 	if (!err)
-		err = adopt_all(z, &tids);
+		err = adopt_all(z, &tids, true);
 	free(tids.tid);
 	return err;
 }
@@ -272,10 +305,11 @@ static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit
 	for (int quiet = 0; quiet < 4; quiet++) {
 		interrupt_new(z, from);
 		DP_TRY(await_all(z, from, limit_ns));
-		if (complete(z, task_dir))
+		const bool others = z->later.n;
+		if (!others && complete(z, task_dir))
 			break;
 		from = z->f.n;
-		DP_TRY(adopt_listed(z));
+		DP_TRY(others ? adopt_later(z) : adopt_listed(z));
 		if (z->f.n > from)
 			quiet = -1;
 	}
@@ -333,6 +367,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	z.deadline = dp_now_ns() + limit_ns; /* the limit is for how long threads stand */
 	if (!err)
 		err = stop_all(&z, task_dir, limit_ns);
+	free(z.later.tid);
 	if (err)
 		return give_up(&z, err);
 	drop_exited(&z.f);
@@ -357,10 +392,18 @@ static unsigned turn_of(const struct dp_held *h)
 
 void dp_thaw_all(struct dp_freeze *f)
 {
-	for (unsigned turn = 0; turn <= LAST_TURN; turn++)
-		for (size_t i = 0; i < f->n; i++)
-			if (turn_of(&f->thread[i]) == turn)
-				dp_held_release(&f->thread[i]);
+	bool stray = false;
+	for (unsigned turn = 0; turn <= LAST_TURN; turn++) {
+		if (turn == LAST_TURN && stray) /* those that only wait can do that a little longer */
+			dp_stray_settle(STRAY_NS);
+		for (size_t i = 0; i < f->n; i++) {
+			struct dp_held *h = &f->thread[i];
+			if (turn_of(h) != turn)
+				continue;
+			stray |= h->addressed && h->seized && !h->stopped && !h->exited;
+			dp_held_release(h);
+		}
+	}
 	f->end_ns = dp_now_ns();
 	dp_stray_settle(DYING_NS);
 	free(f->thread);

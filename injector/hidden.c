@@ -86,11 +86,17 @@ static bool has_left(struct dp_freeze *one, void *data)
 	return dp_hidden_leave(l->t, l->hidden, one, l->why);
 }
 
+static bool has_left_asleep(const struct dp_held *h, void *data)
+{
+	const struct leaving *l = data;
+	return dp_stays_away(l->t, h, l->hidden->at, l->hidden->n);
+}
+
 struct dp_error *dp_hidden_leave_live(struct dp_target *t, const struct dp_hidden *hidden, struct dp_remove_report *report,
                                       bool *left)
 {
 	struct leaving l = {t, hidden, report->why};
-	struct dp_each each = {0};
+	struct dp_each each = {.asleep = has_left_asleep};
 	struct dp_error *err = NULL;
 	*left = false;
 	for (int tried = 0; !err && !*left && tried < LIVE_TRIES; tried++) {

@@ -77,11 +77,14 @@ static bool is_frame_shape(const uint64_t *word)
 	return (word[2] & 0xffff) == USER_CS && (word[1] & FLAGS_ALWAYS) && !(word[1] & FLAGS_NEVER);
 }
 
-/* Not dp_mem_read(): that reads guard pages as well, and so from one thread's stack into the next. */
-static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size_t n)
+/*
+ * Not dp_mem_read(): that reads guard pages as well, and so from one thread's stack into the next. By the thread itself: any
+ * other may have ended, and then nothing could be read, and nothing found.
+ */
+static size_t read_stack(pid_t tid, uint64_t at, void *buf, size_t n)
 {
 	const struct iovec local = {buf, n}, remote = {(void *)(uintptr_t)at, n};
-	ssize_t got = process_vm_readv(t->process.alive, &local, 1, &remote, 1, 0);
+	ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
 	return got > 0 ? (size_t)got : 0;
 }
 
@@ -94,6 +97,7 @@ struct scan {
 	size_t npairs;
 	uint64_t other[4]; /* stacks that signal frames found on the way were put over (alternate stacks) */
 	size_t nother;
+	pid_t tid;
 	uint64_t rsp;
 	bool found;
 	bool suspect; /* what was found may be a word of a call long since over */
@@ -168,7 +172,7 @@ static void scan_from(struct scan *s, uint64_t rsp)
 	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7), end = at + STACK_LIMIT;
 	size_t seen = 0;
 	while (at < end && !s->found) {
-		size_t n = read_stack(s->t, at, words, sizeof(words)) / sizeof(*words);
+		size_t n = read_stack(s->tid, at, words, sizeof(words)) / sizeof(*words);
 		for (size_t i = seen; i < n && !s->found; i++)
 			look_at_word(s, &words[i], i, n - i);
 		if (n < most)
@@ -181,6 +185,7 @@ static void scan_from(struct scan *s, uint64_t rsp)
 static bool scan_stacks(struct scan *s, const struct dp_held *h)
 {
 	s->nother = 0;
+	s->tid = h->tid;
 	s->rsp = h->regs.rsp;
 	scan_from(s, h->regs.rsp);
 	for (size_t i = 0; i < s->nother && !s->found; i++)
@@ -220,10 +225,34 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 	return true;
 }
 
+/* Of a thread that may end meanwhile. */
+static bool has_stack(const struct dp_held *h)
+{
+	uint64_t top;
+	return read_stack(h->tid, h->regs.rsp, &top, sizeof(top)) == sizeof(top);
+}
+
+bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, const struct dp_held *h)
+{
+	struct scan s = {.t = t, .in = in};
+	if (find_pair(in, h->regs.rip) || dp_installation_holds(in, h->regs.rip) ||
+	    dp_boot_leftover_at(&t->process, h->regs.rip) || dp_frames_in_sink(in->frames, h->regs.rip))
+		return false;
+	return has_stack(h) && !scan_stacks(&s, h) && !s.suspect;
+}
+
 bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
 {
 	struct scan s = {.t = t, .pair = pair, .npairs = n};
 	return n && scan_stacks(&s, h);
+}
+
+bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (pair[i].stub == h->regs.rip)
+			return false;
+	return has_stack(h) && !dp_returns_to(t, h, pair, n);
 }
 
 /* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */

@@ -245,6 +245,12 @@ static bool is_clear(struct dp_freeze *one, void *data)
 	return dp_quiesce(c->t, c->in, one, c->report->why);
 }
 
+static bool is_clear_asleep(const struct dp_held *h, void *data)
+{
+	const struct clear *c = data;
+	return dp_quiesce_asleep(c->t, c->in, h);
+}
+
 /* They come and go, and a moment without one is short: looked for all through a rest, since nobody is held for that. */
 static bool await_unshared(const struct dp_target *t, struct dp_remove_report *report, int tried)
 {
@@ -261,7 +267,7 @@ static bool await_unshared(const struct dp_target *t, struct dp_remove_report *r
 static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
 	struct clear c = {t, in, report};
-	struct dp_each each = {0};
+	struct dp_each each = {.asleep = is_clear_asleep};
 	struct dp_error *err = NULL;
 	bool shared = false;
 	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {

@@ -172,6 +172,13 @@ struct dp_each {
 	} *done;
 	size_t ndone, cap;
 	uint64_t held_ns; /* longest time that a thread was held */
+	/*
+	 * May be set: is a thread that sleeps in a system call done? Asked with its tid, pc and stack pointer alone, while nobody
+	 * holds it. If so, and if it has slept all the time, it is not stopped.
+	 */
+	bool (*asleep)(const struct dp_held *h, void *data);
+	unsigned rounds;
+	size_t listed; /* threads, in this round */
 };
 typedef bool (*dp_each_fn)(struct dp_freeze *one, void *data);
 /* *all: every thread of the process is done: those that it has now were so before they were listed. */
@@ -266,10 +273,14 @@ bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
  * whether any other stands in our code, or has a signal frame that will return into it. `why` names the thread.
  */
 bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128]);
+/* The same of a thread that nobody holds: its registers but rip and rsp are not known. False too where it would have to be stopped to say. */
+bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, const struct dp_held *h);
 /* Moves a thread that stands at one of pair[].stub. */
 void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Does it have a signal frame that returns to one of pair[].stub? */
 bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
+/* Of a thread that nobody holds: is it at none of them, and will it return to none? */
+bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Does a thread of `f` stand at, or hold a signal frame or return address for, one of the `n` addresses? (windows) */
 bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n);
 

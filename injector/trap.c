@@ -201,6 +201,8 @@ static struct dp_error *arm_once(struct dp_target *t, dp_trap_write write, void 
 	struct dp_error *err = take_over_held(t, f);
 	if (!err)
 		write(data, f);
+	for (size_t i = 0; !err && i < f->n; i++)
+		dp_trap_restart(t, &f->thread[i]);
 	if (!t->launch)
 		dp_thaw_all(&own);
 	return err;

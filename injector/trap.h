@@ -54,6 +54,8 @@ const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h);
 /* A thread that has our signals blocked no longer has them, and is noted; the opposite (nothing, if it is not noted). */
 struct dp_error *dp_trap_unblock(struct dp_target *t, struct dp_held *h) DP_MUST_CHECK;
 void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h);
+/* Behind the writing of traps: a thread whose call goes on at one. */
+void dp_trap_restart(struct dp_target *t, struct dp_held *h);
 /* A trap of ours that the thread has run into and that has not reached the handler: it goes back in front of it. */
 void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsites);
 /* Might the thread still be on its way to the handler, or in a hook? Moves it out of a call that a hook makes for it.

@@ -15,12 +15,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define STACK_LIMIT  (UINT64_C(8) << 20)
-#define RED_ZONE     128
-#define USER_CS      0x33
-#define FLAGS_ALWAYS 0x2u
-#define FLAGS_NEVER  (~UINT64_C(0x3f7fd7))
-#define SI_KERNEL_   0x80
+#define STACK_LIMIT   (UINT64_C(8) << 20)
+#define RED_ZONE      128
+#define USER_CS       0x33
+#define FLAGS_ALWAYS  0x2u
+#define FLAGS_NEVER   (~UINT64_C(0x3f7fd7))
+#define SI_KERNEL_    0x80
+#define RESTART_BLOCK UINT64_C(-516) /* ERESTART_RESTARTBLOCK */
 
 enum {
 	FRAME_FLAGS = 1, /* words from the saved rip on */
@@ -48,14 +49,15 @@ static bool between(const struct dp_target *t, uint64_t pc)
 
 /* ---- signal frames --------------------------------------------------------------------------------------------------------- */
 
-static size_t read_stack(const struct dp_target *t, uint64_t at, void *buf, size_t n)
+static size_t read_stack(pid_t tid, uint64_t at, void *buf, size_t n)
 {
 	const struct iovec local = {buf, n}, remote = {(void *)(uintptr_t)at, n};
-	const ssize_t got = process_vm_readv(t->process.alive, &local, 1, &remote, 1, 0);
+	const ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
 	return got > 0 ? (size_t)got : 0;
 }
 
 struct frames { /* what a thread's stacks say */
+	pid_t tid;
 	uint64_t other[STACKS];
 	size_t nother;
 	bool blocked; /* the thread has one of our signals blocked: by the handler that it is in, or by what that one interrupted?
@@ -84,7 +86,7 @@ static void look_through(const struct dp_target *t, struct frames *s, uint64_t r
 	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7);
 	const uint64_t end = at + STACK_LIMIT;
 	while (at < end && !s->why) {
-		const size_t n = read_stack(t, at, words, sizeof(words)) / sizeof(*words);
+		const size_t n = read_stack(s->tid, at, words, sizeof(words)) / sizeof(*words);
 		for (size_t i = 1; i + FRAME_WORDS <= n && !s->why; i++)
 			look_at(t, s, &words[i]);
 		if (n < most)
@@ -95,7 +97,7 @@ static void look_through(const struct dp_target *t, struct frames *s, uint64_t r
 
 static const char *frames_in_the_way(const struct dp_target *t, const struct dp_held *h, bool blocked)
 {
-	struct frames s = {.blocked = blocked};
+	struct frames s = {.tid = h->tid, .blocked = blocked};
 	look_through(t, &s, h->regs.rsp);
 	for (size_t i = 0; i < s.nother && !s.why; i++)
 		if (s.other[i] - h->regs.rsp >= STACK_LIMIT)
@@ -188,6 +190,40 @@ void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h)
 	for (int sig = 1; sig < DP_TRAP_SIGNALS; sig++)
 		if (word >> DP_TRAP_PENDING >> (sig - 1) & 1)
 			syscall(SYS_tgkill, t->process.pid, h->tid, sig);
+}
+
+static uint64_t stub_of(struct dp_target *t, uint64_t site)
+{
+	struct dp_trap trap;
+	struct dp_fixup at;
+	if (dp_mem_read(&t->process, dp_addr_of(t->in.trap), &trap, sizeof(trap)) != sizeof(trap))
+		return 0;
+	for (uint32_t i = 0; i < trap.nsites; i++)
+		if (dp_mem_read(&t->process, dp_addr_of(trap.sites + i * sizeof(at)), &at, sizeof(at)) == sizeof(at) &&
+		    at.pc == site)
+			return at.to;
+	return 0;
+}
+
+/*
+ * A call that the kernel is to go on with (nanosleep and its like remember how much is left) and on whose instruction a trap has
+ * come to stand: the way through the trap's handler would make the kernel forget, and the call end with EINTR. The thread goes on
+ * in the stub at once.
+ */
+void dp_trap_restart(struct dp_target *t, struct dp_held *h)
+{
+	const uint64_t site = h->regs.rip - 2;
+	uint8_t now = 0;
+	if (h->exited || (int64_t)h->regs.orig_rax < 0 || h->regs.rax != RESTART_BLOCK ||
+	    dp_mem_read(&t->process, dp_addr_of(site), &now, 1) != 1 || now != 0xcc)
+		return;
+	const uint64_t stub = stub_of(t, site);
+	if (!stub)
+		return;
+	h->regs.rip = stub;
+	h->regs.rax = SYS_restart_syscall;
+	h->regs.orig_rax = UINT64_MAX;
+	h->regs_changed = true;
 }
 
 /* ---- disarming ---------------------------------------------------------------------------------------------------------------

@@ -52,6 +52,23 @@ class Trap(Case):
             self.assertTrue(t.alive(), t.errors())
         self.assert_result_ok(t)
 
+    def test_calls_that_wait_at_the_trap_go_on(self):
+        """nanosleep and its like: the kernel remembers what is left of them, until a signal is handled."""
+        libc = next(p for p in ("/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib64/libc.so.6", "/lib64/libc.so.6") if os.path.exists(p))
+        text = subprocess.run(["objdump", "-d", "--disassemble=clock_nanosleep", "--no-show-raw-insn", libc], capture_output=True, text=True).stdout
+        lines = [line.split(":\t") for line in text.splitlines() if line.startswith(" ") and ":\t" in line]
+        calls = [int(at, 16) - int(lines[0][0], 16) for at, what in lines if what.strip() == "syscall"]
+        self.assertTrue(calls, text[:1000])
+        t = self.target("eintr")
+        placed = 0
+        for _ in range(10):  # it waits with all kinds of masks of the moment
+            r = self.attach_traps(t, *[a for at in calls for a in ("--probe", f"libc.so.6!clock_nanosleep+{at}")], "-d", "0.5")
+            placed += r.status == 0 and [p["tactic"] for p in r.summary["probes"]].count("trap") == len(calls)
+            if placed == 2:
+                break
+        self.assertEqual(placed, 2, str(r))
+        self.assert_result_ok(t)
+
     def test_every_instruction_at_once_in_threads_that_come_and_go(self):
         t = self.target("churn")
         before = [status(t.pid, f) for f in ("SigCgt", "SigIgn")]
