@@ -4,37 +4,12 @@
  * cast if what it holds is a type by its words or its stars, or if an operand that no operator introduces follows it; so that
  * the grammar needs no program. Depth and size are bounded, so that nothing that walks the tree can run out of stack.
  */
-#include "probes/ast_lex.h"
-#include "probes/lex.h"
+#include "probes/ast_parse.h"
 
-#include <string.h>
-
-enum { DEPTH_MAX = 128, NODES_MAX = 512, TEXT_MAX = 8192 };
-
-struct parser {
-	struct dp_arena *arena;
-	const char *text;
-	struct dp_token t; /* the one to be looked at */
-	unsigned nodes, depth;
-};
+enum { NODES_MAX = 512, TEXT_MAX = 8192 };
 
 static struct dp_error *parse_cond(struct parser *p, struct dp_ast **ret);
 static struct dp_error *parse_unary(struct parser *p, struct dp_ast **ret);
-
-static struct dp_error *advance(struct parser *p)
-{
-	return dp_token_next(p->arena, p->text, p->t.end, &p->t);
-}
-
-static bool is_op(const struct parser *p, int op)
-{
-	return p->t.kind == DP_TOKEN_OP && p->t.op == op;
-}
-
-static bool is_word(const struct parser *p, const char *word)
-{
-	return p->t.kind == DP_TOKEN_NAME && !strcmp(p->t.text, word);
-}
 
 static struct dp_error *make(struct parser *p, struct dp_ast node, struct dp_ast **ret)
 {
@@ -47,166 +22,6 @@ static struct dp_error *make(struct parser *p, struct dp_ast node, struct dp_ast
 	return NULL;
 }
 
-static struct dp_error *expect(struct parser *p, int op, size_t opened, const char *what)
-{
-	if (!is_op(p, op))
-		return dp_lex_error(p->text, opened, "%s", what);
-	return advance(p);
-}
-
-/* ---- types ---- */
-
-static const char *const plain_types[] = {"void",   "char",   "short",    "int",   "long", "float",
-                                          "double", "signed", "unsigned", "_Bool", "bool", "__int128"};
-
-static bool is_plain(const char *word)
-{
-	for (size_t i = 0; i < sizeof(plain_types) / sizeof(*plain_types); i++)
-		if (!strcmp(word, plain_types[i]))
-			return true;
-	return false;
-}
-
-/* uint64_t: nobody calls a variable so. */
-static bool looks_like_type(const char *name, size_t n)
-{
-	return n > 2 && !memcmp(name + n - 2, "_t", 2);
-}
-
-static int tag_of(const struct parser *p)
-{
-	return is_word(p, "struct") ? 's' : is_word(p, "union") ? 'u' : is_word(p, "enum") ? 'e' : is_word(p, "class") ? 'c' : 0;
-}
-
-static bool is_qualifier(const struct parser *p)
-{
-	return is_word(p, "const") || is_word(p, "volatile");
-}
-
-static struct dp_error *no_type(const struct parser *p)
-{
-	return dp_lex_error(p->text, p->t.at, "expected the name of a type");
-}
-
-/* The words of a type's name, joined by single blanks. */
-static struct dp_error *type_name(struct parser *p, struct dp_ast_type *type)
-{
-	const char *name = NULL;
-	bool plain = true;
-	type->tag = tag_of(p);
-	if (type->tag)
-		DP_TRY(advance(p));
-	for (; p->t.kind == DP_TOKEN_NAME;) {
-		if (is_qualifier(p)) {
-			DP_TRY(advance(p));
-			continue;
-		}
-		if (name && !(plain && is_plain(p->t.text)))
-			break;
-		plain = is_plain(p->t.text);
-		name = name ? dp_arena_printf(p->arena, "%s %s", name, p->t.text) : p->t.text;
-		if (!name)
-			return dp_error(DP_TAG_NOMEM, "out of memory for a type");
-		DP_TRY(advance(p));
-	}
-	type->name = name;
-	return name ? NULL : no_type(p);
-}
-
-/* (*), as pointers to arrays have it behind the element's type. */
-static struct dp_error *parse_outer(struct parser *p, struct dp_ast_type *type)
-{
-	const size_t open = p->t.at;
-	if (!is_op(p, '('))
-		return NULL;
-	DP_TRY(advance(p));
-	for (; is_op(p, '*'); type->outer++)
-		DP_TRY(advance(p));
-	if (!type->outer || type->outer > DEPTH_MAX)
-		return no_type(p);
-	DP_TRY(expect(p, ')', open, "this parenthesis is not closed"));
-	return is_op(p, '[') ? NULL : dp_lex_error(p->text, p->t.at, "expected [N]: a pointer to an array is (T (*)[N])");
-}
-
-static struct dp_error *parse_dimensions(struct parser *p, struct dp_ast_type *type)
-{
-	while (is_op(p, '[')) {
-		const size_t open = p->t.at;
-		DP_TRY(advance(p));
-		if (p->t.kind != DP_TOKEN_NUMBER || !p->t.value || p->t.value > UINT32_MAX ||
-		    type->dimensions == DP_AST_DIMENSIONS)
-			return dp_lex_error(p->text, p->t.at, "an array's type has from 1 to %u numbers of elements: int[4]",
-			                    DP_AST_DIMENSIONS);
-		type->dimension[type->dimensions++] = p->t.value;
-		DP_TRY(advance(p));
-		DP_TRY(expect(p, ']', open, "this bracket is not closed"));
-	}
-	return NULL;
-}
-
-static struct dp_error *parse_type(struct parser *p, struct dp_ast_type **ret)
-{
-	struct dp_ast_type *type = dp_arena_alloc(p->arena, sizeof(*type));
-	if (!type)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a type");
-	type->at = p->t.at;
-	DP_TRY(type_name(p, type));
-	while (is_op(p, '*') || is_qualifier(p)) {
-		type->pointers += is_op(p, '*');
-		DP_TRY(advance(p));
-	}
-	if (type->pointers > DEPTH_MAX)
-		return no_type(p);
-	DP_TRY(parse_outer(p, type));
-	DP_TRY(parse_dimensions(p, type));
-	*ret = type;
-	return NULL;
-}
-
-/* What follows a parenthesis that makes it a cast. */
-static bool starts_operand(const struct parser *p)
-{
-	switch (p->t.kind) {
-	case DP_TOKEN_NUMBER:
-	case DP_TOKEN_FLOAT:
-	case DP_TOKEN_STRING:
-	case DP_TOKEN_NAME:
-	case DP_TOKEN_REGISTER:
-		return true;
-	case DP_TOKEN_OP:
-		return p->t.op == '(' || p->t.op == '!' || p->t.op == '~';
-	default:
-		return false;
-	}
-}
-
-/* Looks ahead behind an opened parenthesis; the parser is left where it was unless it is a type in parentheses. */
-static bool try_type(struct parser *p, bool any, struct dp_ast_type **ret)
-{
-	struct parser ahead = *p;
-	struct dp_ast_type *type = NULL;
-	if (p->t.kind != DP_TOKEN_NAME)
-		return false;
-	const bool certain = tag_of(p) || is_qualifier(p) || is_plain(p->t.text) || looks_like_type(p->t.text, p->t.len);
-	struct dp_error *err = parse_type(&ahead, &type);
-	if (!err && is_op(&ahead, ')'))
-		err = advance(&ahead);
-	else if (!err)
-		return false;
-	if (err) {
-		dp_error_destroy(err);
-		return false;
-	}
-	/* (a[4]) is an element, if that is not the name of a type; nothing is cast to an array. */
-	if (type->dimensions && !type->outer && !(any && certain))
-		return false;
-	if (!certain && !type->pointers && !type->outer && !any && !starts_operand(&ahead))
-		return false;
-	*p = ahead;
-	*ret = type;
-	return true;
-}
-
 /* ---- operands ---- */
 
 static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
@@ -217,9 +32,9 @@ static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 		const struct parser before = *p;
 		DP_TRY(advance(p));
 		/* In sizeof (x)->y x is no type. */
-		if (try_type(p, true, &node.type) && !is_op(p, '.') && !is_op(p, DP_AST_ARROW) && !is_op(p, '[')) {
+		if (dp_ast_try_type(p, true, &node.type) && !is_op(p, '.') && !is_op(p, DP_AST_ARROW) && !is_op(p, '[')) {
 			/* sizeof (x) of a variable: whoever knows the names tells them apart. */
-			if (!tag_of(&before) && !node.type->pointers && !node.type->dimensions)
+			if (!dp_ast_tag(&before) && !node.type->pointers && !node.type->dimensions)
 				DP_TRY(make(p, (struct dp_ast){.kind = DP_AST_NAME, .at = node.type->at, .name = node.type->name},
 				            &node.a));
 			return make(p, node, ret);
@@ -305,11 +120,11 @@ static struct dp_error *parse_parentheses(struct parser *p, struct dp_ast **ret)
 	const size_t open = p->t.at;
 	struct dp_ast node = {.kind = DP_AST_CAST, .at = open};
 	DP_TRY(advance(p));
-	if (try_type(p, false, &node.type)) {
+	if (dp_ast_try_type(p, false, &node.type)) {
 		DP_TRY(parse_unary(p, &node.a));
 		return make(p, node, ret);
 	}
-	if (p->t.kind == DP_TOKEN_NAME && is_plain(p->t.text))
+	if (p->t.kind == DP_TOKEN_NAME && dp_ast_is_plain(p->t.text))
 		return dp_lex_error(p->text, p->t.at, "casts are to types like (int), (struct s *) or (int (*)[4])");
 	DP_TRY(parse_cond(p, ret));
 	return expect(p, ')', open, "this parenthesis is not closed");
@@ -407,7 +222,7 @@ static struct dp_error *parse_unary(struct parser *p, struct dp_ast **ret)
 {
 	struct dp_ast node = {.kind = DP_AST_UNARY, .at = p->t.at, .op = p->t.op};
 	const bool is_operator = p->t.kind == DP_TOKEN_OP && p->t.op && p->t.op < 256 && strchr("!~-+*&", p->t.op);
-	if (p->depth >= DEPTH_MAX)
+	if (p->depth >= DP_AST_DEPTH_MAX)
 		return dp_lex_error(p->text, p->t.at, "the expression is nested too deeply");
 	p->depth++;
 	if (is_operator) {
@@ -440,7 +255,7 @@ static int precedence(const struct parser *p)
 
 static struct dp_error *parse_binary(struct parser *p, int lowest, struct dp_ast **ret)
 {
-	if (p->depth >= DEPTH_MAX)
+	if (p->depth >= DP_AST_DEPTH_MAX)
 		return dp_lex_error(p->text, p->t.at, "the expression is nested too deeply");
 	p->depth++;
 	DP_TRY(parse_unary(p, ret));
@@ -460,7 +275,7 @@ static struct dp_error *parse_cond(struct parser *p, struct dp_ast **ret)
 	if (!is_op(p, '?'))
 		return NULL;
 	struct dp_ast node = {.kind = DP_AST_COND, .at = p->t.at, .a = *ret};
-	if (p->depth >= DEPTH_MAX)
+	if (p->depth >= DP_AST_DEPTH_MAX)
 		return dp_lex_error(p->text, p->t.at, "the expression is nested too deeply");
 	p->depth++;
 	DP_TRY(advance(p));
