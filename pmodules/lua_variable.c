@@ -158,6 +158,13 @@ static int variable_set_cdbl(lua_State *L)
 	return 0;
 }
 
+/* set_value(b [, children]): what the typed value shows, of a variable that the module made. */
+static int variable_set_value(lua_State *L)
+{
+	bt_variable_t *b = dp_lua_check(L, 2, DP_LUA_BT);
+	return dp_lua_bool(L, pmodule_variable_value(VARIABLE(L), b, dp_lua_flag(L, 3, true)));
+}
+
 /* skip([yes]): its raw members are not shown. */
 static int variable_skip(lua_State *L)
 {
