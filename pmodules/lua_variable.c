@@ -197,6 +197,6 @@ static const luaL_Reg variable_methods[] = {
         METHOD(backtrace),  METHOD(bt),        METHOD(fprm_offset),  METHOD(depth),      METHOD(object),    METHOD(cu),
         METHOD(set_struct), METHOD(set_array), METHOD(set_function), METHOD(set_string), METHOD(set_enum),  METHOD(set_ref),
         METHOD(set_ll),     METHOD(set_ull),   METHOD(set_dbl),      METHOD(set_cdbl),   METHOD(skip),      METHOD(annotate),
-        {NULL, NULL},
+        METHOD(set_value),  {NULL, NULL},
 };
 const struct dp_lua_class dp_lua_variable_class = {variable_methods, NULL, variable_tostring};

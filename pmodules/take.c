@@ -127,6 +127,7 @@ static struct dp_error *prepare(struct taking *k)
 	begin_facts(k);
 	DP_TRY(dp_world_create(dp_still_image(k->still), read_memory, k, &k->world));
 	DP_TRY(dp_extract_create(k->world, &wanted, &k->extract));
+	dp_take_image(k->s, dp_still_image(k->still)); /* modules ask for maps while the process is held */
 	dp_host_begin(k->take->host, k->s);
 	dp_host_preattach(k->take->host);
 	return NULL;
@@ -277,7 +278,6 @@ static void finish(struct taking *k, uint64_t from)
 		s->notes->prev->text =
 		        dp_arena_printf(&s->arena, "mode stop instead of fork: %s", dp_still_why_not_fork(k->still));
 	}
-	dp_take_image(s, dp_still_image(k->still));
 	dp_host_postattach(k->take->host);
 	dp_take_sources(s);
 	take_memory(k);
