@@ -32,35 +32,17 @@ static void put_text(struct dp_buf *b, const struct shown *s)
 	dp_put_str(b, "\n");
 }
 
-static void put_word(struct dp_buf *b, const char *key, const char *text)
-{
-	dp_put_str(b, ",");
-	dp_put_json_str(b, key);
-	dp_put_str(b, ":");
-	if (text)
-		dp_put_json_str(b, text);
-	else
-		dp_put_str(b, "null");
-}
-
-static void put_addr(struct dp_buf *b, const char *key, uint64_t addr)
-{
-	char text[24];
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)addr);
-	put_word(b, key, text);
-}
-
 static void put_json(struct dp_buf *b, const struct shown *s)
 {
 	struct dp_module *m = s->site->function.module;
 	dp_put_str(b, "{\"type\":\"call\",\"version\":1");
-	put_word(b, "module", dp_module_name(m));
-	put_word(b, "path", dp_module_path(m));
-	put_word(b, "name", s->name);
-	put_word(b, "spec", s->where);
-	put_addr(b, "addr", s->site->entry - s->bias);
-	put_addr(b, "exit", s->site->exit - s->bias);
-	put_addr(b, "file_addr", s->site->entry - (uint64_t)dp_module_bias(m));
+	dp_put_json_member(b, ",", "module", dp_module_name(m));
+	dp_put_json_member(b, ",", "path", dp_module_path(m));
+	dp_put_json_member(b, ",", "name", s->name);
+	dp_put_json_member(b, ",", "spec", s->where);
+	dp_put_json_hex(b, "addr", s->site->entry - s->bias);
+	dp_put_json_hex(b, "exit", s->site->exit - s->bias);
+	dp_put_json_hex(b, "file_addr", s->site->entry - (uint64_t)dp_module_bias(m));
 	dp_put_str(b, "}\n");
 }
 

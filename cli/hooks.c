@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/hooks.h"
 
+#include "cli/syscall_bytes.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 void dp_hooks_fini(struct dp_hooks *hooks)
 {
@@ -26,46 +27,36 @@ static struct dp_error *add(struct dp_hooks *hooks, const struct dp_hook_place *
 	return NULL;
 }
 
-static struct dp_error *look_at(struct dp_hooks *hooks, struct dp_image *image, struct dp_texts *texts, struct dp_module *m,
-                                uint64_t addr)
+struct search {
+	struct dp_hooks *hooks;
+	struct dp_image *image;
+	struct dp_texts *texts;
+};
+
+static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 {
+	const struct search *s = data;
 	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
 	const struct dp_text *text;
 	struct dp_hook_place place;
-	dp_image_function_at(image, site.addr, &site.function);
-	DP_TRY(dp_texts_get(texts, &site, &text));
+	dp_image_function_at(s->image, site.addr, &site.function);
+	DP_TRY(dp_texts_get(s->texts, &site, &text));
 	struct dp_error *err = dp_hook_place(text, addr, &place);
 	if (err)
 		return dp_error_wrap(err, "%s", dp_module_name(m));
-	return place.site ? add(hooks, &place, text) : NULL;
-}
-
-/* Every place of the module's code where the two bytes of a syscall stand. */
-static struct dp_error *scan_module(struct dp_hooks *hooks, struct dp_image *image, struct dp_texts *texts, struct dp_module *m)
-{
-	static const uint8_t syscall[] = {0x0f, 0x05};
-	for (size_t i = 0; i < dp_module_nsegments(m); i++) {
-		dp_addr addr;
-		const uint8_t *bytes, *at;
-		size_t n;
-		bool exec;
-		if (!dp_module_segment(m, i, &addr, &bytes, &n, &exec) || !exec)
-			continue;
-		for (at = bytes; (at = memmem(at, n - (size_t)(at - bytes), syscall, sizeof(syscall))); at++)
-			DP_TRY(look_at(hooks, image, texts, m, addr.v + (uint64_t)(at - bytes)));
-	}
-	return NULL;
+	return place.site ? add(s->hooks, &place, text) : NULL;
 }
 
 struct dp_error *dp_hooks_find(struct dp_image *image, struct dp_hooks *hooks)
 {
 	struct dp_texts *texts = NULL;
 	DP_TRY(dp_texts_create(image, &texts));
+	struct search search = {hooks, image, texts};
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
 		if (dp_module_path(m)[0] == '/') /* not the vdso, which only asks for the time */
-			err = scan_module(hooks, image, texts, m);
+			err = dp_syscall_bytes(m, look_at, &search);
 	}
 	dp_texts_destroy(texts);
 	return err;

@@ -2,11 +2,11 @@
 #include "cli/syscalls.h"
 
 #include "cli/signals.h"
+#include "cli/syscall_bytes.h"
 #include "probes/candidates.h"
 #include "probes/syscalls.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { RT_SIGRETURN = 15 }; /* debuggers and unwinders know the code around it by its bytes, and it never comes back */
 
@@ -30,19 +30,26 @@ static struct dp_error *add(struct dp_call_sites *sites, const struct dp_call_si
 	return NULL;
 }
 
-static struct dp_error *look_at(struct dp_call_sites *sites, struct dp_image *image, struct dp_texts *texts, struct dp_module *m,
-                                uint64_t addr)
+struct search {
+	struct dp_call_sites *sites;
+	struct dp_image *image;
+	struct dp_texts *texts;
+};
+
+static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 {
+	const struct search *s = data;
 	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
 	const struct dp_text *text;
 	struct dp_syscall_place place;
-	if (!dp_image_function_at(image, site.addr, &site.function)) {
-		sites->unknown++;
+	DP_TRY(dp_signals_check(s->sites->n));
+	if (!dp_image_function_at(s->image, site.addr, &site.function)) {
+		s->sites->unknown++;
 		return NULL;
 	}
-	DP_TRY(dp_texts_get(texts, &site, &text));
+	DP_TRY(dp_texts_get(s->texts, &site, &text));
 	DP_TRY(dp_syscall_place(text, addr, &place));
-	sites->unknown += place.outside;
+	s->sites->unknown += place.outside;
 	if (!place.entry || place.nr == RT_SIGRETURN)
 		return NULL;
 	const struct dp_call_site one = {
@@ -53,26 +60,7 @@ static struct dp_error *look_at(struct dp_call_sites *sites, struct dp_image *im
 	        .kept = dp_text_kept(text, place.entry, 1),
 	        .no_exit = dp_text_kept(text, place.exit, 1),
 	};
-	return add(sites, &one);
-}
-
-/* Every place of the module's code where the two bytes of a syscall stand. */
-static struct dp_error *scan(struct dp_call_sites *sites, struct dp_image *image, struct dp_texts *texts, struct dp_module *m)
-{
-	static const uint8_t syscall[] = {0x0f, 0x05};
-	for (size_t i = 0; i < dp_module_nsegments(m); i++) {
-		dp_addr addr;
-		const uint8_t *bytes, *at;
-		size_t n;
-		bool exec;
-		if (!dp_module_segment(m, i, &addr, &bytes, &n, &exec) || !exec)
-			continue;
-		for (at = bytes; (at = memmem(at, n - (size_t)(at - bytes), syscall, sizeof(syscall))); at++) {
-			DP_TRY(dp_signals_check(sites->n));
-			DP_TRY(look_at(sites, image, texts, m, addr.v + (uint64_t)(at - bytes)));
-		}
-	}
-	return NULL;
+	return add(s->sites, &one);
 }
 
 static int by_number(const void *a, const void *b)
@@ -88,12 +76,13 @@ struct dp_error *dp_call_sites_find(struct dp_image *image, struct dp_texts *tex
                                     struct dp_call_sites *ret)
 {
 	struct dp_call_sites sites = {0};
+	struct search search = {&sites, image, texts};
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
 		if (dp_module_path(m)[0] == '/' &&
 		    dp_module_matches(m, spec)) /* not the vdso, which enters the kernel for a clock alone */
-			err = scan(&sites, image, texts, m);
+			err = dp_syscall_bytes(m, look_at, &search);
 	}
 	if (err) {
 		dp_call_sites_fini(&sites);

@@ -74,42 +74,19 @@ void dp_function_text(const struct dp_listed_function *f, bool reasons, FILE *to
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
 
-static void put_member(struct dp_buf *b, const char *key, const char *text)
-{
-	dp_put_json_str(b, key);
-	dp_put_str(b, ":");
-	if (text)
-		dp_put_json_str(b, text);
-	else
-		dp_put_str(b, "null");
-}
-
-static void put_hex_member(struct dp_buf *b, const char *key, uint64_t v)
-{
-	dp_put_json_str(b, key);
-	dp_put_str(b, ":\"");
-	dp_put_hex(b, v);
-	dp_put_str(b, "\",");
-}
-
 static void put_json_site(struct dp_buf *b, const struct dp_listed_function *f, const struct dp_listed_site *s)
 {
 	dp_put_str(b, "{\"offset\":");
 	dp_put_dec(b, s->addr - f->addr);
-	dp_put_str(b, ",");
-	put_hex_member(b, "addr", s->addr);
-	dp_put_str(b, "\"bytes\":\"");
+	dp_put_json_hex(b, "addr", s->addr);
+	dp_put_str(b, ",\"bytes\":\"");
 	dp_put_hexdump(b, s->bytes, s->n);
-	dp_put_str(b, "\",");
-	put_member(b, "text", s->text);
-	dp_put_str(b, ",");
-	put_member(b, "tactic", s->tactic);
-	dp_put_str(b, ",");
-	put_member(b, "tag", s->tactic ? NULL : s->tag);
-	dp_put_str(b, ",");
-	put_member(b, "reason", s->tactic ? NULL : s->reason);
-	dp_put_str(b, ",");
-	put_member(b, "source", s->source);
+	dp_put_str(b, "\"");
+	dp_put_json_member(b, ",", "text", s->text);
+	dp_put_json_member(b, ",", "tactic", s->tactic);
+	dp_put_json_member(b, ",", "tag", s->tactic ? NULL : s->tag);
+	dp_put_json_member(b, ",", "reason", s->tactic ? NULL : s->reason);
+	dp_put_json_member(b, ",", "source", s->source);
 	dp_put_str(b, "}");
 }
 
@@ -122,25 +99,21 @@ static void put_json_spec(struct dp_buf *b, const struct dp_listed_function *f)
 		dp_put_str(&spec, f->name);
 	else
 		dp_put_hex(&spec, f->vaddr);
-	put_member(b, "spec", dp_buf_str(&spec));
+	dp_put_json_member(b, ",", "spec", dp_buf_str(&spec));
 	dp_buf_fini(&spec);
 }
 
 void dp_function_json(const struct dp_listed_function *f, FILE *to)
 {
 	struct dp_buf b = {0};
-	dp_put_str(&b, "{\"type\":\"function\",\"version\":1,");
-	put_member(&b, "module", f->module);
-	dp_put_str(&b, ",");
-	put_member(&b, "path", f->path);
-	dp_put_str(&b, ",");
-	put_member(&b, "name", *f->name ? f->name : NULL);
-	dp_put_str(&b, ",");
+	dp_put_str(&b, "{\"type\":\"function\",\"version\":1");
+	dp_put_json_member(&b, ",", "module", f->module);
+	dp_put_json_member(&b, ",", "path", f->path);
+	dp_put_json_member(&b, ",", "name", *f->name ? f->name : NULL);
 	put_json_spec(&b, f);
-	dp_put_str(&b, ",");
-	put_hex_member(&b, "addr", f->addr);
-	put_hex_member(&b, "file_addr", f->vaddr);
-	dp_put_str(&b, "\"size\":");
+	dp_put_json_hex(&b, "addr", f->addr);
+	dp_put_json_hex(&b, "file_addr", f->vaddr);
+	dp_put_str(&b, ",\"size\":");
 	if (f->size)
 		dp_put_dec(&b, f->size);
 	else

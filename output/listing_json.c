@@ -3,17 +3,6 @@
 #include "output/put.h"
 #include "output/summary.h"
 
-static void put_member(struct dp_buf *b, const char *before, const char *key, const char *text)
-{
-	dp_put_str(b, before);
-	dp_put_json_str(b, key);
-	dp_put_str(b, ":");
-	if (text)
-		dp_put_json_str(b, text);
-	else
-		dp_put_str(b, "null");
-}
-
 static void put_contexts(struct dp_buf *b, const struct dp_listing_probe *p)
 {
 	dp_put_str(b, ",\"contexts\":[");
@@ -27,17 +16,15 @@ static void put_contexts(struct dp_buf *b, const struct dp_listing_probe *p)
 static void put_probe(struct dp_buf *b, const struct dp_listing_probe *p)
 {
 	const struct dp_counts c = dp_summary_count(&p->loss, 1);
-	put_member(b, "{", "name", p->name);
-	put_member(b, ",", "spec", p->spec);
-	put_member(b, ",", "state", p->state);
-	dp_put_str(b, ",\"addr\":\"");
-	dp_put_hex(b, p->addr);
-	dp_put_str(b, "\"");
-	put_member(b, ",", "where", p->where);
-	put_member(b, ",", "sink", p->sink);
-	put_member(b, ",", "session", p->session);
+	dp_put_json_member(b, "{", "name", p->name);
+	dp_put_json_member(b, ",", "spec", p->spec);
+	dp_put_json_member(b, ",", "state", p->state);
+	dp_put_json_hex(b, "addr", p->addr);
+	dp_put_json_member(b, ",", "where", p->where);
+	dp_put_json_member(b, ",", "sink", p->sink);
+	dp_put_json_member(b, ",", "session", p->session);
 	put_contexts(b, p);
-	put_member(b, ",", "when", p->when);
+	dp_put_json_member(b, ",", "when", p->when);
 	dp_put_str(b, ",\"lost\":{\"total\":");
 	dp_put_dec(b, c.lost);
 	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {
@@ -54,8 +41,8 @@ void dp_listing_json(const struct dp_listing *l, FILE *to)
 	struct dp_buf b = {0};
 	dp_put_str(&b, "{\"type\":\"status\",\"version\":1,\"pid\":");
 	dp_put_dec(&b, (uint64_t)l->pid);
-	put_member(&b, ",", "comm", l->comm);
-	put_member(&b, ",", "trouble", l->trouble);
+	dp_put_json_member(&b, ",", "comm", l->comm);
+	dp_put_json_member(&b, ",", "trouble", l->trouble);
 	dp_put_str(&b, ",\"probes\":[");
 	for (size_t i = 0; i < l->n; i++) {
 		dp_put_str(&b, i ? "," : "");

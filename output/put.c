@@ -212,3 +212,23 @@ void dp_put_json_str(struct dp_buf *b, const char *s)
 {
 	dp_put_json(b, s, strlen(s));
 }
+
+void dp_put_json_member(struct dp_buf *b, const char *before, const char *key, const char *text)
+{
+	dp_put_str(b, before);
+	dp_put_json_str(b, key);
+	dp_put_str(b, ":");
+	if (text)
+		dp_put_json_str(b, text);
+	else
+		dp_put_str(b, "null");
+}
+
+void dp_put_json_hex(struct dp_buf *b, const char *key, uint64_t v)
+{
+	dp_put_str(b, ",");
+	dp_put_json_str(b, key);
+	dp_put_str(b, ":\"");
+	dp_put_hex(b, v);
+	dp_put_str(b, "\"");
+}

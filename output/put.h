@@ -30,5 +30,9 @@ bool dp_put_call_look(struct dp_buf *b, enum dp_look look, uint64_t v);
 /* A JSON string, quotes included. What is not UTF-8 becomes U+FFFD, a byte each. */
 void dp_put_json(struct dp_buf *b, const void *bytes, size_t n);
 void dp_put_json_str(struct dp_buf *b, const char *s);
+/* `before` (a comma, a brace), "key":"text"; null where there is no text. */
+void dp_put_json_member(struct dp_buf *b, const char *before, const char *key, const char *text);
+/* ,"key":"0x..." */
+void dp_put_json_hex(struct dp_buf *b, const char *key, uint64_t v);
 
 #endif

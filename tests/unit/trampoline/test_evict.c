@@ -151,21 +151,28 @@ Test(evict, DP_RSEQ_neither_probed_nor_evicted)
 	world_fini(&w);
 }
 
-/* A probe asked for at an evicted instruction: its jump stays, its stub gets the probe. */
-Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
+/* A world in which the instruction at AT + 66 has been evicted for a probe at AT + 64. */
+static struct dp_plan evict_one(struct world *w, struct helper_module *m)
 {
-	uint8_t code[SIZE];
-	struct helper_module m;
-	struct world w;
+	static uint8_t code[SIZE];
 	struct dp_plan plan;
 	const struct dp_plan *all;
 	craft(code, easy, sizeof(easy));
-	helper_code(&m, AT, code, SIZE);
-	world_init(&w, &m);
-	cr_assert_eq(add(&w, AT + 64, 1u << DP_TACTIC_EVICT, &plan), DP_TAG_COUNT);
-	cr_assert_eq(dp_planner_plans(w.planner, &all), 2);
-	const struct dp_plan before = all[0];
-	cr_assert_eq(before.site, AT + 66);
+	helper_code(m, AT, code, SIZE);
+	world_init(w, m);
+	cr_assert_eq(add(w, AT + 64, 1u << DP_TACTIC_EVICT, &plan), DP_TAG_COUNT);
+	cr_assert_eq(dp_planner_plans(w->planner, &all), 2);
+	cr_assert_eq(all[0].site, AT + 66);
+	return all[0];
+}
+
+/* A probe asked for at an evicted instruction: its jump stays, its stub gets the probe. */
+Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
+{
+	struct helper_module m;
+	struct world w;
+	struct dp_plan plan;
+	const struct dp_plan before = evict_one(&w, &m), *all;
 	cr_assert_eq(before.probe, DP_NO_PROBE);
 	cr_expect_not(before.calls_out);
 	w.request.probe = 7;
@@ -181,15 +188,11 @@ Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
 /* A hook asked for there: from then on its stub does call. */
 Test(evict, an_evicted_instruction_becomes_a_hook)
 {
-	uint8_t code[SIZE];
 	struct helper_module m;
 	struct world w;
 	struct dp_plan plan;
 	const struct dp_plan *all;
-	craft(code, easy, sizeof(easy));
-	helper_code(&m, AT, code, SIZE);
-	world_init(&w, &m);
-	cr_assert_eq(add(&w, AT + 64, 1u << DP_TACTIC_EVICT, &plan), DP_TAG_COUNT);
+	evict_one(&w, &m);
 	w.request.probe = DP_NO_PROBE;
 	w.request.hook = AT;
 	cr_assert_eq(add(&w, AT + 66, 0, &plan), DP_TAG_COUNT);

@@ -7,6 +7,7 @@
 #define DP_TESTS_EXPR_MACHINE_H
 
 #include "agent/abi.h"
+#include "test_ask_thunk.h"
 #include "test_stub_machine.h"
 #include "trampoline/arch/x86_64/expr.h"
 #include "trampoline/arch/x86_64/frame.h"
@@ -61,10 +62,7 @@ static uint64_t thread_pointer(void)
 	return self;
 }
 
-struct answer {
-	uint64_t value, known;
-};
-struct answer random_ask(uint64_t operand, const struct dp_ask *ask);
+ASK_THUNK(random_thunk_ask, random_ask);
 struct answer random_ask(uint64_t operand, const struct dp_ask *ask)
 {
 	static const enum dp_match match[] = {
@@ -87,18 +85,6 @@ struct answer random_ask(uint64_t operand, const struct dp_ask *ask)
 	}
 	return a;
 }
-
-/* Keeps all but rax, rcx, rdx, which it destroys; on a stack of its own. */
-void random_thunk_ask(void);
-uint8_t random_ask_stack[16384] __attribute__((aligned(64)));
-__asm__(".text\n"
-        "random_thunk_ask:\n"
-        "	push %rbx; push %rdi; push %rsi; push %r8; push %r9; push %r10; push %r11; pushfq; cld\n"
-        "	mov %rsp,%rbx; lea random_ask_stack+16384-1024(%rip),%rsp\n"
-        "	fxsave64 (%rsp); mov %rax,%rdi; mov %rdx,%rsi; call random_ask; fxrstor64 (%rsp)\n"
-        "	mov %rdx,%rcx; mov $0xa5a5a5a5a5a5a5a5,%rdx; mov %rbx,%rsp\n"
-        "	popfq; pop %r11; pop %r10; pop %r9; pop %r8; pop %rsi; pop %rdi; pop %rbx\n"
-        "	add %rdx,%rdx; ret\n");
 
 static uint32_t tid_offset(void)
 {

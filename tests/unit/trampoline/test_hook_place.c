@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which system calls are hooked: one too few would let a program block SIGTRAP, and a trap kill it. */
-#include "tests/unit/trampoline/helper_text.h"
+#include "tests/unit/trampoline/helper_calls.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#define AT UINT64_C(0x400000)
-
-static struct dp_hook_place place(const uint8_t *code, size_t n, size_t call)
-{
-	struct helper_module m;
-	struct dp_hook_place ret;
-	helper_code(&m, AT, code, n);
-	struct dp_error *err = dp_hook_place(&m.text, AT + call, &ret);
-	cr_assert_null(err, "%s", err ? err->message : "");
-	return ret;
-}
-
-#define PLACE(call, ...) place((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), call)
-#define MOV_EAX(nr)      0xb8, (nr)&0xff, (nr) >> 8, 0, 0
-#define SYSCALL          0x0f, 0x05
-#define RET              0xc3
+#define PLACE(call, ...) PLACE_OF(dp_hook_place, call, __VA_ARGS__)
 
 Test(hook_place, number_in_front_takes_the_jump)
 {
@@ -89,7 +74,7 @@ Test(hook_place, jump_that_would_cross_a_page_is_not_the_site)
 	static uint8_t code[4200];
 	memset(code, 0x90, sizeof(code));
 	memcpy(code + 4093, (const uint8_t[]){MOV_EAX(14), SYSCALL, RET}, 8);
-	const struct dp_hook_place p = place(code, sizeof(code), 4098);
+	const struct dp_hook_place p = PLACE_IN(dp_hook_place, code, sizeof(code), 4098);
 	cr_assert_eq(p.site, AT + 4098);
 }
 

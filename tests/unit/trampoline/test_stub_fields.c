@@ -4,6 +4,7 @@
  * guarded loads and without, alone and with a backtrace, the record holds what the interpreter and a plain copy say, its mask
  * says what could not be read, and the machine's state is as before.
  */
+#include "test_ask_thunk.h"
 #include "test_stub_world.h"
 #include "trampoline/arch/x86_64/capture.h"
 
@@ -34,10 +35,7 @@ static void on_fault(int sig, siginfo_t *info, void *data)
 	signal(sig, SIG_DFL);
 }
 
-struct answer {
-	uint64_t value, known;
-};
-struct answer fields_ask(uint64_t operand, const struct dp_ask *ask);
+ASK_THUNK(fields_thunk_ask, fields_ask);
 struct answer fields_ask(uint64_t operand, const struct dp_ask *ask)
 {
 	struct answer a = {0, 0};
@@ -45,17 +43,6 @@ struct answer fields_ask(uint64_t operand, const struct dp_ask *ask)
 	a.known = ask->kind == DP_ASK_LOAD && world_copy(&a.value, operand, ask->size);
 	return a;
 }
-
-void fields_thunk_ask(void);
-uint8_t fields_ask_stack[16384] __attribute__((aligned(64)));
-__asm__(".text\n"
-        "fields_thunk_ask:\n"
-        "	push %rbx; push %rdi; push %rsi; push %r8; push %r9; push %r10; push %r11; pushfq; cld\n"
-        "	mov %rsp,%rbx; lea fields_ask_stack+16384-1024(%rip),%rsp\n"
-        "	fxsave64 (%rsp); mov %rax,%rdi; mov %rdx,%rsi; call fields_ask; fxrstor64 (%rsp)\n"
-        "	mov %rdx,%rcx; mov $0xa5a5a5a5a5a5a5a5,%rdx; mov %rbx,%rsp\n"
-        "	popfq; pop %r11; pop %r10; pop %r9; pop %r8; pop %rsi; pop %rdi; pop %rbx\n"
-        "	add %rdx,%rdx; ret\n");
 
 static void setup(void)
 {
@@ -272,8 +259,10 @@ static void run_once(unsigned round)
 	cr_assert(dp_fields_decode(&probe.fields, record->payload, record->size - sizeof(*record), check_field, NULL),
 	          "%u: damaged", round);
 	cr_assert_eq(expected.i, probe.fields.n);
-	for (size_t i = dp_capture_reserve(&probe.fields); i < WORLD_RING; i++)
-		cr_assert_eq(world.ring[i], 0, "%u: behind the record, at %zu", round, i);
+	size_t end = dp_capture_reserve(&probe.fields);
+	while (end < WORLD_RING && !world.ring[end])
+		end++;
+	cr_assert_eq(end, WORLD_RING, "%u: behind the record, at %zu", round, end);
 }
 
 static void run(unsigned rounds)

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which call a place makes: a number that is not the only one would name calls wrongly. */
-#include "tests/unit/trampoline/helper_text.h"
+#include "tests/unit/trampoline/helper_calls.h"
 
 #include <criterion/criterion.h>
 
-#define AT UINT64_C(0x400000)
-
-static struct dp_syscall_place place(const uint8_t *code, size_t n, size_t call)
-{
-	struct helper_module m;
-	struct dp_syscall_place ret;
-	helper_code(&m, AT, code, n);
-	struct dp_error *err = dp_syscall_place(&m.text, AT + call, &ret);
-	cr_assert_null(err, "%s", err ? err->message : "");
-	return ret;
-}
-
-#define PLACE(call, ...) place((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), call)
-#define MOV_EAX(nr)      0xb8, (nr)&0xff, (nr) >> 8, 0, 0
-#define SYSCALL          0x0f, 0x05
-#define RET              0xc3
+#define PLACE(call, ...) PLACE_OF(dp_syscall_place, call, __VA_ARGS__)
 
 Test(syscall_place, number_right_in_front_takes_the_entry)
 {
