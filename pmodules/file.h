@@ -8,13 +8,13 @@
 #include "pmodules/snapshot.h"
 
 /* Written beside and renamed: a file of that name is whole or not there. Mode 0600: it holds the program's memory. */
-struct dp_error *dp_snapshot_write(const struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
+struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
 /* DP_TAG_BAD_SNAPSHOT says what is wrong and at which byte. Unknown sections and fields of newer writers are passed over. */
 struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **ret) DP_MUST_CHECK;
 /* From memory: the fuzzer's door. */
 struct dp_error *dp_snapshot_read_bytes(const void *bytes, size_t n, struct dp_snapshot **ret) DP_MUST_CHECK;
 /* The file's bytes, as dp_snapshot_write() puts them; `ret` is the caller's then (dp_buf_fini). */
-struct dp_error *dp_snapshot_write_bytes(const struct dp_snapshot *s, struct dp_buf *ret) DP_MUST_CHECK;
+struct dp_error *dp_snapshot_write_bytes(struct dp_snapshot *s, struct dp_buf *ret) DP_MUST_CHECK;
 
 /* As JSON: output/show.h. */
 

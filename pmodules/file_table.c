@@ -17,8 +17,8 @@ static const char *const var_places[] = {"local", "parameter", "global", "tls", 
 
 #define T dp_snap_note
 static const struct dp_keep_row note_rows[] = {
-        {ROW(1, ENUM, kind, "kind"), .words = note_kinds},
-        {ROW(2, TEXT, text, "text")},
+        {ROW(1, ENUM, kind, "kind"), .always = true, .words = note_kinds},
+        {ROW(2, TEXT, text, "text"), .always = true},
         {ROW(3, TEXT, module, "module")},
 };
 RECORD(note, "Note", note_rows, DP_LINK_NONE);
@@ -36,12 +36,12 @@ RECORD(pair, "Pair", pair_rows, DP_LINK_NONE);
 
 #define T dp_snap_variable
 static const struct dp_keep_row variable_rows[] = {
-        {ROW(1, TEXT, name, "name")},
-        {ROW(2, TEXT, type, "type")},
+        {ROW(1, TEXT, name, "name"), .always = true},
+        {ROW(2, TEXT, type, "type"), .always = true},
         {ROW(3, TEXT, base_type, "base_type")},
-        {ROW(4, ENUM, kind, "kind"), .words = var_kinds},
+        {ROW(4, ENUM, kind, "kind"), .always = true, .words = var_kinds},
         {ROW(5, ENUM, state, "state"), .words = var_states, .usual = DP_VAR_ABSENT},
-        {ROW(6, ENUM, place, "place"), .words = var_places},
+        {ROW(6, ENUM, place, "place"), .always = true, .words = var_places},
         {ROW(7, TEXT_OR_NULL, why, "why")},
         {ROW(8, INT, index, "index"), .usual = -1},
         {ROW(9, HEX, address, "address")},
@@ -72,16 +72,22 @@ RECORD(variable, "Variable", variable_rows, DP_LINK_VARIABLE);
 
 #define T dp_snap_siginfo
 static const struct dp_keep_row siginfo_rows[] = {
-        {ROW(1, INT, number, "number")},    {ROW(2, INT, code, "code")},       {ROW(3, INT, pid, "pid")},
-        {ROW(4, INT, uid, "uid")},          {ROW(5, HEX, address, "address")}, {ROW(6, BOOL, has_address, "has_address")},
-        {ROW(7, BOOL, by_kill, "by_kill")}, {ROW(8, TEXT, name, "name")},      {ROW(9, TEXT, reason, "reason")},
+        {ROW(1, INT, number, "number"), .always = true},
+        {ROW(2, INT, code, "code")},
+        {ROW(3, INT, pid, "pid")},
+        {ROW(4, INT, uid, "uid")},
+        {ROW(5, HEX, address, "address")},
+        {ROW(6, BOOL, has_address, "has_address")},
+        {ROW(7, BOOL, by_kill, "by_kill")},
+        {ROW(8, TEXT, name, "name"), .always = true},
+        {ROW(9, TEXT, reason, "reason")},
 };
 RECORD(siginfo, "Siginfo", siginfo_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_frame
 static const struct dp_keep_row frame_rows[] = {
-        {ROW(1, HEX, pc, "pc")},
+        {ROW(1, HEX, pc, "pc"), .always = true},
         {ROW(2, HEX, sp, "sp")},
         {ROW(3, HEX, cfa, "cfa")},
         {ROW(4, TEXT_OR_NULL, symbol, "symbol")},
@@ -102,23 +108,23 @@ static const struct dp_keep_row frame_rows[] = {
         {ROW(19, SUB, siginfo, "siginfo"), .of = &dp_keep_siginfo},
         {ROW(20, TEXT_OR_NULL, original_symbol, "original_symbol")},
         {ROW(21, LIST, notes, "notes"), .of = &dp_keep_note},
-        {ROW(22, LIST, variables, "variables"), .of = &dp_keep_variable},
+        {ROW(22, LIST, variables, "variables"), .always = true, .of = &dp_keep_variable},
 };
 RECORD(frame, "Frame", frame_rows, DP_LINK_FRAME);
 #undef T
 
 #define T dp_snap_kframe
 static const struct dp_keep_row kframe_rows[] = {
-        {ROW(1, TEXT, symbol, "symbol")},
+        {ROW(1, TEXT, symbol, "symbol"), .always = true},
 };
 RECORD(kframe, "KernelFrame", kframe_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_thread
 static const struct dp_keep_row thread_rows[] = {
-        {ROW(1, INT, tid, "tid")},
-        {ROW(2, TEXT, name, "name")},
-        {ROW(3, CHAR, state, "state"), .usual = '?'},
+        {ROW(1, INT, tid, "tid"), .always = true},
+        {ROW(2, TEXT, name, "name"), .always = true},
+        {ROW(3, CHAR, state, "state"), .always = true, .usual = '?'},
         {ROW(4, BOOL, is_fault, "is_fault")},
         {ROW(5, TEXT_OR_NULL, fault_reason, "fault_reason")},
         {ROW(6, TEXT_OR_NULL, unwind_end, "unwind_end")},
@@ -131,7 +137,7 @@ static const struct dp_keep_row thread_rows[] = {
         {ROW(13, INT, syscall, "syscall"), .usual = -1},
         {ROW(14, TEXT_OR_NULL, syscall_text, "syscall_text")},
         {ROW(15, UINT, more_frames, "more_frames")},
-        {ROW(16, LIST, frames, "frames"), .of = &dp_keep_frame},
+        {ROW(16, LIST, frames, "frames"), .always = true, .of = &dp_keep_frame},
         {ROW(17, LIST, kframes, "kernel_frames"), .of = &dp_keep_kframe},
         {ROW(18, LIST, variables, "variables"), .of = &dp_keep_variable},
         {ROW(19, LIST, notes, "notes"), .of = &dp_keep_note},
@@ -141,35 +147,45 @@ RECORD(thread, "Thread", thread_rows, DP_LINK_THREAD);
 
 #define T dp_snap_map
 static const struct dp_keep_row map_rows[] = {
-        {ROW(1, HEX, start, "start")},  {ROW(2, HEX, end, "end")},        {ROW(3, HEX, offset, "offset")},
-        {ROW(4, UINT, inode, "inode")}, {ROW(5, BOOL, read, "read")},     {ROW(6, BOOL, write, "write")},
-        {ROW(7, BOOL, exec, "exec")},   {ROW(8, BOOL, shared, "shared")}, {ROW(9, BOOL, is_guard, "is_guard")},
-        {ROW(10, TEXT, path, "path")},
+        {ROW(1, HEX, start, "start"), .always = true},
+        {ROW(2, HEX, end, "end"), .always = true},
+        {ROW(3, HEX, offset, "offset")},
+        {ROW(4, UINT, inode, "inode")},
+        {ROW(5, BOOL, read, "read")},
+        {ROW(6, BOOL, write, "write")},
+        {ROW(7, BOOL, exec, "exec")},
+        {ROW(8, BOOL, shared, "shared")},
+        {ROW(9, BOOL, is_guard, "is_guard")},
+        {ROW(10, TEXT, path, "path"), .always = true},
 };
 RECORD(map, "Map", map_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_object
 static const struct dp_keep_row object_rows[] = {
-        {ROW(1, TEXT, path, "path")}, {ROW(2, TEXT, build_id, "build_id")}, {ROW(3, HEX, start, "start")},
-        {ROW(4, HEX, end, "end")},    {ROW(5, INT, bias, "bias")},          {ROW(6, BOOL, has_debug, "has_debug")},
+        {ROW(1, TEXT, path, "path"), .always = true},
+        {ROW(2, TEXT, build_id, "build_id")},
+        {ROW(3, HEX, start, "start"), .always = true},
+        {ROW(4, HEX, end, "end"), .always = true},
+        {ROW(5, INT, bias, "bias")},
+        {ROW(6, BOOL, has_debug, "has_debug")},
 };
 RECORD(object, "Object", object_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_file
 static const struct dp_keep_row file_rows[] = {
-        {ROW(1, INT, fd, "fd")},
-        {ROW(2, TEXT, target, "target")},
+        {ROW(1, INT, fd, "fd"), .always = true},
+        {ROW(2, TEXT, target, "target"), .always = true},
 };
 RECORD(file, "File", file_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_limit
 static const struct dp_keep_row limit_rows[] = {
-        {ROW(1, TEXT, name, "name")},
-        {ROW(2, TEXT, soft, "soft")},
-        {ROW(3, TEXT, hard, "hard")},
+        {ROW(1, TEXT, name, "name"), .always = true},
+        {ROW(2, TEXT, soft, "soft"), .always = true},
+        {ROW(3, TEXT, hard, "hard"), .always = true},
         {ROW(4, TEXT, unit, "unit")},
 };
 RECORD(limit, "Limit", limit_rows, DP_LINK_NONE);
@@ -177,7 +193,7 @@ RECORD(limit, "Limit", limit_rows, DP_LINK_NONE);
 
 #define T dp_snap_memory
 static const struct dp_keep_row memory_rows[] = {
-        {ROW(1, HEX, address, "address")},
+        {ROW(1, HEX, address, "address"), .always = true},
         {ROW(2, BLOB, bytes, "size"), .count = offsetof(struct dp_snap_memory, size)},
 };
 RECORD(memory, "Memory", memory_rows, DP_LINK_NONE);
@@ -185,9 +201,9 @@ RECORD(memory, "Memory", memory_rows, DP_LINK_NONE);
 
 #define T dp_snap_source
 static const struct dp_keep_row source_rows[] = {
-        {ROW(1, TEXT, path, "path")},
-        {ROW(2, INT, first, "first")},
-        {ROW(3, TEXT, lines, "lines")},
+        {ROW(1, TEXT, path, "path"), .always = true},
+        {ROW(2, INT, first, "first"), .always = true},
+        {ROW(3, TEXT, lines, "lines"), .always = true},
         {ROW(4, UINT, n, "n")},
 };
 RECORD(source, "Source", source_rows, DP_LINK_NONE);
@@ -196,12 +212,12 @@ RECORD(source, "Source", source_rows, DP_LINK_NONE);
 #define T    dp_snapshot
 #define N(m) .count = offsetof(struct dp_snapshot, m)
 static const struct dp_keep_row snapshot_rows[] = {
-        {ROW(1, ID, id, "id")},
-        {ROW(2, UINT, time_ns, "time_ns")},
-        {ROW(3, TEXT, dynprobe, "dynprobe")},
-        {ROW(4, TEXT, mode, "mode")},
-        {ROW(5, INT, pid, "pid")},
-        {ROW(6, TEXT, application, "application")},
+        {ROW(1, ID, id, "id"), .always = true},
+        {ROW(2, NUMBER, time_ns, "time_ns"), .always = true},
+        {ROW(3, TEXT, dynprobe, "dynprobe"), .always = true},
+        {ROW(4, TEXT, mode, "mode"), .always = true},
+        {ROW(5, INT, pid, "pid"), .always = true},
+        {ROW(6, TEXT, application, "application"), .always = true},
         {ROW(7, TEXT, exe, "exe")},
         {ROW(8, TEXTS, argv, "argv")},
         {ROW(9, TEXTS_OR_NULL, environ, "environ")},
@@ -216,13 +232,13 @@ static const struct dp_keep_row snapshot_rows[] = {
         {ROW(18, TEXT_OR_NULL, probe, "probe")},
         {ROW(19, TEXT_OR_NULL, condition, "condition")},
         {ROW(20, UINT, hit, "hit")},
-        {ROW(21, LIST, attributes, "attributes"), .of = &dp_keep_pair},
-        {ROW(22, WORDS, classifiers, "classifiers")},
+        {ROW(21, LIST, attributes, "attributes"), .always = true, .of = &dp_keep_pair},
+        {ROW(22, WORDS, classifiers, "classifiers"), .always = true},
         {ROW(23, WORDS, tags, "tags")},
         {ROW(24, WORDS, truncations, "truncations")},
         {ROW(25, LIST, notes, "notes"), .of = &dp_keep_note},
-        {ROW(40, LIST, threads, "threads"), .of = &dp_keep_thread},
-        {ROW(50, LIST, globals, "globals"), .of = &dp_keep_variable},
+        {ROW(40, LIST, threads, "threads"), .always = true, .of = &dp_keep_thread},
+        {ROW(50, LIST, globals, "globals"), .always = true, .of = &dp_keep_variable},
         {ROW(60, ARRAY, maps, "maps"), N(nmaps), .of = &dp_keep_map},
         {ROW(61, ARRAY, objects, "objects"), N(nobjects), .of = &dp_keep_object},
         {ROW(62, ARRAY, files, "files"), N(nfiles), .of = &dp_keep_file},

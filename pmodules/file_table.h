@@ -13,7 +13,7 @@ enum dp_keep {
 	DP_KEEP_UINT,   /* unsigned of `size` bytes */
 	DP_KEEP_INT,    /* signed of `size` bytes; zigzag; left out if it is `usual` */
 	DP_KEEP_HEX,    /* uint64_t: an address */
-	DP_KEEP_NUMBER, /* a variable's number: uint64_t */
+	DP_KEEP_NUMBER, /* uint64_t that is large: a text in JSON */
 	DP_KEEP_BOOL,
 	DP_KEEP_CHAR, /* a letter; left out if it is `usual` */
 	DP_KEEP_ENUM, /* `words` names its values; what a newer writer made is taken for `usual` */
@@ -37,6 +37,7 @@ struct dp_keep_record;
 struct dp_keep_row {
 	uint8_t number; /* in the file: 1 .. */
 	uint8_t keep;   /* enum dp_keep */
+	bool always;    /* in JSON even if it is as usual */
 	uint8_t size;
 	int8_t usual;
 	uint16_t offset, count;

@@ -95,10 +95,11 @@ static struct dp_error *add_all(struct output *o, const struct dp_snapshot *s, s
 	return err;
 }
 
-struct dp_error *dp_snapshot_write_bytes(const struct dp_snapshot *s, struct dp_buf *ret)
+struct dp_error *dp_snapshot_write_bytes(struct dp_snapshot *s, struct dp_buf *ret)
 {
 	struct output o = {0};
 	struct dp_file_strings *strings = dp_file_strings_create();
+	dp_snapshot_settle(s);
 	struct dp_error *err = strings ? add_all(&o, s, strings) : no_memory();
 	dp_file_strings_destroy(strings);
 	if (err)
@@ -143,7 +144,7 @@ static struct dp_error *write_beside(const struct dp_buf *b, const char *path, c
 	return err;
 }
 
-struct dp_error *dp_snapshot_write(const struct dp_snapshot *s, const char *path)
+struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path)
 {
 	struct dp_buf b = {0};
 	struct stat st;

@@ -258,6 +258,20 @@ void dp_snapshot_truncated(struct dp_snapshot *s, const char *fmt, ...)
 	dp_snapshot_classify(s, "truncated");
 }
 
+void dp_snapshot_settle(struct dp_snapshot *s)
+{
+	struct dp_snap_word *w, *truncated = NULL;
+	if (!s->arena.failed || s->full[0].text)
+		return;
+	DL_FOREACH(s->classifiers, w)
+	truncated = truncated || strcmp(w->text, "truncated") ? truncated : w;
+	s->full[0].text = DP_SNAPSHOT_FULL;
+	DL_APPEND(s->truncations, &s->full[0]);
+	s->full[1].text = "truncated";
+	if (!truncated)
+		DL_APPEND(s->classifiers, &s->full[1]);
+}
+
 /* ---- memory ----------------------------------------------------------------------------------------------------------- */
 
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr)

@@ -209,6 +209,7 @@ struct dp_snap_text; /* a text of the table: dp_snapshot_text() */
 struct dp_snapshot {
 	struct dp_arena arena;
 	struct dp_snap_text *texts;
+	struct dp_snap_word full[2]; /* dp_snapshot_settle()'s */
 	char id[37];                 /* a uuid; in the event record of the hit that triggered it */
 	uint64_t time_ns;            /* since 1970 */
 	const char *dynprobe;        /* version of the writer */
@@ -275,7 +276,8 @@ void dp_snapshot_index(struct dp_snapshot *s);
 void dp_snapshot_truncated(struct dp_snapshot *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same text, once, however often it is asked for: types' and functions' names come thousands of times. "" for NULL, and without memory. */
 const char *dp_snapshot_text(struct dp_snapshot *s, const char *text);
-/* What a snapshot says whose memory was used up. */
+/* Before it is kept or shown: a snapshot whose memory was used up says so. More than once is once. */
+void dp_snapshot_settle(struct dp_snapshot *s);
 #define DP_SNAPSHOT_FULL "memory: a snapshot may have 256 MiB, and more was to be kept"
 
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr);

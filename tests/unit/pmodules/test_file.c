@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct dp_snapshot *there_and_back(const struct dp_snapshot *s)
+static struct dp_snapshot *there_and_back(struct dp_snapshot *s)
 {
 	struct dp_buf b = {0};
 	struct dp_snapshot *back = NULL;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A snapshot for people (text) and for programs (JSON, share/snapshot.schema.json). */
+#ifndef DP_OUTPUT_SHOW_H
+#define DP_OUTPUT_SHOW_H
+
+#include "base/buf.h"
+#include "pmodules/snapshot.h"
+
+#include <stdio.h>
+
+struct dp_show_options {
+	bool color;
+	unsigned width;   /* of a line; 0: no end */
+	bool quiet;       /* heads and frames only */
+	unsigned verbose; /* 1: attributes, modes of reading, types; 2: addresses of variables */
+	bool registers, maps, files, limits;
+	pid_t thread;    /* only this one; 0: all */
+	int frame;       /* only this one of each thread; -1: all */
+	const char *var; /* only this variable: NAME and what follows of .MEMBER ->MEMBER [INDEX], *s before it; or NULL */
+};
+
+/* DP_TAG_NO_VARIABLE: there is no such thread, frame or variable in the snapshot. */
+struct dp_error *dp_show(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to) DP_MUST_CHECK;
+/* One object on one line. */
+struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to) DP_MUST_CHECK;
+
+/* A variable's value on one line, without its children: 42, 0x55aa "text", {...}; or why there is none: <optimized out>. */
+void dp_show_value(struct dp_buf *b, const struct dp_snap_variable *v);
+
+#endif
