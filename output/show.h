@@ -12,11 +12,12 @@ struct dp_show_options {
 	bool color;
 	unsigned width;   /* of a line; 0: no end */
 	bool quiet;       /* heads and frames only */
-	unsigned verbose; /* 1: attributes, modes of reading, types; 2: addresses of variables */
+	unsigned verbose; /* 1: attributes, types, what pmodules hid; 2: addresses of variables */
+	bool ungrouped;   /* every thread for itself, however many have the same stack */
 	bool registers, maps, files, limits;
 	pid_t thread;    /* only this one; 0: all */
-	int frame;       /* only this one of each thread; -1: all */
-	const char *var; /* only this variable: NAME and what follows of .MEMBER ->MEMBER [INDEX], *s before it; or NULL */
+	int frame;       /* only this one, of `thread` or of the first, which is the faulting one; -1: all */
+	const char *var; /* only this variable: NAME, (*p).x, p->x, a.b[3], *p, file.c::NAME; or NULL */
 };
 
 /* DP_TAG_NO_VARIABLE: there is no such thread, frame or variable in the snapshot. */
