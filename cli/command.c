@@ -34,6 +34,7 @@ static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = 
         [DP_VERB_LIST] = dp_command_list,
         [DP_VERB_STUBS] = dp_command_stubs,
         [DP_VERB_SNAPSHOT] = dp_command_snapshot,
+        [DP_VERB_SHOW] = dp_command_show,
 };
 
 int dp_command_run(enum dp_verb verb, const struct dp_options *options)

@@ -81,9 +81,8 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 /* What is behind the options: the command to start, or the names of probes. */
 static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 {
-	const bool names =
-	        p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE || p->verb == DP_VERB_LIST ||
-	        p->verb == DP_VERB_SNAPSHOT;
+	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
+	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;
@@ -127,7 +126,8 @@ static struct dp_error *take_pids(struct dp_options *o)
 		if (!o->npids && !o->command && pid <= INT32_MAX && (o->pid = calloc(1, sizeof(*o->pid))))
 			o->pid[o->npids++] = (pid_t)pid;
 		if (o->npids != 1 || (uint64_t)o->pid[0] != pid)
-			return dp_error(DP_TAG_USAGE, "'%s' is in process %llu, which is not the one process that is to be probed",
+			return dp_error(DP_TAG_USAGE,
+			                "'%s' is in process %llu, which is not the one process that is to be probed",
 			                o->probe[i].spec.text, (unsigned long long)pid);
 	}
 	return NULL;
@@ -153,7 +153,7 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 
 struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret)
 {
-	struct dp_parser p = {.verb = verb, .o = {.color = "auto", .attach = verb == DP_VERB_ATTACH}};
+	struct dp_parser p = {.verb = verb, .o = {.color = "auto", .show.frame = -1, .attach = verb == DP_VERB_ATTACH}};
 	struct dp_error *err = parse(&p, argc, argv);
 	dp_args_fini(&p.probes);
 	if (err)

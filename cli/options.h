@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/snapshot_args.h"
 #include "output/answers.h"
+#include "output/show.h"
 #include "probes/probes.h"
 #include "probes/syscalls.h"
 
@@ -38,6 +39,7 @@ enum dp_verb {
 	DP_VERB_LIST,
 	DP_VERB_STUBS,
 	DP_VERB_SNAPSHOT,
+	DP_VERB_SHOW,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -108,9 +110,10 @@ struct dp_options {
 	bool pending;     /* wait for libraries that are not loaded yet */
 	struct dp_asked asked;
 	struct dp_snapshots_asked snapshots;
+	struct dp_show_options show; /* of the verb show */
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
-	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB]; snapshot: [EXE] */
+	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB]; snapshot: [EXE]; show: FILE */
 	size_t nnames;
 	struct dp_snapshot_args snapshot;
 	const char *event;    /* add-context -e */

@@ -55,9 +55,10 @@ static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *
 {
 	for (size_t i = 0; i < o->nprobes; i++)
 		if (o->probe[i].spec.call && (verb == DP_VERB_ATTACH || o->pending))
-			return dp_error(DP_TAG_USAGE, "'%s': probes on system calls %s", o->probe[i].spec.text,
-			                o->pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
-			                           : "are for as long as dynprobe runs: they cannot be left (attach)");
+			return dp_error(
+			        DP_TAG_USAGE, "'%s': probes on system calls %s", o->probe[i].spec.text,
+			        o->pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
+			                   : "are for as long as dynprobe runs: they cannot be left (attach)");
 	return NULL;
 }
 
@@ -158,6 +159,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return check_stubs(o);
 	case DP_VERB_SNAPSHOT:
 		return check_snapshot(o);
+	case DP_VERB_SHOW:
+		return dp_show_check(o);
 	case DP_VERB_STATUS:
 	case DP_VERB_RECORD:
 	case DP_VERB_DETACH:
@@ -173,11 +176,11 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return NULL;
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
-	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && verb != DP_VERB_SNAPSHOT)
+	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && verb != DP_VERB_SNAPSHOT && verb != DP_VERB_SHOW)
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
-	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST) && o->format == DP_FORMAT_CTF)
+	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->dry_run)
 		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: -f is for --dry-run");

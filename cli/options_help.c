@@ -54,7 +54,8 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                            "share/dynprobe/dynprobe-gdb.py does it for gdb by itself.\n"},
         [DP_VERB_SNAPSHOT] =
                 {"snapshot", "snapshot PID | --core CORE [EXE] [OPTIONS]", "a process at one moment, kept in a file",
-                 "Keeps the whole process as it is at one moment in a file: threads, frames, variables, registers, mappings, open\n"
+                 "Keeps the whole process as it is at one moment in a file: threads, frames, variables, registers, mappings, "
+                 "open\n"
                  "files. Its threads wait meanwhile for some milliseconds, which are measured and said; nothing is put into the\n"
                  "process. The file's name goes to standard output; nothing else is needed to look at it later.\n"
                  "\n"
@@ -62,6 +63,16 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe snapshot 4242\n"
                  "  dynprobe snapshot 4242 -o now.dps --mode fork --global 'config*' --module-load heap.lua\n"
                  "  dynprobe snapshot --core core.4242 ./server -o crash.dps\n"},
+        [DP_VERB_SHOW] =
+                {"show", "show FILE [OPTIONS]", "what a snapshot holds, as text or JSON",
+                 "Shows a snapshot: the faulting thread first, threads of the same stack as one, variables as trees. No process\n"
+                 "and no debug information are needed.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe show crash.dps\n"
+                 "  dynprobe show crash.dps --thread 4242 --registers\n"
+                 "  dynprobe show crash.dps --var 'req->headers[2].name'\n"
+                 "  dynprobe show crash.dps --json | jq '.threads[].name'\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -115,6 +126,7 @@ static void help_run(FILE *to)
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SNAPSHOT].word, verbs[DP_VERB_SNAPSHOT].line);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SHOW].word, verbs[DP_VERB_SHOW].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
 	        "what bash needs to complete these words: source <(dynprobe completion)");

@@ -83,6 +83,20 @@ static struct dp_error *check_crc(const struct input *in)
 	               : bad(offsetof(struct dp_file_header, crc), "the table of sections is damaged (its checksum differs)");
 }
 
+static bool is_known(uint32_t tag)
+{
+	for (size_t i = 0; i < dp_keep_nsections; i++)
+		if (tag == dp_keep_section[i].tag)
+			return true;
+	return tag == DP_FILE_STRINGS;
+}
+
+/* What a newer writer packed in its own way is not looked into. */
+static bool is_readable(const struct dp_file_section *s)
+{
+	return is_known(s->tag) && !(s->flags & ~(uint32_t)(DP_FILE_ZSTD | DP_FILE_NEEDED));
+}
+
 static size_t at_of(size_t i)
 {
 	return sizeof(struct dp_file_header) + i * sizeof(struct dp_file_section);
@@ -95,6 +109,8 @@ static struct dp_error *check_table(const struct input *in)
 		const struct dp_file_section *s = &in->section[i];
 		if (s->offset > in->n || s->size > in->n - s->offset)
 			return bad(at_of(i), "a section is not within the file: it was cut off");
+		if (!is_readable(s))
+			continue;
 		if (s->raw > DP_FILE_RAW_MAX || (raw += s->raw) > DP_FILE_RAW_MAX)
 			return bad(at_of(i), "the sections are larger than a snapshot may be (384 MiB)");
 		if (s->flags & DP_FILE_ZSTD ? s->raw > (s->size + 1) * RATIO_MAX : s->raw != s->size)
@@ -137,14 +153,6 @@ static struct dp_error *read_section(struct input *in, const struct dp_file_sect
 	return decode(in, s->tag, raw, n);
 }
 
-static bool is_known(uint32_t tag)
-{
-	for (size_t i = 0; i < dp_keep_nsections; i++)
-		if (tag == dp_keep_section[i].tag)
-			return true;
-	return tag == DP_FILE_STRINGS;
-}
-
 /* The texts come first, wherever they stand: the others name them. */
 static struct dp_error *read_sections(struct input *in, bool strings)
 {
@@ -153,7 +161,7 @@ static struct dp_error *read_sections(struct input *in, bool strings)
 		const struct dp_file_section *s = &in->section[i];
 		if (strings != (s->tag == DP_FILE_STRINGS))
 			continue;
-		if (is_known(s->tag) && !(s->flags & ~(uint32_t)(DP_FILE_ZSTD | DP_FILE_NEEDED)))
+		if (is_readable(s))
 			DP_TRY(read_section(in, s));
 		else if (s->flags & DP_FILE_NEEDED)
 			return dp_error(DP_TAG_BAD_SNAPSHOT,

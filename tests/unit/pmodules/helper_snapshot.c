@@ -118,7 +118,7 @@ static void full_process(struct dp_snapshot *s)
 	s->limits = limits, s->nlimits = 1, s->memory = memory, s->nmemory = 2, s->sources = sources, s->nsources = 1;
 }
 
-struct dp_snapshot *helper_full(void)
+struct dp_snapshot *helper_version1(void)
 {
 	struct dp_snapshot *s = dp_snapshot_create();
 	strcpy(s->id, "01234567-89ab-4cde-8f01-23456789abcd");
@@ -139,6 +139,11 @@ struct dp_snapshot *helper_full(void)
 	full_thread(s, 1);
 	full_variable(s, &s->globals, NULL, 2);
 	return s;
+}
+
+struct dp_snapshot *helper_full(void)
+{
+	return helper_version1();
 }
 
 /* ---- comparison: a is what was kept, b what came back */

@@ -98,8 +98,9 @@ Test(snapshot, memory_has_an_end_and_the_file_says_so)
 	while (dp_snapshot_variable(s, &s->globals, NULL))
 		;
 	cr_assert(s->arena.failed);
-	dp_snapshot_classify(s, "a word for which there is no room any more, and which is longer than what may be left of the last chunk "
-	                        "of memory, in which there may well be room for a short one: this one is long enough, by all means");
+	dp_snapshot_classify(
+	        s, "a word for which there is no room any more, and which is longer than what may be left of the last chunk "
+	           "of memory, in which there may well be room for a short one: this one is long enough, by all means");
 	cr_assert(!dp_snapshot_write_bytes(s, &b), "what is there is kept all the same");
 	dp_snapshot_settle(s);
 	cr_assert_str_eq(s->classifiers->prev->text, "truncated");
@@ -115,8 +116,9 @@ Test(snapshot, memory_has_an_end_and_the_file_says_so)
 Test(snapshot, memory_is_read_across_the_pieces_it_is_kept_in)
 {
 	struct dp_snapshot *s = dp_snapshot_create();
-	struct dp_snap_memory m[] = {
-	        {0x1000, 4, (const uint8_t *)"abcd"}, {0x1004, 2, (const uint8_t *)"ef"}, {UINT64_MAX - 1, 2, (const uint8_t *)"yz"}};
+	struct dp_snap_memory m[] = {{0x1000, 4, (const uint8_t *)"abcd"},
+	                             {0x1004, 2, (const uint8_t *)"ef"},
+	                             {UINT64_MAX - 1, 2, (const uint8_t *)"yz"}};
 	char to[16] = "";
 	s->memory = m, s->nmemory = 3;
 	cr_assert(dp_snapshot_read(s, 0x1002, to, 16) == 4 && !memcmp(to, "cdef", 4));

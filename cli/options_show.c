@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* show: which parts of a snapshot are meant. */
+#include "cli/numbers.h"
+#include "cli/options_table.h"
+
+static struct dp_error *take_number(const char *option, const char *arg, uint64_t *ret)
+{
+	DP_TRY(dp_number_parse(option, arg, ret));
+	return *ret > INT32_MAX ? dp_error(DP_TAG_USAGE, "%s %s is too large", option, arg) : NULL;
+}
+
+struct dp_error *dp_take_show_thread(struct dp_parser *p, const char *arg)
+{
+	uint64_t tid;
+	DP_TRY(take_number("--thread", arg, &tid));
+	if (!tid)
+		return dp_error(DP_TAG_USAGE, "--thread takes the number of a thread, which is not 0");
+	p->o.show.thread = (pid_t)tid;
+	return NULL;
+}
+
+struct dp_error *dp_take_show_frame(struct dp_parser *p, const char *arg)
+{
+	uint64_t n;
+	DP_TRY(take_number("--frame", arg, &n));
+	p->o.show.frame = (int)n;
+	return NULL;
+}
+
+struct dp_error *dp_take_show_var(struct dp_parser *p, const char *arg)
+{
+	p->o.show.var = arg;
+	return NULL;
+}
+
+struct dp_error *dp_take_json(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	p->o.format = DP_FORMAT_JSON;
+	return NULL;
+}
+
+#define FLAG(field)                                                                                                              \
+	struct dp_error *dp_take_show_##field(struct dp_parser *p, const char *arg)                                              \
+	{                                                                                                                        \
+		(void)arg;                                                                                                       \
+		p->o.show.field = true;                                                                                          \
+		return NULL;                                                                                                     \
+	}
+FLAG(registers)
+FLAG(maps)
+FLAG(files)
+FLAG(limits)
+
+struct dp_error *dp_take_show_all(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	p->o.show.registers = p->o.show.maps = p->o.show.files = p->o.show.limits = p->o.show.ungrouped = true;
+	return NULL;
+}
+
+struct dp_error *dp_show_check(const struct dp_options *o)
+{
+	const bool part = o->show.thread || o->show.frame >= 0 || o->show.var;
+	if (!o->nnames)
+		return dp_error(DP_TAG_USAGE, "which snapshot? Give its file; see dynprobe show --help");
+	if (o->nnames > 1)
+		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe show takes one file at a time", o->name[1]);
+	if (o->format == DP_FORMAT_JSON && part)
+		return dp_error(DP_TAG_USAGE,
+		                "JSON is of the whole snapshot: it and --thread, --frame or --var exclude each other");
+	return NULL;
+}
