@@ -39,7 +39,7 @@ static struct dp_error *show(const struct dp_options *o)
 	how.quiet = o->quiet;
 	how.verbose = o->verbose > 0 ? (unsigned)o->verbose : 0;
 	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
-	struct dp_error *err = o->format == DP_FORMAT_JSON ? dp_snapshot_json(s, stdout) : dp_show(s, &how, stdout);
+	struct dp_error *err = o->format == DP_FORMAT_JSON ? dp_snapshot_json(s, stdout) : dp_show_snapshot(s, &how, stdout);
 	dp_snapshot_destroy(s);
 	return err;
 }

@@ -273,7 +273,7 @@ static struct dp_error *show(struct dp_shower *x)
 	return NULL;
 }
 
-struct dp_error *dp_show(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to)
+struct dp_error *dp_show_snapshot(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to)
 {
 	struct dp_shower x = {.s = s, .o = options, .to = to};
 	struct dp_error *err = show(&x);

@@ -21,7 +21,7 @@ struct dp_show_options {
 };
 
 /* DP_TAG_NO_VARIABLE: there is no such thread, frame or variable in the snapshot. */
-struct dp_error *dp_show(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to) DP_MUST_CHECK;
+struct dp_error *dp_show_snapshot(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to) DP_MUST_CHECK;
 /* One object on one line. */
 struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to) DP_MUST_CHECK;
 
