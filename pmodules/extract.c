@@ -96,7 +96,6 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 {
 	struct dp_fplan *p = state->plan;
 	struct dp_show show;
-	dp_frames_mean(&x->frames, p);
 	dp_show_init(&show, x->w, &x->limits, s);
 	show.keeps_values = !x->rehearsing;
 	const struct dp_snap_registers *r = registers(s, state);
@@ -104,15 +103,16 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 		struct dp_fscope *scope = i < p->nscopes ? &p->scope[i] : NULL;
 		struct dp_snap_frame *f = dp_snapshot_frame(s, t);
 		if (!f)
-			return false;
+			break;
 		describe(x, s, state, scope, f);
 		f->registers = r;
 		if (scope && !x->options.no_variables)
 			variables(x, &show, state, scope, f);
 	}
+	dp_show_finish(&show);
 	if (show.is_cut)
 		dp_snapshot_truncated(s, "variables: more than %u parts in one frame", x->limits.variables);
-	return true;
+	return !s->arena.failed;
 }
 
 /* ---- threads -----------------------------------------------------------------------------------------------------------------
@@ -147,6 +147,9 @@ static void frames(struct dp_extract *x, const struct dp_still_thread *t, struct
 	struct dp_fwalk walk;
 	if (!dp_frames_walk(&x->frames, t, x->limits.frames, &walk))
 		return;
+	/* A frame's values may have come from its caller. */
+	for (size_t i = 0; i < walk.n; i++)
+		dp_frames_mean(&x->frames, walk.state[i].plan);
 	for (size_t i = 0; i < walk.n; i++) {
 		if (is_ours(x, &walk.state[i]))
 			continue;

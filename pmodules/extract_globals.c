@@ -55,6 +55,7 @@ static bool add(struct dp_world *w, const struct dp_global *g, void *data)
 	into->unit = dp_snapshot_text(c->s, value->unit);
 	c->show.budget = c->show.limits.variables;
 	dp_show(&c->show, value, c->show.limits.depth, into);
+	dp_show_finish(&c->show);
 	return c->s->arena.total <= c->show.limits.bytes;
 }
 

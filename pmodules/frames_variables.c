@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, STEPS_MAX = 1 << 16, VARIABLES_MAX = 4096, CONSTANT_MAX = 256 };
+enum { DEPTH_MAX = 64, STEPS_MAX = 1 << 16, VARIABLES_MAX = 4096, CONSTANT_MAX = 256, ORIGINS_MAX = 4 };
 #define WHY_NOT_SET "not set yet"
 
 struct walk {
@@ -39,14 +39,16 @@ static void constant(struct walk *w, Dwarf_Attribute *attr, struct dp_fvariable 
 			memcpy(bytes, block.data, block.length);
 		v->nconstant = block.length;
 	} else {
-		if (v->type->is_signed && !dwarf_formsdata(attr, &sword))
+		if ((v->type->is_signed || dwarf_whatform(attr) == DW_FORM_sdata) && !dwarf_formsdata(attr, &sword))
 			u = (Dwarf_Word)sword;
-		else if (dwarf_formudata(attr, &u) && (dwarf_formsdata(attr, &sword) || !((u = (Dwarf_Word)sword) || true)))
+		else if (dwarf_formudata(attr, &u))
 			return;
-		bytes = dp_arena_alloc(&w->f->w->arena, sizeof(u));
-		if (bytes)
+		bytes = dp_arena_alloc(&w->f->w->arena, 2 * sizeof(u));
+		if (bytes) {
+			memset(bytes, v->type->is_signed && (int64_t)u < 0 ? 0xff : 0, 2 * sizeof(u));
 			memcpy(bytes, &u, sizeof(u));
-		v->nconstant = sizeof(u);
+		}
+		v->nconstant = 2 * sizeof(u);
 	}
 	v->constant = bytes;
 }
@@ -103,22 +105,77 @@ static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index
 
 /* ---- which there are ----------------------------------------------------------------------------------------------------- */
 
-static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
+static bool is_block(int tag)
+{
+	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
+
+/* A block without addresses is no block of its own. */
+static bool has_addresses(Dwarf_Die *block)
+{
+	return dwarf_hasattr(block, DW_AT_low_pc) || dwarf_hasattr(block, DW_AT_ranges);
+}
+
+static bool origin_of(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, ret);
+}
+
+static void own_variables(struct walk *w, Dwarf_Die *block, unsigned depth)
 {
 	Dwarf_Die child;
 	if (depth > DEPTH_MAX || dwarf_child(block, &child))
 		return;
 	do {
-		if (dwarf_tag(&child) == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration) &&
-		    !dp_die_flag(&child, DW_AT_artificial))
+		if (dwarf_tag(&child) == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration))
 			add(w, &child, false, -1);
+		else if (is_block(dwarf_tag(&child)) && !has_addresses(&child))
+			own_variables(w, &child, depth + 1);
 	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
-	if (dwarf_child(block, &child))
+}
+
+/* Does a part of the copy stand for that part of its origin? */
+static bool is_copied(struct walk *w, Dwarf_Die *copy, Dwarf_Die *part)
+{
+	Dwarf_Die child, origin;
+	if (dwarf_child(copy, &child))
+		return false;
+	do {
+		Dwarf_Die at = child;
+		for (unsigned i = 0; i < ORIGINS_MAX && origin_of(&at, &origin); i++, at = origin)
+			if (origin.addr == part->addr)
+				return true;
+	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* What the copy has lost is listed where it was declared. */
+static void lost_variables(struct walk *w, Dwarf_Die *copy)
+{
+	Dwarf_Die origin, child;
+	if (!origin_of(copy, &origin) || dwarf_child(&origin, &child))
 		return;
 	do {
 		const int tag = dwarf_tag(&child);
-		if ((tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
-		    dwarf_haspc(&child, w->p->dpc) > 0)
+		if ((tag != DW_TAG_variable && !is_block(tag)) || is_copied(w, copy, &child))
+			continue;
+		if (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration))
+			add(w, &child, false, -1);
+		else if (is_block(tag))
+			own_variables(w, &child, 1);
+	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+}
+
+static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
+{
+	Dwarf_Die child;
+	own_variables(w, block, 0);
+	lost_variables(w, block);
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return;
+	do {
+		if (is_block(dwarf_tag(&child)) && has_addresses(&child) && dwarf_haspc(&child, w->p->dpc) > 0)
 			walk_block(w, &child, depth + 1);
 	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
 }

@@ -5,9 +5,10 @@
 #include "probes/module.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { STRING_MAX = 65536 };
+enum { STRING_MAX = 65536, OWNERS_MAX = 256 };
 
 struct dp_limits dp_limits_filled(const struct dp_limits *limits)
 {
@@ -35,6 +36,13 @@ void dp_show_init(struct dp_show *show, struct dp_world *w, const struct dp_limi
 
 struct level {
 	unsigned depth, nesting;
+};
+
+struct dp_show_later {
+	struct dp_value *parent; /* the pointer; or NULL */
+	const struct dp_stype *type;
+	struct level at;
+	struct dp_snap_variable *into;
 };
 
 static void show(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into);
@@ -227,38 +235,52 @@ static void show_characters(struct dp_show *x, struct dp_value *v, struct dp_sna
 /* ---- pointers ----------------------------------------------------------------------------------------------------------------
  */
 
-static bool is_on_path(const struct dp_show *x, const struct dp_stype *type, uint64_t addr)
+/* Is that object one that the pointer was reached through? */
+static bool is_around(const struct dp_snap_variable *v, const struct dp_stype *type, uint64_t addr)
 {
-	for (unsigned i = 0; i < x->npath; i++)
-		if (x->path[i].addr == addr && x->path[i].type == type)
+	for (unsigned i = 0; v && i < OWNERS_MAX; v = v->owner, i++)
+		if (v->address == addr && !strcmp(v->type, type->name.text))
 			return true;
-	return x->npath >= DP_SHOW_PATH;
-}
-
-static bool enter(struct dp_show *x, const struct dp_stype *type, uint64_t addr)
-{
-	if (is_on_path(x, type, addr))
-		return false;
-	x->path[x->npath].type = type;
-	x->path[x->npath++].addr = addr;
-	return true;
+	return v;
 }
 
 static void show_target(struct dp_show *x, struct dp_value *v, const struct dp_stype *to, struct level at,
                         struct dp_snap_variable *into)
 {
-	struct dp_value target = {
-	        .w = x->w, .type = to, .parent = v, .step = DP_STEP_DEREF, .where = DP_VALUE_MEMORY, .addr = into->number};
-	if (!enter(x, to, target.addr))
+	if (is_around(into, to, into->number))
 		return;
-	struct dp_snap_variable *c = child(x, into);
-	if (c) {
-		c->name = "*";
-		show(x, &target, at, c);
-	} else {
-		into->more = 1;
+	if (x->nlater == x->capacity) {
+		const size_t capacity = x->capacity ? 2 * x->capacity : 64;
+		struct dp_show_later *grown = realloc(x->later, capacity * sizeof(*grown));
+		if (!grown)
+			return;
+		x->later = grown;
+		x->capacity = capacity;
 	}
-	x->npath--;
+	x->later[x->nlater++] = (struct dp_show_later){.parent = x->keeps_values ? v : NULL, .type = to, .at = at, .into = into};
+}
+
+void dp_show_finish(struct dp_show *x)
+{
+	while (x->next < x->nlater) {
+		const struct dp_show_later l = x->later[x->next++];
+		struct dp_value target = {.w = x->w,
+		                          .type = l.type,
+		                          .parent = l.parent,
+		                          .step = l.parent ? DP_STEP_DEREF : DP_STEP_ROOT,
+		                          .where = DP_VALUE_MEMORY,
+		                          .addr = l.into->number};
+		struct dp_snap_variable *c = child(x, l.into);
+		if (!c) {
+			l.into->more = 1;
+			continue;
+		}
+		c->name = "*";
+		show(x, &target, l.at, c);
+	}
+	free(x->later);
+	x->later = NULL;
+	x->nlater = x->capacity = x->next = 0;
 }
 
 static void show_pointer(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
@@ -355,9 +377,7 @@ static void show_record(struct dp_show *x, struct dp_value *v, struct level at, 
 		into->why = "its type is only declared";
 		return;
 	}
-	const bool own = v->where == DP_VALUE_MEMORY && enter(x, v->type, v->addr);
 	show_members(x, v, at, into);
-	x->npath -= own;
 }
 
 /* ---- one value ---------------------------------------------------------------------------------------------------------------
@@ -447,6 +467,7 @@ void dp_value_show(struct dp_value *v, const struct dp_limits *limits, unsigned 
 	if (!*into->name && v->name)
 		into->name = dp_snapshot_text(s, v->name);
 	dp_show(&x, v, depth, into);
+	dp_show_finish(&x);
 	if (x.is_cut)
 		dp_snapshot_truncated(s, "values: more than %u parts of one", x.limits.variables);
 }

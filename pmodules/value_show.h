@@ -5,7 +5,7 @@
 
 #include "pmodules/world_internal.h"
 
-#define DP_SHOW_PATH 32u
+struct dp_show_later;
 struct dp_show {
 	struct dp_world *w;
 	struct dp_snapshot *s;
@@ -14,15 +14,16 @@ struct dp_show {
 	bool is_cut;             /* something was left out */
 	bool keeps_values;       /* for pmodules */
 	bool is_copy;            /* mode fork: what is shared is not held still */
-	unsigned npath;
-	struct {
-		const struct dp_stype *type;
-		uint64_t addr;
-	} path[DP_SHOW_PATH]; /* objects that the one shown was reached through */
+	/* What pointers point at comes when everything else is there: malloc'ed, a queue. */
+	struct dp_show_later *later;
+	size_t nlater, capacity, next;
 };
 /* Where a limit is 0, the default. */
 struct dp_limits dp_limits_filled(const struct dp_limits *limits);
 void dp_show_init(struct dp_show *show, struct dp_world *w, const struct dp_limits *limits, struct dp_snapshot *s);
+/* All but what pointers point at, for which there is a queue. */
 void dp_show(struct dp_show *show, struct dp_value *v, unsigned depth, struct dp_snap_variable *into);
+/* Follows the pointers, level by level, and ends. */
+void dp_show_finish(struct dp_show *show);
 
 #endif

@@ -164,13 +164,13 @@ static const char *array(struct spelling *s, Dwarf_Die *die, const char *inner)
 	if (!dwarf_child(die, &child))
 		do {
 			uint64_t n;
-			int64_t upper = -1;
 			if (dwarf_tag(&child) != DW_TAG_subrange_type)
 				continue;
 			if (dp_die_unsigned(&child, DW_AT_count, &n))
 				with = dp_arena_printf(&s->w->arena, "%.*s[%llu]", TEXT_MAX, with, (unsigned long long)n);
-			else if (dp_die_signed(&child, DW_AT_upper_bound, &upper) && upper >= -1 && upper < INT32_MAX)
-				with = dp_arena_printf(&s->w->arena, "%.*s[%lld]", TEXT_MAX, with, (long long)upper + 1);
+			else if (dp_die_unsigned(&child, DW_AT_upper_bound, &n) && (n < INT32_MAX || n >= UINT32_MAX))
+				with = dp_arena_printf(&s->w->arena, "%.*s[%llu]", TEXT_MAX, with,
+				                       n < INT32_MAX ? (unsigned long long)n + 1 : 0ULL);
 			else
 				with = dp_arena_printf(&s->w->arena, "%.*s[]", TEXT_MAX, with);
 		} while (with && steps++ < DIMENSIONS_MAX && !dwarf_siblingof(&child, &child));

@@ -129,12 +129,13 @@ static struct dimension dimension_of(Dwarf_Die *subrange)
 {
 	struct dimension d = {0};
 	Dwarf_Attribute attr;
-	int64_t upper = -1;
+	uint64_t upper;
 	if (dp_die_unsigned(subrange, DW_AT_count, &d.n)) {
 		d.known = true;
-	} else if (dp_die_signed(subrange, DW_AT_upper_bound, &upper)) {
-		d.known = upper >= -1 && upper < INT32_MAX;
-		d.n = d.known ? (uint64_t)(upper + 1) : 0;
+	} else if (dp_die_unsigned(subrange, DW_AT_upper_bound, &upper)) {
+		/* The bound of int x[0] is -1, in a form of 4 or 8 bytes. */
+		d.known = upper < INT32_MAX || upper >= UINT32_MAX;
+		d.n = upper < INT32_MAX ? upper + 1 : 0;
 	} else {
 		d.dynamic = dwarf_attr_integrate(subrange, DW_AT_upper_bound, &attr) ||
 		            dwarf_attr_integrate(subrange, DW_AT_count, &attr);

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Runs inside gdb: prints all frames of all threads with their variables, in the lines of extract_dump."""
+import gdb
+
+LIMIT = 128
+TEXT = 256
+
+
+def text(raw):
+    out = []
+    for b in raw:
+        c = chr(b)
+        out.append(c if 32 <= b < 127 and c not in '"\\' else "\\%03o" % b)
+    return '"' + "".join(out) + '"'
+
+
+def characters(value, t):
+    low, high = t.range()
+    count = high - low + 1
+    if count <= 0:
+        return '""'
+    n = min(count, TEXT)
+    raw = bytes(int(value[low + i]) & 0xFF for i in range(n))
+    return text(raw.rstrip(b"\0"))
+
+
+def members(value, t):
+    parts = []
+    for field in t.fields():
+        if not hasattr(field, "bitpos"):
+            continue  # a static member
+        name = field.name or ""
+        parts.append("%s = %s" % (name, show(value[field])))
+    return "{" + ", ".join(parts) + "}"
+
+
+def elements(value, t):
+    low, high = t.range()
+    count = high - low + 1
+    if count <= 0:
+        return "{}"
+    n = min(count, LIMIT)
+    return "{" + ", ".join(show(value[low + i]) for i in range(n)) + ("..." if count > n else "") + "}"
+
+
+def real(value, t):
+    return ("%.9g" if t.sizeof == 4 else "%.17g") % float(value)
+
+
+def is_char(t):
+    return t.code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR) and t.sizeof == 1 and "char" in str(t.unqualified())
+
+
+def show(value):
+    try:
+        t = value.type.strip_typedefs()
+        code = t.code
+        if value.is_optimized_out and code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
+            return "<optimized out>"
+        if code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
+            return members(value, t) if t.fields() or t.sizeof else "?"
+        if code == gdb.TYPE_CODE_ARRAY:
+            return characters(value, t) if is_char(t.target().strip_typedefs()) else elements(value, t)
+        if code == gdb.TYPE_CODE_BOOL:
+            n = int(value)
+            return {0: "false", 1: "true"}.get(n, str(n))
+        if code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR):
+            return str(int(value))
+        if code == gdb.TYPE_CODE_FLT:
+            return real(value, t) if t.sizeof <= 8 else value.format_string()
+        if code == gdb.TYPE_CODE_ENUM:
+            shown = value.format_string().strip("()")
+            return shown.split("::")[-1] if "|" not in shown else " | ".join(p.strip().split("::")[-1] for p in shown.split("|"))
+        if code == gdb.TYPE_CODE_PTR:
+            return "0x%x" % int(value)
+        if code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+            return "0x%x" % int(value.referenced_value().address)
+        return value.format_string(symbols=False)
+    except gdb.error as e:
+        return "<%s>" % e
+
+
+def is_label(symbol):
+    return symbol.addr_class == gdb.SYMBOL_LOC_LABEL or symbol.type is None or symbol.type.code == gdb.TYPE_CODE_VOID
+
+
+def variables(frame):
+    try:
+        block = frame.block()
+    except RuntimeError:
+        return
+    while block:
+        for symbol in block:
+            if not (symbol.is_argument or symbol.is_variable) or is_label(symbol):
+                continue
+            try:
+                shown = show(symbol.value(frame))
+            except (gdb.error, RuntimeError) as e:
+                shown = "<%s>" % e
+            print("V\t%d\t%s\t%s" % (symbol.is_argument, symbol.name, shown))
+        if block.function:
+            break
+        block = block.superblock
+
+
+def main():
+    gdb.execute("set print symbol off")
+    gdb.execute("set backtrace past-main on")
+    gdb.execute("set backtrace past-entry on")
+    for thread in sorted(gdb.selected_inferior().threads(), key=lambda t: t.ptid[1]):
+        thread.switch()
+        print("T\t%d\t" % thread.ptid[1])
+        frame, index = gdb.newest_frame(), 0
+        while frame:
+            if frame.type() == gdb.TAILCALL_FRAME:  # made by gdb: there is no such frame on the stack
+                frame = frame.older()
+                continue
+            sal = frame.find_sal()
+            path = sal.symtab.filename if sal.symtab else ""
+            inline = frame.type() == gdb.INLINE_FRAME
+            print("F\t%d\t%d\t%x\t%s\t%s\t%d" % (index, inline, frame.pc(), frame.name() or "??", path, sal.line))
+            variables(frame)
+            index += 1
+            try:
+                frame = frame.older()
+            except gdb.error:
+                break
+
+
+main()
