@@ -145,6 +145,7 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 	if (!dp_name_match_init(&l->match, bang ? bang + 1 : l->glob ? l->glob : ""))
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
 	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options), shown_bias, &l->verdicts));
+	l->verdicts.names = l->options->format != DP_FORMAT_JSON;
 	struct dp_error *err = NULL;
 	const bool calls = dp_list_is_call_glob(l->glob);
 	if (calls)

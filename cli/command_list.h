@@ -21,6 +21,7 @@ struct dp_verdicts {
 	struct dp_texts *texts;
 	struct dp_space *space;
 	unsigned allowed;    /* that may be used */
+	bool names;          /* calls say whom they call, by readable names */
 	uint64_t shown_bias; /* what is shown is this much lower than the image: of files that nobody runs */
 	/* Of the last function: */
 	struct dp_listed_site *site;

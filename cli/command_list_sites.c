@@ -122,6 +122,21 @@ static void find_source(struct dp_module *m, uint64_t addr, char source[DP_SITE_
 	dp_error_destroy(err);
 }
 
+/* "call 0x115a <ns::Shape::area>" */
+static void name_target(const struct dp_verdicts *v, uint64_t addr, struct dp_verdict *one, size_t len)
+{
+	enum { CALL = 0xe8, JUMP = 0xe9 };
+	struct dp_function f;
+	int32_t distance;
+	const size_t n = strlen(one->text);
+	if (!v->names || len != 1 + sizeof(distance) || (one->bytes[0] != CALL && one->bytes[0] != JUMP))
+		return;
+	memcpy(&distance, one->bytes + 1, sizeof(distance));
+	const uint64_t to = addr + len + (uint64_t)(int64_t)distance;
+	if (dp_image_function_at(v->image, dp_addr_of(to), &f) && *f.name && f.start.v == to)
+		snprintf(one->text + n, sizeof(one->text) - n, " <%s>", dp_function_readable(&f));
+}
+
 /* The instruction at bytes[0..n); its length. What is no instruction is shown to the function's end as one. */
 static size_t add(struct dp_verdicts *v, const struct dp_text *text, uint64_t addr, const uint8_t *bytes, size_t n)
 {
@@ -130,6 +145,7 @@ static size_t add(struct dp_verdicts *v, const struct dp_text *text, uint64_t ad
 	const size_t len = dp_disassemble(bytes, n, addr - v->shown_bias, one->text, sizeof(one->text));
 	const size_t shown = len ? len : n < sizeof(one->bytes) ? n : sizeof(one->bytes);
 	memcpy(one->bytes, bytes, shown);
+	name_target(v, addr, one, len);
 	one->refused = ask(v, text, addr, &plan);
 	count(v, &plan, one->refused);
 	v->site[v->n] = (struct dp_listed_site){

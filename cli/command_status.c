@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WHERE_SIZE 256u
+#define WHERE_SIZE 512u
 
 static const char *state_of(const struct dp_left_group *g, size_t i)
 {
@@ -42,13 +42,20 @@ static void fill_loss(struct dp_left_group *g, size_t i, struct dp_summary_probe
 	};
 }
 
-static void fill(struct dp_left *left, struct dp_left_group *g, size_t i, char *where, struct dp_listing_probe *ret)
+/* JSON has the symbols' own names. */
+static void put_where(const struct dp_left *left, bool readable, uint64_t addr, char *where)
+{
+	*where = '\0';
+	if (addr && readable)
+		dp_image_describe_readable(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
+	else if (addr)
+		dp_image_describe(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
+}
+
+static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp_listing_probe *ret)
 {
 	const struct dp_manifest_probe *p = &g->manifest.probe[i];
 	const uint64_t addr = dp_standing_site(g->standing, (unsigned)i);
-	*where = '\0';
-	if (addr)
-		dp_image_describe(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
 	*ret = (struct dp_listing_probe){
 	        .name = p->name,
 	        .spec = p->spec,
@@ -85,8 +92,11 @@ static struct dp_error *show(const struct dp_options *options, struct dp_left *l
 	for (size_t k = 0; k < left->n; k++) {
 		if (left->group[k].damaged)
 			l.trouble = left->group[k].damaged->message;
-		for (size_t i = 0; i < left->group[k].manifest.n; i++, l.n++)
-			fill(left, &left->group[k], i, where[l.n], &probe[l.n]);
+		for (size_t i = 0; i < left->group[k].manifest.n; i++, l.n++) {
+			const uint64_t site = dp_standing_site(left->group[k].standing, (unsigned)i);
+			put_where(left, options->format != DP_FORMAT_JSON, site, where[l.n]);
+			fill(&left->group[k], i, where[l.n], &probe[l.n]);
+		}
 	}
 	l.probe = probe;
 	print(options, &l);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHERE_SIZE   256u
+#define WHERE_SIZE   512u
 #define EVICTED_MOST 8u /* neighbours of one site; the tactics need two */
 #define PAGE         UINT64_C(4096)
 
@@ -19,9 +19,19 @@ struct shown { /* storage behind one struct dp_planned_site */
 	char evicted_where[EVICTED_MOST][WHERE_SIZE];
 };
 
+/* JSON has the symbols' own names. */
+static void put_where(const struct dp_session *s, uint64_t addr, char *where)
+{
+	struct dp_image *image = dp_target_image(s->target);
+	if (s->options->format == DP_FORMAT_JSON)
+		dp_image_describe(image, dp_addr_of(addr), where, WHERE_SIZE);
+	else
+		dp_image_describe_readable(image, dp_addr_of(addr), where, WHERE_SIZE);
+}
+
 static void fill_bytes(const struct dp_session *s, const struct dp_plan *p, char *where, struct dp_planned_bytes *ret)
 {
-	dp_image_describe(dp_target_image(s->target), dp_addr_of(p->site), where, WHERE_SIZE);
+	put_where(s, p->site, where);
 	*ret = (struct dp_planned_bytes){
 	        .addr = p->site,
 	        .where = where,
@@ -69,7 +79,7 @@ static void fill_site(const struct dp_run *run, const struct dp_session *s, size
 		fill_bytes(s, &p->plan, to->where, &ret->patch);
 	snprintf(to->where, WHERE_SIZE, "nowhere"); /* of what a pattern stands for: it may have no place */
 	if (p->addr)
-		dp_image_describe(dp_target_image(s->target), dp_addr_of(p->addr), to->where, WHERE_SIZE);
+		put_where(s, p->addr, to->where);
 	ret->patch.addr = p->addr;
 	ret->patch.where = to->where;
 	if (p->pending) {

@@ -32,6 +32,38 @@ def bias(t, path):
     return first.start - first.offset
 
 
+SHAPE = """
+#include <cstdlib>
+#include <unistd.h>
+namespace ns {
+struct Shape {
+	int n;
+	__attribute__((noinline)) int area(int k) const;
+	__attribute__((noinline)) int twice(int k) const;
+};
+int Shape::area(int k) const
+{
+	asm volatile("");
+	return n * k;
+}
+int Shape::twice(int k) const
+{
+	asm volatile("");
+	return area(k) + area(k + 1) * 2;
+}
+}
+int main(int argc, char **argv)
+{
+	const ns::Shape s{argc};
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		usleep(1000);
+		if (s.twice(i) == -1)
+			return 1;
+	}
+}
+"""
+
+
 class ListCase(Case):
     def list(self, *words, status=0, **kw):
         p = subprocess.run([harness.DYNPROBE, "list", *map(str, words)], capture_output=True, text=True, timeout=120, env=harness.environment(), **kw)
@@ -126,6 +158,26 @@ class Files(ListCase):
             self.assertNotIn("seller", out)
         self.assertEqual({f["name"] for f in self.functions(path, "Desk::serve")}, {"_ZN4shop4Desk5serveEPK5Order"})
         self.assertIn("DP-NO-SYMBOL", self.list(path, "stall::*", status=harness.OWN_FAILURE).stderr)
+
+    @needs("g++")
+    def test_people_read_names_of_cxx_where_programs_read_symbols(self):
+        path, source = self.path("shape"), self.path("shape.cc")
+        with open(source, "w") as f:
+            f.write(SHAPE)
+        subprocess.run(["g++", "-O1", "-g", "-o", path, source], check=True)
+        text, lines = self.list("-v", path, "twice").stdout, self.list("-v", "-f", "json", path, "twice").stdout
+        self.assertEqual(len(re.findall(r"call 0x[0-9a-f]+ <ns::Shape::area> ", text)), 2)
+        self.assertRegex(lines, r'"text":"call 0x[0-9a-f]+"')
+        plan = ("--dry-run", "--no-record", "--function", "ns::Shape::twice", "--", path, "1")
+        self.assertIn(" ns::Shape::twice+0x0/", subprocess.run([harness.DYNPROBE, *plan], capture_output=True, text=True).stdout)
+        self.assertIn('"_ZNK2ns5Shape5twiceEi+0x0/', subprocess.run([harness.DYNPROBE, "-f", "json", *plan], capture_output=True, text=True).stdout)
+        p = subprocess.Popen([path, "100000"], stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (p.kill(), p.wait()))
+        tool = lambda *args: subprocess.run([harness.DYNPROBE, *args, "--pid", str(p.pid)], capture_output=True, text=True, timeout=60).stdout
+        tool("attach", "--sink", "ring", "--function", "ns::Shape::twice")
+        self.assertIn("ns::Shape::twice+0x0/", tool("status"))
+        self.assertIn('"_ZNK2ns5Shape5twiceEi+0x0/', tool("status", "-f", "json"))
+        tool("detach")
 
     def test_what_is_not_there_is_said(self):
         path = harness.target_path("spin")
