@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ailing WHAT: a program that has what the ready-made pmodules look for, and stays as it is until SIGTERM. Says READY.
+ *
+ *   deadlock       two threads hold a mutex each and wait for the other's; a third waits for one of them
+ *   heap           a frame with pointers to a block in use, a freed one and one behind whose end something was written
+ *   double-free    malloc finds that a block is freed twice, and aborts; the handler of SIGABRT keeps the process
+ */
+#include "target.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+pthread_mutex_t lock_a = PTHREAD_MUTEX_INITIALIZER, lock_b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+
+__attribute__((noinline)) static void stay(void)
+{
+	while (!target_stop)
+		pause();
+}
+
+/* ---- deadlock
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+__attribute__((noinline)) static void *take_a_then_b(void *unused)
+{
+	pthread_mutex_lock(&lock_a);
+	pthread_barrier_wait(&both);
+	pthread_mutex_lock(&lock_b);
+	return unused;
+}
+
+__attribute__((noinline)) static void *take_b_then_a(void *unused)
+{
+	pthread_mutex_lock(&lock_b);
+	pthread_barrier_wait(&both);
+	pthread_mutex_lock(&lock_a);
+	return unused;
+}
+
+__attribute__((noinline)) static void *take_a(void *unused)
+{
+	pthread_mutex_lock(&lock_a);
+	return unused;
+}
+
+static int waiting_in_futex(void)
+{
+	char path[300], line[64];
+	int n = 0;
+	DIR *d = opendir("/proc/self/task");
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", e->d_name);
+		FILE *f = fopen(path, "r");
+		n += f && fgets(line, sizeof(line), f) && atoi(line) == SYS_futex;
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void deadlock(void)
+{
+	pthread_t t;
+	pthread_barrier_init(&both, NULL, 3);
+	pthread_create(&t, NULL, take_a_then_b, NULL);
+	pthread_create(&t, NULL, take_b_then_a, NULL);
+	pthread_barrier_wait(&both);
+	pthread_create(&t, NULL, take_a, NULL);
+	while (waiting_in_futex() < 3)
+		target_sleep_us(1000);
+	target_ready();
+	stay();
+}
+
+/* ---- heap
+ * ------------------------------------------------------------------------------------------------------------------------ */
+
+struct order {
+	long number, price;
+	char customer[16];
+};
+
+__attribute__((noinline)) static long look_at(struct order *fine, struct order *stale, struct order *damaged)
+{
+	target_ready();
+	stay();
+	__asm__ volatile("" ::"r"(fine), "r"(stale), "r"(damaged) : "memory"); /* they are still wanted here */
+	return fine->number;
+}
+
+static void heap(void)
+{
+	struct order *o[4];
+	for (int i = 0; i < 4; i++)
+		o[i] = calloc(1, sizeof(**o));
+	volatile char *end = (volatile char *)o[2] + sizeof(**o);
+	struct order *volatile stale = o[1];
+	free(o[1]);
+	for (int i = 0; i < 16; i++) /* the size of the block behind */
+		end[i] = 0x41;
+	look_at(o[0], stale, o[2]);
+}
+
+/* ---- double free
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+static void on_abort(int sig)
+{
+	static const char text[] = "READY 0\n";
+	(void)sig;
+	if (write(STDOUT_FILENO, text, sizeof(text) - 1) > 0)
+		stay();
+	_exit(0);
+}
+
+__attribute__((noinline)) static void release(void *volatile block)
+{
+	free(block);
+}
+
+static void double_free(void)
+{
+	void *block = malloc(40);
+	signal(SIGABRT, on_abort);
+	release(block);
+	release(block);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	target_stop_on_term();
+	if (strcmp(what, "deadlock") == 0)
+		deadlock();
+	if (strcmp(what, "heap") == 0)
+		heap();
+	if (strcmp(what, "double-free") == 0)
+		double_free();
+	_exit(0); /* what it did to its heap is its own affair */
+}
