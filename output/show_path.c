@@ -125,6 +125,8 @@ static struct dp_error *follow(const struct path *p, const struct dp_snap_variab
 	if ((*v)->kind != DP_VAR_REFERENCE)
 		return no(p, "what stands before is no pointer");
 	const struct dp_snap_variable *target = target_of(*v);
+	if (!target && !(*v)->number)
+		return no(p, "what stands before is a null pointer");
 	if (!target)
 		return no(p, "what it points at is not in the snapshot (take it with a greater --max-depth)");
 	*v = target;

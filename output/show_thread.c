@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads and their frames: "#3  0x00005612 in name (a=1) at dir/file.c:12 [libfoo.so]". */
+#include "base/cleanup.h"
 #include "output/show_internal.h"
 
 #include <inttypes.h>
@@ -77,9 +78,29 @@ static void put_args(struct dp_shower *x, const struct dp_snap_frame *f, const s
 	dp_put_str(&x->b, ")");
 }
 
-static void put_symbol(struct dp_shower *x, const struct dp_snap_frame *f)
+/* "foo(int) const": the types of parameters are left out where the parameters themselves come next. */
+static size_t bare_length(const char *symbol)
 {
-	dp_show_colored(x, DP_SHOW_NAME, f->symbol ? f->symbol : "??");
+	const char *close = strrchr(symbol, ')'), *open = close;
+	unsigned depth = 0;
+	if (!close || (close[1] && close[1] != ' '))
+		return strlen(symbol);
+	for (; open > symbol; open--) {
+		depth += *open == ')';
+		depth -= *open == '(';
+		if (!depth)
+			break;
+	}
+	const size_t n = (size_t)(open - symbol);
+	const bool is_operator = n >= 8 && !memcmp(open - 8, "operator", 8);
+	return depth || !n || is_operator ? strlen(symbol) : n;
+}
+
+static void put_symbol(struct dp_shower *x, const struct dp_snap_frame *f, bool with_args)
+{
+	const char *symbol = f->symbol ? f->symbol : "??";
+	dp_auto_free char *bare = with_args && !x->o->verbose ? strndup(symbol, bare_length(symbol)) : NULL;
+	dp_show_colored(x, DP_SHOW_NAME, bare ? bare : symbol);
 	if (x->o->verbose && f->symbol && f->offset)
 		dp_buf_printf(&x->b, "+%" PRIu64, f->offset);
 	if (x->o->verbose && f->original_symbol) {
@@ -114,8 +135,9 @@ static void put_line(struct dp_shower *x, const struct dp_snap_frame *f, const s
 {
 	const size_t line = x->b.len;
 	dp_buf_printf(&x->b, "#%-3u0x%012" PRIx64 " in ", f->index, f->pc);
-	put_symbol(x, f);
-	if (!x->o->quiet && (f->path || f->variables))
+	const bool with_args = !x->o->quiet && (f->path || f->variables);
+	put_symbol(x, f, with_args);
+	if (with_args)
 		put_args(x, f, other, n);
 	const size_t here = x->b.len;
 	put_place(x, f);

@@ -10,9 +10,13 @@ static void put(struct dp_buf *b, const char *text)
 	dp_put_visible(b, text, strlen(text), 0);
 }
 
+/* An array is longer than the string in it: NULs at its end say nothing. */
 static void put_string(struct dp_buf *b, const struct dp_snap_variable *v)
 {
-	dp_put_visible(b, v->text, v->is_string ? v->text_size : strlen(v->text), '"');
+	size_t n = v->is_string ? v->text_size : strlen(v->text);
+	while (v->kind == DP_VAR_STRING && n && !v->text[n - 1])
+		n--;
+	dp_put_visible(b, v->text, n, '"');
 	if (v->is_cut)
 		dp_put_str(b, "...");
 }

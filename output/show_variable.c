@@ -115,7 +115,7 @@ static void put_rest(struct dp_shower *x, const struct dp_snap_variable *v, size
 			dp_put_str(&x->b, "\n");
 			return;
 		}
-		dp_put_str(&x->b, "{...}");
+		x->b.len -= x->b.len && x->b.data[x->b.len - 1] == ' '; /* its members stand below */
 	} else
 		put_value(x, v);
 	put_marks(x, v);

@@ -119,3 +119,40 @@ Test(file, a_device_is_written_to_and_not_replaced)
 	cr_assert(!stat("/dev/null", &st) && S_ISCHR(st.st_mode));
 	dp_snapshot_destroy(s);
 }
+
+/* ---- the documentation lists what is kept */
+
+static char *read_document(void)
+{
+	static char text[1 << 16];
+	char path[512];
+	snprintf(path, sizeof(path), "%.*s/../../../docs/snapshot-format.md", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
+	FILE *f = fopen(path, "r");
+	cr_assert(f && fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	return text;
+}
+
+static void is_documented(const char *document, const struct dp_keep_record *r)
+{
+	char line[128];
+	snprintf(line, sizeof(line), "message %s {", r->name);
+	const char *begin = strstr(document, line), *end = begin ? strstr(begin, "\n}") : NULL;
+	cr_assert(end, "there is no %s", line);
+	for (size_t i = 0; i < r->n; i++) {
+		snprintf(line, sizeof(line), " %s = %u;", r->row[i].name, r->row[i].number);
+		const char *found = strstr(begin, line);
+		cr_assert(found && found < end, "%s has no%s", r->name, line);
+		cr_assert(!i || r->row[i].number > r->row[i - 1].number, "numbers ascend, none comes twice");
+	}
+}
+
+Test(file, every_field_is_documented)
+{
+	static const struct dp_keep_record *const records[] = {
+	        &dp_keep_snapshot, &dp_keep_thread, &dp_keep_frame,   &dp_keep_variable, &dp_keep_note,
+	        &dp_keep_pair,     &dp_keep_kframe, &dp_keep_siginfo, &dp_keep_map,      &dp_keep_object,
+	        &dp_keep_file,     &dp_keep_limit,  &dp_keep_memory,  &dp_keep_source};
+	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++)
+		is_documented(read_document(), records[i]);
+}
