@@ -18,6 +18,15 @@ static bool has_children(const struct dp_shower *x, const struct dp_snap_variabl
 	return (v->children || v->more) && (x->o->verbose || !(v->is_hidden || v->summary));
 }
 
+/* What pmodules put below a variable instead of its members is shown all the same. */
+static bool has_made(const struct dp_snap_variable *v)
+{
+	const struct dp_snap_variable *c = v->children;
+	while (c && !c->is_synthesized)
+		c = c->next;
+	return c != NULL;
+}
+
 static bool is_target(const struct dp_snap_variable *v)
 {
 	return v->owner && v->owner->kind == DP_VAR_REFERENCE && !strcmp(v->name, "*");
@@ -59,7 +68,7 @@ static void put_value(struct dp_shower *x, const struct dp_snap_variable *v)
 static bool put_inline(struct dp_shower *x, const struct dp_snap_variable *v, size_t most)
 {
 	const bool open = is_aggregate(v) && has_children(x, v);
-	if (v->notes || (!open && has_children(x, v)) || v->is_late || v->is_shared || (x->o->verbose > 1 && v->owner))
+	if (v->notes || (!open && (has_children(x, v) || has_made(v))) || v->is_late || v->is_shared || (x->o->verbose > 1 && v->owner))
 		return false;
 	if (!open) {
 		dp_show_value(&x->b, v);
@@ -144,6 +153,9 @@ static void put_below(struct dp_shower *x, const struct dp_snap_variable *v, siz
 	dp_show_notes(x, v->notes, indent + 2);
 	if (show)
 		put_children(x, v, indent + 2);
+	for (; !show && c; c = c->next)
+		if (c->is_synthesized)
+			dp_show_variable(x, c, NULL, indent + 2);
 }
 
 static void put_where(struct dp_shower *x, const struct dp_snap_variable *v)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- stl: strings and containers of libstdc++ as what they hold: std::string, vector, map, set, multimap, multiset, unordered_*, pair's members
--- as they are. Options: --module=stl:elements,64,string,256
+-- stl: strings and containers of libstdc++ as what they hold: std::string, vector, map, set, multimap, multiset, unordered_*, pair.
+-- Options: --module=stl:elements,64,string,256
 
 local ELEMENTS, STRING = 64, 256
 local NODE_VALUE = 32 -- of a tree's node: behind colour, parent, left, right
@@ -37,18 +37,21 @@ local function show_string(v, b)
 	v:skip()
 end
 
+local function add_value(v, name, index, b)
+	local e = pmodule.create_variable(pmodule.typeof(b), name, pmodule.address(b) or 0, index, v)
+	e:set_value(b)
+	if v:frame() then v:frame():add_variable(e) end
+	pmodule.dispatch(e, b)
+end
+
 -- Adds the elements that next() gives, one value each, below v.
 local function fill(v, kind, count, next_value)
 	v:set_string(string.format("%s of %d", kind, count))
 	v:skip()
-	local fr = v:frame()
 	for i = 0, math.min(count, ELEMENTS) - 1 do
 		local b = next_value(i)
 		if not b then break end
-		local e = pmodule.create_variable(pmodule.typeof(b), nil, pmodule.address(b) or 0, i, v)
-		e:set_value(b)
-		if fr then fr:add_variable(e) end
-		pmodule.dispatch(e, b)
+		add_value(v, nil, i, b)
 	end
 	if count > ELEMENTS then v:annotate(pmodule.annotation.comment, "%d of %d elements are shown", ELEMENTS, count) end
 end
@@ -82,11 +85,20 @@ local function successor(node)
 	return nil
 end
 
+-- What a container is made of, by its allocator: std::map<int, long, std::less<int>, std::allocator<std::pair<int const, long> > >.
+local function element_type(type)
+	for i = 1, 4 do
+		local argument = pmodule.template_arg(type, i)
+		if argument and argument:find("^std::allocator<") then return pmodule.template_arg(argument, 0) end
+	end
+	return nil
+end
+
 local function show_tree(v, b, kind)
 	local tree = pmodule.try(b, "_M_t")
 	local count = tree and member(tree, "_M_impl._M_node_count")
 	local node = tree and member(tree, "_M_impl._M_header._M_left")
-	local value = tree and pmodule.template_arg(pmodule.typeof(tree), 1)
+	local value = element_type(v:base_type())
 	if not count or not node or not value or count < 0 then return end
 	fill(v, kind, count, function(i)
 		if i > 0 then node = successor(node) end
@@ -97,7 +109,7 @@ end
 local function show_hash(v, b, kind)
 	local hash = pmodule.try(b, "_M_h")
 	local count, node = hash and member(hash, "_M_element_count"), hash and member(hash, "_M_before_begin._M_nxt")
-	local value = hash and pmodule.template_arg(pmodule.typeof(hash), 1)
+	local value = element_type(v:base_type())
 	if not count or not node or not value or count < 0 then return end
 	fill(v, kind, count, function(i)
 		if i > 0 then node = node and pmodule.address_read_ptr(node) end
@@ -105,10 +117,29 @@ local function show_hash(v, b, kind)
 	end)
 end
 
+-- One line: {1, "one"}; what is neither a number nor a string keeps its members below.
+local function show_pair(v, b)
+	local parts, simple = {}, true
+	for i, name in ipairs { "first", "second" } do
+		local m = pmodule.try(b, name)
+		local value = m and number(m)
+		parts[i] = m and string_text(m) or value and tostring(value) or "{...}"
+		simple = simple and parts[i] ~= "{...}"
+	end
+	v:set_string(string.format("{%s, %s}", parts[1], parts[2]))
+	if simple then return v:skip() end
+	v:skip()
+	for _, name in ipairs { "first", "second" } do
+		local m = pmodule.try(b, name)
+		if m then add_value(v, name, -1, m) end
+	end
+end
+
 local printers = {
 	["basic_string"] = show_string,
 	["string"] = show_string,
 	["vector"] = show_vector,
+	["pair"] = show_pair,
 }
 for _, name in ipairs { "map", "set", "multimap", "multiset" } do
 	printers[name] = function(v, b) show_tree(v, b, name) end

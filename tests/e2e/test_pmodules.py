@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Modules in Lua on live programs: those that come with dynprobe find what they are for, and such as were written for Backtrace's ptrace
+run unchanged."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+from harness import DYNPROBE, ROOT, Case, environment, target_path
+
+READY_MADE = os.path.join(ROOT, "pmodules", "lua")
+CONFORMANCE = os.path.join(ROOT, "tests", "e2e", "pmodules")
+
+
+class PmoduleCase(Case):
+    def run_tool(self, *args, tool=DYNPROBE):
+        done = subprocess.run([tool, *map(str, args)], capture_output=True, text=True, errors="replace", timeout=120, env=environment(), check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def snapshot(self, target, *modules, options=(), tool=DYNPROBE):
+        """The snapshot shown as text, and what was said while it was taken."""
+        path = self.path("t.dps")
+        loads = [word for m in modules for word in ("--module-load", m)]
+        taken = self.run_tool("snapshot", target.pid, "-o", path, "--module-timeout", 20000, *options, *loads, tool=tool)
+        return self.run_tool("show", path, tool=tool).stdout, taken.stderr
+
+
+class ReadyMade(PmoduleCase):
+    def module(self, name):
+        return os.path.join(READY_MADE, name + ".lua")
+
+    def test_deadlock_names_the_ring_and_who_waits_for_it(self):
+        t = self.target("ailing", "deadlock")
+        shown, _ = self.snapshot(t, self.module("deadlock"))
+        self.assertRegex(shown, r"classifiers +deadlock\n")
+        ring = re.search(r"critical: deadlock: thread (\d+) .* waits for mutex (lock_[ab]) .*, held by (\d+); "
+                         r"thread (\d+) .* waits for mutex (lock_[ab]) .*, held by (\d+)", shown)
+        self.assertTrue(ring, shown)
+        self.assertEqual((ring[1], ring[3]), (ring[6], ring[4]))
+        self.assertNotEqual(ring[2], ring[5])
+        self.assertRegex(shown, r"waits for mutex lock_a \S+, held by thread \d+ \(ailing\) \(deadlock\)")
+        healthy, _ = self.snapshot(self.target("ailing", "heap"), self.module("deadlock"))
+        self.assertNotIn("critical", healthy)
+
+    def test_heap_tells_freed_and_damaged_blocks(self):
+        shown, _ = self.snapshot(self.target("ailing", "heap"), self.module("heap"))
+        self.assertIn("stale points to a freed block of 40 bytes, in a thread's cache", shown)
+        self.assertIn("damaged points to a damaged block of 40 bytes", shown)
+        self.assertIn("0x4141414141414141", shown)
+        self.assertNotIn("fine points to", shown)
+        self.assertRegex(shown, r"classifiers .*heap-corrupt")
+
+    def test_heap_says_what_malloc_said(self):
+        shown, _ = self.snapshot(self.target("ailing", "double-free"), self.module("heap"))
+        self.assertIn("free(): double free detected", shown)
+        self.assertRegex(shown, r"classifiers .*double-free")
+
+    @unittest.skipUnless(os.path.exists(target_path("containers")), "no C++ compiler")
+    def test_stl_shows_what_containers_hold(self):
+        shown, _ = self.snapshot(self.target("containers"), self.module("stl"))
+        lines = [line.strip() for line in shown.splitlines()]
+        hold = lines[lines.index('small = "short"'):]
+        after = lambda head, n: hold[hold.index(head) + 1 : hold.index(head) + 1 + n]
+        self.assertIn('empty = ""', hold)
+        self.assertTrue(any(line.startswith('large = "' + "x" * 256) and line.endswith("(300 bytes)") for line in hold), shown)
+        self.assertEqual(after("numbers = vector of 5", 5), [f"[{i}] = {n}" for i, n in enumerate([3, 1, 4, 1, 5])])
+        self.assertEqual(after("words = vector of 2", 2), ['[0] = "one"', '[1] = "two"'])
+        self.assertEqual(after("points = vector of 2", 2), ["[0] = {x = 1, y = 2}", "[1] = {x = 3, y = 4}"])
+        self.assertEqual(after("names = map of 3", 3), ['[0] = {1, "un"}', '[1] = {2, "deux"}', '[2] = {3, "trois"}'])
+        self.assertEqual(after("set = set of 3", 3), ["[0] = 10", "[1] = 20", "[2] = 30"])
+        self.assertEqual(after("ages = unordered_map of 1", 1), ['[0] = {"ada", 36}'])
+
+    def test_threads_are_grouped_and_modules_found_by_name(self):
+        """Installed: dynprobe in bin, modules in share."""
+        os.makedirs(self.path("bin"))
+        shutil.copy(DYNPROBE, self.path("bin/dynprobe"))
+        shutil.copytree(READY_MADE, self.path("share/dynprobe/pmodules"))
+        shown, _ = self.snapshot(self.target("crowd", "5", "3", "1"), "threads", tool=self.path("bin/dynprobe"))
+        self.assertRegex(shown, r'"1\. 5 threads": \{"stack": "wait_marked < ')
+        self.assertIn("5 threads have this stack", shown)
+
+
+if __name__ == "__main__":
+    harness.main()
