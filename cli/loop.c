@@ -5,6 +5,7 @@
  */
 #include "cli/answers.h"
 #include "cli/pending.h"
+#include "cli/snapshots.h"
 #include "cli/trace.h"
 
 #include <poll.h>
@@ -170,7 +171,7 @@ bool dp_run_interrupted(struct dp_run *run)
 static void rest(struct dp_run *run)
 {
 	struct pollfd p = {.fd = run->signal_fd, .events = POLLIN};
-	if (poll(&p, 1, dp_pending_rest(run->session, run->nsessions, sleep_ms(run))) > 0)
+	if (poll(&p, 1, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, sleep_ms(run)))) > 0)
 		dp_run_interrupted(run);
 }
 
@@ -179,6 +180,7 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 	uint64_t flushed = dp_now_ns();
 	while (!run->ended_by) {
 		const char *gone = watch_all(run);
+		dp_snapshots_round(run);
 		dp_run_drain(run, false);
 		/* What was lost since the drain before came behind what this one brought: beyond the last wanted hit it does not
 		 * count. */

@@ -6,6 +6,7 @@
 #include "cli/lttng_run.h"
 #include "cli/session_scope.h"
 #include "cli/signals.h"
+#include "cli/snapshots.h"
 #include "cli/status.h"
 
 #include <poll.h>
@@ -151,6 +152,7 @@ static struct dp_error *remove_all(struct dp_run *run)
 
 static struct dp_error *finish(struct dp_run *run)
 {
+	dp_snapshots_leave(run);
 	struct dp_error *err = remove_all(run);
 	dp_run_drain(run, true);
 	if (!dp_run_has_all(run))
@@ -161,6 +163,7 @@ static struct dp_error *finish(struct dp_run *run)
 		ended = dp_lttng_end(run);
 	dp_answers_final(run);
 	dp_report_summary(run);
+	dp_snapshots_report(run);
 	if (!err)
 		err = dp_take(flushed, NULL);
 	if (!err)
@@ -173,7 +176,9 @@ static struct dp_error *finish(struct dp_run *run)
 static struct dp_error *run_live(struct dp_run *run)
 {
 	DP_TRY(open_outputs(run));
+	DP_TRY(dp_snapshots_begin(run));
 	DP_TRY(install_all(run));
+	DP_TRY(dp_snapshots_serve(run));
 	/* A command that we start is still held: its first hits are not to be missed. */
 	if (run->use_lttng && !run->ended_by)
 		dp_lttng_settle(run);
@@ -232,6 +237,7 @@ static void run_fini(struct dp_run *run)
 	if (run->signal_fd >= 0)
 		close(run->signal_fd);
 	dp_answers_fini(run);
+	dp_snapshots_fini(run);
 	dp_expansion_fini(&run->expanded);
 }
 

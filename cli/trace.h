@@ -26,6 +26,7 @@ struct dp_run {
 	bool failed;
 	struct dp_lttng *lttng;
 	struct dp_answers_run *answers; /* answers_show.c */
+	struct dp_snapshots *snapshots; /* snapshots.h */
 	char *lttng_session; /* the user's current one */
 	const char *supersedes; /* name of the standing probe whose place the only probe of this run takes, or NULL (keep.c) */
 };

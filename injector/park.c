@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define ID_TOP (UINT64_C(1) << 47)
+
 static struct dp_park *park_of(const struct dp_target *t)
 {
 	return t->installed ? &((struct dp_control *)(void *)t->data)->park : NULL;
@@ -28,16 +30,20 @@ static void wake(struct dp_park *p)
 	syscall(SYS_futex, &p->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+struct dp_error *dp_park_check(const struct dp_target *t)
+{
+	if (!t->process.seccomp)
+		return NULL;
+	return dp_error(DP_TAG_SECCOMP,
+	                "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; take "
+	                "the snapshot from outside: dynprobe snapshot %d",
+	                t->process.pid, t->process.comm, t->process.pid);
+}
+
 struct dp_error *dp_park_serve(struct dp_target *t, const struct dp_park_limits *limits)
 {
 	struct dp_park *p = park_of(t);
 	uint64_t tick = 0;
-	if (t->process.seccomp)
-		return dp_error(
-		        DP_TAG_SECCOMP,
-		        "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; "
-		        "take the snapshot from outside: dynprobe snapshot %d",
-		        t->process.pid, t->process.comm, t->process.pid);
 	if (!p)
 		return NULL;
 	DP_TRY(dp_answers_tick(&tick));
@@ -46,6 +52,7 @@ struct dp_error *dp_park_serve(struct dp_target *t, const struct dp_park_limits 
 	p->interval = tick ? (uint64_t)(((unsigned __int128)limits->interval_ns << 32) / tick) : 0;
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
 		p->salt = dp_now_ns();
+	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all that follow */
 	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE);
 	return NULL;
 }

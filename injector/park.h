@@ -15,7 +15,9 @@ struct dp_park_limits {
 	uint64_t interval_ns; /* so long between two */
 	uint64_t wait_ns;     /* so long a thread waits; then it goes on, and the hit is counted as late */
 };
-/* After install. DP_TAG_SECCOMP under a filter: waiting takes system calls. */
+/* DP_TAG_SECCOMP under a filter: waiting takes system calls. */
+struct dp_error *dp_park_check(const struct dp_target *t) DP_MUST_CHECK;
+/* After install. */
 struct dp_error *dp_park_serve(struct dp_target *t, const struct dp_park_limits *limits) DP_MUST_CHECK;
 /* Nobody waits any more; who does is let go. */
 void dp_park_leave(struct dp_target *t);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/snapshots.h"
+
+#include "injector/park.h"
+#include "pmodules/file.h"
+#include "pmodules/take.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS   1
+#define WAIT_NS   UINT64_C(1000000000)
+#define ID_DIGITS 12 /* of the end of a snapshot's id: what its event says */
+
+struct dp_snapshots {
+	struct dp_take *take;
+	struct dp_still_hit hit; /* the one that waits; dp_take_process() reads it */
+	struct dp_park_hit parked;
+	struct dp_target *target; /* in which */
+	uint64_t taken, failed;
+};
+
+static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
+{
+	struct dp_run *run = data;
+	char line[1024];
+	if (level < DP_LOG_WARNING && !run->options->verbose)
+		return;
+	snprintf(line, sizeof(line), "pmodule %s: %s", module, text);
+	dp_outputs_note(&run->out, line);
+}
+
+static bool take_hit(void *data)
+{
+	struct dp_snapshots *s = data;
+	return dp_park_take(s->target, &s->parked);
+}
+
+struct dp_error *dp_snapshots_begin(struct dp_run *run)
+{
+	if (!run->options->snapshots.on)
+		return NULL;
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_park_check(run->session[i]->target));
+	struct dp_snapshots *s = calloc(1, sizeof(*s));
+	if (!s)
+		return dp_error(DP_TAG_NOMEM, "out of memory for snapshots");
+	run->snapshots = s;
+	struct dp_take_options wanted = run->options->snapshot.take;
+	s->hit.take = take_hit;
+	s->hit.data = s;
+	wanted.still.hit = &s->hit;
+	wanted.log = log_line;
+	wanted.data = run;
+	wanted.version = "dynprobe " DP_VERSION;
+	return dp_take_create(&wanted, &s->take);
+}
+
+struct dp_error *dp_snapshots_serve(struct dp_run *run)
+{
+	const struct dp_options *o = run->options;
+	const uint64_t pause = o->snapshot.take.still.max_pause_ns;
+	const struct dp_park_limits limits = {
+	        .hits = o->snapshots.most, .interval_ns = o->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
+	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
+		DP_TRY(dp_park_serve(run->session[i]->target, &limits));
+	return NULL;
+}
+
+/* ---- one hit --------------------------------------------------------------------------------------------------------------- */
+
+/* The trace's event says the last digits, and so does the file's name. */
+static void identify(const struct dp_run *run, const struct dp_snapshots *s, struct dp_snapshot *shot)
+{
+	char digits[ID_DIGITS + 1];
+	snprintf(digits, sizeof(digits), "%0*" PRIx64, ID_DIGITS, s->parked.id & ((UINT64_C(1) << (4 * ID_DIGITS)) - 1));
+	memcpy(shot->id + strlen(shot->id) - ID_DIGITS, digits, ID_DIGITS);
+	shot->hit = s->parked.id;
+	if (s->parked.probe < run->options->nprobes) {
+		shot->probe = dp_snapshot_text(shot, run->options->probe[s->parked.probe].name);
+		const char *when = run->options->typed[s->parked.probe].when;
+		shot->condition = when ? dp_snapshot_text(shot, when) : NULL;
+	}
+}
+
+static struct dp_error *write_one(struct dp_run *run, struct dp_snapshot *shot)
+{
+	char path[4096], line[4400];
+	dp_take_name(shot, path, sizeof(path));
+	char *end = strrchr(path, '.');
+	const size_t n = end ? (size_t)(end - path) : strlen(path);
+	snprintf(path + n, sizeof(path) - n, ".%s.dps", shot->id + strlen(shot->id) - ID_DIGITS);
+	DP_TRY(dp_snapshot_write(shot, path));
+	snprintf(line, sizeof(line), "snapshot %s: %zu threads of %d, held for %.2f ms", path, shot->nthreads, shot->pid,
+	         (double)shot->pause_ns / 1e6);
+	dp_outputs_note(&run->out, line);
+	return NULL;
+}
+
+static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
+{
+	struct dp_snapshot *shot = NULL;
+	s->hit.ns_tid = s->parked.ns_tid;
+	s->hit.regs = s->parked.regs;
+	struct dp_error *err = dp_take_process(s->take, dp_target_pid(s->target), &shot);
+	dp_park_release(s->target);
+	if (err)
+		return err;
+	identify(run, s, shot);
+	err = write_one(run, shot);
+	dp_snapshot_destroy(shot);
+	return err;
+}
+
+static void look(struct dp_run *run, struct dp_session *session)
+{
+	struct dp_snapshots *s = run->snapshots;
+	s->target = session->target;
+	if (session->ended || !dp_park_look(s->target, &s->parked))
+		return;
+	struct dp_error *err = take_one(run, s);
+	if (!err) {
+		s->taken++;
+		return;
+	}
+	char line[1024];
+	snprintf(line, sizeof(line), "no snapshot of %d: %s", dp_target_pid(s->target), err->message);
+	dp_outputs_note(&run->out, line);
+	dp_error_destroy(err);
+	s->failed++;
+}
+
+void dp_snapshots_round(struct dp_run *run)
+{
+	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
+		look(run, run->session[i]);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------------------
+ */
+
+void dp_snapshots_leave(struct dp_run *run)
+{
+	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
+		dp_park_leave(run->session[i]->target);
+}
+
+void dp_snapshots_report(const struct dp_run *run)
+{
+	struct dp_park_counts all = {0};
+	const struct dp_snapshots *s = run->snapshots;
+	if (!s || run->options->quiet)
+		return;
+	for (size_t i = 0; i < run->nsessions; i++) {
+		struct dp_park_counts one;
+		dp_park_counts(run->session[i]->target, &one);
+		all.late += one.late;
+		all.missed += one.missed;
+		all.over += one.over;
+	}
+	fprintf(stderr, "dynprobe: %" PRIu64 " snapshot%s taken", s->taken, s->taken == 1 ? "" : "s");
+	if (s->failed)
+		fprintf(stderr, ", %" PRIu64 " failed", s->failed);
+	fprintf(stderr,
+	        "; hits without one: %" PRIu64 " beyond the limits, %" PRIu64 " while another was taken, %" PRIu64
+	        " that waited in vain\n",
+	        all.over, all.missed, all.late);
+}
+
+void dp_snapshots_fini(struct dp_run *run)
+{
+	if (run->snapshots)
+		dp_take_destroy(run->snapshots->take);
+	free(run->snapshots);
+	run->snapshots = NULL;
+}
+
+int dp_snapshots_rest(const struct dp_run *run, int ms)
+{
+	return run->snapshots && ms > LOOK_MS ? LOOK_MS : ms;
+}
