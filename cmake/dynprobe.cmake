@@ -97,6 +97,24 @@ function(dp_embed_agent target)
   add_dependencies(${target} dp_agent_blob)
 endfunction()
 
+# The report's page, style and program are data of the room that writes it (output/report.c).
+function(dp_embed_report target)
+  set(stub ${CMAKE_BINARY_DIR}/report.S)
+  set(text "\t.section .rodata\n")
+  set(files)
+  foreach(part page:page.html style:style.css script:app.js)
+    string(REPLACE ":" ";" pair ${part})
+    list(GET pair 0 name)
+    list(GET pair 1 file)
+    list(APPEND files ${CMAKE_SOURCE_DIR}/share/report/${file})
+    string(APPEND text "\t.globl dp_report_${name}, dp_report_${name}_end\ndp_report_${name}:\n\t.incbin \"${CMAKE_SOURCE_DIR}/share/report/${file}\"\ndp_report_${name}_end:\n")
+  endforeach()
+  string(APPEND text "\t.section .note.GNU-stack,\"\",@progbits\n")
+  file(WRITE ${stub} "${text}")
+  target_sources(${target} PRIVATE ${stub})
+  set_source_files_properties(${stub} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS "${files}")
+endfunction()
+
 # The LTTng sink: a hosted shared object for the target, never with the tool's sanitizers. enter.c runs before the vector state is saved.
 set(DP_SINK_FLAGS
     -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -fcf-protection=none -fomit-frame-pointer

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""A headless Chromium, spoken to over a pair of pipes (--remote-debugging-pipe): JSON messages that end in a NUL."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+PROGRAM = next((p for p in map(shutil.which, ("chromium-headless-shell", "chromium")) if p), None)
+
+
+class Browser:
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="dp-browser-")
+        to_browser, self.to = os.pipe()
+        self.of, from_browser = os.pipe()
+        self.process = subprocess.Popen(
+            ["/bin/sh", "-c", 'exec "$0" "$@" 3<&%d 4>&%d' % (to_browser, from_browser), PROGRAM, "--headless", "--no-sandbox", "--disable-gpu",
+             "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={self.dir}", "about:blank"],
+            pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.rest, self.count, self.requests, self.session = b"", 0, [], None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network"):
+            self.call(f"{domain}.enable")
+        self.errors = []
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.to)
+        os.close(self.of)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def receive(self):
+        while b"\0" not in self.rest:
+            piece = os.read(self.of, 1 << 16)
+            if not piece:
+                raise RuntimeError("the browser is gone")
+            self.rest += piece
+        line, _, self.rest = self.rest.partition(b"\0")
+        message = json.loads(line)
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"])
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(message["params"]["exceptionDetails"])
+        return message
+
+    def call(self, method, **params):
+        self.count += 1
+        request = {"id": self.count, "method": method, "params": params}
+        if self.session:
+            request["sessionId"] = self.session
+        os.write(self.to, json.dumps(request).encode() + b"\0")
+        while True:
+            message = self.receive()
+            if message.get("id") == self.count:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message["result"]
+
+    def open(self, path):
+        self.call("Page.navigate", url="file://" + path)
+        while self.receive().get("method") != "Page.loadEventFired":
+            pass
+
+    def run(self, script):
+        """The value of a JavaScript expression; a promise is waited for."""
+        done = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in done:
+            raise AssertionError(f"{script}: {done['exceptionDetails']}")
+        return done["result"].get("value")
+
+    def key(self, name):
+        text = {"Enter": "\r"}.get(name, name if len(name) == 1 else None)
+        code = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "Escape": 27}.get(name, ord(name[0]))
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, windowsVirtualKeyCode=code, **({"text": text} if text and kind == "keyDown" else {}))
+
+    def scheme(self, name):
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])

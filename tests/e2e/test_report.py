@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""dynprobe report: a page that a browser opens without a network, that the keyboard can walk, and that takes nothing of the program's for markup."""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+
+import browser
+import harness
+
+NASTY = "</script><img src=x onerror='window.broken=1'><b>&amp;"
+
+
+class Report(harness.Case):
+    def report(self, *args, **kw):
+        done = subprocess.run([harness.DYNPROBE, "report", *map(str, args)], capture_output=True, text=True, timeout=120, **kw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def crowd(self, threads, depth):
+        """The page of a snapshot of many threads, each many frames deep."""
+        t = self.target("crowd", threads, depth, 1)
+        shot, page = self.path("crowd.dps"), self.path("crowd.html")
+        done = subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot, "--kv", f"nasty:{NASTY}", "--global", "crowd"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.report(shot, "-o", page)
+        data = json.loads(subprocess.run([harness.DYNPROBE, "show", "--json", shot], capture_output=True, text=True, check=True).stdout)
+        self.assert_result_ok(t)
+        return page, data
+
+    def browse(self, page):
+        b = browser.Browser()
+        self.addCleanup(b.close)
+        b.open(page)
+        return b
+
+    def test_the_page_stands_alone_and_takes_no_data_for_markup(self):
+        page, _ = self.crowd(2, 3)
+        with open(page) as f:
+            text = f.read()
+        self.assertNotIn(NASTY, text)
+        self.assertEqual(re.findall(r"(?:src|href)\s*=", re.sub(r'<script type="application/json".*?</script>', "", text, flags=re.S)), [])
+        b = self.browse(page)
+        self.assertEqual([u for u in b.requests if not u.startswith("file://" + self.dir)], [])
+        b.run("[...document.querySelectorAll('#tabs button')].find((x) => x.dataset.tab === 'process').click()")
+        self.assertIn(NASTY, b.run("document.getElementById('body').textContent"), "it is there, as text")
+        self.assertIsNone(b.run("window.broken"))
+        self.assertEqual(b.errors, [])
+
+    def test_a_hundred_threads_are_found_opened_and_followed(self):
+        page, data = self.crowd(100, 40)
+        b = self.browse(page)
+        self.assertEqual(b.errors, [])
+        rows = b.run("document.querySelectorAll('#threads > .row[data-group]').length")
+        self.assertTrue(1 <= rows < len(data["threads"]), "threads of the same stack are one row")
+        self.assertGreater(b.run("document.querySelectorAll('#frames .row[data-frame]').length"), 2)
+        # find
+        b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = 'crumb'; s.dispatchEvent(new Event('input')); })()")
+        b.run("new Promise((r) => setTimeout(r, 300))")
+        self.assertGreater(b.run("document.querySelectorAll('#body .found').length"), 10)
+        # follow
+        b.run("document.querySelector('#body .found').click()")
+        self.assertIn("t=", b.run("location.hash"))
+        self.assertEqual(b.run("document.querySelectorAll('#frames .row[aria-selected=true]').length"), 1)
+        # the work that a step takes does not grow with the number of values: what is drawn is one thread's frames and one frame's values
+        self.assertLess(b.run("document.querySelectorAll('*').length"), 5000)
+
+    def test_the_keyboard_walks_frames_and_opens_values(self):
+        page, data = self.crowd(3, 8)
+        b = self.browse(page)
+        before = b.run("document.querySelector('#frames .row[aria-selected=true]').dataset.frame")
+        b.key("j")
+        b.key("ArrowDown")
+        self.assertEqual(int(b.run("document.querySelector('#frames .row[aria-selected=true]').dataset.frame")), int(before) + 2)
+        b.key("k")
+        self.assertEqual(int(b.run("document.querySelector('#frames .row[aria-selected=true]').dataset.frame")), int(before) + 1)
+        # the global is a struct: opened by the keyboard it has its members
+        b.key("3")
+        b.run("document.getElementById('body').focus()")
+        b.key("j")
+        b.key("Enter")
+        self.assertIn("motto", b.run("document.getElementById('body').textContent"))
+        self.assertIn("known by heart", b.run("document.getElementById('body').textContent"))
+        b.key("Enter")
+        self.assertNotIn("motto", b.run("document.getElementById('body').textContent"))
+
+    def test_light_and_dark(self):
+        page, _ = self.crowd(1, 2)
+        b = self.browse(page)
+        seen = set()
+        for scheme in ("light", "dark"):
+            b.scheme(scheme)
+            seen.add(b.run("getComputedStyle(document.body).backgroundColor + getComputedStyle(document.body).color"))
+        self.assertEqual(len(seen), 2)
+
+    def test_default_name_and_standard_output(self):
+        t = self.target("crowd", 1, 1, 1)
+        shot = self.path("a.dps")
+        subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot], capture_output=True, check=True, timeout=60)
+        self.report(shot)
+        self.assertTrue(os.path.exists(self.path("a.html")))
+        self.assertIn("<!DOCTYPE html>", self.report(shot, "-o", "-").stdout)
+        bad = subprocess.run([harness.DYNPROBE, "report", self.path("nothing.dps")], capture_output=True, text=True)
+        self.assertEqual(bad.returncode, harness.OWN_FAILURE)
+        self.assertFalse(os.path.exists(self.path("nothing.html")))
+
+
+if browser.PROGRAM is None:
+    raise RuntimeError("no Chromium: sh scripts/install-packages.sh")
+
+if __name__ == "__main__":
+    harness.main()
