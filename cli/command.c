@@ -35,6 +35,7 @@ static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = 
         [DP_VERB_STUBS] = dp_command_stubs,
         [DP_VERB_SNAPSHOT] = dp_command_snapshot,
         [DP_VERB_SHOW] = dp_command_show,
+        [DP_VERB_REPORT] = dp_command_report,
 };
 
 int dp_command_run(enum dp_verb verb, const struct dp_options *options)

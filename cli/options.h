@@ -40,6 +40,7 @@ enum dp_verb {
 	DP_VERB_STUBS,
 	DP_VERB_SNAPSHOT,
 	DP_VERB_SHOW,
+	DP_VERB_REPORT,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */

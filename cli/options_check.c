@@ -159,6 +159,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return check_stubs(o);
 	case DP_VERB_SNAPSHOT:
 		return check_snapshot(o);
+	case DP_VERB_REPORT:
+		return dp_report_check(o);
 	case DP_VERB_SHOW:
 		return dp_show_check(o);
 	case DP_VERB_STATUS:
@@ -170,13 +172,19 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	return NULL;
 }
 
+/* What works on files, or names its process in another way. */
+static bool needs_no_process(enum dp_verb verb)
+{
+	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT;
+}
+
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 {
 	if (o->help || o->version)
 		return NULL;
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
-	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && verb != DP_VERB_SNAPSHOT && verb != DP_VERB_SHOW)
+	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");

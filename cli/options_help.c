@@ -73,6 +73,14 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe show crash.dps --thread 4242 --registers\n"
                  "  dynprobe show crash.dps --var 'req->headers[2].name'\n"
                  "  dynprobe show crash.dps --json | jq '.threads[].name'\n"},
+        [DP_VERB_REPORT] =
+                {"report", "report FILE [-o FILE.html]", "a snapshot as one page for a browser",
+                 "Writes a snapshot as a page that needs nothing but a browser: threads, frames, variables as trees, search,\n"
+                 "annotations, registers, mappings, source. It holds the program's memory, as the snapshot does.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe report crash.dps                 # writes crash.html\n"
+                 "  dynprobe report crash.dps -o /tmp/c.html\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -127,6 +135,7 @@ static void help_run(FILE *to)
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SNAPSHOT].word, verbs[DP_VERB_SNAPSHOT].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SHOW].word, verbs[DP_VERB_SHOW].line);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_REPORT].word, verbs[DP_VERB_REPORT].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
 	        "what bash needs to complete these words: source <(dynprobe completion)");

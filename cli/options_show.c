@@ -59,13 +59,24 @@ struct dp_error *dp_take_show_all(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
+static struct dp_error *check_file(const struct dp_options *o, const char *verb)
+{
+	if (!o->nnames)
+		return dp_error(DP_TAG_USAGE, "which snapshot? Give its file; see dynprobe %s --help", verb);
+	if (o->nnames > 1)
+		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe %s takes one file at a time", o->name[1], verb);
+	return NULL;
+}
+
+struct dp_error *dp_report_check(const struct dp_options *o)
+{
+	return check_file(o, "report");
+}
+
 struct dp_error *dp_show_check(const struct dp_options *o)
 {
 	const bool part = o->show.thread || o->show.frame >= 0 || o->show.var;
-	if (!o->nnames)
-		return dp_error(DP_TAG_USAGE, "which snapshot? Give its file; see dynprobe show --help");
-	if (o->nnames > 1)
-		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe show takes one file at a time", o->name[1]);
+	DP_TRY(check_file(o, "show"));
 	if (o->format == DP_FORMAT_JSON && part)
 		return dp_error(DP_TAG_USAGE,
 		                "JSON is of the whole snapshot: it and --thread, --frame or --var exclude each other");

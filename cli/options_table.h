@@ -21,7 +21,7 @@ struct dp_option_row {
 	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
 };
 
-#define DP_OPTION_ROWS 87u
+#define DP_OPTION_ROWS 88u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
@@ -61,6 +61,7 @@ struct dp_error *dp_take_show_files(struct dp_parser *p, const char *arg);
 struct dp_error *dp_take_show_limits(struct dp_parser *p, const char *arg);
 struct dp_error *dp_take_show_all(struct dp_parser *p, const char *arg);
 struct dp_error *dp_show_check(const struct dp_options *o) DP_MUST_CHECK;
+struct dp_error *dp_report_check(const struct dp_options *o) DP_MUST_CHECK;
 
 /* options_tactics.c */
 struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg);

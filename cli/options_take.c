@@ -220,7 +220,7 @@ static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
-        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW), take_pid},
+        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT), take_pid},
         {"command", 'c', "CMD", "start CMD (words as in a shell) with the probes armed before main; or: -- CMD ARGS", V(RUN),
          take_command},
         {"function", 0, "SPEC",
@@ -320,6 +320,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"iterations", 0, "N", "take N snapshots", V(SNAPSHOT), dp_snap_iterations},
         {"interval", 0, "TIME", "between them", V(SNAPSHOT), dp_snap_interval},
         {"quiet", 'q', NULL, "only the path", V(SNAPSHOT), take_quiet},
+        {"output", 'o', "FILE", "the page; - for standard output (default: the snapshot's name with .html)", V(REPORT), take_output},
         {"json", 0, NULL, "JSON (share/snapshot.schema.json), like -f json", V(SHOW), dp_take_json},
         {"thread", 0, "TID", "only this thread, with the variables of its frames", V(SHOW), dp_take_show_thread},
         {"frame", 0, "N", "only this frame, of --thread or of the first thread, which is the faulting one", V(SHOW),

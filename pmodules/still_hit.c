@@ -2,6 +2,8 @@
 /* The thread whose probe hit waits in the agent: it is shown at the probe, with the registers of the hit. */
 #include "pmodules/still_internal.h"
 
+#include <stdlib.h>
+
 static struct dp_still_thread *of_tid(struct dp_still *s, pid_t tid)
 {
 	for (size_t i = 0; i < s->nthreads; i++)
@@ -37,6 +39,9 @@ struct dp_error *dp_still_take_hit(struct dp_still *s)
 	r.fs = t->regs.fs;
 	r.gs = t->regs.gs;
 	t->regs = r;
+	free((void *)(uintptr_t)t->kstack); /* of our wait, not of the program's */
+	t->kstack = NULL;
+	t->state = 'R';
 	t->syscall = -1;
 	t->is_fault = true;
 	return NULL;
