@@ -148,7 +148,7 @@ static void put_probe(struct dp_shower *x)
 	dp_put_str(&x->b, "  probe        ");
 	dp_show_put(x, x->s->probe);
 	if (x->s->hit)
-		dp_buf_printf(&x->b, ", hit %" PRIu64, x->s->hit);
+		dp_buf_printf(&x->b, ", snapshot_id 0x%" PRIx64, x->s->hit);
 	if (x->s->condition) {
 		dp_put_str(&x->b, ", when ");
 		dp_show_put(x, x->s->condition);
