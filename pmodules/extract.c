@@ -142,23 +142,44 @@ static bool is_ours(struct dp_extract *x, const struct dp_fstate *state)
 	return map && !strncmp(map->path, "/memfd:dynprobe", 15);
 }
 
+static size_t shown(const struct dp_fstate *state)
+{
+	return state->plan->nscopes ? state->plan->nscopes : 1;
+}
+
+/* Copies of functions count as frames: what is then too much is left out between the innermost and the outermost. */
+static void fit(const struct dp_fwalk *walk, size_t limit, size_t *inner, size_t *outer)
+{
+	size_t total = 0, n = 0;
+	for (size_t i = 0; i < walk->n; i++)
+		total += shown(&walk->state[i]);
+	*inner = *outer = walk->inner;
+	if (total <= limit)
+		return;
+	for (*inner = 0; *inner < walk->inner && n < limit - limit / 4; ++*inner)
+		n += shown(&walk->state[*inner]);
+	for (*outer = walk->n; *outer > *inner && n < limit; --*outer)
+		n += shown(&walk->state[*outer - 1]);
+}
+
 static void frames(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
 {
 	struct dp_fwalk walk;
+	size_t inner, outer;
 	if (!dp_frames_walk(&x->frames, t, x->limits.frames, &walk))
 		return;
 	/* A frame's values may have come from its caller. */
 	for (size_t i = 0; i < walk.n; i++)
 		dp_frames_mean(&x->frames, walk.state[i].plan);
+	fit(&walk, x->limits.frames, &inner, &outer);
+	into->more_frames = walk.more;
 	for (size_t i = 0; i < walk.n; i++) {
-		if (is_ours(x, &walk.state[i]))
-			continue;
-		if (!frame(x, s, into, &walk.state[i]))
+		if (i >= inner && i < outer)
+			into->more_frames += shown(&walk.state[i]);
+		else if (!is_ours(x, &walk.state[i]) && !frame(x, s, into, &walk.state[i]))
 			break;
-		if (walk.more && i + 1 == walk.inner)
-			into->more_frames = walk.more;
 	}
-	if (walk.more)
+	if (into->more_frames)
 		dp_snapshot_truncated(s, "frames: thread %d has more than %u", into->tid, x->limits.frames);
 	into->unwind_end = walk.why ? dp_snapshot_text(s, walk.why) : NULL;
 	if (into->frames)

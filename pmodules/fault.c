@@ -1,10 +1,182 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a thread stands where it stands. */
-#include "pmodules/extract_internal.h"
+/*
+ * Why a thread stands where it stands: the signal, the instruction with its registers, and the map together tell what was wanted
+ * of which address, and why that was refused.
+ */
+#include "pmodules/fault.h"
+#include "trampoline/disassemble.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#define NULL_MAX  65536u /* what is added to a null pointer: members, elements */
+#define GUARD_MAX (UINT64_C(1) << 20)
+#define TOP       (UINT64_C(1) << 47)
+
+struct fault {
+	struct dp_extract *x;
+	const struct dp_still_thread *t;
+	struct dp_snap_thread *into;
+	struct dp_snapshot *s;
+	struct dp_snap_siginfo info;
+	struct dp_access access;
+	uint64_t address;
+};
+
+static const struct dp_map *map_at(const struct fault *f, uint64_t addr)
+{
+	return dp_image_map_at(f->x->w->image, dp_addr_of(addr));
+}
+
+static void say(struct fault *f, const char *classifier, const char *text)
+{
+	if (classifier)
+		dp_snapshot_classify(f->s, classifier);
+	f->into->fault_reason = text ? text : "";
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Below the stack in use, where nothing may be written, with a stack right above. */
+static bool is_stack_overflow(const struct fault *f)
+{
+	const uint64_t sp = f->t->regs.rsp, at = f->address;
+	const uint64_t distance = at > sp ? at - sp : sp - at;
+	const struct dp_map *here = map_at(f, at);
+	if (distance > GUARD_MAX || (here && here->write))
+		return false;
+	for (uint64_t up = 4096; up <= GUARD_MAX; up += 4096) {
+		const struct dp_map *above = map_at(f, (at & ~UINT64_C(4095)) + up);
+		if (above && above->write)
+			return true;
+		if (above && (above->read || above->exec))
+			return false;
+	}
+	return false;
+}
+
+static const char *why_refused(const struct fault *f, const char **classifier)
+{
+	const struct dp_map *map = map_at(f, f->address);
+	struct dp_arena *a = &f->s->arena;
+	const char *reg = f->access.reg;
+	if (f->address < NULL_MAX) {
+		*classifier = "null";
+		return *reg ? dp_arena_printf(a, "a null pointer (%s) is dereferenced", reg) : "a null pointer is dereferenced";
+	}
+	if (is_stack_overflow(f)) {
+		*classifier = "stack-overflow";
+		return "the stack has overflown";
+	}
+	if (f->address >= TOP)
+		return *reg ? dp_arena_printf(a, "no address of a program (%s)", reg) : "no address of a program";
+	if (f->access.size >= 16 && f->address % 16 && f->info.code == SI_KERNEL) {
+		*classifier = "align";
+		return dp_arena_printf(a, "it is not aligned for %u bytes", f->access.size);
+	}
+	if (!map)
+		return *reg ? dp_arena_printf(a, "nothing is mapped there (%s)", reg) : "nothing is mapped there";
+	if (f->info.number == SIGBUS)
+		return f->info.reason;
+	return dp_arena_printf(a, "%s is mapped there without that permission", *map->path ? map->path : "memory");
+}
+
+static void memory_fault(struct fault *f)
+{
+	const char *classifier = NULL;
+	const bool exec = f->info.has_address && f->info.address == f->t->regs.rip &&
+	                  !(map_at(f, f->address) && map_at(f, f->address)->exec);
+	struct dp_arena *a = &f->s->arena;
+	dp_snapshot_classify(f->s, f->info.number == SIGBUS ? "bus" : "segv");
+	if (exec) {
+		dp_snapshot_classify(f->s, "exec");
+		f->access = (struct dp_access){0};
+		const bool null = f->address < NULL_MAX;
+		say(f, null ? "null" : NULL,
+		    dp_arena_printf(a, "execution at 0x%llx: %s", (unsigned long long)f->address,
+		                    null                    ? "a null pointer to a function is called"
+		                    : map_at(f, f->address) ? "the memory there is not executable"
+		                                            : "nothing is mapped there"));
+		return;
+	}
+	const char *why = why_refused(f, &classifier);
+	const char *verb = !f->access.is_known ? "access" : f->access.is_write ? "write" : "read";
+	if (f->access.is_known)
+		dp_snapshot_classify(f->s, verb);
+	say(f, classifier,
+	    f->access.is_known && f->access.size
+	            ? dp_arena_printf(a, "%s of %u bytes at 0x%llx: %s", verb, f->access.size, (unsigned long long)f->address,
+	                              why)
+	            : dp_arena_printf(a, "%s at 0x%llx: %s", verb, (unsigned long long)f->address, why));
+}
+
+/* ---- the others --------------------------------------------------------------------------------------------------------------
+ */
+
+static void arithmetic(struct fault *f)
+{
+	struct dp_arena *a = &f->s->arena;
+	const char *by = *f->access.reg ? dp_arena_printf(a, " (%s)", f->access.reg) : "";
+	if (f->access.divides)
+		say(f, "fpe",
+		    dp_arena_printf(a, "division of an integer by zero, or a quotient that does not fit%s", by ? by : ""));
+	else
+		say(f, "fpe", f->info.reason);
+}
+
+static void analyse(struct fault *f)
+{
+	switch (f->info.number) {
+	case SIGSEGV:
+	case SIGBUS:
+		if (f->info.by_kill)
+			say(f, f->info.number == SIGBUS ? "bus" : "segv", f->info.reason);
+		else
+			memory_fault(f);
+		break;
+	case SIGFPE:
+		arithmetic(f);
+		break;
+	case SIGILL:
+		say(f, "ill", "an instruction that the processor does not know, or may not execute here");
+		break;
+	case SIGABRT:
+		dp_fault_abort(f->x, f->into);
+		break;
+	case SIGTRAP:
+		say(f, "trap", "a breakpoint instruction, or a single step");
+		break;
+	default:
+		say(f, "stop", dp_arena_printf(&f->s->arena, "%s: %s", f->info.name, f->info.reason));
+	}
+}
+
+static void disassemble(struct fault *f, struct dp_snap_frame *innermost)
+{
+	uint8_t bytes[16];
+	char text[160];
+	const size_t n = dp_world_read(f->x->w, f->t->regs.rip, bytes, sizeof(bytes), NULL);
+	if (!innermost->instruction && n && dp_disassemble(bytes, n, f->t->regs.rip, text, sizeof(text)))
+		innermost->instruction = dp_snapshot_text(f->s, text);
+}
 
 void dp_extract_fault(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into)
 {
-	(void)x;
-	(void)t;
-	(void)into;
+	struct fault f = {.x = x, .t = t, .into = into, .s = into->snapshot};
+	struct dp_snap_siginfo *info;
+	if (into->frames)
+		disassemble(&f, into->frames);
+	if (!t->siginfo.si_signo)
+		return;
+	dp_fault_siginfo(&t->siginfo, &f.info);
+	dp_access_of(x->w, &t->regs, f.info.address, &f.access);
+	f.address = f.info.has_address || !f.access.is_known ? f.info.address : f.access.address;
+	info = into->frames && !into->frames->siginfo ? dp_arena_alloc(&f.s->arena, sizeof(*info)) : NULL;
+	if (info) {
+		*info = f.info;
+		into->frames->siginfo = info;
+		into->frames->is_fault = true;
+	}
+	analyse(&f);
 }

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "helper_stopped.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static volatile int zero;
+static char *volatile nowhere;
+
+static struct stopped s;
+
+static struct dp_snap_thread *run(void (*child)(void))
+{
+	return stopped_run(&s, child, NULL);
+}
+
+#define IS(word)     cr_assert(stopped_is_classified(s.snapshot, word), "not classified as %s: %s", word, t->fault_reason)
+#define IS_NOT(word) cr_assert(!stopped_is_classified(s.snapshot, word), "classified as %s", word)
+#define SAYS(part)   cr_assert(t->fault_reason &&strstr(t->fault_reason, part), "'%s' is not in: %s", part, t->fault_reason)
+
+static void read_null(void)
+{
+	zero = ((volatile int *)nowhere)[3];
+}
+
+Test(fault, a_null_pointer_is_read)
+{
+	struct dp_snap_thread *t = run(read_null);
+	IS("segv");
+	IS("null");
+	IS("read");
+	IS_NOT("write");
+	SAYS("read of 4 bytes at 0xc: a null pointer (r");
+	cr_assert_str_eq(t->frames->siginfo->name, "SIGSEGV");
+	cr_assert(t->frames->instruction && strstr(t->frames->instruction, "mov"));
+	stopped_fini(&s);
+}
+
+static void write_readonly(void)
+{
+	char *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*(volatile uint64_t *)(p + 16) = 1;
+}
+
+Test(fault, memory_that_may_only_be_read_is_written)
+{
+	struct dp_snap_thread *t = run(write_readonly);
+	IS("segv");
+	IS("write");
+	IS_NOT("null");
+	SAYS("write of 8 bytes at 0x");
+	SAYS("without that permission");
+	stopped_fini(&s);
+}
+
+static void call_null(void)
+{
+	zero = ((int (*volatile)(void))nowhere)() + 1;
+}
+
+Test(fault, a_null_pointer_is_called_and_its_caller_is_found)
+{
+	struct dp_snap_thread *t = run(call_null);
+	IS("exec");
+	IS("null");
+	IS_NOT("read");
+	cr_assert(stopped_frame(t, "call_null"));
+	stopped_fini(&s);
+}
+
+static void jump_data(void)
+{
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	((void (*volatile)(void))p)();
+}
+
+Test(fault, data_is_executed)
+{
+	struct dp_snap_thread *t = run(jump_data);
+	IS("exec");
+	IS_NOT("null");
+	SAYS("is not executable");
+	stopped_fini(&s);
+}
+
+static int recurse(volatile char *p)
+{
+	volatile char big[512];
+	big[0] = p ? *p : 1;
+	return (zero ? 0 : recurse(big)) + big[0];
+}
+
+static void overflow(void)
+{
+	recurse(NULL);
+}
+
+Test(fault, a_stack_that_has_overflown_is_cut_in_the_middle)
+{
+	struct dp_snap_thread *t = run(overflow);
+	IS("segv");
+	IS("stack-overflow");
+	IS("truncated");
+	cr_assert(t->nframes >= 384 && t->nframes <= 520, "%u frames", t->nframes);
+	cr_assert(t->more_frames > 100);
+	cr_assert(stopped_frame(t, "overflow"), "the outermost frames are kept");
+	stopped_fini(&s);
+}
+
+static void divide(void)
+{
+	zero = 7 / zero;
+}
+
+Test(fault, a_division_by_zero_names_the_divisor)
+{
+	struct dp_snap_thread *t = run(divide);
+	IS("fpe");
+	SAYS("division");
+	stopped_fini(&s);
+}
+
+static void misaligned(void)
+{
+	static _Alignas(16) char bytes[32];
+	__asm__ volatile("movaps %%xmm0, (%0)" ::"r"(bytes + 1) : "memory");
+}
+
+Test(fault, a_vector_that_is_not_aligned_is_no_null_pointer)
+{
+	struct dp_snap_thread *t = run(misaligned);
+	IS("align");
+	IS("write");
+	IS_NOT("null");
+	SAYS("aligned");
+	stopped_fini(&s);
+}
+
+extern void __assert_fail(const char *text, const char *file, unsigned line, const char *function);
+
+static void fail_assertion(void)
+{
+	__assert_fail("zero == 1", "file.c", 77, "here");
+}
+
+Test(fault, an_assertion_says_its_text)
+{
+	struct dp_snap_thread *t = run(fail_assertion);
+	IS("abort");
+	IS("assert");
+	SAYS("zero == 1");
+	stopped_fini(&s);
+}
+
+extern void __stack_chk_fail(void);
+
+Test(fault, a_smashed_stack_is_not_fortification)
+{
+	struct dp_snap_thread *t = run(__stack_chk_fail);
+	IS("abort");
+	IS("stack-smash");
+	IS_NOT("fortify");
+	IS_NOT("assert");
+	stopped_fini(&s);
+}
+
+static void illegal(void)
+{
+	__asm__ volatile("ud2");
+}
+
+Test(fault, an_unknown_instruction)
+{
+	struct dp_snap_thread *t = run(illegal);
+	IS("ill");
+	cr_assert(t->frames->instruction && strstr(t->frames->instruction, "ud2"));
+	stopped_fini(&s);
+}
+
+static void bus(void)
+{
+	FILE *f = tmpfile();
+	volatile char *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fileno(f), 0);
+	zero = p[5];
+}
+
+Test(fault, behind_the_end_of_a_file)
+{
+	struct dp_snap_thread *t = run(bus);
+	IS("bus");
+	IS("read");
+	stopped_fini(&s);
+}
+
+static void kill_self(void)
+{
+	raise(SIGSEGV);
+}
+
+Test(fault, a_signal_that_was_sent_is_no_fault_of_the_instruction)
+{
+	struct dp_snap_thread *t = run(kill_self);
+	IS("segv");
+	IS_NOT("null");
+	IS_NOT("read");
+	cr_assert(t->frames->siginfo->by_kill);
+	cr_assert_eq(t->frames->siginfo->pid, s.pid);
+	stopped_fini(&s);
+}
