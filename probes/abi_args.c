@@ -170,13 +170,19 @@ static void align_to(struct alignment *a, const struct dp_ctype *t)
 	a->unknown |= inner.unknown;
 }
 
+/* rustc's own convention, which is not C's where its LLVM splits a 128-bit integer between registers and the stack. */
+static bool is_rust(struct dp_scope *s)
+{
+	return s->unit.addr && dwarf_srclang(&s->unit) == DW_LANG_Rust;
+}
+
 static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
 {
 	enum { RSP = 4 };
 	struct alignment alignment = {.s = s};
 	align_to(&alignment, t);
 	const uint64_t align = alignment.bytes;
-	if (alignment.unknown || align > 16) {
+	if (alignment.unknown || align > 16 || (dp_ctype_is_wide(t) && is_rust(s))) {
 		p->lost = true;
 		return dp_storage_none(&s->arena, "passed in a way that dynprobe does not know");
 	}

@@ -62,6 +62,13 @@ class Values(lttng_probe.Case):
         self.assertEqual([e.fields for e in events], [{}] * 300)
         self.assertEqual([e.ns for e in events], sorted(e.ns for e in events))
 
+    def test_hits_and_numbers_of_sixteen_bytes(self):
+        events = self.traced("-t", "hits", "-t", "wide=*(__int128 *)$rsi", "-t", "low=*(long *)$rsi", "--when", "hits % 3 == 0", calls=300)
+        self.assertEqual([e.fields["hits"] for e in events], list(range(3, 301, 3)))
+        for e in events:
+            self.assertEqual(len(e.fields["wide"]), 16)
+            self.assertEqual(int.from_bytes(bytes(e.fields["wide"][:8]), "little", signed=True), e.fields["low"])
+
     def test_all_registers(self):
         t = self.spin()
         site, words = t.site(), self.word_addresses(t)
