@@ -2,6 +2,7 @@
 """Modules in Lua on live programs: those that come with dynprobe find what they are for, and such as were written for Backtrace's ptrace
 run unchanged."""
 
+import json
 import os
 import re
 import shutil
@@ -82,6 +83,60 @@ class ReadyMade(PmoduleCase):
         shown, _ = self.snapshot(self.target("crowd", "5", "3", "1"), "threads", tool=self.path("bin/dynprobe"))
         self.assertRegex(shown, r'"1\. 5 threads": \{"stack": "wait_marked < ')
         self.assertIn("5 threads have this stack", shown)
+
+
+class Conformance(PmoduleCase):
+    """Modules as others wrote them, on a program that has what they look for (tests/e2e/pmodules)."""
+
+    def run_modules(self, *names, options=()):
+        t = self.target("specimen")
+        modules = [os.path.join(CONFORMANCE, name + ".lua") for name in names]
+        shown, said = self.snapshot(t, *modules, options=("--fault-thread", t.pid, *options))
+        self.assertNotIn("error", said)
+        whole = json.loads(self.run_tool("show", self.path("t.dps"), "--json").stdout)
+        t.stop()
+        self.assertIn("RESULT OK", t.output())
+        return shown, said, whole["attributes"]
+
+    def test_a_match_is_copied_when_it_is_registered(self):
+        shown, _, attributes = self.run_modules("filtered")
+        self.assertEqual(attributes["filtered.seen"], 1)  # not `request`, of serve(), nor main's
+        self.assertEqual(shown.count("request answered with 404"), 1)
+        self.assertIn("# 1 requests in specimen", shown)
+        self.assertEqual(shown.count("the frame that was asked for"), 1)
+
+    def test_values_are_walked_through_queues_arrays_and_pointers(self):
+        _, _, attributes = self.run_modules("walk")
+        self.assertEqual(attributes["walk.weights"], "10+20+30")
+        self.assertEqual(attributes["walk.through_pointer"], "10+20+30")
+        self.assertEqual(attributes["walk.cells"], "100+101+102+103")
+        self.assertEqual(attributes["walk.high_bits"], "fedcba9876543210")
+        self.assertIn("has no member 'stqh_frist'", attributes["walk.error"])
+
+    def test_older_names_parameters_tags_and_options(self):
+        shown, said, attributes = self.run_modules("parameters", options=("--module", "parameters:depth,7"))
+        self.assertRegex(attributes["parameters.serve"], "^request:(true|false),attempt:(true|false)$")
+        self.assertEqual(attributes["parameters.option"], "7")
+        self.assertRegex(shown, r"tags +looked-at")
+        self.assertRegex(said, r"100% of \d+")
+
+    def test_variables_are_made_below_a_global(self):
+        shown, _, _ = self.run_modules("table", options=("--global", "table_g"))
+        self.assertIn("4 of 5 entries are shown", shown)
+        self.assertIn('entries = {"epsilon=4", "gamma=2", "alpha=0", "delta=3"}', shown)
+
+    def test_globals_and_raw_memory_are_read_after_the_detach(self):
+        shown, _, attributes = self.run_modules("observer", options=("--global", "connections_g"))
+        self.assertIn('"21": {"peer": "10.0.0.2", "share": "100%", "payload": "GET /"}', shown)
+        self.assertNotIn('"22"', shown)  # a NULL pointer
+        self.assertEqual(attributes["observer.missing"], "nil")
+
+    def test_requests_threads_and_made_frames(self):
+        shown, _, attributes = self.run_modules("requests")
+        self.assertIn("# serves /index.html for 10.0.0.2", shown)
+        self.assertIn('"serving"', shown)
+        self.assertRegex(shown, r"handler of /index.html \(\) at /srv/site/routes.conf:12 \(made by a pmodule\)")
+        self.assertEqual((attributes["request.path"], attributes["request.status"]), ("/index.html", 404))
 
 
 if __name__ == "__main__":
