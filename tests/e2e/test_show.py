@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""dynprobe show: text and JSON of a real snapshot and of one made by hand; the file's layout, read by somebody else."""
+import json
+import os
+import struct
+import subprocess
+import tempfile
+import zlib
+
+import jsonschema
+
+import harness
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+GOLDEN = os.path.join(ROOT, "tests/unit/pmodules/golden-1.dps")  # every member of the model, NaN and bytes that are no UTF-8
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """The fields of a record, as docs/snapshot-format.md has them: {number: [value, ...]}."""
+    found, at = {}, 0
+    while at < len(data):
+        key, at = varint(data, at)
+        if key & 7 == 0:
+            value, at = varint(data, at)
+        elif key & 7 == 1:
+            value, at = data[at:at + 8], at + 8
+        else:
+            assert key & 7 == 2
+            n, at = varint(data, at)
+            value, at = data[at:at + n], at + n
+        found.setdefault(key >> 3, []).append(value)
+    return found
+
+
+def sections(path):
+    data = open(path, "rb").read()
+    magic, version, _, n, crc, zero = struct.unpack_from("<8sHHIII", data)
+    assert magic == b"\x89DPS\r\n\x1a\n" and version == 1 and zero == 0
+    assert zlib.crc32(data[:16] + bytes(8) + data[24:24 + 40 * n]) == crc
+    found = {}
+    for i in range(n):
+        tag, flags, offset, size, raw, crc, _ = struct.unpack_from("<4sIQQQII", data, 24 + 40 * i)
+        stored = data[offset:offset + size]
+        assert len(stored) == size and zlib.crc32(stored) == crc and flags == 1
+        found[tag.decode()] = subprocess.run(["zstd", "-dc"], input=stored, capture_output=True, check=True).stdout
+        assert len(found[tag.decode()]) == raw
+    return found
+
+
+class Show(harness.Case):
+    def show(self, *args, **env):
+        p = subprocess.run([harness.DYNPROBE, "show", *map(str, args)], capture_output=True, timeout=60, env=harness.environment(**env))
+        r = harness.Result(p.returncode, p.stdout.decode(), p.stderr.decode(errors="replace"))
+        self.assertNotIn("Sanitizer", r.err)
+        return r
+
+    @classmethod
+    def setUpClass(cls):
+        """One snapshot for all tests."""
+        cls.scratch = tempfile.TemporaryDirectory(prefix="dp-show-")
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.threads = harness.Target("threads", 4)
+        cls.addClassCleanup(cls.threads.close)
+        cls.file = os.path.join(cls.scratch.name, "threads.dps")
+        cls.taken = subprocess.run([harness.DYNPROBE, "snapshot", str(cls.threads.pid), "-o", cls.file], capture_output=True, text=True,
+                                   timeout=120)
+
+    def snapshot(self):
+        self.assertEqual(self.taken.returncode, 0, self.taken.stderr)
+        return self.threads, self.file
+
+    def json(self, path):
+        r = self.show("--json", path)
+        self.assert_ok(r)
+        self.assertEqual(r.err, "")
+        return json.loads(r.out)
+
+    def validator(self):
+        with open(os.path.join(ROOT, "share/snapshot.schema.json")) as f:
+            schema = json.load(f)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        return jsonschema.Draft202012Validator(schema)
+
+    def test_json_is_what_the_schema_says(self):
+        _, path = self.snapshot()
+        for snapshot in self.json(path), self.json(GOLDEN):
+            self.validator().validate(snapshot)
+        for wrong in {"pid": "1"}, {"threads": None}, {"surprise": 1}:
+            with self.assertRaises(jsonschema.ValidationError):
+                self.validator().validate({**snapshot, **wrong})
+
+    def test_json_of_what_json_cannot_say(self):
+        text = json.dumps(self.json(GOLDEN))
+        self.assertIn('"number": "18446744073709551613"', text)
+        self.assertIn('"real": "nan"', text)
+        self.assertIn('"imaginary": "-inf"', text)
+        self.assertIn('"text_hex": "610062ff"', text)
+        self.assertNotIn("NaN", text)
+
+    def test_a_real_process(self):
+        t, path = self.snapshot()
+        tids = sorted(map(int, os.listdir(f"/proc/{t.pid}/task")))
+        found = self.json(path)
+        self.assertEqual(sorted(thread["tid"] for thread in found["threads"]), tids)
+        self.assertEqual(found["pid"], t.pid)
+        r = self.show(path)
+        self.assert_ok(r)
+        self.assertTrue(r.out.startswith(f"threads (pid {t.pid}), {len(tids)} threads, "), r.out)
+        self.assertIn(" in main (", r.out)
+        self.assertNotIn("Maps:", r.out)
+        for tid in tids:
+            self.assertIn(str(tid), r.out)
+        r = self.show(path, "--all", "-v")
+        for wanted in "Maps:", "Files:", "Limits", "rip 0x", "[stack]", "/dev/null":
+            self.assertIn(wanted, r.out)
+        r = self.show(path, "--thread", t.pid, "-q")
+        self.assertTrue(r.out.startswith(f"Thread {t.pid} "), r.out)
+        self.assertNotIn(" = ", r.out)
+        self.assertLess(os.path.getsize(path), 200 << 10)
+
+    def test_the_file_is_as_documented(self):
+        _, path = self.snapshot()
+        found, parts = self.json(path), sections(path)
+        texts = [text.decode(errors="replace") for text in fields(parts["STRS"])[1]]
+        head, threads = fields(parts["HEAD"]), fields(parts["THRD"])[40]
+        self.assertEqual(head[5], [2 * found["pid"]])
+        self.assertEqual(texts[head[6][0] - 1], found["application"])
+        self.assertEqual([fields(thread)[1][0] // 2 for thread in threads], [thread["tid"] for thread in found["threads"]])
+        self.assertEqual([len(fields(thread).get(16, [])) for thread in threads], [len(thread["frames"]) for thread in found["threads"]])
+        self.assertEqual(len(set(texts)), len(texts), "a text stands there twice")
+
+    def test_what_is_asked_wrongly(self):
+        cut = self.path("cut.dps")
+        with open(GOLDEN, "rb") as whole, open(cut, "wb") as part:
+            part.write(whole.read()[:-1])
+        self.assert_refused(self.show(cut), "DP-BAD-SNAPSHOT", cut, "byte ")
+        self.assert_refused(self.show(harness.DYNPROBE), "DP-BAD-SNAPSHOT", "byte 0")
+        self.assert_refused(self.show(self.path("none")), "DP-BAD-SNAPSHOT", "No such file")
+        self.assert_refused(self.show(self.dir), "DP-SYS", "directory")
+        self.assert_refused(self.show(), "DP-USAGE", "which snapshot")
+        self.assert_refused(self.show(GOLDEN, GOLDEN), "DP-USAGE", "one file")
+        self.assert_refused(self.show(GOLDEN, "--json", "--thread", 100), "DP-USAGE", "exclude")
+        self.assert_refused(self.show(GOLDEN, "-f", "ctf"), "DP-USAGE")
+        self.assert_refused(self.show(GOLDEN, "--thread", "-1"), "DP-USAGE")
+        self.assert_refused(self.show(GOLDEN, "--thread", 7), "DP-NO-VARIABLE", "no thread 7")
+        self.assert_refused(self.show(GOLDEN, "--var", "x->y"), "DP-NO-VARIABLE", "x")
+
+    def test_colour_is_for_those_who_want_it(self):
+        self.assertNotIn("\033", self.show(GOLDEN).out)
+        self.assertIn("\033[", self.show(GOLDEN, "--color", "always", NO_COLOR="1").out)
+        self.assertNotIn("\033", self.show(GOLDEN, "--color", "never").out)
+
+    def test_a_reader_that_has_enough(self):
+        p = subprocess.run(f"'{harness.DYNPROBE}' show -v --all '{GOLDEN}' | head -n 1; echo ${{PIPESTATUS[0]}}", shell=True,
+                           executable="/bin/bash", capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.stdout.splitlines()[1:], ["0"])
+        self.assertEqual(p.stderr, "")
+
+
+if __name__ == "__main__":
+    harness.main()
