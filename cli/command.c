@@ -36,6 +36,7 @@ static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = 
         [DP_VERB_SNAPSHOT] = dp_command_snapshot,
         [DP_VERB_SHOW] = dp_command_show,
         [DP_VERB_REPORT] = dp_command_report,
+        [DP_VERB_PMODULE] = dp_command_pmodule,
 };
 
 int dp_command_run(enum dp_verb verb, const struct dp_options *options)

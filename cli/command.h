@@ -15,6 +15,7 @@ int dp_command_record(const struct dp_options *options);
 int dp_command_remove(const struct dp_options *options);
 int dp_command_detach(const struct dp_options *options);
 int dp_command_list(const struct dp_options *options);
+int dp_command_pmodule(const struct dp_options *options);
 int dp_command_stubs(const struct dp_options *options);
 int dp_command_snapshot(const struct dp_options *options);
 int dp_command_show(const struct dp_options *options);

@@ -41,6 +41,7 @@ enum dp_verb {
 	DP_VERB_SNAPSHOT,
 	DP_VERB_SHOW,
 	DP_VERB_REPORT,
+	DP_VERB_PMODULE,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -114,8 +115,9 @@ struct dp_options {
 	struct dp_show_options show; /* of the verb show */
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	bool own_events;  /* -n, -o, -f, --record or --no-record were given: events are to come to dynprobe itself (the ring) */
-	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB]; snapshot: [EXE]; show: FILE */
+	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB]; snapshot: [EXE]; show: FILE; pmodule: new, list, check or run, and what follows */
 	size_t nnames;
+	const char *language; /* pmodule new --lang; NULL: lua */
 	struct dp_snapshot_args snapshot;
 	const char *event;    /* add-context -e */
 	const char **context; /* add-context -t, checked; owned as an array */

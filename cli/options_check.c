@@ -166,6 +166,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_STATUS:
 	case DP_VERB_RECORD:
 	case DP_VERB_DETACH:
+	case DP_VERB_PMODULE:
 	case DP_VERB_COUNT:
 		break;
 	}
@@ -175,7 +176,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 /* What works on files, or names its process in another way. */
 static bool needs_no_process(enum dp_verb verb)
 {
-	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT;
+	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE;
 }
 
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)

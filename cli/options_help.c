@@ -52,6 +52,17 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                            "Writes an ELF file with a name and unwind tables for every piece of code that dynprobe has in the\n"
                            "process: (gdb) add-symbol-file FILE. The process is only read, and may be stopped by the debugger.\n"
                            "share/dynprobe/dynprobe-gdb.py does it for gdb by itself.\n"},
+        [DP_VERB_PMODULE] =
+                {"pmodule", "pmodule new NAME | list [FILE...] | check FILE... | run SNAPSHOT --module-load FILE [-o FILE]",
+                 "analysis modules for snapshots: write, check, run again",
+                 "Modules that run on snapshots (docs/pmodules.md, docs/pmodules-c.md). Nothing of this looks at a process.\n"
+                 "  new NAME      writes a skeleton: NAME.lua, or with --lang c NAME.c\n"
+                 "  list FILE...  what modules are: id, path, events. Also of --modules-path DIR\n"
+                 "  check FILE... loads each alone, says what is wrong with it\n"
+                 "  run SNAPSHOT  runs modules on a saved snapshot, instead of those that ran before; -o keeps the result\n"
+                 "\n"
+                 "Example:\n"
+                 "  dynprobe pmodule run server.4242.1790000000.dps --module-load ./mine.so -o again.dps\n"},
         [DP_VERB_SNAPSHOT] =
                 {"snapshot", "snapshot PID | --core CORE [EXE] [OPTIONS]", "a process at one moment, kept in a file",
                  "Keeps the whole process as it is at one moment in a file: threads, frames, variables, registers, mappings, "
@@ -136,6 +147,7 @@ static void help_run(FILE *to)
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SNAPSHOT].word, verbs[DP_VERB_SNAPSHOT].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SHOW].word, verbs[DP_VERB_SHOW].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_REPORT].word, verbs[DP_VERB_REPORT].line);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_PMODULE].word, verbs[DP_VERB_PMODULE].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
 	        "what bash needs to complete these words: source <(dynprobe completion)");

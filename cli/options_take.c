@@ -213,14 +213,21 @@ static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
+static struct dp_error *take_language(struct dp_parser *p, const char *arg)
+{
+	p->o.language = arg;
+	return NULL;
+}
+
 #define V(verb) (1u << DP_VERB_##verb)
 #define PROBES  (V(RUN) | V(ATTACH))
 #define EVENTS  (V(RUN) | V(RECORD))
+#define MODULES (V(SNAPSHOT) | V(PMODULE))
 #define CHANGES (V(ADD_CONTEXT) | V(REMOVE) | V(DETACH))
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
-        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT), take_pid},
+        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), take_pid},
         {"command", 'c', "CMD", "start CMD (words as in a shell) with the probes armed before main; or: -- CMD ARGS", V(RUN),
          take_command},
         {"function", 0, "SPEC",
@@ -311,16 +318,17 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"classifier", 0, "WORD", "a classifier (repeatable)", V(SNAPSHOT), dp_snap_classifier},
         {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), dp_snap_thread},
         {"fault-thread", 0, "TID", "look at this thread as if it had faulted (repeatable)", V(SNAPSHOT), dp_snap_fault_thread},
-        {"module-load", 0, "FILE", "run this pmodule, .lua or .so (repeatable)", V(SNAPSHOT), dp_snap_module_load},
-        {"modules-path", 0, "DIR", "run every pmodule of DIR", V(SNAPSHOT), dp_snap_modules_path},
-        {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", V(SNAPSHOT), dp_snap_module},
-        {"lua-allow", 0, "LIST", "what Lua pmodules may use besides: io,os,package,debug,load", V(SNAPSHOT), dp_snap_lua_allow},
-        {"module-timeout", 0, "MS", "time that a pmodule has while the process waits (50)", V(SNAPSHOT), dp_snap_module_timeout},
+        {"module-load", 0, "FILE", "run this pmodule, .lua or .so (repeatable)", MODULES, dp_snap_module_load},
+        {"modules-path", 0, "DIR", "run every pmodule of DIR", MODULES, dp_snap_modules_path},
+        {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, dp_snap_module},
+        {"lua-allow", 0, "LIST", "what Lua pmodules may use besides: io,os,package,debug,load", MODULES, dp_snap_lua_allow},
+        {"module-timeout", 0, "MS", "time that a pmodule has while the process waits (50)", MODULES, dp_snap_module_timeout},
         {"environ", 0, NULL, "also the environment, which may hold secrets", V(SNAPSHOT), dp_snap_environ},
         {"iterations", 0, "N", "take N snapshots", V(SNAPSHOT), dp_snap_iterations},
         {"interval", 0, "TIME", "between them", V(SNAPSHOT), dp_snap_interval},
-        {"quiet", 'q', NULL, "only the path", V(SNAPSHOT), take_quiet},
-        {"output", 'o', "FILE", "the page; - for standard output (default: the snapshot's name with .html)", V(REPORT), take_output},
+        {"quiet", 'q', NULL, "only the path", MODULES, take_quiet},
+        {"output", 'o', "FILE", "the page; - for standard output (default: the snapshot's name with .html)", V(REPORT),
+         take_output},
         {"json", 0, NULL, "JSON (share/snapshot.schema.json), like -f json", V(SHOW), dp_take_json},
         {"thread", 0, "TID", "only this thread, with the variables of its frames", V(SHOW), dp_take_show_thread},
         {"frame", 0, "N", "only this frame, of --thread or of the first thread, which is the faulting one", V(SHOW),
@@ -332,6 +340,9 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"files", 0, NULL, "open files", V(SHOW), dp_take_show_files},
         {"limits", 0, NULL, "resource limits", V(SHOW), dp_take_show_limits},
         {"all", 0, NULL, "all of these, and every thread for itself", V(SHOW), dp_take_show_all},
+        {"lang", 0, "LANG", "new: lua (default) or c", V(PMODULE), take_language},
+        {"output", 'o', "FILE", "new: the file to write; run: keep the snapshot with what modules added in FILE", V(PMODULE),
+         take_output},
         {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS | V(SHOW), take_color},
         {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), take_quiet},
         {"quiet", 'q', NULL, "heads and frames only", V(SHOW), take_quiet},

@@ -142,12 +142,15 @@ bool pmodule_variable_value(ptrace_variable_t *p, bt_variable_t *bv, bool childr
 	if (!v || !bv || !h->world || !v->is_synthesized || v->children)
 		return false;
 	struct dp_limits limits = h->options.limits;
+	const char *name = v->name;
 	if (!children)
 		limits.nesting = limits.elements = limits.variables = 1;
 	if (!dp_host_may_add(h, dp_value_size(dp_in_value(bv)) < 65536 ? dp_value_size(dp_in_value(bv)) : 65536))
 		return false;
 	dp_value_show(dp_in_value(bv), &limits, children ? 1 : 0, h->snapshot, v);
 	v->value = dp_in_value(bv);
+	if (v->index >= 0) /* an element, whatever the member is called that it was made from */
+		v->name = name;
 	if (!children) {
 		v->children = NULL;
 		v->more = 0;

@@ -124,13 +124,15 @@ static struct dp_error *image_of(const struct dp_snapshot *s, struct dp_image **
 	dp_auto_free struct file *files = calloc(s->nobjects + 1, sizeof(*files));
 	struct dp_buf maps;
 	size_t n = 0;
+	*missing = 0;
 	if (!files)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's files");
 	for (size_t i = 0; i < s->nobjects; i++) {
 		files[n].path = s->objects[i].path;
-		n += is_same_file(&s->objects[i], &files[n].st);
+		const bool same = is_same_file(&s->objects[i], &files[n].st);
+		n += same;
+		*missing += !same && *s->objects[i].path == '/'; /* not the vdso */
 	}
-	*missing = s->nobjects - n;
 	dp_buf_init(&maps);
 	for (size_t i = 0; i < s->nmaps; i++)
 		put_map(&maps, &s->maps[i], file_of(files, n, s->maps[i].path));

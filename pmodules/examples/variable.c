@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * variable.c: says which pointers of the faulting frames are NULL, and how many variables were seen in all.
+ * variable.c: says which pointers of the thread that faulted are NULL, and how many variables were seen in all.
  * Shows: two variable callbacks, one with a match object; attributes in postattach; state that reset() clears.
  */
 #include <dynprobe/pmodule.h>
@@ -21,7 +21,7 @@ static void pointer(ptrace_variable_t *v, bt_variable_t *bt)
 	if (!pmodule_variable_int(v, &address) || address)
 		return;
 	null_pointers++;
-	pmodule_variable_annotate(v, PAT_WARNING, "%s is NULL where the fault happened", pmodule_variable_name(v));
+	pmodule_variable_annotate(v, PAT_WARNING, "%s is NULL on the way to the fault", pmodule_variable_name(v));
 }
 
 static void postattach(ptrace_backtrace_t *bt)
@@ -34,7 +34,7 @@ static bool load(pmodule_t *m)
 {
 	pmodule_match_t *match = pmodule_match_create();
 	pmodule_match_add_variable_ptrace_type(match, PMODULE_REFERENCE);
-	pmodule_match_set_fault(match, false);
+	pmodule_match_set_fault(match, true);
 	const bool ok = pmodule_variable_event_add(m, NULL, every_variable) && pmodule_variable_event_add(m, match, pointer) &&
 	                pmodule_postattach_event_add(m, postattach);
 	pmodule_match_destroy(match); /* it was copied */

@@ -213,9 +213,9 @@ Test(c_module, a_directory_is_loaded_by_name_and_bad_ones_are_said)
 	memset(&log_, 0, sizeof(log_));
 	struct dp_host *h = host_with(&(struct dp_host_options){0}, &log_);
 	cr_assert_null(dp_host_load_dir(h, DP_TEST_MODULES));
-	cr_assert_eq(dp_host_nmodules(h), 2);
-	cr_assert_str_eq(dp_host_module_id(h, 0), "misbehave");
-	cr_assert_str_eq(dp_host_module_id(h, 1), "recorder");
+	cr_assert_eq(dp_host_nmodules(h), 4);
+	cr_assert_str_eq(dp_host_module_id(h, 0), "conformance");
+	cr_assert_str_eq(dp_host_module_id(h, 3), "recorder");
 	cr_assert_eq(log_.errors, 4, "%s", log_.text);
 	dp_host_destroy(h);
 }
