@@ -143,11 +143,11 @@ static struct dp_error *load_all(const struct dp_options *o, struct dp_host *h)
 	return NULL;
 }
 
-static struct dp_error *keep_or_show(const struct dp_options *o, const struct dp_snapshot *s)
+static struct dp_error *keep_or_show(const struct dp_options *o, struct dp_snapshot *s)
 {
 	const struct dp_show_options show = {.frame = -1};
 	if (!o->output)
-		return dp_show(s, &show, stdout);
+		return dp_show_snapshot(s, &show, stdout);
 	DP_TRY(dp_snapshot_write(s, o->output));
 	puts(o->output);
 	return NULL;
