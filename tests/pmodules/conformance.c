@@ -40,7 +40,7 @@ static void steps(void)
 	CHECK(bt_variable_ull(bt_variable_member(first, "number"), &n) && n == 11); /* through the pointer */
 	CHECK(bt_variable_ll(bt_variable_member(second, "number"), &i) && i == -12);
 	CHECK(bt_variable_member(first, "nunber") == NULL && strstr(bt_error(), "nunber") && strstr(bt_error(), "order"));
-	CHECK(bt_variable_member(bt_variable_member(second, "next"), "number") == NULL); /* NULL on the way */
+	CHECK(!bt_variable_ull(bt_variable_member(bt_variable_member(second, "next"), "number"), &n)); /* NULL on the way */
 	CHECK(bt_variable_member(bt_variable_member(first, "number"), "x") == NULL);
 	CHECK(bt_variable_length(bt_variable_member(kept, "counts"), &length) && length == 3);
 	CHECK(bt_variable_ull(bt_variable_index(bt_variable_member(kept, "counts"), 2), &n) && n == 3);
