@@ -71,13 +71,38 @@ static void entry_value(struct dp_eval_machine *m, const Dwarf_Op *op)
 	size_t n;
 	uint64_t v;
 	const char *why = DP_WHY_UNKNOWN;
+	bool typed = false;
 	if (m->e->nesting < NESTING_MAX && m->e->attr && !dwarf_getlocation_attr(m->e->attr, op, &attr) &&
-	    !dwarf_getlocation(&attr, &ops, &n) && n == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
-		why = dp_eval_entry(m->e, ops[0].atom - (unsigned)DW_OP_reg0, &v);
+	    !dwarf_getlocation(&attr, &ops, &n) && n == 1) {
+		typed = ops[0].atom == DW_OP_regval_type || ops[0].atom == DW_OP_GNU_regval_type;
+		if (typed && ops[0].number < 33)
+			why = dp_eval_entry(m->e, (unsigned)ops[0].number, &v);
+		else if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
+			why = dp_eval_entry(m->e, ops[0].atom - (unsigned)DW_OP_reg0, &v);
+	}
 	if (why)
 		dp_eval_fail(m, why);
+	else if (typed)
+		dp_eval_push_opaque(m, &v, sizeof(v));
 	else
 		dp_eval_push(m, v);
+}
+
+static void typed_constant(struct dp_eval_machine *m, const Dwarf_Op *op)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Block block;
+	if (!m->e->attr || dwarf_getlocation_attr(m->e->attr, op, &attr) || dwarf_formblock(&attr, &block))
+		dp_eval_fail(m, DP_WHY_UNKNOWN);
+	else
+		dp_eval_push_opaque(m, block.data, block.length);
+}
+
+static void typed_load(struct dp_eval_machine *m, const Dwarf_Op *op)
+{
+	dp_eval_load(m, op->number);
+	if (!m->why)
+		m->stack[m->n - 1].is_opaque = true;
 }
 
 static void thread_local_address(struct dp_eval_machine *m)
@@ -170,6 +195,14 @@ static void step(struct dp_eval_machine *m, const Dwarf_Op *op)
 	case DW_OP_reinterpret:
 	case DW_OP_GNU_reinterpret:
 		dp_eval_convert(m, op);
+		break;
+	case DW_OP_const_type:
+	case DW_OP_GNU_const_type:
+		typed_constant(m, op);
+		break;
+	case DW_OP_deref_type:
+	case DW_OP_GNU_deref_type:
+		typed_load(m, op);
 		break;
 	case DW_OP_regval_type:
 	case DW_OP_GNU_regval_type:

@@ -3,6 +3,7 @@
 #include "pmodules/frames_machine.h"
 
 #include <dwarf.h>
+#include <string.h>
 
 void dp_eval_fail(struct dp_eval_machine *m, const char *why)
 {
@@ -19,7 +20,20 @@ void dp_eval_push_typed(struct dp_eval_machine *m, uint64_t v, uint8_t size, boo
 	if (m->n >= DP_EVAL_STACK)
 		dp_eval_fail(m, DP_WHY_UNKNOWN);
 	else
-		m->stack[m->n++] = (struct dp_eval_item){v, size, is_signed};
+		m->stack[m->n++] = (struct dp_eval_item){.v = v, .size = size, .is_signed = is_signed};
+}
+
+void dp_eval_push_opaque(struct dp_eval_machine *m, const void *bytes, size_t n)
+{
+	uint64_t v = 0;
+	if (!n || n > sizeof(v)) {
+		dp_eval_fail(m, DP_WHY_UNKNOWN);
+		return;
+	}
+	memcpy(&v, bytes, n);
+	dp_eval_push(m, v);
+	if (!m->why)
+		m->stack[m->n - 1].is_opaque = true;
 }
 
 void dp_eval_push(struct dp_eval_machine *m, uint64_t v)
@@ -87,8 +101,23 @@ void dp_eval_convert(struct dp_eval_machine *m, const Dwarf_Op *op)
 	const struct dp_eval_item a = dp_eval_pop(m);
 	uint8_t size = 0;
 	bool is_signed = false;
+	if (a.is_opaque)
+		dp_eval_fail(m, DP_WHY_UNKNOWN);
 	if (!op->number || operand_type(m, op, &size, &is_signed))
 		dp_eval_push_typed(m, a.v, size, is_signed);
+}
+
+/* A double in a vector register. */
+static bool vector_register(struct dp_eval_machine *m, uint64_t number)
+{
+	const struct dp_fstate *f = m->e->frame;
+	if (number < 17 || number >= 33)
+		return false;
+	if (f && f->xmm)
+		dp_eval_push_opaque(m, f->xmm[number - 17], sizeof(uint64_t));
+	else
+		dp_eval_fail(m, DP_WHY_OPTIMIZED);
+	return true;
 }
 
 void dp_eval_typed_register(struct dp_eval_machine *m, const Dwarf_Op *op)
@@ -96,6 +125,8 @@ void dp_eval_typed_register(struct dp_eval_machine *m, const Dwarf_Op *op)
 	uint8_t size;
 	bool is_signed;
 	uint64_t v;
+	if (vector_register(m, op->number))
+		return;
 	if (operand_type(m, op, &size, &is_signed) && dp_eval_reg(m, op->number, &v))
 		dp_eval_push_typed(m, v, size, is_signed);
 }
@@ -154,6 +185,8 @@ static void binary(struct dp_eval_machine *m, unsigned atom)
 {
 	const struct dp_eval_item b = dp_eval_pop(m), a = dp_eval_pop(m);
 	uint64_t v = 0;
+	if (a.is_opaque || b.is_opaque)
+		dp_eval_fail(m, DP_WHY_UNKNOWN);
 	switch (atom) {
 	case DW_OP_and:
 		v = a.v & b.v;
@@ -230,6 +263,8 @@ bool dp_eval_operate(struct dp_eval_machine *m, const Dwarf_Op *op)
 	case DW_OP_neg:
 	case DW_OP_not:
 		a = dp_eval_pop(m);
+		if (a.is_opaque)
+			dp_eval_fail(m, DP_WHY_UNKNOWN);
 		dp_eval_push_typed(m,
 		                   op->atom == DW_OP_not                       ? ~a.v
 		                   : op->atom == DW_OP_neg || (int64_t)a.v < 0 ? 0 - a.v
@@ -238,6 +273,8 @@ bool dp_eval_operate(struct dp_eval_machine *m, const Dwarf_Op *op)
 		return true;
 	case DW_OP_plus_uconst:
 		a = dp_eval_pop(m);
+		if (a.is_opaque)
+			dp_eval_fail(m, DP_WHY_UNKNOWN);
 		dp_eval_push_typed(m, a.v + op->number, a.size, a.is_signed);
 		return true;
 	case DW_OP_deref:

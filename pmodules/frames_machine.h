@@ -11,6 +11,7 @@ struct dp_eval_item {
 	uint64_t v;
 	uint8_t size; /* of a base type, or 0 */
 	bool is_signed;
+	bool is_opaque; /* the bits of a floating-point number: nothing is computed with it */
 };
 enum dp_eval_result { DP_EVAL_ADDRESS, DP_EVAL_VALUE, DP_EVAL_REGISTER, DP_EVAL_VECTOR, DP_EVAL_BLOCK };
 struct dp_eval_machine {
@@ -32,6 +33,8 @@ bool dp_eval_reg(struct dp_eval_machine *m, uint64_t number, uint64_t *ret);
 void dp_eval_load(struct dp_eval_machine *m, uint64_t size);
 void dp_eval_convert(struct dp_eval_machine *m, const Dwarf_Op *op);
 void dp_eval_typed_register(struct dp_eval_machine *m, const Dwarf_Op *op);
+/* The bits of an object of another kind than integers. */
+void dp_eval_push_opaque(struct dp_eval_machine *m, const void *bytes, size_t n);
 /* Does what `op` says if that concerns the stack alone. */
 bool dp_eval_operate(struct dp_eval_machine *m, const Dwarf_Op *op);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCOPES_MAX = 64 };
+enum { SCOPES_MAX = 64, DEPTH_MAX = 64, STEPS_MAX = 1 << 21 };
 
 static struct dp_fplan **slot_of(struct dp_frames *f, uint64_t pc)
 {
@@ -108,12 +108,62 @@ static void lines(struct dp_fplan *p)
 /* ---- the plan ---------------------------------------------------------------------------------------------------------------
  */
 
+/* Functions of classes that a function declares stand inside of its entry, but not inside of its code. */
+static bool find_hidden(Dwarf_Die *parent, uint64_t pc, unsigned *steps, unsigned depth, Dwarf_Die *ret)
+{
+	Dwarf_Die die;
+	if (depth > DEPTH_MAX || dwarf_child(parent, &die))
+		return false;
+	do {
+		const int tag = dwarf_tag(&die);
+		if (++*steps > STEPS_MAX)
+			return false;
+		if (tag == DW_TAG_subprogram && dwarf_haspc(&die, pc) > 0) {
+			*ret = die;
+			return true;
+		}
+		if ((tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block || tag == DW_TAG_namespace ||
+		     tag == DW_TAG_structure_type || tag == DW_TAG_class_type) &&
+		    find_hidden(&die, pc, steps, depth + 1, ret))
+			return true;
+	} while (!dwarf_siblingof(&die, &die));
+	return false;
+}
+
+/* Copies inside of it around the pc: outermost first, then turned round. */
+static size_t copies_in(Dwarf_Die *function, uint64_t pc, Dwarf_Die *ret)
+{
+	Dwarf_Die path[SCOPES_MAX] = {*function}, die;
+	size_t n = 1;
+	unsigned steps = 0;
+	Dwarf_Die at = *function;
+	while (!dwarf_child(&at, &die)) {
+		bool found = false;
+		do {
+			const int tag = dwarf_tag(&die);
+			found = (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) && dwarf_haspc(&die, pc) > 0;
+		} while (!found && ++steps < STEPS_MAX && !dwarf_siblingof(&die, &die));
+		if (!found)
+			break;
+		if (dwarf_tag(&die) == DW_TAG_inlined_subroutine && n < SCOPES_MAX)
+			path[n++] = die;
+		at = die;
+	}
+	for (size_t i = 0; i < n; i++)
+		ret[i] = path[n - 1 - i];
+	return n;
+}
+
 static size_t functions_at(struct dp_fplan *p, Dwarf_Die *die)
 {
 	size_t n = dp_debug_scopes_at(p->debug, p->dpc, die, SCOPES_MAX);
 	for (size_t i = 0; i < n; i++)
 		if (dwarf_tag(&die[i]) == DW_TAG_subprogram)
 			return i + 1;
+	Dwarf_Die unit, hidden;
+	unsigned steps = 0;
+	if (dp_debug_unit_at(p->debug, p->dpc, &unit) && find_hidden(&unit, p->dpc, &steps, 0, &hidden))
+		return copies_in(&hidden, p->dpc, die);
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CODE_MAX = 1 << 16 };
+enum { CODE_MAX = 1 << 16, RAX = 0, RBX = 3 };
 
 /* ---- call frame information ---------------------------------------------------------------------------------------------- */
 
@@ -32,7 +32,9 @@ static struct dp_freg register_rule(struct dp_world *w, Dwarf_Frame *frame, unsi
 	if (dwarf_frame_register(frame, (int)number, mem, &ops, &n))
 		return r;
 	if (!n) {
-		r.kind = ops ? DP_FRULE_LOST : DP_FRULE_SAME;
+		/* Where nothing is said libdw (0.188) takes rax for the register that calls preserve, which is rbx. */
+		const bool lost = number == RAX || (ops && number != RBX);
+		r.kind = lost ? DP_FRULE_LOST : DP_FRULE_SAME;
 		return r;
 	}
 	const bool value = ops[n - 1].atom == DW_OP_stack_value;

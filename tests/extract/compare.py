@@ -21,8 +21,11 @@ def parse(text):
         if part[0] == "T" and len(part) >= 3:
             frames = threads[int(part[1])] = []
         elif part[0] == "F" and len(part) == 7 and frames is not None:
-            frame = {"pc": part[3], "name": part[4], "line": int(part[6]), "inline": part[2] == "1", "vars": []}
+            frame = {"pc": part[3], "name": part[4], "line": int(part[6]), "inline": part[2] == "1", "vars": [], "jumped": False}
             frames.append(frame)
+        elif part[0] == "K" and frame is not None:
+            for f in frames:
+                f["jumped"] |= f["pc"] == frame["pc"]
         elif part[0] == "V" and len(part) == 4 and frame is not None:
             frame["vars"].append((part[2], part[3]))
     return threads
@@ -61,12 +64,24 @@ class Tally:
     def __init__(self):
         self.equal = self.different = 0
         self.frames_equal = self.frames_different = self.unlisted = 0
-        self.kinds = {}
+        self.kinds, self.reasons = {}, {}
         self.lines = []
 
     def differ(self, kind, what):
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         self.lines.append("%s: %s" % (kind, what))
+
+    def explained(self, gdb, ours, name, value, got):
+        """Differences that are gdb's. Callers that jumped on to the function, which gdb makes up as frames: what they passed we leave out. And
+        what an inlined copy was passed at the call of the function around it, gdb reads in the wrong frame: it says otherwise there."""
+        if gdb["jumped"] and is_absent(got):
+            return "jumped"
+        around = gdb.get("around")
+        if gdb["inline"] and around and (name, got) in around["vars"]:
+            return "inlined"
+        if "not available on integers of more than 8 bytes" in value:
+            return "wide"
+        return None
 
     def value(self, where, name, gdb, ours):
         if gdb == ours or (is_absent(gdb) and is_absent(ours)):
@@ -99,11 +114,17 @@ class Tally:
             best = next((v for v in same if v[1] == value), same[0] if same else None)
             if best:
                 pool.remove(best)
-            self.value(where + " " + gdb["name"], name, value, best[1] if best else None)
+            got = best[1] if best else None
+            why = value != got and self.explained(gdb, ours, name, value, got)
+            if why:
+                self.reasons[why] = self.reasons.get(why, 0) + 1
+            else:
+                self.value(where + " " + gdb["name"], name, value, got)
         return True
 
     def thread(self, tid, gdb, ours):
         for i, g in enumerate(gdb):
+            g["around"] = next((f for f in gdb[i + 1:] if not f["inline"] and f["pc"] == g["pc"]), None)
             where = "%d#%d" % (tid, i)
             if i >= len(ours):
                 self.frames_different += 1
@@ -134,8 +155,8 @@ def main():
     for line in t.lines[:60]:
         print(line)
     total = t.equal + t.different
-    print("frames: %d equal, %d different; values: %d equal of %d (%.3f %%); %s; %s" %
-          (t.frames_equal, t.frames_different, t.equal, total, 100.0 * t.equal / max(total, 1), t.kinds, t.measure))
+    print("frames: %d equal, %d different; values: %d equal of %d (%.3f %%); %s; explained %s; %s" %
+          (t.frames_equal, t.frames_different, t.equal, total, 100.0 * t.equal / max(total, 1), t.kinds, t.reasons, t.measure))
 
 
 if __name__ == "__main__":

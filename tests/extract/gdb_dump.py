@@ -55,8 +55,14 @@ def show(value):
     try:
         t = value.type.strip_typedefs()
         code = t.code
-        if value.is_optimized_out and code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
+        if value.is_optimized_out and code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY):
             return "<optimized out>"
+        if code == gdb.TYPE_CODE_PTR and "synthetic pointer" in value.format_string():
+            return "<synthetic pointer>"
+        if code in (gdb.TYPE_CODE_MEMBERPTR, gdb.TYPE_CODE_METHODPTR):
+            return "?"
+        if code == gdb.TYPE_CODE_ARRAY and not t.sizeof:
+            return "{}"
         if code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
             return members(value, t) if t.fields() or t.sizeof else "?"
         if code == gdb.TYPE_CODE_ARRAY:
@@ -113,6 +119,7 @@ def main():
         frame, index = gdb.newest_frame(), 0
         while frame:
             if frame.type() == gdb.TAILCALL_FRAME:  # made by gdb: there is no such frame on the stack
+                print("K")
                 frame = frame.older()
                 continue
             sal = frame.find_sal()
