@@ -78,7 +78,9 @@ static void frame_base(struct dp_machine *m, Dwarf_Op *op)
 
 static struct dp_piece conclude(struct dp_machine *m, uint64_t size)
 {
-	struct dp_piece p = {.kind = DP_PIECE_NONE, .size = size, .absent = m->absent};
+	struct dp_piece p = {.kind = DP_PIECE_NONE, .size = size, .absent = m->absent, .is_implicit = m->is_implicit};
+	p.target = m->target;
+	p.inside = m->inside;
 	if (m->absent)
 		return p;
 	if (m->result == DP_MACHINE_REGISTER) {
@@ -105,6 +107,7 @@ static void piece(struct dp_machine *m, uint64_t size)
 {
 	dp_storage_add(m->a, &m->pieces, conclude(m, size));
 	m->absent = NULL;
+	m->is_implicit = false;
 	m->n = 0;
 	m->result = DP_MACHINE_ADDRESS;
 }
@@ -136,6 +139,14 @@ static void implicit_value(struct dp_machine *m, Dwarf_Op *op)
 		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
 	else
 		implicit_bytes(m, block.data, block.length);
+}
+
+/* There is no pointer; what it would point to may be known. */
+static void implicit_pointer(struct dp_machine *m, Dwarf_Op *op)
+{
+	m->is_implicit = m->attr && !m->nesting && !dwarf_getlocation_implicit_pointer(m->attr, op, &m->target);
+	m->inside = (int64_t)op->number2;
+	dp_machine_fail(m, DP_ABSENT_OPTIMIZED);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------------- */
@@ -201,7 +212,7 @@ static void step(struct dp_machine *m, Dwarf_Op *op)
 		break;
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
-		dp_machine_fail(m, DP_ABSENT_OPTIMIZED);
+		implicit_pointer(m, op);
 		break;
 	case DW_OP_convert:
 	case DW_OP_GNU_convert:
@@ -247,6 +258,16 @@ struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr)
 	if (!m.pieces.n)
 		piece(&m, UINT64_MAX);
 	return m.pieces;
+}
+
+bool dp_location_behind(struct dp_scope *s, const struct dp_storage *pointer, struct dp_storage *ret)
+{
+	if (pointer->n != 1 || pointer->offset || !pointer->piece->is_implicit || pointer->piece->inside < 0)
+		return false;
+	Dwarf_Attribute attr = pointer->piece->target;
+	*ret = dwarf_whatattr(&attr) == DW_AT_const_value ? dp_variable_constant(s, &attr) : dp_location_of(s, &attr);
+	ret->offset += (uint64_t)pointer->piece->inside;
+	return true;
 }
 
 struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, const char **absent)

@@ -26,6 +26,9 @@ struct dp_machine {
 	unsigned reg; /* DP_MACHINE_REGISTER: DWARF's number */
 	const char *absent;
 	struct dp_storage pieces;
+	bool is_implicit; /* as in struct dp_piece, of the piece that is being found */
+	Dwarf_Attribute target;
+	int64_t inside;
 	unsigned nesting;
 };
 

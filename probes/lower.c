@@ -169,6 +169,7 @@ struct dp_error *dp_lower_member(struct dp_scope *s, const struct dp_ast *ast, s
 
 struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand pointer, struct dp_operand *ret)
 {
+	const struct dp_operand place = pointer;
 	DP_TRY(dp_lower_value(s, ast, &pointer));
 	if (pointer.type->kind != DP_CTYPE_POINTER)
 		return dp_lex_error(s->text, ast->at, "this is no pointer; cast it to one: *(int *)%s",
@@ -179,7 +180,10 @@ struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, st
 	if (to->kind == DP_CTYPE_VOID)
 		return dp_lex_error(s->text, ast->at, "a void pointer points to nothing that has a type: cast it first");
 	*ret = (struct dp_operand){.type = to, .is_place = true};
-	ret->storage = pointer.absent ? dp_storage_none(&s->arena, pointer.absent) : dp_storage_memory(&s->arena, pointer.value);
+	if (!pointer.absent || !place.is_place || place.type->kind != DP_CTYPE_POINTER ||
+	    !dp_location_behind(s, &place.storage, &ret->storage))
+		ret->storage =
+		        pointer.absent ? dp_storage_none(&s->arena, pointer.absent) : dp_storage_memory(&s->arena, pointer.value);
 	follow_reference(s, ret);
 	return NULL;
 }

@@ -76,6 +76,8 @@ struct dp_expr *dp_frame_base(struct dp_scope *s, const char **absent);
 
 /* location.c: where the location attribute says that the object is, at the site. */
 struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr);
+/* The object behind a pointer that the compiler did without (DW_OP_implicit_pointer); false if that is not why it is not there. */
+bool dp_location_behind(struct dp_scope *s, const struct dp_storage *pointer, struct dp_storage *ret);
 /* Where the virtual base is that the member of an object at `object` is in. */
 struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *object, const struct dp_member *m);
 /* A list of operations (of a frame base, a CFA) with one value. NULL and *absent. */
@@ -98,6 +100,8 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 /* A variable, parameter or enumerator that is visible at the site. `far`: also those of other units and of the executable. */
 bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret);
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
+/* The value of a DW_AT_const_value. */
+struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr);
 /* Parameters or locals of the innermost function, in the order of the source. Shadowed ones are left out. */
 void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data);
 /* parameters.c: those of a function or of a copy, in the order of its declaration, those that the copy has lost included. */

@@ -5,6 +5,8 @@
 
 #include "probes/expr_build.h"
 
+#include <elfutils/libdw.h>
+
 enum dp_piece_kind {
 	DP_PIECE_MEMORY, /* at the address `expr` */
 	DP_PIECE_VALUE,  /* in the 64-bit value `expr`, little-endian */
@@ -15,6 +17,10 @@ struct dp_piece {
 	uint64_t size; /* bytes; UINT64_MAX: all of it */
 	struct dp_expr *expr;
 	const char *absent;
+	/* NONE, of a pointer that the compiler did without: what it would point to, by this attribute (a location or a constant), and where in that. */
+	bool is_implicit;
+	Dwarf_Attribute target;
+	int64_t inside;
 };
 struct dp_storage {
 	struct dp_piece *piece;

@@ -279,7 +279,7 @@ bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_
 
 /* ---- where it is -------------------------------------------------------------------------------------------------------- */
 
-static struct dp_storage constant(struct dp_scope *s, Dwarf_Attribute *attr)
+struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr)
 {
 	Dwarf_Word value;
 	Dwarf_Sword sword;
@@ -365,6 +365,6 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 		                           : dp_storage_none(&s->arena, "the compiler tells no more than where it was passed");
 	}
 	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))
-		return constant(s, &attr);
+		return dp_variable_constant(s, &attr);
 	return dp_storage_none(&s->arena, DP_ABSENT_OPTIMIZED);
 }

@@ -297,6 +297,21 @@ class Variables(Case):
             f = e["fields"]
             self.assertEqual((f["all_1"], f["all_2"], f["size"]), (f["second"], f["third"], 1))
 
+    def test_what_a_pointer_that_is_not_there_would_point_to(self):
+        with open(os.path.join(SOURCES, "implicit.c")) as f:
+            lines = [i for i, text in enumerate(f, 1) if "here: LINE" in text]
+        for level in ("-O1", "-O2"):
+            program, compared = self.build("implicit.c", "gcc", level, "-g", "-fwrapv"), set()
+            for line in lines:
+                printed, events = self.trace(program, "--probe", f"implicit.c:{line}", "-t", "a=p->a", "-t", "b=p->b", "-t", "c=*q", "-t", "args", rounds=64)
+                compared |= self.agree(printed, events, ["a", "b", "c"], optional=True)
+                self.assertTrue(all({"p", "q"} <= e["absent"].keys() for e in events), events[0])
+            self.assertLessEqual({"c"} if level == "-O1" else {"a", "b", "c"}, compared)
+        printed, events = self.trace(program, "--probe", f"implicit.c:{lines[0]}", "-t", "a=p->a", "--when", "p->a > 0", rounds=64)
+        self.assertEqual([e["fields"]["a"] for e in events], [p["a"] for p in printed if p["a"] > 0])
+        r = self.dynprobe("--probe", f"implicit.c:{lines[0]}", "--when", "p[1].a > 0", "--", program, "3", json_events=False)
+        self.assert_refused(r, "DP-NO-VALUE", "optimized out")
+
     # ---- conditions ----
 
     def condition(self, program, text, expected):
