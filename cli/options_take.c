@@ -222,7 +222,8 @@ static struct dp_error *take_language(struct dp_parser *p, const char *arg)
 #define V(verb) (1u << DP_VERB_##verb)
 #define PROBES  (V(RUN) | V(ATTACH))
 #define EVENTS  (V(RUN) | V(RECORD))
-#define MODULES (V(SNAPSHOT) | V(PMODULE))
+#define SHOTS   (V(SNAPSHOT) | V(RUN))
+#define MODULES (SHOTS | V(PMODULE))
 #define CHANGES (V(ADD_CONTEXT) | V(REMOVE) | V(DETACH))
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
@@ -297,25 +298,25 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"output", 'o', "FILE", "write FILE instead of PROGRAM.PID.EPOCH.dps in the current directory", V(SNAPSHOT), take_output},
         {"mode", 0, "MODE",
          "stop (threads wait until all is read), fork (of a copy of the process) or quick (stacks first, the rest afterwards)",
-         V(SNAPSHOT), dp_snap_mode},
+         SHOTS, dp_snap_mode},
         {"core", 0, "CORE", "of a core file; its executable may be named behind the options", V(SNAPSHOT), dp_snap_core},
-        {"global", 0, "NAME", "also this global or static variable; file.c::NAME, MODULE!NAME, patterns", V(SNAPSHOT),
+        {"global", 0, "NAME", "also this global or static variable; file.c::NAME, MODULE!NAME, patterns", SHOTS,
          dp_snap_global},
-        {"tls", 0, NULL, "also thread-local variables", V(SNAPSHOT), dp_snap_tls},
-        {"load", 0, "PATTERN", "globals and thread-locals of modules with PATTERN in their path only", V(SNAPSHOT), dp_snap_load},
-        {"max-pause", 0, "MS", "let the threads go on after MS, whatever is still to be read (and marked)", V(SNAPSHOT),
+        {"tls", 0, NULL, "also thread-local variables", SHOTS, dp_snap_tls},
+        {"load", 0, "PATTERN", "globals and thread-locals of modules with PATTERN in their path only", SHOTS, dp_snap_load},
+        {"max-pause", 0, "MS", "let the threads go on after MS, whatever is still to be read (and marked)", SHOTS,
          dp_snap_max_pause},
-        {"max-depth", 0, "N", "pointers followed from a variable (2; 4 in a thread that faulted)", V(SNAPSHOT),
+        {"max-depth", 0, "N", "pointers followed from a variable (2; 4 in a thread that faulted)", SHOTS,
          dp_snap_max_depth},
-        {"max-elems", 0, "N", "elements of an array (128)", V(SNAPSHOT), dp_snap_max_elems},
-        {"max-string", 0, "N", "bytes of a string (256)", V(SNAPSHOT), dp_snap_max_string},
-        {"max-vars-per-frame", 0, "N", "variables of a frame with all that they reach (4096)", V(SNAPSHOT),
+        {"max-elems", 0, "N", "elements of an array (128)", SHOTS, dp_snap_max_elems},
+        {"max-string", 0, "N", "bytes of a string (256)", SHOTS, dp_snap_max_string},
+        {"max-vars-per-frame", 0, "N", "variables of a frame with all that they reach (4096)", SHOTS,
          dp_snap_max_variables},
-        {"max-frames", 0, "N", "frames of a thread (512)", V(SNAPSHOT), dp_snap_max_frames},
-        {"max-bytes", 0, "SIZE", "memory that is kept (64M)", V(SNAPSHOT), dp_snap_max_bytes},
-        {"application", 0, "NAME", "what the program is called in the snapshot", V(SNAPSHOT), dp_snap_application},
-        {"kv", 0, "K:V[,K:V...]", "attributes (repeatable)", V(SNAPSHOT), dp_snap_kv},
-        {"classifier", 0, "WORD", "a classifier (repeatable)", V(SNAPSHOT), dp_snap_classifier},
+        {"max-frames", 0, "N", "frames of a thread (512)", SHOTS, dp_snap_max_frames},
+        {"max-bytes", 0, "SIZE", "memory that is kept (64M)", SHOTS, dp_snap_max_bytes},
+        {"application", 0, "NAME", "what the program is called in the snapshot", SHOTS, dp_snap_application},
+        {"kv", 0, "K:V[,K:V...]", "attributes (repeatable)", SHOTS, dp_snap_kv},
+        {"classifier", 0, "WORD", "a classifier (repeatable)", SHOTS, dp_snap_classifier},
         {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), dp_snap_thread},
         {"fault-thread", 0, "TID", "look at this thread as if it had faulted (repeatable)", V(SNAPSHOT), dp_snap_fault_thread},
         {"module-load", 0, "FILE", "run this pmodule, .lua or .so (repeatable)", MODULES, dp_snap_module_load},
@@ -323,7 +324,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, dp_snap_module},
         {"lua-allow", 0, "LIST", "what Lua pmodules may use besides: io,os,package,debug,load", MODULES, dp_snap_lua_allow},
         {"module-timeout", 0, "MS", "time that a pmodule has while the process waits (50)", MODULES, dp_snap_module_timeout},
-        {"environ", 0, NULL, "also the environment, which may hold secrets", V(SNAPSHOT), dp_snap_environ},
+        {"environ", 0, NULL, "also the environment, which may hold secrets", SHOTS, dp_snap_environ},
         {"iterations", 0, "N", "take N snapshots", V(SNAPSHOT), dp_snap_iterations},
         {"interval", 0, "TIME", "between them", V(SNAPSHOT), dp_snap_interval},
         {"quiet", 'q', NULL, "only the path", MODULES, take_quiet},

@@ -3,6 +3,8 @@
 #include "cli/numbers.h"
 #include "cli/options_table.h"
 
+#include <string.h>
+
 struct dp_error *dp_take_snapshot(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
@@ -26,10 +28,23 @@ struct dp_error *dp_take_snapshot_interval(struct dp_parser *p, const char *arg)
 	return dp_duration_parse("--snapshot-interval", arg, &p->o.snapshots.interval_ns);
 }
 
+/* Was anything said of snapshots that is not about probes? */
+static bool describes(const struct dp_snapshot_args *a)
+{
+	static const struct dp_limits usual;
+	const struct dp_take_options *t = &a->take;
+	return t->still.mode || t->still.max_pause_ns || t->still.max_bytes || memcmp(&t->limits, &usual, sizeof(usual)) ||
+	       t->environ || t->tls || t->application || t->module_timeout_ns || a->globals.n || a->load.n || a->classifiers.n ||
+	       a->modules.n || a->module_dirs.n || a->module_options.n || a->lua_allow.n || a->npairs;
+}
+
 struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
 {
 	struct dp_snapshots_asked *a = &o->snapshots;
-	const char *lone = a->most ? "--max-snapshots" : a->interval_given ? "--snapshot-interval" : NULL;
+	const char *lone = a->most                   ? "--max-snapshots"
+	                   : a->interval_given       ? "--snapshot-interval"
+	                   : describes(&o->snapshot) ? "what describes a snapshot (--mode, --global, --module-load, ...)"
+	                                             : NULL;
 	if (!a->on)
 		return lone ? dp_error(DP_TAG_USAGE, "%s is for probes with --snapshot", lone) : NULL;
 	if (verb == DP_VERB_ATTACH)

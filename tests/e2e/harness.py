@@ -338,13 +338,13 @@ class Case(unittest.TestCase):
     def attach(self, target, *args, **kw):
         return self.dynprobe("--pid", target.pid, *args, **kw)
 
-    def start(self, *args, **kw):
+    def start(self, *args, cwd=None, **kw):
         """Starts dynprobe; end it with self.finish()."""
         argv, events = self.command(*args, **kw)
         self.count += 1
         err = open(self.path(f"stderr-{self.count}"), "w+b")
         self.addCleanup(err.close)
-        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, env=environment())
+        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, env=environment(), cwd=cwd)
         p.events, p.err_file = events, err
         self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stdout.close()))
         return p

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""--snapshot: the process at the moment of a hit. The thread that hit waits at its probe, and goes on whatever becomes of dynprobe."""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+
+
+class Hits(harness.Case):
+    def files(self):
+        return sorted(glob.glob(self.path("*.dps")))
+
+    def shown(self, path):
+        done = subprocess.run([harness.DYNPROBE, "show", "--json", path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def file_of(self, event):
+        digits = f"{event['fields']['snapshot_id']:012x}" if isinstance(event["fields"]["snapshot_id"], int) else event["fields"]["snapshot_id"][2:]
+        found = [f for f in self.files() if f.endswith(f".{digits}.dps")]
+        self.assertEqual(len(found), 1, f"{digits} of {self.files()}")
+        return found[0], digits
+
+    def test_the_snapshot_is_of_the_hit_and_the_event_leads_to_it(self):
+        t = self.target("threads", 8)
+        r = self.attach(t, "--function", "foo", "--when", "(a & 0xffff) == 5", "--snapshot", "-t", "a", "-n", 1, cwd=self.dir)
+        self.assert_ok(r)
+        event = r.events[0]
+        path, digits = self.file_of(event)
+        shot = self.shown(path)
+        self.assertTrue(shot["id"].endswith(digits))
+        self.assertEqual((shot["probe"], shot["condition"]), ("foo", "(a & 0xffff) == 5"))
+        thread = shot["threads"][0]
+        self.assertTrue(thread["is_fault"])
+        self.assertEqual(thread["tid"], event["tid"])
+        self.assertNotIn("kernel_frames", thread, "what it waits in is ours, not the program's")
+        names = [f.get("symbol") for f in thread["frames"]]
+        self.assertEqual(names[0], "foo", "no frame of ours is above it")
+        self.assertEqual(int(thread["frames"][0]["pc"], 16), t.site("foo"))
+        self.assertIn("start_thread", names)
+        values = {v["name"]: v for v in thread["frames"][0]["variables"]}
+        self.assertEqual(int(values["a"]["number"]), event["fields"]["a"])
+        self.assertEqual(values["s"]["text"], "thread")
+        self.assertEqual(len(shot["threads"]), 9)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_limits_of_number_and_interval_are_kept_and_what_went_without_is_counted(self):
+        t = self.target("threads", 8)
+        r = self.attach(t, "--function", "foo", "--when", harness.CALM, "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms", "-d", "1500ms", cwd=self.dir)
+        self.assert_ok(r)
+        ids = [e["fields"]["snapshot_id"] for e in r.events]
+        taken = [i for i in ids if int(str(i), 0)]
+        self.assertEqual(len(taken), 2, str(r))
+        self.assertEqual(len(self.files()), 2)
+        self.assertIn("2 snapshots taken", r.err)
+        self.assertRegex(r.err, r"[1-9]\d* beyond the limits")
+        self.assertGreater(len(ids), 2, "hits without a snapshot are events all the same")
+        self.assert_result_ok(t)
+
+    def test_a_tool_killed_in_the_middle_leaves_nobody_waiting(self):
+        t = self.target("threads", 8)
+        for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
+            p = self.start_attached(t, "--function", "foo", "--snapshot", "--max-snapshots", 100000, "--snapshot-interval", "1ns", cwd=self.dir)
+            time.sleep(delay)
+            p.kill()
+            p.wait()
+        self.assert_result_ok(t)
+
+    def test_a_tool_that_stands_still_is_not_waited_for_beyond_the_pause(self):
+        t = self.target("threads", 8)
+        p = self.start_attached(t, "--function", "foo", "--snapshot", "--max-snapshots", 100000, "--snapshot-interval", "1ns", "--max-pause", "50", cwd=self.dir)
+        harness.wait_until(self.files, what="the first snapshot")
+        p.send_signal(signal.SIGSTOP)
+        self.addCleanup(p.kill)
+        before = t.cpu_ticks()
+        harness.wait_until(lambda: t.cpu_ticks() > before + 20, what="the program to go on")
+        p.send_signal(signal.SIGCONT)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_signals_of_the_program_are_not_lost_on_a_thread_that_waits(self):
+        t = self.target("sigstorm")
+        r = self.attach(t, "--function", "foo", "--snapshot", "--max-snapshots", 20, "--snapshot-interval", "1ns", "-d", "2s", cwd=self.dir)
+        self.assert_ok(r)
+        self.assertTrue(self.files())
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_what_cannot_go_together_is_refused(self):
+        t = self.target("threads", 2)
+        for more in (("--count",), ("--pending",)):
+            r = self.attach(t, "--function", "foo", "--snapshot", *more, json_events=False)
+            self.assertEqual(r.status, harness.OWN_FAILURE)
+            self.assertIn("DP-USAGE", r.err)
+        done = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--max-snapshots", "2"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, harness.OWN_FAILURE)
+        self.assertIn("--snapshot", done.stderr)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    harness.main()
