@@ -110,6 +110,20 @@ void dp_pages_reserve(struct dp_pages *p, size_t n)
 		add_block(p, wanted * DP_PAGE_BYTES, MAP_POPULATE);
 }
 
+void dp_pages_age(struct dp_pages *p)
+{
+	for (size_t i = 0; i < p->cap; i++) {
+		struct dp_kept_page *page = &p->slot[i];
+		page->used = false;
+		if (!page->addr || page->constant)
+			continue;
+		if (page->state == DP_PAGE_ABSENT)
+			page->bytes = NULL;
+		page->state = DP_PAGE_STALE;
+		page->late = false;
+	}
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const struct dp_kept_page *const *x = a, *const *y = b;

@@ -18,8 +18,9 @@ struct dp_kept_page {
 	uint64_t addr; /* a multiple of DP_PAGE_BYTES; 0: the slot is empty (nothing is ever mapped there) */
 	uint8_t *bytes;
 	enum dp_page_state state;
-	bool late; /* not of the moment that counts */
-	bool used; /* somebody has asked for it */
+	bool late;     /* not of the moment that counts */
+	bool used;     /* somebody has asked for it */
+	bool constant; /* nobody can write it: it is of every moment */
 };
 struct dp_pages {
 	struct dp_kept_page *slot;
@@ -44,6 +45,8 @@ uint8_t *dp_pages_room(struct dp_pages *p, size_t n);
 void dp_pages_give_back(struct dp_pages *p, size_t n);
 /* Makes sure that the next `n` pages of room are there, and are no page faults of ours when time counts. */
 void dp_pages_reserve(struct dp_pages *p, size_t n);
+/* A moment passes: what was known of pages becomes stale, but for what is constant. */
+void dp_pages_age(struct dp_pages *p);
 /* All that are not empty, ascending; malloc'ed, *n of them. NULL without memory. */
 struct dp_kept_page **dp_pages_sorted(const struct dp_pages *p, size_t *n);
 

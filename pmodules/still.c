@@ -188,6 +188,12 @@ struct dp_error *dp_still_hold(struct dp_still *s)
 		s->was_held = true;
 		return NULL;
 	}
+	if (s->was_held) { /* once more: what was read then says what to read now */
+		dp_still_release(s);
+		dp_pages_age(&s->pages);
+		s->was_held = false;
+	}
+	s->nlate = 0;
 	DP_TRY(dp_still_list(s));
 	DP_TRY(dp_still_stubs_find(s));
 	dp_still_reserve(s);
@@ -210,6 +216,10 @@ void dp_still_release(struct dp_still *s)
 	s->held = false;
 	dp_thaw_all(&s->freeze);
 	s->end_ns = s->freeze.end_ns;
+	s->sum_ns += s->end_ns - s->begin_ns;
+	if (s->end_ns - s->begin_ns > s->longest_ns)
+		s->longest_ns = s->end_ns - s->begin_ns;
+	s->holds++;
 	dp_priority_restore(&s->priority);
 }
 
@@ -251,6 +261,11 @@ const struct dp_still_thread *dp_still_thread(const struct dp_still *s, size_t i
 	return &s->thread[i];
 }
 
+size_t dp_still_nlate(const struct dp_still *s)
+{
+	return s->nlate;
+}
+
 bool dp_still_is_held(const struct dp_still *s)
 {
 	return s->held;
@@ -258,11 +273,13 @@ bool dp_still_is_held(const struct dp_still *s)
 
 void dp_still_times(const struct dp_still *s, struct dp_still_times *ret)
 {
-	const uint64_t end = s->held ? dp_now_ns() : s->end_ns;
+	const uint64_t now = s->held ? dp_now_ns() - s->begin_ns : 0;
 	*ret = (struct dp_still_times){0};
 	if (!s->was_held || s->core)
 		return;
 	ret->stop_ns = s->stood_ns - s->begin_ns;
 	ret->read_ns = s->read_ns - s->stood_ns;
-	ret->pause_ns = end - s->begin_ns;
+	ret->pause_ns = now > s->longest_ns ? now : s->longest_ns;
+	ret->sum_ns = s->sum_ns + now;
+	ret->holds = s->holds + s->held;
 }

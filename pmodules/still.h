@@ -64,6 +64,11 @@ struct dp_error *dp_still_open(pid_t pid, const struct dp_still_options *options
 struct dp_error *dp_still_open_core(const char *core, const char *exe, const struct dp_still_options *options, struct dp_still **ret) DP_MUST_CHECK;
 /* Where fork is refused (overcommit, a limit, seccomp) mode fork falls back to stop; why_not_fork() says why. */
 struct dp_error *dp_still_hold(struct dp_still *s) DP_MUST_CHECK;
+/*
+ * How many pages were read after the release that had not been read before it. If there are any, dp_still_hold() may be called once more: it
+ * begins a new moment, in which those are read at once as well.
+ */
+size_t dp_still_nlate(const struct dp_still *s);
 void dp_still_release(struct dp_still *s);
 struct dp_still *dp_still_close(struct dp_still *s); /* releases first; accepts NULL, returns NULL */
 
@@ -87,7 +92,9 @@ void dp_still_kept(struct dp_still *s, void (*each)(uint64_t addr, const uint8_t
 struct dp_still_times {
 	uint64_t stop_ns;  /* from the first thread asked to stop until all stood */
 	uint64_t read_ns;  /* then, until registers and stacks were read */
-	uint64_t pause_ns; /* longest time that any thread was held */
+	uint64_t pause_ns; /* longest time that any thread was held in one go */
+	uint64_t sum_ns;   /* of all holds together */
+	unsigned holds;
 };
 void dp_still_times(const struct dp_still *s, struct dp_still_times *ret);
 

@@ -22,9 +22,12 @@ struct dp_still {
 	struct dp_visible visible; /* dynprobe's own code that stands in the process */
 	struct dp_freeze freeze;
 	struct dp_priority priority;
-	bool held;     /* now */
-	bool was_held; /* the moment has come */
-	uint64_t begin_ns, stood_ns, read_ns, end_ns;
+	bool held;                                    /* now */
+	bool was_held;                                /* the moment has come */
+	uint64_t begin_ns, stood_ns, read_ns, end_ns; /* of the last hold */
+	uint64_t longest_ns, sum_ns;                  /* of all holds that are over */
+	unsigned holds;
+	size_t nlate; /* pages that were read after the moment */
 	struct dp_pages pages;
 	struct dp_copy *copy; /* mode fork */
 	char why_not_fork[256];

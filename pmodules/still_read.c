@@ -229,9 +229,12 @@ static bool fetch(struct dp_still *s, uint64_t addr, uint64_t end)
 		if (!page)
 			return false;
 		const bool missing = got < DP_PAGE_BYTES;
-		*page = (struct dp_kept_page){
-		        .addr = page->addr, .bytes = missing ? NULL : bytes + i * DP_PAGE_BYTES, .late = late};
+		*page = (struct dp_kept_page){.addr = page->addr,
+		                              .bytes = missing ? NULL : bytes + i * DP_PAGE_BYTES,
+		                              .late = late,
+		                              .constant = constant && !missing};
 		page->state = !lasts ? DP_PAGE_STALE : missing ? DP_PAGE_ABSENT : DP_PAGE_HERE;
+		s->nlate += late && !missing;
 	}
 	if (!reuse)
 		dp_pages_give_back(&s->pages, (end - addr) / DP_PAGE_BYTES - got / DP_PAGE_BYTES);

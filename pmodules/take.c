@@ -145,14 +145,32 @@ static bool is_wanted(const struct taking *k, pid_t tid)
 static void rehearse_one(const struct dp_still_thread *t, void *data)
 {
 	const struct taking *k = data;
-	if (is_wanted(k, t->tid))
-		dp_extract_rehearse(k->extract, t);
+	if (!is_wanted(k, t->tid))
+		return;
+	dp_extract_rehearse(k->extract, t);
+	struct dp_snapshot *scratch = k->take->options.tls ? dp_snapshot_create() : NULL;
+	struct dp_snap_thread *into = scratch ? dp_snapshot_thread(scratch, t->tid) : NULL;
+	if (into)
+		dp_extract_tls(k->extract, t, into);
+	dp_snapshot_destroy(scratch);
+}
+
+static void rehearse_globals(const struct taking *k)
+{
+	const struct dp_take_options *o = &k->take->options;
+	struct dp_snapshot *scratch = o->globals || o->load ? dp_snapshot_create() : NULL;
+	if (scratch)
+		dp_extract_globals(k->extract, scratch);
+	dp_snapshot_destroy(scratch);
 }
 
 static struct dp_error *rehearse(struct taking *k)
 {
 	const uint64_t from = dp_now_ns();
+	if (dp_still_mode(k->still) == DP_STILL_CORE)
+		return NULL;
 	DP_TRY(dp_still_glimpse(k->still, rehearse_one, k));
+	rehearse_globals(k);
 	k->s->rehearsal_ns = dp_now_ns() - from;
 	return NULL;
 }
@@ -204,21 +222,77 @@ static void run_modules(struct taking *k)
 	dp_host_globals(k->take->host);
 }
 
-static struct dp_error *moment(struct taking *k)
+/*
+ * In mode stop what the rehearsal has read is read again while all threads stand, and they go on at once. If the frames of that
+ * moment need something else after all, it begins anew, with that among what is read at once. A program that always has something
+ * new is held until all is read. So the threads wait for our reading, and hardly ever for our thinking.
+ */
+#define SHORT_HOLDS 3
+
+struct marks { /* ends of lists that extraction appends to */
+	struct dp_snap_word *classifiers, *truncations;
+	struct dp_snap_note *notes;
+};
+
+static struct marks set_marks(const struct dp_snapshot *s)
+{
+	return (struct marks){s->classifiers ? s->classifiers->prev : NULL, s->truncations ? s->truncations->prev : NULL,
+	                      s->notes ? s->notes->prev : NULL};
+}
+
+/* The list ends where it did, or is empty. */
+#define CUT(list, tail)                                                                                                          \
+	do {                                                                                                                     \
+		if (tail)                                                                                                        \
+			(tail)->next = NULL;                                                                                     \
+		if (tail)                                                                                                        \
+			(list)->prev = (tail);                                                                                   \
+		else                                                                                                             \
+			(list) = NULL;                                                                                           \
+	} while (0)
+
+static void go_back(struct dp_snapshot *s, const struct marks *m)
+{
+	s->threads = NULL;
+	s->nthreads = 0;
+	s->globals = NULL;
+	CUT(s->classifiers, m->classifiers);
+	CUT(s->truncations, m->truncations);
+	CUT(s->notes, m->notes);
+}
+
+static struct dp_error *hold(struct taking *k, bool shortly)
 {
 	struct timespec now;
 	DP_TRY(dp_still_hold(k->still));
 	clock_gettime(CLOCK_REALTIME, &now);
 	k->s->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (dp_still_mode(k->still) == DP_STILL_QUICK)
+	if (shortly || dp_still_mode(k->still) == DP_STILL_QUICK)
 		dp_still_release(k->still);
-	dp_host_set_world(k->take->host, k->world);
-	dp_host_attach(k->take->host);
-	struct dp_error *err = extract_all(k);
-	if (!err && dp_host_wants_held(k->take->host))
+	return NULL;
+}
+
+static struct dp_error *moment(struct taking *k)
+{
+	struct dp_host *host = k->take->host;
+	const bool modules = dp_host_wants_held(host);
+	const struct marks marks = set_marks(k->s);
+	const int tries = !modules && !k->take->options.still.hit ? SHORT_HOLDS : 0;
+	for (int tried = 0;; tried++) {
+		const bool shortly = tried < tries && dp_still_mode(k->still) == DP_STILL_STOP;
+		DP_TRY(hold(k, shortly));
+		dp_host_set_world(host, k->world);
+		if (!tried)
+			dp_host_attach(host);
+		DP_TRY(extract_all(k));
+		if (!shortly || !dp_still_nlate(k->still))
+			break;
+		go_back(k->s, &marks);
+	}
+	if (modules)
 		run_modules(k);
 	dp_still_release(k->still);
-	return err;
+	return NULL;
 }
 
 /* ---- after
@@ -258,6 +332,8 @@ static void take_times(struct taking *k, uint64_t from)
 	s->pause_ns = times.pause_ns;
 	s->total_ns = dp_now_ns() - from;
 	dp_snapshot_set_int(s, "snapshot.pause.us", (int64_t)(times.pause_ns / 1000));
+	dp_snapshot_set_int(s, "snapshot.held.us", (int64_t)(times.sum_ns / 1000));
+	dp_snapshot_set_int(s, "snapshot.holds", times.holds);
 	dp_snapshot_set_int(s, "snapshot.threads.stop.us", (int64_t)(times.stop_ns / 1000));
 	dp_snapshot_set_int(s, "snapshot.bytes", (int64_t)(s->nmemory * DP_PAGE_BYTES));
 }
