@@ -23,6 +23,7 @@ static struct dp_error *create(const struct dp_still_options *options, struct dp
 	if (!s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
 	s->options = *options;
+	s->target.options.allow_seccomp = options->allow_seccomp;
 	s->mode = options->mode;
 	s->target.exit_fd = s->target.lock_fd = s->target.memfd = -1;
 	s->target.remote_fd = -1;
@@ -70,9 +71,6 @@ static struct dp_error *check(struct dp_still *s, pid_t pid)
 static struct dp_error *open_steps(struct dp_still *s, pid_t pid)
 {
 	DP_TRY(check(s, pid));
-	/* Nothing is run in the process but a fork; a filter that might kill for it forbids that, and only that. */
-	if (s->mode == DP_STILL_FORK)
-		DP_TRY(dp_check_seccomp(&s->target.process, true));
 	return dp_target_refresh(&s->target);
 }
 
@@ -145,12 +143,13 @@ static void refuse_fork(struct dp_still *s, struct dp_error *err)
 	s->mode = DP_STILL_STOP;
 }
 
+/* A fork is all that is ever run in the process: a filter that may kill for it forbids that, and no more than that. */
 static void make_copy(struct dp_still *s)
 {
 	struct dp_borrow *b = NULL;
-	struct dp_error *err = s->target.process.seccomp && !s->options.allow_seccomp
-	                               ? dp_error(DP_TAG_SECCOMP, "the process is under a seccomp filter (--allow-seccomp)")
-	                               : dp_borrow_held(&s->target, &s->freeze, &b);
+	struct dp_error *err = dp_check_seccomp(&s->target.process, s->options.allow_seccomp);
+	if (!err)
+		err = dp_borrow_held(&s->target, &s->freeze, &b);
 	if (!err) {
 		err = dp_copy_make(&s->target.process, b, &s->copy);
 		struct dp_error *end = dp_borrow_end(b, NULL);

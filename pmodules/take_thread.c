@@ -3,6 +3,7 @@
 
 #include "probes/syscalls.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <utlist.h>
@@ -56,6 +57,53 @@ static void take_kstack(struct dp_snapshot *s, const char *text, struct dp_snap_
 	}
 }
 
+struct signal_name {
+	int number;
+	const char *classifier;
+};
+static const struct signal_name classified[] = {{SIGSEGV, "segv"},  {SIGBUS, "bus"},   {SIGILL, "ill"},  {SIGFPE, "fpe"},
+                                                {SIGABRT, "abort"}, {SIGTRAP, "trap"}, {SIGSTOP, "stop"}};
+
+/* The particulars go to the innermost frame, where extraction has not said more. */
+static void take_siginfo(struct dp_snapshot *s, const siginfo_t *from, struct dp_snap_frame *f)
+{
+	char name[32];
+	const char *abbreviation = sigabbrev_np(from->si_signo), *meaning = sigdescr_np(from->si_signo);
+	struct dp_snap_siginfo *si = dp_arena_alloc(&s->arena, sizeof(*si));
+	if (!si)
+		return;
+	if (abbreviation)
+		snprintf(name, sizeof(name), "SIG%s", abbreviation);
+	else
+		snprintf(name, sizeof(name), "signal %d", from->si_signo);
+	const bool fault =
+	        from->si_signo == SIGSEGV || from->si_signo == SIGBUS || from->si_signo == SIGILL || from->si_signo == SIGFPE;
+	*si = (struct dp_snap_siginfo){.number = from->si_signo,
+	                               .code = from->si_code,
+	                               .has_address = fault && from->si_code > 0,
+	                               .by_kill = from->si_code <= 0,
+	                               .name = dp_snapshot_text(s, name),
+	                               .reason = dp_snapshot_text(s, meaning)};
+	if (si->has_address)
+		si->address = (uint64_t)(uintptr_t)from->si_addr;
+	if (si->by_kill) {
+		si->pid = from->si_pid;
+		si->uid = (int)from->si_uid;
+	}
+	f->siginfo = si;
+}
+
+static void take_signal(struct dp_snapshot *s, const struct dp_still_thread *t, const struct dp_snap_thread *into)
+{
+	if (!t->siginfo.si_signo)
+		return;
+	if (into->frames && !into->frames->siginfo)
+		take_siginfo(s, &t->siginfo, into->frames);
+	for (size_t i = 0; t->is_fault && i < sizeof(classified) / sizeof(*classified); i++)
+		if (classified[i].number == t->siginfo.si_signo)
+			dp_snapshot_classify(s, classified[i].classifier);
+}
+
 void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t, struct dp_snap_thread *into)
 {
 	into->name = dp_snapshot_text(s, t->name);
@@ -66,4 +114,5 @@ void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t
 	into->syscall_text = t->syscall < 0 ? NULL : call_text(s, t);
 	if (t->kstack && !into->kframes)
 		take_kstack(s, t->kstack, into);
+	take_signal(s, t, into);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd THREADS DEPTH MIB: threads that wait, each DEPTH frames deep, with known values in registers, on their stacks and in the heap, MIB of
- * which is touched. Says "THREAD number tid" for each, then READY. On SIGTERM it lets them come back, and each compares what it has
- * with what it had: RESULT OK or BAD. In between it calls waitpid(-1) and counts SIGCHLD: there are no children that it could see.
+ * crowd THREADS DEPTH MIB: threads that wait, each DEPTH frames deep, with known values in registers, on their stacks and in the
+ * heap, MIB of which is touched. Says "THREAD number tid" for each, then READY. On SIGTERM it lets them come back, and each
+ * compares what it has with what it had: RESULT OK or BAD. In between it calls waitpid(-1) and counts SIGCHLD: there are no
+ * children that it could see.
  */
 #include "target.h"
 

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""dynprobe snapshot: what it says is true, and the program notices nothing, whatever becomes of the tool."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+from harness import DYNPROBE, Case, Result, children, environment, main, maps, status, wait_until
+
+MODES = ("stop", "quick", "fork")
+
+
+def number(value):
+    return int(value, 0) if isinstance(value, str) else value
+
+
+class Snapshot(Case):
+    def take(self, *args, timeout=120, **popen):
+        """Runs dynprobe snapshot; .path is the file that it names."""
+        self.count += 1
+        argv = [DYNPROBE, "snapshot", *map(str, args)]
+        if "-o" not in args:
+            argv += ["-o", self.path(f"snapshot-{self.count}.dps")]
+        p = subprocess.run(argv, capture_output=True, timeout=timeout, env=environment(), **popen)
+        r = Result(p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace"))
+        self.assertNotIn("Sanitizer", r.err)
+        r.path = r.out.strip()
+        return r
+
+    def read(self, r):
+        """What is in the file."""
+        self.assert_ok(r)
+        p = subprocess.run([DYNPROBE, "show", r.path, "-f", "json"], capture_output=True, timeout=60, env=environment())
+        self.assertEqual(p.returncode, 0, p.stderr.decode())
+        return json.loads(p.stdout)
+
+    def crowd(self, threads=6, depth=5, mib=0):
+        t = self.target("crowd", threads, depth, mib)
+        t.tids = {int(tid): int(n) for n, tid in re.findall(r"THREAD (\d+) (\d+)", t.output())}
+        self.assertEqual(len(t.tids), threads)
+        return t
+
+    def assert_truth(self, target, snapshot, depth=5):
+        """Registers, frames and variables of every thread of a crowd."""
+        found = {t["tid"]: t for t in snapshot["threads"]}
+        self.assertEqual(set(found), set(target.tids) | {target.pid})
+        for tid, n in target.tids.items():
+            regs = {k: number(v) for k, v in found[tid]["registers"].items()}
+            self.assertEqual([regs[r] for r in ("rbx", "r12", "r13", "r14", "r15")], [n + i * 0x10000 for i in range(1, 6)])
+            self.assertEqual(found[tid]["name"], f"crowd-{n}")
+            symbols = [f.get("symbol") for f in found[tid]["frames"]]
+            self.assertEqual(symbols[: depth + 3], ["wait_marked"] + ["descend"] * (depth + 1) + ["run"], symbols)
+            self.assertTrue(found[tid]["syscall_text"].startswith("read("), found[tid])
+            self.assertIn(f'"{n}/3"', json.dumps(found[tid]["frames"]))
+
+    def assert_unharmed(self, target):
+        self.assertEqual(status(target.pid, "TracerPid"), "0")
+        self.assertEqual([m.path for m in maps(target.pid) if "dynprobe" in m.path], [])
+        self.assert_result_ok(target)
+
+    def test_every_thread_with_its_registers_frames_and_variables(self):
+        t = self.crowd()
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                r = self.take(t.pid, "--mode", mode, "--kv", "ticket:4711,who:me", "--classifier", "mine")
+                s = self.read(r)
+                self.assertEqual(s["mode"], mode, r.err)
+                self.assert_truth(t, s)
+                self.assertRegex(r.err, r"held for \d+\.\d\d ms")
+                self.assertIn("mine", json.dumps(s["classifiers"]))
+                self.assertIn("4711", json.dumps(s["attributes"]))
+                self.assertEqual(number(s["attributes"]["snapshot.pause.us"]), number(s["pause_ns"]) // 1000)
+                self.assertNotIn("PATH=", json.dumps(s), "the environment may hold secrets")
+                self.assertEqual(s["argv"][1:], ["6", "5", "0"])
+                self.assertEqual(children(t.pid), [])
+        self.assert_unharmed(t)
+
+    def test_only_the_threads_that_were_asked_for(self):
+        t = self.crowd()
+        tid = next(iter(t.tids))
+        s = self.read(self.take(t.pid, "--thread", tid, "--fault-thread", tid, "--environ"))
+        self.assertEqual([x["tid"] for x in s["threads"]], [tid])
+        self.assertTrue(s["threads"][0]["is_fault"])
+        self.assertIn("PATH=", json.dumps(s["environ"]))
+
+    def test_a_tool_that_is_killed_leaves_the_program_as_it_was(self):
+        for mode in MODES:
+            t = self.crowd(20, 10, 32)
+            for _ in range(5):
+                p = subprocess.Popen([DYNPROBE, "snapshot", str(t.pid), "--mode", mode, "-q", "-o", self.path("killed.dps")], env=environment(), stdout=subprocess.DEVNULL)
+                time.sleep(random.random() * 0.15)
+                p.kill()
+                p.wait()
+                # what is left of a copy has no memory and does not run
+                wait_until(lambda: all(status(c, "State")[0] == "Z" for c in children(t.pid)), what="the copy to end")
+            self.read(self.take(t.pid))
+            with self.subTest(mode=mode):
+                self.assert_unharmed(t)
+
+    def test_no_call_of_the_program_is_interrupted(self):
+        t = self.target("eintr", 0)
+        for mode in MODES * 2:
+            self.assert_ok(self.take(t.pid, "--mode", mode))
+        self.assert_unharmed(t)
+
+    def test_a_program_under_a_load_of_signals(self):
+        t = self.target("sigstorm")
+        for mode in MODES:
+            self.assert_ok(self.take(t.pid, "--mode", mode))
+        self.assert_unharmed(t)
+
+    def test_a_thread_that_waits_for_its_vfork_child_DP_VFORK(self):
+        t = self.target("vforker", 20)
+        self.assert_ok(self.take(t.pid))
+        self.assert_result_ok(t)
+        stuck = self.target("vforker", 60000)
+        self.assert_refused(self.take(stuck.pid), "DP-VFORK", stuck.pid)
+
+    def test_a_process_whose_first_thread_has_ended(self):
+        t = self.target("odd", "leaderless")
+        s = self.read(self.take(t.pid))
+        self.assertNotIn(t.pid, [x["tid"] for x in s["threads"]])
+
+    def test_a_filter_forbids_the_copy_and_no_more(self):
+        t = self.target("caged")
+        r = self.take(t.pid, "--mode", "fork")
+        self.assertEqual(self.read(r)["mode"], "stop")
+        self.assertIn("mode stop instead of fork", r.err)
+        self.assert_unharmed(t)
+
+    def test_an_unprivileged_user_takes_one_of_a_program_of_his(self):
+        if os.geteuid():
+            return  # then all others did
+        os.chmod(self.dir, 0o777)
+        user = {"user": 65534, "group": 65534, "extra_groups": []}
+        own = self.target("crowd", 3, 5, 0, **user)
+        foreign = self.crowd(3)
+        own.tids = {int(tid): int(n) for n, tid in re.findall(r"THREAD (\d+) (\d+)", own.output())}
+        for mode in MODES:
+            r = self.take(own.pid, "--mode", mode, **user)
+            self.assert_truth(own, self.read(r))
+        self.assert_refused(self.take(foreign.pid, **user), "DP-PERMISSION")
+
+    def test_a_core_file_says_what_the_process_said(self):
+        t = self.crowd(4)
+        live = self.read(self.take(t.pid))
+        p = subprocess.run(["gcore", "-o", self.path("core"), str(t.pid)], capture_output=True, timeout=60)
+        core = self.path(f"core.{t.pid}")
+        self.assertTrue(os.path.exists(core), p.stderr)
+        s = self.read(self.take("--core", core, t.path))
+        self.assertEqual(s["mode"], "core")
+        of = lambda snapshot: {x["tid"]: (x["registers"], [(f["pc"], f.get("symbol"), f.get("line"), f["variables"]) for f in x["frames"]]) for x in snapshot["threads"] if x["tid"] in t.tids}
+        self.assertEqual(of(s), of(live))
+
+    def test_damaged_core_files_DP_BAD_CORE(self):
+        t = self.crowd(2)
+        subprocess.run(["gcore", "-o", self.path("core"), str(t.pid)], capture_output=True, timeout=60)
+        core = self.path(f"core.{t.pid}")
+        with open(core, "r+b") as f:
+            f.truncate(100)
+        self.assert_refused(self.take("--core", core), "DP-BAD-CORE", "cut off")
+        self.assert_refused(self.take("--core", t.path), "DP-BAD-CORE", "another type")
+        self.assert_refused(self.take("--core", "/nowhere"), "DP-BAD-CORE")
+
+    def test_what_is_not_understood_DP_USAGE(self):
+        for args in ([], ["1", "2"], ["--mode", "slow", "1"], ["--kv", "nothing", "1"], ["--max-depth", "65", "1"], ["--core", "x", "--pid", "1"], ["--thread", "0", "1"]):
+            self.assert_refused(self.take(*args), "DP-USAGE")
+        self.assert_refused(self.take(2**22 + 1), "DP-NO-PROCESS")
+
+    def test_no_frame_of_a_probe_shows(self):
+        """Threads in the stubs of a recording dynprobe stand where the program is."""
+        t = self.target("spin")
+        p = self.start_attached(t, "--function", "foo", "-t", "backtrace")
+        for mode in MODES:
+            for _ in range(4):
+                s = self.read(self.take(t.pid, "--mode", mode))
+                ours = [(m.start, m.end) for m in maps(t.pid) if "memfd:dynprobe" in m.path]
+                for f in (f for x in s["threads"] for f in x["frames"]):
+                    self.assertFalse([o for o in ours if o[0] <= number(f["pc"]) < o[1]], f)
+        self.assert_ok(self.finish(p))
+        self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    main()
