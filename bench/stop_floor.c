@@ -4,6 +4,7 @@
  * letting all go costs with the least that ptrace can be asked for. Prints milliseconds. stop_floor fork MIB: of fork() in a
  * process of that size.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <elf.h>
 #include <stdio.h>

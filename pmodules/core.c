@@ -108,6 +108,26 @@ static void drop_overlaps(struct dp_core *c)
 	c->nloads = n;
 }
 
+/* Some writers of cores leave out what they do not dump: text and constants, as a rule. The list of mapped files still has it. */
+static struct dp_error *add_files(struct dp_core *c)
+{
+	const size_t n = c->nloads;
+	struct dp_core_load *grown = realloc(c->load, (n + c->nfiles + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the mappings of %s", c->path);
+	c->load = grown;
+	for (size_t i = 0; i < c->nfiles; i++) {
+		const struct dp_core_file *f = &c->file[i];
+		size_t at = 0;
+		while (at < n && (grown[at].start >= f->end || grown[at].start + grown[at].size <= f->start))
+			at++;
+		if (at == n && f->end < UINT64_C(1) << 47)
+			grown[c->nloads++] = (struct dp_core_load){f->start, f->end - f->start, 0, 0, PF_R | PF_X};
+	}
+	qsort(c->load, c->nloads, sizeof(*c->load), by_start);
+	return NULL;
+}
+
 static struct dp_error *read_all(struct dp_core *c)
 {
 	Elf64_Ehdr e;
@@ -126,6 +146,8 @@ static struct dp_error *read_all(struct dp_core *c)
 		else if (phdr[i].p_type == PT_NOTE)
 			err = read_notes(c, &phdr[i]);
 	drop_overlaps(c);
+	if (!err)
+		err = add_files(c);
 	if (!err && !c->nthreads)
 		err = dp_core_bad(c, "it names no threads");
 	return err;
