@@ -116,12 +116,11 @@ static struct dp_error *add_files(struct dp_core *c)
 	if (!grown)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the mappings of %s", c->path);
 	c->load = grown;
-	for (size_t i = 0; i < c->nfiles; i++) {
+	for (size_t i = 0, at = 0; i < c->nfiles; i++) { /* both ascend */
 		const struct dp_core_file *f = &c->file[i];
-		size_t at = 0;
-		while (at < n && (grown[at].start >= f->end || grown[at].start + grown[at].size <= f->start))
+		while (at < n && grown[at].start + grown[at].size <= f->start)
 			at++;
-		if (at == n && f->end < UINT64_C(1) << 47)
+		if ((at == n || grown[at].start >= f->end) && f->end < UINT64_C(1) << 47)
 			grown[c->nloads++] = (struct dp_core_load){f->start, f->end - f->start, 0, 0, PF_R | PF_X};
 	}
 	qsort(c->load, c->nloads, sizeof(*c->load), by_start);
