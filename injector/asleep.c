@@ -8,39 +8,44 @@
 
 #include "injector/proc.h"
 
+#include "base/cleanup.h"
+
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#define LOWEST UINT64_C(4096)
+#define LOWEST      UINT64_C(4096)
+#define STATUS_ROOM 8192
 
-/* False if somebody traces it, or the kernel does not count. */
+/* The kernel gives each of these files whole to one read. */
+static bool read_file(pid_t pid, pid_t tid, const char *name, char *ret, size_t room)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, ret, room - 1);
+	ret[n > 0 ? n : 0] = 0;
+	return n > 0 && (size_t)n < room - 1;
+}
+
+/*
+ * False if the kernel does not count, somebody traces it, or it is in a sleep of another kind. What is said of the last two holds
+ * for the whole time in which the count stays the same.
+ */
 static bool read_switches(pid_t pid, pid_t tid, uint64_t *ret)
 {
-	struct dp_buf status;
-	dp_buf_init(&status);
-	bool ok = dp_proc_slurp(&status, "/proc/%d/task/%d/status", pid, tid);
-	const char *text = ok ? dp_buf_str(&status) : "";
+	char text[STATUS_ROOM];
+	if (!read_file(pid, tid, "status", text, sizeof(text)))
+		return false;
+	const char *state = dp_status_find(text, "State");
 	const long tracer = dp_status_long(text, "TracerPid", -1),
 	           by_itself = dp_status_long(text, "voluntary_ctxt_switches", -1),
 	           forced = dp_status_long(text, "nonvoluntary_ctxt_switches", -1);
-	ok = tracer == 0 && by_itself >= 0 && forced >= 0;
 	*ret = (uint64_t)by_itself + (uint64_t)forced;
-	dp_buf_fini(&status);
-	return ok;
-}
-
-/* One line; "running" for a thread that does not sleep. */
-static bool read_text(pid_t pid, pid_t tid, char ret[static 256])
-{
-	struct dp_buf b;
-	dp_buf_init(&b);
-	const bool ok = dp_proc_slurp(&b, "/proc/%d/task/%d/syscall", pid, tid) && strlen(dp_buf_str(&b)) < 256;
-	if (ok)
-		strcpy(ret, dp_buf_str(&b));
-	dp_buf_fini(&b);
-	return ok;
+	return state && *state == 'S' && tracer == 0 && by_itself >= 0 && forced >= 0;
 }
 
 static bool parse(struct dp_asleep *a)
@@ -52,13 +57,14 @@ static bool parse(struct dp_asleep *a)
 bool dp_asleep_take(pid_t pid, pid_t tid, struct dp_asleep *ret)
 {
 	*ret = (struct dp_asleep){0};
-	return read_switches(pid, tid, &ret->switches) && read_text(pid, tid, ret->text) && parse(ret);
+	return read_switches(pid, tid, &ret->switches) && read_file(pid, tid, "syscall", ret->text, sizeof(ret->text)) &&
+	       parse(ret);
 }
 
 bool dp_asleep_still(pid_t pid, pid_t tid, const struct dp_asleep *was)
 {
 	uint64_t switches;
 	char text[256];
-	return read_text(pid, tid, text) && !strcmp(text, was->text) && read_switches(pid, tid, &switches) &&
-	       switches == was->switches;
+	return read_file(pid, tid, "syscall", text, sizeof(text)) && !strcmp(text, was->text) &&
+	       read_switches(pid, tid, &switches) && switches == was->switches;
 }

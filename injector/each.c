@@ -103,50 +103,54 @@ static struct dp_error *stop(struct dp_target *t, struct dp_held *h, bool *stand
 	return NULL;
 }
 
-static struct dp_error *visit(struct dp_target *t, struct dp_each *e, pid_t tid, uint64_t start, dp_each_fn look, void *data)
+struct met { /* one thread of a listing that is not done */
+	pid_t tid;
+	struct dp_task_stat stat;
+	dp_each_fn look;
+	void *data;
+};
+
+static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
-	struct dp_held h = {.tid = tid, .ns_tid = ns_tid_of(t, tid)};
+	struct dp_held h = {.tid = m->tid, .ns_tid = ns_tid_of(t, m->tid)};
 	struct dp_freeze one = {.thread = &h, .n = 1};
 	struct dp_task_stat stat;
 	bool stands;
 	DP_TRY(stop(t, &h, &stands));
 	if (!stands)
 		return NULL;
-	const bool same = dp_proc_stat(t->process.pid, tid, &stat) && stat.start_time == start;
-	const bool done = same && look(&one, data);
+	const bool same = dp_proc_stat(t->process.pid, m->tid, &stat) && stat.start_time == m->stat.start_time;
+	const bool done = same && m->look(&one, m->data);
 	const uint64_t from = h.held_at_ns;
 	dp_held_release(&h);
 	const uint64_t held = dp_now_ns() - from;
 	if (held > e->held_ns)
 		e->held_ns = held;
-	return done ? note(e, tid, start) : NULL;
+	return done ? note(e, m->tid, m->stat.start_time) : NULL;
 }
 
-/* Is it done without having been stopped? */
-static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, pid_t tid, const struct dp_task_stat *was,
-                           void *data)
+/*
+ * Is it done without having been stopped? Should its id be another thread's by now, then what is noted is one that has gone, and
+ * the other one is met in the next round.
+ */
+static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, const struct met *m)
 {
 	struct dp_asleep at;
-	struct dp_task_stat now;
-	if (!e->asleep || was->state != 'S' || !dp_asleep_take(t->process.pid, tid, &at))
+	if (!e->asleep || m->stat.state != 'S' || !dp_asleep_take(t->process.pid, m->tid, &at))
 		return false;
-	const struct dp_held h = {.tid = tid, .regs = {.rip = at.pc, .rsp = at.sp}};
-	return e->asleep(&h, data) && dp_asleep_still(t->process.pid, tid, &at) && dp_proc_stat(t->process.pid, tid, &now) &&
-	       now.state == 'S' && now.start_time == was->start_time;
+	const struct dp_held h = {.tid = m->tid, .regs = {.rip = at.pc, .rsp = at.sp}};
+	return e->asleep(&h, m->data) && dp_asleep_still(t->process.pid, m->tid, &at);
 }
 
-/* One thread of a listing that is not done. */
-static struct dp_error *meet(struct dp_target *t, struct dp_each *e, pid_t tid, dp_each_fn look, void *data)
+static struct dp_error *meet(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
-	struct dp_task_stat stat;
-	if (!dp_proc_stat(t->process.pid, tid, &stat) ||
-	    stat.state == 'D') /* asked to stop it would not, and could not be let go */
+	if (m->stat.state == 'D') /* asked to stop it would not, and could not be let go */
 		return NULL;
-	if (stat.state == 'Z' || stat.state == 'X' || is_done_asleep(t, e, tid, &stat, data))
-		return note(e, tid, stat.start_time);
-	if (e->asleep && e->listed > 1 && e->rounds <= PATIENT && dp_proc_has_children(t->process.pid, tid))
+	if (m->stat.state == 'Z' || m->stat.state == 'X' || is_done_asleep(t, e, m))
+		return note(e, m->tid, m->stat.start_time);
+	if (e->asleep && e->listed > 1 && e->rounds <= PATIENT && dp_proc_has_children(t->process.pid, m->tid))
 		return NULL;
-	return visit(t, e, tid, stat.start_time, look, data);
+	return visit(t, e, m);
 }
 
 struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_fn look, void *data, bool *all)
@@ -163,12 +167,12 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 	*all = list(t, task_dir, &tids);
 	e->listed = tids.n;
 	for (size_t i = 0; !err && i < tids.n; i++) {
-		struct dp_task_stat stat;
-		const bool there = dp_proc_stat(t->process.pid, tids.tid[i], &stat);
-		if (there ? is_done(e, tids.tid[i], stat.start_time) : was_done(e, tids.tid[i]))
+		struct met m = {.tid = tids.tid[i], .look = look, .data = data};
+		const bool there = dp_proc_stat(t->process.pid, m.tid, &m.stat);
+		if (there ? is_done(e, m.tid, m.stat.start_time) : was_done(e, m.tid))
 			continue;
 		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
-		err = meet(t, e, tids.tid[i], look, data);
+		err = there ? meet(t, e, &m) : NULL;
 	}
 	free(tids.tid);
 	return err;

@@ -191,9 +191,9 @@ Test(asleep, threads_in_calls_are_not_stopped)
 
 static void vfork_parent(void)
 {
-	tr->ready = 1;
 	if (!vfork()) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		tr->ready = 1;
 		for (;;)
 			syscall(SYS_pause);
 	}
