@@ -21,13 +21,15 @@ def parse(text):
         if part[0] == "T" and len(part) >= 3:
             frames = threads[int(part[1])] = []
         elif part[0] == "F" and len(part) == 7 and frames is not None:
-            frame = {"pc": part[3], "name": part[4], "line": int(part[6]), "inline": part[2] == "1", "vars": [], "jumped": False}
+            frame = {"pc": part[3], "name": part[4], "line": int(part[6]), "inline": part[2] == "1", "vars": [], "jumped": False, "clobbered": set()}
             frames.append(frame)
         elif part[0] == "K" and frame is not None:
             for f in frames:
                 f["jumped"] |= f["pc"] == frame["pc"]
-        elif part[0] == "V" and len(part) == 4 and frame is not None:
+        elif part[0] == "V" and len(part) >= 4 and frame is not None:
             frame["vars"].append((part[2], part[3]))
+            if len(part) > 4:
+                frame["clobbered"].add(part[2])
     return threads
 
 
@@ -60,6 +62,14 @@ def is_absent(value):
     return value is not None and bool(ABSENT.match(value)) and not re.search(r"[^a-z>.}]", re.sub(r"<[^>]*>|[\w.]* = |[{}, .]", "", value))
 
 
+def is_zero_where_nothing_is(gdb, ours):
+    """Where a list of pieces ends early, gdb says 0: the debug information says that there is nothing."""
+    if ours == "<optimized out>" and gdb.endswith(" + 0i"):
+        return True
+    g, o = gdb.split(", "), (ours or "").split(", ")
+    return len(g) == len(o) and all(a == b or ("<optimized out>" in b and a.strip("{}") in ("0", "0x0")) for a, b in zip(g, o))
+
+
 class Tally:
     def __init__(self):
         self.equal = self.different = 0
@@ -74,6 +84,12 @@ class Tally:
     def explained(self, gdb, ours, name, value, got):
         """Differences that are gdb's. Callers that jumped on to the function, which gdb makes up as frames: what they passed we leave out. And
         what an inlined copy was passed at the call of the function around it, gdb reads in the wrong frame: it says otherwise there."""
+        if name in gdb["clobbered"] and got is not None and "optimized out" in got:
+            return "clobbered"
+        if "VLA" in value or (value.startswith("{") and got == "{}"):
+            return "length at run time"
+        if is_zero_where_nothing_is(value, got):
+            return "pieces"
         if gdb["jumped"] and is_absent(got):
             return "jumped"
         around = gdb.get("around")

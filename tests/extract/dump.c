@@ -125,7 +125,7 @@ static void children(const struct dp_snap_variable *v)
 		if (c != v->children)
 			printf(", ");
 		if (v->kind == DP_VAR_TUPLE)
-			printf("%s = ", c->name);
+			printf("%s = ", c->kind == DP_VAR_TUPLE && *c->name && !strcmp(c->name, c->base_type) ? "base" : c->name);
 		value(c);
 	}
 	if (v->more)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs inside gdb: prints all frames of all threads with their variables, in the lines of extract_dump."""
+import re
+
 import gdb
 
 LIMIT = 128
@@ -29,7 +31,7 @@ def members(value, t):
     for field in t.fields():
         if not hasattr(field, "bitpos"):
             continue  # a static member
-        name = field.name or ""
+        name = "base" if field.is_base_class else field.name or ""
         parts.append("%s = %s" % (name, show(value[field])))
     return "{" + ", ".join(parts) + "}"
 
@@ -86,11 +88,32 @@ def show(value):
         return "<%s>" % e
 
 
+CLOBBERED = re.compile(r"\$(r?[acd]x|[er]?[sd]i|r[89]|r1[01]|xmm\d+)\b|entry_value")
+
+
+def is_clobbered(symbol, frame):
+    """Is it said to be in a register that a call does not preserve, in a frame that has made a call? gdb shows what is in the register now."""
+    frame.select()
+    try:
+        where = gdb.execute("info address " + symbol.name, to_string=True)
+    except gdb.error:
+        return False
+    part, at = [], frame.pc() - 1
+    inside = "Range" not in where
+    for line in where.splitlines():
+        m = re.search(r"Range (0x[0-9a-f]+)-(0x[0-9a-f]+)", line)
+        if m:
+            inside = int(m.group(1), 16) <= at < int(m.group(2), 16)
+        if inside:
+            part.append(line)
+    return bool(CLOBBERED.search("\n".join(part)))
+
+
 def is_label(symbol):
     return symbol.addr_class == gdb.SYMBOL_LOC_LABEL or symbol.type is None or symbol.type.code == gdb.TYPE_CODE_VOID
 
 
-def variables(frame):
+def variables(frame, called):
     try:
         block = frame.block()
     except RuntimeError:
@@ -103,7 +126,8 @@ def variables(frame):
                 shown = show(symbol.value(frame))
             except (gdb.error, RuntimeError) as e:
                 shown = "<%s>" % e
-            print("V\t%d\t%s\t%s" % (symbol.is_argument, symbol.name, shown))
+            lost = called and is_clobbered(symbol, frame)
+            print("V\t%d\t%s\t%s%s" % (symbol.is_argument, symbol.name, shown, "\tclobbered" if lost else ""))
         if block.function:
             break
         block = block.superblock
@@ -116,7 +140,7 @@ def main():
     for thread in sorted(gdb.selected_inferior().threads(), key=lambda t: t.ptid[1]):
         thread.switch()
         print("T\t%d\t" % thread.ptid[1])
-        frame, index = gdb.newest_frame(), 0
+        frame, index, called = gdb.newest_frame(), 0, False
         while frame:
             if frame.type() == gdb.TAILCALL_FRAME:  # made by gdb: there is no such frame on the stack
                 print("K")
@@ -126,7 +150,8 @@ def main():
             path = sal.symtab.filename if sal.symtab else ""
             inline = frame.type() == gdb.INLINE_FRAME
             print("F\t%d\t%d\t%x\t%s\t%s\t%d" % (index, inline, frame.pc(), frame.name() or "??", path, sal.line))
-            variables(frame)
+            called |= bool(frame.newer()) and frame.newer().type() != gdb.INLINE_FRAME
+            variables(frame, called)
             index += 1
             try:
                 frame = frame.older()

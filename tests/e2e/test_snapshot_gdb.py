@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Frames and values of snapshots against gdb's, of programs that stand still: C and C++ by gcc and clang, python3, redis."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+import harness
+from harness import Case, needs
+
+BUILD = os.path.dirname(os.path.dirname(harness.TARGETS))
+SOURCES = os.path.join(harness.ROOT, "tests", "extract")
+DUMP = os.path.join(BUILD, "tests", "extract", "extract_dump")
+sys.path.insert(0, SOURCES)
+import compare  # noqa: E402
+
+
+@needs("gdb")
+class SnapshotAsGdb(Case):
+    def start(self, *command):
+        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
+
+    def quiet(self, p, threads=1):
+        """Waits until so many threads are there and all of them sleep."""
+        task = "/proc/%d/task" % p.pid
+        for _ in range(600):
+            states = [open("%s/%s/stat" % (task, t)).read().rsplit(")", 1)[1].split()[0] for t in os.listdir(task)]
+            calls = [open("%s/%s/syscall" % (task, t)).read().split()[0] for t in os.listdir(task)]
+            if len(states) >= threads and set(states) == {"S"} and "running" not in calls:
+                return
+            time.sleep(0.05)
+        self.fail("the program does not come to rest")
+
+    def same(self, p, least):
+        got = compare.compare(DUMP, p.pid)
+        wrong = "\n".join(line[:400] for line in got.lines if not line.startswith("name"))
+        self.assertEqual(got.frames_different, 0, wrong)
+        self.assertGreaterEqual(got.equal, least, wrong)
+        self.assertLessEqual(got.different, got.equal / 1000, wrong)
+        return got
+
+    def built(self, compiler, source, *options):
+        if not shutil.which(compiler):
+            self.skipTest("needs " + compiler)
+        path = os.path.join(self.dir, "shapes-" + compiler)
+        subprocess.run([compiler, "-g", *options, "-o", path, os.path.join(SOURCES, source), "-pthread"], check=True)
+        return path
+
+    def test_c_optimized_by_gcc(self):
+        p = self.start(self.built("gcc", "shapes.c", "-O2"))
+        self.quiet(p)
+        self.same(p, 25)
+
+    def test_c_by_clang(self):
+        p = self.start(self.built("clang", "shapes.c", "-O2"))
+        self.quiet(p)
+        self.same(p, 20)
+
+    def test_cxx_by_gcc(self):
+        p = self.start(self.built("g++", "shapes.cc", "-O0"))
+        self.quiet(p, threads=2)
+        self.same(p, 50)
+
+    @needs("redis-server")
+    def test_redis(self):
+        p = self.start("redis-server", "--port", "0", "--unixsocket", os.path.join(self.dir, "s"), "--save", "", "--appendonly", "no")
+        self.quiet(p, threads=4)
+        self.same(p, 20)
+
+    def test_python(self):
+        program = "import threading, time\ndef f(n):\n  if n: return f(n - 1)\n  time.sleep(1000)\n" \
+                  "threading.Thread(target=f, args=(5,), daemon=True).start()\nf(9)\n"
+        p = self.start(sys.executable, "-c", program)
+        self.quiet(p, threads=2)
+        self.same(p, 2)
+
+
+if __name__ == "__main__":
+    harness.main()
