@@ -46,7 +46,7 @@ torture: deps ## real programs under probes that come and go, for SECONDS (defau
 asan: deps ## the tool under ASan and UBSan, with its tests
 	cmake --preset asan >/dev/null
 	cmake --build build-asan -j $(JOBS)
-	ctest --test-dir build-asan -j $(JOBS) --output-on-failure -L 'unit|asan'
+	ctest --preset asan
 
 install: all ## install below PREFIX (default /usr/local) and DESTDIR
 	cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))

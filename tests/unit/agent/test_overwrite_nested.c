@@ -84,9 +84,10 @@ static void on_step(int signo, siginfo_t *info, void *context)
 
 	(void)signo;
 	(void)info;
-	if (!memcmp((const void *)regs[REG_RIP], system_call, 2))
+	const bool here = step.steps++ == step.at;
+	if (here || !memcmp((const void *)regs[REG_RIP], system_call, 2))
 		regs[REG_EFL] &= ~(greg_t)0x100;
-	if (step.steps++ != step.at)
+	if (!here)
 		return;
 	step.nested = true;
 	for (number = nested_recorded + 1; number <= (step.at % 3) * 500 + 1; number++)

@@ -89,16 +89,23 @@ void exec_setup(void)
 	map(EXEC_FAR, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
+static uint64_t scratch_at(uint64_t word)
+{
+	return EXEC_SCRATCH + EXEC_SCRATCH_SIZE / 2 + word % 1024 * 8;
+}
+
 static uint64_t scratch_pointer(uint64_t *seed)
 {
-	return EXEC_SCRATCH + EXEC_SCRATCH_SIZE / 2 + helper_random(seed) % 1024 * 8;
+	return scratch_at(helper_random(seed));
 }
 
 static void fill(void *at, size_t size, uint64_t *seed)
 {
 	uint64_t *word = at;
-	for (size_t i = 0; i < size / 8; i++)
-		word[i] = helper_random(seed) % 2 ? scratch_pointer(seed) : helper_random(seed);
+	for (size_t i = 0; i < size / 8; i++) {
+		const uint64_t r = helper_random(seed);
+		word[i] = r >> 40 & 1 ? scratch_at(r) : r;
+	}
 }
 
 void exec_random(struct exec_state *state, uint64_t *seed)

@@ -17,7 +17,8 @@
 #include <sys/ucontext.h>
 #include <unistd.h>
 
-#define IN_SECTION __attribute__((noinline, section("probe_me")))
+/* A program's code, not a test's: without what sanitizers put between any two of its instructions. */
+#define IN_SECTION __attribute__((noinline, section("probe_me"), no_sanitize("address", "undefined")))
 extern const uint8_t __start_probe_me[], __stop_probe_me[];
 
 static double scale = 0.5;
