@@ -80,11 +80,19 @@ end
 
 -- ---- variables -----------------------------------------------------------------------------------------------------------------------
 
-local function variable(v)
+-- Does a block of this size hold just one of what the pointer points at? A pointer into the middle of a block may have a number before it
+-- that looks like a size; what follows from it would be nonsense, so damage is believed only of blocks of the very size.
+local function is_block_of(b, size)
+	local ok, target = pcall(pmodule.deref, b)
+	local needed = ok and pmodule.sizeof(target) or 0
+	return needed > 1 and size + 8 == math.max(32, (needed + 23) & ~15)
+end
+
+local function variable(v, b)
 	local to = v:value()
 	if not to or to == 0 or v:owner() then return end
 	local state, size, how = state_of(to)
-	if not state then return end
+	if not state or state == "damaged" and not (b and is_block_of(b, size)) then return end
 	if state ~= "used" then
 		found[#found + 1] = { variable = v, frame = v:frame(), name = v:name(), state = state, size = size, how = how }
 	elseif v:frame() and v:frame():fault() then
