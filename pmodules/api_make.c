@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEPTH_MAX    64u   /* whoever walks the tree afterwards does it by recursion */
 #define CHILDREN_MAX 4096u /* below one owner: a loop over a damaged list ends somewhere */
 
 /* "const struct crash *[4]": "crash". */
@@ -68,7 +69,7 @@ ptrace_variable_t *pmodule_variable_create(const char *type, const char *name, u
 {
 	struct dp_host *h = dp_host_current();
 	struct dp_snap_variable *above = dp_api_variable(owner);
-	if (!h || !h->snapshot || (owner && !above))
+	if (!h || !h->snapshot || (owner && (!above || pmodule_variable_depth(owner) >= DEPTH_MAX)))
 		return NULL;
 	const bool at_once = above && is_frameless(above) && !dp_host_is_loose(h, above);
 	if (at_once && is_full(above)) {

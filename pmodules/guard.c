@@ -9,7 +9,7 @@
  * the agent let go on.
  *
  * Loops: a timer looks every few milliseconds whether the deadline has passed, and ends the call if the module's own code is what
- * it interrupted (nothing of ours or of libc's is left half done then). A module that is somewhere else at each tick for GRACE_NS
+ * it interrupted (nothing of ours or of libc's is left half done then). A module that is somewhere else at each tick for too long
  * is stuck in a call that does not return: dynprobe ends, as above.
  *
  * What this cannot do: take back what a module wrote into memory that is not its own. docs/decisions/0022-pmodules.md.
@@ -29,10 +29,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define TICK_NS  2000000L
-#define GRACE    40u /* times the budget: 2 s */
-#define TRIAL_NS UINT64_C(1000000000)
-#define STACK    65536u
+#define TICK_NS    2000000L
+#define GRACE_HELD 40u   /* times the budget: 2 s */
+#define GRACE_LATE 1200u /* a minute, where nobody waits: a look into much debug information may take long */
+#define TRIAL_NS   UINT64_C(1000000000)
+#define STACK      65536u
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -114,7 +115,8 @@ static void tick(int signal, siginfo_t *info, void *context)
 		g->signal = 0;
 		siglongjmp(g->at, 1);
 	}
-	if (now > g->module->deadline_ns + GRACE * dp_host_budget(g->module->host))
+	const struct dp_host *h = g->module->host;
+	if (now > g->module->deadline_ns + (dp_host_is_held(h) ? GRACE_HELD : GRACE_LATE) * dp_host_budget(h))
 		die("it is stuck in a call that does not return");
 }
 

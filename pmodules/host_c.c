@@ -122,6 +122,7 @@ static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct c_module *s = data;
 	const uintptr_t desc = (uintptr_t)s->desc;
+	struct dp_guard_text text = {UINTPTR_MAX, 0};
 	bool mine = false;
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -130,10 +131,14 @@ static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 		if (p->p_type != PT_LOAD)
 			continue;
 		mine |= desc >= start && desc < start + p->p_memsz;
-		if (p->p_flags & PF_X)
-			s->text = (struct dp_guard_text){start, start + p->p_memsz};
+		if (!(p->p_flags & PF_X))
+			continue;
+		text.start = start < text.start ? start : text.start;
+		text.end = start + p->p_memsz > text.end ? start + p->p_memsz : text.end;
 	}
-	return mine; /* else the text is overwritten by the next object's */
+	if (mine)
+		s->text = text;
+	return mine;
 }
 
 static struct dp_error *check(const struct pmodule *m, const struct pmodule_desc *desc)

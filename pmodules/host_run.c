@@ -31,7 +31,7 @@ uint64_t dp_host_now(void)
  */
 
 /* Does the program wait for what runs now? A copy and a core wait for nobody. */
-static bool is_held(const struct dp_host *h)
+bool dp_host_is_held(const struct dp_host *h)
 {
 	return h->phase == DP_PHASE_HELD && !h->options.nobody_waits && strcmp(h->snapshot->mode, "fork") &&
 	       strcmp(h->snapshot->mode, "core");
@@ -51,7 +51,7 @@ static uint64_t time_left(const struct pmodule *m)
 {
 	const struct dp_host *h = m->host;
 	const uint64_t budget = dp_host_budget(h);
-	if (!is_held(h))
+	if (!dp_host_is_held(h))
 		return left(budget * DP_BUDGET_LATE, h->snapshot ? m->late_ns : 0);
 	const uint64_t own = left(budget, m->held_ns);
 	const uint64_t all = left(budget > DP_BUDGET_TOTAL_NS ? budget : DP_BUDGET_TOTAL_NS, h->held_ns);
@@ -77,9 +77,9 @@ void dp_module_leave(struct pmodule *m, const struct dp_entry *entry)
 	running = entry->before;
 	m->deadline_ns = entry->deadline;
 	if (!entry->deadline)
-		*(is_held(h) ? &m->held_ns : &m->late_ns) += took;
+		*(dp_host_is_held(h) ? &m->held_ns : &m->late_ns) += took;
 	if (!--h->entered) {
-		h->held_ns += is_held(h) ? took : 0;
+		h->held_ns += dp_host_is_held(h) ? took : 0;
 		dp_arena_fini(&h->scratch);
 	}
 }
@@ -220,10 +220,26 @@ static void globals(struct dp_host *h, bool deferred)
 /* ---- one snapshot
  * -------------------------------------------------------------------------------------------------------------------- */
 
+/* An option of a module that is not there is a mistake in its id, most likely. */
+static void check_options(struct dp_host *h)
+{
+	struct dp_module_option *o;
+	const struct pmodule *m;
+	DL_FOREACH(h->module_options, o)
+	{
+		for (m = h->modules; m && strcmp(m->id, o->id); m = m->next)
+			;
+		if (!m && !o->is_checked)
+			dp_host_log(h, DP_LOG_WARNING, NULL, "--module=%s:...: there is no pmodule of that id", o->id);
+		o->is_checked = true;
+	}
+}
+
 void dp_host_begin(struct dp_host *h, struct dp_snapshot *s)
 {
 	struct pmodule *m;
 	dp_host_end(h);
+	check_options(h);
 	h->snapshot = s;
 	h->generation = ++h->generations;
 	h->held_ns = h->made = h->made_bytes = 0;

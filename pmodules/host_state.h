@@ -12,6 +12,7 @@
 struct dp_module_option { /* --module=ID:key,value */
 	struct dp_module_option *prev, *next;
 	char *id, *key, *value;
+	bool is_checked; /* that there is a module of that id */
 };
 
 struct dp_callbacks {
@@ -55,6 +56,7 @@ struct dp_entry dp_module_enter(struct pmodule *m);
 void dp_module_leave(struct pmodule *m, const struct dp_entry *entry);
 uint64_t dp_host_now(void);
 uint64_t dp_host_budget(const struct dp_host *h); /* of one module while the process is held */
+bool dp_host_is_held(const struct dp_host *h);    /* does the program wait for what runs now? */
 /* Runs the variable callbacks on it, those of deferred modules or the others'. */
 void dp_host_fire_variable(struct dp_host *h, struct dp_snap_variable *v, struct dp_value *value, bool deferred);
 

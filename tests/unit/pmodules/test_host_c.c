@@ -183,6 +183,16 @@ static void refused(const char *file, const char *said)
 	done(h);
 }
 
+Test(c_module, an_option_for_nobody_is_said_once)
+{
+	struct dp_host *h = loaded("recorder", "recordr:defer,1", (struct dp_host_options){0});
+	run_all(h, model.s);
+	run_all(h, model.s);
+	cr_assert_eq(log_.warnings, 1);
+	cr_assert(strstr(log_.text, "no pmodule of that id"));
+	done(h);
+}
+
 Test(c_module, what_is_no_module_is_refused)
 {
 	refused("not_a_module.so", "no pmodule_export_v1");

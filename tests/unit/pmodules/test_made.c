@@ -121,6 +121,15 @@ Test(made, a_loop_over_a_damaged_list_ends)
 	cr_assert(has_word(model.s->classifiers, "truncated"));
 }
 
+Test(made, owners_of_owners_end_somewhere)
+{
+	ptrace_variable_t *v = V(p);
+	unsigned n = 0;
+	for (ptrace_variable_t *next; (next = pmodule_variable_create("int", "v", 0, -1, v)) && n < 1000; n++)
+		v = next;
+	cr_assert_eq(n, 64);
+}
+
 Test(made, what_was_extracted_is_kept)
 {
 	int64_t number;
