@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BELOW = 8 }; /* columns in front of what belongs to a frame */
+enum {
+	BELOW = 8,        /* columns in front of what belongs to a frame */
+	ARGS_COMMON = 64, /* of so many arguments it is looked whether a group has them in common */
+};
 
 static const char *base_name(const char *path)
 {
@@ -48,7 +51,7 @@ static const struct dp_snap_variable *nth_arg(const struct dp_snap_frame *f, siz
 static bool is_common(const struct dp_snap_variable *v, size_t i, const struct dp_snap_frame *const *other, size_t n)
 {
 	struct dp_buf mine = {0}, theirs = {0};
-	bool same = true;
+	bool same = i < ARGS_COMMON || !n;
 	put_arg(&mine, v);
 	for (size_t k = 0; same && k < n; k++) {
 		const struct dp_snap_variable *w = nth_arg(other[k], i);

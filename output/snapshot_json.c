@@ -198,7 +198,7 @@ static void put_list(struct json *j, const struct dp_keep_row *row, const void *
 static void put_array(struct json *j, const struct dp_keep_row *row, const void *obj)
 {
 	const char *first = pointer_at((const char *)obj + row->offset);
-	const uint64_t n = uint_at((const char *)obj + row->count, 8);
+	const uint64_t n = first ? uint_at((const char *)obj + row->count, 8) : 0;
 	if (!n && !row->always)
 		return;
 	put_name(j, row->name);

@@ -149,7 +149,7 @@ static void put_list(struct encoder *e, const struct dp_keep_row *row, const voi
 static void put_array(struct encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const char *first = dp_file_load(obj, row->offset);
-	const uint64_t n = load_uint((const char *)obj + row->count, 8);
+	const uint64_t n = first ? load_uint((const char *)obj + row->count, 8) : 0;
 	for (uint64_t i = 0; i < n; i++)
 		put_record(e, row->number, row->of, first + i * row->of->size);
 }
@@ -183,7 +183,7 @@ static void put_frame_registers(struct encoder *e, unsigned number, const struct
 static void put_blob(struct encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const uint64_t n = load_uint((const char *)obj + row->count, 8);
-	if (!n)
+	if (!n || !dp_file_load(obj, row->offset))
 		return;
 	put_key(e, row->number, DP_WIRE_BYTES);
 	put_varint(e->to, n);
