@@ -12,8 +12,8 @@
  * A second source: a signal that the process ignores (SIGCHLD by default, for one) wakes nobody, unless the thread that it is
  * sent to is traced, for then its tracer may want to know. If that thread stands, the kernel has another one take the signal, and
  * where that one is not traced itself, nobody sees its -EINTR. Signals of the process are sent to its leader, and those of
- * children to the thread that started them. So such a thread is let go before the others (freeze.c), and is not borrowed where
- * another one can be (borrow_choose.c).
+ * children to the thread that started them. So such a thread is taken behind the others and let go before them (freeze.c), and is
+ * not borrowed where another one can be (borrow_choose.c).
  */
 #include "injector/eintr.h"
 
