@@ -85,6 +85,8 @@ struct dp_fplan {
 	const char *called; /* the real function's linkage name */
 	uint64_t entry;     /* in the target */
 	Dwarf_Die real;     /* addr NULL: unknown */
+	bool site_asked;
+	Dwarf_Die site; /* the call that is returned from here, or addr NULL */
 };
 
 struct dp_fstate { /* a frame */

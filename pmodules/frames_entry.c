@@ -105,7 +105,6 @@ static const char *value_at_call(const struct dp_eval *e, Dwarf_Die *site, unsig
 const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 {
 	const struct dp_fstate *f = e->frame, *caller = f ? f->caller : NULL;
-	Dwarf_Die site;
 	unsigned steps = 0;
 	if (!caller || !caller->plan->debug || !caller->plan->real.addr || f->is_signal || caller->exact || caller->is_guess)
 		return DP_WHY_OPTIMIZED;
@@ -113,9 +112,12 @@ const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 	const uint64_t pc = dp_debug_pc(p->debug, dp_addr_of(caller->regs.value[DP_FRAME_PC]));
 	const struct dp_eval at_call = {
 	        .w = e->w, .frame = caller, .module = p->module->module, .debug = p->debug, .nesting = e->nesting + 1};
-	if (!find_site(&p->real, pc, &steps, 0, &site) || !leads_to(&at_call, &site, f->plan))
+	if (!p->site_asked && !find_site(&p->real, pc, &steps, 0, &p->site))
+		p->site.addr = NULL;
+	p->site_asked = true;
+	if (!p->site.addr || !leads_to(&at_call, &p->site, f->plan))
 		return DP_WHY_OPTIMIZED;
-	return value_at_call(&at_call, &site, reg, ret);
+	return value_at_call(&at_call, &p->site, reg, ret);
 }
 
 /* ---- thread-local storage -------------------------------------------------------------------------------------------------- */

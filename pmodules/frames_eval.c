@@ -348,7 +348,9 @@ static void pieces(struct dp_eval_machine *m, const Dwarf_Op *ops, size_t n, siz
 		nowhere(into, DP_WHY_UNKNOWN);
 		return;
 	}
-	for (uint64_t done = 0; at < n && done < size;) {
+	/* A jump may lead back in front of a piece. */
+	unsigned steps = 0;
+	for (uint64_t done = 0; at < n && done < size && steps++ < PIECES_MAX;) {
 		uint64_t here = ops[at].number;
 		if (ops[at].atom == DW_OP_bit_piece) {
 			if (here % 8 || ops[at].number2)

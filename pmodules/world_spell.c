@@ -6,11 +6,11 @@
 #include <dwarf.h>
 #include <string.h>
 
-enum { NESTING_MAX = 32, PARAMETERS_MAX = 32, STEPS_MAX = 4096, DIMENSIONS_MAX = 16, TEXT_MAX = 1500 };
+enum { NESTING_MAX = 32, PARAMETERS_MAX = 32, STEPS_MAX = 4096, DIMENSIONS_MAX = 16, WORDS_MAX = 256, TEXT_MAX = 1500 };
 
 struct spelling {
 	struct dp_world *w;
-	unsigned depth;
+	unsigned depth, words; /* functions of functions may have any number of parameters */
 };
 
 static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner);
@@ -182,7 +182,7 @@ static const char *array(struct spelling *s, Dwarf_Die *die, const char *inner)
 static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner)
 {
 	const char *text = NULL;
-	if (s->depth >= NESTING_MAX)
+	if (s->depth >= NESTING_MAX || s->words++ > WORDS_MAX)
 		return join(s, "...", inner);
 	s->depth++;
 	switch (dwarf_tag(die)) {
