@@ -80,13 +80,32 @@ static void rest(uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
+/*
+ * A copy that outlives us leaves an entry in the program's list of children: whoever wants to end us then waits until it is
+ * cleared. (One that kills us does not.)
+ */
+static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *take, uint64_t nth)
+{
+	sigset_t ends, old;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	if (o->snapshot.take.still.mode == DP_STILL_FORK)
+		sigprocmask(SIG_BLOCK, &ends, &old);
+	struct dp_error *err = take_one(o, take, nth);
+	if (o->snapshot.take.still.mode == DP_STILL_FORK)
+		sigprocmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
 static struct dp_error *take_all(const struct dp_options *o, struct dp_take *take)
 {
 	const uint64_t n = o->snapshot.iterations ? o->snapshot.iterations : 1;
 	for (uint64_t nth = 1; nth <= n; nth++) {
 		if (nth > 1 && o->snapshot.interval_ns)
 			rest(o->snapshot.interval_ns);
-		DP_TRY(take_one(o, take, nth));
+		DP_TRY(take_safely(o, take, nth));
 	}
 	return NULL;
 }

@@ -152,11 +152,8 @@ static void make_copy(struct dp_still *s)
 		err = dp_borrow_held(&s->target, &s->freeze, &b);
 	if (!err) {
 		err = dp_copy_make(&s->target.process, b, &s->copy);
-		struct dp_error *end = dp_borrow_end(b, NULL);
-		if (err)
-			dp_error_destroy(end);
-		else
-			err = end;
+		/* What cannot be given back now is zeroed by whoever borrows next. */
+		dp_error_destroy(dp_borrow_end(b, NULL));
 	}
 	if (err)
 		refuse_fork(s, err);

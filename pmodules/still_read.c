@@ -15,7 +15,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define RED_ZONE UINT64_C(128)
+#define STACK_LEAST (2 * DP_PAGE_BYTES)
+#define RED_ZONE    UINT64_C(128)
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -149,6 +150,10 @@ static void add_stale(struct batch *b)
 
 void dp_still_reserve(struct dp_still *s)
 {
+	/* Of very many threads less of each stack, so that half of what may be kept is left for what they lead to. */
+	const uint64_t share = dp_page_of((uint64_t)s->pages.most * DP_PAGE_BYTES / 2 / (s->nthreads + 1));
+	if (share < s->options.stack_bytes)
+		s->options.stack_bytes = share < STACK_LEAST ? STACK_LEAST : share;
 	dp_pages_reserve(&s->pages, s->nthreads * (s->options.stack_bytes / DP_PAGE_BYTES));
 }
 
@@ -256,6 +261,7 @@ static size_t read_past(struct dp_still *s, uint64_t addr, void *buf, size_t n, 
 	bool past = false;
 	const size_t got = read_source(s, addr, buf, n, &past);
 	*late |= past;
+	s->nlate += past && got;
 	return got;
 }
 

@@ -124,12 +124,12 @@ static void take_limits(struct dp_snapshot *s, pid_t pid)
 	dp_buf_fini(&b);
 }
 
-void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool environ)
+void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool with_environ)
 {
 	const char *const *argv = take_words(s, "cmdline", pid);
 	if (argv)
 		s->argv = argv;
-	if (environ)
+	if (with_environ)
 		s->environ = take_words(s, "environ", pid);
 	take_exe(s, pid);
 	take_files(s, pid);

@@ -11,7 +11,7 @@ struct dp_core;
 void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t, struct dp_snap_thread *into);
 
 /* take_facts.c: from /proc, of the living process: command line, environment, files, limits. */
-void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool environ);
+void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool with_environ);
 /* Of both kinds of source: maps and objects. */
 void dp_take_image(struct dp_snapshot *s, struct dp_image *image);
 
