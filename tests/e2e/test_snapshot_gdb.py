@@ -16,6 +16,7 @@ SOURCES = os.path.join(harness.ROOT, "tests", "extract")
 DUMP = os.path.join(BUILD, "tests", "extract", "extract_dump")
 sys.path.insert(0, SOURCES)
 import compare  # noqa: E402
+import damage  # noqa: E402
 
 
 @needs("gdb")
@@ -66,6 +67,11 @@ class SnapshotAsGdb(Case):
         p = self.start(self.built("g++", "shapes.cc", "-O0"))
         self.quiet(p, threads=2)
         self.same(p, 50)
+
+    def test_damaged_debug_information_ends(self):
+        """The long form is tests/extract/damage.py."""
+        path = self.built("gcc", "shapes.c", "-O2")
+        self.assertEqual([w for w in (damage.run(DUMP, path, seed, self.dir) for seed in range(1, 9)) if w], [])
 
     @needs("redis-server")
     def test_redis(self):
