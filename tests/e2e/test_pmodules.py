@@ -47,6 +47,15 @@ class ReadyMade(PmoduleCase):
         healthy, _ = self.snapshot(self.target("ailing", "heap"), self.module("deadlock"))
         self.assertNotIn("critical", healthy)
 
+    def test_deadlock_is_found_in_a_saved_snapshot(self):
+        """Taken without the module, which runs when the program is gone."""
+        t = self.target("ailing", "deadlock")
+        self.snapshot(t)
+        t.close()
+        self.run_tool("pmodule", "run", self.path("t.dps"), "--module-load", self.module("deadlock"), "-o", self.path("again.dps"))
+        shown = self.run_tool("show", self.path("again.dps")).stdout
+        self.assertRegex(shown, r"classifiers +deadlock\n")
+
     def test_heap_tells_freed_and_damaged_blocks(self):
         shown, _ = self.snapshot(self.target("ailing", "heap"), self.module("heap"))
         self.assertIn("stale points to a freed block of 40 bytes, in a thread's cache", shown)
