@@ -58,9 +58,9 @@ static uint64_t time_left(const struct pmodule *m)
 	return own < all ? own : all;
 }
 
-struct dp_entry dp_module_enter(struct pmodule *m)
+static struct dp_entry enter(struct pmodule *m, uint64_t now)
 {
-	const struct dp_entry entry = {running, dp_host_now(), m->deadline_ns};
+	const struct dp_entry entry = {running, now, m->deadline_ns};
 	running = m;
 	m->host->entered++;
 	m->deadline_ns = entry.begin + time_left(m);
@@ -70,10 +70,15 @@ struct dp_entry dp_module_enter(struct pmodule *m)
 	return entry;
 }
 
-void dp_module_leave(struct pmodule *m, const struct dp_entry *entry)
+struct dp_entry dp_module_enter(struct pmodule *m)
+{
+	return enter(m, dp_host_now());
+}
+
+uint64_t dp_module_leave(struct pmodule *m, const struct dp_entry *entry)
 {
 	struct dp_host *h = m->host;
-	const uint64_t took = dp_host_now() - entry->begin;
+	const uint64_t now = dp_host_now(), took = now - entry->begin;
 	running = entry->before;
 	m->deadline_ns = entry->deadline;
 	if (!entry->deadline)
@@ -82,6 +87,7 @@ void dp_module_leave(struct pmodule *m, const struct dp_entry *entry)
 		h->held_ns += dp_host_is_held(h) ? took : 0;
 		dp_arena_fini(&h->scratch);
 	}
+	return now;
 }
 
 bool dp_module_expired(const struct pmodule *m)
@@ -139,11 +145,13 @@ static void call(const struct dp_callback *cb, void *object, struct dp_value *va
 	struct pmodule *m = cb->module;
 	if (m->is_off || m->is_broken)
 		return;
-	const struct dp_entry entry = dp_module_enter(m);
-	const bool none_left = m->deadline_ns <= entry.begin;
+	struct dp_host *h = m->host;
+	const struct dp_entry entry = enter(m, h->entered || !h->last_ns ? dp_host_now() : h->last_ns);
+	const uint64_t deadline = m->deadline_ns;
+	const bool none_left = deadline <= entry.begin;
 	struct dp_error *err = none_left ? NULL : m->language->call(m, cb, object, value);
-	const bool expired = none_left || dp_module_expired(m);
-	dp_module_leave(m, &entry);
+	h->last_ns = dp_module_leave(m, &entry);
+	const bool expired = none_left || h->last_ns >= deadline;
 	if (expired) {
 		dp_error_destroy(err);
 		cut_off(m);
@@ -256,29 +264,35 @@ void dp_host_set_world(struct dp_host *h, struct dp_world *w)
 	h->world = w;
 }
 
+static void begin_walk(struct dp_host *h, enum dp_phase phase)
+{
+	h->phase = phase;
+	h->last_ns = 0;
+}
+
 void dp_host_preattach(struct dp_host *h)
 {
-	h->phase = DP_PHASE_PREATTACH;
+	begin_walk(h, DP_PHASE_PREATTACH);
 	fire(h, DP_EVENT_PREATTACH, h->snapshot);
 	dp_guard_off();
 }
 
 void dp_host_attach(struct dp_host *h)
 {
-	h->phase = DP_PHASE_HELD;
+	begin_walk(h, DP_PHASE_HELD);
 	fire(h, DP_EVENT_ATTACH, h->snapshot);
 	dp_guard_off();
 }
 
 void dp_host_thread(struct dp_host *h, struct dp_snap_thread *t)
 {
-	h->phase = DP_PHASE_HELD;
+	begin_walk(h, DP_PHASE_HELD);
 	thread(h, t, false); /* the guard stays: there are more threads to come, and it costs the pause some system calls */
 }
 
 void dp_host_globals(struct dp_host *h)
 {
-	h->phase = DP_PHASE_HELD;
+	begin_walk(h, DP_PHASE_HELD);
 	globals(h, false);
 	dp_guard_off();
 }
@@ -295,7 +309,7 @@ static bool any_deferred(const struct dp_host *h)
 void dp_host_postattach(struct dp_host *h)
 {
 	struct dp_snap_thread *t;
-	h->phase = DP_PHASE_LATE;
+	begin_walk(h, DP_PHASE_LATE);
 	if (any_deferred(h)) {
 		DL_FOREACH(h->snapshot->threads, t)
 		thread(h, t, true);

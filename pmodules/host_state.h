@@ -37,6 +37,7 @@ struct dp_host {
 	enum dp_phase phase;
 	uint64_t generation, generations;
 	uint64_t held_ns; /* of all modules in this snapshot */
+	uint64_t last_ns; /* when the last callback of this walk returned; 0: none did. Saves a look at the clock */
 	unsigned entered; /* callbacks that run now, one inside of the other */
 	unsigned dispatching;
 	struct dp_loose *loose;
@@ -53,7 +54,7 @@ struct dp_entry {
 	uint64_t begin, deadline;
 };
 struct dp_entry dp_module_enter(struct pmodule *m);
-void dp_module_leave(struct pmodule *m, const struct dp_entry *entry);
+uint64_t dp_module_leave(struct pmodule *m, const struct dp_entry *entry); /* the time */
 uint64_t dp_host_now(void);
 uint64_t dp_host_budget(const struct dp_host *h); /* of one module while the process is held */
 bool dp_host_is_held(const struct dp_host *h);    /* does the program wait for what runs now? */
