@@ -19,6 +19,7 @@ struct dp_snapshots {
 	struct dp_park_hit parked;
 	struct dp_target *target; /* in which */
 	uint64_t taken, failed;
+	struct dp_park_counts counts; /* of all targets, at the end */
 };
 
 static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
@@ -35,6 +36,25 @@ static bool take_hit(void *data)
 {
 	struct dp_snapshots *s = data;
 	return dp_park_take(s->target, &s->parked);
+}
+
+/* Somebody waits in the moment itself: what can be done before it is done now. What fails here is said then. */
+static void rehearse(struct dp_snapshots *s, struct dp_target *t)
+{
+	dp_error_destroy(dp_take_rehearse(s->take, dp_target_pid(t)));
+}
+
+static void want(const struct dp_run *run, struct dp_snapshots *s)
+{
+	const struct dp_options *o = run->options;
+	const uint64_t pause = o->snapshot.take.still.max_pause_ns;
+	const struct dp_park_limits limits = {
+	        .hits = o->snapshots.most, .interval_ns = o->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_park_want(run->session[i]->target, &limits);
+	/* Of several processes one is rehearsed; a command that is still held has nothing to rehearse. */
+	if (!o->command)
+		rehearse(s, run->session[0]->target);
 }
 
 struct dp_error *dp_snapshots_begin(struct dp_run *run)
@@ -54,17 +74,8 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	wanted.log = log_line;
 	wanted.data = run;
 	wanted.version = "dynprobe " DP_VERSION;
-	return dp_take_create(&wanted, &s->take);
-}
-
-struct dp_error *dp_snapshots_serve(struct dp_run *run)
-{
-	const struct dp_options *o = run->options;
-	const uint64_t pause = o->snapshot.take.still.max_pause_ns;
-	const struct dp_park_limits limits = {
-	        .hits = o->snapshots.most, .interval_ns = o->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
-	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
-		DP_TRY(dp_park_serve(run->session[i]->target, &limits));
+	DP_TRY(dp_take_create(&wanted, &s->take));
+	want(run, s);
 	return NULL;
 }
 
@@ -110,6 +121,10 @@ static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
 	identify(run, s, shot);
 	err = write_one(run, shot);
 	dp_snapshot_destroy(shot);
+	struct dp_park_counts counts;
+	dp_park_counts(s->target, &counts);
+	if (counts.left)
+		rehearse(s, s->target);
 	return err;
 }
 
@@ -142,30 +157,28 @@ void dp_snapshots_round(struct dp_run *run)
 
 void dp_snapshots_leave(struct dp_run *run)
 {
-	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
+	for (size_t i = 0; run->snapshots && i < run->nsessions; i++) {
+		struct dp_park_counts one, *all = &run->snapshots->counts;
 		dp_park_leave(run->session[i]->target);
+		dp_park_counts(run->session[i]->target, &one);
+		all->late += one.late;
+		all->missed += one.missed;
+		all->over += one.over;
+	}
 }
 
 void dp_snapshots_report(const struct dp_run *run)
 {
-	struct dp_park_counts all = {0};
 	const struct dp_snapshots *s = run->snapshots;
 	if (!s || run->options->quiet)
 		return;
-	for (size_t i = 0; i < run->nsessions; i++) {
-		struct dp_park_counts one;
-		dp_park_counts(run->session[i]->target, &one);
-		all.late += one.late;
-		all.missed += one.missed;
-		all.over += one.over;
-	}
 	fprintf(stderr, "dynprobe: %" PRIu64 " snapshot%s taken", s->taken, s->taken == 1 ? "" : "s");
 	if (s->failed)
 		fprintf(stderr, ", %" PRIu64 " failed", s->failed);
 	fprintf(stderr,
 	        "; hits without one: %" PRIu64 " beyond the limits, %" PRIu64 " while another was taken, %" PRIu64
 	        " that waited in vain\n",
-	        all.over, all.missed, all.late);
+	        s->counts.over, s->counts.missed, s->counts.late);
 }
 
 void dp_snapshots_fini(struct dp_run *run)

@@ -6,10 +6,8 @@
 #include "cli/trace.h"
 
 struct dp_snapshots; /* opaque */
-/* Loads the pmodules; nothing without --snapshot. Before anything is put into a process. */
+/* Loads the pmodules, rehearses; nothing without --snapshot. Before anything is put into a process. */
 struct dp_error *dp_snapshots_begin(struct dp_run *run) DP_MUST_CHECK;
-/* The probes stand: from now on hits wait. */
-struct dp_error *dp_snapshots_serve(struct dp_run *run) DP_MUST_CHECK;
 /* Takes a snapshot where a hit waits; a failure is a note. */
 void dp_snapshots_round(struct dp_run *run);
 /* Before the probes go: nobody waits any more. */

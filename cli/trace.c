@@ -178,7 +178,6 @@ static struct dp_error *run_live(struct dp_run *run)
 	DP_TRY(open_outputs(run));
 	DP_TRY(dp_snapshots_begin(run));
 	DP_TRY(install_all(run));
-	DP_TRY(dp_snapshots_serve(run));
 	/* A command that we start is still held: its first hits are not to be missed. */
 	if (run->use_lttng && !run->ended_by)
 		dp_lttng_settle(run);

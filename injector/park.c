@@ -34,26 +34,32 @@ struct dp_error *dp_park_check(const struct dp_target *t)
 {
 	if (!t->process.seccomp)
 		return NULL;
-	return dp_error(DP_TAG_SECCOMP,
-	                "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; take "
-	                "the snapshot from outside: dynprobe snapshot %d",
-	                t->process.pid, t->process.comm, t->process.pid);
+	return dp_error(
+	        DP_TAG_SECCOMP,
+	        "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; take "
+	        "the snapshot from outside: dynprobe snapshot %d",
+	        t->process.pid, t->process.comm, t->process.pid);
 }
 
-struct dp_error *dp_park_serve(struct dp_target *t, const struct dp_park_limits *limits)
+void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
 {
-	struct dp_park *p = park_of(t);
+	t->park = *limits;
+}
+
+struct dp_error *dp_park_init(struct dp_target *t)
+{
+	struct dp_park *p = &((struct dp_control *)(void *)t->data)->park;
 	uint64_t tick = 0;
-	if (!p)
+	if (!t->park.hits)
 		return NULL;
 	DP_TRY(dp_answers_tick(&tick));
-	p->left = limits->hits;
-	p->wait_ns = limits->wait_ns;
-	p->interval = tick ? (uint64_t)(((unsigned __int128)limits->interval_ns << 32) / tick) : 0;
+	p->left = t->park.hits;
+	p->wait_ns = t->park.wait_ns;
+	p->interval = tick ? (uint64_t)(((unsigned __int128)t->park.interval_ns << 32) / tick) : 0;
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
 		p->salt = dp_now_ns();
 	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all that follow */
-	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE);
+	p->served = 1;
 	return NULL;
 }
 

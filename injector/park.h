@@ -17,8 +17,8 @@ struct dp_park_limits {
 };
 /* DP_TAG_SECCOMP under a filter: waiting takes system calls. */
 struct dp_error *dp_park_check(const struct dp_target *t) DP_MUST_CHECK;
-/* After install. */
-struct dp_error *dp_park_serve(struct dp_target *t, const struct dp_park_limits *limits) DP_MUST_CHECK;
+/* Before install: from the first hit on hits wait. */
+void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits);
 /* Nobody waits any more; who does is let go. */
 void dp_park_leave(struct dp_target *t);
 

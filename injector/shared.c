@@ -156,6 +156,7 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	dp_answers_init(t);
 	sites_init(t, &l);
 	control_init(t, &l, t->in.nplaced);
+	DP_TRY(dp_park_init(t));
 	DP_TRY(private_init(t, &l));
 	t->in.live = true;
 	return dp_drain_create((void *)t->data, t->in.region[DP_REGION_DATA].size, &t->drain);

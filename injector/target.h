@@ -4,6 +4,7 @@
 #define DP_INJECTOR_TARGET_H
 
 #include "injector/injector.h"
+#include "injector/park.h"
 #include "injector/tracee.h"
 
 #include <sched.h>
@@ -109,6 +110,7 @@ struct dp_target {
 	uint64_t sink; /* address in the target of the struct dp_sink that the probes will emit through, or 0 */
 
 	struct dp_traps trap;
+	struct dp_park_limits park; /* hits 0: none waits */
 	struct dp_cells_want cells;
 	bool bases_differ; /* identity.c: no two threads have the same base of fs, but for those that have none */
 	struct dp_installation in;
@@ -139,6 +141,10 @@ struct dp_answers dp_answers_layout(const struct dp_target *t, uint64_t *size);
 /* Of the time stamp counter: ns, 32 bits behind the point. */
 struct dp_error *dp_answers_tick(uint64_t *ret) DP_MUST_CHECK;
 void dp_answers_init(struct dp_target *t);
+
+/* ---- park.c: fills in the control page ---------------------------------------------------------------------------------------- */
+
+struct dp_error *dp_park_init(struct dp_target *t) DP_MUST_CHECK;
 
 /* ---- identity.c --------------------------------------------------------------------------------------------------------------
  */

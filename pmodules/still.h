@@ -80,6 +80,8 @@ struct dp_image *dp_still_image(struct dp_still *s);
 size_t dp_still_nthreads(const struct dp_still *s);
 const struct dp_still_thread *dp_still_thread(const struct dp_still *s, size_t i); /* after hold; ascending tids */
 bool dp_still_is_held(const struct dp_still *s);
+/* Before the hold: has the process the code mapped that it had at dp_still_open()? */
+bool dp_still_is_current(const struct dp_still *s);
 /* Memory; the number of bytes from the front that could be read. *late (may be NULL): not of the moment of the hold. */
 size_t dp_still_read(struct dp_still *s, uint64_t addr, void *buf, size_t n, bool *late);
 /* The same before dp_still_hold(), from the running process, not kept: for rehearsals. */

@@ -10,6 +10,7 @@
 #include "pmodules/extract.h"
 #include "pmodules/pages.h"
 
+#include "base/cleanup.h"
 #include "injector/proc.h"
 #include "injector/tracee.h"
 
@@ -19,11 +20,6 @@
 #include <string.h>
 #include <time.h>
 
-struct dp_take {
-	struct dp_take_options options;
-	struct dp_host *host;
-};
-
 /* One snapshot on its way. */
 struct taking {
 	struct dp_take *take;
@@ -31,6 +27,12 @@ struct taking {
 	struct dp_world *world;
 	struct dp_extract *extract;
 	struct dp_snapshot *s;
+};
+
+struct dp_take {
+	struct dp_take_options options;
+	struct dp_host *host;
+	struct taking *ready; /* dp_take_rehearse(), or NULL */
 };
 
 static struct dp_error *load_modules(struct dp_take *t)
@@ -67,10 +69,32 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 	return err;
 }
 
+static void taking_fini(struct taking *k)
+{
+	if (k->s)
+		dp_host_end(k->take->host);
+	dp_host_set_world(k->take->host, NULL);
+	dp_extract_destroy(k->extract);
+	dp_world_destroy(k->world);
+	dp_still_close(k->still);
+}
+
+/* What was rehearsed and never came. */
+static void give_up(struct dp_take *t)
+{
+	if (!t->ready)
+		return;
+	taking_fini(t->ready);
+	dp_snapshot_destroy(t->ready->s);
+	free(t->ready);
+	t->ready = NULL;
+}
+
 struct dp_take *dp_take_destroy(struct dp_take *t)
 {
 	if (!t)
 		return NULL;
+	give_up(t);
 	dp_host_destroy(t->host);
 	free(t);
 	return NULL;
@@ -173,6 +197,16 @@ static struct dp_error *rehearse(struct taking *k)
 	rehearse_globals(k);
 	k->s->rehearsal_ns = dp_now_ns() - from;
 	return NULL;
+}
+
+/* A thread that waits at a probe stands elsewhere than where its probe is. */
+static void rehearse_hit(struct taking *k)
+{
+	const struct dp_still_hit *hit = k->take->options.still.hit;
+	if (!hit)
+		return;
+	const struct dp_still_thread at = {.tid = hit->ns_tid, .state = '?', .regs = hit->regs, .syscall = -1, .is_fault = true};
+	dp_extract_rehearse(k->extract, &at);
 }
 
 /* ---- the moment
@@ -360,23 +394,24 @@ static void finish(struct taking *k, uint64_t from)
 	take_times(k, from);
 }
 
-static struct dp_error *take(struct taking *k, uint64_t from, struct dp_snapshot **ret)
+static struct dp_error *prepare_all(struct taking *k)
 {
 	struct dp_error *err = prepare(k);
+	return err ? err : rehearse(k);
+}
+
+/* Behind prepare_all(), which has said `err`. */
+static struct dp_error *take(struct taking *k, struct dp_error *err, uint64_t from, struct dp_snapshot **ret)
+{
 	if (!err)
-		err = rehearse(k);
+		rehearse_hit(k);
 	if (!err)
 		err = moment(k);
 	if (!err)
 		finish(k, from);
 	if (!err && k->s->arena.failed)
 		err = dp_error(DP_TAG_NOMEM, "the snapshot does not fit into 256 MiB: see --max-bytes and the other limits");
-	if (k->s)
-		dp_host_end(k->take->host);
-	dp_host_set_world(k->take->host, NULL);
-	dp_extract_destroy(k->extract);
-	dp_world_destroy(k->world);
-	dp_still_close(k->still);
+	taking_fini(k);
 	if (err)
 		dp_snapshot_destroy(k->s);
 	else
@@ -384,12 +419,43 @@ static struct dp_error *take(struct taking *k, uint64_t from, struct dp_snapshot
 	return err;
 }
 
+struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid)
+{
+	give_up(t);
+	t->ready = calloc(1, sizeof(*t->ready));
+	if (!t->ready)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+	t->ready->take = t;
+	struct dp_error *err = dp_still_open(pid, &t->options.still, &t->ready->still);
+	if (!err)
+		err = prepare_all(t->ready);
+	if (err)
+		give_up(t);
+	return err;
+}
+
+/* The rehearsed one, if what is mapped is what it was: a module that came since is not in its image. */
+static bool is_ready(const struct dp_take *t, pid_t pid)
+{
+	return t->ready && dp_still_pid(t->ready->still) == pid && dp_still_is_current(t->ready->still);
+}
+
 struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret)
 {
-	struct taking k = {.take = t};
 	const uint64_t from = dp_now_ns();
+	struct taking k = {.take = t};
+	struct dp_error *err = NULL;
+	if (is_ready(t, pid)) {
+		/* Its world reads through it, at the address where it is. */
+		struct taking *ready = dp_take(t->ready, NULL);
+		err = take(ready, NULL, from, ret);
+		free(ready);
+		return err;
+	}
+	give_up(t);
 	DP_TRY(dp_still_open(pid, &t->options.still, &k.still));
-	return take(&k, from, ret);
+	err = prepare_all(&k);
+	return take(&k, err, from, ret);
 }
 
 struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret)
@@ -397,7 +463,8 @@ struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *e
 	struct taking k = {.take = t};
 	const uint64_t from = dp_now_ns();
 	DP_TRY(dp_still_open_core(core, exe, &t->options.still, &k.still));
-	return take(&k, from, ret);
+	struct dp_error *err = prepare_all(&k);
+	return take(&k, err, from, ret);
 }
 
 void dp_take_name(const struct dp_snapshot *s, char *ret, size_t size)

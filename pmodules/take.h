@@ -41,6 +41,11 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 struct dp_take *dp_take_destroy(struct dp_take *t); /* unloads them; accepts NULL */
 struct dp_host *dp_take_host(struct dp_take *t);
 
+/*
+ * What can be done for a snapshot of that process before its moment is done now, and kept for the next dp_take_process(): for one whose
+ * moment others choose, and wait for.
+ */
+struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid) DP_MUST_CHECK;
 /* One snapshot of a process, or of a core file (`exe` may be NULL). May be called again. */
 struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret) DP_MUST_CHECK;
 struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret) DP_MUST_CHECK;

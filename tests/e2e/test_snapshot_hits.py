@@ -53,7 +53,10 @@ class Hits(harness.Case):
 
     def test_limits_of_number_and_interval_are_kept_and_what_went_without_is_counted(self):
         t = self.target("threads", 8)
-        r = self.attach(t, "--function", "foo", "--when", harness.CALM, "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms", "-d", "1500ms", cwd=self.dir)
+        p = self.start_attached(t, "--function", "foo", "--when", harness.CALM, "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms", cwd=self.dir)
+        harness.wait_until(lambda: len(self.files()) == 2, what="two snapshots")
+        self.await_events(p, n=50)
+        r = self.finish(p)
         self.assert_ok(r)
         ids = [e["fields"]["snapshot_id"] for e in r.events]
         taken = [i for i in ids if int(str(i), 0)]
@@ -76,7 +79,6 @@ class Hits(harness.Case):
     def test_a_tool_that_stands_still_is_not_waited_for_beyond_the_pause(self):
         t = self.target("threads", 8)
         p = self.start_attached(t, "--function", "foo", "--snapshot", "--max-snapshots", 100000, "--snapshot-interval", "1ns", "--max-pause", "50", cwd=self.dir)
-        harness.wait_until(self.files, what="the first snapshot")
         p.send_signal(signal.SIGSTOP)
         self.addCleanup(p.kill)
         before = t.cpu_ticks()
