@@ -159,7 +159,7 @@ static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids,
 	return err;
 }
 
-static struct dp_error *adopt_later(struct freezer *z)
+static struct dp_error *adopt_later(struct freezer *z, uint64_t limit_ns)
 {
 	struct dp_error *err = NULL;
 	dp_undertaker_begin(z->p->pid);
@@ -168,6 +168,7 @@ static struct dp_error *adopt_later(struct freezer *z)
 			err = adopt(z, z->later.tid[i], true);
 	dp_undertaker_end();
 	z->later.n = 0;
+	z->deadline = dp_now_ns() + limit_ns; /* to begin anew would take longer */
 	return err;
 }
 
@@ -309,7 +310,7 @@ static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit
 		if (!others && complete(z, task_dir))
 			break;
 		from = z->f.n;
-		DP_TRY(others ? adopt_later(z) : adopt_listed(z));
+		DP_TRY(others ? adopt_later(z, limit_ns) : adopt_listed(z));
 		if (z->f.n > from)
 			quiet = -1;
 	}
