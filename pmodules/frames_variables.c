@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, STEPS_MAX = 1 << 16, VARIABLES_MAX = 4096, CONSTANT_MAX = 256, ORIGINS_MAX = 4 };
+enum { DEPTH_MAX = 64, STEPS_MAX = 1 << 16, VARIABLES_MAX = 4096, CONSTANT_MAX = 256, ORIGINS_MAX = 4, ELEMENTS_MAX = 1 << 24 };
 #define WHY_NOT_SET "not set yet"
 
 struct walk {
@@ -207,6 +207,47 @@ void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fsco
 
 /* ---- values --------------------------------------------------------------------------------------------------------------- */
 
+/* The number that an attribute has, computes, or has a variable for. */
+static bool bound_of(const struct dp_eval *e, uint64_t pc, Dwarf_Attribute *attr, uint64_t *ret)
+{
+	Dwarf_Attribute place;
+	Dwarf_Die die;
+	Dwarf_Op *ops;
+	size_t n;
+	const char *why;
+	struct dp_eval there = *e;
+	struct dp_value v = {.w = e->w};
+	if (dwarf_formref_die(attr, &die)) {
+		if (!dwarf_attr_integrate(&die, DW_AT_location, &place) || dwarf_getlocation_addr(&place, pc, &ops, &n, 1) != 1 ||
+		    !n)
+			return false;
+		v.type = dp_stype_of(e->w, e->module, &die);
+		there.attr = &place;
+		dp_eval_place(&there, ops, n, &v);
+		return dp_value_scalar(&v, ret, &why);
+	}
+	there.attr = attr;
+	return !dwarf_getlocation(attr, &ops, &n) && n && !dp_eval_number(&there, ops, n, ret);
+}
+
+/* An array whose length is known only now. */
+static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
+{
+	Dwarf_Die die = x->type->die, child;
+	Dwarf_Attribute attr;
+	uint64_t n;
+	if (!x->type->is_dynamic || !die.addr || dwarf_tag(&die) != DW_TAG_array_type || dwarf_child(&die, &child) ||
+	    dwarf_tag(&child) != DW_TAG_subrange_type)
+		return;
+	const bool is_count = dwarf_attr(&child, DW_AT_count, &attr);
+	if ((!is_count && !dwarf_attr(&child, DW_AT_upper_bound, &attr)) || !bound_of(e, pc, &attr, &n))
+		return;
+	n += !is_count;
+	const struct dp_stype *t = n && n < ELEMENTS_MAX ? dp_stype_array(e->w, dp_stype_to(e->w, x->type), n) : NULL;
+	if (t)
+		x->type = t;
+}
+
 struct dp_value *dp_frame_value(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v)
 {
 	struct dp_value *x = dp_value_create(f->w, v->type, v->name.text);
@@ -219,6 +260,8 @@ struct dp_value *dp_frame_value(struct dp_frames *f, const struct dp_fstate *s, 
 	                          .attr = (Dwarf_Attribute *)&v->attr};
 	x->where = DP_VALUE_NOWHERE;
 	x->why = v->why;
+	if (v->type->kind == DP_STYPE_ARRAY)
+		measure(&e, s->plan->dpc, x);
 	if (v->has_location) {
 		dp_eval_place(&e, v->ops, v->nops, x);
 	} else if (v->constant) {

@@ -30,6 +30,13 @@ struct opaque;
 static int global_count = 41;
 static __thread long thread_mark = 17;
 static struct stopped s;
+static volatile int sink;
+
+#ifdef __clang__
+#define UNOPTIMIZED __attribute__((noinline, optnone))
+#else
+#define UNOPTIMIZED __attribute__((noinline, optimize("O0")))
+#endif
 
 #pragma GCC diagnostic ignored "-Wshadow"
 
@@ -38,7 +45,7 @@ static int twice(int x)
 	return 2 * x;
 }
 
-__attribute__((noinline, optimize("O0"))) static int truth(struct node *list, enum color color, const char *text, int argument)
+UNOPTIMIZED static int truth(struct node *list, enum color color, const char *text, int argument)
 {
 	static short kept = -9;
 	int (*function)(int) = twice;
@@ -55,6 +62,7 @@ __attribute__((noinline, optimize("O0"))) static int truth(struct node *list, en
 		int argument = 99; /* hides the parameter */
 		raise(SIGTRAP);
 		kept += (short)argument;
+		sink = kept;
 	}
 	return list->high + color + text[0] + function(*counter) + mode + (int)wide + (int)precise + (int)z + yes + grid[1][1] +
 	       many[7] + argument + (unknown != NULL) + (bad != NULL) + (int)thread_mark;
@@ -242,7 +250,7 @@ struct wide {
 	char pad[64];
 };
 
-__attribute__((noinline, optimize("O0"))) static int roam(struct wide *tree)
+UNOPTIMIZED static int roam(struct wide *tree)
 {
 	int last = 4321;
 	raise(SIGTRAP);
