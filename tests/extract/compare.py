@@ -86,7 +86,7 @@ class Tally:
         what an inlined copy was passed at the call of the function around it, gdb reads in the wrong frame: it says otherwise there."""
         if name in gdb["clobbered"] and got is not None and "optimized out" in got:
             return "clobbered"
-        if "VLA" in value or (value.startswith("{") and got == "{}"):
+        if value == "VLA" and got is not None:
             return "length at run time"
         if is_zero_where_nothing_is(value, got):
             return "pieces"

@@ -123,7 +123,8 @@ def variables(frame, called):
             if not (symbol.is_argument or symbol.is_variable) or is_label(symbol):
                 continue
             try:
-                shown = show(symbol.value(frame))
+                # gdb's Python does not know the length of such an array.
+                shown = "VLA" if symbol.type.dynamic and symbol.type.code == gdb.TYPE_CODE_ARRAY else show(symbol.value(frame))
             except (gdb.error, RuntimeError) as e:
                 shown = "<%s>" % e
             lost = called and is_clobbered(symbol, frame)
