@@ -12,6 +12,10 @@
  *
  * A child with no exit signal stays in the list of its parent's children until somebody waits for clones. We do, in the process's
  * name.
+ *
+ * Descriptors that are shared would stay open when the process ends or calls exec while the copy stands: the port of a server
+ * that is to be started again, the lock of a file. So the copy makes one call of its own, behind the pause: it lets go of all of
+ * them. And where memory runs out it is the copy that is to go, not the program.
  */
 #include "injector/copy.h"
 
@@ -19,7 +23,10 @@
 #include "injector/borrow.h"
 #include "injector/freeze.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -29,27 +36,35 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CALL_LIMIT_NS  UINT64_C(10000000000) /* page tables of a terabyte */
 #define STAND_LIMIT_NS UINT64_C(1000000000)
 #define BORROW_NS      UINT64_C(2000000)
 #define CLEAR_TRIES    50
 #define REST_NS        10000000L
+#define STOPS_MOST     16
 
 struct dp_copy {
 	struct dp_process parent;
 	pid_t pid, ns_pid; /* ns_pid: as the process knows it */
+	bool suspended;    /* seccomp */
 };
 
 static const uint8_t forker[] = {
-        0x0f, 0x05,          /* syscall */
-        0x48, 0x91,          /* xchg %rax,%rcx */
-        0xe3, 0x05,          /* jrcxz child */
-        0xe9, 0,    0, 0, 0, /* jmp to the self-restore */
-        0xbf, 0,    0, 0, 0, /* child: mov $0,%edi */
-        0xb8, 231,  0, 0, 0, /* mov $SYS_exit_group,%eax */
-        0x0f, 0x05,          /* syscall */
-        0xeb, 0xf2,          /* jmp child */
+        0x0f, 0x05,                   /* syscall */
+        0x48, 0x91,                   /* xchg %rax,%rcx */
+        0xe3, 0x05,                   /* jrcxz child */
+        0xe9, 0,    0,    0,    0,    /* jmp to the self-restore */
+        0xbf, 0,    0,    0,    0,    /* child: mov $0,%edi */
+        0xbe, 0xff, 0xff, 0xff, 0xff, /* mov $~0,%esi */
+        0xba, 2,    0,    0,    0,    /* mov $CLOSE_RANGE_UNSHARE,%edx */
+        0xb8, 0xb4, 1,    0,    0,    /* mov $SYS_close_range,%eax */
+        0x0f, 0x05,                   /* syscall */
+        0xbf, 0,    0,    0,    0,    /* end: mov $0,%edi */
+        0xb8, 231,  0,    0,    0,    /* mov $SYS_exit_group,%eax */
+        0x0f, 0x05,                   /* syscall */
+        0xeb, 0xf2,                   /* jmp end */
 };
 #define HOME_AT 7u /* of the jump's distance */
 _Static_assert(sizeof(forker) <= DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT && SYS_exit_group == 231, "it fits over the loop of calls");
@@ -135,12 +150,12 @@ static struct dp_error *call(struct dp_borrow *b, pid_t *child, int64_t *result)
 }
 
 /* From here on it dies with us. */
-static struct dp_error *bind(pid_t child)
+static struct dp_error *bind(const struct dp_copy *c)
 {
-	const struct dp_stop stop = dp_stop_wait(child, dp_now_ns() + STAND_LIMIT_NS);
-	const long options = PTRACE_O_EXITKILL;
+	const struct dp_stop stop = dp_stop_wait(c->pid, dp_now_ns() + STAND_LIMIT_NS);
+	const long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | (c->suspended ? PTRACE_O_SUSPEND_SECCOMP : 0);
 	if (stop.kind != DP_STOP_NONE && stop.kind != DP_STOP_EXITED &&
-	    ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)options) == 0)
+	    ptrace(PTRACE_SETOPTIONS, c->pid, NULL, (void *)options) == 0)
 		return NULL;
 	return dp_error(DP_TAG_REMOTE, "the copy of the process did not come to stand");
 }
@@ -168,6 +183,29 @@ static void unmake(struct dp_copy *c, struct dp_borrow *b)
 	free(c);
 }
 
+/*
+ * The first child in a new pid namespace would be its init, and the namespace would end with it: the program could never fork
+ * into it again. The offsets of a new time namespace are fixed by its first child.
+ */
+static bool is_elsewhere(const struct dp_borrow *b, const char *ns)
+{
+	char path[96], own[64] = "", children[64] = "";
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/ns/%s", b->p.pid, b->h->tid, ns);
+	const bool known = readlink(path, own, sizeof(own) - 1) > 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/ns/%s_for_children", b->p.pid, b->h->tid, ns);
+	const bool is_there = readlink(path, children, sizeof(children) - 1) > 0; /* not before the first child */
+	return known && (!is_there || strcmp(own, children) != 0);
+}
+
+static struct dp_error *check(const struct dp_borrow *b)
+{
+	DP_TRY(dp_borrow_check(b));
+	if (!is_elsewhere(b, "pid") && !is_elsewhere(b, "time"))
+		return NULL;
+	return dp_error(DP_TAG_REMOTE, "children of process %d (%s) begin in another namespace: a copy would be one of them",
+	                b->p.pid, b->p.comm);
+}
+
 struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, struct dp_copy **ret)
 {
 	struct dp_copy *c = calloc(1, sizeof(*c));
@@ -176,7 +214,8 @@ struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, s
 		return dp_error(DP_TAG_NOMEM, "out of memory for a copy of process %d", p->pid);
 	c->parent = *p;
 	c->parent.known_maps = NULL;
-	struct dp_error *err = dp_borrow_check(b);
+	c->suspended = b->suspended;
+	struct dp_error *err = check(b);
 	if (!err)
 		err = write_code(b);
 	if (!err && (!trace_clone(b, true) || !set_call(b)))
@@ -188,12 +227,41 @@ struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, s
 	if (!err && result < 0)
 		err = dp_error(DP_TAG_REMOTE, "process %d (%s) may not fork: %s", p->pid, p->comm, strerror((int)-result));
 	if (!err)
-		err = c->pid ? bind(c->pid) : dp_error(DP_TAG_REMOTE, "the copy of process %d is not seen", p->pid);
+		err = c->pid ? bind(c) : dp_error(DP_TAG_REMOTE, "the copy of process %d is not seen", p->pid);
 	if (err)
 		unmake(c, b);
 	else
 		*ret = c;
 	return err;
+}
+
+/* To the entry of its call, and through it. Signals of its process group may stop it; none is delivered. */
+static void let_go_of_files(const struct dp_copy *c)
+{
+	const uint64_t deadline = dp_now_ns() + STAND_LIMIT_NS;
+	for (int calls = 0, stops = 0; calls < 2; stops++) {
+		if (stops >= STOPS_MOST || (ptrace(PTRACE_SYSCALL, c->pid, NULL, NULL) != 0 && errno != ESRCH))
+			return;
+		const struct dp_stop stop = dp_stop_wait(c->pid, deadline);
+		if (stop.kind == DP_STOP_NONE || stop.kind == DP_STOP_EXITED)
+			return;
+		calls += stop.kind == DP_STOP_SYSCALL;
+	}
+}
+
+static void prefer_to_lose(const struct dp_copy *c)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", c->pid);
+	dp_auto_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : write(fd, "1000", 4);
+	(void)n;
+}
+
+void dp_copy_part(const struct dp_copy *c)
+{
+	prefer_to_lose(c);
+	let_go_of_files(c);
 }
 
 pid_t dp_copy_pid(const struct dp_copy *c)

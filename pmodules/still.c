@@ -144,11 +144,23 @@ static void refuse_fork(struct dp_still *s, struct dp_error *err)
 	s->mode = DP_STILL_STOP;
 }
 
+static struct dp_error *check_devices(const struct dp_still *s)
+{
+	if (!s->has_devices)
+		return NULL;
+	return dp_error(DP_TAG_REMOTE,
+	                "process %d (%s) makes asynchronous requests of devices (aio, io_uring, RDMA): a fork may lose "
+	                "it what they read",
+	                s->target.process.pid, s->target.process.comm);
+}
+
 /* A fork is all that is ever run in the process: a filter that may kill for it forbids that, and no more than that. */
 static void make_copy(struct dp_still *s)
 {
 	struct dp_borrow *b = NULL;
 	struct dp_error *err = dp_check_seccomp(&s->target.process, s->options.allow_seccomp);
+	if (!err)
+		err = check_devices(s);
 	if (!err)
 		err = dp_borrow_held(&s->target, &s->freeze, &b);
 	if (!err) {
@@ -172,6 +184,7 @@ static struct dp_error *while_held(struct dp_still *s)
 		make_copy(s);
 	if (s->copy) {
 		dp_still_release(s);
+		dp_copy_part(s->copy);
 	} else {
 		dp_still_read_all(s);
 	}

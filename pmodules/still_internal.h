@@ -30,6 +30,7 @@ struct dp_still {
 	size_t nlate; /* pages that were read after the moment */
 	struct dp_pages pages;
 	struct dp_copy *copy; /* mode fork */
+	bool has_devices;     /* that may write to its memory at any time */
 	char why_not_fork[256];
 	struct dp_core *core;
 };

@@ -17,12 +17,22 @@
 #define STEP_NS 5000
 #define STOP_NS UINT64_C(2000000)
 
+/*
+ * Rings of asynchronous requests, and adapters that reach into memory by themselves. What is under way during a fork may arrive
+ * in the page that the child has kept, and be lost to the program: open(2) at O_DIRECT, ibv_fork_init(3).
+ */
+static bool has_devices(const char *maps)
+{
+	return strstr(maps, " /[aio]") || strstr(maps, " anon_inode:[io_uring]") || strstr(maps, " /dev/infiniband/");
+}
+
 /* As of now: they come and go while a dynprobe is at work. */
 struct dp_error *dp_still_stubs_find(struct dp_still *s)
 {
 	dp_auto_free char *maps = NULL;
 	dp_visible_fini(&s->visible);
 	DP_TRY(dp_process_maps(&s->target.process, &maps));
+	s->has_devices = has_devices(maps);
 	return strstr(maps, "/memfd:" DP_MEMFD_NAME " ") ? dp_visible_read(s->target.process.pid, &s->visible) : NULL;
 }
 

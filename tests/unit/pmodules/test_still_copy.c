@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What the copy of a process must not do to the process: keep its descriptors, take its place where memory is short, become the
+ * first of a namespace, divert what a device reads. */
+#include "pmodules/still.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+struct shared {
+	atomic_uint ready, go;
+	int result;
+};
+static struct shared *shared;
+static int end_of_it[2]; /* the child alone has it open for writing */
+
+static void rest(void)
+{
+	nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
+static pid_t child(void (*run)(void))
+{
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert(shared != MAP_FAILED && !pipe(end_of_it));
+	const pid_t pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		run();
+		for (;;)
+			pause();
+	}
+	close(end_of_it[1]);
+	while (!atomic_load(&shared->ready))
+		rest();
+	return pid;
+}
+
+static void is_ready(void)
+{
+	atomic_store(&shared->ready, 1);
+}
+
+static struct dp_still *held(pid_t pid)
+{
+	struct dp_still *s = NULL;
+	const struct dp_still_options options = {.mode = DP_STILL_FORK};
+	struct dp_error *err = dp_still_open(pid, &options, &s);
+	cr_assert_null(err, "%s", err ? err->message : "");
+	err = dp_still_hold(s);
+	cr_assert_null(err, "%s", err ? err->message : "");
+	return s;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static long number_in(const char *format, pid_t pid)
+{
+	char path[96], text[64] = "";
+	snprintf(path, sizeof(path), format, pid, pid);
+	FILE *f = fopen(path, "re");
+	if (!f || !fgets(text, sizeof(text), f))
+		*text = '\0';
+	if (f)
+		fclose(f);
+	return strtol(text, NULL, 10);
+}
+
+/* A server that ends is to find its port free, and its lock, while somebody still reads in its copy. */
+Test(still_copy, a_process_that_ends_leaves_no_descriptor_open_in_its_copy)
+{
+	const pid_t pid = child(is_ready);
+	struct dp_still *s = held(pid);
+	cr_assert_eq(dp_still_mode(s), DP_STILL_FORK, "%s", dp_still_why_not_fork(s));
+	end(pid);
+	struct pollfd p = {.fd = end_of_it[0]};
+	cr_expect_eq(poll(&p, 1, 10000), 1);
+	cr_expect(p.revents & POLLHUP);
+	bool late = true;
+	int word[2] = {0};
+	cr_expect_eq(dp_still_read(s, (uint64_t)(uintptr_t)end_of_it, word, sizeof(word), &late), sizeof(word));
+	cr_expect(!late && word[1] == end_of_it[1], "the copy is there all the same");
+	dp_still_close(s);
+}
+
+Test(still_copy, where_memory_is_short_the_copy_goes_first)
+{
+	const pid_t pid = child(is_ready);
+	struct dp_still *s = held(pid);
+	const pid_t copy = (pid_t)number_in("/proc/%d/task/%d/children", pid);
+	cr_assert(copy > 0);
+	cr_expect_eq(number_in("/proc/%d/oom_score_adj", copy), 1000);
+	cr_expect_neq(number_in("/proc/%d/oom_score_adj", pid), 1000);
+	dp_still_close(s);
+	end(pid);
+}
+
+static void fork_into_a_namespace(void)
+{
+	if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		_exit(1);
+	is_ready();
+	while (!atomic_load(&shared->go))
+		rest();
+	const pid_t pid = fork();
+	if (!pid)
+		_exit(7);
+	int status = -1;
+	waitpid(pid, &status, 0);
+	shared->result = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	atomic_store(&shared->go, 2);
+}
+
+Test(still_copy, the_first_child_of_a_namespace_is_the_programs)
+{
+	const pid_t pid = child(fork_into_a_namespace);
+	struct dp_still *s = held(pid);
+	cr_expect_eq(dp_still_mode(s), DP_STILL_STOP);
+	cr_expect(dp_still_why_not_fork(s) && strstr(dp_still_why_not_fork(s), "namespace"));
+	dp_still_close(s);
+	atomic_store(&shared->go, 1);
+	while (atomic_load(&shared->go) != 2)
+		rest();
+	cr_expect_eq(shared->result, 7, "the program can still fork");
+	end(pid);
+}
+
+static void read_by_device(void)
+{
+	unsigned long context = 0;
+	if (syscall(SYS_io_setup, 4, &context))
+		_exit(1);
+	is_ready();
+}
+
+Test(still_copy, nobody_is_forked_whom_devices_write_to)
+{
+	const pid_t pid = child(read_by_device);
+	struct dp_still *s = held(pid);
+	cr_expect_eq(dp_still_mode(s), DP_STILL_STOP);
+	cr_expect(dp_still_why_not_fork(s) && strstr(dp_still_why_not_fork(s), "devices"));
+	dp_still_close(s);
+	end(pid);
+}
