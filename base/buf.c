@@ -51,9 +51,11 @@ uint8_t *dp_buf_grow(struct dp_buf *b, size_t n)
 
 void dp_buf_put(struct dp_buf *b, const void *bytes, size_t n)
 {
-	uint8_t *at = n ? dp_buf_grow(b, n) : NULL;
-	if (at)
-		memcpy(at, bytes, n);
+	if (!n || !reserve(b, n))
+		return;
+	memcpy(b->data + b->len, bytes, n);
+	b->len += n;
+	b->data[b->len] = '\0';
 }
 
 void dp_buf_printf(struct dp_buf *b, const char *fmt, ...)

@@ -2,9 +2,13 @@
 /* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, everything else to standard error.
  */
 #include "cli/command.h"
+#include "cli/texts.h"
 
 #include "pmodules/file.h"
 #include "pmodules/take.h"
+
+#include "base/cleanup.h"
+#include "probes/debug_cache.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -118,6 +122,8 @@ int dp_command_snapshot(const struct dp_options *options)
 	wanted.data = (void *)(uintptr_t)options;
 	wanted.still.allow_seccomp = options->allow_seccomp;
 	wanted.version = "dynprobe " DP_VERSION;
+	dp_auto_free char *cache = dp_cache_dir();
+	dp_debug_cache_dir(cache);
 	struct dp_error *err = dp_take_create(&wanted, &take);
 	if (!err)
 		err = take_all(options, take);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/snapshots.h"
+#include "cli/texts.h"
 
+#include "base/cleanup.h"
 #include "injector/park.h"
 #include "pmodules/file.h"
 #include "pmodules/take.h"
+#include "probes/debug_cache.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -74,6 +77,8 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	wanted.log = log_line;
 	wanted.data = run;
 	wanted.version = "dynprobe " DP_VERSION;
+	dp_auto_free char *cache = dp_cache_dir();
+	dp_debug_cache_dir(cache);
 	DP_TRY(dp_take_create(&wanted, &s->take));
 	want(run, s);
 	return NULL;

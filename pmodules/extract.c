@@ -97,7 +97,7 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 	struct dp_fplan *p = state->plan;
 	struct dp_show show;
 	dp_show_init(&show, x->w, &x->limits, s);
-	show.keeps_values = !x->rehearsing;
+	show.keeps_values = !x->rehearsing && !x->options.no_values;
 	const struct dp_snap_registers *r = registers(s, state);
 	for (size_t i = 0; i < (p->nscopes ? p->nscopes : 1); i++) {
 		struct dp_fscope *scope = i < p->nscopes ? &p->scope[i] : NULL;

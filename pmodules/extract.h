@@ -14,6 +14,7 @@ struct dp_extract; /* opaque */
 struct dp_extract_options {
 	struct dp_limits limits;
 	bool no_variables;
+	bool no_values;             /* nobody will ask for dp_snap_variable's value: there is none */
 	const char *const *globals; /* names or globs ("*"; "module!name"); NULL-terminated, or NULL */
 	bool tls;
 	const char *const *tls_names; /* or NULL: all */

@@ -109,6 +109,7 @@ void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
 	if (!x->options.globals || !x->options.globals[0])
 		return;
 	dp_show_init(&c.show, x->w, &x->limits, s);
+	c.show.keeps_values = !x->options.no_values;
 	collect(&c);
 	if (c.show.is_cut)
 		dp_snapshot_truncated(s, "globals: more than %u parts in one", x->limits.variables);
@@ -121,5 +122,6 @@ void dp_extract_tls(struct dp_extract *x, const struct dp_still_thread *t, struc
 		return;
 	x->w->fs_base = t->regs.fs_base;
 	dp_show_init(&c.show, x->w, &x->limits, into->snapshot);
+	c.show.keeps_values = !x->options.no_values;
 	collect(&c);
 }

@@ -12,14 +12,25 @@ struct encoder {
 
 static void encode(struct encoder *e, const struct dp_keep_record *r, const void *obj);
 
-static void put_varint(struct dp_buf *to, uint64_t v)
+enum { VARINT_MAX = 10 };
+
+static size_t varint(uint8_t *bytes, uint64_t v)
 {
-	uint8_t bytes[10];
 	size_t n = 0;
 	for (; v >= 0x80; v >>= 7)
 		bytes[n++] = (uint8_t)(v | 0x80);
 	bytes[n++] = (uint8_t)v;
-	dp_buf_put(to, bytes, n);
+	return n;
+}
+
+static void put_varint(struct dp_buf *to, uint64_t v)
+{
+	uint8_t bytes[VARINT_MAX];
+	/* A snapshot is a million of these: nearly always there is room. */
+	if (!to->failed && to->cap - to->len > VARINT_MAX)
+		to->len += varint(to->data + to->len, v);
+	else
+		dp_buf_put(to, bytes, varint(bytes, v));
 }
 
 static void put_key(struct encoder *e, unsigned number, enum dp_wire wire)
@@ -33,11 +44,23 @@ static void put_number(struct encoder *e, unsigned number, uint64_t v)
 	put_varint(e->to, v);
 }
 
+/* Little-endian, as x86 is. The sizes that there are, so that none is a call. */
 static uint64_t load_uint(const void *at, size_t size)
 {
 	uint64_t v = 0;
-	memcpy(&v, at, size); /* little-endian, as x86 is */
-	return v;
+	switch (size) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 4:
+		memcpy(&v, at, 4);
+		return v;
+	case 8:
+		memcpy(&v, at, 8);
+		return v;
+	default:
+		memcpy(&v, at, size);
+		return v;
+	}
 }
 
 static int64_t load_int(const void *at, size_t size)
@@ -284,10 +307,19 @@ static void put_row(struct encoder *e, const struct dp_keep_row *row, const void
 	}
 }
 
+/* Most members of most objects are 0, false, NULL: of these nothing is kept, but where something else is usual. */
+static bool is_nothing(const struct dp_keep_row *row, const void *obj)
+{
+	if (row->usual || (row->size != 1 && row->size != 4 && row->size != 8))
+		return false;
+	return !load_uint((const char *)obj + row->offset, row->size);
+}
+
 static void encode(struct encoder *e, const struct dp_keep_record *r, const void *obj)
 {
 	for (size_t i = 0; i < r->n && !e->to->failed; i++)
-		put_row(e, &r->row[i], obj);
+		if (!is_nothing(&r->row[i], obj))
+			put_row(e, &r->row[i], obj);
 }
 
 void dp_file_encode(struct dp_buf *to, struct dp_file_strings *t, const struct dp_snapshot *s, uint8_t first, uint8_t last)

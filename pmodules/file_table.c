@@ -251,7 +251,7 @@ RECORD(snapshot, "Snapshot", snapshot_rows, DP_LINK_NONE);
 
 /* The memory is by far the largest, and much of it compresses well at once. */
 const struct dp_keep_section dp_keep_section[] = {
-        {DP_SECTION('H', 'E', 'A', 'D'), 1, 39, 3},  {DP_SECTION('T', 'H', 'R', 'D'), 40, 49, 3},
+        {DP_SECTION('H', 'E', 'A', 'D'), 1, 39, 3},  {DP_SECTION('T', 'H', 'R', 'D'), 40, 49, 1},
         {DP_SECTION('G', 'L', 'O', 'B'), 50, 59, 3}, {DP_SECTION('P', 'R', 'O', 'C'), 60, 69, 3},
         {DP_SECTION('S', 'R', 'C', 'E'), 70, 79, 3}, {DP_SECTION('M', 'E', 'M', 'O'), 80, 89, 1},
 };

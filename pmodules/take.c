@@ -143,8 +143,12 @@ static void begin_facts(struct taking *k)
 static struct dp_error *prepare(struct taking *k)
 {
 	const struct dp_take_options *o = &k->take->options;
-	const struct dp_extract_options wanted = {
-	        .limits = o->limits, .no_variables = o->no_variables, .globals = o->globals, .tls = o->tls, .load = o->load};
+	const struct dp_extract_options wanted = {.limits = o->limits,
+	                                          .no_variables = o->no_variables,
+	                                          .no_values = !dp_host_nmodules(k->take->host),
+	                                          .globals = o->globals,
+	                                          .tls = o->tls,
+	                                          .load = o->load};
 	k->s = dp_snapshot_create();
 	if (!k->s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");

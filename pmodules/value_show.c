@@ -402,7 +402,7 @@ static void describe(struct dp_show *x, struct dp_value *v, struct dp_snap_varia
 	into->bits = v->bits;
 	if (v->where == DP_VALUE_MEMORY)
 		into->address = v->addr;
-	if (x->is_copy && v->where == DP_VALUE_MEMORY && !v->parent) {
+	if (x->is_copy && v->where == DP_VALUE_MEMORY && (!v->parent || v->step == DP_STEP_DEREF)) {
 		const struct dp_map *map = dp_image_map_at(x->w->image, dp_addr_of(v->addr));
 		into->is_shared = map && map->shared;
 	} else if (into->owner) {

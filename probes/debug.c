@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "probes/debug_cache.h"
 #include "probes/debug_file.h"
 #include "probes/debug_internal.h"
 
@@ -26,6 +27,24 @@ bool dp_debug_file_open(int fd, struct dp_debug_file *ret)
 	}
 	dp_debug_file_close(&f);
 	return false;
+}
+
+bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret)
+{
+	struct dp_debug_key key;
+	const bool is_kept = dp_debug_cache_key(fd, &key);
+	struct dp_elf *kept = is_kept ? dp_debug_cache_load(&key) : NULL;
+	if (kept && dp_debug_memory_open(kept, ret)) {
+		ret->bytes = kept;
+		close(fd);
+		return true;
+	}
+	dp_elf_destroy(kept);
+	if (!dp_debug_file_open(fd, ret))
+		return false;
+	if (is_kept)
+		dp_debug_cache_store(&key, dwarf_getelf(ret->dwarf));
+	return true;
 }
 
 bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret)
@@ -100,7 +119,8 @@ static bool open_separate(struct dp_module *m, struct dp_debug_state *d)
 	if (!elf)
 		return false;
 	d->open.bias += (int64_t)dp_debug_file_moved(m->elf, elf);
-	const bool opened = dp_debug_file_open(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), &d->main);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	const bool opened = dp_debug_file_open_kept(fd, &d->main);
 	dp_elf_destroy(elf);
 	d->path = opened ? dp_take(path, NULL) : NULL;
 	return opened;

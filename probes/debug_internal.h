@@ -32,6 +32,7 @@ struct dp_debug_state {
 
 /* Opens for reading; false if there is no debug information in it. */
 bool dp_debug_file_open(int fd, struct dp_debug_file *ret); /* takes the descriptor over */
+bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret); /* or what is kept of it: debug_cache.h */
 bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret);
 void dp_debug_file_close(struct dp_debug_file *f);
 
