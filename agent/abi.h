@@ -286,6 +286,8 @@ struct dp_regs {
  *   the thread   FREE -> CLAIMED, fills in what is below, -> PARKED (and wakes), and in the end -> FREE
  *   the tool     with all threads held: PARKED -> DONE if it takes the snapshot; else PARKED -> REFUSED; then wakes. FREE, if the
  *                thread died meanwhile
+ * A tool that leaves writes served = 0, then, with a full barrier in between, looks for a thread that is PARKED; a thread looks at
+ * `served` again when it is. One that is taken has the tool busy for a while: it makes served = 0 until it looks again.
  * No signal of the program's is delivered to the thread meanwhile: a handler that leaves by longjmp would leave the place taken.
  */
 enum dp_park_state { DP_PARK_FREE = 0, DP_PARK_CLAIMED = 1, DP_PARK_PARKED = 2, DP_PARK_DONE = 3, DP_PARK_REFUSED = 4 };
@@ -306,6 +308,7 @@ struct dp_park {
 	uint32_t tid;      /* in the target's pid namespace */
 	uint32_t probe;
 	struct dp_regs regs;
+	uint64_t pid;      /* of the target, in its pid namespace: nobody else who has its memory waits */
 };
 
 struct dp_control {

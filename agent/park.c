@@ -41,7 +41,9 @@ static bool wait(struct dp_park *park)
 {
 	const struct dp_timespec end = end_of(park);
 
-	DP_STORE(&park->state, DP_PARK_PARKED);
+	__atomic_exchange_n(&park->state, DP_PARK_PARKED, __ATOMIC_SEQ_CST);
+	if (!DP_LOAD(&park->served)) /* the tool has left since, and may not have seen us */
+		move(park, DP_PARK_PARKED, DP_PARK_REFUSED);
 	dp_futex(&park->state, DP_FUTEX_WAKE, INT32_MAX, NULL);
 	/* An answer in the last moment is one: then the tool has moved it. */
 	return dp_futex_wait(&park->state, DP_PARK_PARKED, &end) || !move(park, DP_PARK_PARKED, DP_PARK_FREE);
@@ -68,6 +70,12 @@ static uint64_t take_place(struct dp_park *park, const struct dp_regs *regs, uin
 	return 0;
 }
 
+/* A child by vfork has our memory, and keeps its parent waiting, who could not be held for a snapshot. */
+static bool is_own(const struct dp_park *park)
+{
+	return (uint64_t)dp_syscall0(DP_SYS_GETPID) == park->pid;
+}
+
 uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t probe)
 {
 	const uint64_t tsc = dp_rdtsc();
@@ -77,7 +85,7 @@ uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t prob
 		return lost(&park->missed);
 	if (!is_due(park, tsc))
 		return lost(&park->over);
-	if (dp_syscall_block_signals(&mask))
+	if (!is_own(park) || dp_syscall_block_signals(&mask))
 		return lost(&park->missed);
 	if (!move(park, DP_PARK_FREE, DP_PARK_CLAIMED)) {
 		lost(&park->missed);

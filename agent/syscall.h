@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define DP_SYS_RT_SIGPROCMASK   14
+#define DP_SYS_GETPID           39
 #define DP_SYS_GETTID           186
 #define DP_SYS_TGKILL           234
 #define DP_SYS_PROCESS_VM_READV 310

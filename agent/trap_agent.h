@@ -8,7 +8,6 @@
 #include "agent/trap.h"
 
 #define DP_SYS_RT_SIGACTION      13
-#define DP_SYS_GETPID            39
 #define DP_SYS_RT_TGSIGQUEUEINFO 297
 #define DP_SYS_PROCESS_VM_WRITEV 311
 

@@ -59,6 +59,7 @@ struct dp_error *dp_park_init(struct dp_target *t)
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
 		p->salt = dp_now_ns();
 	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all that follow */
+	p->pid = (uint64_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
 	p->served = 1;
 	return NULL;
 }
@@ -117,7 +118,10 @@ bool dp_park_look(struct dp_target *t, struct dp_park_hit *ret)
 bool dp_park_take(struct dp_target *t, const struct dp_park_hit *hit)
 {
 	struct dp_park *p = park_of(t);
-	return p && p->id == hit->id && (pid_t)p->tid == hit->ns_tid && move(p, DP_PARK_PARKED, DP_PARK_DONE);
+	if (!p || p->id != hit->id || (pid_t)p->tid != hit->ns_tid || !move(p, DP_PARK_PARKED, DP_PARK_DONE))
+		return false;
+	__atomic_store_n(&p->served, 0, __ATOMIC_RELEASE); /* until we look again nobody is to wait */
+	return true;
 }
 
 void dp_park_release(struct dp_target *t)

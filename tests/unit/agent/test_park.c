@@ -18,7 +18,7 @@ static const struct dp_regs regs = {.gpr = {1, 2, 3, 4, 5}, .rip = 0x1234};
 
 static void begin(void)
 {
-	park = (struct dp_park){.served = 1, .left = 100, .wait_ns = LONG_NS, .salt = 1000};
+	park = (struct dp_park){.served = 1, .left = 100, .wait_ns = LONG_NS, .salt = 1000, .pid = (uint64_t)getpid()};
 }
 
 struct hit {
@@ -148,4 +148,50 @@ Test(park, a_tool_that_cannot_take_it_lets_it_go, .init = begin)
 	cr_expect_eq(h.id, 0);
 	cr_expect_eq(park.missed, 1);
 	cr_expect_eq(park.state, DP_PARK_FREE, "the place is free for the next");
+}
+
+/* It would keep its parent, who waits for it, from being held for the snapshot that it waits for. */
+Test(park, a_vfork_child_does_not_wait, .init = begin, .timeout = 20)
+{
+	park.pid++;
+	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park.missed, 1);
+	cr_expect_eq(park.left, 100);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+}
+
+static volatile bool leaves;
+
+static void *leave(void *arg)
+{
+	(void)arg;
+	while (leaves) {
+		if (DP_LOAD(&park.state) == DP_PARK_FREE)
+			continue;
+		uint32_t parked = DP_PARK_PARKED; /* as dp_park_leave() */
+		DP_STORE(&park.served, 0);
+		__atomic_compare_exchange_n(&park.state, &parked, DP_PARK_REFUSED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+		syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		while (leaves && !DP_LOAD(&park.served))
+			;
+	}
+	return NULL;
+}
+
+/* Its last look comes between the thread's look at `served` and its wait, somewhere. */
+Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin, .timeout = 20)
+{
+	pthread_t tool;
+
+	leaves = true;
+	cr_assert_eq(pthread_create(&tool, NULL, leave, NULL), 0);
+	for (int i = 0; i < 20000; i++) {
+		park.left = 100;
+		DP_STORE(&park.served, 1);
+		cr_assert_eq(dp_park(&park, &regs, 0), 0);
+	}
+	leaves = false;
+	pthread_join(tool, NULL);
+	cr_expect_eq(park.late, 0);
+	cr_expect_eq(park.missed, 20000);
 }
