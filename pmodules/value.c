@@ -7,7 +7,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-enum { FOLLOW_MAX = 16, NESTING_MAX = 16 };
+enum { FOLLOW_MAX = 16, NESTING_MAX = 16, PATH_MAX_STEPS = 64, PATH_MAX_BYTES = 512 };
 
 struct dp_value *dp_value_create(struct dp_world *w, const struct dp_stype *type, const char *name)
 {
@@ -38,25 +38,32 @@ static struct dp_error *give(const struct dp_value *v, struct dp_value **ret)
 
 /* ---- what it is called --------------------------------------------------------------------------------------------------- */
 
-const char *dp_value_name(const struct dp_value *v)
+/* A module may follow a list for hours: of a long way the end is named. */
+static const char *path_of(const struct dp_value *v, unsigned steps)
 {
 	struct dp_value *own = (struct dp_value *)v;
 	struct dp_arena *a = &v->w->arena;
-	const char *base = v->parent ? dp_value_name(v->parent) : "";
 	if (v->path || v->step == DP_STEP_ROOT)
 		return v->path ? v->path : v->name ? v->name : "";
-	const bool through = v->parent->type->kind == DP_STYPE_POINTER;
+	const struct dp_value *from = v->parent;
+	const bool arrow = v->step == DP_STEP_MEMBER && v->name && from->step == DP_STEP_DEREF && from->parent;
+	const bool through = arrow || from->type->kind == DP_STYPE_POINTER;
+	const char *base = steps ? path_of(arrow ? from->parent : from, steps - 1) : "";
+	base = !steps || strlen(base) > PATH_MAX_BYTES ? "..." : base;
 	if (v->step == DP_STEP_INDEX)
 		own->path = dp_arena_printf(a, "%s[%lld]", base, (long long)v->index);
 	else if (v->step == DP_STEP_DEREF)
 		own->path = dp_arena_printf(a, "*%s", base);
 	else if (!v->name)
 		own->path = base;
-	else if (v->parent->step == DP_STEP_DEREF && v->parent->parent)
-		own->path = dp_arena_printf(a, "%s->%s", dp_value_name(v->parent->parent), v->name);
 	else
-		own->path = dp_arena_printf(a, "%s%s%s", base, !*base ? "" : through ? "->" : ".", v->name);
+		own->path = dp_arena_printf(a, "%s%s%s", base, !*base && !arrow ? "" : through ? "->" : ".", v->name);
 	return own->path ? own->path : "";
+}
+
+const char *dp_value_name(const struct dp_value *v)
+{
+	return path_of(v, PATH_MAX_STEPS);
 }
 
 const char *dp_value_object(const struct dp_value *v)
@@ -67,7 +74,9 @@ const char *dp_value_object(const struct dp_value *v)
 
 const char *dp_value_unit(const struct dp_value *v)
 {
-	return v->unit ? v->unit : v->parent ? dp_value_unit(v->parent) : "";
+	while (!v->unit && v->parent)
+		v = v->parent;
+	return v->unit ? v->unit : "";
 }
 
 bool dp_value_address(const struct dp_value *v, uint64_t *ret)

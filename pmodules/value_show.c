@@ -244,8 +244,7 @@ static bool is_around(const struct dp_snap_variable *v, const struct dp_stype *t
 	return v;
 }
 
-static void show_target(struct dp_show *x, struct dp_value *v, const struct dp_stype *to, struct level at,
-                        struct dp_snap_variable *into)
+static void show_target(struct dp_show *x, const struct dp_stype *to, struct level at, struct dp_snap_variable *into)
 {
 	if (is_around(into, to, into->number))
 		return;
@@ -257,7 +256,7 @@ static void show_target(struct dp_show *x, struct dp_value *v, const struct dp_s
 		x->later = grown;
 		x->capacity = capacity;
 	}
-	x->later[x->nlater++] = (struct dp_show_later){.parent = x->keeps_values ? v : NULL, .type = to, .at = at, .into = into};
+	x->later[x->nlater++] = (struct dp_show_later){.parent = into->value, .type = to, .at = at, .into = into};
 }
 
 void dp_show_finish(struct dp_show *x)
@@ -306,7 +305,7 @@ static void show_pointer(struct dp_show *x, struct dp_value *v, struct level at,
 		return;
 	to = dp_stype_complete_near(x->w, to);
 	if (to->size || to->kind == DP_STYPE_ARRAY)
-		show_target(x, v, to, (struct level){at.depth ? at.depth - 1 : 0, at.nesting + 1}, into);
+		show_target(x, to, (struct level){at.depth ? at.depth - 1 : 0, at.nesting + 1}, into);
 }
 
 /* ---- what consists of others ------------------------------------------------------------------------------------------------
@@ -383,12 +382,14 @@ static void show_record(struct dp_show *x, struct dp_value *v, struct level at, 
 /* ---- one value ---------------------------------------------------------------------------------------------------------------
  */
 
-static struct dp_value *keep(struct dp_show *x, struct dp_value *v)
+/* For pmodules; NULL: it lasts no longer than its being shown. */
+static struct dp_value *keep(struct dp_show *x, const struct dp_value *v)
 {
 	struct dp_value *own = x->keeps_values ? dp_arena_alloc(&x->w->arena, sizeof(*own)) : NULL;
-	if (!own)
-		return v;
-	*own = *v;
+	if (own)
+		*own = *v;
+	else
+		x->keeps_values = false; /* nor what names it as its parent */
 	return own;
 }
 
@@ -412,9 +413,9 @@ static void describe(struct dp_show *x, struct dp_value *v, struct dp_snap_varia
 
 static void show(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
 {
-	v = keep(x, v);
+	into->value = keep(x, v);
+	v = into->value ? into->value : v;
 	describe(x, v, into);
-	into->value = x->keeps_values ? v : NULL;
 	if (v->where == DP_VALUE_NOWHERE) {
 		refuse(x, v, into, v->why ? v->why : DP_WHY_OPTIMIZED);
 		return;

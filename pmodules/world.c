@@ -30,6 +30,10 @@ struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, 
 	w->data = data;
 	w->page = page;
 	w->generation = 1;
+	if (!dp_stype_void(w)) { /* what a type is taken for when there is no memory for it */
+		dp_world_destroy(w);
+		return dp_error(DP_TAG_NOMEM, "out of memory for a world");
+	}
 	dp_world_forget(w);
 	*ret = w;
 	return NULL;

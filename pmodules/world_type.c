@@ -197,7 +197,7 @@ const struct dp_stype *dp_stype_array(struct dp_world *w, const struct dp_stype 
 	t->name.text = die.addr ? dp_spell_array(w, &die, &count, 1)
 	                        : dp_arena_printf(&w->arena, "%s [%llu]", element->name.text, (unsigned long long)count);
 	t->base.of = 0;
-	return t;
+	return t->name.text ? t : NULL;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
@@ -298,6 +298,8 @@ const struct dp_stype *dp_stype_pointer(struct dp_world *w, const struct dp_styp
 	*t = (struct dp_stype){.kind = DP_STYPE_POINTER, .size = 8, .to = to, .module = to->module};
 	t->name.text = dp_arena_printf(&w->arena, "%s%s*", to->name.text, blank);
 	t->base.text = to->base.text;
+	if (!t->name.text)
+		return NULL;
 	own->pointer = t;
 	return t;
 }

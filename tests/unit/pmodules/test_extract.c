@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a child has in its frames is known here: extraction must say the same. */
 #include "helper_stopped.h"
+#include "pmodules/world_internal.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -203,6 +204,46 @@ Test(extract, values_of_a_frame_can_be_walked_on)
 	cr_assert_null(dp_value_cast(list, "unsigned long", &v));
 	cr_assert_null(dp_value_read_int(v, &n));
 	cr_assert_eq(n, stopped_variable(f->variables, "list")->number);
+	stopped_fini(&s);
+}
+
+Test(extract, a_list_without_end_can_be_walked_and_named)
+{
+	struct dp_snap_frame *f = stopped_frame(run(), "truth");
+	struct dp_value *v = dp_value_local(s.world, f, "list"), *next;
+	char path[4096];
+	for (unsigned i = 0; i < 200000; i++) {
+		cr_assert_null(dp_value_member(v, "next", &next));
+		v = next;
+	}
+	snprintf(path, sizeof(path), "%s", dp_value_name(v));
+	cr_assert(!strncmp(path, "...->next->next", 15) && strlen(path) < 2000, "%s", path);
+	for (unsigned i = 0; i < 2000; i++) { /* each of them named */
+		cr_assert_null(dp_value_member(v, "next", &v));
+		cr_assert_lt(strlen(dp_value_name(v)), 2000);
+	}
+	stopped_fini(&s);
+}
+
+Test(extract, when_there_is_no_memory_left_steps_fail_and_nothing_else)
+{
+	struct dp_snap_frame *f = stopped_frame(run(), "truth");
+	struct dp_value *list = dp_value_local(s.world, f, "list"), *grid = dp_value_local(s.world, f, "grid"), *v;
+	struct dp_snap_variable *shown = dp_snapshot_variable(s.snapshot, &s.snapshot->globals, NULL);
+	for (size_t n = 1 << 20; n >= 16; n /= 2)
+		while (dp_arena_alloc(&s.world->arena, n))
+			;
+	struct dp_error *err = dp_value_member(list, "next", &v);
+	cr_assert(err && err->tag == DP_TAG_NOMEM);
+	dp_error_destroy(err);
+	dp_error_destroy(dp_value_index(grid, 1, &v));
+	dp_error_destroy(dp_value_cast(list, "struct base **", &v));
+	dp_error_destroy(dp_value_address_of(grid, &v));
+	dp_value_show(list, NULL, 3, s.snapshot, shown);
+	cr_assert_null(shown->value);
+	cr_assert_eq(shown->number, stopped_variable(f->variables, "list")->number);
+	for (struct dp_snap_variable *c = shown->children; c; c = c->children)
+		cr_assert_null(c->value);
 	stopped_fini(&s);
 }
 
