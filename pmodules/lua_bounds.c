@@ -12,12 +12,36 @@ static int call_original(lua_State *L)
 	return lua_gettop(L);
 }
 
-/* table.insert, remove, sort: a length is what __len says. */
+/* table.insert, remove, and below sort: a length is what __len says. */
 static int bounded_by_length(lua_State *L)
 {
 	if (lua_type(L, 1) == LUA_TTABLE && luaL_len(L, 1) > MOST)
 		return luaL_error(L, "a table of more than %d elements", MOST);
 	return call_original(L);
+}
+
+/* sort's comparison: upvalue 1, or < of texts that may be long. */
+static int compare(lua_State *L)
+{
+	dp_lua_check_time(L);
+	lua_settop(L, 2);
+	if (lua_isnil(L, lua_upvalueindex(1))) {
+		lua_pushboolean(L, lua_compare(L, 1, 2, LUA_OPLT));
+		return 1;
+	}
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_insert(L, 1);
+	lua_call(L, 2, 1);
+	return 1;
+}
+
+static int bounded_sort(lua_State *L)
+{
+	lua_settop(L, 2);
+	if (!lua_isnil(L, 2))
+		luaL_checktype(L, 2, LUA_TFUNCTION);
+	lua_pushcclosure(L, compare, 1);
+	return bounded_by_length(L);
 }
 
 /* table.concat(t, sep, i, j) and table.move(t, i, j, ...): arguments `first` and first + 1 are the range. */
@@ -64,9 +88,10 @@ static void bound(lua_State *L, const char *library, const char *name, lua_CFunc
 
 void dp_lua_bound_libraries(lua_State *L)
 {
+	dp_lua_open_search(L);
 	bound(L, "table", "insert", bounded_by_length);
 	bound(L, "table", "remove", bounded_by_length);
-	bound(L, "table", "sort", bounded_by_length);
+	bound(L, "table", "sort", bounded_sort);
 	bound(L, "table", "concat", bounded_concat);
 	bound(L, "table", "move", bounded_move);
 	bound(L, "string", "rep", bounded_rep);

@@ -8,7 +8,7 @@
  * that with pcall; so from then on the hook comes at every single instruction, and whatever catches the error gets the next one
  * at once. A coroutine inherits the hook from who makes it, and its resumer has its own. Hooks do not run in what the hook's own
  * error calls (xpcall's handlers) nor in finalizers: lua_sandbox.c has an xpcall that does not call handlers for it, and no
- * finalizers. What loops in C without an instruction is bounded in lua_bounds.c and lua_pattern*.c.
+ * finalizers. What loops in C without an instruction is bounded in lua_bounds.c and lua_pattern.c.
  */
 #include "pmodules/lua_internal.h"
 

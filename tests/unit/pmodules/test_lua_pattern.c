@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Patterns and searches are Lua's own to the last result; what would take hours ends with the module's time. */
+#define lua_load load_module /* Lua has a function of that name */
+#include "lua_run.h"
+#undef lua_load
+#include "pmodules/lua_internal.h"
+
+TestSuite(lua_pattern, .timeout = 120);
+
+/* Patterns and subjects put together at random from pieces that mean something, by Lua's functions and by ours. */
+static const char compare_all[] =
+        "local pieces = {'a', 'b', '.', '%a', '%A', '[ab]', '[^a]', '[a-c]', '[]]', '[%w-]', '*', '+', '-', '?', '(', ')', '()', "
+        "'%1',\n"
+        "'%2', '^', '$', '%f[%w]', '%bab', '%b', '%f', '%', '[', ']', '%%', '\\0', '%0', ' ', '%s', '%u', '%x*', '[^%s]', "
+        "'\\xff', '[^]'}\n"
+        "local letters = {'a', 'b', 'ab', 'c', ' ', 'A', '1', '\\0', ']', '%', '^', '\\xff', '(', '-'}\n"
+        "local replacements = {'<%0>', '%1%2', '%%', '%', 'x', '', function(a, b) return b or a end, function() return {} end,\n"
+        "{a = 'X', ab = false, b = 3}, 7, true, '%9'}\n"
+        "local function some(list, most)\n"
+        "  local t = {}\n"
+        "  for i = 1, math.random(0, most) do t[i] = list[math.random(#list)] end\n"
+        "  return table.concat(t)\n"
+        "end\n"
+        "local function all(f, ...)\n"
+        "  local t = table.pack(pcall(f, ...))\n"
+        "  for i = 1, t.n do t[i] = math.type(t[i]) == 'integer' and '#' .. t[i] or tostring(t[i]) end\n"
+        "  return (theirs.gsub(table.concat(t, '|'), \"to '[%w.?]+'\", 'to it'))\n"
+        "end\n"
+        "local function walk(gmatch, ...)\n"
+        "  local t = {}\n"
+        "  for a, b in gmatch(...) do t[#t + 1] = tostring(a) .. ',' .. tostring(b) end\n"
+        "  return table.concat(t, ';')\n"
+        "end\n"
+        "local good = 0\n"
+        "for i = 1, 40000 do\n"
+        "  local s, p, r = some(letters, 12), some(pieces, 6), replacements[math.random(#replacements)]\n"
+        "  local init, plain = math.random(-14, 14), math.random(10) == 1\n"
+        "  local function same(name, f, g, ...)\n"
+        "    local x, y = all(f, ...), all(g, ...)\n"
+        "    good = good + (x:sub(1, 4) == 'true' and 1 or 0)\n"
+        "    assert(x == y, ('%s(%q, %q, %q): %q, and here %q'):format(name, s, p, init, x, y))\n"
+        "  end\n"
+        "  same('find', theirs.find, ours.find, s, p, init, plain)\n"
+        "  same('match', theirs.match, ours.match, s, p, init)\n"
+        "  same('gsub', theirs.gsub, ours.gsub, s, p, r, math.random(5) == 1 and init or nil)\n"
+        "  same('gmatch', function(...) return walk(theirs.gmatch, ...) end, function(...) return walk(ours.gmatch, ...) end, s, "
+        "p, init)\n"
+        "end\n"
+        "assert(good > 20000, good)\n"
+        "for _, f in ipairs{'find', 'match', 'gsub', 'gmatch'} do for _, a in ipairs{{}, {'a'}, {{}, 'a'}, {'a', 'a'}, {'a', "
+        "'a', {}, {}}} do\n"
+        "  local x, y = all(theirs[f], table.unpack(a)), all(ours[f], table.unpack(a))\n"
+        "  assert(x == y or f == 'gmatch' and x:sub(1, 4) == 'true' and y:sub(1, 4) == 'true', x .. ' ' .. y)\n"
+        "end end\n";
+
+static void copy_functions(lua_State *L, const char *to)
+{
+	lua_newtable(L);
+	lua_getglobal(L, "string");
+	for (lua_pushnil(L); lua_next(L, -2);) {
+		lua_pushvalue(L, -2);
+		lua_insert(L, -2);
+		lua_settable(L, -5);
+	}
+	lua_pop(L, 1);
+	lua_setglobal(L, to);
+}
+
+Test(lua_pattern, searches_give_what_those_of_lua_give)
+{
+	struct pmodule m = {.deadline_ns = 0};
+	struct dp_lua l = {.m = &m};
+	lua_State *L = luaL_newstate();
+	*(struct dp_lua **)lua_getextraspace(L) = &l;
+	luaL_openlibs(L);
+	copy_functions(L, "theirs");
+	dp_lua_open_search(L);
+	copy_functions(L, "ours");
+	cr_assert_not(luaL_dostring(L, "assert(ours.find ~= theirs.find and ours.gsub ~= theirs.gsub)"));
+	cr_assert_not(luaL_dostring(L, compare_all), "%s", lua_tostring(L, -1));
+	lua_close(L);
+}
+
+/* Of a module that has 2 ms. Without a bound each of them takes minutes at least. */
+static void expect_cut_off(const char *body)
+{
+	static struct lua_run r;
+	char buf[64], text[2048];
+	snprintf(text, sizeof(text),
+	         "pmodule.define{id='m', load=function() pmodule.register(pmodule.event.postattach,\n"
+	         "function(bt) %s bt:add_kv_int('escaped', 1) end) end}",
+	         body);
+	lua_run_init(&r, &(struct dp_host_options){.budget_ns = 2000000});
+	cr_assert(load_module(&r, text), "%s", r.log);
+	lua_take(&r);
+	cr_assert(lua_attribute(&r, "pmodule.m.timeout", buf), "%s: not cut off\n%s", body, r.log);
+	cr_assert_not(lua_attribute(&r, "escaped", buf), "%s: went on behind the end of its time", body);
+	lua_run_fini(&r);
+}
+
+Test(lua_pattern, a_search_ends_with_the_modules_time)
+{
+	expect_cut_off("local r = ('a'):rep(50000):find('.-.-.-b')");
+	expect_cut_off("local r = ('a'):rep(50000):match('^.*.*.*b')");
+	expect_cut_off("for x in ('a'):rep(50000):gmatch('a*a*a*b') do end");
+	expect_cut_off("local r = ('a'):rep(50000):gsub('(.-)(.-)%1b', 'x')");
+	expect_cut_off("local r = ('('):rep(4000000):find('%b()')");
+	expect_cut_off("local r = ('a'):rep(1000000):find('[' .. ('b'):rep(1000000) .. ']')");
+	expect_cut_off("pcall(string.find, ('a'):rep(50000), '.-.-.-b')");
+	expect_cut_off("local r = table.pack(pcall(pcall, string.gsub, ('a'):rep(50000), '.-.-.-b', print))");
+}
+
+Test(lua_pattern, sorting_long_texts_ends_with_the_modules_time)
+{
+	expect_cut_off("local a, t = ('a'):rep(4000000), {} local b = ('a'):rep(4000000) .. 'b' \n"
+	               "for i = 1, 20000 do t[i] = i % 2 == 0 and a or b end table.sort(t)");
+	expect_cut_off("local a, t = ('a'):rep(4000000), {} local b = ('a'):rep(4000000) \n"
+	               "for i = 1, 20000 do t[i] = i % 2 == 0 and a or b end table.sort(t, rawequal)");
+}
