@@ -32,7 +32,7 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 {
 	if (o->quiet)
 		return;
-	fprintf(stderr, "dynprobe: %zu threads of %d (%s)", s->nthreads, s->pid, s->application);
+	fprintf(stderr, "dynprobe: %zu thread%s of %d (%s)", s->nthreads, s->nthreads == 1 ? "" : "s", s->pid, s->application);
 	if (strcmp(s->mode, "core"))
 		fprintf(stderr, ", held for %.2f ms", (double)s->pause_ns / 1e6);
 	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);

@@ -109,13 +109,20 @@ bool dp_verb_find(const char *word, enum dp_verb *ret)
 	return false;
 }
 
+/* Of a snapshot's many options a run's help names those that trigger one; `dynprobe snapshot --help` has the others. */
+static bool describes_a_snapshot(const struct dp_option_row *row)
+{
+	return row->verbs >> DP_VERB_SNAPSHOT & row->verbs >> DP_VERB_RUN & 1 && !dp_option_of(row, DP_VERB_ATTACH) &&
+	       !dp_option_of(row, DP_VERB_RECORD);
+}
+
 static void help_options(enum dp_verb verb, FILE *to)
 {
 	fputs("\nOptions:\n", to);
 	for (size_t i = 0; i < DP_OPTION_ROWS; i++) {
 		const struct dp_option_row *row = &dp_option_rows[i];
 		char left[64];
-		if (!dp_option_of(row, verb))
+		if (!dp_option_of(row, verb) || (verb == DP_VERB_RUN && describes_a_snapshot(row)))
 			continue;
 		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
 		         row->letter ? ',' : ' ', row->name, row->metavar && *row->metavar != '[' ? " " : "",
@@ -141,13 +148,13 @@ static void help_run(FILE *to)
 	      to);
 	for (int i = DP_VERB_RUN + 1; i <= DP_VERB_DETACH; i++)
 		fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
+	fputs("\nSnapshots: a process at one moment, in a file (also by --snapshot, below):\n", to);
+	for (int i = 0; i < DP_VERB_COUNT; i++)
+		if (i == DP_VERB_SNAPSHOT || i == DP_VERB_SHOW || i == DP_VERB_REPORT || i == DP_VERB_PMODULE)
+			fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
 	fputs("\nLooking only:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SNAPSHOT].word, verbs[DP_VERB_SNAPSHOT].line);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_SHOW].word, verbs[DP_VERB_SHOW].line);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_REPORT].word, verbs[DP_VERB_REPORT].line);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_PMODULE].word, verbs[DP_VERB_PMODULE].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
 	        "what bash needs to complete these words: source <(dynprobe completion)");

@@ -108,8 +108,8 @@ static struct dp_error *write_one(struct dp_run *run, struct dp_snapshot *shot)
 	const size_t n = end ? (size_t)(end - path) : strlen(path);
 	snprintf(path + n, sizeof(path) - n, ".%s.dps", shot->id + strlen(shot->id) - ID_DIGITS);
 	DP_TRY(dp_snapshot_write(shot, path));
-	snprintf(line, sizeof(line), "snapshot %s: %zu threads of %d, held for %.2f ms", path, shot->nthreads, shot->pid,
-	         (double)shot->pause_ns / 1e6);
+	snprintf(line, sizeof(line), "snapshot %s: %zu thread%s of %d, held for %.2f ms", path, shot->nthreads,
+	         shot->nthreads == 1 ? "" : "s", shot->pid, (double)shot->pause_ns / 1e6);
 	dp_outputs_note(&run->out, line);
 	return NULL;
 }
@@ -175,7 +175,7 @@ void dp_snapshots_leave(struct dp_run *run)
 void dp_snapshots_report(const struct dp_run *run)
 {
 	const struct dp_snapshots *s = run->snapshots;
-	if (!s || run->options->quiet)
+	if (!s)
 		return;
 	fprintf(stderr, "dynprobe: %" PRIu64 " snapshot%s taken", s->taken, s->taken == 1 ? "" : "s");
 	if (s->failed)

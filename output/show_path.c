@@ -133,14 +133,21 @@ static struct dp_error *follow(const struct path *p, const struct dp_snap_variab
 	return NULL;
 }
 
-/* Members of members that have no name are members. */
+/* A member without a name, or a base class, which is called as its type is. */
+static bool is_transparent(const struct dp_snap_variable *v)
+{
+	return v->kind == DP_VAR_TUPLE && (!*v->name || (v->type && !strcmp(v->name, v->type)));
+}
+
+/* Members of those are members, unless there is a nearer one of that name. */
 static const struct dp_snap_variable *member_of(const struct dp_snap_variable *v, const char *name, size_t n, unsigned depth)
 {
 	const struct dp_snap_variable *found = NULL;
-	for (const struct dp_snap_variable *c = v->children; c && !found; c = c->next)
+	for (const struct dp_snap_variable *c = v->children; c; c = c->next)
 		if (is_name(c->name, name, n))
-			found = c;
-		else if (!*c->name && c->kind == DP_VAR_TUPLE && depth < DEEPEST)
+			return c;
+	for (const struct dp_snap_variable *c = v->children; c && !found && depth < DEEPEST; c = c->next)
+		if (is_transparent(c))
 			found = member_of(c, name, n, depth + 1);
 	return found;
 }

@@ -94,6 +94,11 @@ class Pages(unittest.TestCase):
     """All blocks run side by side, each with a program of its own; the tests look at what came of them."""
 
     maxDiff = None
+    pages = PAGES
+
+    @classmethod
+    def prepare(cls):
+        """What these pages need besides."""
 
     @classmethod
     def setUpClass(cls):
@@ -105,8 +110,9 @@ class Pages(unittest.TestCase):
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cookbook", "shop.cc")
         if harness.have("g++"):
             subprocess.run(["g++", "-O1", "-g", "-pthread", "-o", os.path.join(cls.bin, "shop"), source], check=True)
+        cls.prepare()
         pool = concurrent.futures.ThreadPoolExecutor(max_workers=4)
-        cls.answers = {b.name: pool.submit(cls.run_block, b) for b in blocks() if b.name and not cls.lacks(b)}
+        cls.answers = {b.name: pool.submit(cls.run_block, b) for b in blocks(cls.pages) if b.name and not cls.lacks(b)}
         pool.shutdown(wait=True)
 
     @classmethod
@@ -153,7 +159,7 @@ class Pages(unittest.TestCase):
             return f"not ended within {seconds} s, {shell.wait()}"
 
     def ask(self, name, status=0):
-        block = next(b for b in blocks() if b.name == name)
+        block = next(b for b in blocks(self.pages) if b.name == name)
         if self.lacks(block):
             self.skipTest(f"{self.lacks(block)} is not installed")
         answer = self.answers[name].result()
