@@ -3,6 +3,8 @@
 #include "pmodules/extract_internal.h"
 #include "pmodules/value_global.h"
 
+#include "base/cleanup.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@ struct collect {
 	struct dp_snap_thread *thread; /* thread-locals of it; or NULL */
 	struct dp_snap_variable **list;
 	const char *const *names; /* NULL: all */
+	bool *found;              /* for each name; or NULL */
 	struct dp_show show;
 	size_t n;
 };
@@ -40,8 +43,12 @@ static bool add(struct dp_world *w, const struct dp_global *g, void *data)
 	bool wanted = !c->names;
 	if (g->is_tls != (c->thread != NULL))
 		return true;
-	for (size_t i = 0; c->names && c->names[i] && !wanted; i++)
-		wanted = fits(c->names[i], g);
+	for (size_t i = 0; c->names && c->names[i]; i++)
+		if (fits(c->names[i], g)) {
+			wanted = true;
+			if (c->found)
+				c->found[i] = true;
+		}
 	if (!wanted)
 		return true;
 	struct dp_value *value = dp_global_value(w, g);
@@ -90,12 +97,14 @@ static void collect(struct collect *c)
 {
 	struct dp_global_query q = {.wanted = is_meant, .data = (void *)c->x->options.load, .statics = true};
 	const char *const *all = c->names;
+	bool *const found = c->found;
 	if (has_patterns(all)) {
 		dp_globals_each(c->x->w, &q, add, c);
 	} else {
 		for (size_t i = 0; all[i]; i++) {
 			const char *one[2] = {all[i], NULL}, *bang = strchr(all[i], '!');
 			c->names = one;
+			c->found = found ? found + i : NULL;
 			q.name = bang ? bang + 1 : all[i];
 			dp_globals_each(c->x->w, &q, add, c);
 		}
@@ -103,14 +112,27 @@ static void collect(struct collect *c)
 	DL_SORT(*c->list, in_order);
 }
 
+static void say_missing(struct dp_snapshot *s, const char *const *names, const bool *found)
+{
+	for (size_t i = 0; found && names[i]; i++)
+		if (!found[i])
+			dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING,
+			                 dp_arena_printf(&s->arena, "no global or static variable is known as '%s'", names[i]));
+}
+
 void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
 {
 	struct collect c = {.x = x, .s = s, .list = &s->globals, .names = x->options.globals};
+	size_t n = 0;
 	if (!x->options.globals || !x->options.globals[0])
 		return;
+	while (x->options.globals[n])
+		n++;
+	dp_auto_free bool *found = c.found = calloc(n, sizeof(*found));
 	dp_show_init(&c.show, x->w, &x->limits, s);
 	c.show.keeps_values = !x->options.no_values;
 	collect(&c);
+	say_missing(s, x->options.globals, found);
 	if (c.show.is_cut)
 		dp_snapshot_truncated(s, "globals: more than %u parts in one", x->limits.variables);
 }

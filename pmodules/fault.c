@@ -106,8 +106,8 @@ static void memory_fault(struct fault *f)
 		dp_snapshot_classify(f->s, verb);
 	say(f, classifier,
 	    f->access.is_known && f->access.size
-	            ? dp_arena_printf(a, "%s of %u bytes at 0x%llx: %s", verb, f->access.size, (unsigned long long)f->address,
-	                              why)
+	            ? dp_arena_printf(a, "%s of %u byte%s at 0x%llx: %s", verb, f->access.size, f->access.size == 1 ? "" : "s",
+	                              (unsigned long long)f->address, why)
 	            : dp_arena_printf(a, "%s at 0x%llx: %s", verb, (unsigned long long)f->address, why));
 }
 

@@ -93,8 +93,9 @@ static void look(csh handle, const struct user_regs_struct *r, const cs_insn *in
 	const cs_x86 *x = &insn->detail->x86;
 	choose(handle, r, insn, fault, ret);
 	ret->divides = insn->id == X86_INS_DIV || insn->id == X86_INS_IDIV;
-	if (ret->divides && x->op_count && x->operands[0].type == X86_OP_REG) {
-		const char *name = cs_reg_name(handle, x->operands[0].reg);
+	if (ret->divides) { /* the register that is the divisor, and none that only says where it is */
+		const bool is_reg = x->op_count && x->operands[0].type == X86_OP_REG;
+		const char *name = is_reg ? cs_reg_name(handle, x->operands[0].reg) : NULL;
 		snprintf(ret->reg, sizeof(ret->reg), "%s", name ? name : "");
 	}
 }

@@ -105,8 +105,7 @@ struct dp_host *dp_take_host(struct dp_take *t)
 	return t->host;
 }
 
-/* ---- before -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- before ---- */
 
 /* Before the hold what the running process has now; that serves to find out what will be needed. */
 static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *data)
@@ -213,8 +212,7 @@ static void rehearse_hit(struct taking *k)
 	dp_extract_rehearse(k->extract, &at);
 }
 
-/* ---- the moment
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the moment ---- */
 
 static bool is_faulting(const struct taking *k, const struct dp_still_thread *t)
 {
@@ -249,6 +247,8 @@ static struct dp_error *extract_all(struct taking *k)
 			if (is_wanted(k, t->tid) && is_faulting(k, t) == (faulting == 1))
 				DP_TRY(extract_one(k, t));
 		}
+	dp_take_missing(k->s, k->still, k->take->options.threads, k->take->options.nthreads);
+	dp_take_missing(k->s, k->still, k->take->options.faults, k->take->options.nfaults);
 	dp_extract_globals(k->extract, k->s);
 	return NULL;
 }
@@ -333,8 +333,7 @@ static struct dp_error *moment(struct taking *k)
 	return NULL;
 }
 
-/* ---- after
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- after ---- */
 
 static void keep_memory(uint64_t addr, const uint8_t *bytes, size_t n, void *data)
 {
@@ -400,8 +399,8 @@ static void finish(struct taking *k, uint64_t from)
 
 static struct dp_error *prepare_all(struct taking *k)
 {
-	struct dp_error *err = prepare(k);
-	return err ? err : rehearse(k);
+	DP_TRY(prepare(k));
+	return rehearse(k);
 }
 
 /* Behind prepare_all(), which has said `err`. */
@@ -423,6 +422,23 @@ static struct dp_error *take(struct taking *k, struct dp_error *err, uint64_t fr
 	return err;
 }
 
+#define OPENINGS 3
+
+/* Reading debug information takes its time. A program that maps a module meanwhile, as one that is just starting, is looked at
+ * anew. */
+static struct dp_error *open_current(struct taking *k, pid_t pid)
+{
+	for (int left = OPENINGS;; left--) {
+		DP_TRY(dp_still_open(pid, &k->take->options.still, &k->still));
+		struct dp_error *err = prepare_all(k);
+		if (err || left == 1 || dp_still_is_current(k->still))
+			return err;
+		taking_fini(k);
+		dp_snapshot_destroy(k->s);
+		*k = (struct taking){.take = k->take};
+	}
+}
+
 struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid)
 {
 	give_up(t);
@@ -430,9 +446,7 @@ struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid)
 	if (!t->ready)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
 	t->ready->take = t;
-	struct dp_error *err = dp_still_open(pid, &t->options.still, &t->ready->still);
-	if (!err)
-		err = prepare_all(t->ready);
+	struct dp_error *err = open_current(t->ready, pid);
 	if (err)
 		give_up(t);
 	return err;
@@ -457,9 +471,8 @@ struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapsho
 		return err;
 	}
 	give_up(t);
-	DP_TRY(dp_still_open(pid, &t->options.still, &k.still));
-	err = prepare_all(&k);
-	return take(&k, err, from, ret);
+	err = open_current(&k, pid);
+	return k.still ? take(&k, err, from, ret) : err;
 }
 
 struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret)

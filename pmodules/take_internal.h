@@ -9,6 +9,8 @@ struct dp_core;
 
 /* take_thread.c: what was known of a thread when it stood: name, state, registers, system call, kernel stack. */
 void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t, struct dp_snap_thread *into);
+/* Says which of `tid` the process did not have. */
+void dp_take_missing(struct dp_snapshot *s, const struct dp_still *still, const pid_t *tid, size_t n);
 
 /* take_facts.c: from /proc, of the living process: command line, environment, files, limits. */
 void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool with_environ);

@@ -116,3 +116,15 @@ void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t
 		take_kstack(s, t->kstack, into);
 	take_signal(s, t, into);
 }
+
+void dp_take_missing(struct dp_snapshot *s, const struct dp_still *still, const pid_t *tid, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool found = false;
+		for (size_t j = 0; j < dp_still_nthreads(still) && !found; j++)
+			found = dp_still_thread(still, j)->tid == tid[i];
+		if (!found)
+			dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING,
+			                 dp_arena_printf(&s->arena, "the process had no thread %d", tid[i]));
+	}
+}

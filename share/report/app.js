@@ -361,7 +361,7 @@ el("search").addEventListener("input", () => { clearTimeout(waiting); waiting = 
 /* ---- begin ---- */
 el("title").textContent = data.application + " · pid " + data.pid;
 document.title = "dynprobe: " + data.application + " " + data.pid;
-el("facts").textContent = [data.time, data.threads.length + " threads", "mode " + data.mode, data.pause_ns ? "held for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""].filter(Boolean).join(" · ");
+el("facts").textContent = [data.time, data.threads.length + (data.threads.length === 1 ? " thread" : " threads"), "mode " + data.mode, data.pause_ns ? "held for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""].filter(Boolean).join(" · ");
 for (const c of data.classifiers || []) el("chips").append(make("span", "chip bad", c));
 for (const c of data.tags || []) el("chips").append(make("span", "chip", c));
 const asked = /^#t=(\d+)&f=(\d+)$/.exec(location.hash);

@@ -87,6 +87,12 @@ class Snapshot(Case):
         self.assertTrue(s["threads"][0]["is_fault"])
         self.assertIn("PATH=", json.dumps(s["environ"]))
 
+    def test_what_was_asked_for_and_is_not_there_is_said(self):
+        r = self.take(self.crowd().pid, "--thread", 1, "--global", "no_such_global", "--global", "no_such_*")
+        self.assert_ok(r)
+        self.assertIn("the process had no thread 1", r.err)
+        self.assertIn("known as 'no_such_global'", r.err)
+
     def test_a_tool_that_is_killed_leaves_the_program_as_it_was(self):
         for mode in MODES:
             t = self.crowd(20, 10, 32)

@@ -57,6 +57,19 @@ Test(fault, memory_that_may_only_be_read_is_written)
 	stopped_fini(&s);
 }
 
+static void write_one_byte(void)
+{
+	*(volatile char *)nowhere = 1;
+}
+
+Test(fault, one_byte_is_no_bytes)
+{
+	struct dp_snap_thread *t = run(write_one_byte);
+	IS("write");
+	SAYS("write of 1 byte at 0x0");
+	stopped_fini(&s);
+}
+
 static void call_null(void)
 {
 	zero = ((int (*volatile)(void))nowhere)() + 1;
@@ -121,6 +134,21 @@ Test(fault, a_division_by_zero_names_the_divisor)
 	struct dp_snap_thread *t = run(divide);
 	IS("fpe");
 	SAYS("division");
+	stopped_fini(&s);
+}
+
+static void divide_by_memory(void)
+{
+	__asm__ volatile("xor %%edx, %%edx; mov $7, %%eax; movq %0, %%rcx; divl (%%rcx)" ::"r"(&zero)
+	                 : "rax", "rcx", "rdx", "memory");
+}
+
+Test(fault, a_register_that_says_where_the_divisor_is_was_not_zero)
+{
+	struct dp_snap_thread *t = run(divide_by_memory);
+	IS("fpe");
+	SAYS("division");
+	cr_assert(!strstr(t->fault_reason, "(rcx)"), "%s", t->fault_reason);
 	stopped_fini(&s);
 }
 
