@@ -68,7 +68,7 @@ static struct dp_error *take_one(const struct dp_options *o, struct dp_take *tak
 	if (err)
 		return err;
 	name_of(o, s, nth, path, sizeof(path));
-	err = dp_snapshot_write(s, path);
+	err = o->output ? dp_snapshot_write(s, path) : dp_snapshot_write_beside(s, path);
 	if (!err) {
 		report(o, s);
 		if (puts(path) < 0 || fflush(stdout))

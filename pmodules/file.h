@@ -9,6 +9,11 @@
 
 /* Written beside and renamed: a file of that name is whole or not there. Mode 0600: it holds the program's memory. */
 struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
+/*
+ * The same under a name that dynprobe has chosen, and others can foresee: a pipe that somebody has put there gives way, and gets
+ * nothing of it.
+ */
+struct dp_error *dp_snapshot_write_beside(struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
 /* DP_TAG_BAD_SNAPSHOT says what is wrong and at which byte. Unknown sections and fields of newer writers are passed over. */
 struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **ret) DP_MUST_CHECK;
 /* From memory: the fuzzer's door. */

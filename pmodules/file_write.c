@@ -144,16 +144,25 @@ static struct dp_error *write_beside(const struct dp_buf *b, const char *path, c
 	return err;
 }
 
-struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path)
+static struct dp_error *write_to(struct dp_snapshot *s, const char *path, bool through)
 {
 	struct dp_buf b = {0};
-	struct stat st;
 	dp_auto_free char *beside = NULL;
 	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
 		return no_memory();
 	DP_TRY(dp_snapshot_write_bytes(s, &b));
-	struct dp_error *err =
-	        !stat(path, &st) && !S_ISREG(st.st_mode) ? write_through(&b, path) : write_beside(&b, path, beside);
+	struct dp_error *err = through ? write_through(&b, path) : write_beside(&b, path, beside);
 	dp_buf_fini(&b);
 	return err;
+}
+
+struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path)
+{
+	struct stat st;
+	return write_to(s, path, !stat(path, &st) && !S_ISREG(st.st_mode));
+}
+
+struct dp_error *dp_snapshot_write_beside(struct dp_snapshot *s, const char *path)
+{
+	return write_to(s, path, false);
 }

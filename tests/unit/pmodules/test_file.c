@@ -156,3 +156,19 @@ Test(file, every_field_is_documented)
 	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++)
 		is_documented(read_document(), records[i]);
 }
+
+/* In a directory where others may write, for a name that they can foresee. Opened for writing it would stop dynprobe as well. */
+Test(file, a_pipe_in_the_place_of_a_chosen_name_gets_nothing, .timeout = 20)
+{
+	char dir[] = "/tmp/dynprobe-file-XXXXXX", path[64];
+	struct stat st;
+	struct dp_snapshot *s = dp_snapshot_create();
+	cr_assert(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a.dps", dir);
+	cr_assert(!mkfifo(path, 0666));
+	cr_assert(!dp_snapshot_write_beside(s, path));
+	cr_expect(!stat(path, &st) && S_ISREG(st.st_mode) && st.st_size > 0);
+	unlink(path);
+	rmdir(dir);
+	dp_snapshot_destroy(s);
+}
