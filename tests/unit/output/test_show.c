@@ -205,6 +205,23 @@ static void refused(const struct dp_snapshot *s, struct dp_show_options o, const
 	dp_error_destroy(err);
 }
 
+/* struct derived : base { int own; int both; }, where base has `inherited` and another `both`. */
+Test(show, members_of_base_classes_are_members_but_nearer_ones_win)
+{
+	struct dp_snapshot *s = dp_snapshot_create();
+	struct dp_snap_variable *whole = number(s, &s->globals, NULL, "whole", 0);
+	struct dp_snap_variable *base = number(s, &whole->children, whole, "ns::base", 0);
+	whole->kind = base->kind = DP_VAR_TUPLE;
+	whole->type = "derived", base->type = "ns::base";
+	number(s, &base->children, base, "inherited", 7);
+	number(s, &base->children, base, "both", 1);
+	number(s, &whole->children, whole, "both", 2);
+	expect_var(s, "whole.inherited", "whole.inherited = 7\n");
+	expect_var(s, "whole.both", "whole.both = 2\n");
+	refused(s, (struct dp_show_options){.frame = -1, .var = "whole.other"}, "no member");
+	dp_snapshot_destroy(s);
+}
+
 Test(show, paths_lead_through_the_tree)
 {
 	struct dp_snapshot *s = crash();
