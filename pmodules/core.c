@@ -155,6 +155,16 @@ static struct dp_error *read_all(struct dp_core *c)
 /* ---- the executable that the user names --------------------------------------------------------------------------------------
  */
 
+/* Programs of other sources hardly ever have as many headers and begin at the same place in a page. */
+static bool is_of_this_core(const struct dp_core *c, const char *exe)
+{
+	Elf64_Ehdr e;
+	dp_auto_close int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || pread(fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
+		return false;
+	return !c->entry || !c->phnum || (c->phnum == e.e_phnum && c->entry % 4096 == e.e_entry % 4096);
+}
+
 /* In place of the file that holds the program headers of the program. */
 static struct dp_error *put_exe(struct dp_core *c, const char *exe)
 {
@@ -166,6 +176,8 @@ static struct dp_error *put_exe(struct dp_core *c, const char *exe)
 	dp_auto_free char *full = realpath(exe, NULL);
 	if (!full)
 		return dp_error_sys(DP_TAG_BAD_CORE, "the executable %s of the core file", exe);
+	if (!is_of_this_core(c, full))
+		return dp_core_bad(c, "%s is not the program that it is of", exe);
 	if (!old)
 		return dp_core_bad(c, "it does not say where its executable was mapped, so that %s has no place", exe);
 	for (size_t i = 0; i < c->nfiles; i++) {
@@ -306,18 +318,40 @@ static unsigned long long inode_of(const char *path)
 	return stat(path, &st) || !st.st_ino ? 1 : (unsigned long long)st.st_ino;
 }
 
+#define TCACHE_CHUNK 0x290u /* of glibc's malloc: the first of every heap */
+
+/* Cores do not name it, as /proc does: the first memory behind the program, and of no file, that begins as malloc's does. */
+static const struct dp_core_load *heap_of(const struct dp_core *c)
+{
+	const struct dp_core_file *exe = file_at(c, c->phdr);
+	uint64_t end = 0, word[2];
+	for (size_t i = 0; exe && i < c->nfiles; i++)
+		if (!strcmp(c->file[i].path, exe->path))
+			end = c->file[i].end;
+	for (size_t i = 0; end && i < c->nloads; i++) {
+		const struct dp_core_load *l = &c->load[i];
+		if (l->start >= end && file_at(c, l->start))
+			return NULL;
+		if (l->start >= end && (l->flags & PF_W) && dp_core_read(c, l->start, word, sizeof(word)) == sizeof(word) &&
+		    (word[1] & ~UINT64_C(7)) == TCACHE_CHUNK)
+			return l;
+	}
+	return NULL;
+}
+
 /* As /proc/PID/maps had it. */
-static void put_line(const struct dp_core *c, const struct dp_core_load *l, struct dp_buf *b)
+static void put_line(const struct dp_core *c, const struct dp_core_load *l, const struct dp_core_load *heap, struct dp_buf *b)
 {
 	const struct dp_core_file *f = file_at(c, l->start);
 	const bool vdso = c->vdso && l->start == c->vdso;
 	dp_buf_printf(b, "%llx-%llx %c%c%cp %08llx 00:00 %llu%s%s\n", (unsigned long long)l->start,
 	              (unsigned long long)(l->start + l->size), l->flags & PF_R ? 'r' : '-', l->flags & PF_W ? 'w' : '-',
 	              l->flags & PF_X ? 'x' : '-', f ? (unsigned long long)(f->offset + (l->start - f->start)) : 0,
-	              f ? inode_of(f->path) : 0, f || vdso ? " " : "",
-	              f      ? f->path
-	              : vdso ? "[vdso]"
-	                     : "");
+	              f ? inode_of(f->path) : 0, f || vdso || l == heap ? " " : "",
+	              f           ? f->path
+	              : vdso      ? "[vdso]"
+	              : l == heap ? "[heap]"
+	                          : "");
 }
 
 static struct dp_error *put_vdso(const struct dp_core *c, struct dp_image *image)
@@ -334,9 +368,10 @@ static struct dp_error *put_vdso(const struct dp_core *c, struct dp_image *image
 struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
 {
 	struct dp_buf maps;
+	const struct dp_core_load *heap = heap_of(c);
 	dp_buf_init(&maps);
 	for (size_t i = 0; i < c->nloads; i++)
-		put_line(c, &c->load[i], &maps);
+		put_line(c, &c->load[i], heap, &maps);
 	struct dp_error *err = dp_image_create(dp_buf_str(&maps), "", 0, ret);
 	if (maps.failed && !err) {
 		*ret = dp_image_destroy(*ret);

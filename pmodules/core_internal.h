@@ -29,7 +29,7 @@ struct dp_core {
 	size_t nthreads;
 	pid_t pid;
 	char comm[64], args[128];
-	uint64_t vdso, phdr; /* of the auxiliary vector, or 0 */
+	uint64_t vdso, phdr, entry, phnum; /* of the auxiliary vector, or 0 */
 };
 
 struct dp_error *dp_core_bad(const struct dp_core *c, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_MUST_CHECK;

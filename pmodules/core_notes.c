@@ -83,6 +83,10 @@ static void take_auxv(struct dp_core *c, const uint8_t *desc, size_t n)
 			c->vdso = a.a_un.a_val;
 		if (a.a_type == AT_PHDR)
 			c->phdr = a.a_un.a_val;
+		if (a.a_type == AT_ENTRY)
+			c->entry = a.a_un.a_val;
+		if (a.a_type == AT_PHNUM)
+			c->phnum = a.a_un.a_val;
 	}
 }
 

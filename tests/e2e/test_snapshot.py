@@ -166,6 +166,7 @@ class Snapshot(Case):
         t = self.crowd(2)
         subprocess.run(["gcore", "-o", self.path("core"), str(t.pid)], capture_output=True, timeout=60)
         core = self.path(f"core.{t.pid}")
+        self.assert_refused(self.take("--core", core, "/bin/sh"), "DP-BAD-CORE", "is not the program")
         with open(core, "r+b") as f:
             f.truncate(100)
         self.assert_refused(self.take("--core", core), "DP-BAD-CORE", "cut off")
