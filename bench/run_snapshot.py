@@ -45,10 +45,10 @@ def show(name, values, unit="ms"):
     return statistics.median(values)
 
 
-def snapshot(a, pid, mode, path, *more):
-    """(pause, rehearsal, whole time of the command, its peak memory in MiB)"""
+def snapshot(a, pid, mode, path, cache, *more):
+    """(pause, whole time of the command, its peak memory in MiB, its processor time); `cache` is where unpacked debug information is kept"""
     begin = time.monotonic()
-    p = subprocess.Popen([f"{a.build}/dynprobe", "snapshot", str(pid), "--mode", mode, "-v", "-o", path, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    p = subprocess.Popen([f"{a.build}/dynprobe", "snapshot", str(pid), "--mode", mode, "-v", "-o", path, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, XDG_CACHE_HOME=cache))
     err = p.stderr.read()
     _, wait_status, usage = os.wait4(p.pid, 0)
     p.returncode = os.waitstatus_to_exitcode(wait_status)
@@ -58,7 +58,7 @@ def snapshot(a, pid, mode, path, *more):
     pause = float(re.search(r"held for ([0-9.]+) ms", err).group(1))
     if mode not in err:
         print(err, file=sys.stderr)
-    return pause, whole, usage.ru_maxrss / 1024
+    return pause, whole, usage.ru_maxrss / 1024, (usage.ru_utime + usage.ru_stime) * 1000
 
 
 def floor(a, *args):
@@ -77,14 +77,18 @@ def modes(a, pid, directory):
     for mode in ("quick", "stop", "fork"):
         runs = []
         for _ in range(a.rounds):
-            runs.append(snapshot(a, pid, mode, path))
+            runs.append(snapshot(a, pid, mode, path, os.path.join(directory, "cache")))
             found["floor"].append(floor(a, pid, 16384))  # interleaved: the machine is the same for both
             if mode == "fork":
                 found["fork"].append(floor(a, "fork", a.mib))
         show(f"pause, mode {mode}", [r[0] for r in runs])
         show(f"whole time, mode {mode}", [r[1] for r in runs])
+        show(f"processor time, mode {mode}", [r[3] for r in runs])
         show(f"peak memory of the tool, mode {mode}", [r[2] for r in runs], "MiB")
         print(f"{'file':42} {os.path.getsize(path):12} bytes")
+    runs = [snapshot(a, pid, "stop", path, os.path.join(directory, f"cold-{n}")) for n in range(a.rounds)]
+    show("whole time, nothing kept yet", [r[1] for r in runs])
+    show("processor time, nothing kept yet", [r[3] for r in runs])
     show("floor: stop, registers, 16 KiB of each stack", found["floor"])
     show(f"floor: fork() of {a.mib} MiB", found["fork"])
 
