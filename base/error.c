@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/error.h"
 
+#include "base/harmless.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ static struct dp_error *make(enum dp_tag tag, const char *fmt, va_list args)
 		return &nomem;
 	}
 	err->tag = tag;
+	dp_harmless(err->message);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "pmodules/take.h"
 
 #include "base/cleanup.h"
+#include "base/harmless.h"
 #include "probes/debug_cache.h"
 
 #include <signal.h>
@@ -30,9 +31,11 @@ static void log_line(enum dp_log_level level, const char *module, const char *te
 
 static void report(const struct dp_options *o, const struct dp_snapshot *s)
 {
+	char name[64];
 	if (o->quiet)
 		return;
-	fprintf(stderr, "dynprobe: %zu thread%s of %d (%s)", s->nthreads, s->nthreads == 1 ? "" : "s", s->pid, s->application);
+	snprintf(name, sizeof(name), "%s", s->application);
+	fprintf(stderr, "dynprobe: %zu thread%s of %d (%s)", s->nthreads, s->nthreads == 1 ? "" : "s", s->pid, dp_harmless(name));
 	if (strcmp(s->mode, "core"))
 		fprintf(stderr, ", held for %.2f ms", (double)s->pause_ns / 1e6);
 	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);

@@ -83,6 +83,9 @@ static struct dp_error *read_notes(struct dp_core *c, const Elf64_Phdr *p)
 {
 	if (p->p_offset > c->size || p->p_filesz > c->size - p->p_offset || p->p_filesz > NOTES_MOST)
 		return dp_core_bad(c, "it is cut off in its notes");
+	c->notes += p->p_filesz;
+	if (c->notes > NOTES_MOST) /* many segments may be of the same bytes */
+		return dp_core_bad(c, "it has more than 256 MiB of notes");
 	dp_auto_free uint8_t *notes = malloc(p->p_filesz + 1);
 	if (!notes)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the notes of %s", c->path);

@@ -19,7 +19,7 @@ struct dp_core_file { /* a mapped file, of NT_FILE */
 };
 struct dp_core {
 	int fd;
-	uint64_t size;
+	uint64_t size, notes; /* bytes of the file; of notes read */
 	char *path;
 	struct dp_core_load *load; /* ascending, disjoint */
 	size_t nloads;

@@ -45,3 +45,10 @@ Test(error, every_tag_has_a_name_a_meaning_and_a_remedy_and_is_found)
 	enum dp_tag none;
 	cr_expect_not(dp_tag_find("DP-NO-SUCH-TAG", &none));
 }
+
+Test(error, what_a_program_put_into_a_name_is_no_command_to_the_terminal)
+{
+	struct dp_error *err = dp_error(DP_TAG_SYS, "a\033]0;b\a\tc\nd\x7f\xc2\x9bz\xc3\xa9");
+	cr_expect_str_eq(err->message, "a?]0;b?\tc\nd???z\xc3\xa9");
+	dp_error_destroy(err);
+}

@@ -175,6 +175,28 @@ Test(core, wrong_words_anywhere_do_no_harm)
 		}
 }
 
+/* Small, and 2 GiB to whoever reads each of its segments. */
+Test(core, notes_that_are_named_many_times_are_not_read_many_times_DP_BAD_CORE)
+{
+	enum { SEGMENTS = 2048, NOTES = 1 << 20, AT = sizeof(Elf64_Ehdr) + SEGMENTS * sizeof(Elf64_Phdr) };
+	uint8_t *bytes = calloc(1, AT + NOTES);
+	Elf64_Ehdr e = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+	                .e_type = ET_CORE,
+	                .e_machine = EM_X86_64,
+	                .e_phoff = sizeof(e),
+	                .e_phentsize = sizeof(Elf64_Phdr),
+	                .e_phnum = SEGMENTS};
+	const Elf64_Phdr p = {.p_type = PT_NOTE, .p_offset = AT, .p_filesz = NOTES};
+	struct dp_core *c = NULL;
+	memcpy(bytes, &e, sizeof(e));
+	for (size_t i = 0; i < SEGMENTS; i++)
+		memcpy(bytes + sizeof(e) + i * sizeof(p), &p, sizeof(p));
+	struct dp_error *err = open_bytes(bytes, AT + NOTES, &c);
+	cr_assert(err && err->tag == DP_TAG_BAD_CORE && strstr(err->message, "256 MiB of notes"), "%s", err ? err->message : "");
+	dp_error_destroy(err);
+	free(bytes);
+}
+
 Test(core, no_core_at_all_is_said_DP_BAD_CORE)
 {
 	struct dp_core *c = NULL;

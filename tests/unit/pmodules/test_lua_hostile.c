@@ -155,6 +155,12 @@ Test(lua_hostile, what_is_allowed_still_runs_no_bytecode_and_ends_nothing)
 	lua_run_fini(&r);
 }
 
+Test(lua_hostile, what_it_says_is_no_command_to_the_terminal)
+{
+	lua_expect_error(MODULE("pmodule.log(pmodule.log_level.warning, 'a\\27]0;b\\7\\xc2\\x9bc')"), "a?]0;b???c");
+	lua_expect_error(MODULE("error('a\\27[2Jb')"), "a?[2Jb");
+}
+
 /* ---- time and memory
  * -------------------------------------------------------------------------------------------------------------- */
 
