@@ -71,5 +71,10 @@ void dp_fault_abort(struct dp_extract *x, struct dp_snap_thread *t)
 	struct dp_snapshot *s = t->snapshot;
 	const bool any = message_of(x->w, message, sizeof(message));
 	classify(s, t, message);
+	if (!any && is_called(t, "_ZSt9terminatev") && is_called(t, "__cxa_throw")) {
+		dp_snapshot_classify(s, "exception");
+		t->fault_reason = "the program has aborted: an exception of C++ was thrown that nothing catches";
+		return;
+	}
 	t->fault_reason = dp_arena_printf(&s->arena, any ? "the program has aborted: %s" : "the program has aborted%s", message);
 }

@@ -152,6 +152,35 @@ Test(fault, a_register_that_says_where_the_divisor_is_was_not_zero)
 	stopped_fini(&s);
 }
 
+/* As the runtime of C++ names them. */
+__attribute__((noinline)) static void terminate(void) __asm__("_ZSt9terminatev");
+__attribute__((noinline)) static void terminate(void)
+{
+	abort();
+}
+
+__attribute__((noinline)) static void throw_uncaught(void) __asm__("__cxa_throw");
+__attribute__((noinline)) static void throw_uncaught(void)
+{
+	terminate();
+	zero++;
+}
+
+static void throw(void)
+{
+	throw_uncaught();
+	zero++;
+}
+
+Test(fault, an_exception_that_nothing_catches)
+{
+	struct dp_snap_thread *t = run(throw);
+	IS("abort");
+	IS("exception");
+	SAYS("that nothing catches");
+	stopped_fini(&s);
+}
+
 static void misaligned(void)
 {
 	static _Alignas(16) char bytes[32];
