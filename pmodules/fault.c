@@ -156,7 +156,7 @@ static void disassemble(struct fault *f, struct dp_snap_frame *innermost)
 {
 	uint8_t bytes[16];
 	char text[160];
-	const size_t n = dp_world_read(f->x->w, f->t->regs.rip, bytes, sizeof(bytes), NULL);
+	const size_t n = dp_fault_code(f->x->w, f->t->regs.rip, bytes, sizeof(bytes));
 	if (!innermost->instruction && n && dp_disassemble(bytes, n, f->t->regs.rip, text, sizeof(text)))
 		innermost->instruction = dp_snapshot_text(f->s, text);
 }

@@ -12,6 +12,8 @@ struct dp_access { /* what an instruction wanted of memory */
 	uint64_t address;
 	char reg[16]; /* that the address comes from, or ""; of a division the divisor's */
 };
+/* The bytes of the instruction at `addr`, at most `size` of them: the file's where there is one. How many. */
+size_t dp_fault_code(struct dp_world *w, uint64_t addr, uint8_t *bytes, size_t size);
 /* `fault`: the address that the kernel names, which tells operands apart. */
 void dp_access_of(struct dp_world *w, const struct user_regs_struct *regs, uint64_t fault, struct dp_access *ret);
 /* fault_text.c: "SIGSEGV", "address not mapped to object"; texts are static. */

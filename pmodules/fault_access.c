@@ -100,13 +100,24 @@ static void look(csh handle, const struct user_regs_struct *r, const cs_insn *in
 	}
 }
 
+/* As the program has it: a probe's jump may stand there in memory. */
+size_t dp_fault_code(struct dp_world *w, uint64_t addr, uint8_t *bytes, size_t size)
+{
+	struct dp_module *m = dp_image_module_at(dp_world_image(w), dp_addr_of(addr));
+	size_t n = size;
+	struct dp_error *err = m ? dp_module_text(m, dp_addr_of(addr), bytes, &n) : NULL;
+	const bool of_file = m && !err && n;
+	dp_error_destroy(err);
+	return of_file ? n : dp_world_read(w, addr, bytes, size, NULL);
+}
+
 void dp_access_of(struct dp_world *w, const struct user_regs_struct *r, uint64_t fault, struct dp_access *ret)
 {
 	uint8_t bytes[INSN_MAX];
 	cs_insn *insn = NULL;
 	csh handle;
 	*ret = (struct dp_access){0};
-	const size_t got = dp_world_read(w, r->rip, bytes, sizeof(bytes), NULL);
+	const size_t got = dp_fault_code(w, r->rip, bytes, sizeof(bytes));
 	if (!got || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
 		return;
 	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);

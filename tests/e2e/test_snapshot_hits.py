@@ -44,6 +44,7 @@ class Hits(harness.Case):
         self.assertEqual(names[0], "foo", "no frame of ours is above it")
         self.assertEqual(int(thread["frames"][0]["pc"], 16), t.site("foo"))
         self.assertIn("start_thread", names)
+        self.assertFalse(thread["frames"][0]["instruction"].startswith("jmp"), "the program's own instruction, not our jump")
         values = {v["name"]: v for v in thread["frames"][0]["variables"]}
         self.assertEqual(int(values["a"]["number"]), event["fields"]["a"])
         self.assertEqual(values["s"]["text"], "thread")
