@@ -163,7 +163,7 @@ Test(file_hostile, version_1_is_read_for_ever)
 
 /* ---- damage: DP-BAD-SNAPSHOT */
 
-Test(file_hostile, every_cut_and_every_damaged_byte_is_noticed, .timeout = 60)
+Test(file_hostile, every_cut_and_every_damaged_byte_is_noticed)
 {
 	struct dp_snapshot *s = helper_full(), *back = NULL;
 	struct dp_buf b = {0};
@@ -257,7 +257,7 @@ static struct dp_buf packed(const char *name, const struct dp_buf *raw, unsigned
 	return b;
 }
 
-Test(file_hostile, a_few_bytes_do_not_become_gigabytes, .timeout = 60)
+Test(file_hostile, a_few_bytes_do_not_become_gigabytes)
 {
 	struct dp_buf raw = {0};
 	for (unsigned i = 0; i < (8u << 20) + 1; i++) /* empty globals: 3 bytes each, some 300 in memory */
@@ -306,7 +306,7 @@ Test(file_hostile, nesting_has_an_end)
 	dp_buf_fini(&outer);
 }
 
-Test(file_hostile, a_million_arguments_take_no_hours, .timeout = 20)
+Test(file_hostile, a_million_arguments_take_no_hours)
 {
 	struct dp_buf raw = {0};
 	for (unsigned i = 0; i < 1000000; i++)
