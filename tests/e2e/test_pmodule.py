@@ -90,7 +90,7 @@ class Modules(harness.Case):
         self.shop.kill()
         self.shop.wait()
         words = [w for m in modules + [os.path.join(MODULES, "printer.so")] for w in ("--module-load", m)]
-        again = self.pmodule("run", saved, *words, "-o", self.path("again.dps"))
+        again = self.pmodule("run", saved, *words, "--module-timeout", "10000", "-o", self.path("again.dps"))
         self.assertEqual(lines(again.stderr, "printer"), said)
 
     def test_examples_are_c_plus_plus_too(self):

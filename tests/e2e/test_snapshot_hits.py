@@ -29,7 +29,7 @@ class Hits(harness.Case):
 
     def test_the_snapshot_is_of_the_hit_and_the_event_leads_to_it(self):
         t = self.target("threads", 8)
-        r = self.attach(t, "--function", "foo", "--when", "(a & 0xffff) == 5", "--snapshot", "-t", "a", "-n", 1, cwd=self.dir)
+        r = self.attach(t, "--function", "foo", "--when", "(a & 0xffff) == 5", "--snapshot", "--max-pause", "30000", "-t", "a", "-n", 1, cwd=self.dir)
         self.assert_ok(r)
         event = r.events[0]
         path, digits = self.file_of(event)
@@ -54,7 +54,7 @@ class Hits(harness.Case):
 
     def test_limits_of_number_and_interval_are_kept_and_what_went_without_is_counted(self):
         t = self.target("threads", 8)
-        p = self.start_attached(t, "--function", "foo", "--when", harness.CALM, "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms", cwd=self.dir)
+        p = self.start_attached(t, "--function", "foo", "--when", harness.CALM, "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms", "--max-pause", "30000", cwd=self.dir)
         harness.wait_until(lambda: len(self.files()) == 2, what="two snapshots")
         self.await_events(p, n=50)
         r = self.finish(p)

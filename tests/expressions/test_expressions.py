@@ -45,6 +45,9 @@ class Expressions(Case):
         for row, e in zip(said, events):
             for i, text in enumerate(texts):
                 value = e["fields"][f"e{i}"]
+                if e.get("absent", {}).get(f"e{i}") == "optimized out":  # what C never reads, gcc leaves away
+                    self.assertNotEqual(level, "-O0", text)
+                    continue
                 self.assertEqual(row[i] is None, f"e{i}" in e.get("unreadable", []), f"seed {seed} {level}: {text} is {value}, C says {row[i]}")
                 self.assertTrue(self.same(row[i], value), f"seed {seed} {level}: {text} is {value}, C says {row[i]}")
         self.check_conditions(program, said, texts)
