@@ -141,6 +141,33 @@ static bool simple(struct dp_eval_machine *m, const Dwarf_Op *op)
 	return true;
 }
 
+/* What works on values of base types. */
+static void step_typed(struct dp_eval_machine *m, const Dwarf_Op *op)
+{
+	switch (op->atom) {
+	case DW_OP_convert:
+	case DW_OP_GNU_convert:
+	case DW_OP_reinterpret:
+	case DW_OP_GNU_reinterpret:
+		dp_eval_convert(m, op);
+		break;
+	case DW_OP_const_type:
+	case DW_OP_GNU_const_type:
+		typed_constant(m, op);
+		break;
+	case DW_OP_deref_type:
+	case DW_OP_GNU_deref_type:
+		typed_load(m, op);
+		break;
+	case DW_OP_regval_type:
+	case DW_OP_GNU_regval_type:
+		dp_eval_typed_register(m, op);
+		break;
+	default:
+		dp_eval_fail(m, DP_WHY_UNKNOWN);
+	}
+}
+
 static void step(struct dp_eval_machine *m, const Dwarf_Op *op)
 {
 	switch (op->atom) {
@@ -190,26 +217,8 @@ static void step(struct dp_eval_machine *m, const Dwarf_Op *op)
 	case DW_OP_GNU_implicit_pointer:
 		dp_eval_fail(m, "optimized out: it points at a value that has no address");
 		break;
-	case DW_OP_convert:
-	case DW_OP_GNU_convert:
-	case DW_OP_reinterpret:
-	case DW_OP_GNU_reinterpret:
-		dp_eval_convert(m, op);
-		break;
-	case DW_OP_const_type:
-	case DW_OP_GNU_const_type:
-		typed_constant(m, op);
-		break;
-	case DW_OP_deref_type:
-	case DW_OP_GNU_deref_type:
-		typed_load(m, op);
-		break;
-	case DW_OP_regval_type:
-	case DW_OP_GNU_regval_type:
-		dp_eval_typed_register(m, op);
-		break;
 	default:
-		dp_eval_fail(m, DP_WHY_UNKNOWN);
+		step_typed(m, op);
 	}
 }
 
