@@ -44,8 +44,9 @@ struct guard {
 	struct guard *outer;
 	struct pmodule *module;
 	const struct dp_guard_text *text;
-	int signal;   /* what ended the call; 0: the deadline */
-	bool foreign; /* not in the module's own code */
+	int signal;       /* what ended the call; 0: the deadline */
+	const char *left; /* "exit()": it ended itself; or NULL */
+	bool foreign;     /* not in the module's own code */
 	uint64_t address;
 };
 
@@ -175,6 +176,15 @@ void dp_guard_off(void)
 	is_on = false;
 }
 
+void dp_guard_leave(const char *how)
+{
+	struct guard *g = top;
+	if (!g || owner != (pid_t)syscall(SYS_gettid))
+		return;
+	g->left = how;
+	siglongjmp(g->at, 1);
+}
+
 /* Is malloc still there? It may be locked for ever, or abort: crashed() and tick() know that it is being tried. */
 static void try_heap(void)
 {
@@ -193,6 +203,10 @@ static void try_heap(void)
 static struct dp_error *ended(struct guard *g)
 {
 	struct pmodule *m = g->module;
+	if (g->left) {
+		m->is_broken = true;
+		return dp_error(DP_TAG_PMODULE, "called %s: it is not called any more, dynprobe goes on", g->left);
+	}
 	if (!g->signal)
 		return dp_error(DP_TAG_PMODULE, "did not come back in time");
 	m->is_broken = true;

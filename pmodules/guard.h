@@ -5,6 +5,8 @@
 
 #include "pmodules/host_internal.h"
 
+#include <link.h>
+
 struct dp_guard_text { /* where the module's own code is */
 	uintptr_t start, end;
 };
@@ -15,5 +17,12 @@ struct dp_guard_text { /* where the module's own code is */
 struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *text, void (*fn)(void *data),
                               void *data) DP_MUST_CHECK;
 void dp_guard_off(void);
+/* Ends the call that runs on this thread as a crash in the module's own code does; returns if none runs here. `how`: "exit()". */
+void dp_guard_leave(const char *how);
+
+/* guard_exit.c. Before modules are opened: whoever ends dynprobe by exit() is named, and the status is dynprobe's own. */
+void dp_guard_expect_exit(void);
+/* Of a module that was opened: its calls of exit() and the like are dp_guard_leave(). False: one could not be changed. */
+bool dp_guard_exits(const struct dl_phdr_info *info);
 
 #endif

@@ -11,6 +11,7 @@ struct c_module {
 	void *handle;
 	const struct pmodule_desc *desc;
 	struct dp_guard_text text;
+	bool is_guarded; /* its exit() does not end dynprobe */
 };
 
 struct call { /* what a protected function needs */
@@ -136,9 +137,11 @@ static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 		text.start = start < text.start ? start : text.start;
 		text.end = start + p->p_memsz > text.end ? start + p->p_memsz : text.end;
 	}
-	if (mine)
-		s->text = text;
-	return mine;
+	if (!mine)
+		return 0;
+	s->text = text;
+	s->is_guarded = dp_guard_exits(info);
+	return 1;
 }
 
 static struct dp_error *check(const struct pmodule *m, const struct pmodule_desc *desc)
@@ -159,6 +162,7 @@ struct dp_error *dp_c_open(struct pmodule *m)
 	struct c_module *s = calloc(1, sizeof(*s));
 	if (!s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
+	dp_guard_expect_exit();
 	s->handle = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
 	struct dp_error *err = s->handle ? NULL : dp_error(DP_TAG_PMODULE, "%s cannot be loaded: %s", m->path, dlerror());
 	if (!err) {
@@ -167,13 +171,18 @@ struct dp_error *dp_c_open(struct pmodule *m)
 	}
 	if (!err)
 		err = dp_module_set_id(m, s->desc->id);
+	if (!err) {
+		dl_iterate_phdr(text_of, s);
+		if (!s->is_guarded)
+			err = dp_error(DP_TAG_PMODULE, "%s: its calls of exit() cannot be guarded: its tables are read-only",
+			               m->path);
+	}
 	if (err) {
 		if (s->handle)
 			dlclose(s->handle);
 		free(s);
 		return err;
 	}
-	dl_iterate_phdr(text_of, s);
 	m->state = s;
 	m->language = &language;
 	return NULL;

@@ -259,8 +259,18 @@ void dp_host_begin(struct dp_host *h, struct dp_snapshot *s)
 	}
 }
 
+/* Of the module that searches; what dynprobe itself looks for has its own bounds. */
+static bool module_is_over(void *data)
+{
+	const struct pmodule *m = running;
+	(void)data;
+	return m && dp_module_expired(m);
+}
+
 void dp_host_set_world(struct dp_host *h, struct dp_world *w)
 {
+	if (w)
+		dp_world_bound(w, module_is_over, NULL);
 	h->world = w;
 }
 

@@ -11,6 +11,7 @@ int dp_lua_push_bt(lua_State *L, bt_variable_t *b)
 {
 	if (b)
 		return dp_lua_push(L, DP_LUA_BT, b);
+	dp_lua_check_time(L); /* then that is why */
 	const char *why = bt_error();
 	return luaL_error(L, "%s", why && *why ? why : "no such value");
 }

@@ -34,10 +34,18 @@ static int create_frame(lua_State *L)
 	return dp_lua_push(L, DP_LUA_FRAME, f);
 }
 
+/* What a search found, or nil. It ends early with the module's time: then the module ends, too. */
+static int push_found(lua_State *L, bt_variable_t *b)
+{
+	if (!b)
+		dp_lua_check_time(L);
+	return dp_lua_push(L, DP_LUA_BT, b);
+}
+
 static int bt_query(lua_State *L)
 {
 	const char *symbol = dp_lua_name(L, 1), *object = dp_lua_optname(L, 2);
-	return dp_lua_push(L, DP_LUA_BT, pmodule_bt_query(symbol, object, dp_lua_optname(L, 3)));
+	return push_found(L, pmodule_bt_query(symbol, object, dp_lua_optname(L, 3)));
 }
 
 static int bt_frame_query(lua_State *L)
@@ -58,7 +66,7 @@ static int variable_at(lua_State *L)
 {
 	const char *type = dp_lua_name(L, 1);
 	uint64_t addr = dp_lua_addr(L, 2);
-	return dp_lua_push(L, DP_LUA_BT, pmodule_variable_at(type, addr, dp_lua_optname(L, 3)));
+	return push_found(L, pmodule_variable_at(type, addr, dp_lua_optname(L, 3)));
 }
 
 static int deref(lua_State *L)

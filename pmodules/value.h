@@ -18,6 +18,8 @@ struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, 
 struct dp_world *dp_world_destroy(struct dp_world *w);
 struct dp_image *dp_world_image(struct dp_world *w);
 size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
+/* Searches of debug information end with nothing found as soon as is_over(data) says so; it is asked every so often. NULL: they go on to the end. */
+void dp_world_bound(struct dp_world *w, bool (*is_over)(void *data), void *data);
 
 struct dp_limits { /* of what is shown; 0: the default */
 	unsigned depth;          /* of pointers followed from a variable: 4 on faulting frames, 2 elsewhere */

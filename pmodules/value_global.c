@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 32, STEPS_MAX = 1 << 22 };
+enum { DEPTH_MAX = 32, STEPS_MAX = 1 << 22, STEPS_LOOK = 1 << 10 };
 
 struct walk {
 	struct dp_world *w;
@@ -81,7 +81,7 @@ static void descend(struct walk *w, Dwarf_Die *parent, const char *scope, unsign
 	do {
 		const int tag = dwarf_tag(&die);
 		const bool function = tag == DW_TAG_subprogram && w->q->statics;
-		if (w->steps++ > STEPS_MAX || w->stop)
+		if (w->steps++ > STEPS_MAX || w->stop || (w->steps % STEPS_LOOK == 0 && dp_world_is_over(w->w)))
 			return;
 		if (tag == DW_TAG_variable) {
 			offer(w, &die, scope);
@@ -113,7 +113,7 @@ static void in_module(struct walk *w, struct dp_module *m)
 	/* A definition may have its name from a declaration in another unit. */
 	dp_debug_units_mark_name(&units,
 	                         units.refers || !w->q->name ? NULL : dp_debug_word_of(w->q->name, &(struct dp_debug_word){{0}}));
-	while (!w->stop && (one = dp_debug_units_next(&units, false))) {
+	while (!w->stop && !dp_world_is_over(w->w) && (one = dp_debug_units_next(&units, false))) {
 		w->steps = 0;
 		w->g.unit = dwarf_diename(&one->die);
 		if (ends_with(w->g.unit, w->q->unit))
@@ -125,7 +125,7 @@ static void in_module(struct walk *w, struct dp_module *m)
 void dp_globals_each(struct dp_world *w, const struct dp_global_query *q, dp_global_each each, void *data)
 {
 	struct walk walk = {.w = w, .q = q, .each = each, .data = data};
-	for (size_t i = 0; i < dp_image_nmodules(w->image) && !walk.stop; i++) {
+	for (size_t i = 0; i < dp_image_nmodules(w->image) && !walk.stop && !dp_world_is_over(w); i++) {
 		struct dp_module *m = dp_image_module(w->image, i);
 		if (m->elf && ends_with(dp_module_path(m), q->object) && (!q->wanted || q->wanted(dp_module_path(m), q->data)))
 			in_module(&walk, m);

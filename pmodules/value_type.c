@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 22, NAME_MAX_ = 1024, POINTERS_MAX = 8 };
+enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 22, STEPS_LOOK = 1 << 10, NAME_MAX_ = 1024, POINTERS_MAX = 8 };
 
 struct search {
+	const struct dp_world *w;
 	const char *name;           /* qualified, without a keyword */
 	struct dp_name_match match; /* of templates: arguments may be left out */
 	bool loose;
@@ -68,7 +69,7 @@ static bool walk(struct search *s, Dwarf_Die *container, const char *scope, unsi
 		const int tag = dwarf_tag(&child);
 		const bool wanted = fits(tag, s->tag), holds = is_container(tag);
 		const char *own = wanted || holds ? dwarf_diename(&child) : NULL;
-		if (s->steps++ > STEPS_MAX)
+		if (s->steps++ > STEPS_MAX || (s->steps % STEPS_LOOK == 0 && dp_world_is_over(s->w)))
 			return false;
 		if (!wanted && !holds)
 			continue;
@@ -92,7 +93,7 @@ static bool in_module(struct dp_world *w, struct dp_module *m, struct search *s)
 		return false;
 	(void)dp_debug_units_add_types(&units);
 	dp_debug_units_mark_name(&units, dp_debug_word_of(s->name, &(struct dp_debug_word){{0}}));
-	while (!found && (one = dp_debug_units_next(&units, true))) {
+	while (!found && !dp_world_is_over(w) && (one = dp_debug_units_next(&units, true))) {
 		s->steps = 0;
 		found = walk(s, &one->die, "", 0);
 	}
@@ -116,6 +117,8 @@ static const struct dp_stype *search(struct dp_world *w, struct search *s, const
 			struct dp_module *m = dp_image_module(w->image, i);
 			if (!m->elf || (object && *object && is_called(m, object)) != (pass == 0) || (pass && !far))
 				continue;
+			if (dp_world_is_over(w))
+				return NULL;
 			if (in_module(w, m, s))
 				return dp_stype_from(w, m, s->exact.addr ? &s->exact : &s->near);
 		}
@@ -192,7 +195,7 @@ static const struct dp_stype *find(struct dp_world *w, const char *text, const c
 		return NULL;
 	const struct dp_stype *t = typed.tag ? NULL : plain(w, typed.name);
 	if (!t) {
-		struct search s = {.name = typed.name, .tag = typed.tag};
+		struct search s = {.w = w, .name = typed.name, .tag = typed.tag};
 		s.loose = (strchr(typed.name, '<') || strstr(typed.name, "::")) && dp_name_match_init(&s.match, typed.name);
 		t = search(w, &s, object, true);
 		if (s.loose)
@@ -215,6 +218,8 @@ const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const
 		return NULL;
 	x->name = key;
 	x->type = find(w, name, object);
+	if (!x->type && dp_world_is_over(w)) /* it may be there: the search did not come to its end */
+		return NULL;
 	x->next = w->names;
 	w->names = x;
 	return x->type;
@@ -229,10 +234,12 @@ static const struct dp_stype *complete(struct dp_world *w, const struct dp_stype
 		return t;
 	if (!t->complete && !(far ? t->looked_far : t->looked) && t->module && t->base.text && *t->base.text) {
 		Dwarf_Die die = t->die;
-		struct search s = {.name = dp_spell_base(w, &die), .tag = t->is_union ? 'u' : 's'};
+		struct search s = {.w = w, .name = dp_spell_base(w, &die), .tag = t->is_union ? 'u' : 's'};
 		own->looked = true;
 		own->looked_far |= far;
 		own->complete = (struct dp_stype *)search(w, &s, dp_module_path(t->module), far);
+		if (!own->complete && dp_world_is_over(w))
+			own->looked = own->looked_far = false;
 	}
 	return t->complete && !t->complete->is_incomplete ? t->complete : t;
 }

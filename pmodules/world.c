@@ -54,6 +54,12 @@ struct dp_world *dp_world_destroy(struct dp_world *w)
 	return NULL;
 }
 
+void dp_world_bound(struct dp_world *w, bool (*is_over)(void *data), void *data)
+{
+	w->is_over = is_over;
+	w->over_data = data;
+}
+
 struct dp_image *dp_world_image(struct dp_world *w)
 {
 	return w->image;

@@ -131,10 +131,16 @@ struct dp_world {
 	const struct dp_snapshot *snapshot;
 	char id[37];
 	uint64_t generation;
+	bool (*is_over)(void *data); /* of who searches; or NULL */
+	void *over_data;
 	/* The last pages: most reads are of a few bytes beside each other. */
 	struct dp_world_page *page;
 };
 
+static inline bool dp_world_is_over(const struct dp_world *w)
+{
+	return w->is_over && w->is_over(w->over_data);
+}
 struct dp_world_module *dp_world_module(struct dp_world *w, struct dp_module *m);
 struct dp_world_module *dp_world_module_at(struct dp_world *w, uint64_t addr); /* or NULL */
 /* NULL: there is none. */

@@ -2,6 +2,9 @@
 /* Does in its thread callback what `how` says: --module=misbehave:how,null */
 #include "pmodule.h"
 
+#include <err.h>
+#include <error.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,33 @@ static unsigned overflow(volatile unsigned *n)
 	if (*n == 99)
 		return 0;
 	return overflow(n) + (unsigned)space[*n % sizeof(space)];
+}
+
+static void *exit_elsewhere(void *unused)
+{
+	(void)unused;
+	_exit(0);
+}
+
+/* Each of them ends a program. */
+static void leave(void)
+{
+	void (*volatile by_pointer)(int) = exit;
+	pthread_t other;
+	if (!strcmp(how, "exit"))
+		exit(0);
+	if (!strcmp(how, "exit-pointer"))
+		by_pointer(0);
+	if (!strcmp(how, "_exit"))
+		_exit(0);
+	if (!strcmp(how, "errx"))
+		errx(0, "no %s", "way");
+	if (!strcmp(how, "pthread_exit"))
+		pthread_exit(NULL);
+	if (!strcmp(how, "exit-thread") && !pthread_create(&other, NULL, exit_elsewhere, NULL))
+		pthread_join(other, NULL);
+	if (!strcmp(how, "exit-libc")) /* which calls exit() itself */
+		error(0 == how[0] ? 0 : 3, 0, "the end");
 }
 
 static void thread(ptrace_thread_t *t)
@@ -41,6 +71,7 @@ static void thread(ptrace_thread_t *t)
 	if (!strcmp(how, "loop-api"))
 		for (;;)
 			turns += pmodule_thread_tid(t) > 0;
+	leave();
 	if (!strcmp(how, "stuck"))
 		for (;;)
 			pause();
@@ -58,6 +89,8 @@ static bool load(pmodule_t *m)
 	strncpy(how, option ? option : "", sizeof(how) - 1);
 	if (!strcmp(how, "load"))
 		*none = 1;
+	if (!strcmp(how, "exit-load"))
+		exit(0);
 	return pmodule_thread_event_add(m, NULL, thread) && pmodule_postattach_event_add(m, postattach);
 }
 

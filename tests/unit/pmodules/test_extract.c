@@ -266,6 +266,35 @@ Test(extract, globals_and_types_are_found_by_name)
 	stopped_fini(&s);
 }
 
+struct patience {
+	unsigned left, asked;
+};
+
+static bool is_out_of_patience(void *data)
+{
+	struct patience *p = data;
+	p->asked++;
+	return !p->left || !--p->left;
+}
+
+/* A module's time may end in the middle of a search through all debug information. */
+Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_there)
+{
+	struct patience none = {0}, some = {.left = 3};
+	run();
+	dp_world_bound(s.world, is_out_of_patience, &none);
+	cr_assert_null(dp_value_at(s.world, "struct base", 0x1000, NULL));
+	cr_assert_null(dp_value_global(s.world, "global_count", NULL, NULL));
+	cr_assert_leq(none.asked, 8, "it went on: asked %u times", none.asked);
+	dp_world_bound(s.world, is_out_of_patience, &some);
+	cr_assert_null(dp_value_at(s.world, "struct no_such", 0x1000, NULL));
+	cr_assert_leq(some.asked, 8, "asked %u times", some.asked);
+	dp_world_bound(s.world, NULL, NULL);
+	cr_assert_not_null(dp_value_at(s.world, "struct base", 0x1000, NULL), "a search that was ended is taken for an answer");
+	cr_assert_not_null(dp_value_global(s.world, "global_count", NULL, NULL));
+	stopped_fini(&s);
+}
+
 /* ---- hostile -----------------------------------------------------------------------------------------------------------------
  */
 

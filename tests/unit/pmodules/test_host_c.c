@@ -132,20 +132,70 @@ Test(c_module, an_endless_loop_is_cut_off)
 	loop("loop-api");
 }
 
-/* The tool ends, and what it holds goes on: that is better than to hold it for ever. */
-Test(c_module, one_that_is_stuck_in_a_call_ends_the_tool)
+Test(c_module, one_that_calls_exit_ends_itself_and_not_the_tool)
+{
+	crash("exit", "called exit()");
+	crash("exit-pointer", "called exit()");
+	crash("_exit", "called _exit()");
+	crash("pthread_exit", "called pthread_exit()");
+}
+
+Test(c_module, exit_in_load_refuses_the_module)
+{
+	char path[4096];
+	memset(&log_, 0, sizeof(log_));
+	struct dp_host *h = host_with(&(struct dp_host_options){0}, &log_);
+	cr_assert_null(dp_host_option(h, "misbehave:how,exit-load"));
+	snprintf(path, sizeof(path), "%s/misbehave.so", DP_TEST_MODULES);
+	struct dp_error *err = dp_host_load(h, path);
+	cr_assert(err && err->cause && strstr(err->cause->message, "called exit()"), "%s", err ? err->message : "loaded");
+	dp_error_destroy(err);
+	dp_host_destroy(h);
+}
+
+Test(c_module, err_says_its_reason_and_ends_the_module_alone)
+{
+	struct dp_host *h = loaded("misbehave", "misbehave:how,errx", (struct dp_host_options){0});
+	run_all(h, model.s);
+	cr_assert(strstr(log_.text, "no way"), "%s", log_.text);
+	cr_assert(strstr(log_.text, "called err()"), "%s", log_.text);
+	done(h);
+}
+
+Test(c_module, exit_in_a_thread_of_its_own_ends_that_thread)
+{
+	struct dp_host *h = loaded("misbehave", "misbehave:how,exit-thread", (struct dp_host_options){0});
+	run_all(h, model.s);
+	cr_assert_eq(log_.errors, 0, "%s", log_.text);
+	cr_assert_eq(count_notes(model.worker->notes, "behind"), 1);
+	done(h);
+}
+
+/* The status of a tool in which the module does that. */
+static int status_of(const char *option, uint64_t budget_ns)
 {
 	int status;
 	const pid_t child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		struct dp_host *h = loaded("misbehave", "misbehave:how,stuck", (struct dp_host_options){.budget_ns = 1000000});
+		struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){.budget_ns = budget_ns});
 		run_all(h, model.s);
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_assert(WIFEXITED(status));
-	cr_assert_eq(WEXITSTATUS(status), 125);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The tool ends, and what it holds goes on: that is better than to hold it for ever. */
+Test(c_module, one_that_is_stuck_in_a_call_ends_the_tool)
+{
+	cr_assert_eq(status_of("misbehave:how,stuck", 1000000), 125);
+}
+
+/* Where exit() cannot be undone the tool does not end as if all were well. */
+Test(c_module, exit_inside_of_libc_ends_the_tool_with_its_own_status)
+{
+	cr_assert_eq(status_of("misbehave:how,exit-libc", 0), 125);
 }
 
 Test(c_module, signals_are_the_tools_again_afterwards)
