@@ -23,25 +23,6 @@ static const char *state_of(const struct dp_left_group *g, size_t i)
 	return dp_standing_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
 }
 
-static void fill_loss(struct dp_left_group *g, size_t i, struct dp_summary_probe *ret)
-{
-	struct dp_loss l = {0};
-	dp_standing_loss(g->standing, (unsigned)i, &l);
-	*ret = (struct dp_summary_probe){
-	        .lost_full = l.full,
-	        .lost_no_slot = l.no_slot,
-	        .lost_forked = l.forked,
-	        .lost_abandoned = l.abandoned,
-	        .lost_damaged = l.damaged,
-	        .lost_nested = l.nested,
-	        .lost_unprimed = l.unprimed,
-	        .lost_no_stack = l.no_stack,
-	        .lost_overwritten = l.overwritten,
-	        .lost_unreadable = l.unreadable,
-	        .lost_other = l.other,
-	};
-}
-
 /* JSON has the symbols' own names. */
 static void put_where(const struct dp_left *left, bool readable, uint64_t addr, char *where)
 {
@@ -68,7 +49,7 @@ static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp
 	        .session = g->manifest.session,
 	        .addr = addr,
 	};
-	fill_loss(g, i, &ret->loss);
+	dp_standing_loss(g->standing, (unsigned)i, &ret->loss.lost);
 }
 
 static void print(const struct dp_options *options, const struct dp_listing *l)

@@ -74,25 +74,11 @@ struct dp_pending *dp_pending_destroy(struct dp_pending *p)
 
 /* Debuggers are told here: of what is about to be mapped, of what is mapped and has run no code yet, and the same of unmapping.
  */
-static struct dp_error *find_loader(struct dp_session *s, struct dp_texts *texts, struct dp_site *site,
-                                    const struct dp_text **text)
-{
-	struct dp_spec spec = {0};
-	DP_TRY(dp_spec_parse("ld-linux-x86-64.so.2!_dl_debug_state", &spec));
-	struct dp_error *err = dp_image_resolve(dp_target_image(s->target), &spec, site);
-	dp_spec_fini(&spec);
-	if (!err)
-		err = dp_texts_get(texts, site, text);
-	if (!err)
-		site->addr = dp_addr_add(site->addr, (int64_t)dp_text_endbr(*text, site->addr.v));
-	return err;
-}
-
 static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
 {
 	struct dp_site site;
 	const struct dp_text *text;
-	DP_TRY(find_loader(s, texts, &site, &text));
+	DP_TRY(dp_session_find_function(s, texts, "ld-linux-x86-64.so.2!_dl_debug_state", &site, &text));
 	const struct dp_request request = {
 	        .site = site.addr.v,
 	        .probe = DP_NO_PROBE,

@@ -13,6 +13,7 @@ static void fill(const struct dp_recording *r, const struct dp_recording_group *
 	const bool retired = dp_standing_retired(s, (unsigned)i);
 	struct dp_loss l = {0};
 	dp_standing_loss(s, (unsigned)i, &l);
+	l.damaged += r->damaged[class];
 	*ret = (struct dp_summary_probe){
 	        .name = r->classes.probe[class].name,
 	        .spec = r->classes.probe[class].spec.text,
@@ -23,17 +24,7 @@ static void fill(const struct dp_recording *r, const struct dp_recording_group *
 	        .retired = retired,
 	        .addr = dp_standing_site(s, (unsigned)i),
 	        .recorded = r->recorded[class],
-	        .lost_full = l.full,
-	        .lost_no_slot = l.no_slot,
-	        .lost_forked = l.forked,
-	        .lost_abandoned = l.abandoned,
-	        .lost_damaged = l.damaged + r->damaged[class],
-	        .lost_nested = l.nested,
-	        .lost_unprimed = l.unprimed,
-	        .lost_no_stack = l.no_stack,
-	        .lost_overwritten = l.overwritten,
-	        .lost_unreadable = l.unreadable,
-	        .lost_other = l.other,
+	        .lost = l,
 	};
 }
 

@@ -37,7 +37,6 @@ void dp_report_refusals(const struct dp_run *run)
 static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
 {
 	const struct dp_place *p = &s->place[i];
-	const struct dp_loss l = s->loss[i];
 	*ret = (struct dp_summary_probe){
 	        .name = run->options->probe[i].name,
 	        .spec = run->options->probe[i].spec.text,
@@ -51,20 +50,11 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .is_call = run->options->typed[i].call.is,
 	        .addr = p->addr,
 	        .recorded = p->recorded,
-	        .lost_full = l.full,
-	        .lost_no_slot = l.no_slot,
-	        .lost_forked = l.forked,
-	        .lost_abandoned = l.abandoned,
-	        .lost_damaged = l.damaged + p->damaged,
-	        .lost_nested = l.nested,
-	        .lost_unprimed = l.unprimed,
-	        .lost_no_stack = l.no_stack,
-	        .lost_overwritten = l.overwritten,
-	        .lost_unreadable = l.unreadable,
-	        .lost_other = l.other,
+	        .lost = s->loss[i],
 	        .lost_unpaired = p->unpaired,
 	        .lost_crowded = p->crowded,
 	};
+	ret->lost.damaged += p->damaged;
 }
 
 static void add_session(const struct dp_session *s, struct dp_summary *sum)

@@ -86,6 +86,10 @@ void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report
 struct dp_session *dp_session_destroy(struct dp_session *s);
 size_t dp_session_placed(const struct dp_session *s);
 
+/* Of functions that a hook goes to: "MODULE!NAME" and the first instruction that may be patched there. */
+struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts *texts, const char *name, struct dp_site *site,
+                                          const struct dp_text **text) DP_MUST_CHECK;
+
 /* ---- session_sink.c: for probes that emit through LTTng ------------------------------------------------------------------ */
 
 /* Loads the sink, registers the events, primes the threads. Before planning. */

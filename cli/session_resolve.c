@@ -114,3 +114,17 @@ struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struc
 	dp_texts_destroy(texts);
 	return NULL;
 }
+
+struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts *texts, const char *name, struct dp_site *site,
+                                          const struct dp_text **text)
+{
+	struct dp_spec spec = {0};
+	DP_TRY(dp_spec_parse(name, &spec));
+	struct dp_error *err = dp_image_resolve(dp_target_image(s->target), &spec, site);
+	dp_spec_fini(&spec);
+	if (!err)
+		err = dp_texts_get(texts, site, text);
+	if (!err)
+		site->addr = dp_addr_add(site->addr, (int64_t)dp_text_endbr(*text, site->addr.v));
+	return err;
+}

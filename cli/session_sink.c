@@ -62,25 +62,11 @@ void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *
  * glibc calls this first of all in a new thread, before anything of the program's. Libraries that do not have it leave later
  * threads unprimed: their hits are counted as such.
  */
-static struct dp_error *find_thread_start(struct dp_session *s, struct dp_texts *texts, struct dp_site *site,
-                                          const struct dp_text **text)
-{
-	struct dp_spec spec = {0};
-	DP_TRY(dp_spec_parse("libc.so.6!__ctype_init", &spec));
-	struct dp_error *err = dp_image_resolve(dp_target_image(s->target), &spec, site);
-	dp_spec_fini(&spec);
-	if (!err)
-		err = dp_texts_get(texts, site, text);
-	if (!err)
-		site->addr = dp_addr_add(site->addr, (int64_t)dp_text_endbr(*text, site->addr.v));
-	return err;
-}
-
 struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
 {
 	struct dp_site site;
 	const struct dp_text *text;
-	DP_TRY(find_thread_start(s, texts, &site, &text));
+	DP_TRY(dp_session_find_function(s, texts, "libc.so.6!__ctype_init", &site, &text));
 	const struct dp_request request = {
 	        .site = site.addr.v,
 	        .probe = DP_NO_PROBE,

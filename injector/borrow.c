@@ -344,3 +344,15 @@ pid_t dp_borrow_ns_tid(const struct dp_borrow *b)
 {
 	return b->h->ns_tid;
 }
+
+struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result)
+{
+	int64_t got = 0;
+	DP_TRY(dp_remote_syscall(b, nr, args, &got));
+	if (got < 0 && got > -4096) {
+		errno = (int)-got;
+		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+	}
+	*result = got;
+	return NULL;
+}

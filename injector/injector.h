@@ -20,6 +20,7 @@
 
 #include "agent/abi.h"
 #include "base/error.h"
+#include "injector/loss.h"
 #include "trampoline/trampoline.h"
 
 #include <sys/types.h>
@@ -182,10 +183,6 @@ typedef void (*dp_hit_fn)(const struct dp_hit *hit, void *data);
  */
 struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
 
-struct dp_loss { /* by cause, since install */
-	uint64_t full, no_slot, forked, abandoned, damaged, other;
-	uint64_t nested, unprimed, no_stack, overwritten, unreadable;
-};
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 
 enum dp_watch {

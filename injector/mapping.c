@@ -24,18 +24,6 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-static struct dp_error *call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result)
-{
-	int64_t got = 0;
-	DP_TRY(dp_remote_syscall(b, nr, args, &got));
-	if (got < 0 && got > -4096) {
-		errno = (int)-got;
-		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
-	}
-	*result = got;
-	return NULL;
-}
-
 static struct dp_step step_of(const struct dp_region *r, int flags, int64_t fd)
 {
 	return (struct dp_step){
@@ -74,7 +62,7 @@ static struct dp_error *unmap_region(struct dp_borrow *b, struct dp_region *r)
 	int64_t got;
 	if (!r->mapped)
 		return NULL;
-	DP_TRY(call(b, "munmap", SYS_munmap, (const uint64_t[6]){r->addr, r->size}, &got));
+	DP_TRY(dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){r->addr, r->size}, &got));
 	r->mapped = false;
 	return NULL;
 }
@@ -87,18 +75,18 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
 	/* At once: by the name it is known for ours if we are killed before the memfd exists. */
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name)));
-	return call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK}, &got);
+	return dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK}, &got);
 }
 
 /* vm.memfd_noexec wants the executable kind asked for by name; older kernels do not know that flag. */
 static struct dp_error *make_memfd(struct dp_target *t, struct dp_borrow *b, int64_t *fd)
 {
 	const uint64_t name = t->in.private.addr + sizeof(uint64_t);
-	struct dp_error *err = call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC | MFD_EXEC}, fd);
+	struct dp_error *err = dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC | MFD_EXEC}, fd);
 	if (!err || err->sys != EINVAL)
 		return err;
 	dp_error_destroy(err);
-	return call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC}, fd);
+	return dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC}, fd);
 }
 
 static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, uint64_t size)
@@ -134,9 +122,9 @@ static struct dp_error *map_unlocked(struct dp_borrow *b, struct dp_region *r, i
 	struct dp_error *err = map_region(b, r, MAP_SHARED, fd);
 	r->prot = prot;
 	if (!err)
-		err = call(b, "munlock", SYS_munlock, (const uint64_t[6]){r->addr, r->size}, &got);
+		err = dp_remote_call(b, "munlock", SYS_munlock, (const uint64_t[6]){r->addr, r->size}, &got);
 	if (!err)
-		err = call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){r->addr, r->size, (uint64_t)prot}, &got);
+		err = dp_remote_call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){r->addr, r->size, (uint64_t)prot}, &got);
 	return err;
 }
 
@@ -239,7 +227,7 @@ struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b)
 	t->remote_fd = -1;
 	if (!still_ours(t, dp_borrow_tid(b), (int64_t)fd))
 		return NULL;
-	struct dp_error *err = call(b, "close", SYS_close, (const uint64_t[6]){fd}, &ignored);
+	struct dp_error *err = dp_remote_call(b, "close", SYS_close, (const uint64_t[6]){fd}, &ignored);
 	if (err && err->tag == DP_TAG_NO_THREAD)
 		t->remote_fd = (int64_t)fd; /* our thread went home by itself: the next one closes it */
 	return err;

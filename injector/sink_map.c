@@ -143,26 +143,14 @@ static struct dp_error *make_plan(struct dp_sink_view *v, struct plan *p)
 /* ---- in the target -----------------------------------------------------------------------------------------------------------
  */
 
-static struct dp_error *call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result)
-{
-	int64_t got = 0;
-	DP_TRY(dp_remote_syscall(b, nr, args, &got));
-	if (got < 0 && got > -4096) {
-		errno = (int)-got;
-		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
-	}
-	*result = got;
-	return NULL;
-}
-
 static struct dp_error *map_at(struct dp_borrow *b, uint64_t at, uint64_t size, int prot, int flags, int64_t fd, uint64_t offset)
 {
 	int64_t got = 0;
 	const uint64_t args[6] = {at, size, (uint64_t)prot, (uint64_t)flags | MAP_FIXED_NOREPLACE, (uint64_t)fd, offset};
-	DP_TRY(call(b, "mmap", SYS_mmap, args, &got));
+	DP_TRY(dp_remote_call(b, "mmap", SYS_mmap, args, &got));
 	if ((uint64_t)got == at)
 		return NULL;
-	dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){(uint64_t)got, size}, &got));
+	dp_error_destroy(dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){(uint64_t)got, size}, &got));
 	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
 }
 
@@ -174,11 +162,11 @@ static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, 
 	p->mapped_guard = true;
 	DP_TRY(dp_mem_write_text(&v->process, dp_borrow_tid(b), dp_addr_of(p->guard), name, sizeof(name), NULL));
 	struct dp_error *err =
-	        call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC | MFD_EXEC}, fd);
+	        dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC | MFD_EXEC}, fd);
 	if (!err || err->sys != EINVAL)
 		return err;
 	dp_error_destroy(err); /* older kernels do not know the flag */
-	return call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC}, fd);
+	return dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC}, fd);
 }
 
 static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64_t fd, struct plan *p)
@@ -201,8 +189,8 @@ static struct dp_error *map_data(const struct dp_sink_view *v, struct dp_borrow 
 	if (!p->locked)
 		return map_at(b, v->data, size, prot, MAP_SHARED, fd, p->head.text_size);
 	DP_TRY(map_at(b, v->data, size, PROT_NONE, MAP_SHARED, fd, p->head.text_size));
-	DP_TRY(call(b, "munlock", SYS_munlock, (const uint64_t[6]){v->data, size}, &got));
-	return call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){v->data, size, (uint64_t)prot}, &got);
+	DP_TRY(dp_remote_call(b, "munlock", SYS_munlock, (const uint64_t[6]){v->data, size}, &got));
+	return dp_remote_call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){v->data, size, (uint64_t)prot}, &got);
 }
 
 /* Everything but the stack first: what is found of a half-made sink starts at the data. */
@@ -223,7 +211,7 @@ static void unmap(struct dp_borrow *b, bool mapped, uint64_t at, uint64_t size)
 {
 	int64_t ignored;
 	if (mapped)
-		dp_error_destroy(call(b, "munmap", SYS_munmap, (const uint64_t[6]){at, size}, &ignored));
+		dp_error_destroy(dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){at, size}, &ignored));
 }
 
 static void unmap_all(const struct dp_sink_view *v, struct dp_borrow *b, const struct plan *p)
@@ -245,7 +233,7 @@ static struct dp_error *map_on(struct dp_sink_view *v, struct dp_borrow *b, stru
 	if (err)
 		unmap_all(v, b, p);
 	if (fd >= 0)
-		dp_error_destroy(call(b, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
+		dp_error_destroy(dp_remote_call(b, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
 	return err;
 }
 

@@ -85,6 +85,8 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 				 struct dp_borrow **ret) DP_MUST_CHECK;
 /* Runs one system call in the target on the borrowed thread. `*result` is the raw return value (-errno on failure). */
 struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
+/* The same for a call that has to succeed: a failure is an error in which the call is called `name`. */
+struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
 /*
  * Several system calls, without a stop between them (borrow_script.c). `room`: DP_SCRIPT_ROOM bytes of the target's memory that are
  * ours and were zero before they were first used; 0, or where a thread of an earlier script has not come home: each call between two stops.

@@ -7,6 +7,7 @@
 #define DP_OUTPUT_OUTPUT_H
 
 #include "base/error.h"
+#include "injector/loss.h"
 #include "probes/probes.h"
 
 #include <sys/types.h>
@@ -66,8 +67,7 @@ struct dp_summary_probe {
 	bool is_call;        /* at one of the many places that make a system call: not worth a row of text without a hit */
 	uint64_t addr;
 	uint64_t recorded;
-	uint64_t lost_full, lost_no_slot, lost_forked, lost_abandoned, lost_damaged, lost_other;
-	uint64_t lost_nested, lost_unprimed, lost_no_stack, lost_overwritten, lost_unreadable;
+	struct dp_loss lost;
 	uint64_t lost_unpaired, lost_crowded; /* answers */
 };
 struct dp_summary {

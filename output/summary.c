@@ -22,19 +22,19 @@ const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
 static void add(struct dp_counts *c, const struct dp_summary_probe *p)
 {
 	const uint64_t loss[DP_LOSS_COUNT] = {
-	        [DP_LOSS_FULL] = p->lost_full,
-	        [DP_LOSS_NO_SLOT] = p->lost_no_slot,
-	        [DP_LOSS_FORKED] = p->lost_forked,
-	        [DP_LOSS_ABANDONED] = p->lost_abandoned,
-	        [DP_LOSS_DAMAGED] = p->lost_damaged,
-	        [DP_LOSS_NESTED] = p->lost_nested,
-	        [DP_LOSS_UNPRIMED] = p->lost_unprimed,
-	        [DP_LOSS_NO_STACK] = p->lost_no_stack,
-	        [DP_LOSS_OVERWRITTEN] = p->lost_overwritten,
-	        [DP_LOSS_UNREADABLE] = p->lost_unreadable,
+	        [DP_LOSS_FULL] = p->lost.full,
+	        [DP_LOSS_NO_SLOT] = p->lost.no_slot,
+	        [DP_LOSS_FORKED] = p->lost.forked,
+	        [DP_LOSS_ABANDONED] = p->lost.abandoned,
+	        [DP_LOSS_DAMAGED] = p->lost.damaged,
+	        [DP_LOSS_NESTED] = p->lost.nested,
+	        [DP_LOSS_UNPRIMED] = p->lost.unprimed,
+	        [DP_LOSS_NO_STACK] = p->lost.no_stack,
+	        [DP_LOSS_OVERWRITTEN] = p->lost.overwritten,
+	        [DP_LOSS_UNREADABLE] = p->lost.unreadable,
 	        [DP_LOSS_UNPAIRED] = p->lost_unpaired,
 	        [DP_LOSS_CROWDED] = p->lost_crowded,
-	        [DP_LOSS_OTHER] = p->lost_other,
+	        [DP_LOSS_OTHER] = p->lost.other,
 	};
 	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {
 		c->loss[i] += loss[i];

@@ -6,7 +6,7 @@
 #include "output/output.h"
 
 /* Loss by cause, in the order of enum; names for readers and for programs. */
-enum dp_loss {
+enum dp_loss_cause {
 	DP_LOSS_FULL,
 	DP_LOSS_NO_SLOT,
 	DP_LOSS_FORKED,

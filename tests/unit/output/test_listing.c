@@ -30,7 +30,7 @@ static struct dp_listing_probe enabled_probe(void)
 	        .where = "foo+0x0/0x21 [server]",
 	        .sink = "ring",
 	        .addr = 0x401136,
-	        .loss = {.lost_overwritten = 3, .lost_unprimed = 4},
+	        .loss = {.lost.overwritten = 3, .lost.unprimed = 4},
 	};
 }
 

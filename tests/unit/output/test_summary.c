@@ -54,8 +54,8 @@ Test(summary, refusals_losses_and_leftovers_are_loud)
 	         .pid = 7,
 	         .tactic = "jump",
 	         .recorded = 12300,
-	         .lost_full = 40,
-	         .lost_forked = 5},
+	         .lost.full = 40,
+	         .lost.forked = 5},
 	        {.name = "foo_0x3",
 	         .spec = "foo+0x3",
 	         .pid = 7,
@@ -122,7 +122,7 @@ Test(summary, silent_places_of_system_calls_are_counted_and_not_listed)
 		p[i] = (struct dp_summary_probe){.name = "syscall_write_entry", .spec = "s", .tactic = "jump", .is_call = true};
 	p[7].name = "syscall_write_entry_8";
 	p[7].recorded = 3;
-	p[9].lost_full = 2;
+	p[9].lost.full = 2;
 	p[11].retired = true;
 	p[59] = (struct dp_summary_probe){.name = "mine", .spec = "mine", .tactic = "pun"};
 	struct dp_summary s = {.probe = p, .n = 60};
@@ -147,7 +147,7 @@ Test(summary, silent_places_of_system_calls_are_counted_and_not_listed)
 
 Test(summary, escape_codes_only_with_colour)
 {
-	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .tactic = "jump", .lost_full = 1};
+	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .tactic = "jump", .lost.full = 1};
 	struct dp_summary s = {.probe = &p, .n = 1};
 	char *plain = text_of(&s, false), *colored = text_of(&s, true);
 	cr_assert_null(strchr(plain, '\033'));
