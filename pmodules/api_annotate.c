@@ -33,6 +33,7 @@ static void discarded(struct dp_host *h, const struct pmodule *m)
 	DL_FOREACH(h->snapshot->attributes, p)
 	if (!strcmp(p->key, key))
 		n = p->number;
+	dp_snapshot_adds(h->snapshot, DP_ADDED_ATTRIBUTE, key, m->id);
 	dp_snapshot_set_int(h->snapshot, key, n + 1);
 }
 

@@ -42,28 +42,42 @@ static bool may_add(const struct dp_snapshot *s, const char *a, const char *b)
 	return s && a && *a && b && dp_host_may_add(dp_host_current(), strlen(a) + strlen(b));
 }
 
+/* The snapshot, which knows then whose it is; NULL: it cannot be added. */
+static struct dp_snapshot *adding(ptrace_backtrace_t *bt, enum dp_snap_added what, const char *text, const char *value)
+{
+	struct dp_snapshot *s = dp_api_backtrace(bt);
+	if (!may_add(s, text, value))
+		return NULL;
+	dp_snapshot_adds(s, what, text, dp_module_current()->id);
+	return s;
+}
+
 void pmodule_backtrace_add_tag(ptrace_backtrace_t *bt, const char *tag)
 {
-	if (may_add(dp_api_backtrace(bt), tag, ""))
-		dp_snapshot_tag(dp_api_backtrace(bt), tag);
+	struct dp_snapshot *s = adding(bt, DP_ADDED_TAG, tag, "");
+	if (s)
+		dp_snapshot_tag(s, tag);
 }
 
 void pmodule_backtrace_add_kv_int(ptrace_backtrace_t *bt, const char *key, int64_t value)
 {
-	if (may_add(dp_api_backtrace(bt), key, ""))
-		dp_snapshot_set_int(dp_api_backtrace(bt), key, value);
+	struct dp_snapshot *s = adding(bt, DP_ADDED_ATTRIBUTE, key, "");
+	if (s)
+		dp_snapshot_set_int(s, key, value);
 }
 
 void pmodule_backtrace_add_kv_string(ptrace_backtrace_t *bt, const char *key, const char *value)
 {
-	if (may_add(dp_api_backtrace(bt), key, value))
-		dp_snapshot_set_text(dp_api_backtrace(bt), key, value);
+	struct dp_snapshot *s = adding(bt, DP_ADDED_ATTRIBUTE, key, value);
+	if (s)
+		dp_snapshot_set_text(s, key, value);
 }
 
 void pmodule_backtrace_add_classifier(ptrace_backtrace_t *bt, const char *classifier)
 {
-	if (may_add(dp_api_backtrace(bt), classifier, ""))
-		dp_snapshot_classify(dp_api_backtrace(bt), classifier);
+	struct dp_snapshot *s = adding(bt, DP_ADDED_CLASSIFIER, classifier, "");
+	if (s)
+		dp_snapshot_classify(s, classifier);
 }
 
 ptrace_thread_t *pmodule_backtrace_next_thread(ptrace_backtrace_t *bt, const pmodule_match_t *match, ptrace_thread_t *previous)
@@ -250,8 +264,13 @@ bool pmodule_thread_register(ptrace_thread_t *p, const char *name, uint64_t *ret
 
 void pmodule_thread_set_name(ptrace_thread_t *t, const char *name)
 {
-	if (may_add(dp_api_thread(t) ? dp_api_snapshot() : NULL, name, ""))
-		dp_api_thread(t)->name = dp_snapshot_text(dp_api_snapshot(), name);
+	struct dp_snapshot *s = dp_api_snapshot();
+	if (!may_add(dp_api_thread(t) ? s : NULL, name, ""))
+		return;
+	const char *text = dp_arena_printf(&s->arena, "the thread's own name is '%s'", dp_api_thread(t)->name);
+	if (text)
+		dp_api_note_once(&dp_api_thread(t)->notes, "the thread's own name is ", text);
+	dp_api_thread(t)->name = dp_snapshot_text(s, name);
 }
 
 ptrace_frame_t *pmodule_thread_next_frame(ptrace_thread_t *p, const pmodule_match_t *match, ptrace_frame_t *previous)

@@ -90,17 +90,12 @@ static struct dp_snap_frame *settable(ptrace_frame_t *p, const char *text)
 static void keep_place(struct dp_snap_frame *f)
 {
 	static const char words[] = "the debug information says ";
-	const struct dp_snap_note *n;
-	struct dp_snapshot *s = dp_api_snapshot();
 	if (f->is_synthesized)
 		return;
-	DL_FOREACH(f->notes, n)
-	if (!*n->module && !strncmp(n->text, words, strlen(words)))
-		return;
-	const char *text = dp_arena_printf(&s->arena, "%s%s:%d, declared in line %d", words, f->path ? f->path : "no file",
-	                                   f->line, f->decl_line);
+	const char *text = dp_arena_printf(&dp_api_snapshot()->arena, "%s%s:%d, declared in line %d", words,
+	                                   f->path ? f->path : "no file", f->line, f->decl_line);
 	if (text)
-		dp_snapshot_note(s, &f->notes, DP_NOTE_COMMENT, text);
+		dp_api_note_once(&f->notes, words, text);
 }
 
 void pmodule_frame_set_symbol(ptrace_frame_t *p, const char *symbol)
@@ -110,6 +105,7 @@ void pmodule_frame_set_symbol(ptrace_frame_t *p, const char *symbol)
 		return;
 	if (!f->is_synthesized && !f->original_symbol)
 		f->original_symbol = f->symbol ? f->symbol : "";
+	f->module = dp_api_module_id();
 	f->symbol = dp_snapshot_text(dp_api_snapshot(), symbol);
 }
 
@@ -174,6 +170,7 @@ ptrace_frame_t *pmodule_frame_create(void)
 	if (!f || !dp_host_loosen(h, f))
 		return NULL;
 	f->is_synthesized = true;
+	f->module = dp_api_module_id();
 	return dp_out_frame(f);
 }
 

@@ -55,6 +55,7 @@ static struct dp_snap_variable *make(struct dp_host *h, const char *type, const 
 		return NULL;
 	v->prev = v->next = NULL;
 	v->is_synthesized = true;
+	v->module = dp_api_module_id();
 	v->type = dp_snapshot_text(s, type);
 	v->base_type = base_of(s, type);
 	v->name = dp_snapshot_text(s, name);
@@ -197,8 +198,10 @@ void pmodule_variable_dispatch(ptrace_variable_t *p, bt_variable_t *bv)
 
 static void shown_as(struct dp_snap_variable *v, const char *text)
 {
-	if (dp_host_may_add(dp_host_current(), strlen(text)))
-		v->summary = dp_snapshot_text(dp_api_snapshot(), text);
+	if (!dp_host_may_add(dp_host_current(), strlen(text)))
+		return;
+	v->summary = dp_snapshot_text(dp_api_snapshot(), text);
+	v->module = dp_api_module_id();
 }
 
 /* The variable, if the module made it: then its kind is set. What was extracted is shown otherwise. */

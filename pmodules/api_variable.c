@@ -106,6 +106,8 @@ bt_variable_t *pmodule_variable_bt(ptrace_variable_t *p)
 void pmodule_variable_state_set(ptrace_variable_t *p, unsigned flags)
 {
 	struct dp_snap_variable *v = dp_api_variable(p);
-	if (v)
-		v->is_hidden = flags & PTRACE_VARIABLE_S_SKIP;
+	if (!v)
+		return;
+	v->is_hidden = flags & PTRACE_VARIABLE_S_SKIP;
+	v->module = dp_api_module_id();
 }

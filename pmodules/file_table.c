@@ -66,6 +66,7 @@ static const struct dp_keep_row variable_rows[] = {
         {ROW(28, LIST, notes, "notes"), .of = &dp_keep_note},
         {ROW(29, UINT, more, "more")},
         {ROW(30, LIST, children, "children"), .of = &dp_keep_variable},
+        {ROW(31, TEXT_OR_NULL, module, "module")},
 };
 RECORD(variable, "Variable", variable_rows, DP_LINK_VARIABLE);
 #undef T
@@ -109,6 +110,7 @@ static const struct dp_keep_row frame_rows[] = {
         {ROW(20, TEXT_OR_NULL, original_symbol, "original_symbol")},
         {ROW(21, LIST, notes, "notes"), .of = &dp_keep_note},
         {ROW(22, LIST, variables, "variables"), .always = true, .of = &dp_keep_variable},
+        {ROW(23, TEXT_OR_NULL, module, "module")},
 };
 RECORD(frame, "Frame", frame_rows, DP_LINK_FRAME);
 #undef T
@@ -237,6 +239,7 @@ static const struct dp_keep_row snapshot_rows[] = {
         {ROW(23, WORDS, tags, "tags")},
         {ROW(24, WORDS, truncations, "truncations")},
         {ROW(25, LIST, notes, "notes"), .of = &dp_keep_note},
+        {ROW(26, LIST, made_by, "made_by"), .of = &dp_keep_pair},
         {ROW(40, LIST, threads, "threads"), .always = true, .of = &dp_keep_thread},
         {ROW(50, LIST, globals, "globals"), .always = true, .of = &dp_keep_variable},
         {ROW(60, ARRAY, maps, "maps"), N(nmaps), .of = &dp_keep_map},

@@ -3,6 +3,7 @@
 #include "pmodules/host_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define BYTES_DEFAULT (UINT64_C(64) << 20)
 
@@ -56,4 +57,19 @@ void dp_host_forget_loose(struct dp_host *h)
 		HASH_DEL(h->loose, l);
 		free(l);
 	}
+}
+
+const char *dp_api_module_id(void)
+{
+	const struct pmodule *m = dp_module_current();
+	return m && m->host->snapshot ? dp_snapshot_text(m->host->snapshot, m->id) : NULL;
+}
+
+void dp_api_note_once(struct dp_snap_note **list, const char *words, const char *text)
+{
+	const struct dp_snap_note *n;
+	DL_FOREACH(*list, n)
+	if (!*n->module && !strncmp(n->text, words, strlen(words)))
+		return;
+	dp_snapshot_note(dp_api_snapshot(), list, DP_NOTE_COMMENT, text);
 }

@@ -104,7 +104,16 @@ static void count(struct pmodule *m, const char *what, int64_t n)
 	if (!m->host->snapshot)
 		return;
 	snprintf(key, sizeof(key), "pmodule.%s.%s", m->id ? m->id : "", what);
+	dp_snapshot_adds(m->host->snapshot, DP_ADDED_ATTRIBUTE, key, m->id);
 	dp_snapshot_set_int(m->host->snapshot, key, n);
+}
+
+static void classify(const struct pmodule *m, const char *word)
+{
+	if (!m->host->snapshot)
+		return;
+	dp_snapshot_adds(m->host->snapshot, DP_ADDED_CLASSIFIER, word, m->id);
+	dp_snapshot_classify(m->host->snapshot, word);
 }
 
 void dp_module_error(struct pmodule *m, struct dp_error *err)
@@ -114,8 +123,7 @@ void dp_module_error(struct pmodule *m, struct dp_error *err)
 	dp_error_destroy(err);
 	m->errors++;
 	count(m, "errors", m->errors);
-	if (h->snapshot)
-		dp_snapshot_classify(h->snapshot, "pmodule-error");
+	classify(m, "pmodule-error");
 	if (m->errors == DP_MODULE_ERRORS) {
 		m->is_off = true;
 		dp_host_log(h, DP_LOG_ERROR, m, "switched off for this snapshot after %u errors", DP_MODULE_ERRORS);
@@ -133,8 +141,7 @@ static void cut_off(struct pmodule *m)
 	        "cut off: it had used up its time (%.1f ms while the process was held, %.1f ms else); what it did so far stays",
 	        (double)m->held_ns / 1e6, (double)m->late_ns / 1e6);
 	count(m, "timeout", 1);
-	if (h->snapshot)
-		dp_snapshot_classify(h->snapshot, "pmodule-timeout");
+	classify(m, "pmodule-timeout");
 }
 
 /* ---- calls

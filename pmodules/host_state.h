@@ -93,6 +93,11 @@ static inline struct dp_snap_variable *dp_api_variable(ptrace_variable_t *p)
 	return dp_api_snapshot() ? dp_in_variable(p) : NULL;
 }
 
+/* host_made.c: of the module that runs, in the snapshot; for what it makes. */
+const char *dp_api_module_id(void);
+/* dynprobe's own comment, unless there is one that begins with these words: what a setter replaced is not lost. */
+void dp_api_note_once(struct dp_snap_note **list, const char *words, const char *text);
+
 /* api_global.c: memory as the phase has it. */
 size_t dp_api_read(uint64_t addr, void *buf, size_t n);
 

@@ -13,8 +13,11 @@
 /* ---- what was added before
  * ----------------------------------------------------------------------------------------------------- */
 
+/* Of a module that runs again? A file that does not say whose something is: it may be. */
 static bool is_of(const struct dp_host *h, const char *module)
 {
+	if (!module)
+		return true;
 	for (size_t i = 0; i < dp_host_nmodules(h); i++)
 		if (!strcmp(dp_host_module_id(h, i), module))
 			return true;
@@ -34,12 +37,14 @@ static void strip_variables(const struct dp_host *h, struct dp_snap_variable **l
 	struct dp_snap_variable *v, *next;
 	DL_FOREACH_SAFE(*list, v, next)
 	{
-		if (v->is_synthesized) {
+		if (v->is_synthesized && is_of(h, v->module)) {
 			DL_DELETE(*list, v);
 			continue;
 		}
-		v->summary = NULL;
-		v->is_hidden = false;
+		if (!v->is_synthesized && is_of(h, v->module)) {
+			v->summary = v->module = NULL;
+			v->is_hidden = false;
+		}
 		v->value = NULL;
 		strip_notes(h, &v->notes);
 		strip_variables(h, &v->children);
@@ -52,23 +57,30 @@ static void strip_frames(const struct dp_host *h, struct dp_snap_thread *t)
 	t->nframes = 0;
 	DL_FOREACH_SAFE(t->frames, f, next)
 	{
-		if (f->is_synthesized) {
+		if (f->is_synthesized && is_of(h, f->module)) {
 			DL_DELETE(t->frames, f);
 			continue;
 		}
 		f->index = t->nframes++;
-		if (f->original_symbol) {
+		if (f->original_symbol && is_of(h, f->module)) {
 			f->symbol = *f->original_symbol ? f->original_symbol : NULL;
-			f->original_symbol = NULL;
+			f->original_symbol = f->module = NULL;
 		}
 		strip_notes(h, &f->notes);
 		strip_variables(h, &f->variables);
 	}
 }
 
-static void strip(const struct dp_host *h, struct dp_snapshot *s)
+static bool runs_again(const char *module, void *data)
+{
+	return is_of(data, module);
+}
+
+/* Only what the modules added that run again: others' work stays. */
+static void strip(struct dp_host *h, struct dp_snapshot *s)
 {
 	struct dp_snap_thread *t;
+	dp_snapshot_take_back(s, runs_again, h);
 	strip_notes(h, &s->notes);
 	strip_variables(h, &s->globals);
 	DL_FOREACH(s->threads, t)

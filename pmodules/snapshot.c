@@ -222,6 +222,61 @@ void dp_snapshot_tag(struct dp_snapshot *s, const char *tag)
 	add_word(s, &s->tags, TAGS, tag);
 }
 
+/* ---- what pmodules added ------------------------------------------------------------------------------------------------ */
+
+static const char *const added_name[] = {"attribute ", "classifier ", "tag "};
+static const unsigned added_set[] = {0, CLASSIFIERS, TAGS};
+
+void dp_snapshot_adds(struct dp_snapshot *s, enum dp_snap_added what, const char *text, const char *module)
+{
+	const struct dp_snap_text *t = text_of(s, text);
+	if (!t || (what == DP_ADDED_ATTRIBUTE ? t->attribute != NULL : (t->sets & added_set[what]) != 0))
+		return;
+	struct dp_snap_pair *p = dp_arena_alloc(&s->arena, sizeof(*p));
+	if (!p)
+		return;
+	p->key = dp_arena_printf(&s->arena, "%s%s", added_name[what], text);
+	p->text = dp_snapshot_text(s, module);
+	if (p->key)
+		DL_APPEND(s->made_by, p);
+}
+
+static void drop_word(struct dp_snap_word **list, const char *text)
+{
+	struct dp_snap_word *w, *next;
+	DL_FOREACH_SAFE(*list, w, next)
+	if (!strcmp(w->text, text))
+		DL_DELETE(*list, w);
+}
+
+static void drop(struct dp_snapshot *s, enum dp_snap_added what, const char *text)
+{
+	struct dp_snap_text *t = text_of(s, text);
+	if (!t)
+		return;
+	t->sets &= ~added_set[what];
+	if (what != DP_ADDED_ATTRIBUTE) {
+		drop_word(what == DP_ADDED_TAG ? &s->tags : &s->classifiers, text);
+	} else if (t->attribute) {
+		DL_DELETE(s->attributes, t->attribute);
+		t->attribute = NULL;
+	}
+}
+
+void dp_snapshot_take_back(struct dp_snapshot *s, bool (*is_of)(const char *module, void *data), void *data)
+{
+	struct dp_snap_pair *p, *next;
+	DL_FOREACH_SAFE(s->made_by, p, next)
+	{
+		if (!is_of(p->text, data))
+			continue;
+		for (unsigned what = 0; what < sizeof(added_name) / sizeof(*added_name); what++)
+			if (!strncmp(p->key, added_name[what], strlen(added_name[what])))
+				drop(s, (enum dp_snap_added)what, p->key + strlen(added_name[what]));
+		DL_DELETE(s->made_by, p);
+	}
+}
+
 static void index_words(struct dp_snapshot *s, const struct dp_snap_word *list, unsigned set)
 {
 	const struct dp_snap_word *w;

@@ -99,6 +99,7 @@ struct dp_snap_variable {
 	const char *summary;                /* one line by a pmodule instead of the raw value (set_string on a struct); NULL */
 	const char *object, *unit;          /* of a global or thread-local: its file, its compilation unit; "" else */
 	struct dp_snap_note *notes;
+	const char *module;                 /* id of the pmodule that made it, or that set its summary or hid its children; NULL */
 	void *value;                        /* struct dp_value (value.h) while the snapshot is being taken; else NULL */
 };
 
@@ -142,6 +143,7 @@ struct dp_snap_frame {
 	const struct dp_snap_siginfo *siginfo;     /* or NULL */
 	struct dp_snap_variable *variables;        /* parameters first, then locals, inner blocks last */
 	const char *original_symbol;               /* before a pmodule changed it, or NULL */
+	const char *module;                        /* id of the pmodule that made it or changed its symbol, or NULL */
 	struct dp_snap_note *notes;
 };
 
@@ -229,6 +231,7 @@ struct dp_snapshot {
 
 	struct dp_snap_pair *attributes;
 	struct dp_snap_word *classifiers, *tags;
+	struct dp_snap_pair *made_by;      /* what pmodules added to these three: "attribute KEY", "classifier WORD", "tag WORD": the module's id */
 	struct dp_snap_note *notes;
 	struct dp_snap_thread *threads;    /* faulting ones first, then by tid */
 	size_t nthreads;
@@ -270,6 +273,11 @@ void dp_snapshot_set_text(struct dp_snapshot *s, const char *key, const char *va
 /* A set: twice is once. */
 void dp_snapshot_classify(struct dp_snapshot *s, const char *classifier);
 void dp_snapshot_tag(struct dp_snapshot *s, const char *tag);
+/* A pmodule is about to add it; what is there already is not the module's. */
+enum dp_snap_added { DP_ADDED_ATTRIBUTE, DP_ADDED_CLASSIFIER, DP_ADDED_TAG };
+void dp_snapshot_adds(struct dp_snapshot *s, enum dp_snap_added what, const char *text, const char *module);
+/* Takes out what those modules added of which is_of() is true. */
+void dp_snapshot_take_back(struct dp_snapshot *s, bool (*is_of)(const char *module, void *data), void *data);
 /* Attributes and words that came into the lists by other ways (from a file) are known to the makers from here on. */
 void dp_snapshot_index(struct dp_snapshot *s);
 /* A limit has left something out. */

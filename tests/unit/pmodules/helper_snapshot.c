@@ -143,7 +143,12 @@ struct dp_snapshot *helper_version1(void)
 
 struct dp_snapshot *helper_full(void)
 {
-	return helper_version1();
+	struct dp_snapshot *s = helper_version1();
+	dp_snapshot_adds(s, DP_ADDED_CLASSIFIER, "later", "a.module");
+	dp_snapshot_classify(s, "later");
+	s->globals->module = "a.module";
+	s->threads->frames->module = "another";
+	return s;
 }
 
 /* ---- comparison: a is what was kept, b what came back */
@@ -195,7 +200,7 @@ static void same_variables(const struct dp_snap_variable *list_a, const struct d
 {
 	PAIRS(dp_snap_variable, list_a, list_b)
 	{
-		TEXT(name), TEXT(type), TEXT(base_type), TEXT(why), TEXT(summary), TEXT(object), TEXT(unit);
+		TEXT(name), TEXT(type), TEXT(base_type), TEXT(why), TEXT(summary), TEXT(module), TEXT(object), TEXT(unit);
 		SAME(kind), SAME(state), SAME(place), SAME(index), SAME(address), SAME(size), SAME(number), SAME(more);
 		BITS(real), BITS(imaginary);
 		same_flags(a, b);
@@ -233,7 +238,7 @@ static void same_frames(const struct dp_snap_frame *list_a, const struct dp_snap
 	{
 		SAME(index), SAME(pc), SAME(sp), SAME(cfa), SAME(offset), SAME(line), SAME(decl_line), SAME(line_resolved);
 		SAME(is_inline), SAME(is_guess), SAME(is_signal), SAME(is_fault), SAME(is_synthesized);
-		TEXT(symbol), TEXT(linkage), TEXT(object), TEXT(path), TEXT(instruction), TEXT(original_symbol);
+		TEXT(symbol), TEXT(linkage), TEXT(object), TEXT(path), TEXT(instruction), TEXT(original_symbol), TEXT(module);
 		same_registers(a->registers, b->registers);
 		cr_assert(!a->index || !a->registers ||
 		                  (a->registers == a->prev->registers) == (b->registers == b->prev->registers),
@@ -325,4 +330,5 @@ void helper_same(const struct dp_snapshot *a, const struct dp_snapshot *b)
 	same_variables(a->globals, b->globals);
 	same_process(a, b);
 	same_pairs(a->attributes, b->attributes);
+	same_pairs(a->made_by, b->made_by);
 }

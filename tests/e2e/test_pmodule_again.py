@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Modules run again on a saved snapshot: what they said before goes, what others said stays, and a program that was built again since is
+not mistaken for the one that was looked at."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import harness
+
+FIRST = """
+local n = 0
+pmodule.define{id = "first", load = function()
+	pmodule.register(pmodule.event.postattach, function(bt)
+		bt:add_kv_int("first.always", 1)
+		if not pmodule.config_option("again") then
+			bt:add_kv_int("first.once", 1)
+			bt:add_classifier("first-once")
+			bt:add_tag("first-tag")
+		end
+		bt:annotate(pmodule.annotation.comment, "said by first")
+		local fr = pmodule.create_frame()
+		fr:set_symbol("made by first")
+		bt():add_frame(fr)
+	end)
+end}
+"""
+SECOND = """
+pmodule.define{id = "second", load = function()
+	pmodule.register(pmodule.event.variable, function(v)
+		if v:name() ~= "wanted" or v:owner() then return end
+		v:set_string("summed up by second")
+		local made = pmodule.create_variable("int", "made_by_second", 0, -1, v)
+		made:set_ll(7)
+		v:frame():add_variable(made)
+	end)
+	pmodule.register(pmodule.event.postattach, function(bt)
+		bt:add_kv_int("second.threads", 1)
+		bt:add_classifier("second-class")
+		local fr = pmodule.create_frame()
+		fr:set_symbol("made by second")
+		bt():add_frame(fr, false)
+	end)
+end}
+"""
+TYPES = """
+pmodule.define{id = "types", load = function()
+	pmodule.register(pmodule.event.variable, function(v, raw)
+		if v:name() ~= "wanted" or v:owner() then return end
+		local b = raw and pmodule.try(raw, "second")
+		v:backtrace():add_kv_string("types.second", b and tostring(pmodule.variable_from_bt(b):value()) or "no type")
+	end)
+end}
+"""
+PROGRAM = """
+#include <unistd.h>
+struct pair { %s };
+__attribute__((noinline)) static int look(struct pair wanted)
+{
+	write(1, "READY 0\\n", 8);
+	for (;;)
+		pause();
+	return wanted.second;
+}
+int main(void)
+{
+	struct pair p = {.first = 11, .second = 22};
+	return look(p);
+}
+"""
+
+
+def run(*words, status=0):
+    p = subprocess.run([harness.DYNPROBE, *words], capture_output=True, text=True, timeout=120)
+    assert p.returncode == status, f"{p.args} {p.returncode}\n{p.stdout}{p.stderr}"
+    return p
+
+
+class Again(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.program = None
+
+    def tearDown(self):
+        self.end()
+        super().tearDown()
+
+    def end(self):
+        if self.program:
+            self.program.kill()
+            self.program.wait()
+            self.program.stdout.close()
+        self.program = None
+
+    def module(self, name, text):
+        with open(self.path(name + ".lua"), "w") as f:
+            f.write(text)
+        return self.path(name + ".lua")
+
+    def build(self, members):
+        with open(self.path("p.c"), "w") as f:
+            f.write(PROGRAM % members)
+        subprocess.run(["cc", "-g", "-O0", "-Wl,--build-id=sha1", self.path("p.c"), "-o", self.path("p")], check=True, timeout=60)
+
+    def taken(self, *modules):
+        self.program = subprocess.Popen([self.path("p")], stdout=subprocess.PIPE, text=True)
+        self.assertIn("READY", self.program.stdout.readline())
+        loads = [word for m in modules for word in ("--module-load", m)]
+        run("snapshot", str(self.program.pid), "-o", self.path("a.dps"), "--module-timeout", "20000", *loads)
+        self.end()
+        return self.whole("a.dps")
+
+    def whole(self, name):
+        return json.loads(run("show", self.path(name), "--json").stdout)
+
+    def again(self, *modules, options=()):
+        loads = [word for m in modules for word in ("--module-load", m)]
+        p = run("pmodule", "run", self.path("a.dps"), "-o", self.path("b.dps"), "--module-timeout", "20000", *options, *loads)
+        self.assertEqual(p.stdout, self.path("b.dps") + "\n", "it says what it has written")
+        return self.whole("b.dps"), p.stderr
+
+    def test_what_a_module_said_goes_and_what_others_said_stays(self):
+        self.build("int first, second;")
+        first, second = self.module("first", FIRST), self.module("second", SECOND)
+        before = self.taken(first, second)
+        symbols = lambda s: [f.get("symbol") for f in s["threads"][0]["frames"]]
+        wanted = lambda s: next(v for f in s["threads"][0]["frames"] for v in f["variables"] if v["name"] == "wanted")
+        self.assertEqual(before["attributes"]["first.once"], 1)
+        self.assertEqual((symbols(before)[0], symbols(before)[-1]), ("made by first", "made by second"))
+        b, _ = self.again(first, options=("--module", "first:again,1"))
+        self.assertNotIn("first.once", b["attributes"])
+        self.assertNotIn("first-once", b["classifiers"])
+        self.assertNotIn("first-tag", b.get("tags", []))
+        self.assertEqual(b["attributes"]["first.always"], 1)
+        self.assertEqual([n["text"] for n in b["notes"]].count("said by first"), 1)
+        self.assertEqual(symbols(b), symbols(before))
+        self.assertEqual(b["attributes"]["second.threads"], 1)
+        self.assertIn("second-class", b["classifiers"])
+        self.assertEqual(wanted(b), wanted(before))
+        self.assertEqual(wanted(b)["summary"], "summed up by second")
+        self.assertIn("made_by_second", [c["name"] for c in wanted(b)["children"]])
+        self.assertIn("first.always", b["attributes"], "what dynprobe knows itself stays, too")
+        self.assertEqual(set(before["attributes"]) - set(b["attributes"]), {"first.once"})
+
+    def test_a_program_that_was_built_again_has_no_types_for_the_old_snapshot(self):
+        self.build("int first, second;")
+        types = self.module("types", TYPES)
+        self.assertEqual(self.taken(types)["attributes"]["types.second"], "22")
+        same, said = self.again(types)
+        self.assertEqual(same["attributes"]["types.second"], "22")
+        self.assertNotIn("not here any more", said)
+        self.build("char other[40]; int second, first;")
+        other, said = self.again(types)
+        self.assertEqual(other["attributes"]["types.second"], "no type")
+        self.assertRegex(said, r"1 of \d+ files are not here any more as they were")
+        os.unlink(self.path("p"))
+        gone, said = self.again(types)
+        self.assertEqual(gone["attributes"]["types.second"], "no type")
+        self.assertIn("1 of", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
