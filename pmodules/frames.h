@@ -135,7 +135,8 @@ struct dp_eval {
 	Dwarf_Attribute *attr;
 	bool has_initial; /* pushed first */
 	uint64_t initial;
-	unsigned nesting;
+	unsigned nesting; /* how many wait for this one */
+	unsigned *steps;  /* that they have left together; NULL: it is the first */
 };
 /* One number: an address, a register's rule, a frame base. NULL, or why there is none. */
 const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret);

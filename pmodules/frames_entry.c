@@ -110,8 +110,12 @@ const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 		return DP_WHY_OPTIMIZED;
 	struct dp_fplan *p = caller->plan;
 	const uint64_t pc = dp_debug_pc(p->debug, dp_addr_of(caller->regs.value[DP_FRAME_PC]));
-	const struct dp_eval at_call = {
-	        .w = e->w, .frame = caller, .module = p->module->module, .debug = p->debug, .nesting = e->nesting + 1};
+	const struct dp_eval at_call = {.w = e->w,
+	                                .frame = caller,
+	                                .module = p->module->module,
+	                                .debug = p->debug,
+	                                .nesting = e->nesting + 1,
+	                                .steps = e->steps};
 	if (!p->site_asked && !find_site(&p->real, pc, &steps, 0, &p->site))
 		p->site.addr = NULL;
 	p->site_asked = true;

@@ -1,313 +1,235 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * DWARF's expressions, run in a frame whose registers are known (DWARF 5, 2.5 and 2.6). What is not understood, or would need
- * what is lost, is a value that is not there: never a wrong one.
- */
-#include "pmodules/frames_machine.h"
+/* DWARF's expressions in a frame whose registers are known: the machine's values are numbers here (probes/dwarf_machine.h). */
+#include "pmodules/frames.h"
+#include "probes/dwarf_machine.h"
+#include "probes/expr_internal.h"
 
-#include <dwarf.h>
 #include <string.h>
 
-enum { STEPS_MAX = 4096, NESTING_MAX = 4, PIECES_MAX = 4096 };
+enum { NESTING_MAX = 4, OBJECT_MAX = 4096, VECTORS = 16 };
 
-/* ---- what the frame knows ------------------------------------------------------------------------------------------------- */
+struct evaluation {
+	struct dp_dwarf_machine machine;
+	const struct dp_eval *e;
+	struct dp_value *into;
+	uint64_t done;  /* bytes of it that pieces have told */
+	uint8_t *bytes; /* of all of it, and behind them for each whether it is there; NULL until there is a piece */
+	bool any;
+	const char *why; /* of the first piece that is not there */
+	unsigned steps;
+};
 
-static void push_reg(struct dp_eval_machine *m, uint64_t number, uint64_t offset)
+/* ---- numbers ------------------------------------------------------------------------------------------------------------ */
+
+static const struct dp_eval *eval_of(const struct dp_dwarf_machine *m)
 {
-	uint64_t v;
-	if (dp_eval_reg(m, number, &v))
-		dp_eval_push(m, v + offset);
+	return ((const struct evaluation *)m->data)->e;
 }
 
-static void frame_base(struct dp_eval_machine *m, uint64_t offset)
+static const char *constant(struct dp_dwarf_machine *m, uint64_t v, union dp_dwarf_value *ret)
 {
-	const struct dp_fstate *f = m->e->frame;
-	const struct dp_fplan *p = f ? f->plan : NULL;
-	struct dp_eval e = *m->e;
-	uint64_t v;
-	if (!p || !p->has_base || e.nesting >= NESTING_MAX) {
-		dp_eval_fail(m, DP_WHY_OPTIMIZED);
-		return;
-	}
-	e.nesting++;
-	e.attr = (Dwarf_Attribute *)&p->base_attr;
-	const char *why = dp_eval_number(&e, p->base, p->nbase, &v);
-	if (why)
-		dp_eval_fail(m, why);
-	else
-		dp_eval_push(m, v + offset);
+	(void)m;
+	ret->number = v;
+	return NULL;
 }
 
-static void address(struct dp_eval_machine *m, const Dwarf_Op *op)
+static const char *apply(struct dp_dwarf_machine *m, enum dp_expr_op op, const union dp_dwarf_value operand[2],
+                         union dp_dwarf_value *ret)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Addr addr = op->number;
-	if (!m->e->debug || (op->atom != DW_OP_addr &&
-	                     (!m->e->attr || dwarf_getlocation_attr(m->e->attr, op, &attr) || dwarf_formaddr(&attr, &addr))))
-		dp_eval_fail(m, DP_WHY_UNKNOWN);
-	else
-		dp_eval_push(m, dp_debug_addr(m->e->debug, addr).v);
+	(void)m;
+	ret->number = dp_expr_apply(op, operand[0].number, operand[1].number);
+	return NULL;
 }
 
-static void indexed_constant(struct dp_eval_machine *m, const Dwarf_Op *op)
+static const char *cast(struct dp_dwarf_machine *m, union dp_dwarf_value v, struct dp_dwarf_type type, union dp_dwarf_value *ret)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Word value;
-	Dwarf_Addr addr;
-	if (!m->e->attr || dwarf_getlocation_attr(m->e->attr, op, &attr))
-		dp_eval_fail(m, DP_WHY_UNKNOWN);
-	else if (!dwarf_formudata(&attr, &value))
-		dp_eval_push(m, value);
-	else if (!dwarf_formaddr(&attr, &addr))
-		dp_eval_push(m, addr);
-	else
-		dp_eval_fail(m, DP_WHY_UNKNOWN);
+	(void)m;
+	ret->number = dp_expr_extend(v.number, type.size, type.is_signed);
+	return NULL;
 }
 
-static void entry_value(struct dp_eval_machine *m, const Dwarf_Op *op)
+static bool is_number(struct dp_dwarf_machine *m, union dp_dwarf_value v, uint64_t *ret)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Op *ops;
-	size_t n;
-	uint64_t v;
-	const char *why = DP_WHY_UNKNOWN;
-	bool typed = false;
-	if (m->e->nesting < NESTING_MAX && m->e->attr && !dwarf_getlocation_attr(m->e->attr, op, &attr) &&
-	    !dwarf_getlocation(&attr, &ops, &n) && n == 1) {
-		typed = ops[0].atom == DW_OP_regval_type || ops[0].atom == DW_OP_GNU_regval_type;
-		if (typed && ops[0].number < 33)
-			why = dp_eval_entry(m->e, (unsigned)ops[0].number, &v);
-		else if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
-			why = dp_eval_entry(m->e, ops[0].atom - (unsigned)DW_OP_reg0, &v);
-	}
-	if (why)
-		dp_eval_fail(m, why);
-	else if (typed)
-		dp_eval_push_opaque(m, &v, sizeof(v));
-	else
-		dp_eval_push(m, v);
-}
-
-static void typed_constant(struct dp_eval_machine *m, const Dwarf_Op *op)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Block block;
-	if (!m->e->attr || dwarf_getlocation_attr(m->e->attr, op, &attr) || dwarf_formblock(&attr, &block))
-		dp_eval_fail(m, DP_WHY_UNKNOWN);
-	else
-		dp_eval_push_opaque(m, block.data, block.length);
-}
-
-static void typed_load(struct dp_eval_machine *m, const Dwarf_Op *op)
-{
-	dp_eval_load(m, op->number);
-	if (!m->why)
-		m->stack[m->n - 1].is_opaque = true;
-}
-
-static void thread_local_address(struct dp_eval_machine *m)
-{
-	uint64_t v;
-	const struct dp_eval_item offset = dp_eval_pop(m);
-	const char *why = m->why ? m->why : dp_eval_tls(m->e, offset.v, &v);
-	if (why)
-		dp_eval_fail(m, why);
-	else
-		dp_eval_push(m, v);
-}
-
-/* ---- one operation ----------------------------------------------------------------------------------------------------------
- */
-
-static void named_register(struct dp_eval_machine *m, uint64_t number)
-{
-	m->result = number >= 17 && number < 33 ? DP_EVAL_VECTOR : DP_EVAL_REGISTER;
-	m->reg = (unsigned)number;
-}
-
-static bool simple(struct dp_eval_machine *m, const Dwarf_Op *op)
-{
-	const unsigned atom = op->atom;
-	if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31)
-		dp_eval_push(m, atom - (unsigned)DW_OP_lit0);
-	else if (atom >= DW_OP_const1u && atom <= DW_OP_consts)
-		dp_eval_push(m, op->number);
-	else if (atom >= DW_OP_breg0 && atom <= DW_OP_breg31)
-		push_reg(m, atom - (unsigned)DW_OP_breg0, op->number);
-	else if (atom >= DW_OP_reg0 && atom <= DW_OP_reg31)
-		named_register(m, atom - (unsigned)DW_OP_reg0);
-	else
-		return false;
+	(void)m;
+	*ret = v.number;
 	return true;
 }
 
-/* What works on values of base types. */
-static void step_typed(struct dp_eval_machine *m, const Dwarf_Op *op)
+static const char *load(struct dp_dwarf_machine *m, union dp_dwarf_value addr, unsigned size, union dp_dwarf_value *ret)
 {
-	switch (op->atom) {
-	case DW_OP_convert:
-	case DW_OP_GNU_convert:
-	case DW_OP_reinterpret:
-	case DW_OP_GNU_reinterpret:
-		dp_eval_convert(m, op);
-		break;
-	case DW_OP_const_type:
-	case DW_OP_GNU_const_type:
-		typed_constant(m, op);
-		break;
-	case DW_OP_deref_type:
-	case DW_OP_GNU_deref_type:
-		typed_load(m, op);
-		break;
-	case DW_OP_regval_type:
-	case DW_OP_GNU_regval_type:
-		dp_eval_typed_register(m, op);
-		break;
-	default:
-		dp_eval_fail(m, DP_WHY_UNKNOWN);
+	ret->number = 0;
+	return dp_world_get(eval_of(m)->w, addr.number, &ret->number, size, NULL)
+	               ? NULL
+	               : "the memory that says where it is cannot be read";
+}
+
+/* ---- what the frame knows ------------------------------------------------------------------------------------------------- */
+
+static const uint64_t *vector(const struct dp_eval *e, uint64_t number)
+{
+	const struct dp_fstate *f = e->frame;
+	return f && f->xmm && number - DP_DWARF_VECTOR < VECTORS ? f->xmm[number - DP_DWARF_VECTOR] : NULL;
+}
+
+static const char *reg(struct dp_dwarf_machine *m, uint64_t number, union dp_dwarf_value *ret)
+{
+	const struct dp_eval *e = eval_of(m);
+	const struct dp_fstate *f = e->frame;
+	const uint64_t *xmm;
+	if (f && number < DP_SNAP_REGS && f->regs.known >> number & 1)
+		ret->number = f->regs.value[number];
+	else if ((xmm = vector(e, number)) != NULL)
+		ret->number = xmm[0];
+	else
+		return DP_WHY_OPTIMIZED;
+	return NULL;
+}
+
+static const char *cfa(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
+{
+	const struct dp_fstate *f = eval_of(m)->frame;
+	ret->number = f ? f->cfa : 0;
+	return ret->number ? NULL : DP_WHY_OPTIMIZED;
+}
+
+/* What is computed for the sake of another expression. */
+static struct dp_eval nested(const struct dp_dwarf_machine *m)
+{
+	struct dp_eval e = *eval_of(m);
+	e.steps = m->steps;
+	return e;
+}
+
+static const char *frame_base(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
+{
+	struct dp_eval e = nested(m);
+	const struct dp_fplan *p = e.frame ? e.frame->plan : NULL;
+	if (!p || !p->has_base)
+		return DP_WHY_OPTIMIZED;
+	if (e.nesting++ >= NESTING_MAX)
+		return DP_ABSENT_CIRCLE;
+	e.attr = (Dwarf_Attribute *)&p->base_attr;
+	return dp_eval_number(&e, p->base, p->nbase, &ret->number);
+}
+
+static const char *entry(struct dp_dwarf_machine *m, uint64_t number, union dp_dwarf_value *ret)
+{
+	const struct dp_eval e = nested(m);
+	if (e.nesting >= NESTING_MAX)
+		return DP_ABSENT_CIRCLE;
+	return number < DP_DWARF_VECTOR + VECTORS ? dp_eval_entry(&e, (unsigned)number, &ret->number) : DP_WHY_UNKNOWN;
+}
+
+static const char *tls(struct dp_dwarf_machine *m, union dp_dwarf_value offset, union dp_dwarf_value *ret)
+{
+	return m->why ? m->why : dp_eval_tls(eval_of(m), offset.number, &ret->number);
+}
+
+/* ---- how it ends -------------------------------------------------------------------------------------------------------------
+ */
+
+/* What the machine ended with, as bytes: at most n of them. The number, 0 and m->why if there are none. */
+static size_t bytes_of(struct dp_dwarf_machine *m, uint8_t *to, size_t n)
+{
+	union dp_dwarf_value v = {0};
+	const void *from = &v;
+	size_t have = sizeof(v.number);
+	if (m->result == DP_DWARF_BLOCK) {
+		from = m->block.data;
+		have = m->block.length;
+	} else if (m->result == DP_DWARF_REGISTER && m->reg >= DP_DWARF_VECTOR) {
+		from = vector(eval_of(m), m->reg);
+		have = 2 * sizeof(uint64_t);
+	} else if (m->result == DP_DWARF_REGISTER) {
+		const char *why = reg(m, m->reg, &v);
+		if (why)
+			dp_dwarf_fail(m, why);
+	} else if (m->n) {
+		v = dp_dwarf_pop(m).value;
+	} else {
+		from = NULL;
 	}
+	if (!from)
+		dp_dwarf_fail(m, DP_WHY_OPTIMIZED);
+	n = m->why ? 0 : n < have ? n : have;
+	if (n)
+		memcpy(to, from, n);
+	return n;
 }
 
-static void step(struct dp_eval_machine *m, const Dwarf_Op *op)
+static bool is_in_memory(struct dp_dwarf_machine *m)
 {
-	switch (op->atom) {
-	case DW_OP_nop:
-		break;
-	case DW_OP_regx:
-		named_register(m, op->number);
-		break;
-	case DW_OP_bregx:
-		push_reg(m, op->number, op->number2);
-		break;
-	case DW_OP_fbreg:
-		frame_base(m, op->number);
-		break;
-	case DW_OP_call_frame_cfa:
-		if (m->e->frame && m->e->frame->cfa)
-			dp_eval_push(m, m->e->frame->cfa);
-		else
-			dp_eval_fail(m, DP_WHY_OPTIMIZED);
-		break;
-	case DW_OP_addr:
-	case DW_OP_addrx:
-	case DW_OP_GNU_addr_index:
-		address(m, op);
-		break;
-	case DW_OP_constx:
-	case DW_OP_GNU_const_index:
-		indexed_constant(m, op);
-		break;
-	case DW_OP_form_tls_address:
-	case DW_OP_GNU_push_tls_address:
-		thread_local_address(m);
-		break;
-	case DW_OP_entry_value:
-	case DW_OP_GNU_entry_value:
-		entry_value(m, op);
-		break;
-	case DW_OP_stack_value:
-		m->result = DP_EVAL_VALUE;
-		break;
-	case DW_OP_implicit_value:
-		m->result = DP_EVAL_BLOCK;
-		if (!m->e->attr || dwarf_getlocation_implicit_value(m->e->attr, op, &m->block))
-			dp_eval_fail(m, DP_WHY_UNKNOWN);
-		break;
-	case DW_OP_implicit_pointer:
-	case DW_OP_GNU_implicit_pointer:
-		dp_eval_fail(m, "optimized out: it points at a value that has no address");
-		break;
-	default:
-		step_typed(m, op);
+	return !m->why && m->result == DP_DWARF_ADDRESS && m->n;
+}
+
+static void piece(struct dp_dwarf_machine *m, uint64_t size)
+{
+	struct evaluation *v = m->data;
+	const uint64_t whole = v->into->type->size;
+	size_t got;
+	if (!v->bytes && whole && whole <= OBJECT_MAX)
+		v->bytes = dp_arena_alloc(&v->e->w->arena, 2 * whole);
+	size = size < whole - v->done ? size : whole - v->done;
+	if (!v->bytes || !size)
+		return;
+	if (is_in_memory(m)) {
+		bool late = false;
+		got = dp_world_read(v->e->w, dp_dwarf_pop(m).value.number, v->bytes + v->done, size, &late);
+		v->into->late |= late;
+	} else {
+		got = m->why ? 0 : bytes_of(m, v->bytes + v->done, size);
 	}
+	memset(v->bytes + whole + v->done, 1, got);
+	v->done += size;
+	v->any |= got > 0;
+	v->why = v->why ? v->why : m->why;
 }
 
-/* Jumps are counted, so that no expression runs forever. */
-static const Dwarf_Op *jump(const Dwarf_Op *ops, size_t n, const Dwarf_Op *from)
-{
-	const Dwarf_Word target = from->offset + 3 + (Dwarf_Word)(int64_t)(int16_t)from->number;
-	for (size_t i = 0; i < n; i++)
-		if (ops[i].offset == target)
-			return &ops[i];
-	return ops + n;
-}
+static const struct dp_dwarf_back back = {.constant = constant,
+                                          .reg = reg,
+                                          .load = load,
+                                          .apply = apply,
+                                          .cast = cast,
+                                          .is_number = is_number,
+                                          .cfa = cfa,
+                                          .frame_base = frame_base,
+                                          .entry = entry,
+                                          .tls = tls,
+                                          .piece = piece};
 
-static size_t run(struct dp_eval_machine *m, const Dwarf_Op *ops, size_t n, size_t at)
-{
-	for (unsigned steps = 0; at < n && !m->why; steps++) {
-		const Dwarf_Op *op = &ops[at];
-		if (op->atom == DW_OP_piece || op->atom == DW_OP_bit_piece)
-			return at;
-		if (steps > STEPS_MAX)
-			dp_eval_fail(m, DP_WHY_UNKNOWN);
-		if (op->atom == DW_OP_skip || op->atom == DW_OP_bra) {
-			at = op->atom == DW_OP_skip || dp_eval_pop(m).v ? (size_t)(jump(ops, n, op) - ops) : at + 1;
-			continue;
-		}
-		if (!simple(m, op) && !dp_eval_operate(m, op))
-			step(m, op);
-		at++;
-	}
-	while (at < n && ops[at].atom != DW_OP_piece && ops[at].atom != DW_OP_bit_piece)
-		at++;
-	return at;
-}
+/* ---- the whole ---------------------------------------------------------------------------------------------------------------
+ */
 
-static void start(struct dp_eval_machine *m, const struct dp_eval *e)
+static struct dp_dwarf_machine *start(struct evaluation *v, const struct dp_eval *e, struct dp_value *into)
 {
-	*m = (struct dp_eval_machine){.e = e};
+	dp_dwarf_start(&v->machine, &back, v, e->steps ? e->steps : &v->steps);
+	v->machine.debug = e->debug;
+	v->machine.attr = e->attr;
+	v->e = e;
+	v->into = into;
+	v->done = 0;
+	v->bytes = NULL;
+	v->any = false;
+	v->why = NULL;
+	v->steps = DP_DWARF_STEPS;
 	if (e->has_initial)
-		dp_eval_push(m, e->initial);
+		dp_dwarf_push(&v->machine, NULL, (union dp_dwarf_value){.number = e->initial});
+	return &v->machine;
 }
 
 const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret)
 {
-	struct dp_eval_machine m;
-	start(&m, e);
-	if (run(&m, ops, n, 0) < n)
-		return DP_WHY_UNKNOWN;
-	if (!m.why && m.result == DP_EVAL_REGISTER)
-		dp_eval_reg(&m, m.reg, ret);
-	else if (!m.why && m.n && m.result != DP_EVAL_BLOCK && m.result != DP_EVAL_VECTOR)
-		*ret = dp_eval_pop(&m).v;
-	else
-		dp_eval_fail(&m, DP_WHY_UNKNOWN);
-	return m.why;
-}
-
-/* ---- where an object is -----------------------------------------------------------------------------------------------------
- */
-
-/* What the machine ended with, as bytes: at most n of them. The number, 0 and `why` if there are none. */
-static size_t bytes_of(struct dp_eval_machine *m, uint8_t *to, size_t n)
-{
-	uint64_t v = 0;
-	const struct dp_fstate *f = m->e->frame;
-	if (m->why)
-		return 0;
-	if (m->result == DP_EVAL_VECTOR) {
-		if (!f || !f->xmm || m->reg - 17 >= 16) {
-			dp_eval_fail(m, DP_WHY_OPTIMIZED);
-			return 0;
-		}
-		n = n < 16 ? n : 16;
-		memcpy(to, f->xmm[m->reg - 17], n);
-		return n;
-	}
-	if (m->result == DP_EVAL_BLOCK) {
-		n = n < m->block.length ? n : m->block.length;
-		memcpy(to, m->block.data, n);
-		return n;
-	}
-	if (m->result == DP_EVAL_REGISTER ? !dp_eval_reg(m, m->reg, &v) : !m->n) {
-		dp_eval_fail(m, DP_WHY_OPTIMIZED);
-		return 0;
-	}
-	if (m->result == DP_EVAL_VALUE)
-		v = dp_eval_pop(m).v;
-	n = n < 8 ? n : 8;
-	memcpy(to, &v, n);
-	return n;
+	struct evaluation v;
+	struct dp_value none = {.type = dp_stype_void(e->w)};
+	struct dp_dwarf_machine *m = start(&v, e, &none);
+	dp_dwarf_run(m, ops, n);
+	if (m->npieces || m->result == DP_DWARF_BLOCK || (m->result == DP_DWARF_REGISTER && m->reg >= DP_DWARF_VECTOR))
+		dp_dwarf_fail(m, DP_WHY_UNKNOWN);
+	if (!m->why && m->result != DP_DWARF_REGISTER && !m->n)
+		dp_dwarf_fail(m, DP_WHY_UNKNOWN);
+	if (!m->why)
+		bytes_of(m, (uint8_t *)ret, sizeof(*ret));
+	return m->why;
 }
 
 static void nowhere(struct dp_value *into, const char *why)
@@ -316,79 +238,39 @@ static void nowhere(struct dp_value *into, const char *why)
 	into->why = why;
 }
 
-static void whole(struct dp_eval_machine *m, struct dp_value *into)
+static void is_bytes(struct dp_value *into, const uint8_t *bytes, const uint8_t *valid, size_t n)
 {
-	const uint64_t want = into->type->size && into->type->size <= 64 ? into->type->size : 8;
-	uint8_t *bytes;
-	if (!m->why && m->result == DP_EVAL_ADDRESS && m->n) {
-		into->where = DP_VALUE_MEMORY;
-		into->addr = dp_eval_pop(m).v;
-		return;
-	}
-	bytes = m->why ? NULL : dp_arena_alloc(&m->e->w->arena, want);
-	const size_t n = bytes ? bytes_of(m, bytes, want) : 0;
-	if (!n || n < into->type->size) {
-		nowhere(into, m->why ? m->why : n ? DP_WHY_UNKNOWN : DP_WHY_OPTIMIZED);
-		return;
-	}
 	into->where = DP_VALUE_BYTES;
 	into->bytes = bytes;
-	into->valid = NULL;
+	into->valid = valid;
 	into->nbytes = n;
 }
 
-static bool piece(struct dp_eval_machine *m, uint8_t *to, uint8_t *valid, size_t n, bool *late)
+static void whole(struct dp_dwarf_machine *m, struct dp_value *into)
 {
-	size_t got;
-	if (!m->why && m->result == DP_EVAL_ADDRESS && m->n)
-		got = dp_world_read(m->e->w, dp_eval_pop(m).v, to, n, late);
+	const uint64_t want = into->type->size && into->type->size <= 64 ? into->type->size : DP_DWARF_WORD;
+	if (is_in_memory(m)) {
+		into->where = DP_VALUE_MEMORY;
+		into->addr = dp_dwarf_pop(m).value.number;
+		return;
+	}
+	uint8_t *bytes = m->why ? NULL : dp_arena_alloc(&eval_of(m)->w->arena, want);
+	const size_t n = bytes ? bytes_of(m, bytes, want) : 0;
+	if (!n || n < into->type->size)
+		nowhere(into, m->why ? m->why : n ? DP_WHY_UNKNOWN : DP_WHY_OPTIMIZED);
 	else
-		got = bytes_of(m, to, n);
-	memset(valid, 1, got);
-	return got > 0;
-}
-
-static void pieces(struct dp_eval_machine *m, const Dwarf_Op *ops, size_t n, size_t at, struct dp_value *into)
-{
-	const uint64_t size = into->type->size;
-	uint8_t *bytes = size && size <= PIECES_MAX ? dp_arena_alloc(&m->e->w->arena, 2 * size) : NULL;
-	bool any = false;
-	if (!bytes) {
-		nowhere(into, DP_WHY_UNKNOWN);
-		return;
-	}
-	/* A jump may lead back in front of a piece. */
-	unsigned steps = 0;
-	for (uint64_t done = 0; at < n && done < size && steps++ < PIECES_MAX;) {
-		uint64_t here = ops[at].number;
-		if (ops[at].atom == DW_OP_bit_piece) {
-			if (here % 8 || ops[at].number2)
-				break;
-			here /= 8;
-		}
-		here = here < size - done ? here : size - done;
-		any |= piece(m, bytes + done, bytes + size + done, here, &into->late);
-		done += here;
-		start(m, m->e);
-		at = run(m, ops, n, at + 1);
-	}
-	if (!any) {
-		nowhere(into, DP_WHY_OPTIMIZED);
-		return;
-	}
-	into->where = DP_VALUE_BYTES;
-	into->bytes = bytes;
-	into->valid = bytes + size;
-	into->nbytes = size;
+		is_bytes(into, bytes, NULL, n);
 }
 
 void dp_eval_place(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, struct dp_value *into)
 {
-	struct dp_eval_machine m;
-	start(&m, e);
-	const size_t at = run(&m, ops, n, 0);
-	if (at < n)
-		pieces(&m, ops, n, at, into);
+	struct evaluation v;
+	struct dp_dwarf_machine *m = start(&v, e, into);
+	dp_dwarf_run(m, ops, n);
+	if (!m->npieces)
+		whole(m, into);
+	else if (v.any)
+		is_bytes(into, v.bytes, v.bytes + into->type->size, into->type->size);
 	else
-		whole(&m, into);
+		nowhere(into, v.why ? v.why : DP_WHY_UNKNOWN);
 }

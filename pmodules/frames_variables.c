@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A function's variables at a pc: parameters in order, locals of every block around it, inner blocks last; and where they are. */
 #include "pmodules/frames.h"
+#include "probes/dwarf_machine.h"
 #include "probes/scope_internal.h"
 
 #include <dwarf.h>
@@ -62,8 +63,7 @@ static bool is_list(Dwarf_Attribute *attr)
 /* One place for the whole function, in a frame that the prologue has not made yet. */
 static bool is_unset(const struct walk *w, const struct dp_fvariable *v)
 {
-	return w->before_body && !is_list((Dwarf_Attribute *)&v->attr) && v->nops &&
-	       (v->ops[0].atom == DW_OP_fbreg || (v->ops[0].atom >= DW_OP_breg0 && v->ops[0].atom <= DW_OP_breg31));
+	return w->before_body && !is_list((Dwarf_Attribute *)&v->attr) && dp_dwarf_is_in_frame(v->ops, v->nops);
 }
 
 static void locate(struct walk *w, struct dp_fvariable *v)

@@ -8,6 +8,7 @@
 
 #include "pmodules/value.h"
 #include "probes/debug.h"
+#include "probes/storage.h"
 
 /* A text of the world's and its copy in the snapshot that is being made: types and names come thousands of times. */
 struct dp_stext {
@@ -182,7 +183,7 @@ bool dp_value_fetch(struct dp_value *v, void *buf, size_t n, const char **why);
 bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why);
 bool dp_value_sub(const struct dp_value *v, const struct dp_smember *m, struct dp_value *ret);
 
-#define DP_WHY_OPTIMIZED "optimized out"
-#define DP_WHY_UNKNOWN   "its place is described in terms that dynprobe does not know"
+#define DP_WHY_OPTIMIZED DP_ABSENT_OPTIMIZED
+#define DP_WHY_UNKNOWN   DP_ABSENT_UNKNOWN
 
 #endif

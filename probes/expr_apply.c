@@ -176,7 +176,7 @@ static uint64_t apply_integer(enum dp_expr_op op, uint64_t a, uint64_t b)
 
 uint64_t dp_expr_apply(enum dp_expr_op op, uint64_t a, uint64_t b)
 {
-	if (op <= DP_OP_NEG || op >= DP_OP_FNEG)
+	if (dp_expr_is_unary(op))
 		return apply_unary(op, a);
 	if (op >= DP_OP_FADD)
 		return apply_float(op, to_double(a), to_double(b));

@@ -78,19 +78,13 @@ struct dp_expr *dp_build_load(struct dp_arena *a, struct dp_expr *addr, uint8_t 
 	return addr ? dp_build(a, (struct dp_expr){.kind = DP_EXPR_LOAD, .a = addr, .size = size, .is_signed = is_signed}) : NULL;
 }
 
-static uint64_t extend(uint64_t v, unsigned size, bool is_signed)
-{
-	const unsigned unused = 64 - 8 * size;
-	return is_signed ? (uint64_t)((int64_t)(v << unused) >> unused) : v << unused >> unused;
-}
-
 struct dp_expr *dp_build_cast(struct dp_arena *a, struct dp_expr *x, uint8_t size, bool is_signed)
 {
 	uint64_t v;
 	if (!x || size >= 8)
 		return x;
 	if (dp_build_is_const(x, &v))
-		return dp_build_const(a, extend(v, size, is_signed));
+		return dp_build_const(a, dp_expr_extend(v, size, is_signed));
 	/* What has this form already. */
 	if ((x->kind == DP_EXPR_LOAD || x->kind == DP_EXPR_CAST) &&
 	    ((x->size == size && x->is_signed == is_signed) || (x->size < size && (!x->is_signed || is_signed))))

@@ -13,19 +13,12 @@
 
 /* ---- values --------------------------------------------------------------------------------------------------------- */
 
-/* The low `size` bytes of v. */
-static uint64_t extend(uint64_t v, unsigned size, bool is_signed)
-{
-	unsigned unused = size >= 8 ? 0 : 64 - 8 * size;
-	return is_signed ? (uint64_t)((int64_t)(v << unused) >> unused) : v << unused >> unused;
-}
-
 static bool load(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
 {
 	uint64_t addr, v = 0;
 	TRY(dp_expr_eval_in(e->a, world, &addr));
 	TRY(world->read && world->read(addr, &v, e->size, world->data));
-	*ret = extend(v, e->size, e->is_signed);
+	*ret = dp_expr_extend(v, e->size, e->is_signed);
 	return true;
 }
 
@@ -47,7 +40,7 @@ static bool unary(const struct dp_expr *e, const struct dp_expr_world *world, ui
 {
 	uint64_t a;
 	TRY(dp_expr_eval_in(e->a, world, &a));
-	*ret = e->kind == DP_EXPR_CAST ? extend(a, e->size, e->is_signed) : dp_expr_apply(e->op, a, 0);
+	*ret = e->kind == DP_EXPR_CAST ? dp_expr_extend(a, e->size, e->is_signed) : dp_expr_apply(e->op, a, 0);
 	return true;
 }
 
@@ -143,13 +136,13 @@ static uint64_t leaf(const struct dp_expr *e, const struct dp_expr_world *world)
 	case DP_EXPR_CONST:
 		return e->reg == DP_CONST_RIP && world->regs ? world->regs->rip : e->value;
 	case DP_EXPR_REG:
-		return world->regs ? extend(world->regs->gpr[e->reg & 15] >> e->shift, e->size, false) : 0;
+		return world->regs ? dp_expr_extend(world->regs->gpr[e->reg & 15] >> e->shift, e->size, false) : 0;
 	case DP_EXPR_RFLAGS:
 		return world->regs ? world->regs->rflags : 0;
 	case DP_EXPR_THREAD:
 		return world->thread;
 	case DP_EXPR_XMM:
-		return world->xmm ? extend(world->xmm[e->reg & 15][0], e->size, false) : 0;
+		return world->xmm ? dp_expr_extend(world->xmm[e->reg & 15][0], e->size, false) : 0;
 	default:
 		return 0;
 	}

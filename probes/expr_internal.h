@@ -13,6 +13,16 @@ enum dp_const_origin {
 /* The value of `op` applied to `a` (and `b`); the logic operators take truth values. A division by 0 fails: not to be asked for.
  */
 uint64_t dp_expr_apply(enum dp_expr_op op, uint64_t a, uint64_t b);
+static inline bool dp_expr_is_unary(enum dp_expr_op op)
+{
+	return op <= DP_OP_NEG || op >= DP_OP_FNEG;
+}
+/* The low `size` bytes of v. */
+static inline uint64_t dp_expr_extend(uint64_t v, unsigned size, bool is_signed)
+{
+	const unsigned unused = size >= 8 ? 0 : 64 - 8 * size;
+	return is_signed ? (uint64_t)((int64_t)(v << unused) >> unused) : v << unused >> unused;
+}
 /* / and % of every kind. */
 bool dp_expr_divides(enum dp_expr_op op);
 

@@ -1,263 +1,194 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DWARF's location expressions, run by hand over values that are not known yet: what comes out is the computation that a stub
- * makes at the site. Sources: DWARF 5, sections 2.5, 2.6 and 7.7; the System V psABI for the numbers of registers. Whatever is
- * not understood, or not certain here, is a value that is not there: never a wrong one.
+ * DWARF's location expressions over values that are not known yet: what comes out is the computation that a stub makes at the
+ * site. Sources: DWARF 5, section 2.6; the System V psABI for the numbers of registers.
  */
-#include "probes/location_machine.h"
+#include "probes/dwarf_machine.h"
+#include "probes/expr_internal.h"
+#include "probes/scope_internal.h"
 
-#include <dwarf.h>
 #include <string.h>
 
-enum { STEPS_MAX = 512, NESTING_MAX = 4, WORD = DP_MACHINE_WORD };
+struct location {
+	struct dp_dwarf_machine machine;
+	struct dp_scope *s;
+	struct dp_storage pieces;
+	bool is_nested; /* for the sake of another one */
+	unsigned steps;
+};
 
-/* ---- operations that ask the program ------------------------------------------------------------------------------------ */
+/* ---- values that are not known yet -------------------------------------------------------------------------------------- */
 
-static void address(struct dp_machine *m, Dwarf_Op *op)
+static struct location *location_of(struct dp_dwarf_machine *m)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Addr addr = op->number;
-	if (op->atom != DW_OP_addr && (!m->attr || dwarf_getlocation_attr(m->attr, op, &attr) || dwarf_formaddr(&attr, &addr))) {
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
-		return;
-	}
-	dp_machine_push(m, dp_build_const(m->a, dp_debug_addr(m->s->debug, addr).v));
+	return m->data;
 }
 
-static void indexed_constant(struct dp_machine *m, Dwarf_Op *op)
+static struct dp_arena *arena_of(struct dp_dwarf_machine *m)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Word value;
-	Dwarf_Addr addr;
-	if (!m->attr || dwarf_getlocation_attr(m->attr, op, &attr))
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
-	else if (!dwarf_formudata(&attr, &value))
-		dp_machine_push(m, dp_build_const(m->a, value));
-	else if (!dwarf_formaddr(&attr, &addr))
-		dp_machine_push(m, dp_build_const(m->a, addr));
-	else
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
+	return &location_of(m)->s->arena;
 }
 
-static void thread_local_address(struct dp_machine *m)
+static const char *known(struct dp_expr *e, union dp_dwarf_value *ret)
+{
+	ret->expr = e;
+	return e ? NULL : DP_ABSENT_UNKNOWN;
+}
+
+static const char *constant(struct dp_dwarf_machine *m, uint64_t v, union dp_dwarf_value *ret)
+{
+	return known(dp_build_const(arena_of(m), v), ret);
+}
+
+static const char *reg(struct dp_dwarf_machine *m, uint64_t number, union dp_dwarf_value *ret)
+{
+	return known(dp_location_register(location_of(m)->s, number, DP_DWARF_WORD), ret);
+}
+
+static const char *load(struct dp_dwarf_machine *m, union dp_dwarf_value addr, unsigned size, union dp_dwarf_value *ret)
+{
+	if (size & (size - 1))
+		return DP_ABSENT_UNKNOWN;
+	return known(dp_build_load(arena_of(m), addr.expr, (uint8_t)size, false), ret);
+}
+
+static const char *apply(struct dp_dwarf_machine *m, enum dp_expr_op op, const union dp_dwarf_value operand[2],
+                         union dp_dwarf_value *ret)
+{
+	if (dp_expr_is_unary(op))
+		return known(dp_build_unary(arena_of(m), op, operand[0].expr), ret);
+	return known(dp_build_binary(arena_of(m), op, operand[0].expr, operand[1].expr), ret);
+}
+
+static const char *cast(struct dp_dwarf_machine *m, union dp_dwarf_value v, struct dp_dwarf_type type, union dp_dwarf_value *ret)
+{
+	return known(dp_build_cast(arena_of(m), v.expr, type.size, type.is_signed), ret);
+}
+
+static bool is_number(struct dp_dwarf_machine *m, union dp_dwarf_value v, uint64_t *ret)
+{
+	(void)m;
+	return dp_build_is_const(v.expr, ret);
+}
+
+/* ---- what is known of the site ------------------------------------------------------------------------------------------ */
+
+static const char *cfa(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
+{
+	return known(dp_frame_cfa(location_of(m)->s), ret);
+}
+
+static const char *frame_base(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
 {
 	const char *absent = DP_ABSENT_UNKNOWN;
-	struct dp_expr *addr = dp_location_thread_local(m->s, dp_machine_pop(m).expr, &absent);
-	if (addr)
-		dp_machine_push(m, addr);
-	else
-		dp_machine_fail(m, absent);
+	if (location_of(m)->is_nested)
+		return DP_ABSENT_CIRCLE;
+	ret->expr = dp_frame_base(location_of(m)->s, &absent);
+	return ret->expr ? NULL : absent;
 }
 
 /* What a register held when the function was entered is known there only. */
-static void entry_value(struct dp_machine *m, Dwarf_Op *op)
+static const char *entry(struct dp_dwarf_machine *m, uint64_t number, union dp_dwarf_value *ret)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Op *ops;
-	size_t n;
-	if (!m->s->at_entry)
-		dp_machine_fail(m, DP_ABSENT_OPTIMIZED);
-	else if (m->nesting >= NESTING_MAX || !m->attr || dwarf_getlocation_attr(m->attr, op, &attr) ||
-	         dwarf_getlocation(&attr, &ops, &n) || n != 1 || ops[0].atom < DW_OP_reg0 || ops[0].atom > DW_OP_reg31)
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
-	else
-		dp_machine_push(m, dp_location_register(m->s, ops[0].atom - (unsigned)DW_OP_reg0, WORD));
+	return location_of(m)->s->at_entry ? reg(m, number, ret) : DP_ABSENT_OPTIMIZED;
 }
 
-static void frame_base(struct dp_machine *m, Dwarf_Op *op)
+static const char *tls(struct dp_dwarf_machine *m, union dp_dwarf_value offset, union dp_dwarf_value *ret)
 {
-	const char *absent = NULL;
-	struct dp_expr *base = m->nesting ? NULL : dp_frame_base(m->s, &absent);
-	if (base)
-		dp_machine_push(m, dp_build_add(m->a, base, op->number));
-	else
-		dp_machine_fail(m, absent ? absent : DP_ABSENT_UNKNOWN);
+	const char *absent = DP_ABSENT_UNKNOWN;
+	if (!offset.expr)
+		return absent;
+	ret->expr = dp_location_thread_local(location_of(m)->s, offset.expr, &absent);
+	return ret->expr ? NULL : absent;
 }
 
 /* ---- how it ends -------------------------------------------------------------------------------------------------------- */
 
-static struct dp_piece conclude(struct dp_machine *m, uint64_t size)
-{
-	struct dp_piece p = {.kind = DP_PIECE_NONE, .size = size, .absent = m->absent, .is_implicit = m->is_implicit};
-	p.target = m->target;
-	p.inside = m->inside;
-	if (m->absent)
-		return p;
-	if (m->result == DP_MACHINE_REGISTER) {
-		p.kind = DP_PIECE_VALUE;
-		p.expr = dp_location_register(m->s, m->reg, WORD);
-	} else if (m->n) {
-		p.expr = dp_machine_pop(m).expr;
-		p.kind = m->result == DP_MACHINE_VALUE ? DP_PIECE_VALUE : DP_PIECE_MEMORY;
-		if (p.kind == DP_PIECE_MEMORY && p.expr && dp_location_is_dead(p.expr)) {
-			p.kind = DP_PIECE_NONE;
-			p.absent = DP_ABSENT_GONE;
-		}
-	} else {
-		p.absent = DP_ABSENT_OPTIMIZED;
-	}
-	if (p.kind != DP_PIECE_NONE && !p.expr) {
-		p.kind = DP_PIECE_NONE;
-		p.absent = DP_ABSENT_UNKNOWN;
-	}
-	return p;
-}
-
-static void piece(struct dp_machine *m, uint64_t size)
-{
-	dp_storage_add(m->a, &m->pieces, conclude(m, size));
-	m->absent = NULL;
-	m->is_implicit = false;
-	m->n = 0;
-	m->result = DP_MACHINE_ADDRESS;
-}
-
 /* The bytes of a value that stands in the debug information itself, eight at a time. */
-static void implicit_bytes(struct dp_machine *m, const uint8_t *bytes, uint64_t n)
+static void implicit_bytes(struct location *l, const uint8_t *bytes, uint64_t n)
 {
-	if (n <= WORD) {
+	for (uint64_t at = 0; at < n; at += DP_DWARF_WORD) {
+		const uint64_t size = n - at < DP_DWARF_WORD ? n - at : DP_DWARF_WORD;
 		uint64_t v = 0;
-		memcpy(&v, bytes, n);
-		dp_machine_push(m, dp_build_const(m->a, v));
-		m->result = DP_MACHINE_VALUE;
+		memcpy(&v, bytes + at, size);
+		dp_storage_add(&l->s->arena, &l->pieces,
+		               (struct dp_piece){.kind = DP_PIECE_VALUE, .size = size, .expr = dp_build_const(&l->s->arena, v)});
+	}
+}
+
+static struct dp_expr *ends_with(struct dp_dwarf_machine *m, struct dp_piece *p)
+{
+	struct dp_expr *e = NULL;
+	p->kind = m->result == DP_DWARF_ADDRESS ? DP_PIECE_MEMORY : DP_PIECE_VALUE;
+	if (m->result == DP_DWARF_REGISTER)
+		e = dp_location_register(location_of(m)->s, m->reg, DP_DWARF_WORD);
+	else if (!m->n)
+		p->absent = DP_ABSENT_OPTIMIZED;
+	else
+		e = dp_dwarf_pop(m).value.expr;
+	if (e && p->kind == DP_PIECE_MEMORY && dp_location_is_dead(e)) {
+		p->absent = DP_ABSENT_GONE;
+		return NULL;
+	}
+	return e;
+}
+
+static void piece(struct dp_dwarf_machine *m, uint64_t size)
+{
+	struct location *l = location_of(m);
+	struct dp_piece p = {.size = size, .is_implicit = m->is_implicit, .target = m->target, .inside = m->inside};
+	if (m->result == DP_DWARF_BLOCK && size != UINT64_MAX && m->block.length != size)
+		dp_dwarf_fail(m, DP_ABSENT_UNKNOWN);
+	if (!m->why && m->result == DP_DWARF_BLOCK) {
+		implicit_bytes(l, m->block.data, m->block.length);
 		return;
 	}
-	for (uint64_t at = 0; at < n; at += WORD) {
-		uint64_t v = 0;
-		memcpy(&v, bytes + at, n - at < WORD ? n - at : WORD);
-		dp_storage_add(m->a, &m->pieces,
-		               (struct dp_piece){.kind = DP_PIECE_VALUE,
-		                                 .size = n - at < WORD ? n - at : WORD,
-		                                 .expr = dp_build_const(m->a, v)});
+	p.expr = m->why ? NULL : ends_with(m, &p);
+	if (!p.expr) {
+		p.kind = DP_PIECE_NONE;
+		p.absent = m->why ? m->why : p.absent ? p.absent : DP_ABSENT_UNKNOWN;
 	}
+	dp_storage_add(&l->s->arena, &l->pieces, p);
 }
 
-static void implicit_value(struct dp_machine *m, Dwarf_Op *op)
-{
-	Dwarf_Block block;
-	if (!m->attr || dwarf_getlocation_implicit_value(m->attr, op, &block))
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
-	else
-		implicit_bytes(m, block.data, block.length);
-}
+static const struct dp_dwarf_back back = {.constant = constant,
+                                          .reg = reg,
+                                          .load = load,
+                                          .apply = apply,
+                                          .cast = cast,
+                                          .is_number = is_number,
+                                          .cfa = cfa,
+                                          .frame_base = frame_base,
+                                          .entry = entry,
+                                          .tls = tls,
+                                          .piece = piece};
 
-/* There is no pointer; what it would point to may be known. */
-static void implicit_pointer(struct dp_machine *m, Dwarf_Op *op)
-{
-	m->is_implicit = m->attr && !m->nesting && !dwarf_getlocation_implicit_pointer(m->attr, op, &m->target);
-	m->inside = (int64_t)op->number2;
-	dp_machine_fail(m, DP_ABSENT_OPTIMIZED);
-}
+/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------------- */
-
-static bool is_simple(struct dp_machine *m, const Dwarf_Op *op)
+static struct dp_dwarf_machine *start(struct location *l, struct dp_scope *s, Dwarf_Attribute *attr, bool is_nested)
 {
-	const unsigned atom = op->atom;
-	if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31)
-		dp_machine_push(m, dp_build_const(m->a, atom - (unsigned)DW_OP_lit0));
-	else if (atom >= DW_OP_const1u && atom <= DW_OP_consts)
-		dp_machine_push(m, dp_build_const(m->a, op->number));
-	else if (atom >= DW_OP_breg0 && atom <= DW_OP_breg31)
-		dp_machine_push(m,
-		                dp_build_add(m->a, dp_location_register(m->s, atom - (unsigned)DW_OP_breg0, WORD), op->number));
-	else if (atom >= DW_OP_reg0 && atom <= DW_OP_reg31) {
-		m->result = DP_MACHINE_REGISTER;
-		m->reg = atom - (unsigned)DW_OP_reg0;
-	} else
-		return false;
-	return true;
-}
-
-static void step(struct dp_machine *m, Dwarf_Op *op)
-{
-	switch (op->atom) {
-	case DW_OP_regx:
-		m->result = DP_MACHINE_REGISTER;
-		m->reg = (unsigned)op->number;
-		break;
-	case DW_OP_bregx:
-		dp_machine_push(m, dp_build_add(m->a, dp_location_register(m->s, op->number, WORD), op->number2));
-		break;
-	case DW_OP_fbreg:
-		frame_base(m, op);
-		break;
-	case DW_OP_call_frame_cfa: {
-		struct dp_expr *cfa = dp_frame_cfa(m->s);
-		dp_machine_push(m, cfa);
-		break;
-	}
-	case DW_OP_addr:
-	case DW_OP_addrx:
-	case DW_OP_GNU_addr_index:
-		address(m, op);
-		break;
-	case DW_OP_constx:
-	case DW_OP_GNU_const_index:
-		indexed_constant(m, op);
-		break;
-	case DW_OP_form_tls_address:
-	case DW_OP_GNU_push_tls_address:
-		thread_local_address(m);
-		break;
-	case DW_OP_entry_value:
-	case DW_OP_GNU_entry_value:
-		entry_value(m, op);
-		break;
-	case DW_OP_stack_value:
-		m->result = DP_MACHINE_VALUE;
-		break;
-	case DW_OP_implicit_value:
-		implicit_value(m, op);
-		break;
-	case DW_OP_implicit_pointer:
-	case DW_OP_GNU_implicit_pointer:
-		implicit_pointer(m, op);
-		break;
-	case DW_OP_convert:
-	case DW_OP_GNU_convert:
-	case DW_OP_reinterpret:
-	case DW_OP_GNU_reinterpret:
-		dp_machine_convert(m, op);
-		break;
-	case DW_OP_regval_type:
-	case DW_OP_GNU_regval_type:
-		dp_machine_typed_register(m, op);
-		break;
-	default:
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
-	}
-}
-
-static void run(struct dp_machine *m, Dwarf_Op *ops, size_t n)
-{
-	if (n > STEPS_MAX)
-		dp_machine_fail(m, DP_ABSENT_UNKNOWN);
-	for (size_t i = 0; i < n && i < STEPS_MAX; i++) {
-		if (ops[i].atom == DW_OP_piece) {
-			piece(m, ops[i].number);
-			continue;
-		}
-		if (ops[i].atom == DW_OP_bit_piece && ops[i].number % 8 == 0 && !ops[i].number2) {
-			piece(m, ops[i].number / 8);
-			continue;
-		}
-		if (!m->absent && !is_simple(m, &ops[i]) && !dp_machine_operator(m, &ops[i]))
-			step(m, &ops[i]);
-	}
+	dp_dwarf_start(&l->machine, &back, l, &l->steps);
+	l->machine.debug = s->debug;
+	l->machine.attr = attr;
+	l->s = s;
+	l->pieces = (struct dp_storage){0};
+	l->is_nested = is_nested;
+	l->steps = DP_DWARF_STEPS;
+	return &l->machine;
 }
 
 struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr)
 {
 	Dwarf_Op *ops;
 	size_t n;
+	struct location l;
 	if (dwarf_getlocation_addr(attr, s->pc, &ops, &n, 1) != 1 || !n)
 		return dp_storage_none(&s->arena, DP_ABSENT_OPTIMIZED);
-	struct dp_machine m = {.s = s, .a = &s->arena, .attr = attr};
-	run(&m, ops, n);
-	if (!m.pieces.n)
-		piece(&m, UINT64_MAX);
-	return m.pieces;
+	struct dp_dwarf_machine *m = start(&l, s, attr, false);
+	dp_dwarf_run(m, ops, n);
+	if (!m->npieces)
+		piece(m, UINT64_MAX);
+	return l.pieces;
 }
 
 bool dp_location_behind(struct dp_scope *s, const struct dp_storage *pointer, struct dp_storage *ret)
@@ -272,14 +203,14 @@ bool dp_location_behind(struct dp_scope *s, const struct dp_storage *pointer, st
 
 struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, const char **absent)
 {
-	struct dp_machine m = {.s = s, .a = &s->arena, .attr = attr, .nesting = 1};
-	run(&m, ops, n);
-	if (!m.absent && m.result == DP_MACHINE_REGISTER)
-		return dp_location_register(s, m.reg, WORD);
-	if (!m.absent && m.n)
-		return dp_machine_pop(&m).expr;
-	*absent = m.absent ? m.absent : DP_ABSENT_UNKNOWN;
-	return NULL;
+	struct location l;
+	struct dp_dwarf_machine *m = start(&l, s, attr, true);
+	struct dp_piece p = {.absent = NULL};
+	dp_dwarf_run(m, ops, n);
+	struct dp_expr *e = m->why || m->npieces || m->result == DP_DWARF_BLOCK ? NULL : ends_with(m, &p);
+	if (!e)
+		*absent = m->why ? m->why : DP_ABSENT_UNKNOWN;
+	return e;
 }
 
 /* The expression begins with the object's address, and goes by its table of virtual functions. */
@@ -289,6 +220,7 @@ struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
 	size_t n;
+	struct location l;
 	const char *absent = "in a virtual base";
 	struct dp_storage from = *object;
 	from.offset += m->before;
@@ -298,10 +230,10 @@ struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *
 	struct dp_expr *addr = dp_storage_address(&s->arena, &from, &absent);
 	if (!addr)
 		return dp_storage_none(&s->arena, absent);
-	struct dp_machine machine = {.s = s, .a = &s->arena, .attr = &attr, .nesting = 1};
-	dp_machine_push(&machine, addr);
-	run(&machine, ops, n);
-	if (machine.absent || machine.result != DP_MACHINE_ADDRESS || machine.n != 1)
-		return dp_storage_none(&s->arena, machine.absent ? machine.absent : DP_ABSENT_UNKNOWN);
-	return dp_storage_memory(&s->arena, dp_machine_pop(&machine).expr);
+	struct dp_dwarf_machine *machine = start(&l, s, &attr, true);
+	dp_dwarf_push(machine, NULL, (union dp_dwarf_value){.expr = addr});
+	dp_dwarf_run(machine, ops, n);
+	if (machine->why || machine->npieces || machine->result != DP_DWARF_ADDRESS || machine->n != 1)
+		return dp_storage_none(&s->arena, machine->why ? machine->why : DP_ABSENT_UNKNOWN);
+	return dp_storage_memory(&s->arena, dp_dwarf_pop(machine).value.expr);
 }

@@ -50,5 +50,9 @@ struct dp_expr *dp_storage_whole(struct dp_arena *a, const struct dp_storage *s,
 #define DP_ABSENT_BEGINS    "an inlined function begins at this very instruction: probe it by its name"
 #define DP_ABSENT_GONE      "no longer there"
 #define DP_ABSENT_UNKNOWN   "its place is described in terms that dynprobe does not know"
+#define DP_ABSENT_POINTER   "optimized out: it points at a value that has no address"
+#define DP_ABSENT_CIRCLE    "what describes its place goes in a circle"
+#define DP_ABSENT_ENDLESS   "what describes its place takes too many steps"
+#define DP_ABSENT_DIVIDES   "what describes its place divides by 0"
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names: what C's and C++'s scopes make visible at a site, and where it is. */
 #include "probes/debug_names.h"
+#include "probes/dwarf_machine.h"
 #include "probes/module.h"
 #include "probes/scope_internal.h"
 #include "probes/suggest.h"
@@ -308,8 +309,7 @@ static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
 	size_t n;
 	const unsigned form = dwarf_whatform(attr);
 	return form != DW_FORM_sec_offset && form != DW_FORM_loclistx && form != DW_FORM_data4 && form != DW_FORM_data8 &&
-	       dwarf_getlocation_addr(attr, s->pc, &ops, &n, 1) == 1 && n &&
-	       (ops[0].atom == DW_OP_fbreg || (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31));
+	       dwarf_getlocation_addr(attr, s->pc, &ops, &n, 1) == 1 && dp_dwarf_is_in_frame(ops, n);
 }
 
 /* A library's variable that the executable has as well (a copy relocation, say) may be that one, or not. */
