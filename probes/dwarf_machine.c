@@ -2,9 +2,6 @@
 #include "probes/debug.h"
 #include "probes/dwarf_operation.h"
 
-#include <stddef.h>
-#include <string.h>
-
 /* ---- the stack ---------------------------------------------------------------------------------------------------------- */
 
 void dp_dwarf_fail(struct dp_dwarf_machine *m, const char *why)
@@ -334,10 +331,16 @@ const struct dp_dwarf_operation dp_dwarf_operations[256] = {
 
 void dp_dwarf_start(struct dp_dwarf_machine *m, const struct dp_dwarf_back *back, void *data, unsigned *steps)
 {
-	memset(m, 0, offsetof(struct dp_dwarf_machine, stack));
+	/* One by one: snapshots come here for every variable, and most expressions are a single operation. */
 	m->back = back;
 	m->data = data;
+	m->debug = NULL;
+	m->attr = NULL;
 	m->steps = steps;
+	m->why = NULL;
+	m->is_implicit = false;
+	m->npieces = m->n = 0;
+	m->result = DP_DWARF_ADDRESS;
 }
 
 /* After a failure only pieces count: the next one may be there. */

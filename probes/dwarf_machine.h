@@ -69,11 +69,11 @@ struct dp_dwarf_machine {
 	unsigned *steps;        /* that are left */
 	/* What it has come to: the top of the stack is an address or a value; or: */
 	enum dp_dwarf_result result;
-	uint64_t reg;
-	Dwarf_Block block;
-	const char *why;  /* there is nothing. The first failure counts */
-	bool is_implicit; /* a pointer that the compiler did without: to what is `inside` the object of this attribute */
-	Dwarf_Attribute target;
+	uint64_t reg;           /* REGISTER */
+	Dwarf_Block block;      /* BLOCK */
+	const char *why;        /* there is nothing. The first failure counts */
+	bool is_implicit;       /* a pointer that the compiler did without: to what is `inside` the object of this attribute */
+	Dwarf_Attribute target; /* is_implicit */
 	int64_t inside;
 	size_t npieces;
 	/* Its own. */

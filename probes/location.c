@@ -136,7 +136,11 @@ static struct dp_expr *ends_with(struct dp_dwarf_machine *m, struct dp_piece *p)
 static void piece(struct dp_dwarf_machine *m, uint64_t size)
 {
 	struct location *l = location_of(m);
-	struct dp_piece p = {.size = size, .is_implicit = m->is_implicit, .target = m->target, .inside = m->inside};
+	struct dp_piece p = {.size = size, .is_implicit = m->is_implicit};
+	if (m->is_implicit) {
+		p.target = m->target;
+		p.inside = m->inside;
+	}
 	if (m->result == DP_DWARF_BLOCK && size != UINT64_MAX && m->block.length != size)
 		dp_dwarf_fail(m, DP_ABSENT_UNKNOWN);
 	if (!m->why && m->result == DP_DWARF_BLOCK) {
