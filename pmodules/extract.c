@@ -17,12 +17,15 @@ struct dp_error *dp_extract_create(struct dp_world *w, const struct dp_extract_o
 	if (options)
 		x->options = *options;
 	x->limits = dp_limits_filled(options ? &options->limits : NULL);
+	dp_reach_init(&x->reach, w, &x->limits);
 	*ret = x;
 	return NULL;
 }
 
 struct dp_extract *dp_extract_destroy(struct dp_extract *x)
 {
+	if (x)
+		dp_reach_fini(&x->reach);
 	free(x);
 	return NULL;
 }
@@ -59,6 +62,18 @@ static void describe(struct dp_extract *x, struct dp_snapshot *s, const struct d
 		f->symbol = "<signal handler called>";
 }
 
+/* Modules may ask for it as long as the world is there. */
+static struct dp_value *lasting(struct dp_extract *x, const struct dp_value *v)
+{
+	struct dp_value *own = dp_arena_alloc(&x->w->arena, sizeof(*own));
+	if (!own)
+		return NULL;
+	*own = *v;
+	if (v->where == DP_VALUE_BYTES)
+		own->bytes = (const uint8_t *)dp_arena_copy(&x->w->arena, (const char *)v->bytes, v->nbytes);
+	return own->where == DP_VALUE_BYTES && !own->bytes ? NULL : own;
+}
+
 static void variables(struct dp_extract *x, struct dp_show *show, const struct dp_fstate *state, struct dp_fscope *scope,
                       struct dp_snap_frame *f)
 {
@@ -66,8 +81,11 @@ static void variables(struct dp_extract *x, struct dp_show *show, const struct d
 	for (size_t i = 0; i < scope->n; i++) {
 		struct dp_fvariable *v = &scope->variable[i];
 		struct dp_snap_variable *into = dp_snapshot_variable(show->s, &f->variables, NULL);
-		struct dp_value *value = into ? dp_frame_value(&x->frames, state, v) : NULL;
-		if (!value)
+		struct dp_value found, *value = &found;
+		if (!into)
+			return;
+		dp_frame_find(&x->frames, state, v, &found);
+		if (show->keeps_values && !(value = lasting(x, &found)))
 			return;
 		into->frame = f;
 		into->thread = f->thread;
@@ -97,7 +115,7 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 	struct dp_fplan *p = state->plan;
 	struct dp_show show;
 	dp_show_init(&show, x->w, &x->limits, s);
-	show.keeps_values = !x->rehearsing && !x->options.no_values;
+	show.keeps_values = !x->options.no_values;
 	const struct dp_snap_registers *r = registers(s, state);
 	for (size_t i = 0; i < (p->nscopes ? p->nscopes : 1); i++) {
 		struct dp_fscope *scope = i < p->nscopes ? &p->scope[i] : NULL;
@@ -198,18 +216,6 @@ struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_s
 	describe_thread(t, s, into);
 	frames(x, t, s, into);
 	return into;
-}
-
-void dp_extract_rehearse(struct dp_extract *x, const struct dp_still_thread *t)
-{
-	struct dp_snapshot *s = dp_snapshot_create();
-	if (!s)
-		return;
-	x->rehearsing = true;
-	(void)dp_extract_thread(x, t, s);
-	x->rehearsing = false;
-	dp_world_forget(x->w);
-	dp_snapshot_destroy(s);
 }
 
 /* ---- locals by name ----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 #include "pmodules/extract.h"
 #include "pmodules/frames.h"
+#include "pmodules/value_reach.h"
 #include "pmodules/value_show.h"
 
 struct dp_extract {
@@ -12,7 +13,7 @@ struct dp_extract {
 	struct dp_frames frames;
 	struct dp_extract_options options;
 	struct dp_limits limits; /* without zeroes */
-	bool rehearsing;
+	struct dp_reach reach;
 };
 
 #endif

@@ -43,6 +43,8 @@ struct dp_frule {
 /* ---- what a pc means --------------------------------------------------------------------------------------------------------
  */
 
+/* Where nearly all variables are, found without running an expression. */
+enum dp_fplace { DP_FPLACE_EXPR, DP_FPLACE_FIXED, DP_FPLACE_AT_CFA, DP_FPLACE_AT_REG, DP_FPLACE_IN_REG };
 struct dp_fvariable {
 	struct dp_stext name;
 	const struct dp_stype *type;
@@ -53,6 +55,9 @@ struct dp_fvariable {
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
 	size_t nops;
+	enum dp_fplace place;
+	uint8_t reg;     /* AT_REG, IN_REG */
+	uint64_t offset; /* FIXED: the address */
 	const uint8_t *constant; /* its bytes, where the debug information has the value itself */
 	size_t nconstant;
 	const char *why; /* why there is none */
@@ -146,7 +151,7 @@ void dp_eval_place(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, struc
 const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret);
 /* The address of a thread-local. */
 const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret);
-/* Fills in the value of a frame's variable. */
-struct dp_value *dp_frame_value(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v);
+/* The value of a frame's variable. It is good as long as the world, but for what names the frame's registers: as long as those. */
+void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *ret);
 
 #endif

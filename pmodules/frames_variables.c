@@ -66,6 +66,45 @@ static bool is_unset(const struct walk *w, const struct dp_fvariable *v)
 	return w->before_body && !is_list((Dwarf_Attribute *)&v->attr) && dp_dwarf_is_in_frame(v->ops, v->nops);
 }
 
+/* One operation that names a register of those that frames have. */
+static bool is_register(const Dwarf_Op *op, unsigned from, uint8_t *ret)
+{
+	*ret = (uint8_t)(op->atom - from);
+	return op->atom >= from && op->atom < from + DP_SNAP_REGS;
+}
+
+static enum dp_fplace based_place(const struct dp_fplan *p, struct dp_fvariable *v)
+{
+	const Dwarf_Op *base = p->base;
+	if (!p->has_base || p->nbase != 1)
+		return DP_FPLACE_EXPR;
+	if (base->atom == DW_OP_call_frame_cfa)
+		return DP_FPLACE_AT_CFA;
+	if (is_register(base, DW_OP_reg0, &v->reg))
+		return DP_FPLACE_AT_REG;
+	if (!is_register(base, DW_OP_breg0, &v->reg))
+		return DP_FPLACE_EXPR;
+	v->offset += base->number;
+	return DP_FPLACE_AT_REG;
+}
+
+static enum dp_fplace place_of(const struct dp_fplan *p, struct dp_fvariable *v)
+{
+	const Dwarf_Op *op = v->ops;
+	if (v->nops != 1)
+		return DP_FPLACE_EXPR;
+	v->offset = op->number;
+	if (op->atom == DW_OP_fbreg)
+		return based_place(p, v);
+	if (op->atom == DW_OP_addr) {
+		v->offset = dp_debug_addr(p->debug, op->number).v;
+		return DP_FPLACE_FIXED;
+	}
+	if (is_register(op, DW_OP_breg0, &v->reg))
+		return DP_FPLACE_AT_REG;
+	return is_register(op, DW_OP_reg0, &v->reg) && v->type->size && v->type->size <= 8 ? DP_FPLACE_IN_REG : DP_FPLACE_EXPR;
+}
+
 static void locate(struct walk *w, struct dp_fvariable *v)
 {
 	Dwarf_Attribute attr;
@@ -75,6 +114,7 @@ static void locate(struct walk *w, struct dp_fvariable *v)
 			return;
 		v->has_location = !is_unset(w, v);
 		v->why = v->has_location ? NULL : WHY_NOT_SET;
+		v->place = place_of(w->p, v);
 	} else if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr)) {
 		constant(w, &attr, v);
 		v->why = v->constant ? NULL : DP_WHY_UNKNOWN;
@@ -248,26 +288,56 @@ static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
 		x->type = t;
 }
 
-struct dp_value *dp_frame_value(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v)
+/* What the expression would come to; false: it has to be run. */
+static bool find_quickly(const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *x)
 {
-	struct dp_value *x = dp_value_create(f->w, v->type, v->name.text);
-	if (!x)
-		return NULL;
+	const bool known = s->regs.known >> v->reg & 1;
+	const uint64_t *reg = &s->regs.value[v->reg];
+	switch (v->place) {
+	case DP_FPLACE_FIXED:
+		x->addr = v->offset;
+		break;
+	case DP_FPLACE_AT_CFA:
+		x->addr = s->cfa + v->offset;
+		if (!s->cfa)
+			return false;
+		break;
+	case DP_FPLACE_AT_REG:
+		x->addr = *reg + v->offset;
+		if (!known)
+			return false;
+		break;
+	case DP_FPLACE_IN_REG:
+		x->where = DP_VALUE_BYTES;
+		x->bytes = (const uint8_t *)reg;
+		x->nbytes = v->type->size;
+		return known && x->type == v->type;
+	default:
+		return false;
+	}
+	x->where = DP_VALUE_MEMORY;
+	return true;
+}
+
+void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *ret)
+{
+	*ret = (struct dp_value){.w = f->w, .type = v->type, .name = v->name.text, .where = DP_VALUE_NOWHERE, .why = v->why};
 	const struct dp_eval e = {.w = f->w,
 	                          .frame = s,
 	                          .module = s->plan->module->module,
 	                          .debug = s->plan->debug,
 	                          .attr = (Dwarf_Attribute *)&v->attr};
-	x->where = DP_VALUE_NOWHERE;
-	x->why = v->why;
 	if (v->type->kind == DP_STYPE_ARRAY)
-		measure(&e, s->plan->dpc, x);
+		measure(&e, s->plan->dpc, ret);
 	if (v->has_location) {
-		dp_eval_place(&e, v->ops, v->nops, x);
+		const struct dp_value none = *ret;
+		if (find_quickly(s, v, ret))
+			return;
+		*ret = none;
+		dp_eval_place(&e, v->ops, v->nops, ret);
 	} else if (v->constant) {
-		x->where = DP_VALUE_BYTES;
-		x->bytes = v->constant;
-		x->nbytes = v->nconstant;
+		ret->where = DP_VALUE_BYTES;
+		ret->bytes = v->constant;
+		ret->nbytes = v->nconstant;
 	}
-	return x;
 }

@@ -143,9 +143,34 @@ struct dp_world_module *dp_world_module(struct dp_world *w, struct dp_module *m)
 	return x;
 }
 
+/* All of that mapping, or of the module's part of it, if nothing else is in it. */
+static void remember_range(struct dp_world *w, uint64_t addr, struct dp_world_module *x)
+{
+	const struct dp_map *map = dp_image_map_at(w->image, dp_addr_of(addr));
+	const struct dp_module *m = x ? x->module : NULL;
+	if (!map || (m && strcmp(map->path, m->mapped_path)))
+		return;
+	struct dp_world_range r = {map->start.v, map->end.v, x};
+	if (m && m->start.v > r.start)
+		r.start = m->start.v;
+	if (m && m->end.v < r.end)
+		r.end = m->end.v;
+	for (size_t i = 0; i < dp_image_nmodules(w->image); i++) {
+		const struct dp_module *other = dp_image_module(w->image, i);
+		if (other != m && other->start.v < r.end && other->end.v > r.start)
+			return;
+	}
+	w->range[w->nranges++ % DP_WORLD_RANGES] = r;
+}
+
 struct dp_world_module *dp_world_module_at(struct dp_world *w, uint64_t addr)
 {
-	return dp_world_module(w, dp_image_module_at(w->image, dp_addr_of(addr)));
+	for (size_t i = 0; i < DP_WORLD_RANGES; i++)
+		if (addr >= w->range[i].start && addr < w->range[i].end)
+			return w->range[i].module;
+	struct dp_world_module *x = dp_world_module(w, dp_image_module_at(w->image, dp_addr_of(addr)));
+	remember_range(w, addr, x);
+	return x;
 }
 
 struct dp_debug *dp_world_debug(struct dp_world *w, struct dp_module *m)
@@ -254,13 +279,19 @@ static void learn_objects(struct dp_world_module *x)
 		qsort(x->object, x->nobjects, sizeof(*x->object), by_value);
 }
 
-const char *dp_world_object_at(struct dp_world *w, uint64_t addr)
+struct dp_world_module *dp_world_objects_at(struct dp_world *w, uint64_t addr)
 {
 	struct dp_world_module *x = dp_world_module_at(w, addr);
+	if (x && x->module->elf && !x->objects_known)
+		learn_objects(x);
+	return x;
+}
+
+const char *dp_world_object_at(struct dp_world *w, uint64_t addr)
+{
+	const struct dp_world_module *x = dp_world_objects_at(w, addr);
 	if (!x || !x->module->elf)
 		return NULL;
-	if (!x->objects_known)
-		learn_objects(x);
 	const uint64_t vaddr = dp_module_vaddr(x->module, dp_addr_of(addr));
 	size_t lo = 0, hi = x->nobjects;
 	while (lo < hi) {

@@ -64,6 +64,7 @@ struct dp_stype {
 	const struct dp_stype *pointer; /* to this one, once asked for */
 	struct dp_stype *complete;      /* of an incomplete record, once it was looked for */
 	bool looked, looked_far, members_known, names_known;
+	enum dp_reach_state { DP_REACH_UNKNOWN, DP_REACH_PLAIN, DP_REACH_LEADS } reach; /* value_reach.c */
 	struct dp_smember *member;
 	size_t nmembers;
 	struct dp_sname *enumerator;
@@ -98,7 +99,8 @@ const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const
 
 /* ---- the world -------------------------------------------------------------------------------------------------------- */
 
-#define DP_WORLD_SLOTS 4096u
+#define DP_WORLD_SLOTS  4096u
+#define DP_WORLD_RANGES 4u
 struct dp_world_module { /* what is kept of a module */
 	struct dp_world_module *next;
 	struct dp_module *module;
@@ -134,6 +136,12 @@ struct dp_world {
 	uint64_t generation;
 	bool (*is_over)(void *data); /* of who searches; or NULL */
 	void *over_data;
+	/* Memory in which one module is, or none: the last that were asked for. */
+	struct dp_world_range {
+		uint64_t start, end;
+		struct dp_world_module *module;
+	} range[DP_WORLD_RANGES];
+	size_t nranges;
 	/* The last pages: most reads are of a few bytes beside each other. */
 	struct dp_world_page *page;
 };
@@ -152,6 +160,8 @@ void dp_world_forget(struct dp_world *w);
 bool dp_world_get(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
 const char *dp_world_text(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t);
 void dp_world_begin(struct dp_world *w, const struct dp_snapshot *s);
+/* The module around addr (or NULL), its data symbols known. */
+struct dp_world_module *dp_world_objects_at(struct dp_world *w, uint64_t addr);
 /* "name" or "name+0x10" of the data at addr, or NULL; in the world's arena. */
 const char *dp_world_object_at(struct dp_world *w, uint64_t addr);
 

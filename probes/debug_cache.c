@@ -34,17 +34,26 @@ void dp_debug_cache_dir(const char *dir)
 		memcpy(cache_dir, dir, n + 1);
 }
 
+static void add_words(uint64_t h[4], const uint64_t word[4])
+{
+	for (int i = 0; i < 4; i++) {
+		h[i] = (h[i] ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		h[i] ^= h[i] >> 32;
+	}
+}
+
 /* Four sums beside each other, for each waits for its own last step. */
 static uint64_t checksum_of(const uint8_t *p, size_t n)
 {
 	uint64_t h[4] = {CACHE_MAGIC, n, ~CACHE_MAGIC, ~(uint64_t)n}, word[4];
-	for (; n; p += sizeof(word), n -= n < sizeof(word) ? n : sizeof(word)) {
+	for (; n >= sizeof(word); p += sizeof(word), n -= sizeof(word)) {
+		memcpy(word, p, sizeof(word)); /* of a size that is known: it is no call */
+		add_words(h, word);
+	}
+	if (n) {
 		memset(word, 0, sizeof(word));
-		memcpy(word, p, n < sizeof(word) ? n : sizeof(word));
-		for (int i = 0; i < 4; i++) {
-			h[i] = (h[i] ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
-			h[i] ^= h[i] >> 32;
-		}
+		memcpy(word, p, n);
+		add_words(h, word);
 	}
 	for (int i = 1; i < 4; i++)
 		h[0] = (h[0] ^ h[i]) * UINT64_C(0x9e3779b97f4a7c15) ^ h[0] >> 29;
