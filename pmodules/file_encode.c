@@ -4,41 +4,21 @@
 
 #include <utlist.h>
 
-struct encoder {
-	struct dp_buf *to;
-	struct dp_file_strings *strings;
-	unsigned depth; /* of variables */
-};
-
-static void encode(struct encoder *e, const struct dp_keep_record *r, const void *obj);
-
-enum { VARINT_MAX = 10 };
-
-static size_t varint(uint8_t *bytes, uint64_t v)
-{
-	size_t n = 0;
-	for (; v >= 0x80; v >>= 7)
-		bytes[n++] = (uint8_t)(v | 0x80);
-	bytes[n++] = (uint8_t)v;
-	return n;
-}
+static void encode(struct dp_file_encoder *e, const struct dp_keep_record *r, const void *obj);
 
 static void put_varint(struct dp_buf *to, uint64_t v)
 {
-	uint8_t bytes[VARINT_MAX];
-	/* A snapshot is a million of these: nearly always there is room. */
-	if (!to->failed && to->cap - to->len > VARINT_MAX)
-		to->len += varint(to->data + to->len, v);
-	else
-		dp_buf_put(to, bytes, varint(bytes, v));
+	uint8_t *p = dp_file_room(to, DP_VARINT_MAX);
+	if (p)
+		to->len = (size_t)(dp_file_varint(p, v) - to->data);
 }
 
-static void put_key(struct encoder *e, unsigned number, enum dp_wire wire)
+static void put_key(struct dp_file_encoder *e, unsigned number, enum dp_wire wire)
 {
 	put_varint(e->to, number << 3 | wire);
 }
 
-static void put_number(struct encoder *e, unsigned number, uint64_t v)
+void dp_file_put_number(struct dp_file_encoder *e, unsigned number, uint64_t v)
 {
 	put_key(e, number, DP_WIRE_VARINT);
 	put_varint(e->to, v);
@@ -71,55 +51,58 @@ static int64_t load_int(const void *at, size_t size)
 
 /* ---- records in records: the length stands in front, and is known behind */
 
-static size_t open_bytes(struct encoder *e, unsigned number)
+enum { GUESS = 1 };
+
+static size_t open_bytes(struct dp_file_encoder *e, unsigned number)
 {
 	put_key(e, number, DP_WIRE_BYTES);
-	dp_buf_grow(e->to, 1);
-	return e->to->len;
+	dp_buf_grow(e->to, GUESS);
+	return e->to->len - GUESS;
 }
 
-static void close_bytes(struct encoder *e, size_t begin)
+static void close_bytes(struct dp_file_encoder *e, size_t begin)
 {
-	const size_t n = e->to->len - begin;
-	uint8_t length[10];
-	struct dp_buf scratch = {.data = length, .cap = sizeof(length)};
-	if (e->to->failed)
+	dp_file_close(e->to, begin, GUESS);
+}
+
+void dp_file_close(struct dp_buf *to, size_t begin, size_t guess)
+{
+	uint8_t length[DP_VARINT_MAX];
+	const size_t n = to->len - begin - guess, size = (size_t)(dp_file_varint(length, n) - length);
+	if (!dp_file_room(to, DP_VARINT_MAX))
 		return;
-	for (uint64_t v = n;; v >>= 7) {
-		length[scratch.len++] = (uint8_t)(v >= 0x80 ? v | 0x80 : v);
-		if (v < 0x80)
-			break;
-	}
-	if (scratch.len > 1 && !dp_buf_grow(e->to, scratch.len - 1))
-		return;
-	memmove(e->to->data + begin - 1 + scratch.len, e->to->data + begin, n);
-	memcpy(e->to->data + begin - 1, length, scratch.len);
+	if (size != guess)
+		memmove(to->data + begin + size, to->data + begin + guess, n);
+	memcpy(to->data + begin, length, size);
+	to->len = begin + size + n;
 }
 
 /* ---- texts */
 
-static void put_text(struct encoder *e, unsigned number, const char *text, size_t n)
+static void put_text(struct dp_file_encoder *e, unsigned number, const char *text)
 {
-	put_number(e, number, dp_file_string(e->strings, text, n));
+	dp_file_put_number(e, number, dp_file_text(e->strings, text));
 }
 
-static void put_texts(struct encoder *e, unsigned number, const char *const *text)
+static void put_texts(struct dp_file_encoder *e, unsigned number, const char *const *text)
 {
 	for (size_t i = 0; text[i]; i++)
-		put_text(e, number, text[i], strlen(text[i]));
+		put_text(e, number, text[i]);
 }
 
-static void put_words(struct encoder *e, unsigned number, const struct dp_snap_word *list)
+static void put_words(struct dp_file_encoder *e, unsigned number, const struct dp_snap_word *list)
 {
 	const struct dp_snap_word *w;
 	DL_FOREACH(list, w)
-	put_text(e, number, w->text, strlen(w->text));
+	put_text(e, number, w->text);
 }
 
-static void put_string(struct encoder *e, unsigned number, const struct dp_snap_variable *v)
+static void put_string(struct dp_file_encoder *e, unsigned number, const struct dp_snap_variable *v)
 {
-	if (v->text)
-		put_text(e, number, v->text, v->is_string ? v->text_size : strlen(v->text));
+	if (v->text && v->is_string)
+		dp_file_put_number(e, number, dp_file_string(e->strings, v->text, v->text_size));
+	else if (v->text)
+		put_text(e, number, v->text);
 }
 
 /* ---- lists, arrays */
@@ -137,39 +120,30 @@ _Static_assert(offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_va
                        offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_pair, next),
                "lists");
 
-static void put_record(struct encoder *e, unsigned number, const struct dp_keep_record *r, const void *obj)
+static void put_record(struct dp_file_encoder *e, unsigned number, const struct dp_keep_record *r, const void *obj)
 {
 	const size_t begin = open_bytes(e, number);
 	encode(e, r, obj);
 	close_bytes(e, begin);
 }
 
-/* What is too deep is counted: a field that comes twice has the later value. */
-static void put_too_deep(struct encoder *e, const struct dp_snap_variable *list)
+static void put_list(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *head)
 {
-	const struct dp_snap_variable *v;
-	uint64_t n = list->owner ? list->owner->more : 0;
-	DL_FOREACH(list, v)
-	n++;
-	for (size_t i = 0; i < dp_keep_variable.n; i++)
-		if (!strcmp(dp_keep_variable.row[i].name, "more"))
-			put_number(e, dp_keep_variable.row[i].number, n);
-}
-
-static void put_list(struct encoder *e, const struct dp_keep_row *row, const void *head)
-{
-	const bool variables = row->of == &dp_keep_variable;
-	if (head && variables && e->depth == DP_KEEP_DEPTH) {
-		put_too_deep(e, head);
+	if (row->of == &dp_keep_variable && !e->by_table) {
+		dp_file_put_variables(e, row->number, head);
 		return;
 	}
-	e->depth += variables;
 	for (const void *obj = head; obj; obj = next_of(obj))
 		put_record(e, row->number, row->of, obj);
-	e->depth -= variables;
 }
 
-static void put_array(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+void dp_file_put_notes(struct dp_file_encoder *e, unsigned number, const struct dp_snap_note *list)
+{
+	for (const struct dp_snap_note *n = list; n; n = n->next)
+		put_record(e, number, &dp_keep_note, n);
+}
+
+static void put_array(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const char *first = dp_file_load(obj, row->offset);
 	const uint64_t n = first ? load_uint((const char *)obj + row->count, 8) : 0;
@@ -179,7 +153,7 @@ static void put_array(struct encoder *e, const struct dp_keep_row *row, const vo
 
 /* ---- what is not like the others */
 
-static void put_registers(struct encoder *e, unsigned number, const struct dp_snap_registers *r)
+static void put_registers(struct dp_file_encoder *e, unsigned number, const struct dp_snap_registers *r)
 {
 	if (!r->known)
 		return;
@@ -193,7 +167,7 @@ static void put_registers(struct encoder *e, unsigned number, const struct dp_sn
 }
 
 /* Nothing in it: those of the frame before. */
-static void put_frame_registers(struct encoder *e, unsigned number, const struct dp_snap_frame *f)
+static void put_frame_registers(struct dp_file_encoder *e, unsigned number, const struct dp_snap_frame *f)
 {
 	if (!f->registers)
 		return;
@@ -203,7 +177,7 @@ static void put_frame_registers(struct encoder *e, unsigned number, const struct
 		put_registers(e, number, f->registers);
 }
 
-static void put_blob(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_blob(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const uint64_t n = load_uint((const char *)obj + row->count, 8);
 	if (!n || !dp_file_load(obj, row->offset))
@@ -213,7 +187,7 @@ static void put_blob(struct encoder *e, const struct dp_keep_row *row, const voi
 	dp_buf_put(e->to, dp_file_load(obj, row->offset), n);
 }
 
-static void put_real(struct encoder *e, unsigned number, const void *at)
+static void put_real(struct dp_file_encoder *e, unsigned number, const void *at)
 {
 	if (!load_uint(at, 8))
 		return;
@@ -221,38 +195,38 @@ static void put_real(struct encoder *e, unsigned number, const void *at)
 	dp_buf_put(e->to, at, 8);
 }
 
-static void put_int(struct encoder *e, const struct dp_keep_row *row, int64_t v)
+static void put_int(struct dp_file_encoder *e, const struct dp_keep_row *row, int64_t v)
 {
 	if (v != row->usual)
-		put_number(e, row->number, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+		dp_file_put_number(e, row->number, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
 }
 
-static void put_plain(struct encoder *e, const struct dp_keep_row *row, const void *at)
+static void put_plain(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *at)
 {
 	const uint64_t v = load_uint(at, row->size);
 	if (v != (row->keep == DP_KEEP_CHAR ? (uint8_t)row->usual : 0))
-		put_number(e, row->number, v);
+		dp_file_put_number(e, row->number, v);
 }
 
-static void put_row_text(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_row_text(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const char *text = row->keep == DP_KEEP_ID ? (const char *)obj + row->offset : dp_file_load(obj, row->offset);
 	if (text && (*text || row->keep == DP_KEEP_TEXT_OR_NULL))
-		put_text(e, row->number, text, strlen(text));
+		put_text(e, row->number, text);
 }
 
 /* A number that is no text's says that there are texts, if only none. */
-static void put_row_texts(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_row_texts(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const char *const *text = dp_file_load(obj, row->offset);
 	if (!text)
 		return;
 	if (row->keep == DP_KEEP_TEXTS_OR_NULL)
-		put_number(e, row->number, 0);
+		dp_file_put_number(e, row->number, 0);
 	put_texts(e, row->number, text);
 }
 
-static void put_row(struct encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_row(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const void *at = (const char *)obj + row->offset;
 	switch ((enum dp_keep)row->keep) {
@@ -315,19 +289,18 @@ static bool is_nothing(const struct dp_keep_row *row, const void *obj)
 	return !load_uint((const char *)obj + row->offset, row->size);
 }
 
-static void encode(struct encoder *e, const struct dp_keep_record *r, const void *obj)
+static void encode(struct dp_file_encoder *e, const struct dp_keep_record *r, const void *obj)
 {
 	for (size_t i = 0; i < r->n && !e->to->failed; i++)
 		if (!is_nothing(&r->row[i], obj))
 			put_row(e, &r->row[i], obj);
 }
 
-void dp_file_encode(struct dp_buf *to, struct dp_file_strings *t, const struct dp_snapshot *s, uint8_t first, uint8_t last)
+void dp_file_encode(struct dp_file_encoder *e, const struct dp_snapshot *s, uint8_t first, uint8_t last)
 {
-	struct encoder e = {.to = to, .strings = t};
-	for (size_t i = 0; i < dp_keep_snapshot.n && !to->failed; i++) {
+	for (size_t i = 0; i < dp_keep_snapshot.n && !e->to->failed; i++) {
 		const struct dp_keep_row *row = &dp_keep_snapshot.row[i];
 		if (row->number >= first && row->number <= last)
-			put_row(&e, row, s);
+			put_row(e, row, s);
 	}
 }

@@ -56,16 +56,52 @@ static inline void dp_file_store(void *obj, size_t offset, const void *p)
 }
 
 /* ---- writing: strings get their numbers while records are encoded */
+
+enum { DP_VARINT_MAX = 10 };
+static inline uint8_t *dp_file_varint(uint8_t *p, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8_t)(v | 0x80);
+	*p++ = (uint8_t)v;
+	return p;
+}
+
 struct dp_file_strings; /* opaque */
 struct dp_file_strings *dp_file_strings_create(void);
 struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t);
 /* The number of a text: 0 is none (NULL), then 1 .. in the order of the section. */
 uint32_t dp_file_string(struct dp_file_strings *t, const char *text, size_t n);
+/* The same of one that ends with a NUL: a pointer that has been asked about is known. It must not change in between. */
+uint32_t dp_file_text(struct dp_file_strings *t, const char *text);
 /* The section. */
 struct dp_buf *dp_file_strings_bytes(struct dp_file_strings *t);
 
+struct dp_file_encoder {
+	struct dp_buf *to;
+	struct dp_file_strings *strings;
+	unsigned depth; /* of variables */
+	bool by_table;  /* variables too; what their own code is held against */
+};
 /* The rows first .. last of the snapshot. */
-void dp_file_encode(struct dp_buf *to, struct dp_file_strings *t, const struct dp_snapshot *s, uint8_t first, uint8_t last);
+void dp_file_encode(struct dp_file_encoder *e, const struct dp_snapshot *s, uint8_t first, uint8_t last);
+
+/* Writers of single things know how much room they need at most, and ask for it once. NULL: there is none, and `to` has failed. */
+static inline uint8_t *dp_file_room(struct dp_buf *to, size_t n)
+{
+	if (to->cap - to->len <= n && !to->failed) {
+		const size_t len = to->len;
+		dp_buf_grow(to, n);
+		to->len = len;
+	}
+	return to->failed ? NULL : to->data + to->len;
+}
+
+/* A record's length stands in front of it and is known behind it: room for `guess` bytes was left at `begin`. */
+void dp_file_close(struct dp_buf *to, size_t begin, size_t guess);
+void dp_file_put_number(struct dp_file_encoder *e, unsigned number, uint64_t v);
+void dp_file_put_notes(struct dp_file_encoder *e, unsigned number, const struct dp_snap_note *list);
+/* file_variable.c: nearly all of a snapshot is variables, and they are written by code of their own. */
+void dp_file_put_variables(struct dp_file_encoder *e, unsigned number, const struct dp_snap_variable *list);
 
 /* ---- reading */
 struct dp_file_text {

@@ -1,88 +1,132 @@
 /* SPDX-License-Identifier: MIT */
-/* Every text once: the file's strings, numbered as they are met. */
+/*
+ * Every text once: the file's strings, numbered as they are met. A snapshot asks for a text half a million times and has a few
+ * thousand of them, so a question should cost no more than a look: names and types are interned by the snapshot, the same pointer
+ * is the same text; strings of the program are looked for by their bytes, in one table without pointers.
+ */
 #include "pmodules/file_internal.h"
 #include "pmodules/text_hash.h"
 
 #include <stdlib.h>
 
-enum { CACHE = 4096 };
+enum { CACHE = 4096, FIRST = 4096 };
 
-struct entry {
-	UT_hash_handle hh;
-	const char *text; /* the snapshot's */
-	uint32_t number;
+struct item {
+	size_t at; /* in `bytes` */
+	size_t n;
+};
+
+struct slot {
+	uint32_t hash, number; /* 0: nothing is here */
 };
 
 struct dp_file_strings {
-	struct entry *table;
-	struct dp_arena arena;
 	struct dp_buf bytes;
-	uint32_t n;
-	/* Most texts are interned by the snapshot: the same pointer is the same text. */
+	struct item *item;
+	struct slot *slot;
+	uint32_t n, nslots; /* a power of two, never more than half full */
 	struct {
 		const char *text;
-		size_t n;
 		uint32_t number;
 	} cache[CACHE];
 };
 
 struct dp_file_strings *dp_file_strings_create(void)
 {
-	return calloc(1, sizeof(struct dp_file_strings));
+	struct dp_file_strings *t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->nslots = FIRST;
+	t->slot = calloc(t->nslots, sizeof(*t->slot));
+	t->item = calloc(t->nslots / 2, sizeof(*t->item));
+	return t->slot && t->item ? t : dp_file_strings_destroy(t);
 }
 
 struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t)
 {
 	if (!t)
 		return NULL;
-	HASH_CLEAR(hh, t->table);
-	dp_arena_fini(&t->arena);
 	dp_buf_fini(&t->bytes);
+	free(t->slot);
+	free(t->item);
 	free(t);
 	return NULL;
 }
 
-/* As a field of the section: repeated bytes text = 1. */
-static void append(struct dp_file_strings *t, const char *text, size_t n)
+/* Where that text is, or the empty place where it belongs. */
+static struct slot *slot_of(const struct dp_file_strings *t, uint32_t hash, const char *text, size_t n)
 {
-	uint8_t head[11] = {1 << 3 | DP_WIRE_BYTES};
-	size_t len = 1;
-	for (uint64_t v = n;; v >>= 7) {
-		head[len++] = (uint8_t)(v >= 0x80 ? v | 0x80 : v);
-		if (v < 0x80)
-			break;
+	const uint32_t mask = t->nslots - 1;
+	for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
+		struct slot *s = &t->slot[i];
+		if (!s->number)
+			return s;
+		const struct item *it = &t->item[s->number - 1];
+		if (s->hash == hash && it->n == n && !memcmp(t->bytes.data + it->at, text, n))
+			return s;
 	}
-	dp_buf_put(&t->bytes, head, len);
-	dp_buf_put(&t->bytes, text, n);
 }
 
-static uint32_t look_up(struct dp_file_strings *t, const char *text, size_t n)
+static bool grow(struct dp_file_strings *t)
 {
-	struct entry *e;
-	HASH_FIND(hh, t->table, text, n, e);
-	if (e)
-		return e->number;
-	e = t->n < DP_FILE_STRINGS_MAX ? dp_arena_alloc(&t->arena, sizeof(*e)) : NULL;
-	if (!e) {
-		t->bytes.failed = true;
-		return 0;
+	const uint32_t old = t->nslots;
+	struct slot *from = t->slot, *to = calloc(old * 2u, sizeof(*to));
+	struct item *item = to ? reallocarray(t->item, old, sizeof(*item)) : NULL;
+	if (!item) {
+		free(to);
+		return false;
 	}
-	e->text = text;
-	e->number = ++t->n;
-	HASH_ADD_KEYPTR(hh, t->table, e->text, n, e);
-	append(t, text, n);
-	return e->number;
+	t->item = item;
+	t->slot = to;
+	t->nslots = old * 2;
+	for (uint32_t i = 0; i < old; i++) {
+		uint32_t at = from[i].hash & (t->nslots - 1);
+		while (to[at].number && from[i].number)
+			at = (at + 1) & (t->nslots - 1);
+		if (from[i].number)
+			to[at] = from[i];
+	}
+	free(from);
+	return true;
+}
+
+/* As a field of the section: repeated bytes text = 1. */
+static uint32_t append(struct dp_file_strings *t, const char *text, size_t n)
+{
+	uint8_t head[1 + DP_VARINT_MAX] = {1 << 3 | DP_WIRE_BYTES};
+	dp_buf_put(&t->bytes, head, (size_t)(dp_file_varint(head + 1, n) - head));
+	const struct item it = {t->bytes.len, n};
+	dp_buf_put(&t->bytes, text, n);
+	if (t->bytes.failed)
+		return 0;
+	t->item[t->n++] = it;
+	return t->n;
 }
 
 uint32_t dp_file_string(struct dp_file_strings *t, const char *text, size_t n)
 {
-	const size_t slot = ((uintptr_t)text >> 4 ^ (uintptr_t)text >> 16) % CACHE;
-	if (t->cache[slot].text != text || t->cache[slot].n != n) {
-		t->cache[slot].number = look_up(t, text, n);
-		t->cache[slot].text = text;
-		t->cache[slot].n = n;
+	const uint32_t hash = dp_text_hash(text, n);
+	const struct slot *s = slot_of(t, hash, text, n);
+	if (s->number)
+		return s->number;
+	if (t->n >= DP_FILE_STRINGS_MAX || (t->n == t->nslots / 2 && !grow(t)))
+		t->bytes.failed = true;
+	if (t->bytes.failed)
+		return 0;
+	const uint32_t number = append(t, text, n);
+	if (number)
+		*slot_of(t, hash, text, n) = (struct slot){hash, number};
+	return number;
+}
+
+uint32_t dp_file_text(struct dp_file_strings *t, const char *text)
+{
+	const size_t at = ((uintptr_t)text >> 4 ^ (uintptr_t)text >> 16) % CACHE;
+	if (t->cache[at].text != text) {
+		t->cache[at].number = dp_file_string(t, text, strlen(text));
+		t->cache[at].text = text;
 	}
-	return t->cache[slot].number;
+	return t->cache[at].number;
 }
 
 struct dp_buf *dp_file_strings_bytes(struct dp_file_strings *t)

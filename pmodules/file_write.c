@@ -17,19 +17,44 @@ struct output {
 	uint64_t raw;
 };
 
-uint32_t dp_file_crc(uint32_t crc, const void *bytes, size_t n)
+/* Eight bytes at a time: table[k] is what a byte does to the sum when k more follow it. Filled with the same values by whoever
+ * comes first. */
+static uint32_t crc_table[8][256];
+
+static void fill_crc_table(void)
 {
-	static uint32_t table[256]; /* filled with the same values by whoever comes first */
-	const uint8_t *p = bytes;
-	for (uint32_t i = 0; i < 256 && !table[255]; i++) {
+	for (uint32_t i = 0; i < 256; i++) {
 		uint32_t c = i;
 		for (int bit = 0; bit < 8; bit++)
 			c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
-		table[i] = c;
+		crc_table[0][i] = c;
 	}
+	for (unsigned k = 1; k < 8; k++)
+		for (uint32_t i = 0; i < 256; i++)
+			crc_table[k][i] = crc_table[k - 1][i] >> 8 ^ crc_table[0][crc_table[k - 1][i] & 0xff];
+}
+
+static uint32_t crc_of_eight(const uint8_t *p, uint32_t crc)
+{
+	uint64_t v;
+	memcpy(&v, p, sizeof(v));
+	v ^= crc;
+	crc = 0;
+	for (unsigned k = 0; k < 8; k++)
+		crc ^= crc_table[7 - k][v >> 8 * k & 0xff];
+	return crc;
+}
+
+uint32_t dp_file_crc(uint32_t crc, const void *bytes, size_t n)
+{
+	const uint8_t *p = bytes;
+	if (!crc_table[7][255])
+		fill_crc_table();
 	crc = ~crc;
+	for (; n >= 8; n -= 8, p += 8)
+		crc = crc_of_eight(p, crc);
 	while (n--)
-		crc = crc >> 8 ^ table[(uint8_t)(crc ^ *p++)];
+		crc = crc >> 8 ^ crc_table[0][(uint8_t)(crc ^ *p++)];
 	return ~crc;
 }
 
@@ -51,11 +76,11 @@ static struct dp_error *add_section(struct output *o, uint32_t tag, const struct
 		                "the snapshot has %llu MiB, and a file may have %u: ask for less memory (--max-bytes)",
 		                (unsigned long long)(o->raw >> 20), DP_FILE_RAW_MAX >> 20);
 	const size_t bound = ZSTD_compressBound(raw->len), at = o->file.len;
-	uint8_t *room = dp_buf_grow(&o->file, bound);
+	dp_auto_free uint8_t *room = malloc(bound); /* of which the tenth part is touched */
 	const size_t size = room ? ZSTD_compress(room, bound, raw->data, raw->len, level) : 0;
 	if (!room || ZSTD_isError(size))
 		return no_memory();
-	o->file.len = at + size;
+	dp_buf_put(&o->file, room, size);
 	o->section[o->n++] = (struct dp_file_section){.tag = tag,
 	                                              .flags = DP_FILE_ZSTD,
 	                                              .offset = at,
@@ -78,11 +103,12 @@ static struct dp_error *add_all(struct output *o, const struct dp_snapshot *s, s
 {
 	struct dp_error *err = NULL;
 	struct dp_buf raw = {0};
+	struct dp_file_encoder e = {.to = &raw, .strings = strings};
 	dp_buf_grow(&o->file, ROOM);
 	for (size_t i = 0; !err && i < dp_keep_nsections; i++) {
 		const struct dp_keep_section *part = &dp_keep_section[i];
 		raw.len = 0;
-		dp_file_encode(&raw, strings, s, part->first, part->last);
+		dp_file_encode(&e, s, part->first, part->last);
 		err = add_section(o, part->tag, &raw, part->level);
 	}
 	dp_buf_fini(&raw);
