@@ -127,6 +127,14 @@ static void put_record(struct dp_file_encoder *e, unsigned number, const struct 
 	close_bytes(e, begin);
 }
 
+static void put_element(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+{
+	e->level++;
+	put_record(e, row->number, row->of, obj);
+	if (!--e->level && e->drain)
+		e->drain(e);
+}
+
 static void put_list(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *head)
 {
 	if (row->of == &dp_keep_variable && !e->by_table) {
@@ -134,7 +142,7 @@ static void put_list(struct dp_file_encoder *e, const struct dp_keep_row *row, c
 		return;
 	}
 	for (const void *obj = head; obj; obj = next_of(obj))
-		put_record(e, row->number, row->of, obj);
+		put_element(e, row, obj);
 }
 
 void dp_file_put_notes(struct dp_file_encoder *e, unsigned number, const struct dp_snap_note *list)
@@ -148,7 +156,7 @@ static void put_array(struct dp_file_encoder *e, const struct dp_keep_row *row, 
 	const char *first = dp_file_load(obj, row->offset);
 	const uint64_t n = first ? load_uint((const char *)obj + row->count, 8) : 0;
 	for (uint64_t i = 0; i < n; i++)
-		put_record(e, row->number, row->of, first + i * row->of->size);
+		put_element(e, row, first + i * row->of->size);
 }
 
 /* ---- what is not like the others */

@@ -37,6 +37,7 @@ enum {
 #define DP_FILE_RAW_MAX     (384u << 20)
 #define DP_FILE_MAX         (512u << 20)
 #define DP_FILE_STRINGS_MAX (8u << 20)
+enum { DP_FILE_STRINGS_LEVEL = 3 }; /* of compression */
 
 uint32_t dp_file_crc(uint32_t crc, const void *bytes, size_t n);
 
@@ -57,13 +58,26 @@ static inline void dp_file_store(void *obj, size_t offset, const void *p)
 
 /* ---- writing: strings get their numbers while records are encoded */
 
-enum { DP_VARINT_MAX = 10 };
+enum { DP_VARINT_MAX = 18 }; /* ten, and what may be written behind */
+/*
+ * Seven bits to a byte; the end of the number is returned, behind which up to seven bytes may have been written. Addresses are most
+ * of what a snapshot has: eight groups of bits are moved apart at once, and the top bit is set in all bytes but the last.
+ */
 static inline uint8_t *dp_file_varint(uint8_t *p, uint64_t v)
 {
-	for (; v >= 0x80; v >>= 7)
+	if (v < 0x80) {
+		*p = (uint8_t)v;
+		return p + 1;
+	}
+	for (; v >> 56; v >>= 7)
 		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	return p;
+	v = (v & 0x00fffffff0000000) << 4 | (v & 0x000000000fffffff);
+	v = (v & 0x0fffc0000fffc000) << 2 | (v & 0x00003fff00003fff);
+	v = (v & 0x3f803f803f803f80) << 1 | (v & 0x007f007f007f007f);
+	const unsigned last = (63 - (unsigned)__builtin_clzll(v | 1)) / 8;
+	v |= 0x8080808080808080 & ((1ull << 8 * last) - 1);
+	memcpy(p, &v, sizeof(v));
+	return p + last + 1;
 }
 
 struct dp_file_strings; /* opaque */
@@ -79,8 +93,12 @@ struct dp_buf *dp_file_strings_bytes(struct dp_file_strings *t);
 struct dp_file_encoder {
 	struct dp_buf *to;
 	struct dp_file_strings *strings;
+	unsigned level; /* of records in records */
 	unsigned depth; /* of variables */
 	bool by_table;  /* variables too; what their own code is held against */
+	/* Called between two records of the snapshot itself: whoever has one may take what is in `to`. */
+	void (*drain)(struct dp_file_encoder *e);
+	void *of;
 };
 /* The rows first .. last of the snapshot. */
 void dp_file_encode(struct dp_file_encoder *e, const struct dp_snapshot *s, uint8_t first, uint8_t last);

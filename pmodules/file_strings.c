@@ -54,6 +54,20 @@ struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t)
 }
 
 /* Where that text is, or the empty place where it belongs. */
+static inline bool is_same(const uint8_t *a, const char *b, size_t n)
+{
+	uint64_t v, w;
+	for (; n >= 8; a += 8, b += 8, n -= 8) {
+		memcpy(&v, a, 8);
+		memcpy(&w, b, 8);
+		if (v != w)
+			return false;
+	}
+	while (n && *a == (uint8_t)*b)
+		a++, b++, n--;
+	return !n;
+}
+
 static struct slot *slot_of(const struct dp_file_strings *t, uint32_t hash, const char *text, size_t n)
 {
 	const uint32_t mask = t->nslots - 1;
@@ -62,7 +76,7 @@ static struct slot *slot_of(const struct dp_file_strings *t, uint32_t hash, cons
 		if (!s->number)
 			return s;
 		const struct item *it = &t->item[s->number - 1];
-		if (s->hash == hash && it->n == n && !memcmp(t->bytes.data + it->at, text, n))
+		if (s->hash == hash && it->n == n && is_same(t->bytes.data + it->at, text, n))
 			return s;
 	}
 }
