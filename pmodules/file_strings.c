@@ -11,18 +11,14 @@
 
 enum { CACHE = 4096, FIRST = 4096 };
 
-struct item {
-	size_t at; /* in `bytes` */
-	size_t n;
-};
-
 struct slot {
-	uint32_t hash, number; /* 0: nothing is here */
+	uint64_t key; /* key_of() */
+	uint32_t hash, number; /* number 0: nothing is here */
 };
 
 struct dp_file_strings {
 	struct dp_buf bytes;
-	struct item *item;
+	size_t *at; /* in `bytes`, of each text */
 	struct slot *slot;
 	uint32_t n, nslots; /* a power of two, never more than half full */
 	struct {
@@ -38,8 +34,8 @@ struct dp_file_strings *dp_file_strings_create(void)
 		return NULL;
 	t->nslots = FIRST;
 	t->slot = calloc(t->nslots, sizeof(*t->slot));
-	t->item = calloc(t->nslots / 2, sizeof(*t->item));
-	return t->slot && t->item ? t : dp_file_strings_destroy(t);
+	t->at = calloc(t->nslots / 2, sizeof(*t->at));
+	return t->slot && t->at ? t : dp_file_strings_destroy(t);
 }
 
 struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t)
@@ -48,35 +44,28 @@ struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t)
 		return NULL;
 	dp_buf_fini(&t->bytes);
 	free(t->slot);
-	free(t->item);
+	free(t->at);
 	free(t);
 	return NULL;
 }
 
-/* Where that text is, or the empty place where it belongs. */
-static inline bool is_same(const uint8_t *a, const char *b, size_t n)
+/* Short texts, which most strings are, are their own key and need no other look; longer ones have their length. */
+enum { SHORT = 8 };
+static uint64_t key_of(const char *text, size_t n)
 {
-	uint64_t v, w;
-	for (; n >= 8; a += 8, b += 8, n -= 8) {
-		memcpy(&v, a, 8);
-		memcpy(&w, b, 8);
-		if (v != w)
-			return false;
-	}
-	while (n && *a == (uint8_t)*b)
-		a++, b++, n--;
-	return !n;
+	return n < SHORT ? dp_text_tail(text, n) | (uint64_t)n << 56 : (uint64_t)SHORT << 56 | n;
 }
 
+/* Where that text is, or the empty place where it belongs. */
 static struct slot *slot_of(const struct dp_file_strings *t, uint32_t hash, const char *text, size_t n)
 {
 	const uint32_t mask = t->nslots - 1;
+	const uint64_t key = key_of(text, n);
 	for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
 		struct slot *s = &t->slot[i];
 		if (!s->number)
 			return s;
-		const struct item *it = &t->item[s->number - 1];
-		if (s->hash == hash && it->n == n && is_same(t->bytes.data + it->at, text, n))
+		if (s->hash == hash && s->key == key && (n < SHORT || !memcmp(t->bytes.data + t->at[s->number - 1], text, n)))
 			return s;
 	}
 }
@@ -85,20 +74,20 @@ static bool grow(struct dp_file_strings *t)
 {
 	const uint32_t old = t->nslots;
 	struct slot *from = t->slot, *to = calloc(old * 2u, sizeof(*to));
-	struct item *item = to ? reallocarray(t->item, old, sizeof(*item)) : NULL;
-	if (!item) {
+	size_t *at = to ? reallocarray(t->at, old, sizeof(*at)) : NULL;
+	if (!at) {
 		free(to);
 		return false;
 	}
-	t->item = item;
+	t->at = at;
 	t->slot = to;
 	t->nslots = old * 2;
 	for (uint32_t i = 0; i < old; i++) {
-		uint32_t at = from[i].hash & (t->nslots - 1);
-		while (to[at].number && from[i].number)
-			at = (at + 1) & (t->nslots - 1);
+		uint32_t k = from[i].hash & (t->nslots - 1);
+		while (to[k].number && from[i].number)
+			k = (k + 1) & (t->nslots - 1);
 		if (from[i].number)
-			to[at] = from[i];
+			to[k] = from[i];
 	}
 	free(from);
 	return true;
@@ -109,11 +98,11 @@ static uint32_t append(struct dp_file_strings *t, const char *text, size_t n)
 {
 	uint8_t head[1 + DP_VARINT_MAX] = {1 << 3 | DP_WIRE_BYTES};
 	dp_buf_put(&t->bytes, head, (size_t)(dp_file_varint(head + 1, n) - head));
-	const struct item it = {t->bytes.len, n};
+	const size_t at = t->bytes.len;
 	dp_buf_put(&t->bytes, text, n);
 	if (t->bytes.failed)
 		return 0;
-	t->item[t->n++] = it;
+	t->at[t->n++] = at;
 	return t->n;
 }
 
@@ -129,7 +118,7 @@ uint32_t dp_file_string(struct dp_file_strings *t, const char *text, size_t n)
 		return 0;
 	const uint32_t number = append(t, text, n);
 	if (number)
-		*slot_of(t, hash, text, n) = (struct slot){hash, number};
+		*slot_of(t, hash, text, n) = (struct slot){key_of(text, n), hash, number};
 	return number;
 }
 

@@ -125,17 +125,6 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Less than 8 bytes, at least once each: the length has been mixed in. */
-static uint64_t tail(const uint8_t *p, size_t n)
-{
-	uint32_t front, back;
-	if (n < 4)
-		return n ? p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16 : 0;
-	memcpy(&front, p, sizeof(front));
-	memcpy(&back, p + n - sizeof(back), sizeof(back));
-	return front | (uint64_t)back << 32;
-}
-
 uint32_t dp_text_hash(const void *bytes, size_t n)
 {
 	static uint64_t seed;
@@ -147,7 +136,7 @@ uint32_t dp_text_hash(const void *bytes, size_t n)
 		memcpy(&v, p, 8);
 		h = mix(h, v + seed);
 	}
-	return (uint32_t)mix(h, tail(p, n) + seed);
+	return (uint32_t)mix(h, dp_text_tail(p, n) + seed);
 }
 
 static struct dp_snap_text *text_of(struct dp_snapshot *s, const char *text)
