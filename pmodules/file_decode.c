@@ -3,98 +3,62 @@
  * Bytes to the model, by the tables of file_table.c. Nothing of the bytes is believed: every length is held against what is left,
  * records go into the snapshot's arena, which has an end, and trees may only be so deep.
  */
-#include "pmodules/file_internal.h"
+#include "pmodules/file_decode_internal.h"
 
 #include <inttypes.h>
 #include <utlist.h>
 
-struct reader {
-	struct dp_snapshot *s;
-	const struct dp_file_texts *texts;
-	const char *section;
-	const uint8_t *start;
-};
+static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
+                               const struct dp_file_place *at, void *obj) DP_MUST_CHECK;
 
-/* Where in the model. */
-struct place {
-	struct dp_snap_thread *thread;
-	struct dp_snap_frame *frame;
-	struct dp_snap_variable *owner;
-	unsigned depth;
-};
-
-struct span {
-	const uint8_t *p, *end;
-};
-
-struct field {
-	unsigned number;
-	enum dp_wire wire;
-	uint64_t value;   /* of numbers */
-	struct span span; /* of bytes */
-};
-
-static struct dp_error *decode(struct reader *r, const struct dp_keep_record *record, struct span in, const struct place *at,
-                               void *obj) DP_MUST_CHECK;
-
-static struct dp_error *bad(const struct reader *r, const uint8_t *p, const char *what)
+struct dp_error *dp_file_bad(const struct dp_file_reader *r, const uint8_t *p, const char *what)
 {
 	return dp_error(DP_TAG_BAD_SNAPSHOT, "section %s, byte %zu (uncompressed): %s", r->section, (size_t)(p - r->start), what);
 }
 
 /* ---- fields */
 
-static bool get_varint(struct span *in, uint64_t *ret)
-{
-	*ret = 0;
-	for (unsigned shift = 0; shift < 64 && in->p < in->end; shift += 7) {
-		const uint8_t byte = *in->p++;
-		*ret |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return true;
-	}
-	return false;
-}
-
-static bool get_bytes(struct span *in, size_t n, struct field *f)
+static bool get_bytes(struct dp_file_span *in, size_t n, struct dp_file_field *f)
 {
 	if (n > (size_t)(in->end - in->p))
 		return false;
-	f->span = (struct span){in->p, in->p + n};
+	f->span = (struct dp_file_span){in->p, in->p + n};
 	in->p += n;
 	memcpy(&f->value, f->span.p, n < 8 ? n : 8);
 	return true;
 }
 
-static struct dp_error *get_field(struct reader *r, struct span *in, struct field *f)
+struct dp_error *dp_file_field(struct dp_file_reader *r, struct dp_file_span *in, struct dp_file_field *f)
 {
 	const uint8_t *begin = in->p;
 	uint64_t key, n;
-	*f = (struct field){0};
-	if (!get_varint(in, &key) || key >> 3 > UINT32_MAX || !(key >> 3))
-		return bad(r, begin, "there is no field's number");
+	*f = (struct dp_file_field){0};
+	if (!dp_file_get_varint(in, &key) || key >> 3 > UINT32_MAX || !(key >> 3))
+		return dp_file_bad(r, begin, "there is no field's number");
 	f->number = (unsigned)(key >> 3);
 	f->wire = (enum dp_wire)(key & 7);
 	switch ((unsigned)f->wire) {
 	case DP_WIRE_VARINT:
-		return get_varint(in, &f->value) ? NULL : bad(r, begin, "a number has no end");
+		return dp_file_get_varint(in, &f->value) ? NULL : dp_file_bad(r, begin, "a number has no end");
 	case DP_WIRE_8:
-		return get_bytes(in, 8, f) ? NULL : bad(r, begin, "a number of 8 bytes goes on behind its record");
+		return get_bytes(in, 8, f) ? NULL : dp_file_bad(r, begin, "a number of 8 bytes goes on behind its record");
 	case DP_WIRE_4:
-		return get_bytes(in, 4, f) ? NULL : bad(r, begin, "a number of 4 bytes goes on behind its record");
+		return get_bytes(in, 4, f) ? NULL : dp_file_bad(r, begin, "a number of 4 bytes goes on behind its record");
 	case DP_WIRE_BYTES:
-		return get_varint(in, &n) && get_bytes(in, n, f) ? NULL : bad(r, begin, "a field goes on behind its record");
+		return dp_file_get_varint(in, &n) && get_bytes(in, n, f)
+		               ? NULL
+		               : dp_file_bad(r, begin, "a field goes on behind its record");
 	}
-	return bad(r, begin, "a field is of no known form");
+	return dp_file_bad(r, begin, "a field is of no known form");
 }
 
 /* Fields of that number in what is left: how many elements an array is to have. */
-static size_t count_fields(struct reader *r, struct span in, unsigned number)
+static size_t count_fields(struct dp_file_reader *r, struct dp_file_span in, unsigned number)
 {
-	struct field f;
+	struct dp_file_field f;
 	size_t n = 0;
 	while (in.p < in.end) {
-		struct dp_error *err = get_field(r, &in, &f);
+		struct dp_error *err = dp_file_field(r, &in, &f);
 		if (err) {
 			dp_error_destroy(err);
 			break;
@@ -111,26 +75,27 @@ static void store_uint(void *at, size_t size, uint64_t v)
 	memcpy(at, &v, size);
 }
 
-static struct dp_error *no_memory(struct reader *r, const struct field *f)
+static struct dp_error *no_memory(struct dp_file_reader *r, const struct dp_file_field *f)
 {
-	return bad(r, f->span.p ? f->span.p : r->start,
-	           "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
+	return dp_file_bad(r, f->span.p ? f->span.p : r->start,
+	                   "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
 }
 
-static struct dp_error *get_text(struct reader *r, const struct field *f, const struct dp_file_text **ret)
+struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, const struct dp_file_text **ret)
 {
 	static const struct dp_file_text none = {0};
-	if (f->value > r->texts->n)
+	if (number > r->texts->n)
 		return dp_error(DP_TAG_BAD_SNAPSHOT, "section %s: a field names text %" PRIu64 ", and there are %zu", r->section,
-		                f->value, r->texts->n);
-	*ret = f->value ? &r->texts->text[f->value - 1] : &none;
+		                number, r->texts->n);
+	*ret = number ? &r->texts->text[number - 1] : &none;
 	return NULL;
 }
 
-static struct dp_error *take_text(struct reader *r, const struct dp_keep_row *row, const struct field *f, void *obj)
+static struct dp_error *take_text(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                  void *obj)
 {
 	const struct dp_file_text *t = NULL;
-	DP_TRY(get_text(r, f, &t));
+	DP_TRY(dp_file_text_of(r, f->value, &t));
 	const char *text = f->value ? r->texts->bytes + t->at : NULL;
 	if (row->keep == DP_KEEP_ID) {
 		if (text)
@@ -139,15 +104,14 @@ static struct dp_error *take_text(struct reader *r, const struct dp_keep_row *ro
 	}
 	if (text || row->keep != DP_KEEP_TEXT)
 		dp_file_store(obj, row->offset, text);
-	if (row->keep == DP_KEEP_STRING)
-		((struct dp_snap_variable *)obj)->text_size = t->n;
 	return NULL;
 }
 
-static struct dp_error *take_word(struct reader *r, const struct dp_keep_row *row, const struct field *f, void *obj)
+static struct dp_error *take_word(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                  void *obj)
 {
 	const struct dp_file_text *t = NULL;
-	DP_TRY(get_text(r, f, &t));
+	DP_TRY(dp_file_text_of(r, f->value, &t));
 	struct dp_snap_word *list = dp_file_load(obj, row->offset), *w = dp_arena_alloc(&r->s->arena, sizeof(*w));
 	if (!w)
 		return no_memory(r, f);
@@ -180,11 +144,11 @@ static void take_number(const struct dp_keep_row *row, uint64_t v, void *at)
 
 /* ---- records */
 
-static void link_to(const struct dp_keep_record *record, const struct place *at, struct dp_snapshot *s, void *obj)
+static void link_to(const struct dp_keep_record *record, const struct dp_file_place *at, struct dp_snapshot *s, void *obj)
 {
-	struct dp_snap_variable *v = obj;
 	switch (record->link) {
 	case DP_LINK_NONE:
+	case DP_LINK_VARIABLE: /* dp_file_decode_variable() */
 		break;
 	case DP_LINK_THREAD:
 		((struct dp_snap_thread *)obj)->snapshot = s;
@@ -193,11 +157,6 @@ static void link_to(const struct dp_keep_record *record, const struct place *at,
 	case DP_LINK_FRAME:
 		((struct dp_snap_frame *)obj)->thread = at->thread;
 		((struct dp_snap_frame *)obj)->index = at->thread->nframes++;
-		break;
-	case DP_LINK_VARIABLE:
-		v->owner = at->owner;
-		v->frame = at->frame;
-		v->thread = at->thread;
 		break;
 	}
 }
@@ -213,25 +172,19 @@ static void set_usual(const struct dp_keep_record *record, void *obj)
 	}
 }
 
-static struct dp_error *fill(struct reader *r, const struct dp_keep_record *record, const struct field *f, const struct place *at,
-                             void *obj)
+static struct dp_error *fill(struct dp_file_reader *r, const struct dp_keep_record *record, const struct dp_file_field *f,
+                             const struct dp_file_place *at, void *obj)
 {
-	struct place inside = *at;
+	if (record->link == DP_LINK_VARIABLE)
+		return dp_file_decode_variable(r, f, at, obj);
+	struct dp_file_place inside = *at;
 	link_to(record, at, r->s, obj);
 	if (record->link == DP_LINK_THREAD)
 		inside.thread = obj;
 	else if (record->link == DP_LINK_FRAME)
 		inside.frame = obj;
-	else if (record->link == DP_LINK_VARIABLE) {
-		inside.owner = obj;
-		if (inside.depth++ == DP_KEEP_DEPTH)
-			return bad(r, f->span.p, "variables are nested deeper than any that dynprobe writes");
-	}
 	set_usual(record, obj);
-	DP_TRY(decode(r, record, f->span, &inside, obj));
-	if (record->link == DP_LINK_VARIABLE && !((struct dp_snap_variable *)obj)->is_string)
-		((struct dp_snap_variable *)obj)->text_size = 0;
-	return NULL;
+	return decode(r, record, f->span, &inside, obj);
 }
 
 /* `prev` and `next` are the first members of everything that is in lists (the encoder asserts it); the first one's prev is the
@@ -248,8 +201,8 @@ static void append(void *obj, size_t offset, void *element)
 	dp_file_store(head ? head : element, PREV, element);
 }
 
-static struct dp_error *take_element(struct reader *r, const struct dp_keep_row *row, const struct field *f,
-                                     const struct place *at, void *obj)
+struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                      const struct dp_file_place *at, void *obj)
 {
 	void *element = dp_arena_alloc(&r->s->arena, row->of->size);
 	if (!element)
@@ -262,21 +215,22 @@ static struct dp_error *take_element(struct reader *r, const struct dp_keep_row 
 }
 
 /* Room for all elements that are to come is made at the first; a section that comes twice begins anew. */
-static struct dp_error *make_room(struct reader *r, const struct dp_keep_row *row, size_t size, size_t n, void *obj)
+static struct dp_error *make_room(struct dp_file_reader *r, const struct dp_keep_row *row, size_t size, size_t n, void *obj)
 {
 	const uint64_t none = 0;
 	void *room = dp_arena_alloc(&r->s->arena, size * (n + 1));
 	if (!room)
-		return bad(r, r->start, "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
+		return dp_file_bad(r, r->start, "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
 	dp_file_store(obj, row->offset, room);
 	if (row->count)
 		memcpy((char *)obj + row->count, &none, sizeof(none));
 	return NULL;
 }
 
-static struct dp_error *take_array(struct reader *r, const struct dp_keep_row *row, const struct field *f, void *obj)
+static struct dp_error *take_array(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                   void *obj)
 {
-	static const struct place nowhere = {0};
+	static const struct dp_file_place nowhere = {0};
 	uint64_t n;
 	memcpy(&n, (char *)obj + row->count, sizeof(n));
 	void *element = (char *)dp_file_load(obj, row->offset) + n * row->of->size;
@@ -286,26 +240,27 @@ static struct dp_error *take_array(struct reader *r, const struct dp_keep_row *r
 }
 
 /* All of them, at the first. */
-static struct dp_error *take_texts(struct reader *r, const struct dp_keep_row *row, struct span in, const char **list)
+static struct dp_error *take_texts(struct dp_file_reader *r, const struct dp_keep_row *row, struct dp_file_span in,
+                                   const char **list)
 {
 	const struct dp_file_text *t = NULL;
-	struct field f;
+	struct dp_file_field f;
 	while (in.p < in.end) {
-		DP_TRY(get_field(r, &in, &f));
+		DP_TRY(dp_file_field(r, &in, &f));
 		if (f.number != row->number)
 			continue;
-		DP_TRY(get_text(r, &f, &t));
+		DP_TRY(dp_file_text_of(r, f.value, &t));
 		if (f.value)
 			*list++ = r->texts->bytes + t->at;
 	}
 	return NULL;
 }
 
-static struct dp_error *take_registers(struct reader *r, struct span in, struct dp_snap_registers *to)
+static struct dp_error *take_registers(struct dp_file_reader *r, struct dp_file_span in, struct dp_snap_registers *to)
 {
-	struct field f;
+	struct dp_file_field f;
 	while (in.p < in.end) {
-		DP_TRY(get_field(r, &in, &f));
+		DP_TRY(dp_file_field(r, &in, &f));
 		if (f.number > DP_SNAP_REGS || f.wire != DP_WIRE_8)
 			continue;
 		to->value[f.number - 1] = f.value;
@@ -314,7 +269,7 @@ static struct dp_error *take_registers(struct reader *r, struct span in, struct 
 	return NULL;
 }
 
-static struct dp_error *take_frame_registers(struct reader *r, const struct field *f, struct dp_snap_frame *frame)
+static struct dp_error *take_frame_registers(struct dp_file_reader *r, const struct dp_file_field *f, struct dp_snap_frame *frame)
 {
 	if (f->span.p == f->span.end) {
 		frame->registers = frame->index ? frame->prev->registers : NULL;
@@ -327,7 +282,8 @@ static struct dp_error *take_frame_registers(struct reader *r, const struct fiel
 	return take_registers(r, f->span, registers);
 }
 
-static struct dp_error *take_blob(struct reader *r, const struct dp_keep_row *row, const struct field *f, void *obj)
+static struct dp_error *take_blob(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                  void *obj)
 {
 	const uint64_t n = (uint64_t)(f->span.end - f->span.p);
 	const char *copy = dp_arena_copy(&r->s->arena, (const char *)f->span.p, n);
@@ -355,8 +311,8 @@ static enum dp_wire wire_of(enum dp_keep keep)
 	}
 }
 
-static struct dp_error *take(struct reader *r, const struct dp_keep_row *row, const struct field *f, const struct place *at,
-                             void *obj)
+static struct dp_error *take(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                             const struct dp_file_place *at, void *obj)
 {
 	void *to = (char *)obj + row->offset;
 	switch ((enum dp_keep)row->keep) {
@@ -382,7 +338,7 @@ static struct dp_error *take(struct reader *r, const struct dp_keep_row *row, co
 		return take_word(r, row, f, obj);
 	case DP_KEEP_LIST:
 	case DP_KEEP_SUB:
-		return take_element(r, row, f, at, obj);
+		return dp_file_take_element(r, row, f, at, obj);
 	case DP_KEEP_ARRAY:
 		return take_array(r, row, f, obj);
 	case DP_KEEP_REGISTERS:
@@ -410,19 +366,19 @@ static bool has_room(enum dp_keep keep)
 	return keep == DP_KEEP_ARRAY || keep == DP_KEEP_TEXTS || keep == DP_KEEP_TEXTS_OR_NULL;
 }
 
-static struct dp_error *decode(struct reader *r, const struct dp_keep_record *record, struct span in, const struct place *at,
-                               void *obj)
+static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
+                               const struct dp_file_place *at, void *obj)
 {
 	uint64_t roomy = 0; /* bit of each row that has got its room */
-	struct field f;
+	struct dp_file_field f;
 	while (in.p < in.end) {
-		const struct span here = in;
-		DP_TRY(get_field(r, &in, &f));
+		const struct dp_file_span here = in;
+		DP_TRY(dp_file_field(r, &in, &f));
 		const struct dp_keep_row *row = row_of(record, f.number);
 		if (!row)
 			continue; /* of a newer writer */
 		if (f.wire != wire_of((enum dp_keep)row->keep))
-			return bad(r, here.p, "a field is not of the form that its number has");
+			return dp_file_bad(r, here.p, "a field is not of the form that its number has");
 		const uint64_t bit = 1ull << (row - record->row);
 		if (has_room((enum dp_keep)row->keep) && !(roomy & bit)) {
 			roomy |= bit;
@@ -438,9 +394,9 @@ static struct dp_error *decode(struct reader *r, const struct dp_keep_record *re
 struct dp_error *dp_file_decode(struct dp_snapshot *s, const struct dp_file_texts *texts, const char *section,
                                 const uint8_t *bytes, size_t n)
 {
-	static const struct place top = {0};
-	struct reader r = {.s = s, .texts = texts, .section = section, .start = bytes};
-	return decode(&r, &dp_keep_snapshot, (struct span){bytes, bytes + n}, &top, s);
+	static const struct dp_file_place top = {0};
+	struct dp_file_reader r = {.s = s, .texts = texts, .section = section, .start = bytes};
+	return decode(&r, &dp_keep_snapshot, (struct dp_file_span){bytes, bytes + n}, &top, s);
 }
 
 /*
@@ -448,23 +404,23 @@ struct dp_error *dp_file_decode(struct dp_snapshot *s, const struct dp_file_text
  */
 struct dp_error *dp_file_decode_texts(struct dp_snapshot *s, const uint8_t *bytes, size_t n, struct dp_file_texts *ret)
 {
-	struct reader r = {.s = s, .section = "STRS", .start = bytes};
-	struct span in = {bytes, bytes + n};
-	struct field f;
+	struct dp_file_reader r = {.s = s, .section = "STRS", .start = bytes};
+	struct dp_file_span in = {bytes, bytes + n};
+	struct dp_file_field f;
 	const size_t count = count_fields(&r, in, 1);
 	if (count > DP_FILE_STRINGS_MAX)
-		return bad(&r, bytes, "there are more texts than dynprobe writes");
+		return dp_file_bad(&r, bytes, "there are more texts than dynprobe writes");
 	char *copy = dp_arena_copy(&s->arena, (const char *)bytes, n);
 	struct dp_file_text *text = copy ? dp_arena_alloc(&s->arena, (count + 1) * sizeof(*text)) : NULL;
 	if (!text)
-		return no_memory(&r, &(struct field){0});
+		return no_memory(&r, &(struct dp_file_field){0});
 	*ret = (struct dp_file_texts){.bytes = copy, .text = text};
 	while (in.p < in.end) {
-		DP_TRY(get_field(&r, &in, &f));
+		DP_TRY(dp_file_field(&r, &in, &f));
 		if (f.number != 1)
 			continue;
 		if (f.wire != DP_WIRE_BYTES)
-			return bad(&r, in.p, "a text is not of the form of texts");
+			return dp_file_bad(&r, in.p, "a text is not of the form of texts");
 		const size_t at = (size_t)(f.span.p - bytes), end = (size_t)(f.span.end - bytes);
 		text[ret->n++] = (struct dp_file_text){(uint32_t)at, (uint32_t)(end - at)};
 		copy[end] = '\0';

@@ -60,8 +60,8 @@ static inline void dp_file_store(void *obj, size_t offset, const void *p)
 
 enum { DP_VARINT_MAX = 18 }; /* ten, and what may be written behind */
 /*
- * Seven bits to a byte; the end of the number is returned, behind which up to seven bytes may have been written. Addresses are most
- * of what a snapshot has: eight groups of bits are moved apart at once, and the top bit is set in all bytes but the last.
+ * Seven bits to a byte; the end of the number is returned, behind which up to seven bytes may have been written. Addresses are
+ * most of what a snapshot has: eight groups of bits are moved apart at once, and the top bit is set in all bytes but the last.
  */
 static inline uint8_t *dp_file_varint(uint8_t *p, uint64_t v)
 {
@@ -103,7 +103,8 @@ struct dp_file_encoder {
 /* The rows first .. last of the snapshot. */
 void dp_file_encode(struct dp_file_encoder *e, const struct dp_snapshot *s, uint8_t first, uint8_t last);
 
-/* Writers of single things know how much room they need at most, and ask for it once. NULL: there is none, and `to` has failed. */
+/* Writers of single things know how much room they need at most, and ask for it once. NULL: there is none, and `to` has failed.
+ */
 static inline uint8_t *dp_file_room(struct dp_buf *to, size_t n)
 {
 	if (to->cap - to->len <= n && !to->failed) {

@@ -73,7 +73,8 @@ static struct dp_error *check(struct output *o, const struct dp_buf *raw)
 		return no_memory();
 	o->raw += raw->len;
 	if (o->raw > DP_FILE_RAW_MAX)
-		return dp_error(DP_TAG_OUTPUT, "the snapshot has more than the %u MiB that a file may have: ask for less memory (--max-bytes)",
+		return dp_error(DP_TAG_OUTPUT,
+		                "the snapshot has more than the %u MiB that a file may have: ask for less memory (--max-bytes)",
 		                DP_FILE_RAW_MAX >> 20);
 	return NULL;
 }

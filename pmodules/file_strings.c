@@ -12,7 +12,7 @@
 enum { CACHE = 4096, FIRST = 4096 };
 
 struct slot {
-	uint64_t key; /* key_of() */
+	uint64_t key;          /* key_of() */
 	uint32_t hash, number; /* number 0: nothing is here */
 };
 

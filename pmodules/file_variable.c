@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Variables as bytes. A snapshot has a hundred times more of them than of everything else together, so they are not written by
- * walking a table: room is asked for once, the members stand here in the order of their numbers, and those that mostly are nothing
- * are looked at together. The bytes are those that the table would have given; a test holds one against the other.
+ * walking a table: room is asked for once, the members stand here in the order of their numbers, and those that mostly are
+ * nothing are looked at together. The bytes are those that the table would have given; a test holds one against the other.
  */
+#include "pmodules/file_variable.h"
 #include "pmodules/file_internal.h"
 
 #include <utlist.h>
 
-/* Numbers of dp_keep_variable's rows (file_table.c). */
-enum {
-	NAME = 1, TYPE, BASE_TYPE, KIND, STATE, PLACE, WHY, INDEX, ADDRESS, SIZE, NUMBER, REAL, IMAGINARY, IS_STRING, TEXT, IS_CUT,
-	BITS = 24, SUMMARY, OBJECT, UNIT, NOTES, MORE, CHILDREN
-};
 /* A key has two bytes at most, a value ten. */
-enum { ROOM = (CHILDREN + 1) * (2 + DP_VARINT_MAX) };
-
-/* The flags in the order of their numbers, IS_CUT and so on. */
-enum { FLAGS = 8 };
-#define FLAGS_AT offsetof(struct dp_snap_variable, is_cut)
-_Static_assert(offsetof(struct dp_snap_variable, is_shared) - FLAGS_AT == FLAGS - 1 && sizeof(bool) == 1, "one after the other");
+enum { ROOM = (DP_FIELD_CHILDREN + 1) * (2 + DP_VARINT_MAX) };
 
 static inline uint8_t *put_key(uint8_t *p, unsigned number, enum dp_wire wire)
 {
@@ -51,51 +42,52 @@ static inline uint8_t *put_real(uint8_t *p, unsigned number, const double *v)
 static uint8_t *put_type(struct dp_file_encoder *e, uint8_t *p, const struct dp_snap_variable *v)
 {
 	if (*v->name)
-		p = put_text(e, p, NAME, v->name);
+		p = put_text(e, p, DP_FIELD_NAME, v->name);
 	if (*v->type)
-		p = put_text(e, p, TYPE, v->type);
+		p = put_text(e, p, DP_FIELD_TYPE, v->type);
 	if (*v->base_type)
-		p = put_text(e, p, BASE_TYPE, v->base_type);
-	p = put_number(p, KIND, v->kind);
-	p = put_number(p, STATE, v->state);
-	return put_number(p, PLACE, v->place);
+		p = put_text(e, p, DP_FIELD_BASE_TYPE, v->base_type);
+	p = put_number(p, DP_FIELD_KIND, v->kind);
+	p = put_number(p, DP_FIELD_STATE, v->state);
+	return put_number(p, DP_FIELD_PLACE, v->place);
 }
 
 /* WHY .. TEXT */
 static uint8_t *put_value(struct dp_file_encoder *e, uint8_t *p, const struct dp_snap_variable *v)
 {
 	if (v->why)
-		p = put_text(e, p, WHY, v->why);
+		p = put_text(e, p, DP_FIELD_WHY, v->why);
 	if (v->index != -1)
-		p = dp_file_varint(put_key(p, INDEX, DP_WIRE_VARINT), (uint64_t)v->index << 1 ^ (uint64_t)(v->index >> 63));
-	p = put_number(p, ADDRESS, v->address);
-	p = put_number(p, SIZE, v->size);
-	p = put_number(p, NUMBER, v->number);
-	p = put_real(p, REAL, &v->real);
-	p = put_real(p, IMAGINARY, &v->imaginary);
-	p = put_number(p, IS_STRING, v->is_string);
+		p = dp_file_varint(put_key(p, DP_FIELD_INDEX, DP_WIRE_VARINT),
+		                   (uint64_t)v->index << 1 ^ (uint64_t)(v->index >> 63));
+	p = put_number(p, DP_FIELD_ADDRESS, v->address);
+	p = put_number(p, DP_FIELD_SIZE, v->size);
+	p = put_number(p, DP_FIELD_NUMBER, v->number);
+	p = put_real(p, DP_FIELD_REAL, &v->real);
+	p = put_real(p, DP_FIELD_IMAGINARY, &v->imaginary);
+	p = put_number(p, DP_FIELD_IS_STRING, v->is_string);
 	if (v->text && v->is_string)
-		p = dp_file_varint(put_key(p, TEXT, DP_WIRE_VARINT), dp_file_string(e->strings, v->text, v->text_size));
+		p = dp_file_varint(put_key(p, DP_FIELD_TEXT, DP_WIRE_VARINT), dp_file_string(e->strings, v->text, v->text_size));
 	else if (v->text)
-		p = put_text(e, p, TEXT, v->text);
+		p = put_text(e, p, DP_FIELD_TEXT, v->text);
 	return p;
 }
 
 /* IS_CUT .. UNIT */
 static uint8_t *put_rare(struct dp_file_encoder *e, uint8_t *p, const struct dp_snap_variable *v)
 {
-	const uint8_t *flag = (const uint8_t *)v + FLAGS_AT;
+	const uint8_t *flag = (const uint8_t *)v + DP_FLAGS_AT;
 	uint64_t flags;
 	memcpy(&flags, flag, sizeof(flags));
-	for (unsigned i = 0; flags && i < FLAGS; i++)
-		p = put_number(p, IS_CUT + i, flag[i]);
-	p = put_number(p, BITS, v->bits);
+	for (unsigned i = 0; flags && i < DP_FLAGS; i++)
+		p = put_number(p, DP_FIELD_IS_CUT + i, flag[i]);
+	p = put_number(p, DP_FIELD_BITS, v->bits);
 	if (v->summary)
-		p = put_text(e, p, SUMMARY, v->summary);
+		p = put_text(e, p, DP_FIELD_SUMMARY, v->summary);
 	if (*v->object)
-		p = put_text(e, p, OBJECT, v->object);
+		p = put_text(e, p, DP_FIELD_OBJECT, v->object);
 	if (*v->unit)
-		p = put_text(e, p, UNIT, v->unit);
+		p = put_text(e, p, DP_FIELD_UNIT, v->unit);
 	return p;
 }
 
@@ -121,12 +113,12 @@ static void put_variable(struct dp_file_encoder *e, unsigned number, const struc
 	const size_t begin = (size_t)(p - e->to->data);
 	p = put_rare(e, put_value(e, put_type(e, p + guess, v), v), v);
 	e->to->len = (size_t)(p - e->to->data);
-	dp_file_put_notes(e, NOTES, v->notes);
+	dp_file_put_notes(e, DP_FIELD_NOTES, v->notes);
 	const uint64_t more = more_of(e, v);
 	if (more)
-		dp_file_put_number(e, MORE, more);
+		dp_file_put_number(e, DP_FIELD_MORE, more);
 	if (v->children && e->depth < DP_KEEP_DEPTH)
-		dp_file_put_variables(e, CHILDREN, v->children);
+		dp_file_put_variables(e, DP_FIELD_CHILDREN, v->children);
 	dp_file_close(e->to, begin, guess);
 }
 

@@ -172,3 +172,88 @@ Test(file, a_pipe_in_the_place_of_a_chosen_name_gets_nothing, .timeout = 20)
 	rmdir(dir);
 	dp_snapshot_destroy(s);
 }
+
+/* ---- variables have code of their own, which has to say what their table says */
+
+static void encode(const struct dp_snapshot *s, bool by_table, struct dp_buf *to)
+{
+	struct dp_file_encoder e = {.to = to, .strings = dp_file_strings_create(), .by_table = by_table};
+	dp_file_encode(&e, s, 1, UINT8_MAX);
+	dp_file_strings_destroy(e.strings);
+	cr_assert(!to->failed);
+}
+
+/* One member after the other alone, so that none hides behind another; then what full ones have. */
+static void set_member(struct dp_snap_variable *v, const struct dp_keep_row *row)
+{
+	static const uint64_t large = 0x0102030405060708;
+	void *at = (char *)v + row->offset;
+	switch ((enum dp_keep)row->keep) {
+	case DP_KEEP_LIST:
+		break;
+	case DP_KEEP_TEXT:
+	case DP_KEEP_TEXT_OR_NULL:
+	case DP_KEEP_STRING:
+		memcpy(at, &(const char *){"a text"}, sizeof(char *));
+		break;
+	case DP_KEEP_BOOL:
+		*(bool *)at = true;
+		break;
+	case DP_KEEP_ENUM:
+		*(uint32_t *)at = 1;
+		break;
+	default:
+		memcpy(at, &large, row->size);
+	}
+}
+
+Test(file, variables_are_written_as_their_table_says)
+{
+	struct dp_snapshot *s = helper_full();
+	struct dp_buf straight = {0}, table = {0};
+	for (size_t i = 0; i < dp_keep_variable.n; i++)
+		set_member(dp_snapshot_variable(s, &s->globals, NULL), &dp_keep_variable.row[i]);
+	for (uint64_t i = 0; i < 64; i++) /* each length of a number, and of a record */
+		dp_snapshot_variable(s, &s->globals, NULL)->number = 1ull << i;
+	encode(s, false, &straight);
+	encode(s, true, &table);
+	cr_assert_eq(straight.len, table.len);
+	cr_assert(!memcmp(straight.data, table.data, table.len));
+	dp_buf_fini(&straight);
+	dp_buf_fini(&table);
+	dp_snapshot_destroy(s);
+}
+
+/* More texts than any table begins with, of all lengths about those that are treated otherwise. */
+Test(file, texts_are_told_apart_however_many)
+{
+	enum { TEXTS = 20000 };
+	struct dp_file_strings *t = dp_file_strings_create();
+	char text[32] = "";
+	for (unsigned round = 0; round < 2; round++)
+		for (uint32_t i = 0; i < TEXTS; i++) {
+			memset(text, 0, sizeof(text));
+			memcpy(text, &i, sizeof(i)); /* with NULs in it and without */
+			cr_assert_eq(dp_file_string(t, text, 3 + i % 9), i + 1, "%u", i);
+		}
+	dp_file_strings_destroy(t);
+}
+
+/* Pieces are compressed one after the other: nothing may be lost between two of them. */
+Test(file, sections_of_many_pieces_come_back)
+{
+	struct dp_snapshot *s = dp_snapshot_create(), *back;
+	for (int i = 1; i <= 3000; i++) {
+		struct dp_snap_frame *f = dp_snapshot_frame(s, dp_snapshot_thread(s, i));
+		for (unsigned k = 0; k < 20; k++) {
+			struct dp_snap_variable *v = dp_snapshot_variable(s, &f->variables, NULL);
+			v->frame = f;
+			v->thread = f->thread;
+			v->address = (uint64_t)i * 0x9e3779b97f4a7c15u + k;
+		}
+	}
+	back = there_and_back(s);
+	helper_same(s, back);
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
