@@ -223,9 +223,7 @@ const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t 
 	struct dp_value none = {.type = dp_stype_void(e->w)};
 	struct dp_dwarf_machine *m = start(&v, e, &none);
 	dp_dwarf_run(m, ops, n);
-	if (m->npieces || m->result == DP_DWARF_BLOCK || (m->result == DP_DWARF_REGISTER && m->reg >= DP_DWARF_VECTOR))
-		dp_dwarf_fail(m, DP_WHY_UNKNOWN);
-	if (!m->why && m->result != DP_DWARF_REGISTER && !m->n)
+	if (m->npieces || m->result == DP_DWARF_BLOCK || (m->result != DP_DWARF_REGISTER && !m->n))
 		dp_dwarf_fail(m, DP_WHY_UNKNOWN);
 	if (!m->why)
 		bytes_of(m, (uint8_t *)ret, sizeof(*ret));

@@ -152,7 +152,8 @@ static void entry_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	}
 	const bool typed = ops[0].atom == DW_OP_regval_type || ops[0].atom == DW_OP_GNU_regval_type;
 	reg = ops[0].number;
-	if (typed ? dp_dwarf_operand_type(&attr, ops, &item.type) : dp_dwarf_is_register(ops, &reg)) {
+	/* libdw's inner attribute belongs to no unit: the outer one does, and types are counted from its start. */
+	if (typed ? dp_dwarf_operand_type(m->attr, ops, &item.type) : dp_dwarf_is_register(ops, &reg)) {
 		const char *why = m->back->entry(m, reg, &item.value);
 		dp_dwarf_push_typed(m, why, item);
 	} else {
