@@ -42,7 +42,7 @@ struct dp_snap_word { /* of a set of words: classifiers, tags */
 
 /* ---- variables ------------------------------------------------------------------------------------------------------------ */
 
-enum dp_var_kind { /* as pmodule.variable_type.* */
+enum __attribute__((packed)) dp_var_kind { /* as pmodule.variable_type.* */
 	DP_VAR_BOTTOM,  /* void, incomplete, unknown */
 	DP_VAR_LL,      /* signed integers, bool, characters: number */
 	DP_VAR_ULL,     /* unsigned ones */
@@ -60,33 +60,33 @@ enum dp_var_kind { /* as pmodule.variable_type.* */
 	DP_VAR_REFERENCE, /* pointers and references: number is the address. text: the string of a char pointer (is_string), else the
 	                   * name of the function or object that it points at, or NULL */
 };
-enum dp_var_state {
+enum __attribute__((packed)) dp_var_state {
 	DP_VAR_OK,
 	DP_VAR_ABSENT,     /* there is no value: `why`, "optimized out" */
 	DP_VAR_UNREADABLE, /* its memory cannot be read: `why` */
 };
-enum dp_var_place { DP_VAR_LOCAL, DP_VAR_PARAMETER, DP_VAR_GLOBAL, DP_VAR_TLS, DP_VAR_CHILD };
+enum __attribute__((packed)) dp_var_place { DP_VAR_LOCAL, DP_VAR_PARAMETER, DP_VAR_GLOBAL, DP_VAR_TLS, DP_VAR_CHILD };
 
+/* There are hundreds of thousands of them: what all have stands first, and nothing is larger than it must be. */
 struct dp_snap_variable {
 	struct dp_snap_variable *prev, *next;
 	struct dp_snap_variable *owner;     /* the variable that it is a member, an element, the target of; or NULL */
 	struct dp_snap_variable *children;  /* members, elements; what a pointer points at (one, named "*") */
-	uint64_t more;                      /* children that are not here: a limit was reached */
-	struct dp_snap_frame *frame;        /* NULL for globals and thread-locals */
-	struct dp_snap_thread *thread;      /* NULL for globals */
 	const char *name;                   /* "" for elements: then `index` counts */
 	const char *type;                   /* as C writes it: "struct crash *"; "" if unknown */
 	const char *base_type;              /* the name below pointers, arrays, qualifiers and typedefs' keywords: "crash"; or "" */
-	enum dp_var_kind kind;
-	enum dp_var_state state;
-	enum dp_var_place place;
-	const char *why;                    /* of a state that is not OK, or of a truncation; NULL */
+	const char *object, *unit;          /* of a global or thread-local: its file, its compilation unit; "" else */
+	struct dp_snap_frame *frame;        /* NULL for globals and thread-locals */
+	struct dp_snap_thread *thread;      /* NULL for globals */
 	int64_t index;                      /* of an element, or of a parameter (from 0); else -1 */
 	uint64_t address;                   /* 0 if it is not in memory */
 	uint64_t size;                      /* bytes; 0 if unknown */
 	uint64_t number;                    /* integers extended to 64 bits, pointers, enums */
-	double real, imaginary;
 	const char *text;                   /* see the kinds; NULL */
+	enum dp_var_kind kind;
+	enum dp_var_state state;
+	enum dp_var_place place;
+	uint8_t bits;                       /* of a bit-field, or 0 */
 	bool is_string;                     /* text is a string of the program; `text_size` of its bytes are here (NULs may be among them) */
 	bool is_cut;                        /* the string goes on behind text_size */
 	bool is_bool, is_char, is_union;    /* how LL, ULL, TUPLE are shown */
@@ -94,11 +94,12 @@ struct dp_snap_variable {
 	bool is_hidden;                     /* a pmodule asked not to show its raw children (PTRACE_VARIABLE_S_SKIP) */
 	bool is_late;                       /* read after the process went on: not of the same moment */
 	bool is_shared;                     /* mode fork: in memory that is shared with others, which the copy does not hold still */
-	uint8_t bits;                       /* of a bit-field, or 0 */
 	uint64_t text_size;
-	const char *summary;                /* one line by a pmodule instead of the raw value (set_string on a struct); NULL */
-	const char *object, *unit;          /* of a global or thread-local: its file, its compilation unit; "" else */
+	double real, imaginary;
+	uint64_t more;                      /* children that are not here: a limit was reached */
+	const char *why;                    /* of a state that is not OK, or of a truncation; NULL */
 	struct dp_snap_note *notes;
+	const char *summary;                /* one line by a pmodule instead of the raw value (set_string on a struct); NULL */
 	const char *module;                 /* id of the pmodule that made it, or that set its summary or hid its children; NULL */
 	void *value;                        /* struct dp_value (value.h) while the snapshot is being taken; else NULL */
 };

@@ -10,8 +10,12 @@ static const char *const unreadable = "its memory cannot be read";
 bool dp_value_fetch(struct dp_value *v, void *buf, size_t n, const char **why)
 {
 	if (v->where == DP_VALUE_MEMORY) {
+		const uint8_t *bytes = dp_world_at(v->w, v->addr, n, &v->late);
 		*why = unreadable;
-		return dp_world_get(v->w, v->addr, buf, n, &v->late);
+		if (!bytes)
+			return dp_world_get(v->w, v->addr, buf, n, &v->late);
+		memcpy(buf, bytes, n);
+		return true;
 	}
 	*why = v->where == DP_VALUE_NOWHERE && v->why ? v->why : DP_WHY_OPTIMIZED;
 	if (v->where != DP_VALUE_BYTES || n > v->nbytes)
@@ -46,6 +50,13 @@ bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why)
 	if (v->bits)
 		return bit_field(v, ret, why);
 	*why = "it is no number";
+	if (size == 8 && v->where == DP_VALUE_MEMORY) { /* pointers, mostly */
+		const uint8_t *bytes = dp_world_at(v->w, v->addr, sizeof(u), &v->late);
+		if (bytes) {
+			memcpy(ret, bytes, sizeof(*ret));
+			return true;
+		}
+	}
 	if (!size || size > 8 || !dp_value_fetch(v, &u, size, why))
 		return false;
 	*ret = extend(u, (unsigned)size * 8, v->type->is_signed);

@@ -321,6 +321,14 @@ static void show_elements(struct dp_show *x, struct dp_value *v, struct level at
 		return;
 	}
 	for (; i < n && at.nesting < x->limits.nesting; i++) {
+		if (v->where == DP_VALUE_BYTES && (i + 1) * to->size > v->nbytes)
+			break;
+		struct dp_snap_variable *c = child(x, into);
+		if (!c)
+			break;
+		c->index = (int64_t)i;
+		if (dp_show_plain(x, v, to, i * to->size, c))
+			continue;
 		struct dp_value e = *v;
 		e.type = to;
 		e.parent = v;
@@ -329,16 +337,10 @@ static void show_elements(struct dp_show *x, struct dp_value *v, struct level at
 		e.path = NULL;
 		e.addr += i * to->size;
 		if (e.where == DP_VALUE_BYTES) {
-			if ((i + 1) * to->size > v->nbytes)
-				break;
 			e.bytes += i * to->size;
 			e.valid = e.valid ? e.valid + i * to->size : NULL;
 			e.nbytes -= i * to->size;
 		}
-		struct dp_snap_variable *c = child(x, into);
-		if (!c)
-			break;
-		c->index = (int64_t)i;
 		show(x, &e, (struct level){at.depth, at.nesting + 1}, c);
 		/* Where the first cannot be read, the others cannot either. */
 		if (c->state == DP_VAR_UNREADABLE) {
@@ -359,8 +361,10 @@ static void show_members(struct dp_show *x, struct dp_value *v, struct level at,
 		struct dp_snap_variable *c = child(x, into);
 		if (!c)
 			break;
-		dp_value_sub(v, &m[i], &sub);
 		c->name = dp_world_text(x->w, x->s, (struct dp_stext *)&m[i].label);
+		if (!m[i].is_virtual && !m[i].bits && dp_show_plain(x, v, m[i].type, m[i].offset, c))
+			continue;
+		dp_value_sub(v, &m[i], &sub);
 		show(x, &sub, (struct level){at.depth, at.nesting + 1}, c);
 	}
 	into->more = n - i;

@@ -23,6 +23,9 @@ struct dp_limits dp_limits_filled(const struct dp_limits *limits);
 void dp_show_init(struct dp_show *show, struct dp_world *w, const struct dp_limits *limits, struct dp_snapshot *s);
 /* All but what pointers point at, for which there is a queue. */
 void dp_show(struct dp_show *show, struct dp_value *v, unsigned depth, struct dp_snap_variable *into);
+/* value_plain.c: a part of `of`, if it is nothing but a number in memory that nobody will ask for; false: it has to be shown. */
+bool dp_show_plain(struct dp_show *show, const struct dp_value *of, const struct dp_stype *t, uint64_t offset,
+                   struct dp_snap_variable *into);
 /* Follows the pointers, level by level, and ends. */
 void dp_show_finish(struct dp_show *show);
 

@@ -7,19 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096, PAGES = 64 };
-
-struct dp_world_page {
-	uint64_t addr; /* 1: free */
-	uint32_t n;    /* bytes from the front that are readable */
-	bool late;
-	uint8_t bytes[PAGE];
-};
-
 struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, void *data, struct dp_world **ret)
 {
 	struct dp_world *w = calloc(1, sizeof(*w));
-	struct dp_world_page *page = calloc(PAGES, sizeof(*page));
+	struct dp_world_page *page = calloc(DP_WORLD_PAGES, sizeof(*page));
 	if (!w || !page) {
 		free(w);
 		free(page);
@@ -69,18 +60,18 @@ struct dp_image *dp_world_image(struct dp_world *w)
 
 void dp_world_forget(struct dp_world *w)
 {
-	for (size_t i = 0; i < PAGES; i++)
+	for (size_t i = 0; i < DP_WORLD_PAGES; i++)
 		w->page[i].addr = 1;
 }
 
-static const struct dp_world_page *page_of(struct dp_world *w, uint64_t addr)
+const struct dp_world_page *dp_world_page(struct dp_world *w, uint64_t addr)
 {
-	const uint64_t start = addr & -(uint64_t)PAGE;
-	struct dp_world_page *p = &w->page[(start / PAGE) % PAGES];
+	const uint64_t start = addr & -(uint64_t)DP_WORLD_PAGE;
+	struct dp_world_page *p = &w->page[(start / DP_WORLD_PAGE) % DP_WORLD_PAGES];
 	if (p->addr != start) {
 		p->late = false;
 		p->addr = start;
-		p->n = (uint32_t)w->read(start, p->bytes, PAGE, &p->late, w->data);
+		p->n = (uint32_t)w->read(start, p->bytes, DP_WORLD_PAGE, &p->late, w->data);
 	}
 	return p;
 }
@@ -91,21 +82,21 @@ size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, boo
 	bool later = false;
 	if (late)
 		*late = false;
-	if (n > 4 * (size_t)PAGE) {
+	if (n > 4 * (size_t)DP_WORLD_PAGE) {
 		done = w->read(addr, buf, n, &later, w->data);
 		if (late)
 			*late = later;
 		return done;
 	}
 	while (done < n && addr + done >= addr) {
-		const struct dp_world_page *p = page_of(w, addr + done);
-		const size_t at = (addr + done) % PAGE, here = p->n > at ? p->n - at : 0,
+		const struct dp_world_page *p = dp_world_page(w, addr + done);
+		const size_t at = (addr + done) % DP_WORLD_PAGE, here = p->n > at ? p->n - at : 0,
 		             want = n - done < here ? n - done : here;
 		memcpy((uint8_t *)buf + done, p->bytes + at, want);
 		done += want;
 		if (late && want)
 			*late |= p->late;
-		if (at + want < PAGE)
+		if (at + want < DP_WORLD_PAGE)
 			break;
 	}
 	return done;
@@ -199,7 +190,7 @@ void dp_world_begin(struct dp_world *w, const struct dp_snapshot *s)
 	w->generation++;
 }
 
-const char *dp_world_text(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t)
+const char *dp_world_copy(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t)
 {
 	if (!t->text)
 		return "";

@@ -145,6 +145,27 @@ struct dp_world {
 	/* The last pages: most reads are of a few bytes beside each other. */
 	struct dp_world_page *page;
 };
+#define DP_WORLD_PAGE  4096u
+#define DP_WORLD_PAGES 64u
+struct dp_world_page {
+	uint64_t addr; /* 1: free */
+	uint32_t n;    /* bytes from the front that are readable */
+	bool late;
+	uint8_t bytes[DP_WORLD_PAGE];
+};
+const struct dp_world_page *dp_world_page(struct dp_world *w, uint64_t addr);
+/* The n bytes at addr where they are, until something else is read; NULL: they cannot be read, or not in one piece. */
+static inline const uint8_t *dp_world_at(struct dp_world *w, uint64_t addr, uint64_t n, bool *late)
+{
+	const uint64_t start = addr & -(uint64_t)DP_WORLD_PAGE, in = addr - start;
+	const struct dp_world_page *p = &w->page[(start / DP_WORLD_PAGE) % DP_WORLD_PAGES];
+	if (p->addr != start)
+		p = dp_world_page(w, addr);
+	if (in >= p->n || n > p->n - in)
+		return NULL;
+	*late |= p->late;
+	return p->bytes + in;
+}
 
 static inline bool dp_world_is_over(const struct dp_world *w)
 {
@@ -158,7 +179,11 @@ struct dp_debug *dp_world_debug(struct dp_world *w, struct dp_module *m);
 void dp_world_forget(struct dp_world *w);
 /* All n bytes or nothing. */
 bool dp_world_get(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
-const char *dp_world_text(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t);
+const char *dp_world_copy(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t);
+static inline const char *dp_world_text(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t)
+{
+	return t->text && t->of == w->generation && t->copy ? t->copy : dp_world_copy(w, s, t);
+}
 void dp_world_begin(struct dp_world *w, const struct dp_snapshot *s);
 /* The module around addr (or NULL), its data symbols known. */
 struct dp_world_module *dp_world_objects_at(struct dp_world *w, uint64_t addr);
