@@ -41,6 +41,7 @@ static struct dp_error *host_of(const struct dp_options *o, struct said *said, s
 	                                        .log = log_line,
 	                                        .data = said,
 	                                        .limits = a->take.limits,
+	                                        .pmap = true,
 	                                        .nobody_waits = true,
 	                                        .value_of = dp_rerun_value};
 	DP_TRY(dp_host_create(&options, &h));

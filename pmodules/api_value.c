@@ -136,6 +136,42 @@ bt_variable_t *bt_variable_container_of(bt_variable_t *bv, const char *type, con
 	return step(err, to);
 }
 
+/* The value behind the first step of a path, and the text behind that step; NULL: it is none. */
+static const char *step_of_path(bt_variable_t **b, const char *s, char *name, size_t size)
+{
+	char *end;
+	if (*s == '[') {
+		const long long i = strtoll(s + 1, &end, 0);
+		*b = *end == ']' && end > s + 1 ? bt_variable_index(*b, i) : NULL;
+		return *end == ']' && end > s + 1 ? end + 1 : NULL;
+	}
+	s += *s == '.' ? 1 : strncmp(s, "->", 2) == 0 ? 2 : 0;
+	const size_t n = strcspn(s, ".[-");
+	if (!n || n >= size)
+		return NULL;
+	memcpy(name, s, n);
+	name[n] = '\0';
+	*b = bt_variable_member(*b, name);
+	return s + n;
+}
+
+bt_variable_t *bt_variable_try(bt_variable_t *bv, const char *path)
+{
+	struct dp_host *h = dp_host_current();
+	char name[256];
+	if (!in(bv) || !path)
+		return nothing(NO_VALUE);
+	while (bv && *path) {
+		const char *rest = step_of_path(&bv, path, name, sizeof(name));
+		if (!rest) {
+			snprintf(h->error, sizeof(h->error), "'%.200s' is no step: .member, ->member or [number] expected", path);
+			return NULL;
+		}
+		path = rest;
+	}
+	return bv;
+}
+
 /* ---- what a value tells
  * --------------------------------------------------------------------------------------------------------------- */
 

@@ -49,7 +49,8 @@ size_t dp_host_callbacks(const struct dp_host *h, size_t module, enum dp_module_
 /* Does any module want to run while the process is held (attach, variable, frame, thread)? */
 bool dp_host_wants_held(const struct dp_host *h);
 
-/* One snapshot: begin, then preattach, attach, thread ... , postattach, end. `w` may be NULL until attach. */
+/* One snapshot: begin, then preattach, attach, thread ... , postattach, end. `w` may be NULL until attach. Before it, if it is not the first one,
+ * modules are told to forget the last one: reset. */
 void dp_host_begin(struct dp_host *h, struct dp_snapshot *s);
 void dp_host_set_world(struct dp_host *h, struct dp_world *w); /* from attach on; NULL again before it is destroyed */
 void dp_host_preattach(struct dp_host *h);
@@ -59,7 +60,6 @@ void dp_host_thread(struct dp_host *h, struct dp_snap_thread *t);
 /* Globals and thread-locals: variable events. */
 void dp_host_globals(struct dp_host *h);
 void dp_host_postattach(struct dp_host *h);
-void dp_host_end(struct dp_host *h);   /* objects that modules hold are stale from here on */
-void dp_host_reset(struct dp_host *h); /* between iterations */
+void dp_host_end(struct dp_host *h); /* objects that modules hold are stale from here on */
 
 #endif

@@ -250,10 +250,27 @@ static void check_options(struct dp_host *h)
 	}
 }
 
+/* Between two snapshots. */
+static void reset_all(struct dp_host *h)
+{
+	struct pmodule *m;
+	DL_FOREACH(h->modules, m)
+	{
+		if (m->is_broken)
+			continue;
+		const struct dp_entry entry = dp_module_enter(m);
+		m->language->reset(m);
+		dp_module_leave(m, &entry);
+	}
+	dp_guard_off();
+}
+
 void dp_host_begin(struct dp_host *h, struct dp_snapshot *s)
 {
 	struct pmodule *m;
 	dp_host_end(h);
+	if (h->generations)
+		reset_all(h);
 	check_options(h);
 	h->snapshot = s;
 	h->generation = ++h->generations;
@@ -345,18 +362,4 @@ void dp_host_end(struct dp_host *h)
 	h->generation = 0;
 	h->source = PMODULE_READ_NONE;
 	dp_host_forget_loose(h);
-}
-
-void dp_host_reset(struct dp_host *h)
-{
-	struct pmodule *m;
-	DL_FOREACH(h->modules, m)
-	{
-		if (m->is_broken)
-			continue;
-		const struct dp_entry entry = dp_module_enter(m);
-		m->language->reset(m);
-		dp_module_leave(m, &entry);
-	}
-	dp_guard_off();
 }

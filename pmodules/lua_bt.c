@@ -51,42 +51,14 @@ static int bv_tostring(lua_State *L)
 static const luaL_Reg bv_meta[] = {{"__index", bv_index}, {"__len", bv_len}, {"__newindex", bv_newindex}, {NULL, NULL}};
 const struct dp_lua_class dp_lua_bt_class = {NULL, bv_meta, bv_tostring};
 
-/* ---- pmodule.try: "a.b->c[3]" ------------------------------------------------------------------------------------------------
- */
-
-/* The next step of a path: the text behind it; NULL: it is none. */
-static const char *step(bt_variable_t **b, const char *s, char *name, size_t size)
-{
-	char *end;
-	if (*s == '[') {
-		long long i = strtoll(s + 1, &end, 0);
-		*b = *end == ']' && end > s + 1 ? bt_variable_index(*b, i) : NULL;
-		return *end == ']' && end > s + 1 ? end + 1 : NULL;
-	}
-	s += *s == '.' ? 1 : strncmp(s, "->", 2) == 0 ? 2 : 0;
-	size_t n = strcspn(s, ".[-");
-	if (!n || n >= size)
-		return NULL;
-	memcpy(name, s, n);
-	name[n] = '\0';
-	*b = bt_variable_member(*b, name);
-	return s + n;
-}
-
 /* try(b, path): the value there, or nil and why not. */
 int dp_lua_try(lua_State *L)
 {
-	bt_variable_t *b = BV(L);
-	char name[256];
-	for (const char *s = dp_lua_name(L, 2); *s;) {
-		const char *rest = step(&b, s, name, sizeof(name));
-		if (!rest)
-			return luaL_error(L, "try: '%s' is no step: .member, ->member or [number] expected", s);
-		if (!b)
-			return dp_lua_text(L, NULL) + dp_lua_text(L, bt_error());
-		s = rest;
-	}
-	return dp_lua_push(L, DP_LUA_BT, b);
+	bt_variable_t *b = bt_variable_try(BV(L), dp_lua_name(L, 2));
+	if (b)
+		return dp_lua_push(L, DP_LUA_BT, b);
+	dp_lua_check_time(L);
+	return dp_lua_text(L, NULL) + dp_lua_text(L, bt_error());
 }
 
 /* ---- pmodule.members ---------------------------------------------------------------------------------------------------------

@@ -254,6 +254,7 @@ PMODULE_API ptrace_variable_t *pmodule_variable_from_bt(bt_variable_t *); /* can
 PMODULE_API bt_variable_t *pmodule_variable_bt(ptrace_variable_t *);      /* what it was made from, or NULL */
 PMODULE_API bt_variable_t *bt_variable_member(bt_variable_t *, const char *name);
 PMODULE_API bt_variable_t *bt_variable_index(bt_variable_t *, int64_t i);
+PMODULE_API bt_variable_t *bt_variable_try(bt_variable_t *, const char *path); /* "list.first->slots[2]" */
 PMODULE_API bt_variable_t *bt_variable_deref(bt_variable_t *);
 PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* the same type elsewhere */
 PMODULE_API bt_variable_t *bt_variable_cast(bt_variable_t *, const char *type);

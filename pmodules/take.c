@@ -55,7 +55,7 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 	t->options = *options;
 	const struct dp_host_options host = {.lua_allow = options->lua_allow,
 	                                     .budget_ns = options->module_timeout_ns,
-	                                     .pmap = options->pmap,
+	                                     .pmap = true, /* every snapshot has the process's map */
 	                                     .log = options->log,
 	                                     .data = options->data,
 	                                     .limits = options->limits};

@@ -29,7 +29,6 @@ struct dp_take_options {
 	/* pmodules */
 	const char *const *modules, *const *module_dirs, *const *module_options, *const *lua_allow;
 	uint64_t module_timeout_ns;
-	bool pmap;
 	const char *version; /* of dynprobe */
 	void (*log)(enum dp_log_level level, const char *module, const char *text, void *data);
 	void *data;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "pmodules/fault.h"
 #include "pmodules/take_internal.h"
 
 #include "probes/syscalls.h"
@@ -67,29 +68,19 @@ static const struct signal_name classified[] = {{SIGSEGV, "segv"},  {SIGBUS, "bu
 /* The particulars go to the innermost frame, where extraction has not said more. */
 static void take_siginfo(struct dp_snapshot *s, const siginfo_t *from, struct dp_snap_frame *f)
 {
-	char name[32];
 	const char *abbreviation = sigabbrev_np(from->si_signo), *meaning = sigdescr_np(from->si_signo);
 	struct dp_snap_siginfo *si = dp_arena_alloc(&s->arena, sizeof(*si));
+	char name[32];
 	if (!si)
 		return;
+	dp_fault_siginfo(from, si);
 	if (abbreviation)
 		snprintf(name, sizeof(name), "SIG%s", abbreviation);
 	else
 		snprintf(name, sizeof(name), "signal %d", from->si_signo);
-	const bool fault =
-	        from->si_signo == SIGSEGV || from->si_signo == SIGBUS || from->si_signo == SIGILL || from->si_signo == SIGFPE;
-	*si = (struct dp_snap_siginfo){.number = from->si_signo,
-	                               .code = from->si_code,
-	                               .has_address = fault && from->si_code > 0,
-	                               .by_kill = from->si_code <= 0,
-	                               .name = dp_snapshot_text(s, name),
-	                               .reason = dp_snapshot_text(s, meaning)};
-	if (si->has_address)
-		si->address = (uint64_t)(uintptr_t)from->si_addr;
-	if (si->by_kill) {
-		si->pid = from->si_pid;
-		si->uid = (int)from->si_uid;
-	}
+	si->name = dp_snapshot_text(s, name);
+	if (!*si->reason && meaning)
+		si->reason = dp_snapshot_text(s, meaning);
 	f->siginfo = si;
 }
 
