@@ -162,7 +162,7 @@ class Attach(Case):
     def test_mappings_while_attached_are_never_writable_and_executable(self):
         t = self.target("spin", 0, 1000)
         p = self.start_attached(t, "--function", "foo")
-        ours = [m for m in maps(t.pid) if "dynprobe" in m.path]
+        ours = [m for m in maps(t.pid) if m.is_ours]
         self.assertTrue(ours)
         self.assertEqual([m.key() for m in maps(t.pid) if "w" in m.perms and "x" in m.perms], [])
         self.finish(p)

@@ -37,7 +37,7 @@ class ControlFlow(Case):
     def hold(self, name, *args, probes, rounds=None):
         t = self.target(name, *args)
         r = self.come_and_go(t, probes, rounds)
-        self.assertFalse([m.key() for m in harness.maps(t.pid) if "dynprobe" in m.path], str(r))  # it says why it left something
+        self.assertFalse([m.key() for m in harness.maps(t.pid) if m.is_ours], str(r))  # it says why it left something
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 

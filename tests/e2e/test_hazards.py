@@ -33,7 +33,7 @@ class Hazards(Case):
         wait_until(lambda: t.state() == "Z", what="the main thread's end")
         self.await_events(p, n=10)
         self.assert_ok(self.finish(p))
-        self.assertEqual([m.key() for m in harness.maps(t.pid) if "dynprobe" in m.path], [])
+        self.assertEqual([m.key() for m in harness.maps(t.pid) if m.is_ours], [])
         time.sleep(0.2)
         self.assertTrue(t.alive())
         self.assert_result_ok(t)

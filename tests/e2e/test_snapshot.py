@@ -59,7 +59,7 @@ class Snapshot(Case):
 
     def assert_unharmed(self, target):
         self.assertEqual(status(target.pid, "TracerPid"), "0")
-        self.assertEqual([m.path for m in maps(target.pid) if "dynprobe" in m.path], [])
+        self.assertEqual([m.path for m in maps(target.pid) if m.is_ours], [])
         self.assert_result_ok(target)
 
     def test_every_thread_with_its_registers_frames_and_variables(self):

@@ -333,7 +333,7 @@ class Verbs:
     def test_exec_ends_them(self):
         t = self.program("execer", 1500, "/bin/sleep", 30)
         self.leave(t, "--function", "foo")
-        wait_until(lambda: not any("dynprobe" in m.path for m in harness.maps(t.pid)), 30, "the program to call exec")
+        wait_until(lambda: not any(m.is_ours for m in harness.maps(t.pid)), 30, "the program to call exec")
         self.assertEqual(self.states(t), {})
         self.assertIn("DP-NO-PROBE", self.tool("record", "--pid", t.pid, "--once", status=harness.OWN_FAILURE).stderr)
 
@@ -366,7 +366,7 @@ class Verbs:
         """Overwrites what our mappings in the process hold; how often."""
         done = 0
         for m in harness.maps(pid):
-            if "dynprobe" not in m.path or "w" not in m.perms:
+            if not m.is_ours or "w" not in m.perms:
                 continue
             with open(f"/proc/{pid}/mem", "r+b", buffering=0) as f:
                 f.seek(m.start)
