@@ -119,6 +119,8 @@ static void put_variable(struct dp_file_encoder *e, unsigned number, const struc
 		dp_file_put_number(e, DP_FIELD_MORE, more);
 	if (v->children && e->depth < DP_KEEP_DEPTH)
 		dp_file_put_variables(e, DP_FIELD_CHILDREN, v->children);
+	if (v->module)
+		dp_file_put_number(e, DP_FIELD_MODULE, dp_file_text(e->strings, v->module));
 	dp_file_close(e->to, begin, guess);
 }
 

@@ -7,7 +7,8 @@
 static const uint8_t wire_of[] = {[DP_FIELD_REAL] = DP_WIRE_8,
                                   [DP_FIELD_IMAGINARY] = DP_WIRE_8,
                                   [DP_FIELD_NOTES] = DP_WIRE_BYTES,
-                                  [DP_FIELD_CHILDREN] = DP_WIRE_BYTES};
+                                  [DP_FIELD_CHILDREN] = DP_WIRE_BYTES,
+                                  [DP_FIELD_LAST] = DP_WIRE_VARINT};
 
 static struct dp_error *take_text(struct dp_file_reader *r, struct dp_snap_variable *v, unsigned number, uint64_t value)
 {
@@ -35,6 +36,9 @@ static struct dp_error *take_text(struct dp_file_reader *r, struct dp_snap_varia
 		break;
 	case DP_FIELD_SUMMARY:
 		v->summary = text;
+		break;
+	case DP_FIELD_MODULE:
+		v->module = text;
 		break;
 	default:
 		v->text = text;
@@ -108,7 +112,7 @@ static struct dp_error *take_fields(struct dp_file_reader *r, struct dp_file_spa
 	while (in.p < in.end) {
 		const uint8_t *begin = in.p;
 		DP_TRY(dp_file_field(r, &in, &f));
-		if (f.number > DP_FIELD_CHILDREN)
+		if (f.number > DP_FIELD_LAST)
 			continue; /* of a newer writer */
 		if (f.wire != wire_of[f.number])
 			return dp_file_bad(r, begin, "a field is not of the form that its number has");
