@@ -284,13 +284,20 @@ struct dp_regs {
  * A hit that a snapshot is taken of (agent/park.c): its thread waits here until the tool has looked at the process, for `ticks` at most.
  * One at a time: other hits meanwhile go on and are counted. Who moves `state`:
  *   the thread   FREE -> CLAIMED, fills in what is below, -> PARKED (and wakes), and in the end -> FREE
- *   the tool     with all threads held: PARKED -> DONE if it takes the snapshot; else PARKED -> REFUSED; then wakes. FREE, if the
- *                thread died meanwhile
+ *   the tool     with all threads held: PARKED -> KEPT if it takes the snapshot, and when it has seen enough, KEPT -> DONE; else
+ *                -> REFUSED; then wakes. FREE, if the thread died meanwhile. A thread that was KEPT to its end goes on as if DONE
  * A tool that leaves writes served = 0, then, with a full barrier in between, looks for a thread that is PARKED; a thread looks at
  * `served` again when it is. One that is taken has the tool busy for a while: it makes served = 0 until it looks again.
  * No signal of the program's is delivered to the thread meanwhile: a handler that leaves by longjmp would leave the place taken.
  */
-enum dp_park_state { DP_PARK_FREE = 0, DP_PARK_CLAIMED = 1, DP_PARK_PARKED = 2, DP_PARK_DONE = 3, DP_PARK_REFUSED = 4 };
+enum dp_park_state {
+	DP_PARK_FREE = 0,
+	DP_PARK_CLAIMED = 1,
+	DP_PARK_PARKED = 2,
+	DP_PARK_DONE = 3,
+	DP_PARK_REFUSED = 4,
+	DP_PARK_KEPT = 5,
+};
 struct dp_park {
 	uint32_t state;    /* enum dp_park_state; a futex */
 	uint32_t served;   /* 1: a tool answers; a thread that was not answered in time makes it 0 */

@@ -36,30 +36,42 @@ static bool move(struct dp_park *park, uint32_t from, uint32_t to)
 	return __atomic_compare_exchange_n(&park->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* The place is ours. False if nobody has answered. */
-static bool wait(struct dp_park *park)
+/*
+ * The place is ours. False if nobody has answered by `end`. Once the tool has looked it may want to look again, while the others
+ * go on in between: that too has its end there, and what it has seen by then is a snapshot.
+ */
+static bool wait(struct dp_park *park, const struct dp_timespec *end)
 {
-	const struct dp_timespec end = end_of(park);
-
 	__atomic_exchange_n(&park->state, DP_PARK_PARKED, __ATOMIC_SEQ_CST);
 	if (!DP_LOAD(&park->served)) /* the tool has left since, and may not have seen us */
 		move(park, DP_PARK_PARKED, DP_PARK_REFUSED);
 	dp_futex(&park->state, DP_FUTEX_WAKE, INT32_MAX, NULL);
 	/* An answer in the last moment is one: then the tool has moved it. */
-	return dp_futex_wait(&park->state, DP_PARK_PARKED, &end) || !move(park, DP_PARK_PARKED, DP_PARK_FREE);
+	if (!dp_futex_wait(&park->state, DP_PARK_PARKED, end) && move(park, DP_PARK_PARKED, DP_PARK_FREE))
+		return false;
+	if (!dp_futex_wait(&park->state, DP_PARK_KEPT, end))
+		move(park, DP_PARK_KEPT, DP_PARK_DONE);
+	return true;
 }
 
-static uint64_t take_place(struct dp_park *park, const struct dp_regs *regs, uint32_t probe, uint64_t tsc)
+struct hit {
+	const struct dp_regs *regs;
+	uint64_t tsc;
+	uint32_t probe, tid;
+	struct dp_timespec end;
+};
+
+static uint64_t take_place(struct dp_park *park, const struct hit *hit)
 {
 	const uint64_t id = park->salt + ++park->serial;
 
 	park->left--;
-	DP_STORE(&park->next_tsc, tsc + park->interval);
+	DP_STORE(&park->next_tsc, hit->tsc + park->interval);
 	park->id = id;
-	park->tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
-	park->probe = probe;
-	park->regs = *regs;
-	if (wait(park)) {
+	park->tid = hit->tid;
+	park->probe = hit->probe;
+	park->regs = *hit->regs;
+	if (wait(park, &hit->end)) {
 		const bool taken = DP_LOAD(&park->state) == DP_PARK_DONE;
 
 		DP_STORE(&park->state, DP_PARK_FREE);
@@ -78,22 +90,25 @@ static bool is_own(const struct dp_park *park)
 
 uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t probe)
 {
-	const uint64_t tsc = dp_rdtsc();
+	struct hit hit = {.regs = regs, .tsc = dp_rdtsc(), .probe = probe};
 	uint64_t mask = 0, id = 0;
 
 	if (!DP_LOAD(&park->served))
 		return lost(&park->missed);
-	if (!is_due(park, tsc))
+	if (!is_due(park, hit.tsc))
 		return lost(&park->over);
 	if (!is_own(park) || dp_syscall_block_signals(&mask))
 		return lost(&park->missed);
+	/* All calls that a filter of the program's may forbid are made before the place is ours, but the one that waits. */
+	hit.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
+	hit.end = end_of(park);
 	if (!move(park, DP_PARK_FREE, DP_PARK_CLAIMED)) {
 		lost(&park->missed);
-	} else if (!is_due(park, tsc)) { /* another thread's was between the two looks */
+	} else if (!is_due(park, hit.tsc)) { /* another thread's was between the two looks */
 		DP_STORE(&park->state, DP_PARK_FREE);
 		lost(&park->over);
 	} else {
-		id = take_place(park, regs, probe, tsc);
+		id = take_place(park, &hit);
 	}
 	dp_syscall_restore_signals(&mask);
 	return id;

@@ -21,6 +21,8 @@ struct dp_snapshots {
 	struct dp_still_hit hit; /* the one that waits; dp_take_process() reads it */
 	struct dp_park_hit parked;
 	struct dp_target *target; /* in which */
+	bool promised;            /* its event says the id of a snapshot */
+	bool said_caged;
 	uint64_t taken, failed;
 	struct dp_park_counts counts; /* of all targets, at the end */
 };
@@ -38,7 +40,20 @@ static void log_line(enum dp_log_level level, const char *module, const char *te
 static bool take_hit(void *data)
 {
 	struct dp_snapshots *s = data;
-	return dp_park_take(s->target, &s->parked);
+	s->promised = dp_park_take(s->target, &s->parked);
+	return s->promised;
+}
+
+static bool hit_waits(void *data)
+{
+	const struct dp_snapshots *s = data;
+	return dp_park_waits(s->target, &s->parked);
+}
+
+static void let_hit_go(void *data)
+{
+	const struct dp_snapshots *s = data;
+	dp_park_done(s->target);
 }
 
 /* Somebody waits in the moment itself: what can be done before it is done now. What fails here is said then. */
@@ -72,6 +87,8 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	run->snapshots = s;
 	struct dp_take_options wanted = run->options->snapshot.take;
 	s->hit.take = take_hit;
+	s->hit.waits = hit_waits;
+	s->hit.let_go = let_hit_go;
 	s->hit.data = s;
 	wanted.still.hit = &s->hit;
 	wanted.log = log_line;
@@ -86,11 +103,16 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 
 /* ---- one hit --------------------------------------------------------------------------------------------------------------- */
 
+static uint64_t id_of(const struct dp_snapshots *s)
+{
+	return s->parked.id & ((UINT64_C(1) << (4 * ID_DIGITS)) - 1);
+}
+
 /* The trace's event says the last digits, and so does the file's name. */
 static void identify(const struct dp_run *run, const struct dp_snapshots *s, struct dp_snapshot *shot)
 {
 	char digits[ID_DIGITS + 1];
-	snprintf(digits, sizeof(digits), "%0*" PRIx64, ID_DIGITS, s->parked.id & ((UINT64_C(1) << (4 * ID_DIGITS)) - 1));
+	snprintf(digits, sizeof(digits), "%0*" PRIx64, ID_DIGITS, id_of(s));
 	memcpy(shot->id + strlen(shot->id) - ID_DIGITS, digits, ID_DIGITS);
 	shot->hit = s->parked.id;
 	if (s->parked.probe < run->options->nprobes) {
@@ -120,7 +142,8 @@ static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
 	s->hit.ns_tid = s->parked.ns_tid;
 	s->hit.regs = s->parked.regs;
 	struct dp_error *err = dp_take_process(s->take, dp_target_pid(s->target), &shot);
-	dp_park_release(s->target);
+	if (dp_park_release(s->target)) /* it waits still: there is none */
+		s->promised = false;
 	if (err)
 		return err;
 	identify(run, s, shot);
@@ -133,19 +156,40 @@ static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
 	return err;
 }
 
+static void say_caged(struct dp_run *run, struct dp_snapshots *s)
+{
+	char line[256];
+	if (s->said_caged || !dp_park_is_caged(s->target))
+		return;
+	snprintf(line, sizeof(line),
+	         "process %d has put itself under a seccomp filter: hits wait no more, and go without snapshots (dynprobe "
+	         "snapshot "
+	         "%d takes one from outside)",
+	         dp_target_pid(s->target), dp_target_pid(s->target));
+	dp_outputs_note(&run->out, line);
+	s->said_caged = true;
+}
+
 static void look(struct dp_run *run, struct dp_session *session)
 {
 	struct dp_snapshots *s = run->snapshots;
 	s->target = session->target;
-	if (session->ended || !dp_park_look(s->target, &s->parked))
+	if (session->ended)
 		return;
+	const bool waits = dp_park_look(s->target, &s->parked);
+	say_caged(run, s);
+	if (!waits)
+		return;
+	s->promised = false;
 	struct dp_error *err = take_one(run, s);
 	if (!err) {
 		s->taken++;
 		return;
 	}
-	char line[1024];
-	snprintf(line, sizeof(line), "no snapshot of %d: %s", dp_target_pid(s->target), err->message);
+	char line[1024], event[64] = "";
+	if (s->promised)
+		snprintf(event, sizeof(event), "; an event says %0*" PRIx64 ", and there is no such file", ID_DIGITS, id_of(s));
+	snprintf(line, sizeof(line), "no snapshot of %d: %s%s", dp_target_pid(s->target), err->message, event);
 	dp_outputs_note(&run->out, line);
 	dp_error_destroy(err);
 	s->failed++;

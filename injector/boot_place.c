@@ -36,12 +36,33 @@ static const char *next_line(const char *text)
 	return text && text[1] ? text + 1 : NULL;
 }
 
+/*
+ * Before a line is taken apart: most are of threads' stacks, and all threads may be waiting for us. The fields are "start-end
+ * perms offset dev inode".
+ */
+static bool is_code(const char *text)
+{
+	const char *perms = strchr(text, ' ');
+	return perms && perms[1] && perms[2] && perms[3] == 'x';
+}
+
+static bool is_first_of_a_file(const char *text)
+{
+	const char *perms = strchr(text, ' ');
+	return perms && strnlen(perms, 24) == 24 && !strncmp(perms + 5, " 00000000 ", 10) &&
+	       strncmp(perms + 15, "00:00 0 ", 8) != 0;
+}
+
 /* Where the file of `exec` is mapped from its first byte on: the nearest such mapping at or below it. */
 static bool find_base(const char *maps, const struct line *exec, uint64_t *ret)
 {
 	struct line l;
 	bool found = false;
-	for (const char *at = maps; at && parse_line(at, &l) && l.start <= exec->start; at = next_line(at)) {
+	for (const char *at = maps; at; at = next_line(at)) {
+		if (!is_first_of_a_file(at))
+			continue;
+		if (!parse_line(at, &l) || l.start > exec->start)
+			break;
 		if (l.offset != 0 || l.inode != exec->inode || strcmp(l.dev, exec->dev) != 0)
 			continue;
 		*ret = l.start;
@@ -98,7 +119,11 @@ static bool zero_tail(const struct dp_process *p, const char *maps, const struct
 static bool find_in(const struct dp_process *p, const char *maps, bool vdso, size_t size, unsigned *skip, dp_addr *ret)
 {
 	struct line l;
-	for (const char *at = maps; at && parse_line(at, &l); at = next_line(at)) {
+	for (const char *at = maps; at; at = next_line(at)) {
+		if (!is_code(at))
+			continue;
+		if (!parse_line(at, &l))
+			break;
 		bool fits = vdso ? !strncmp(l.path, "[vdso]", 6) : l.path[0] == '/' && l.inode != 0;
 		if (!fits || l.perms[2] != 'x' || l.perms[3] != 'p' || l.perms[1] == 'w' || !zero_tail(p, maps, &l, size, ret))
 			continue;

@@ -17,6 +17,7 @@
 #include "injector/boot.h"
 #include "injector/checks.h"
 #include "injector/freeze.h"
+#include "injector/fuse.h"
 #include "injector/proc.h"
 
 #include "base/cleanup.h"
@@ -178,8 +179,10 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 	b->p = *p;
 	b->frozen = f;
 	b->h = &b->own;
+	dp_fuse_light();
 	struct dp_error *err = f ? dp_choose_frozen(p, f, &b->h) : dp_choose_running(p, limit_ns, &b->own);
 	if (err) {
+		dp_fuse_out();
 		free(b);
 		return err;
 	}
@@ -326,6 +329,7 @@ struct dp_error *dp_borrow_end(struct dp_borrow *b, uint64_t *held_ns)
 		dp_held_release(&b->own);
 	if (held_ns)
 		*held_ns = dp_now_ns() - b->h->held_at_ns;
+	dp_fuse_out();
 	free(b);
 	return err;
 }

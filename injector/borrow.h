@@ -12,7 +12,7 @@ struct dp_borrow {
 	struct dp_held *h;  /* the thread; h->regs is what it gets back */
 	dp_addr boot;
 	struct dp_moment masks;
-	const struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
+	struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
 	bool suspended;                 /* seccomp */
 	bool stuck;                     /* a call that never came back */
 	bool home;                      /* the thread has gone home by itself, or is about to: its registers are its own */

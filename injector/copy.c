@@ -11,17 +11,21 @@
  * loop of calls, which nobody uses meanwhile. Once the child stands, it dies with us (PTRACE_O_EXITKILL, on the child alone).
  *
  * A child with no exit signal stays in the list of its parent's children until somebody waits for clones. We do, in the process's
- * name.
+ * name. If we are killed our heir does, and if it is killed with us, the next dynprobe that makes a copy: it knows what is ours
+ * by its name.
  *
  * Descriptors that are shared would stay open when the process ends or calls exec while the copy stands: the port of a server
- * that is to be started again, the lock of a file. So the copy makes one call of its own, behind the pause: it lets go of all of
- * them. And where memory runs out it is the copy that is to go, not the program.
+ * that is to be started again, the lock of a file. So the copy makes calls of its own, behind the pause: it takes a name, and
+ * lets go of all of them. And where memory runs out it is the copy that is to go, not the program.
  */
 #include "injector/copy.h"
 
 #include "injector/boot.h"
 #include "injector/borrow.h"
 #include "injector/freeze.h"
+#include "injector/fuse.h"
+#include "injector/heir.h"
+#include "injector/proc.h"
 
 #include "base/cleanup.h"
 
@@ -44,29 +48,40 @@
 #define CLEAR_TRIES    50
 #define REST_NS        10000000L
 #define STOPS_MOST     16
+#define DEAD_TRIES     1000
+#define ORPHANS        16u       /* at a time */
+#define COPY_NAME      "dp-copy" /* as the forker says it */
 
 struct dp_copy {
 	struct dp_process parent;
 	pid_t pid, ns_pid; /* ns_pid: as the process knows it */
-	bool suspended;    /* seccomp */
+	uint64_t start_time;
+	bool suspended; /* seccomp */
+	struct dp_heir *heir;
 };
 
 static const uint8_t forker[] = {
-        0x0f, 0x05,                   /* syscall */
-        0x48, 0x91,                   /* xchg %rax,%rcx */
-        0xe3, 0x05,                   /* jrcxz child */
-        0xe9, 0,    0,    0,    0,    /* jmp to the self-restore */
-        0xbf, 0,    0,    0,    0,    /* child: mov $0,%edi */
-        0xbe, 0xff, 0xff, 0xff, 0xff, /* mov $~0,%esi */
-        0xba, 2,    0,    0,    0,    /* mov $CLOSE_RANGE_UNSHARE,%edx */
-        0xb8, 0xb4, 1,    0,    0,    /* mov $SYS_close_range,%eax */
-        0x0f, 0x05,                   /* syscall */
-        0xbf, 0,    0,    0,    0,    /* end: mov $0,%edi */
-        0xb8, 231,  0,    0,    0,    /* mov $SYS_exit_group,%eax */
-        0x0f, 0x05,                   /* syscall */
-        0xeb, 0xf2,                   /* jmp end */
+        0x0f, 0x05,                              /* syscall */
+        0x48, 0x91,                              /* xchg %rax,%rcx */
+        0xe3, 0x05,                              /* jrcxz child */
+        0xe9, 0,    0,    0,   0,                /* jmp to the self-restore */
+        0xbf, 15,   0,    0,   0,                /* child: mov $PR_SET_NAME,%edi */
+        0x48, 0x8d, 0x35, 33,  0,   0,   0,      /* lea name(%rip),%rsi */
+        0xb8, 157,  0,    0,   0,                /* mov $SYS_prctl,%eax */
+        0x0f, 0x05,                              /* syscall */
+        0x31, 0xff,                              /* xor %edi,%edi */
+        0x83, 0xce, 0xff,                        /* or $~0,%esi */
+        0x8d, 0x57, 2,                           /* lea CLOSE_RANGE_UNSHARE(%rdi),%edx */
+        0xb8, 0xb4, 1,    0,   0,                /* mov $SYS_close_range,%eax */
+        0x0f, 0x05,                              /* syscall */
+        0x31, 0xff,                              /* end: xor %edi,%edi */
+        0xb8, 231,  0,    0,   0,                /* mov $SYS_exit_group,%eax */
+        0x0f, 0x05,                              /* syscall */
+        0xeb, 0xf5,                              /* jmp end */
+        'd',  'p',  '-',  'c', 'o', 'p', 'y', 0, /* name */
 };
-#define HOME_AT 7u /* of the jump's distance */
+#define CHILD_CALLS 2
+#define HOME_AT     7u /* of the jump's distance */
 _Static_assert(sizeof(forker) <= DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT && SYS_exit_group == 231, "it fits over the loop of calls");
 
 static struct dp_error *gone(struct dp_borrow *b)
@@ -129,15 +144,27 @@ static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop, pid_t *ch
 	}
 }
 
-/* Through the call's entry and the event to its exit. */
-static struct dp_error *call(struct dp_borrow *b, pid_t *child, int64_t *result)
+/* A fork cannot be broken off. When its time is over the other threads go on; what comes of it then is of no moment. */
+static struct dp_stop await(struct dp_borrow *b, uint64_t until_ns, uint64_t limit_ns)
 {
-	const uint64_t deadline = dp_now_ns() + CALL_LIMIT_NS;
+	struct dp_stop stop = dp_stop_wait(b->h->tid, until_ns < limit_ns ? until_ns : limit_ns);
+	if (stop.kind != DP_STOP_NONE || until_ns >= limit_ns || !b->frozen)
+		return stop;
+	if (!b->frozen->parted)
+		dp_thaw_but(b->frozen, b->h);
+	dp_fuse_limit(DP_FUSE_NS, CALL_LIMIT_NS + DP_FUSE_GRACE_NS);
+	return dp_stop_wait(b->h->tid, limit_ns);
+}
+
+/* Through the call's entry and the event to its exit. */
+static struct dp_error *call(struct dp_borrow *b, uint64_t until_ns, pid_t *child, int64_t *result)
+{
+	const uint64_t limit = dp_now_ns() + CALL_LIMIT_NS;
 	int sig = 0;
 	for (int stops = 0; stops < 2;) {
 		if (ptrace(PTRACE_SYSCALL, b->h->tid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
 			return dp_error_sys(DP_TAG_SYS, "resuming thread %d of process %d", b->h->tid, b->p.pid);
-		const struct dp_stop stop = dp_stop_wait(b->h->tid, deadline);
+		const struct dp_stop stop = await(b, until_ns, limit);
 		sig = 0;
 		if (stop.kind == DP_STOP_SYSCALL)
 			stops++;
@@ -161,9 +188,9 @@ static struct dp_error *bind(const struct dp_copy *c)
 }
 
 /* The process waits for it. */
-static struct dp_error *clear(const struct dp_copy *c, struct dp_borrow *b)
+static struct dp_error *clear(pid_t ns_pid, struct dp_borrow *b)
 {
-	const uint64_t args[6] = {(uint64_t)c->ns_pid, 0, __WCLONE | WNOHANG, 0};
+	const uint64_t args[6] = {(uint64_t)ns_pid, 0, __WCLONE | WNOHANG, 0};
 	int64_t result;
 	return dp_remote_syscall(b, SYS_wait4, args, &result);
 }
@@ -179,7 +206,7 @@ static void unmake(struct dp_copy *c, struct dp_borrow *b)
 	if (c->pid)
 		end(c);
 	if (c->pid && c->ns_pid > 0)
-		dp_error_destroy(clear(c, b));
+		dp_error_destroy(clear(c->ns_pid, b));
 	free(c);
 }
 
@@ -206,7 +233,19 @@ static struct dp_error *check(const struct dp_borrow *b)
 	                b->p.pid, b->p.comm);
 }
 
-struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, struct dp_copy **ret)
+static struct dp_error *judge(const struct dp_copy *c, const struct dp_borrow *b, int64_t result)
+{
+	const struct dp_process *p = &c->parent;
+	if (result < 0)
+		return dp_error(DP_TAG_REMOTE, "process %d (%s) may not fork: %s", p->pid, p->comm, strerror((int)-result));
+	if (!c->pid)
+		return dp_error(DP_TAG_REMOTE, "the copy of process %d is not seen", p->pid);
+	if (b->frozen && b->frozen->parted)
+		return dp_error(DP_TAG_REMOTE, "a fork of process %d (%s) takes longer than --max-pause allows", p->pid, p->comm);
+	return bind(c);
+}
+
+struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, uint64_t until_ns, struct dp_copy **ret)
 {
 	struct dp_copy *c = calloc(1, sizeof(*c));
 	int64_t result = 0;
@@ -221,13 +260,11 @@ struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, s
 	if (!err && (!trace_clone(b, true) || !set_call(b)))
 		err = gone(b);
 	if (!err)
-		err = call(b, &c->pid, &result);
+		err = call(b, until_ns, &c->pid, &result);
 	trace_clone(b, false);
 	c->ns_pid = (pid_t)result;
-	if (!err && result < 0)
-		err = dp_error(DP_TAG_REMOTE, "process %d (%s) may not fork: %s", p->pid, p->comm, strerror((int)-result));
 	if (!err)
-		err = c->pid ? bind(c) : dp_error(DP_TAG_REMOTE, "the copy of process %d is not seen", p->pid);
+		err = judge(c, b, result);
 	if (err)
 		unmake(c, b);
 	else
@@ -235,11 +272,11 @@ struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, s
 	return err;
 }
 
-/* To the entry of its call, and through it. Signals of its process group may stop it; none is delivered. */
+/* To the entry of each of its calls, and through it. Signals of its process group may stop it; none is delivered. */
 static void let_go_of_files(const struct dp_copy *c)
 {
 	const uint64_t deadline = dp_now_ns() + STAND_LIMIT_NS;
-	for (int calls = 0, stops = 0; calls < 2; stops++) {
+	for (int calls = 0, stops = 0; calls < 2 * CHILD_CALLS; stops++) {
 		if (stops >= STOPS_MOST || (ptrace(PTRACE_SYSCALL, c->pid, NULL, NULL) != 0 && errno != ESRCH))
 			return;
 		const struct dp_stop stop = dp_stop_wait(c->pid, deadline);
@@ -258,23 +295,60 @@ static void prefer_to_lose(const struct dp_copy *c)
 	(void)n;
 }
 
-void dp_copy_part(const struct dp_copy *c)
+/* The id in the process's namespace of a copy that a killed dynprobe and its heir have left; 0: it is no such. */
+static pid_t orphan(pid_t pid)
 {
-	prefer_to_lose(c);
-	let_go_of_files(c);
+	struct dp_buf status;
+	bool nested;
+	dp_buf_init(&status);
+	const char *text = dp_proc_slurp(&status, "/proc/%d/status", pid) ? dp_buf_str(&status) : "";
+	const char *name = dp_status_find(text, "Name"), *state = dp_status_find(text, "State");
+	const bool is = name && !strncmp(name, COPY_NAME "\n", sizeof(COPY_NAME)) && state && *state == 'Z';
+	const pid_t ns_pid = is ? dp_status_ns_pid(text, &nested) : 0;
+	dp_buf_fini(&status);
+	return ns_pid;
 }
 
-pid_t dp_copy_pid(const struct dp_copy *c)
+struct orphans {
+	pid_t ns_pid[ORPHANS];
+	size_t n;
+};
+
+static void add_orphans(const struct dp_process *p, pid_t tid, struct orphans *ret)
 {
-	return c->pid;
+	struct dp_buf children;
+	dp_buf_init(&children);
+	const char *at = dp_proc_slurp(&children, "/proc/%d/task/%d/children", p->pid, tid) ? dp_buf_str(&children) : "";
+	for (char *end; ret->n < ORPHANS; at = end) {
+		const pid_t child = (pid_t)strtol(at, &end, 10), ns_pid = end > at ? orphan(child) : 0;
+		if (end == at)
+			break;
+		if (ns_pid > 0)
+			ret->ns_pid[ret->n++] = ns_pid;
+	}
+	dp_buf_fini(&children);
+}
+
+static void find_orphans(const struct dp_process *p, struct orphans *ret)
+{
+	struct dp_tids tids;
+	ret->n = 0;
+	if (!dp_proc_tids(p->pid, &tids))
+		return;
+	for (size_t i = 0; i < tids.n; i++)
+		add_orphans(p, tids.tid[i], ret);
+	free(tids.tid);
 }
 
 /* In a thread that we borrow for it. */
-static struct dp_error *borrow_and_clear(const struct dp_copy *c)
+static struct dp_error *borrow_and_clear(const struct dp_copy *c, const struct orphans *others)
 {
 	struct dp_borrow *b = NULL;
 	DP_TRY(dp_borrow_begin(&c->parent, NULL, BORROW_NS, c->parent.seccomp, &b));
-	struct dp_error *err = clear(c, b), *back = dp_borrow_end(b, NULL);
+	struct dp_error *err = clear(c->ns_pid, b);
+	for (size_t i = 0; i < others->n && !err; i++)
+		err = clear(others->ns_pid[i], b);
+	struct dp_error *back = dp_borrow_end(b, NULL);
 	if (err)
 		dp_error_destroy(back);
 	return err ? err : back;
@@ -286,19 +360,66 @@ static bool is_passing(const struct dp_error *err)
 	       err->tag == DP_TAG_TRACED;
 }
 
+static void rest(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+}
+
+static void clear_patiently(const struct dp_copy *c)
+{
+	struct orphans others;
+	find_orphans(&c->parent, &others);
+	for (int tried = 0; c->ns_pid > 0 && tried < CLEAR_TRIES; tried++) {
+		struct dp_error *err = borrow_and_clear(c, &others);
+		const bool again = err && is_passing(err);
+		dp_error_destroy(err);
+		if (!again)
+			break;
+		rest();
+	}
+}
+
+/* ---- behind the pause, and at the end -------------------------------------------------------------------------------------- */
+
+/* We are the heir. The kernel has killed the copy, which takes its time with much memory. */
+static void inherit(const void *data)
+{
+	const struct dp_copy *c = data;
+	struct dp_task_stat stat;
+	for (int tried = 0; tried < DEAD_TRIES; tried++) {
+		if (!dp_proc_stat(c->pid, 0, &stat) || stat.start_time != c->start_time)
+			return;
+		if (stat.state == 'Z') {
+			clear_patiently(c);
+			return;
+		}
+		rest();
+	}
+}
+
+void dp_copy_part(struct dp_copy *c)
+{
+	struct dp_task_stat stat;
+	prefer_to_lose(c);
+	let_go_of_files(c);
+	if (!dp_proc_stat(c->pid, 0, &stat))
+		return;
+	c->start_time = stat.start_time;
+	dp_error_destroy(dp_heir_create(inherit, c, &c->heir)); /* without one the next dynprobe clears up */
+}
+
+pid_t dp_copy_pid(const struct dp_copy *c)
+{
+	return c->pid;
+}
+
 struct dp_copy *dp_copy_destroy(struct dp_copy *c)
 {
 	if (!c)
 		return NULL;
 	end(c);
-	for (int tried = 0; c->ns_pid > 0 && tried < CLEAR_TRIES; tried++) {
-		struct dp_error *err = borrow_and_clear(c);
-		const bool again = err && is_passing(err);
-		dp_error_destroy(err);
-		if (!again)
-			break;
-		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
-	}
+	clear_patiently(c);
+	dp_heir_dismiss(c->heir);
 	free(c);
 	return NULL;
 }

@@ -10,13 +10,17 @@
 #include "injector/tracee.h"
 
 struct dp_copy; /* opaque */
-/* On a thread that was borrowed of a freeze. DP_TAG_REMOTE: the kernel refused (memory, limits). */
-struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, struct dp_copy **ret) DP_MUST_CHECK;
 /*
- * When the threads go on again: the copy lets go of the process's descriptors, so that none stays open if the process ends, and is
- * what the kernel ends first where memory runs out.
+ * On a thread that was borrowed of a freeze. DP_TAG_REMOTE: the kernel refused (memory, limits), or until_ns came first: then
+ * there is none, and all other threads of the freeze have gone on (`parted`).
  */
-void dp_copy_part(const struct dp_copy *c);
+struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, uint64_t until_ns,
+                              struct dp_copy **ret) DP_MUST_CHECK;
+/*
+ * When the threads go on again: the copy takes a name ("dp-copy"), lets go of the process's descriptors, so that none stays open
+ * if the process ends, is what the kernel ends first where memory runs out, and is provided for should we be killed.
+ */
+void dp_copy_part(struct dp_copy *c);
 pid_t dp_copy_pid(const struct dp_copy *c);
 /* Ends it, and clears what it leaves in the process's list of children, for which a thread is borrowed for a moment. Accepts
  * NULL. */

@@ -9,6 +9,7 @@
  */
 #include "injector/asleep.h"
 #include "injector/freeze.h"
+#include "injector/fuse.h"
 #include "injector/proc.h"
 #include "injector/target.h"
 
@@ -116,13 +117,17 @@ static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const stru
 	struct dp_freeze one = {.thread = &h, .n = 1};
 	struct dp_task_stat stat;
 	bool stands;
-	DP_TRY(stop(t, &h, &stands));
-	if (!stands)
-		return NULL;
+	dp_fuse_light();
+	struct dp_error *err = stop(t, &h, &stands);
+	if (err || !stands) {
+		dp_fuse_out();
+		return err;
+	}
 	const bool same = dp_proc_stat(t->process.pid, m->tid, &stat) && stat.start_time == m->stat.start_time;
 	const bool done = same && m->look(&one, m->data);
 	const uint64_t from = h.held_at_ns;
 	dp_held_release(&h);
+	dp_fuse_out();
 	const uint64_t held = dp_now_ns() - from;
 	if (held > e->held_ns)
 		e->held_ns = held;

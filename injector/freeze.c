@@ -13,6 +13,7 @@
  */
 #include "injector/freeze.h"
 #include "injector/eintr.h"
+#include "injector/fuse.h"
 #include "injector/proc.h"
 #include "injector/tracee.h"
 #include "injector/undertaker.h"
@@ -324,7 +325,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err)
 	for (size_t i = 0; i < z->f.n; i++)
 		if (!z->f.thread[i].stopped && !z->f.thread[i].exited)
 			stuck = z->f.thread[i].tid;
-	dp_thaw_all(&z->f);
+	dp_thaw_all(&z->f); /* the fuse is out */
 	if (stuck && err->tag == DP_TAG_UNSTOPPABLE) {
 		dp_error_destroy(err);
 		err = dp_unstoppable(z->p, stuck);
@@ -364,6 +365,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task_dir < 0 || dp_process_start_time(p->pid) != p->start_time)
 		return gone(p);
+	dp_fuse_light();
 	struct dp_error *err = prepare(&z);
 	z.deadline = dp_now_ns() + limit_ns; /* the limit is for how long threads stand */
 	if (!err)
@@ -391,7 +393,7 @@ static unsigned turn_of(const struct dp_held *h)
 	return waits ? LAST_TURN : 1;
 }
 
-void dp_thaw_all(struct dp_freeze *f)
+static void let_go(struct dp_freeze *f, const struct dp_held *but)
 {
 	bool stray = false;
 	for (unsigned turn = 0; turn <= LAST_TURN; turn++) {
@@ -399,13 +401,25 @@ void dp_thaw_all(struct dp_freeze *f)
 			dp_stray_settle(STRAY_NS);
 		for (size_t i = 0; i < f->n; i++) {
 			struct dp_held *h = &f->thread[i];
-			if (turn_of(h) != turn)
+			if (h == but || turn_of(h) != turn)
 				continue;
 			stray |= h->addressed && h->seized && !h->stopped && !h->exited;
 			dp_held_release(h);
 		}
 	}
+}
+
+void dp_thaw_but(struct dp_freeze *f, const struct dp_held *but)
+{
+	let_go(f, but);
+	f->parted = true;
+}
+
+void dp_thaw_all(struct dp_freeze *f)
+{
+	let_go(f, NULL);
 	f->end_ns = dp_now_ns();
+	dp_fuse_out();
 	dp_stray_settle(DYING_NS);
 	free(f->thread);
 	f->thread = NULL;

@@ -8,6 +8,7 @@
  * with new pages: each boundary of an instruction stays one.
  */
 #include "injector/freeze.h"
+#include "injector/fuse.h"
 #include "injector/proc.h"
 #include "injector/sharers.h"
 #include "injector/swap.h"
@@ -127,7 +128,9 @@ struct dp_error *dp_swap_in_place(struct dp_swap *s, uint64_t *held_ns, bool *do
 	if (!copy)
 		return NULL;
 	dp_priority_raise(&priority);
+	dp_fuse_light();
 	struct dp_error *err = write_held(s, p, held_ns);
+	dp_fuse_out();
 	dp_priority_restore(&priority);
 	*done = p->stands;
 	return err;

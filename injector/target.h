@@ -111,6 +111,7 @@ struct dp_target {
 
 	struct dp_traps trap;
 	struct dp_park_limits park; /* hits 0: none waits */
+	struct dp_park_watch park_watch;
 	struct dp_cells_want cells;
 	bool bases_differ; /* identity.c: no two threads have the same base of fs, but for those that have none */
 	struct dp_installation in;

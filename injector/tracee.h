@@ -60,6 +60,7 @@ struct dp_freeze {
 	struct dp_held *thread;
 	size_t n;
 	uint64_t begin_ns, end_ns; /* first thread asked to stop; last one released */
+	bool parted;               /* dp_thaw_but() */
 };
 /*
  * Seizes and interrupts every thread of `p`, again until no new one appears, waits until all stand, reads their registers, and
@@ -70,6 +71,8 @@ struct dp_freeze {
 struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, struct dp_freeze *ret) DP_MUST_CHECK;
 /* Writes changed registers back, lets every thread go (PTRACE_DETACH), frees the list. */
 void dp_thaw_all(struct dp_freeze *f);
+/* All but one: what keeps that one shall not keep the others. */
+void dp_thaw_but(struct dp_freeze *f, const struct dp_held *but);
 
 /* ---- borrow.c: one thread lent for system calls ------------------------------------------------------------------------------------ */
 

@@ -6,6 +6,8 @@
 
 #include "base/cleanup.h"
 #include "injector/checks.h"
+#include "injector/freeze.h"
+#include "injector/fuse.h"
 #include "injector/look.h"
 #include "injector/proc.h"
 
@@ -17,6 +19,7 @@
 #define KEPT_DEFAULT  (UINT64_C(64) << 20)
 #define TRIES         60
 #define REST_NS       10000000L
+#define GRACE_NS      UINT64_C(2000000000) /* for a dynprobe that is not quick enough for --max-pause, or stopped */
 
 static struct dp_error *create(const struct dp_still_options *options, struct dp_still **ret)
 {
@@ -164,7 +167,7 @@ static void make_copy(struct dp_still *s)
 	if (!err)
 		err = dp_borrow_held(&s->target, &s->freeze, &b);
 	if (!err) {
-		err = dp_copy_make(&s->target.process, b, &s->copy);
+		err = dp_copy_make(&s->target.process, b, s->until_ns, &s->copy);
 		/* What cannot be given back now is zeroed by whoever borrows next. */
 		dp_error_destroy(dp_borrow_end(b, NULL));
 	}
@@ -172,11 +175,22 @@ static void make_copy(struct dp_still *s)
 		refuse_fork(s, err);
 }
 
-static struct dp_error *while_held(struct dp_still *s)
+static void begin_hold(struct dp_still *s)
 {
+	const uint64_t most = s->options.max_pause_ns;
 	s->held = s->was_held = true;
 	s->begin_ns = s->freeze.begin_ns;
 	s->stood_ns = dp_now_ns();
+	s->until_ns = most ? s->begin_ns + most : DP_FOREVER;
+	if (most)
+		dp_fuse_limit(most, GRACE_NS);
+	else
+		dp_fuse_limit(DP_FUSE_NS, DP_FUSE_GRACE_NS + s->options.work_ns);
+}
+
+static struct dp_error *while_held(struct dp_still *s)
+{
+	begin_hold(s);
 	dp_still_stubs_leave(s);
 	DP_TRY(dp_still_take_threads(s));
 	DP_TRY(dp_still_take_hit(s));
@@ -185,8 +199,9 @@ static struct dp_error *while_held(struct dp_still *s)
 	if (s->copy) {
 		dp_still_release(s);
 		dp_copy_part(s->copy);
-	} else {
+	} else if (!s->freeze.parted) {
 		dp_still_read_all(s);
+		dp_still_in_time(s);
 	}
 	s->read_ns = dp_now_ns();
 	return NULL;
@@ -216,7 +231,18 @@ struct dp_error *dp_still_hold(struct dp_still *s)
 	err = while_held(s);
 	if (err)
 		dp_still_release(s);
-	return err;
+	/* A fork that took too long: the others went on in the middle of it, and there will be no second one. */
+	return err || !s->freeze.parted ? err : dp_still_hold(s);
+}
+
+void dp_still_in_time(struct dp_still *s)
+{
+	if (!s->held)
+		return;
+	if (s->until_ns == DP_FOREVER)
+		dp_fuse_alive();
+	else if (dp_now_ns() >= s->until_ns)
+		dp_still_release(s);
 }
 
 void dp_still_release(struct dp_still *s)
@@ -231,6 +257,8 @@ void dp_still_release(struct dp_still *s)
 		s->longest_ns = s->end_ns - s->begin_ns;
 	s->holds++;
 	dp_priority_restore(&s->priority);
+	if (s->mode != DP_STILL_STOP) /* there is one hold only */
+		dp_still_let_go(s);
 }
 
 /* ---- what is known ------------------------------------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ enum dp_still_mode { DP_STILL_STOP, DP_STILL_FORK, DP_STILL_QUICK, DP_STILL_CORE
 struct dp_still_hit { /* a thread that waits in the agent for this snapshot (injector/park.h) */
 	pid_t ns_tid; /* in the target's pid namespace */
 	struct user_regs_struct regs;
-	bool (*take)(void *data); /* all threads stand: does it still wait? It is answered then */
+	bool (*take)(void *data);    /* all threads stand: does it still wait? It waits on then; asked at every hold */
+	bool (*waits)(void *data);   /* behind it: long enough for another hold? */
+	void (*let_go)(void *data);  /* it need not wait any longer */
 	void *data;
 };
 
@@ -37,6 +39,7 @@ struct dp_still_options {
 	enum dp_still_mode mode;
 	uint64_t max_pause_ns;   /* the threads go on after that, whatever is still to be read (then it is late); 0: no bound */
 	uint64_t stack_bytes;    /* of each thread, from its rsp on, are read in the pause at once; 0: the default, 64 KiB */
+	uint64_t work_ns;        /* without max_pause_ns: so long may pass between two reads under the hold, beside the usual (injector/fuse.h) */
 	uint64_t max_bytes;      /* of memory that is kept; 0: the default, 64 MiB */
 	bool allow_seccomp;
 	const struct dp_still_hit *hit; /* or NULL; dp_still_hold() is DP_TAG_GONE if it has gone on */
@@ -69,6 +72,10 @@ struct dp_error *dp_still_hold(struct dp_still *s) DP_MUST_CHECK;
  * begins a new moment, in which those are read at once as well.
  */
 size_t dp_still_nlate(const struct dp_still *s);
+/* May it be held once more? Not if the thread of a hit has gone on, or is about to. */
+bool dp_still_may_hold_again(const struct dp_still *s);
+/* No further hold will come: the thread of a hit may go on. Behind the first call, and without a hit, it does nothing. */
+void dp_still_let_go(struct dp_still *s);
 void dp_still_release(struct dp_still *s);
 struct dp_still *dp_still_close(struct dp_still *s); /* releases first; accepts NULL, returns NULL */
 

@@ -26,9 +26,11 @@ struct dp_error *dp_still_take_hit(struct dp_still *s)
 	if (!hit)
 		return NULL;
 	struct dp_still_thread *t = waiting(s, hit->ns_tid);
+	s->hit_waits = false;
 	if (!t || !hit->take(hit->data))
 		return dp_error(DP_TAG_GONE, "the thread that hit the probe has gone on before the snapshot: it had waited as "
 		                             "long as --max-pause allows");
+	s->hit_waits = true;
 	struct user_regs_struct r = hit->regs; /* what a probe does not know is as it was */
 	r.fs_base = t->regs.fs_base;
 	r.gs_base = t->regs.gs_base;
@@ -45,4 +47,17 @@ struct dp_error *dp_still_take_hit(struct dp_still *s)
 	t->syscall = -1;
 	t->is_fault = true;
 	return NULL;
+}
+
+bool dp_still_may_hold_again(const struct dp_still *s)
+{
+	const struct dp_still_hit *hit = s->options.hit;
+	return s->mode == DP_STILL_STOP && (!hit || (s->hit_waits && hit->waits(hit->data)));
+}
+
+void dp_still_let_go(struct dp_still *s)
+{
+	if (s->hit_waits)
+		s->options.hit->let_go(s->options.hit->data);
+	s->hit_waits = false;
 }

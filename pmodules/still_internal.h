@@ -24,7 +24,9 @@ struct dp_still {
 	struct dp_priority priority;
 	bool held;                                    /* now */
 	bool was_held;                                /* the moment has come */
+	bool hit_waits;                               /* the thread of the hit, for another hold */
 	uint64_t begin_ns, stood_ns, read_ns, end_ns; /* of the last hold */
+	uint64_t until_ns;                            /* then everything that is done under it is over; DP_FOREVER */
 	uint64_t longest_ns, sum_ns;                  /* of all holds that are over */
 	unsigned holds;
 	size_t nlate; /* pages that were read after the moment */
@@ -41,6 +43,9 @@ void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t);
 /* The threads of the freeze, ascending; what was known of them before is taken over. */
 struct dp_error *dp_still_take_threads(struct dp_still *s) DP_MUST_CHECK;
 void dp_still_free_threads(struct dp_still_thread *thread, size_t n);
+
+/* Lets the threads go if their time is over. */
+void dp_still_in_time(struct dp_still *s);
 
 /* still_hit.c */
 struct dp_error *dp_still_take_hit(struct dp_still *s) DP_MUST_CHECK;

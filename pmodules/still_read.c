@@ -71,7 +71,7 @@ static bool note_range(struct dp_still *s, struct iovec *here, struct iovec *the
 
 static void flush(struct batch *b)
 {
-	size_t from = 0;
+	size_t from = dp_now_ns() < b->s->until_ns ? 0 : b->n; /* what is left out is read when it is asked for, and late */
 	while (from < b->n) {
 		const size_t left = b->n - from;
 		ssize_t got = process_vm_readv(b->s->target.process.alive, b->here + from, left, b->there + from, left, 0);
@@ -297,8 +297,7 @@ size_t dp_still_read(struct dp_still *s, uint64_t addr, void *buf, size_t n, boo
 	bool is_late = false;
 	if (!in_bounds(addr, n))
 		return 0;
-	if (s->held && s->options.max_pause_ns && dp_now_ns() - s->begin_ns >= s->options.max_pause_ns)
-		dp_still_release(s);
+	dp_still_in_time(s);
 	const size_t got = read_pages(s, addr, buf, n, &is_late);
 	if (late)
 		*late = is_late;

@@ -63,7 +63,7 @@ static bool nudge(struct dp_held *h)
 	h->stopped = false;
 	nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
-	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STOP_NS);
+	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STOP_NS); /* the stop that was asked for has to be met */
 	return stop.kind != DP_STOP_NONE && dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC;
 }
 
@@ -72,8 +72,9 @@ void dp_still_stubs_leave(struct dp_still *s)
 {
 	for (size_t i = 0; i < s->freeze.n && s->visible.ncode; i++) {
 		struct dp_held *h = &s->freeze.thread[i];
-		for (int n = 0;
-		     n < NUDGES && !h->group_stopped && !h->in_syscall_stop && is_ours(s, h->regs.rip) && !has_pair(s, h); n++)
+		for (int n = 0; n < NUDGES && dp_now_ns() < s->until_ns && !h->group_stopped && !h->in_syscall_stop &&
+		                is_ours(s, h->regs.rip) && !has_pair(s, h);
+		     n++)
 			if (!nudge(h))
 				break;
 	}

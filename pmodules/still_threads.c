@@ -4,6 +4,7 @@
 
 #include "injector/eintr.h"
 #include "injector/freeze.h"
+#include "injector/fuse.h"
 #include "injector/proc.h"
 #include "injector/safe.h"
 
@@ -149,6 +150,20 @@ static bool is_left_alone(pid_t pid, pid_t tid)
 	return dp_proc_syscall(pid, tid, &nr, args) && nr >= 0 && dp_eintr_class(nr, args) == DP_EINTR_TIMED;
 }
 
+static struct dp_error *glimpse(const struct dp_process *p, struct dp_still_thread *t, bool *seen)
+{
+	struct dp_held h;
+	enum dp_safe_outcome outcome;
+	char why[128];
+	DP_TRY(dp_safe_take(NULL, p, t->tid, &h, &outcome, why));
+	if (outcome != DP_SAFE_HELD)
+		return NULL;
+	dp_still_registers(&h, t);
+	dp_held_release(&h);
+	*seen = true;
+	return NULL;
+}
+
 struct dp_error *dp_still_glimpse(struct dp_still *s, void (*each)(const struct dp_still_thread *t, void *data), void *data)
 {
 	const struct dp_process *p = &s->target.process;
@@ -157,21 +172,17 @@ struct dp_error *dp_still_glimpse(struct dp_still *s, void (*each)(const struct 
 	DP_TRY(dp_still_list(s));
 	for (size_t i = 0; i < s->nthreads; i++) {
 		struct dp_still_thread t = s->thread[i];
-		struct dp_held h;
-		enum dp_safe_outcome outcome;
-		char why[128];
+		bool seen = false;
 		if (is_left_alone(p->pid, t.tid))
 			continue;
-		struct dp_error *err = dp_safe_take(NULL, p, t.tid, &h, &outcome, why);
+		dp_fuse_light();
+		struct dp_error *err = glimpse(p, &t, &seen);
+		dp_fuse_out();
 		if (err && err->tag != DP_TAG_UNSTOPPABLE && err->tag != DP_TAG_TRACED && err->tag != DP_TAG_GONE)
 			return err;
-		if (err || outcome != DP_SAFE_HELD) {
-			dp_error_destroy(err);
-			continue;
-		}
-		dp_still_registers(&h, &t);
-		dp_held_release(&h);
-		each(&t, data);
+		dp_error_destroy(err);
+		if (seen)
+			each(&t, data);
 	}
 	return NULL;
 }

@@ -53,6 +53,7 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 	if (!t)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
 	t->options = *options;
+	t->options.still.work_ns = options->module_timeout_ns;
 	const struct dp_host_options host = {.lua_allow = options->lua_allow,
 	                                     .budget_ns = options->module_timeout_ns,
 	                                     .pmap = true, /* every snapshot has the process's map */
@@ -315,7 +316,7 @@ static struct dp_error *moment(struct taking *k)
 	struct dp_host *host = k->take->host;
 	const bool modules = dp_host_wants_held(host);
 	const struct marks marks = set_marks(k->s);
-	const int tries = !modules && !k->take->options.still.hit ? SHORT_HOLDS : 0;
+	const int tries = !modules ? SHORT_HOLDS : 0;
 	for (int tried = 0;; tried++) {
 		const bool shortly = tried < tries && dp_still_mode(k->still) == DP_STILL_STOP;
 		DP_TRY(hold(k, shortly));
@@ -323,13 +324,14 @@ static struct dp_error *moment(struct taking *k)
 		if (!tried)
 			dp_host_attach(host);
 		DP_TRY(extract_all(k));
-		if (!shortly || !dp_still_nlate(k->still))
+		if (!shortly || !dp_still_nlate(k->still) || !dp_still_may_hold_again(k->still))
 			break;
 		go_back(k->s, &marks);
 	}
 	if (modules)
 		run_modules(k);
 	dp_still_release(k->still);
+	dp_still_let_go(k->still);
 	return NULL;
 }
 
@@ -424,8 +426,7 @@ static struct dp_error *take(struct taking *k, struct dp_error *err, uint64_t fr
 
 #define OPENINGS 3
 
-/* Reading debug information takes its time. A program that maps a module meanwhile, as one that is just starting, is looked at
- * anew. */
+/* Reading debug information takes its time. A program that maps a module meanwhile, as one just starting, is looked at anew. */
 static struct dp_error *open_current(struct taking *k, pid_t pid)
 {
 	for (int left = OPENINGS;; left--) {

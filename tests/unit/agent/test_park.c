@@ -195,3 +195,59 @@ Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin
 	cr_expect_eq(park.late, 0);
 	cr_expect_eq(park.missed, 20000);
 }
+
+/* The tool has looked, and may want to look again while the others run: the thread stays where it is, for that and no longer. */
+Test(park, one_that_is_kept_waits_until_it_is_let_go, .init = begin)
+{
+	struct hit h;
+
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	DP_STORE(&park.state, DP_PARK_KEPT);
+	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	usleep(20000);
+	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_KEPT);
+	cr_expect_eq(dp_park(&park, &regs, 9), 0, "no other one waits meanwhile");
+	answer();
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(h.id, 1001);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+}
+
+Test(park, one_that_is_kept_and_then_given_up_has_no_snapshot, .init = begin)
+{
+	struct hit h;
+
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	DP_STORE(&park.state, DP_PARK_KEPT);
+	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	DP_STORE(&park.state, DP_PARK_REFUSED);
+	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(h.id, 0);
+	cr_expect_eq(park.missed, 1);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+}
+
+static void *keep(void *arg)
+{
+	(void)arg;
+	for (uint32_t parked = DP_PARK_PARKED;
+	     !__atomic_compare_exchange_n(&park.state, &parked, DP_PARK_KEPT, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);)
+		parked = DP_PARK_PARKED;
+	return NULL;
+}
+
+/* What a tool that died then has seen by then, nobody knows: but nobody waits for it either. */
+Test(park, one_that_is_kept_goes_on_at_its_end, .init = begin, .timeout = 20)
+{
+	pthread_t tool;
+
+	park.wait_ns = 200000000;
+	cr_assert_eq(pthread_create(&tool, NULL, keep, NULL), 0);
+	cr_expect_eq(dp_park(&park, &regs, 0), 1001);
+	pthread_join(tool, NULL);
+	cr_expect_eq(park.late, 0);
+	cr_expect_eq(park.state, DP_PARK_FREE);
+}

@@ -271,3 +271,55 @@ Test(still, a_glimpse_meets_every_thread_and_leaves_all_running)
 	dp_still_close(s);
 	end(pid);
 }
+
+static struct {
+	unsigned taken, asked, gone;
+	bool waits;
+} hit_seen;
+
+static bool take(void *data)
+{
+	(void)data;
+	hit_seen.taken++;
+	return true;
+}
+
+static bool waits(void *data)
+{
+	(void)data;
+	hit_seen.asked++;
+	return hit_seen.waits;
+}
+
+static void let_go(void *data)
+{
+	(void)data;
+	hit_seen.gone++;
+}
+
+/* The others need not stand all the time in which sense is made of what was read: the hit's thread does not move in between. */
+Test(still, the_thread_of_a_hit_is_there_for_several_holds)
+{
+	const pid_t pid = child();
+	struct dp_still *s = NULL;
+	const struct dp_still_hit hit = {
+	        .ns_tid = shared->waiter, .regs = {.rip = 0x1234}, .take = take, .waits = waits, .let_go = let_go};
+	const struct dp_still_options options = {.hit = &hit};
+	cr_assert_null(dp_still_open(pid, &options, &s));
+	for (unsigned i = 1; i <= 2; i++) {
+		cr_assert_null(dp_still_hold(s));
+		dp_still_release(s);
+		cr_expect_eq(hit_seen.taken, i);
+		cr_expect_eq(hit_seen.gone, 0);
+		hit_seen.waits = true;
+		cr_expect(dp_still_may_hold_again(s));
+		hit_seen.waits = false;
+		cr_expect_not(dp_still_may_hold_again(s), "it is about to go on");
+	}
+	dp_still_let_go(s);
+	dp_still_let_go(s);
+	cr_expect_eq(hit_seen.gone, 1);
+	cr_expect_eq(hit_seen.asked, 4);
+	dp_still_close(s);
+	end(pid);
+}

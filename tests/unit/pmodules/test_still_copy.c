@@ -50,15 +50,20 @@ static void is_ready(void)
 	atomic_store(&shared->ready, 1);
 }
 
-static struct dp_still *held(pid_t pid)
+static struct dp_still *held_for(pid_t pid, uint64_t most_ns)
 {
 	struct dp_still *s = NULL;
-	const struct dp_still_options options = {.mode = DP_STILL_FORK};
+	const struct dp_still_options options = {.mode = DP_STILL_FORK, .max_pause_ns = most_ns};
 	struct dp_error *err = dp_still_open(pid, &options, &s);
 	cr_assert_null(err, "%s", err ? err->message : "");
 	err = dp_still_hold(s);
 	cr_assert_null(err, "%s", err ? err->message : "");
 	return s;
+}
+
+static struct dp_still *held(pid_t pid)
+{
+	return held_for(pid, 0);
 }
 
 static void end(pid_t pid)
@@ -153,5 +158,92 @@ Test(still_copy, nobody_is_forked_whom_devices_write_to)
 	cr_expect_eq(dp_still_mode(s), DP_STILL_STOP);
 	cr_expect(dp_still_why_not_fork(s) && strstr(dp_still_why_not_fork(s), "devices"));
 	dp_still_close(s);
+	end(pid);
+}
+
+#define MUCH ((size_t)128 << 20)
+
+static void have_much_memory(void)
+{
+	char *much = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (much == MAP_FAILED)
+		_exit(1);
+	madvise(much, MUCH, MADV_NOHUGEPAGE);
+	memset(much, 1, MUCH);
+	is_ready();
+}
+
+/* A fork cannot be broken off; but nobody is held for it beyond what was allowed, and half a copy is none. */
+Test(still_copy, a_fork_that_takes_longer_than_the_pause_gives_no_copy)
+{
+	const pid_t pid = child(have_much_memory);
+	struct dp_still *s = held_for(pid, 1);
+	bool late = false;
+	char byte;
+	cr_expect_eq(dp_still_mode(s), DP_STILL_STOP);
+	cr_expect(dp_still_why_not_fork(s) && strstr(dp_still_why_not_fork(s), "--max-pause"), "%s", dp_still_why_not_fork(s));
+	cr_expect(!dp_still_is_held(s));
+	cr_expect_eq(dp_still_nthreads(s), 1);
+	cr_expect_eq(dp_still_read(s, (uint64_t)(uintptr_t)&shared, &byte, 1, &late), 1);
+	cr_expect(late);
+	cr_expect_eq(number_in("/proc/%d/task/%d/children", pid), 0, "none is left");
+	dp_still_close(s);
+	end(pid);
+}
+
+/* ---- a tool that is killed while the copy stands ------------------------------------------------------------------------------
+ */
+
+static pid_t tool_with_a_copy(pid_t pid)
+{
+	const pid_t tool = fork();
+	if (!tool) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		struct dp_still *s = held(pid);
+		atomic_store(&shared->go, dp_still_mode(s) == DP_STILL_FORK ? 1 : 2);
+		for (;;)
+			pause();
+	}
+	while (!atomic_load(&shared->go))
+		rest();
+	cr_assert_eq(atomic_load(&shared->go), 1);
+	cr_assert_gt(number_in("/proc/%d/task/%d/children", pid), 0);
+	return tool;
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], text[256] = "";
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	FILE *f = fopen(path, "re");
+	const size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	if (f)
+		fclose(f);
+	const char *end = n ? strrchr(text, ')') : NULL;
+	return end ? end[2] : '-';
+}
+
+Test(still_copy, a_tool_that_is_killed_leaves_no_entry_in_the_list_of_children, .timeout = 60)
+{
+	const pid_t pid = child(is_ready);
+	end(tool_with_a_copy(pid));
+	while (number_in("/proc/%d/task/%d/children", pid))
+		rest();
+	end(pid);
+}
+
+Test(still_copy, what_a_tool_killed_with_its_heir_has_left_the_next_one_clears, .timeout = 60)
+{
+	const pid_t pid = child(is_ready), tool = tool_with_a_copy(pid);
+	const pid_t copy = (pid_t)number_in("/proc/%d/task/%d/children", pid);
+	pid_t heir;
+	while (!(heir = (pid_t)number_in("/proc/%d/task/%d/children", tool)))
+		rest();
+	kill(heir, SIGKILL);
+	end(tool);
+	while (state_of(copy) != 'Z')
+		rest();
+	dp_still_close(held(pid));
+	cr_expect_eq(number_in("/proc/%d/task/%d/children", pid), 0);
 	end(pid);
 }

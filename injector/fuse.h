@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* While we hold threads of a process, somebody else sees to it that we let them go: the kernel (fuse.c). */
+#ifndef DP_INJECTOR_FUSE_H
+#define DP_INJECTOR_FUSE_H
+
+#include <stdint.h>
+
+#define DP_FUSE_NS       UINT64_C(1000000000) /* until a stopped dynprobe is continued, if nothing else was said */
+#define DP_FUSE_GRACE_NS UINT64_C(9000000000) /* and from then on until it is killed */
+/* Before the first thread is seized; may be nested, the outermost counts. Where the kernel has no timer left there is no fuse. */
+void dp_fuse_light(void);
+/* When the last one is let go. */
+void dp_fuse_out(void);
+/* A lit one, from now on: other times than those above. */
+void dp_fuse_limit(uint64_t limit_ns, uint64_t grace_ns);
+/* We are still at it: the times begin anew. For a hold that has no end but that of its work; costs a call now and then, not each
+ * time. */
+void dp_fuse_alive(void);
+
+#endif
