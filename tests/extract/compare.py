@@ -3,8 +3,14 @@
 """Frames and values of a process that stands still: ours against gdb's.
 
 compare.py --dump extract_dump PID    prints what differs, and the share that is equal
+
+What is counted: every frame and every variable that gdb or we list. A frame is equal if pc, kind, function, file and line are. A variable
+is equal if its text is, or if both say that no part of it is there. A variable or frame that only one of both lists is a difference. A
+difference is set aside only for a reason of REASONS, each with its own test, and how many were is printed beside the share.
 """
 import argparse
+import difflib
+import glob
 import os
 import re
 import subprocess
@@ -12,24 +18,24 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+REASONS = {
+    "clobbered": "gdb shows what a register that calls do not preserve holds now; we say that it is lost",
+    "unending": "where a list of pieces ends early, gdb shows 0; we say that nothing is there",
+    "gives up": "gdb ends in an error of its own where we have a value",
+}
+
 
 def parse(text):
-    """{tid: [frame]}, a frame is {"pc", "name", "line", "inline", "vars": [(name, value)]}"""
-    threads, frames, frame = {}, None, None
+    """{tid: [frame]}, a frame is {"pc", "kind", "name", "path", "line", "vars": [(name, value, clobbered)]}"""
+    threads, frames = {}, None
     for line in text.splitlines():
         part = line.split("\t")
         if part[0] == "T" and len(part) >= 3:
             frames = threads[int(part[1])] = []
         elif part[0] == "F" and len(part) == 7 and frames is not None:
-            frame = {"pc": part[3], "name": part[4], "line": int(part[6]), "inline": part[2] == "1", "vars": [], "jumped": False, "clobbered": set()}
-            frames.append(frame)
-        elif part[0] == "K" and frame is not None:
-            for f in frames:
-                f["jumped"] |= f["pc"] == frame["pc"]
-        elif part[0] == "V" and len(part) >= 4 and frame is not None:
-            frame["vars"].append((part[2], part[3]))
-            if len(part) > 4:
-                frame["clobbered"].add(part[2])
+            frames.append({"kind": part[2], "pc": part[3], "name": part[4], "path": os.path.basename(part[5]), "line": int(part[6]), "vars": []})
+        elif part[0] == "V" and len(part) >= 4 and frames:
+            frames[-1]["vars"].append((part[2], part[3], len(part) > 4))
     return threads
 
 
@@ -37,7 +43,10 @@ def gdb_says(pid):
     r = subprocess.run(["gdb", "-nx", "-q", "-batch", "-iex", "set debuginfod enabled off", "-p", str(pid), "-x",
                         os.path.join(HERE, "gdb_dump.py")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                        errors="replace", timeout=300)
-    return parse(r.stdout)
+    got = parse(r.stdout)
+    if not got or "Traceback" in r.stderr:
+        raise SystemExit("gdb: " + r.stderr)
+    return got
 
 
 def we_say(dump, pid):
@@ -47,11 +56,65 @@ def we_say(dump, pid):
     return parse(r.stdout), r.stderr.strip()
 
 
-def bare(name):
-    name = re.sub(r"\(.*$", "", name)
-    name = re.sub(r"( \[clone .*\]|\.(constprop|part|isra|cold).*)$", "", name)
-    return name.split("@")[0].split("::")[-1].lstrip("_")
+# ---- names -------------------------------------------------------------------------------------------------------------------
 
+
+def without(text, opening, closing):
+    """Without what stands in such brackets, at any depth."""
+    out, depth = [], 0
+    for c in text:
+        depth += c == opening
+        if not depth:
+            out.append(c)
+        depth -= c == closing and depth > 0
+    return "".join(out)
+
+
+def components(name):
+    """A function's qualified name without parameters and arguments of templates."""
+    name = re.sub(r"operator(\(\)|<<=?|>>=?|<=>?|>=?|->\*?|<(?!\w))", lambda m: "operator" + "".join("%02x" % ord(c) for c in m.group(1)), name)
+    name = re.sub(r"( \[clone .*\]|\.(constprop|part|isra|cold|llvm|lto_priv).*)$", "", name)
+    name = without(without(name, "(", ")"), "<", ">")
+    name = re.sub(r"\{lambda\}?#?\d*\}?", "{lambda}", name).replace(" const", "").split("@")[0]
+    return [p.strip().split(" ")[-1] for p in name.split("::") if p.strip()]
+
+
+def is_same_name(a, b):
+    a, b = components(a), components(b)
+    n = min(len(a), len(b))
+    return a[len(a) - n:] == b[len(b) - n:]
+
+
+class Symbols:
+    """Two names of one function are one name: by the symbol tables of what is mapped."""
+
+    def __init__(self, pid):
+        self.pid, self.values = pid, None
+
+    def load(self):
+        self.values = {}
+        with open("/proc/%d/maps" % self.pid) as f:
+            files = {line.split()[5] for line in f if " r-xp " in line and len(line.split()) > 5 and line.split()[5].startswith("/")}
+        for path in files:
+            notes = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+            ident = re.search(r"Build ID: ([0-9a-f]+)", notes)
+            other = glob.glob("/usr/lib/debug/.build-id/%s/%s.debug" % (ident.group(1)[:2], ident.group(1)[2:])) if ident else []
+            for each in [path] + other:
+                self.add(path, each)
+
+    def add(self, module, path):
+        for flag in ([], ["-D"]):
+            out = subprocess.run(["nm", *flag, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+            for m in re.finditer(r"^([0-9a-f]{8,}) [a-zA-Z] (\S+)$", out, re.M):
+                self.values.setdefault(m.group(2).split("@")[0], set()).add((module, m.group(1)))
+
+    def same(self, a, b):
+        if self.values is None:
+            self.load()
+        return bool(self.values.get(a, set()) & self.values.get(b, set()))
+
+
+# ---- values ------------------------------------------------------------------------------------------------------------------
 
 # What gdb says is not there: we may know why in other words, but may not show a value.
 ABSENT = re.compile(r"^(<[^>]*>|\{(([^,{}]* = )?(<[^>]*>|\{.*\})(, )?)*\})$")
@@ -59,121 +122,130 @@ ABSENT = re.compile(r"^(<[^>]*>|\{(([^,{}]* = )?(<[^>]*>|\{.*\})(, )?)*\})$")
 
 def is_absent(value):
     """No part of it is there."""
-    return value is not None and bool(ABSENT.match(value)) and not re.search(r"[^a-z>.}]", re.sub(r"<[^>]*>|[\w.]* = |[{}, .]", "", value))
+    return value is not None and bool(ABSENT.match(value)) and not re.search(r"[^a-z>.}]", re.sub(r"<[^>]*>|[\w.$]* = |[{}, .]", "", value))
 
 
-def is_zero_where_nothing_is(gdb, ours):
-    """Where a list of pieces ends early, gdb says 0: the debug information says that there is nothing."""
+GIVES_UP = re.compile(r"<[Cc]annot access memory[^>]*>")
+MARK = re.compile(r"<[^<>]*>")
+
+
+def is_same(gdb, ours):
+    """Equal, but for the words that say why something is not there."""
+    return MARK.sub("<>", gdb) == MARK.sub("<>", ours) or (is_absent(gdb) and is_absent(ours))
+
+
+def is_unending(gdb, ours):
     if ours == "<optimized out>" and gdb.endswith(" + 0i"):
         return True
-    g, o = gdb.split(", "), (ours or "").split(", ")
-    return len(g) == len(o) and all(a == b or ("<optimized out>" in b and a.strip("{}") in ("0", "0x0")) for a, b in zip(g, o))
+    g, o = gdb.split(", "), ours.split(", ")
+    return len(g) == len(o) and all(a == b or ("<optimized out>" in b and re.sub(r"^.* = ", "", a).strip("{}") in ("0", "0x0")) for a, b in zip(g, o))
+
+
+def why_set_aside(value, clobbered, ours):
+    if clobbered and is_absent(ours):
+        return "clobbered"
+    if is_unending(value, ours):
+        return "unending"
+    pattern = GIVES_UP.sub("@", value)
+    if pattern != value and re.fullmatch(re.escape(pattern).replace("@", ".*"), ours):
+        return "gives up"
+    return None
+
+
+def kind_of(gdb, ours):
+    if gdb is None or ours is None:
+        return "not listed by us" if ours is None else "not listed by gdb"
+    return "only gdb" if is_absent(ours) else "only we" if is_absent(gdb) else "wrong"
 
 
 class Tally:
     def __init__(self):
         self.equal = self.different = 0
-        self.frames_equal = self.frames_different = self.unlisted = 0
+        self.frames_equal = self.frames_different = 0
         self.kinds, self.reasons = {}, {}
-        self.lines = []
+        self.lines, self.aside = [], []
+        self.symbols = self.measure = None
+
+    def total(self):
+        return self.equal + self.different
 
     def differ(self, kind, what):
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         self.lines.append("%s: %s" % (kind, what))
 
-    def explained(self, gdb, ours, name, value, got):
-        """Differences that are gdb's. Callers that jumped on to the function, which gdb makes up as frames: what they passed we leave out. And
-        what an inlined copy was passed at the call of the function around it, gdb reads in the wrong frame: it says otherwise there."""
-        if name in gdb["clobbered"] and got is not None and "optimized out" in got:
-            return "clobbered"
-        if value == "VLA" and got is not None:
-            return "length at run time"
-        if is_zero_where_nothing_is(value, got):
-            return "pieces"
-        if gdb["jumped"] and is_absent(got):
-            return "jumped"
-        around = gdb.get("around")
-        if gdb["inline"] and around and (name, got) in around["vars"]:
-            return "inlined"
-        if "not available on integers of more than 8 bytes" in value:
-            return "wide"
-        return None
-
     def value(self, where, name, gdb, ours):
-        if gdb == ours or (is_absent(gdb) and is_absent(ours)):
+        """gdb, ours: (name, value, clobbered), or None where it is not listed."""
+        g, o = gdb and gdb[1], ours and ours[1]
+        if gdb and ours and is_same(g, o):
             self.equal += 1
             return
-        if ours is None and is_absent(gdb):
-            self.unlisted += 1  # without a value anyway: gdb counts lost labels among variables
+        why = gdb and ours and why_set_aside(g, gdb[2], o)
+        what = "%s %s: gdb %.300s, we %.300s" % (where, name, g, o)
+        if why:
+            self.reasons[why] = self.reasons.get(why, 0) + 1
+            self.aside.append("%s: %s" % (why, what))
             return
         self.different += 1
-        kind = "missing" if ours is None else "wrong"
-        if is_absent(ours):
-            kind = "only gdb"
-        elif is_absent(gdb):
-            kind = "only we"
-        self.differ(kind, "%s %s: gdb %.200s, we %.200s" % (where, name, gdb, ours))
+        self.differ(kind_of(g, o), what)
+
+    def values(self, where, gdb, ours):
+        """gdb begins with the innermost block, we end with it: of two with the same name that is how they belong together."""
+        for name in dict.fromkeys([v[0] for v in gdb + ours]):
+            a, b = [v for v in gdb if v[0] == name], [v for v in reversed(ours) if v[0] == name]
+            for i in range(max(len(a), len(b))):
+                self.value(where, name, a[i] if i < len(a) else None, b[i] if i < len(b) else None)
+
+    def is_same_place(self, gdb, ours):
+        wrong = []
+        if "signal handler" not in gdb["name"] and not is_same_name(gdb["name"], ours["name"]) and \
+                not self.symbols.same(gdb["name"], ours["name"]):
+            wrong.append("name")
+        if gdb["line"] and (gdb["line"] != ours["line"] or gdb["path"] != ours["path"]):
+            wrong.append("line")
+        return wrong
 
     def frame(self, where, gdb, ours):
-        if gdb["pc"] != ours["pc"] or gdb["inline"] != ours["inline"]:
-            self.frames_different += 1
-            self.differ("frame", "%s: gdb %s %s, we %s %s" % (where, gdb["pc"], gdb["name"], ours["pc"], ours["name"]))
-            return False
-        if bare(gdb["name"]) != bare(ours["name"]) and "signal handler" not in gdb["name"]:
-            self.differ("name", "%s: gdb %s, we %s" % (where, gdb["name"], ours["name"]))
-        if gdb["line"] != ours["line"] and gdb["line"]:
-            self.differ("line", "%s %s: gdb %d, we %d" % (where, gdb["name"], gdb["line"], ours["line"]))
-        self.frames_equal += 1
-        pool = list(ours["vars"])
-        for name, value in gdb["vars"]:
-            same = [v for v in pool if v[0] == name]
-            best = next((v for v in same if v[1] == value), same[0] if same else None)
-            if best:
-                pool.remove(best)
-            got = best[1] if best else None
-            why = value != got and self.explained(gdb, ours, name, value, got)
-            if why:
-                self.reasons[why] = self.reasons.get(why, 0) + 1
-            else:
-                self.value(where + " " + gdb["name"], name, value, got)
-        return True
+        where += " " + (gdb or ours)["name"]
+        wrong = ["frame"] if not gdb or not ours else self.is_same_place(gdb, ours)
+        self.frames_different += bool(wrong)
+        self.frames_equal += not wrong
+        for kind in wrong:
+            self.differ(kind, "%s: gdb %s, we %s" % (where, *(f and "%s %s %s:%d" % (f["pc"], f["name"], f["path"], f["line"]) for f in (gdb, ours))))
+        self.values(where, gdb["vars"] if gdb else [], ours["vars"] if ours else [])
 
     def thread(self, tid, gdb, ours):
-        for i, g in enumerate(gdb):
-            g["around"] = next((f for f in gdb[i + 1:] if not f["inline"] and f["pc"] == g["pc"]), None)
-            where = "%d#%d" % (tid, i)
-            if i >= len(ours):
-                self.frames_different += 1
-                self.differ("frame", "%s: gdb %s, we end" % (where, g["name"]))
-                return
-            if not self.frame(where, g, ours[i]):
-                return
-        for o in ours[len(gdb):]:
-            self.differ("more", "%d: we have %s as well" % (tid, o["name"]))
+        keys = [[(f["pc"], f["kind"]) for f in each] for each in (gdb, ours)]
+        for _, a, b, c, d in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+            same = keys[0][a:b] == keys[1][c:d]
+            for i in range(a, b):
+                self.frame("%d#%d" % (tid, i), gdb[i], ours[c + i - a] if same else None)
+            for i in range(c, d):
+                if not same:
+                    self.frame("%d#%d" % (tid, i), None, ours[i])
 
 
 def compare(dump, pid):
     tally = Tally()
+    tally.symbols = Symbols(pid)
     gdb = gdb_says(pid)
-    ours, measure = we_say(dump, pid)
-    for tid, frames in gdb.items():
-        tally.thread(tid, frames, ours.get(tid, []))
-    tally.measure = measure
+    ours, tally.measure = we_say(dump, pid)
+    for tid in sorted(set(gdb) | set(ours)):
+        tally.thread(tid, gdb.get(tid, []), ours.get(tid, []))
     return tally
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--dump", required=True)
+    p.add_argument("--aside", action="store_true", help="print what was set aside")
     p.add_argument("pid", type=int)
     o = p.parse_args()
     t = compare(o.dump, o.pid)
-    for line in t.lines[:60]:
+    for line in t.lines[:60] + (t.aside if o.aside else []):
         print(line)
-    total = t.equal + t.different
-    print("frames: %d equal, %d different; values: %d equal of %d (%.3f %%); %s; explained %s; %s" %
-          (t.frames_equal, t.frames_different, t.equal, total, 100.0 * t.equal / max(total, 1), t.kinds, t.reasons, t.measure))
+    print("frames: %d equal, %d different; values: %d equal of %d (%.3f %%); %s; set aside %s; %s" %
+          (t.frames_equal, t.frames_different, t.equal, t.total(), 100.0 * t.equal / max(t.total(), 1), t.kinds, t.reasons, t.measure))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

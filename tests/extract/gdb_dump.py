@@ -26,13 +26,21 @@ def characters(value, t):
     return text(raw.rstrip(b"\0"))
 
 
+def part(value, field):
+    """One that cannot be read does not take the others along."""
+    try:
+        return show(value[field])
+    except gdb.error as e:
+        return "<%s>" % e
+
+
 def members(value, t):
     parts = []
     for field in t.fields():
-        if not hasattr(field, "bitpos"):
+        if not hasattr(field, "bitpos") and not field.is_base_class:
             continue  # a static member
         name = "base" if field.is_base_class else field.name or ""
-        parts.append("%s = %s" % (name, show(value[field])))
+        parts.append("%s = %s" % (name, part(value, field)))
     return "{" + ", ".join(parts) + "}"
 
 
@@ -42,7 +50,7 @@ def elements(value, t):
     if count <= 0:
         return "{}"
     n = min(count, LIMIT)
-    return "{" + ", ".join(show(value[low + i]) for i in range(n)) + ("..." if count > n else "") + "}"
+    return "{" + ", ".join(part(value, low + i) for i in range(n)) + ("..." if count > n else "") + "}"
 
 
 def real(value, t):
@@ -53,6 +61,42 @@ def is_char(t):
     return t.code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR) and t.sizeof == 1 and "char" in str(t.unqualified())
 
 
+def enumerator(value):
+    shown = value.format_string().strip("()")
+    return shown.split("::")[-1] if "|" not in shown else " | ".join(p.strip().split("::")[-1] for p in shown.split("|"))
+
+
+def to_member(value):
+    """A member's name, a function's address."""
+    shown = re.sub(r"^\(.*::\*.*?\) (?=0x|&|NULL|-?\d)", "", value.format_string())
+    return shown
+
+
+def show_typed(value, t, code):
+    if code in (gdb.TYPE_CODE_MEMBERPTR, gdb.TYPE_CODE_METHODPTR):
+        return to_member(value)
+    if code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
+        return members(value, t) if t.fields() or t.sizeof else "?"
+    if code == gdb.TYPE_CODE_ARRAY:
+        if not t.sizeof:
+            return '""' if is_char(t.target().strip_typedefs()) else "{}"
+        return characters(value, t) if is_char(t.target().strip_typedefs()) else elements(value, t)
+    if code == gdb.TYPE_CODE_BOOL:
+        n = int(value)
+        return {0: "false", 1: "true"}.get(n, str(n))
+    if code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR):
+        return str(int(value)) if t.sizeof <= 8 else value.format_string(format="d")
+    if code == gdb.TYPE_CODE_FLT:
+        return real(value, t) if t.sizeof <= 8 else value.format_string()
+    if code == gdb.TYPE_CODE_ENUM:
+        return enumerator(value)
+    if code == gdb.TYPE_CODE_PTR:
+        return "0x%x" % int(value)
+    if code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+        return "0x%x" % int(value.referenced_value().address)
+    return value.format_string(symbols=False)
+
+
 def show(value):
     try:
         t = value.type.strip_typedefs()
@@ -61,34 +105,12 @@ def show(value):
             return "<optimized out>"
         if code == gdb.TYPE_CODE_PTR and "synthetic pointer" in value.format_string():
             return "<synthetic pointer>"
-        if code in (gdb.TYPE_CODE_MEMBERPTR, gdb.TYPE_CODE_METHODPTR):
-            return "?"
-        if code == gdb.TYPE_CODE_ARRAY and not t.sizeof:
-            return "{}"
-        if code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
-            return members(value, t) if t.fields() or t.sizeof else "?"
-        if code == gdb.TYPE_CODE_ARRAY:
-            return characters(value, t) if is_char(t.target().strip_typedefs()) else elements(value, t)
-        if code == gdb.TYPE_CODE_BOOL:
-            n = int(value)
-            return {0: "false", 1: "true"}.get(n, str(n))
-        if code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR):
-            return str(int(value))
-        if code == gdb.TYPE_CODE_FLT:
-            return real(value, t) if t.sizeof <= 8 else value.format_string()
-        if code == gdb.TYPE_CODE_ENUM:
-            shown = value.format_string().strip("()")
-            return shown.split("::")[-1] if "|" not in shown else " | ".join(p.strip().split("::")[-1] for p in shown.split("|"))
-        if code == gdb.TYPE_CODE_PTR:
-            return "0x%x" % int(value)
-        if code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
-            return "0x%x" % int(value.referenced_value().address)
-        return value.format_string(symbols=False)
+        return show_typed(value, t, code)
     except gdb.error as e:
         return "<%s>" % e
 
 
-CLOBBERED = re.compile(r"\$(r?[acd]x|[er]?[sd]i|r[89]|r1[01]|xmm\d+)\b|entry_value")
+CLOBBERED = re.compile(r"\$(r?[acd]x|[er]?[sd]i|r[89]|r1[01]|xmm\d+)\b")
 
 
 def is_clobbered(symbol, frame):
@@ -98,19 +120,28 @@ def is_clobbered(symbol, frame):
         where = gdb.execute("info address " + symbol.name, to_string=True)
     except gdb.error:
         return False
-    part, at = [], frame.pc() - 1
+    lines, at = [], frame.pc() - 1
     inside = "Range" not in where
     for line in where.splitlines():
         m = re.search(r"Range (0x[0-9a-f]+)-(0x[0-9a-f]+)", line)
         if m:
             inside = int(m.group(1), 16) <= at < int(m.group(2), 16)
         if inside:
-            part.append(line)
-    return bool(CLOBBERED.search("\n".join(part)))
+            lines.append(line)
+    return bool(CLOBBERED.search("\n".join(lines)))
 
 
-def is_label(symbol):
-    return symbol.addr_class == gdb.SYMBOL_LOC_LABEL or symbol.type is None or symbol.type.code == gdb.TYPE_CODE_VOID
+def is_object(symbol):
+    """A parameter, or what `info locals` prints; not a label, an enumerator or a type."""
+    t = symbol.type
+    if t is None or symbol.is_argument:
+        return symbol.is_argument
+    if t.code == gdb.TYPE_CODE_VOID and t.sizeof == 1:
+        return False
+    if symbol.addr_class == gdb.SYMBOL_LOC_CONST:
+        t = t.strip_typedefs()
+        return not (t.code == gdb.TYPE_CODE_ENUM and symbol.name in [f.name for f in t.fields()])
+    return symbol.is_variable
 
 
 def variables(frame, called):
@@ -120,11 +151,10 @@ def variables(frame, called):
         return
     while block:
         for symbol in block:
-            if not (symbol.is_argument or symbol.is_variable) or is_label(symbol):
+            if not is_object(symbol):
                 continue
             try:
-                # gdb's Python does not know the length of such an array.
-                shown = "VLA" if symbol.type.dynamic and symbol.type.code == gdb.TYPE_CODE_ARRAY else show(symbol.value(frame))
+                shown = show(symbol.value(frame))
             except (gdb.error, RuntimeError) as e:
                 shown = "<%s>" % e
             lost = called and is_clobbered(symbol, frame)
@@ -132,6 +162,22 @@ def variables(frame, called):
         if block.function:
             break
         block = block.superblock
+
+
+def is_called(frame, called):
+    """Was a call made since the frame's registers were as they are? Behind a signal all of them are known again."""
+    newer = frame.newer()
+    if not newer or newer.type() == gdb.SIGTRAMP_FRAME:
+        return False
+    return called or newer.type() != gdb.INLINE_FRAME
+
+
+def one_frame(frame, index, called):
+    kind = {gdb.INLINE_FRAME: 1, gdb.TAILCALL_FRAME: 2}.get(frame.type(), 0)
+    sal = frame.find_sal()
+    path = sal.symtab.filename if sal.symtab else ""
+    print("F\t%d\t%d\t%x\t%s\t%s\t%d" % (index, kind, frame.pc(), frame.name() or "??", path, sal.line))
+    variables(frame, called)
 
 
 def main():
@@ -143,16 +189,8 @@ def main():
         print("T\t%d\t" % thread.ptid[1])
         frame, index, called = gdb.newest_frame(), 0, False
         while frame:
-            if frame.type() == gdb.TAILCALL_FRAME:  # made by gdb: there is no such frame on the stack
-                print("K")
-                frame = frame.older()
-                continue
-            sal = frame.find_sal()
-            path = sal.symtab.filename if sal.symtab else ""
-            inline = frame.type() == gdb.INLINE_FRAME
-            print("F\t%d\t%d\t%x\t%s\t%s\t%d" % (index, inline, frame.pc(), frame.name() or "??", path, sal.line))
-            called |= bool(frame.newer()) and frame.newer().type() != gdb.INLINE_FRAME
-            variables(frame, called)
+            called = is_called(frame, called)
+            one_frame(frame, index, called)
             index += 1
             try:
                 frame = frame.older()
