@@ -127,7 +127,7 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 		dp_show_put(x, x->o->verbose ? f->object : base_name(f->object));
 		dp_put_str(&x->b, "]");
 	}
-	dp_put_str(&x->b, f->is_inline ? " (inlined)" : "");
+	dp_put_str(&x->b, f->is_inline ? " (inlined)" : f->is_tail ? " (tail call)" : "");
 	dp_put_str(&x->b, f->is_signal ? " (signal handler called)" : "");
 	dp_put_str(&x->b, f->is_synthesized ? " (made by a pmodule)" : "");
 	dp_show_colored(x, DP_SHOW_YELLOW, f->is_guess ? " (a guess)" : "");

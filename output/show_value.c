@@ -24,6 +24,10 @@ static void put_string(struct dp_buf *b, const struct dp_snap_variable *v)
 static void put_integer(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	const char c = (char)v->number;
+	if (v->text) { /* what is wider than 64 bits, or has a name */
+		put(b, v->text);
+		return;
+	}
 	if (v->is_bool && v->number < 2) {
 		dp_put_str(b, v->number ? "true" : "false");
 		return;

@@ -47,6 +47,7 @@ static void describe(struct dp_extract *x, struct dp_snapshot *s, const struct d
 	f->cfa = state->cfa;
 	f->is_guess = state->is_guess;
 	f->is_signal = state->is_signal;
+	f->is_tail = state->is_tail;
 	f->object = text_or_null(x, s, &p->object);
 	f->offset = p->start && !(scope && scope->is_inline) ? f->pc - p->start : 0;
 	if (!scope)
@@ -189,6 +190,7 @@ static void frames(struct dp_extract *x, const struct dp_still_thread *t, struct
 	/* A frame's values may have come from its caller. */
 	for (size_t i = 0; i < walk.n; i++)
 		dp_frames_mean(&x->frames, walk.state[i].plan);
+	dp_frames_tails(&x->frames, &walk);
 	fit(&walk, x->limits.frames, &inner, &outer);
 	into->more_frames = walk.more;
 	for (size_t i = 0; i < walk.n; i++) {

@@ -111,6 +111,7 @@ static const struct dp_keep_row frame_rows[] = {
         {ROW(21, LIST, notes, "notes"), .of = &dp_keep_note},
         {ROW(22, LIST, variables, "variables"), .always = true, .of = &dp_keep_variable},
         {ROW(23, TEXT_OR_NULL, module, "module")},
+        {ROW(24, BOOL, is_tail, "is_tail")},
 };
 RECORD(frame, "Frame", frame_rows, DP_LINK_FRAME);
 #undef T

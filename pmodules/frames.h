@@ -70,6 +70,16 @@ struct dp_fscope { /* a function or a copy of one */
 	size_t n;
 	Dwarf_Die die;
 };
+struct dp_fsite { /* a call, or a jump to another function at the end of one */
+	Dwarf_Die die;
+	uint64_t pc;     /* behind it */
+	uint64_t target; /* 0: not known */
+};
+struct dp_fchain { /* jumps that may lie between a caller and who returns to it; outermost first */
+	uint64_t callee;
+	struct dp_fsite *const *site;
+	size_t n;
+};
 struct dp_fplan {
 	struct dp_fplan *chain;
 	uint64_t pc; /* that is looked up: of callers, inside of the call */
@@ -91,7 +101,8 @@ struct dp_fplan {
 	uint64_t entry;     /* in the target */
 	Dwarf_Die real;     /* addr NULL: unknown */
 	bool site_asked;
-	Dwarf_Die site; /* the call that is returned from here, or addr NULL */
+	struct dp_fsite *site; /* the call that is returned from here, or NULL */
+	struct dp_fchain chain_to[2]; /* what it led through, to the callees that were asked for last */
 };
 
 struct dp_fstate { /* a frame */
@@ -101,12 +112,16 @@ struct dp_fstate { /* a frame */
 	const uint64_t (*xmm)[2];
 	const struct dp_fstate *caller;
 	bool exact, is_signal, is_guess;
+	bool is_tail; /* it has jumped to the function of the frame inside of it: only what it was passed, and its caller, are left */
 };
 
-#define DP_FPLANS 4096u
+#define DP_FPLANS     4096u
+#define DP_FFUNCTIONS 512u
+struct dp_ffunction;
 struct dp_frames {
 	struct dp_world *w;
 	struct dp_fplan *plan[DP_FPLANS];
+	struct dp_ffunction *function[DP_FFUNCTIONS];
 };
 /* frames_plan.c */
 struct dp_fplan *dp_frames_plan(struct dp_frames *f, uint64_t pc, bool exact);
@@ -134,6 +149,7 @@ void dp_fwalk_fini(struct dp_fwalk *walk);
 
 struct dp_eval {
 	struct dp_world *w;
+	struct dp_frames *frames;      /* NULL: what was passed at calls is not known */
 	const struct dp_fstate *frame; /* NULL: no registers */
 	struct dp_module *module;
 	struct dp_debug *debug;
@@ -147,6 +163,18 @@ struct dp_eval {
 const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret);
 /* Where an object is; fills in where, addr, bytes, why. */
 void dp_eval_place(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, struct dp_value *into);
+/* frames_site.c: where a function is entered, be it in several parts (the first one). */
+bool dp_die_entry(Dwarf_Die *die, Dwarf_Addr *ret);
+/* The call that a caller's plan returns from; NULL if it is not known. */
+struct dp_fsite *dp_frames_site(struct dp_frames *f, struct dp_fplan *p);
+/* Where the plan's function begins, or 0. */
+uint64_t dp_frames_entry(const struct dp_fplan *p);
+/* Jumps to other functions at the end of the one that begins there; false: not all are known. */
+bool dp_frames_jumps(struct dp_frames *f, uint64_t entry, struct dp_fsite **ret, size_t *n);
+/* frames_tail.c: can the function that begins there be reached again by jumps alone? True if that is not known. */
+bool dp_frames_may_return(struct dp_frames *f, uint64_t entry);
+/* Puts in the frames of functions that have jumped on to others. What frames mean must be known. */
+void dp_frames_tails(struct dp_frames *f, struct dp_fwalk *walk);
 /* frames_entry.c: what register `reg` held when the frame's function was called, by what its caller says. */
 const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret);
 /* The address of a thread-local. */

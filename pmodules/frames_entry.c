@@ -11,63 +11,21 @@
 #include <dwarf.h>
 #include <string.h>
 
-enum { STEPS_MAX = 1 << 16, DEPTH_MAX = 64 };
-
-static bool return_of(Dwarf_Die *site, Dwarf_Addr *ret)
-{
-	Dwarf_Attribute attr;
-	return (dwarf_attr(site, DW_AT_call_return_pc, &attr) || dwarf_attr(site, DW_AT_low_pc, &attr)) &&
-	       !dwarf_formaddr(&attr, ret);
-}
-
-static bool find_site(Dwarf_Die *parent, uint64_t pc, unsigned *steps, unsigned depth, Dwarf_Die *ret)
-{
-	Dwarf_Die die;
-	Dwarf_Addr at;
-	if (depth > DEPTH_MAX || dwarf_child(parent, &die))
-		return false;
-	do {
-		const int tag = dwarf_tag(&die);
-		if (++*steps > STEPS_MAX)
-			return false;
-		if ((tag == DW_TAG_call_site || tag == DW_TAG_GNU_call_site) && return_of(&die, &at) && at == pc) {
-			*ret = die;
-			return true;
-		}
-		if ((tag == DW_TAG_lexical_block || tag == DW_TAG_inlined_subroutine) &&
-		    find_site(&die, pc, steps, depth + 1, ret))
-			return true;
-	} while (!dwarf_siblingof(&die, &die));
-	return false;
-}
-
-static const char *linkage_of(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) || dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
-		return dwarf_formstring(&attr);
-	return dwarf_diename(die);
-}
+enum { STEPS_MAX = 1 << 16 };
 
 /* Does the call lead to the callee itself, not to one that has jumped on to it? */
-static bool leads_to(const struct dp_eval *e, Dwarf_Die *site, const struct dp_fplan *callee)
+static bool leads_to(const struct dp_eval *e, struct dp_fsite *site, uint64_t callee)
 {
 	Dwarf_Attribute attr;
-	Dwarf_Die origin;
 	Dwarf_Op *ops;
 	size_t n;
 	uint64_t target;
-	if ((dwarf_attr(site, DW_AT_call_origin, &attr) || dwarf_attr(site, DW_AT_abstract_origin, &attr)) &&
-	    dwarf_formref_die(&attr, &origin)) {
-		const char *name = linkage_of(&origin);
-		return name && callee->called && !strcmp(name, callee->called);
-	}
 	struct dp_eval at_call = *e;
+	if (site->target)
+		return site->target == callee;
 	at_call.attr = &attr;
-	if ((dwarf_attr(site, DW_AT_call_target, &attr) || dwarf_attr(site, DW_AT_GNU_call_site_target, &attr)) &&
-	    !dwarf_getlocation(&attr, &ops, &n) && n)
-		return callee->entry && !dp_eval_number(&at_call, ops, n, &target) && target == callee->entry;
-	return false;
+	return (dwarf_attr(&site->die, DW_AT_call_target, &attr) || dwarf_attr(&site->die, DW_AT_GNU_call_site_target, &attr)) &&
+	       !dwarf_getlocation(&attr, &ops, &n) && n && !dp_eval_number(&at_call, ops, n, &target) && target == callee;
 }
 
 static bool is_of_register(Dwarf_Die *parameter, unsigned reg)
@@ -105,23 +63,22 @@ static const char *value_at_call(const struct dp_eval *e, Dwarf_Die *site, unsig
 const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 {
 	const struct dp_fstate *f = e->frame, *caller = f ? f->caller : NULL;
-	unsigned steps = 0;
-	if (!caller || !caller->plan->debug || !caller->plan->real.addr || f->is_signal || caller->exact || caller->is_guess)
+	if (!e->frames || !caller || !caller->plan->debug || f->is_signal || caller->exact || caller->is_guess)
 		return DP_WHY_OPTIMIZED;
 	struct dp_fplan *p = caller->plan;
-	const uint64_t pc = dp_debug_pc(p->debug, dp_addr_of(caller->regs.value[DP_FRAME_PC]));
 	const struct dp_eval at_call = {.w = e->w,
+	                                .frames = e->frames,
 	                                .frame = caller,
 	                                .module = p->module->module,
 	                                .debug = p->debug,
 	                                .nesting = e->nesting + 1,
 	                                .steps = e->steps};
-	if (!p->site_asked && !find_site(&p->real, pc, &steps, 0, &p->site))
-		p->site.addr = NULL;
-	p->site_asked = true;
-	if (!p->site.addr || !leads_to(&at_call, &p->site, f->plan))
+	struct dp_fsite *site = dp_frames_site(e->frames, p);
+	const uint64_t callee = dp_frames_entry(f->plan);
+	/* Who jumps back to its own beginning was passed something else since. */
+	if (!site || !callee || !leads_to(&at_call, site, callee) || dp_frames_may_return(e->frames, callee))
 		return DP_WHY_OPTIMIZED;
-	return value_at_call(&at_call, &p->site, reg, ret);
+	return value_at_call(&at_call, &site->die, reg, ret);
 }
 
 /* ---- thread-local storage -------------------------------------------------------------------------------------------------- */

@@ -178,7 +178,7 @@ static void frame_base(struct dp_fplan *p)
 		p->base = ops;
 		p->nbase = n;
 	}
-	if (!dwarf_entrypc(&p->real, &entry))
+	if (dp_die_entry(&p->real, &entry))
 		p->entry = dp_debug_addr(p->debug, entry).v;
 	const char *linkage = linkage_of(&p->real);
 	p->called = linkage ? linkage : dwarf_diename(&p->real);

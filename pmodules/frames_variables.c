@@ -323,6 +323,7 @@ void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct 
 {
 	*ret = (struct dp_value){.w = f->w, .type = v->type, .name = v->name.text, .where = DP_VALUE_NOWHERE, .why = v->why};
 	const struct dp_eval e = {.w = f->w,
+	                          .frames = f,
 	                          .frame = s,
 	                          .module = s->plan->module->module,
 	                          .debug = s->plan->debug,

@@ -137,6 +137,7 @@ struct dp_snap_frame {
 	bool is_inline;          /* a copy inside of the next frame that is not inline: same pc, same registers */
 	bool is_guess;           /* found without unwind tables */
 	bool is_signal;          /* the kernel's signal frame */
+	bool is_tail;            /* it has jumped to the function of the frame inside of it, and left no frame: what it was is concluded */
 	bool is_fault;           /* the fault happened in it */
 	bool is_synthesized;
 	const char *instruction; /* disassembled, of the innermost frame (and others where asked), or NULL */

@@ -136,7 +136,10 @@ enum dp_var_kind dp_value_kind(struct dp_value *v)
 	case DP_STYPE_RECORD:
 		return dp_stype_complete_near(v->w, t)->is_incomplete ? DP_VAR_BOTTOM : DP_VAR_TUPLE;
 	case DP_STYPE_FUNCTION:
+	case DP_STYPE_METHOD:
 		return DP_VAR_FN;
+	case DP_STYPE_MEMBER:
+		return DP_VAR_LL;
 	default:
 		return DP_VAR_BOTTOM;
 	}

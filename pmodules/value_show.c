@@ -448,6 +448,14 @@ static void show(struct dp_show *x, struct dp_value *v, struct level at, struct 
 	case DP_STYPE_RECORD:
 		show_record(x, v, at, into);
 		break;
+	case DP_STYPE_MEMBER:
+		show_int(x, v, into);
+		if (into->state == DP_VAR_OK)
+			dp_show_member(x, v, into);
+		break;
+	case DP_STYPE_METHOD:
+		dp_show_method(x, v, into);
+		break;
 	case DP_STYPE_FUNCTION: {
 		const char *name = dp_world_symbol_at(x->w, v->addr);
 		into->text = name ? dp_snapshot_text(x->s, name) : NULL;

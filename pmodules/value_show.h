@@ -28,5 +28,9 @@ bool dp_show_plain(struct dp_show *show, const struct dp_value *of, const struct
                    struct dp_snap_variable *into);
 /* Follows the pointers, level by level, and ends. */
 void dp_show_finish(struct dp_show *show);
+/* value_member.c: pointers to members. into->number is there already. */
+void dp_show_member(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into);
+/* Pointers to member functions. */
+void dp_show_method(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into);
 
 #endif

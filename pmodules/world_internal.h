@@ -30,7 +30,9 @@ enum dp_stype_kind {
 	DP_STYPE_ARRAY,
 	DP_STYPE_RECORD,
 	DP_STYPE_FUNCTION,
-	DP_STYPE_OTHER, /* pointers to members, and what nobody has heard of: bytes */
+	DP_STYPE_MEMBER, /* pointers to data of objects */
+	DP_STYPE_METHOD, /* and to their functions */
+	DP_STYPE_OTHER,  /* what nobody has heard of: bytes */
 };
 
 struct dp_stype;

@@ -117,6 +117,15 @@ static const char *pointer(struct spelling *s, Dwarf_Die *die, const char *sign,
 	return with ? spell(s, &to, with) : "";
 }
 
+static const char *member_pointer(struct spelling *s, Dwarf_Die *die, const char *inner)
+{
+	Dwarf_Die class;
+	Dwarf_Attribute attr;
+	const bool any = dwarf_attr(die, DW_AT_containing_type, &attr) && dwarf_formref_die(&attr, &class);
+	const char *sign = any ? dp_arena_printf(&s->w->arena, "%s::*", named(s, &class, "")) : NULL;
+	return pointer(s, die, sign ? sign : "*", inner);
+}
+
 /* Of a pointer the qualifier stands behind the star. */
 static const char *qualified(struct spelling *s, Dwarf_Die *die, const char *word, const char *inner)
 {
@@ -195,6 +204,9 @@ static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner)
 	case DW_TAG_rvalue_reference_type:
 		text = pointer(s, die, "&&", inner);
 		break;
+	case DW_TAG_ptr_to_member_type:
+		text = member_pointer(s, die, inner);
+		break;
 	case DW_TAG_const_type:
 		text = qualified(s, die, "const", inner);
 		break;
@@ -269,6 +281,7 @@ const char *dp_spell_base(struct dp_world *w, Dwarf_Die *type)
 				return "void";
 			break;
 		case DW_TAG_subroutine_type:
+		case DW_TAG_ptr_to_member_type:
 			return spell(&s, &die, "");
 		default: {
 			const char *name = dwarf_diename(&die);

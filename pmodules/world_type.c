@@ -200,6 +200,22 @@ const struct dp_stype *dp_stype_array(struct dp_world *w, const struct dp_stype 
 	return t->name.text ? t : NULL;
 }
 
+static void member_pointer_type(struct dp_stype *t)
+{
+	Dwarf_Die to;
+	const bool is_function = type_of(&t->die, &to) && peel(&to) && dwarf_tag(&to) == DW_TAG_subroutine_type;
+	t->kind = is_function ? DP_STYPE_METHOD : DP_STYPE_MEMBER;
+	t->size = is_function ? 16 : 8;
+	t->is_signed = true;
+}
+
+/* gcc names the type decltype(nullptr), clang std::nullptr_t. */
+static bool is_nullptr(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+	return name && strstr(name, "nullptr");
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
 
 static void fill(struct dp_world *w, struct dp_stype *t)
@@ -234,12 +250,16 @@ static void fill(struct dp_world *w, struct dp_stype *t)
 		t->kind = DP_STYPE_RECORD;
 		t->is_incomplete = dp_die_flag(&t->die, DW_AT_declaration);
 		break;
+	case DW_TAG_ptr_to_member_type:
+		member_pointer_type(t);
+		break;
 	case DW_TAG_subroutine_type:
 		t->kind = DP_STYPE_FUNCTION;
 		t->size = 1;
 		break;
-	case DW_TAG_unspecified_type: /* decltype(nullptr) */
-		t->kind = DP_STYPE_VOID;
+	case DW_TAG_unspecified_type:
+		t->kind = is_nullptr(&t->die) ? DP_STYPE_POINTER : DP_STYPE_VOID;
+		t->size = t->kind == DP_STYPE_POINTER ? 8 : 0;
 		break;
 	default:
 		t->kind = DP_STYPE_OTHER;

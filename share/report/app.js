@@ -73,7 +73,7 @@ function drawFrames() {
 		const parameters = (f.variables || []).filter((v) => v.place === "parameter");
 		row.append(make("span", "n", "#" + i), make("span", f.is_guess ? "none" : "", symbol(f)),
 			make("span", "dim", "(" + parameters.map((v) => v.name + "=" + short(v)).join(", ") + ")"), make("br"),
-			make("small", "", [where(f), f.is_inline ? "inlined" : "", f.is_signal ? "signal frame" : "", f.is_guess ? "guessed" : ""].filter(Boolean).join(" · ")));
+			make("small", "", [where(f), f.is_inline ? "inlined" : "", f.is_signal ? "signal frame" : "", f.is_tail ? "tail call" : "", f.is_guess ? "guessed" : ""].filter(Boolean).join(" · ")));
 		if (f.siginfo) row.append(make("div", "note critical", f.siginfo.name + (f.siginfo.reason ? ": " + f.siginfo.reason : "")));
 		row.onclick = () => pickFrame(i);
 		pane.append(row);

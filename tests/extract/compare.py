@@ -22,18 +22,26 @@ REASONS = {
     "clobbered": "gdb shows what a register that calls do not preserve holds now; we say that it is lost",
     "unending": "where a list of pieces ends early, gdb shows 0; we say that nothing is there",
     "gives up": "gdb ends in an error of its own where we have a value",
+    "copies": "of a function that has jumped on, gdb shows the innermost inlined copy alone; we show the function around it as well",
+    "unnamed": "gdb does not list parameters without a name",
+    "line": "two lines begin at that address: gdb shows the one that is marked as a statement, we the last, whose code it is",
 }
 
 
+COPY, TAIL = "1", "2"
+
+
 def parse(text):
-    """{tid: [frame]}, a frame is {"pc", "kind", "name", "path", "line", "vars": [(name, value, clobbered)]}"""
+    """{tid: [frame]}, a frame is {"pc", "kind", "name", "path", "line", "lines", "vars": [(name, value, clobbered)]}; kind "1": an inlined copy,
+    "2": it has jumped on; lines: all that begin where the code of "line" does"""
     threads, frames = {}, None
     for line in text.splitlines():
         part = line.split("\t")
         if part[0] == "T" and len(part) >= 3:
             frames = threads[int(part[1])] = []
-        elif part[0] == "F" and len(part) == 7 and frames is not None:
-            frames.append({"kind": part[2], "pc": part[3], "name": part[4], "path": os.path.basename(part[5]), "line": int(part[6]), "vars": []})
+        elif part[0] == "F" and len(part) >= 7 and frames is not None:
+            frames.append({"kind": part[2], "pc": part[3], "name": part[4], "path": os.path.basename(part[5]), "line": int(part[6]),
+                           "lines": [int(n) for n in part[7].split()] if len(part) > 7 else [], "vars": []})
         elif part[0] == "V" and len(part) >= 4 and frames:
             frames[-1]["vars"].append((part[2], part[3], len(part) > 4))
     return threads
@@ -131,6 +139,8 @@ MARK = re.compile(r"<[^<>]*>")
 
 def is_same(gdb, ours):
     """Equal, but for the words that say why something is not there."""
+    if (gdb, ours) == ("0", "0x0"):  # std::nullptr_t, which gdb takes for an int
+        return True
     return MARK.sub("<>", gdb) == MARK.sub("<>", ours) or (is_absent(gdb) and is_absent(ours))
 
 
@@ -165,6 +175,7 @@ class Tally:
         self.kinds, self.reasons = {}, {}
         self.lines, self.aside = [], []
         self.symbols = self.measure = None
+        self.tails = 0
 
     def total(self):
         return self.equal + self.different
@@ -176,14 +187,16 @@ class Tally:
     def value(self, where, name, gdb, ours):
         """gdb, ours: (name, value, clobbered), or None where it is not listed."""
         g, o = gdb and gdb[1], ours and ours[1]
+        if not name and not gdb:
+            self.set_aside("unnamed", where)
+            return
         if gdb and ours and is_same(g, o):
             self.equal += 1
             return
         why = gdb and ours and why_set_aside(g, gdb[2], o)
         what = "%s %s: gdb %.300s, we %.300s" % (where, name, g, o)
         if why:
-            self.reasons[why] = self.reasons.get(why, 0) + 1
-            self.aside.append("%s: %s" % (why, what))
+            self.set_aside(why, what)
             return
         self.different += 1
         self.differ(kind_of(g, o), what)
@@ -201,8 +214,32 @@ class Tally:
                 not self.symbols.same(gdb["name"], ours["name"]):
             wrong.append("name")
         if gdb["line"] and (gdb["line"] != ours["line"] or gdb["path"] != ours["path"]):
-            wrong.append("line")
+            if ours["line"] in gdb["lines"] and gdb["path"] == ours["path"]:
+                self.set_aside("line", "%s: gdb %d, we %d" % (gdb["name"], gdb["line"], ours["line"]))
+            else:
+                wrong.append("line")
         return wrong
+
+    def set_aside(self, why, what):
+        self.reasons[why] = self.reasons.get(why, 0) + 1
+        self.aside.append("%s: %s" % (why, what))
+
+    def without_copies(self, where, gdb, ours):
+        """Ours as gdb would show it."""
+        shown = {f["pc"]: f["name"] for f in gdb if f["kind"] == TAIL}
+        out, i = [], 0
+        while i < len(ours):
+            end = i
+            while end + 1 < len(ours) and ours[end]["kind"] == COPY:
+                end += 1
+            group, pc = ours[i:end + 1], ours[end]["pc"]
+            if len(group) > 1 and ours[end]["kind"] == TAIL and pc in shown and is_same_name(shown[pc], group[0]["name"]):
+                for f in group[1:]:
+                    self.set_aside("copies", "%s %s in %s" % (where, group[0]["name"], f["name"]))
+                group = [dict(group[0], kind=TAIL)]
+            out += group
+            i = end + 1
+        return out
 
     def frame(self, where, gdb, ours):
         where += " " + (gdb or ours)["name"]
@@ -214,6 +251,8 @@ class Tally:
         self.values(where, gdb["vars"] if gdb else [], ours["vars"] if ours else [])
 
     def thread(self, tid, gdb, ours):
+        self.tails += sum(f["kind"] == TAIL for f in ours)
+        ours = self.without_copies(tid, gdb, ours)
         keys = [[(f["pc"], f["kind"]) for f in each] for each in (gdb, ours)]
         for _, a, b, c, d in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
             same = keys[0][a:b] == keys[1][c:d]

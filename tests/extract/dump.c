@@ -204,7 +204,7 @@ static void print(const struct dp_snapshot *s)
 		printf("T\t%d\t%s\n", t->tid, t->unwind_end ? t->unwind_end : "");
 		DL_FOREACH(t->frames, f)
 		{
-			printf("F\t%u\t%d\t%" PRIx64 "\t%s\t%s\t%d\n", f->index, f->is_inline, f->pc,
+			printf("F\t%u\t%d\t%" PRIx64 "\t%s\t%s\t%d\n", f->index, f->is_inline ? 1 : f->is_tail ? 2 : 0, f->pc,
 			       f->symbol ? f->symbol : "??", f->path ? f->path : "", f->line);
 			DL_FOREACH(f->variables, v)
 			{

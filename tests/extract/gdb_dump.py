@@ -69,12 +69,14 @@ def enumerator(value):
 def to_member(value):
     """A member's name, a function's address."""
     shown = re.sub(r"^\(.*::\*.*?\) (?=0x|&|NULL|-?\d)", "", value.format_string())
-    return shown
+    return re.sub(r"^0x[0-9a-f]+ <(.*)>", r"\1", shown)
 
 
 def show_typed(value, t, code):
     if code in (gdb.TYPE_CODE_MEMBERPTR, gdb.TYPE_CODE_METHODPTR):
         return to_member(value)
+    if "nullptr" in str(t):
+        return "0x%x" % int(value)
     if code in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION):
         return members(value, t) if t.fields() or t.sizeof else "?"
     if code == gdb.TYPE_CODE_ARRAY:
@@ -85,7 +87,7 @@ def show_typed(value, t, code):
         n = int(value)
         return {0: "false", 1: "true"}.get(n, str(n))
     if code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR):
-        return str(int(value)) if t.sizeof <= 8 else value.format_string(format="d")
+        return str(int(value)) if t.sizeof <= 8 else value.format_string()
     if code == gdb.TYPE_CODE_FLT:
         return real(value, t) if t.sizeof <= 8 else value.format_string()
     if code == gdb.TYPE_CODE_ENUM:
@@ -128,7 +130,9 @@ def is_clobbered(symbol, frame):
             inside = int(m.group(1), 16) <= at < int(m.group(2), 16)
         if inside:
             lines.append(line)
-    return bool(CLOBBERED.search("\n".join(lines)))
+    # What was passed in a register is not what it holds.
+    passed = re.sub(r"entry_value[^\n]*(\n[^\n]*\$[^\n]*)?", "", "\n".join(lines))
+    return bool(CLOBBERED.search(passed))
 
 
 def is_object(symbol):
@@ -136,12 +140,12 @@ def is_object(symbol):
     t = symbol.type
     if t is None or symbol.is_argument:
         return symbol.is_argument
-    if t.code == gdb.TYPE_CODE_VOID and t.sizeof == 1:
-        return False
+    if str(t) == "__CORE_ADDR":
+        return False  # a label
     if symbol.addr_class == gdb.SYMBOL_LOC_CONST:
         t = t.strip_typedefs()
         return not (t.code == gdb.TYPE_CODE_ENUM and symbol.name in [f.name for f in t.fields()])
-    return symbol.is_variable
+    return symbol.is_variable or symbol.addr_class == gdb.SYMBOL_LOC_CONST_BYTES
 
 
 def variables(frame, called):
@@ -172,11 +176,27 @@ def is_called(frame, called):
     return called or newer.type() != gdb.INLINE_FRAME
 
 
+LINES = {}
+
+
+def lines_at(sal):
+    """Of all rows of the line table that begin there."""
+    if not sal.symtab or not sal.pc:
+        return []
+    if sal.symtab.filename not in LINES:
+        table = LINES[sal.symtab.filename] = {}
+        for row in sal.symtab.linetable():
+            table.setdefault(row.pc, set()).add(row.line)
+    return sorted(LINES[sal.symtab.filename].get(sal.pc, []))
+
+
 def one_frame(frame, index, called):
     kind = {gdb.INLINE_FRAME: 1, gdb.TAILCALL_FRAME: 2}.get(frame.type(), 0)
     sal = frame.find_sal()
     path = sal.symtab.filename if sal.symtab else ""
-    print("F\t%d\t%d\t%x\t%s\t%s\t%d" % (index, kind, frame.pc(), frame.name() or "??", path, sal.line))
+    lines = " ".join(str(n) for n in lines_at(sal))
+    print("F\t%d\t%d\t%x\t%s\t%s\t%d\t%s" % (index, kind, frame.pc(), frame.name() or "??", path, sal.line, lines))
+    frame.select()  # gdb reads what was passed at the call of a copy's function in the frame that is selected
     variables(frame, called)
 
 
