@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 REASONS = {
     "clobbered": "gdb shows what a register that calls do not preserve holds now; we say that it is lost",
+    "passed": "what an inlined copy has of what the function around it was passed, gdb reads in the wrong frame; we show what gdb has in that function",
     "unending": "where a list of pieces ends early, gdb shows 0; we say that nothing is there",
     "gives up": "gdb ends in an error of its own where we have a value",
     "copies": "of a function that has jumped on, gdb shows the innermost inlined copy alone; we show the function around it as well",
@@ -32,7 +33,7 @@ COPY, TAIL = "1", "2"
 
 
 def parse(text):
-    """{tid: [frame]}, a frame is {"pc", "kind", "name", "path", "line", "lines", "vars": [(name, value, clobbered)]}; kind "1": an inlined copy,
+    """{tid: [frame]}, a frame is {"pc", "kind", "name", "path", "line", "lines", "vars": [(name, value, marks)]}; kind "1": an inlined copy,
     "2": it has jumped on; lines: all that begin where the code of "line" does"""
     threads, frames = {}, None
     for line in text.splitlines():
@@ -43,7 +44,7 @@ def parse(text):
             frames.append({"kind": part[2], "pc": part[3], "name": part[4], "path": os.path.basename(part[5]), "line": int(part[6]),
                            "lines": [int(n) for n in part[7].split()] if len(part) > 7 else [], "vars": []})
         elif part[0] == "V" and len(part) >= 4 and frames:
-            frames[-1]["vars"].append((part[2], part[3], len(part) > 4))
+            frames[-1]["vars"].append((part[2], part[3], part[4].split() if len(part) > 4 else []))
     return threads
 
 
@@ -151,9 +152,11 @@ def is_unending(gdb, ours):
     return len(g) == len(o) and all(a == b or ("<optimized out>" in b and re.sub(r"^.* = ", "", a).strip("{}") in ("0", "0x0")) for a, b in zip(g, o))
 
 
-def why_set_aside(value, clobbered, ours):
-    if clobbered and is_absent(ours):
+def why_set_aside(value, marks, ours, around):
+    if "clobbered" in marks and is_absent(ours):
         return "clobbered"
+    if "passed" in marks and around and ours in [v[1] for v in around["vars"]]:
+        return "passed"
     if is_unending(value, ours):
         return "unending"
     pattern = GIVES_UP.sub("@", value)
@@ -184,8 +187,8 @@ class Tally:
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         self.lines.append("%s: %s" % (kind, what))
 
-    def value(self, where, name, gdb, ours):
-        """gdb, ours: (name, value, clobbered), or None where it is not listed."""
+    def value(self, where, name, gdb, ours, around=None):
+        """gdb, ours: (name, value, marks), or None where it is not listed; around: gdb's frame of the function around a copy."""
         g, o = gdb and gdb[1], ours and ours[1]
         if not name and not gdb:
             self.set_aside("unnamed", where)
@@ -193,7 +196,7 @@ class Tally:
         if gdb and ours and is_same(g, o):
             self.equal += 1
             return
-        why = gdb and ours and why_set_aside(g, gdb[2], o)
+        why = gdb and ours and why_set_aside(g, gdb[2], o, around)
         what = "%s %s: gdb %.300s, we %.300s" % (where, name, g, o)
         if why:
             self.set_aside(why, what)
@@ -201,12 +204,12 @@ class Tally:
         self.different += 1
         self.differ(kind_of(g, o), what)
 
-    def values(self, where, gdb, ours):
+    def values(self, where, gdb, ours, around=None):
         """gdb begins with the innermost block, we end with it: of two with the same name that is how they belong together."""
         for name in dict.fromkeys([v[0] for v in gdb + ours]):
             a, b = [v for v in gdb if v[0] == name], [v for v in reversed(ours) if v[0] == name]
             for i in range(max(len(a), len(b))):
-                self.value(where, name, a[i] if i < len(a) else None, b[i] if i < len(b) else None)
+                self.value(where, name, a[i] if i < len(a) else None, b[i] if i < len(b) else None, around)
 
     def is_same_place(self, gdb, ours):
         wrong = []
@@ -241,14 +244,14 @@ class Tally:
             i = end + 1
         return out
 
-    def frame(self, where, gdb, ours):
+    def frame(self, where, gdb, ours, around=None):
         where += " " + (gdb or ours)["name"]
         wrong = ["frame"] if not gdb or not ours else self.is_same_place(gdb, ours)
         self.frames_different += bool(wrong)
         self.frames_equal += not wrong
         for kind in wrong:
             self.differ(kind, "%s: gdb %s, we %s" % (where, *(f and "%s %s %s:%d" % (f["pc"], f["name"], f["path"], f["line"]) for f in (gdb, ours))))
-        self.values(where, gdb["vars"] if gdb else [], ours["vars"] if ours else [])
+        self.values(where, gdb["vars"] if gdb else [], ours["vars"] if ours else [], around)
 
     def thread(self, tid, gdb, ours):
         self.tails += sum(f["kind"] == TAIL for f in ours)
@@ -257,7 +260,8 @@ class Tally:
         for _, a, b, c, d in difflib.SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
             same = keys[0][a:b] == keys[1][c:d]
             for i in range(a, b):
-                self.frame("%d#%d" % (tid, i), gdb[i], ours[c + i - a] if same else None)
+                around = next((f for f in gdb[i + 1:] if f["kind"] != COPY and f["pc"] == gdb[i]["pc"]), None)
+                self.frame("%d#%d" % (tid, i), gdb[i], ours[c + i - a] if same else None, around)
             for i in range(c, d):
                 if not same:
                     self.frame("%d#%d" % (tid, i), None, ours[i])

@@ -115,13 +115,13 @@ def show(value):
 CLOBBERED = re.compile(r"\$(r?[acd]x|[er]?[sd]i|r[89]|r1[01]|xmm\d+)\b")
 
 
-def is_clobbered(symbol, frame):
-    """Is it said to be in a register that a call does not preserve, in a frame that has made a call? gdb shows what is in the register now."""
+def place_of(symbol, frame):
+    """What gdb says of where it is."""
     frame.select()
     try:
         where = gdb.execute("info address " + symbol.name, to_string=True)
     except gdb.error:
-        return False
+        return ""
     lines, at = [], frame.pc() - 1
     inside = "Range" not in where
     for line in where.splitlines():
@@ -130,9 +130,18 @@ def is_clobbered(symbol, frame):
             inside = int(m.group(1), 16) <= at < int(m.group(2), 16)
         if inside:
             lines.append(line)
-    # What was passed in a register is not what it holds.
-    passed = re.sub(r"entry_value[^\n]*(\n[^\n]*\$[^\n]*)?", "", "\n".join(lines))
-    return bool(CLOBBERED.search(passed))
+    return "\n".join(lines)
+
+
+PASSED = re.compile(r"entry_value[^\n]*(\n[^\n]*\$[^\n]*)?")
+
+
+def marks(symbol, frame, called):
+    """clobbered: it is said to be in a register that a call does not preserve, in a frame that has made a call; gdb shows what is in the
+    register now. passed: a copy's, by what the function around it was passed; gdb reads that in the wrong frame."""
+    place = place_of(symbol, frame)
+    found = ["clobbered"] if called and CLOBBERED.search(PASSED.sub("", place)) else []
+    return found + (["passed"] if PASSED.search(place) and frame.type() == gdb.INLINE_FRAME else [])
 
 
 def is_object(symbol):
@@ -161,8 +170,7 @@ def variables(frame, called):
                 shown = show(symbol.value(frame))
             except (gdb.error, RuntimeError) as e:
                 shown = "<%s>" % e
-            lost = called and is_clobbered(symbol, frame)
-            print("V\t%d\t%s\t%s%s" % (symbol.is_argument, symbol.name, shown, "\tclobbered" if lost else ""))
+            print("V\t%d\t%s\t%s\t%s" % (symbol.is_argument, symbol.name, shown, " ".join(marks(symbol, frame, called))))
         if block.function:
             break
         block = block.superblock
@@ -196,7 +204,6 @@ def one_frame(frame, index, called):
     path = sal.symtab.filename if sal.symtab else ""
     lines = " ".join(str(n) for n in lines_at(sal))
     print("F\t%d\t%d\t%x\t%s\t%s\t%d\t%s" % (index, kind, frame.pc(), frame.name() or "??", path, sal.line, lines))
-    frame.select()  # gdb reads what was passed at the call of a copy's function in the frame that is selected
     variables(frame, called)
 
 
