@@ -14,20 +14,28 @@ void dp_put_str(struct dp_buf *b, const char *s)
 
 void dp_put_dec(struct dp_buf *b, uint64_t v)
 {
-	char text[24];
-	dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "%" PRIu64, v));
+	char text[20], *at = text + sizeof(text);
+	do
+		*--at = (char)('0' + v % 10);
+	while (v /= 10);
+	dp_buf_put(b, at, (size_t)(text + sizeof(text) - at));
 }
 
 void dp_put_signed(struct dp_buf *b, int64_t v)
 {
-	char text[24];
-	dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, v));
+	dp_buf_put(b, "-", v < 0);
+	dp_put_dec(b, v < 0 ? -(uint64_t)v : (uint64_t)v);
 }
 
 void dp_put_hex(struct dp_buf *b, uint64_t v)
 {
-	char text[24];
-	dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "0x%" PRIx64, v));
+	char text[18], *at = text + sizeof(text);
+	do
+		*--at = "0123456789abcdef"[v & 15];
+	while (v >>= 4);
+	*--at = 'x';
+	*--at = '0';
+	dp_buf_put(b, at, (size_t)(text + sizeof(text) - at));
 }
 
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n)
@@ -44,6 +52,30 @@ static bool reads_back(const char *text, double v, unsigned size)
 	return size == sizeof(float) ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v;
 }
 
+/*
+ * Most numbers that programs hold have few digits behind the point: as a whole number of tenths, hundredths ... that gives the
+ * number when it is divided again, exactly, they need no search. Of a float so few digits in all that none of them could be
+ * spared.
+ */
+static bool put_short(struct dp_buf *b, double v, unsigned size)
+{
+	const double most = size == sizeof(float) ? 1e6 : 1e15;
+	double scale = 1;
+	unsigned places = 0;
+	for (; places < 4 && rint(v * scale) / scale != v; places++)
+		scale *= 10;
+	const double whole = rint(v * scale);
+	if (!(fabs(whole) < most) || (v != 0 && fabs(v) < 1e-3) || (v == 0 && signbit(v)) || whole / scale != v)
+		return false;
+	const uint64_t n = (uint64_t)fabs(whole), unit = (uint64_t)scale;
+	dp_buf_put(b, "-", v < 0);
+	dp_put_dec(b, n / unit);
+	dp_buf_put(b, ".", places > 0);
+	for (uint64_t rest = n % unit, digit = unit / 10; digit; digit /= 10)
+		dp_buf_put(b, &"0123456789"[rest / digit % 10], 1);
+	return true;
+}
+
 void dp_put_double(struct dp_buf *b, double v, unsigned size)
 {
 	char text[40];
@@ -51,6 +83,8 @@ void dp_put_double(struct dp_buf *b, double v, unsigned size)
 		dp_put_str(b, isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
 		return;
 	}
+	if (put_short(b, v, size))
+		return;
 	for (int precision = fabs(v) < 1e15 && trunc(v) == v ? 15 : 1; precision <= 17; precision++) { /* 60, not 6e+01 */
 		snprintf(text, sizeof(text), "%.*g", precision, v);
 		if (reads_back(text, v, size))

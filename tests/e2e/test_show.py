@@ -141,6 +141,44 @@ class Show(harness.Case):
         self.assertEqual([len(fields(thread).get(16, [])) for thread in threads], [len(thread["frames"]) for thread in found["threads"]])
         self.assertEqual(len(set(texts)), len(texts), "a text stands there twice")
 
+    KINDS = "bottom ll ull flt dbl ldbl cflt cdbl cldbl string enum tuple array fn reference".split()
+    PLACES = "local parameter global tls child".split()
+
+    def same_variables(self, types, texts, shown, kept, usual_place, owner=None):
+        """JSON leaves out what can be had back by the rules of docs/snapshot-format.md; the file has it all."""
+        text = lambda record, number: texts[record[number][0] - 1] if number in record else ""
+        self.assertEqual(len(shown), len(kept))
+        for v, record in zip(shown, map(fields, kept)):
+            of_type = types[v["type"]]
+            whole = {**of_type, "size": 0, "base_type": "", "place": usual_place, "index": -1, **of_type, **v}
+            plain = "state" not in v and "summary" not in v
+            number = int(v.get("number", "0"))
+            if "number" not in v and plain and whole["kind"] in ("ll", "ull", "reference") and "is_bool" not in v:
+                number = int(v["value"].split()[0], 0)
+            address = int(v.get("address", "0x0"), 16)
+            if "address" not in v and owner and owner["kind"] == "reference" and v["name"] == "*":
+                address = owner["number"]
+            elif "address" not in v and owner and owner["kind"] == "array" and owner["address"] and whole["index"] >= 0:
+                address = owner["address"] + whole["index"] * whole["size"]
+            real = v.get("real", 0.0)
+            if "real" not in v and plain and whole["kind"] == "dbl" and "text" not in v:
+                real = float(v["value"])
+            found = (v["name"], v["type"], whole["base_type"], whole["kind"], whole["place"], whole["index"], address, whole["size"], number % 2 ** 64, struct.pack("<d", float(real) + 0.0))
+            index = record.get(8, [1])[0]
+            self.assertEqual(found, (text(record, 1), text(record, 2), text(record, 3), self.KINDS[record.get(4, [0])[0]], self.PLACES[record.get(6, [0])[0]],
+                                     index >> 1 ^ -(index & 1), record.get(9, [0])[0], record.get(10, [0])[0], record.get(11, [0])[0], struct.pack("<d", struct.unpack("<d", record.get(12, [bytes(8)])[0])[0] + 0.0)))
+            self.same_variables(types, texts, v.get("children", []), record.get(30, []), "child", {**whole, "address": address, "number": number})
+
+    def test_what_json_leaves_out_can_be_had_back(self):
+        for path in self.snapshot()[1], GOLDEN:
+            found, parts = self.json(path), sections(path)
+            texts = [text.decode(errors="replace") for text in fields(parts["STRS"])[1]]
+            for thread, kept in zip(found["threads"], map(fields, fields(parts["THRD"])[40]), strict=True):
+                self.same_variables(found["types"], texts, thread.get("variables", []), kept.get(18, []), "tls")
+                for frame, record in zip(thread["frames"], map(fields, kept.get(16, [])), strict=True):
+                    self.same_variables(found["types"], texts, frame["variables"], record.get(22, []), "local")
+            self.same_variables(found["types"], texts, found["globals"], fields(parts.get("GLOB", b"")).get(50, []), "global")
+
     def test_what_is_asked_wrongly(self):
         cut = self.path("cut.dps")
         with open(GOLDEN, "rb") as whole, open(cut, "wb") as part:

@@ -46,7 +46,7 @@ class Hits(harness.Case):
         self.assertIn("start_thread", names)
         self.assertFalse(thread["frames"][0]["instruction"].startswith("jmp"), "the program's own instruction, not our jump")
         values = {v["name"]: v for v in thread["frames"][0]["variables"]}
-        self.assertEqual(int(values["a"]["number"]), event["fields"]["a"])
+        self.assertEqual(int(values["a"]["value"]), event["fields"]["a"])
         self.assertEqual(values["s"]["text"], "thread")
         self.assertEqual(len(shot["threads"]), 9)
         self.assert_clean(t.pid)
