@@ -1,45 +1,103 @@
 -- SPDX-License-Identifier: MIT
--- deadlock: which thread waits for which mutex, who holds it, and whether they wait for each other in a ring.
+-- deadlock: which thread waits for which lock, who holds it, and whether they wait for each other in a ring.
 --
--- A thread that waits for a mutex of glibc's is in the system call futex, called from pthread_mutex_lock (or another of that family), with
--- the mutex's address in rdi: its lock word is its first field, and the owner's tid stands 8 bytes behind it (struct pthread_mutex_t of
--- glibc on x86-64). In a container the owner's tid is one of the container's; then only the mutex is named.
+-- A thread that waits for a lock of glibc's is in the system call futex, called from a function of the lock's family, with an address
+-- inside of the lock in rdi (x86-64; nptl's struct pthread_mutex_t, pthread_rwlock_t, pthread_cond_t):
+--   mutex     the lock word is the first field; the owner's tid stands 8 bytes behind it, the kind 16. Of robust and priority-inheriting
+--             ones the lock word itself is the owner's tid, with a flag if the owner has died. std::mutex is one, std::recursive_mutex, too
+--   rwlock    wrphase_futex at 8, writers_futex at 12; who writes stands at 24; readers are only counted (first word, by 8s).
+--             std::shared_mutex is one
+--   condition the signals of its two groups, at 40 and 44: no owner; whoever is to signal it is known to nobody
+-- A spin lock is waited for without a system call; its holder is not recorded.
+-- In a container the owner's tid is one of the container's; then only the lock is named.
 --
--- Classifier `deadlock`; attributes deadlock.waiting, deadlock.rings.
+-- Classifier `deadlock`; attributes deadlock.waiting, deadlock.rings, deadlock.conditions, deadlock.spinning.
 
-local FUTEX, OWNER, KIND = 202, 8, 16
-local waits = {} -- tid -> { thread, mutex, owner }
+local FUTEX, RESTART, TID, DIED = 202, 219, 0x3fffffff, 0x40000000
+local ROBUST_OR_INHERIT, KINDS = 0x30, 0x3ff
+local waits, others = {}, {} -- tid -> { thread, what, lock, owner, note }; waits without an owner
 
-local function waits_for_mutex(thr)
-	if thr:register("orig_rax") ~= FUTEX then return false end
+local families = { -- by the functions that wait, innermost first
+	{ "rwlock_", "rwlock" }, { "^__pthread_rwlock", "rwlock" }, { "cond_.*wait", "condition variable" }, { "cond_wait", "condition variable" },
+	{ "mutex_.*lock", "mutex" }, { "lll_lock_wait", "mutex" },
+}
+
+local function family_of(thr)
 	local depth = 0
 	for fr in thr do
 		local symbol = fr:symbol() or ""
-		if symbol:find("mutex_.*lock") or symbol:find("lll_lock_wait") then return true end
+		for _, f in ipairs(families) do
+			if symbol:find(f[1]) then return f[2] end
+		end
 		depth = depth + 1
-		if depth == 4 then return false end
+		if depth == 5 then return nil end
 	end
-	return false
+	return nil
+end
+
+local function mutex(address)
+	local lock, owner, kind = pmodule.address_read_u32(address), pmodule.address_read_i32(address + 8), pmodule.address_read_u32(address + 16)
+	if not lock or not owner or not kind or lock == 0 or kind > KINDS then return nil end
+	if kind & ROBUST_OR_INHERIT == 0 then return { what = "mutex", lock = address, owner = owner } end
+	local died = lock & DIED ~= 0 and "its owner has died" or nil
+	return { what = "mutex", lock = address, owner = lock & TID ~= 0 and lock & TID or owner, note = died }
+end
+
+-- Locks are aligned to 8: which of the two futexes it is can be told by the address.
+local function rwlock(futex)
+	local address = futex % 8 == 4 and futex - 12 or futex - 8
+	local readers, writer = pmodule.address_read_u32(address), pmodule.address_read_i32(address + 24)
+	if not readers or not writer then return nil end
+	if writer ~= 0 then return { what = "rwlock", lock = address, owner = writer, note = "for writing" } end
+	return { what = "rwlock", lock = address, note = string.format("held by %d readers, which are not recorded", readers >> 3) }
+end
+
+local function condition(futex)
+	return { what = "condition variable", lock = futex % 8 == 4 and futex - 44 or futex - 40 }
+end
+
+local readers = { mutex = mutex, rwlock = rwlock, ["condition variable"] = condition }
+
+local function spinning(thr)
+	local fr = thr()
+	if not fr or not (fr:symbol() or ""):find("pthread_spin_lock", 1, true) then return nil end
+	return { what = "spin lock", lock = thr:register("rdi"), note = "its holder is not recorded" }
+end
+
+local function wait_of(thr)
+	local call = thr:register("orig_rax")
+	if call ~= FUTEX and call ~= RESTART then return spinning(thr) end -- a wait with a timeout that was interrupted goes on as restart_syscall
+	local family, futex = family_of(thr), thr:register("rdi")
+	return family and futex and readers[family](futex)
 end
 
 -- While the process is held: owner and lock word are of one moment, and are kept in the snapshot.
 local function look(thr)
-	if not waits_for_mutex(thr) then return end
-	local mutex = thr:register("rdi")
-	local lock, owner = pmodule.address_read_u32(mutex), pmodule.address_read_i32(mutex + OWNER)
-	local kind = pmodule.address_read_u32(mutex + KIND)
-	if not lock or not owner or not kind or lock == 0 or kind > 0x3ff then return end
-	waits[thr:tid()] = { thread = thr, mutex = mutex, owner = owner }
+	local w = wait_of(thr)
+	if not w then return end
+	w.thread = thr
+	if w.owner and w.owner ~= 0 then waits[thr:tid()] = w else others[#others + 1] = w end
 end
 
-local function mutex_name(address)
-	local symbol = pmodule.address_symbol(address)
-	return symbol and string.format("%s (0x%x)", symbol, address) or string.format("0x%x", address)
+-- ---- words --------------------------------------------------------------------------------------------------------------------
+
+local function lock_name(w)
+	local symbol = w.lock and pmodule.address_symbol(w.lock)
+	return w.what .. " " .. (symbol and string.format("%s (0x%x)", symbol, w.lock) or string.format("0x%x", w.lock or 0))
 end
 
 local function thread_name(thr)
 	return string.format("%d (%s)", thr:tid(), thr:name() or "?")
 end
+
+local function holder_name(threads, w)
+	local thr = threads[w.owner]
+	local note = w.note and ", " .. w.note or ""
+	if not thr then return string.format("held by %d, which is no thread of this process (it may have ended)%s", w.owner, note) end
+	return "held by thread " .. thread_name(thr) .. (w.owner == w.thread:tid() and ": itself" or "") .. note
+end
+
+-- ---- rings --------------------------------------------------------------------------------------------------------------------
 
 -- The ring that `tid` is in, beginning with it; nil.
 local function ring_of(tid)
@@ -52,45 +110,47 @@ local function ring_of(tid)
 	return at == tid and #ring > 0 and ring or nil
 end
 
-local function lowest(ring)
-	local low = ring[1]
-	for _, tid in ipairs(ring) do low = math.min(low, tid) end
-	return low
-end
-
-local function describe_ring(ring)
+local function report_ring(bt, threads, ring)
 	local parts = {}
 	for _, tid in ipairs(ring) do
 		local w = waits[tid]
-		parts[#parts + 1] = string.format("thread %s waits for mutex %s, held by %d", thread_name(w.thread), mutex_name(w.mutex), w.owner)
+		parts[#parts + 1] = string.format("thread %s waits for %s, %s", thread_name(w.thread), lock_name(w), holder_name(threads, w))
+		w.thread:annotate(pmodule.annotation.critical, "deadlock: waits for %s, %s", lock_name(w), holder_name(threads, w))
 	end
-	return table.concat(parts, "; ")
+	bt:annotate(pmodule.annotation.critical, "deadlock: " .. table.concat(parts, "; "))
 end
 
-local function report_ring(bt, ring)
-	local text = "deadlock: " .. describe_ring(ring)
-	bt:annotate(pmodule.annotation.critical, text)
-	for _, tid in ipairs(ring) do
-		local w = waits[tid]
-		w.thread:annotate(pmodule.annotation.critical, "deadlock: waits for mutex %s, held by thread %d%s", mutex_name(w.mutex), w.owner,
-			w.owner == tid and ": itself" or "")
+-- Waits that end when somebody does something; a holder that is gone never will.
+local function report_wait(threads, w)
+	local kind = threads[w.owner] and not w.note and pmodule.annotation.comment or pmodule.annotation.warning
+	if w.note == "for writing" and threads[w.owner] then kind = pmodule.annotation.comment end
+	w.thread:annotate(kind, "waits for %s, %s", lock_name(w), holder_name(threads, w))
+end
+
+local function report_others(bt)
+	local n = {}
+	for _, w in ipairs(others) do
+		n[w.what] = (n[w.what] or 0) + 1
+		w.thread:annotate(pmodule.annotation.comment, "waits for %s%s", lock_name(w), w.note and ", " .. w.note or "")
 	end
+	bt:add_kv_int("deadlock.conditions", n["condition variable"] or 0)
+	bt:add_kv_int("deadlock.spinning", n["spin lock"] or 0)
+	return (n.mutex or 0) + (n.rwlock or 0) + (n["spin lock"] or 0)
 end
 
 local function report(bt)
-	local threads, rings, waiting = {}, 0, 0
+	local threads, tids, rings, waiting = {}, {}, 0, report_others(bt)
 	for thr in bt do threads[thr:tid()] = thr end
-	for tid, w in pairs(waits) do
+	for tid in pairs(waits) do tids[#tids + 1] = tid end
+	table.sort(tids)
+	for _, tid in ipairs(tids) do
 		waiting = waiting + 1
 		local ring = ring_of(tid)
-		if ring and lowest(ring) == tid then
+		if ring and math.min(table.unpack(ring)) == tid then
 			rings = rings + 1
-			report_ring(bt, ring)
+			report_ring(bt, threads, ring)
 		elseif not ring then
-			local holder = threads[w.owner]
-			w.thread:annotate(holder and pmodule.annotation.comment or pmodule.annotation.warning, "waits for mutex %s, %s", mutex_name(w.mutex),
-				holder and "held by thread " .. thread_name(holder)
-					or string.format("held by %d, which is no thread of this process (it may have ended)", w.owner))
+			report_wait(threads, waits[tid])
 		end
 	end
 	bt:add_kv_int("deadlock.waiting", waiting)
@@ -100,9 +160,9 @@ end
 
 pmodule.define {
 	id = "deadlock",
-	description = "who holds and who waits for which pthread mutex",
+	description = "who holds and who waits for which mutex, rwlock, condition variable, spin lock",
 	load = function()
-		pmodule.register(pmodule.event.attach, function() waits = {} end)
+		pmodule.register(pmodule.event.attach, function() waits, others = {}, {} end)
 		pmodule.register(pmodule.event.thread, look)
 		pmodule.register(pmodule.event.postattach, report)
 	end,

@@ -38,14 +38,34 @@ class ReadyMade(PmoduleCase):
         t = self.target("ailing", "deadlock")
         shown, _ = self.snapshot(t, self.module("deadlock"))
         self.assertRegex(shown, r"classifiers +deadlock\n")
-        ring = re.search(r"critical: deadlock: thread (\d+) .* waits for mutex (lock_[ab]) .*, held by (\d+); "
-                         r"thread (\d+) .* waits for mutex (lock_[ab]) .*, held by (\d+)", shown)
+        ring = re.search(r"critical: deadlock: thread (\d+) .* waits for mutex (lock_[ab]) .*, held by thread (\d+) \(ailing\); "
+                         r"thread (\d+) .* waits for mutex (lock_[ab]) .*, held by thread (\d+) \(ailing\)", shown)
         self.assertTrue(ring, shown)
         self.assertEqual((ring[1], ring[3]), (ring[6], ring[4]))
         self.assertNotEqual(ring[2], ring[5])
         self.assertRegex(shown, r"waits for mutex lock_a \S+, held by thread \d+ \(ailing\) \(deadlock\)")
         healthy, _ = self.snapshot(self.target("ailing", "heap"), self.module("deadlock"))
         self.assertNotIn("critical", healthy)
+
+    @unittest.skipUnless(os.path.exists(target_path("locks")), "no C++ compiler")
+    def test_deadlock_knows_locks_of_every_kind(self):
+        t = self.target("locks")
+        shown, _ = self.snapshot(t, self.module("deadlock"))
+        said = {name: text for name, text in re.findall(r'Thread \d+ "([\w-]+)"[^\n]*\n(?:(?!Thread ).*\n)*? +[#!] (?:critical: deadlock: )?(waits for .*) \(deadlock\)', shown)}
+        ring = re.search(r"critical: deadlock: (thread .*); (thread .*) \(deadlock\)\n", shown)
+        self.assertEqual({re.sub(r"\d{3,}|\(0x\w+\)", "N", part) for part in ring.groups()}, {
+            "thread N (ring-a) waits for rwlock shared_two N, held by thread N (ring-b), for writing",
+            "thread N (ring-b) waits for mutex mutex_one N, held by thread N (ring-a)"}, shown)
+        by_main = f"held by thread {t.pid} (locks)"
+        for name, words in {
+            "ring-a": ("rwlock shared_two", "held by thread", "(ring-b)"), "ring-b": ("mutex mutex_one", "(ring-a)"), "self": ("self_seven", ": itself"),
+            "recursive": ("mutex recursive_three", by_main), "inherit": ("mutex inherit_five", by_main), "robust": ("mutex robust_eight", by_main),
+            "timed": ("mutex timed_six", by_main), "writer": ("rwlock shared_read", "held by 1 readers"), "reader": ("rwlock shared_two", "(ring-b), for writing"),
+            "condition": ("condition variable condition_four",), "spin": ("spin lock spin_nine", "not recorded")}.items():
+            for word in words:
+                self.assertIn(word, said.get(name, ""), f"{name}: {said}")
+        a = json.loads(self.run_tool("show", self.path("t.dps"), "--json").stdout)["attributes"]
+        self.assertEqual([a[f"deadlock.{n}"] for n in ("rings", "waiting", "conditions", "spinning")], [2, 10, 1, 1])
 
     def test_deadlock_is_found_in_a_saved_snapshot(self):
         """Taken without the module, which runs when the program is gone."""
