@@ -93,8 +93,8 @@ bool dp_still_is_current(const struct dp_still *s);
 size_t dp_still_read(struct dp_still *s, uint64_t addr, void *buf, size_t n, bool *late);
 /* The same before dp_still_hold(), from the running process, not kept: for rehearsals. */
 size_t dp_still_peek(struct dp_still *s, uint64_t addr, void *buf, size_t n);
-/* Registers and stacks of running threads without a stop are not to be had; the rehearsal looks at one thread after the other, each stopped for
- * a moment (some 20 us). Calls `each` per thread, with the thread going on already. */
+/* Registers and stacks of running threads without a stop are not to be had; the rehearsal looks at a few threads at a time, each stopped for
+ * a moment (some 20 us, up to a few of that where they wait for each other). Calls `each` per thread, with the thread going on already. */
 struct dp_error *dp_still_glimpse(struct dp_still *s, void (*each)(const struct dp_still_thread *t, void *data), void *data) DP_MUST_CHECK;
 /* What was read and kept, as ranges: for the file. */
 void dp_still_kept(struct dp_still *s, void (*each)(uint64_t addr, const uint8_t *bytes, size_t n, void *data), void *data);

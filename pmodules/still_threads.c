@@ -2,11 +2,8 @@
 /* Threads: what /proc says of them before anything is stopped, and their registers when they stand. */
 #include "pmodules/still_internal.h"
 
-#include "injector/eintr.h"
 #include "injector/freeze.h"
-#include "injector/fuse.h"
 #include "injector/proc.h"
-#include "injector/safe.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -137,52 +134,5 @@ struct dp_error *dp_still_take_threads(struct dp_still *s)
 	s->thread = list;
 	s->nthreads = n;
 	qsort(list, n, sizeof(*list), by_tid);
-	return NULL;
-}
-
-/* ---- one after the other, for the rehearsal -------------------------------------------------------------------------------- */
-
-/* One in a call whose timeout would begin anew is left in peace: the hold will do that once, and once is enough. */
-static bool is_left_alone(pid_t pid, pid_t tid)
-{
-	long nr;
-	uint64_t args[6];
-	return dp_proc_syscall(pid, tid, &nr, args) && nr >= 0 && dp_eintr_class(nr, args) == DP_EINTR_TIMED;
-}
-
-static struct dp_error *glimpse(const struct dp_process *p, struct dp_still_thread *t, bool *seen)
-{
-	struct dp_held h;
-	enum dp_safe_outcome outcome;
-	char why[128];
-	DP_TRY(dp_safe_take(NULL, p, t->tid, &h, &outcome, why));
-	if (outcome != DP_SAFE_HELD)
-		return NULL;
-	dp_still_registers(&h, t);
-	dp_held_release(&h);
-	*seen = true;
-	return NULL;
-}
-
-struct dp_error *dp_still_glimpse(struct dp_still *s, void (*each)(const struct dp_still_thread *t, void *data), void *data)
-{
-	const struct dp_process *p = &s->target.process;
-	if (s->core)
-		return NULL;
-	DP_TRY(dp_still_list(s));
-	for (size_t i = 0; i < s->nthreads; i++) {
-		struct dp_still_thread t = s->thread[i];
-		bool seen = false;
-		if (is_left_alone(p->pid, t.tid))
-			continue;
-		dp_fuse_light();
-		struct dp_error *err = glimpse(p, &t, &seen);
-		dp_fuse_out();
-		if (err && err->tag != DP_TAG_UNSTOPPABLE && err->tag != DP_TAG_TRACED && err->tag != DP_TAG_GONE)
-			return err;
-		dp_error_destroy(err);
-		if (seen)
-			each(&t, data);
-	}
 	return NULL;
 }
