@@ -15,12 +15,13 @@
 
 #define TOGETHER 8u
 #define CODE64   0x33
+#define TURN_NS  UINT64_C(100000)
 #define STOP_NS  UINT64_C(100000000) /* on a busy machine it first needs a processor; nothing waits for us until it stands */
 
 struct glimpse {
 	struct dp_held held;
 	struct dp_still_thread thread;
-	bool seen;
+	bool asked, seen;
 };
 
 /* One in a call whose timeout would begin anew is left in peace: the hold will do that once, and once is enough. */
@@ -47,19 +48,20 @@ static struct dp_error *ask(const struct dp_process *p, pid_t tid, struct glimps
 	}
 	if (err || gone)
 		return err;
-	g->held.seized = true;
+	g->held.seized = g->asked = true;
 	g->held.held_at_ns = dp_now_ns();
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	return NULL;
 }
 
-/* It goes on in any case. */
-static void look(struct glimpse *g)
+/* Once it stands it goes on; false: it does not yet stand, and may still. */
+static bool look(struct glimpse *g)
 {
 	struct dp_held *h = &g->held;
-	if (!h->seized)
-		return;
-	const struct dp_stop stop = dp_stop_wait(h->tid, h->held_at_ns + STOP_NS);
+	const uint64_t last = h->held_at_ns + STOP_NS, soon = dp_now_ns() + TURN_NS;
+	const struct dp_stop stop = dp_stop_wait(h->tid, soon < last ? soon : last);
+	if (stop.kind == DP_STOP_NONE && dp_now_ns() < last)
+		return false;
 	if (stop.kind != DP_STOP_NONE && dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC) {
 		g->seen = !h->group_stopped && !h->pending_signal && h->regs.cs == CODE64;
 		if (g->seen)
@@ -68,6 +70,7 @@ static void look(struct glimpse *g)
 	dp_held_release(h);
 	if (stop.kind == DP_STOP_NONE)
 		dp_stray_settle(DP_SETTLE_NS);
+	return true;
 }
 
 /* All go on when it returns. */
@@ -79,8 +82,14 @@ static struct dp_error *stop_some(const struct dp_process *p, const pid_t *tid, 
 		err = ask(p, tid[asked], &g[asked]);
 		asked++;
 	}
-	for (size_t i = 0; i < asked; i++)
-		look(&g[i]);
+	/* One that is slow must not keep the others. */
+	for (size_t left = asked; left;) {
+		left = 0;
+		for (size_t i = 0; i < asked; i++) {
+			g[i].asked = g[i].asked && !look(&g[i]);
+			left += g[i].asked;
+		}
+	}
 	return err;
 }
 
