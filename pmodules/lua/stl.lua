@@ -1,5 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- stl: strings and containers of libstdc++ as what they hold: std::string, vector, map, set, multimap, multiset, unordered_*, pair.
+-- stl: strings and containers of libstdc++ as what they hold: std::string, string_view, vector, deque, list, forward_list, map, set, multimap,
+-- multiset, unordered_*, pair, optional, variant, unique_ptr, shared_ptr, weak_ptr.
+--
+-- What a container's own numbers say is not believed: it is not made yet, or destroyed, or damaged. So nothing is followed further than the number of
+-- elements that are shown, and a container of which not even the first element can be read is left as it is.
 -- Options: --module=stl:elements,64,string,256
 
 local ELEMENTS, STRING = 64, 256
@@ -44,12 +48,18 @@ local function add_value(v, name, index, b)
 	pmodule.dispatch(e, b)
 end
 
+local function is_readable(b)
+	return b and pmodule.variable_from_bt(b):resolved()
+end
+
 -- Adds the elements that next() gives, one value each, below v.
 local function fill(v, kind, count, next_value)
+	local b = count > 0 and next_value(0)
+	if count < 0 or count > 0 and not is_readable(b) then return end
 	v:set_string(string.format("%s of %d", kind, count))
 	v:skip()
 	for i = 0, math.min(count, ELEMENTS) - 1 do
-		local b = next_value(i)
+		b = i == 0 and b or next_value(i)
 		if not b then break end
 		add_value(v, nil, i, b)
 	end
@@ -135,7 +145,133 @@ local function show_pair(v, b)
 	end
 end
 
+-- ---- bits, lists, deques ------------------------------------------------------------------------------------------------------
+
+local function show_bits(v, b)
+	local first, last = member(b, "_M_impl._M_start._M_p"), member(b, "_M_impl._M_finish._M_p")
+	local behind = member(b, "_M_impl._M_finish._M_offset")
+	if not first or not last or not behind or math.ult(last, first) then return end
+	local count = (last - first) * 8 + behind
+	local bytes = count == 0 and "" or pmodule.address_read_raw(first, (math.min(count, STRING) + 7) // 8)
+	if not bytes or count < 0 then return end
+	local shown = {}
+	for i = 0, math.min(count, STRING, #bytes * 8) - 1 do shown[#shown + 1] = bytes:byte(i // 8 + 1) >> i % 8 & 1 end
+	v:set_string(string.format("vector of %d bits: %s%s", count, table.concat(shown), count > #shown and "..." or ""))
+	v:skip()
+end
+
+local function show_list(v, b)
+	local header = pmodule.try(b, "_M_impl._M_node")
+	local count, node, value = header and member(header, "_M_size"), header and member(header, "_M_next"), pmodule.template_arg(v:base_type(), 0)
+	if not count or not node or not value then return end
+	fill(v, "list", count, function(i)
+		if i > 0 then node = node and pmodule.address_read_ptr(node) end
+		return node and node ~= 0 and node ~= pmodule.address(header) and pmodule.variable_at(value, node + 16, v:object())
+	end)
+end
+
+-- It does not know its length.
+local function show_forward_list(v, b)
+	local node, value, nodes = member(b, "_M_impl._M_head._M_next"), pmodule.template_arg(v:base_type(), 0), {}
+	while node and node ~= 0 and #nodes <= ELEMENTS do
+		nodes[#nodes + 1] = node
+		node = pmodule.address_read_ptr(node)
+	end
+	if not node or not value then return end
+	fill(v, "forward_list", #nodes, function(i) return pmodule.variable_at(value, nodes[i + 1] + 8, v:object()) end)
+end
+
+-- Blocks of 512 bytes, or of one element, and a map of them.
+local function show_deque(v, b)
+	local value = pmodule.template_arg(v:base_type(), 0)
+	local start, finish = pmodule.try(b, "_M_impl._M_start"), pmodule.try(b, "_M_impl._M_finish")
+	local pointer = start and pmodule.try(start, "_M_cur")
+	if not pointer or not finish or not value then return end
+	local at = {}
+	for _, name in ipairs { "_M_cur", "_M_first", "_M_last", "_M_node" } do at[name] = { member(start, name), member(finish, name) } end
+	if not at._M_node[1] or not at._M_node[2] or at._M_cur[1] == 0 then return end
+	local size = pmodule.sizeof(pmodule.deref(pointer))
+	if size == 0 then return end
+	local per = math.max(512 // size, 1)
+	local count = per * ((at._M_node[2] - at._M_node[1]) // 8 - 1) + (at._M_cur[2] - at._M_first[2]) // size + (at._M_last[1] - at._M_cur[1]) // size
+	local before = (at._M_cur[1] - at._M_first[1]) // size
+	fill(v, "deque", count, function(i)
+		local block = pmodule.address_read_ptr(at._M_node[1] + (before + i) // per * 8)
+		return block and pmodule.deref(pmodule.deref(pointer), block + (before + i) % per * size)
+	end)
+end
+
+-- ---- one value, or none ---------------------------------------------------------------------------------------------------------
+
+-- A number or a string on the line itself, anything else below it.
+local function show_one(v, kind, b)
+	local text = string_text(b) or not is_readable(b) and "(unreadable)" or pmodule.variable_from_bt(b):type() < pmodule.variable_type.string and number(b)
+	v:set_string(kind .. (text and " " .. tostring(text) or ""))
+	v:skip()
+	if not text then add_value(v, "value", -1, b) end
+end
+
+local function show_nothing(v, kind)
+	v:set_string(kind .. " (empty)")
+	v:skip()
+end
+
+local function show_optional(v, b)
+	local engaged, value = member(b, "_M_payload._M_engaged"), pmodule.try(b, "_M_payload._M_payload._M_value")
+	if engaged == 0 then return show_nothing(v, "optional") end
+	if engaged == 1 and value then show_one(v, "optional", value) end
+end
+
+local function show_variant(v, b)
+	local index, union = member(b, "_M_index"), pmodule.try(b, "_M_u")
+	if index == 255 or not index or not union then return index and show_nothing(v, "variant") end
+	local type = pmodule.template_arg(v:base_type(), index)
+	local value = type and pmodule.variable_at(type, pmodule.address(union), v:object())
+	if value then show_one(v, "variant<" .. type .. ">", value) end
+end
+
+local function show_pointer(v, kind, type, target, more)
+	if target == 0 then return show_nothing(v, kind) end
+	local b = type and pmodule.variable_at(type, target, v:object())
+	v:set_string(string.format("%s 0x%x%s", kind, target, more or ""))
+	v:skip()
+	if b and is_readable(b) then add_value(v, "*", -1, b) end
+end
+
+-- The pointer is the tuple's first element, which libstdc++ puts behind the others; an empty deleter takes no room.
+local function show_unique(v, b)
+	local at, size = pmodule.address(b), pmodule.sizeof(b)
+	local target = at and size >= 8 and pmodule.address_read_ptr(at + size - 8)
+	if target then show_pointer(v, "unique_ptr", pmodule.template_arg(v:base_type(), 0), target) end
+end
+
+local function show_shared(v, b, kind)
+	local target, uses, weak = member(b, "_M_ptr"), member(b, "_M_refcount._M_pi->_M_use_count"), member(b, "_M_refcount._M_pi->_M_weak_count")
+	if not target then return end
+	local counts = uses and string.format(" (%d shared, %d weak)", uses, weak - (uses > 0 and 1 or 0)) or ""
+	if kind == "weak_ptr" and uses == 0 then return v:set_string("weak_ptr (expired)"), v:skip() end
+	show_pointer(v, kind, pmodule.template_arg(v:base_type(), 0), target, counts)
+end
+
+local function show_view(v, b)
+	local data, length = member(b, "_M_str"), member(b, "_M_len")
+	local text = data and length and (length == 0 and "" or length > 0 and pmodule.address_read_raw(data, math.min(length, STRING)))
+	if not text then return end
+	v:set_string(quoted(text, length))
+	v:skip()
+end
+
 local printers = {
+	["basic_string_view"] = show_view,
+	["string_view"] = show_view,
+	["list"] = show_list,
+	["forward_list"] = show_forward_list,
+	["deque"] = show_deque,
+	["optional"] = show_optional,
+	["variant"] = show_variant,
+	["unique_ptr"] = show_unique,
+	["shared_ptr"] = function(v, b) show_shared(v, b, "shared_ptr") end,
+	["weak_ptr"] = function(v, b) show_shared(v, b, "weak_ptr") end,
 	["basic_string"] = show_string,
 	["string"] = show_string,
 	["vector"] = show_vector,
@@ -154,8 +290,8 @@ local function printer_of(type)
 		local name = type:match("^std::__cxx11::([%w_]+)") or type:match("^std::([%w_]+)") or (type == "string" and type)
 		local arguments = type:match("<(.*)>")
 		p = name and printers[name] or false
-		if name == "vector" and arguments and arguments:find("^bool[,>]") then p = false end -- bits, not elements
-		if name == "basic_string" and arguments and not arguments:find("^char[,>]") then p = false end
+		if name == "vector" and arguments and arguments:find("^bool[,>]") then p = show_bits end
+		if (name == "basic_string" or name == "basic_string_view") and arguments and not arguments:find("^char[,>]") then p = false end
 		known[type] = p
 	end
 	return p

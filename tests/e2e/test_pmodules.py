@@ -111,6 +111,25 @@ class ReadyMade(PmoduleCase):
         self.assertEqual(after("set = set of 3", 3), ["[0] = 10", "[1] = 20", "[2] = 30"])
         self.assertEqual(after("ages = unordered_map of 1", 1), ['[0] = {"ada", 36}'])
 
+    @unittest.skipUnless(os.path.exists(target_path("containers")), "no C++ compiler")
+    def test_stl_knows_the_rest_and_believes_no_damaged_container(self):
+        shown, _ = self.snapshot(self.target("containers"), self.module("stl"))
+        lines = [line.strip() for line in shown.splitlines()]
+        at = lambda head: next(i for i, line in enumerate(lines) if re.sub("0x[0-9a-f]+", "N", line) == head)
+        for head, behind in {
+            "bits = vector of 4 bits: 1011": [], "both_ends = deque of 200": [f"[{i}] = {198 - 2 * i}" for i in range(64)],
+            "chain = list of 2": ['[0] = "a"', '[1] = "b"'], "forward = forward_list of 3": ["[0] = 7", "[1] = 8", "[2] = 9"],
+            "some = optional 5": [], "nothing = optional (empty)": [], "somewhere = optional": ["value = {x = 5, y = 6}"],
+            "alone = unique_ptr N": ["* = {x = 7, y = 8}"], "nobody = unique_ptr (empty)": [], "closed = unique_ptr N": ["* = {x = 9, y = 10}"],
+            "shared = shared_ptr N (2 shared, 1 weak)": ["* = 11"], "weak = weak_ptr N (2 shared, 1 weak)": ["* = 11"],
+            "expired = weak_ptr (expired)": [], 'view = "view"': []}.items():
+            i = [line for line in lines[at(head) + 1:] if not line.startswith("#")][:len(behind)]
+            self.assertEqual(i, behind, head)
+        self.assertRegex(shown, r'choice = variant<std::.*basic_string.*> "chosen"')
+        self.assertIn("64 of 200 elements are shown", shown)
+        self.assertNotRegex(shown, "wild = .*vector of|nowhere = .*deque of")
+        self.assertIn("64 of 4611686018427387904 elements are shown", shown)  # a ring ends
+
     def test_threads_are_grouped_and_modules_found_by_name(self):
         """Installed: dynprobe in bin, modules in share."""
         os.makedirs(self.path("bin"))
