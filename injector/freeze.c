@@ -325,12 +325,14 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err)
 	for (size_t i = 0; i < z->f.n; i++)
 		if (!z->f.thread[i].stopped && !z->f.thread[i].exited)
 			stuck = z->f.thread[i].tid;
-	dp_thaw_all(&z->f); /* the fuse is out */
+	dp_fuse_light(); /* until those stand that were asked to, and are let go */
+	dp_thaw_all(&z->f);
 	if (stuck && err->tag == DP_TAG_UNSTOPPABLE) {
 		dp_error_destroy(err);
 		err = dp_unstoppable(z->p, stuck);
 	}
 	dp_stray_settle(DP_SETTLE_NS);
+	dp_fuse_out();
 	return err;
 }
 
@@ -419,8 +421,8 @@ void dp_thaw_all(struct dp_freeze *f)
 {
 	let_go(f, NULL);
 	f->end_ns = dp_now_ns();
-	dp_fuse_out();
 	dp_stray_settle(DYING_NS);
+	dp_fuse_out();
 	free(f->thread);
 	f->thread = NULL;
 	f->n = 0;

@@ -236,6 +236,11 @@ void dp_stray_reap(void)
 	stray_capacity = 0;
 }
 
+bool dp_stray_is_left(void)
+{
+	return nstrays > 0;
+}
+
 void dp_stray_settle(uint64_t limit_ns)
 {
 	uint64_t deadline = dp_now_ns() + limit_ns;

@@ -15,7 +15,7 @@
  */
 #include "injector/fuse.h"
 
-#include "injector/tracee.h"
+#include "injector/freeze.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -32,6 +32,7 @@ static pid_t owner;       /* of the timers: a child has none */
 static unsigned depth;
 static uint64_t limit, grace, lit_ns;
 static struct sigaction before; /* of SIGCONT */
+static bool goads;              /* the first timer runs */
 
 static bool make(int sig, timer_t *ret)
 {
@@ -51,6 +52,7 @@ static bool has_timers(void)
 	}
 	owner = getpid();
 	depth = 0;
+	goads = false;
 	return true;
 }
 
@@ -85,7 +87,9 @@ void dp_fuse_light(void)
 		return;
 	limit = DP_FUSE_NS;
 	grace = DP_FUSE_GRACE_NS;
-	sigaction(SIGCONT, &action, &before);
+	if (!goads)
+		sigaction(SIGCONT, &action, &before);
+	goads = true;
 	light();
 }
 
@@ -103,8 +107,11 @@ void dp_fuse_out(void)
 	if (owner != getpid() || !depth || --depth)
 		return;
 	set(end, 0, 0);
+	if (dp_stray_is_left()) /* it will stand when we do not look, and wait until we do */
+		return;
 	set(goad, 0, 0);
 	sigaction(SIGCONT, &before, NULL);
+	goads = false;
 }
 
 void dp_fuse_alive(void)

@@ -2,6 +2,7 @@
 /* A tool that holds threads and stands still itself: they go on all the same, without anybody's help. */
 #include "helper_tracee.h"
 
+#include "injector/freeze.h"
 #include "injector/fuse.h"
 
 #include <criterion/criterion.h>
@@ -158,6 +159,34 @@ Test(fuse, a_tool_that_is_stopped_with_one_borrowed_thread_is_continued, .timeou
 		dp_fuse_out();
 		raise(SIGSTOP);
 		_exit(dp_borrow_end(b, NULL) ? 1 : FINISHED);
+	}
+	const int status = status_of(tool);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == FINISHED, "%x", status);
+	expect_target_goes_on();
+	tr_kill(pid);
+}
+
+/* It was asked to stop and did not in time; it will when nobody looks. */
+Test(fuse, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .timeout = 60)
+{
+	const pid_t pid = tr_spawn(work);
+	const struct dp_process p = tr_process(pid);
+	const pid_t tool = fork();
+	if (!tool) {
+		bool gone;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dp_fuse_light();
+		if (dp_held_seize(&p, pid, &gone) || gone)
+			_exit(1);
+		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+		dp_stray_add(pid);
+		dp_fuse_limit(20 * MS, 300 * MS);
+		dp_fuse_out();
+		raise(SIGSTOP);
+		dp_stray_settle(TR_LIMIT);
+		dp_fuse_light();
+		dp_fuse_out();
+		_exit(FINISHED);
 	}
 	const int status = status_of(tool);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == FINISHED, "%x", status);
