@@ -84,6 +84,20 @@ class ReadyMade(PmoduleCase):
         self.assertNotIn("fine points to", shown)
         self.assertRegex(shown, r"classifiers .*heap-corrupt")
 
+    def test_heap_knows_every_list_and_pointers_into_blocks(self):
+        shown, _ = self.snapshot(self.target("ailing", "heap-lists"), self.module("heap"))
+        for words in ("fast points to a freed block of 56 bytes, in a fast list of malloc", "listed points to a freed block of 2008 bytes, in a list of malloc",
+                      "into_listed points 100 bytes into a freed block of 2008 bytes", "merged points 2016 bytes into a freed block of 4024 bytes",
+                      "other_arena points to a freed block of 1208 bytes, in a list of malloc", "it is part of the free rest of the heap"):
+            self.assertIn(words, shown)
+        for name in ("large", "into_used"):
+            self.assertNotIn(f"{name} points", shown)
+
+    def test_heap_finds_a_block_that_is_freed_twice_before_malloc_does(self):
+        shown, _ = self.snapshot(self.target("ailing", "heap-twice"), self.module("heap"))
+        self.assertRegex(shown, r"the block at 0x[0-9a-f]+ is twice in a thread's cache: it was freed twice")
+        self.assertRegex(shown, r"classifiers .*double-free")
+
     def test_heap_finds_the_heap_in_a_core_file(self):
         """Which does not name it."""
         t = self.target("ailing", "heap")

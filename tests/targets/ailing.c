@@ -4,6 +4,8 @@
  *
  *   deadlock       two threads hold a mutex each and wait for the other's; a third waits for one of them
  *   heap           a frame with pointers to a block in use, a freed one and one behind whose end something was written
+ *   heap-lists     a frame with pointers to and into blocks in every list that malloc has, and in none
+ *   heap-twice     a block that is in a thread's cache twice, which malloc has not noticed
  *   double-free    malloc finds that a block is freed twice, and aborts; the handler of SIGABRT keeps the process
  */
 #include "target.h"
@@ -80,6 +82,8 @@ static void deadlock(void)
 /* ---- heap
  * ------------------------------------------------------------------------------------------------------------------------ */
 
+static char *of_other_arena, *used, *at_the_end;
+
 struct order {
 	long number, price;
 	char customer[16];
@@ -104,6 +108,67 @@ static void heap(void)
 	for (int i = 0; i < 16; i++) /* the size of the block behind */
 		end[i] = 0x41;
 	look_at(o[0], stale, o[2]);
+}
+
+__attribute__((noinline, optimize("O0"))) static int look_at_lists(char *fast, char *listed, char *into_listed, char *merged,
+                                                                   char *large)
+{
+	char *volatile other_arena = NULL, *volatile into_used = NULL;
+	int *volatile rest = NULL;
+	(void)fast, (void)listed, (void)into_listed, (void)merged, (void)large;
+	other_arena = of_other_arena;
+	into_used = used + 8;
+	rest = (int *)at_the_end;
+	target_ready();
+	stay();
+	return *other_arena + *into_used + *rest;
+}
+
+static void *use_other_arena(void *done)
+{
+	static char *volatile behind;
+	of_other_arena = malloc(1200);
+	behind = malloc(32);
+	free(of_other_arena);
+	pthread_barrier_wait(done);
+	stay();
+	return behind;
+}
+
+/* Of eight of a size seven go to the cache, the last to a fast list; blocks of 2000 bytes to the unsorted list. */
+static void heap_lists(void)
+{
+	static char buffer[BUFSIZ]; /* stdio takes nothing of the heap */
+	pthread_t t;
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	char *volatile eight[9], *volatile big[4], *volatile large = malloc(1 << 20);
+	pthread_barrier_init(&both, NULL, 2);
+	pthread_create(&t, NULL, use_other_arena, &both);
+	pthread_barrier_wait(&both);
+	for (int i = 0; i < 9; i++)
+		eight[i] = malloc(56);
+	for (int i = 0; i < 4; i++)
+		big[i] = malloc(2000);
+	used = malloc(100);
+	at_the_end = malloc(3000);
+	free(at_the_end);
+	free(big[0]);
+	free(big[1]); /* joins the one before */
+	free(big[3]);
+	for (int i = 0; i < 8; i++)
+		free(eight[i]);
+	look_at_lists(eight[7], big[3], big[3] + 100, big[1], large);
+}
+
+/* What a write after free does to the cache's key lets the second free() pass. */
+static void heap_twice(void)
+{
+	volatile uint64_t *volatile block = malloc(72);
+	free((void *)block);
+	block[1] = 0;
+	free((void *)block);
+	target_ready();
+	stay();
 }
 
 /* ---- double free
@@ -139,6 +204,10 @@ int main(int argc, char **argv)
 		deadlock();
 	if (strcmp(what, "heap") == 0)
 		heap();
+	if (strcmp(what, "heap-lists") == 0)
+		heap_lists();
+	if (strcmp(what, "heap-twice") == 0)
+		heap_twice();
 	if (strcmp(what, "double-free") == 0)
 		double_free();
 	_exit(0); /* what it did to its heap is its own affair */
