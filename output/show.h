@@ -24,6 +24,15 @@ struct dp_show_options {
 struct dp_error *dp_show_snapshot(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to) DP_MUST_CHECK;
 /* One object on one line. */
 struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to) DP_MUST_CHECK;
+/*
+ * The same in parts, for a reader that looks at few of the values: all of it without variables and types; the globals; of each
+ * thread {"variables":[...],"frames":[[...],...]}; the types. `json` is take()'s while it runs.
+ */
+struct dp_json_sink {
+	struct dp_error *(*take)(void *of, const void *json, size_t n);
+	void *of;
+};
+struct dp_error *dp_snapshot_json_parts(struct dp_snapshot *s, const struct dp_json_sink *to) DP_MUST_CHECK;
 
 /* A variable's value on one line, without its children: 42, 0x55aa "text", {...}; or why there is none: <optimized out>. */
 void dp_show_value(struct dp_buf *b, const struct dp_snap_variable *v);

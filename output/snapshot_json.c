@@ -16,7 +16,7 @@ static void put_object(struct dp_json *j, const struct dp_keep_record *r, const 
 /* The last byte stays: it says whether a comma comes next. */
 void dp_json_flush(struct dp_json *j, size_t least)
 {
-	if (j->b.len < least || !j->b.len || j->b.failed)
+	if (!j->to || j->b.len < least || !j->b.len || j->b.failed)
 		return;
 	const size_t n = j->b.len - 1;
 	j->failed |= fwrite(j->b.data, 1, n, j->to) != n;
@@ -301,13 +301,14 @@ void dp_json_notes(struct dp_json *j, const struct dp_snap_note *list)
 			put_list(j, &dp_keep_variable.row[i], list);
 }
 
-static struct dp_error *finish(struct dp_json *j)
+static struct dp_error *fini(struct dp_json *j, struct dp_error *err)
 {
-	j->failed |= j->b.failed || fwrite(j->b.data, 1, j->b.len, j->to) != j->b.len;
+	if (!err && (j->failed || j->b.failed))
+		err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the snapshot as JSON");
 	dp_json_types_fini(j);
 	dp_buf_fini(&j->b);
 	dp_buf_fini(&j->value);
-	return j->failed || fflush(j->to) ? dp_error_sys(DP_TAG_OUTPUT, "cannot write the snapshot as JSON") : NULL;
+	return err;
 }
 
 /* The types are known when all values have been written; an object's members have no order. */
@@ -320,5 +321,53 @@ struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to)
 	dp_json_name(&j, "types");
 	dp_json_types(&j);
 	dp_put_str(&j.b, "}\n");
-	return finish(&j);
+	j.failed |= j.b.failed || fwrite(j.b.data, 1, j.b.len, j.to) != j.b.len || fflush(to);
+	return fini(&j, NULL);
+}
+
+/* ---- in parts */
+
+static struct dp_error *give(struct dp_json *j, const struct dp_json_sink *to)
+{
+	DP_TRY(j->failed || j->b.failed ? dp_error(DP_TAG_NOMEM, "out of memory for the snapshot as JSON") : NULL);
+	DP_TRY(to->take(to->of, j->b.data, j->b.len));
+	j->b.len = 0;
+	return NULL;
+}
+
+static void put_values(struct dp_json *j, const struct dp_snap_thread *t)
+{
+	dp_put_str(&j->b, "{");
+	dp_json_variables(j, "variables", t->variables, NULL);
+	dp_json_name(j, "frames");
+	dp_put_str(&j->b, "[");
+	for (const struct dp_snap_frame *f = t->frames; f; f = f->next) {
+		dp_put_str(&j->b, f == t->frames ? "" : ",");
+		dp_json_variables(j, NULL, f->variables, NULL);
+	}
+	dp_put_str(&j->b, "]}");
+}
+
+static struct dp_error *give_parts(struct dp_json *j, const struct dp_snapshot *s, const struct dp_json_sink *to)
+{
+	const struct dp_snap_thread *t;
+	j->without_values = true;
+	put_object(j, &dp_keep_snapshot, s);
+	DP_TRY(give(j, to));
+	dp_json_variables(j, NULL, s->globals, NULL);
+	DP_TRY(give(j, to));
+	DL_FOREACH(s->threads, t)
+	{
+		put_values(j, t);
+		DP_TRY(give(j, to));
+	}
+	dp_json_types(j);
+	return give(j, to);
+}
+
+struct dp_error *dp_snapshot_json_parts(struct dp_snapshot *s, const struct dp_json_sink *to)
+{
+	struct dp_json j = {0};
+	dp_snapshot_settle(s);
+	return fini(&j, give_parts(&j, s, to));
 }

@@ -14,7 +14,7 @@ struct dp_json_type; /* snapshot_json_variable.c */
 struct dp_json {
 	struct dp_buf b;
 	struct dp_buf value; /* of one variable; kept for the next */
-	FILE *to;
+	FILE *to;            /* NULL: all stays in the buffer */
 	struct dp_json_type *types;
 	unsigned depth;      /* of variables */
 	bool without_values; /* no lists of variables */

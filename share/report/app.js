@@ -1,15 +1,43 @@
 // SPDX-License-Identifier: MIT
 "use strict";
-(() => {
-const data = JSON.parse(document.getElementById("data").textContent);
+(async () => {
 const el = (id) => document.getElementById(id);
-const state = { group: 0, thread: null, frame: 0, tab: "frame", found: [], at: -1, query: "" };
+const state = { group: 0, thread: null, frame: 0, tab: "frame", found: [], at: -1, query: "", searched: 0, run: 0 };
+
+/* ---- data: a part a line (output/report.c). What is not looked at is not unpacked; a part that is looked at waits for no other. */
+const lines = el("data").textContent.trim().split("\n");
+el("data").remove();
+async function unpack(line) {
+	const bytes = Uint8Array.from(atob(line), (c) => c.charCodeAt(0));
+	return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
+}
+if (typeof DecompressionStream === "undefined") {
+	el("title").textContent = "This page needs a browser of 2023 or later (DecompressionStream).";
+	return;
+}
+const [data, types] = await Promise.all([unpack(lines[0]), unpack(lines[lines.length - 1])]);
+data.threads.forEach((t, i) => { t.at = i; });
+const kept = new Map();
+/* The values of a thread: { variables, frames: [[...], ...] }. Those of the last few threads are kept. */
+async function valuesOf(t) {
+	if (kept.has(t)) return kept.get(t);
+	const values = await unpack(lines[2 + t.at]);
+	kept.set(t, values);
+	if (kept.size > 8) kept.delete(kept.keys().next().value);
+	return values;
+}
+let globals = [];
+const pause = () => new Promise((done) => setTimeout(done));
+
+/* Commands for terminals, and marks that turn or hide what stands beside them, are shown and not obeyed. */
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const clean = (text) => text.replace(hidden, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 
 /* Everything of the program's is put in as text, never as markup. */
 function make(tag, cls, ...inside) {
 	const node = document.createElement(tag);
 	if (cls) node.className = cls;
-	for (const x of inside) if (x !== null && x !== undefined && x !== "") node.append(x);
+	for (const x of inside) if (x !== null && x !== undefined && x !== "") node.append(typeof x === "string" ? clean(x) : x);
 	return node;
 }
 function clear(node) { node.replaceChildren(); return node; }
@@ -17,6 +45,10 @@ const base = (path) => (path || "").replace(/^.*\//, "");
 const ms = (ns) => ns === undefined ? "" : (ns / 1e6).toFixed(2) + " ms";
 const framesOf = (t) => t.frames || [];
 const symbol = (f) => f.symbol || f.pc;
+const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "\u2026" : text;
+const stateName = { R: "running", S: "sleeping", D: "in a wait that nothing interrupts", T: "stopped", t: "traced", Z: "zombie", X: "dead", I: "idle", P: "parked" };
+const kindOf = (v) => v.kind || (types[v.type] || {}).kind;
+const sizeOf = (v) => v.size !== undefined ? v.size : (types[v.type] || {}).size;
 const where = (f) => f.path ? base(f.path) + (f.line ? ":" + f.line : "") : base(f.object);
 
 /* ---- threads: those with the same stack are one row; faulting ones stand alone ---- */
@@ -30,58 +62,105 @@ const groups = [];
 	}
 }
 
-function rowOfThread(t, text, group, picked) {
-	const row = make("div", "row" + (t.is_fault ? " fault" : ""));
+/* A thing that is picked with the pointer, and is what its keys say. */
+function option(cls, picked, pick, ...inside) {
+	const row = make("div", cls, ...inside);
 	row.setAttribute("role", "option");
 	row.setAttribute("aria-selected", String(picked));
-	row.append(make("span", t.is_fault ? "bad" : "", (t.is_fault ? "F " : (t.state || "?") + " ") + text), make("br"),
-		make("small", "", framesOf(t).length ? symbol(framesOf(t)[0]) : "no frames"));
-	row.onclick = () => { state.group = group; pickThread(t); };
+	row.onclick = pick;
 	return row;
 }
+function button(cls, text, press, label) {
+	const b = make("button", cls, text);
+	b.type = "button";
+	if (label) b.setAttribute("aria-label", label);
+	b.onclick = (e) => { e.stopPropagation(); press(); };
+	return b;
+}
 
+const CHIPS = 120;
+function chips(g, all) {
+	const list = make("div", "chips"), shown = all ? g.threads : g.threads.slice(0, CHIPS);
+	if (!all && g.threads.indexOf(state.thread) >= CHIPS) shown.push(state.thread);
+	for (const t of shown) list.append(button("chip", String(t.tid), () => pickThread(t), "thread " + t.tid + " " + t.name));
+	if (shown.length < g.threads.length) list.append(button("chip", "all " + g.threads.length, () => { list.replaceWith(chips(g, true)); markThread(); }));
+	return list;
+}
+
+const threadRow = [];
 function drawThreads() {
 	const pane = clear(el("threads"));
 	groups.forEach((g, i) => {
-		const t = g.threads[0], many = g.threads.length > 1;
-		const row = rowOfThread(t, many ? g.threads.length + " threads, first " + t.tid + " " + t.name : t.tid + " " + t.name, i,
-			state.group === i && (!g.open || state.thread === t));
+		const t = g.threads[0], many = g.threads.length > 1, first = framesOf(t)[0];
+		const same = many && g.threads.every((x) => x.name === t.name);
+		const row = option("row" + (t.is_fault ? " fault" : ""), false, () => pickThread(t),
+			make("span", "count", many ? "\u00d7" + g.threads.length : t.is_fault ? "\u2716" : ""),
+			make("span", "who", many ? (same ? t.name : cut(t.name, 14) + " \u2026") : t.name || "thread"), many ? null : make("span", "dim", " " + t.tid),
+			make("div", "top", first ? symbol(first) : "no frames"),
+			make("div", "state", [t.is_fault ? "faulting" : "", many ? "the same stack" : stateName[t.state], first && where(first)].filter(Boolean).join(" \u00b7 ")));
+		row.id = "thread-" + i;
 		row.dataset.group = i;
 		pane.append(row);
-		if (many && state.group === i) {
-			const list = make("div", "row");
-			for (const other of g.threads) {
-				const chip = make("span", "chip" + (other === state.thread ? " hit" : ""), String(other.tid));
-				chip.onclick = (e) => { e.stopPropagation(); pickThread(other); };
-				list.append(chip);
-			}
-			pane.append(list);
-		}
+		threadRow.push(row);
 	});
+	if (!groups.length) pane.append(make("div", "none", "no threads"));
+}
+/* Only what changes is touched: there may be thousands of them. */
+let chipList = null;
+function markThread() {
+	const g = groups[state.group], row = threadRow[state.group];
+	for (const old of el("threads").querySelectorAll("[aria-selected=true]")) old.setAttribute("aria-selected", "false");
+	if (!row) return;
+	row.setAttribute("aria-selected", "true");
+	el("threads").setAttribute("aria-activedescendant", row.id);
+	if (!chipList || chipList.group !== state.group) {
+		if (chipList) chipList.node.remove();
+		chipList = g.threads.length > 1 ? { group: state.group, node: chips(g) } : null;
+		if (chipList) row.after(chipList.node);
+	}
+	for (const c of el("threads").querySelectorAll(".chip")) c.classList.toggle("hit", c.textContent === String(state.thread.tid));
+	row.scrollIntoView({ block: "nearest" });
 }
 
+const parameters = (list) => (list || []).filter((v) => v.place === "parameter");
 function drawFrames() {
 	const pane = clear(el("frames")), t = state.thread;
 	if (!t) return;
-	if (t.fault_reason) pane.append(make("div", "row bad", t.fault_reason));
-	for (const k of t.kernel_frames || []) pane.append(make("div", "row dim", "kernel  " + k.symbol));
+	const head = make("div", "head", make("b", "", t.name || "thread"), make("span", "dim", " " + [String(t.tid), stateName[t.state], t.syscall_text ? "in " + cut(t.syscall_text, 60) : ""].filter(Boolean).join(" \u00b7 ")));
+	pane.append(head);
+	drawNotes(pane, t.notes);
+	for (const k of t.kernel_frames || []) pane.append(make("div", "kernel", "kernel  " + k.symbol));
 	framesOf(t).forEach((f, i) => {
-		const row = make("div", "row" + (f.is_fault ? " fault" : ""));
-		row.setAttribute("role", "option");
-		row.setAttribute("aria-selected", String(i === state.frame));
+		const row = option("row" + (f.is_fault ? " fault" : "") + (f.path ? "" : " bare"), false, () => pickFrame(i),
+			make("span", "n", "#" + i), make("span", f.is_guess ? "none" : "who", symbol(f)), make("span", "args dim"),
+			make("div", "state", [where(f), f.is_inline ? "inlined" : "", f.is_signal ? "signal frame" : "", f.is_guess ? "guessed" : ""].filter(Boolean).join(" \u00b7 ")));
+		row.id = "frame-" + i;
 		row.dataset.frame = i;
-		const parameters = (f.variables || []).filter((v) => v.place === "parameter");
-		row.append(make("span", "n", "#" + i), make("span", f.is_guess ? "none" : "", symbol(f)),
-			make("span", "dim", "(" + parameters.map((v) => v.name + "=" + short(v)).join(", ") + ")"), make("br"),
-			make("small", "", [where(f), f.is_inline ? "inlined" : "", f.is_signal ? "signal frame" : "", f.is_tail ? "tail call" : "", f.is_guess ? "guessed" : ""].filter(Boolean).join(" · ")));
 		if (f.siginfo) row.append(make("div", "note critical", f.siginfo.name + (f.siginfo.reason ? ": " + f.siginfo.reason : "")));
-		row.onclick = () => pickFrame(i);
 		pane.append(row);
 		drawNotes(pane, f.notes);
 	});
-	if (t.more_frames) pane.append(make("div", "row none", "at least " + t.more_frames + " more frames"));
-	if (t.unwind_end) pane.append(make("div", "row none", "the stack ends here: " + t.unwind_end));
-	drawNotes(pane, t.notes);
+	if (!framesOf(t).length) pane.append(make("div", "none", "no frames"));
+	if (t.more_frames) pane.append(make("div", "none", "at least " + t.more_frames + " more frames"));
+	if (t.unwind_end) pane.append(make("div", "none", "the stack ends here: " + t.unwind_end));
+	drawArguments(t);
+}
+/* When they have been unpacked. */
+async function drawArguments(t) {
+	const values = await valuesOf(t);
+	if (state.thread !== t) return;
+	el("frames").querySelectorAll(".row[data-frame]").forEach((row) => {
+		const text = "(" + parameters(values.frames[row.dataset.frame]).map((v) => v.name + "=" + short(v)).join(", ") + ")";
+		row.querySelector(".args").textContent = clean(cut(text, 160));
+	});
+}
+function markFrame() {
+	for (const old of el("frames").querySelectorAll("[aria-selected=true]")) old.setAttribute("aria-selected", "false");
+	const row = el("frame-" + state.frame);
+	if (!row) return;
+	row.setAttribute("aria-selected", "true");
+	el("frames").setAttribute("aria-activedescendant", row.id);
+	if (state.frame) row.scrollIntoView({ block: "nearest" }); else el("frames").scrollTop = 0;
 }
 
 /* ---- values ---- */
@@ -93,18 +172,19 @@ function tidy(text) { try { return JSON.stringify(JSON.parse(text).json || JSON.
 function nameOf(v) { return v.name || (v.index !== undefined ? "[" + v.index + "]" : "*"); }
 function valueClass(v) {
 	if (v.state) return "none";
-	return v.is_string || v.kind === "string" ? "str" : "num";
+	return v.is_string || kindOf(v) === "string" ? "str" : "num";
 }
+const LONGEST = 2000, ELEMENTS = 200;
 function drawVariable(v, path) {
 	const box = make("div", "var"), children = v.is_hidden ? [] : v.children || [];
 	const line = make("span", "line" + (children.length ? " tree" : ""));
 	line.tabIndex = -1;
-	line.append(make("span", "", nameOf(v)), " ", make("span", "type", v.type), " = ", make("span", valueClass(v), v.summary || v.value));
+	line.append(make("span", "", nameOf(v)), " ", make("span", "type", v.type), " = ", make("span", valueClass(v), cut(v.summary || v.value, LONGEST)));
 	if (v.why && !v.state) line.append(make("span", "none", " (" + v.why + ")"));
 	if (v.is_late) line.append(make("span", "none", " (read after the process went on)"));
 	if (v.is_shared) line.append(make("span", "none", " (shared memory)"));
 	if (v.is_synthesized) line.append(make("span", "dim", " ◆"));
-	line.title = [v.address ? "at " + v.address : "", v.size ? v.size + " bytes" : "", path].filter(Boolean).join(" · ");
+	line.title = [v.address ? "at " + v.address : "", sizeOf(v) ? sizeOf(v) + " bytes" : "", cut(clean(path), 200)].filter(Boolean).join(" · ");
 	line.dataset.path = path;
 	box.append(line);
 	drawNotes(box, v.notes);
@@ -115,7 +195,7 @@ function drawVariable(v, path) {
 	return box;
 }
 function childPath(v, path, c) {
-	if (v.kind === "reference") return c.name === "*" || !c.name ? "(*" + path + ")" : path + "->" + c.name;
+	if (kindOf(v) === "reference") return c.name === "*" || !c.name ? "(*" + path + ")" : path + "->" + c.name;
 	return c.name ? path + "." + c.name : path + "[" + c.index + "]";
 }
 /* Children are drawn when they are opened: a snapshot may hold a hundred thousand values. */
@@ -124,8 +204,18 @@ function toggle(box, line, v, path, open) {
 	if (open === isOpen) return;
 	line.setAttribute("aria-expanded", String(!isOpen));
 	if (isOpen) { box.querySelectorAll(":scope > .var").forEach((x) => x.remove()); return; }
-	for (const c of v.children) box.append(drawVariable(c, childPath(v, path, c)));
-	if (v.more) box.append(make("div", "var", make("span", "none", "... " + v.more + " more")));
+	drawSome(box, v, path, 0);
+}
+function drawSome(box, v, path, from) {
+	const to = Math.min(v.children.length, from + ELEMENTS);
+	for (const c of v.children.slice(from, to)) box.append(drawVariable(c, childPath(v, path, c)));
+	if (to < v.children.length) {
+		const more = make("div", "var more"), line = make("span", "line", (v.children.length - to) + " more: show " + Math.min(ELEMENTS, v.children.length - to));
+		line.tabIndex = -1;
+		line.onclick = () => { more.remove(); drawSome(box, v, path, to); };
+		more.append(line);
+		box.append(more);
+	} else if (v.more) box.append(make("div", "var", make("span", "none", "\u2026 " + v.more + " more that are not in the snapshot")));
 }
 function drawTree(pane, title, list, prefix) {
 	if (!list || !list.length) return;
@@ -137,24 +227,29 @@ function drawTree(pane, title, list, prefix) {
 function source(pane, f) {
 	const s = (data.sources || []).find((x) => x.path === f.path && f.line >= x.first && f.line < x.first + x.lines.split("\n").length);
 	if (!s) return;
-	pane.append(make("h2", "", base(f.path)));
-	const pre = make("pre");
+		const pre = make("pre", "source");
 	s.lines.split("\n").forEach((text, i) => {
-		if (Math.abs(s.first + i - f.line) > 6) return;
-		pre.append(make("span", s.first + i === f.line ? "at" : "", String(s.first + i).padStart(5) + "  " + text), "\n");
+		if (Math.abs(s.first + i - f.line) > 4) return;
+		pre.append(make("span", s.first + i === f.line ? "at" : "", (s.first + i === f.line ? "\u25b6" : " ") + String(s.first + i).padStart(5) + "  " + text));
 	});
 	pane.append(pre);
 }
-function drawFrame(pane) {
-	const f = state.thread && framesOf(state.thread)[state.frame];
-	if (!f) { pane.append(make("div", "none", "no frame")); return; }
-	pane.append(make("div", "", make("b", "", symbol(f)), make("span", "dim", f.offset ? " + 0x" + f.offset.toString(16) : "")));
-	pane.append(make("div", "dim", [f.pc, f.object, f.path && f.path + ":" + f.line].filter(Boolean).join(" · ")));
-	if (f.instruction) pane.append(make("pre", "", f.instruction));
+const none = (pane, text) => pane.append(make("div", "none", text));
+async function drawFrame(pane) {
+	const t = state.thread, i = state.frame, f = t && framesOf(t)[i];
+	if (!f) { none(pane, t ? "this thread has no frames" : "no thread"); return; }
+	pane.append(make("h2", "symbol", make("span", "", symbol(f)), make("span", "dim", f.offset ? " + 0x" + f.offset.toString(16) : "")));
+	pane.append(make("div", "dim path", [f.path && f.path + (f.line ? ":" + f.line : ""), f.object, f.pc].filter(Boolean).join(" \u00b7 ")));
+	if (f.is_fault && t.fault_reason) pane.append(make("div", "note critical", t.fault_reason));
 	drawNotes(pane, f.notes);
-	drawTree(pane, "Parameters", (f.variables || []).filter((v) => v.place === "parameter"));
-	drawTree(pane, "Locals", (f.variables || []).filter((v) => v.place !== "parameter"));
 	source(pane, f);
+	if (f.instruction && (f.is_fault || !i)) pane.append(make("pre", "insn", "=> " + f.instruction));
+	const values = kept.get(t) || await valuesOf(t);
+	if (state.thread !== t || state.frame !== i || state.tab !== "frame") return;
+	const list = values.frames[i] || [], locals = list.filter((v) => v.place !== "parameter");
+	drawTree(pane, "Parameters", parameters(list));
+	drawTree(pane, "Locals", locals);
+	if (!list.length) none(pane, f.path ? "no parameters and no locals here" : "no variables: there is no debug information for " + (base(f.object) || "this code"));
 }
 function table(pane, title, heads, rows) {
 	if (!rows.length) return;
@@ -171,12 +266,14 @@ function drawRegisters(pane) {
 	if (t && t.registers) table(pane, "Thread " + t.tid, ["register", "value"], Object.entries(t.registers).concat([["rflags", t.rflags], ["fs_base", t.fs_base]].filter((x) => x[1])));
 	if (t && t.syscall_text) pane.append(make("h2", "", "System call"), make("div", "", t.syscall_text));
 }
-function drawGlobals(pane) {
+async function drawGlobals(pane) {
 	const by = new Map();
-	for (const v of data.globals || []) { const k = base(v.object) + " " + (v.unit || ""); by.set(k, (by.get(k) || []).concat(v)); }
+	for (const v of globals) { const k = base(v.object) + " " + (v.unit || ""); by.set(k, (by.get(k) || []).concat(v)); }
 	for (const [k, list] of by) drawTree(pane, k, list);
-	if (state.thread) drawTree(pane, "Thread-locals of " + state.thread.tid, state.thread.variables);
-	if (!pane.childNodes.length) pane.append(make("div", "none", "no globals were asked for (--global, --tls)"));
+	const t = state.thread, values = t && await valuesOf(t);
+	if (state.thread !== t || state.tab !== "globals") return;
+	if (values) drawTree(pane, "Thread-locals of " + t.tid, values.variables);
+	if (!pane.childNodes.length) none(pane, "no globals and thread-locals were asked for (--global, --tls)");
 }
 function drawProcess(pane) {
 	drawNotes(pane, data.notes);
@@ -193,30 +290,62 @@ function drawMaps(pane) {
 		[m.start, m.end, (m.read ? "r" : "-") + (m.write ? "w" : "-") + (m.exec ? "x" : "-") + (m.shared ? "s" : "p"), m.offset, m.is_guard ? "(guard page)" : m.path]));
 	table(pane, "Modules", ["start", "path", "build-id"], (data.objects || []).map((o) => [o.start, o.path + (o.has_debug ? "" : "  (no debug information)"), o.build_id]));
 }
-function eachNote(visit) {
-	const variables = (list, t, i, path) => { for (const v of list || []) { const p = path ? childPath(path.v, path.p, v) : nameOf(v); for (const n of v.notes || []) visit(n, t, i, p); variables(v.children, t, i, { v, p }); } };
-	for (const n of data.notes || []) visit(n);
-	variables(data.globals);
+/* Every value of every thread, between which the page goes on living; `more` says whether to. */
+async function eachValue(more, visit) {
+	const walk = (list, t, i, up) => {
+		for (const v of list || []) {
+			const p = up ? childPath(up.v, up.p, v) : nameOf(v);
+			visit(v, t, i, p);
+			walk(v.children, t, i, { v, p });
+		}
+	};
+	walk(globals);
 	for (const t of data.threads) {
-		for (const n of t.notes || []) visit(n, t, 0);
-		framesOf(t).forEach((f, i) => { for (const n of f.notes || []) visit(n, t, i); variables(f.variables, t, i); });
+		const values = kept.get(t) || await unpack(lines[2 + t.at]);
+		walk(values.variables, t, 0);
+		for (let i = 0, begin = performance.now(); i < values.frames.length; i++) {
+			walk(values.frames[i], t, i);
+			if (performance.now() - begin > 12) { await pause(); begin = performance.now(); }
+			if (!more(t)) return;
+		}
+		if (!more(t)) return;
 	}
 }
-function drawWarnings(pane) {
-	eachNote((n, t, i, path) => {
-		const row = make("div", "found", make("span", "dim", t ? "thread " + t.tid + " #" + i + " " : "process "), path ? path + ": " : "", make("span", n.kind === "critical" ? "bad" : "", n.kind === "json" ? tidy(n.text) : n.text));
-		if (t) row.onclick = () => go(t, i, path);
-		pane.append(row);
-	});
-	if (!pane.childNodes.length) pane.append(make("div", "none", "no annotations"));
+function noteRow(pane, n, t, i, path) {
+	const row = make("div", "found", make("span", "dim", t ? "thread " + t.tid + " #" + i + "  " : "process  "), path ? path + ": " : "", make("span", n.kind === "critical" ? "bad" : "", n.kind === "json" ? tidy(n.text) : n.text));
+	if (t) { row.onclick = () => go(t, i, path); row.tabIndex = 0; }
+	pane.append(row);
 }
+async function drawWarnings(pane) {
+	const run = ++state.run;
+	for (const n of data.notes || []) noteRow(pane, n);
+	for (const t of data.threads) {
+		for (const n of t.notes || []) noteRow(pane, n, t, 0);
+		framesOf(t).forEach((f, i) => { for (const n of f.notes || []) noteRow(pane, n, t, i); });
+	}
+	await eachValue(() => run === state.run && state.tab === "warnings", (v, t, i, p) => { for (const n of v.notes || []) noteRow(pane, n, t, i, p); });
+	if (run === state.run && !pane.childNodes.length) none(pane, "no annotations: no module had anything to say (--module-load)");
+}
+const drawn = { rows: 0, head: null };
 function drawFound(pane) {
-	pane.append(make("div", "dim", state.found.length + (state.found.length === MOST ? " or more" : "") + " hits for \"" + state.query + "\""));
-	state.found.forEach((x, i) => {
-		const row = make("div", "found" + (i === state.at ? " hit" : ""), make("span", "dim", x.t ? "thread " + x.t.tid + " #" + x.i + " " : "global "), x.text);
+	drawn.rows = 0;
+	drawn.head = make("div", "dim sum");
+	pane.append(drawn.head);
+	moreFound(pane);
+}
+/* What has been found since. */
+function moreFound(pane) {
+	if (state.tab !== "found" || !drawn.head) return;
+	const all = state.searched >= data.threads.length, n = state.found.length;
+	drawn.head.textContent = (n ? n + (n >= MOST ? " or more" : "") + (n === 1 ? " hit" : " hits") : all ? "nothing" : "") + " for \"" + clean(cut(state.query, 80)) + "\"" +
+		(all || n >= MOST ? "" : "; " + state.searched + " of " + data.threads.length + " threads searched");
+	for (; drawn.rows < n; drawn.rows++) {
+		const x = state.found[drawn.rows], i = drawn.rows;
+		const row = make("div", "found" + (i === state.at ? " hit" : ""), make("span", "dim", x.t ? "thread " + x.t.tid + " #" + x.i + "  " : "global  "), cut(x.text, 300));
+		row.tabIndex = 0;
 		row.onclick = () => { state.at = i; follow(x); };
 		pane.append(row);
-	});
+	}
 }
 const tabs = { frame: ["Frame", drawFrame], registers: ["Registers", drawRegisters], globals: ["Globals", drawGlobals], process: ["Process", drawProcess], maps: ["Maps", drawMaps], warnings: ["Annotations", drawWarnings], found: ["Search", drawFound] };
 function drawTabs() {
@@ -227,37 +356,39 @@ function drawTabs() {
 		b.setAttribute("role", "tab");
 		b.setAttribute("aria-selected", String(state.tab === key));
 		b.dataset.tab = key;
+		b.tabIndex = state.tab === key ? 0 : -1;
 		b.onclick = () => pickTab(key);
 		bar.append(b);
 	}
-	tabs[state.tab][1](clear(el("body")));
+	const pane = clear(el("body"));
+	pane.scrollTop = 0;
+	return tabs[state.tab][1](pane);
 }
 
 /* ---- moving ---- */
 function remember() { if (state.thread) history.replaceState(null, "", "#t=" + state.thread.tid + "&f=" + state.frame); }
-function pickThread(t) {
+function pickThread(t, frame) {
 	state.thread = t;
 	state.group = groups.findIndex((g) => g.threads.includes(t));
-	state.frame = Math.max(0, framesOf(t).findIndex((f) => f.is_fault));
-	draw();
+	state.frame = frame === undefined ? Math.max(0, framesOf(t).findIndex((f) => f.is_fault)) : frame;
+	markThread();
+	drawFrames();
+	return drawPicked();
 }
 function pickFrame(i) {
 	state.frame = i;
-	state.tab = state.tab === "registers" ? "registers" : "frame";
-	draw();
+	return drawPicked();
 }
-function pickTab(key) { state.tab = key; drawTabs(); }
-function draw() {
-	drawThreads();
-	drawFrames();
-	drawTabs();
+function drawPicked() {
+	if (state.tab !== "registers") state.tab = "frame";
+	markFrame();
 	remember();
-	for (const row of document.querySelectorAll(".row[aria-selected=true]")) row.scrollIntoView({ block: "nearest" });
+	return drawTabs();
 }
-function go(t, i, path) {
+function pickTab(key) { state.tab = key; return drawTabs(); }
+async function go(t, i, path) {
 	state.tab = "frame";
-	pickThread(t);
-	pickFrame(i);
+	await (t === state.thread ? pickFrame(i) : pickThread(t, i));
 	if (path) openPath(path);
 }
 /* Opens the tree down to a variable and marks it. */
@@ -280,37 +411,28 @@ function openPath(path) {
 
 /* ---- search ---- */
 const MOST = 500;
-function search(query) {
-	state.query = query;
-	state.found = [];
-	state.at = -1;
-	const wanted = query.toLowerCase();
+async function search(query) {
+	const run = ++state.run, wanted = query.toLowerCase();
 	const hit = (text) => text && text.toLowerCase().includes(wanted);
-	const variables = (list, t, i, up) => {
-		for (const v of list || []) {
-			if (state.found.length >= MOST) return;
-			const p = up ? childPath(up.v, up.p, v) : nameOf(v);
-			if (hit(v.name) || hit(v.value) || hit(v.type) || hit(v.summary)) state.found.push({ t, i, path: p, text: p + " = " + short(v) });
-			variables(v.children, t, i, { v, p });
-		}
-	};
-	if (wanted) {
-		for (const t of data.threads) {
-			if (hit(t.name) || String(t.tid).includes(wanted)) state.found.push({ t, i: 0, text: t.tid + " " + t.name });
-			framesOf(t).forEach((f, i) => {
-				if (state.found.length < MOST && (hit(f.symbol) || hit(f.path) || hit(f.object))) state.found.push({ t, i, text: symbol(f) + "  " + where(f) });
-				variables(f.variables, t, i);
-			});
-		}
-		variables(data.globals);
-	}
-	state.tab = wanted ? "found" : "frame";
+	const more = () => run === state.run && state.found.length < MOST;
+	Object.assign(state, { query, found: [], at: -1, searched: 0, tab: wanted ? "found" : "frame" });
+	const pane = el("body");
 	drawTabs();
+	if (!wanted) return;
+	for (const t of data.threads) {
+		if (more() && (hit(t.name) || String(t.tid).includes(wanted))) state.found.push({ t, i: 0, text: t.tid + " " + t.name });
+		framesOf(t).forEach((f, i) => { if (more() && (hit(f.symbol) || hit(f.path) || hit(f.object))) state.found.push({ t, i, text: symbol(f) + "  " + where(f) }); });
+	}
+	moreFound(pane);
+	await eachValue((t) => { state.searched = t.at; moreFound(pane); return more(); }, (v, t, i, p) => {
+		if (more() && (hit(v.name) || hit(v.value) || hit(v.type) || hit(v.summary))) state.found.push({ t, i, path: p, text: p + " = " + short(v) });
+	});
+	if (run !== state.run) return;
+	state.searched = data.threads.length;
+	moreFound(pane);
 }
-function follow(x) {
-	const q = state.query;
-	if (x.t) go(x.t, x.i, x.path); else { pickTab("globals"); openPath(x.path); }
-	state.query = q;
+async function follow(x) {
+	if (x.t) await go(x.t, x.i, x.path); else { await pickTab("globals"); openPath(x.path); }
 }
 
 /* ---- keys ---- */
@@ -319,11 +441,11 @@ function move(step) {
 	const pane = panes.indexOf(document.activeElement && document.activeElement.closest(".pane") ? document.activeElement.closest(".pane").id : "frames");
 	if (pane === 0) {
 		const next = Math.min(groups.length - 1, Math.max(0, state.group + step));
-		pickThread(groups[next].threads[0]);
+		if (groups.length) pickThread(groups[next].threads[0]);
 	} else if (pane === 1) {
-		pickFrame(Math.min(framesOf(state.thread).length - 1, Math.max(0, state.frame + step)));
+		if (state.thread) pickFrame(Math.min(framesOf(state.thread).length - 1, Math.max(0, state.frame + step)));
 	} else {
-		const lines = [...el("body").querySelectorAll(".line")], at = lines.indexOf(document.activeElement);
+		const lines = [...el("body").querySelectorAll(".line, .found[tabindex]")], at = lines.indexOf(document.activeElement);
 		if (lines.length) lines[Math.min(lines.length - 1, Math.max(0, at + step))].focus();
 	}
 }
@@ -341,11 +463,19 @@ function step(by) {
 const keys = {
 	ArrowDown: () => move(1), j: () => move(1), ArrowUp: () => move(-1), k: () => move(-1), ArrowRight: () => side(1), l: () => side(1), ArrowLeft: () => side(-1), h: () => side(-1),
 	"/": () => el("search").focus(), n: () => step(1), N: () => step(-1), w: () => pickTab("warnings"), Escape: () => { pickTab("frame"); el("frames").focus(); },
-	Enter: () => { if (document.activeElement.classList.contains("tree")) document.activeElement.click(); else side(1); },
+	"?": () => el("keys").showModal(),
+	Enter: () => { if (document.activeElement.matches(".line, .found")) document.activeElement.click(); else side(1); },
 };
 Object.keys(tabs).slice(0, 6).forEach((key, i) => { keys[String(i + 1)] = () => pickTab(key); });
 document.addEventListener("keydown", (e) => {
-	if (e.ctrlKey || e.metaKey || e.altKey) return;
+	if (e.ctrlKey || e.metaKey || e.altKey || el("keys").open) return;
+	if (e.key === "Enter" && e.target.closest("button")) return;
+	if (e.target.closest("[role=tab]") && (e.key === "ArrowRight" || e.key === "ArrowLeft")) {
+		const next = e.target[e.key === "ArrowRight" ? "nextSibling" : "previousSibling"];
+		if (next) { next.click(); el("tabs").querySelector("[aria-selected=true]").focus(); }
+		e.preventDefault();
+		return;
+	}
 	if (e.target === el("search")) {
 		if (e.key === "Escape") { el("search").value = ""; search(""); el("frames").focus(); }
 		if (e.key === "Enter") { el("frames").focus(); step(1); }
@@ -359,13 +489,29 @@ let waiting = 0;
 el("search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(() => search(el("search").value), 80); });
 
 /* ---- begin ---- */
-el("title").textContent = data.application + " · pid " + data.pid;
-document.title = "dynprobe: " + data.application + " " + data.pid;
-el("facts").textContent = [data.time, data.threads.length + (data.threads.length === 1 ? " thread" : " threads"), "mode " + data.mode, data.pause_ns ? "held for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""].filter(Boolean).join(" · ");
-for (const c of data.classifiers || []) el("chips").append(make("span", "chip bad", c));
-for (const c of data.tags || []) el("chips").append(make("span", "chip", c));
+function drawHeader() {
+	el("title").replaceChildren(make("span", "", data.application || "a process"), make("span", "dim", " pid " + data.pid));
+	document.title = clean("dynprobe: " + data.application + " " + data.pid);
+	const facts = [(data.time || "").replace("T", " ").replace(/\.\d+Z$/, " UTC"), data.threads.length + (data.threads.length === 1 ? " thread" : " threads") + (groups.length < data.threads.length ? ", " + groups.length + " different" : ""),
+		data.mode === "core" ? "from a core file" : data.pause_ns ? "held for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""];
+	el("facts").textContent = clean(facts.filter(Boolean).join(" \u00b7 "));
+	for (const c of data.classifiers || []) el("chips").append(make("span", "chip bad", c));
+	for (const c of data.tags || []) el("chips").append(make("span", "chip", c));
+	const fault = data.threads.find((t) => t.is_fault && t.fault_reason);
+	if (!fault) return;
+	const i = Math.max(0, framesOf(fault).findIndex((f) => f.is_fault)), f = framesOf(fault)[i];
+	el("why").append(make("b", "", fault.fault_reason), make("span", "", f ? "in " + symbol(f) + (where(f) ? " at " + where(f) : "") + ", thread " + fault.tid : "thread " + fault.tid));
+	el("why").onclick = () => go(fault, i);
+	el("why").hidden = false;
+}
+drawHeader();
+drawThreads();
+el("help").onclick = () => el("keys").showModal();
+el("keys").onclick = () => el("keys").close();
 const asked = /^#t=(\d+)&f=(\d+)$/.exec(location.hash);
 const start = (asked && data.threads.find((t) => t.tid === Number(asked[1]))) || data.threads.find((t) => t.is_fault) || data.threads[0];
-if (start) { pickThread(start); if (asked) pickFrame(Math.min(Number(asked[2]), Math.max(0, framesOf(start).length - 1))); } else drawTabs();
-el("frames").focus();
+el("frames").focus({ preventScroll: true });
+globals = await unpack(lines[1]);
+if (start) await pickThread(start, asked ? Math.min(Number(asked[2]), Math.max(0, framesOf(start).length - 1)) : undefined); else drawTabs();
+document.body.dataset.ready = "yes";
 })();

@@ -10,6 +10,16 @@ import unittest
 import browser
 import harness
 
+# Texts that have less than the 4.5 : 1 that WCAG asks for, against what is behind them.
+TOO_PALE = """(() => {
+  const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
+  const light = (c) => c.slice(0, 3).map((x) => x / 255).map((x) => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  return [...document.querySelectorAll("body *")].filter((e) => e.offsetParent && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => {
+    const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), e.className + ": " + e.textContent.slice(0, 30)];
+  }).filter((x) => x[0] < 4.5);
+})()"""
 NASTY = "</script><img src=x onerror='window.broken=1'><b>&amp;"
 
 
@@ -34,7 +44,13 @@ class Report(harness.Case):
         b = browser.Browser()
         self.addCleanup(b.close)
         b.open(page)
+        self.until(b, "document.body.dataset.ready === 'yes'")
         return b
+
+    def until(self, b, condition):
+        """What the page unpacks comes when it comes."""
+        b.run("(async () => { for (let i = 0; i < 2000 && !(%s); i++) await new Promise((r) => setTimeout(r, 10)); })()" % condition)
+        self.assertTrue(b.run(condition), condition)
 
     def test_the_page_stands_alone_and_takes_no_data_for_markup(self):
         page, _ = self.crowd(2, 3)
@@ -58,11 +74,16 @@ class Report(harness.Case):
         self.assertGreater(b.run("document.querySelectorAll('#frames .row[data-frame]').length"), 2)
         # find
         b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = 'crumb'; s.dispatchEvent(new Event('input')); })()")
-        b.run("new Promise((r) => setTimeout(r, 300))")
-        self.assertGreater(b.run("document.querySelectorAll('#body .found').length"), 10)
+        self.until(b, "document.querySelectorAll('#body .found').length > 10")
         # follow
         b.run("document.querySelector('#body .found').click()")
         self.assertIn("t=", b.run("location.hash"))
+        # a value of one thread only, which has to be unpacked, is found, opened and marked
+        b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = '57/3'; s.dispatchEvent(new Event('input')); })()")
+        self.until(b, "document.querySelectorAll('#body .found').length > 0")
+        b.run("document.querySelector('#body .found').click()")
+        self.until(b, "document.querySelectorAll('#body .line.pick').length === 1")
+        self.assertIn('"57/3"', b.run("document.querySelector('#body .line.pick').textContent"))
         self.assertEqual(b.run("document.querySelectorAll('#frames .row[aria-selected=true]').length"), 1)
         # the work that a step takes does not grow with the number of values: what is drawn is one thread's frames and one frame's values
         self.assertLess(b.run("document.querySelectorAll('*').length"), 5000)
@@ -79,6 +100,7 @@ class Report(harness.Case):
         # the global is a struct: opened by the keyboard it has its members
         b.key("3")
         b.run("document.getElementById('body').focus()")
+        self.until(b, "document.querySelectorAll('#body .line').length > 0")
         b.key("j")
         b.key("Enter")
         self.assertIn("motto", b.run("document.getElementById('body').textContent"))
@@ -92,8 +114,24 @@ class Report(harness.Case):
         seen = set()
         for scheme in ("light", "dark"):
             b.scheme(scheme)
+            self.assertEqual(b.run(TOO_PALE), [], scheme)
             seen.add(b.run("getComputedStyle(document.body).backgroundColor + getComputedStyle(document.body).color"))
         self.assertEqual(len(seen), 2)
+
+    def test_every_pane_is_reached_by_keys_and_the_keys_are_told(self):
+        page, _ = self.crowd(3, 3)
+        b = self.browse(page)
+        self.assertEqual(b.run("document.activeElement.id"), "frames")
+        b.key("h")
+        self.assertEqual(b.run("document.activeElement.id"), "threads")
+        b.key("l")
+        b.key("l")
+        self.assertEqual(b.run("document.activeElement.id"), "body")
+        b.key("?")
+        self.assertTrue(b.run("document.getElementById('keys').open"))
+        b.key("Escape")
+        self.assertFalse(b.run("document.getElementById('keys').open"))
+        self.assertEqual(b.run("[...document.querySelectorAll('button, input, [role=listbox], [role=tabpanel]')].filter((e) => e.tabIndex < 0 && !e.closest('[role=tablist]')).length"), 0)
 
     def test_default_name_and_standard_output(self):
         t = self.target("crowd", 1, 1, 1)
