@@ -1,7 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- Every function and every method is called with wrong arguments, as the bytes at 0x10000 say (two choose the function, one the number
 -- of arguments, one each of these). A call may fail with an error that is a text, or work; nothing else. Methods are found by debug.
-local stale, functions, pool = {}, {}, {}
+--
+-- What calls give is kept, in slots that are used over and over, for later calls: so there are sequences of calls, on variables and frames that
+-- were made and added somewhere (or not), on objects of another thread's frames, on iterators in the middle of their way. The slots outlive the
+-- snapshot: in the next one there are stale objects of every kind among them, made and added ones, too.
+local stale, functions, pool, slots, turn = {}, {}, {}, {}, 0
+local SLOTS = 96 -- of the 255 that a byte can choose
 
 local function collect(t, prefix)
 	local names = {}
@@ -39,9 +44,25 @@ local plain = {
 }
 
 local function make_pool(bt)
+	pool = {}
 	for _, list in ipairs { plain, objects(bt), stale } do
 		for _, v in ipairs(list) do pool[#pool + 1] = v end
 	end
+end
+
+local function keep(result)
+	for i = 2, math.min(result.n, 4) do
+		local kind = type(result[i])
+		if result[1] and (kind == "userdata" or kind == "function") then
+			turn = turn % SLOTS + 1
+			slots[turn] = result[i]
+		end
+	end
+end
+
+local function chosen_argument(which)
+	if which < SLOTS and slots[which + 1] ~= nil then return slots[which + 1] end
+	return which ~= 255 and pool[1 + which % #pool] or nil
 end
 
 local skipped = { ["pmodule.define"] = true } -- it is over by then
@@ -55,16 +76,16 @@ local function play(bytes)
 	while at <= #bytes do
 		local chosen = functions[1 + (take() * 256 + take()) % #functions]
 		local args, n = {}, take() % 6
-		for i = 1, n do
-			local which = take()
-			args[i] = which ~= 255 and pool[1 + which % #pool] or nil
-		end
+		for i = 1, n do args[i] = chosen_argument(take()) end
+		local iterator = slots[1 + take() % SLOTS]
+		if type(iterator) == "function" then chosen = { name = "an iterator", f = iterator } end
 		local result = table.pack(pcall(chosen.f, table.unpack(args, 1, n)))
 		if not result[1] and type(result[2]) ~= "string" and result[2] ~= nil then
 			local thrown = false -- by one of our own arguments
 			for i = 1, n do thrown = thrown or type(args[i]) == "function" or args[i] == odd end
 			if not thrown then error(chosen.name .. ": an error that is no text") end
 		end
+		keep(result)
 		calls = calls + 1
 	end
 	return calls
@@ -79,24 +100,30 @@ local function still_works(bt)
 	end
 end
 
+local function find_functions(bt)
+	collect(pmodule, "pmodule.")
+	for _, o in ipairs(objects(bt)) do
+		local meta = debug.getmetatable(o)
+		if type(meta.__index) == "table" then collect(meta.__index, meta.__name .. ":") end
+		collect(meta, meta.__name .. ".")
+	end
+	for i = #functions, 1, -1 do
+		if skipped[functions[i].name] then table.remove(functions, i) end
+	end
+end
+
 pmodule.define {
 	id = "fuzz",
 	load = function()
 		pmodule.register(pmodule.event.postattach, function(bt)
 			if #stale == 0 then
+				find_functions(bt)
+				make_pool(bt)
+				play((pmodule.address_read_raw(0x10000, 1 << 20) or ""):reverse())
 				stale = objects(bt)
 				return
 			end
-			collect(pmodule, "pmodule.")
-			for i, o in ipairs(objects(bt)) do
-				local meta = debug.getmetatable(o)
-				if type(meta.__index) == "table" then collect(meta.__index, meta.__name .. ":") end
-				collect(meta, meta.__name .. ".")
-			end
 			make_pool(bt)
-			for i = #functions, 1, -1 do
-				if skipped[functions[i].name] then table.remove(functions, i) end
-			end
 			local calls = play(pmodule.address_read_raw(0x10000, 1 << 20) or "")
 			still_works(bt)
 			bt:add_kv_int("calls", calls)
