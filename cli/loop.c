@@ -18,6 +18,7 @@
 #define BUSY_MS  1
 #define FLUSH_NS UINT64_C(200000000)
 #define MANY     256u
+#define LOOK     1024u /* hits that are shown between two looks at who waits for a snapshot; a power of two */
 
 bool dp_run_has_all(const struct dp_run *run)
 {
@@ -50,6 +51,8 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	dp_outputs_event(&run->out, &event);
 	s->place[hit->probe].recorded++;
 	run->recorded++;
+	if (!(run->recorded & (LOOK - 1)))
+		dp_snapshots_round(run);
 }
 
 void dp_run_drain(struct dp_run *run, bool last)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What was asked, what was placed and how, what was refused and why: before, during and after a run (G7). */
+#include "cli/snapshots.h"
 #include "cli/trace.h"
 
 #include <stdlib.h>
@@ -76,6 +77,7 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 
 void dp_report_summary(struct dp_run *run)
 {
+	struct dp_summary_snapshots shots;
 	const size_t each = run->options->nprobes;
 	dp_auto_free struct dp_summary_probe *probe = calloc(run->nsessions * each + 1, sizeof(*probe));
 	struct dp_summary sum = {
@@ -83,6 +85,7 @@ void dp_report_summary(struct dp_run *run)
 	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
 	        .record_dir = run->out.record_dir,
 	        .session = run->use_lttng ? run->lttng_session : NULL,
+	        .snapshots = dp_snapshots_counts(run, &shots) ? &shots : NULL,
 	        .ended_by = run->ended_by,
 	};
 	if (!probe)

@@ -23,7 +23,8 @@ struct dp_snapshots {
 	struct dp_target *target; /* in which */
 	bool promised;            /* its event says the id of a snapshot */
 	bool said_caged;
-	uint64_t taken, failed;
+	bool left; /* nobody is to wait any more */
+	uint64_t taken, failed, last_ns;
 	struct dp_park_counts counts; /* of all targets, at the end */
 };
 
@@ -170,6 +171,29 @@ static void say_caged(struct dp_run *run, struct dp_snapshots *s)
 	s->said_caged = true;
 }
 
+/* The limits are of the run. Each process keeps them for itself until it hears of what the others had. */
+static bool is_due(const struct dp_run *run, const struct dp_snapshots *s)
+{
+	const struct dp_snapshots_asked *a = &run->options->snapshots;
+	return !s->taken || (s->taken < a->most && dp_now_ns() - s->last_ns >= a->interval_ns);
+}
+
+/* What is left of the limits, of the interval as seen now. */
+static void share(const struct dp_run *run, const struct dp_snapshots *s, struct dp_target *t)
+{
+	const struct dp_snapshots_asked *a = &run->options->snapshots;
+	const uint64_t gone = dp_now_ns() - s->last_ns;
+	dp_park_bound(t, s->taken < a->most ? a->most - (uint32_t)s->taken : 0,
+	              gone < a->interval_ns ? a->interval_ns - gone : 0);
+}
+
+static void tell_the_others(const struct dp_run *run, const struct dp_snapshots *s)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		if (run->session[i]->target != s->target)
+			share(run, s, run->session[i]->target);
+}
+
 static void look(struct dp_run *run, struct dp_session *session)
 {
 	struct dp_snapshots *s = run->snapshots;
@@ -180,10 +204,17 @@ static void look(struct dp_run *run, struct dp_session *session)
 	say_caged(run, s);
 	if (!waits)
 		return;
+	if (run->nsessions > 1 && !is_due(run, s)) {
+		dp_park_release(s->target);
+		share(run, s, s->target);
+		return;
+	}
 	s->promised = false;
 	struct dp_error *err = take_one(run, s);
+	s->last_ns = dp_now_ns();
+	s->taken += !err;
 	if (!err) {
-		s->taken++;
+		tell_the_others(run, s);
 		return;
 	}
 	char line[1024], event[64] = "";
@@ -192,12 +223,12 @@ static void look(struct dp_run *run, struct dp_session *session)
 	snprintf(line, sizeof(line), "no snapshot of %d: %s%s", dp_target_pid(s->target), err->message, event);
 	dp_outputs_note(&run->out, line);
 	dp_error_destroy(err);
-	s->failed++;
+	s->failed += s->promised; /* else its thread says that it went on without */
 }
 
 void dp_snapshots_round(struct dp_run *run)
 {
-	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
+	for (size_t i = 0; run->snapshots && !run->snapshots->left && i < run->nsessions; i++)
 		look(run, run->session[i]);
 }
 
@@ -206,6 +237,8 @@ void dp_snapshots_round(struct dp_run *run)
 
 void dp_snapshots_leave(struct dp_run *run)
 {
+	if (run->snapshots)
+		run->snapshots->left = true;
 	for (size_t i = 0; run->snapshots && i < run->nsessions; i++) {
 		struct dp_park_counts one, *all = &run->snapshots->counts;
 		dp_park_leave(run->session[i]->target);
@@ -216,18 +249,30 @@ void dp_snapshots_leave(struct dp_run *run)
 	}
 }
 
-void dp_snapshots_report(const struct dp_run *run)
+bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret)
 {
 	const struct dp_snapshots *s = run->snapshots;
-	if (!s)
+	if (s)
+		*ret = (struct dp_summary_snapshots){.taken = s->taken,
+		                                     .failed = s->failed,
+		                                     .over = s->counts.over,
+		                                     .missed = s->counts.missed,
+		                                     .late = s->counts.late};
+	return s != NULL;
+}
+
+void dp_snapshots_report(const struct dp_run *run)
+{
+	struct dp_summary_snapshots s;
+	if (!dp_snapshots_counts(run, &s))
 		return;
-	fprintf(stderr, "dynprobe: %" PRIu64 " snapshot%s taken", s->taken, s->taken == 1 ? "" : "s");
-	if (s->failed)
-		fprintf(stderr, ", %" PRIu64 " failed", s->failed);
+	fprintf(stderr, "dynprobe: %" PRIu64 " snapshot%s taken", s.taken, s.taken == 1 ? "" : "s");
+	if (s.failed)
+		fprintf(stderr, ", %" PRIu64 " failed", s.failed);
 	fprintf(stderr,
 	        "; hits without one: %" PRIu64 " beyond the limits, %" PRIu64 " while another was taken, %" PRIu64
 	        " that waited in vain\n",
-	        s->counts.over, s->counts.missed, s->counts.late);
+	        s.over, s.missed, s.late);
 }
 
 void dp_snapshots_fini(struct dp_run *run)

@@ -12,7 +12,9 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run) DP_MUST_CHECK;
 void dp_snapshots_round(struct dp_run *run);
 /* Before the probes go: nobody waits any more. */
 void dp_snapshots_leave(struct dp_run *run);
-/* What became of the hits, in words. */
+/* What became of the hits, behind dp_snapshots_leave(); false without --snapshot. */
+bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret);
+/* The same in words. */
 void dp_snapshots_report(const struct dp_run *run);
 void dp_snapshots_fini(struct dp_run *run);
 /* How soon to look again; `ms` is what the run would rest. */

@@ -96,6 +96,7 @@ static struct dp_error *install_all(struct dp_run *run)
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
 		DP_TRY(install_one(run->session[i]));
 		placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
+		dp_snapshots_round(run); /* its hits wait already, while the others are yet to be armed */
 	}
 	run->armed_ns = dp_now_ns();
 	dp_signals_settled();

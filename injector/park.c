@@ -49,16 +49,23 @@ void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
 	t->park = *limits;
 }
 
+/* In ticks of the time stamp counter. */
+static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
+{
+	uint64_t tick = 0;
+	DP_TRY(dp_answers_tick(&tick));
+	*ret = tick ? (uint64_t)(((unsigned __int128)ns << 32) / tick) : 0;
+	return NULL;
+}
+
 struct dp_error *dp_park_init(struct dp_target *t)
 {
 	struct dp_park *p = &((struct dp_control *)(void *)t->data)->park;
-	uint64_t tick = 0;
 	if (!t->park.hits)
 		return NULL;
-	DP_TRY(dp_answers_tick(&tick));
+	DP_TRY(ticks_of(t->park.interval_ns, &p->interval));
 	p->left = t->park.hits;
 	p->wait_ns = t->park.wait_ns;
-	p->interval = tick ? (uint64_t)(((unsigned __int128)t->park.interval_ns << 32) / tick) : 0;
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
 		p->salt = dp_now_ns();
 	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all that follow */
@@ -219,6 +226,17 @@ bool dp_park_release(struct dp_target *t)
 	const bool waited = move(p, DP_PARK_PARKED, DP_PARK_REFUSED) || move(p, DP_PARK_KEPT, DP_PARK_REFUSED);
 	wake(p);
 	return waited;
+}
+
+void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns)
+{
+	struct dp_park *p = park_of(t);
+	uint64_t rest = 0;
+	if (!p || !t->park.hits)
+		return;
+	dp_error_destroy(ticks_of(rest_ns, &rest)); /* it was found once; without it the tool's own look at its clock decides */
+	__atomic_store_n(&p->next_tsc, __builtin_ia32_rdtsc() + rest, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->left, left, __ATOMIC_RELAXED);
 }
 
 void dp_park_counts(const struct dp_target *t, struct dp_park_counts *ret)

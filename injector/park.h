@@ -54,6 +54,9 @@ bool dp_park_release(struct dp_target *t); /* false: nobody waited */
  */
 bool dp_park_is_caged(const struct dp_target *t);
 
+/* Of a limit that several targets share: so many more here, and none before that much time. Who waits already is not touched. */
+void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns);
+
 struct dp_park_counts {
 	uint64_t late, missed, over; /* hits without a snapshot: not answered in time; meanwhile; beyond the limits */
 	uint32_t left;

@@ -70,6 +70,10 @@ struct dp_summary_probe {
 	struct dp_loss lost;
 	uint64_t lost_unpaired, lost_crowded; /* answers */
 };
+struct dp_summary_snapshots { /* of hits: each was one of these */
+	uint64_t taken, failed;
+	uint64_t over, missed, late; /* beyond the limits; while another was taken; waited in vain */
+};
 struct dp_summary {
 	const struct dp_summary_probe *probe;
 	size_t n;
@@ -80,6 +84,7 @@ struct dp_summary {
 	const char *left_why;
 	const char *record_dir;  /* NULL if not recorded */
 	const char *session;     /* sink lttng: LTTng's session has the events, and only it knows their number; else NULL */
+	const struct dp_summary_snapshots *snapshots; /* NULL: none were asked for */
 	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
 /* hits = recorded + lost. Sites asked, placed by tactic, refused by reason, hits, recorded, lost by cause, longest pause in us. */

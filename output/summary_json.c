@@ -77,6 +77,22 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool c
 	dp_put_str(b, "}");
 }
 
+/* Which had none, by reason. */
+static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s)
+{
+	if (!s)
+		return;
+	put_key(b, ",", "snapshots");
+	put_key(b, "{", "hits");
+	dp_put_dec(b, s->taken + s->failed + s->over + s->missed + s->late);
+	put_number(b, "taken", s->taken);
+	put_number(b, "failed", s->failed);
+	put_number(b, "beyond_limits", s->over);
+	put_number(b, "while_another", s->missed);
+	put_number(b, "in_vain", s->late);
+	dp_put_str(b, "}");
+}
+
 void dp_summary_json(const struct dp_summary *s, FILE *to)
 {
 	struct dp_buf b = {0};
@@ -99,6 +115,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_string(&b, "record_dir", s->record_dir);
 	put_string(&b, "session", s->session);
 	put_string(&b, "ended_by", s->ended_by);
+	put_snapshots(&b, s->snapshots);
 	dp_put_str(&b, ",\"probes\":[");
 	for (size_t i = 0; i < s->n; i++) {
 		dp_put_str(&b, i ? "," : "");

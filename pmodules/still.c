@@ -191,7 +191,7 @@ static void begin_hold(struct dp_still *s)
 static struct dp_error *while_held(struct dp_still *s)
 {
 	begin_hold(s);
-	dp_still_stubs_leave(s);
+	DP_TRY(dp_still_stubs_leave(s));
 	DP_TRY(dp_still_take_threads(s));
 	DP_TRY(dp_still_take_hit(s));
 	if (s->mode == DP_STILL_FORK)
@@ -307,37 +307,6 @@ size_t dp_still_nlate(const struct dp_still *s)
 bool dp_still_is_held(const struct dp_still *s)
 {
 	return s->held;
-}
-
-/* The next line of maps that is of code, but not of dynprobe's own; its length. */
-static const char *code_line(const char *maps, size_t *n)
-{
-	while (*maps) {
-		const char *permissions = strchr(maps, ' ');
-		*n = strcspn(maps, "\n");
-		if (permissions && permissions < maps + *n && permissions[3] == 'x' && !memmem(maps, *n, "/memfd:dynprobe", 15))
-			return maps;
-		maps += *n + (maps[*n] != '\0');
-	}
-	return NULL;
-}
-
-bool dp_still_is_current(const struct dp_still *s)
-{
-	dp_auto_free char *text = NULL;
-	struct dp_error *err = s->core || !s->target.maps ? NULL : dp_process_maps(&s->target.process, &text);
-	dp_error_destroy(err);
-	if (err || !text)
-		return s->core != NULL;
-	const char *was = s->target.maps, *is = text;
-	for (size_t n = 0, m = 0;; was += n, is += m) {
-		was = code_line(was, &n);
-		is = code_line(is, &m);
-		if (!was || !is)
-			return was == is;
-		if (n != m || memcmp(was, is, n))
-			return false;
-	}
 }
 
 void dp_still_times(const struct dp_still *s, struct dp_still_times *ret)

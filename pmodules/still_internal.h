@@ -50,6 +50,9 @@ void dp_still_in_time(struct dp_still *s);
 /* still_hit.c */
 struct dp_error *dp_still_take_hit(struct dp_still *s) DP_MUST_CHECK;
 
+/* still_current.c: of the texts of /proc/PID/maps. */
+bool dp_still_is_same_code(const char *was, const char *is);
+
 /* still_read.c */
 void dp_still_reserve(struct dp_still *s);
 /* Stacks, and (mode stop) what the rehearsal has read, in as few calls as can be. All threads stand. */
@@ -57,7 +60,7 @@ void dp_still_read_all(struct dp_still *s);
 
 /* still_stubs.c: threads in dynprobe's own code are shown, or led, to where their program is. */
 struct dp_error *dp_still_stubs_find(struct dp_still *s) DP_MUST_CHECK;
-void dp_still_stubs_leave(struct dp_still *s);
+struct dp_error *dp_still_stubs_leave(struct dp_still *s) DP_MUST_CHECK;
 void dp_still_stubs_show(const struct dp_still *s, struct dp_still_thread *t);
 
 #endif

@@ -13,9 +13,10 @@
 #include <sys/ptrace.h>
 #include <time.h>
 
-#define NUDGES  64
-#define STEP_NS 5000
-#define STOP_NS UINT64_C(2000000)
+#define NUDGES   64
+#define STEP_NS  5000
+#define NUDGE_NS UINT64_C(10000000)  /* of all together: the others stand meanwhile */
+#define STOP_NS  UINT64_C(500000000) /* it was asked to stop and will, as soon as it gets a processor */
 
 /*
  * Rings of asynchronous requests, and adapters that reach into memory by themselves. What is under way during a fork may arrive
@@ -55,29 +56,40 @@ static bool has_pair(const struct dp_still *s, struct dp_held *h)
 	return false;
 }
 
-/* Lets it run a little, and stops it again. False if it does not come back to a stop. */
-static bool nudge(struct dp_held *h)
+/* Lets it run a little, and stops it again. One that ends meanwhile does not stand any more. */
+static struct dp_error *nudge(const struct dp_still *s, struct dp_held *h)
 {
 	if (ptrace(PTRACE_CONT, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
-		return false;
+		return NULL;
 	h->stopped = false;
 	nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
-	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STOP_NS); /* the stop that was asked for has to be met */
-	return stop.kind != DP_STOP_NONE && dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC;
+	/* The stop that was asked for has to be met. */
+	const uint64_t most = dp_now_ns() + STOP_NS;
+	const struct dp_stop stop = dp_stop_wait(h->tid, most < s->until_ns ? most : s->until_ns);
+	if (stop.kind == DP_STOP_NONE) /* a snapshot without it, while it runs, would not be one of a moment */
+		return dp_unstoppable(&s->target.process, h->tid);
+	dp_held_take(h, stop);
+	return stop.kind == DP_STOP_EXEC
+	               ? dp_error(DP_TAG_GONE, "process %d (%s) called exec", s->target.process.pid, s->target.process.comm)
+	               : NULL;
+}
+
+static bool is_to_leave(const struct dp_still *s, struct dp_held *h)
+{
+	return h->stopped && !h->group_stopped && !h->in_syscall_stop && is_ours(s, h->regs.rip) && !has_pair(s, h);
 }
 
 /* The threads go back as they are: nothing of this is written. What is shown is moved by dp_still_stubs_show(). */
-void dp_still_stubs_leave(struct dp_still *s)
+struct dp_error *dp_still_stubs_leave(struct dp_still *s)
 {
+	const uint64_t end = dp_now_ns() + NUDGE_NS;
 	for (size_t i = 0; i < s->freeze.n && s->visible.ncode; i++) {
 		struct dp_held *h = &s->freeze.thread[i];
-		for (int n = 0; n < NUDGES && dp_now_ns() < s->until_ns && !h->group_stopped && !h->in_syscall_stop &&
-		                is_ours(s, h->regs.rip) && !has_pair(s, h);
-		     n++)
-			if (!nudge(h))
-				break;
+		for (int n = 0; n < NUDGES && is_to_leave(s, h) && dp_now_ns() < end && dp_now_ns() < s->until_ns; n++)
+			DP_TRY(nudge(s, h));
 	}
+	return NULL;
 }
 
 void dp_still_stubs_show(const struct dp_still *s, struct dp_still_thread *t)

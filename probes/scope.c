@@ -130,6 +130,14 @@ struct dp_error *dp_scope_check(const char *text)
 	return err;
 }
 
+/* $duration, $retval and $rip are never variables, but what they are is known at a place only. */
+static bool is_of_a_place(const struct dp_token *t)
+{
+	return t->kind == DP_TOKEN_NAME ||
+	       (t->kind == DP_TOKEN_REGISTER &&
+	        (!strcmp(t->text, "duration") || !strcmp(t->text, "retval") || !strcmp(t->text, "rip")));
+}
+
 bool dp_scope_has_names(const char *text)
 {
 	struct dp_arena arena = {0};
@@ -137,7 +145,7 @@ bool dp_scope_has_names(const char *text)
 	bool found = false;
 	while (!found && t.kind != DP_TOKEN_END) {
 		struct dp_error *err = dp_token_next(&arena, text, t.end, &t);
-		found = err || t.kind == DP_TOKEN_NAME;
+		found = err || is_of_a_place(&t);
 		dp_error_destroy(err);
 	}
 	dp_arena_fini(&arena);

@@ -46,7 +46,7 @@ struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, st
  * `str(p,64)`, `*req`. A value that is not there at this site is a field without one (DP_SRC_NONE), unless it was named alone.
  */
 struct dp_error *dp_scope_fields(struct dp_scope *scope, const char *context, struct dp_fields *fields) DP_MUST_CHECK;
-/* Does a condition hold a name that a variable may have, a register's without a $ included? */
+/* Does a condition hold a name that a variable may have, a register's without a $ included, or what else depends on the place ($retval)? */
 bool dp_scope_has_names(const char *text);
 /* Does a -t argument, or an expression, ask for the processor's flags by any of their names? A variable of such a name counts as well. */
 bool dp_context_shows_flags(const char *text);

@@ -217,6 +217,7 @@ Test(scope, contexts_that_need_no_program_are_told_apart)
 	cr_expect(!dp_scope_is_fixed("args") && !dp_scope_is_fixed("a[0:4]") && !dp_scope_is_fixed("ns::x"));
 	cr_expect(!dp_scope_is_fixed("file.c::x") && !dp_scope_is_fixed("a ? b : c") && !dp_scope_is_fixed("(regs)"));
 	cr_expect(dp_scope_has_names("rdi == 1") && dp_scope_has_names("p->x"));
+	cr_expect(dp_scope_has_names("$duration > 10") && dp_scope_has_names("$rdi && $retval") && dp_scope_has_names("$rip == 1"));
 	cr_expect(!dp_scope_has_names("$rdi == 0x10") && !dp_scope_has_names("1 + 'a'"));
 }
 
