@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOADS_MOST (1u << 20)
 #define NOTES_MOST (UINT64_C(256) << 20)
 
 struct dp_error *dp_core_bad(const struct dp_core *c, const char *fmt, ...)
@@ -30,7 +30,23 @@ struct dp_error *dp_core_bad(const struct dp_core *c, const char *fmt, ...)
 	return dp_error(DP_TAG_BAD_CORE, "%s is no usable core file: %s", c->path, what);
 }
 
-static bool get(const struct dp_core *c, uint64_t offset, void *buf, size_t n)
+void dp_core_doubt(struct dp_core *c, const char *fmt, ...)
+{
+	va_list args;
+	if (c->ndoubts == DP_CORE_DOUBTS_MOST)
+		return;
+	va_start(args, fmt);
+	if (vasprintf(&c->doubt[c->ndoubts], fmt, args) >= 0)
+		c->ndoubts++;
+	va_end(args);
+}
+
+const char *dp_core_doubt_text(const struct dp_core *c, size_t i)
+{
+	return i < c->ndoubts ? c->doubt[i] : NULL;
+}
+
+bool dp_core_get(const struct dp_core *c, uint64_t offset, void *buf, size_t n)
 {
 	size_t done = 0;
 	while (done < n) {
@@ -47,35 +63,16 @@ static bool get(const struct dp_core *c, uint64_t offset, void *buf, size_t n)
 /* ---- headers ----------------------------------------------------------------------------------------------------------------
  */
 
-static struct dp_error *read_header(const struct dp_core *c, Elf64_Ehdr *e, size_t *n)
-{
-	if (!get(c, 0, e, sizeof(*e)) || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0)
-		return dp_core_bad(c, "it does not begin as an ELF file does");
-	if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != EM_X86_64)
-		return dp_core_bad(c, "it is not of a 64-bit x86 process");
-	if (e->e_type != ET_CORE)
-		return dp_core_bad(c, "it is an ELF file of another type (%u)", e->e_type);
-	*n = e->e_phnum;
-	Elf64_Shdr first;
-	if (e->e_phnum == PN_XNUM) { /* more than fit: the number is in the first section's header */
-		if (!get(c, e->e_shoff, &first, sizeof(first)))
-			return dp_core_bad(c, "it is cut off before its section header");
-		*n = first.sh_info;
-	}
-	if (e->e_phentsize != sizeof(Elf64_Phdr) || !*n || *n > LOADS_MOST || e->e_phoff > c->size ||
-	    *n > (c->size - e->e_phoff) / sizeof(Elf64_Phdr))
-		return dp_core_bad(c, "it is cut off in its program headers");
-	return NULL;
-}
-
 static void add_load(struct dp_core *c, const Elf64_Phdr *p)
 {
 	if (!p->p_memsz || p->p_vaddr >= UINT64_C(1) << 47 || p->p_memsz > (UINT64_C(1) << 47) - p->p_vaddr)
 		return; /* vsyscall, or nothing that a process can have */
 	uint64_t held = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz;
 	const uint64_t there = p->p_offset < c->size ? c->size - p->p_offset : 0;
-	if (held > there) /* cut off */
+	if (held > there) { /* cut off */
+		c->lacking += held - there;
 		held = there;
+	}
 	c->load[c->nloads++] = (struct dp_core_load){p->p_vaddr, p->p_memsz, held, p->p_offset, p->p_flags};
 }
 
@@ -89,7 +86,7 @@ static struct dp_error *read_notes(struct dp_core *c, const Elf64_Phdr *p)
 	dp_auto_free uint8_t *notes = malloc(p->p_filesz + 1);
 	if (!notes)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the notes of %s", c->path);
-	if (!get(c, p->p_offset, notes, p->p_filesz))
+	if (!dp_core_get(c, p->p_offset, notes, p->p_filesz))
 		return dp_core_bad(c, "its notes cannot be read");
 	return dp_core_notes(c, notes, p->p_filesz);
 }
@@ -130,17 +127,28 @@ static struct dp_error *add_files(struct dp_core *c)
 	return NULL;
 }
 
+static void say_what_lacks(struct dp_core *c)
+{
+	if (c->lacking)
+		dp_core_doubt(
+		        c, "the core file is cut off (ulimit -c, a full disk?): %llu KiB of memory that were to be in it are not",
+		        (unsigned long long)(c->lacking + 1023) / 1024);
+	if (!c->nfiles)
+		dp_core_doubt(c, "the core file does not name the files that were mapped: there are addresses, but no names and "
+		                 "variables");
+}
+
 static struct dp_error *read_all(struct dp_core *c)
 {
 	Elf64_Ehdr e;
 	size_t n = 0;
 	struct dp_error *err = NULL;
-	DP_TRY(read_header(c, &e, &n));
+	DP_TRY(dp_core_header(c, &e, &n));
 	dp_auto_free Elf64_Phdr *phdr = malloc(n * sizeof(*phdr));
 	c->load = calloc(n, sizeof(*c->load));
 	if (!phdr || !c->load)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the program headers of %s", c->path);
-	if (!get(c, e.e_phoff, phdr, n * sizeof(*phdr)))
+	if (!dp_core_get(c, e.e_phoff, phdr, n * sizeof(*phdr)))
 		return dp_core_bad(c, "its program headers cannot be read");
 	for (size_t i = 0; i < n && !err; i++)
 		if (phdr[i].p_type == PT_LOAD)
@@ -148,6 +156,8 @@ static struct dp_error *read_all(struct dp_core *c)
 		else if (phdr[i].p_type == PT_NOTE)
 			err = read_notes(c, &phdr[i]);
 	drop_overlaps(c);
+	if (!err)
+		say_what_lacks(c);
 	if (!err)
 		err = add_files(c);
 	if (!err && !c->nthreads)
@@ -162,7 +172,7 @@ static struct dp_error *read_all(struct dp_core *c)
 static bool is_of_this_core(const struct dp_core *c, const char *exe)
 {
 	Elf64_Ehdr e;
-	dp_auto_close int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	dp_auto_close int fd = dp_open_regular(exe);
 	if (fd < 0 || pread(fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
 		return false;
 	return !c->entry || !c->phnum || (c->phnum == e.e_phnum && c->entry % 4096 == e.e_entry % 4096);
@@ -171,16 +181,19 @@ static bool is_of_this_core(const struct dp_core *c, const char *exe)
 /* In place of the file that holds the program headers of the program. */
 static struct dp_error *put_exe(struct dp_core *c, const char *exe)
 {
-	const char *was = NULL;
+	const struct dp_core_file *at = NULL;
+	char why[400];
 	for (size_t i = 0; i < c->nfiles; i++)
 		if (c->phdr >= c->file[i].start && c->phdr < c->file[i].end)
-			was = c->file[i].path;
-	dp_auto_free char *old = was ? strdup(was) : NULL;
+			at = &c->file[i];
+	dp_auto_free char *old = at ? strdup(at->path) : NULL;
 	dp_auto_free char *full = realpath(exe, NULL);
 	if (!full)
 		return dp_error_sys(DP_TAG_BAD_CORE, "the executable %s of the core file", exe);
 	if (!is_of_this_core(c, full))
 		return dp_core_bad(c, "%s is not the program that it is of", exe);
+	if (at && dp_core_is_rebuilt(c, at, full, why, sizeof(why)))
+		return dp_core_bad(c, "%s is not the program that it is of: %s", exe, why);
 	if (!old)
 		return dp_core_bad(c, "it does not say where its executable was mapped, so that %s has no place", exe);
 	for (size_t i = 0; i < c->nfiles; i++) {
@@ -203,17 +216,21 @@ struct dp_error *dp_core_open(const char *path, const char *exe, struct dp_core 
 		free(c);
 		return dp_error(DP_TAG_NOMEM, "out of memory for a core file");
 	}
-	c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (c->fd < 0 || fstat(c->fd, &st))
+	c->fd = dp_open_regular(path);
+	if (c->fd < 0 && (errno == ENXIO || !strcmp(path, "-")))
+		err = dp_core_bad(
+		        c, "it is no regular file, and one that comes through a pipe cannot be read here and there; save it "
+		           "first (cat >core)");
+	else if (c->fd < 0 || fstat(c->fd, &st))
 		err = dp_error_sys(DP_TAG_BAD_CORE, "opening the core file %s", path);
-	else if (!S_ISREG(st.st_mode))
-		err = dp_core_bad(c, "it is no file");
 	if (!err) {
 		c->size = (uint64_t)st.st_size;
 		err = read_all(c);
 	}
 	if (!err && exe)
 		err = put_exe(c, exe);
+	if (!err)
+		dp_core_check_files(c);
 	if (err)
 		dp_core_close(c);
 	else
@@ -232,6 +249,8 @@ struct dp_core *dp_core_close(struct dp_core *c)
 	}
 	if (c->fd >= 0)
 		close(c->fd);
+	for (size_t i = 0; i < c->ndoubts; i++)
+		free(c->doubt[i]);
 	free(c->file);
 	free(c->load);
 	free(c->thread);
@@ -272,18 +291,24 @@ static struct dp_core_file *file_at(const struct dp_core *c, uint64_t addr)
 /* What a dump leaves out because the file has it. */
 static size_t read_file(struct dp_core_file *f, uint64_t addr, void *buf, size_t n)
 {
-	if (!f)
+	if (!f || f->rebuilt)
 		return 0;
 	if (!f->tried)
-		f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		f->fd = dp_open_regular(f->path);
 	f->tried = true;
-	struct stat st;
-	if (f->fd < 0 || fstat(f->fd, &st) || !S_ISREG(st.st_mode))
+	if (f->fd < 0)
 		return 0;
 	if (n > f->end - addr)
 		n = (size_t)(f->end - addr);
 	const ssize_t got = pread(f->fd, buf, n, (off_t)(f->offset + (addr - f->start)));
 	return got > 0 ? (size_t)got : 0;
+}
+
+size_t dp_core_read_held(const struct dp_core *c, uint64_t addr, void *buf, size_t n)
+{
+	const struct dp_core_load *l = load_at(c, addr);
+	const uint64_t in = l ? addr - l->start : 0;
+	return l && in < l->held && n <= l->held - in && dp_core_get(c, l->offset + in, buf, n) ? n : 0;
 }
 
 static size_t read_part(const struct dp_core *c, uint64_t addr, void *buf, size_t n)
@@ -297,7 +322,7 @@ static size_t read_part(const struct dp_core *c, uint64_t addr, void *buf, size_
 	if (in < l->held) {
 		if (n > l->held - in)
 			n = (size_t)(l->held - in);
-		return get(c, l->offset + in, buf, n) ? n : 0;
+		return dp_core_get(c, l->offset + in, buf, n) ? n : 0;
 	}
 	return l->flags & PF_W ? 0 : read_file(file_at(c, addr), addr, buf, n);
 }
@@ -315,10 +340,16 @@ size_t dp_core_read(const struct dp_core *c, uint64_t addr, void *buf, size_t n)
 /* ---- the image
  * ----------------------------------------------------------------------------------------------------------------- */
 
+/* Of a file that is not here a number of its own: mappings are told apart by it before their names are compared. */
 static unsigned long long inode_of(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) || !st.st_ino ? 1 : (unsigned long long)st.st_ino;
+	unsigned long long hash = 0xcbf29ce484222325u;
+	if (!stat(path, &st) && st.st_ino)
+		return (unsigned long long)st.st_ino;
+	for (; *path; path++)
+		hash = (hash ^ (unsigned char)*path) * 0x100000001b3u;
+	return hash | 1;
 }
 
 #define TCACHE_CHUNK 0x290u /* of glibc's malloc: the first of every heap */
@@ -342,19 +373,34 @@ static const struct dp_core_load *heap_of(const struct dp_core *c)
 	return NULL;
 }
 
-/* As /proc/PID/maps had it. */
-static void put_line(const struct dp_core *c, const struct dp_core_load *l, const struct dp_core_load *heap, struct dp_buf *b)
+/* As /proc/PID/maps had it. What is no code makes no module. */
+static void put_line(const struct dp_core *c, const struct dp_core_load *l, const char *name, bool code, struct dp_buf *b)
 {
 	const struct dp_core_file *f = file_at(c, l->start);
-	const bool vdso = c->vdso && l->start == c->vdso;
-	dp_buf_printf(b, "%llx-%llx %c%c%cp %08llx 00:00 %llu%s%s\n", (unsigned long long)l->start,
+	dp_buf_printf(b, "%llx-%llx %c%c%cp %08llx 00:00 %llu%s%s%s\n", (unsigned long long)l->start,
 	              (unsigned long long)(l->start + l->size), l->flags & PF_R ? 'r' : '-', l->flags & PF_W ? 'w' : '-',
-	              l->flags & PF_X ? 'x' : '-', f ? (unsigned long long)(f->offset + (l->start - f->start)) : 0,
-	              f ? inode_of(f->path) : 0, f || vdso || l == heap ? " " : "",
-	              f           ? f->path
-	              : vdso      ? "[vdso]"
-	              : l == heap ? "[heap]"
-	                          : "");
+	              code ? 'x' : '-', f ? (unsigned long long)(f->offset + (l->start - f->start)) : 0,
+	              f ? inode_of(f->path) : 0, f || *name ? " " : "", f ? f->path : name,
+	              f && f->rebuilt ? " (another build)" : "");
+}
+
+/* A list of files that no process can have costs no more time than one that it can. */
+static void put_lines(const struct dp_core *c, struct dp_buf *b)
+{
+	const struct dp_core_load *heap = heap_of(c);
+	const char *last = "";
+	size_t modules = 0;
+	for (size_t i = 0; i < c->nloads; i++) {
+		const struct dp_core_load *l = &c->load[i];
+		const struct dp_core_file *f = l->flags & PF_X ? file_at(c, l->start) : NULL;
+		modules += f && strcmp(f->path, last) != 0;
+		last = f ? f->path : last;
+		put_line(c, l,
+		         c->vdso && l->start == c->vdso ? "[vdso]"
+		         : l == heap                    ? "[heap]"
+		                                        : "",
+		         (l->flags & PF_X) && (!f || modules <= DP_CORE_MODULES_MOST), b);
+	}
 }
 
 static struct dp_error *put_vdso(const struct dp_core *c, struct dp_image *image)
@@ -371,10 +417,8 @@ static struct dp_error *put_vdso(const struct dp_core *c, struct dp_image *image
 struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
 {
 	struct dp_buf maps;
-	const struct dp_core_load *heap = heap_of(c);
 	dp_buf_init(&maps);
-	for (size_t i = 0; i < c->nloads; i++)
-		put_line(c, &c->load[i], heap, &maps);
+	put_lines(c, &maps);
 	struct dp_error *err = dp_image_create(dp_buf_str(&maps), "", 0, ret);
 	if (maps.failed && !err) {
 		*ret = dp_image_destroy(*ret);

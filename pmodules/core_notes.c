@@ -115,7 +115,7 @@ static struct dp_error *take_files(struct dp_core *c, const uint8_t *desc, size_
 		if (!nul)
 			return dp_core_bad(c, "the names of its mapped files are cut off");
 		const size_t size = (size_t)(nul - name) + 1;
-		struct dp_core_file f = {word(at), word(at + 8), word(at + 16) * page, malloc(size), -1, false};
+		struct dp_core_file f = {word(at), word(at + 8), word(at + 16) * page, malloc(size), -1, false, false};
 		if (!f.path)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the files of %s", c->path);
 		printable(f.path, size, name, size);

@@ -284,6 +284,11 @@ const char *dp_still_why_not_fork(const struct dp_still *s)
 	return *s->why_not_fork ? s->why_not_fork : NULL;
 }
 
+const char *dp_still_doubt(const struct dp_still *s, size_t i)
+{
+	return s->core ? dp_core_doubt_text(s->core, i) : NULL;
+}
+
 struct dp_image *dp_still_image(struct dp_still *s)
 {
 	return s->target.image;

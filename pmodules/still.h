@@ -83,6 +83,8 @@ pid_t dp_still_pid(const struct dp_still *s);
 const char *dp_still_comm(const struct dp_still *s);
 enum dp_still_mode dp_still_mode(const struct dp_still *s);
 const char *dp_still_why_not_fork(const struct dp_still *s); /* NULL: it was not asked for, or it is a copy */
+/* The i-th thing that the user has to know of a core file, or NULL. */
+const char *dp_still_doubt(const struct dp_still *s, size_t i);
 struct dp_image *dp_still_image(struct dp_still *s);
 size_t dp_still_nthreads(const struct dp_still *s);
 const struct dp_still_thread *dp_still_thread(const struct dp_still *s, size_t i); /* after hold; ascending tids */

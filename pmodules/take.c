@@ -385,7 +385,7 @@ static void finish(struct taking *k, uint64_t from)
 		dp_take_statistics(s, s->pid);
 		dp_take_machine(s);
 	} else {
-		dp_snapshot_classify(s, "core");
+		dp_take_core_facts(s, k->still);
 	}
 	if (dp_still_why_not_fork(k->still)) {
 		s->mode = "stop";

@@ -136,6 +136,13 @@ void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool with_environ)
 	take_limits(s, pid);
 }
 
+void dp_take_core_facts(struct dp_snapshot *s, const struct dp_still *still)
+{
+	dp_snapshot_classify(s, "core");
+	for (size_t i = 0; dp_still_doubt(still, i); i++)
+		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, dp_still_doubt(still, i));
+}
+
 /* ---- mappings
  * ------------------------------------------------------------------------------------------------------------------ */
 
@@ -160,18 +167,43 @@ static void take_maps(struct dp_snapshot *s, const struct dp_image *image)
 	}
 }
 
-/* From its first mapping to its last. */
-static void find_extent(const struct dp_image *image, const char *path, struct dp_snap_object *o)
+static int by_path(const void *a, const void *b)
 {
-	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
-		const struct dp_map *m = dp_image_map(image, i);
-		if (strcmp(m->path, path) != 0)
-			continue;
+	const struct dp_snap_object *const *x = a, *const *y = b;
+	return strcmp((*x)->path, (*y)->path);
+}
+
+/* From the first mapping of a file to its last, for all objects of it. */
+static void stretch(struct dp_snap_object **sorted, size_t n, const struct dp_map *m)
+{
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+		if (strcmp(sorted[mid]->path, m->path) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < n && !strcmp(sorted[lo]->path, m->path); lo++) {
+		struct dp_snap_object *o = sorted[lo];
 		if (!o->end || m->start.v < o->start)
 			o->start = m->start.v;
 		if (m->end.v > o->end)
 			o->end = m->end.v;
 	}
+}
+
+/* Programs may have very many mappings, and the lists of a core file are anybody's. */
+static void find_extents(struct dp_snapshot *s, const struct dp_image *image)
+{
+	dp_auto_free struct dp_snap_object **sorted = calloc(s->nobjects + 1, sizeof(struct dp_snap_object *));
+	for (size_t i = 0; sorted && i < s->nobjects; i++)
+		sorted[i] = &s->objects[i];
+	if (!sorted)
+		return;
+	qsort(sorted, s->nobjects, sizeof(*sorted), by_path);
+	for (size_t i = 0; i < dp_image_nmaps(image); i++)
+		stretch(sorted, s->nobjects, dp_image_map(image, i));
 }
 
 void dp_take_image(struct dp_snapshot *s, struct dp_image *image)
@@ -185,6 +217,6 @@ void dp_take_image(struct dp_snapshot *s, struct dp_image *image)
 		o->path = dp_snapshot_text(s, dp_module_path(m));
 		o->build_id = dp_snapshot_text(s, dp_module_build_id(m));
 		o->bias = dp_module_bias(m);
-		find_extent(image, dp_module_path(m), o);
 	}
+	find_extents(s, image);
 }

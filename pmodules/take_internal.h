@@ -14,6 +14,8 @@ void dp_take_missing(struct dp_snapshot *s, const struct dp_still *still, const 
 
 /* take_facts.c: from /proc, of the living process: command line, environment, files, limits. */
 void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool with_environ);
+/* What a core file lacks. */
+void dp_take_core_facts(struct dp_snapshot *s, const struct dp_still *still);
 /* Of both kinds of source: maps and objects. */
 void dp_take_image(struct dp_snapshot *s, struct dp_image *image);
 

@@ -6,6 +6,7 @@
 #include "pmodules/take_internal.h"
 
 #include "base/cleanup.h"
+#include "base/regular.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static struct place *collect(const struct dp_snapshot *s, size_t *n)
 static char *read_whole(const char *path)
 {
 	struct stat st;
-	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	dp_auto_close int fd = dp_open_regular(path);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MOST)
 		return NULL;
 	char *text = malloc((size_t)st.st_size + 1);

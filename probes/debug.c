@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/regular.h"
 #include "probes/debug_cache.h"
 #include "probes/debug_file.h"
 #include "probes/debug_internal.h"
@@ -102,7 +103,7 @@ static bool open_own(struct dp_module *m, struct dp_debug_state *d)
 		path = NULL;
 		return false;
 	}
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = dp_open_regular(path);
 	const bool same = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
 	if (!same && fd >= 0)
 		close(fd);
@@ -119,7 +120,7 @@ static bool open_separate(struct dp_module *m, struct dp_debug_state *d)
 	if (!elf)
 		return false;
 	d->open.bias += (int64_t)dp_debug_file_moved(m->elf, elf);
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	const int fd = dp_open_regular(path);
 	const bool opened = dp_debug_file_open_kept(fd, &d->main);
 	dp_elf_destroy(elf);
 	d->path = opened ? dp_take(path, NULL) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* .gnu_debugaltlink: what several debug files have in common, put into one by dwz. Names a file and its build-id. */
 #include "base/cleanup.h"
+#include "base/regular.h"
 #include "probes/debug_internal.h"
 
 #include <elfutils/libdwelf.h>
@@ -17,7 +18,7 @@ static bool has_id(Elf *elf, const void *id, size_t n)
 static bool try_open(struct dp_debug_state *d, const char *path, const void *id, size_t n)
 {
 	struct dp_debug_file f;
-	if (!dp_debug_file_open(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), &f))
+	if (!dp_debug_file_open(dp_open_regular(path), &f))
 		return false;
 	if (has_id(dwarf_getelf(f.dwarf), id, n)) {
 		d->alt = f;

@@ -2,6 +2,7 @@
 #include "probes/debug_file.h"
 
 #include "base/cleanup.h"
+#include "base/regular.h"
 
 #include <fcntl.h>
 #include <lzma.h>
@@ -17,7 +18,7 @@ static struct dp_elf *try_open(const char *root, const char *path, char **ret)
 		full = NULL;
 		return NULL;
 	}
-	dp_auto_close int fd = open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	dp_auto_close int fd = dp_open_regular(full);
 	if (fd >= 0)
 		dp_error_destroy(dp_elf_open(fd, full, &elf));
 	if (elf && ret) {

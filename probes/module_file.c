@@ -5,6 +5,7 @@
  * overlayfs show different ones in maps and in stat.
  */
 #include "base/cleanup.h"
+#include "base/regular.h"
 #include "probes/module.h"
 
 #include <errno.h>
@@ -21,10 +22,12 @@ static int open_checked(const char *prefix, const char *path, uint64_t inode, bo
 		full = NULL;
 		return -1;
 	}
-	int fd = open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
+	int fd = dp_open_regular(full);
+	if (fd < 0) {
+		*seen |= errno == ENXIO; /* no regular file */
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (!inode || st.st_ino == inode))
+	}
+	if (fstat(fd, &st) == 0 && (!inode || st.st_ino == inode))
 		return fd;
 	close(fd);
 	*seen = true;
