@@ -166,8 +166,8 @@ static void put_siginfo(struct dp_shower *x, const struct dp_snap_siginfo *i)
 	}
 	if (i->has_address)
 		dp_buf_printf(&x->b, ", at 0x%" PRIx64, i->address);
-	if (i->by_kill)
-		dp_buf_printf(&x->b, ", sent by process %d of user %d", i->pid, i->uid);
+	if (i->by_kill) /* "sent by kill()": whose it was */
+		dp_buf_printf(&x->b, "%s process %d of user %d", strncmp(i->reason, "sent by ", 8) ? ", sent by" : " of", i->pid, i->uid);
 	if (x->o->verbose)
 		dp_buf_printf(&x->b, " (signal %d, code %d)", i->number, i->code);
 	dp_put_str(&x->b, "\n");

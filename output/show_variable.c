@@ -68,7 +68,8 @@ static void put_value(struct dp_shower *x, const struct dp_snap_variable *v)
 static bool put_inline(struct dp_shower *x, const struct dp_snap_variable *v, size_t most)
 {
 	const bool open = is_aggregate(v) && has_children(x, v);
-	if (v->notes || (!open && (has_children(x, v) || has_made(v))) || v->is_late || v->is_shared || (x->o->verbose > 1 && v->owner))
+	if (v->notes || (!open && (has_children(x, v) || has_made(v))) || v->is_late || v->is_shared ||
+	    (x->o->verbose > 1 && v->owner))
 		return false;
 	if (!open) {
 		dp_show_value(&x->b, v);
@@ -109,10 +110,75 @@ static void put_more(struct dp_shower *x, const struct dp_snap_variable *v, size
 
 static void put_below(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent);
 
+/* ---- elements that are but numbers and texts: many to a line, and equal ones counted, as gdb does */
+
+enum { REPEATS = 8 };
+
+static bool is_plain(const struct dp_snap_variable *v)
+{
+	return !*v->name && v->index >= 0 && !v->children && !v->more && !v->notes && !v->is_late && !v->is_shared &&
+	       !v->is_synthesized;
+}
+
+static bool is_packed(const struct dp_shower *x, const struct dp_snap_variable *v)
+{
+	const struct dp_snap_variable *c = v->children;
+	while (c && is_plain(c) && (!c->next || c->next->index == c->index + 1))
+		c = c->next;
+	return v->kind == DP_VAR_ARRAY && !c && x->o->verbose < 2;
+}
+
+/* The element and those behind it that say the same: the last of them. */
+static const struct dp_snap_variable *put_run(const struct dp_snap_variable *first, struct dp_buf *to)
+{
+	const struct dp_snap_variable *last = first;
+	struct dp_buf other = {0};
+	size_t n = 1;
+	to->len = 0;
+	dp_show_value(to, first);
+	for (const struct dp_snap_variable *c = first->next; c; c = c->next, n++) {
+		other.len = 0;
+		dp_show_value(&other, c);
+		if (other.failed || other.len != to->len || memcmp(other.data, to->data, to->len))
+			break;
+		last = c;
+	}
+	dp_buf_fini(&other);
+	if (n < REPEATS)
+		return first;
+	dp_buf_printf(to, " <repeats %zu times>", n);
+	return last;
+}
+
+static void put_packed(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent)
+{
+	struct dp_buf text = {0};
+	size_t line = x->b.len;
+	for (const struct dp_snap_variable *c = v->children, *last; c; c = last->next) {
+		last = put_run(c, &text);
+		const bool begins = c == v->children;
+		if (!begins && dp_show_column(x, line) + 2 + text.len < dp_show_width(x))
+			dp_put_str(&x->b, ", ");
+		else {
+			dp_put_str(&x->b, begins ? "" : ",\n");
+			line = x->b.len;
+			dp_show_indent(x, indent);
+			dp_buf_printf(&x->b, "[%lld] = ", (long long)c->index);
+		}
+		dp_buf_put(&x->b, text.data, text.len);
+		x->b.failed |= text.failed;
+	}
+	dp_put_str(&x->b, "\n");
+	dp_buf_fini(&text);
+}
+
 static void put_children(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent)
 {
-	for (const struct dp_snap_variable *c = v->children; c; c = c->next)
-		dp_show_variable(x, c, NULL, indent);
+	if (v->children && is_packed(x, v))
+		put_packed(x, v, indent);
+	else
+		for (const struct dp_snap_variable *c = v->children; c; c = c->next)
+			dp_show_variable(x, c, NULL, indent);
 	put_more(x, v, indent);
 }
 

@@ -130,7 +130,7 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 	}
 	dp_show_finish(&show);
 	if (show.is_cut)
-		dp_snapshot_truncated(s, "variables: more than %u parts in one frame", x->limits.variables);
+		dp_snapshot_truncated(s, "variables: all but the first %u parts of one frame", x->limits.variables);
 	return !s->arena.failed;
 }
 

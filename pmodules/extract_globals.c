@@ -134,7 +134,7 @@ void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
 	collect(&c);
 	say_missing(s, x->options.globals, found);
 	if (c.show.is_cut)
-		dp_snapshot_truncated(s, "globals: more than %u parts in one", x->limits.variables);
+		dp_snapshot_truncated(s, "globals: all but the first %u parts of one", x->limits.variables);
 }
 
 void dp_extract_tls(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into)

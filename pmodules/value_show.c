@@ -482,5 +482,5 @@ void dp_value_show(struct dp_value *v, const struct dp_limits *limits, unsigned 
 	dp_show(&x, v, depth, into);
 	dp_show_finish(&x);
 	if (x.is_cut && x.limits.variables > 1) /* 1: the value itself is all that is wanted */
-		dp_snapshot_truncated(s, "values: more than %u parts of one", x.limits.variables);
+		dp_snapshot_truncated(s, "values: all but the first %u parts of one", x.limits.variables);
 }

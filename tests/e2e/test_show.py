@@ -185,7 +185,7 @@ class Show(harness.Case):
             part.write(whole.read()[:-1])
         self.assert_refused(self.show(cut), "DP-BAD-SNAPSHOT", cut, "byte ")
         self.assert_refused(self.show(harness.DYNPROBE), "DP-BAD-SNAPSHOT", "byte 0")
-        self.assert_refused(self.show(self.path("none")), "DP-BAD-SNAPSHOT", "No such file")
+        self.assert_refused(self.show(self.path("none")), "DP-SYS", "No such file")
         self.assert_refused(self.show(self.dir), "DP-SYS", "directory")
         self.assert_refused(self.show(), "DP-USAGE", "which snapshot")
         self.assert_refused(self.show(GOLDEN, GOLDEN), "DP-USAGE", "one file")

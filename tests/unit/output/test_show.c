@@ -329,3 +329,28 @@ Test(show, no_byte_of_the_target_commands_the_terminal)
 	free(text);
 	dp_snapshot_destroy(s);
 }
+
+/* A hundred lines of zeroes hide what is worth reading. Each line says at which element it begins. */
+Test(show, long_arrays_do_not_fill_the_screen)
+{
+	const struct dp_show_options o = {.frame = -1, .width = 40, .var = "a"};
+	struct dp_snapshot *s = dp_snapshot_create();
+	struct dp_snap_variable *a = variable(s, &s->globals, NULL, "a");
+	a->kind = DP_VAR_ARRAY;
+	a->place = DP_VAR_GLOBAL;
+	a->more = 900;
+	for (int i = 0; i < 100; i++)
+		number(s, &a->children, a, "", i < 60 || i == 99 ? 0 : 1000 + i)->index = i;
+	char *text = shown(s, &o);
+	cr_expect(!strncmp(text, "a =\n  [0] = 0 <repeats 60 times>, 1060,\n  [61] = 1061, 1062, ", 60), "%s", text);
+	cr_expect(strstr(text, "1098, 0\n  ... 900 more\n"), "%s", text);
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+		cr_expect_leq(strcspn(line, "\n"), 40);
+	free(text);
+	/* What is said of one of them has its own line. */
+	dp_snapshot_note(s, &a->children->notes, DP_NOTE_WARNING, "odd");
+	text = shown(s, &o);
+	cr_expect(strstr(text, "  [0] = 0\n    ! warning: odd\n  [1] = 0\n"), "%s", text);
+	free(text);
+	dp_snapshot_destroy(s);
+}
