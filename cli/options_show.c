@@ -3,6 +3,8 @@
 #include "cli/numbers.h"
 #include "cli/options_table.h"
 
+#include <string.h>
+
 static struct dp_error *take_number(const char *option, const char *arg, uint64_t *ret)
 {
 	DP_TRY(dp_number_parse(option, arg, ret));
@@ -21,8 +23,9 @@ struct dp_error *dp_take_show_thread(struct dp_parser *p, const char *arg)
 
 struct dp_error *dp_take_show_frame(struct dp_parser *p, const char *arg)
 {
-	uint64_t n;
-	DP_TRY(take_number("--frame", arg, &n));
+	uint64_t n = 0;
+	if (strcmp(arg, "0")) /* the innermost */
+		DP_TRY(take_number("--frame", arg, &n));
 	p->o.show.frame = (int)n;
 	return NULL;
 }

@@ -179,6 +179,12 @@ class Show(harness.Case):
                     self.same_variables(found["types"], texts, frame["variables"], record.get(22, []), "local")
             self.same_variables(found["types"], texts, found["globals"], fields(parts.get("GLOB", b"")).get(50, []), "global")
 
+    def test_the_innermost_frame_has_a_number_as_well(self):
+        self.assertTrue(self.show(GOLDEN, "--frame", 0).out.startswith("#0 "))
+        self.assertTrue(self.show(GOLDEN, "--frame", 1).out.startswith("#1 "))
+        for wrong in "-1", "one", "":
+            self.assert_refused(self.show(GOLDEN, f"--frame={wrong}"), "DP-USAGE", "--frame")
+
     def test_what_is_asked_wrongly(self):
         cut = self.path("cut.dps")
         with open(GOLDEN, "rb") as whole, open(cut, "wb") as part:
