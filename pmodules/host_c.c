@@ -144,6 +144,22 @@ static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
+/* dlerror() says "invalid ELF header" of a module's source. */
+static struct dp_error *not_loaded(const struct pmodule *m, const char *why)
+{
+	char magic[4] = "";
+	FILE *f = fopen(m->path, "re");
+	const bool is_elf = f && fread(magic, 1, sizeof(magic), f) == sizeof(magic) && !memcmp(magic, "\177ELF", sizeof(magic));
+	if (f)
+		fclose(f);
+	if (f && !is_elf)
+		return dp_error(DP_TAG_PMODULE,
+		                "%s cannot be loaded: it is no shared object, nor called *.lua; a module in C is built with cc "
+		                "-fPIC -shared",
+		                m->path);
+	return dp_error(DP_TAG_PMODULE, "%s cannot be loaded: %s", m->path, why);
+}
+
 static struct dp_error *check(const struct pmodule *m, const struct pmodule_desc *desc)
 {
 	if (!desc)
@@ -164,7 +180,7 @@ struct dp_error *dp_c_open(struct pmodule *m)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
 	dp_guard_expect_exit();
 	s->handle = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
-	struct dp_error *err = s->handle ? NULL : dp_error(DP_TAG_PMODULE, "%s cannot be loaded: %s", m->path, dlerror());
+	struct dp_error *err = s->handle ? NULL : not_loaded(m, dlerror());
 	if (!err) {
 		s->desc = dlsym(s->handle, "pmodule_export_v1");
 		err = check(m, s->desc);

@@ -144,7 +144,9 @@ struct dp_error *dp_host_load(struct dp_host *h, const char *path)
 	m->path = find(path);
 	if (!m->path) {
 		free(m);
-		return dp_error_sys(DP_TAG_PMODULE, "the module %s", path);
+		return strchr(path, '/')
+		               ? dp_error_sys(DP_TAG_PMODULE, "the module %s", path)
+		               : dp_error_sys(DP_TAG_PMODULE, "the module %s, here or among those that come with dynprobe", path);
 	}
 	const struct dp_entry entry = dp_module_enter(m);
 	struct dp_error *err = open_and_load(m);

@@ -15,6 +15,13 @@ static int traceback(lua_State *L)
 {
 	const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : luaL_tolstring(L, 1, NULL);
 	luaL_traceback(L, L, text, 1);
+	/* We called it: that line says nothing; of a file that was not even begun it is the only one. */
+	static const char ours[] = "\n\t[C]: in ?", title[] = "\nstack traceback:";
+	size_t n;
+	const char *whole = lua_tolstring(L, -1, &n);
+	n -= n > strlen(ours) && !strcmp(whole + n - strlen(ours), ours) ? strlen(ours) : 0;
+	n -= n > strlen(title) && !strncmp(whole + n - strlen(title), title, strlen(title)) ? strlen(title) : 0;
+	lua_pushlstring(L, whole, n);
 	return 1;
 }
 

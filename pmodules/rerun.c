@@ -180,14 +180,25 @@ static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *
 	return kept ? kept : read_file(r, addr, buf, n);
 }
 
+/* What was in a register is not in the memory that is kept: but its number is known. */
+static bool is_number(const struct dp_snap_variable *v)
+{
+	return v->state == DP_VAR_OK &&
+	       (v->kind == DP_VAR_LL || v->kind == DP_VAR_ULL || v->kind == DP_VAR_ENUM || v->kind == DP_VAR_REFERENCE);
+}
+
 struct dp_value *dp_rerun_value(struct dp_world *w, struct dp_snap_variable *v)
 {
 	const struct dp_snap_variable *outermost = v;
-	if (!v->value && v->address && *v->type && !v->bits) {
-		while (outermost->owner)
-			outermost = outermost->owner;
-		v->value = dp_value_at(w, v->type, v->address, v->frame ? v->frame->object : outermost->object);
-	}
+	while (outermost->owner)
+		outermost = outermost->owner;
+	const char *object = v->frame ? v->frame->object : outermost->object;
+	if (v->value || !*v->type || v->bits || v->is_synthesized)
+		return v->value;
+	if (v->address)
+		v->value = dp_value_at(w, v->type, v->address, object);
+	else if (is_number(v))
+		v->value = dp_value_literal(w, v->type, v->number, object);
 	return v->value;
 }
 

@@ -38,6 +38,8 @@ struct dp_value; /* opaque */
 struct dp_value *dp_value_global(struct dp_world *w, const char *name, const char *object, const char *unit);
 /* A value of the named type ("struct foo", "foo", "foo *", "std::vector<int>") at an address; `object`: looked for there first, or NULL. NULL if unknown. */
 struct dp_value *dp_value_at(struct dp_world *w, const char *type, uint64_t addr, const char *object);
+/* A value of the named type that is in no memory, but is known: a number of up to 8 bytes, a pointer among them. NULL if the type is unknown, or another kind. */
+struct dp_value *dp_value_literal(struct dp_world *w, const char *type, uint64_t number, const char *object);
 /* Of the same type, elsewhere. */
 struct dp_value *dp_value_move(struct dp_value *v, uint64_t addr);
 /* A local or parameter of an extracted frame by name, innermost block first; NULL if there is none. */

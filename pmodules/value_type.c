@@ -264,3 +264,19 @@ struct dp_value *dp_value_at(struct dp_world *w, const char *type, uint64_t addr
 	v->path = dp_arena_printf(&w->arena, "*(%s *)0x%llx", type, (unsigned long long)addr);
 	return v;
 }
+
+struct dp_value *dp_value_literal(struct dp_world *w, const char *type, uint64_t number, const char *object)
+{
+	const struct dp_stype *t = dp_stype_find(w, type, object);
+	struct dp_value *v = NULL;
+	if (t && t->size <= sizeof(number) &&
+	    (t->kind == DP_STYPE_INT || t->kind == DP_STYPE_ENUM || t->kind == DP_STYPE_POINTER || t->kind == DP_STYPE_REFERENCE))
+		v = dp_value_create(w, t, NULL);
+	const char *bytes = v ? dp_arena_copy(&w->arena, (const char *)&number, sizeof(number)) : NULL;
+	if (!bytes)
+		return NULL;
+	v->where = DP_VALUE_BYTES;
+	v->bytes = (const uint8_t *)bytes;
+	v->nbytes = t->size;
+	return v;
+}

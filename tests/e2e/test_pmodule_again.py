@@ -51,22 +51,29 @@ pmodule.define{id = "types", load = function()
 		local b = raw and pmodule.try(raw, "second")
 		v:backtrace():add_kv_string("types.second", b and tostring(pmodule.variable_from_bt(b):value()) or "no type")
 	end)
+	pmodule.register(pmodule.event.variable, function(v, raw)
+		if v:name() ~= "kept" or v:owner() then return end
+		local b = raw and pmodule.try(raw, "first")
+		v:backtrace():add_kv_string("types.kept", v:address() .. ":" .. (b and pmodule.variable_from_bt(b):value() or "no type"))
+	end)
 end}
 """
 PROGRAM = """
 #include <unistd.h>
 struct pair { %s };
-__attribute__((noinline)) static int look(struct pair wanted)
+__attribute__((noinline)) static int look(struct pair wanted, struct pair *held)
 {
+	register struct pair *kept __asm__("rbx") = held;
+	__asm__ volatile("" : "+r"(kept));
 	write(1, "READY 0\\n", 8);
 	for (;;)
 		pause();
-	return wanted.second;
+	return wanted.second + kept->second;
 }
 int main(void)
 {
 	struct pair p = {.first = 11, .second = 22};
-	return look(p);
+	return look(p, &p);
 }
 """
 
@@ -146,9 +153,11 @@ class Again(harness.Case):
     def test_a_program_that_was_built_again_has_no_types_for_the_old_snapshot(self):
         self.build("int first, second;")
         types = self.module("types", TYPES)
-        self.assertEqual(self.taken(types)["attributes"]["types.second"], "22")
+        before = self.taken(types)["attributes"]
+        self.assertEqual((before["types.second"], before["types.kept"]), ("22", "0:11"))
         same, said = self.again(types)
         self.assertEqual(same["attributes"]["types.second"], "22")
+        self.assertEqual(same["attributes"]["types.kept"], "0:11", "a pointer that was in a register")
         self.assertNotIn("not here any more", said)
         self.build("char other[40]; int second, first;")
         other, said = self.again(types)

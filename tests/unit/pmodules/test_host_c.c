@@ -251,6 +251,7 @@ Test(c_module, what_is_no_module_is_refused)
 	refused("undefined.so", "pmodule_of_the_future");
 	refused("missing.so", "No such file");
 	refused("CMakeFiles", "cannot be loaded");
+	refused("cmake_install.cmake", "it is no shared object, nor called *.lua");
 }
 
 Test(c_module, the_same_id_twice_is_refused)
