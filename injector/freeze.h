@@ -51,10 +51,12 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_C
 
 /*
  * A thread that we asked to stop, that did not, and that therefore cannot be detached either: it is let go as soon as it stops.
- * dp_stray_settle() waits for that a moment; after it, every dp_mem_read() and every freeze looks (dp_stray_reap()).
+ * dp_stray_settle() waits for that a moment; after it, every dp_mem_read() and every freeze looks (dp_stray_reap()), and a timer does
+ * (dp_stray_look(), from the handler of its signal): what we are busy with meanwhile may take long, and nobody is to stand for it.
  */
 void dp_stray_add(pid_t tid);
 void dp_stray_reap(void);
+void dp_stray_look(void);
 bool dp_stray_is_left(void);
 #define DP_SETTLE_NS UINT64_C(1000000000)
 void dp_stray_settle(uint64_t limit_ns);

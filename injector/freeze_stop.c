@@ -10,6 +10,7 @@
 #include "injector/checks.h"
 #include "injector/eintr.h"
 #include "injector/freeze.h"
+#include "injector/fuse.h"
 #include "injector/proc.h"
 
 #include <errno.h>
@@ -201,8 +202,9 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid)
 
 static __thread pid_t *stray; /* tracing belongs to a thread, and so does this */
 static __thread size_t nstrays, stray_capacity;
+static volatile sig_atomic_t changing; /* the list; dp_stray_look() leaves it alone then */
 
-void dp_stray_add(pid_t tid)
+static void note_stray(pid_t tid)
 {
 	if (nstrays == stray_capacity) {
 		size_t capacity = stray_capacity ? 2 * stray_capacity : 64;
@@ -215,10 +217,36 @@ void dp_stray_add(pid_t tid)
 	stray[nstrays++] = tid;
 }
 
-void dp_stray_reap(void)
+void dp_stray_add(pid_t tid)
+{
+	changing = 1;
+	note_stray(tid);
+	changing = 0;
+	dp_fuse_strays();
+}
+
+/* Nothing is freed or asked for here that a handler may not. Who has ended is seen to by dp_stray_reap(). */
+void dp_stray_look(void)
+{
+	const int saved = errno;
+	for (size_t i = 0; i < nstrays && !changing; i++) {
+		siginfo_t si = {0};
+		struct dp_held h = {.tid = stray[i], .seized = true};
+		if (!h.tid || waitid(P_PID, (id_t)h.tid, &si, WSTOPPED | WNOWAIT | WNOHANG | __WALL) || !si.si_pid || is_end(&si))
+			continue;
+		if (dp_held_take(&h, decode(h.tid, &si)) &&
+		    ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal) == 0)
+			stray[i] = 0;
+	}
+	errno = saved;
+}
+
+static void reap_strays(void)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < nstrays; i++) {
+		if (!stray[i])
+			continue;
 		struct dp_held h = {.tid = stray[i], .seized = true};
 		struct dp_stop stop = dp_stop_wait(h.tid, 0);
 		if (stop.kind == DP_STOP_NONE)
@@ -234,6 +262,13 @@ void dp_stray_reap(void)
 	free(stray);
 	stray = NULL;
 	stray_capacity = 0;
+}
+
+void dp_stray_reap(void)
+{
+	changing = 1;
+	reap_strays();
+	changing = 0;
 }
 
 bool dp_stray_is_left(void)

@@ -8,8 +8,9 @@
  * whatever we were at. Nobody else is needed for it, who could be stopped together with us, and it costs the held threads two
  * calls of a microsecond.
  *
- * The kernel starts a timer again when its signal is delivered, and one that is ignored, as SIGCONT is, may not count as
- * delivered: so it has a handler meanwhile, which does nothing.
+ * A thread that was asked to stop and does so when all is over stands until somebody looks, and we may be busy with something
+ * else for seconds: the first timer's handler looks. (It needs a handler anyway: the kernel starts a timer again when its signal
+ * is delivered, and one that is ignored, as SIGCONT is, may not count as delivered.)
  *
  * A debugger on dynprobe itself: set dp_fuse_is_wet before.
  */
@@ -25,7 +26,7 @@
 #define ALIVE_NS UINT64_C(100000000)
 #define OFTEN_NS UINT64_C(20000000)
 
-bool dp_fuse_is_wet; /* never lit */
+bool dp_fuse_is_wet;
 
 static timer_t goad, end; /* SIGCONT, SIGKILL */
 static pid_t owner;       /* of the timers: a child has none */
@@ -78,18 +79,32 @@ static void light(void)
 static void be_continued(int sig)
 {
 	(void)sig;
+	dp_stray_look();
+}
+
+static void take_signal(void)
+{
+	const struct sigaction action = {.sa_handler = be_continued, .sa_flags = SA_RESTART};
+	if (!goads)
+		sigaction(SIGCONT, &action, &before);
+	goads = true;
+}
+
+void dp_fuse_strays(void)
+{
+	if (dp_fuse_is_wet || !has_timers() || depth)
+		return;
+	take_signal();
+	set(goad, OFTEN_NS, OFTEN_NS);
 }
 
 void dp_fuse_light(void)
 {
-	const struct sigaction action = {.sa_handler = be_continued, .sa_flags = SA_RESTART};
 	if (dp_fuse_is_wet || !has_timers() || depth++)
 		return;
 	limit = DP_FUSE_NS;
 	grace = DP_FUSE_GRACE_NS;
-	if (!goads)
-		sigaction(SIGCONT, &action, &before);
-	goads = true;
+	take_signal();
 	light();
 }
 
@@ -107,8 +122,10 @@ void dp_fuse_out(void)
 	if (owner != getpid() || !depth || --depth)
 		return;
 	set(end, 0, 0);
-	if (dp_stray_is_left()) /* it will stand when we do not look, and wait until we do */
+	if (dp_stray_is_left()) {
+		set(goad, OFTEN_NS, OFTEN_NS);
 		return;
+	}
 	set(goad, 0, 0);
 	sigaction(SIGCONT, &before, NULL);
 	goads = false;

@@ -3,14 +3,22 @@
 #ifndef DP_INJECTOR_FUSE_H
 #define DP_INJECTOR_FUSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DP_FUSE_NS       UINT64_C(1000000000) /* until a stopped dynprobe is continued, if nothing else was said */
 #define DP_FUSE_GRACE_NS UINT64_C(9000000000) /* and from then on until it is killed */
+extern bool dp_fuse_is_wet; /* set by a debugger: none is lit */
 /* Before the first thread is seized; may be nested, the outermost counts. Where the kernel has no timer left there is no fuse. */
 void dp_fuse_light(void);
 /* When the last one is let go. */
 void dp_fuse_out(void);
+/* There are threads that will stop later (dp_stray_add()): until they have gone on, we are continued, and they are looked at,
+ * often. */
+void dp_fuse_strays(void);
+/* There are threads that will stop later (dp_stray_add()): until they have gone on we are continued and they are looked at,
+ * often. */
+void dp_fuse_strays(void);
 /* A lit one, from now on: other times than those above. */
 void dp_fuse_limit(uint64_t limit_ns, uint64_t grace_ns);
 /* We are still at it: the times begin anew. For a hold that has no end but that of its work; costs a call now and then, not each

@@ -193,3 +193,29 @@ Test(fuse, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .timeo
 	expect_target_goes_on();
 	tr_kill(pid);
 }
+
+/* The tool lives, and reads debug information for a minute: it does not look at what it has asked to stop. */
+Test(fuse, a_thread_that_stops_when_nobody_looks_goes_on, .timeout = 60)
+{
+	const pid_t pid = tr_spawn(work);
+	const struct dp_process p = tr_process(pid);
+	tr->value[0] = 0;
+	const pid_t tool = fork();
+	if (!tool) {
+		bool gone;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (dp_held_seize(&p, pid, &gone) || gone)
+			_exit(1);
+		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+		dp_stray_add(pid);
+		tr->value[0] = 1;
+		stand();
+	}
+	cr_assert(tr_await_value(&tr->value[0], 1));
+	tr_sleep_us(50000); /* it stands by now, or did */
+	expect_target_goes_on();
+	kill(tool, SIGKILL);
+	const int status = status_of(tool);
+	cr_expect(WIFSIGNALED(status), "it was there all the time");
+	tr_kill(pid);
+}
