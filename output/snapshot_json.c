@@ -120,7 +120,9 @@ static void put_attributes(struct dp_json *j, const char *name, const struct dp_
 	dp_put_str(&j->b, "{");
 	DL_FOREACH(list, p)
 	{
-		dp_json_name(j, p->key);
+		dp_put_str(&j->b, p == list ? "" : ",");
+		dp_put_json_str(&j->b, p->key); /* anybody's text, not a name of ours */
+		dp_put_str(&j->b, ":");
 		if (p->is_int)
 			dp_put_signed(&j->b, p->number);
 		else

@@ -251,14 +251,21 @@ async function drawFrame(pane) {
 	drawTree(pane, "Locals", locals);
 	if (!list.length) none(pane, f.path ? "no parameters and no locals here" : "no variables: there is no debug information for " + (base(f.object) || "this code"));
 }
+const ROWS = 300;
 function table(pane, title, heads, rows) {
 	if (!rows.length) return;
 	pane.append(make("h2", "", title));
 	const t = make("table"), head = make("tr");
 	for (const h of heads) head.append(make("th", "", h));
 	t.append(head);
-	for (const r of rows) { const tr = make("tr"); for (const c of r) tr.append(make("td", "", c === undefined ? "" : String(c))); t.append(tr); }
-	pane.append(t);
+	const more = button("chip", "", () => some(t.rows.length - 1));
+	const some = (from) => {
+		for (const r of rows.slice(from, from + ROWS)) { const tr = make("tr"); for (const c of r) tr.append(make("td", "", c === undefined ? "" : String(c))); t.append(tr); }
+		more.textContent = rows.length - t.rows.length + 1 + " more";
+		more.hidden = t.rows.length > rows.length;
+	};
+	pane.append(t, more);
+	some(0);
 }
 function drawRegisters(pane) {
 	const t = state.thread, f = t && framesOf(t)[state.frame];
@@ -288,7 +295,7 @@ function drawProcess(pane) {
 function drawMaps(pane) {
 	table(pane, "Mappings", ["start", "end", "", "offset", "path"], (data.maps || []).map((m) =>
 		[m.start, m.end, (m.read ? "r" : "-") + (m.write ? "w" : "-") + (m.exec ? "x" : "-") + (m.shared ? "s" : "p"), m.offset, m.is_guard ? "(guard page)" : m.path]));
-	table(pane, "Modules", ["start", "path", "build-id"], (data.objects || []).map((o) => [o.start, o.path + (o.has_debug ? "" : "  (no debug information)"), o.build_id]));
+	table(pane, "Modules", ["start", "build-id", "path"], (data.objects || []).map((o) => [o.start, o.build_id, o.path + (o.has_debug ? "" : "  (no debug information)")]));
 }
 /* Every value of every thread, between which the page goes on living; `more` says whether to. */
 async function eachValue(more, visit) {

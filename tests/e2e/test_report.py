@@ -65,6 +65,21 @@ class Report(harness.Case):
         self.assertIsNone(b.run("window.broken"))
         self.assertEqual(b.errors, [])
 
+    def test_marks_that_turn_or_hide_text_are_shown_and_not_obeyed(self):
+        t = self.target("crowd", 1, 1, 1)
+        shot, page = self.path("a.dps"), self.path("a.html")
+        turned = "abc\u202etxt.exe\u2066\x1b[31m\u200b"
+        done = subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot, "--application", turned, "--kv", f"{turned}:{turned}", "--classifier", turned], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.report(shot, "-o", page)
+        b = self.browse(page)
+        b.key("4")
+        text = b.run("document.title + document.body.innerText")
+        for mark in "\u202e", "\u2066", "\x1b", "\u200b":
+            self.assertNotIn(mark, text)
+        self.assertGreaterEqual(text.count("abc\\u202etxt.exe\\u2066\\u001b[31m\\u200b"), 4)
+        self.assertEqual(b.errors, [])
+
     def test_a_hundred_threads_are_found_opened_and_followed(self):
         page, data = self.crowd(100, 40)
         b = self.browse(page)

@@ -179,6 +179,16 @@ class Show(harness.Case):
                     self.same_variables(found["types"], texts, frame["variables"], record.get(22, []), "local")
             self.same_variables(found["types"], texts, found["globals"], fields(parts.get("GLOB", b"")).get(50, []), "global")
 
+    def test_attributes_may_be_called_anything(self):
+        t, _ = self.snapshot()
+        path, key = self.path("kv.dps"), 'a "quoted\\ \x1b[31m\n\u202ekey {['
+        done = subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", path, "--kv", f"{key}:1", "--kv", "b:2"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = self.json(path)
+        self.validator().validate(found)
+        self.assertEqual(str(found["attributes"][key]), "1")
+        self.assertIn("b", found["attributes"])
+
     def test_the_innermost_frame_has_a_number_as_well(self):
         self.assertTrue(self.show(GOLDEN, "--frame", 0).out.startswith("#0 "))
         self.assertTrue(self.show(GOLDEN, "--frame", 1).out.startswith("#1 "))
