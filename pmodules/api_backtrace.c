@@ -143,35 +143,18 @@ static const struct dp_snap_map *map_of(const ptrace_pmap_entry_t *e)
 	return dp_api_snapshot() ? dp_in_pmap(e) : NULL;
 }
 
-uint64_t pmodule_pmap_start(const ptrace_pmap_entry_t *e)
-{
-	return map_of(e) ? map_of(e)->start : 0;
-}
-
-uint64_t pmodule_pmap_stop(const ptrace_pmap_entry_t *e)
-{
-	return map_of(e) ? map_of(e)->end : 0;
-}
-
-uint64_t pmodule_pmap_offset(const ptrace_pmap_entry_t *e)
-{
-	return map_of(e) ? map_of(e)->offset : 0;
-}
-
-uint64_t pmodule_pmap_inode(const ptrace_pmap_entry_t *e)
-{
-	return map_of(e) ? map_of(e)->inode : 0;
-}
-
-const char *pmodule_pmap_path(const ptrace_pmap_entry_t *e)
-{
-	return map_of(e) ? map_of(e)->path : NULL;
-}
-
-bool pmodule_pmap_guard(const ptrace_pmap_entry_t *e)
-{
-	return map_of(e) && map_of(e)->is_guard;
-}
+#define GETTER(type, name, member, otherwise)                                                                                    \
+	type pmodule_pmap_##name(const ptrace_pmap_entry_t *e)                                                                   \
+	{                                                                                                                        \
+		return map_of(e) ? map_of(e)->member : (otherwise);                                                              \
+	}
+GETTER(uint64_t, start, start, 0)
+GETTER(uint64_t, stop, end, 0)
+GETTER(uint64_t, offset, offset, 0)
+GETTER(uint64_t, inode, inode, 0)
+GETTER(const char *, path, path, NULL)
+GETTER(bool, guard, is_guard, false)
+#undef GETTER
 
 bool pmodule_pmap_permissions(const ptrace_pmap_entry_t *e, unsigned all_of)
 {

@@ -222,34 +222,20 @@ static const struct dp_snap_siginfo *signal_of(const ptrace_siginfo_t *p)
 	return dp_api_snapshot() ? dp_in_siginfo(p) : NULL;
 }
 
-int pmodule_siginfo_num(const ptrace_siginfo_t *p)
-{
-	return signal_of(p) ? signal_of(p)->number : 0;
-}
-
-int pmodule_siginfo_code(const ptrace_siginfo_t *p)
-{
-	return signal_of(p) ? signal_of(p)->code : 0;
-}
-
-uint64_t pmodule_siginfo_address(const ptrace_siginfo_t *p)
-{
-	return signal_of(p) ? signal_of(p)->address : 0;
-}
-
-bool pmodule_siginfo_address_populated(const ptrace_siginfo_t *p)
-{
-	return signal_of(p) && signal_of(p)->has_address;
-}
+#define SIGNAL_GETTER(type, name, member, otherwise)                                                                             \
+	type pmodule_siginfo_##name(const ptrace_siginfo_t *p)                                                                   \
+	{                                                                                                                        \
+		return signal_of(p) ? signal_of(p)->member : (otherwise);                                                        \
+	}
+SIGNAL_GETTER(int, num, number, 0)
+SIGNAL_GETTER(int, code, code, 0)
+SIGNAL_GETTER(uint64_t, address, address, 0)
+SIGNAL_GETTER(bool, address_populated, has_address, false)
+SIGNAL_GETTER(const char *, name, name, NULL)
 
 const char *pmodule_siginfo_reason(const ptrace_siginfo_t *p, bool *by_kill)
 {
 	if (by_kill)
 		*by_kill = signal_of(p) && signal_of(p)->by_kill;
 	return signal_of(p) ? signal_of(p)->reason : NULL;
-}
-
-const char *pmodule_siginfo_name(const ptrace_siginfo_t *p)
-{
-	return signal_of(p) ? signal_of(p)->name : NULL;
 }

@@ -51,10 +51,17 @@ static void no__exit(int status)
 	leave("_exit()");
 }
 
+/* A thread that the module has made may end as it likes. */
 static void no_pthread_exit(void *result)
 {
-	(void)result;
-	leave("pthread_exit()");
+	dp_guard_leave("pthread_exit()");
+	pthread_exit(result);
+}
+
+static void no_thrd_exit(int result)
+{
+	dp_guard_leave("thrd_exit()");
+	pthread_exit((void *)(intptr_t)result);
 }
 
 /* err(3): a message first, which is the module's reason. */
@@ -87,11 +94,16 @@ static const struct {
 	const char *name;
 	void (*fn)(void);
 } ours[] = {
-        {"exit", (void (*)(void))no_exit},       {"_exit", (void (*)(void))no__exit},
-        {"_Exit", (void (*)(void))no__exit},     {"quick_exit", (void (*)(void))no_quick_exit},
-        {"err", (void (*)(void))no_err},         {"errx", (void (*)(void))no_err},
-        {"verr", (void (*)(void))no_verr},       {"verrx", (void (*)(void))no_verr},
-        {"thrd_exit", (void (*)(void))no__exit}, {"pthread_exit", (void (*)(void))no_pthread_exit},
+        {"exit", (void (*)(void))no_exit},
+        {"_exit", (void (*)(void))no__exit},
+        {"_Exit", (void (*)(void))no__exit},
+        {"quick_exit", (void (*)(void))no_quick_exit},
+        {"err", (void (*)(void))no_err},
+        {"errx", (void (*)(void))no_err},
+        {"verr", (void (*)(void))no_verr},
+        {"verrx", (void (*)(void))no_verr},
+        {"thrd_exit", (void (*)(void))no_thrd_exit},
+        {"pthread_exit", (void (*)(void))no_pthread_exit},
 };
 
 static void (*ours_for(const char *name))(void)

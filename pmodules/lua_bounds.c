@@ -4,7 +4,7 @@
 
 enum { MOST = 1 << 22 }; /* elements that one call of table.* goes over */
 
-static int call_original(lua_State *L)
+int dp_lua_call_original(lua_State *L)
 {
 	lua_pushvalue(L, lua_upvalueindex(1));
 	lua_insert(L, 1);
@@ -17,7 +17,7 @@ static int bounded_by_length(lua_State *L)
 {
 	if (lua_type(L, 1) == LUA_TTABLE && luaL_len(L, 1) > MOST)
 		return luaL_error(L, "a table of more than %d elements", MOST);
-	return call_original(L);
+	return dp_lua_call_original(L);
 }
 
 /* sort's comparison: upvalue 1, or < of texts that may be long. */
@@ -51,7 +51,7 @@ static int bounded_range(lua_State *L, int first)
 	lua_Integer j = lua_isnoneornil(L, first + 1) ? luaL_len(L, 1) : luaL_checkinteger(L, first + 1);
 	if (j >= i && (lua_Unsigned)j - (lua_Unsigned)i >= MOST)
 		return luaL_error(L, "a range of more than %d elements", MOST);
-	return call_original(L);
+	return dp_lua_call_original(L);
 }
 
 static int bounded_concat(lua_State *L)
@@ -72,7 +72,7 @@ static int bounded_rep(lua_State *L)
 	luaL_checkinteger(L, 2);
 	luaL_optlstring(L, 3, "", &separator);
 	if (n || separator)
-		return call_original(L);
+		return dp_lua_call_original(L);
 	lua_pushliteral(L, "");
 	return 1;
 }

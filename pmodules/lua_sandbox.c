@@ -84,10 +84,7 @@ static int safe_setmetatable(lua_State *L)
 			return luaL_error(L, "setmetatable: __gc is not to be had in modules");
 		lua_pop(L, 1);
 	}
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_call(L, lua_gettop(L) - 1, 1);
-	return 1;
+	return dp_lua_call_original(L);
 }
 
 static int safe_collectgarbage(lua_State *L)
@@ -104,28 +101,25 @@ static int safe_collectgarbage(lua_State *L)
 	return 1;
 }
 
-/* load(text [, name [, mode [, env]]]): texts only. Upvalue 1: the original. */
+/* Upvalue 1, the original, with "t" for its argument `mode`: texts only. */
+static int text_only(lua_State *L, int mode)
+{
+	lua_settop(L, lua_gettop(L) < mode ? mode : lua_gettop(L));
+	lua_pushliteral(L, "t");
+	lua_replace(L, mode);
+	return dp_lua_call_original(L);
+}
+
+/* load(text [, name [, mode [, env]]]) */
 static int text_load(lua_State *L)
 {
-	lua_settop(L, lua_gettop(L) < 3 ? 3 : lua_gettop(L));
-	lua_pushliteral(L, "t");
-	lua_replace(L, 3);
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-	return lua_gettop(L);
+	return text_only(L, 3);
 }
 
 /* loadfile(name [, mode [, env]]) */
 static int text_loadfile(lua_State *L)
 {
-	lua_settop(L, lua_gettop(L) < 2 ? 2 : lua_gettop(L));
-	lua_pushliteral(L, "t");
-	lua_replace(L, 2);
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-	return lua_gettop(L);
+	return text_only(L, 2);
 }
 
 static int forbidden(lua_State *L)

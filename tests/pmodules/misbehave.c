@@ -29,6 +29,12 @@ static void *exit_elsewhere(void *unused)
 	_exit(0);
 }
 
+static void *exit_properly(void *unused)
+{
+	(void)unused;
+	pthread_exit(how);
+}
+
 /* Each of them ends a program. */
 static void leave(void)
 {
@@ -44,6 +50,10 @@ static void leave(void)
 		errx(0, "no %s", "way");
 	if (!strcmp(how, "pthread_exit"))
 		pthread_exit(NULL);
+	void *result = NULL;
+	if (!strcmp(how, "thread-ends") && !pthread_create(&other, NULL, exit_properly, NULL) &&
+	    (pthread_join(other, &result) || result != how))
+		abort();
 	if (!strcmp(how, "exit-thread") && !pthread_create(&other, NULL, exit_elsewhere, NULL))
 		pthread_join(other, NULL);
 	if (!strcmp(how, "exit-libc")) /* which calls exit() itself */

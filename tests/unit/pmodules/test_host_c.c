@@ -171,6 +171,15 @@ Test(c_module, exit_in_a_thread_of_its_own_ends_that_thread)
 	done(h);
 }
 
+Test(c_module, threads_of_its_own_end_as_they_like)
+{
+	struct dp_host *h = loaded("misbehave", "misbehave:how,thread-ends", (struct dp_host_options){0});
+	run_all(h, model.s);
+	cr_assert_eq(log_.errors, 0, "%s", log_.text);
+	cr_assert_eq(count_notes(model.worker->notes, "behind"), 1);
+	done(h);
+}
+
 /* The status of a tool in which the module does that. */
 static int status_of(const char *option, uint64_t budget_ns)
 {
