@@ -132,25 +132,39 @@ struct dp_fsite *dp_frames_site(struct dp_frames *f, struct dp_fplan *p)
 /* ---- functions --------------------------------------------------------------------------------------------------------------
  */
 
+/* The entry of the function that begins there. */
+static bool function_at(struct dp_frames *f, struct dp_debug *debug, uint64_t entry, Dwarf_Die *ret)
+{
+	Dwarf_Die die[SCOPES_MAX];
+	Dwarf_Addr at;
+	size_t i = 0;
+	const size_t n = dp_debug_scopes_at(debug, dp_debug_pc(debug, dp_addr_of(entry)), die, SCOPES_MAX);
+	while (i < n && dwarf_tag(&die[i]) != DW_TAG_subprogram)
+		i++;
+	if (i < n) {
+		*ret = die[i];
+	} else { /* it may be hidden in another function's entry, which the plan finds */
+		struct dp_fplan *p = dp_frames_plan(f, entry, true);
+		if (!p)
+			return false;
+		dp_frames_mean(f, p);
+		*ret = p->real;
+	}
+	return ret->addr && dp_die_entry(ret, &at) && dp_debug_addr(debug, at).v == entry;
+}
+
 static bool learn(struct dp_frames *f, struct dp_ffunction *fn)
 {
 	struct dp_fsite found[JUMPS_MAX];
-	Dwarf_Die die[SCOPES_MAX];
-	Dwarf_Addr entry;
+	Dwarf_Die die;
 	struct dp_world_module *m = dp_world_module_at(f->w, fn->entry);
 	struct dp_debug *debug = m ? dp_world_debug(f->w, m->module) : NULL;
-	const size_t n = debug ? dp_debug_scopes_at(debug, dp_debug_pc(debug, dp_addr_of(fn->entry)), die, SCOPES_MAX) : 0;
-	for (size_t i = 0; i < n; i++) {
-		if (dwarf_tag(&die[i]) != DW_TAG_subprogram)
-			continue;
-		struct search s = {.w = f->w, .debug = debug, .site = found, .max = JUMPS_MAX};
-		if (!dp_die_entry(&die[i], &entry) || dp_debug_addr(debug, entry).v != fn->entry || !find_sites(&s, &die[i], 0))
-			return false;
-		fn->jump = keep(f->w, &s);
-		fn->n = fn->jump ? s.n : 0;
-		return fn->n == s.n;
-	}
-	return false;
+	struct search s = {.w = f->w, .debug = debug, .site = found, .max = JUMPS_MAX};
+	if (!debug || !function_at(f, debug, fn->entry, &die) || !find_sites(&s, &die, 0))
+		return false;
+	fn->jump = keep(f->w, &s);
+	fn->n = fn->jump ? s.n : 0;
+	return fn->n == s.n;
 }
 
 bool dp_frames_jumps(struct dp_frames *f, uint64_t entry, struct dp_fsite **ret, size_t *n)

@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, STEPS_MAX = 1 << 16, VARIABLES_MAX = 4096, CONSTANT_MAX = 256, ORIGINS_MAX = 4, ELEMENTS_MAX = 1 << 24 };
+enum {
+	DEPTH_MAX = 64,
+	STEPS_MAX = 1 << 16,
+	VARIABLES_MAX = 4096,
+	CONSTANT_MAX = 256,
+	ORIGINS_MAX = 4,
+	ELEMENTS_MAX = 1 << 24,
+	DIMENSIONS_MAX = 16
+};
 #define WHY_NOT_SET "not set yet"
 
 struct walk {
@@ -35,12 +43,15 @@ static void constant(struct walk *w, Dwarf_Attribute *attr, struct dp_fvariable 
 	Dwarf_Sword sword;
 	uint8_t *bytes;
 	if (!dwarf_formblock(attr, &block) && block.length <= CONSTANT_MAX) {
-		bytes = dp_arena_alloc(&w->f->w->arena, block.length ? block.length : 1);
+		/* Of a long double clang writes the ten bytes that count. */
+		const bool is_long = v->type->kind == DP_STYPE_FLOAT && block.length == 10;
+		v->nconstant = is_long ? v->type->size : block.length;
+		bytes = dp_arena_alloc(&w->f->w->arena, v->nconstant < 16 ? 16 : v->nconstant);
 		if (bytes)
 			memcpy(bytes, block.data, block.length);
-		v->nconstant = block.length;
 	} else {
-		if ((v->type->is_signed || dwarf_whatform(attr) == DW_FORM_sdata) && !dwarf_formsdata(attr, &sword))
+		/* With a form that has a size compilers write what is not negative, whatever the type. */
+		if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
 			u = (Dwarf_Word)sword;
 		else if (dwarf_formudata(attr, &u))
 			return;
@@ -270,21 +281,34 @@ static bool bound_of(const struct dp_eval *e, uint64_t pc, Dwarf_Attribute *attr
 	return !dwarf_getlocation(attr, &ops, &n) && n && !dp_eval_number(&there, ops, n, ret);
 }
 
-/* An array whose length is known only now. */
+static bool length_of(const struct dp_eval *e, uint64_t pc, Dwarf_Die *subrange, uint64_t *ret)
+{
+	Dwarf_Attribute attr;
+	const bool is_count = dwarf_attr(subrange, DW_AT_count, &attr);
+	if (!is_count && !dwarf_attr(subrange, DW_AT_upper_bound, &attr))
+		return false;
+	if (dwarf_formudata(&attr, ret) && !bound_of(e, pc, &attr, ret))
+		return false;
+	*ret += !is_count;
+	return *ret && *ret < ELEMENTS_MAX;
+}
+
+/* An array whose length is known only now; of several dimensions perhaps only an inner one's. */
 static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
 {
 	Dwarf_Die die = x->type->die, child;
-	Dwarf_Attribute attr;
-	uint64_t n;
-	if (!x->type->is_dynamic || !die.addr || dwarf_tag(&die) != DW_TAG_array_type || dwarf_child(&die, &child) ||
-	    dwarf_tag(&child) != DW_TAG_subrange_type)
+	uint64_t count[DIMENSIONS_MAX];
+	size_t n = 0;
+	if (!x->type->is_dynamic || !die.addr || dwarf_tag(&die) != DW_TAG_array_type || dwarf_child(&die, &child))
 		return;
-	const bool is_count = dwarf_attr(&child, DW_AT_count, &attr);
-	if ((!is_count && !dwarf_attr(&child, DW_AT_upper_bound, &attr)) || !bound_of(e, pc, &attr, &n))
-		return;
-	n += !is_count;
-	const struct dp_stype *t = n && n < ELEMENTS_MAX ? dp_stype_array(e->w, dp_stype_to(e->w, x->type), n) : NULL;
-	if (t)
+	do {
+		if (n == DIMENSIONS_MAX || (dwarf_tag(&child) == DW_TAG_subrange_type && !length_of(e, pc, &child, &count[n++])))
+			return;
+	} while (!dwarf_siblingof(&child, &child));
+	const struct dp_stype *t = dp_stype_of(e->w, x->type->module, &die);
+	while (t && n)
+		t = dp_stype_array(e->w, t, count[--n]);
+	if (t && t->size)
 		x->type = t;
 }
 

@@ -149,7 +149,7 @@ static void set_array(struct dp_stype *t, const struct dp_stype *to, struct dime
 	t->to = to;
 	t->count = d.n;
 	t->is_sized = d.known;
-	t->is_dynamic = d.dynamic;
+	t->is_dynamic = d.dynamic || (to->kind == DP_STYPE_ARRAY && to->is_dynamic);
 	if (__builtin_mul_overflow(to->size, d.n, &t->size) || t->size > SIZE_MAX_SANE)
 		t->size = t->count = 0;
 }

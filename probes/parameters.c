@@ -42,10 +42,15 @@ static bool put(Dwarf_Die *place, Dwarf_Die *own, size_t n)
 	return false;
 }
 
-/* A function by itself has what it is passed; gcc drops a constructor's hidden parameters, whoever is inlined has lost others. */
+/*
+ * A function by itself has what it is passed; gcc drops a constructor's hidden parameters (__in_chrg, __vtt_parm), whoever is
+ * inlined has lost others: by clang also `this`.
+ */
 static bool is_kept(Dwarf_Die *function, Dwarf_Die *lost)
 {
-	return dwarf_tag(function) == DW_TAG_inlined_subroutine && !dp_die_flag(lost, DW_AT_artificial);
+	const char *name = dwarf_diename(lost);
+	return dwarf_tag(function) == DW_TAG_inlined_subroutine &&
+	       (!dp_die_flag(lost, DW_AT_artificial) || (name && !strcmp(name, "this")));
 }
 
 size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max)

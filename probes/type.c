@@ -37,9 +37,15 @@ bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Sword value;
-	if (!dwarf_attr_integrate(die, attribute, &attr) || dwarf_formsdata(&attr, &value))
+	Dwarf_Word u;
+	if (!dwarf_attr_integrate(die, attribute, &attr))
 		return false;
-	*ret = value;
+	/* Of the forms with a size libdw extends the sign; compilers write with them what is not negative. */
+	const unsigned form = dwarf_whatform(&attr);
+	const bool is_signed = form == DW_FORM_sdata || form == DW_FORM_implicit_const;
+	if (is_signed ? dwarf_formsdata(&attr, &value) : dwarf_formudata(&attr, &u))
+		return false;
+	*ret = is_signed ? value : (int64_t)u;
 	return true;
 }
 

@@ -73,6 +73,23 @@ class SnapshotAsGdb(Case):
         self.quiet(p, threads=7)
         self.assertGreaterEqual(self.same(p, 150).tails, 8)
 
+    def test_the_rarer_parts_of_c(self):
+        """Arrays of run time, constants in one byte, complex and wide numbers, nested functions, a handler on a stack of its own."""
+        p = self.start(self.built("gcc", "features.c", "-O2"))
+        self.quiet(p, threads=4)
+        self.same(p, 230)
+
+    def test_the_rarer_parts_of_cxx(self):
+        """Pointers to members, virtual bases, lambdas, an exception in flight, containers, coroutines."""
+        p = self.start(self.built("g++", "features.cc", "-std=c++20", "-O0"))
+        self.quiet(p, threads=5)
+        self.same(p, 140)
+
+    def test_cxx_optimized_by_clang(self):
+        p = self.start(self.built("clang++", "shapes.cc", "-O2"))
+        self.quiet(p, threads=2)
+        self.same(p, 60)
+
     def test_damaged_debug_information_ends(self):
         """The long form is tests/extract/damage.py."""
         path = self.built("gcc", "shapes.c", "-O2")

@@ -24,6 +24,7 @@ REASONS = {
     "unending": "where a list of pieces ends early, gdb shows 0; we say that nothing is there",
     "gives up": "gdb ends in an error of its own where we have a value",
     "copies": "of a function that has jumped on, gdb shows the innermost inlined copy alone; we show the function around it as well",
+    "hidden": "gdb lists parameters of the compiler's own (__in_chrg) of a copy that are not passed to it, without a value",
     "unnamed": "gdb does not list parameters without a name",
     "line": "two lines begin at that address: gdb shows the one that is marked as a statement, we the last, whose code it is",
 }
@@ -82,6 +83,7 @@ def without(text, opening, closing):
 def components(name):
     """A function's qualified name without parameters and arguments of templates."""
     name = re.sub(r"operator(\(\)|<<=?|>>=?|<=>?|>=?|->\*?|<(?!\w))", lambda m: "operator" + "".join("%02x" % ord(c) for c in m.group(1)), name)
+    name = re.sub(r"\.\d+$", "", name)  # a nested function of gcc's
     name = re.sub(r"( \[clone .*\]|\.(constprop|part|isra|cold|llvm|lto_priv).*)$", "", name)
     name = without(without(name, "(", ")"), "<", ">")
     name = re.sub(r"\{lambda\}?#?\d*\}?", "{lambda}", name).replace(" const", "").split("@")[0]
@@ -165,6 +167,20 @@ def why_set_aside(value, marks, ours, around):
     return None
 
 
+def in_blocks(gdb, ours):
+    """Within one block, gdb lists in no order: ours are put where they are equal."""
+    out, rest = [], list(ours)
+    while len(out) < len(gdb) and rest:
+        block = [v for v in gdb[len(out):] if v[2][:1] == gdb[len(out)][2][:1]]
+        mine, rest = rest[:len(block)], rest[len(block):]
+        for g in block:
+            fit = next((v for v in mine if is_same(g[1], v[1])), mine[0] if mine else None)
+            if fit:
+                mine.remove(fit)
+                out.append(fit)
+    return out + rest
+
+
 def kind_of(gdb, ours):
     if gdb is None or ours is None:
         return "not listed by us" if ours is None else "not listed by gdb"
@@ -193,6 +209,9 @@ class Tally:
         if not name and not gdb:
             self.set_aside("unnamed", where)
             return
+        if not ours and name.startswith("__") and is_absent(g):
+            self.set_aside("hidden", "%s %s" % (where, name))
+            return
         if gdb and ours and is_same(g, o):
             self.equal += 1
             return
@@ -208,6 +227,7 @@ class Tally:
         """gdb begins with the innermost block, we end with it: of two with the same name that is how they belong together."""
         for name in dict.fromkeys([v[0] for v in gdb + ours]):
             a, b = [v for v in gdb if v[0] == name], [v for v in reversed(ours) if v[0] == name]
+            b = in_blocks(a, b)
             for i in range(max(len(a), len(b))):
                 self.value(where, name, a[i] if i < len(a) else None, b[i] if i < len(b) else None, around)
 

@@ -105,6 +105,8 @@ static void set_vdso(struct dp_image *image, const char *maps)
 
 static void text(const char *s, size_t n)
 {
+	while (n && !s[n - 1])
+		n--;
 	putchar('"');
 	for (size_t i = 0; i < n; i++)
 		if (isprint((unsigned char)s[i]) && s[i] != '"' && s[i] != '\\')

@@ -62,7 +62,7 @@ def is_char(t):
 
 
 def enumerator(value):
-    shown = value.format_string().strip("()")
+    shown = re.sub(r"^unknown: (0x[0-9a-f]+)$", lambda m: str(int(m.group(1), 16)), value.format_string().strip("()")).replace("unknown: ", "")
     return shown.split("::")[-1] if "|" not in shown else " | ".join(p.strip().split("::")[-1] for p in shown.split("|"))
 
 
@@ -162,7 +162,9 @@ def variables(frame, called):
         block = frame.block()
     except RuntimeError:
         return
+    depth = 0
     while block:
+        depth += 1
         for symbol in block:
             if not is_object(symbol):
                 continue
@@ -170,7 +172,7 @@ def variables(frame, called):
                 shown = show(symbol.value(frame))
             except (gdb.error, RuntimeError) as e:
                 shown = "<%s>" % e
-            print("V\t%d\t%s\t%s\t%s" % (symbol.is_argument, symbol.name, shown, " ".join(marks(symbol, frame, called))))
+            print("V\t%d\t%s\t%s\t%s" % (symbol.is_argument, symbol.name, shown, " ".join(["block%d" % depth] + marks(symbol, frame, called))), flush=True)
         if block.function:
             break
         block = block.superblock
