@@ -111,9 +111,13 @@ static void wait_for_ever()
 		pause();
 }
 
+static void in_memory(const void *object)
+{
+	__asm__ volatile("" : : "r"(object) : "memory");
+}
 template <typename... T> static void in_memory(T &...object)
 {
-	(__asm__ volatile("" ::"r"(&object) : "memory"), ...);
+	(in_memory((const void *)&object), ...);
 }
 
 NOINLINE static int members(C &object)
