@@ -22,6 +22,8 @@ struct dp_extract_options {
 };
 struct dp_error *dp_extract_create(struct dp_world *w, const struct dp_extract_options *options, struct dp_extract **ret) DP_MUST_CHECK;
 struct dp_extract *dp_extract_destroy(struct dp_extract *x);
+/* Another rehearsal begins: what the last one saw may have changed. */
+void dp_extract_renew(struct dp_extract *x);
 /* Works out what the frames of this thread mean; memory is read by the world. Errors are kept for later. */
 void dp_extract_rehearse(struct dp_extract *x, const struct dp_still_thread *t);
 /* The thread with its frames and their variables at the end of the snapshot's threads; NULL without memory. */

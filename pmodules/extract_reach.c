@@ -24,6 +24,12 @@ static void reach_frame(struct dp_extract *x, const struct dp_fstate *state, uns
 	dp_reach_finish(&x->reach);
 }
 
+void dp_extract_renew(struct dp_extract *x)
+{
+	dp_reach_fini(&x->reach);
+	dp_reach_init(&x->reach, x->w, &x->limits);
+}
+
 void dp_extract_rehearse(struct dp_extract *x, const struct dp_still_thread *t)
 {
 	struct dp_fwalk walk;

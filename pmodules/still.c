@@ -72,17 +72,23 @@ static struct dp_error *check(struct dp_still *s, pid_t pid)
 	}
 }
 
-static struct dp_error *open_steps(struct dp_still *s, pid_t pid)
+struct dp_error *dp_still_begin(pid_t pid, const struct dp_still_options *options, struct dp_still **ret)
 {
-	DP_TRY(check(s, pid));
-	return dp_target_refresh(&s->target);
+	struct dp_still *s = NULL;
+	DP_TRY(create(options, &s));
+	struct dp_error *err = check(s, pid);
+	if (err)
+		dp_still_close(s);
+	else
+		*ret = s;
+	return err;
 }
 
 struct dp_error *dp_still_open(pid_t pid, const struct dp_still_options *options, struct dp_still **ret)
 {
 	struct dp_still *s = NULL;
-	DP_TRY(create(options, &s));
-	struct dp_error *err = open_steps(s, pid);
+	DP_TRY(dp_still_begin(pid, options, &s));
+	struct dp_error *err = dp_target_refresh(&s->target);
 	if (err)
 		dp_still_close(s);
 	else

@@ -77,6 +77,13 @@ bool dp_still_may_hold_again(const struct dp_still *s);
 /* No further hold will come: the thread of a hit may go on. Behind the first call, and without a hit, it does nothing. */
 void dp_still_let_go(struct dp_still *s);
 void dp_still_release(struct dp_still *s);
+/* What a snapshot needed is given back; what is known of the process's files stays, for dp_still_again(). */
+void dp_still_shed(struct dp_still *s);
+/*
+ * As if *s were closed and opened anew, but with the same image, as long as the process has mapped the same code. *ret: false if it has not; then,
+ * and with an error, *s is as it was.
+ */
+struct dp_error *dp_still_again(struct dp_still **s, const struct dp_still_options *options, bool *ret) DP_MUST_CHECK;
 struct dp_still *dp_still_close(struct dp_still *s); /* releases first; accepts NULL, returns NULL */
 
 pid_t dp_still_pid(const struct dp_still *s);

@@ -37,6 +37,9 @@ struct dp_still {
 	struct dp_core *core;
 };
 
+/* still.c: without maps and image. */
+struct dp_error *dp_still_begin(pid_t pid, const struct dp_still_options *options, struct dp_still **ret) DP_MUST_CHECK;
+
 /* still_threads.c: what /proc says of the threads before they are stopped; the registers of one that stands. */
 struct dp_error *dp_still_list(struct dp_still *s) DP_MUST_CHECK;
 void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t);

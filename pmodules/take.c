@@ -20,19 +20,11 @@
 #include <string.h>
 #include <time.h>
 
-/* One snapshot on its way. */
-struct taking {
-	struct dp_take *take;
-	struct dp_still *still;
-	struct dp_world *world;
-	struct dp_extract *extract;
-	struct dp_snapshot *s;
-};
-
 struct dp_take {
 	struct dp_take_options options;
 	struct dp_host *host;
 	struct taking *ready; /* dp_take_rehearse(), or NULL */
+	struct taking *kept;  /* what a snapshot left for the next, or NULL */
 };
 
 static struct dp_error *load_modules(struct dp_take *t)
@@ -70,32 +62,12 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 	return err;
 }
 
-static void taking_fini(struct taking *k)
-{
-	if (k->s)
-		dp_host_end(k->take->host);
-	dp_host_set_world(k->take->host, NULL);
-	dp_extract_destroy(k->extract);
-	dp_world_destroy(k->world);
-	dp_still_close(k->still);
-}
-
-/* What was rehearsed and never came. */
-static void give_up(struct dp_take *t)
-{
-	if (!t->ready)
-		return;
-	taking_fini(t->ready);
-	dp_snapshot_destroy(t->ready->s);
-	free(t->ready);
-	t->ready = NULL;
-}
-
 struct dp_take *dp_take_destroy(struct dp_take *t)
 {
 	if (!t)
 		return NULL;
-	give_up(t);
+	dp_taking_destroy(t->ready);
+	dp_taking_destroy(t->kept);
 	dp_host_destroy(t->host);
 	free(t);
 	return NULL;
@@ -140,7 +112,7 @@ static void begin_facts(struct taking *k)
 		dp_snapshot_tag(s, o->tags[i]);
 }
 
-static struct dp_error *prepare(struct taking *k)
+static struct dp_error *prepare_world(struct taking *k)
 {
 	const struct dp_take_options *o = &k->take->options;
 	const struct dp_extract_options wanted = {.limits = o->limits,
@@ -149,12 +121,22 @@ static struct dp_error *prepare(struct taking *k)
 	                                          .globals = o->globals,
 	                                          .tls = o->tls,
 	                                          .load = o->load};
+	if (k->world && k->extract) { /* of the snapshot before */
+		dp_world_renew(k->world);
+		dp_extract_renew(k->extract);
+		return NULL;
+	}
+	DP_TRY(dp_world_create(dp_still_image(k->still), read_memory, k, &k->world));
+	return dp_extract_create(k->world, &wanted, &k->extract);
+}
+
+static struct dp_error *prepare(struct taking *k)
+{
 	k->s = dp_snapshot_create();
 	if (!k->s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
 	begin_facts(k);
-	DP_TRY(dp_world_create(dp_still_image(k->still), read_memory, k, &k->world));
-	DP_TRY(dp_extract_create(k->world, &wanted, &k->extract));
+	DP_TRY(prepare_world(k));
 	dp_take_image(k->s, dp_still_image(k->still)); /* modules ask for maps while the process is held */
 	dp_host_begin(k->take->host, k->s);
 	dp_host_preattach(k->take->host);
@@ -405,52 +387,50 @@ static struct dp_error *prepare_all(struct taking *k)
 	return rehearse(k);
 }
 
-/* Behind prepare_all(), which has said `err`. */
-static struct dp_error *take(struct taking *k, struct dp_error *err, uint64_t from, struct dp_snapshot **ret)
+/* Behind prepare_all(). `k` is used up. */
+static struct dp_error *take(struct taking *k, uint64_t from, struct dp_snapshot **ret)
 {
-	if (!err)
-		rehearse_hit(k);
-	if (!err)
-		err = moment(k);
+	rehearse_hit(k);
+	struct dp_error *err = moment(k);
 	if (!err)
 		finish(k, from);
 	if (!err && k->s->arena.failed)
 		err = dp_error(DP_TAG_NOMEM, "the snapshot does not fit into 256 MiB: see --max-bytes and the other limits");
-	taking_fini(k);
 	if (err)
-		dp_snapshot_destroy(k->s);
+		dp_taking_destroy(k);
 	else
-		*ret = k->s;
+		*ret = dp_taking_finish(k, &k->take->kept);
 	return err;
 }
 
 #define OPENINGS 3
 
 /* Reading debug information takes its time. A program that maps a module meanwhile, as one just starting, is looked at anew. */
-static struct dp_error *open_current(struct taking *k, pid_t pid)
+static struct dp_error *open_current(struct dp_take *t, pid_t pid, struct taking **ret)
 {
 	for (int left = OPENINGS;; left--) {
-		DP_TRY(dp_still_open(pid, &k->take->options.still, &k->still));
+		struct taking *k = NULL;
+		DP_TRY(dp_taking_begin(t, dp_take(t->kept, NULL), pid, &t->options.still, &k));
 		struct dp_error *err = prepare_all(k);
-		if (err || left == 1 || dp_still_is_current(k->still))
-			return err;
-		taking_fini(k);
-		dp_snapshot_destroy(k->s);
-		*k = (struct taking){.take = k->take};
+		if (!err && (left == 1 || dp_still_is_current(k->still))) {
+			*ret = k;
+			return NULL;
+		}
+		dp_taking_destroy(k);
+		DP_TRY(err);
 	}
+}
+
+/* What was rehearsed and never came. */
+static void give_up(struct dp_take *t)
+{
+	t->ready = dp_taking_destroy(t->ready);
 }
 
 struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid)
 {
 	give_up(t);
-	t->ready = calloc(1, sizeof(*t->ready));
-	if (!t->ready)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
-	t->ready->take = t;
-	struct dp_error *err = open_current(t->ready, pid);
-	if (err)
-		give_up(t);
-	return err;
+	return open_current(t, pid, &t->ready);
 }
 
 /* The rehearsed one, if what is mapped is what it was: a module that came since is not in its image. */
@@ -462,27 +442,27 @@ static bool is_ready(const struct dp_take *t, pid_t pid)
 struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret)
 {
 	const uint64_t from = dp_now_ns();
-	struct taking k = {.take = t};
-	struct dp_error *err = NULL;
-	if (is_ready(t, pid)) {
-		/* Its world reads through it, at the address where it is. */
-		struct taking *ready = dp_take(t->ready, NULL);
-		err = take(ready, NULL, from, ret);
-		free(ready);
-		return err;
-	}
+	struct taking *k = NULL;
+	if (is_ready(t, pid))
+		return take(dp_take(t->ready, NULL), from, ret);
 	give_up(t);
-	err = open_current(&k, pid);
-	return k.still ? take(&k, err, from, ret) : err;
+	DP_TRY(open_current(t, pid, &k));
+	return take(k, from, ret);
 }
 
 struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret)
 {
-	struct taking k = {.take = t};
+	struct taking *k = dp_taking_create(t);
 	const uint64_t from = dp_now_ns();
-	DP_TRY(dp_still_open_core(core, exe, &t->options.still, &k.still));
-	struct dp_error *err = prepare_all(&k);
-	return take(&k, err, from, ret);
+	if (!k)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+	struct dp_error *err = dp_still_open_core(core, exe, &t->options.still, &k->still);
+	if (!err)
+		err = prepare_all(k);
+	if (!err)
+		return take(k, from, ret);
+	dp_taking_destroy(k);
+	return err;
 }
 
 void dp_take_name(const struct dp_snapshot *s, char *ret, size_t size)

@@ -3,9 +3,27 @@
 #ifndef DP_PMODULES_TAKE_INTERNAL_H
 #define DP_PMODULES_TAKE_INTERNAL_H
 
+#include "pmodules/extract.h"
 #include "pmodules/take.h"
 
 struct dp_core;
+
+/* One snapshot on its way. */
+struct taking {
+	struct dp_take *take;
+	struct dp_still *still;
+	struct dp_world *world; /* reads through `still`: it lasts as long as this */
+	struct dp_extract *extract;
+	struct dp_snapshot *s;
+};
+/* take_keep.c */
+struct taking *dp_taking_create(struct dp_take *t);
+struct taking *dp_taking_destroy(struct taking *k); /* accepts NULL, returns NULL */
+/* The process as it is now: with what was kept, if that fits, else anew. `kept` (or NULL) is used up in any case. */
+struct dp_error *dp_taking_begin(struct dp_take *t, struct taking *kept, pid_t pid, const struct dp_still_options *options,
+                                 struct taking **ret) DP_MUST_CHECK;
+/* The snapshot, which is the caller's; the rest is kept for the next, in place of what is kept already, or destroyed. */
+struct dp_snapshot *dp_taking_finish(struct taking *k, struct taking **kept);
 
 /* take_thread.c: what was known of a thread when it stood: name, state, registers, system call, kernel stack. */
 void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t, struct dp_snap_thread *into);

@@ -16,6 +16,9 @@ typedef size_t (*dp_world_read_fn)(uint64_t addr, void *buf, size_t n, bool *lat
 /* Borrows the image. */
 struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, void *data, struct dp_world **ret) DP_MUST_CHECK;
 struct dp_world *dp_world_destroy(struct dp_world *w);
+/* The image's maps and the memory have changed; its modules have not. */
+void dp_world_renew(struct dp_world *w);
+uint64_t dp_world_bytes(const struct dp_world *w); /* of what is known of types, code and values */
 struct dp_image *dp_world_image(struct dp_world *w);
 size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
 /* Searches of debug information end with nothing found as soon as is_over(data) says so; it is asked every so often. NULL: they go on to the end. */

@@ -51,6 +51,17 @@ void dp_world_bound(struct dp_world *w, bool (*is_over)(void *data), void *data)
 	w->over_data = data;
 }
 
+void dp_world_renew(struct dp_world *w)
+{
+	memset(w->range, 0, sizeof(w->range));
+	dp_world_forget(w);
+}
+
+uint64_t dp_world_bytes(const struct dp_world *w)
+{
+	return w->arena.total;
+}
+
 struct dp_image *dp_world_image(struct dp_world *w)
 {
 	return w->image;

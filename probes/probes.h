@@ -33,6 +33,8 @@ struct dp_image;  /* opaque: all mappings and modules of one target */
  */
 struct dp_error *dp_image_create(const char *maps, const char *root, int pid, struct dp_image **ret) DP_MUST_CHECK;
 struct dp_image *dp_image_destroy(struct dp_image *image);
+/* Other maps of the same process, later. *ret: false if a module is not where it was; then nothing has changed. */
+struct dp_error *dp_image_renew(struct dp_image *image, const char *maps, bool *ret) DP_MUST_CHECK;
 struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, size_t size) DP_MUST_CHECK;
 
 size_t dp_image_nmaps(const struct dp_image *image);

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Several snapshots of one process: what is kept from one for the next is never what may have changed."""
+
+import json
+import re
+import subprocess
+
+from harness import DYNPROBE, Case, environment, main
+
+GROWS = """
+import sys
+print("READY", flush=True)
+sys.stdin.readline()
+import sqlite3
+print("LOADED", flush=True)
+sys.stdin.readline()
+"""
+
+
+class Again(Case):
+    def series(self, pid, *args):
+        argv = [DYNPROBE, "snapshot", str(pid), "-q", "-o", self.path("series.dps"), *map(str, args)]
+        p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment())
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.addCleanup(p.stdout.close)
+        return p
+
+    def read(self, path):
+        return json.loads(subprocess.run([DYNPROBE, "show", path, "-f", "json"], capture_output=True, timeout=60, check=True, env=environment()).stdout)
+
+    def test_each_snapshot_has_the_values_of_its_own_moment(self):
+        t = self.target("crowd", 4, 5, 0)
+        tids = {int(tid) for tid in re.findall(r"THREAD \d+ (\d+)", t.output())}
+        p = self.series(t.pid, "--iterations", 3, "--interval", "50ms", "--global", "crowd")
+        paths = p.communicate(timeout=100)[0].split()
+        self.assertEqual((p.returncode, len(paths)), (0, 3))
+        ticks = []
+        for path in paths:
+            s = self.read(path)
+            self.assertEqual({x["tid"] for x in s["threads"]}, tids | {t.pid})
+            self.assertTrue(all(x["frames"][1]["symbol"] == "descend" for x in s["threads"] if x["tid"] in tids))
+            members = {v["name"]: v for v in s["globals"][0]["children"]}
+            self.assertEqual(members["motto"]["text"], "known by heart")
+            ticks.append(int(members["ticks"]["value"]))
+            self.assertTrue(any(f["symbol"] == "main" for x in s["threads"] for f in x["frames"]))
+        self.assertEqual(ticks, sorted(set(ticks)), "the program went on between them")
+
+    def test_a_module_that_came_between_two_snapshots_is_in_the_second(self):
+        t = subprocess.Popen(["python3", "-c", GROWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(t.stdout.close)
+        self.addCleanup(t.wait)
+        self.addCleanup(t.kill)
+        self.addCleanup(t.stdin.close)
+        self.assertEqual(t.stdout.readline(), "READY\n")
+        p = self.series(t.pid, "--iterations", 1000, "--interval", "1ms")
+        first = p.stdout.readline().strip()
+        t.stdin.write("\n")
+        t.stdin.flush()
+        self.assertEqual(t.stdout.readline(), "LOADED\n")
+        for _ in range(3):  # those that were on their way already
+            path = p.stdout.readline().strip()
+        before, after = (["libsqlite3" in o["path"] for o in self.read(f)["objects"]] for f in (first, path))
+        self.assertEqual((any(before), any(after)), (False, True))
+
+
+if __name__ == "__main__":
+    main()
