@@ -58,7 +58,8 @@ class Snapshots(test_cookbook.Pages):
 
     def test_lock(self):
         a = self.ask("lock")
-        found = a.rows(r"critical: deadlock: thread (\d+) \(depot\) waits for mutex (\w+) \(0x\w+\), held by (\d+); thread (\d+) \(depot\) waits for mutex (\w+) \(0x\w+\), held by (\d+)")
+        found = a.rows(r"critical: deadlock: thread (\d+) \(depot\) waits for mutex (\w+) \(0x\w+\), held by thread (\d+) \(depot\); "
+                       r"thread (\d+) \(depot\) waits for mutex (\w+) \(0x\w+\), held by thread (\d+) \(depot\)")
         self.assertEqual(len(found), 1, a.out)
         one, first, holder, other, second, holds = found[0]
         self.assertEqual((one, other, {first, second}), (holds, holder, {"ledger", "shelf"}))
