@@ -61,6 +61,8 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 		if (!err || !worth_another_try(err, tried))
 			return err;
 		dp_error_destroy(err);
-		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+		/* Whoever was held in vain runs for as long, at least. */
+		const long held = (long)limit_of(tried);
+		nanosleep(&(struct timespec){.tv_nsec = held > REST_NS ? held : REST_NS}, NULL);
 	}
 }

@@ -163,7 +163,7 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
  */
 void dp_priority_raise(struct dp_priority *old);
 void dp_priority_restore(const struct dp_priority *old);
-/* dp_freeze_all() with the 2 ms limit, again and again for up to a second. */
+/* dp_freeze_all() with a limit of 2 ms, later of up to 50, again and again for some seconds. */
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
 
 /* ---- each.c: threads stopped one after the other ---------------------------------------------------------------------------- */
