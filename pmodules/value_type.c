@@ -48,7 +48,7 @@ static bool is_container(int tag)
 
 static bool take(struct search *s, Dwarf_Die *die, const char *qualified)
 {
-	if (dp_die_flag(die, DW_AT_declaration))
+	if (dwarf_hasattr(die, DW_AT_declaration))
 		return false;
 	if (!strcmp(qualified, s->name)) {
 		s->exact = *die;

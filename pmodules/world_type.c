@@ -248,7 +248,8 @@ static void fill(struct dp_world *w, struct dp_stype *t)
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
 		t->kind = DP_STYPE_RECORD;
-		t->is_incomplete = dp_die_flag(&t->die, DW_AT_declaration);
+		/* Its own attribute: in a type unit the definition refers to a declaration. */
+		t->is_incomplete = dwarf_hasattr(&t->die, DW_AT_declaration);
 		break;
 	case DW_TAG_ptr_to_member_type:
 		member_pointer_type(t);
