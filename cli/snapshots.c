@@ -8,9 +8,11 @@
 #include "pmodules/take.h"
 #include "probes/debug_cache.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOOK_MS   1
 #define WAIT_NS   UINT64_C(1000000000)
@@ -76,10 +78,23 @@ static void want(const struct dp_run *run, struct dp_snapshots *s)
 		rehearse(s, run->session[0]->target);
 }
 
+/* Said before a thread waits for what cannot be kept. */
+static struct dp_error *check_place(void)
+{
+	char path[] = ".dynprobe-XXXXXX";
+	const int fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return dp_error_sys(DP_TAG_OUTPUT, "snapshots are written into the current directory, where no file can be made");
+	unlink(path);
+	close(fd);
+	return NULL;
+}
+
 struct dp_error *dp_snapshots_begin(struct dp_run *run)
 {
 	if (!run->options->snapshots.on)
 		return NULL;
+	DP_TRY(check_place());
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_park_check(run->session[i]->target));
 	struct dp_snapshots *s = calloc(1, sizeof(*s));
