@@ -85,8 +85,19 @@ static const char *scope_of(struct spelling *s, Dwarf_Die *die)
 	return text ? text : "";
 }
 
-static const char *named(struct spelling *s, Dwarf_Die *die, const char *keyword)
+/* What stands for a type in a type unit may have no name of its own. */
+static void to_definition(Dwarf_Die *die)
 {
+	Dwarf_Attribute attr;
+	Dwarf_Die definition;
+	if (!dwarf_hasattr(die, DW_AT_name) && dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &definition))
+		*die = definition;
+}
+
+static const char *named(struct spelling *s, Dwarf_Die *at, const char *keyword)
+{
+	Dwarf_Die definition = *at, *die = &definition;
+	to_definition(die);
 	const char *name = dwarf_diename(die);
 	const char *scope = name ? scope_of(s, die) : "";
 	if (!name)
@@ -284,6 +295,7 @@ const char *dp_spell_base(struct dp_world *w, Dwarf_Die *type)
 		case DW_TAG_ptr_to_member_type:
 			return spell(&s, &die, "");
 		default: {
+			to_definition(&die);
 			const char *name = dwarf_diename(&die);
 			const char *text = name ? dp_arena_printf(&w->arena, "%s%.*s", scope_of(&s, &die), TEXT_MAX, name) : "";
 			return text ? text : "";

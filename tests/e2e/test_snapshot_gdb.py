@@ -64,7 +64,7 @@ class SnapshotAsGdb(Case):
         self.same(p, 20)
 
     def test_cxx_by_gcc(self):
-        p = self.start(self.built("g++", "shapes.cc", "-O0"))
+        p = self.start(self.built("g++", "shapes.cc", "-O2", "-fdebug-types-section"))
         self.quiet(p, threads=2)
         self.same(p, 50)
 
