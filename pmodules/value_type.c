@@ -234,7 +234,7 @@ static const struct dp_stype *complete(struct dp_world *w, const struct dp_stype
 		return t;
 	if (!t->complete && !(far ? t->looked_far : t->looked) && t->module && t->base.text && *t->base.text) {
 		Dwarf_Die die = t->die;
-		struct search s = {.w = w, .name = dp_spell_base(w, &die), .tag = t->is_union ? 'u' : 's'};
+		struct search s = {.w = w, .name = dp_type_spell_base(&w->arena, &die), .tag = t->is_union ? 'u' : 's'};
 		own->looked = true;
 		own->looked_far |= far;
 		own->complete = (struct dp_stype *)search(w, &s, dp_module_path(t->module), far);

@@ -91,11 +91,6 @@ static inline bool dp_stype_is_char(const struct dp_stype *t)
 	return t->kind == DP_STYPE_INT && t->is_char && t->size == 1;
 }
 
-/* world_spell.c: the type as C writes it, and what it is at bottom. In the world's arena. */
-const char *dp_spell(struct dp_world *w, Dwarf_Die *type);
-const char *dp_spell_array(struct dp_world *w, Dwarf_Die *element, const uint64_t *count, size_t n);
-const char *dp_spell_base(struct dp_world *w, Dwarf_Die *type);
-
 /* value_type.c */
 const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const char *object);
 

@@ -6,14 +6,8 @@
 #include <dwarf.h>
 #include <string.h>
 
-enum { PEEL_MAX = 64, DEPTH_MAX = 64, DIMENSIONS_MAX = 16, NAMES_MAX = 4096, MEMBERS_MAX = 4096 };
+enum { DEPTH_MAX = 64, DIMENSIONS_MAX = 16, NAMES_MAX = 4096, MEMBERS_MAX = 4096 };
 #define SIZE_MAX_SANE (UINT64_C(1) << 40)
-
-static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
-}
 
 static struct dp_stype **slot_of(struct dp_world *w, const void *key)
 {
@@ -28,30 +22,6 @@ const struct dp_stype *dp_stype_void(struct dp_world *w)
 }
 
 /* ---- what an entry says ---------------------------------------------------------------------------------------------------- */
-
-static bool peel(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die whole;
-	for (unsigned i = 0; i < PEEL_MAX; i++)
-		switch (dwarf_tag(die)) {
-		case DW_TAG_typedef:
-		case DW_TAG_const_type:
-		case DW_TAG_volatile_type:
-		case DW_TAG_restrict_type:
-		case DW_TAG_atomic_type:
-		case DW_TAG_subrange_type:
-		case DW_TAG_immutable_type:
-			if (!type_of(die, die))
-				return false;
-			break;
-		default:
-			if (dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &whole))
-				*die = whole;
-			return true;
-		}
-	return false;
-}
 
 static bool is_word(uint64_t size)
 {
@@ -99,57 +69,21 @@ static void base_type(struct dp_stype *t)
 
 static void enum_type(struct dp_stype *t)
 {
-	Dwarf_Die underlying, child;
-	uint64_t encoding = 0;
-	unsigned n = 0;
 	t->kind = DP_STYPE_ENUM;
-	if (type_of(&t->die, &underlying) && peel(&underlying)) {
-		dp_die_unsigned(&underlying, DW_AT_encoding, &encoding);
-		t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
-		if (!t->size)
-			dp_die_unsigned(&underlying, DW_AT_byte_size, &t->size);
-	} else if (!dwarf_child(&t->die, &child)) {
-		do {
-			int64_t v = 0;
-			t->is_signed |= dp_die_signed(&child, DW_AT_const_value, &v) && v < 0;
-		} while (n++ < NAMES_MAX && !dwarf_siblingof(&child, &child));
-	}
+	t->is_signed = dp_die_enumeration_is_signed(&t->die, &t->size);
 	if (!is_word(t->size))
 		t->kind = DP_STYPE_OTHER;
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------------------- */
 
-struct dimension {
-	uint64_t n;
-	bool known, dynamic;
-};
-
-static struct dimension dimension_of(Dwarf_Die *subrange)
-{
-	struct dimension d = {0};
-	Dwarf_Attribute attr;
-	uint64_t upper;
-	if (dp_die_unsigned(subrange, DW_AT_count, &d.n)) {
-		d.known = true;
-	} else if (dp_die_unsigned(subrange, DW_AT_upper_bound, &upper)) {
-		/* The bound of int x[0] is -1, in a form of 4 or 8 bytes. */
-		d.known = upper < INT32_MAX || upper >= UINT32_MAX;
-		d.n = upper < INT32_MAX ? upper + 1 : 0;
-	} else {
-		d.dynamic = dwarf_attr_integrate(subrange, DW_AT_upper_bound, &attr) ||
-		            dwarf_attr_integrate(subrange, DW_AT_count, &attr);
-	}
-	return d;
-}
-
-static void set_array(struct dp_stype *t, const struct dp_stype *to, struct dimension d)
+static void set_array(struct dp_stype *t, const struct dp_stype *to, struct dp_dimension d)
 {
 	t->kind = DP_STYPE_ARRAY;
 	t->to = to;
 	t->count = d.n;
-	t->is_sized = d.known;
-	t->is_dynamic = d.dynamic || (to->kind == DP_STYPE_ARRAY && to->is_dynamic);
+	t->is_sized = d.is_known;
+	t->is_dynamic = d.is_dynamic || (to->kind == DP_STYPE_ARRAY && to->is_dynamic);
 	if (__builtin_mul_overflow(to->size, d.n, &t->size) || t->size > SIZE_MAX_SANE)
 		t->size = t->count = 0;
 }
@@ -157,7 +91,7 @@ static void set_array(struct dp_stype *t, const struct dp_stype *to, struct dime
 /* One node for each dimension: the outermost is written first, and is the type's own. */
 static void array_type(struct dp_world *w, struct dp_stype *t)
 {
-	struct dimension d[DIMENSIONS_MAX];
+	struct dp_dimension d[DIMENSIONS_MAX];
 	uint64_t count[DIMENSIONS_MAX];
 	size_t n = 0;
 	unsigned steps = 0;
@@ -165,21 +99,21 @@ static void array_type(struct dp_world *w, struct dp_stype *t)
 	if (!dwarf_child(&t->die, &child))
 		do {
 			if (dwarf_tag(&child) == DW_TAG_subrange_type && n < DIMENSIONS_MAX)
-				d[n++] = dimension_of(&child);
+				d[n++] = dp_die_dimension(&child);
 		} while (steps++ < MEMBERS_MAX && !dwarf_siblingof(&child, &child));
 	if (!n)
-		d[n++] = (struct dimension){0};
+		d[n++] = (struct dp_dimension){0};
 	for (size_t i = 0; i < n; i++)
 		count[i] = d[i].n;
-	const struct dp_stype *to = type_of(&t->die, &element) ? dp_stype_from(w, t->module, &element) : dp_stype_void(w);
+	const struct dp_stype *to = dp_die_type(&t->die, &element) ? dp_stype_from(w, t->module, &element) : dp_stype_void(w);
 	for (size_t i = n; to && i-- > 1;) {
 		struct dp_stype *inner = dp_arena_alloc(&w->arena, sizeof(*inner));
 		if (!inner)
 			return;
 		inner->module = t->module;
 		set_array(inner, to, d[i]);
-		inner->name.text = dp_spell_array(w, &element, count + i, n - i);
-		inner->base.text = element.addr ? dp_spell_base(w, &element) : "void";
+		inner->name.text = dp_type_spell_array(&w->arena, &element, count + i, n - i);
+		inner->base.text = element.addr ? dp_type_spell_base(&w->arena, &element) : "void";
 		to = inner;
 	}
 	if (to)
@@ -193,8 +127,8 @@ const struct dp_stype *dp_stype_array(struct dp_world *w, const struct dp_stype 
 	if (!t)
 		return NULL;
 	*t = (struct dp_stype){.module = element->module, .base = element->base, .is_sized = true};
-	set_array(t, element, (struct dimension){.n = count, .known = true});
-	t->name.text = die.addr ? dp_spell_array(w, &die, &count, 1)
+	set_array(t, element, (struct dp_dimension){.n = count, .is_known = true});
+	t->name.text = die.addr ? dp_type_spell_array(&w->arena, &die, &count, 1)
 	                        : dp_arena_printf(&w->arena, "%s [%llu]", element->name.text, (unsigned long long)count);
 	t->base.of = 0;
 	return t->name.text ? t : NULL;
@@ -203,7 +137,7 @@ const struct dp_stype *dp_stype_array(struct dp_world *w, const struct dp_stype 
 static void member_pointer_type(struct dp_stype *t)
 {
 	Dwarf_Die to;
-	const bool is_function = type_of(&t->die, &to) && peel(&to) && dwarf_tag(&to) == DW_TAG_subroutine_type;
+	const bool is_function = dp_die_type(&t->die, &to) && dp_die_peel(&to) && dwarf_tag(&to) == DW_TAG_subroutine_type;
 	t->kind = is_function ? DP_STYPE_METHOD : DP_STYPE_MEMBER;
 	t->size = is_function ? 16 : 8;
 	t->is_signed = true;
@@ -281,9 +215,9 @@ const struct dp_stype *dp_stype_from(struct dp_world *w, struct dp_module *m, Dw
 	*t = (struct dp_stype){.key = die->addr, .module = m, .whole = *die, .die = *die, .chain = *slot};
 	/* Before its parts, which may lead back to it. */
 	*slot = t;
-	t->name.text = dp_spell(w, die);
-	t->base.text = dp_spell_base(w, die);
-	if (!peel(&t->die))
+	t->name.text = dp_type_spell(&w->arena, die);
+	t->base.text = dp_type_spell_base(&w->arena, die);
+	if (!dp_die_peel(&t->die))
 		t->kind = DP_STYPE_VOID;
 	else
 		fill(w, t);
@@ -294,7 +228,7 @@ const struct dp_stype *dp_stype_from(struct dp_world *w, struct dp_module *m, Dw
 const struct dp_stype *dp_stype_of(struct dp_world *w, struct dp_module *m, Dwarf_Die *die)
 {
 	Dwarf_Die type;
-	return type_of(die, &type) ? dp_stype_from(w, m, &type) : dp_stype_void(w);
+	return dp_die_type(die, &type) ? dp_stype_from(w, m, &type) : dp_stype_void(w);
 }
 
 const struct dp_stype *dp_stype_to(struct dp_world *w, const struct dp_stype *t)
@@ -377,17 +311,6 @@ size_t dp_stype_members(struct dp_world *w, const struct dp_stype *t, const stru
 
 /* ---- enumerators ----------------------------------------------------------------------------------------------------------- */
 
-static bool value_of(Dwarf_Die *die, bool is_signed, uint64_t *ret)
-{
-	int64_t v;
-	if (!is_signed)
-		return dp_die_unsigned(die, DW_AT_const_value, ret);
-	if (!dp_die_signed(die, DW_AT_const_value, &v))
-		return false;
-	*ret = (uint64_t)v;
-	return true;
-}
-
 /* gdb's way: single bits, or disjoint groups of them. */
 static bool is_flags(const struct dp_stype *t)
 {
@@ -419,7 +342,8 @@ size_t dp_stype_names(struct dp_world *w, const struct dp_stype *t, const struct
 			const char *name = dwarf_diename(&child);
 			if (!own->enumerator)
 				break;
-			if (dwarf_tag(&child) == DW_TAG_enumerator && name && value_of(&child, t->is_signed, &x->value)) {
+			if (dwarf_tag(&child) == DW_TAG_enumerator && name &&
+			    dp_die_enumerator(&child, t->is_signed, &x->value)) {
 				x->name = name;
 				own->nnames++;
 			}

@@ -8,17 +8,6 @@
 
 enum { ENUMERATORS_MAX = 4096 };
 
-static bool value_of(Dwarf_Die *die, bool is_signed, uint64_t *ret)
-{
-	int64_t v;
-	if (!is_signed)
-		return dp_die_unsigned(die, DW_AT_const_value, ret);
-	if (!dp_die_signed(die, DW_AT_const_value, &v))
-		return false;
-	*ret = (uint64_t)v;
-	return true;
-}
-
 /* Single bits, among them one above the first two: more than a count from 0. */
 static bool is_flags(const struct dp_enumeration *e)
 {
@@ -65,7 +54,7 @@ const struct dp_enumeration *dp_enumeration_of(const struct dp_ctype *type)
 	die = first;
 	do {
 		const char *name = dwarf_diename(&die);
-		if (!name || b->e.n >= n || !value_of(&die, type->is_signed, &b->item[b->e.n].value))
+		if (!name || b->e.n >= n || !dp_die_enumerator(&die, type->is_signed, &b->item[b->e.n].value))
 			continue;
 		b->item[b->e.n++].name = at;
 		at = stpcpy(at, name) + 1;

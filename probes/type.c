@@ -4,7 +4,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-enum { PEEL_MAX = 64, DIMENSIONS_MAX = 16 };
+enum { DIMENSIONS_MAX = 16, STEPS_MAX = 4096 };
 
 const struct dp_ctype dp_ctype_int = {.kind = DP_CTYPE_INT, .size = 4, .is_signed = true, .name = "int"};
 const struct dp_ctype dp_ctype_uint = {.kind = DP_CTYPE_INT, .size = 4, .name = "unsigned int"};
@@ -21,81 +21,7 @@ const struct dp_ctype dp_ctype_float = {.kind = DP_CTYPE_FLOAT, .size = 4, .name
 const struct dp_ctype dp_ctype_void = {.kind = DP_CTYPE_VOID, .name = "void"};
 const struct dp_ctype dp_ctype_void_pointer = {.kind = DP_CTYPE_POINTER, .size = 8, .to = &dp_ctype_void, .name = "void *"};
 
-/* ---- attributes ---- */
-
-bool dp_die_unsigned(Dwarf_Die *die, unsigned attribute, uint64_t *ret)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Word value;
-	if (!dwarf_attr_integrate(die, attribute, &attr) || dwarf_formudata(&attr, &value))
-		return false;
-	*ret = value;
-	return true;
-}
-
-bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Sword value;
-	Dwarf_Word u;
-	if (!dwarf_attr_integrate(die, attribute, &attr))
-		return false;
-	/* Of the forms with a size libdw extends the sign; compilers write with them what is not negative. */
-	const unsigned form = dwarf_whatform(&attr);
-	const bool is_signed = form == DW_FORM_sdata || form == DW_FORM_implicit_const;
-	if (is_signed ? dwarf_formsdata(&attr, &value) : dwarf_formudata(&attr, &u))
-		return false;
-	*ret = is_signed ? value : (int64_t)u;
-	return true;
-}
-
-bool dp_die_flag(Dwarf_Die *die, unsigned attribute)
-{
-	Dwarf_Attribute attr;
-	bool set = false;
-	return dwarf_attr_integrate(die, attribute, &attr) && !dwarf_formflag(&attr, &set) && set;
-}
-
 /* ---- from the debug information ---- */
-
-static bool type_die(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
-}
-
-/* What stands in a unit for a type that has a unit of its own (-fdebug-types-section). */
-static void follow_signature(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die whole;
-	if (dwarf_attr(die, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &whole))
-		*die = whole;
-}
-
-/* Typedefs and qualifiers mean what they stand for. False for void. */
-static bool peel(Dwarf_Die *die)
-{
-	for (unsigned i = 0; i < PEEL_MAX; i++)
-		switch (dwarf_tag(die)) {
-		case DW_TAG_typedef:
-		case DW_TAG_const_type:
-		case DW_TAG_volatile_type:
-		case DW_TAG_restrict_type:
-		case DW_TAG_atomic_type:
-		case DW_TAG_subrange_type:
-		case DW_TAG_immutable_type:
-		case DW_TAG_packed_type:
-		case DW_TAG_shared_type:
-			if (!type_die(die, die))
-				return false;
-			break;
-		default:
-			follow_signature(die);
-			return true;
-		}
-	return false;
-}
 
 /*
  * Floating-point numbers of sixteen bytes are the x87's or IEEE's quadruple ones, which only their names tell apart; and
@@ -174,36 +100,13 @@ static void base_type(struct dp_ctype *t)
 		wide_type(t, encoding);
 }
 
-/* Signed if its type says so or a value is negative: old compilers give enumerations no type. */
 static void enum_type(struct dp_ctype *t)
 {
-	Dwarf_Die underlying, child;
 	t->kind = DP_CTYPE_INT;
 	t->is_enum = true;
-	if (type_die(&t->die, &underlying) && peel(&underlying)) {
-		uint64_t encoding = 0, size = t->size;
-		dp_die_unsigned(&underlying, DW_AT_encoding, &encoding);
-		t->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
-		if (!t->size && dp_die_unsigned(&underlying, DW_AT_byte_size, &size))
-			t->size = size;
-	} else if (!dwarf_child(&t->die, &child)) {
-		do {
-			int64_t v = 0;
-			t->is_signed |= dp_die_signed(&child, DW_AT_const_value, &v) && v < 0;
-		} while (!dwarf_siblingof(&child, &child));
-	}
+	t->is_signed = dp_die_enumeration_is_signed(&t->die, &t->size);
 	if (t->size != 1 && t->size != 2 && t->size != 4 && t->size != 8)
 		t->kind = DP_CTYPE_OTHER;
-}
-
-static uint64_t dimension(Dwarf_Die *subrange)
-{
-	uint64_t n = 0;
-	int64_t upper = -1;
-	if (dp_die_unsigned(subrange, DW_AT_count, &n))
-		return n;
-	/* gcc writes the bound of int x[0] as -1, in a form without a sign. */
-	return dp_die_signed(subrange, DW_AT_upper_bound, &upper) && upper >= 0 && upper < INT32_MAX ? (uint64_t)upper + 1 : 0;
 }
 
 /* One array for each dimension: the outermost is written first. */
@@ -211,13 +114,14 @@ static const struct dp_ctype *array_type(struct dp_arena *arena, Dwarf_Die *die)
 {
 	uint64_t count[DIMENSIONS_MAX];
 	size_t n = 0;
+	unsigned steps = 0;
 	Dwarf_Die child;
 	const struct dp_ctype *t = dp_ctype_of(arena, die);
 	if (!dwarf_child(die, &child))
 		do {
 			if (dwarf_tag(&child) == DW_TAG_subrange_type && n < DIMENSIONS_MAX)
-				count[n++] = dimension(&child);
-		} while (!dwarf_siblingof(&child, &child));
+				count[n++] = dp_die_dimension(&child).n;
+		} while (steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
 	if (!n)
 		count[n++] = 0;
 	while (t && n)
@@ -231,7 +135,7 @@ const struct dp_ctype *dp_ctype_from(struct dp_arena *arena, Dwarf_Die *die)
 	struct dp_ctype *t = dp_arena_alloc(arena, sizeof(*t));
 	if (!t)
 		return NULL;
-	if (!peel(&peeled))
+	if (!dp_die_peel(&peeled))
 		return &dp_ctype_void;
 	*t = (struct dp_ctype){.kind = DP_CTYPE_OTHER, .die = peeled, .name = dwarf_diename(&peeled)};
 	dp_die_unsigned(&peeled, DW_AT_byte_size, &t->size);
@@ -271,7 +175,7 @@ const struct dp_ctype *dp_ctype_from(struct dp_arena *arena, Dwarf_Die *die)
 const struct dp_ctype *dp_ctype_of(struct dp_arena *arena, Dwarf_Die *die)
 {
 	Dwarf_Die type;
-	return type_die(die, &type) ? dp_ctype_from(arena, &type) : &dp_ctype_void;
+	return dp_die_type(die, &type) ? dp_ctype_from(arena, &type) : &dp_ctype_void;
 }
 
 const struct dp_ctype *dp_ctype_to(struct dp_arena *arena, const struct dp_ctype *type)

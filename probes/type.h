@@ -73,6 +73,27 @@ bool dp_ctype_member(struct dp_arena *arena, const struct dp_ctype *record, cons
 void dp_ctype_members(struct dp_arena *arena, const struct dp_ctype *record, bool (*each)(const struct dp_member *m, void *data),
                       void *data);
 
+/* type_spell.c: the type as C or C++ writes it; an array of it; what it is below pointers, arrays and qualifiers. In the arena; never NULL. */
+const char *dp_type_spell(struct dp_arena *arena, Dwarf_Die *type);
+const char *dp_type_spell_array(struct dp_arena *arena, Dwarf_Die *element, const uint64_t *count, size_t n);
+const char *dp_type_spell_base(struct dp_arena *arena, Dwarf_Die *type);
+
+/* ---- what entries say ----------------------------------------------------------------------------------------------------- */
+
+/* The type that the entry has; false: void. */
+bool dp_die_type(Dwarf_Die *die, Dwarf_Die *ret);
+/* What typedefs and qualifiers stand for. False: void. */
+bool dp_die_peel(Dwarf_Die *die);
+/* One of an array's. Where it is not known it may be one that is computed at run time. */
+struct dp_dimension {
+	uint64_t n;
+	bool is_known, is_dynamic;
+};
+struct dp_dimension dp_die_dimension(Dwarf_Die *subrange);
+/* An enumeration: is one of its values negative? Its size, if that is its underlying type's affair. */
+bool dp_die_enumeration_is_signed(Dwarf_Die *die, uint64_t *size);
+/* The value of an enumerator, extended. */
+bool dp_die_enumerator(Dwarf_Die *die, bool is_signed, uint64_t *ret);
 /* An unsigned constant attribute, abstract origins included. */
 bool dp_die_unsigned(Dwarf_Die *die, unsigned attribute, uint64_t *ret);
 bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret);

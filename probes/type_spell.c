@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How C and C++ write a type: declarators around the name, namespaces in front of it. */
 #include "base/buf.h"
-#include "pmodules/world_internal.h"
+#include "probes/type.h"
 
 #include <dwarf.h>
 #include <string.h>
@@ -9,23 +9,17 @@
 enum { NESTING_MAX = 32, PARAMETERS_MAX = 32, STEPS_MAX = 4096, DIMENSIONS_MAX = 16, WORDS_MAX = 256, TEXT_MAX = 1500 };
 
 struct spelling {
-	struct dp_world *w;
+	struct dp_arena *arena;
 	unsigned depth, words; /* functions of functions may have any number of parameters */
 };
 
 static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner);
 
-static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
-}
-
 /* "name", a blank where one is needed, "inner". */
 static const char *join(struct spelling *s, const char *name, const char *inner)
 {
 	const bool blank = *inner && *name;
-	const char *text = dp_arena_printf(&s->w->arena, "%.*s%s%.*s", TEXT_MAX, name, blank ? " " : "", TEXT_MAX, inner);
+	const char *text = dp_arena_printf(s->arena, "%.*s%s%.*s", TEXT_MAX, name, blank ? " " : "", TEXT_MAX, inner);
 	return text ? text : "";
 }
 
@@ -74,7 +68,7 @@ static const char *scope_of(struct spelling *s, Dwarf_Die *die)
 			Dwarf_Attribute attr;
 			const char *name = dwarf_attr_integrate(&child, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
 			if (is_container(dwarf_tag(&child)) && !dp_die_flag(&child, DW_AT_export_symbols))
-				text = dp_arena_printf(&s->w->arena, "%s%s::", text, name ? name : "(anonymous namespace)");
+				text = dp_arena_printf(s->arena, "%s%s::", text, name ? name : "(anonymous namespace)");
 			depth++;
 			if (!text || dwarf_child(&child, &child))
 				break;
@@ -101,8 +95,8 @@ static const char *named(struct spelling *s, Dwarf_Die *at, const char *keyword)
 	const char *name = dwarf_diename(die);
 	const char *scope = name ? scope_of(s, die) : "";
 	if (!name)
-		return *keyword ? dp_arena_printf(&s->w->arena, "%s {...}", keyword) : "void";
-	const char *text = dp_arena_printf(&s->w->arena, "%s%s%s%.*s", is_c(die) ? keyword : "", is_c(die) && *keyword ? " " : "",
+		return *keyword ? dp_arena_printf(s->arena, "%s {...}", keyword) : "void";
+	const char *text = dp_arena_printf(s->arena, "%s%s%s%.*s", is_c(die) ? keyword : "", is_c(die) && *keyword ? " " : "",
 	                                   scope, TEXT_MAX, name);
 	return text ? text : "";
 }
@@ -118,13 +112,13 @@ static bool binds_tighter(Dwarf_Die *die)
 static const char *pointer(struct spelling *s, Dwarf_Die *die, const char *sign, const char *inner)
 {
 	Dwarf_Die to;
-	const char *with = dp_arena_printf(&s->w->arena, "%s%.*s", sign, TEXT_MAX, inner);
+	const char *with = dp_arena_printf(s->arena, "%s%.*s", sign, TEXT_MAX, inner);
 	if (!with)
 		return "";
-	if (!type_of(die, &to))
+	if (!dp_die_type(die, &to))
 		return join(s, "void", with);
 	if (binds_tighter(&to))
-		with = dp_arena_printf(&s->w->arena, "(%s)", with);
+		with = dp_arena_printf(s->arena, "(%s)", with);
 	return with ? spell(s, &to, with) : "";
 }
 
@@ -133,7 +127,7 @@ static const char *member_pointer(struct spelling *s, Dwarf_Die *die, const char
 	Dwarf_Die class;
 	Dwarf_Attribute attr;
 	const bool any = dwarf_attr(die, DW_AT_containing_type, &attr) && dwarf_formref_die(&attr, &class);
-	const char *sign = any ? dp_arena_printf(&s->w->arena, "%s::*", named(s, &class, "")) : NULL;
+	const char *sign = any ? dp_arena_printf(s->arena, "%s::*", named(s, &class, "")) : NULL;
 	return pointer(s, die, sign ? sign : "*", inner);
 }
 
@@ -141,14 +135,14 @@ static const char *member_pointer(struct spelling *s, Dwarf_Die *die, const char
 static const char *qualified(struct spelling *s, Dwarf_Die *die, const char *word, const char *inner)
 {
 	Dwarf_Die to;
-	const bool any = type_of(die, &to);
+	const bool any = dp_die_type(die, &to);
 	const int tag = any ? dwarf_tag(&to) : 0;
 	if (tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type) {
-		const char *with = dp_arena_printf(&s->w->arena, " %s%s%.*s", word, *inner ? " " : "", TEXT_MAX, inner);
+		const char *with = dp_arena_printf(s->arena, " %s%s%.*s", word, *inner ? " " : "", TEXT_MAX, inner);
 		return with ? spell(s, &to, with) : "";
 	}
 	const char *text = any ? spell(s, &to, inner) : join(s, "void", inner);
-	text = dp_arena_printf(&s->w->arena, "%s %s", word, text);
+	text = dp_arena_printf(s->arena, "%s %s", word, text);
 	return text ? text : "";
 }
 
@@ -162,18 +156,18 @@ static const char *function(struct spelling *s, Dwarf_Die *die, const char *inne
 			const int tag = dwarf_tag(&child);
 			const char *one = tag == DW_TAG_unspecified_parameters ? "..." : NULL;
 			if (tag == DW_TAG_formal_parameter)
-				one = type_of(&child, &type) ? spell(s, &type, "") : "void";
+				one = dp_die_type(&child, &type) ? spell(s, &type, "") : "void";
 			if (one)
-				list = dp_arena_printf(&s->w->arena, "%s%s%.*s", list, n++ ? ", " : "", TEXT_MAX, one);
+				list = dp_arena_printf(s->arena, "%s%s%.*s", list, n++ ? ", " : "", TEXT_MAX, one);
 		} while (list && n < PARAMETERS_MAX && steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
-	with = dp_arena_printf(&s->w->arena, "%.*s(%.*s)", TEXT_MAX, inner, TEXT_MAX,
+	with = dp_arena_printf(s->arena, "%.*s(%.*s)", TEXT_MAX, inner, TEXT_MAX,
 	                       !list                                ? ""
 	                       : n                                  ? list
 	                       : dp_die_flag(die, DW_AT_prototyped) ? "void"
 	                                                            : "");
 	if (!with)
 		return "";
-	return type_of(die, &type) ? spell(s, &type, with) : join(s, "void", with);
+	return dp_die_type(die, &type) ? spell(s, &type, with) : join(s, "void", with);
 }
 
 static const char *array(struct spelling *s, Dwarf_Die *die, const char *inner)
@@ -183,20 +177,17 @@ static const char *array(struct spelling *s, Dwarf_Die *die, const char *inner)
 	unsigned steps = 0;
 	if (!dwarf_child(die, &child))
 		do {
-			uint64_t n;
 			if (dwarf_tag(&child) != DW_TAG_subrange_type)
 				continue;
-			if (dp_die_unsigned(&child, DW_AT_count, &n))
-				with = dp_arena_printf(&s->w->arena, "%.*s[%llu]", TEXT_MAX, with, (unsigned long long)n);
-			else if (dp_die_unsigned(&child, DW_AT_upper_bound, &n) && (n < INT32_MAX || n >= UINT32_MAX))
-				with = dp_arena_printf(&s->w->arena, "%.*s[%llu]", TEXT_MAX, with,
-				                       n < INT32_MAX ? (unsigned long long)n + 1 : 0ULL);
+			const struct dp_dimension d = dp_die_dimension(&child);
+			if (d.is_known)
+				with = dp_arena_printf(s->arena, "%.*s[%llu]", TEXT_MAX, with, (unsigned long long)d.n);
 			else
-				with = dp_arena_printf(&s->w->arena, "%.*s[]", TEXT_MAX, with);
+				with = dp_arena_printf(s->arena, "%.*s[]", TEXT_MAX, with);
 		} while (with && steps++ < DIMENSIONS_MAX && !dwarf_siblingof(&child, &child));
 	if (!with)
 		return "";
-	return type_of(die, &to) ? spell(s, &to, with) : join(s, "void", with);
+	return dp_die_type(die, &to) ? spell(s, &to, with) : join(s, "void", with);
 }
 
 static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner)
@@ -255,15 +246,15 @@ static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner)
 	return text ? text : "";
 }
 
-const char *dp_spell(struct dp_world *w, Dwarf_Die *type)
+const char *dp_type_spell(struct dp_arena *arena, Dwarf_Die *type)
 {
-	struct spelling s = {.w = w};
+	struct spelling s = {.arena = arena};
 	return type->addr ? spell(&s, type, "") : "void";
 }
 
-const char *dp_spell_array(struct dp_world *w, Dwarf_Die *element, const uint64_t *count, size_t n)
+const char *dp_type_spell_array(struct dp_arena *arena, Dwarf_Die *element, const uint64_t *count, size_t n)
 {
-	struct spelling s = {.w = w};
+	struct spelling s = {.arena = arena};
 	struct dp_buf b;
 	dp_buf_init(&b);
 	for (size_t i = 0; i < n; i++)
@@ -274,9 +265,9 @@ const char *dp_spell_array(struct dp_world *w, Dwarf_Die *element, const uint64_
 }
 
 /* Below pointers, arrays and qualifiers; a typedef keeps its name. */
-const char *dp_spell_base(struct dp_world *w, Dwarf_Die *type)
+const char *dp_type_spell_base(struct dp_arena *arena, Dwarf_Die *type)
 {
-	struct spelling s = {.w = w};
+	struct spelling s = {.arena = arena};
 	Dwarf_Die die = *type;
 	for (unsigned i = 0; i < NESTING_MAX && die.addr; i++)
 		switch (dwarf_tag(&die)) {
@@ -288,7 +279,7 @@ const char *dp_spell_base(struct dp_world *w, Dwarf_Die *type)
 		case DW_TAG_volatile_type:
 		case DW_TAG_restrict_type:
 		case DW_TAG_atomic_type:
-			if (!type_of(&die, &die))
+			if (!dp_die_type(&die, &die))
 				return "void";
 			break;
 		case DW_TAG_subroutine_type:
@@ -297,7 +288,7 @@ const char *dp_spell_base(struct dp_world *w, Dwarf_Die *type)
 		default: {
 			to_definition(&die);
 			const char *name = dwarf_diename(&die);
-			const char *text = name ? dp_arena_printf(&w->arena, "%s%.*s", scope_of(&s, &die), TEXT_MAX, name) : "";
+			const char *text = name ? dp_arena_printf(arena, "%s%.*s", scope_of(&s, &die), TEXT_MAX, name) : "";
 			return text ? text : "";
 		}
 		}
