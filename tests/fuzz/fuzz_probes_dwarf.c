@@ -7,15 +7,7 @@
 #include "probes/more.h"
 #include "probes/places.h"
 #include "probes/scope.h"
-
-#include <elf.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "tests/fuzz/damaged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -29,79 +21,18 @@ static const char source[] =
         "}\n"
         "sink = sum + twice(p, n + e) + by_value.a; return sum + (long)f; }\n"
         "int main(int c, char **v) { (void)v; struct s x = {c}; return (int)work(&x, c, c, c, B, x); }\n";
-static const char *const sections[] = {".debug_info", ".debug_abbrev", ".debug_loclists", ".debug_rnglists",
-                                       ".debug_line", ".debug_str",    ".eh_frame",       ".debug_line_str",
-                                       ".debug_loc",  ".debug_ranges", ".debug_addr",     ".debug_str_offsets"};
-enum { SECTIONS = sizeof(sections) / sizeof(*sections), VARIANTS = 3 };
+enum { SECTIONS = DAMAGED_SECTIONS, VARIANTS = 3 };
 
-static struct variant {
-	uint8_t *bytes;
-	size_t size, at[SECTIONS], len[SECTIONS];
-	uint64_t work, end;
-} variants[VARIANTS];
-
-/* ---- the program -------------------------------------------------------------------------------------------------------- */
-
-static void find_symbol(struct variant *v, const Elf64_Shdr *table, const Elf64_Shdr *strings)
-{
-	for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
-		const Elf64_Sym *s = (const void *)(v->bytes + table->sh_offset + at);
-		if (!strcmp((const char *)v->bytes + strings->sh_offset + s->st_name, "work")) {
-			v->work = s->st_value;
-			v->end = s->st_value + s->st_size;
-		}
-	}
-}
-
-static void find_sections(struct variant *v)
-{
-	const Elf64_Ehdr *e = (const void *)v->bytes;
-	const Elf64_Shdr *s = (const void *)(v->bytes + e->e_shoff);
-	for (unsigned i = 0; i < e->e_shnum; i++) {
-		const char *name = (const char *)v->bytes + s[e->e_shstrndx].sh_offset + s[i].sh_name;
-		for (unsigned k = 0; k < SECTIONS; k++)
-			if (!strcmp(name, sections[k])) {
-				v->at[k] = s[i].sh_offset;
-				v->len[k] = s[i].sh_size;
-			}
-		if (s[i].sh_type == SHT_SYMTAB)
-			find_symbol(v, &s[i], &s[s[i].sh_link]);
-	}
-}
-
-static void load(struct variant *v, const char *path)
-{
-	struct stat st;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) || !(v->bytes = malloc((size_t)st.st_size)) ||
-	    read(fd, v->bytes, (size_t)st.st_size) != st.st_size)
-		abort();
-	close(fd);
-	v->size = (size_t)st.st_size;
-	find_sections(v);
-}
+static struct damaged variants[VARIANTS];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static const char *const flags[VARIANTS] = {"gcc -O2 -gdwarf-5", "gcc -O0 -gdwarf-4", "clang -O2 -gdwarf-5"};
-	char dir[] = "/tmp/dp-fuzz-dwarf-XXXXXX", command[512], path[128];
 	(void)argc;
 	(void)argv;
-	if (!mkdtemp(dir))
-		abort();
-	snprintf(path, sizeof(path), "%s/a.c", dir);
-	FILE *f = fopen(path, "we");
-	if (!f || fputs(source, f) < 0 || fclose(f))
-		abort();
-	for (unsigned i = 0; i < VARIANTS; i++) {
-		snprintf(command, sizeof(command), "cd %s && %s -w -no-pie -o a a.c", dir, flags[i]);
-		if (system(command)) /* NOLINT: a fixed text */
-			abort();
-		snprintf(path, sizeof(path), "%s/a", dir);
-		load(&variants[i], path);
-	}
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command) != 0;
+	for (unsigned i = 0; i < VARIANTS; i++)
+		damaged_build(&variants[i], flags[i], "c", source);
+	return 0;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------------------- */
@@ -159,14 +90,9 @@ static void ask_places(struct dp_image *image)
 	}
 }
 
-static void ask(int fd, const struct variant *v, unsigned step)
+static void ask(const char *maps, const struct damaged *v, unsigned step)
 {
-	char maps[256];
 	struct dp_image *image = NULL;
-	snprintf(maps, sizeof(maps),
-	         "00400000-00401000 r--p 00000000 00:00 0 /proc/self/fd/%d\n00401000-00402000 r-xp 00001000 00:00 0 "
-	         "/proc/self/fd/%d\n",
-	         fd, fd);
 	struct dp_error *err = dp_image_create(maps, "", 0, &image);
 	if (!err) {
 		ask_at(image, v->work, DP_POINT_ENTRY);
@@ -178,7 +104,7 @@ static void ask(int fd, const struct variant *v, unsigned step)
 	take(err);
 }
 
-static void change(uint8_t *bytes, const struct variant *v, const uint8_t *data, size_t size)
+static void change(uint8_t *bytes, const struct damaged *v, const uint8_t *data, size_t size)
 {
 	while (size > 4) {
 		const unsigned k = data[0] % SECTIONS;
@@ -198,15 +124,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	const struct variant *v = &variants[data[0] % VARIANTS];
+	const struct damaged *v = &variants[data[0] % VARIANTS];
 	uint8_t *bytes = malloc(v->size);
-	const int fd = memfd_create("fuzz", MFD_CLOEXEC);
-	if (fd >= 0 && bytes) {
+	char maps[256];
+	int fd = -1;
+	if (bytes) {
 		memcpy(bytes, v->bytes, v->size);
 		change(bytes, v, data + 1, size - 1);
-		if (write(fd, bytes, v->size) == (ssize_t)v->size)
-			ask(fd, v, data[0] / VARIANTS);
+		fd = damaged_file(bytes, v->size, maps, sizeof(maps));
 	}
+	if (fd >= 0)
+		ask(maps, v, data[0] / VARIANTS);
 	close(fd);
 	free(bytes);
 	return 0;
