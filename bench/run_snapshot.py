@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Snapshots measured: run_snapshot.py --build BUILD [--threads 100] [--depth 43] [--mib 1024] [--rounds 20].
+Snapshots measured: run_snapshot.py --build BUILD [--threads 100] [--depth 43] [--mib 1024 | --program NAME] [--rounds 20].
 
-The target is tests/targets/crowd. Beside each pause stands the floor of the same run: stopping all threads and reading their registers and
+The target is tests/targets/crowd, or a program under its own load, whose answers are compared with what they must be. Beside each pause stands the floor of the same run: stopping all threads and reading their registers and
 stacks with the least that ptrace can be asked for, and fork() of a process of that size. Sizes and times stand beside gdb's text.
 """
 
@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+import snapshot_programs
+
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__)
@@ -23,6 +25,7 @@ def arguments():
     p.add_argument("--threads", type=int, default=100)
     p.add_argument("--depth", type=int, default=43)
     p.add_argument("--mib", type=int, default=1024)
+    p.add_argument("--program", choices=sorted(snapshot_programs.PROGRAMS))
     p.add_argument("--rounds", type=int, default=20)
     p.add_argument("--no-gdb", action="store_true")
     return p.parse_args()
@@ -93,10 +96,32 @@ def modes(a, pid, directory):
     show(f"floor: fork() of {a.mib} MiB", found["fork"])
 
 
+def resident_mib(pid):
+    with open(f"/proc/{pid}/statm") as f:
+        return max(1, int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20)
+
+
+def of_program(a):
+    with tempfile.TemporaryDirectory() as directory:
+        program = snapshot_programs.start(a.program, a.build, directory)
+        try:
+            time.sleep(1)  # until it has something to lose
+            a.mib = resident_mib(program.pid)  # what fork() is measured with
+            threads = len(os.listdir(f"/proc/{program.pid}/task"))
+            print(f"{a.program}: {threads} threads, {a.mib} MiB; load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
+            modes(a, program.pid, directory)
+        finally:
+            wrong = program.finish()
+    print(f"the program: {'; '.join(wrong) if wrong else 'OK'}, {program.checked} answers compared")
+    return bool(wrong)
+
+
 def main():
     a = arguments()
     if not os.path.exists(f"{a.build}/bench/stop_floor"):
         subprocess.run(["cmake", "--build", a.build, "--target", "stop_floor", "target_crowd"], check=True, stdout=subprocess.DEVNULL)
+    if a.program:
+        return of_program(a)
     target, out = start(a)
     print(f"{a.threads} threads, {a.depth} frames each, {a.mib} MiB touched; load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
     try:
