@@ -7,7 +7,6 @@
 #include "pmodules/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,23 +21,19 @@ static char *default_name(const char *file)
 	return asprintf(&name, "%.*s.html", (int)n, file) < 0 ? NULL : name;
 }
 
-/* Whole or not at all, and for its owner only: it holds the program's memory. */
-static struct dp_error *write_file(struct dp_snapshot *s, const char *path)
+static struct dp_error *write_file(struct dp_snapshot *s, const char *path, bool asked)
 {
-	dp_auto_free char *beside = NULL;
-	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a name");
-	const int fd = mkostemp(beside, O_CLOEXEC);
-	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
+	dp_auto_free char *page = NULL;
+	size_t n = 0;
+	FILE *to = open_memstream(&page, &n);
 	if (!to)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot create %s", beside);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the page");
 	struct dp_error *err = dp_report_html(s, to);
 	if (fclose(to) && !err)
-		err = dp_error_sys(DP_TAG_OUTPUT, "cannot write %s", beside);
-	if (!err && rename(beside, path))
-		err = dp_error_sys(DP_TAG_OUTPUT, "cannot name the page %s", path);
-	if (err)
-		unlink(beside);
+		err = dp_error(DP_TAG_NOMEM, "out of memory for the page");
+	const struct dp_file_bytes bytes = {page, n, "page"};
+	if (!err)
+		err = asked ? dp_file_put(&bytes, path) : dp_file_put_beside(&bytes, path);
 	return err;
 }
 
@@ -50,7 +45,7 @@ static struct dp_error *report(const struct dp_options *o)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a name");
 	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
 	const bool here = !strcmp(name, "-");
-	struct dp_error *err = here ? dp_report_html(s, stdout) : write_file(s, name);
+	struct dp_error *err = here ? dp_report_html(s, stdout) : write_file(s, name, o->output != NULL);
 	dp_snapshot_destroy(s);
 	if (!err && !here && puts(name) < 0)
 		err = dp_error_sys(DP_TAG_OUTPUT, "writing the page's name");

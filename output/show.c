@@ -135,7 +135,7 @@ static void put_pause(struct dp_shower *x)
 		dp_put_str(&x->b, s->stop_ns || s->read_ns ? ")" : "");
 		put_ms(x, ", rehearsed for ", s->rehearsal_ns);
 		put_ms(x, ", in all ", s->total_ns);
-		dp_put_str(&x->b, ", by dynprobe ");
+		dp_put_str(&x->b, ", by ");
 		dp_show_put(x, *s->dynprobe ? s->dynprobe : "?");
 	}
 	dp_put_str(&x->b, "\n");

@@ -23,7 +23,27 @@ struct collect {
 	size_t n;
 };
 
-/* "module!name": the module's last part; both may be patterns. */
+static bool is_name(const char *wanted, const struct dp_global *g)
+{
+	return !fnmatch(wanted, g->name, 0) || !fnmatch(wanted, g->qualified, 0);
+}
+
+/* "file.c::name": the file as it is or its last parts, as in "dir/file.c". */
+static bool is_name_of_unit(const char *wanted, const struct dp_global *g)
+{
+	const size_t n = dp_global_unit_length(wanted);
+	const char *unit = g->unit ? g->unit : "";
+	char file[256];
+	if (!n || n >= sizeof(file) || !is_name(wanted + n + 2, g))
+		return false;
+	snprintf(file, sizeof(file), "%.*s", (int)n, wanted);
+	for (const char *part = unit; part; part = strchr(part, '/'), part = part ? part + 1 : NULL)
+		if (!fnmatch(file, part, 0))
+			return true;
+	return false;
+}
+
+/* "module!name": the module's last part. All parts may be patterns. */
 static bool fits(const char *wanted, const struct dp_global *g)
 {
 	const char *bang = strchr(wanted, '!'), *path = dp_module_name(g->module);
@@ -34,7 +54,7 @@ static bool fits(const char *wanted, const struct dp_global *g)
 			return false;
 		wanted = bang + 1;
 	}
-	return !fnmatch(wanted, g->name, 0) || !fnmatch(wanted, g->qualified, 0);
+	return is_name(wanted, g) || is_name_of_unit(wanted, g);
 }
 
 static bool add(struct dp_world *w, const struct dp_global *g, void *data)
@@ -106,6 +126,8 @@ static void collect(struct collect *c)
 			c->names = one;
 			c->found = found ? found + i : NULL;
 			q.name = bang ? bang + 1 : all[i];
+			if (dp_global_unit_length(q.name))
+				q.name += dp_global_unit_length(q.name) + 2;
 			dp_globals_each(c->x->w, &q, add, c);
 		}
 	}

@@ -7,6 +7,17 @@
 #include "base/buf.h"
 #include "pmodules/snapshot.h"
 
+/* What is to be a file, and what a message calls it: "snapshot". */
+struct dp_file_bytes {
+	const void *bytes;
+	size_t n;
+	const char *what;
+};
+
+/* As dp_snapshot_write() and dp_snapshot_write_beside() do with a snapshot's. */
+struct dp_error *dp_file_put(const struct dp_file_bytes *b, const char *path) DP_MUST_CHECK;
+struct dp_error *dp_file_put_beside(const struct dp_file_bytes *b, const char *path) DP_MUST_CHECK;
+
 /* Written beside and renamed: a file of that name is whole or not there. Mode 0600: it holds the program's memory. */
 struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
 /*

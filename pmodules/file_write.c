@@ -5,60 +5,70 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
-static struct dp_error *put_all(int fd, const struct dp_buf *b, const char *path)
+static struct dp_error *put_all(int fd, const struct dp_file_bytes *b, const char *path)
 {
-	for (size_t done = 0; done < b->len;) {
-		const ssize_t n = write(fd, b->data + done, b->len - done);
+	for (size_t done = 0; done < b->n;) {
+		const ssize_t n = write(fd, (const uint8_t *)b->bytes + done, b->n - done);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return dp_error_sys(DP_TAG_OUTPUT, "cannot write the snapshot to %s", path);
+			return dp_error_sys(DP_TAG_OUTPUT, "cannot write the %s to %s", b->what, path);
 		done += (size_t)n;
 	}
 	return NULL;
 }
 
 /* /dev/stdout, a pipe: nothing that a file could take the place of. */
-static struct dp_error *write_through(const struct dp_buf *b, const char *path)
+static struct dp_error *write_through(const struct dp_file_bytes *b, const char *path)
 {
 	dp_auto_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? dp_error_sys(DP_TAG_OUTPUT, "cannot write the snapshot to %s", path) : put_all(fd, b, path);
+	return fd < 0 ? dp_error_sys(DP_TAG_OUTPUT, "cannot write the %s to %s", b->what, path) : put_all(fd, b, path);
 }
 
-static struct dp_error *write_beside(const struct dp_buf *b, const char *path, char *beside)
+struct dp_error *dp_file_put_beside(const struct dp_file_bytes *b, const char *path)
 {
+	dp_auto_free char *beside = NULL;
+	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the %s's file", b->what);
 	dp_auto_close int fd = mkostemp(beside, O_CLOEXEC); /* 0600: it holds the program's memory */
 	if (fd < 0)
 		return dp_error_sys(DP_TAG_OUTPUT, "cannot make a file beside %s", path);
 	struct dp_error *err = put_all(fd, b, path);
 	if (!err && rename(beside, path))
-		err = dp_error_sys(DP_TAG_OUTPUT, "cannot rename the snapshot to %s", path);
+		err = dp_error_sys(DP_TAG_OUTPUT, "cannot rename the %s to %s", b->what, path);
 	if (err)
 		unlink(beside);
 	return err;
 }
 
-static struct dp_error *write_to(struct dp_snapshot *s, const char *path, bool through)
+/* What a link leads to is replaced, not the link: /dev/stdout is one. */
+struct dp_error *dp_file_put(const struct dp_file_bytes *b, const char *path)
+{
+	struct stat st;
+	const bool there = !stat(path, &st);
+	dp_auto_free char *real = there && S_ISREG(st.st_mode) ? realpath(path, NULL) : NULL;
+	return there && !real ? write_through(b, path) : dp_file_put_beside(b, real ? real : path);
+}
+
+static struct dp_error *write_to(struct dp_snapshot *s, const char *path,
+                                 struct dp_error *(*put)(const struct dp_file_bytes *, const char *))
 {
 	struct dp_buf b = {0};
-	dp_auto_free char *beside = NULL;
-	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's file");
 	DP_TRY(dp_snapshot_write_bytes(s, &b));
-	struct dp_error *err = through ? write_through(&b, path) : write_beside(&b, path, beside);
+	struct dp_error *err = put(&(struct dp_file_bytes){b.data, b.len, "snapshot"}, path);
 	dp_buf_fini(&b);
 	return err;
 }
 
 struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path)
 {
-	struct stat st;
-	return write_to(s, path, !stat(path, &st) && !S_ISREG(st.st_mode));
+	return write_to(s, path, dp_file_put);
 }
 
 struct dp_error *dp_snapshot_write_beside(struct dp_snapshot *s, const char *path)
 {
-	return write_to(s, path, false);
+	return write_to(s, path, dp_file_put_beside);
 }

@@ -162,14 +162,17 @@ static bool take(struct dp_world *w, const struct dp_global *g, void *data)
 	return false;
 }
 
+size_t dp_global_unit_length(const char *name)
+{
+	const char *sep = strstr(name, "::");
+	return sep && memchr(name, '.', (size_t)(sep - name)) ? (size_t)(sep - name) : 0;
+}
+
 struct dp_value *dp_value_global(struct dp_world *w, const char *name, const char *object, const char *unit)
 {
-	const char *sep = strstr(name, "::"), *file = NULL;
-	struct one o = {.name = name};
-	if (sep && memchr(name, '.', (size_t)(sep - name))) {
-		file = dp_arena_copy(&w->arena, name, (size_t)(sep - name));
-		o.name = sep + 2;
-	}
+	const size_t n = dp_global_unit_length(name);
+	const char *file = n ? dp_arena_copy(&w->arena, name, n) : NULL;
+	struct one o = {.name = n ? name + n + 2 : name};
 	struct dp_global_query q = {.name = o.name, .object = object, .unit = file ? file : unit};
 	dp_globals_each(w, &q, take, &o);
 	q.statics = true;

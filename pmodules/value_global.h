@@ -26,5 +26,7 @@ struct dp_global_query {
 typedef bool (*dp_global_each)(struct dp_world *w, const struct dp_global *g, void *data);
 void dp_globals_each(struct dp_world *w, const struct dp_global_query *q, dp_global_each each, void *data);
 struct dp_value *dp_global_value(struct dp_world *w, const struct dp_global *g);
+/* Of "file.c::name": how long the file is; 0: there is none. */
+size_t dp_global_unit_length(const char *name);
 
 #endif

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import stat
 import subprocess
 import unittest
 
@@ -158,6 +159,21 @@ class Report(harness.Case):
         bad = subprocess.run([harness.DYNPROBE, "report", self.path("nothing.dps")], capture_output=True, text=True)
         self.assertEqual(bad.returncode, harness.OWN_FAILURE)
         self.assertFalse(os.path.exists(self.path("nothing.html")))
+
+    def test_a_pipe_is_written_to_and_a_link_stays_one(self):
+        shot = os.path.join(harness.ROOT, "tests", "unit", "pmodules", "golden-1.dps")
+        pipe, link, page = self.path("pipe"), self.path("link.html"), self.path("page.html")
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (reader.kill(), reader.communicate()))
+        self.report(shot, "-o", pipe)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+        self.assertIn("<!DOCTYPE html>", reader.communicate(timeout=60)[0])
+        open(page, "w").close()
+        os.symlink("page.html", link)
+        self.report(shot, "-o", link)
+        self.assertTrue(os.path.islink(link))
+        self.assertIn("<!DOCTYPE html>", open(page).read())
 
 
 if browser.PROGRAM is None:

@@ -123,6 +123,7 @@ class Show(harness.Case):
         for tid in tids:
             self.assertIn(str(tid), r.out)
         r = self.show(path, "--all", "-v")
+        self.assertRegex(r.out, r"(?m)^  taken .*, by dynprobe [0-9.]+$")
         for wanted in "Maps:", "Files:", "Limits", "rip 0x", "[stack]", "/dev/null":
             self.assertIn(wanted, r.out)
         r = self.show(path, "--thread", t.pid, "-q")

@@ -93,6 +93,14 @@ class Snapshot(Case):
         self.assertIn("the process had no thread 1", r.err)
         self.assertIn("known as 'no_such_global'", r.err)
 
+    def test_a_global_of_a_certain_file(self):
+        t = self.crowd()
+        for name in "crowd.c::wait_pipe", "targets/crowd.c::wait_pipe", "*.c::wait_pipe", "crowd!crowd.c::wait_p*":
+            with self.subTest(name):
+                self.assertEqual([g["name"] for g in self.read(self.take(t.pid, "--global", name))["globals"]], ["wait_pipe"])
+        for name in "rowd.c::wait_pipe", "other.c::*", "crowd.c::wait":
+            self.assertIn(f"known as '{name}'", self.take(t.pid, "--global", name).err)
+
     def test_a_tool_that_is_killed_leaves_the_program_as_it_was(self):
         for mode in MODES:
             t = self.crowd(20, 10, 32)
