@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sections: encoded a piece at a time, and each piece compressed while it is still in the processor's caches, so that nowhere
- * the whole of a section stands uncompressed. Behind them the header and its table get their place in front.
+ * The sections: encoded a piece at a time, and each piece compressed while the next one is encoded, so that nowhere the whole of
+ * a section stands uncompressed. Behind them the header and its table get their place in front.
  */
 #include "base/cleanup.h"
 #include "pmodules/file_internal.h"
+#include "pmodules/file_press.h"
 
 #include <zstd.h>
 
@@ -17,6 +18,7 @@ struct output {
 	uint64_t raw;
 	ZSTD_CCtx *zstd;
 	struct dp_error *err;
+	struct dp_press press; /* while it is busy all of this is its */
 };
 
 /* Eight bytes at a time: table[k] is what a byte does to the sum when k more follow it. Filled with the same values by whoever
@@ -122,13 +124,19 @@ static struct dp_error *end_section(struct output *o, const struct dp_buf *raw)
 
 /* ---- all of them */
 
+static void press(void *of, struct dp_buf *piece)
+{
+	struct output *o = of;
+	if (!o->err)
+		o->err = compress(o, piece, ZSTD_e_continue);
+	piece->len = 0;
+}
+
 static void drain(struct dp_file_encoder *e)
 {
 	struct output *o = e->of;
-	if (e->to->len < PIECE || o->err)
-		return;
-	o->err = compress(o, e->to, ZSTD_e_continue);
-	e->to->len = 0;
+	if (e->to->len >= PIECE)
+		dp_press_give(&o->press, e->to);
 }
 
 static struct dp_error *add(struct output *o, struct dp_file_encoder *e, const struct dp_snapshot *s,
@@ -137,6 +145,7 @@ static struct dp_error *add(struct output *o, struct dp_file_encoder *e, const s
 	begin_section(o, part->tag, part->level);
 	e->to->len = 0;
 	dp_file_encode(e, s, part->first, part->last);
+	dp_press_wait(&o->press);
 	return o->err ? o->err : end_section(o, e->to);
 }
 
@@ -172,7 +181,9 @@ struct dp_error *dp_snapshot_write_bytes(struct dp_snapshot *s, struct dp_buf *r
 	struct output o = {.zstd = ZSTD_createCCtx()};
 	struct dp_file_strings *strings = dp_file_strings_create();
 	dp_snapshot_settle(s);
+	dp_press_init(&o.press, press, &o);
 	struct dp_error *err = strings && o.zstd ? add_all(&o, s, strings) : no_memory();
+	dp_press_fini(&o.press);
 	dp_file_strings_destroy(strings);
 	ZSTD_freeCCtx(o.zstd);
 	if (err)
