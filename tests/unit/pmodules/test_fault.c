@@ -137,6 +137,19 @@ Test(fault, a_division_by_zero_names_the_divisor)
 	stopped_fini(&s);
 }
 
+static void divide_too_large(void)
+{
+	__asm__ volatile("mov $0x80000000, %%eax; cltd; mov $-1, %%ecx; idivl %%ecx" ::: "rax", "rcx", "rdx");
+}
+
+Test(fault, a_quotient_that_does_not_fit_is_no_division_by_zero)
+{
+	struct dp_snap_thread *t = run(divide_too_large);
+	IS("fpe");
+	SAYS("whose quotient does not fit; the divisor is not zero (ecx)");
+	stopped_fini(&s);
+}
+
 static void divide_by_memory(void)
 {
 	__asm__ volatile("xor %%edx, %%edx; mov $7, %%eax; movq %0, %%rcx; divl (%%rcx)" ::"r"(&zero)
@@ -147,7 +160,8 @@ Test(fault, a_register_that_says_where_the_divisor_is_was_not_zero)
 {
 	struct dp_snap_thread *t = run(divide_by_memory);
 	IS("fpe");
-	SAYS("division");
+	SAYS("division of an integer by zero");
+	cr_assert(!strstr(t->fault_reason, "does not fit"), "%s", t->fault_reason);
 	cr_assert(!strstr(t->fault_reason, "(rcx)"), "%s", t->fault_reason);
 	stopped_fini(&s);
 }
@@ -197,6 +211,165 @@ Test(fault, a_vector_that_is_not_aligned_is_no_null_pointer)
 	stopped_fini(&s);
 }
 
+static void read_far(void)
+{
+	__asm__ volatile("movabs $0xdead000000001000, %%rax; mov 16(%%rax), %%ecx" ::: "rax", "rcx");
+}
+
+Test(fault, an_address_that_no_program_has_names_its_register)
+{
+	struct dp_snap_thread *t = run(read_far);
+	IS("read");
+	IS_NOT("null");
+	SAYS("read of 4 bytes at 0xdead000000001010: no address of a program (rax)");
+	stopped_fini(&s);
+}
+
+static void index_far(void)
+{
+	__asm__ volatile("movabs $0xdead00000000, %%rax; xor %%ecx, %%ecx; movb $1, (%%rcx,%%rax,2)" ::: "rax", "rcx", "memory");
+}
+
+Test(fault, an_index_that_leads_nowhere_is_named)
+{
+	struct dp_snap_thread *t = run(index_far);
+	IS("write");
+	SAYS("write of 1 byte at 0x1bd5a00000000: no address of a program (rax)");
+	stopped_fini(&s);
+}
+
+static void jump_far(void)
+{
+	__asm__ volatile("movabs $0xdead000000001000, %%rax; jmp *%%rax" ::: "rax");
+}
+
+Test(fault, a_jump_to_no_address_is_no_read)
+{
+	struct dp_snap_thread *t = run(jump_far);
+	IS("exec");
+	IS_NOT("read");
+	SAYS("execution at 0xdead000000001000: no address of a program (rax)");
+	stopped_fini(&s);
+}
+
+static void return_far(void)
+{
+	__asm__ volatile("movabs $0xdead000000001000, %%rax; push %%rax; ret" ::: "rax", "memory");
+}
+
+Test(fault, a_return_to_no_address_is_not_the_stack_that_cannot_be_read)
+{
+	struct dp_snap_thread *t = run(return_far);
+	IS("exec");
+	IS_NOT("read");
+	SAYS("execution at 0xdead000000001000: no address of a program");
+	stopped_fini(&s);
+}
+
+static void return_nowhere(void)
+{
+	__asm__ volatile("movabs $0x123456789000, %%rsp; ret" ::: "memory");
+}
+
+Test(fault, a_return_without_a_stack_reads_it)
+{
+	struct dp_snap_thread *t = run(return_nowhere);
+	IS("read");
+	SAYS("read of 8 bytes at 0x123456789000: nothing is mapped there (rsp)");
+	stopped_fini(&s);
+}
+
+static void push_null(void)
+{
+	__asm__ volatile("xor %%ebx, %%ebx; pushq 0x10(%%rbx)" ::: "rbx", "memory");
+}
+
+Test(fault, what_is_pushed_is_read)
+{
+	struct dp_snap_thread *t = run(push_null);
+	IS("read");
+	IS_NOT("write");
+	SAYS("read of 8 bytes at 0x10: a null pointer (rbx)");
+	stopped_fini(&s);
+}
+
+static void store_state(void)
+{
+	static _Alignas(64) char bytes[1024];
+	__asm__ volatile("fxsave64 (%0)" ::"r"(bytes + 8) : "memory");
+}
+
+Test(fault, the_state_of_the_processor_is_aligned_too)
+{
+	struct dp_snap_thread *t = run(store_state);
+	IS("align");
+	SAYS("write of 512 bytes at 0x");
+	SAYS("not aligned for 16 bytes");
+	stopped_fini(&s);
+}
+
+static void cross_page(void)
+{
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(p + 4096, 4096);
+	__asm__ volatile("movq %0, %%rbx; movq (%%rbx), %%rax" ::"r"(p + 4092) : "rax", "rbx", "memory");
+}
+
+Test(fault, an_access_over_the_end_of_its_page_says_where_it_begins_and_what_is_missing)
+{
+	struct dp_snap_thread *t = run(cross_page);
+	IS("read");
+	SAYS("read of 8 bytes at 0x");
+	SAYS("ffc: nothing is mapped at 0x");
+	SAYS("000 (rbx)");
+	stopped_fini(&s);
+}
+
+static void run_out_of_page(void)
+{
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memcpy(p + 4094, "\x48\x8b", 2);
+	munmap(p + 4096, 4096);
+	((void (*volatile)(void))(p + 4094))();
+}
+
+Test(fault, an_instruction_whose_end_is_not_mapped_is_execution)
+{
+	struct dp_snap_thread *t = run(run_out_of_page);
+	IS("exec");
+	IS_NOT("read");
+	SAYS("000: nothing is mapped there");
+	stopped_fini(&s);
+}
+
+static void halt(void)
+{
+	__asm__ volatile("hlt");
+}
+
+Test(fault, what_only_the_kernel_may_do_is_no_access)
+{
+	struct dp_snap_thread *t = run(halt);
+	IS("segv");
+	IS_NOT("null");
+	IS_NOT("read");
+	SAYS("hlt: an instruction that a program may not execute");
+	stopped_fini(&s);
+}
+
+static void breakpoint(void)
+{
+	__asm__ volatile("int3");
+}
+
+Test(fault, a_breakpoint_is_no_single_step)
+{
+	struct dp_snap_thread *t = run(breakpoint);
+	IS("trap");
+	cr_assert_str_eq(t->fault_reason, "a breakpoint instruction");
+	stopped_fini(&s);
+}
+
 extern void __assert_fail(const char *text, const char *file, unsigned line, const char *function);
 
 static void fail_assertion(void)
@@ -234,6 +407,7 @@ Test(fault, an_unknown_instruction)
 {
 	struct dp_snap_thread *t = run(illegal);
 	IS("ill");
+	SAYS("should never be reached");
 	cr_assert(t->frames->instruction && strstr(t->frames->instruction, "ud2"));
 	stopped_fini(&s);
 }
