@@ -24,8 +24,11 @@ struct dp_error *dp_extract_create(struct dp_world *w, const struct dp_extract_o
 
 struct dp_extract *dp_extract_destroy(struct dp_extract *x)
 {
-	if (x)
+	if (x) {
 		dp_reach_fini(&x->reach);
+		dp_extract_list_fini(&x->globals);
+		dp_extract_list_fini(&x->thread_locals);
+	}
 	free(x);
 	return NULL;
 }

@@ -5,8 +5,17 @@
 
 #include "pmodules/extract.h"
 #include "pmodules/frames.h"
+#include "pmodules/value_global.h"
 #include "pmodules/value_reach.h"
 #include "pmodules/value_show.h"
+
+/* Those that were asked for: looked up once, since the process may be held when they are asked for again. */
+struct dp_extract_list {
+	struct dp_global *global;
+	size_t n, room;
+	bool *found; /* for each name; or NULL */
+	bool is_known;
+};
 
 struct dp_extract {
 	struct dp_world *w;
@@ -14,6 +23,10 @@ struct dp_extract {
 	struct dp_extract_options options;
 	struct dp_limits limits; /* without zeroes */
 	struct dp_reach reach;
+	struct dp_extract_list globals, thread_locals;
 };
+
+/* extract_globals.c */
+void dp_extract_list_fini(struct dp_extract_list *list);
 
 #endif

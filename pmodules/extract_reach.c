@@ -28,6 +28,8 @@ void dp_extract_renew(struct dp_extract *x)
 {
 	dp_reach_fini(&x->reach);
 	dp_reach_init(&x->reach, x->w, &x->limits);
+	dp_extract_list_fini(&x->globals);
+	dp_extract_list_fini(&x->thread_locals);
 }
 
 void dp_extract_rehearse(struct dp_extract *x, const struct dp_still_thread *t)

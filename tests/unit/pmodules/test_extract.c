@@ -277,6 +277,29 @@ static bool is_out_of_patience(void *data)
 	return !p->left || !--p->left;
 }
 
+/* The second time the process is held. */
+Test(extract, globals_that_were_found_are_not_searched_for_again)
+{
+	static const char *const names[] = {"test_extract.c::global_c*", "no_such_variable", NULL};
+	struct patience none = {0};
+	struct dp_snap_thread *t = stopped_run(&s, child, &(struct dp_extract_options){.globals = names, .tls = true});
+	for (int i = 0; i < 2; i++) {
+		s.snapshot->globals = t->variables = NULL;
+		dp_extract_globals(s.extract, s.snapshot);
+		dp_extract_tls(s.extract, &s.thread, t);
+		cr_assert(s.snapshot->globals && s.snapshot->globals->number == 41 && !s.snapshot->globals->next);
+		cr_assert(stopped_variable(t->variables, "thread_mark")->number == 17);
+		dp_world_bound(s.world, is_out_of_patience, &none);
+	}
+	cr_assert_eq(none.asked, 0);
+	cr_assert_str_eq(s.snapshot->notes->text, "no global or static variable is known as 'no_such_variable'");
+	dp_extract_renew(s.extract);
+	s.snapshot->globals = NULL;
+	dp_extract_globals(s.extract, s.snapshot);
+	cr_assert(none.asked && !s.snapshot->globals, "what is found may have changed from one snapshot to the next");
+	stopped_fini(&s);
+}
+
 /* A module's time may end in the middle of a search through all debug information. */
 Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_there)
 {
