@@ -29,6 +29,13 @@ static void log_line(enum dp_log_level level, const char *module, const char *te
 		fprintf(stderr, "dynprobe: %s: %s: %s\n", names[level], module, text);
 }
 
+static void put_held(const struct dp_snapshot *s)
+{
+	fprintf(stderr, ", held for %.2f ms", (double)s->pause_ns / 1e6);
+	if (s->held_ns > s->pause_ns)
+		fprintf(stderr, " (%.2f ms in all)", (double)s->held_ns / 1e6);
+}
+
 static void report(const struct dp_options *o, const struct dp_snapshot *s)
 {
 	char name[64];
@@ -37,7 +44,7 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 	snprintf(name, sizeof(name), "%s", s->application);
 	fprintf(stderr, "dynprobe: %zu thread%s of %d (%s)", s->nthreads, s->nthreads == 1 ? "" : "s", s->pid, dp_harmless(name));
 	if (strcmp(s->mode, "core"))
-		fprintf(stderr, ", held for %.2f ms", (double)s->pause_ns / 1e6);
+		put_held(s);
 	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);
 	if (o->verbose)
 		fprintf(stderr, "dynprobe: until all stood %.2f ms, registers and stacks %.2f ms; rehearsal before %.1f ms\n",

@@ -40,6 +40,7 @@ struct freezer {
 	uint64_t deadline;
 	struct dp_tids later; /* those that are taken when the others stand */
 	bool nested;          /* the target lives in another pid namespace */
+	uint64_t free_ns;     /* nobody stood until then; 0: nobody was asked to */
 	bool execed;
 };
 
@@ -267,9 +268,16 @@ static struct dp_error *await_all(struct freezer *z, size_t from, uint64_t limit
 	const uint64_t first = dp_now_ns() + FIRST_NS;
 	unsigned round = 0;
 	rest(z->f.n - from);
-	for (size_t running; (running = collect(z)) > 0;) {
+	for (size_t running;;) {
+		const uint64_t before = dp_now_ns();
+		running = collect(z);
+		if (!running)
+			break;
 		const uint64_t now = dp_now_ns();
-		if (now < first && !somebody_stands(z))
+		const bool nobody = !somebody_stands(z);
+		if (nobody)
+			z->free_ns = before;
+		if (nobody && now < first)
 			z->deadline = now + limit_ns;
 		if (now >= z->deadline)
 			return dp_error(DP_TAG_UNSTOPPABLE, "not all threads of process %d (%s) stopped in time", z->p->pid,
@@ -303,7 +311,7 @@ static bool complete(const struct freezer *z, int task_dir)
 static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit_ns)
 {
 	size_t from = 0;
-	z->f.begin_ns = dp_now_ns();
+	z->f.begin_ns = z->free_ns = dp_now_ns();
 	for (int quiet = 0; quiet < 4; quiet++) {
 		interrupt_new(z, from);
 		DP_TRY(await_all(z, from, limit_ns));
@@ -319,7 +327,7 @@ static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit
 }
 
 /* Everything back; a thread that did not stop is named, and let go when it stops. */
-static struct dp_error *give_up(struct freezer *z, struct dp_error *err)
+static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct dp_freeze *ret)
 {
 	pid_t stuck = 0;
 	for (size_t i = 0; i < z->f.n; i++)
@@ -327,6 +335,8 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err)
 			stuck = z->f.thread[i].tid;
 	dp_fuse_light(); /* until those stand that were asked to, and are let go */
 	dp_thaw_all(&z->f);
+	if (z->free_ns)
+		*ret = (struct dp_freeze){.begin_ns = z->free_ns, .end_ns = z->f.end_ns};
 	if (stuck && err->tag == DP_TAG_UNSTOPPABLE) {
 		dp_error_destroy(err);
 		err = dp_unstoppable(z->p, stuck);
@@ -363,6 +373,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	struct freezer z = {.p = p, .deadline = dp_now_ns() + limit_ns};
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
+	*ret = (struct dp_freeze){0};
 	dp_stray_reap();
 	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task_dir < 0 || dp_process_start_time(p->pid) != p->start_time)
@@ -374,7 +385,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 		err = stop_all(&z, task_dir, limit_ns);
 	free(z.later.tid);
 	if (err)
-		return give_up(&z, err);
+		return give_up(&z, err, ret);
 	drop_exited(&z.f);
 	leader_first(&z);
 	*ret = z.f;

@@ -11,8 +11,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define TRIES   120
-#define REST_NS 10000000L
+#define TRIES     120
+#define REST_NS   UINT64_C(10000000)
+#define MOST_NS   UINT64_C(3000000000)
+#define SECOND_NS UINT64_C(1000000000)
 
 void dp_priority_raise(struct dp_priority *old)
 {
@@ -39,10 +41,9 @@ void dp_priority_restore(const struct dp_priority *old)
 	sigprocmask(SIG_SETMASK, &old->mask, NULL);
 }
 
-static bool worth_another_try(const struct dp_error *err, int tried)
+static bool is_passing(const struct dp_error *err)
 {
-	bool passing = err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK || err->tag == DP_TAG_NO_THREAD;
-	return passing && tried + 1 < TRIES;
+	return err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK || err->tag == DP_TAG_NO_THREAD;
 }
 
 /* Later tries accept a longer hold, or a busy machine would never be probed. */
@@ -52,17 +53,54 @@ static uint64_t limit_of(int tried)
 	return times * DP_FREEZE_LIMIT_NS;
 }
 
+/* Whoever was held in vain runs for as long, at least: also if we were kept from our work, and held them for longer than we meant
+ * to. */
+uint64_t dp_patience_rest(uint64_t held_ns)
+{
+	const uint64_t from = dp_now_ns(), end = from + (held_ns > REST_NS ? held_ns : REST_NS);
+	/* Signals of the fuse end a sleep early. */
+	for (uint64_t now = from; now < end; now = dp_now_ns())
+		nanosleep(&(struct timespec){(time_t)((end - now) / SECOND_NS), (long)((end - now) % SECOND_NS)}, NULL);
+	return dp_now_ns() - from;
+}
+
+static uint64_t account(struct dp_patience *p, const struct dp_freeze *f)
+{
+	const uint64_t held = f->end_ns - f->begin_ns;
+	p->vain += held > 0;
+	p->vain_ns += held;
+	if (held > p->longest_ns)
+		p->longest_ns = held;
+	return held;
+}
+
+static struct dp_error *out_of_patience(struct dp_error *err, uint64_t spent_ns)
+{
+	struct dp_error *more =
+	        dp_error(err->tag, "%s; tries to stop all of them together held the others for %.1f ms, and may not longer",
+	                 err->message, (double)spent_ns / 1e6);
+	dp_error_destroy(err);
+	return more;
+}
+
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 {
+	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
+	uint64_t spent = 0;
 	for (int tried = 0;; tried++) {
-		struct dp_error *err = dp_freeze_all(&t->process, limit_of(tried), ret);
-		if (!err)
+		const uint64_t usual = limit_of(tried), left = most - spent;
+		struct dp_error *err = dp_freeze_all(&t->process, usual < left ? usual : left, ret);
+		if (!err) {
 			t->process.alive = ret->thread[0].tid; /* the one that we looked through may have ended */
-		if (!err || !worth_another_try(err, tried))
+			return NULL;
+		}
+		const uint64_t held = account(&t->patience, ret);
+		spent += held;
+		if (!is_passing(err) || tried + 1 >= TRIES)
 			return err;
+		if (spent >= most)
+			return out_of_patience(err, spent);
 		dp_error_destroy(err);
-		/* Whoever was held in vain runs for as long, at least. */
-		const long held = (long)limit_of(tried);
-		nanosleep(&(struct timespec){.tv_nsec = held > REST_NS ? held : REST_NS}, NULL);
+		t->patience.rested_ns += dp_patience_rest(held);
 	}
 }

@@ -88,8 +88,20 @@ struct dp_priority { /* patience.c */
 	bool raised;
 };
 
+/*
+ * What it cost to stop all threads together: tries that came to nothing. Each is bounded, and followed by a rest as long as it has
+ * held somebody, at least.
+ */
+struct dp_patience { /* patience.c */
+	uint64_t most_ns;              /* given: so long they may hold threads in all, at each dp_freeze_patiently(); 0: three seconds */
+	uint64_t vain_ns, longest_ns;  /* so long they did; the longest of them */
+	uint64_t rested_ns;            /* between them */
+	unsigned vain;                 /* how many held somebody */
+};
+
 struct dp_target {
 	struct dp_process process;
+	struct dp_patience patience;
 	struct dp_target_options options;
 	struct dp_image *image;
 	char *maps; /* the text that `image` was made from */
@@ -163,8 +175,13 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
  */
 void dp_priority_raise(struct dp_priority *old);
 void dp_priority_restore(const struct dp_priority *old);
-/* dp_freeze_all() with a limit of 2 ms, later of up to 50, again and again for some seconds. */
+/*
+ * dp_freeze_all() with a limit of 2 ms, later of up to 50, again and again until t->patience.most_ns. What it took is added to the rest of
+ * t->patience.
+ */
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
+/* Rests as long as somebody was held, and 10 ms at least; says for how long. */
+uint64_t dp_patience_rest(uint64_t held_ns);
 
 /* ---- each.c: threads stopped one after the other ---------------------------------------------------------------------------- */
 

@@ -67,6 +67,7 @@ struct dp_freeze {
  * mends the -EINTR of calls that the stop interrupted (decision 10: rax -4 in the list becomes -514, in `regs`, written
  * back at once so that it also holds if the tool dies). If not all stand within `limit_ns` (and again that for those that signals are sent to, which are taken last), everything is released: DP_TAG_VFORK
  * (a thread waits for its vfork child) or DP_TAG_UNSTOPPABLE. DP_TAG_GONE if the process ended. DP_TAG_TRACED if another tracer came.
+ * With an error *ret has no threads, and from begin_ns to end_ns some stood in vain (0 and 0: none did).
  */
 struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, struct dp_freeze *ret) DP_MUST_CHECK;
 /* Writes changed registers back, lets every thread go (PTRACE_DETACH), frees the list. */

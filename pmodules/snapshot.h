@@ -227,6 +227,7 @@ struct dp_snapshot {
 	const char *hostname, *kernel;
 	/* The pause: how long threads of the process were held, and what it was spent on. */
 	uint64_t pause_ns, stop_ns, read_ns, total_ns, rehearsal_ns;
+	uint64_t held_ns; /* in all; not in the file, where the attribute snapshot.held.us says it */
 	/* Of a probe's snapshot; else probe is NULL. */
 	const char *probe, *condition;
 	uint64_t hit;

@@ -19,6 +19,7 @@
 #define KEPT_DEFAULT  (UINT64_C(64) << 20)
 #define TRIES         60
 #define REST_NS       10000000L
+#define UNSETTLED     8                    /* holds that begin anew */
 #define GRACE_NS      UINT64_C(2000000000) /* for a dynprobe that is not quick enough for --max-pause, or stopped */
 
 static struct dp_error *create(const struct dp_still_options *options, struct dp_still **ret)
@@ -133,12 +134,32 @@ struct dp_still *dp_still_close(struct dp_still *s)
 /* ---- the hold ----------------------------------------------------------------------------------------------------------------
  */
 
+static void spend(struct dp_still *s, uint64_t ns, uint64_t longest_ns, unsigned tries)
+{
+	s->spent_ns += ns;
+	s->sum_ns += ns;
+	s->vain += tries;
+	if (longest_ns > s->longest_ns)
+		s->longest_ns = longest_ns;
+}
+
+/* Half of --max-pause is left for reading. */
+static struct dp_error *freeze_in_time(struct dp_still *s)
+{
+	const uint64_t half = s->options.max_pause_ns / 2;
+	struct dp_patience *p = &s->target.patience;
+	*p = (struct dp_patience){.most_ns = !s->options.max_pause_ns ? 0 : half > s->spent_ns ? half - s->spent_ns : 1};
+	struct dp_error *err = dp_freeze_patiently(&s->target, &s->freeze);
+	spend(s, p->vain_ns, p->longest_ns, p->vain);
+	return err;
+}
+
 /* dp_freeze_patiently() knows of threads that do not stop; one that another dynprobe works with has to be waited for as well. */
 static struct dp_error *freeze(struct dp_still *s)
 {
 	for (int tried = 0;; tried++) {
 		s->begin_ns = dp_now_ns();
-		struct dp_error *err = dp_freeze_patiently(&s->target, &s->freeze);
+		struct dp_error *err = freeze_in_time(s);
 		if (!err || err->tag != DP_TAG_TRACED || tried + 1 >= TRIES)
 			return err;
 		dp_error_destroy(err);
@@ -183,13 +204,15 @@ static void make_copy(struct dp_still *s)
 
 static void begin_hold(struct dp_still *s)
 {
-	const uint64_t most = s->options.max_pause_ns;
+	const uint64_t most = s->options.max_pause_ns, half = most - most / 2,
+	               usual = s->mode == DP_STILL_STOP ? s->options.usual_ns : 0;
+	const uint64_t left = most > s->spent_ns + half ? most - s->spent_ns : half, bound = most ? left : usual;
 	s->held = s->was_held = true;
 	s->begin_ns = s->freeze.begin_ns;
 	s->stood_ns = dp_now_ns();
-	s->until_ns = most ? s->begin_ns + most : DP_FOREVER;
+	s->until_ns = bound ? s->begin_ns + bound : DP_FOREVER;
 	if (most)
-		dp_fuse_limit(most, GRACE_NS);
+		dp_fuse_limit(left, GRACE_NS);
 	else
 		dp_fuse_limit(DP_FUSE_NS, DP_FUSE_GRACE_NS + s->options.work_ns);
 }
@@ -211,6 +234,25 @@ static struct dp_error *while_held(struct dp_still *s)
 	}
 	s->read_ns = dp_now_ns();
 	return NULL;
+}
+
+/* A thread that was led out of dynprobe's own code and got no processor to stop again: as with a try in vain. */
+static bool is_worth_another(const struct dp_still *s, const struct dp_error *err)
+{
+	const uint64_t most = s->options.max_pause_ns;
+	return err->tag == DP_TAG_UNSTOPPABLE && s->unsettled < UNSETTLED && (!most || s->spent_ns < most / 2);
+}
+
+static struct dp_error *hold_anew(struct dp_still *s, struct dp_error *err)
+{
+	const uint64_t held = s->end_ns - s->begin_ns;
+	dp_error_destroy(err);
+	s->unsettled++;
+	s->holds--;
+	s->vain++;
+	s->spent_ns += held;
+	dp_patience_rest(held);
+	return dp_still_hold(s);
 }
 
 struct dp_error *dp_still_hold(struct dp_still *s)
@@ -237,6 +279,8 @@ struct dp_error *dp_still_hold(struct dp_still *s)
 	err = while_held(s);
 	if (err)
 		dp_still_release(s);
+	if (err && is_worth_another(s, err))
+		return hold_anew(s, err);
 	/* A fork that took too long: the others went on in the middle of it, and there will be no second one. */
 	return err || !s->freeze.parted ? err : dp_still_hold(s);
 }
@@ -245,9 +289,9 @@ void dp_still_in_time(struct dp_still *s)
 {
 	if (!s->held)
 		return;
-	if (s->until_ns == DP_FOREVER)
+	if (!s->options.max_pause_ns)
 		dp_fuse_alive();
-	else if (dp_now_ns() >= s->until_ns)
+	if (dp_now_ns() >= s->until_ns)
 		dp_still_release(s);
 }
 
@@ -331,4 +375,5 @@ void dp_still_times(const struct dp_still *s, struct dp_still_times *ret)
 	ret->pause_ns = now > s->longest_ns ? now : s->longest_ns;
 	ret->sum_ns = s->sum_ns + now;
 	ret->holds = s->holds + s->held;
+	ret->vain = s->vain;
 }

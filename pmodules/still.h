@@ -37,7 +37,8 @@ struct dp_still_hit { /* a thread that waits in the agent for this snapshot (inj
 
 struct dp_still_options {
 	enum dp_still_mode mode;
-	uint64_t max_pause_ns;   /* the threads go on after that, whatever is still to be read (then it is late); 0: no bound */
+	uint64_t max_pause_ns;   /* the threads go on after that, whatever is still to be read (then it is late); tries in vain count, and have half of it; 0: no bound */
+	uint64_t usual_ns;       /* without max_pause_ns, mode stop: the same, but of one hold, and without tries in vain; 0: no bound */
 	uint64_t stack_bytes;    /* of each thread, from its rsp on, are read in the pause at once; 0: the default, 64 KiB */
 	uint64_t work_ns;        /* without max_pause_ns: so long may pass between two reads under the hold, beside the usual (injector/fuse.h) */
 	uint64_t max_bytes;      /* of memory that is kept; 0: the default, 64 MiB */
@@ -110,9 +111,10 @@ void dp_still_kept(struct dp_still *s, void (*each)(uint64_t addr, const uint8_t
 struct dp_still_times {
 	uint64_t stop_ns;  /* from the first thread asked to stop until all stood */
 	uint64_t read_ns;  /* then, until registers and stacks were read */
-	uint64_t pause_ns; /* longest time that any thread was held in one go */
-	uint64_t sum_ns;   /* of all holds together */
-	unsigned holds;
+	uint64_t pause_ns; /* longest time that any thread was held in one go, in vain or not */
+	uint64_t sum_ns;   /* of all holds together, and of those in vain */
+	unsigned holds;    /* without those in vain */
+	unsigned vain;     /* not all threads stood in time: all went on, and it was tried again */
 };
 void dp_still_times(const struct dp_still *s, struct dp_still_times *ret);
 

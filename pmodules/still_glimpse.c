@@ -68,8 +68,6 @@ static bool look(struct glimpse *g)
 			dp_still_registers(h, &g->thread);
 	}
 	dp_held_release(h);
-	if (stop.kind == DP_STOP_NONE)
-		dp_stray_settle(DP_SETTLE_NS);
 	return true;
 }
 
@@ -105,7 +103,12 @@ struct dp_error *dp_still_glimpse(struct dp_still *s, void (*each)(const struct 
 		struct glimpse g[TOGETHER];
 		const size_t n = tids.n - i < TOGETHER ? tids.n - i : TOGETHER;
 		dp_fuse_light();
+		dp_priority_raise(&s->priority); /* who stands waits for us, who are one of many on a busy machine */
 		err = stop_some(&s->target.process, tids.tid + i, n, g);
+		dp_priority_restore(&s->priority);
+		/* Not earlier: until all have been seen to, others that stand would wait for those that do not. */
+		if (dp_stray_is_left())
+			dp_stray_settle(DP_SETTLE_NS);
 		dp_fuse_out();
 		for (size_t k = 0; k < n && !err; k++)
 			if (g[k].seen)

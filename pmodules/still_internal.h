@@ -27,8 +27,10 @@ struct dp_still {
 	bool hit_waits;                               /* the thread of the hit, for another hold */
 	uint64_t begin_ns, stood_ns, read_ns, end_ns; /* of the last hold */
 	uint64_t until_ns;                            /* then everything that is done under it is over; DP_FOREVER */
-	uint64_t longest_ns, sum_ns;                  /* of all holds that are over */
-	unsigned holds;
+	uint64_t longest_ns, sum_ns;                  /* of all holds that are over, those in vain included */
+	unsigned holds, vain;                         /* without those; those */
+	unsigned unsettled;                           /* of those, because of a thread in dynprobe's own code */
+	uint64_t spent_ns;                            /* in vain, for the hold that is to come */
 	size_t nlate; /* pages that were read after the moment */
 	struct dp_pages pages;
 	struct dp_copy *copy; /* mode fork */

@@ -16,7 +16,7 @@
 #define NUDGES   64
 #define STEP_NS  5000
 #define NUDGE_NS UINT64_C(10000000)  /* of all together: the others stand meanwhile */
-#define STOP_NS  UINT64_C(500000000) /* it was asked to stop and will, as soon as it gets a processor */
+#define STOP_NS  UINT64_C(50000000)  /* it was asked to stop, and needs a processor for that: for longer the others do not stand */
 
 /*
  * Rings of asynchronous requests, and adapters that reach into memory by themselves. What is under way during a fork may arrive

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <time.h>
 
+#define USUAL_NS UINT64_C(1000000000) /* a hold without modules, which have their own time */
+
 struct dp_take {
 	struct dp_take_options options;
 	struct dp_host *host;
@@ -55,11 +57,13 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 	struct dp_error *err = dp_host_create(&host, &t->host);
 	if (!err)
 		err = load_modules(t);
-	if (err)
+	if (err) {
 		dp_take_destroy(t);
-	else
-		*ret = t;
-	return err;
+		return err;
+	}
+	t->options.still.usual_ns = dp_host_wants_held(t->host) ? 0 : USUAL_NS;
+	*ret = t;
+	return NULL;
 }
 
 struct dp_take *dp_take_destroy(struct dp_take *t)
@@ -351,10 +355,12 @@ static void take_times(struct taking *k, uint64_t from)
 	s->stop_ns = times.stop_ns;
 	s->read_ns = times.read_ns;
 	s->pause_ns = times.pause_ns;
+	s->held_ns = times.sum_ns;
 	s->total_ns = dp_now_ns() - from;
 	dp_snapshot_set_int(s, "snapshot.pause.us", (int64_t)(times.pause_ns / 1000));
 	dp_snapshot_set_int(s, "snapshot.held.us", (int64_t)(times.sum_ns / 1000));
 	dp_snapshot_set_int(s, "snapshot.holds", times.holds);
+	dp_snapshot_set_int(s, "snapshot.holds.vain", times.vain);
 	dp_snapshot_set_int(s, "snapshot.threads.stop.us", (int64_t)(times.stop_ns / 1000));
 	dp_snapshot_set_int(s, "snapshot.bytes", (int64_t)(s->nmemory * DP_PAGE_BYTES));
 }

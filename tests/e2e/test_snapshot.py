@@ -115,6 +115,16 @@ class Snapshot(Case):
             with self.subTest(mode=mode):
                 self.assert_unharmed(t)
 
+    def test_what_the_look_before_has_not_found_is_read_by_another_short_hold(self):
+        t = self.target("fresh")
+        for _ in range(40):
+            a = self.read(self.take(t.pid))["attributes"]
+            if number(a["snapshot.holds"]) > 1:
+                break
+        self.assertGreater(number(a["snapshot.holds"]), 1, "all was thought about while the threads stood")
+        self.assertGreater(number(a["snapshot.held.us"]), number(a["snapshot.pause.us"]), "the longest of several is not their sum")
+        self.assertGreaterEqual(number(a["snapshot.holds.vain"]), 0)
+
     def test_no_call_of_the_program_is_interrupted(self):
         t = self.target("eintr", 0)
         for mode in MODES:

@@ -109,6 +109,22 @@ Test(park, limits_of_number_and_rate_are_kept, .init = begin)
 	cr_expect_eq(park.state, DP_PARK_FREE);
 }
 
+/* A program in which something is hit all the time would do nothing but wait. */
+Test(park, the_program_runs_for_as_long_as_a_hit_has_waited, .init = begin)
+{
+	struct hit h;
+
+	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
+	await(DP_PARK_PARKED);
+	const uint64_t waits = dp_rdtsc();
+	usleep(1000);
+	const uint64_t answered = dp_rdtsc();
+	answer();
+	pthread_join(h.thread, NULL);
+	cr_expect_eq(h.id, 1001);
+	cr_expect_geq(park.next_tsc, answered + (answered - waits));
+}
+
 static volatile sig_atomic_t signals;
 
 static void note(int sig)
@@ -187,6 +203,7 @@ Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin
 	cr_assert_eq(pthread_create(&tool, NULL, leave, NULL), 0);
 	for (int i = 0; i < 20000; i++) {
 		park.left = 100;
+		park.next_tsc = 0; /* one wait after the other */
 		DP_STORE(&park.served, 1);
 		cr_assert_eq(dp_park(&park, &regs, 0), 0);
 	}
