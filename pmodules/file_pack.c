@@ -95,6 +95,7 @@ static struct dp_error *compress(struct output *o, const struct dp_buf *raw, ZST
 		left = ZSTD_compressStream2(o->zstd, &out, &in, how);
 		if (ZSTD_isError(left))
 			return no_memory();
+		to->crc = dp_file_crc(to->crc, room, out.pos);
 		o->file.len += out.pos;
 		to->size += out.pos;
 	}
@@ -117,9 +118,7 @@ static struct dp_error *end_section(struct output *o, const struct dp_buf *raw)
 		o->n--;
 		return NULL;
 	}
-	DP_TRY(compress(o, raw, ZSTD_e_end));
-	s->crc = dp_file_crc(0, o->file.data + s->offset, s->size);
-	return NULL;
+	return compress(o, raw, ZSTD_e_end);
 }
 
 /* ---- all of them */

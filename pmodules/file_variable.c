@@ -124,11 +124,22 @@ static void put_variable(struct dp_file_encoder *e, unsigned number, const struc
 	dp_file_close(e->to, begin, guess);
 }
 
+/* Far more of them than fit into the processor's caches: the next one comes while this one is written. */
+static inline void fetch(const struct dp_snap_variable *v)
+{
+	for (size_t at = 0; v && at < sizeof(*v); at += 64)
+		__builtin_prefetch((const char *)v + at);
+}
+
 void dp_file_put_variables(struct dp_file_encoder *e, unsigned number, const struct dp_snap_variable *list)
 {
 	const struct dp_snap_variable *v;
 	e->depth++;
 	DL_FOREACH(list, v)
-	put_variable(e, number, v);
+	{
+		fetch(v->children);
+		fetch(v->next);
+		put_variable(e, number, v);
+	}
 	e->depth--;
 }
