@@ -120,6 +120,8 @@ static int list(const struct dp_options *o, size_t n, char *const *paths)
 		err = dp_host_load(h, a->modules.item[i]);
 	for (size_t i = 0; !err && i < a->module_dirs.n; i++)
 		err = dp_host_load_dir(h, a->module_dirs.item[i]);
+	if (!err && !n && !a->modules.n && !a->module_dirs.n)
+		err = dp_host_load_own(h);
 	for (size_t i = 0; !err && i < dp_host_nmodules(h); i++)
 		print_module(h, i, "");
 	dp_host_destroy(h);

@@ -57,7 +57,7 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "analysis modules for snapshots: write, check, run again",
                  "Modules that run on snapshots (docs/pmodules.md, docs/pmodules-c.md). Nothing of this looks at a process.\n"
                  "  new NAME      writes a skeleton: NAME.lua, or with --lang c NAME.c\n"
-                 "  list FILE...  what modules are: id, path, events. Also of --modules-path DIR\n"
+                 "  list [FILE]   what modules are: id, path, events; without FILE and --modules-path DIR those that come with dynprobe\n"
                  "  check FILE... loads each alone, says what is wrong with it\n"
                  "  run SNAPSHOT  runs modules on a saved snapshot, instead of those that ran before; -o keeps the result\n"
                  "\n"

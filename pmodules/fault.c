@@ -69,7 +69,7 @@ static const char *why_refused(const struct fault *f, const char **classifier)
 	}
 	if (is_stack_overflow(f)) {
 		*classifier = "stack-overflow";
-		return "the stack has overflown";
+		return "the stack has overflowed";
 	}
 	if (!f->info.has_address && f->access.is_spread && f->address < TOP)
 		return "an element's index leads to no address of a program";

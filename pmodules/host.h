@@ -32,6 +32,8 @@ struct dp_error *dp_host_option(struct dp_host *h, const char *text) DP_MUST_CHE
 struct dp_error *dp_host_load(struct dp_host *h, const char *path) DP_MUST_CHECK;
 /* Every *.lua and *.so of a directory, by name; one that fails is logged and the others go on. */
 struct dp_error *dp_host_load_dir(struct dp_host *h, const char *path) DP_MUST_CHECK;
+/* The same of those that are installed with dynprobe. */
+struct dp_error *dp_host_load_own(struct dp_host *h) DP_MUST_CHECK;
 size_t dp_host_nmodules(const struct dp_host *h);
 const char *dp_host_module_id(const struct dp_host *h, size_t i);
 const char *dp_host_module_path(const struct dp_host *h, size_t i);

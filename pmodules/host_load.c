@@ -115,19 +115,26 @@ static struct dp_error *open_and_load(struct pmodule *m)
 	return err;
 }
 
-/* As it is; a bare name that is not here: also among the modules that are installed with dynprobe, with or without ".lua". */
-static char *find(const char *path)
+/* Of those that are installed with dynprobe. */
+static bool own_directory(char *ret, size_t size)
 {
-	char *found = realpath(path, NULL), exe[PATH_MAX] = "", try[PATH_MAX + 64 + NAME_MAX];
-	if (found || strchr(path, '/') || strlen(path) > NAME_MAX)
-		return found;
+	char exe[PATH_MAX] = "";
 	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash = n > 0 ? strrchr(exe, '/') : NULL;
 	if (!slash)
-		return NULL;
+		return false;
 	*slash = '\0';
+	return (size_t)snprintf(ret, size, "%s/../share/dynprobe/pmodules", exe) < size;
+}
+
+/* As it is; a bare name that is not here: also among the modules that are installed with dynprobe, with or without ".lua". */
+static char *find(const char *path)
+{
+	char *found = realpath(path, NULL), own[PATH_MAX], try[PATH_MAX + 16 + NAME_MAX];
+	if (found || strchr(path, '/') || strlen(path) > NAME_MAX || !own_directory(own, sizeof(own)))
+		return found;
 	for (int i = 0; i < 2 && !found; i++) {
-		snprintf(try, sizeof(try), "%s/../share/dynprobe/pmodules/%s%s", exe, path, i ? ".lua" : "");
+		snprintf(try, sizeof(try), "%s/%s%s", own, path, i ? ".lua" : "");
 		found = realpath(try, NULL);
 	}
 	if (!found)
@@ -187,4 +194,10 @@ struct dp_error *dp_host_load_dir(struct dp_host *h, const char *path)
 	}
 	free(names);
 	return NULL;
+}
+
+struct dp_error *dp_host_load_own(struct dp_host *h)
+{
+	char own[PATH_MAX];
+	return own_directory(own, sizeof(own)) ? dp_host_load_dir(h, own) : NULL;
 }

@@ -131,6 +131,17 @@ static const char *member_pointer(struct spelling *s, Dwarf_Die *die, const char
 	return pointer(s, die, sign ? sign : "*", inner);
 }
 
+/* A constant array has constant elements: compilers may say both, and people say it once. */
+static bool is_said_of_elements(Dwarf_Die *die, Dwarf_Die to)
+{
+	unsigned steps = 0;
+	if (dwarf_tag(&to) != DW_TAG_array_type)
+		return false;
+	while (dwarf_tag(&to) == DW_TAG_array_type && steps++ < STEPS_MAX && dp_die_type(&to, &to))
+		;
+	return dwarf_tag(&to) == dwarf_tag(die);
+}
+
 /* Of a pointer the qualifier stands behind the star. */
 static const char *qualified(struct spelling *s, Dwarf_Die *die, const char *word, const char *inner)
 {
@@ -142,6 +153,8 @@ static const char *qualified(struct spelling *s, Dwarf_Die *die, const char *wor
 		return with ? spell(s, &to, with) : "";
 	}
 	const char *text = any ? spell(s, &to, inner) : join(s, "void", inner);
+	if (any && is_said_of_elements(die, to))
+		return text;
 	text = dp_arena_printf(s->arena, "%s %s", word, text);
 	return text ? text : "";
 }

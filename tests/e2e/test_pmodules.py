@@ -152,6 +152,8 @@ class ReadyMade(PmoduleCase):
         shown, _ = self.snapshot(self.target("crowd", "5", "3", "1"), "threads", tool=self.path("bin/dynprobe"))
         self.assertRegex(shown, r'"1\. 5 threads": \{"stack": "wait_marked < ')
         self.assertIn("5 threads have this stack", shown)
+        listed = subprocess.run([self.path("bin/dynprobe"), "pmodule", "list"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual([line.split()[0] for line in listed.splitlines()], sorted(n[:-4] for n in os.listdir(READY_MADE)))
 
 
 class Conformance(PmoduleCase):

@@ -59,6 +59,7 @@ UNOPTIMIZED static int truth(struct node *list, enum color color, const char *te
 	int grid[2][3] = {{1, 2, 3}, {4, 5, 6}}, many[300] = {0};
 	struct opaque *unknown = (struct opaque *)counter;
 	char *bad = (char *)8;
+	const char *volatile own_name = __func__;
 	{
 		int argument = 99; /* hides the parameter */
 		raise(SIGTRAP);
@@ -66,7 +67,7 @@ UNOPTIMIZED static int truth(struct node *list, enum color color, const char *te
 		sink = kept;
 	}
 	return list->high + color + text[0] + function(*counter) + mode + (int)wide + (int)precise + (int)z + yes + grid[1][1] +
-	       many[7] + argument + (unknown != NULL) + (bad != NULL) + (int)thread_mark;
+	       many[7] + argument + (unknown != NULL) + (bad != NULL) + (own_name != NULL) + (int)thread_mark;
 }
 
 static void child(void)
@@ -94,6 +95,8 @@ Test(extract, scalars_are_what_the_program_says)
 	cr_assert_eq((int64_t)variable(t, "kept")->number, -9);
 	cr_assert_str_eq(variable(t, "color")->text, "BLUE");
 	cr_assert_eq((int64_t)variable(t, "color")->number, -3);
+	cr_assert_str_eq(variable(t, "__func__")->type, "const char [6]",
+	                 "constant is said once, of the array or of its elements");
 	cr_assert_str_eq(variable(t, "color")->type, "enum color");
 	cr_assert_str_eq(variable(t, "mode")->text, "READ | EXEC");
 	cr_assert_str_eq(variable(t, "wide")->text, "-12345678901234567");

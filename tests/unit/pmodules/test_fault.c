@@ -112,7 +112,7 @@ static void overflow(void)
 	zero = recurse(NULL) + 1;
 }
 
-Test(fault, a_stack_that_has_overflown_is_cut_in_the_middle)
+Test(fault, a_stack_that_has_overflowed_is_cut_in_the_middle)
 {
 	struct dp_snap_thread *t = run(overflow);
 	IS("segv");
