@@ -14,6 +14,7 @@
 #define TRIES     120
 #define REST_NS   UINT64_C(10000000)
 #define MOST_NS   UINT64_C(3000000000)
+#define LEAST_NS  UINT64_C(200000) /* in less not even a few threads come to stand */
 #define SECOND_NS UINT64_C(1000000000)
 
 void dp_priority_raise(struct dp_priority *old)
@@ -88,7 +89,7 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
 	uint64_t spent = 0;
 	for (int tried = 0;; tried++) {
-		const uint64_t usual = limit_of(tried), left = most - spent;
+		const uint64_t usual = limit_of(tried), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
 		struct dp_error *err = dp_freeze_all(&t->process, usual < left ? usual : left, ret);
 		if (!err) {
 			t->process.alive = ret->thread[0].tid; /* the one that we looked through may have ended */

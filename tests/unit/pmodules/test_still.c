@@ -224,13 +224,24 @@ Test(still, fork_is_a_moment_that_lasts_and_leaves_no_child)
 	end(pid);
 }
 
+/* In so short a pause a busy machine may give not every thread a processor to stop on. */
+static void hold_in_time(struct dp_still *s)
+{
+	struct dp_error *err = dp_still_hold(s);
+	for (int i = 0; i < 1000 && err && err->tag == DP_TAG_UNSTOPPABLE; i++) {
+		dp_error_destroy(err);
+		err = dp_still_hold(s);
+	}
+	cr_assert_null(err);
+}
+
 Test(still, the_longest_pause_is_kept)
 {
 	const pid_t pid = child();
 	struct dp_still *s = NULL;
 	const struct dp_still_options options = {.mode = DP_STILL_STOP, .max_pause_ns = 1};
 	cr_assert_null(dp_still_open(pid, &options, &s));
-	cr_assert_null(dp_still_hold(s));
+	hold_in_time(s);
 	bool late = false;
 	word_at(s, &words.before, &late);
 	cr_expect(!dp_still_is_held(s) && late);
