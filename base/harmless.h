@@ -3,7 +3,18 @@
 #ifndef DP_BASE_HARMLESS_H
 #define DP_BASE_HARMLESS_H
 
-/* In place: control characters but \n and \t become '?', those of C1 (U+0080 to U+009F, in UTF-8) "??". */
+/* U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: what follows may be shown in another order than it has. */
+static inline int dp_turns_text(const unsigned char *p)
+{
+	if (p[0] != 0xe2)
+		return 0;
+	if (p[1] == 0x80)
+		return p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae);
+	return p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9;
+}
+
+/* In place: control characters but \n and \t become '?', those of C1 (U+0080 to U+009F, in UTF-8) "??", marks that turn text
+ * "???". */
 static inline char *dp_harmless(char *text)
 {
 	for (unsigned char *p = (unsigned char *)text; *p; p++) {
@@ -11,6 +22,8 @@ static inline char *dp_harmless(char *text)
 			*p = '?';
 		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
 			p[0] = p[1] = '?';
+		else if (dp_turns_text(p))
+			p[0] = p[1] = p[2] = '?';
 	}
 	return text;
 }

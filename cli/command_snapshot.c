@@ -36,13 +36,22 @@ static void put_held(const struct dp_snapshot *s)
 		fprintf(stderr, " (%.2f ms in all)", (double)s->held_ns / 1e6);
 }
 
+/* A text that the program may have chosen, on one line: it is not to look like a line of ours. */
+static const char *tame(char *ret, size_t size, const char *text)
+{
+	snprintf(ret, size, "%s", text);
+	for (char *p = dp_harmless(ret); (p = strpbrk(p, "\n\t"));)
+		*p = '?';
+	return ret;
+}
+
 static void report(const struct dp_options *o, const struct dp_snapshot *s)
 {
-	char name[64];
+	char name[64], line[1024];
 	if (o->quiet)
 		return;
-	snprintf(name, sizeof(name), "%s", s->application);
-	fprintf(stderr, "dynprobe: %zu thread%s of %d (%s)", s->nthreads, s->nthreads == 1 ? "" : "s", s->pid, dp_harmless(name));
+	fprintf(stderr, "dynprobe: %zu thread%s of %d (%s)", s->nthreads, s->nthreads == 1 ? "" : "s", s->pid,
+	        tame(name, sizeof(name), s->application));
 	if (strcmp(s->mode, "core"))
 		put_held(s);
 	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);
@@ -51,9 +60,9 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 		        (double)s->stop_ns / 1e6, (double)s->read_ns / 1e6, (double)s->rehearsal_ns / 1e6);
 	for (const struct dp_snap_note *n = s->notes; n; n = n->next)
 		if (!*n->module && n->kind != DP_NOTE_JSON)
-			fprintf(stderr, "dynprobe: %s\n", n->text);
+			fprintf(stderr, "dynprobe: %s\n", tame(line, sizeof(line), n->text));
 	for (const struct dp_snap_word *w = s->truncations; w; w = w->next)
-		fprintf(stderr, "dynprobe: left out: %s\n", w->text);
+		fprintf(stderr, "dynprobe: left out: %s\n", tame(line, sizeof(line), w->text));
 }
 
 /* FILE, or FILE.2, FILE.3 and so on where several are taken. */
@@ -134,7 +143,9 @@ int dp_command_snapshot(const struct dp_options *options)
 	wanted.version = "dynprobe " DP_VERSION;
 	dp_auto_free char *cache = dp_cache_dir();
 	dp_debug_cache_dir(cache);
-	struct dp_error *err = dp_take_create(&wanted, &take);
+	struct dp_error *err = dp_snapshot_check_place(options->output);
+	if (!err)
+		err = dp_take_create(&wanted, &take);
 	if (!err)
 		err = take_all(options, take);
 	dp_take_destroy(take);

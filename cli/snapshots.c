@@ -8,18 +8,18 @@
 #include "pmodules/take.h"
 #include "probes/debug_cache.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define LOOK_MS   1
 #define WAIT_NS   UINT64_C(1000000000)
 #define ID_DIGITS 12 /* of the end of a snapshot's id: what its event says */
+#define READY     8  /* so many processes are rehearsed at a time: each keeps what it has read in memory */
 
 struct dp_snapshots {
-	struct dp_take *take;
+	struct dp_take *takes[READY], *take; /* several processes: the n-th has the n-th, in turn; that of `target` */
+	size_t ntakes;
 	struct dp_still_hit hit; /* the one that waits; dp_take_process() reads it */
 	struct dp_park_hit parked;
 	struct dp_target *target; /* in which */
@@ -60,9 +60,9 @@ static void let_hit_go(void *data)
 }
 
 /* Somebody waits in the moment itself: what can be done before it is done now. What fails here is said then. */
-static void rehearse(struct dp_snapshots *s, struct dp_target *t)
+static void rehearse(struct dp_take *take, struct dp_target *t)
 {
-	dp_error_destroy(dp_take_rehearse(s->take, dp_target_pid(t)));
+	dp_error_destroy(dp_take_rehearse(take, dp_target_pid(t)));
 }
 
 static void want(const struct dp_run *run, struct dp_snapshots *s)
@@ -73,28 +73,16 @@ static void want(const struct dp_run *run, struct dp_snapshots *s)
 	        .hits = o->snapshots.most, .interval_ns = o->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_park_want(run->session[i]->target, &limits);
-	/* Of several processes one is rehearsed; a command that is still held has nothing to rehearse. */
-	if (!o->command)
-		rehearse(s, run->session[0]->target);
-}
-
-/* Said before a thread waits for what cannot be kept. */
-static struct dp_error *check_place(void)
-{
-	char path[] = ".dynprobe-XXXXXX";
-	const int fd = mkostemp(path, O_CLOEXEC);
-	if (fd < 0)
-		return dp_error_sys(DP_TAG_OUTPUT, "snapshots are written into the current directory, where no file can be made");
-	unlink(path);
-	close(fd);
-	return NULL;
+	/* A command that is still held has nothing to rehearse. */
+	for (size_t i = 0; !o->command && i < s->ntakes; i++)
+		rehearse(s->takes[i], run->session[i]->target);
 }
 
 struct dp_error *dp_snapshots_begin(struct dp_run *run)
 {
 	if (!run->options->snapshots.on)
 		return NULL;
-	DP_TRY(check_place());
+	DP_TRY(dp_snapshot_check_place(NULL));
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_park_check(run->session[i]->target));
 	struct dp_snapshots *s = calloc(1, sizeof(*s));
@@ -112,7 +100,8 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	wanted.version = "dynprobe " DP_VERSION;
 	dp_auto_free char *cache = dp_cache_dir();
 	dp_debug_cache_dir(cache);
-	DP_TRY(dp_take_create(&wanted, &s->take));
+	for (; s->ntakes < READY && s->ntakes < run->nsessions; s->ntakes++)
+		DP_TRY(dp_take_create(&wanted, &s->takes[s->ntakes]));
 	want(run, s);
 	return NULL;
 }
@@ -162,15 +151,16 @@ static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
 	struct dp_error *err = dp_take_process(s->take, dp_target_pid(s->target), &shot);
 	if (dp_park_release(s->target)) /* it waits still: there is none */
 		s->promised = false;
-	if (err)
-		return err;
-	identify(run, s, shot);
-	err = write_one(run, shot);
-	dp_snapshot_destroy(shot);
+	if (!err) {
+		identify(run, s, shot);
+		err = write_one(run, shot);
+		dp_snapshot_destroy(shot);
+	}
+	/* Behind a failure too: a hit that waited in vain for what had to be read is not to be followed by another. */
 	struct dp_park_counts counts;
 	dp_park_counts(s->target, &counts);
 	if (counts.left)
-		rehearse(s, s->target);
+		rehearse(s->take, s->target);
 	return err;
 }
 
@@ -211,10 +201,12 @@ static void tell_the_others(const struct dp_run *run, const struct dp_snapshots 
 			share(run, s, run->session[i]->target);
 }
 
-static void look(struct dp_run *run, struct dp_session *session)
+static void look(struct dp_run *run, size_t nth)
 {
 	struct dp_snapshots *s = run->snapshots;
+	const struct dp_session *session = run->session[nth];
 	s->target = session->target;
+	s->take = s->takes[nth % s->ntakes];
 	if (session->ended)
 		return;
 	const bool waits = dp_park_look(s->target, &s->parked);
@@ -246,7 +238,7 @@ static void look(struct dp_run *run, struct dp_session *session)
 void dp_snapshots_round(struct dp_run *run)
 {
 	for (size_t i = 0; run->snapshots && !run->snapshots->left && i < run->nsessions; i++)
-		look(run, run->session[i]);
+		look(run, i);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------------------
@@ -294,8 +286,8 @@ void dp_snapshots_report(const struct dp_run *run)
 
 void dp_snapshots_fini(struct dp_run *run)
 {
-	if (run->snapshots)
-		dp_take_destroy(run->snapshots->take);
+	for (size_t i = 0; run->snapshots && i < run->snapshots->ntakes; i++)
+		dp_take_destroy(run->snapshots->takes[i]);
 	free(run->snapshots);
 	run->snapshots = NULL;
 }

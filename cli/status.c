@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/status.h"
+#include "cli/snapshots.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +22,8 @@ int dp_status_of(const struct dp_run *run, const struct dp_error *err)
 		for (size_t i = 0; i < run->options->nprobes; i++)
 			if (run->session[k]->place[i].refused)
 				return DP_EXIT_PARTIAL;
-	return 0;
+	struct dp_summary_snapshots shots;
+	return dp_snapshots_counts(run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;
 }
 
 /* As a shell sees it: killed by the same signal, without leaving a core of ours. */

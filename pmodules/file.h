@@ -25,6 +25,8 @@ struct dp_error *dp_snapshot_write(struct dp_snapshot *s, const char *path) DP_M
  * nothing of it.
  */
 struct dp_error *dp_snapshot_write_beside(struct dp_snapshot *s, const char *path) DP_MUST_CHECK;
+/* Could a snapshot be written there, or, NULL, into the current directory? Asked before a process is stopped for it. */
+struct dp_error *dp_snapshot_check_place(const char *path) DP_MUST_CHECK;
 /* DP_TAG_BAD_SNAPSHOT says what is wrong and at which byte. Unknown sections and fields of newer writers are passed over. */
 struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **ret) DP_MUST_CHECK;
 /* From memory: the fuzzer's door. */

@@ -72,3 +72,27 @@ struct dp_error *dp_snapshot_write_beside(struct dp_snapshot *s, const char *pat
 {
 	return write_to(s, path, dp_file_put_beside);
 }
+
+/* A pipe or a device is not opened before there is something for it: that may wait, and be seen. */
+static struct dp_error *check_special(const char *path, const struct stat *st)
+{
+	if (S_ISDIR(st->st_mode))
+		return dp_error(DP_TAG_OUTPUT, "cannot write the snapshot to %s: it is a directory; name a file in it", path);
+	return access(path, W_OK) ? dp_error_sys(DP_TAG_OUTPUT, "cannot write the snapshot to %s", path) : NULL;
+}
+
+struct dp_error *dp_snapshot_check_place(const char *path)
+{
+	struct stat st;
+	dp_auto_free char *beside = NULL;
+	if (path && !stat(path, &st) && !S_ISREG(st.st_mode))
+		return check_special(path, &st);
+	if (asprintf(&beside, "%s.XXXXXX", path ? path : ".dynprobe") < 0)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's file");
+	dp_auto_close int fd = mkostemp(beside, O_CLOEXEC);
+	if (fd >= 0)
+		return unlink(beside) ? dp_error_sys(DP_TAG_OUTPUT, "cannot remove %s", beside) : NULL;
+	if (path)
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot make a file beside %s", path);
+	return dp_error_sys(DP_TAG_OUTPUT, "snapshots are written into the current directory, where no file can be made");
+}

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import DYNPROBE, Case, Result, children, environment, main, maps, status, wait_until
+from harness import DYNPROBE, OWN_FAILURE, Case, Result, children, environment, main, maps, status, wait_until
 
 MODES = ("stop", "quick", "fork")
 
@@ -195,6 +195,23 @@ class Snapshot(Case):
         for args in ([], ["1", "2"], ["--mode", "slow", "1"], ["--kv", "nothing", "1"], ["--max-depth", "65", "1"], ["--core", "x", "--pid", "1"], ["--thread", "0", "1"]):
             self.assert_refused(self.take(*args), "DP-USAGE")
         self.assert_refused(self.take(2**22 + 1), "DP-NO-PROCESS")
+
+    def test_a_place_that_cannot_be_written_is_said_before_the_process_is_looked_at_DP_OUTPUT(self):
+        gone = self.target("crowd", 1, 2, 0)
+        self.assert_result_ok(gone)
+        for path in (self.path("no-such-directory/x.dps"), self.dir):
+            r = self.take(gone.pid, "-o", path)
+            self.assertEqual(r.status, OWN_FAILURE)
+            self.assertIn("DP-OUTPUT", r.err)
+        self.assertEqual(subprocess.run([DYNPROBE, "snapshot", str(gone.pid)], cwd="/proc", capture_output=True, text=True).stderr.count("DP-OUTPUT"), 1)
+        self.assertEqual([n for n in os.listdir(self.dir) if ".dps" in n or "dynprobe" in n], [], "nothing of the try is left")
+
+    def test_names_that_the_program_chose_do_not_turn_or_break_our_lines(self):
+        t = self.crowd(1, 2)
+        r = self.take(t.pid, "--application", "a\u202eb\u2066c\x1b[31md\ndynprobe: e")
+        self.assert_ok(r)
+        self.assertIn("(a???b???c?[31md?dynprobe: e)", r.err)
+        self.assert_unharmed(t)
 
     def test_no_frame_of_a_probe_shows(self):
         """Threads in the stubs of a recording dynprobe stand where the program is."""

@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -107,6 +108,46 @@ class Hits(harness.Case):
         done = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--max-snapshots", "2"], capture_output=True, text=True)
         self.assertEqual(done.returncode, harness.OWN_FAILURE)
         self.assertIn("--snapshot", done.stderr)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def stripped(self, name):
+        """A program whose debug information lies beside it, in a file of its own: its path and that file's."""
+        os.mkdir(self.path(name))
+        program, debug = self.path(f"{name}/{name}"), self.path(f"{name}/{name}.debug")
+        shutil.copy(os.path.join(harness.TARGETS, "threads"), program)
+        for command in (["--only-keep-debug", program, debug], ["--strip-debug", program], [f"--add-gnu-debuglink={debug}", program]):
+            subprocess.run(["objcopy", *command], check=True, cwd=self.path(name))
+        return program, debug
+
+    def test_of_several_processes_each_is_rehearsed_before_its_first_hit(self):
+        made = [self.stripped(name) for name in ("one", "two")]
+        targets = [harness.Target(program, 1) for program, _ in made]
+        for t in targets:
+            self.addCleanup(t.stop)
+        pids = [x for t in targets for x in ("--pid", t.pid)]
+        p = self.start(*pids, "-v", "--function", "libc.so.6!printf", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ns", "--max-pause", "30000", cwd=self.dir)
+        harness.wait_until(lambda: p.poll() is not None or (os.path.exists(p.events) and self.said(p).count("[libc.so.6]  ") == 2), what="the plan, which is shown when all stand")
+        for _, debug in made:
+            os.unlink(debug)  # who looks for it now comes too late
+        for t in targets:
+            self.assert_result_ok(t)
+        r = self.finish(p)
+        self.assertEqual(len(self.files()), 2, str(r))
+        for path in self.files():
+            shot = self.shown(path)
+            lines = [f.get("line") for thread in shot["threads"] for f in thread["frames"] if f.get("symbol") == "main"]
+            self.assertTrue(lines and all(lines), [(f.get("symbol"), f.get("file"), f.get("line")) for thread in shot["threads"] for f in thread["frames"]])
+
+    def test_an_event_whose_snapshot_could_not_be_written_makes_it_a_failure_in_part(self):
+        t = self.target("threads", 2)
+        os.mkdir(self.path("full"))
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", self.path("full")], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.path("full")])
+        r = self.attach(t, "--function", "foo", "--snapshot", "--max-pause", "30000", "-n", 1, cwd=self.path("full"))
+        self.assertEqual(r.status, 124, str(r))
+        self.assertEqual(r.summary["snapshots"]["failed"], 1)
+        self.assertEqual(os.listdir(self.path("full")), [])
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
