@@ -31,11 +31,11 @@ static const char *state_name(char state)
 
 /* ---- a frame */
 
-/* "name=value" as text; of the argument of that number. */
+/* "name=value" as text; of one without a name the value. */
 static void put_arg(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	dp_put_visible(b, v->name, strlen(v->name), 0);
-	dp_put_str(b, "=");
+	dp_put_str(b, *v->name ? "=" : "");
 	dp_show_value(b, v);
 }
 

@@ -150,7 +150,7 @@ async function drawArguments(t) {
 	const values = await valuesOf(t);
 	if (state.thread !== t) return;
 	el("frames").querySelectorAll(".row[data-frame]").forEach((row) => {
-		const text = "(" + parameters(values.frames[row.dataset.frame]).map((v) => v.name + "=" + short(v)).join(", ") + ")";
+		const text = "(" + parameters(values.frames[row.dataset.frame]).map((v) => (v.name ? v.name + "=" : "") + short(v)).join(", ") + ")";
 		row.querySelector(".args").textContent = clean(cut(text, 160));
 	});
 }

@@ -252,6 +252,18 @@ Test(show, paths_lead_through_the_tree)
 	dp_snapshot_destroy(s);
 }
 
+Test(show, a_parameter_without_a_name_is_its_value)
+{
+	struct dp_snapshot *s = dp_snapshot_create();
+	struct dp_snap_frame *f = frame(s, dp_snapshot_thread(s, 7), "pay", 8);
+	number(s, &f->variables, NULL, "", 5)->place = DP_VAR_PARAMETER;
+	number(s, &f->variables, NULL, "tip", 1)->place = DP_VAR_PARAMETER;
+	char *text = shown(s, &(struct dp_show_options){.frame = -1});
+	cr_assert(strstr(text, " pay (5, tip=1)"), "%s", text);
+	free(text);
+	dp_snapshot_destroy(s);
+}
+
 static void is_value(struct dp_snap_variable v, const char *wanted)
 {
 	struct dp_buf b = {0};
