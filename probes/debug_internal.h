@@ -27,7 +27,7 @@ struct dp_debug_state {
 	char *path, *missing;
 	struct dp_debug_range *range; /* ascending starts */
 	size_t nranges, capacity;
-	bool ranges_known;
+	bool ranges_known, table_fails;
 };
 
 /* Opens for reading; false if there is no debug information in it. */

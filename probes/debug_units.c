@@ -89,9 +89,31 @@ static void learn_ranges(struct dp_debug_state *d)
 		qsort(d->range, d->nranges, sizeof(*d->range), compare);
 }
 
+/*
+ * The compiler's own table of units by address, where it made one, spares a look at each unit there is. It may lack what another
+ * compiler made, and is believed only where the unit says the same.
+ */
+static bool by_table(struct dp_debug_state *d, uint64_t pc, Dwarf_Die *ret)
+{
+	Dwarf_Aranges *table = NULL;
+	Dwarf_Addr start;
+	Dwarf_Off offset;
+	size_t n;
+	Dwarf_Die unit;
+	d->table_fails = d->table_fails || dwarf_getaranges(d->open.dwarf, &table, &n);
+	Dwarf_Arange *found = d->table_fails ? NULL : dwarf_getarange_addr(table, pc);
+	if (!found || dwarf_getarangeinfo(found, &start, NULL, &offset) || !start ||
+	    !dwarf_offdie(d->open.dwarf, offset, &unit) || dwarf_haspc(&unit, pc) <= 0)
+		return false;
+	whole(d, unit.cu, ret);
+	return ret->addr;
+}
+
 bool dp_debug_unit_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *ret)
 {
 	struct dp_debug_state *d = state_of(debug);
+	if (!d->ranges_known && by_table(d, pc, ret))
+		return true;
 	if (!d->ranges_known)
 		learn_ranges(d);
 	size_t lo = 0, hi = d->nranges;

@@ -100,6 +100,27 @@ Test(debug, every_way_that_compilers_write_it)
 	}
 }
 
+/* Two units; then the table of units by address says of each that it has the other one's code, is no table, lacks one, is away.
+ */
+Test(debug, a_table_of_units_by_address_that_lies_or_lacks_some_is_not_believed)
+{
+	write_file("prog.c", source);
+	write_file("other.c", "int other(int a) { return a * 3; }\n");
+	shell("gcc -g -O0 -c prog.c && gcc -g -O0 -c other.c && gcc -Wl,--build-id prog.o other.o -o prog");
+	expect_good(image_of("prog", BASE));
+	shell("objcopy --dump-section .debug_aranges=table prog && test $(stat -c %%s table) = 96 && cp table lie");
+	shell("dd if=table of=lie bs=1 skip=6 count=4 seek=54 conv=notrunc 2>&1");
+	shell("dd if=table of=lie bs=1 skip=54 count=4 seek=6 conv=notrunc 2>&1");
+	shell("! cmp -s table lie && objcopy --update-section .debug_aranges=lie prog");
+	expect_good(image_of("prog", BASE));
+	shell("tr '\\0' '\\377' < table > lie && objcopy --update-section .debug_aranges=lie prog");
+	expect_good(image_of("prog", BASE));
+	shell("objcopy --remove-section .debug_aranges prog");
+	expect_good(image_of("prog", BASE));
+	shell("objcopy --remove-section .debug_aranges prog.o && gcc -Wl,--build-id prog.o other.o -o prog");
+	expect_good(image_of("prog", BASE));
+}
+
 Test(debug, a_missing_dwo_file_is_named)
 {
 	struct dp_debug *debug = NULL;
