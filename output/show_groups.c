@@ -13,7 +13,7 @@ static bool same_text(const char *a, const char *b)
 static bool same_frame(const struct dp_snap_frame *a, const struct dp_snap_frame *b)
 {
 	return same_text(a->symbol, b->symbol) && (a->symbol || a->pc == b->pc) && same_text(a->object, b->object) &&
-	       a->line == b->line && a->is_inline == b->is_inline;
+	       a->line == b->line && a->is_inline == b->is_inline && a->is_tail == b->is_tail;
 }
 
 /* What speaks for a thread alone keeps it alone. */

@@ -24,6 +24,7 @@ GETTER(uint64_t, pc, f->pc, 0)
 GETTER(uint64_t, sp, f->sp, 0)
 GETTER(unsigned, index, f->index, 0)
 GETTER(bool, is_inline, f->is_inline, false)
+GETTER(bool, is_tail, f->is_tail, false)
 GETTER(bool, is_guess, f->is_guess, false)
 GETTER(bool, fault, f->is_fault, false)
 

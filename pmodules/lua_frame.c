@@ -32,6 +32,7 @@ GETTER(pc, dp_lua_uint)
 GETTER(sp, dp_lua_uint)
 GETTER(index, dp_lua_uint)
 GETTER(is_inline, dp_lua_bool)
+GETTER(is_tail, dp_lua_bool)
 GETTER(is_guess, dp_lua_bool)
 GETTER(fault, dp_lua_bool)
 SETTER(set_symbol, dp_lua_prose)
@@ -165,6 +166,7 @@ static const luaL_Reg frame_methods[] = {
         METHOD(sp),
         METHOD(index),
         METHOD(is_inline),
+        METHOD(is_tail),
         METHOD(is_guess),
         METHOD(fault),
         METHOD(set_symbol),

@@ -184,6 +184,8 @@ PMODULE_API uint64_t pmodule_frame_pc(ptrace_frame_t *);
 PMODULE_API uint64_t pmodule_frame_sp(ptrace_frame_t *);
 PMODULE_API unsigned pmodule_frame_index(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_is_inline(ptrace_frame_t *);
+/* A function that has jumped to the one of the frame inside of it, and left no frame. */
+PMODULE_API bool pmodule_frame_is_tail(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_is_guess(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_fault(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_register(ptrace_frame_t *, const char *name, uint64_t *ret);

@@ -387,6 +387,7 @@ check["frame:pc"] = function() equal(pmodule.address_symbol(fr:pc()):match("^%a+
 check["frame:sp"] = function() assert(math.ult(fr:sp(), thr(nil, fr):sp())) end
 check["frame:index"] = function() equal(thr(nil, fr):index(), fr:index() + 1) end
 check["frame:is_inline"] = function() equal(fr:is_inline(), false) end
+check["frame:is_tail"] = function() equal(fr:is_tail(), false) end
 check["frame:is_guess"] = function() equal(fr:is_guess(), false) end
 check["frame:fault"] = function() equal(thr():fault(), true) end
 check["frame:register"] = function() equal(fr:register("rip"), fr:pc()) end

@@ -166,6 +166,30 @@ Test(show, the_whole)
 	dp_snapshot_destroy(s);
 }
 
+Test(show, a_function_that_left_no_frame_is_said_to_be_a_tail_call)
+{
+	struct dp_snapshot *s = dp_snapshot_create();
+	struct dp_snap_thread *t = dp_snapshot_thread(s, 100);
+	frame(s, t, "left", 20)->is_tail = true;
+	struct dp_snap_variable *wide = number(s, &t->frames->variables, NULL, "wide", -1);
+	wide->type = "__int128", wide->size = 16, wide->text = "-170141183460469231731687303715884105728";
+	expect(s, &(struct dp_show_options){.frame = 0, .thread = 100},
+	       "#0  0x000000401014 in left () at dir/file.c:20 [libfoo.so] (tail call)\n"
+	       "        wide = -170141183460469231731687303715884105728\n");
+	dp_snapshot_destroy(s);
+}
+
+Test(show, threads_of_which_one_was_called_and_one_was_jumped_from_are_not_grouped)
+{
+	struct dp_snapshot *s = dp_snapshot_create();
+	frame(s, dp_snapshot_thread(s, 100), "left", 20)->is_tail = true;
+	frame(s, dp_snapshot_thread(s, 101), "left", 20);
+	char *text = shown(s, &(struct dp_show_options){.frame = -1});
+	cr_assert(strstr(text, "Thread 100") && strstr(text, "Thread 101"), "%s", text);
+	free(text);
+	dp_snapshot_destroy(s);
+}
+
 Test(show, one_thread_one_frame_and_how_much)
 {
 	struct dp_snapshot *s = crash();

@@ -155,7 +155,7 @@ static void faulting_thread(struct dp_snapshot *s)
 	f->registers = &regs;
 	f->instruction = "mov (%rdi), %eax";
 	boom_variables(s, f);
-	frame(s, t, "middle", 20);
+	frame(s, t, "middle", 20)->is_tail = true;
 	frame(s, t, "main", 30);
 	struct dp_snap_variable *tls = variable(s, &t->variables, NULL, "errno_copy", "int");
 	tls->kind = DP_VAR_LL;

@@ -107,6 +107,7 @@ static const struct function {
 	FN(pmodule_frame_sp, 'l', "f"),
 	FN(pmodule_frame_index, 'i', "f"),
 	FN(pmodule_frame_is_inline, 'b', "f"),
+	FN(pmodule_frame_is_tail, 'b', "f"),
 	FN(pmodule_frame_is_guess, 'b', "f"),
 	FN(pmodule_frame_fault, 'b', "f"),
 	FN(pmodule_frame_register, 'b', "fsP"),
