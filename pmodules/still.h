@@ -75,6 +75,8 @@ struct dp_error *dp_still_hold(struct dp_still *s) DP_MUST_CHECK;
 size_t dp_still_nlate(const struct dp_still *s);
 /* May it be held once more? Not if the thread of a hit has gone on, or is about to. */
 bool dp_still_may_hold_again(const struct dp_still *s);
+/* Lets the threads go if their time (max_pause_ns) is over; every read does. */
+void dp_still_in_time(struct dp_still *s);
 /* No further hold will come: the thread of a hit may go on. Behind the first call, and without a hit, it does nothing. */
 void dp_still_let_go(struct dp_still *s);
 void dp_still_release(struct dp_still *s);

@@ -49,9 +49,6 @@ void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t);
 struct dp_error *dp_still_take_threads(struct dp_still *s) DP_MUST_CHECK;
 void dp_still_free_threads(struct dp_still_thread *thread, size_t n);
 
-/* Lets the threads go if their time is over. */
-void dp_still_in_time(struct dp_still *s);
-
 /* still_hit.c */
 struct dp_error *dp_still_take_hit(struct dp_still *s) DP_MUST_CHECK;
 

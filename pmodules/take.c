@@ -93,6 +93,18 @@ static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *
 	return k->s->time_ns ? dp_still_read(k->still, addr, buf, n, late) : dp_still_peek(k->still, addr, buf, n);
 }
 
+/* What no rehearsal has met: the threads do not stand longer than they may while it is loaded. */
+static void before_load(void *data)
+{
+	const struct taking *k = data;
+	const bool was_held = dp_still_is_held(k->still);
+	dp_still_in_time(k->still);
+	if (was_held && !dp_still_is_held(k->still))
+		dp_snapshot_truncated(
+		        k->s, "the pause: debug information was to be loaded when the longest one (--max-pause) was over; "
+		              "what follows was read later");
+}
+
 static void begin_facts(struct taking *k)
 {
 	static const char *const modes[] = {
@@ -131,6 +143,7 @@ static struct dp_error *prepare_world(struct taking *k)
 		return NULL;
 	}
 	DP_TRY(dp_world_create(dp_still_image(k->still), read_memory, k, &k->world));
+	dp_world_before_load(k->world, before_load);
 	return dp_extract_create(k->world, &wanted, &k->extract);
 }
 

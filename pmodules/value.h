@@ -18,6 +18,11 @@ struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, 
 struct dp_world *dp_world_destroy(struct dp_world *w);
 /* The image's maps and the memory have changed; its modules have not. */
 void dp_world_renew(struct dp_world *w);
+/*
+ * Asked, with the data of `read`, before the debug information of a module is loaded, which may take long: who holds the process
+ * lets it go there if its time is over. NULL: nobody.
+ */
+void dp_world_before_load(struct dp_world *w, void (*ask)(void *data));
 uint64_t dp_world_bytes(const struct dp_world *w); /* of what is known of types, code and values */
 struct dp_image *dp_world_image(struct dp_world *w);
 size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);

@@ -51,6 +51,11 @@ void dp_world_bound(struct dp_world *w, bool (*is_over)(void *data), void *data)
 	w->over_data = data;
 }
 
+void dp_world_before_load(struct dp_world *w, void (*ask)(void *data))
+{
+	w->before_load = ask;
+}
+
 void dp_world_renew(struct dp_world *w)
 {
 	memset(w->range, 0, sizeof(w->range));
@@ -182,6 +187,8 @@ struct dp_debug *dp_world_debug(struct dp_world *w, struct dp_module *m)
 		return NULL;
 	if (!x->debug_asked) {
 		x->debug_asked = true;
+		if (w->before_load && !dp_module_debug_opened(m))
+			w->before_load(w->data);
 		struct dp_error *err = dp_module_debug(m, &x->debug);
 		if (err)
 			x->debug = NULL;

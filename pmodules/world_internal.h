@@ -133,6 +133,7 @@ struct dp_world {
 	uint64_t generation;
 	bool (*is_over)(void *data); /* of who searches; or NULL */
 	void *over_data;
+	void (*before_load)(void *data); /* of `read`; or NULL */
 	/* Memory in which one module is, or none: the last that were asked for. */
 	struct dp_world_range {
 		uint64_t start, end;

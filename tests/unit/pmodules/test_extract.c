@@ -5,9 +5,12 @@
 
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include <utlist.h>
 
 enum color { RED, GREEN = 5, BLUE = -3 };
@@ -372,4 +375,66 @@ Test(extract, a_tree_without_end_takes_a_bounded_number_of_variables)
 	cr_assert_eq(stopped_variable(f->variables, "last")->number, 4321, "what is big leaves room for the others");
 	cr_assert(s.snapshot->arena.total < 4u << 20);
 	stopped_fini(&s);
+}
+
+/* ---- the next moment ---------------------------------------------------------------------------------------------------------
+ */
+
+Test(extract, a_world_that_is_kept_reads_the_memory_of_the_new_moment)
+{
+	const int now = 4242;
+	int is = 0;
+	run();
+	const uint64_t addr = (uint64_t)(uintptr_t)&global_count;
+	struct iovec local = {(void *)(uintptr_t)&now, sizeof(now)}, remote = {&global_count, sizeof(now)};
+	cr_assert(dp_world_get(s.world, addr, &is, sizeof(is), NULL) && is == 41);
+	cr_assert_eq(process_vm_writev(s.pid, &local, 1, &remote, 1, 0), (ssize_t)sizeof(now));
+	cr_assert(dp_world_get(s.world, addr, &is, sizeof(is), NULL) && is == 41, "of the moment before");
+	dp_world_renew(s.world);
+	cr_assert(dp_world_get(s.world, addr, &is, sizeof(is), NULL));
+	cr_assert_eq(is, now);
+	stopped_fini(&s);
+}
+
+/* ---- loading -----------------------------------------------------------------------------------------------------------------
+ */
+
+static struct {
+	struct dp_module *module;
+	unsigned times;
+	bool too_late;
+} asked;
+
+static void may_let_go(void *data)
+{
+	(void)data;
+	asked.times++;
+	asked.too_late |= dp_module_debug_opened(asked.module);
+}
+
+static size_t read_nothing(uint64_t addr, void *buf, size_t n, bool *late, void *data)
+{
+	(void)addr, (void)buf, (void)n, (void)data;
+	*late = false;
+	return 0;
+}
+
+Test(extract, who_holds_is_asked_before_debug_information_is_loaded_and_not_again)
+{
+	static char maps[1 << 20];
+	struct dp_image *image;
+	struct dp_world *w;
+	FILE *f = fopen("/proc/self/maps", "re");
+	cr_assert(f && fread(maps, 1, sizeof(maps) - 1, f));
+	fclose(f);
+	cr_assert_null(dp_image_create(maps, "", getpid(), &image));
+	cr_assert_null(dp_world_create(image, read_nothing, NULL, &w));
+	dp_world_before_load(w, may_let_go);
+	asked.module = dp_image_module_at(image, dp_addr_of((uint64_t)(uintptr_t)child));
+	cr_assert(asked.module && dp_world_debug(w, asked.module));
+	cr_expect(asked.times == 1 && !asked.too_late, "asked %u times", asked.times);
+	dp_world_debug(w, asked.module);
+	cr_expect_eq(asked.times, 1);
+	dp_world_destroy(w);
+	dp_image_destroy(image);
 }
