@@ -162,6 +162,7 @@ Test(c_module, err_says_its_reason_and_ends_the_module_alone)
 	done(h);
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* it keeps books of threads, and of how they end */
 Test(c_module, exit_in_a_thread_of_its_own_ends_that_thread)
 {
 	struct dp_host *h = loaded("misbehave", "misbehave:how,exit-thread", (struct dp_host_options){0});
@@ -179,6 +180,7 @@ Test(c_module, threads_of_its_own_end_as_they_like)
 	cr_assert_eq(count_notes(model.worker->notes, "behind"), 1);
 	done(h);
 }
+#endif
 
 /* The status of a tool in which the module does that. */
 static int status_of(const char *option, uint64_t budget_ns)
