@@ -167,6 +167,6 @@ Test(reach, the_same_object_is_looked_at_once)
 	const struct dp_extract_options options = {.limits = {.fault_depth = 1000, .nesting = 64, .variables = 1000000}};
 	const uint64_t most = dp_limits_filled(&options.limits).bytes / sizeof(struct dp_snap_variable);
 	rehearse(&options, &world, &x);
-	cr_assert_lt(most - x->reach.left, 10000);
+	cr_assert_lt(most - x->reach.left, most / 8, "%llu", (unsigned long long)(most - x->reach.left));
 	end(world, x);
 }
