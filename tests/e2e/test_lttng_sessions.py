@@ -507,7 +507,7 @@ class Ill(SessionCase):
         self.assertEqual(harness.children(p.pid), [child], "Ctrl-C does not end it under the tool's feet")
         p.kill()
         p.wait()
-        wait_until(lambda: not os.path.exists(f"/proc/{child}") or harness.status_or_none(child, "State")[0] == "Z", 20, "the child to end with its tool")
+        wait_until(lambda: not os.path.exists(f"/proc/{child}") or (harness.status_or_none(child, "State") or "Z")[0] == "Z", 20, "the child to end with its tool")
 
 
 class Users(SessionCase):
