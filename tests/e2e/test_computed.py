@@ -51,7 +51,8 @@ class Computed(Case):
         done = subprocess.run([DYNPROBE, "show", "--json", path], capture_output=True, text=True, timeout=60)
         frame = json.loads(done.stdout)["threads"][0]["frames"][0]
         self.assertEqual(frame["symbol"], "work")
-        values = {v["name"]: v["real"] if "real" in v else int(v["value"].split()[0]) for v in frame["variables"] if v["value"][0] in "-0123456789"}
+        number = lambda text: int(text) if text.lstrip("-").isdigit() else float(text)
+        values = {v["name"]: v["real"] if "real" in v else number(v["value"].split()[0]) for v in frame["variables"] if v["value"][0] in "-0123456789"}
         there = self.agree(printed[ids.index(int(path.split(".")[-2], 16))], values)
         self.assertLessEqual(set(needed), set(there))
 

@@ -30,7 +30,7 @@ class SnapshotLttng(lttng_probe.Case):
             frame = json.loads(done.stdout)["threads"][0]["frames"][0]
             self.assertEqual(frame["symbol"], "foo")
             values = {v["name"]: v for v in frame["variables"]}
-            self.assertEqual(int(values["a"]["number"]), event.fields["a"])
+            self.assertEqual(int(values["a"]["value"]), event.fields["a"])
         self.assertEqual(harness.changed_text(t.pid), [])
         self.assert_result_ok(t)
 
