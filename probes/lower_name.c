@@ -201,15 +201,7 @@ struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const s
 
 static bool is_c(struct dp_scope *s)
 {
-	switch (s->unit.addr ? dwarf_srclang(&s->unit) : 0) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-		return true;
-	default:
-		return false;
-	}
+	return s->unit.addr && dp_die_unit_is_c(&s->unit);
 }
 
 static void variable(struct dp_scope *s, struct dp_variable *v, struct dp_operand *ret)

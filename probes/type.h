@@ -97,6 +97,8 @@ bool dp_die_enumerator(Dwarf_Die *die, bool is_signed, uint64_t *ret);
 /* An unsigned constant attribute, abstract origins included. */
 bool dp_die_unsigned(Dwarf_Die *die, unsigned attribute, uint64_t *ret);
 bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret);
+/* Is this unit written in C, so that its tags stand with their keywords and its enumerators are ints? */
+bool dp_die_unit_is_c(Dwarf_Die *unit);
 bool dp_die_flag(Dwarf_Die *die, unsigned attribute);
 
 #endif

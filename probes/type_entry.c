@@ -126,3 +126,16 @@ bool dp_die_enumerator(Dwarf_Die *die, bool is_signed, uint64_t *ret)
 	*ret = (uint64_t)v;
 	return true;
 }
+
+bool dp_die_unit_is_c(Dwarf_Die *unit)
+{
+	switch (dwarf_srclang(unit)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		return true;
+	default:
+		return false;
+	}
+}

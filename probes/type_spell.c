@@ -26,17 +26,7 @@ static const char *join(struct spelling *s, const char *name, const char *inner)
 static bool is_c(Dwarf_Die *die)
 {
 	Dwarf_Die unit;
-	if (!dwarf_diecu(die, &unit, NULL, NULL))
-		return true;
-	switch (dwarf_srclang(&unit)) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-		return true;
-	default:
-		return false;
-	}
+	return !dwarf_diecu(die, &unit, NULL, NULL) || dp_die_unit_is_c(&unit);
 }
 
 /* ---- namespaces ---------------------------------------------------------------------------------------------------------- */
