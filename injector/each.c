@@ -20,39 +20,55 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #define STOP_NS UINT64_C(200000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
 #define LISTS   8
 #define PATIENT 4 /* rounds in which a running thread with children is waited for: see eintr.c */
 
+struct dp_each_done {
+	pid_t tid;
+	uint64_t start_time;
+	UT_hash_handle hh;
+};
+
+static struct dp_each_done *find(const struct dp_each *e, pid_t tid)
+{
+	struct dp_each_done *found = NULL;
+	HASH_FIND_INT(e->done, &tid, found);
+	return found;
+}
+
 static bool is_done(const struct dp_each *e, pid_t tid, uint64_t start)
 {
-	for (size_t i = 0; i < e->ndone; i++)
-		if (e->done[i].tid == tid && e->done[i].start_time == start)
-			return true;
-	return false;
+	const struct dp_each_done *found = find(e, tid);
+	return found && found->start_time == start;
 }
 
 /* Of one that is listed and gone by now. */
 static bool was_done(const struct dp_each *e, pid_t tid)
 {
-	for (size_t i = 0; i < e->ndone; i++)
-		if (e->done[i].tid == tid)
-			return true;
-	return false;
+	return find(e, tid);
 }
 
 static struct dp_error *note(struct dp_each *e, pid_t tid, uint64_t start)
 {
-	if (e->ndone == e->cap) {
-		const size_t cap = e->cap ? 2 * e->cap : 32;
-		struct dp_each_done *grown = realloc(e->done, cap * sizeof(*grown));
-		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the list of threads");
-		e->done = grown;
-		e->cap = cap;
+	struct dp_each_done *done = find(e, tid);
+	if (done) { /* the ID of one that has gone */
+		done->start_time = start;
+		return NULL;
 	}
-	e->done[e->ndone++] = (struct dp_each_done){tid, start};
-	return NULL;
+	done = calloc(1, sizeof(*done));
+	if (done) {
+		done->tid = tid;
+		done->start_time = start;
+		HASH_ADD_INT(e->done, tid, done);
+		if (done->hh.tbl)
+			return NULL;
+	}
+	free(done);
+	return dp_error(DP_TAG_NOMEM, "out of memory for the list of threads");
 }
 
 /* A listing that has every thread; false if they come and go too fast. */
@@ -111,7 +127,7 @@ struct met { /* one thread of a listing that is not done */
 	void *data;
 };
 
-static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const struct met *m)
+static struct dp_error *visit_hurried(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
 	struct dp_held h = {.tid = m->tid, .ns_tid = ns_tid_of(t, m->tid)};
 	struct dp_freeze one = {.thread = &h, .n = 1};
@@ -132,6 +148,16 @@ static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const stru
 	if (held > e->held_ns)
 		e->held_ns = held;
 	return done ? note(e, m->tid, m->stat.start_time) : NULL;
+}
+
+/* The priority is raised for one thread's hold, not for a round: where there is one processor, nobody else runs meanwhile. */
+static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const struct met *m)
+{
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = visit_hurried(t, e, m);
+	dp_priority_restore(&priority);
+	return err;
 }
 
 /*
@@ -169,7 +195,7 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 	e->rounds++;
 	if (task_dir < 0 || dp_process_start_time(t->process.pid) != t->process.start_time)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
-	*all = list(t, task_dir, &tids);
+	*all = e->met_all = list(t, task_dir, &tids);
 	e->listed = tids.n;
 	for (size_t i = 0; !err && i < tids.n; i++) {
 		struct met m = {.tid = tids.tid[i], .look = look, .data = data};
@@ -178,6 +204,7 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 			continue;
 		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
 		err = there ? meet(t, e, &m) : NULL;
+		e->met_all &= !there || is_done(e, m.tid, m.stat.start_time);
 	}
 	free(tids.tid);
 	return err;
@@ -185,6 +212,11 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 
 void dp_each_fini(struct dp_each *e)
 {
-	free(e->done);
+	struct dp_each_done *done, *next;
+	HASH_ITER(hh, e->done, done, next)
+	{
+		HASH_DEL(e->done, done);
+		free(done);
+	}
 	*e = (struct dp_each){0};
 }

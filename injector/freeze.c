@@ -30,6 +30,7 @@
 /* A thread that was killed while held is reaped by us or by nobody, and an exec of its process waits for that. */
 #define DYING_NS UINT64_C(50000000)
 
+#define LOOK_NS   200000 /* between two looks at a thread whose state changes without notice */
 #define LAST_TURN 3u
 #define STRAY_NS  UINT64_C(5000000) /* for one that signals are sent to and that did not stop in time: to be let go first */
 
@@ -56,7 +57,7 @@ static struct dp_error *await_stoppable(const struct dp_process *p, const struct
 	for (size_t i = 0; i < tids->n; i++) {
 		bool found = dp_proc_stat(p->pid, tids->tid[i], &stat);
 		while (found && stat.state == 'D' && dp_now_ns() < deadline) {
-			nanosleep(&(struct timespec){0, 50000}, NULL);
+			nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 			found = dp_proc_stat(p->pid, tids->tid[i], &stat);
 		}
 		if (found && stat.state == 'D')
@@ -211,19 +212,40 @@ static void interrupt_new(struct freezer *z, size_t from)
 	}
 }
 
-/* One look at every thread that does not stand yet; how many still do not. */
+static void take_stop(struct freezer *z, struct dp_held *h, struct dp_stop stop)
+{
+	if (stop.kind != DP_STOP_NONE)
+		dp_held_take(h, stop);
+	z->execed |= stop.kind == DP_STOP_EXEC;
+}
+
+/* One look at every thread that has not stopped yet; returns how many are still running. */
 static size_t collect(struct freezer *z)
 {
 	size_t running = 0;
 	for (size_t i = 0; i < z->f.n; i++) {
 		struct dp_held *h = &z->f.thread[i];
-		struct dp_stop stop = h->stopped || h->exited ? (struct dp_stop){0} : dp_stop_wait(h->tid, 0);
-		if (stop.kind != DP_STOP_NONE)
-			dp_held_take(h, stop);
-		z->execed |= stop.kind == DP_STOP_EXEC;
+		if (!h->stopped && !h->exited)
+			take_stop(z, h, dp_stop_wait(h->tid, 0));
 		running += !h->stopped && !h->exited;
 	}
 	return running;
+}
+
+/*
+ * Waits for one thread after the other. They stop in parallel, so each is waited for only until the slowest before it has
+ * stopped. The wait sleeps until a SIGCHLD tells of a stop: the threads may need this very processor in order to stop.
+ */
+static void await_in_turn(struct freezer *z, size_t from, uint64_t until)
+{
+	for (size_t i = from; i < z->f.n; i++) {
+		struct dp_held *h = &z->f.thread[i];
+		if (h->stopped || h->exited)
+			continue;
+		take_stop(z, h, dp_stop_sleep(h->tid, until));
+		if (!h->stopped && !h->exited)
+			return;
+	}
 }
 
 /*
@@ -241,15 +263,8 @@ static void bury(struct freezer *z)
 	}
 }
 
-#define FIRST_NS UINT64_C(100000000) /* for the first thread to stand */
-#define EACH_NS  3000u               /* what one thread takes to wake up and stand, roughly */
-
-/* Sleeps about as long as `running` threads need; yielding would not do, since at a raised priority it lets nobody else run. */
-static void rest(size_t running)
-{
-	size_t ns = running * EACH_NS;
-	nanosleep(&(struct timespec){0, (long)(ns < 200000 ? ns : 200000)}, NULL);
-}
+#define FIRST_NS UINT64_C(100000000) /* for the first thread to stop */
+#define SLICE_NS UINT64_C(250000)    /* after which it is seen whether any thread has stopped */
 
 static bool somebody_stands(const struct freezer *z)
 {
@@ -266,12 +281,9 @@ static bool somebody_stands(const struct freezer *z)
 static struct dp_error *await_all(struct freezer *z, size_t from, uint64_t limit_ns)
 {
 	const uint64_t first = dp_now_ns() + FIRST_NS;
-	unsigned round = 0;
-	rest(z->f.n - from);
-	for (size_t running;;) {
+	for (unsigned round = 0;; round++) {
 		const uint64_t before = dp_now_ns();
-		running = collect(z);
-		if (!running)
+		if (!collect(z))
 			break;
 		const uint64_t now = dp_now_ns();
 		const bool nobody = !somebody_stands(z);
@@ -282,9 +294,9 @@ static struct dp_error *await_all(struct freezer *z, size_t from, uint64_t limit
 		if (now >= z->deadline)
 			return dp_error(DP_TAG_UNSTOPPABLE, "not all threads of process %d (%s) stopped in time", z->p->pid,
 			                z->p->comm);
-		if (round++ % 8 == 7)
+		if (round % 8 == 7)
 			bury(z);
-		rest(running);
+		await_in_turn(z, from, !nobody && z->deadline < now + SLICE_NS ? z->deadline : now + SLICE_NS);
 	}
 	return z->execed ? gone(z->p) : NULL;
 }

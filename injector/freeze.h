@@ -30,6 +30,8 @@ struct dp_stop {
 #define DP_FOREVER UINT64_MAX
 /* Waits for a stop of a traced thread until `deadline_ns` (0: looks once). The stop is not consumed: see freeze_stop.c. */
 struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns);
+/* The same, but sleeps at once: for a thread that is not expected to stop within microseconds. */
+struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns);
 
 /*
  * Reaps a child or traced thread that has ended; false if it has not. By no other way may one be waited for that is traced: of

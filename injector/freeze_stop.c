@@ -23,8 +23,9 @@
 #include <time.h>
 
 #define SPIN_NS   10000u
-#define REST_NS   50000
-#define SETTLE_NS 1000000000u
+#define TOLD_NS   UINT64_C(2000000) /* SIGCHLD ends the sleep earlier, unless another thread of ours took it */
+#define UNTOLD_NS UINT64_C(100000)  /* enough to sleep in earnest */
+#define STRAY_NS  UINT64_C(1000000)
 
 /* The leader of our own child keeps its exit status for whoever waits for the command. */
 static void reap(pid_t tid)
@@ -88,20 +89,30 @@ static struct dp_stop look(pid_t tid, int flags)
 	return si.si_pid ? decode(tid, &si) : (struct dp_stop){DP_STOP_NONE, 0};
 }
 
-/*
- * Until its SIGCHLD, which may never come (a parent of ours had it ignored): hence not for long. Sleeping in earnest matters: at
- * a raised priority a rest so short that its timer expires on the way to sleep lets nobody else run, and the thread that is
- * waited for may need this very processor in order to stop.
- */
-static struct dp_stop sleep_until_stop(pid_t tid, uint64_t deadline_ns)
+/* Whoever started us may have ignored it: then the kernel sends none. */
+static bool is_sent_sigchld(void)
 {
+	struct sigaction now;
+	return sigaction(SIGCHLD, NULL, &now) == 0 && now.sa_handler != SIG_IGN && !(now.sa_flags & SA_NOCLDSTOP);
+}
+
+/*
+ * Until its SIGCHLD. Sleeping in earnest matters: at a raised priority a rest so short that its timer expires on the way to sleep
+ * lets nobody else run, and the thread that is waited for may need this very processor in order to stop.
+ */
+struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns)
+{
+	const uint64_t most = is_sent_sigchld() ? TOLD_NS : UNTOLD_NS;
 	sigset_t child, old;
 	struct dp_stop stop;
+	uint64_t now;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &old); /* before the look: one that comes behind it ends the rest */
-	while ((stop = look(tid, WNOHANG)).kind == DP_STOP_NONE && dp_now_ns() < deadline_ns)
-		sigtimedwait(&child, NULL, &(const struct timespec){0, REST_NS});
+	while ((stop = look(tid, WNOHANG)).kind == DP_STOP_NONE && (now = dp_now_ns()) < deadline_ns) {
+		const uint64_t left = deadline_ns - now < UNTOLD_NS ? UNTOLD_NS : deadline_ns - now;
+		sigtimedwait(&child, NULL, &(const struct timespec){0, (long)(left < most ? left : most)});
+	}
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return stop;
 }
@@ -116,7 +127,7 @@ struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns)
 	/* On another processor it stops sooner than we would wake up. */
 	for (const uint64_t until = dp_now_ns() + SPIN_NS; stop.kind == DP_STOP_NONE && dp_now_ns() < until;)
 		stop = look(tid, WNOHANG);
-	return stop.kind == DP_STOP_NONE ? sleep_until_stop(tid, deadline_ns) : stop;
+	return stop.kind == DP_STOP_NONE ? dp_stop_sleep(tid, deadline_ns) : stop;
 }
 
 bool dp_held_take(struct dp_held *h, struct dp_stop stop)
@@ -281,7 +292,7 @@ void dp_stray_settle(uint64_t limit_ns)
 	uint64_t deadline = dp_now_ns() + limit_ns;
 	dp_stray_reap();
 	while (nstrays && dp_now_ns() < deadline) {
-		nanosleep(&(struct timespec){0, 20 * REST_NS}, NULL);
+		dp_stop_sleep(stray[0], dp_now_ns() + STRAY_NS);
 		dp_stray_reap();
 	}
 }

@@ -100,13 +100,10 @@ struct dp_error *dp_hidden_leave_live(struct dp_target *t, const struct dp_hidde
 	struct dp_error *err = NULL;
 	*left = false;
 	for (int tried = 0; !err && !*left && tried < LIVE_TRIES; tried++) {
-		struct dp_priority priority;
 		if (tried > 2)
 			nanosleep(&(struct timespec){.tv_nsec = tried * REST_NS}, NULL);
 		report->why[0] = 0;
-		dp_priority_raise(&priority);
 		err = dp_each_round(t, &each, has_left, &l, left);
-		dp_priority_restore(&priority);
 	}
 	const pid_t sharer = dp_sharer(&t->process);
 	if (!err && sharer) {

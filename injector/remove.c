@@ -271,13 +271,10 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 	struct dp_error *err = NULL;
 	bool shared = false;
 	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {
-		struct dp_priority priority;
 		if (tried > 2 && !shared)
 			rest(tried);
 		report->why[0] = 0;
-		dp_priority_raise(&priority);
 		err = dp_each_round(t, &each, is_clear, &c, quiet);
-		dp_priority_restore(&priority);
 		/* asked last: those that it started in a probe are there by now */
 		shared = !err && *quiet && !await_unshared(t, report, tried);
 		*quiet = *quiet && !shared;

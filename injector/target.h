@@ -190,11 +190,7 @@ uint64_t dp_patience_rest(uint64_t held_ns);
  * that cannot be stopped now, is visited again in the next round. A round is over when all that were listed were tried.
  */
 struct dp_each {
-	struct dp_each_done {
-		pid_t tid;
-		uint64_t start_time;
-	} *done;
-	size_t ndone, cap;
+	struct dp_each_done *done; /* by thread ID; private to each.c */
 	uint64_t held_ns; /* longest time that a thread was held */
 	/*
 	 * May be set: is a thread that sleeps in a system call done? Asked with its tid, pc and stack pointer alone, while nobody
@@ -203,6 +199,7 @@ struct dp_each {
 	bool (*asleep)(const struct dp_held *h, void *data);
 	unsigned rounds;
 	size_t listed; /* threads, in this round */
+	bool met_all;  /* of this round's listing, which was complete, every thread is done or has ended */
 };
 typedef bool (*dp_each_fn)(struct dp_freeze *one, void *data);
 /* *all: every thread of the process is done: those that it has now were so before they were listed. */
