@@ -73,15 +73,9 @@ struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t)
 
 const char *dp_not_live(const struct dp_target *t)
 {
-	bool stands = t->options.live;
-	for (size_t i = 0; i < t->nstanding; i++)
-		stands |= !t->standing[i]->unmapped;
 	if (t->launch)
 		return "the command has not started yet";
-	if (t->process.seccomp)
-		return "it is under a seccomp filter";
-	/* Holding the threads would not hold those: new pages go in while they run. */
-	return stands || dp_sharer(&t->process) ? NULL : "nothing of ours stood in it before";
+	return t->process.seccomp ? "it is under a seccomp filter" : NULL;
 }
 
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)

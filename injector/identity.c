@@ -7,7 +7,10 @@
  * that we can see. A block that does not look like that, or two threads with one block (raw clone), mean one gettid() per hit
  * instead.
  */
+#include "injector/proc.h"
 #include "injector/standing.h"
+
+#include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,13 +65,43 @@ static bool find_offset(const struct block *b, uint32_t *ret)
 	return false;
 }
 
-static bool same_block_twice(const struct dp_freeze *f, bool none_counts)
+struct base { /* of fs */
+	uint64_t fs;
+	pid_t tid;
+};
+
+static int compare_bases(const void *a, const void *b)
 {
-	for (size_t i = 0; i < f->n; i++)
-		for (size_t j = i + 1; j < f->n; j++)
-			if (f->thread[i].regs.fs_base == f->thread[j].regs.fs_base && (none_counts || f->thread[i].regs.fs_base))
-				return true;
-	return false;
+	const struct base *x = a, *y = b;
+	return (x->fs > y->fs) - (x->fs < y->fs);
+}
+
+static bool lives(const struct dp_target *t, pid_t tid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(t->process.pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* Do two living threads have the same one? Sorts them. The block of a thread that has ended may be another's by now. */
+static bool has_equal(const struct dp_target *t, struct base *base, size_t n)
+{
+	bool equal = false;
+	if (n)
+		qsort(base, n, sizeof(*base), compare_bases);
+	for (size_t i = 1; i < n && !equal; i++)
+		equal = base[i].fs == base[i - 1].fs && lives(t, base[i].tid) && lives(t, base[i - 1].tid);
+	return equal;
+}
+
+/* True as well if that cannot be told. */
+static bool same_block_twice(const struct dp_target *t, const struct dp_freeze *f, bool none_counts)
+{
+	dp_auto_free struct base *base = malloc((f->n + 1) * sizeof(*base));
+	size_t n = 0;
+	for (size_t i = 0; base && i < f->n; i++)
+		if (none_counts || f->thread[i].regs.fs_base)
+			base[n++] = (struct base){f->thread[i].regs.fs_base, f->thread[i].tid};
+	return !base || has_equal(t, base, n);
 }
 
 static pid_t ns_tid(const struct dp_held *h)
@@ -89,7 +122,7 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
 		    tid != ns_tid(&f->thread[i]))
 			return false;
 	}
-	return !same_block_twice(f, true);
+	return !same_block_twice(t, f, true);
 }
 
 static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_identity *identity, uint32_t *offset)
@@ -98,7 +131,7 @@ static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_ident
 	bool fits = f->n && read_block(t, ns_tid(&f->thread[0]), f->thread[0].regs.fs_base, &first) &&
 	            find_offset(&first, offset) && dp_identity_holds(t, f, DP_ID_SELF, *offset);
 	*identity = fits ? DP_ID_SELF : DP_ID_TID;
-	t->bases_differ = !same_block_twice(f, false);
+	t->bases_differ = !same_block_twice(t, f, false);
 }
 
 /* Not while threads are held: whoever reads our output may be one of them. */
@@ -126,26 +159,23 @@ static bool known(const struct dp_target *t, enum dp_identity *identity, uint32_
 
 struct one_by_one {
 	const struct dp_target *t;
-	uint64_t *fs; /* of those seen: no two threads may have one block */
+	struct base *base; /* of those seen: no two threads may have one block */
 	size_t n, cap;
 	uint32_t offset;
-	bool any, fits, alike; /* alike: two have the same base of fs */
+	bool any, fits, lost; /* lost: one could not be noted */
 };
 
-static bool remember(struct one_by_one *o, uint64_t fs)
+static bool remember(struct one_by_one *o, const struct dp_held *h)
 {
-	for (size_t i = 0; i < o->n; i++)
-		if (o->fs[i] == fs)
-			return false;
 	if (o->n == o->cap) {
 		const size_t cap = o->cap ? 2 * o->cap : 32;
-		uint64_t *grown = realloc(o->fs, cap * sizeof(*grown));
+		struct base *grown = realloc(o->base, cap * sizeof(*grown));
 		if (!grown)
 			return false;
-		o->fs = grown;
+		o->base = grown;
 		o->cap = cap;
 	}
-	o->fs[o->n++] = fs;
+	o->base[o->n++] = (struct base){h->regs.fs_base, h->tid};
 	return true;
 }
 
@@ -158,27 +188,25 @@ static bool look(struct dp_freeze *one, void *data)
 		        read_block(o->t, ns_tid(&one->thread[0]), one->thread[0].regs.fs_base, &b) && find_offset(&b, &o->offset);
 	o->any = true;
 	o->fits = o->fits && dp_identity_holds(o->t, one, DP_ID_SELF, o->offset);
-	if (one->thread[0].regs.fs_base && !remember(o, one->thread[0].regs.fs_base)) {
-		o->alike = true;
-		o->fits = false;
-	}
+	o->lost |= one->thread[0].regs.fs_base && !remember(o, &one->thread[0]);
 	return true;
 }
 
-/* A block that its thread gave back may be another's by the time that one is seen: such a pair counts as one too many. */
 static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	struct one_by_one o = {.t = t};
 	struct dp_each each = {0};
 	struct dp_error *err = NULL;
-	bool all = false;
-	for (int round = 0; !err && !all && round < ROUNDS; round++)
-		err = dp_each_round(t, &each, look, &o, &all);
-	*identity = all && o.any && o.fits ? DP_ID_SELF : DP_ID_TID;
-	t->bases_differ = all && o.any && !o.alike;
+	bool ignored;
+	/* Threads that start meanwhile are like those that start later: made by one of these. */
+	for (int round = 0; !err && !each.met_all && round < ROUNDS; round++)
+		err = dp_each_round(t, &each, look, &o, &ignored);
+	const bool differ = each.met_all && o.any && !o.lost && !has_equal(t, o.base, o.n);
+	*identity = differ && o.fits ? DP_ID_SELF : DP_ID_TID;
+	t->bases_differ = differ;
 	*tid_offset = *identity == DP_ID_SELF ? o.offset : 0;
 	dp_each_fini(&each);
-	free(o.fs);
+	free(o.base);
 	return err;
 }
 
