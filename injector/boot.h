@@ -41,6 +41,12 @@ void dp_boot_wipe(uint8_t tail[DP_BOOT_SIZE]);
 bool dp_boot_leftover_at(const struct dp_process *p, uint64_t pc);
 
 /*
+ * Does the stack from `rsp` on hold an address of the code at `boot`? A signal handler that began on the way home returns there: its
+ * frame, somewhere above, has the address.
+ */
+bool dp_boot_returns(const struct dp_process *p, dp_addr boot, uint64_t rsp);
+
+/*
  * The `nth` place (from 0) of `size` unused bytes in executable memory of the target, as `maps` describes it: they are zero, or
  * a dead tool's (then somebody may still stand in them: the caller looks). False if there is none. Afterwards zeroes belong
  * there.

@@ -145,6 +145,23 @@ bool dp_boot_leftover_at(const struct dp_process *p, uint64_t pc)
 	return memcmp(wiped, tail, sizeof(tail)) != 0;
 }
 
+bool dp_boot_returns(const struct dp_process *p, dp_addr boot, uint64_t rsp)
+{
+	static uint64_t words[8192];
+	dp_addr at = dp_addr_of(rsp & ~UINT64_C(7));
+	size_t n;
+	for (int part = 0; part < 4; part++) {
+		n = dp_mem_read(p, at, words, sizeof(words)) / sizeof(*words);
+		for (size_t i = 0; i < n; i++)
+			if (words[i] - boot.v < DP_BOOT_SIZE)
+				return true;
+		if (n < sizeof(words) / sizeof(*words))
+			break;
+		at = dp_addr_add(at, sizeof(words));
+	}
+	return false;
+}
+
 bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret)
 {
 	unsigned skip = nth;

@@ -66,24 +66,6 @@ static bool set_mask(struct dp_borrow *b, uint64_t mask)
 	return ptrace(PTRACE_SETSIGMASK, b->h->tid, (void *)sizeof(mask), &mask) == 0;
 }
 
-/* A signal handler that began on the way home returns there: its frame, somewhere above, holds the address. */
-static bool returns_there(const struct dp_borrow *b, const struct dp_held *h)
-{
-	static uint64_t words[8192];
-	dp_addr at = dp_addr_of(h->regs.rsp & ~UINT64_C(7));
-	size_t n;
-	for (int part = 0; part < 4; part++) {
-		n = dp_mem_read(&b->p, at, words, sizeof(words)) / sizeof(*words);
-		for (size_t i = 0; i < n; i++)
-			if (words[i] - b->boot.v < DP_BOOT_SIZE)
-				return true;
-		if (n < sizeof(words) / sizeof(*words))
-			break;
-		at = dp_addr_add(at, sizeof(words));
-	}
-	return false;
-}
-
 static bool is_zero(const struct dp_borrow *b)
 {
 	static const uint8_t zeroes[DP_BOOT_SIZE];
@@ -101,7 +83,7 @@ static bool somebody_stands_in(const struct dp_borrow *b)
 		return false;
 	for (size_t i = 0; b->frozen && i < b->frozen->n; i++) {
 		const struct dp_held *h = &b->frozen->thread[i];
-		if (h->regs.rip - b->boot.v < DP_BOOT_SIZE || returns_there(b, h))
+		if (h->regs.rip - b->boot.v < DP_BOOT_SIZE || dp_boot_returns(&b->p, b->boot, h->regs.rsp))
 			return true;
 	}
 	return !b->frozen;
@@ -303,7 +285,7 @@ static struct dp_error *see_home(struct dp_borrow *b)
 			break;
 		b->h->regs_changed = false;
 		if (b->h->regs.rip - b->boot.v >= DP_BOOT_SIZE)
-			return returns_there(b, b->h)
+			return dp_boot_returns(&b->p, b->boot, b->h->regs.rsp)
 			               ? NULL
 			               : dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL);
 		b->h->stopped = false;

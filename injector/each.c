@@ -197,7 +197,7 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
 	*all = e->met_all = list(t, task_dir, &tids);
 	e->listed = tids.n;
-	for (size_t i = 0; !err && i < tids.n; i++) {
+	for (size_t i = 0; !err && !e->enough && i < tids.n; i++) {
 		struct met m = {.tid = tids.tid[i], .look = look, .data = data};
 		const bool there = dp_proc_stat(t->process.pid, m.tid, &m.stat);
 		if (there ? is_done(e, m.tid, m.stat.start_time) : was_done(e, m.tid))

@@ -208,6 +208,8 @@ struct dp_error *dp_recover(struct dp_target *t)
 		err = take_out_left(t, &groups, &changed);
 		if (!err)
 			take_out_empty(t, &changed);
+		if (!err)
+			err = dp_boot_sweep(t);
 	}
 	dp_groups_fini(&groups);
 	return err || !changed ? err : dp_target_refresh(t);

@@ -199,12 +199,18 @@ struct dp_each {
 	bool (*asleep)(const struct dp_held *h, void *data);
 	unsigned rounds;
 	size_t listed; /* threads, in this round */
+	bool enough;   /* may be set by `look`: the round ends */
 	bool met_all;  /* of this round's listing, which was complete, every thread is done or has ended */
 };
 typedef bool (*dp_each_fn)(struct dp_freeze *one, void *data);
 /* *all: every thread of the process is done: those that it has now were so before they were listed. */
 struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *each, dp_each_fn look, void *data, bool *all) DP_MUST_CHECK;
 void dp_each_fini(struct dp_each *each);
+
+/* ---- boot_sweep.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Takes out borrower's code that killed tools left in the text, once no thread can be in it; what stays is tried again by the next tool. */
+struct dp_error *dp_boot_sweep(struct dp_target *t) DP_MUST_CHECK;
 
 /* ---- hold.c: what has to be asked anew whenever threads are held --------------------------------------------------------- */
 
