@@ -35,6 +35,7 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 		in->region[k].offset = *file_size;
 		*file_size += in->region[k].size;
 	}
+	dp_layout_cores(in);
 	return NULL;
 }
 

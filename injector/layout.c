@@ -28,7 +28,8 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	struct dp_data_layout l = {0};
 	l.lost = dp_page_up(sizeof(struct dp_control));
 	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
-	l.gates = l.sites + (DP_PLANS_PER_REQUEST * (t->nprobes + t->cells.entries + t->trap.nhooks) + DP_OWN_SITES) * sizeof(struct dp_site_entry);
+	l.gates = l.sites + (DP_PLANS_PER_REQUEST * (t->nprobes + t->cells.entries + t->trap.nhooks) + DP_OWN_SITES) *
+	                            sizeof(struct dp_site_entry);
 	l.slots = dp_page_up(l.gates + (o->gates ? t->nprobes * sizeof(uint32_t) : 0));
 	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
 	if (o->need_unwind) {
@@ -52,6 +53,23 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 uint64_t dp_target_gates(const struct dp_target *t)
 {
 	return t->options.gates && t->in.nregions ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).gates : 0;
+}
+
+/*
+ * A core file of the target would hold every page of the rings, used or not: writing it takes seconds and allocates them all,
+ * which may end the process before its core is written. The code of stubs and agent stays while it is small: a debugger shows
+ * threads in it.
+ */
+#define CORE_CODE_MOST (UINT64_C(512) << 10)
+
+void dp_layout_cores(struct dp_installation *in)
+{
+	uint64_t code = 0;
+	for (size_t i = 0; i < in->nregions; i++) {
+		const bool is_code = in->region[i].prot & PROT_EXEC;
+		code += is_code ? in->region[i].size : 0;
+		in->region[i].no_core = !is_code || code > CORE_CODE_MOST;
+	}
 }
 
 static uint64_t random_below(uint64_t limit)

@@ -49,6 +49,20 @@ static struct dp_error *take_mapped(struct dp_region *r, int64_t got)
 	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
 }
 
+static struct dp_step no_core_step(const struct dp_region *r)
+{
+	return (struct dp_step){.nr = SYS_madvise, .args = {r->addr, r->size, MADV_DONTDUMP}};
+}
+
+static struct dp_error *take_no_core(struct dp_region *r, int64_t got)
+{
+	r->no_core = false;
+	if (!got)
+		return NULL;
+	errno = (int)-got;
+	return dp_error_sys(DP_TAG_REMOTE, "madvise(MADV_DONTDUMP) in the target");
+}
+
 static struct dp_error *map_region(struct dp_borrow *b, struct dp_region *r, int flags, int fd)
 {
 	const struct dp_step step = step_of(r, flags, fd);
@@ -75,14 +89,16 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
 	/* At once: by the name it is known for ours if we are killed before the memfd exists. */
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name)));
-	return dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK}, &got);
+	return dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
+	                      &got);
 }
 
 /* vm.memfd_noexec wants the executable kind asked for by name; older kernels do not know that flag. */
 static struct dp_error *make_memfd(struct dp_target *t, struct dp_borrow *b, int64_t *fd)
 {
 	const uint64_t name = t->in.private.addr + sizeof(uint64_t);
-	struct dp_error *err = dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC | MFD_EXEC}, fd);
+	struct dp_error *err =
+	        dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC | MFD_EXEC}, fd);
 	if (!err || err->sys != EINVAL)
 		return err;
 	dp_error_destroy(err);
@@ -153,6 +169,12 @@ static struct dp_error *batch_init(struct batch *batch, size_t most)
 	return dp_error(DP_TAG_NOMEM, "out of memory for a list of mappings");
 }
 
+static void batch_add(struct batch *batch, struct dp_region *r, struct dp_step step)
+{
+	batch->region[batch->n] = r;
+	batch->step[batch->n++] = step;
+}
+
 /*
  * A thread that works while the others run is not kept for longer than its lease. *done: how many steps were made as they should
  * be; the one behind those failed if it was made, and has not been tried if time was up.
@@ -174,7 +196,9 @@ static struct dp_error *map_batch(struct dp_target *t, struct dp_borrow *b, stru
 	size_t done = 0;
 	struct dp_error *err = run_batch(&t->in, b, batch, lease, &done);
 	for (size_t i = 0; i < batch->n && batch->step[i].made; i++) {
-		struct dp_error *failed = take_mapped(batch->region[i], batch->step[i].got);
+		const struct dp_step *step = &batch->step[i];
+		struct dp_error *failed = step->nr == SYS_madvise ? take_no_core(batch->region[i], step->got)
+		                                                  : take_mapped(batch->region[i], step->got);
 		if (err)
 			dp_error_destroy(failed);
 		else
@@ -193,13 +217,13 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 {
 	struct batch batch;
 	DP_TRY(map_data(t, b));
-	DP_TRY(batch_init(&batch, t->in.nregions));
+	DP_TRY(batch_init(&batch, 2 * t->in.nregions));
 	for (size_t i = 0; i < t->in.nregions; i++) {
 		struct dp_region *r = &t->in.region[i];
-		if (r->mapped || !r->size)
-			continue;
-		batch.region[batch.n] = r;
-		batch.step[batch.n++] = step_of(r, r->copied ? MAP_PRIVATE : MAP_SHARED, t->remote_fd);
+		if (r->size && !r->mapped)
+			batch_add(&batch, r, step_of(r, r->copied ? MAP_PRIVATE : MAP_SHARED, t->remote_fd));
+		if (r->size && r->no_core)
+			batch_add(&batch, r, no_core_step(r));
 	}
 	struct dp_error *err = map_batch(t, b, &batch, lease);
 	batch_fini(&batch);

@@ -30,6 +30,7 @@ struct dp_region {
 	int prot;
 	bool mapped;
 	bool copied; /* each process has its own copy: a fork child's is not its parent's */
+	bool no_core; /* to be left out of core files, and the kernel has not been told yet */
 };
 
 /* One patched place, as the tool knows it. */
@@ -146,6 +147,8 @@ struct dp_data_layout { /* offsets inside the data region, bytes */
 };
 /* Where things are in the data region; the sites are one per probe and DP_OWN_SITES, so that this is known before planning. */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
+/* Chooses what of the mapped regions goes into a core file of the target; after their sizes are known. */
+void dp_layout_cores(struct dp_installation *in);
 
 /* ---- answers.c ----------------------------------------------------------------------------------------------------------- */
 

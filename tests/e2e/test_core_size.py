@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""A probed program that crashes leaves the core that it would have left without probes: rings and tables are not in it."""
+
+import os
+import resource
+import signal
+import struct
+
+import harness
+from harness import Case, wait_until
+
+PATTERN = "/proc/sys/kernel/core_pattern"
+MIB = 1 << 20
+
+
+def limit_none():
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def segments(core):
+    """{address: bytes that are in the file} of each mapping in a core."""
+    with open(core, "rb") as f:
+        data = f.read(1 << 16)
+    phoff, n = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    headers = (struct.unpack_from("<IIQQQQQQ", data, phoff + 56 * i) for i in range(n))
+    return {h[3]: h[5] for h in headers if h[0] == 1}
+
+
+class CoreSize(Case):
+    def setUp(self):
+        super().setUp()
+        if resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
+            self.skipTest("the hard limit of core files (ulimit -H -c) is not unlimited")
+        with open(PATTERN) as f:
+            pattern = f.read().strip()
+        if pattern.startswith(("|", "/")):  # elsewhere than in the program's own directory
+            if not os.access(PATTERN, os.W_OK):
+                self.skipTest(f"core files go to {pattern}, and {PATTERN} cannot be changed")
+            self.addCleanup(self.set_pattern, pattern)
+            self.set_pattern("core")
+
+    def set_pattern(self, pattern):
+        with open(PATTERN, "w") as f:
+            f.write(pattern)
+
+    def crash(self, how, *probes):
+        """The status and the core's size of a program that ends by itself at SIGUSR1, probed if there are probes."""
+        folder = self.path(f"cores-{how}-{len(probes)}")
+        os.mkdir(folder)
+        t = self.target("crasher", how, 1000, cwd=folder, preexec_fn=limit_none)
+        tool = self.start_attached(t, *probes) if probes else None
+        if tool:
+            self.await_events(tool)
+            self.ours = [m for m in harness.maps(t.pid) if m.is_ours]
+        os.kill(t.pid, signal.SIGUSR1)
+        status = t.process.wait(120)
+        if tool:
+            r = self.finish(tool, None)
+            self.assert_hits(r, 1000)
+        cores = os.listdir(folder)
+        self.assertEqual(len(cores), 1, cores)
+        return status, os.path.join(folder, cores[0])
+
+    def check(self, how, *probes):
+        status, core = self.crash(how)
+        probed_status, probed_core = self.crash(how, *probes)
+        self.assertEqual(probed_status, status)
+        plain, probed = os.path.getsize(core), os.path.getsize(probed_core)
+        self.assertGreater(plain, 0)
+        self.assertLessEqual(probed, 1.05 * plain + MIB)
+        return probed_core
+
+    def test_the_core_of_a_probed_program_is_as_large_as_without_probes(self):
+        self.check("abort", "--function", "foo", "-t", "regs")
+
+    def test_unwind_tables_are_not_in_the_core(self):
+        self.check("segv", "--function", "foo", "-t", "backtrace")
+
+    def test_code_is_in_the_core_for_a_debugger_and_data_is_not(self):
+        _, core = self.crash("abort", "--function", "foo", "-t", "backtrace", "--buffer-size", "16M")
+        dumped = segments(core)
+        self.assertEqual({m.perms for m in self.ours}, {"r-xs", "rw-s", "r--s"})
+        for m in self.ours:
+            self.assertEqual(dumped[m.start], m.end - m.start if "x" in m.perms else 0, m.key())
+
+
+if __name__ == "__main__":
+    harness.main()
