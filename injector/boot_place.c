@@ -12,7 +12,10 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define MODULES_MOST 256
 
 struct line { /* of /proc/PID/maps */
 	uint64_t start, end, offset, inode;
@@ -94,11 +97,16 @@ static uint64_t segment_end(const struct dp_process *p, uint64_t base, const str
 	return end;
 }
 
+static bool is_vdso(const struct line *l)
+{
+	return !strncmp(l->path, "[vdso]", 6);
+}
+
 static bool zero_tail(const struct dp_process *p, const char *maps, const struct line *exec, size_t size, dp_addr *ret)
 {
 	uint8_t bytes[DP_BOOT_SIZE];
 	uint64_t base = exec->start, place = exec->end - DP_BOOT_ROUND(size);
-	bool vdso = !strncmp(exec->path, "[vdso]", 6);
+	const bool vdso = is_vdso(exec);
 	if (exec->start < p->avoid_end && exec->end > p->avoid_start)
 		return false;
 	if (size > sizeof(bytes) || (!vdso && !find_base(maps, exec, &base)))
@@ -116,22 +124,37 @@ static bool zero_tail(const struct dp_process *p, const char *maps, const struct
 	return true;
 }
 
-static bool find_in(const struct dp_process *p, const char *maps, bool vdso, size_t size, unsigned *skip, dp_addr *ret)
+static bool is_candidate(const struct line *l)
 {
-	struct line l;
-	for (const char *at = maps; at; at = next_line(at)) {
+	return (is_vdso(l) || (l->path[0] == '/' && l->inode != 0)) && l->perms[2] == 'x' && l->perms[3] == 'p' &&
+	       l->perms[1] != 'w';
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	const uint64_t m = x->end - x->start, n = y->end - y->start;
+	if (is_vdso(x) != is_vdso(y))
+		return is_vdso(x) ? 1 : -1;
+	return m != n ? (m > n) - (m < n) : (x->start > y->start) - (x->start < y->start);
+}
+
+/*
+ * Smallest first, the vdso last. A mapping that was written to once goes into a core file as a whole, and a program that crashes
+ * with probes in it is not to write all of libc's text.
+ */
+static size_t list_code(const char *maps, struct line line[MODULES_MOST])
+{
+	size_t n = 0;
+	for (const char *at = maps; at && n < MODULES_MOST; at = next_line(at)) {
 		if (!is_code(at))
 			continue;
-		if (!parse_line(at, &l))
+		if (!parse_line(at, &line[n]))
 			break;
-		bool fits = vdso ? !strncmp(l.path, "[vdso]", 6) : l.path[0] == '/' && l.inode != 0;
-		if (!fits || l.perms[2] != 'x' || l.perms[3] != 'p' || l.perms[1] == 'w' || !zero_tail(p, maps, &l, size, ret))
-			continue;
-		if (!*skip)
-			return true;
-		--*skip;
+		n += is_candidate(&line[n]);
 	}
-	return false;
+	qsort(line, n, sizeof(*line), compare_sizes);
+	return n;
 }
 
 bool dp_boot_leftover_at(const struct dp_process *p, uint64_t pc)
@@ -164,6 +187,11 @@ bool dp_boot_returns(const struct dp_process *p, dp_addr boot, uint64_t rsp)
 
 bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret)
 {
+	struct line line[MODULES_MOST];
+	const size_t n = list_code(maps, line);
 	unsigned skip = nth;
-	return find_in(p, maps, false, size, &skip, ret) || find_in(p, maps, true, size, &skip, ret);
+	for (size_t i = 0; i < n; i++)
+		if (zero_tail(p, maps, &line[i], size, ret) && !skip--)
+			return true;
+	return false;
 }

@@ -96,13 +96,14 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 /* vm.memfd_noexec wants the executable kind asked for by name; older kernels do not know that flag. */
 static struct dp_error *make_memfd(struct dp_target *t, struct dp_borrow *b, int64_t *fd)
 {
-	const uint64_t name = t->in.private.addr + sizeof(uint64_t);
-	struct dp_error *err =
-	        dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC | MFD_EXEC}, fd);
+	const uint64_t name = t->in.private.addr + sizeof(uint64_t), room = dp_script_room(&t->in);
+	struct dp_step make = {.nr = SYS_memfd_create, .args = {name, MFD_CLOEXEC | MFD_EXEC}};
+	struct dp_error *err = dp_remote_open(b, room, "memfd_create", &make, fd);
 	if (!err || err->sys != EINVAL)
 		return err;
 	dp_error_destroy(err);
-	return dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){name, MFD_CLOEXEC}, fd);
+	make.args[1] = MFD_CLOEXEC;
+	return dp_remote_open(b, room, "memfd_create", &make, fd);
 }
 
 static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, uint64_t size)
@@ -191,14 +192,22 @@ static struct dp_error *run_batch(const struct dp_installation *in, struct dp_bo
 	return NULL;
 }
 
+static struct dp_error *take_made(struct dp_target *t, struct dp_region *r, const struct dp_step *step)
+{
+	if (step->nr == SYS_madvise)
+		return take_no_core(r, step->got);
+	if (step->nr == SYS_mmap)
+		return take_mapped(r, step->got);
+	t->remote_fd = -1; /* closed */
+	return NULL;
+}
+
 static struct dp_error *map_batch(struct dp_target *t, struct dp_borrow *b, struct batch *batch, struct dp_lease *lease)
 {
 	size_t done = 0;
 	struct dp_error *err = run_batch(&t->in, b, batch, lease, &done);
 	for (size_t i = 0; i < batch->n && batch->step[i].made; i++) {
-		const struct dp_step *step = &batch->step[i];
-		struct dp_error *failed = step->nr == SYS_madvise ? take_no_core(batch->region[i], step->got)
-		                                                  : take_mapped(batch->region[i], step->got);
+		struct dp_error *failed = take_made(t, batch->region[i], &batch->step[i]);
 		if (err)
 			dp_error_destroy(failed);
 		else
@@ -217,7 +226,7 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 {
 	struct batch batch;
 	DP_TRY(map_data(t, b));
-	DP_TRY(batch_init(&batch, 2 * t->in.nregions));
+	DP_TRY(batch_init(&batch, 2 * t->in.nregions + 1));
 	for (size_t i = 0; i < t->in.nregions; i++) {
 		struct dp_region *r = &t->in.region[i];
 		if (r->size && !r->mapped)
@@ -225,6 +234,7 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 		if (r->size && r->no_core)
 			batch_add(&batch, r, no_core_step(r));
 	}
+	batch_add(&batch, NULL, (struct dp_step){.nr = SYS_close, .args = {(uint64_t)t->remote_fd}});
 	struct dp_error *err = map_batch(t, b, &batch, lease);
 	batch_fini(&batch);
 	return err;

@@ -197,7 +197,10 @@ static struct dp_error *put_note(const struct job *j)
 
 struct dp_error *dp_job_open(struct job *j, int64_t *fd)
 {
-	return dp_job_call(j, "openat", SYS_openat, (const uint64_t[6]){(uint64_t)AT_FDCWD, PATH(j->s), DP_SWAP_OPEN}, fd);
+	const struct dp_step make = {.nr = SYS_openat, .args = {(uint64_t)AT_FDCWD, PATH(j->s), DP_SWAP_OPEN}};
+	struct dp_error *err = dp_remote_open(j->b, dp_script_room(j->s->in), "openat", &make, fd);
+	j->unsure |= err && dp_borrow_lost(j->b);
+	return err ? dp_error_wrap(err, "opening %s", j->span.map->path) : NULL;
 }
 
 /* The new pages of each run, and the end of the descriptor. */

@@ -253,6 +253,15 @@ struct dp_agent_image {
 };
 struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
 
+/* ---- descriptor.c ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Makes a descriptor in the target by the call `make`, and moves it to a high number, out of the program's way. `room` as for
+ * dp_remote_script(). After an error *fd is the descriptor that is open, if any, else -1.
+ */
+struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, const char *name, const struct dp_step *make,
+				int64_t *fd) DP_MUST_CHECK;
+
 /* ---- mapping.c: remote mappings
  * ---------------------------------------------------------------------------------------------------- */
 
