@@ -23,13 +23,14 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#define STEPS   33u /* in one table */
-#define IN_USE  UINT64_C(0x6573752d6e69)
-#define PENDING INT64_MIN /* the result of no system call */
-#define WAIT_NS 30000000
-#define LATE_NS UINT64_C(3000000000) /* for a call that does not return */
-#define STEP_NS 1500u                /* of a call, roughly */
-#define POLL_NS 10000                /* enough to sleep in earnest: the thread may need this very processor */
+#define STEPS        33u /* in one table */
+#define IN_USE       UINT64_C(0x6573752d6e69)
+#define PENDING      INT64_MIN /* the result of no system call */
+#define WAIT_NS      30000000
+#define LATE_NS      UINT64_C(3000000000) /* for a call that does not return */
+#define STEP_NS      1500u                /* of a call, roughly */
+#define POLL_NS      10000                /* between the first looks, then longer: the thread may need this very processor */
+#define POLL_MOST_NS 100000
 
 struct table {
 	uint64_t in_use;
@@ -142,7 +143,7 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64
 {
 	const uint64_t late = dp_now_ns() + LATE_NS, end = until_ns < late ? until_ns : late;
 	nanosleep(&(struct timespec){0, (long)(n * STEP_NS)}, NULL);
-	for (;;) {
+	for (long rest = POLL_NS;; rest = 2 * rest < POLL_MOST_NS ? 2 * rest : POLL_MOST_NS) {
 		int64_t mark = PENDING;
 		const struct dp_stop stop = dp_stop_wait(b->h->tid, 0);
 		if (stop.kind == DP_STOP_SIGNAL && stop.sig != SIGSTOP)
@@ -152,7 +153,7 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64
 		if (!peek(b, step_at(room, n) + offsetof(struct dp_boot_step, result), &mark, sizeof(mark)) || mark != PENDING ||
 		    dp_now_ns() >= end)
 			return NULL;
-		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+		nanosleep(&(struct timespec){0, rest}, NULL);
 	}
 }
 

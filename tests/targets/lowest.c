@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lowest: closes descriptor 0 and opens a file, again and again, and calls foo(). The kernel promises the lowest free number, so
+ * it is to be 0 each time. One thread.
+ */
+#include "target.h"
+
+#include <fcntl.h>
+
+TARGET_PROBED unsigned foo(unsigned a, const char *s)
+{
+	while (*s)
+		a = a * 31 + (unsigned char)*s++;
+	return a;
+}
+
+int main(void)
+{
+	long other = 0, wrong = 0;
+
+	target_stop_on_term();
+	target_ready();
+	for (unsigned i = 0; !target_stop; i++) {
+		close(0);
+		wrong += foo(i, "lowest") != target_expected(i, "lowest");
+		other += open("/dev/null", O_RDONLY) != 0;
+	}
+	printf("RESULT %s other %ld wrong %ld\n", other || wrong ? "BAD" : "OK", other, wrong);
+	return other || wrong;
+}
