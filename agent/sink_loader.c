@@ -21,15 +21,16 @@ enum {
 	SYS_CLOSE_RANGE = 436,
 };
 
-#define CLONE_FILES   0x400
-#define CLOSE_UNSHARE 2
-#define RTLD_NOW      2
-#define RTLD_NOLOAD   4
-#define O_RDWR        2
-#define MFD_CLOEXEC   1
-#define MFD_EXEC      0x10
-#define EINTR         4
-#define DESCRIPTORS   4096 /* closed one by one where there is no close_range */
+#define CLONE_FILES     0x400
+#define CLOSE_UNSHARE   2
+#define RTLD_NOW        2
+#define RTLD_NOLOAD     4
+#define O_RDWR          2
+#define MFD_CLOEXEC     1
+#define MFD_NOEXEC_SEAL 0x8
+#define MFD_EXEC        0x10
+#define EINTR           4
+#define DESCRIPTORS     4096 /* closed one by one where there is no close_range */
 #define MASK_ALL_BUT_GLIBCS                                                                                                      \
 	(~UINT64_C(0x180000000)) /* as glibc's own threads do: 32 cancels, 33 makes setuid reach everybody                       \
 	                          */
@@ -81,8 +82,11 @@ static void fail(struct dp_sink *sink, const char *what)
 
 static int64_t make_memfd(const char *name)
 {
-	const int64_t fd = syscall3(SYS_MEMFD_CREATE, (uint64_t)(uintptr_t)name, MFD_CLOEXEC | MFD_EXEC, 0);
-	return fd >= 0 ? fd : syscall3(SYS_MEMFD_CREATE, (uint64_t)(uintptr_t)name, MFD_CLOEXEC, 0);
+	static const uint32_t kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL}; /* as injector/memfd.c */
+	int64_t fd = -1;
+	for (unsigned i = 0; fd < 0 && i < sizeof(kind) / sizeof(*kind); i++)
+		fd = syscall3(SYS_MEMFD_CREATE, (uint64_t)(uintptr_t)name, MFD_CLOEXEC | kind[i], 0);
+	return fd;
 }
 
 /* A table of our own, in which 0, 1 and 2 lead nowhere. */

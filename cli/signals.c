@@ -33,6 +33,7 @@ struct dp_error *dp_signals_open(int *ret)
 		sigaddset(&set, ends[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is an error like others: it does not end us in the middle */
 	*ret = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return *ret < 0 ? dp_error_sys(DP_TAG_SYS, "signalfd") : NULL;
 }

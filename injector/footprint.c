@@ -8,6 +8,7 @@ struct dp_error *dp_target_footprint(const struct dp_target *t, unsigned nprobes
 	struct dp_agent_image agent;
 	DP_TRY(dp_agent_image_load(&agent));
 	as_if.nprobes = nprobes;
+	DP_TRY(dp_target_fit(&as_if));
 	const struct dp_data_layout data = dp_data_layout(&as_if);
 	*ret = (struct dp_footprint){
 	        .mappings = t->options.need_unwind ? 4 : 3, /* agent, data, private, tables */

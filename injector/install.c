@@ -372,7 +372,7 @@ static struct dp_error *transaction(struct install *i)
 	uint64_t file_size = 0;
 	DP_TRY(add_extents(i, &file_size));
 	DP_TRY(add_placed(i));
-	DP_TRY(map(i, file_size));
+	DP_TRY(dp_limits_name(&i->t->process, &i->t->need, map(i, file_size)));
 	DP_TRY(fill(i));
 	i->announced = true;
 	dp_semaphores_raise(i->t, i->plans, i->nplans); /* as late as can be: we may be killed at any moment */

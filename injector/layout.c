@@ -135,6 +135,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	DP_TRY(dp_agent_image_load(&agent));
 	dp_shared_close(t);
 	t->nprobes = nprobes;
+	DP_TRY(dp_target_fit(t));
 	DP_TRY(regions_create(&t->in));
 	DP_TRY(place(t, space, agent.size));
 	const uint64_t text = t->in.region[DP_REGION_TEXT].addr;

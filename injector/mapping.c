@@ -5,6 +5,7 @@
  * The private region comes first, for two reasons: the memfd's name has to lie in the target's memory, and if the tool dies
  * before the control page exists, the next one knows the private region by its place right behind the data region (recover.c).
  */
+#include "injector/memfd.h"
 #include "injector/proc.h"
 #include "injector/target.h"
 
@@ -17,9 +18,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x10U
-#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -93,19 +91,6 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	                      &got);
 }
 
-/* vm.memfd_noexec wants the executable kind asked for by name; older kernels do not know that flag. */
-static struct dp_error *make_memfd(struct dp_target *t, struct dp_borrow *b, int64_t *fd)
-{
-	const uint64_t name = t->in.private.addr + sizeof(uint64_t), room = dp_script_room(&t->in);
-	struct dp_step make = {.nr = SYS_memfd_create, .args = {name, MFD_CLOEXEC | MFD_EXEC}};
-	struct dp_error *err = dp_remote_open(b, room, "memfd_create", &make, fd);
-	if (!err || err->sys != EINVAL)
-		return err;
-	dp_error_destroy(err);
-	make.args[1] = MFD_CLOEXEC;
-	return dp_remote_open(b, room, "memfd_create", &make, fd);
-}
-
 static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, uint64_t size)
 {
 	char path[64];
@@ -113,9 +98,7 @@ static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, ui
 	t->memfd = open(path, O_RDWR | O_CLOEXEC);
 	if (t->memfd < 0)
 		return dp_error_sys(DP_TAG_SYS, "opening the target's memfd through %s", path);
-	if (ftruncate(t->memfd, (off_t)size))
-		return dp_error_sys(DP_TAG_SYS, "sizing the shared memory to %llu bytes", (unsigned long long)size);
-	return NULL;
+	return dp_file_size(t->memfd, size);
 }
 
 /* Has the program locked memory? Then it may have asked for the future as well (mlockall), and a new mapping is filled at once.
@@ -295,7 +278,7 @@ struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t
 {
 	struct dp_error *err = make_private(t, b);
 	if (!err)
-		err = make_memfd(t, b, &t->remote_fd);
+		err = dp_remote_memfd(b, dp_script_room(&t->in), t->in.private.addr + sizeof(uint64_t), &t->remote_fd);
 	if (!err)
 		err = open_here(t, dp_borrow_tid(b), t->remote_fd, file_size);
 	return err ? give_up(t, b, err) : NULL;

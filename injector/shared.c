@@ -13,14 +13,7 @@
 
 struct dp_error *dp_shared_write(struct dp_target *t, const struct dp_region *r, const void *bytes, size_t n)
 {
-	const uint8_t *from = bytes;
-	for (size_t done = 0; done < n;) {
-		ssize_t put = pwrite(t->memfd, from + done, n - done, (off_t)(r->offset + done));
-		if (put <= 0)
-			return dp_error_sys(DP_TAG_SYS, "filling the shared memory");
-		done += (size_t)put;
-	}
-	return NULL;
+	return dp_file_write(t->memfd, bytes, n, r->offset);
 }
 
 static struct dp_error *map_here(struct dp_target *t)
@@ -141,9 +134,7 @@ static struct dp_error *text_init(struct dp_target *t)
 	struct dp_agent_image agent;
 	const uint64_t at = t->in.private.addr;
 	DP_TRY(dp_agent_image_load(&agent));
-	if (pwrite(t->memfd, &at, sizeof(at), (off_t)(t->in.region[DP_REGION_TEXT].offset + agent.loaded_state)) == sizeof(at))
-		return NULL;
-	return dp_error_sys(DP_TAG_SYS, "filling the shared memory");
+	return dp_file_write(t->memfd, &at, sizeof(at), t->in.region[DP_REGION_TEXT].offset + agent.loaded_state);
 }
 
 struct dp_error *dp_shared_fill(struct dp_target *t)

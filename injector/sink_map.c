@@ -6,6 +6,8 @@
  * own descriptor of the memory file afterwards, and the magic word comes last: what is found without it is a killed tool's
  * leftover that nothing runs in, and is taken out by the next one.
  */
+#include "injector/limits.h"
+#include "injector/memfd.h"
 #include "injector/sink.h"
 
 #include "injector/proc.h"
@@ -22,9 +24,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x10U
-#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -161,12 +160,7 @@ static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, 
 	DP_TRY(map_at(b, p->guard, DP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	p->mapped_guard = true;
 	DP_TRY(dp_mem_write_text(&v->process, dp_borrow_tid(b), dp_addr_of(p->guard), name, sizeof(name), NULL));
-	struct dp_error *err =
-	        dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC | MFD_EXEC}, fd);
-	if (!err || err->sys != EINVAL)
-		return err;
-	dp_error_destroy(err); /* older kernels do not know the flag */
-	return dp_remote_call(b, "memfd_create", SYS_memfd_create, (const uint64_t[6]){p->guard, MFD_CLOEXEC}, fd);
+	return dp_remote_memfd(b, 0, p->guard, fd);
 }
 
 static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64_t fd, struct plan *p)
@@ -176,9 +170,7 @@ static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64
 	p->fd = open(path, O_RDWR | O_CLOEXEC);
 	if (p->fd < 0)
 		return dp_error_sys(DP_TAG_SYS, "opening the target's memfd through %s", path);
-	if (ftruncate(p->fd, (off_t)(p->head.text_size + p->head.size)))
-		return dp_error_sys(DP_TAG_SYS, "sizing the sink's memory");
-	return NULL;
+	return dp_file_size(p->fd, p->head.text_size + p->head.size);
 }
 
 static struct dp_error *map_data(const struct dp_sink_view *v, struct dp_borrow *b, int64_t fd, const struct plan *p)
@@ -283,25 +275,14 @@ static struct dp_error *map_patiently(struct dp_sink_view *v, struct plan *p)
 	}
 }
 
-static struct dp_error *write_all(int fd, const void *bytes, size_t n, uint64_t at)
-{
-	for (size_t done = 0; done < n;) {
-		const ssize_t put = pwrite(fd, (const uint8_t *)bytes + done, n - done, (off_t)(at + done));
-		if (put <= 0)
-			return dp_error_sys(DP_TAG_SYS, "filling the sink's memory");
-		done += (size_t)put;
-	}
-	return NULL;
-}
-
 static struct dp_error *fill(const struct plan *p)
 {
 	const struct dp_sink *s = &p->head;
 	const uint64_t magic = DP_SINK_MAGIC;
-	DP_TRY(write_all(p->fd, p->agent.bytes, p->agent.size, 0));
-	DP_TRY(write_all(p->fd, dp_sink_so, s->so_size, s->text_size + s->so_offset));
-	DP_TRY(write_all(p->fd, s, sizeof(*s), s->text_size));
-	return write_all(p->fd, &magic, sizeof(magic), s->text_size + offsetof(struct dp_sink, magic));
+	DP_TRY(dp_file_write(p->fd, p->agent.bytes, p->agent.size, 0));
+	DP_TRY(dp_file_write(p->fd, dp_sink_so, s->so_size, s->text_size + s->so_offset));
+	DP_TRY(dp_file_write(p->fd, s, sizeof(*s), s->text_size));
+	return dp_file_write(p->fd, &magic, sizeof(magic), s->text_size + offsetof(struct dp_sink, magic));
 }
 
 struct dp_error *dp_sink_map(struct dp_sink_view *v)

@@ -22,9 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RING_DEFAULT    (1u << 20)
-#define RING_LEAST      (16u << 10)
-#define SLOTS_DEFAULT   1024u
 #define HUGETLBFS_SUPER 0x958458f6
 
 void dp_target_say(const struct dp_target *t, const char *fmt, ...)
@@ -48,20 +45,18 @@ static struct dp_error *create(const struct dp_target_options *options, struct d
 	t->options = *options;
 	t->memfd = t->exit_fd = t->lock_fd = -1;
 	t->remote_fd = -1;
-	if (!t->options.ring_size)
-		t->options.ring_size = RING_DEFAULT;
-	if (!t->options.nslots)
-		t->options.nslots = SLOTS_DEFAULT;
+	t->asked_ring = options->ring_size;
+	t->asked_slots = options->nslots;
 	*ret = t;
-	if (t->options.ring_size < RING_LEAST || (t->options.ring_size & (t->options.ring_size - 1)))
+	if (t->asked_ring && (t->asked_ring < DP_RING_LEAST || (t->asked_ring & (t->asked_ring - 1))))
 		return dp_error(DP_TAG_USAGE, "the buffer size must be a power of two of at least 16 KiB");
 	return NULL;
 }
 
 void dp_target_no_rings(struct dp_target *t)
 {
-	t->options.ring_size = RING_LEAST;
-	t->options.nslots = 1;
+	t->asked_ring = DP_RING_LEAST;
+	t->asked_slots = 1;
 }
 
 static int pidfd_of(pid_t pid)

@@ -4,6 +4,7 @@
 #define DP_INJECTOR_TARGET_H
 
 #include "injector/injector.h"
+#include "injector/limits.h"
 #include "injector/park.h"
 #include "injector/tracee.h"
 
@@ -117,6 +118,12 @@ struct dp_target {
 	struct dp_standing **standing;
 	size_t nstanding;
 
+	/* fit.c: options.ring_size and options.nslots are what was chosen */
+	size_t asked_ring; /* 0: not asked for */
+	unsigned asked_slots;
+	struct dp_limits limits;
+	struct dp_need need;
+
 	/* layout.c */
 	struct dp_runtime runtime;
 	unsigned nprobes;
@@ -149,6 +156,12 @@ struct dp_data_layout { /* offsets inside the data region, bytes */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
 /* Chooses what of the mapped regions goes into a core file of the target; after their sizes are known. */
 void dp_layout_cores(struct dp_installation *in);
+
+/* ---- fit.c ---------------------------------------------------------------------------------------------------------------- */
+
+#define DP_RING_LEAST (UINT64_C(16) << 10)
+/* Chooses size and number of the rings for t->nprobes probes. DP_TAG_LIMIT if there is no room for what was asked, or at all. */
+struct dp_error *dp_target_fit(struct dp_target *t) DP_MUST_CHECK;
 
 /* ---- answers.c ----------------------------------------------------------------------------------------------------------- */
 
