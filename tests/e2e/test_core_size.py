@@ -76,6 +76,10 @@ class CoreSize(Case):
     def test_unwind_tables_are_not_in_the_core(self):
         self.check("segv", "--function", "foo", "-t", "backtrace")
 
+    def test_the_text_of_large_modules_is_not_in_the_core(self):
+        """Neither that of the one that is probed, nor that of one in which a thread has worked for us."""
+        self.check("abort", "--function", "foo", "--function", "libc.so.6!clock_nanosleep", "--function", "libc.so.6!malloc", "-t", "regs")
+
     def test_code_is_in_the_core_for_a_debugger_and_data_is_not(self):
         _, core = self.crash("abort", "--function", "foo", "-t", "backtrace", "--buffer-size", "16M")
         dumped = segments(core)
