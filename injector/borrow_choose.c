@@ -141,7 +141,8 @@ static struct candidate look_at(const struct dp_process *p, pid_t tid, bool alon
 {
 	struct dp_task_stat stat;
 	struct candidate c = {.tid = tid, .rank = UNFIT};
-	if (!dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' || has_own_files(p, tid))
+	if (!dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' || dp_task_is_worker(&stat) ||
+	    has_own_files(p, tid))
 		return c;
 	c.asleep = stat.state == 'D';
 	if (!c.asleep)

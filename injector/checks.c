@@ -123,7 +123,8 @@ static struct dp_error *find_alive(struct dp_process *p)
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
 	p->alive = 0;
 	for (size_t i = 0; i < tids.n && !p->alive; i++)
-		if (dp_proc_stat(p->pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X')
+		if (dp_proc_stat(p->pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X' &&
+		    !dp_task_is_worker(&stat))
 			p->alive = tids.tid[i];
 	free(tids.tid);
 	if (!p->alive)

@@ -75,10 +75,13 @@ static struct dp_error *note(struct dp_each *e, pid_t tid, uint64_t start)
 static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
 {
 	for (int i = 0; i < LISTS; i++) {
-		struct stat st;
+		struct stat before, after;
+		const bool counted = !fstat(task_dir, &before);
 		if (!dp_proc_tids(t->process.pid, tids))
 			return false;
-		if (!fstat(task_dir, &st) && st.st_nlink == 2 + tids->n)
+		/* Before as well: one that ends while it is listed takes those behind it off the list, and itself off the count.
+		 */
+		if (counted && !fstat(task_dir, &after) && before.st_nlink == 2 + tids->n && after.st_nlink == 2 + tids->n)
 			return true;
 		free(tids->tid);
 	}
@@ -175,6 +178,8 @@ static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, c
 
 static struct dp_error *meet(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
+	if (dp_task_is_worker(&m->stat)) /* stopped, it would end a request of the program's */
+		return note(e, m->tid, m->stat.start_time);
 	if (m->stat.state == 'D') /* asked to stop it would not, and could not be let go */
 		return NULL;
 	if (m->stat.state == 'Z' || m->stat.state == 'X' || is_done_asleep(t, e, m))

@@ -6,7 +6,8 @@
  * are interrupted, and each one's registers are read while the others are still on their way. That the set is complete is seen
  * from one number: the link count of /proc/PID/task is the number of threads + 2. Only if that disagrees are they listed
  * again. A thread in uninterruptible sleep (a vfork parent above all) is better met before it is seized: asked to stop, it
- * neither stops nor can be detached.
+ * neither stops nor can be detached. A worker of the kernel's (dp_task_is_worker()) is counted, comes and goes, and is never
+ * stopped: the request that it works on would fail.
  *
  * The threads that signals are sent to are taken when all others stand, and let go before them: as long as one of those is
  * traced, a signal that the process ignores is not, and whoever runs may be woken in its place (eintr.c).
@@ -43,6 +44,7 @@ struct freezer {
 	bool nested;          /* the target lives in another pid namespace */
 	uint64_t free_ns;     /* nobody stood until then; 0: nobody was asked to */
 	bool execed;
+	bool only_workers; /* the last listing had nobody else but the kernel's workers */
 };
 
 static struct dp_error *gone(const struct dp_process *p)
@@ -50,18 +52,26 @@ static struct dp_error *gone(const struct dp_process *p)
 	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", p->pid, p->comm);
 }
 
-/* Waits until no thread is in uninterruptible sleep, which most are for microseconds only. Nothing is seized yet. */
-static struct dp_error *await_stoppable(const struct dp_process *p, const struct dp_tids *tids, uint64_t deadline)
+/*
+ * Waits until no thread is in uninterruptible sleep, which most are for microseconds only. Nothing is seized yet. The kernel's
+ * workers are taken off the list.
+ */
+static struct dp_error *await_stoppable(const struct dp_process *p, struct dp_tids *tids, uint64_t deadline)
 {
 	struct dp_task_stat stat;
-	for (size_t i = 0; i < tids->n; i++) {
+	const size_t listed = tids->n;
+	tids->n = 0;
+	for (size_t i = 0; i < listed; i++) {
 		bool found = dp_proc_stat(p->pid, tids->tid[i], &stat);
+		if (found && dp_task_is_worker(&stat))
+			continue;
 		while (found && stat.state == 'D' && dp_now_ns() < deadline) {
 			nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 			found = dp_proc_stat(p->pid, tids->tid[i], &stat);
 		}
 		if (found && stat.state == 'D')
 			return dp_unstoppable(p, tids->tid[i]);
+		tids->tid[tids->n++] = tids->tid[i];
 	}
 	return NULL;
 }
@@ -175,11 +185,30 @@ static struct dp_error *adopt_later(struct freezer *z, uint64_t limit_ns)
 	return err;
 }
 
-static struct dp_error *adopt_listed(struct freezer *z)
+/*
+ * Takes off the list who is held already, and the kernel's workers. That nobody else is left is certain if the listing had as
+ * many as there were, counted behind it, and all of them are still there behind the count: those that are held, and the workers,
+ * are.
+ */
+static void keep_new(struct freezer *z, int task_dir, struct dp_tids *tids)
+{
+	struct stat st;
+	const size_t listed = tids->n;
+	const bool whole = !fstat(task_dir, &st) && st.st_nlink == 2 + listed;
+	tids->n = 0;
+	for (size_t i = 0; i < listed; i++)
+		if (!known(z, tids->tid[i], i) && !dp_proc_is_worker(z->p->pid, tids->tid[i]))
+			tids->tid[tids->n++] = tids->tid[i];
+	const bool leader = z->p->leader_zombie && tids->n == 1 && tids->tid[0] == z->p->pid;
+	z->only_workers = whole && (!tids->n || leader);
+}
+
+static struct dp_error *adopt_listed(struct freezer *z, int task_dir)
 {
 	struct dp_tids tids;
 	if (!dp_proc_tids(z->p->pid, &tids))
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
+	keep_new(z, task_dir, &tids);
 	struct dp_error *err = adopt_all(z, &tids, false);
 	free(tids.tid);
 	return err;
@@ -331,7 +360,9 @@ static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit
 		if (!others && complete(z, task_dir))
 			break;
 		from = z->f.n;
-		DP_TRY(others ? adopt_later(z, limit_ns) : adopt_listed(z));
+		DP_TRY(others ? adopt_later(z, limit_ns) : adopt_listed(z, task_dir));
+		if (z->only_workers)
+			break;
 		if (z->f.n > from)
 			quiet = -1;
 	}

@@ -38,7 +38,8 @@ bool dp_pick_living(struct dp_target *t)
 		return false;
 	for (size_t i = 0; i < tids.n && !found; i++) {
 		struct dp_task_stat stat;
-		found = dp_proc_stat(t->process.pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X';
+		found = dp_proc_stat(t->process.pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X' &&
+		        !dp_task_is_worker(&stat);
 		if (found)
 			t->process.alive = tids.tid[i];
 	}

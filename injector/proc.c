@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 
 bool dp_proc_slurp(struct dp_buf *b, const char *fmt, ...)
 {
@@ -50,11 +51,46 @@ static bool read_small(char *buf, size_t n, pid_t pid, pid_t tid, const char *fi
 bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret)
 {
 	char text[1024];
-	if (!read_small(text, sizeof(text), pid, tid, "stat"))
-		return false;
+	return read_small(text, sizeof(text), pid, tid, "stat") && dp_stat_parse(text, ret);
+}
+
+bool dp_stat_parse(const char *text, struct dp_task_stat *ret)
+{
 	const char *p = strrchr(text, ')'); /* the name may hold anything, ')' too */
 	return p && sscanf(p + 1, " %c %d %*d %*d %*d %*d %" SCNu64 " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
 	                   &ret->state, &ret->ppid, &ret->flags, &ret->start_time) == 4;
+}
+
+/* Their values in the kernel's include/linux/sched.h, and since when they mean this for threads of processes. */
+#define PF_IO_WORKER      0x00000010u
+#define PF_IO_WORKER_IN   5012u /* before: workers are kernel threads, and the bit is a virtual processor's (5.4) */
+#define PF_USER_WORKER    0x00004000u
+#define PF_USER_WORKER_IN 6004u /* before: the bit belongs to whoever loads modules (until 5.16) */
+
+bool dp_flags_of_worker(uint64_t flags, unsigned kernel)
+{
+	return ((flags & PF_IO_WORKER) && kernel >= PF_IO_WORKER_IN) || ((flags & PF_USER_WORKER) && kernel >= PF_USER_WORKER_IN);
+}
+
+static unsigned running_kernel(void)
+{
+	static unsigned known;
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+	if (!known && !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2)
+		known = 1000 * major + minor;
+	return known;
+}
+
+bool dp_task_is_worker(const struct dp_task_stat *stat)
+{
+	return dp_flags_of_worker(stat->flags, running_kernel());
+}
+
+bool dp_proc_is_worker(pid_t pid, pid_t tid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, tid, &stat) && dp_task_is_worker(&stat);
 }
 
 const char *dp_status_find(const char *status, const char *name)

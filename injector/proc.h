@@ -22,6 +22,19 @@ struct dp_task_stat {
 
 /* /proc/PID/task/TID/stat (with tid 0: /proc/PID/stat). */
 bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret);
+/* The same from the file's text. */
+bool dp_stat_parse(const char *text, struct dp_task_stat *ret);
+
+/*
+ * A thread of the process that only ever runs kernel code: io_uring's workers and pollers, vhost's workers. It is listed and
+ * counted like any other. It is never stopped: a stop makes the request that it works on fail. It never executes the program's
+ * text, so there is no reason to stop it.
+ */
+bool dp_task_is_worker(const struct dp_task_stat *stat);
+/* The same for a given kernel, 1000 * major + minor: what the flags mean has changed. */
+bool dp_flags_of_worker(uint64_t flags, unsigned kernel);
+/* False too if there is no such thread. */
+bool dp_proc_is_worker(pid_t pid, pid_t tid);
 
 /* The text behind "NAME:" and its white space in a status file's text, or NULL. */
 const char *dp_status_find(const char *status, const char *name);

@@ -62,7 +62,7 @@ enum dp_safe_rank dp_safe_rank(struct dp_safe *s, const struct dp_process *p, pi
 	long nr;
 	uint64_t args[6];
 	(void)s;
-	if (!dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X')
+	if (!dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' || dp_task_is_worker(&stat))
 		return DP_SAFE_NEVER;
 	if (!ordinary_schedule(p, tid))
 		return DP_SAFE_ODD;
@@ -106,7 +106,7 @@ struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid
 	struct dp_task_stat stat;
 	struct dp_held h = {.tid = tid, .ns_tid = read_ns_tid(p, tid)};
 	*outcome = DP_SAFE_GONE;
-	if (!dp_proc_stat(p->pid, tid, &stat))
+	if (!dp_proc_stat(p->pid, tid, &stat) || dp_task_is_worker(&stat))
 		return NULL;
 	if (stat.state == 'D') { /* could neither stop nor be let go */
 		snprintf(why, 128, "it sleeps uninterruptibly");

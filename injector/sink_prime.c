@@ -60,10 +60,10 @@ static bool is_guest(pid_t pid, pid_t tid)
 	return guest;
 }
 
-static bool is_zombie(pid_t pid, pid_t tid)
+static bool runs_no_code(pid_t pid, pid_t tid)
 {
 	struct dp_task_stat stat;
-	return !dp_proc_stat(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
+	return !dp_proc_stat(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' || dp_task_is_worker(&stat);
 }
 
 static struct dp_error *prime_one(struct priming *m, pid_t tid)
@@ -90,7 +90,7 @@ static struct dp_error *one_round(struct priming *m)
 	if (!tids.n)
 		err = dp_error(DP_TAG_GONE, "process %d (%s) ended", pid, m->v->process.comm);
 	for (size_t i = 0; !err && i < tids.n; i++)
-		if (!is_done(m, tids.tid[i]) && !is_zombie(pid, tids.tid[i]) && !is_guest(pid, tids.tid[i]))
+		if (!is_done(m, tids.tid[i]) && !runs_no_code(pid, tids.tid[i]) && !is_guest(pid, tids.tid[i]))
 			err = prime_one(m, tids.tid[i]);
 	free(tids.tid);
 	return err;

@@ -30,7 +30,8 @@ static bool is_left_alone(pid_t pid, pid_t tid)
 	struct dp_task_stat stat;
 	long nr;
 	uint64_t args[6];
-	if (!dp_proc_stat(pid, tid, &stat) || stat.state == 'D') /* could neither stop nor be let go */
+	if (!dp_proc_stat(pid, tid, &stat) || stat.state == 'D' ||
+	    dp_task_is_worker(&stat)) /* D: could neither stop nor be let go */
 		return true;
 	return dp_proc_syscall(pid, tid, &nr, args) && nr >= 0 && dp_eintr_class(nr, args) == DP_EINTR_TIMED;
 }

@@ -80,6 +80,15 @@ class Program(SinkCase):
         said = json.loads(next(line for line in run.stdout.splitlines() if line.startswith("{")))
         self.assertEqual((said["fresh"], said["primed"], said["unprimed"]), (True, 1, 0))
 
+    def test_threads_of_io_uring_are_neither_primed_nor_stopped(self):
+        for polled in (0, 1):
+            target = self.target("uring", polled)
+            if "NO IO_URING" in target.output():
+                self.skipTest("this kernel has no io_uring")
+            first = self.load(target.pid)
+            self.assertEqual((first["primed"], first["unprimed"]), (3, 0))
+            self.good_end(target)
+
     def test_job_stopped_is_refused_and_unharmed(self):
         target = self.target("libcstorm", 1, 0, 1, 0)
         os.kill(target.pid, signal.SIGSTOP)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""Programs that use what kernels have had for a few years only: they notice nothing, or dynprobe refuses before it does any harm."""
+
+import os
+import subprocess
+
+import harness
+from harness import Case
+
+DISABLED = "/proc/sys/kernel/io_uring_disabled"
+
+
+class Programs(Case):
+    def tool(self, *args):
+        r = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=120, env=harness.environment())
+        self.assertEqual(r.returncode, 0, r.stderr)
+        return r.stdout
+
+
+class Uring(Programs):
+    """io_uring's threads are listed among the program's, and a stop ends the request that one of them works on."""
+
+    def uring(self, polled):
+        if os.path.exists(DISABLED):
+            with open(DISABLED) as f:
+                was = f.read().strip()
+            if was != "0":
+                self.allow("0")
+                self.addCleanup(self.allow, was)
+        t = self.target("uring", polled)
+        if "NO IO_URING" in t.output():
+            self.skipTest("this kernel has no io_uring")
+        return t
+
+    def allow(self, value):
+        with open(DISABLED, "w") as f:
+            f.write(value)
+
+    def workers(self, t):
+        names = {x: harness.status_or_none(f"{t.pid}/task/{x}", "Name") for x in os.listdir(f"/proc/{t.pid}/task")}
+        return {int(x) for x, name in names.items() if name and name.startswith("iou-")}
+
+    def each(self):
+        for polled in (0, 1):
+            with self.subTest(polled=polled):
+                t = self.uring(polled)
+                self.assertGreater(len(self.workers(t)), 2 + polled)
+                yield t
+                self.assertGreater(len(self.workers(t)), 2 + polled)
+                self.assert_clean(t.pid)
+                self.assert_result_ok(t)
+
+    def test_no_request_is_ended_by_probes_that_come_and_go(self):
+        for t in self.each():
+            for i in range(10):
+                r = self.attach(t, "--function", "foo", *(["-t", "regs"] if i % 2 else ["--return", "foo"]), "-n", 20)
+                self.assert_ok(r)
+                self.assert_hits(r, 20)
+                self.assertEqual(r.summary["left_bytes"], 0)
+                self.assertEqual({e["tid"] for e in r.events} & self.workers(t), set())
+
+    def test_nor_beside_probes_that_stay(self):
+        for t in self.each():
+            self.tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo")
+            for _ in range(5):
+                r = self.attach(t, "--function", "libc.so.6!clock_nanosleep", "-n", 5)
+                self.assert_ok(r)
+                self.assertEqual(r.summary["left_bytes"], 0)
+            self.tool("detach", "--pid", t.pid)
+
+    def test_nor_by_a_trap(self):
+        for t in self.each():
+            r = self.attach(t, "--function", "foo", "--tactic", "trap", "-n", 5)
+            self.assert_ok(r)
+            self.assertEqual(r.summary["left_bytes"], 0)
+
+    def test_nor_by_snapshots_and_they_show_the_programs_own_threads(self):
+        for t in self.each():
+            for mode in ("stop", "fork"):
+                path = self.path(f"{mode}.dps")
+                self.tool("snapshot", t.pid, "--mode", mode, "-q", "-o", path)
+                shown = self.tool("show", path)
+                self.assertNotIn("iou-", shown)
+                self.assertIn("call_foo", shown)
+
+
+if __name__ == "__main__":
+    harness.main()
