@@ -140,6 +140,13 @@ static struct dp_error *refuse_traced(const struct dp_process *p, pid_t tid, pid
 	                comm);
 }
 
+/* The line has what is on; a line like it what may not be changed. */
+static bool has_shadow_stack(const char *status)
+{
+	const char *on = dp_status_find(status, "x86_Thread_features");
+	return on && memmem(on, strcspn(on, "\n"), "shstk", strlen("shstk"));
+}
+
 struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
 {
 	struct dp_error *err = NULL;
@@ -150,6 +157,7 @@ struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
 		long seccomp = dp_status_long(dp_buf_str(&b), "Seccomp", 0);
 		p->seccomp |= seccomp != 0;
 		p->seccomp_strict |= seccomp == 1;
+		p->shadow_stack |= has_shadow_stack(dp_buf_str(&b));
 		if (tracer && !dp_is_own_task(tracer))
 			err = refuse_traced(p, tid, tracer);
 	}

@@ -59,17 +59,9 @@ static bool under_filter(pid_t pid, pid_t tid)
 
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t)
 {
-	struct dp_buf status;
-	dp_buf_init(&status);
-	const char *features = dp_proc_slurp(&status, "/proc/%d/task/%d/status", t->process.pid, t->process.alive)
-	                               ? dp_status_find(dp_buf_str(&status), "x86_Thread_features")
+	return t->process.shadow_stack ? dp_error(DP_TAG_SHADOW_STACK, "process %d (%s) runs with a user shadow stack",
+	                                          t->process.pid, t->process.comm)
 	                               : NULL;
-	const char *shstk = features ? strstr(features, "shstk") : NULL, *end = features ? strchr(features, '\n') : NULL;
-	const bool on = shstk && (!end || shstk < end);
-	dp_buf_fini(&status);
-	return on ? dp_error(DP_TAG_SHADOW_STACK, "process %d (%s) runs with a user shadow stack", t->process.pid,
-	                     t->process.comm)
-	          : NULL;
 }
 
 const char *dp_not_live(const struct dp_target *t)

@@ -146,6 +146,8 @@ static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 	dp_proc_comm(pid, t->process.comm, sizeof(t->process.comm));
 	t->exit_fd = pidfd_of(pid);
 	DP_TRY(dp_check_thread(&t->process, pid));
+	DP_TRY(dp_refuse_shadow_stack(
+	        t)); /* the loader has turned it on by now, if the program wants it; a static one does that itself */
 	DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
 	return dp_target_refresh(t);
 }

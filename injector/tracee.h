@@ -21,7 +21,7 @@ struct dp_process { /* what /proc says of a process */
 	pid_t ns_pid; /* its pid in its own innermost pid namespace */
 	char comm[64];
 	uint64_t start_time;
-	bool leader_zombie, seccomp, seccomp_strict;
+	bool leader_zombie, seccomp, seccomp_strict, shadow_stack; /* the last three: of any thread */
 	/* Not filled by dp_process_check(): the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
 	 * checks what it finds, so that no thread has to be held while the file is read. */
 	const char *known_maps;
