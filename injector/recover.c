@@ -41,10 +41,14 @@ static pid_t lock_holder(int fd)
 	return pid;
 }
 
+/*
+ * Not its `mem`, which goes with the first thread while others live on: this one can be opened as long as the process has a
+ * thread. Only its owner and root may.
+ */
 struct dp_error *dp_lock(struct dp_target *t)
 {
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/%d/mem", t->process.pid);
+	char path[48];
+	snprintf(path, sizeof(path), "/proc/%d/personality", t->process.pid);
 	t->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (t->lock_fd < 0 || !flock(t->lock_fd, LOCK_EX | LOCK_NB))
 		return NULL; /* what cannot be opened here will be refused with its own reason */

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import harness
-from harness import Case
+from harness import Case, wait_until
 
 DISABLED = "/proc/sys/kernel/io_uring_disabled"
 
@@ -82,6 +82,29 @@ class Uring(Programs):
                 shown = self.tool("show", path)
                 self.assertNotIn("iou-", shown)
                 self.assertIn("call_foo", shown)
+
+
+class Headless(Programs):
+    """The first thread has ended: what is asked of a process by its id has to be asked of another one."""
+
+    def test_probes_come_and_go(self):
+        t = self.target("headless")
+        self.assertEqual(t.state(), "Z")
+        for _ in range(5):
+            r = self.attach(t, "--function", "foo", "-t", "regs", "-n", 20)
+            self.assert_ok(r)
+            self.assert_hits(r, 20)
+            self.assertEqual(r.summary["left_bytes"], 0)
+        self.assert_result_ok(t)
+
+    def test_a_second_dynprobe_is_told_of_the_first(self):
+        t = self.target("headless")
+        first = self.start("--pid", t.pid, "--function", "foo")
+        wait_until(lambda: os.path.exists(first.events) and '"foo"' in self.said(first), what="the first event")
+        self.assert_refused(self.attach(t, "--function", "foo", "-n", 1), "DP-LOCKED", first.pid)
+        self.assert_hits(self.finish(first))
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
+        self.assert_result_ok(t)
 
 
 if __name__ == "__main__":
