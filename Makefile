@@ -55,7 +55,7 @@ format: ## clang-format over every C file
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove every build directory
-	rm -rf build build-debug build-asan build-clang build-fuzz
+	rm -rf build build-debug build-o3 build-asan build-clang build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile

@@ -28,13 +28,15 @@ struct dp_error {
 };
 
 #define DP_MUST_CHECK __attribute__((warn_unused_result))
+/* An error is never NULL: without this gcc -O3 follows DP_TRY() past a failure and warns of results that were not set. */
+#define DP_IS_ERROR __attribute__((returns_nonnull)) DP_MUST_CHECK
 
 /* A new error. The message names what was asked, what was found, and what to do next. Never NULL, even out of memory. */
-struct dp_error *dp_error(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_MUST_CHECK;
+struct dp_error *dp_error(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* The same for a failed system call: appends ": " and strerror(errno), and keeps errno. */
-struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_MUST_CHECK;
+struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* A layer's own words on top of `cause` (which it takes over); the tag stays that of the cause. */
-struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_MUST_CHECK;
+struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* Accepts NULL. Returns NULL, so that `err = dp_error_destroy(err)` reads well. */
 struct dp_error *dp_error_destroy(struct dp_error *err);
 /* "dynprobe: error: MESSAGE [DP-TAG]", a "caused by" line per cause, and what to do. */
@@ -47,11 +49,11 @@ const char *dp_tag_remedy(enum dp_tag tag);
 const char *dp_tag_theme(enum dp_tag tag); /* where it comes from */
 bool dp_tag_find(const char *text, enum dp_tag *ret);
 
-#define DP_TRY(expr)                             \
-	do {                                     \
-		struct dp_error *dp_try_ = (expr); \
-		if (dp_try_)                     \
-			return dp_try_;          \
+#define DP_TRY(expr)                                                                                                             \
+	do {                                                                                                                     \
+		struct dp_error *dp_try_ = (expr);                                                                               \
+		if (dp_try_)                                                                                                     \
+			return dp_try_;                                                                                          \
 	} while (0)
 
 #endif

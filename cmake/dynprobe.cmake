@@ -2,14 +2,14 @@
 # What every target of the project shares: warnings, hardening, sanitizers, the rooms and the agent.
 
 set(DP_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-sign-conversion)
+if(DP_WERROR)
+  list(APPEND DP_WARNINGS -Werror)
+endif()
 
 function(dp_target_options target)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:${DP_WARNINGS}>)
-  if(DP_WERROR)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Werror>)
-  endif()
   if(DP_FUZZ) # the rooms, too, tell libFuzzer where they have been
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
   endif()
@@ -58,7 +58,7 @@ endfunction()
 set(DP_AGENT_FLAGS
     -std=gnu11 -O2 -g -ffreestanding -fno-builtin -mgeneral-regs-only -fPIC -fvisibility=hidden
     -fno-stack-protector -fno-plt -mno-red-zone -fcf-protection=none -fno-asynchronous-unwind-tables
-    -fno-tree-loop-distribute-patterns -fno-jump-tables -fomit-frame-pointer ${DP_WARNINGS} -Werror)
+    -fno-tree-loop-distribute-patterns -fno-jump-tables -fomit-frame-pointer ${DP_WARNINGS})
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   list(APPEND DP_AGENT_FLAGS -mstringop-strategy=unrolled_loop) # rep stos would depend on the program's direction flag
 else()
@@ -118,7 +118,7 @@ endfunction()
 # The LTTng sink: a hosted shared object for the target, never with the tool's sanitizers. enter.c runs before the vector state is saved.
 set(DP_SINK_FLAGS
     -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -fcf-protection=none -fomit-frame-pointer
-    -U_FORTIFY_SOURCE ${DP_WARNINGS} -Werror)
+    -U_FORTIFY_SOURCE ${DP_WARNINGS})
 
 function(dp_lttng_sink)
   pkg_check_modules(LTTNG_UST REQUIRED IMPORTED_TARGET lttng-ust)

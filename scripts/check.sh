@@ -33,8 +33,8 @@ build() {
 step "source: rooms, licence lines, shell scripts"
 sh scripts/check-source.sh
 
-step "clang: the tool, its agent and library compile without a warning"
-build clang -DBUILD_TESTING=OFF
+step "clang, gcc -O0, gcc -O3: the tool, its agent and library compile without a warning"
+for preset in clang debug o3; do build "$preset" -DBUILD_TESTING=OFF; done
 
 step "ASan and UBSan: unit tests, and some end-to-end tests"
 build asan

@@ -44,15 +44,19 @@ static void *work(void *data)
 	return NULL;
 }
 
+static void child(bool forks)
+{
+	int status = 0;
+	const pid_t pid = forks ? fork() : vfork();
+	if (!pid)
+		_exit(7);
+	bad += waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+}
+
 static void children(void)
 {
-	for (int i = 0; i < 5; i++) {
-		int status = 0;
-		const pid_t pid = i % 2 ? fork() : vfork();
-		if (!pid)
-			_exit(7);
-		bad += waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 7;
-	}
+	for (int i = 0; i < 5; i++)
+		child(i % 2);
 }
 
 int main(int argc, char **argv)

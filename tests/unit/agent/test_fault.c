@@ -185,7 +185,7 @@ static uint64_t raw_mask(void)
 Test(fault, program_s_own_goes_to_its_handler_on_its_stack, .init = begin)
 {
 	stack_t alt = {.ss_sp = malloc(65536), .ss_size = 65536};
-	char *bad = bad_page();
+	char *volatile bad = bad_page();
 	sigaltstack(&alt, NULL);
 	for (volatile int onstack = 0; onstack <= 1; onstack++) {
 		handle(SIGSEGV, on_fault, onstack ? DP_SA_ONSTACK : 0);
