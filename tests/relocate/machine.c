@@ -46,6 +46,13 @@ __asm__(".text\n"
         "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	ret\n");
 _Static_assert(offsetof(struct machine_state, x) == 192 && offsetof(struct machine_state, rip) == 128, "as in machine_enter");
 
+static struct {
+	unsigned bit;
+	size_t at, n;
+} part[] = {{PART_X87, X_ST, 128}, {PART_SSE, X_XMM, 256}, {PART_YMM, X_YMM, 256},
+            {PART_K, 0, 64},       {PART_ZMM, 0, 512},     {PART_HIGH, 0, 1024}};
+#define PARTS (sizeof(part) / sizeof(*part))
+
 static struct machine_state *result;
 static volatile bool inside, timed_out;
 static volatile unsigned runs;
@@ -58,6 +65,29 @@ uint64_t machine_components(void)
 	return machine_mask;
 }
 
+size_t machine_at(unsigned bit)
+{
+	size_t i = 0;
+	while (part[i].bit != bit)
+		i++;
+	return part[i].at;
+}
+
+/* Processors with the same registers keep them at different places. False if there is no room for one. */
+static bool find_parts(void)
+{
+	unsigned a, b, c, d;
+	for (size_t i = 0; i < PARTS; i++) {
+		if (part[i].bit < PART_K || !(machine_mask & (UINT64_C(1) << part[i].bit)))
+			continue;
+		__cpuid_count(0xd, part[i].bit, a, b, c, d);
+		if (a != part[i].n || b < X_YMM || b + a > MACHINE_XSAVE)
+			return false;
+		part[i].at = b;
+	}
+	return true;
+}
+
 bool machine_timed_out(void)
 {
 	bool was = timed_out;
@@ -68,15 +98,14 @@ bool machine_timed_out(void)
 /* Components that are in their initial state are not written into the frame. */
 static void take_vectors(const uint8_t *frame)
 {
-	static const struct {
-		uint16_t bit, at, n;
-	} part[] = {{0, X_ST, 128}, {1, X_XMM, 256}, {2, X_YMM, 256}, {5, X_K, 64}, {6, X_ZMM, 512}, {7, X_HIGH, 1024}};
 	uint64_t there;
 	const uint16_t fcw = 0x37f;
 	memcpy(&there, frame + X_HEADER, sizeof(there));
 	memcpy(result->x, frame, X_XMM);
 	memcpy(result->x + X_HEADER, frame + X_HEADER, 64);
-	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++) {
+	for (size_t i = 0; i < PARTS; i++) {
+		if (!part[i].at)
+			continue;
 		if (there & machine_mask & (UINT64_C(1) << part[i].bit))
 			memcpy(result->x + part[i].at, frame + part[i].at, part[i].n);
 		else
@@ -169,7 +198,7 @@ bool machine_setup(void)
 	__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 	machine_mask = a & COMPONENTS;
 	install();
-	return map(MACHINE_SANDBOX, MACHINE_ROOM, PROT_READ | PROT_WRITE) &&
+	return find_parts() && map(MACHINE_SANDBOX, MACHINE_ROOM, PROT_READ | PROT_WRITE) &&
 	       map(MACHINE_CODE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
 	       map(MACHINE_NEAR, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) &&
 	       map(MACHINE_FAR, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) && !syscall(SYS_arch_prctl, ARCH_SET_GS, MACHINE_GS);

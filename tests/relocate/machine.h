@@ -17,9 +17,9 @@
 #define MACHINE_SANDBOX UINT64_C(0x30000000) /* data, stack, and what gs-relative operands lead to */
 #define MACHINE_ROOM    0x4000u
 #define MACHINE_GS      (MACHINE_SANDBOX + MACHINE_ROOM / 2)
-#define MACHINE_XSAVE   2688u /* up to the upper 16 zmm registers */
+#define MACHINE_XSAVE   2688u /* room for all up to the upper 16 zmm registers */
 
-/* In the frame of xsave, standard form. */
+/* In the frame of xsave, standard form. Where the parts behind ymm are is the processor's choice: machine_at(). */
 enum {
 	X_FCW = 0,
 	X_FSW = 2,
@@ -31,11 +31,9 @@ enum {
 	X_ST = 32,
 	X_XMM = 160,
 	X_HEADER = 512,
-	X_YMM = 576,
-	X_K = 1088,
-	X_ZMM = 1152,
-	X_HIGH = 1664
+	X_YMM = 576
 };
+enum { PART_X87, PART_SSE, PART_YMM, PART_K = 5, PART_ZMM, PART_HIGH }; /* components, by their bits */
 
 struct machine_state {
 	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15 */
@@ -49,6 +47,8 @@ struct machine_state {
 bool machine_setup(void);
 /* Which components of the xsave frame there are. */
 uint64_t machine_components(void);
+/* Where one of them begins. */
+size_t machine_at(unsigned part);
 void machine_run(const struct machine_state *start, struct machine_state *end);
 /* Cases that a timer had to end since the last call. */
 bool machine_timed_out(void);

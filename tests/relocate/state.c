@@ -63,10 +63,12 @@ static void random_vectors(uint8_t *x, uint64_t *seed)
 		put64(x + X_XMM + i, element(seed));
 	for (int i = 0; i < 256; i += 8)
 		put64(x + X_YMM + i, element(seed));
-	for (int i = 0; i < 64; i += 8)
-		put64(x + X_K + i, random_next(seed));
-	for (int i = 0; i < 1536; i += 8) /* both zmm parts */
-		put64(x + X_ZMM + i, element(seed));
+	for (size_t i = 0, at = machine_at(PART_K); at && i < 64; i += 8)
+		put64(x + at + i, random_next(seed));
+	for (size_t i = 0, at = machine_at(PART_ZMM); at && i < 512; i += 8)
+		put64(x + at + i, element(seed));
+	for (size_t i = 0, at = machine_at(PART_HIGH); at && i < 1024; i += 8)
+		put64(x + at + i, element(seed));
 	put64(x + X_HEADER, components);
 }
 
