@@ -233,11 +233,19 @@ static struct dp_error *select_functions(struct dp_expander *x, const struct dp_
 	return NULL;
 }
 
+/* Go's names have stars and brackets. */
+static bool is_name(const struct dp_spec *spec, const struct dp_selection *found)
+{
+	return spec->point != DP_POINT_ALL && !dp_spec_is_pattern(spec->module) && found->n == 1 && spec->symbol &&
+	       !strcmp(found->item[0].function.name, spec->symbol);
+}
+
 static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 {
 	const struct dp_probe *p = &x->from->probe[from];
 	struct dp_selection found;
 	const size_t first = x->out.options.nprobes;
+	x->pattern = dp_spec_has_pattern(&p->spec);
 	if (!dp_spec_selects(&p->spec))
 		return dp_expand_plain(x, from, add_function);
 	if (p->spec.call) {
@@ -252,6 +260,7 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 	}
 	if (unknown)
 		return cannot_wait(x, &p->spec, unknown);
+	x->pattern = x->pattern && !is_name(&p->spec, &found);
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++) {
 		err = dp_signals_check(i);

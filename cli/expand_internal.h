@@ -14,6 +14,7 @@ struct dp_expander {
 	struct dp_names names;
 	struct dp_expansion out;
 	size_t capacity, notes;
+	bool pattern; /* what is being expanded names what it finds */
 };
 
 struct dp_expand_place {                 /* one of the probes that a pattern stands for */

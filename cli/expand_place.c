@@ -58,6 +58,7 @@ static struct dp_error *add_like(struct dp_expander *x, size_t from, const char 
 	struct dp_typed *t = &o->typed[o->nprobes];
 	*p = (struct dp_probe){0};
 	*t = (struct dp_typed){0};
+	p->pattern = x->pattern ? (unsigned)from + 1 : 0;
 	o->nprobes++;
 	if (!dp_typed_copy(&x->from->typed[from], t))
 		return dp_expand_no_memory();

@@ -168,9 +168,8 @@ void dp_options_help(enum dp_verb verb, FILE *to)
 		fprintf(to, "Usage: dynprobe %s\n\n%s", verbs[verb].usage, verbs[verb].about);
 	help_options(verb, to);
 	if (verb == DP_VERB_RUN)
-		fputs("\nExit status: that of CMD; 0 for --pid; 124 some probes were refused; 125 dynprobe failed; 126/127 CMD "
-		      "cannot be "
-		      "run/found.\n",
+		fputs("\nExit status: that of CMD; 0 for --pid; 124 probes asked for by name were refused; 125 dynprobe failed; "
+		      "126/127 CMD cannot be run/found.\n",
 		      to);
 	else
 		fputs("\nExit status: 0; 124 a part could not be done; 125 dynprobe failed, nothing was done.\n", to);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What was asked, what was placed and how, what was refused and why: before, during and after a run (G7). */
+#include "cli/patterns.h"
 #include "cli/snapshots.h"
 #include "cli/trace.h"
 
@@ -24,7 +25,7 @@ void dp_report_refusals(const struct dp_run *run)
 		for (size_t i = 0, said = 0; i < run->options->nprobes; i++) {
 			const struct dp_probe *p = &run->options->probe[i];
 			const struct dp_session *s = run->session[k];
-			if (!s->place[i].refused)
+			if (!s->place[i].refused || (s->place[i].left_out && !run->options->verbose))
 				continue;
 			if (p->selected && !run->options->verbose && said++ >= SAID)
 				unsaid++;
@@ -33,6 +34,7 @@ void dp_report_refusals(const struct dp_run *run)
 		}
 	if (unsaid)
 		fprintf(stderr, "dynprobe: refused %zu more of the probes that patterns stand for; -v lists them\n", unsaid);
+	dp_patterns_note(run);
 }
 
 static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
@@ -48,6 +50,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	                            : NULL,
 	        .reason = p->refused ? p->refused->message : p->retired_why,
 	        .retired = p->retired,
+	        .left_out = p->left_out,
 	        .is_call = run->options->typed[i].call.is,
 	        .addr = p->addr,
 	        .recorded = p->recorded,

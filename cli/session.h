@@ -15,6 +15,7 @@ struct dp_place { /* one probe in one target */
 	bool pending; /* its library is not there; in a session beside another one: not its business */
 	struct dp_plan plan;
 	struct dp_error *refused; /* why it is not placed */
+	bool left_out;            /* refused, which is a note only: one of a pattern's many (patterns.h) */
 	char *retired_why;
 	uint64_t recorded, damaged;
 	/* What the names in contexts and condition mean here (session_scope.h). */

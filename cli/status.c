@@ -20,7 +20,7 @@ int dp_status_of(const struct dp_run *run, const struct dp_error *err)
 		return DP_EXIT_FAILURE;
 	for (size_t k = 0; k < run->nsessions; k++)
 		for (size_t i = 0; i < run->options->nprobes; i++)
-			if (run->session[k]->place[i].refused)
+			if (run->session[k]->place[i].refused && !run->session[k]->place[i].left_out)
 				return DP_EXIT_PARTIAL;
 	struct dp_summary_snapshots shots;
 	return dp_snapshots_counts(run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;

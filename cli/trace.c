@@ -4,6 +4,7 @@
 #include "cli/answers.h"
 #include "cli/keep.h"
 #include "cli/lttng_run.h"
+#include "cli/patterns.h"
 #include "cli/session_scope.h"
 #include "cli/signals.h"
 #include "cli/snapshots.h"
@@ -100,6 +101,7 @@ static struct dp_error *install_all(struct dp_run *run)
 	}
 	run->armed_ns = dp_now_ns();
 	dp_signals_settled();
+	dp_patterns_judge(run);
 	dp_report_refusals(run);
 	if (dp_run_interrupted(run))
 		return NULL;
@@ -211,6 +213,7 @@ static struct dp_error *run_dry(struct dp_run *run)
 {
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_session_dry_run(run->session[i]));
+	dp_patterns_judge(run);
 	dp_report_plan(run, stdout);
 	return dp_report_flushed();
 }

@@ -64,6 +64,7 @@ struct dp_summary_probe {
 	const char *tag;     /* "DP-..." if refused or retired, else NULL */
 	const char *reason;  /* one line, or NULL */
 	bool retired;
+	bool left_out;       /* refused, which is a note only: few of the many places that a pattern names */
 	bool is_call;        /* at one of the many places that make a system call: not worth a row of text without a hit */
 	uint64_t addr;
 	uint64_t recorded;

@@ -43,6 +43,7 @@ static void add(struct dp_counts *c, const struct dp_summary_probe *p)
 	c->recorded += p->recorded;
 	c->placed += p->tactic != NULL;
 	c->refused += p->tactic == NULL;
+	c->left_out += !p->tactic && p->left_out;
 	c->retired += p->retired;
 }
 
@@ -62,6 +63,16 @@ const char *dp_summary_tactic(const struct dp_summary_probe *p)
 const char *dp_summary_refusal_tag(const struct dp_summary_probe *p)
 {
 	return p->tactic ? NULL : p->tag ? p->tag : "DP-INTERNAL";
+}
+
+const char *dp_summary_left_out_tag(const struct dp_summary_probe *p)
+{
+	return p->left_out ? dp_summary_refusal_tag(p) : NULL;
+}
+
+const char *dp_summary_trouble_tag(const struct dp_summary_probe *p)
+{
+	return p->left_out ? NULL : dp_summary_refusal_tag(p);
 }
 
 size_t dp_summary_group(const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *), struct dp_group *groups,

@@ -30,6 +30,7 @@ extern const struct dp_loss_name {
 struct dp_counts {
 	uint64_t recorded, lost, loss[DP_LOSS_COUNT];
 	size_t placed, refused, retired;
+	size_t left_out; /* of the refused */
 };
 
 /* The counts of one probe, or of all. Hits are recorded + lost. */
@@ -44,6 +45,8 @@ struct dp_group {
 size_t dp_summary_group(const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *), struct dp_group *groups,
                         size_t max);
 const char *dp_summary_tactic(const struct dp_summary_probe *p);      /* of a placed one */
-const char *dp_summary_refusal_tag(const struct dp_summary_probe *p); /* of a refused one */
+const char *dp_summary_refusal_tag(const struct dp_summary_probe *p);  /* of a refused one */
+const char *dp_summary_left_out_tag(const struct dp_summary_probe *p); /* of one that is only a note; of the others: */
+const char *dp_summary_trouble_tag(const struct dp_summary_probe *p);
 
 #endif

@@ -101,6 +101,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_number(&b, "asked", s->n);
 	put_number(&b, "placed", all.placed);
 	put_number(&b, "refused", all.refused);
+	put_number(&b, "left_out", all.left_out);
 	put_number(&b, "retired", all.retired);
 	put_groups(&b, "tactics", s, dp_summary_tactic);
 	put_groups(&b, "refusals", s, dp_summary_refusal_tag);

@@ -76,9 +76,13 @@ static void put_asked(struct out *o, const struct dp_summary *s, const struct dp
 	dp_buf_printf(&o->b, "dynprobe: %zu probe%s asked", s->n, s->n == 1 ? "" : "s");
 	put_count(o, GOOD, all->placed, "placed");
 	put_groups(o, s, dp_summary_tactic);
-	if (all->refused) {
-		put_count(o, BAD, all->refused, "refused");
-		put_groups(o, s, dp_summary_refusal_tag);
+	if (all->refused > all->left_out) {
+		put_count(o, BAD, all->refused - all->left_out, "refused");
+		put_groups(o, s, dp_summary_trouble_tag);
+	}
+	if (all->left_out) {
+		put_count(o, "", all->left_out, "left out of patterns");
+		put_groups(o, s, dp_summary_left_out_tag);
 	}
 	if (all->retired)
 		put_count(o, BAD, all->retired, "retired");
@@ -95,7 +99,7 @@ static bool several_targets(const struct dp_summary *s)
 
 static bool is_trouble(const struct dp_summary_probe *p)
 {
-	return !p->tactic || p->retired;
+	return (!p->tactic && !p->left_out) || p->retired;
 }
 
 static size_t min_size(size_t a, size_t b)

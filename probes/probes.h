@@ -145,6 +145,8 @@ bool dp_spec_is_pattern(const char *text);
 bool dp_spec_is_source(const struct dp_spec *spec);
 /* May it name more than one place? Then it is for dp_image_select(). */
 bool dp_spec_selects(const struct dp_spec *spec);
+/* Does it stand for whatever it matches (a pattern, FUNCTION:*), and not for what the user named? */
+bool dp_spec_has_pattern(const struct dp_spec *spec);
 
 struct dp_site {
 	dp_addr addr;
@@ -393,6 +395,7 @@ struct dp_probe {
 	bool waits;               /* its places are looked up when a library comes */
 	bool reserved;            /* one more place of the probe before it, should there be one: nothing so far */
 	bool selected;            /* what is wrong with it is no reason not to run the others */
+	unsigned pattern;         /* which one, from 1 on (dp_spec_has_pattern()); 0: it was asked for by name */
 	char *build_id;           /* of the module that it is an instruction of; NULL: any */
 	struct dp_error *refused; /* why it cannot be placed anywhere, or NULL */
 };

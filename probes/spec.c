@@ -338,6 +338,14 @@ bool dp_spec_selects(const struct dp_spec *spec)
 	       ((dp_spec_is_pattern(spec->symbol) && !is_signature(spec->symbol)) || dp_spec_is_pattern(spec->module));
 }
 
+bool dp_spec_has_pattern(const struct dp_spec *spec)
+{
+	if (spec->point == DP_POINT_ALL || dp_spec_is_pattern(spec->module) || dp_spec_is_pattern(spec->call) ||
+	    dp_spec_is_pattern(spec->provider) || dp_spec_is_pattern(spec->marker))
+		return true;
+	return spec->symbol && !dp_spec_is_source(spec) && dp_spec_is_pattern(spec->symbol) && !is_signature(spec->symbol);
+}
+
 void dp_spec_fini(struct dp_spec *spec)
 {
 	free(spec->text);

@@ -56,6 +56,38 @@ class Points(Case):
                     self.assertEqual(got[0], sum(got[1].values()), got)
         self.assertGreaterEqual(compared, 6)
 
+    def of_pattern(self, status, *args):
+        r = self.dynprobe(*args, "--", target_path(self.program), ROUNDS, 0)
+        self.assert_ok(r, status)
+        return r
+
+    def test_what_a_pattern_finds_and_cannot_probe_is_a_note(self):
+        r = self.of_pattern(0, "--return", "points!*")
+        s = r.summary
+        self.assertGreater(s["placed"], 5)
+        self.assertGreater(s["left_out"], 0)
+        self.assertEqual((s["refused"], s["asked"]), (s["left_out"], s["placed"] + s["left_out"]))
+        tags = ", ".join(f"{tag} {n}" for tag, n in s["refusals"].items())
+        said = re.findall(r"dynprobe: (\d+) of (\d+) places that patterns name cannot be probed in \d+ \((.*)\); -v lists them\n", r.err)
+        self.assertEqual([tuple(map(int, x[:2])) for x in said], [(s["left_out"], s["asked"])], r.err)
+        self.assertEqual(sorted(said[0][2].split(", ")), sorted(tags.split(", ")))
+        self.assertNotIn("refused", r.err)
+        self.assertRegex(self.of_pattern(0, "-v", "--return", "points!*").err, r"dynprobe: refused points!never_returns in \d+: .*DP-NO-RETURN")
+
+    def test_what_was_asked_for_by_name_is_refused_beside_a_pattern(self):
+        r = self.of_pattern(124, "--return", "points!*", "--return", "never_returns")
+        self.assertEqual(r.summary["refused"], r.summary["left_out"] + 1)
+        self.assertRegex(r.err, "dynprobe: refused points!never_returns")
+
+    def test_a_pattern_of_which_nothing_is_probed_is_refused(self):
+        r = self.of_pattern(124, "--return", "points!never_ret*", "--function", "two_returns")
+        self.assertEqual((r.summary["placed"], r.summary["refused"], r.summary["left_out"]), (1, 1, 0), str(r))
+
+    def test_a_function_without_some_of_its_places_is_a_note(self):
+        r = self.of_pattern(0, "--probe", "skips_lock:*")
+        self.assertEqual(r.summary["left_out"], r.summary["refused"])
+        self.assertGreater(r.summary["left_out"], 0)
+
     def test_a_fragment_without_a_symbol_is_known_by_its_way_back(self):
         self.program = "points-stripped"
         r = self.run_points("--function", "with_cold", "--return", "with_cold")

@@ -88,6 +88,23 @@ Test(summary, nothing_placed_has_no_hits)
 	shows(&s, "dynprobe: 1 probe asked, 0 placed, 1 refused (DP-BUSY 1)\n  refused   foo  DP-BUSY\n");
 }
 
+Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
+{
+	struct dp_summary_probe p[] = {
+	        {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1},
+	        {.name = "g", .spec = "g", .pid = 7, .tag = "DP-NO-SIZE", .reason = "r", .left_out = true},
+	        {.name = "h", .spec = "h", .pid = 7, .tag = "DP-NO-SIZE", .reason = "r", .left_out = true},
+	        {.name = "i", .spec = "i", .pid = 7, .tag = "DP-BUSY", .reason = "r"},
+	};
+	struct dp_summary s = {.probe = p, .n = 4};
+	shows(&s, "dynprobe: 4 probes asked, 1 placed (1 jump), 1 refused (DP-BUSY 1), 2 left out of patterns (DP-NO-SIZE 2)\n"
+	          "  refused   i  DP-BUSY  r\n"
+	          "  hits      1   recorded 1   lost 0\n");
+	char *text = json_of(&s);
+	cr_expect_not_null(strstr(text, "\"asked\":4,\"placed\":1,\"refused\":3,\"left_out\":2,"), "%s", text);
+	free(text);
+}
+
 Test(summary, several_targets_are_told_apart)
 {
 	struct dp_summary_probe p[] = {

@@ -85,6 +85,32 @@ Test(spec, names_of_go_and_rust_are_symbols)
 	check("_ZN4core3ptr13drop_in_place$LT$i32$GT$17h0E+4", "-", "_ZN4core3ptr13drop_in_place$LT$i32$GT$17h0E", 4);
 }
 
+static void pattern(const char *text, bool is)
+{
+	struct dp_spec s;
+	cr_assert_null(dp_spec_parse(text, &s), "%s", text);
+	cr_expect_eq(dp_spec_has_pattern(&s), is, "%s", text);
+	dp_spec_fini(&s);
+}
+
+Test(spec, what_was_named_is_told_from_what_a_pattern_finds)
+{
+	pattern("*", true);
+	pattern("SSL_*:return", true);
+	pattern("lib*.so!foo", true);
+	pattern("foo:*", true);
+	pattern("usdt:python:gc*", true);
+	pattern("syscall:*", true);
+	pattern("foo", false);
+	pattern("foo:return", false);
+	pattern("foo+0x4", false);
+	pattern("a.c:12", false);
+	pattern("usdt:python:gc__start", false);
+	pattern("syscall:openat", false);
+	pattern("method(char*)", false);
+	pattern("method(char*):return", false);
+}
+
 static void point(const char *text, const char *module, const char *symbol, enum dp_point expected, bool selects)
 {
 	struct dp_spec s;
