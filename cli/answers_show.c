@@ -169,8 +169,11 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 {
 	const struct target *t = data;
 	const struct dp_options *o = t->run->options;
-	const struct row like = {
-	        .session = t->session, .probe = dp_answers_row(o, key->probe), .keyed = true, .key = key->key, .nframes = key->nframes};
+	const struct row like = {.session = t->session,
+	                         .probe = dp_answers_row(o, key->probe),
+	                         .keyed = true,
+	                         .key = key->key,
+	                         .nframes = key->nframes};
 	struct row *row = add_row(t->a, &like, key->frames);
 	if (!row) {
 		t->a->failed = true;
@@ -249,7 +252,7 @@ static void print(const struct dp_run *run, const struct dp_answers_shown *shown
 static void show(struct dp_run *run, struct dp_answers_run *a, bool delta)
 {
 	const struct dp_asked *asked = &run->options->asked;
-	const uint64_t now = dp_now_ns(), since = delta ? a->shown_ns : run->armed_ns;
+	const uint64_t now = run->clear_ns ? run->clear_ns : dp_now_ns(), since = delta ? a->shown_ns : run->armed_ns;
 	dp_auto_free struct dp_answer_row *row = calloc(a->n + 1, sizeof(*row));
 	dp_auto_free uint64_t *cells = calloc(a->n * a->want.words + 1, sizeof(*cells));
 	size_t n = 0, old = 0;

@@ -117,7 +117,7 @@ static struct dp_error *loop(struct dp_recording *r)
 static struct dp_error *record_steps(struct dp_recording *r)
 {
 	DP_TRY(dp_signals_open(&r->signal_fd));
-	DP_TRY(dp_outputs_open(&r->classes, dp_target_comm(r->left->target), &r->out));
+	DP_TRY(dp_outputs_open(&r->classes, dp_target_comm(r->left->target), NULL, &r->out));
 	if (r->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s%s\n", r->out.record_dir, r->options->once ? "" : "; Ctrl-C ends");
 	DP_TRY(serve(r));

@@ -33,6 +33,10 @@ static void on_hit(const struct dp_hit *hit, void *data)
 		return;
 	if (dp_run_has_all(run))
 		return;
+	if (run->leaving && run->hurried) {
+		s->place[hit->probe].unshown++;
+		return;
+	}
 	/* The rings are the target's to write: what does not decode is counted, not shown. */
 	if (dp_fields_payload_length(&run->options->probe[hit->probe].fields, hit->payload, hit->len) == SIZE_MAX) {
 		s->place[hit->probe].damaged++;
@@ -51,8 +55,11 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	dp_outputs_event(&run->out, &event);
 	s->place[hit->probe].recorded++;
 	run->recorded++;
-	if (!(run->recorded & (LOOK - 1)))
-		dp_snapshots_round(run);
+	if (run->recorded & (LOOK - 1))
+		return;
+	dp_snapshots_round(run);
+	if (dp_run_must_leave(run) && !run->leaving)
+		dp_target_drain_break(dp_pending_draining(s));
 }
 
 void dp_run_drain(struct dp_run *run, bool last)
@@ -138,12 +145,17 @@ static const char *watch_all(struct dp_run *run)
 	return alive ? NULL : why;
 }
 
+static bool is_over(const struct dp_run *run)
+{
+	const uint64_t duration = run->options->duration_ns;
+	return duration && run->armed_ns && dp_now_ns() - run->armed_ns >= duration;
+}
+
 static const char *limits(const struct dp_run *run)
 {
-	const struct dp_options *o = run->options;
 	if (dp_run_has_all(run))
 		return "hits";
-	if (o->duration_ns && dp_now_ns() - run->armed_ns >= o->duration_ns)
+	if (is_over(run))
 		return "duration";
 	return NULL;
 }
@@ -170,6 +182,16 @@ bool dp_run_interrupted(struct dp_run *run)
 	return run->ended_by;
 }
 
+bool dp_run_must_leave(void *data)
+{
+	struct dp_run *run = data;
+	struct signalfd_siginfo info;
+	if (!run->leaving)
+		return dp_run_interrupted(run) || is_over(run);
+	run->hurried |= read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info);
+	return run->hurried;
+}
+
 /* Sleeps until the next round, or a signal. */
 static void rest(struct dp_run *run)
 {
@@ -193,7 +215,8 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 			DP_TRY(dp_outputs_flush(&run->out, dp_run_lost(run)));
 			flushed = dp_now_ns();
 		}
-		run->ended_by = gone ? gone : limits(run);
+		if (!run->ended_by) /* a signal, while events were shown */
+			run->ended_by = gone ? gone : limits(run);
 		if (!run->ended_by)
 			rest(run);
 	}

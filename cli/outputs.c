@@ -18,11 +18,22 @@ static struct dp_error *open_file(const struct dp_options *o, struct dp_outputs 
 {
 	if (!o->output || !strcmp(o->output, "-")) {
 		ret->file = o->output ? stdout : stderr;
+		ret->to_stderr = !o->output;
 		return NULL;
 	}
 	ret->file = fopen(o->output, "we");
 	ret->close_file = ret->file;
 	return ret->file ? NULL : dp_error_sys(DP_TAG_OUTPUT, "opening %s for the events", o->output);
+}
+
+static struct dp_error *open_outlet(const struct dp_outputs_reader *reader, struct dp_outputs *ret)
+{
+	if (!reader)
+		return NULL;
+	DP_TRY(dp_outlet_create(ret->file, reader->leave, reader->data, &ret->outlet));
+	if (ret->outlet)
+		ret->file = dp_outlet_file(ret->outlet);
+	return NULL;
 }
 
 static struct dp_error *make_classes(const struct dp_options *o, struct dp_outputs *ret)
@@ -57,19 +68,22 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);
 }
 
-static struct dp_error *open_steps(const struct dp_options *o, const char *name, struct dp_outputs *ret)
+static struct dp_error *open_steps(const struct dp_options *o, const char *name, const struct dp_outputs_reader *reader,
+                                   struct dp_outputs *ret)
 {
 	DP_TRY(open_file(o, ret));
 	ret->color = wants_color(o, ret->file);
+	DP_TRY(open_outlet(reader, ret));
 	DP_TRY(make_classes(o, ret));
 	DP_TRY(open_record(o, name, ret));
 	return open_live(o, ret);
 }
 
-struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, struct dp_outputs *ret)
+struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, const struct dp_outputs_reader *reader,
+                                 struct dp_outputs *ret)
 {
 	*ret = (struct dp_outputs){0};
-	struct dp_error *err = open_steps(options, name, ret);
+	struct dp_error *err = open_steps(options, name, reader, ret);
 	if (err) {
 		dp_error_destroy(dp_outputs_end(ret));
 		dp_outputs_fini(ret);
@@ -79,7 +93,7 @@ struct dp_error *dp_outputs_open(const struct dp_options *options, const char *n
 
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret)
 {
-	*ret = (struct dp_outputs){.file = stderr, .color = wants_color(options, stderr)};
+	*ret = (struct dp_outputs){.file = stderr, .to_stderr = true, .color = wants_color(options, stderr)};
 }
 
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)
@@ -120,6 +134,11 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	return NULL;
 }
 
+size_t dp_outputs_settle(struct dp_outputs *o)
+{
+	return o->outlet ? dp_outlet_settle(o->outlet) : 0;
+}
+
 struct dp_error *dp_outputs_end(struct dp_outputs *o)
 {
 	struct dp_writer *live = o->live, *record = o->record;
@@ -144,8 +163,10 @@ void dp_outputs_discard(struct dp_outputs *o)
 
 void dp_outputs_fini(struct dp_outputs *o)
 {
+	dp_outputs_settle(o);
+	dp_outlet_destroy(o->outlet);
 	if (o->close_file)
-		fclose(o->file);
+		fclose(o->close_file);
 	free(o->record_dir);
 	free(o->classes);
 	*o = (struct dp_outputs){0};

@@ -160,7 +160,7 @@ static void on_sample(const struct dp_sample *sample, void *data)
 static void become(const struct profile *p, const int go[2], int told)
 {
 	char c;
-	close(go[1]); /* or it would wait for itself when we end before it may go */
+	close(go[1]);                     /* or it would wait for itself when we end before it may go */
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* until it is a program of its own */
 	if (read(go[0], &c, 1) != 1)
 		_exit(DP_EXIT_FAILURE);
@@ -227,7 +227,7 @@ static struct dp_error *open_outputs(struct profile *p)
 	DP_TRY(make_class(p));
 	if (wants_table(p->o))
 		DP_TRY(dp_stacks_create(&p->stacks));
-	return dp_outputs_open(&p->shown, p->comm, &p->out);
+	return dp_outputs_open(&p->shown, p->comm, NULL, &p->out);
 }
 
 static void say_what(const struct profile *p)

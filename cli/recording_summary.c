@@ -45,5 +45,5 @@ void dp_recording_summary(struct dp_recording *r)
 	if (r->options->format == DP_FORMAT_JSON)
 		dp_summary_json(&sum, r->out.file);
 	else
-		dp_summary_text(&sum, stderr, r->out.color && r->out.file == stderr);
+		dp_summary_text(&sum, stderr, r->out.color && r->out.to_stderr);
 }

@@ -59,6 +59,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .lost_crowded = p->crowded,
 	};
 	ret->lost.damaged += p->damaged;
+	ret->lost.other += p->unshown;
 }
 
 static void add_session(const struct dp_session *s, struct dp_summary *sum)
@@ -86,6 +87,8 @@ void dp_report_summary(struct dp_run *run)
 	struct dp_summary sum = {
 	        .probe = probe,
 	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
+	        .armed_ns = run->armed_ns && run->leave_ns ? run->leave_ns - run->armed_ns : 0,
+	        .detach_ns = run->clear_ns - run->leave_ns,
 	        .record_dir = run->out.record_dir,
 	        .session = run->use_lttng ? run->lttng_session : NULL,
 	        .snapshots = dp_snapshots_counts(run, &shots) ? &shots : NULL,
@@ -102,5 +105,5 @@ void dp_report_summary(struct dp_run *run)
 	if (run->options->format == DP_FORMAT_JSON)
 		dp_summary_json(&sum, run->out.file);
 	else
-		dp_summary_text(&sum, stderr, run->out.color && run->out.file == stderr);
+		dp_summary_text(&sum, stderr, run->out.color && run->out.to_stderr);
 }

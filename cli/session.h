@@ -17,7 +17,7 @@ struct dp_place { /* one probe in one target */
 	struct dp_error *refused; /* why it is not placed */
 	bool left_out;            /* refused, which is a note only: one of a pattern's many (patterns.h) */
 	char *retired_why;
-	uint64_t recorded, damaged;
+	uint64_t recorded, damaged, unshown; /* unshown: for the run was to end at once */
 	/* What the names in contexts and condition mean here (session_scope.h). */
 	bool bound_fields;
 	struct dp_fields fields;

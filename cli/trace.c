@@ -10,6 +10,7 @@
 #include "cli/snapshots.h"
 #include "cli/status.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,8 @@ static struct dp_error *open_outputs(struct dp_run *run)
 		say_where(run);
 		return NULL;
 	}
-	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &run->out));
+	const struct dp_outputs_reader reader = {dp_run_must_leave, run};
+	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &reader, &run->out));
 	say_where(run);
 	return NULL;
 }
@@ -153,13 +155,37 @@ static struct dp_error *remove_all(struct dp_run *run)
 	return first;
 }
 
-static struct dp_error *finish(struct dp_run *run)
+static void say_dropped(const struct dp_run *run, size_t bytes)
 {
+	uint64_t hits = 0;
+	for (size_t i = 0; i < run->nsessions; i++)
+		for (size_t k = 0; k < run->options->nprobes; k++)
+			hits += run->session[i]->place[k].unshown;
+	if (hits || bytes)
+		fprintf(stderr,
+		        "dynprobe: a second signal came before all events were shown: %" PRIu64
+		        " hits and %zu bytes of text were dropped\n",
+		        hits, bytes);
+}
+
+/* From here on a signal only means that nobody waits for the events any more. */
+static struct dp_error *leave(struct dp_run *run)
+{
+	run->leaving = true;
+	run->leave_ns = dp_now_ns();
 	dp_snapshots_leave(run);
 	struct dp_error *err = remove_all(run);
+	run->clear_ns = dp_now_ns();
 	dp_run_drain(run, true);
 	if (!dp_run_has_all(run))
 		dp_run_note_losses(run);
+	say_dropped(run, dp_outputs_settle(&run->out));
+	return err;
+}
+
+static struct dp_error *finish(struct dp_run *run)
+{
+	struct dp_error *err = leave(run);
 	struct dp_error *flushed = dp_outputs_flush(&run->out, dp_run_lost(run));
 	struct dp_error *ended = dp_outputs_end(&run->out);
 	if (!ended)
@@ -185,6 +211,8 @@ static struct dp_error *run_live(struct dp_run *run)
 	if (run->use_lttng && !run->ended_by)
 		dp_lttng_settle(run);
 	DP_TRY(dp_target_release(run->session[0]->target));
+	if (run->options->command)
+		run->armed_ns = dp_now_ns(); /* it was held until now */
 	struct dp_error *err = dp_run_loop(run);
 	struct dp_error *end = finish(run);
 	if (!err)

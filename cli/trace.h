@@ -14,10 +14,13 @@ struct dp_run {
 	size_t nsessions;
 	struct dp_outputs out;
 	int signal_fd;
-	uint64_t start_ns, armed_ns, recorded;
+	uint64_t start_ns, recorded;
+	uint64_t armed_ns, leave_ns, clear_ns; /* all probes stand and it runs; they begin to go; they are out */
 	size_t current;       /* session being drained */
 	const char *ended_by; /* NULL while it runs */
 	int signal;           /* the one that ended it, or 0 */
+	bool leaving;         /* the probes are being taken out, or are */
+	bool hurried;         /* one more signal came meanwhile: what is recorded and not shown yet is counted only */
 	bool flooded;         /* the last round found much: come back soon */
 	/* Sink lttng (lttng_run.c). */
 	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */
@@ -40,6 +43,8 @@ int dp_trace_superseding(const struct dp_options *options, const char *name);
 struct dp_error *dp_run_loop(struct dp_run *run) DP_MUST_CHECK;
 /* Did a signal ask for the end by now? Does not wait. */
 bool dp_run_interrupted(struct dp_run *run);
+/* Is the run to end, whatever is still to be shown? While it leaves: does a further signal say so? Does not wait. */
+bool dp_run_must_leave(void *run);
 /* One round over all sessions; `last` takes everything. */
 void dp_run_drain(struct dp_run *run, bool last);
 /* -n: are all wanted hits recorded? */

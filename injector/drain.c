@@ -37,6 +37,7 @@ struct dp_drain {
 	uint64_t passes, previous;
 	uint64_t last_ns;
 	uint64_t damaged, abandoned;
+	bool broken; /* the consumer has enough for now */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -191,7 +192,7 @@ static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void
 	}
 	for (uint32_t i = d->nheap / 2; i-- > 0;)
 		sift_down(d, i);
-	for (; d->nheap; n++) {
+	for (; d->nheap && !d->broken; n++) {
 		uint32_t lane = d->heap[0];
 
 		pass_on(d, dp_lane_first(&d->lane[lane]), each, data);
@@ -265,6 +266,7 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 	        .previous = d->previous, .nprobes = d->nprobes, .damaged = &d->damaged, .abandoned = &d->abandoned};
 	bool cut, hold = !all;
 
+	d->broken = false;
 	dp_clock_update(d->clock);
 	pass.begin = dp_clock_tsc();
 	look(d, &pass, all, final);
@@ -275,7 +277,7 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 				break;
 			hold = false; /* if a queue is full: late is better than lost */
 		}
-	} while (cut);
+	} while (cut && !d->broken);
 	d->previous = pass.begin;
 	return NULL;
 }
@@ -283,6 +285,11 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data)
 {
 	return run(d, last, last, (struct dp_hit_sink){each, data});
+}
+
+void dp_drain_break(struct dp_drain *d)
+{
+	d->broken = true;
 }
 
 struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data)

@@ -23,6 +23,9 @@ struct dp_drain *dp_drain_destroy(struct dp_drain *d);
  */
 struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
 
+/* From within `each`: the run ends behind this hit. Those that it has collected come first in the next one. */
+void dp_drain_break(struct dp_drain *d);
+
 /* Like a last run, but others still write: what is being written at this moment stays. For consumers that leave. */
 struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data) DP_MUST_CHECK;
 

@@ -183,6 +183,9 @@ typedef void (*dp_hit_fn)(const struct dp_hit *hit, void *data);
  */
 struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
 
+/* From within `each`: the other hits wait for the next call. */
+void dp_target_drain_break(struct dp_target *t);
+
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 
 enum dp_watch {

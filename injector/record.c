@@ -74,6 +74,12 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 	return NULL;
 }
 
+void dp_target_drain_break(struct dp_target *t)
+{
+	if (t->drain)
+		dp_drain_break(t->drain);
+}
+
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret)
 {
 	*ret = (struct dp_loss){0};

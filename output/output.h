@@ -79,6 +79,8 @@ struct dp_summary {
 	const struct dp_summary_probe *probe;
 	size_t n;
 	uint64_t attach_ns;      /* from start to armed */
+	uint64_t armed_ns;       /* from armed to the begin of the removal; 0: not known */
+	uint64_t detach_ns;      /* of the removal */
 	uint64_t pause_attach_ns, pause_detach_ns; /* longest pause of any thread */
 	const char *frozen_attach, *frozen_detach; /* why all threads were held at once, or NULL */
 	size_t left_bytes;       /* what could not be taken out of the target */

@@ -107,6 +107,8 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_groups(&b, "refusals", s, dp_summary_refusal_tag);
 	put_counts(&b, &all, !s->session);
 	put_number(&b, "attach_ns", s->attach_ns);
+	put_number(&b, "armed_ns", s->armed_ns);
+	put_number(&b, "detach_ns", s->detach_ns);
 	put_number(&b, "pause_attach_ns", s->pause_attach_ns);
 	put_number(&b, "pause_detach_ns", s->pause_detach_ns);
 	put_string(&b, "frozen_attach", s->frozen_attach);

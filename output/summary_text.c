@@ -266,7 +266,10 @@ static void put_pause(struct out *o, const struct dp_summary *s)
 	dp_buf_printf(&o->b, "attach %" PRIu64 " us, detach %" PRIu64 " us", s->pause_attach_ns / 1000,
 	              s->pause_detach_ns / 1000);
 	if (s->attach_ns)
-		dp_buf_printf(&o->b, "   (armed after %.1f ms)", (double)s->attach_ns / 1e6);
+		dp_buf_printf(&o->b, "   (armed after %.1f ms", (double)s->attach_ns / 1e6);
+	if (s->attach_ns && s->armed_ns)
+		dp_buf_printf(&o->b, " for %.3f s, out after %.1f ms", (double)s->armed_ns / 1e9, (double)s->detach_ns / 1e6);
+	dp_put_str(&o->b, s->attach_ns ? ")" : "");
 	dp_put_str(&o->b, "\n");
 }
 

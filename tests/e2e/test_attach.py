@@ -39,6 +39,25 @@ class Attach(Case):
         self.assert_hits(r, 10)
         self.assert_clean(t.pid)
 
+    def test_duration_is_the_time_between_armed_and_disarmed(self):
+        """Planning some thousand probes takes longer than they stand."""
+        t = self.target("spin", 0, 1000)
+        r = self.attach(t, "--return", "libc.so.6!*", "--function", "foo", "-d", "0.1", "-q")
+        self.assertEqual(r.summary["ended_by"], "duration", str(r))
+        self.assertGreater(r.summary["attach_ns"], 100e6, "the test's own premise")
+        self.assertGreaterEqual(r.summary["armed_ns"], 100e6)
+        self.assertLess(r.summary["armed_ns"], 100e6 + r.summary["attach_ns"])
+        self.assertGreater(r.summary["hits"], 0)
+        self.assert_clean(t.pid)
+
+    def test_duration_of_a_command_begins_when_it_runs(self):
+        t = harness.target_path("spin")
+        r = self.dynprobe("--function", "foo", "-d", "0.2", "--", t, 1000, 1000)
+        self.assert_ok(r)
+        mono = [e["mono"] for e in r.events]
+        self.assertGreaterEqual(r.summary["armed_ns"], 200e6)
+        self.assertLess(max(mono) - min(mono), r.summary["armed_ns"] + r.summary["detach_ns"])
+
     def test_interrupt_is_a_clean_detach_with_a_summary(self):
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(sig):

@@ -98,6 +98,32 @@ static struct dp_loss loss_of_all(void)
 	return sum;
 }
 
+static void see_and_leave(const struct dp_hit *hit, void *data)
+{
+	see(hit, data);
+	dp_drain_break(d);
+}
+
+Test(drain, a_consumer_that_leaves_misses_nothing)
+{
+	uint64_t t = dp_clock_tsc() - 100000000;
+
+	set_up(4, RING);
+	struct dp_slot *a = slot_for(100), *b = slot_for(101);
+	for (uint64_t i = 0; i < 6; i++)
+		put(i & 1 ? a : b, t + 10 * i, i);
+	for (uint64_t n = 1; n <= 4; n++) {
+		cr_assert_null(dp_drain_run(d, false, see_and_leave, NULL));
+		cr_assert_eq(got.n, n, "%lu hits after %lu runs", got.n, n);
+	}
+	put(a, t + 70, 6);
+	run(true);
+	cr_assert_eq(got.n, 7);
+	for (uint64_t i = 0; i < 7; i++)
+		cr_expect_eq(got.value[i], i, "hit %lu is number %lu", i, got.value[i]);
+	tear_down();
+}
+
 Test(drain, merges_threads_by_time)
 {
 	uint64_t t = dp_clock_tsc() - 100000000;

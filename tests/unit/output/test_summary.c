@@ -35,12 +35,18 @@ static void shows(const struct dp_summary *s, const char *want)
 Test(summary, one_clean_probe_is_short)
 {
 	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .pid = 7, .tactic = "jump", .recorded = 12};
-	struct dp_summary s = {.probe = &p, .n = 1, .attach_ns = 12345678, .pause_attach_ns = 312999, .pause_detach_ns = 240000};
+	struct dp_summary s = {.probe = &p,
+	                       .n = 1,
+	                       .attach_ns = 12345678,
+	                       .armed_ns = 3000400000,
+	                       .detach_ns = 2300000,
+	                       .pause_attach_ns = 312999,
+	                       .pause_detach_ns = 240000};
 	s.record_dir = "/root/lttng-traces/dynprobe-x";
 	s.ended_by = "interrupt";
 	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
 	          "  hits      12   recorded 12   lost 0\n"
-	          "  pause     attach 312 us, detach 240 us   (armed after 12.3 ms)\n"
+	          "  pause     attach 312 us, detach 240 us   (armed after 12.3 ms for 3.000 s, out after 2.3 ms)\n"
 	          "  ended by  interrupt\n"
 	          "  trace     /root/lttng-traces/dynprobe-x\n");
 }
