@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thousands [THREADS [OVER_US]]: 20,000 small functions, f10000 to f29999. One thread does nothing but look at the clock, and
+ * notes each time that it was kept from doing so for longer than OVER_US (200). The others call functions here and there, and
+ * sleep for a moment between. At SIGTERM: "gap END LENGTH" for each, both in nanoseconds of CLOCK_MONOTONIC, and the result.
+ */
+#include "target.h"
+
+#include <pthread.h>
+
+#define MOST 64
+#define GAPS (1 << 16)
+
+static _Atomic long bad;
+static uint64_t gap[GAPS][2];
+
+/* thousands_functions.S */
+#define FIRST     10000
+#define FUNCTIONS 20000
+extern unsigned (*const functions[FUNCTIONS])(unsigned, unsigned);
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static unsigned expected(unsigned i, unsigned a, unsigned b)
+{
+	return (a ^ (FIRST + i)) * 31 + (b >> 1);
+}
+
+static void *call(void *arg)
+{
+	unsigned at = *(const unsigned *)arg;
+	while (!target_stop) {
+		for (unsigned i = 0; i < 50; i++, at += 7919)
+			bad += functions[at % FUNCTIONS](at, i) != expected(at % FUNCTIONS, at, i);
+		target_sleep_us(500);
+	}
+	return NULL;
+}
+
+static size_t look_at_the_clock(uint64_t over_ns)
+{
+	size_t n = 0;
+	for (uint64_t last = now_ns(), now; !target_stop; last = now) {
+		now = now_ns();
+		if (now - last <= over_ns || n == GAPS)
+			continue;
+		gap[n][0] = now;
+		gap[n++][1] = now - last;
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	static unsigned from[MOST];
+	pthread_t thread[MOST];
+	const long threads = target_number(argc, argv, 1, 5);
+
+	target_stop_on_term();
+	for (long i = 1; i < threads && i < MOST; i++) {
+		from[i] = (unsigned)i * 1000003;
+		if (pthread_create(&thread[i], NULL, call, &from[i]) != 0)
+			return 2;
+	}
+	target_ready();
+	const size_t n = look_at_the_clock((uint64_t)target_number(argc, argv, 2, 200) * 1000);
+	for (long i = 1; i < threads && i < MOST; i++)
+		pthread_join(thread[i], NULL);
+	for (size_t i = 0; i < n; i++)
+		printf("gap %llu %llu\n", (unsigned long long)gap[i][0], (unsigned long long)gap[i][1]);
+	printf("RESULT %s\n", bad ? "BAD" : "OK");
+	return bad != 0;
+}
