@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/hidden.h"
+#include "injector/code_index.h"
 #include "injector/sharers.h"
 
 #include <stdio.h>
@@ -13,10 +14,18 @@
 /* The site in whose bytes `addr` lies, other than `q`; SIZE_MAX if there is none. */
 static size_t host_of(const struct dp_installation *in, size_t q, uint64_t addr)
 {
-	for (size_t i = 0; i < in->nplaced; i++)
-		if (i != q && in->placed[i].written && addr - in->placed[i].addr < in->placed[i].len)
-			return i;
-	return SIZE_MAX;
+	struct dp_near near = dp_near_bytes(in, addr, 1);
+	size_t found = SIZE_MAX;
+	for (size_t i; (i = dp_near_next(&near)) != SIZE_MAX;)
+		if (i != q && i < found && in->placed[i].written && addr - in->placed[i].addr < in->placed[i].len)
+			found = i;
+	return found;
+}
+
+static int by_stub(const void *a, const void *b)
+{
+	const struct dp_pc_pair *x = a, *y = b;
+	return x->stub < y->stub ? -1 : x->stub > y->stub;
 }
 
 static struct dp_error *note(const struct dp_installation *in, const bool *chosen, size_t q, struct dp_hidden *ret)
@@ -29,10 +38,12 @@ static struct dp_error *note(const struct dp_installation *in, const bool *chose
 			continue;
 		if (chosen && !chosen[host] && in->placed[host].state != DP_SITE_WAITING)
 			continue;
-		struct dp_pc_pair *grown = reallocarray(ret->at, ret->n + 1, sizeof(*grown));
-		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-		ret->at = grown;
+		if (!(ret->n & (ret->n - 1))) {
+			struct dp_pc_pair *grown = reallocarray(ret->at, ret->n ? 2 * ret->n : 1, sizeof(*grown));
+			if (!grown)
+				return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+			ret->at = grown;
+		}
 		ret->at[ret->n++] = p->pair[k];
 		ret->host[host] = true;
 	}
@@ -45,6 +56,8 @@ struct dp_error *dp_hidden_find(const struct dp_installation *in, const bool *ch
 	struct dp_error *err = h.host ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	for (size_t i = 0; !err && i < in->nplaced; i++) /* also what is restored: a thread may still be on its way */
 		err = note(in, chosen, i, &h);
+	if (h.n)
+		qsort(h.at, h.n, sizeof(*h.at), by_stub);
 	if (err)
 		dp_hidden_fini(&h);
 	else

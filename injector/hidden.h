@@ -10,7 +10,7 @@
 #include "injector/target.h"
 
 struct dp_hidden {
-	struct dp_pc_pair *at; /* stub: the hidden jump; original: the site that leads there */
+	struct dp_pc_pair *at; /* stub: the hidden jump, ascending; original: the site that leads there */
 	size_t n;
 	bool *host; /* of each site: such a jump lies in its bytes */
 };

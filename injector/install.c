@@ -4,6 +4,7 @@
  * (install_sites.c): with all threads held, or live (decision 0015).
  */
 #include "injector/install.h"
+#include "injector/code_index.h"
 #include "injector/semaphores.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
@@ -55,9 +56,11 @@ static bool is_guarded(const struct install *i, size_t k)
 {
 	const struct dp_plan *plan = &i->plans[k];
 	bool guarded = dp_plan_is_guarded(plan) || (dp_target_faults_ready(i->t) && plan->probe != DP_NO_PROBE);
-	for (size_t n = 0; !guarded && n < plan->nsupports; n++)
-		for (size_t j = 0; !guarded && j < k; j++)
-			guarded = i->t->in.placed[j].guarded && i->plans[j].site == plan->support[n];
+	for (size_t n = 0; !guarded && n < plan->nsupports; n++) {
+		struct dp_near near = dp_near(&i->t->in, plan->support[n], plan->support[n] + 1);
+		for (size_t j; !guarded && (j = dp_near_next(&near)) != SIZE_MAX;)
+			guarded = j < k && i->t->in.placed[j].guarded;
+	}
 	return guarded;
 }
 
@@ -82,11 +85,13 @@ static struct dp_error *add_placed(struct install *i)
 		memcpy(p->pair, plan->pair, sizeof(p->pair));
 		memcpy(p->old_bytes, plan->old_bytes, sizeof(p->old_bytes));
 		memcpy(p->new_bytes, plan->new_bytes, sizeof(p->new_bytes));
-		p->guarded = is_guarded(i, k);
 		p->calls_out = plan->calls_out;
 		cover(i->t, p);
 		in->calls_out |= p->calls_out;
 	}
+	dp_installation_index(in);
+	for (size_t k = 0; k < i->nplans; k++)
+		in->placed[k].guarded = is_guarded(i, k);
 	in->sink = i->t->sink;
 	in->calls_out |= in->sink != 0;
 	return NULL;
@@ -310,7 +315,7 @@ static void refuse(struct install *i, size_t k, const struct dp_error *why)
 {
 	struct dp_placed *p = &i->t->in.placed[k];
 	p->state = p->entry->state = DP_SITE_RESTORED;
-	i->refused[i->nrefused++] = p->addr;
+	i->refused[k] = true;
 	i->refused_tag = DP_TAG_TRAP_UNSAFE;
 	if (!i->results[k].refused)
 		i->results[k].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s", why->message);
@@ -373,6 +378,7 @@ static struct dp_error *transaction(struct install *i)
 	DP_TRY(add_extents(i, &file_size));
 	DP_TRY(add_placed(i));
 	DP_TRY(dp_limits_name(&i->t->process, &i->t->need, map(i, file_size)));
+	dp_installation_index(&i->t->in); /* with what is mapped now */
 	DP_TRY(fill(i));
 	i->announced = true;
 	dp_semaphores_raise(i->t, i->plans, i->nplans); /* as late as can be: we may be killed at any moment */

@@ -16,8 +16,7 @@ struct install {
 	struct dp_install_result *results;
 	struct dp_install_stats *stats;
 	struct dp_swap *swap; /* while sites are written live */
-	uint64_t *refused;    /* sites, for those that rely upon them */
-	size_t nrefused;
+	bool *refused;        /* of each site, for those that rely upon it */
 	enum dp_tag refused_tag; /* of the last one */
 	bool announced;          /* the semaphores are up */
 };

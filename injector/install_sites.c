@@ -6,6 +6,7 @@
  * If the tool dies between two writes, the threads run on with some sites patched and some not: sites come in an order in which
  * each has what it relies upon, and each patched one leads to a finished stub.
  */
+#include "injector/code_index.h"
 #include "injector/install.h"
 #include "injector/standing.h"
 
@@ -55,7 +56,8 @@ static struct dp_error *check_hidden(const struct install *i, const struct dp_pl
 {
 	for (size_t n = 0; below && n < i->t->nstanding; n++) {
 		const struct dp_standing *s = i->t->standing[n];
-		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++) {
+		struct dp_near near = dp_near_leading(&s->in, below->addr, below->addr + below->len);
+		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;) {
 			const struct dp_placed *q = &s->in.placed[k];
 			if (dp_placed_stands(q) && !q->covered && dp_placed_leads_into(q, below))
 				return dp_error(DP_TAG_STANDING,
@@ -76,10 +78,8 @@ static bool may_come_back(const struct install *i, struct dp_freeze *f, const st
 	char why[128];
 	for (size_t n = 0; n < i->t->nstanding; n++) {
 		const struct dp_installation *in = &i->t->standing[n]->in;
-		bool near = false;
-		for (size_t k = 0; k < in->nplaced && !near; k++)
-			near = in->placed[k].addr + 32 > p->addr && in->placed[k].addr < p->addr + 32;
-		if (near && !i->t->standing[n]->unmapped && !dp_quiesce(i->t, in, f, why))
+		struct dp_near near = dp_near(in, p->addr - 31, p->addr + 32);
+		if (!i->t->standing[n]->unmapped && dp_near_next(&near) != SIZE_MAX && !dp_quiesce(i->t, in, f, why))
 			return true;
 	}
 	return false;
@@ -92,7 +92,8 @@ static struct dp_error *check_standing(const struct install *i, const struct dp_
 	*below = top && may_cover(p, top) ? top : NULL;
 	for (size_t n = 0; n < i->t->nstanding; n++) {
 		const struct dp_standing *s = i->t->standing[n];
-		for (size_t k = 0; !s->unmapped && k < s->in.nplaced; k++)
+		struct dp_near near = dp_near_bytes(&s->in, p->addr, p->len);
+		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;)
 			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));
 	}
 	return check_hidden(i, *below);
@@ -102,11 +103,13 @@ static struct dp_error *check_standing(const struct install *i, const struct dp_
  */
 static struct dp_error *check_supports(const struct install *i, const struct dp_plan *plan)
 {
-	for (size_t n = 0; n < plan->nsupports; n++)
-		for (size_t k = 0; k < i->nrefused; k++)
-			if (i->refused[k] == plan->support[n])
+	for (size_t n = 0; n < plan->nsupports; n++) {
+		struct dp_near near = dp_near(&i->t->in, plan->support[n], plan->support[n] + 1);
+		for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
+			if (i->refused[k])
 				return dp_error(i->refused_tag, "what its jump relies upon, at 0x%llx, was refused",
 				                (unsigned long long)plan->support[n]);
+	}
 	return NULL;
 }
 
@@ -183,7 +186,7 @@ static void take_result(struct install *i, size_t k, struct dp_placed *below, st
 	p->written = !err;
 	if (err) {
 		p->state = p->entry->state = DP_SITE_RESTORED;
-		i->refused[i->nrefused++] = p->addr;
+		i->refused[k] = true;
 		i->refused_tag = err->tag;
 	} else if (below) {
 		below->covered = true;

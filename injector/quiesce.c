@@ -51,19 +51,31 @@ static void move(struct dp_held *h, const struct dp_pc_pair *pair)
 	h->regs_changed = true;
 }
 
+/* One of those, sorted by their stubs. */
+static const struct dp_pc_pair *pair_at(const struct dp_pc_pair *pair, size_t n, uint64_t pc)
+{
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		const size_t mid = (lo + hi) / 2;
+		if (pair[mid].stub < pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && pair[lo].stub == pc ? &pair[lo] : NULL;
+}
+
 void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (pair[i].stub == h->regs.rip) {
-			move(h, &pair[i]);
-			return;
-		}
+	const struct dp_pc_pair *at = pair_at(pair, n, h->regs.rip);
+	if (at)
+		move(h, at);
 }
 
 static const struct dp_pc_pair *find_pair(const struct dp_installation *in, uint64_t pc)
 {
-	if (in->index && !dp_code_index_holds(in->index, pc))
-		return dp_code_index_hidden(in->index, pc);
+	if (in->index)
+		return dp_code_index_pair(in->index, pc);
 	for (size_t i = 0; i < in->nplaced; i++)
 		for (size_t k = 0; k < in->placed[i].npairs; k++)
 			if (in->placed[i].pair[k].stub == pc)
@@ -114,10 +126,9 @@ static bool one_of(const struct scan *s, uint64_t value)
 /* Is the saved pc of a frame one that is looked for? */
 static bool is_wanted(const struct scan *s, uint64_t pc)
 {
-	for (size_t i = 0; i < s->npairs; i++)
-		if (s->pair[i].stub == pc)
-			return true;
-	return !s->pair && !s->addr && dp_installation_holds(s->in, pc);
+	if (s->pair)
+		return pair_at(s->pair, s->npairs, pc);
+	return !s->addr && dp_installation_holds(s->in, pc);
 }
 
 /* Does the code there do a system call at once, as a signal's restorer has to? Also true of what cannot be read. */
@@ -249,10 +260,7 @@ bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp
 
 bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (pair[i].stub == h->regs.rip)
-			return false;
-	return has_stack(h) && !dp_returns_to(t, h, pair, n);
+	return !pair_at(pair, n, h->regs.rip) && has_stack(h) && !dp_returns_to(t, h, pair, n);
 }
 
 /* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */

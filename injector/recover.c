@@ -9,6 +9,7 @@
  * standing groups. Its tool is dead: restore and unmap as it would have. The process is a fork of a probed one (its private
  * region reads as zero): its text and mappings are its own to clean, but the site table is its parent's and is only read.
  */
+#include "injector/code_index.h"
 #include "injector/standing.h"
 #include "injector/swap.h"
 
@@ -75,18 +76,20 @@ static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
 /* ---- who stands where -------------------------------------------------------------------------------------------------------
  */
 
-static bool stands(const struct dp_placed *q, uint64_t addr, const uint8_t *now)
+static bool stands(const struct dp_placed *q, const uint8_t *now)
 {
-	return q->addr == addr && dp_placed_stands(q) && !memcmp(now, q->new_bytes, q->len);
+	return dp_placed_stands(q) && !memcmp(now, q->new_bytes, q->len);
 }
 
 /* Do the bytes at `addr` belong to a group of that kind, other than `self`? */
 static bool claimed(const struct dp_groups *g, enum dp_group_kind kind, size_t self, uint64_t addr, const uint8_t *now)
 {
-	for (size_t i = 0; i < g->n; i++)
-		for (size_t k = 0; g->kind[i] == kind && i != self && k < g->group[i]->in.nplaced; k++)
-			if (stands(&g->group[i]->in.placed[k], addr, now))
+	for (size_t i = 0; i < g->n; i++) {
+		struct dp_near near = dp_near(&g->group[i]->in, addr, addr + 1);
+		for (size_t k; g->kind[i] == kind && i != self && (k = dp_near_next(&near)) != SIZE_MAX;)
+			if (stands(&g->group[i]->in.placed[k], now))
 				return true;
+	}
 	return false;
 }
 

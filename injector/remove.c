@@ -9,6 +9,7 @@
 #include "injector/restore.h"
 #include "injector/semaphores.h"
 #include "injector/sharers.h"
+#include "injector/sights.h"
 #include "injector/standing.h"
 #include "injector/trap.h"
 
@@ -32,6 +33,8 @@
 
 void dp_installation_fini(struct dp_installation *in)
 {
+	dp_code_index_destroy(in->index);
+	dp_sights_destroy(in->sights);
 	free(in->region);
 	free(in->placed);
 	*in = (struct dp_installation){0};
@@ -393,7 +396,7 @@ static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	*report = (struct dp_remove_report){0};
-	in->index = dp_code_index_create(in);
+	dp_installation_index(in);
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
 	struct dp_error *err = restore_and_unmap(t, in, report);
@@ -425,9 +428,8 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
                                          struct dp_remove_report *report)
 {
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
-	in->index = dp_code_index_create(in);
+	dp_installation_index(in);
 	struct dp_error *err = restore_either(t, in, chosen, report);
-	in->index = dp_code_index_destroy(in->index);
 	dp_semaphores_after(t, in, semaphores);
 	return err;
 }

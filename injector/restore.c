@@ -52,9 +52,7 @@ void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t by
 {
 	const struct dp_placed *p = &in->placed[i];
 	memcpy(bytes, p->old_bytes, sizeof(p->old_bytes));
-	if (in->index && dp_code_index_alone(in->index, i))
-		return;
-	for (size_t k = i; k-- > 0;) {
+	for (size_t k = i; (k = dp_near_before(in, p->addr, p->len, k)) != SIZE_MAX;) {
 		const struct dp_placed *q = &in->placed[k];
 		for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->nchanged;
 		     at++)
@@ -212,14 +210,10 @@ bool dp_placed_stands(const struct dp_placed *p)
 	return p->written && !p->changed && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
 }
 
-#define SHORT_JUMP     0xeb
-#define SHORT_JUMP_LEN 2
-
 bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p)
 {
-	if (q->len != SHORT_JUMP_LEN || q->new_bytes[0] != SHORT_JUMP)
-		return false;
-	return q->addr + SHORT_JUMP_LEN + (uint64_t)(int64_t)(int8_t)q->new_bytes[1] - p->addr < p->len;
+	const uint64_t to = dp_placed_leads_to(q);
+	return to && to - p->addr < p->len;
 }
 
 /*
@@ -239,13 +233,20 @@ static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
 }
 
 /* Of the same group only later ones rely upon it; those that go in the same pass have gone already. */
+static bool in_use_of(const struct restore *r, size_t i, struct dp_near near)
+{
+	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
+		if (k > i && !r->done[k].goes && dp_placed_stands(&r->in->placed[k]) &&
+		    in_use_by(&r->in->placed[i], &r->in->placed[k]))
+			return true;
+	return false;
+}
+
 static bool in_use(const struct restore *r, size_t i)
 {
 	const struct dp_placed *p = &r->in->placed[i];
-	for (size_t k = i + 1; k < r->in->nplaced; k++)
-		if (!r->done[k].goes && dp_placed_stands(&r->in->placed[k]) && in_use_by(p, &r->in->placed[k]))
-			return true;
-	return false;
+	return in_use_of(r, i, dp_near_bytes(r->in, p->addr, p->len)) ||
+	       in_use_of(r, i, dp_near_leading(r->in, p->addr, p->addr + p->len));
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------------- */

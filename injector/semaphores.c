@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/semaphores.h"
 
+#include "injector/code_index.h"
 #include "injector/standing.h"
 #include "injector/tracee.h"
 #include "probes/usdt.h"
@@ -31,12 +32,12 @@ static void count(struct dp_target *t, uint64_t addr, int change)
 /* It stands already, and is only to change hands (dp_standing_supersede()): so does its count. */
 static bool announced(struct dp_target *t, uint64_t site)
 {
-	for (size_t k = 0; k < t->nstanding; k++)
-		for (size_t i = 0; i < t->standing[k]->in.nplaced; i++) {
-			const struct dp_placed *p = &t->standing[k]->in.placed[i];
-			if (p->announced && p->addr == site)
+	for (size_t k = 0; k < t->nstanding; k++) {
+		struct dp_near near = dp_near(&t->standing[k]->in, site, site + 1);
+		for (size_t i; (i = dp_near_next(&near)) != SIZE_MAX;)
+			if (t->standing[k]->in.placed[i].announced)
 				return true;
-		}
+	}
 	return false;
 }
 

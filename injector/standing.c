@@ -5,6 +5,7 @@
  * root could open again.
  */
 #include "injector/standing.h"
+#include "injector/code_index.h"
 #include "injector/drain.h"
 
 #include <errno.h>
@@ -81,10 +82,8 @@ bool dp_standing_any(const struct dp_standing *s)
 
 static struct dp_placed *site_of(const struct dp_standing *s, unsigned probe)
 {
-	for (size_t i = 0; !s->unmapped && probe < s->control.nprobes && i < s->in.nplaced; i++)
-		if (s->in.placed[i].probe == probe)
-			return &s->in.placed[i];
-	return NULL;
+	const size_t i = !s->unmapped && s->site_of && probe < s->control.nprobes ? s->site_of[probe] : SIZE_MAX;
+	return i == SIZE_MAX ? NULL : &s->in.placed[i];
 }
 
 uint64_t dp_standing_site(const struct dp_standing *s, unsigned probe)
@@ -189,7 +188,10 @@ struct dp_placed *dp_standing_below(struct dp_target *t, const struct dp_install
 	struct dp_placed *found = NULL;
 	for (size_t i = 0; i < t->nstanding; i++) {
 		struct dp_installation *in = &t->standing[i]->in;
-		for (size_t k = 0; !t->standing[i]->unmapped && in != except && k < in->nplaced; k++) {
+		struct dp_near near = dp_near(in, p->addr, p->addr + 1);
+		if (t->standing[i]->unmapped || in == except)
+			continue;
+		for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;) {
 			struct dp_placed *q = &in->placed[k];
 			if (dp_placed_stands(q) && same_place(p, q) && (!found || found->covered))
 				found = q;
@@ -200,9 +202,10 @@ struct dp_placed *dp_standing_below(struct dp_target *t, const struct dp_install
 
 static bool claims(const struct dp_installation *in, const struct dp_placed *p, const uint8_t *now)
 {
-	for (size_t k = 0; k < in->nplaced; k++) {
+	struct dp_near near = dp_near(in, p->addr, p->addr + 1);
+	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;) {
 		const struct dp_placed *q = &in->placed[k];
-		if (q->addr == p->addr && q->written && (q->state == DP_SITE_PLANNED || q->state == DP_SITE_WAITING) &&
+		if (q->written && (q->state == DP_SITE_PLANNED || q->state == DP_SITE_WAITING) &&
 		    !memcmp(now, q->new_bytes, q->len))
 			return true;
 	}

@@ -12,6 +12,7 @@ struct dp_standing {
 	struct dp_target *target;
 	uint64_t inode;
 	struct dp_installation in;
+	size_t *site_of; /* of each probe, in in.placed; or SIZE_MAX */
 	struct dp_control control; /* as it was found, and checked; without its magic if there is none */
 	uint64_t data, data_size;  /* the data region in the target */
 	char *manifest;

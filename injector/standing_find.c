@@ -29,6 +29,7 @@ struct dp_standing *dp_standing_destroy(struct dp_standing *s)
 	if (s->shadow)
 		dp_error_destroy(dp_standing_release(s));
 	dp_installation_fini(&s->in);
+	free(s->site_of);
 	free(s->manifest);
 	free(s);
 	return NULL;

@@ -4,6 +4,7 @@
  * checked against the region's size before it is used, and what does not fit is refused as a whole: half a site table would
  * leave half of the text patched.
  */
+#include "injector/code_index.h"
 #include "injector/standing.h"
 
 #include "agent/unwind.h"
@@ -68,6 +69,21 @@ static void take_site(const struct dp_standing *s, const struct dp_site_entry *e
 		p->pair[i] = (struct dp_pc_pair){e->pair[i].stub, e->pair[i].original, e->pair[i].fix_rcx};
 }
 
+/* For questions about single probes, and about what is near an address: of thousands of either. */
+static struct dp_error *index_sites(struct dp_standing *s)
+{
+	const size_t n = s->control.nprobes;
+	dp_installation_index(&s->in);
+	s->site_of = calloc(n + 1, sizeof(*s->site_of));
+	if (!s->site_of)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	memset(s->site_of, 0xff, n * sizeof(*s->site_of));
+	for (size_t i = s->in.nplaced; i-- > 0;)
+		if (s->in.placed[i].probe < n)
+			s->site_of[s->in.placed[i].probe] = i;
+	return NULL;
+}
+
 struct dp_error *dp_standing_read_sites(struct dp_standing *s)
 {
 	const struct dp_control *c = &s->control;
@@ -84,7 +100,7 @@ struct dp_error *dp_standing_read_sites(struct dp_standing *s)
 		take_site(s, &e, s->data + at, &s->in.placed[s->in.nplaced++]);
 		s->in.calls_out |= s->in.placed[s->in.nplaced - 1].calls_out;
 	}
-	return NULL;
+	return index_sites(s);
 }
 
 struct dp_error *dp_standing_read_manifest(struct dp_standing *s)

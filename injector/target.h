@@ -63,7 +63,8 @@ struct dp_installation {
 	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs (quiesce_frames.c) */
 	uint64_t sink;            /* the struct dp_sink that they emit through, or 0 */
 	struct dp_frames *frames; /* calls_out: made for the time of a removal (quiesce_frames.h) */
-	struct dp_code_index *index; /* or NULL: made for the time of a removal (code_index.h) */
+	struct dp_code_index *index; /* or NULL (code_index.h) */
+	struct dp_sights *sights; /* or NULL (sights.h) */
 	uint64_t trap;            /* struct dp_trap, or 0 */
 	bool live;                /* the private region is filled: as long as it is there, it is this process's */
 	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
@@ -327,7 +328,7 @@ bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
 bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128]);
 /* The same of a thread that nobody holds: its registers but rip and rsp are not known. False too where it would have to be stopped to say. */
 bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, const struct dp_held *h);
-/* Moves a thread that stands at one of pair[].stub. */
+/* Moves a thread that stands at one of pair[].stub, which are ascending. */
 void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Does it have a signal frame that returns to one of pair[].stub? */
 bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);

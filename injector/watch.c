@@ -6,9 +6,11 @@
  * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon:
  * the jump leads elsewhere now.
  */
+#include "injector/code_index.h"
 #include "injector/hidden.h"
 #include "injector/proc.h"
 #include "injector/semaphores.h"
+#include "injector/sights.h"
 #include "injector/swap.h"
 
 #include "base/cleanup.h"
@@ -42,21 +44,6 @@ static bool overlap(const struct dp_placed *p, const struct dp_placed *q)
 	return p->addr < q->addr + q->len && q->addr < p->addr + p->len;
 }
 
-/* What should stand there: ours, and over it what later sites of ours have written. */
-static void expect(const struct dp_target *t, size_t i, uint8_t *bytes)
-{
-	const struct dp_placed *p = &t->in.placed[i];
-	memcpy(bytes, p->new_bytes, p->len);
-	for (size_t k = i + 1; k < t->in.nplaced; k++) {
-		const struct dp_placed *q = &t->in.placed[k];
-		if (!dp_placed_stands(q) || !overlap(p, q))
-			continue;
-		for (uint8_t n = 0; n < q->nchanged; n++)
-			if (q->addr + n - p->addr < p->len)
-				bytes[q->addr + n - p->addr] = q->new_bytes[n];
-	}
-}
-
 /* Of the site's bytes those that are still ours become the old ones. False if there is none. */
 static bool give_up_bytes(const struct dp_placed *p, uint8_t *now, unsigned *first, unsigned *end)
 {
@@ -71,22 +58,62 @@ static bool give_up_bytes(const struct dp_placed *p, uint8_t *now, unsigned *fir
 	return *end;
 }
 
+struct going {
+	const struct dp_installation *in;
+	size_t *list;
+	size_t n, cap;
+	bool short_of_memory;
+};
+
+static void add(struct going *g, size_t k)
+{
+	for (size_t m = 0; m < g->n; m++)
+		if (g->list[m] == k)
+			return;
+	if (g->n == g->cap) {
+		const size_t cap = g->cap ? 2 * g->cap : 8;
+		size_t *grown = reallocarray(g->list, cap, sizeof(*grown));
+		g->short_of_memory |= !grown;
+		if (!grown)
+			return;
+		g->list = grown;
+		g->cap = cap;
+	}
+	g->list[g->n++] = k;
+}
+
+/* Of those near it what relies upon site i. */
+static void add_users(struct going *g, size_t i, struct dp_near near)
+{
+	const struct dp_placed *p = g->in->placed;
+	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
+		if (k > i && dp_placed_stands(&p[k]) && (overlap(&p[i], &p[k]) || dp_placed_leads_into(&p[k], &p[i])))
+			add(g, k);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	return x < y ? -1 : x > y;
+}
+
 /* Site `i`, and what relies upon its bytes, and what relies upon those: ascending. NULL: no memory. */
 static size_t *going(const struct dp_target *t, size_t i, size_t *n)
 {
-	const struct dp_placed *p = t->in.placed;
-	size_t *list = malloc((t->in.nplaced - i) * sizeof(*list));
-	*n = 0;
-	if (!list)
-		return NULL;
-	list[(*n)++] = i;
-	for (size_t k = i + 1; k < t->in.nplaced; k++)
-		for (size_t m = 0; m < *n && dp_placed_stands(&p[k]); m++)
-			if (overlap(&p[list[m]], &p[k]) || dp_placed_leads_into(&p[k], &p[list[m]])) {
-				list[(*n)++] = k;
-				break;
-			}
-	return list;
+	struct going g = {.in = &t->in};
+	add(&g, i);
+	for (size_t m = 0; m < g.n && !g.short_of_memory; m++) {
+		const struct dp_placed *p = &t->in.placed[g.list[m]];
+		add_users(&g, g.list[m], dp_near_bytes(g.in, p->addr, p->len));
+		add_users(&g, g.list[m], dp_near_leading(g.in, p->addr, p->addr + p->len));
+	}
+	*n = g.n;
+	if (!g.short_of_memory) {
+		qsort(g.list, g.n, sizeof(*g.list), by_number);
+		return g.list;
+	}
+	free(g.list);
+	return NULL;
 }
 
 /* All at once, while all threads run. What relies upon the site's bytes goes first. */
@@ -212,7 +239,7 @@ static const char *look(struct dp_target *t, size_t i)
 	uint8_t now[sizeof(p->new_bytes)], want[sizeof(p->new_bytes)];
 	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
 		return "its mapping is gone";
-	expect(t, i, want);
+	dp_placed_expected(&t->in, i, want);
 	if (!memcmp(now, want, p->len))
 		return NULL;
 	if (!memcmp(now + 1, want + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0]))
@@ -250,8 +277,26 @@ static enum dp_watch over(struct dp_target *t)
 	return ended(t) || !has_memory(&t->process) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
 }
 
+/* One that is not as it should be, or was not a moment ago. False if the process ended, or called exec, in the middle of the
+ * look: nobody took the site then. */
+static bool look_closer(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
+{
+	const char *why = t->in.placed[i].state == DP_SITE_PLANNED ? look(t, i) : NULL;
+	if (!why)
+		return true;
+	if (!still_there(t))
+		return false;
+	retire(&t->in.placed[i]);
+	retired(i, why, data);
+	retire_dependent(t, i, retired, data);
+	return true;
+}
+
 enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
+	const size_t *odd = NULL;
+	size_t n = 0;
+	bool there = true, given_up = false;
 	if (t->gone || ended(t)) {
 		t->gone = true;
 		return DP_WATCH_EXITED;
@@ -260,17 +305,12 @@ enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, 
 		return DP_WATCH_OK;
 	if (!still_there(t))
 		return over(t);
-	for (size_t i = 0; i < t->in.nplaced; i++) {
-		struct dp_placed *p = &t->in.placed[i];
-		const char *why = p->written && p->state == DP_SITE_PLANNED ? look(t, i) : NULL;
-		if (!why)
-			continue;
-		/* A process that ends, or calls exec, in the middle of the look: nobody took the site. */
-		if (!still_there(t))
-			return over(t);
-		retire(p);
-		retired(i, why, data);
-		retire_dependent(t, i, retired, data);
-	}
-	return DP_WATCH_OK;
+	dp_error_destroy(dp_sights_look(t, &odd, &n)); /* without memory: the next round tries again */
+	for (size_t i = 0; there && i < n; i++)
+		there = look_closer(t, odd[i], retired, data);
+	for (size_t i = 0; i < n; i++)
+		given_up |= t->in.placed[odd[i]].state != DP_SITE_PLANNED;
+	if (given_up) /* what it had written over others is expected no more */
+		dp_sights_forget(&t->in);
+	return there ? DP_WATCH_OK : over(t);
 }

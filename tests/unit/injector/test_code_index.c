@@ -43,24 +43,76 @@ Test(code_index, a_hidden_jump_is_found_although_it_lies_in_no_region)
 	site[3].pair[0] = (struct dp_pc_pair){.stub = 0x2010, .original = 0x400100};
 	site[3].pair[1] = (struct dp_pc_pair){.stub = 0x400105, .original = 0x400100};
 	struct dp_code_index *x = make();
-	cr_assert_eq(dp_code_index_hidden(x, 0x400105), &site[3].pair[1]);
-	cr_assert_eq(dp_code_index_hidden(x, 0x400106), NULL);
+	cr_assert_eq(dp_code_index_pair(x, 0x400105), &site[3].pair[1]);
+	cr_assert_eq(dp_code_index_pair(x, 0x2010), &site[3].pair[0]);
+	cr_assert_eq(dp_code_index_pair(x, 0x400106), NULL);
 	dp_code_index_destroy(x);
 }
 
-Test(code_index, sites_that_share_a_byte_are_not_alone)
+#define MANY 600
+
+static void fill(struct dp_placed *many) /* neighbours, some at one address, and short jumps to and fro */
 {
-	static const uint64_t at[SITES] = {0x400100, 0x400010, 0x40001e, 0x400110, 0x400200, 0x400200};
-	for (size_t i = 0; i < SITES; i++)
-		site[i] = (struct dp_placed){.addr = at[i], .len = 15};
-	struct dp_code_index *x = make();
-	for (size_t i = 0; i < SITES; i++)
-		for (size_t k = 0; k < SITES; k++)
-			if (i != k && at[i] < at[k] + 15 && at[k] < at[i] + 15)
-				cr_assert_not(dp_code_index_alone(x, i), "%zu and %zu", i, k);
-	cr_assert(dp_code_index_alone(x, 0));
-	cr_assert(dp_code_index_alone(x, 3));
-	dp_code_index_destroy(x);
+	for (size_t i = 0; i < MANY; i++)
+		many[i] = (struct dp_placed){.addr = 0x400000 + i * 7919 % 499,
+		                             .len = i % 3 ? (uint8_t)(1 + i % 15) : 2,
+		                             .new_bytes = {i % 3 ? 0xe9 : 0xeb, (uint8_t)(i * 37)}};
+}
+
+/* Depends on which there are, not on their order. */
+static uint64_t sum_of(struct dp_near near)
+{
+	uint64_t sum = 0;
+	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
+		sum += (k + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 13;
+	return sum;
+}
+
+static bool is_among(struct dp_near near, size_t i)
+{
+	size_t k;
+	while ((k = dp_near_next(&near)) != SIZE_MAX && k != i)
+		;
+	return k == i;
+}
+
+Test(code_index, sites_near_an_address_are_the_same_with_an_index_and_without_one)
+{
+	static struct dp_placed many[MANY];
+	struct dp_installation with = {.placed = many, .nplaced = MANY};
+	const struct dp_installation without = with;
+	fill(many);
+	dp_installation_index(&with);
+	cr_assert(with.index);
+	for (uint64_t at = 0x400000 - 200; at < 0x400000 + 700; at++) {
+		cr_assert_eq(sum_of(dp_near(&with, at, at + 9)), sum_of(dp_near(&without, at, at + 9)), "0x%lx", at);
+		cr_assert_eq(sum_of(dp_near_leading(&with, at, at + 5)), sum_of(dp_near_leading(&without, at, at + 5)), "0x%lx",
+		             at);
+		for (size_t i = 0; i < MANY; i += 13) {
+			cr_assert_eq(dp_near_before(&with, at, 5, i), dp_near_before(&without, at, 5, i), "0x%lx, %zu", at, i);
+			cr_assert_eq(dp_near_after(&with, at, 5, i), dp_near_after(&without, at, 5, i), "0x%lx, %zu", at, i);
+		}
+	}
+	dp_code_index_destroy(with.index);
+}
+
+/* All that has a byte there, and all that leads there, is among those that are given. */
+Test(code_index, no_site_that_matters_is_left_out)
+{
+	static struct dp_placed many[MANY];
+	struct dp_installation in_many = {.placed = many, .nplaced = MANY};
+	fill(many);
+	dp_installation_index(&in_many);
+	for (size_t i = 0; i < MANY; i++)
+		for (size_t k = 0; k < MANY; k++) {
+			const struct dp_placed *p = &many[i], *q = &many[k];
+			if (p->addr < q->addr + q->len && q->addr < p->addr + p->len)
+				cr_assert(is_among(dp_near_bytes(&in_many, p->addr, p->len), k), "%zu and %zu", i, k);
+			if (dp_placed_leads_into(q, p))
+				cr_assert(is_among(dp_near_leading(&in_many, p->addr, p->addr + p->len), k), "%zu into %zu", k,
+				          i);
+		}
+	dp_code_index_destroy(in_many.index);
 }
 
 Test(code_index, nothing_installed_holds_nothing)
