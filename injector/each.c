@@ -23,7 +23,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#define STOP_NS UINT64_C(200000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
+#define STOP_NS UINT64_C(1000000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
 #define LISTS   8
 #define PATIENT 4 /* rounds in which a running thread with children is waited for: see eintr.c */
 
@@ -108,9 +108,14 @@ static struct dp_error *stop(struct dp_target *t, struct dp_held *h, bool *stand
 {
 	bool gone;
 	*stands = false;
-	DP_TRY(dp_held_seize(&t->process, h->tid, &gone));
-	if (gone)
-		return NULL;
+	struct dp_error *err = dp_held_seize(&t->process, h->tid, &gone);
+	if (err && (err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK)) {
+		/* still ours from a round before, in which it did not stop */
+		dp_stray_settle(STOP_NS);
+		return dp_error_destroy(err);
+	}
+	if (err || gone)
+		return err;
 	h->seized = true;
 	h->held_at_ns = dp_now_ns();
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
