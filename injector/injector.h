@@ -66,7 +66,7 @@ struct dp_image *dp_target_image(struct dp_target *t);
 struct dp_error *dp_target_refresh(struct dp_target *t) DP_MUST_CHECK;
 /* Reads the target's memory without stopping it; the number of bytes read from the front (0 if none). */
 size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n);
-/* May this place be patched at all? Refuses DP_TAG_VDSO, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (generated code without a file). */
+/* May this place be patched at all? Refuses DP_TAG_VDSO, DP_TAG_MOVED_TEXT, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (generated code without a file). */
 struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site) DP_MUST_CHECK;
 /* A file descriptor that polls readable when the target is gone (pidfd). */
 int dp_target_exit_fd(const struct dp_target *t);

@@ -223,6 +223,11 @@ struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site 
 	if (!strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]"))
 		return dp_error(DP_TAG_VDSO, "0x%llx is in %s; probe the libc function that calls it",
 		                (unsigned long long)site->addr.v, map->path);
+	const struct dp_module *m = dp_image_module_at(t->image, site->addr);
+	if (m && dp_module_moved(m, map, site->addr))
+		return dp_error(DP_TAG_MOVED_TEXT,
+		                "0x%llx is text of %s that the program has moved out of the file, to %s, as for huge pages",
+		                (unsigned long long)site->addr.v, dp_module_name(m), *map->path ? map->path : "anonymous memory");
 	if (!map->inode)
 		return dp_error(DP_TAG_NOT_CODE, "0x%llx is in generated code without a file", (unsigned long long)site->addr.v);
 	char path[96];

@@ -3,6 +3,9 @@
  * From mappings to modules. The anchor is an executable mapping of a file: the file's program headers say which segment
  * it is, that gives the bias, and the bias gives the extent to which all other mappings of that inode belong. So two
  * copies of one library (dlmopen) become two modules, and files that are only read become none.
+ *
+ * A program that has moved its text to memory without a file (for huge pages) has no such mapping any more. There the anchor is
+ * a neighbour: a mapping of a file in whose executable segment that memory lies.
  */
 #include "probes/image.h"
 
@@ -15,14 +18,17 @@
 
 #define PAGE 4096ULL
 
-static bool add_module(struct dp_image *image, struct dp_module *m)
+/* Takes it over, in any case. */
+static struct dp_error *add_module(struct dp_image *image, struct dp_module *m)
 {
 	struct dp_module **grown = realloc(image->module, (image->nmodules + 1) * sizeof(*grown));
-	if (!grown)
-		return false;
+	if (!grown) {
+		dp_module_destroy(m);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the target's modules");
+	}
 	image->module = grown;
 	grown[image->nmodules++] = m;
-	return true;
+	return NULL;
 }
 
 /* The bias that makes `map` a piece of an executable segment. */
@@ -69,16 +75,22 @@ static void extent_from_maps(const struct dp_image *image, struct dp_module *m, 
 	m->bias = (int64_t)m->start.v;
 }
 
-static void extent_from_file(struct dp_module *m, const struct dp_map *map)
+static bool extent_from_bias(struct dp_module *m)
 {
 	uint64_t lo, hi;
-	if (!find_bias(m->elf, map, &m->bias) || !dp_elf_extent(m->elf, &lo, &hi)) {
-		m->elf = dp_elf_destroy(m->elf);
-		m->failure = dp_error(DP_TAG_BAD_ELF, "the program headers of '%s' do not fit its mapping", m->path);
-		return;
-	}
+	if (!dp_elf_extent(m->elf, &lo, &hi))
+		return false;
 	m->start = dp_module_addr(m, lo);
 	m->end = dp_module_addr(m, hi);
+	return true;
+}
+
+static void extent_from_file(struct dp_module *m, const struct dp_map *map)
+{
+	if (find_bias(m->elf, map, &m->bias) && extent_from_bias(m))
+		return;
+	m->elf = dp_elf_destroy(m->elf);
+	m->failure = dp_error(DP_TAG_BAD_ELF, "the program headers of '%s' do not fit its mapping", m->path);
 }
 
 /* What the kernel calls memory that no file of a file system is behind. */
@@ -116,28 +128,86 @@ static struct dp_error *open_module(struct dp_image *image, const struct dp_map 
 	return NULL;
 }
 
+/* The bias by which `map` is some segment of the file, and `at` is in an executable one. */
+static bool find_bias_around(const struct dp_elf *elf, const struct dp_map *map, dp_addr at, int64_t *bias)
+{
+	for (size_t i = 0; i < elf->nphdr; i++) {
+		const Elf64_Phdr *p = &elf->phdr[i];
+		const uint64_t low = p->p_offset & ~(PAGE - 1), page = p->p_vaddr & ~(PAGE - 1);
+		if (p->p_type != PT_LOAD || map->offset < low || map->offset - low >= p->p_filesz + PAGE)
+			continue;
+		*bias = (int64_t)(map->start.v - (map->offset - low) - page);
+		for (size_t k = 0; k < elf->nphdr; k++) {
+			const Elf64_Phdr *x = &elf->phdr[k];
+			const uint64_t start = (x->p_vaddr & ~(PAGE - 1)) + (uint64_t)*bias;
+			if (x->p_type == PT_LOAD && (x->p_flags & PF_X) && at.v - start < x->p_filesz + (x->p_vaddr & (PAGE - 1)))
+				return true;
+		}
+	}
+	return false;
+}
+
+#define PIECES 8 /* in which text may have been moved */
+
+/* The next mapping of a file, below (-1) or above (1), if only a little memory without a file is between. */
+static const struct dp_map *neighbour(const struct dp_image *image, const struct dp_map *map, int step)
+{
+	const struct dp_map *first = image->maps.map, *last = first + image->maps.n - 1;
+	for (int n = 0; n < PIECES && map != (step < 0 ? first : last); n++) {
+		const struct dp_map *next = map + step, *low = step < 0 ? next : map;
+		if (low->end.v != low[1].start.v)
+			return NULL;
+		if (next->inode && !is_pseudo_file(next->path))
+			return next;
+		map = next;
+	}
+	return NULL;
+}
+
+/* Executable memory without a file: generated code, or the text of a file that nothing else stands for. */
+static struct dp_error *consider_moved(struct dp_image *image, const struct dp_map *map)
+{
+	for (int step = -1; step <= 1; step += 2) {
+		const struct dp_map *file = neighbour(image, map, step);
+		struct dp_module *m = NULL;
+		if (!file || known(image, file))
+			continue;
+		DP_TRY(open_module(image, file, &m));
+		if (m && m->elf && find_bias_around(m->elf, file, map->start, &m->bias) && extent_from_bias(m))
+			return add_module(image, m);
+		dp_module_destroy(m);
+	}
+	return NULL;
+}
+
 /* Stubs and springboards are hundreds of mappings, and not worth a look into the file system each. */
 static bool is_own(const struct dp_map *map)
 {
 	return !strcmp(map->path, "/memfd:" DP_MEMFD_NAME " (deleted)");
 }
 
+static bool is_nameless(const struct dp_map *map)
+{
+	return !*map->path || !strncmp(map->path, "[anon", 5);
+}
+
 static struct dp_error *consider(struct dp_image *image, const struct dp_map *map)
 {
 	struct dp_module *m;
-	if (!map->exec || (map->path[0] != '/' && !map->inode) || !map->path[0] || is_own(map) || known(image, map))
+	if (!map->exec || is_own(map))
+		return NULL;
+	if (is_nameless(map))
+		return consider_moved(image, map);
+	if ((map->path[0] != '/' && !map->inode) || known(image, map))
 		return NULL;
 	DP_TRY(open_module(image, map, &m));
 	if (!m)
-		return NULL;
+		return consider_moved(image, map);
 	if (m->elf)
 		extent_from_file(m, map);
 	if (!m->elf)
 		extent_from_maps(image, m, map);
-	if (add_module(image, m))
-		return NULL;
-	dp_module_destroy(m);
-	return dp_error(DP_TAG_NOMEM, "out of memory for the target's modules");
+	return add_module(image, m);
 }
 
 /* libc.so and ld.so may be run as programs, hence the last rule; a program has no soname. */
@@ -269,10 +339,7 @@ struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, si
 	extent_from_file(m, map);
 	m->start = map->start;
 	m->end = map->end;
-	if (add_module(image, m))
-		return NULL;
-	dp_module_destroy(m);
-	return dp_error(DP_TAG_NOMEM, "out of memory for the vdso");
+	return add_module(image, m);
 }
 
 size_t dp_image_nmaps(const struct dp_image *image)

@@ -93,6 +93,12 @@ static bool text_segment(const struct dp_module *m, dp_addr addr, struct dp_span
 	return false;
 }
 
+bool dp_module_moved(const struct dp_module *m, const struct dp_map *map, dp_addr addr)
+{
+	struct dp_span s;
+	return map->inode != m->inode && text_segment(m, addr, &s);
+}
+
 struct dp_error *dp_module_text(struct dp_module *m, dp_addr addr, void *buf, size_t *n)
 {
 	struct dp_span s;

@@ -65,6 +65,8 @@ const char *dp_module_build_id(struct dp_module *m);
  * for planning; `n` is cut at the segment's end and returned.
  */
 struct dp_error *dp_module_text(struct dp_module *m, dp_addr addr, void *buf, size_t *n) DP_MUST_CHECK;
+/* Is `addr`, in this mapping, the file's code in memory that is no longer the file's? Programs move it there for huge pages. */
+bool dp_module_moved(const struct dp_module *m, const struct dp_map *map, dp_addr addr);
 /* Bounds in the target of the executable segment (page-unaligned, file-backed bytes only) that holds `addr`. */
 bool dp_module_text_bounds(struct dp_module *m, dp_addr addr, dp_addr *start, dp_addr *end);
 /*

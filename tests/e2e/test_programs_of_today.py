@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import harness
-from harness import Case, wait_until
+from harness import Case, State, wait_until
 
 DISABLED = "/proc/sys/kernel/io_uring_disabled"
 
@@ -82,6 +82,29 @@ class Uring(Programs):
                 shown = self.tool("show", path)
                 self.assertNotIn("iou-", shown)
                 self.assertIn("call_foo", shown)
+
+
+class HugeText(Programs):
+    """Text that the program has moved to anonymous memory: refused as that, and known by its names."""
+
+    def test_moved_text_is_named_as_that(self):
+        t = self.target("hugetext")
+        before = State(t.pid)
+        for what in (("--function", "foo"), ("--function", "hugetext!foo"), ("--probe", f"{t.site():#x}")):
+            self.assert_refused(self.attach(t, *what), "DP-MOVED-TEXT", "hugetext", "anonymous memory")
+        self.assert_refused(self.attach(t, "--return", "foo"), "DP-MOVED-TEXT", "hugetext", "anonymous memory")
+        self.assert_refused(self.attach(t, "--function", "fooo"), "DP-NO-SYMBOL", "did you mean foo")
+        self.assertEqual(before.differences(State(t.pid)), {})
+        self.assert_result_ok(t)
+
+    def test_what_is_still_in_its_file_is_probed(self):
+        t = self.target("hugetext")
+        r = self.attach(t, "--function", "libc.so.6!clock_nanosleep", "-t", "backtrace", "-n", 5)
+        self.assert_ok(r)
+        self.assert_hits(r, 5)
+        self.assertIn("main", str(r.events[-1]))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
 
 
 class Headless(Programs):
