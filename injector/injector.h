@@ -243,7 +243,7 @@ struct dp_error *dp_standing_set_manifest(struct dp_standing *s, const char *man
 void dp_standing_loss(struct dp_standing *s, unsigned probe, struct dp_loss *ret);
 /*
  * Takes the rings over for the time of a recording: no more overwriting, the control page names this tool as its server. Works without
- * a mapping (process_vm_readv and _writev), hence for unprivileged users too. dp_standing_release() is the opposite; so is the
+ * a mapping (process_vm_readv, /proc/PID/mem), hence for unprivileged users too. dp_standing_release() is the opposite; so is the
  * tool's death, as the next tool sees.
  */
 struct dp_error *dp_standing_serve(struct dp_standing *s) DP_MUST_CHECK;

@@ -3,6 +3,12 @@
  * The target's memory. Reading asks process_vm_readv first (no descriptor, no stop) and /proc/PID/task/TID/mem for what that
  * cannot see (execute-only text). Writing text goes through /proc/PID/task/TID/mem, which copies the page in this process
  * only, or through PTRACE_POKEDATA where newer kernels refuse forced writes.
+ *
+ * Writing data is done at any time, also while no thread is held. process_vm_writev names a thread by its id, and the thread may
+ * have ended a moment ago, and its id be a thread's of somebody else's program. So the memory is opened once, when the target is:
+ * an open /proc/PID/task/TID/mem stands for the memory that the process had then (proc(5)), through which it is reached until it
+ * is given up, by exec or the end; then a write is told so. That the id was still the process's when it was opened is seen behind
+ * it: the process by that number has the start time that it had before.
  */
 #include "injector/freeze.h"
 #include "injector/tracee.h"
@@ -46,18 +52,61 @@ size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n
 	return done;
 }
 
+struct dp_error *dp_mem_open(struct dp_process *p)
+{
+	int fd = open_mem(p->pid, p->alive, O_RDWR);
+	const int sys = errno;
+	if (!fd) { /* we were started without descriptor 0, which stands for none here */
+		fd = fcntl(0, F_DUPFD_CLOEXEC, 1);
+		close(0);
+	}
+	if (fd > 0 && dp_process_start_time(p->pid) == p->start_time) {
+		p->mem = fd;
+		return NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	errno = sys;
+	return fd < 0 ? dp_error_sys(errno == ENOENT || errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS,
+	                             "opening the memory of process %d (%s)", p->pid, p->comm)
+	              : dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
+}
+
+void dp_mem_close(struct dp_process *p)
+{
+	if (p->mem > 0)
+		close(p->mem);
+	p->mem = 0;
+}
+
+/* Zero bytes: that memory is given up. */
+static ssize_t write_some(const struct dp_process *p, uint64_t at, const void *bytes, size_t n)
+{
+	const struct iovec here = {(void *)(uintptr_t)bytes, n}, there = {(void *)(uintptr_t)at, n};
+	if (p->mem > 0)
+		return pwrite(p->mem, bytes, n, (off_t)at);
+	return process_vm_writev(p->alive, &here, 1, &there, 1, 0);
+}
+
 struct dp_error *dp_mem_write(const struct dp_process *p, dp_addr addr, const void *buf, size_t n)
 {
 	size_t done = 0;
 	while (done < n) {
-		struct iovec here = {(void *)((uintptr_t)buf + done), n - done},
-		             there = {(void *)(uintptr_t)(addr.v + done), n - done};
-		ssize_t put = process_vm_writev(p->alive, &here, 1, &there, 1, 0);
+		const ssize_t put = write_some(p, addr.v + done, (const uint8_t *)buf + done, n - done);
+		if (!put)
+			errno = ESRCH;
 		if (put <= 0)
 			return dp_error_sys(errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS, "writing %zu bytes at %#llx in process %d",
 			                    n, (unsigned long long)addr.v, p->pid);
 		done += (size_t)put;
 	}
+	return NULL;
+}
+
+struct dp_error *dp_mem_write_parts(const struct dp_process *p, const struct dp_mem_part *part, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		DP_TRY(dp_mem_write(p, dp_addr_of(part[i].at), part[i].bytes, part[i].n));
 	return NULL;
 }
 

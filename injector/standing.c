@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Probes that an earlier tool left on purpose: what is asked about them, and what can be changed without stopping anybody. All of
- * it is in the data region, which the target itself may write: so may we, through process_vm_writev, without the memfd that only
+ * it is in the data region, which the target itself may write: so may we, through its memory, without the memfd that only
  * root could open again.
  */
 #include "injector/standing.h"

@@ -161,39 +161,32 @@ static struct dp_error *fetch(struct dp_standing *s, struct dp_shadow *sh)
 /* ---- giving back
  * --------------------------------------------------------------------------------------------------------------- */
 
-/* The bytes of the tail that change, each as an element of its own. */
-static size_t tail_bytes(const uint8_t *old, uint8_t *new, uint64_t there, struct iovec *from, struct iovec *to)
+#define PARTS 11 /* two of the ring, whose the rest is, and the tail's */
+
+/* The bytes of the tail that change, each by itself. */
+static size_t tail_bytes(const uint8_t *old, const uint8_t *new, uint64_t there, struct dp_mem_part *part)
 {
 	size_t n = 0;
-	for (size_t k = 0; k < sizeof(uint64_t); k++) {
-		if (old[k] == new[k])
-			continue;
-		from[n] = (struct iovec){new + k, 1};
-		to[n++] = (struct iovec){(void *)(uintptr_t)(there + k), 1};
-	}
+	for (size_t k = 0; k < sizeof(uint64_t); k++)
+		if (old[k] != new[k])
+			part[n++] = (struct dp_mem_part){there + k, new + k, 1};
 	return n;
 }
 
 /* The consumer has zeroed its copy of what it took: that is what is written, then whose the rest is, and then the tail. */
 static struct dp_error *give_back(struct dp_standing *s, struct dp_shadow *sh, uint32_t i)
 {
-	struct iovec from[11], to[11];
-	struct dp_target *t = s->target;
+	struct iovec from[2], to[2];
+	struct dp_mem_part part[PARTS];
 	const uint64_t slot = s->data + s->control.slots_offset + i * sizeof(struct dp_slot), old = sh->sent[i];
-	uint64_t new = sh->slot[i].tail, tid = (uint64_t)dp_drain_tid(sh->drain, i);
+	const uint64_t new = sh->slot[i].tail, tid = (uint64_t)dp_drain_tid(sh->drain, i);
 	size_t n = pieces(s, (uint64_t)(uintptr_t)ring_here(s, sh, i), old, new, from);
 	pieces(s, ring_there(s, i), old, new, to);
-	from[n] = (struct iovec){&tid, sizeof(tid)};
-	to[n++] = (struct iovec){(void *)(uintptr_t)(slot + offsetof(struct dp_slot, tail_tid)), sizeof(tid)};
-	n += tail_bytes((const uint8_t *)&old, (uint8_t *)&new, slot + offsetof(struct dp_slot, tail), from + n, to + n);
-	size_t want = 0;
 	for (size_t k = 0; k < n; k++)
-		want += to[k].iov_len;
-	ssize_t put = process_vm_writev(t->process.alive, from, n, to, n, 0);
-	if (put < 0 && dp_pick_living(t))
-		put = process_vm_writev(t->process.alive, from, n, to, n, 0);
-	if (put != (ssize_t)want)
-		return dp_error_sys(DP_TAG_GONE, "giving back the room of records in process %d", t->process.pid);
+		part[k] = (struct dp_mem_part){(uint64_t)(uintptr_t)to[k].iov_base, from[k].iov_base, from[k].iov_len};
+	part[n++] = (struct dp_mem_part){slot + offsetof(struct dp_slot, tail_tid), &tid, sizeof(tid)};
+	n += tail_bytes((const uint8_t *)&old, (const uint8_t *)&new, slot + offsetof(struct dp_slot, tail), part + n);
+	DP_TRY(dp_mem_write_parts(&s->target->process, part, n));
 	sh->sent[i] = new;
 	return NULL;
 }

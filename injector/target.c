@@ -100,6 +100,7 @@ static struct dp_error *open_steps(struct dp_target *t, pid_t pid)
 	t->exit_fd = pidfd_of(t->process.pid);
 	DP_TRY(dp_refuse_shadow_stack(t));
 	DP_TRY(dp_lock(t));
+	DP_TRY(dp_mem_open(&t->process));
 	DP_TRY(dp_target_refresh(t));
 	return dp_recover(t);
 }
@@ -125,10 +126,13 @@ struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_
 		t->options.live = true;
 		t->process = first->process; /* locked and looked through for leftovers by `first` */
 		t->process.known_maps = NULL;
+		t->process.mem = 0;     /* that one is its own */
 		t->options.live = true; /* something of ours stands there */
 		t->exit_fd = pidfd_of(t->process.pid);
-		err = dp_target_refresh(t);
+		err = dp_mem_open(&t->process);
 	}
+	if (!err)
+		err = dp_target_refresh(t);
 	if (err)
 		dp_target_close(t);
 	else
@@ -145,9 +149,9 @@ static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 	t->process = (struct dp_process){.pid = pid, .alive = pid, .ns_pid = pid, .start_time = dp_process_start_time(pid)};
 	dp_proc_comm(pid, t->process.comm, sizeof(t->process.comm));
 	t->exit_fd = pidfd_of(pid);
+	DP_TRY(dp_mem_open(&t->process));
 	DP_TRY(dp_check_thread(&t->process, pid));
-	DP_TRY(dp_refuse_shadow_stack(
-	        t)); /* the loader has turned it on by now, if the program wants it; a static one does that itself */
+	DP_TRY(dp_refuse_shadow_stack(t)); /* a dynamic program's loader has turned it on by now; a static one does so later */
 	DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
 	return dp_target_refresh(t);
 }
@@ -209,6 +213,7 @@ struct dp_target *dp_target_close(struct dp_target *t)
 		close(t->exit_fd);
 	if (t->lock_fd >= 0)
 		close(t->lock_fd);
+	dp_mem_close(&t->process);
 	free(t->maps);
 	free(t);
 	return NULL;

@@ -22,7 +22,12 @@ struct dp_process { /* what /proc says of a process */
 	char comm[64];
 	uint64_t start_time;
 	bool leader_zombie, seccomp, seccomp_strict, shadow_stack; /* the last three: of any thread */
-	/* Not filled by dp_process_check(): the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
+	/*
+	 * Not filled by dp_process_check(): its memory (dp_mem_open()), or 0. Copies of this struct use it as well; who opened it closes
+	 * it, behind them.
+	 */
+	int mem;
+	/* Nor this: the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
 	 * checks what it finds, so that no thread has to be held while the file is read. */
 	const char *known_maps;
 	/* The borrower's code is not put in here: these pages are about to be replaced. */
@@ -129,8 +134,24 @@ size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n
  * fallback (*by_poke is set, may be NULL). */
 struct dp_error *dp_mem_write_text(const struct dp_process *p, pid_t held_tid, dp_addr addr, const void *buf, size_t n,
 				   bool *by_poke) DP_MUST_CHECK;
-/* Writes data that the target itself could write (process_vm_writev), without a stop. */
+/*
+ * /proc/PID/task/TID/mem into p->mem: from here on what is written goes to the memory that the process has now, or nowhere, whatever
+ * becomes of its thread ids. DP_TAG_GONE if the process is no longer the one that was looked at.
+ */
+struct dp_error *dp_mem_open(struct dp_process *p) DP_MUST_CHECK;
+void dp_mem_close(struct dp_process *p);
+/*
+ * Writes data that the target itself could write, without a stop. Without p->mem the thread p->alive has to be held: while it is
+ * traced no other can get its id.
+ */
 struct dp_error *dp_mem_write(const struct dp_process *p, dp_addr addr, const void *buf, size_t n) DP_MUST_CHECK;
+struct dp_mem_part {
+	uint64_t at;
+	const void *bytes;
+	size_t n;
+};
+/* Several of them, in this order. */
+struct dp_error *dp_mem_write_parts(const struct dp_process *p, const struct dp_mem_part *part, size_t n) DP_MUST_CHECK;
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_tracee.h"
 
+#include "injector/loads.h"
+#include "injector/target.h"
+
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static uint8_t *pages;
@@ -63,4 +72,124 @@ Test(memory, data_is_written_without_a_stop)
 	cr_assert_str_eq(got, "hello");
 	tr_kill(pid);
 	tr_tag(dp_mem_write(&p, dp_addr_of((uint64_t)tr->value[0]), "hello", 6), DP_TAG_GONE);
+}
+
+/* ---- a number that was a thread's of the target ------------------------------------------------------------------------------
+ */
+
+static char word[8];
+
+static void *brief(void *arg)
+{
+	tr->value[0] = syscall(SYS_gettid);
+	tr->ready = 1;
+	while (!tr->value[1])
+		tr_sleep_us(100);
+	return arg;
+}
+
+static void with_a_brief_thread(void)
+{
+	pthread_t t;
+	pthread_create(&t, NULL, brief, NULL);
+	pthread_join(t, NULL);
+	tr->value[2] = 1;
+	for (;;)
+		pause();
+}
+
+/* Another program, with something else at the same address. */
+static pid_t stranger(pid_t number)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&number, .set_tid_size = 1};
+	const pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static bool holds(pid_t pid, const char *want)
+{
+	char now[sizeof(word)] = {0};
+	const struct dp_process p = {.pid = pid, .alive = pid};
+	return dp_mem_read(&p, dp_addr_of((uint64_t)(uintptr_t)word), now, sizeof(now)) == sizeof(now) && !strcmp(now, want);
+}
+
+Test(memory, nothing_is_written_to_a_stranger_that_has_got_the_threads_number)
+{
+	strcpy(word, "before");
+	const pid_t pid = tr_spawn(with_a_brief_thread);
+	struct dp_process p = tr_process(pid);
+	p.alive = (pid_t)tr->value[0];
+	tr_ok(dp_mem_open(&p));
+	tr->value[1] = 1;
+	cr_assert(tr_await_value(&tr->value[2], 1));
+	pid_t other = -1;
+	for (int i = 0; i < 1000 && (other = stranger(p.alive)) < 0 && errno == EEXIST; i++)
+		tr_sleep_us(1000); /* its end is noted a moment behind its join */
+	if (other < 0)
+		cr_skip_test("no process can be given a number here: %s", strerror(errno));
+	cr_assert_eq(other, p.alive);
+	tr_ok(dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "after", 6));
+	cr_expect(holds(pid, "after"));
+	cr_expect(holds(other, "before"), "the stranger's memory was written to");
+	tr_kill(pid);
+	tr_tag(dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "late", 5), DP_TAG_GONE);
+	cr_expect(holds(other, "before"), "the stranger's memory was written to");
+	dp_mem_close(&p);
+	tr_kill(other);
+}
+
+static void execs(void)
+{
+	tr->ready = 1;
+	while (!tr->value[0])
+		tr_sleep_us(100);
+	execl("/bin/sleep", "sleep", "1000", NULL);
+}
+
+Test(memory, nothing_is_written_to_a_program_that_the_target_has_become)
+{
+	const pid_t pid = tr_spawn(execs);
+	struct dp_process p = tr_process(pid);
+	tr_ok(dp_mem_open(&p));
+	tr_ok(dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "after", 6));
+	tr->value[0] = 1;
+	struct dp_error *err;
+	while (!(err = dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "late", 5))) /* until it has */
+		tr_sleep_us(1000);
+	tr_tag(err, DP_TAG_GONE);
+	dp_mem_close(&p);
+	tr_kill(pid);
+}
+
+Test(memory, of_a_process_that_is_another_by_now_is_not_opened)
+{
+	const pid_t pid = tr_spawn(holder);
+	struct dp_process p = tr_process(pid);
+	p.start_time--;
+	tr_tag(dp_mem_open(&p), DP_TAG_GONE);
+	cr_expect_eq(p.mem, 0);
+	tr_kill(pid);
+}
+
+Test(memory, of_every_target_is_opened_with_it)
+{
+	const struct dp_target_options options = {0};
+	struct dp_target *t, *beside, *launched;
+	const pid_t pid = tr_spawn(holder);
+	tr_ok(dp_target_open(pid, &options, &t));
+	tr_ok(dp_target_open_beside(t, &beside));
+	tr_ok(dp_target_launch((char *[]){"/bin/true", NULL}, &options, &launched));
+	cr_expect_gt(t->process.mem, 0);
+	cr_expect_gt(beside->process.mem, 0);
+	cr_expect_neq(beside->process.mem, t->process.mem);
+	cr_expect_gt(launched->process.mem, 0);
+	dp_target_close(launched);
+	dp_target_close(beside);
+	dp_target_close(t);
+	tr_kill(pid);
 }
