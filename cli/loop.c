@@ -5,6 +5,7 @@
  */
 #include "cli/answers.h"
 #include "cli/pending.h"
+#include "cli/session_trap.h"
 #include "cli/snapshots.h"
 #include "cli/trace.h"
 
@@ -137,6 +138,7 @@ static const char *watch_all(struct dp_run *run)
 			s->end = dp_target_watch(s->target, on_retired, run);
 			s->ended = s->end != DP_WATCH_OK;
 			dp_pending_round(s, &calls);
+			dp_session_faults_round(s);
 		}
 		alive += !s->ended;
 		if (s->end == DP_WATCH_EXECED)

@@ -74,6 +74,10 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->frozen_attach = s->install.why_frozen;
 	if (s->removal.why_frozen[0])
 		sum->frozen_detach = s->removal.why_frozen;
+	if (s->by_calls.why[0]) {
+		sum->by_calls = s->by_calls.why;
+		sum->by_calls_ns = s->by_calls.for_ns;
+	}
 	sum->left_bytes += s->removal.left_bytes;
 	if (s->removal.left_bytes || s->removal.left_sites)
 		sum->left_why = s->removal.why;

@@ -109,8 +109,9 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 {
 	if (!dp_target_filtered(s->target) || (!reads_memory(p) && !unwinds(s, p)))
 		return NULL;
-	return dp_error(DP_TAG_SECCOMP,
-	                "under a seccomp filter only registers are recorded and compared: memory and backtraces need system calls");
+	return dp_error(
+	        DP_TAG_SECCOMP,
+	        "under a seccomp filter only registers are recorded and compared: memory and backtraces need system calls");
 }
 
 /* What a hit puts on the thread's stack is stated in docs/guarantees.md; LTTng's probes move to a stack of their own. */
@@ -269,7 +270,9 @@ static struct dp_error *plan_with_faults(struct dp_session *s, struct planning *
 {
 	if (!dp_session_faults_wanted(s))
 		return NULL;
-	struct dp_error *err = dp_session_trap_begin(s);
+	struct dp_error *err = dp_target_faults_check(s->target);
+	if (!err)
+		err = dp_session_trap_begin(s);
 	if (!err)
 		err = plan_once(s, p);
 	*done = !err;
@@ -328,9 +331,12 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	for (int tried = 1;; tried++) {
 		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
 		const bool no_moment = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
-		if (no_moment)
+		if (no_moment && !s->by_calls.later && dp_target_faults_wait(s->target))
+			dp_session_faults_put_off(s, err);
+		else if (no_moment)
 			dp_session_faults_refuse(s, err);
-		else if (!err || err->tag != DP_TAG_CHANGED || s->classes || s->pending || s->options->command || tried == INSTALL_TRIES)
+		else if (!err || err->tag != DP_TAG_CHANGED || s->classes || s->pending || s->options->command ||
+		         tried == INSTALL_TRIES)
 			return err;
 		else
 			dp_error_destroy(err);
@@ -345,6 +351,8 @@ struct dp_error *dp_session_install(struct dp_session *s)
 	if (s->lttng)
 		DP_TRY(dp_session_sink(s));
 	struct dp_error *err = plan_and_install(s);
+	if (!err)
+		dp_session_faults_installed(s);
 	if (!err)
 		err = dp_pending_armed(s);
 	if (!err)

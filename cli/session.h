@@ -31,6 +31,14 @@ struct dp_found { /* a probe that an earlier tool left */
 	uint64_t event; /* sink lttng */
 };
 
+struct dp_by_calls { /* memory is read by system calls: the handler's moment did not come (session_trap.c) */
+	char why[256]; /* empty: it is not */
+	bool later;    /* the handler is tried again while the probes stand */
+	unsigned tried;
+	uint64_t since_ns, next_ns; /* the probes stand; the next try is due */
+	uint64_t for_ns;            /* 0: to the end */
+};
+
 struct dp_session {
 	struct dp_target *target;
 	const struct dp_options *options;
@@ -54,6 +62,7 @@ struct dp_session {
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 	struct dp_session_trap *trap; /* hooks, once there are to be traps, or loads that may fault (session_trap.h) */
 	bool no_faults;               /* loads that may fault go by system calls */
+	struct dp_by_calls by_calls;  /* if that was not meant to be */
 	struct dp_session_answers *answers; /* answers.h; NULL: events */
 	struct dp_pending *pending;   /* --pending (pending.h); not in a session beside another one */
 };

@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 
+#define RETRIES  10
+#define RETRY_NS UINT64_C(100000000) /* to the first; each next one comes after twice the time */
+
 struct dp_session_trap {
 	struct dp_hooks hooks;
 };
@@ -94,6 +97,8 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 		err = dp_target_trap_room(s->target, trap->hooks.place, trap->hooks.n);
 	if (!err)
 		dp_target_faults_want(s->target, !s->no_faults);
+	if (!err && s->by_calls.later)
+		dp_target_faults_later(s->target);
 	size_t *planned =
 	        err ? NULL
 	            : realloc(s->planned,
@@ -137,13 +142,59 @@ void dp_session_trap_forget(struct dp_session *s)
 	dp_session_trap_retry(s);
 }
 
+static void say_by_calls(struct dp_session *s, const char *why, const char *cause)
+{
+	snprintf(s->by_calls.why, sizeof(s->by_calls.why), "%s%s%s", why, cause ? ": " : "", cause ? cause : "");
+	if (s->options->verbose)
+		fprintf(stderr, "dynprobe: memory is read by system calls: %s\n", s->by_calls.why);
+}
+
+void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why)
+{
+	dp_session_trap_forget(s);
+	s->by_calls.later = true;
+	say_by_calls(s, why->message, NULL);
+	dp_error_destroy(why);
+}
+
+void dp_session_faults_installed(struct dp_session *s)
+{
+	const char *why = dp_target_faults_why(s->target);
+	if (why && !s->by_calls.why[0] && dp_session_faults_wanted(s))
+		say_by_calls(s, why, NULL);
+	s->by_calls.since_ns = dp_now_ns();
+	s->by_calls.next_ns = s->by_calls.since_ns + RETRY_NS;
+}
+
+static void note_retry(struct dp_session *s, uint64_t held_ns, struct dp_error *err)
+{
+	struct dp_by_calls *b = &s->by_calls;
+	if (held_ns > s->install.pause_ns)
+		s->install.pause_ns = held_ns;
+	if (!err && !dp_target_faults_wait(s->target))
+		b->for_ns = dp_now_ns() - b->since_ns;
+	if (s->options->verbose && (err || b->for_ns))
+		fprintf(stderr, "dynprobe: memory is read by %s%s\n", err ? "system calls to the end: " : "loads from now on",
+		        err ? err->message : "");
+	dp_error_destroy(err);
+}
+
+void dp_session_faults_round(struct dp_session *s)
+{
+	struct dp_by_calls *b = &s->by_calls;
+	uint64_t held;
+	if (!b->why[0] || b->tried >= RETRIES || !dp_target_faults_wait(s->target) || dp_now_ns() < b->next_ns)
+		return;
+	b->next_ns = dp_now_ns() + (RETRY_NS << ++b->tried);
+	struct dp_error *err = dp_target_faults_retry(s->target, &held);
+	note_retry(s, held, err);
+}
+
 void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why)
 {
 	dp_session_trap_forget(s);
 	s->no_faults = true;
-	if (s->options->verbose)
-		fprintf(stderr, "dynprobe: memory is read by system calls: %s%s%s\n", why->message, why->cause ? ": " : "",
-		        why->cause ? why->cause->message : "");
+	say_by_calls(s, why->message, why->cause ? why->cause->message : NULL);
 	dp_error_destroy(why);
 }
 

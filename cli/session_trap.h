@@ -23,6 +23,12 @@ void dp_session_trap_forget(struct dp_session *s);
 bool dp_session_faults_wanted(const struct dp_session *s);
 /* It cannot: everything may be planned anew, with reads by system calls. Takes the error. */
 void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why);
+/* It cannot for now: everything may be planned anew, with reads by the agent. Takes the error. */
+void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why);
+/* The probes stand. */
+void dp_session_faults_installed(struct dp_session *s);
+/* While they do: now and then the handler is tried again. */
+void dp_session_faults_round(struct dp_session *s);
 /* It stays without traps: the probes that wanted one are told why. */
 void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why);
 

@@ -97,10 +97,26 @@ uint64_t dp_target_trap_hook(const struct dp_target *t);
 /*
  * Loads that may fault without a system call (same decision): the agent's handler takes SIGSEGV, SIGBUS, SIGILL and SIGFPE as well. Behind
  * dp_target_trap_room(), before prepare; needs the same hooks. From prepare on dp_target_faults_ready() is what runtime.faults says. If
- * the handler's moment does not come, dp_target_install() is refused as a whole (DP_TAG_TRAP_UNSAFE): to be planned anew without.
+ * the handler's moment does not come, dp_target_install() is refused as a whole (DP_TAG_TRAP_UNSAFE): to be planned anew without. So are
+ * programs that ignore those signals, by dp_target_faults_check().
  */
+struct dp_error *dp_target_faults_check(const struct dp_target *t) DP_MUST_CHECK;
 void dp_target_faults_want(struct dp_target *t, bool on);
 bool dp_target_faults_ready(const struct dp_target *t);
+/*
+ * Nothing waits for the handler: hooks go in, loads that may fault are the agent's to make, who reads by system calls until the handler
+ * stands. Behind dp_target_faults_want(), which ends it.
+ */
+void dp_target_faults_later(struct dp_target *t);
+/* After the installation: why the handler does not stand; NULL: it does, or nobody has tried. */
+const char *dp_target_faults_why(const struct dp_target *t);
+/* May dp_target_faults_retry() find a moment for it? */
+bool dp_target_faults_wait(const struct dp_target *t);
+/*
+ * One try, which holds all threads for some ms at most (*held_ns), and nobody as long as the thread that was in the way sleeps where it did.
+ * dp_target_faults_wait() says what came of it; an error means that it is of no use to go on.
+ */
+struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns) DP_MUST_CHECK;
 
 /*
  * Answers (answers.c, decision 0020): cells instead of records. Before prepare; runtime.answers says where they will be. What is read is

@@ -355,15 +355,30 @@ static bool needs_handler(const struct install *i)
 	return false;
 }
 
+/* Nothing is guarded, and the handler goes in when it can, if its hooks stand. */
+static struct dp_error *put_off(struct install *i)
+{
+	struct dp_error *err = check_hooks(i);
+	dp_trap_wait(i->t, err, !err);
+	return dp_error_destroy(err);
+}
+
 static struct dp_error *add_guarded(struct install *i)
 {
 	struct dp_priority priority;
+	if (i->t->trap.later)
+		return put_off(i);
 	if (!dp_trap_planned(i->t, i->plans, i->nplans))
 		return NULL;
 	dp_priority_raise(&priority);
 	struct dp_error *err = check_hooks(i);
+	const bool hooked = !err;
 	if (!err)
 		err = dp_trap_arm(i->t, needs_handler(i), write_traps, i);
+	if (i->t->trap.held_ns > i->stats->pause_ns) /* of what was tried in vain, too */
+		i->stats->pause_ns = i->t->trap.held_ns;
+	if (err)
+		dp_trap_wait(i->t, err, hooked);
 	struct dp_error *end = err && !may_plan_anew(i) ? do_without(i, err) : NULL;
 	dp_priority_restore(&priority);
 	if (err && may_plan_anew(i))

@@ -78,6 +78,12 @@ enum { DP_REGION_TEXT, DP_REGION_DATA, DP_REGION_TABLES, DP_REGION_TRAP, DP_REGI
 struct dp_traps { /* trap.c */
 	bool wanted;
 	bool faults;      /* SIGSEGV and its like are taken as well */
+	bool later;       /* not at the installation, but when there is a moment for it */
+	bool waits;       /* the hooks stand, the handler does not */
+	char why[256];    /* why it does not, or empty */
+	pid_t in_way;     /* the thread that was in the way last, and where; 0: none in particular */
+	uint64_t in_way_pc, in_way_sp;
+	uint64_t held_ns; /* the longest hold that it took */
 	uint64_t signals; /* that are taken, once the handler stands */
 	struct dp_hook_place *hook;
 	size_t nhooks;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/trap.h"
 
+#include "injector/asleep.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
 
@@ -85,15 +86,28 @@ uint64_t dp_target_trap_hook(const struct dp_target *t)
 	return t->trap.entry;
 }
 
+static bool ignores_faults(const struct dp_target *t)
+{
+	return dp_trap_status(&t->process, t->process.alive, "SigIgn") & DP_FAULT_BITS;
+}
+
+struct dp_error *dp_target_faults_check(const struct dp_target *t)
+{
+	return ignores_faults(t)
+	               ? unsafe(t, "ignores a signal that a bad pointer raises, and would pass that on to what it executes")
+	               : NULL;
+}
+
 void dp_target_faults_want(struct dp_target *t, bool on)
 {
-	const uint64_t ignored = dp_trap_status(&t->process, t->process.alive, "SigIgn");
-	t->trap.faults = on && !(ignored & DP_FAULT_BITS);
+	t->trap.faults = on && !ignores_faults(t);
+	t->trap.later = t->trap.waits = false;
+	t->trap.why[0] = 0;
 }
 
 bool dp_target_faults_ready(const struct dp_target *t)
 {
-	return t->trap.faults && t->trap.wanted;
+	return t->trap.faults && t->trap.wanted && !t->trap.later;
 }
 
 /* ---- in
@@ -162,11 +176,17 @@ static uint64_t choose_signals(const struct dp_target *t)
 
 static struct dp_error *check_threads(struct dp_target *t, const struct dp_freeze *f)
 {
+	t->trap.in_way = 0;
 	for (size_t i = 0; i < f->n; i++) {
-		const char *why = f->thread[i].exited ? NULL : dp_trap_in_the_way(t, &f->thread[i]);
-		if (why)
-			return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d (%s) %s", f->thread[i].tid, t->process.pid,
-			                t->process.comm, why);
+		const struct dp_held *h = &f->thread[i];
+		const char *why = h->exited ? NULL : dp_trap_in_the_way(t, h);
+		if (!why)
+			continue;
+		t->trap.in_way = h->tid;
+		t->trap.in_way_pc = h->regs.rip;
+		t->trap.in_way_sp = h->regs.rsp;
+		return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d (%s) %s", h->tid, t->process.pid, t->process.comm,
+		                why);
 	}
 	return NULL;
 }
@@ -205,6 +225,8 @@ static struct dp_error *arm_once(struct dp_target *t, dp_trap_write write, void 
 		dp_trap_restart(t, &f->thread[i]);
 	if (!t->launch)
 		dp_thaw_all(&own);
+	if (own.end_ns - own.begin_ns > t->trap.held_ns)
+		t->trap.held_ns = own.end_ns - own.begin_ns;
 	return err;
 }
 
@@ -213,15 +235,117 @@ void dp_trap_rest(void)
 	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 }
 
+/* A moment later a thread stands elsewhere. */
+static bool passes(const struct dp_error *err)
+{
+	return err && (err->tag == DP_TAG_TRAP_UNSAFE || err->tag == DP_TAG_NO_THREAD);
+}
+
+/* Threads that do not come to stand together in time are no reason to refuse what can do without. */
+static struct dp_error *unsafe_too(struct dp_error *err)
+{
+	if (!err || (err->tag != DP_TAG_UNSTOPPABLE && err->tag != DP_TAG_VFORK))
+		return err;
+	struct dp_error *more = dp_error(DP_TAG_TRAP_UNSAFE, "%s", err->message);
+	dp_error_destroy(err);
+	return more;
+}
+
 struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently, dp_trap_write write, void *data)
 {
 	const int most = patiently ? ARM_TRIES : ARM_TRIES / 8;
 	for (int tried = 0;; tried++) {
 		struct dp_error *err = arm_once(t, write, data);
-		const bool passes = err && (err->tag == DP_TAG_TRAP_UNSAFE || err->tag == DP_TAG_NO_THREAD);
-		if (!passes || tried >= most)
-			return err;
-		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
+		if (!passes(err) || tried >= most)
+			return patiently ? err : unsafe_too(err);
+		dp_error_destroy(err);
 		dp_trap_rest();
 	}
+}
+
+/* ---- later ------------------------------------------------------------------------------------------------------------------
+ */
+
+void dp_target_faults_later(struct dp_target *t)
+{
+	t->trap.later = true;
+}
+
+void dp_trap_wait(struct dp_target *t, const struct dp_error *why, bool hooked)
+{
+	t->trap.waits = hooked && t->trap.faults;
+	if (why)
+		snprintf(t->trap.why, sizeof(t->trap.why), "%s", why->message);
+}
+
+const char *dp_target_faults_why(const struct dp_target *t)
+{
+	return t->trap.faults && t->trap.why[0] ? t->trap.why : NULL;
+}
+
+bool dp_target_faults_wait(const struct dp_target *t)
+{
+	return t->trap.waits;
+}
+
+/* As long as it sleeps where it was, holding all threads once more would only show that again. */
+static bool sleeps_there(const struct dp_target *t)
+{
+	struct dp_asleep a;
+	return t->trap.in_way && dp_asleep_take(t->process.pid, t->trap.in_way, &a) && a.pc == t->trap.in_way_pc &&
+	       a.sp == t->trap.in_way_sp;
+}
+
+/* Another tool may have taken one away since. */
+static bool hooks_stand(const struct dp_target *t)
+{
+	for (size_t i = 0; i < t->in.nplaced; i++)
+		if (t->in.placed[i].probe == DP_NO_PROBE && !dp_placed_stands(&t->in.placed[i]))
+			return false;
+	return true;
+}
+
+/* From now on the probes go before the handler does. */
+static void guard_all(struct dp_installation *in)
+{
+	for (size_t i = 0; i < in->nplaced; i++) {
+		struct dp_placed *p = &in->placed[i];
+		if (p->probe == DP_NO_PROBE || !p->written)
+			continue;
+		p->guarded = true;
+		p->entry->flags |= DP_SITE_GUARDED;
+	}
+}
+
+static struct dp_error *arm_briefly(struct dp_target *t, uint64_t *held_ns)
+{
+	struct dp_freeze f = {0};
+	struct dp_error *err = dp_freeze_all(&t->process, DP_FREEZE_LIMIT_NS, &f);
+	if (!err) {
+		err = take_over_held(t, &f);
+		if (!err)
+			guard_all(&t->in);
+		dp_thaw_all(&f);
+	}
+	*held_ns = f.end_ns - f.begin_ns;
+	return unsafe_too(err);
+}
+
+struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns)
+{
+	struct dp_priority priority;
+	*held_ns = 0;
+	if (!t->trap.waits || sleeps_there(t))
+		return NULL;
+	if (!hooks_stand(t)) {
+		t->trap.waits = false;
+		return unsafe(t, "had a hook on a system call changed by another tool");
+	}
+	dp_priority_raise(&priority);
+	struct dp_error *err = arm_briefly(t, held_ns);
+	dp_priority_restore(&priority);
+	t->trap.waits = passes(err);
+	if (!err)
+		t->trap.why[0] = 0;
+	return passes(err) ? dp_error_destroy(err) : err;
 }

@@ -32,6 +32,8 @@ static inline struct dp_error *dp_trap_put(struct dp_target *t, uint64_t at, con
 #define DP_TRAP_PUT(t, trap, field, value) dp_trap_put(t, (trap) + offsetof(struct dp_trap, field), value, sizeof(*(value)))
 /* Until a thread may have moved. */
 void dp_trap_rest(void);
+/* The handler's moment did not come (`why`; NULL: nobody has tried). If the hooks stand, dp_target_faults_retry() may find it. */
+void dp_trap_wait(struct dp_target *t, const struct dp_error *why, bool hooked);
 
 typedef void (*dp_trap_write)(void *data, struct dp_freeze *f);
 /*

@@ -22,7 +22,7 @@ uint64_t dp_trap_region_size(const struct dp_target *t)
 bool dp_trap_planned(const struct dp_target *t, const struct dp_plan *plans, size_t n)
 {
 	for (size_t i = 0; t->trap.wanted && i < n; i++)
-		if (dp_plan_is_guarded(&plans[i]) || (t->trap.faults && plans[i].probe != DP_NO_PROBE))
+		if (dp_plan_is_guarded(&plans[i]) || (dp_target_faults_ready(t) && plans[i].probe != DP_NO_PROBE))
 			return true;
 	return false;
 }

@@ -42,9 +42,25 @@ static bool behind_hook(const struct dp_target *t, uint64_t pc)
 	return false;
 }
 
+/*
+ * Behind a call that a hook's stub makes for the program, as one that the hook is not for is where the hook took its
+ * instruction's place: a thread that sleeps there for long is where it would be behind the program's own instruction, and no more
+ * in the way.
+ */
+static bool behind_call(const struct dp_target *t, uint64_t pc)
+{
+	for (size_t i = 0; i < t->in.nplaced; i++) {
+		const struct dp_placed *p = &t->in.placed[i];
+		for (size_t k = 0; p->probe == DP_NO_PROBE && k < p->npairs; k++)
+			if (p->pair[k].stub == pc)
+				return p->pair[k].fix_rcx;
+	}
+	return false;
+}
+
 static bool between(const struct dp_target *t, uint64_t pc)
 {
-	return behind_hook(t, pc) || dp_installation_holds(&t->in, pc);
+	return behind_hook(t, pc) || (dp_installation_holds(&t->in, pc) && !behind_call(t, pc));
 }
 
 /* ---- signal frames --------------------------------------------------------------------------------------------------------- */

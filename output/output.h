@@ -83,6 +83,8 @@ struct dp_summary {
 	uint64_t detach_ns;      /* of the removal */
 	uint64_t pause_attach_ns, pause_detach_ns; /* longest pause of any thread */
 	const char *frozen_attach, *frozen_detach; /* why all threads were held at once, or NULL */
+	const char *by_calls;    /* why probes read memory by system calls, which is slow, or NULL */
+	uint64_t by_calls_ns;    /* for how long; 0: to the end */
 	size_t left_bytes;       /* what could not be taken out of the target */
 	const char *left_why;
 	const char *record_dir;  /* NULL if not recorded */

@@ -93,6 +93,22 @@ static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s
 	dp_put_str(b, "}");
 }
 
+static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)
+{
+	if (!s->by_calls) {
+		put_string(b, "memory_by_calls", NULL);
+		return;
+	}
+	put_key(b, ",", "memory_by_calls");
+	put_key(b, "{", "why");
+	dp_put_json_str(b, s->by_calls);
+	if (s->by_calls_ns)
+		put_number(b, "ns", s->by_calls_ns);
+	else
+		put_string(b, "ns", NULL);
+	dp_put_str(b, "}");
+}
+
 void dp_summary_json(const struct dp_summary *s, FILE *to)
 {
 	struct dp_buf b = {0};
@@ -113,6 +129,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_number(&b, "pause_detach_ns", s->pause_detach_ns);
 	put_string(&b, "frozen_attach", s->frozen_attach);
 	put_string(&b, "frozen_detach", s->frozen_detach);
+	put_by_calls(&b, s);
 	put_number(&b, "left_bytes", s->left_bytes);
 	put_string(&b, "left_why", s->left_bytes ? s->left_why : NULL);
 	put_string(&b, "record_dir", s->record_dir);

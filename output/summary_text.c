@@ -282,6 +282,19 @@ static void put_line(struct out *o, const char *color, const char *name, const c
 	dp_put_str(&o->b, "\n");
 }
 
+static void put_by_calls(struct out *o, const struct dp_summary *s)
+{
+	if (!s->by_calls)
+		return;
+	label(o, "", "memory");
+	dp_put_str(&o->b, "read by system calls, which takes microseconds");
+	if (s->by_calls_ns)
+		dp_buf_printf(&o->b, ", for %.1f ms", (double)s->by_calls_ns / 1e6);
+	dp_put_str(&o->b, ": ");
+	cell(o, s->by_calls, 0);
+	dp_put_str(&o->b, "\n");
+}
+
 static void put_left(struct out *o, const struct dp_summary *s)
 {
 	if (!s->left_bytes)
@@ -304,6 +317,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 		put_table(&o, s);
 	if (all.placed && (s->attach_ns || s->pause_detach_ns))
 		put_pause(&o, s);
+	put_by_calls(&o, s);
 	put_left(&o, s);
 	put_line(&o, "", "ended by", s->ended_by);
 	put_line(&o, "", "trace", s->record_dir);

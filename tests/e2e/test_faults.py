@@ -78,7 +78,59 @@ class Faults(Case):
         self.assert_hits(r, 50)
         self.assertIsNone(r.events[0]["fields"]["nothing"])
         self.assertTrue(int(status(t.pid, "SigIgn"), 16) & SEGV)
+        self.assertIn("ignores a signal", r.summary["memory_by_calls"]["why"])
         self.assert_result_ok(t)
+
+    TEXT = ("--function", "foo", "-t", "text=str(s)")
+
+    def assert_texts(self, r):
+        self.assert_ok(r)
+        self.assert_hits(r, 10)
+        self.assertEqual({e["fields"]["text"] for e in r.events}, {"obstacle"})
+
+    def test_thread_asleep_in_a_call_of_unknown_number_is_not_in_the_way(self):
+        """The first stop makes it go on in a hook's stub, where it then sleeps for as long as the program likes."""
+        t = self.target("obstacle", "call")
+        before = State(t.pid)
+        p = self.start_attached(t, *self.TEXT)
+        self.await_events(p, n=10)
+        self.assertTrue(caught(t.pid) & SEGV)
+        r = self.finish(p)
+        self.assert_texts(r)
+        self.assertIsNone(r.summary["memory_by_calls"])
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_memory_read_by_system_calls_is_said_in_the_summary(self):
+        t = self.target("obstacle", "handler")
+        before = State(t.pid)
+        for text in ("text=str(s)", "text=str(s,32)"):
+            r = self.attach(t, "--function", "foo", "-t", text, "-n", 10)
+            self.assert_texts(r)
+            said = r.summary["memory_by_calls"]
+            self.assertIn("runs a signal handler with our signals blocked", said["why"])
+            self.assertIsNone(said["ns"])
+        r = self.attach(t, *self.TEXT, "-n", 10, json_events=False)
+        self.assertRegex(r.err, r"(?m)^  memory +read by system calls, which takes microseconds: thread \d+ of process \d+ \(obstacle\) runs a signal")
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_handler_goes_in_when_the_thread_in_the_way_has_left(self):
+        for text in ("text=str(s)", "text=str(s,32)"):
+            t = self.target("obstacle", "handler")
+            before = State(t.pid)
+            p = self.start_attached(t, "--function", "foo", "-t", text)
+            self.await_events(p, n=10)
+            self.assertFalse(caught(t.pid) & SEGV)
+            os.kill(t.pid, signal.SIGUSR2)
+            wait_until(lambda: p.poll() is not None or caught(t.pid) & SEGV, what="the handler")
+            self.await_events(p, n=10)
+            r = self.finish(p)
+            self.assert_texts(r)
+            self.assertIn("runs a signal handler", r.summary["memory_by_calls"]["why"])
+            self.assertGreater(r.summary["memory_by_calls"]["ns"], 0)
+            self.assert_clean(t.pid, before)
+            self.assert_result_ok(t)
 
     def test_ends_as_without_probes(self):
         for kind, sig in (("load", signal.SIGSEGV), ("ud2", signal.SIGILL), ("divide", signal.SIGFPE), ("int3", signal.SIGTRAP), ("load blocked", signal.SIGSEGV)):

@@ -111,6 +111,29 @@ Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
 	free(text);
 }
 
+Test(summary, memory_that_is_read_by_system_calls_is_said)
+{
+	struct dp_summary_probe p = {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1};
+	struct dp_summary s = {.probe = &p, .n = 1, .by_calls = "thread 9 \"x\""};
+	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
+	          "  hits      1   recorded 1   lost 0\n"
+	          "  memory    read by system calls, which takes microseconds: thread 9 \"x\"\n");
+	char *text = json_of(&s);
+	cr_expect_not_null(strstr(text, ",\"memory_by_calls\":{\"why\":\"thread 9 \\\"x\\\"\",\"ns\":null},"), "%s", text);
+	free(text);
+	s.by_calls_ns = 1500000;
+	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
+	          "  hits      1   recorded 1   lost 0\n"
+	          "  memory    read by system calls, which takes microseconds, for 1.5 ms: thread 9 \"x\"\n");
+	text = json_of(&s);
+	cr_expect_not_null(strstr(text, ",\"ns\":1500000},"), "%s", text);
+	free(text);
+	s.by_calls = NULL;
+	text = json_of(&s);
+	cr_expect_not_null(strstr(text, ",\"memory_by_calls\":null,"), "%s", text);
+	free(text);
+}
+
 Test(summary, several_targets_are_told_apart)
 {
 	struct dp_summary_probe p[] = {
