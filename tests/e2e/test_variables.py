@@ -285,7 +285,10 @@ class Variables(Case):
         program = self.build("plain.c", "gcc", "-O2", "-g")
         printed, events = self.trace(program, "--return", "work", "-t", "hits", "-t", "duration", "--when", "hits > 5 && duration >= 0")
         self.assertEqual([e["fields"]["hits"] for e in events], list(range(6, len(printed) + 1)))
-        self.assertTrue(all(e["fields"]["duration"] for e in events))
+        took = [e["fields"]["duration"] for e in events]
+        self.assertNotIn(None, took)
+        self.assertGreaterEqual(min(took), 0)  # on some processors the time stamp counter stands still for 10 ns
+        self.assertGreater(sum(took), 0)
 
     def test_casts_to_pointers_to_arrays(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")
