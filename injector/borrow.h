@@ -13,9 +13,9 @@ struct dp_borrow {
 	dp_addr boot;
 	struct dp_moment masks;
 	struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
-	bool suspended;                 /* seccomp */
-	bool stuck;                     /* a call that never came back */
-	bool home;                      /* the thread has gone home by itself, or is about to: its registers are its own */
+	bool suspended;           /* seccomp */
+	bool stuck;               /* a call that never came back */
+	bool home;                /* the thread has gone home by itself, or is about to: its registers are its own */
 };
 
 /* DP_TAG_NO_THREAD or DP_TAG_GONE if it works for us no more. */
@@ -30,5 +30,7 @@ struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns
  * registers would otherwise go back into the middle of it after the kernel has lost sight of the sequence.
  */
 void dp_rseq_abort(const struct dp_process *p, struct dp_held *h);
+/* The abort handler of the sequence around `pc`, as its module describes it; 0 if there is none. For kernels before 5.13. */
+uint64_t dp_rseq_of_file(const struct dp_process *p, uint64_t pc);
 
 #endif

@@ -263,29 +263,3 @@ struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns
 		nanosleep(&(struct timespec){0, 100000}, NULL);
 	}
 }
-
-/* ---- restartable sequences
- * ---------------------------------------------------------------------------------------------------------- */
-
-#ifndef PTRACE_GET_RSEQ_CONFIGURATION
-#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
-#endif
-
-void dp_rseq_abort(const struct dp_process *p, struct dp_held *h)
-{
-	struct {
-		uint64_t area;
-		uint32_t size, signature, flags, pad;
-	} conf = {0};
-	struct {
-		uint32_t version, flags;
-		uint64_t start, length, abort;
-	} cs;
-	uint64_t at = 0;
-	if (h->in_syscall_stop || ptrace(PTRACE_GET_RSEQ_CONFIGURATION, h->tid, (void *)sizeof(conf), &conf) <= 0 || !conf.area)
-		return;
-	if (dp_mem_read(p, dp_addr_of(conf.area + 8), &at, sizeof(at)) != sizeof(at) || !at)
-		return;
-	if (dp_mem_read(p, dp_addr_of(at), &cs, sizeof(cs)) == sizeof(cs) && h->regs.rip - cs.start < cs.length)
-		h->regs.rip = cs.abort;
-}
