@@ -2,7 +2,8 @@
 /*
  * thousands [THREADS [OVER_US]]: 20,000 small functions, f10000 to f29999. One thread does nothing but look at the clock, and
  * notes each time that it was kept from doing so for longer than OVER_US (200). The others call functions here and there, and
- * sleep for a moment between. At SIGTERM: "gap END LENGTH" for each, both in nanoseconds of CLOCK_MONOTONIC, and the result.
+ * sleep for a moment between. At SIGTERM: "gap END LENGTH WAITED" for each, in nanoseconds of CLOCK_MONOTONIC, the last one for
+ * how long of that (and since the gap before) it could run and had no processor; and the result.
  */
 #include "target.h"
 
@@ -12,7 +13,7 @@
 #define GAPS (1 << 16)
 
 static _Atomic long bad;
-static uint64_t gap[GAPS][2];
+static uint64_t gap[GAPS][3];
 
 /* thousands_functions.S */
 #define FIRST     10000
@@ -42,15 +43,33 @@ static void *call(void *arg)
 	return NULL;
 }
 
+/* The kernel's word for how long this thread had to wait for a processor, in all. */
+static uint64_t waited_ns(void)
+{
+	static FILE *f;
+	unsigned long long ran, waited = 0;
+	if (!f)
+		f = fopen("/proc/thread-self/schedstat", "r");
+	rewind(f);
+	fflush(f);
+	return fscanf(f, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
+}
+
 static size_t look_at_the_clock(uint64_t over_ns)
 {
+	uint64_t waited = waited_ns(), last = now_ns();
 	size_t n = 0;
-	for (uint64_t last = now_ns(), now; !target_stop; last = now) {
-		now = now_ns();
-		if (now - last <= over_ns || n == GAPS)
+	while (!target_stop) {
+		const uint64_t now = now_ns(), before = last;
+		last = now;
+		if (now - before <= over_ns || n == GAPS)
 			continue;
+		const uint64_t had_waited = waited;
+		waited = waited_ns();
 		gap[n][0] = now;
-		gap[n++][1] = now - last;
+		gap[n][1] = now - before;
+		gap[n++][2] = waited - had_waited;
+		last = now_ns();
 	}
 	return n;
 }
@@ -72,7 +91,8 @@ int main(int argc, char **argv)
 	for (long i = 1; i < threads && i < MOST; i++)
 		pthread_join(thread[i], NULL);
 	for (size_t i = 0; i < n; i++)
-		printf("gap %llu %llu\n", (unsigned long long)gap[i][0], (unsigned long long)gap[i][1]);
+		printf("gap %llu %llu %llu\n", (unsigned long long)gap[i][0], (unsigned long long)gap[i][1],
+		       (unsigned long long)gap[i][2]);
 	printf("RESULT %s\n", bad ? "BAD" : "OK");
 	return bad != 0;
 }
