@@ -69,7 +69,8 @@ static struct dp_error *add_placed(struct install *i)
 	struct dp_installation *in = &i->t->in;
 	in->placed = calloc(i->nplans + 1, sizeof(*in->placed));
 	i->refused = calloc(i->nplans + 1, sizeof(*i->refused));
-	if (!in->placed || !i->refused)
+	i->held = calloc(i->nplans + 1, sizeof(*i->held));
+	if (!in->placed || !i->refused || !i->held)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	in->nplaced = i->nplans;
 	for (size_t k = 0; k < i->nplans; k++) {
@@ -97,7 +98,7 @@ static struct dp_error *add_placed(struct install *i)
 	return NULL;
 }
 
-static void note_pause(struct install *i, const struct dp_freeze *f, const char *what)
+void dp_install_note_hold(struct install *i, const struct dp_freeze *f, const char *what)
 {
 	struct dp_install_stats *stats = i->stats;
 	dp_target_say(i->t, "%s: threads held for %llu us", what, (unsigned long long)(f->end_ns - f->begin_ns) / 1000);
@@ -154,7 +155,7 @@ static struct dp_error *map_live(struct install *i, uint64_t file_size)
 	return NULL;
 }
 
-static void say_why(struct install *i, const char *why)
+void dp_install_say_why(struct install *i, const char *why)
 {
 	struct dp_install_stats *stats = i->stats;
 	stats->live = false;
@@ -176,7 +177,7 @@ static bool go_on_held(struct install *i, struct dp_error *err)
 	if (!nobody_to_lend(err) && err->tag != DP_TAG_CHANGED && err->tag != DP_TAG_REMOTE && err->tag != DP_TAG_NO_SPACE &&
 	    err->tag != DP_TAG_SYS)
 		return false;
-	say_why(i, err->message);
+	dp_install_say_why(i, err->message);
 	dp_error_destroy(err);
 	return true;
 }
@@ -209,7 +210,7 @@ static struct dp_error *map_once(struct install *i, map_step step, uint64_t file
 	struct dp_error *err = map_held(i, &f, step, file_size);
 	dp_thaw_all(&f);
 	i->stats->freezes++;
-	note_pause(i, &f, "mapping");
+	dp_install_note_hold(i, &f, "mapping");
 	return err;
 }
 
@@ -255,53 +256,8 @@ static struct dp_error *fill(struct install *i)
 	return dp_shared_fill(t);
 }
 
-/* ---- the transaction
- * ----------------------------------------------------------------------------------------------------------- */
-
-static struct dp_error *patch_held(struct install *i, struct dp_freeze *f)
-{
-	struct dp_target *t = i->t;
-	DP_TRY(dp_still_ours(t));
-	if (!dp_identity_holds(t, f, t->runtime.identity, t->runtime.tid_offset))
-		return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during attach; try again");
-	dp_install_held(i, f, false);
-	i->stats->threads = (unsigned)f->n;
-	return NULL;
-}
-
-static struct dp_error *patch_once(struct install *i)
-{
-	struct dp_target *t = i->t;
-	if (t->launch)
-		return patch_held(i, dp_launch_freeze(t->launch));
-	struct dp_freeze f = {0};
-	DP_TRY(dp_freeze_patiently(t, &f));
-	struct dp_error *err = patch_held(i, &f);
-	dp_thaw_all(&f);
-	i->stats->freezes++;
-	note_pause(i, &f, "patching");
-	return err;
-}
-
-static struct dp_error *patch(struct install *i)
-{
-	struct dp_priority priority;
-	struct dp_error *err = i->stats->live ? dp_install_live(i) : NULL;
-	if ((i->stats->live && !err) || (err && !go_on_held(i, err)))
-		return err;
-	dp_priority_raise(&priority);
-	err = patch_once(i);
-	dp_priority_restore(&priority);
-	return err;
-}
-
 /* ---- what is guarded: when the hooks stand
  * ------------------------------------------------------------------------------------------ */
-
-static void write_traps(void *data, struct dp_freeze *f)
-{
-	dp_install_held(data, f, true);
-}
 
 static struct dp_error *check_hooks(const struct install *i)
 {
@@ -309,16 +265,6 @@ static struct dp_error *check_hooks(const struct install *i)
 		if (i->plans[k].probe == DP_NO_PROBE && i->results[k].refused)
 			return dp_error(DP_TAG_TRAP_UNSAFE, "no hook on a system call: %s", i->results[k].refused->message);
 	return NULL;
-}
-
-static void refuse(struct install *i, size_t k, const struct dp_error *why)
-{
-	struct dp_placed *p = &i->t->in.placed[k];
-	p->state = p->entry->state = DP_SITE_RESTORED;
-	i->refused[k] = true;
-	i->refused_tag = DP_TAG_TRAP_UNSAFE;
-	if (!i->results[k].refused)
-		i->results[k].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s", why->message);
 }
 
 /* Without the handler: those that cannot do without it are refused, the others are written. */
@@ -332,9 +278,9 @@ static struct dp_error *do_without(struct install *i, const struct dp_error *why
 		p->guarded = false;
 		p->entry->flags = (uint16_t)(p->entry->flags & ~DP_SITE_GUARDED);
 		if (dp_plan_is_guarded(&i->plans[k]))
-			refuse(i, k, why);
+			dp_install_refuse(i, k, DP_TAG_TRAP_UNSAFE, why->message);
 	}
-	return patch_once(i);
+	return dp_install_sites(i, false);
 }
 
 /* Loads that may fault can be planned anew without, traps cannot. */
@@ -363,29 +309,41 @@ static struct dp_error *put_off(struct install *i)
 	return dp_error_destroy(err);
 }
 
-static struct dp_error *add_guarded(struct install *i)
+static struct dp_error *arm(struct install *i)
 {
 	struct dp_priority priority;
-	if (i->t->trap.later)
-		return put_off(i);
-	if (!dp_trap_planned(i->t, i->plans, i->nplans))
-		return NULL;
-	dp_priority_raise(&priority);
 	struct dp_error *err = check_hooks(i);
 	const bool hooked = !err;
-	if (!err)
-		err = dp_trap_arm(i->t, needs_handler(i), write_traps, i);
+	if (hooked) {
+		dp_install_say_why(i, "the handler of traps and faults goes in with all threads held");
+		dp_priority_raise(&priority);
+		err = dp_trap_arm(i->t, needs_handler(i));
+		dp_priority_restore(&priority);
+	}
 	if (i->t->trap.held_ns > i->stats->pause_ns) /* of what was tried in vain, too */
 		i->stats->pause_ns = i->t->trap.held_ns;
 	if (err)
 		dp_trap_wait(i->t, err, hooked);
-	struct dp_error *end = err && !may_plan_anew(i) ? do_without(i, err) : NULL;
-	dp_priority_restore(&priority);
-	if (err && may_plan_anew(i))
+	return err;
+}
+
+static struct dp_error *add_guarded(struct install *i)
+{
+	if (i->t->trap.later)
+		return put_off(i);
+	if (!dp_trap_planned(i->t, i->plans, i->nplans))
+		return NULL;
+	struct dp_error *err = arm(i);
+	if (!err)
+		return dp_install_sites(i, true);
+	if (may_plan_anew(i))
 		return err;
+	struct dp_error *end = do_without(i, err);
 	dp_error_destroy(err);
 	return end;
 }
+
+/* ---- the transaction ------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *transaction(struct install *i)
 {
@@ -397,7 +355,7 @@ static struct dp_error *transaction(struct install *i)
 	DP_TRY(fill(i));
 	i->announced = true;
 	dp_semaphores_raise(i->t, i->plans, i->nplans); /* as late as can be: we may be killed at any moment */
-	DP_TRY(patch(i));
+	DP_TRY(dp_install_sites(i, false));
 	return add_guarded(i);
 }
 
@@ -418,15 +376,6 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 	return written ? dp_error_destroy(err) : err;
 }
 
-static const char *not_live(const struct install *i)
-{
-	for (size_t k = 0; k < i->nplans; k++)
-		if (i->plans[k].ninterior)
-			return "a window has to be looked at with all threads held";
-	return dp_trap_planned(i->t, i->plans, i->nplans) ? "the handler of traps and faults goes in with all threads held"
-	                                                  : dp_not_live(i->t);
-}
-
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents,
                                    const struct dp_plan *plans, size_t nplans, const void *unwind, size_t unwind_size,
                                    struct dp_install_result *results, struct dp_install_stats *stats)
@@ -440,7 +389,8 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	                    .unwind_size = unwind_size,
 	                    .results = results,
 	                    .stats = stats};
-	const char *why = not_live(&i);
+	const char *why = dp_not_live(t);
+	i.live = !why;
 	*stats = (struct dp_install_stats){.live = !why};
 	if (why)
 		snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
@@ -448,6 +398,7 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	if (i.announced)
 		dp_semaphores_settle(t, plans, nplans);
 	free(i.refused);
+	free(i.held);
 	if (err && t->installed) {
 		struct dp_remove_report ignored;
 		dp_error_destroy(dp_target_remove(t, &ignored));

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each site's bytes are compared with what they should be, and those that agree are overwritten: with all threads held, by one
- * write inside one page (or, where a jump lies across two, by new pages), or live, all at once by new pages.
- *
- * If the tool dies between two writes, the threads run on with some sites patched and some not: sites come in an order in which
- * each has what it relies upon, and each patched one leads to a finished stub.
+ * One site: its bytes are compared with what they should be, and if they agree, they are overwritten: with all threads held, by one
+ * write inside one page (or, where a jump lies across two, by new pages), or live, by new pages.
  */
 #include "injector/code_index.h"
 #include "injector/install.h"
@@ -69,22 +66,6 @@ static struct dp_error *check_hidden(const struct install *i, const struct dp_pl
 	return NULL;
 }
 
-/*
- * A window's inner instructions may be where a thread comes back to from the stub of an older probe nearby, even of one that was
- * taken out: until its group is unmapped, threads may still be inside.
- */
-static bool may_come_back(const struct install *i, struct dp_freeze *f, const struct dp_placed *p)
-{
-	char why[128];
-	for (size_t n = 0; n < i->t->nstanding; n++) {
-		const struct dp_installation *in = &i->t->standing[n]->in;
-		struct dp_near near = dp_near(in, p->addr - 31, p->addr + 32);
-		if (!i->t->standing[n]->unmapped && dp_near_next(&near) != SIZE_MAX && !dp_quiesce(i->t, in, f, why))
-			return true;
-	}
-	return false;
-}
-
 /* *below: the probe that this one supersedes, or NULL. */
 static struct dp_error *check_standing(const struct install *i, const struct dp_placed *p, struct dp_placed **below)
 {
@@ -134,16 +115,12 @@ static struct dp_error *compare(const struct install *i, const struct dp_placed 
 	                (unsigned long long)p->addr, is, should, now[0] == 0xcc ? " (a breakpoint or uprobe)" : "");
 }
 
-static struct dp_error *check_site(const struct install *i, struct dp_freeze *f, size_t k, struct dp_placed **below)
+static struct dp_error *check_site(struct install *i, struct dp_freeze *f, size_t k, struct dp_placed **below)
 {
 	const struct dp_placed *p = &i->t->in.placed[k];
-	const struct dp_plan *plan = &i->plans[k];
-	uint64_t inside[sizeof(plan->interior)];
-	for (size_t n = 0; n < plan->ninterior; n++)
-		inside[n] = plan->site + plan->interior[n];
-	DP_TRY(check_supports(i, plan));
+	DP_TRY(check_supports(i, &i->plans[k]));
 	DP_TRY(check_standing(i, p, below));
-	if (plan->ninterior && (may_come_back(i, f, p) || dp_stands_at(i->t, f, inside, plan->ninterior)))
+	if (i->plans[k].ninterior && dp_install_look_busy(i, f, k))
 		return dp_error(DP_TAG_BUSY, "a thread stands, or will return, inside the %u bytes at 0x%llx", p->len,
 		                (unsigned long long)p->addr);
 	return compare(i, p, *below);
@@ -154,28 +131,30 @@ static struct dp_swap_edit edit_of(const struct dp_placed *p)
 	return (struct dp_swap_edit){.addr = p->addr, .len = p->len, .n = p->len, .bytes = p->new_bytes};
 }
 
+bool dp_install_crosses(const struct install *i, size_t k)
+{
+	const struct dp_placed *p = &i->t->in.placed[k];
+	return dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1);
+}
+
 /* Two writes would be needed, and dying between them would leave half a jump. */
-static struct dp_error *write_across(struct install *i, struct dp_freeze *f, const struct dp_placed *p)
+static struct dp_error *write_across(struct dp_freeze *f, const struct dp_placed *p, struct dp_swap *s)
 {
 	const struct dp_swap_edit edit = edit_of(p);
-	struct dp_swap *s = NULL;
-	DP_TRY(dp_swap_create(i->t, &i->t->in, &s));
 	struct dp_error *err = NULL;
 	if (dp_swap_write(s, &edit))
 		err = dp_swap_commit(s, f, NULL);
 	else
 		err = dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary, and %s",
 		               (unsigned long long)p->addr, dp_swap_why(s));
-	if (err && dp_swap_stands(s, p->addr))
-		err = dp_error_destroy(err);
-	dp_swap_destroy(s);
-	return err;
+	return err && dp_swap_stands(s, p->addr) ? dp_error_destroy(err) : err;
 }
 
-static struct dp_error *write_held(struct install *i, struct dp_freeze *f, const struct dp_placed *p)
+static struct dp_error *write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_swap *across)
 {
-	if (dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1))
-		return write_across(i, f, p);
+	const struct dp_placed *p = &i->t->in.placed[k];
+	if (dp_install_crosses(i, k))
+		return write_across(f, p, across);
 	return dp_mem_write_text(&i->t->process, f->thread[0].tid, dp_addr_of(p->addr), p->new_bytes, p->len,
 	                         &i->stats->written_by_poke);
 }
@@ -194,58 +173,32 @@ static void take_result(struct install *i, size_t k, struct dp_placed *below, st
 	i->results[k].refused = err;
 }
 
-void dp_install_held(struct install *i, struct dp_freeze *f, bool guarded)
+void dp_install_refuse(struct install *i, size_t k, enum dp_tag tag, const char *why)
 {
-	for (size_t k = 0; k < i->nplans; k++) {
-		const struct dp_placed *p = &i->t->in.placed[k];
-		struct dp_placed *below = NULL;
-		if (dp_install_is_guarded(i, k) != guarded || p->written || i->results[k].refused)
-			continue;
-		struct dp_error *err = check_site(i, f, k, &below);
-		if (!err)
-			err = write_held(i, f, p);
-		take_result(i, k, below, err);
-	}
+	if (!i->results[k].refused)
+		take_result(i, k, NULL, dp_error(tag, "%s", why));
 }
 
-/* ---- live ------------------------------------------------------------------------------------------------------------- */
+void dp_install_stands(struct install *i, size_t k, struct dp_placed *below)
+{
+	take_result(i, k, below, NULL);
+}
 
-/* Into the pages that will be; *fits is false if they cannot be replaced. */
-static void edit_site(struct install *i, size_t k, struct dp_placed **below, bool *fits)
+void dp_install_write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_swap *across)
+{
+	struct dp_placed *below = NULL;
+	struct dp_error *err = check_site(i, f, k, &below);
+	if (!err)
+		err = write_held(i, k, f, across);
+	take_result(i, k, below, err);
+}
+
+bool dp_install_write_live(struct install *i, size_t k, struct dp_placed **below)
 {
 	const struct dp_swap_edit edit = edit_of(&i->t->in.placed[k]);
 	struct dp_error *err = check_site(i, NULL, k, below);
-	if (err)
-		take_result(i, k, NULL, err);
-	else
-		*fits = dp_swap_write(i->swap, &edit);
-}
-
-static struct dp_error *edit_and_commit(struct install *i, struct dp_placed **below)
-{
-	bool fits = true;
-	for (size_t k = 0; fits && k < i->nplans; k++)
-		edit_site(i, k, &below[k], &fits);
-	if (!fits)
-		return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(i->swap));
-	struct dp_error *err = dp_swap_commit(i->swap, NULL, &i->stats->pause_ns);
-	for (size_t k = 0; k < i->nplans; k++)
-		if (!i->results[k].refused && dp_swap_stands(i->swap, i->t->in.placed[k].addr))
-			take_result(i, k, below[k], NULL);
-	return err;
-}
-
-struct dp_error *dp_install_live(struct install *i)
-{
-	struct dp_placed **below = calloc(i->nplans + 1, sizeof(*below));
-	if (!below)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	struct dp_error *err = dp_swap_create(i->t, &i->t->in, &i->swap);
-	if (i->swap)
-		i->swap->live = true;
 	if (!err)
-		err = edit_and_commit(i, below);
-	i->swap = dp_swap_destroy(i->swap);
-	free(below);
-	return err;
+		return dp_swap_write(i->swap, &edit);
+	take_result(i, k, NULL, err);
+	return true;
 }

@@ -103,7 +103,8 @@ static size_t read_stack(pid_t tid, uint64_t at, void *buf, size_t n)
 struct scan {
 	struct dp_target *t;
 	const struct dp_installation *in;
-	const uint64_t *addr; /* addresses looked for as plain words, or NULL: saved pcs in our code */
+	const uint64_t *addr; /* addresses looked for as plain words, ascending, or NULL: saved pcs in our code */
+	bool *hit;            /* out, of each */
 	size_t n;
 	const struct dp_pc_pair *pair; /* or saved pcs at one of these, npairs of them */
 	size_t npairs;
@@ -115,12 +116,21 @@ struct scan {
 	bool suspect; /* what was found may be a word of a call long since over */
 };
 
-static bool one_of(const struct scan *s, uint64_t value)
+/* Which of those addresses, if any; noted as found. */
+static void look_for(struct scan *s, uint64_t value)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (value == s->addr[i])
-			return true;
-	return false;
+	size_t lo = 0, hi = s->n;
+	if (!s->n || value < s->addr[0] || value > s->addr[s->n - 1])
+		return;
+	while (lo < hi) {
+		const size_t mid = (lo + hi) / 2;
+		if (s->addr[mid] < value)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < s->n && s->addr[lo] == value; lo++)
+		s->hit[lo] = true;
 }
 
 /* Is the saved pc of a frame one that is looked for? */
@@ -164,8 +174,8 @@ static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
 
 static void look_at_word(struct scan *s, const uint64_t *word, size_t before, size_t left)
 {
-	if (s->addr && one_of(s, *word))
-		s->found = true;
+	if (s->addr)
+		look_for(s, *word);
 	if (!s->addr && !s->pair && s->in->calls_out)
 		s->suspect |= dp_frames_suspect(s->in, *word, s->rsp);
 	if (left < 3 || !is_frame_shape(word))
@@ -175,22 +185,25 @@ static void look_at_word(struct scan *s, const uint64_t *word, size_t before, si
 		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
 }
 
-/* Every word of a stack from `rsp` up to where it ends. */
-static void scan_from(struct scan *s, uint64_t rsp)
+/* Every word of a stack from `rsp` up to where it ends, or to what was found: how far that was. */
+static uint64_t scan_from(struct scan *s, uint64_t rsp)
 {
 	static uint64_t words[16384];
 	const size_t most = sizeof(words) / sizeof(*words);
-	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7), end = at + STACK_LIMIT;
+	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7);
+	const uint64_t end = dp_writable_end(&s->t->process, at, at + STACK_LIMIT);
 	size_t seen = 0;
 	while (at < end && !s->found) {
-		size_t n = read_stack(s->tid, at, words, sizeof(words)) / sizeof(*words);
+		const size_t part = end - at < sizeof(words) ? end - at : sizeof(words);
+		size_t n = read_stack(s->tid, at, words, part) / sizeof(*words);
 		for (size_t i = seen; i < n && !s->found; i++)
 			look_at_word(s, &words[i], i, n - i);
 		if (n < most)
-			return;
+			return at + n * sizeof(*words);
 		seen = FRAME_RETURN; /* a frame's words may straddle two reads */
 		at += sizeof(words) - (FRAME_RETURN + 4) * sizeof(*words);
 	}
+	return at;
 }
 
 static bool scan_stacks(struct scan *s, const struct dp_held *h)
@@ -198,9 +211,9 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 	s->nother = 0;
 	s->tid = h->tid;
 	s->rsp = h->regs.rsp;
-	scan_from(s, h->regs.rsp);
+	const uint64_t end = scan_from(s, h->regs.rsp);
 	for (size_t i = 0; i < s->nother && !s->found; i++)
-		if (s->other[i] - h->regs.rsp >= STACK_LIMIT)
+		if (s->other[i] < h->regs.rsp || s->other[i] >= end)
 			scan_from(s, s->other[i]);
 	return s->found;
 }
@@ -264,18 +277,21 @@ bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp
 }
 
 /* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */
-static bool is_at(const struct scan *s, const struct user_regs_struct *r)
+static void look_at_pc(struct scan *s, const struct user_regs_struct *r)
 {
 	const bool restarts = (int64_t)r->orig_rax >= 0 && (int64_t)r->rax <= -512 && (int64_t)r->rax >= -516;
-	return one_of(s, r->rip) || (restarts && one_of(s, r->rip - 2));
+	look_for(s, r->rip);
+	if (restarts)
+		look_for(s, r->rip - 2);
 }
 
-bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n)
+void dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n, bool *hit)
 {
-	struct scan s = {.t = t, .addr = addr, .n = n};
-	for (size_t i = 0; i < f->n; i++)
-		if (is_at(&s, &f->thread[i].regs) || dp_boot_leftover_at(&t->process, f->thread[i].regs.rip) ||
-		    scan_stacks(&s, &f->thread[i]))
-			return true;
-	return false;
+	struct scan s = {.t = t, .addr = addr, .hit = hit, .n = n};
+	for (size_t i = 0; i < f->n; i++) {
+		look_at_pc(&s, &f->thread[i].regs);
+		scan_stacks(&s, &f->thread[i]);
+		if (dp_boot_leftover_at(&t->process, f->thread[i].regs.rip)) /* it may go anywhere */
+			memset(hit, true, n * sizeof(*hit));
+	}
 }

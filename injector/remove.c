@@ -6,6 +6,7 @@
  */
 #include "injector/code_index.h"
 #include "injector/quiesce_frames.h"
+#include "injector/remove_copies.h"
 #include "injector/restore.h"
 #include "injector/semaphores.h"
 #include "injector/sharers.h"
@@ -30,6 +31,7 @@
 #define BORROW_NS   UINT64_C(1000000000)
 #define REST_NS     5000000L
 #define LOOK_NS     1000000L
+#define HOLD_NS     UINT64_C(2000000) /* of unmapping, behind what it takes to stop all threads */
 
 void dp_installation_fini(struct dp_installation *in)
 {
@@ -74,32 +76,20 @@ static bool is_shared(const struct dp_target *t, struct dp_remove_report *report
 	return pid != 0;
 }
 
-/* One try: *quiet if the code may go. The text is restored in any case, so that no thread enters anew. */
-static struct dp_error *restore_try(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+/* One try: *quiet if the code may go. No thread enters anew: the text is restored. */
+static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
 	struct dp_freeze f = {0};
-	DP_TRY(dp_freeze_patiently(t, &f));
-	struct dp_error *err = dp_still_holds(t, in);
-	if (!err)
-		err = dp_restore_held(t, in, NULL, &f, report);
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(t, &f);
 	if (!err) {
-		*quiet = !report->left_sites && !report->occupied && dp_quiesce(t, in, &f, report->why) && !is_shared(t, report);
+		err = dp_still_holds(t, in);
+		*quiet = !err && dp_quiesce(t, in, &f, report->why) && !is_shared(t, report);
+		dp_thaw_all(&f);
+		note_pause(report, &f);
 	}
-	dp_thaw_all(&f);
-	note_pause(report, &f);
-	return err;
-}
-
-static struct dp_error *restore_chosen(struct dp_target *t, struct dp_installation *in, const bool *chosen,
-                                       struct dp_remove_report *report)
-{
-	struct dp_freeze f = {0};
-	DP_TRY(dp_freeze_patiently(t, &f));
-	struct dp_error *err = dp_still_holds(t, in);
-	if (!err)
-		err = dp_restore_held(t, in, chosen, &f, report);
-	dp_thaw_all(&f);
-	note_pause(report, &f);
+	dp_priority_restore(&priority);
 	return err;
 }
 
@@ -111,63 +101,19 @@ static size_t mapped_bytes(const struct dp_installation *in)
 	return sum;
 }
 
-/* What the file itself holds for a mapped page: no relocation applied, since the kernel applies none either. */
-static bool read_file_page(const struct dp_target *t, const struct dp_map *map, uint64_t page, uint8_t bytes[DP_PAGE])
-{
-	char path[96];
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", t->process.pid, (unsigned long long)map->start.v,
-	         (unsigned long long)map->end.v);
-	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "/proc/%d/root", t->process.alive);
-		dp_auto_close int root = open(path, O_PATH | O_CLOEXEC);
-		fd = root < 0 ? -1 : openat(root, map->path + 1, O_RDONLY | O_CLOEXEC);
-	}
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) || st.st_ino != map->inode)
-		return false;
-	memset(bytes, 0, DP_PAGE);
-	return pread(fd, bytes, DP_PAGE, (off_t)(map->offset + page - map->start.v)) > 0;
-}
-
-/* Patching made a private copy of the page; when it equals the file again, the copy is given back (decision 9). */
-static void give_back_page(struct dp_target *t, struct dp_borrow *b, uint64_t page)
-{
-	uint8_t now[DP_PAGE], file[DP_PAGE];
-	const struct dp_map *map = dp_image_map_at(t->image, dp_addr_of(page));
-	int64_t ignored;
-	if (!map || map->shared || map->write || !map->inode || map->path[0] != '/')
-		return;
-	if (!read_file_page(t, map, page, file) || dp_mem_read(&t->process, dp_addr_of(page), now, sizeof(now)) != sizeof(now) ||
-	    memcmp(now, file, sizeof(now)) != 0)
-		return;
-	dp_error_destroy(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){page, DP_PAGE, MADV_DONTNEED}, &ignored));
-}
-
-static void give_back_pages(struct dp_target *t, const struct dp_installation *in, struct dp_borrow *b)
-{
-	uint64_t last = 0;
-	for (size_t i = 0; i < in->nplaced; i++) {
-		const struct dp_placed *p = &in->placed[i];
-		const uint64_t page = dp_page_down(p->addr);
-		if (p->written && p->state == DP_SITE_RESTORED && page != last)
-			give_back_page(t, b, page);
-		last = page;
-	}
-}
-
-static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *in, struct dp_freeze *f)
+/* *more: time was up before all was done. */
+static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *in, struct dp_freeze *f, bool *more)
 {
 	struct dp_borrow *b = NULL;
+	struct dp_lease lease = {.until_ns = dp_now_ns() + HOLD_NS};
 	DP_TRY(dp_still_holds(t, in));
 	DP_TRY(dp_borrow_held(t, f, &b));
 	if (!dp_stray_is_ours(t, t->remote_fd))
 		t->remote_fd = -1; /* a thread that its dead borrower was about to let close it has done so meanwhile */
 	struct dp_error *err = dp_map_close(t, b);
 	if (!err)
-		err = dp_unmap_all(in, b, NULL);
-	if (!err)
-		give_back_pages(t, in, b);
+		err = dp_unmap_all(in, b, &lease);
+	*more = lease.more;
 	struct dp_error *end = dp_borrow_end(b, NULL);
 	if (!err)
 		return end;
@@ -176,11 +122,11 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 }
 
 /* All threads are held for the reason that install.c gives. */
-static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
 {
 	struct dp_freeze f = {0};
 	DP_TRY(dp_freeze_patiently(t, &f));
-	struct dp_error *err = unmap_held(t, in, &f);
+	struct dp_error *err = unmap_held(t, in, &f, more);
 	dp_thaw_all(&f);
 	note_pause(report, &f);
 	return err;
@@ -188,12 +134,13 @@ static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *
 
 static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
-	for (int tried = 0;; tried++) {
+	for (int tried = 0;;) {
 		struct dp_priority priority;
+		bool more = false;
 		dp_priority_raise(&priority);
-		struct dp_error *err = unmap_once(t, in, report);
+		struct dp_error *err = unmap_once(t, in, report, &more);
 		dp_priority_restore(&priority);
-		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= UNMAP_TRIES)
+		if (!more && (!err || err->tag != DP_TAG_NO_THREAD || tried++ >= UNMAP_TRIES))
 			return err;
 		dp_error_destroy(err);
 		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
@@ -215,20 +162,17 @@ static void rest(int tried)
 }
 
 /* With all threads held, as long as it takes. */
-static struct dp_error *restore_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
-                                     bool *quiet)
+static struct dp_error *await_clear_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                         bool *quiet)
 {
 	for (int tried = 0; !*quiet && tried < TRIES; tried++) {
-		struct dp_priority priority;
 		if (tried)
 			rest(tried);
-		dp_priority_raise(&priority);
-		struct dp_error *err = restore_try(t, in, report, quiet);
-		dp_priority_restore(&priority);
-		if (err)
-			return err;
+		DP_TRY(dp_restore(t, in, NULL, report));
 		if (report->left_sites)
 			break;
+		if (!report->occupied)
+			DP_TRY(quiesce_held(t, in, report, quiet));
 	}
 	return NULL;
 }
@@ -290,10 +234,10 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 	return err;
 }
 
-static struct dp_error *restore_live(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
-                                     bool *quiet)
+static struct dp_error *restore_and_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                          bool *quiet)
 {
-	DP_TRY(dp_restore_live(t, in, NULL, report));
+	DP_TRY(dp_restore(t, in, NULL, report));
 	if (report->left_sites || report->occupied)
 		return NULL;
 	DP_TRY(await_clear(t, in, report, quiet));
@@ -344,20 +288,18 @@ static struct dp_error *unmap_live(struct dp_target *t, struct dp_installation *
 
 static struct dp_error *restore(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
-	struct dp_error *err = NULL;
-	if (may_live(t, report)) {
-		report->live = true;
-		err = restore_live(t, in, report, quiet);
-		if (!err || !go_on_held(t, report, err))
-			return err;
-	}
-	return restore_held(t, in, report, quiet);
+	report->live = may_live(t, report);
+	struct dp_error *err = in->trap ? NULL : restore_and_clear(t, in, report, quiet);
+	if (!in->trap && (!err || !go_on_held(t, report, err)))
+		return err;
+	return await_clear_held(t, in, report, quiet);
 }
 
 static struct dp_error *unmap_either(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
-	struct dp_error *err = report->live ? unmap_live(t, in, report) : NULL;
-	if (err ? !go_on_held(t, report, err) : report->live)
+	const bool live = !t->launch && !t->process.seccomp && !in->trap;
+	struct dp_error *err = live ? unmap_live(t, in, report) : NULL;
+	if (err ? !go_on_held(t, report, err) : live)
 		return err;
 	return unmap(t, in, report);
 }
@@ -367,7 +309,7 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 	bool quiet = false, untrapped = true;
 	if (in->trap)
 		snprintf(report->why_frozen, sizeof(report->why_frozen), "traps are taken out with all threads held");
-	DP_TRY(dp_trap_disarm(t, in, report->why, &untrapped));
+	DP_TRY(dp_trap_disarm(t, in, report, &untrapped));
 	if (untrapped)
 		DP_TRY(restore(t, in, report, &quiet));
 	if (!quiet) {
@@ -375,6 +317,7 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 		return NULL;
 	}
 	report->why[0] = 0;
+	dp_remove_copies(t, in, report);
 	in->index = dp_code_index_destroy(in->index);
 	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)
@@ -406,32 +349,16 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 	return unless_gone(t, err);
 }
 
-static struct dp_error *restore_either(struct dp_target *t, struct dp_installation *in, const bool *chosen,
-                                       struct dp_remove_report *report)
-{
-	struct dp_priority priority;
-	struct dp_error *err = NULL;
-	*report = (struct dp_remove_report){0};
-	if (may_live(t, report)) {
-		report->live = true;
-		err = dp_restore_live(t, in, chosen, report);
-		if (!err || !go_on_held(t, report, err))
-			return unless_gone(t, err);
-	}
-	dp_priority_raise(&priority);
-	err = restore_chosen(t, in, chosen, report);
-	dp_priority_restore(&priority);
-	return unless_gone(t, err);
-}
-
 struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
                                          struct dp_remove_report *report)
 {
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
 	dp_installation_index(in);
-	struct dp_error *err = restore_either(t, in, chosen, report);
+	*report = (struct dp_remove_report){0};
+	report->live = may_live(t, report);
+	struct dp_error *err = dp_restore(t, in, chosen, report);
 	dp_semaphores_after(t, in, semaphores);
-	return err;
+	return unless_gone(t, err);
 }
 
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Giving bytes back: with all threads held, or live, by new pages (swap.h). Later sites may rely upon what earlier ones have
- * written, so it goes the other way round than writing; and a site whose bytes another one that stays relies upon, or covers,
- * stays too: if it was to go, its probe is shut, and it goes with the last of those.
- */
-#include "injector/restore.h"
+/* Giving back one site's bytes: with all threads held, or live, by new pages (swap.h). */
 #include "injector/code_index.h"
-#include "injector/hidden.h"
+#include "injector/restore_pass.h"
 #include "injector/standing.h"
-#include "injector/swap.h"
 
 #include "base/cleanup.h"
 
@@ -18,23 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum outcome { RESTORED, FAILED, IMPOSSIBLE /* live */ };
-struct pending { /* one site, in this pass */
-	bool goes, waits, edited, covered;
-	enum outcome outcome;
-	struct dp_placed *below;
-};
-struct restore {
-	struct dp_target *t;
-	struct dp_installation *in;
-	const bool *chosen;   /* NULL for all */
-	const bool *kept;     /* those that stay in this pass, whatever else is said of them; or NULL */
-	struct dp_swap *swap; /* live */
-	struct dp_freeze *f;  /* or with all threads held */
-	struct pending *done;
-	struct dp_remove_report *report;
-};
 
 static bool starts_with_trap(const uint8_t *now, const struct dp_placed *p)
 {
@@ -129,31 +106,41 @@ static size_t read_now(const struct restore *r, const struct dp_placed *p, uint8
 	               : dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len);
 }
 
-/* Across two pages it takes new ones, if they can be had. */
-static bool write_held(const struct restore *r, const struct dp_swap_edit *e)
+bool dp_restore_crosses(const struct restore *r, size_t i)
 {
-	struct dp_swap *s = NULL;
-	bool done = false;
-	if (dp_page_down(e->addr) != dp_page_down(e->addr + e->len - 1)) {
-		struct dp_error *err = dp_swap_create(r->t, r->in, &s);
-		if (!err && dp_swap_write(s, e))
-			err = dp_swap_commit(s, r->f, NULL);
-		done = s && dp_swap_stands(s, e->addr);
-		dp_error_destroy(err);
-		dp_swap_destroy(s);
-	}
-	if (done)
+	const struct dp_placed *p = &r->in->placed[i];
+	return dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1);
+}
+
+static bool write_across(const struct restore *r, const struct dp_swap_edit *e)
+{
+	struct dp_swap *own = NULL, *s = r->across;
+	struct dp_error *err = s ? NULL : dp_swap_create(r->t, r->in, &own);
+	s = s ? s : own;
+	if (!err && dp_swap_write(s, e))
+		err = dp_swap_commit(s, r->f, NULL);
+	const bool done = s && dp_swap_stands(s, e->addr);
+	dp_error_destroy(err);
+	dp_swap_destroy(own);
+	return done;
+}
+
+/* Across two pages it takes new ones, if they can be had. */
+static bool write_held(const struct restore *r, struct dp_placed *p, const struct dp_swap_edit *e)
+{
+	if (dp_page_down(e->addr) != dp_page_down(e->addr + e->len - 1) && write_across(r, e))
 		return true;
 	struct dp_error *err =
 	        dp_mem_write_text(&r->t->process, r->f->thread[0].tid, dp_addr_of(e->addr + e->skip), e->bytes, e->n, NULL);
-	done = !err;
+	p->by_write |= !err;
+	const bool done = !err;
 	dp_error_destroy(err);
 	return done;
 }
 
 static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 {
-	const struct dp_placed *p = &r->in->placed[i];
+	struct dp_placed *p = &r->in->placed[i];
 	struct dp_placed *below = dp_standing_below(r->t, r->in, p);
 	const struct dp_swap_edit edit = {p->addr, p->len, skip, p->len - skip, bytes_below(below, p, skip) + skip};
 	if (r->swap) {
@@ -162,7 +149,7 @@ static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 		r->done[i].covered = skip;
 		return dp_swap_write(r->swap, &edit) ? RESTORED : IMPOSSIBLE;
 	}
-	if (!write_held(r, &edit))
+	if (!write_held(r, p, &edit))
 		return FAILED;
 	if (below)
 		below->covered = skip;
@@ -175,7 +162,7 @@ static enum outcome failed(const struct restore *r, size_t i)
 	return r->swap && !dp_image_lasting(r->t->image, dp_addr_of(r->in->placed[i].addr)) ? IMPOSSIBLE : FAILED;
 }
 
-static enum outcome restore_site(struct restore *r, size_t i)
+enum outcome dp_restore_site(struct restore *r, size_t i)
 {
 	const struct dp_placed *p = &r->in->placed[i];
 	uint8_t now[sizeof(p->new_bytes)];
@@ -233,192 +220,18 @@ static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
 }
 
 /* Of the same group only later ones rely upon it; those that go in the same pass have gone already. */
-static bool in_use_of(const struct restore *r, size_t i, struct dp_near near)
+static bool in_use_of(const struct restore *r, size_t i, struct dp_near near, bool held)
 {
 	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
-		if (k > i && !r->done[k].goes && dp_placed_stands(&r->in->placed[k]) &&
+		if (k > i && !r->done[k].goes && r->done[k].held == held && dp_placed_stands(&r->in->placed[k]) &&
 		    in_use_by(&r->in->placed[i], &r->in->placed[k]))
 			return true;
 	return false;
 }
 
-static bool in_use(const struct restore *r, size_t i)
+bool dp_restore_in_use(const struct restore *r, size_t i, bool held)
 {
 	const struct dp_placed *p = &r->in->placed[i];
-	return in_use_of(r, i, dp_near_bytes(r->in, p->addr, p->len)) ||
-	       in_use_of(r, i, dp_near_leading(r->in, p->addr, p->addr + p->len));
-}
-
-/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
-
-static bool is_meant(const struct restore *r, size_t i)
-{
-	const struct dp_placed *p = &r->in->placed[i];
-	if (!p->written || p->state == DP_SITE_RESTORED || (r->kept && r->kept[i]))
-		return false;
-	return !r->chosen || r->chosen[i] || p->state == DP_SITE_WAITING;
-}
-
-static void take_outcome(struct restore *r, size_t i, enum outcome outcome)
-{
-	struct dp_placed *p = &r->in->placed[i];
-	if (outcome == RESTORED) {
-		dp_placed_mark(r->t, p, DP_SITE_RESTORED);
-		return;
-	}
-	p->changed = true;
-	r->report->left_sites++;
-	snprintf(r->report->why, sizeof(r->report->why), "another tool changed the bytes at 0x%llx", (unsigned long long)p->addr);
-}
-
-/* What the pages are made from was only read so far: marks come when they stand. False: they cannot be replaced. */
-static bool restore_all(struct restore *r)
-{
-	for (size_t i = r->in->nplaced; i-- > 0;) {
-		if (!is_meant(r, i))
-			continue;
-		if (r->chosen && in_use(r, i)) {
-			if (!r->swap)
-				dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
-			r->done[i].waits = true;
-			continue;
-		}
-		r->done[i].goes = true;
-		const enum outcome outcome = restore_site(r, i);
-		if (outcome == IMPOSSIBLE)
-			return false;
-		r->done[i].outcome = outcome;
-		if (!r->swap)
-			take_outcome(r, i, outcome);
-	}
-	return true;
-}
-
-/* After the commit: of those that were edited, what stands. */
-static void settle(struct restore *r, bool committed)
-{
-	for (size_t i = r->in->nplaced; i-- > 0;) {
-		const struct pending *d = &r->done[i];
-		if (d->waits && committed)
-			dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
-		if (!d->goes || (d->edited ? !dp_swap_stands(r->swap, r->in->placed[i].addr) : !committed))
-			continue;
-		if (d->below)
-			d->below->covered = d->covered;
-		take_outcome(r, i, d->outcome);
-	}
-}
-
-static struct dp_error *live(struct restore *r)
-{
-	DP_TRY(dp_swap_create(r->t, r->in, &r->swap));
-	r->swap->whole = !r->chosen;
-	r->swap->live = true;
-	DP_TRY(dp_still_holds(r->t, r->in));
-	if (!restore_all(r))
-		return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(r->swap));
-	struct dp_error *err = dp_swap_commit(r->swap, NULL, &r->report->pause_ns);
-	settle(r, !err);
-	return err;
-}
-
-/* What a call wrote that we gave up waiting for. No other bytes lead to our stubs. */
-static void find_late(struct restore *r)
-{
-	for (size_t i = 0; i < r->in->nplaced; i++) {
-		struct dp_placed *p = &r->in->placed[i];
-		uint8_t now[sizeof(p->new_bytes)];
-		if (!p->written && p->state == DP_SITE_PLANNED &&
-		    dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len) == p->len && !memcmp(now, p->new_bytes, p->len))
-			p->written = true;
-	}
-}
-
-static struct dp_error *begin(struct restore *r)
-{
-	r->report->left_sites = 0;
-	r->report->occupied = false;
-	find_late(r);
-	r->done = calloc(r->in->nplaced + 1, sizeof(*r->done));
-	return r->done ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-}
-
-static struct dp_error *pass_held(struct restore r)
-{
-	DP_TRY(begin(&r));
-	restore_all(&r);
-	free(r.done);
-	return NULL;
-}
-
-static struct dp_error *pass_live(struct restore r)
-{
-	DP_TRY(begin(&r));
-	struct dp_error *err = live(&r);
-	dp_swap_destroy(r.swap);
-	free(r.done);
-	return err;
-}
-
-/* Those with jumps that are hidden in them stay. Owned by the caller; NULL: no memory. */
-static bool *all_but_hosts(const struct restore *r, const struct dp_hidden *hidden)
-{
-	bool *chosen = calloc(r->in->nplaced + 1, sizeof(*chosen));
-	for (size_t i = 0; chosen && i < r->in->nplaced; i++)
-		chosen[i] = (!r->chosen || r->chosen[i]) && !hidden->host[i];
-	return chosen;
-}
-
-/* They go with a later try, or the next removal. */
-static void keep_hosts(struct restore *r, const struct dp_hidden *hidden)
-{
-	r->report->occupied = true;
-	for (size_t i = 0; i < r->in->nplaced; i++)
-		if (hidden->host[i] && r->in->placed[i].state == DP_SITE_PLANNED)
-			dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
-}
-
-/* What leads to hidden jumps; then no thread is on its way from one to the other; then the rest. */
-static struct dp_error *in_two_steps(struct restore *r, const struct dp_hidden *hidden)
-{
-	bool left = false;
-	dp_auto_free bool *chosen = all_but_hosts(r, hidden);
-	if (!chosen)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	struct restore first = *r;
-	first.chosen = chosen;
-	first.kept = hidden->host; /* one that an earlier try has left waiting, too */
-	DP_TRY(r->f ? pass_held(first) : pass_live(first));
-	if (r->report->left_sites) /* one of them may lead there still */
-		return keep_hosts(r, hidden), NULL;
-	if (r->f)
-		left = dp_hidden_leave(r->t, hidden, r->f, r->report->why);
-	else
-		DP_TRY(dp_hidden_leave_live(r->t, hidden, r->report, &left));
-	if (!left)
-		return keep_hosts(r, hidden), NULL;
-	return r->f ? pass_held(*r) : pass_live(*r);
-}
-
-static struct dp_error *restore(struct restore *r)
-{
-	struct dp_hidden hidden;
-	DP_TRY(dp_hidden_find(r->in, r->chosen, &hidden));
-	struct dp_error *err = hidden.n ? in_two_steps(r, &hidden) : r->f ? pass_held(*r) : pass_live(*r);
-	dp_hidden_fini(&hidden);
-	return err;
-}
-
-struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
-                                 struct dp_remove_report *report)
-{
-	struct restore r = {.t = t, .in = in, .chosen = chosen, .f = f, .report = report};
-	return restore(&r);
-}
-
-struct dp_error *dp_restore_live(struct dp_target *t, struct dp_installation *in, const bool *chosen,
-                                 struct dp_remove_report *report)
-{
-	struct restore r = {.t = t, .in = in, .chosen = chosen, .report = report};
-	return restore(&r);
+	return in_use_of(r, i, dp_near_bytes(r->in, p->addr, p->len), held) ||
+	       in_use_of(r, i, dp_near_leading(r->in, p->addr, p->addr + p->len), held);
 }

@@ -46,6 +46,7 @@ struct dp_swap *dp_swap_destroy(struct dp_swap *s)
 	free(s->page);
 	if (s->mem >= 0)
 		close(s->mem);
+	dp_stays_destroy(s->stays);
 	dp_image_destroy(s->image);
 	free(s->maps);
 	free(s);
@@ -121,24 +122,11 @@ size_t dp_swap_read(struct dp_swap *s, uint64_t addr, void *buf, size_t n)
 	return done;
 }
 
-/* What is loaded by dlopen() may be unloaded, and another thing mapped there, between our last look and the move. */
-static bool lasting(struct dp_swap *s, uint64_t addr)
-{
-	const struct dp_map *m = dp_image_map_at(s->image, dp_addr_of(addr));
-	if (dp_image_lasting(s->t->image, dp_addr_of(addr)))
-		return true;
-	snprintf(s->why, sizeof(s->why), "%.100s is not of what the program was linked against, and may be unloaded meanwhile",
-	         m && m->path[0] ? m->path : "this text");
-	return false;
-}
-
 /* Every page of the site, those included of which nothing changes: what its jump relies upon comes with it. */
 static bool touch(struct dp_swap *s, const struct dp_swap_edit *e)
 {
 	const uint64_t last = dp_page_down(e->addr + e->len - 1);
 	struct dp_swap_span span;
-	if (s->live && !lasting(s, e->addr))
-		return false;
 	for (uint64_t at = dp_page_down(e->addr); at <= last; at += DP_PAGE) {
 		struct dp_swap_page *p = dp_swap_span_at(s, at, &span, s->why) ? dp_swap_page(s, at) : NULL;
 		if (!p || p->stands)
@@ -165,7 +153,7 @@ void dp_swap_again(struct dp_swap *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct dp_swap_page *p = s->page[i];
 		memcpy(p->stands ? p->was : p->is, p->stands ? p->is : p->was, DP_PAGE);
-		p->touched = p->joined = p->stands = false;
+		p->touched = p->joined = p->stands = p->failed = false;
 	}
 }
 

@@ -41,9 +41,10 @@ struct dp_swap_edit {
 bool dp_swap_write(struct dp_swap *s, const struct dp_swap_edit *edit);
 const char *dp_swap_why(const struct dp_swap *s);
 /*
- * Puts the new pages in place, module by module. On an error what stands is what dp_swap_stands() says; DP_TAG_CHANGED: the pages
- * are not as they were read. `f`: all threads are held, and one of them is borrowed; NULL: one is taken from the running program.
- * `held_ns` (may be NULL) grows to the longest time that one was held.
+ * Puts the new pages in place, module by module. On an error what stands is what dp_swap_stands() says: a module that cannot be
+ * done leaves the others alone. DP_TAG_CHANGED: the pages are not as they were read. `f`: all threads are held, and one of them is
+ * borrowed; NULL: one is taken from the running program, and all are held only while text that may be unloaded is moved into its
+ * place (swap->holds). `held_ns` (may be NULL) grows to the longest time that one was held.
  */
 struct dp_error *dp_swap_commit(struct dp_swap *s, struct dp_freeze *f, uint64_t *held_ns) DP_MUST_CHECK;
 /*
@@ -76,7 +77,7 @@ bool dp_swap_is_file(const struct dp_target *t, pid_t tid, const char *fd, const
 struct dp_swap_page {
 	uint64_t addr;
 	bool touched, joined; /* joined: with the page behind it, by a site that lies in both */
-	bool stands;
+	bool stands, failed;
 	uint8_t was[DP_PAGE], is[DP_PAGE];
 };
 struct dp_swap {
@@ -88,11 +89,15 @@ struct dp_swap {
 	size_t n, cap;
 	bool locked; /* the program locks memory */
 	bool whole;  /* each module's text as a whole: it ends up in one piece */
-	bool live;   /* threads run meanwhile: only text that nobody can unmap */
 	bool hot;    /* is changed again and again */
 	bool shared; /* hot: by a process that is no thread */
 	int mem; /* /proc/PID/mem, or -1 */
 	char why[192];
+	/* Text that the program may unload (docs/decisions/0029): */
+	struct dp_stays *stays; /* what is known of its modules, or NULL (swap_stays.c) */
+	unsigned holds;         /* how often more than one thread was held for it; why_held names the last module */
+	bool unheld;            /* they could not be */
+	char why_held[192];
 };
 /* The page with its bytes of now, or NULL if it cannot be read. */
 struct dp_swap_page *dp_swap_page(struct dp_swap *s, uint64_t addr);
@@ -111,7 +116,9 @@ struct dp_swap_span {
 bool dp_swap_span_at(const struct dp_swap *s, uint64_t addr, struct dp_swap_span *ret, char why[192]);
 /* Is this text of the program itself, or of what it needs from the start? Nothing else is sure to stay while other threads run
  * (swap_stays.c). */
-bool dp_swap_stays(const struct dp_swap *s, const struct dp_swap_span *span);
+bool dp_swap_stays(struct dp_swap *s, const struct dp_swap_span *span);
+/* Accepts NULL. */
+struct dp_stays *dp_stays_destroy(struct dp_stays *stays);
 /* Has the process no more than one thread? */
 bool dp_swap_alone(const struct dp_swap *s);
 /* Is `addr` mapped now from exactly that place of the span's file, in that way? */

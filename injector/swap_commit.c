@@ -43,8 +43,7 @@ _Static_assert(sizeof(struct dp_agent) % 8 == 0 && sizeof(struct dp_swap_note) %
 
 /* ---- a thread ------------------------------------------------------------------------------------------------------------ */
 
-/* `err` goes through, and is the one that counts. */
-static struct dp_error *give_thread(struct job *j, struct dp_error *err)
+struct dp_error *dp_job_give_thread(struct job *j, struct dp_error *err)
 {
 	uint64_t held = 0;
 	if (!j->b)
@@ -67,7 +66,7 @@ struct dp_error *dp_job_take_thread(struct job *j)
 	struct dp_target *t = j->s->t;
 	struct dp_error *err;
 	if (j->b && dp_borrow_lost(j->b)) /* it has gone home; another one, then */
-		dp_error_destroy(give_thread(j, NULL));
+		dp_error_destroy(dp_job_give_thread(j, NULL));
 	if (j->b)
 		return NULL;
 	t->process.avoid_start = j->span.start;
@@ -108,7 +107,7 @@ struct dp_error *dp_job_script(struct job *j, struct dp_step *step, size_t n)
 
 static bool is_touched(const struct dp_swap_page *p)
 {
-	return p->touched && !p->stands;
+	return p->touched && !p->stands && !p->failed;
 }
 
 /* Adjacent pages are one run; too many runs are one. */
@@ -353,7 +352,7 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 	}
 	if (!failed && !j->unsure) /* else the next one finds it, and tidies up when that thread is home */
 		dp_swap_clear_note(j->s->t, j->s->in);
-	err = give_thread(j, err);
+	err = dp_job_give_thread(j, err);
 	if (!err)
 		return failed;
 	dp_error_destroy(failed);
@@ -372,13 +371,11 @@ static struct dp_error *replace(struct job *j)
 {
 	DP_TRY(make_pages(j));
 	if (pages_to_look_at(j) > PAGES_QUICK)
-		DP_TRY(give_thread(j, NULL));
+		DP_TRY(dp_job_give_thread(j, NULL));
 	for (size_t i = 0; i < j->nruns; i++)
 		DP_TRY(fill_run(j, &j->run[i]));
 	for (size_t i = 0; i < j->nruns; i++)
 		DP_TRY(look_again(j, &j->run[i]));
-	DP_TRY(dp_job_take_thread(j));
-	DP_TRY(dp_still_holds(j->s->t, j->s->in));
 	return dp_job_move(j);
 }
 
@@ -387,7 +384,8 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 	struct job j = {.s = s, .f = f, .span = *span, .held_ns = held_ns};
 	char path[64];
 	j.stays = dp_swap_stays(s, span);
-	DP_TRY(dp_job_check_stays(&j));
+	if (!f && !j.stays && s->unheld)
+		return dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment", span->map->path);
 	DP_TRY(prepare(&j));
 	/* Opened once: whatever the process becomes, it is this memory that is written to. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", s->t->process.pid, s->t->process.alive);
@@ -398,18 +396,45 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 	return err;
 }
 
-struct dp_error *dp_swap_commit(struct dp_swap *s, struct dp_freeze *f, uint64_t *held_ns)
+/* The module's, or, if it cannot be told which that is, the page alone: it is not tried again. */
+static void set_failed(struct dp_swap *s, size_t i, const struct dp_swap_span *span)
+{
+	s->page[i]->failed = true;
+	for (; span && i < s->n && s->page[i]->addr < span->end; i++)
+		s->page[i]->failed = true;
+}
+
+/* Then there is no sense in trying the next module. */
+static bool is_final(const struct dp_error *err)
+{
+	return err->tag != DP_TAG_CHANGED && err->tag != DP_TAG_REMOTE && err->tag != DP_TAG_NO_SPACE && err->tag != DP_TAG_SYS;
+}
+
+static struct dp_error *commit_at(struct dp_swap *s, size_t i, struct dp_freeze *f, uint64_t *held_ns)
 {
 	struct dp_swap_span span;
+	const bool found = dp_swap_span_at(s, s->page[i]->addr, &span, s->why);
+	struct dp_error *err = found ? commit_span(s, &span, f, held_ns) : dp_error(DP_TAG_CHANGED, "%s", s->why);
+	if (err)
+		set_failed(s, i, found ? &span : NULL);
+	return err;
+}
+
+struct dp_error *dp_swap_commit(struct dp_swap *s, struct dp_freeze *f, uint64_t *held_ns)
+{
+	struct dp_error *first = NULL;
 	bool done = false;
 	if (s->hot && !f)
 		DP_TRY(dp_swap_in_place(s, held_ns, &done));
 	for (size_t i = 0; i < s->n && !done; i++) {
-		if (!is_touched(s->page[i]))
-			continue;
-		if (!dp_swap_span_at(s, s->page[i]->addr, &span, s->why))
-			return dp_error(DP_TAG_CHANGED, "%s", s->why);
-		DP_TRY(commit_span(s, &span, f, held_ns));
+		struct dp_error *err = is_touched(s->page[i]) ? commit_at(s, i, f, held_ns) : NULL;
+		done = err && is_final(err);
+		if (first && err && !done) {
+			dp_error_destroy(err);
+		} else if (err) {
+			dp_error_destroy(first);
+			first = err;
+		}
 	}
-	return NULL;
+	return first;
 }

@@ -37,16 +37,16 @@ static inline uint64_t offset_of(const struct job *j, uint64_t addr)
 	return j->span.offset + (addr - j->span.start);
 }
 
-/* Sees to it that j->b works for us. */
+/* Sees to it that j->b works for us; j->f: it is one of those that are held. */
 struct dp_error *dp_job_take_thread(struct job *j) DP_MUST_CHECK;
 struct dp_error *dp_job_call(struct job *j, const char *name, long nr, const uint64_t args[6], int64_t *ret) DP_MUST_CHECK;
 struct dp_error *dp_job_script(struct job *j, struct dp_step *step, size_t n) DP_MUST_CHECK;
 /* The module's file, in the target. */
 struct dp_error *dp_job_open(struct job *j, int64_t *fd) DP_MUST_CHECK;
 struct dp_error *dp_job_changed(const struct job *j);
-/* DP_TAG_CHANGED if the program may unload the module meanwhile. */
-struct dp_error *dp_job_check_stays(const struct job *j) DP_MUST_CHECK;
-/* Moves the new pages over the text; a thread works for us. */
+/* It goes back; `err` goes through, and is the one that counts. */
+struct dp_error *dp_job_give_thread(struct job *j, struct dp_error *err) DP_MUST_CHECK;
+/* Moves the new pages over the text. Where the program may unload it, all threads are held for that. */
 struct dp_error *dp_job_move(struct job *j) DP_MUST_CHECK;
 
 #endif

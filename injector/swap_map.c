@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,8 @@ struct query { /* struct procmap_query of the kernel's uapi/linux/fs.h */
 };
 _Static_assert(sizeof(struct query) == 104, "the kernel's");
 #define QUERY       _IOWR('f', 17, struct query)
-#define QUERY_PERMS 0xfu /* readable 1, writable 2, executable 4, shared 8 */
+#define QUERY_PERMS    0xfu /* readable 1, writable 2, executable 4, shared 8 */
+#define QUERY_WRITABLE 0x2u
 
 static bool ask(const struct dp_target *t, uint64_t addr, struct query *q, bool *known)
 {
@@ -119,6 +121,23 @@ bool dp_swap_maps(const struct dp_target *t, const struct dp_swap_span *span, ui
 	return mapping_at(t, addr, &q) && q.inode == span->map->inode && q.dev_major == span->map->dev_major &&
 	       q.dev_minor == span->map->dev_minor && q.vma_offset + (addr - q.vma_start) == offset &&
 	       (q.vma_flags & QUERY_PERMS) == 5;
+}
+
+uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", p->pid, p->alive);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t end = addr;
+	while (fd >= 0 && end < most) {
+		struct query q = {.size = sizeof(q), .query_addr = end};
+		if (ioctl(fd, QUERY, &q))
+			return errno == ENOENT && end > addr ? end : most;
+		if (!(q.vma_flags & QUERY_WRITABLE))
+			return end > addr ? end : most;
+		end = q.vma_end;
+	}
+	return most;
 }
 
 /* ---- copies --------------------------------------------------------------------------------------------------------------- */

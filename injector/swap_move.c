@@ -3,6 +3,7 @@
 #include "injector/swap_job.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -56,14 +57,6 @@ static void repair(struct job *j, const struct run *r)
 	}
 }
 
-/* The one thread that there is stands, and works for us. */
-struct dp_error *dp_job_check_stays(const struct job *j)
-{
-	if (j->f || j->stays || dp_swap_alone(j->s))
-		return NULL;
-	return dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment", j->span.map->path);
-}
-
 /* Is there still what is to be replaced? */
 static struct dp_error *check_run(const struct job *j, const struct run *r)
 {
@@ -89,10 +82,11 @@ static struct dp_error *take_moved(struct job *j, struct run *r, const struct dp
 	return err;
 }
 
-struct dp_error *dp_job_move(struct job *j)
+static struct dp_error *move(struct job *j)
 {
 	struct dp_step step[RUNS_MOST];
-	DP_TRY(dp_job_check_stays(j));
+	DP_TRY(dp_job_take_thread(j));
+	DP_TRY(dp_still_holds(j->s->t, j->s->in));
 	for (size_t i = 0; i < j->nruns; i++) {
 		const struct run *r = &j->run[i];
 		const uint64_t size = r->end - r->start;
@@ -105,4 +99,52 @@ struct dp_error *dp_job_move(struct job *j)
 	for (size_t i = 0; !err && i < j->nruns; i++)
 		err = take_moved(j, &j->run[i], &step[i]);
 	return err;
+}
+
+/* ---- text that the program may unload (docs/decisions/0029) ------------------------------------------------------------------- */
+
+static struct dp_error *not_held(struct job *j, struct dp_error *err)
+{
+	struct dp_error *why = dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment, and %s", j->span.map->path, err->message);
+	const bool gone = err->tag == DP_TAG_GONE;
+	j->s->unheld = true;
+	dp_error_destroy(gone ? why : err);
+	return gone ? err : why;
+}
+
+static void note_hold(struct job *j, size_t threads, uint64_t ns)
+{
+	struct dp_swap *s = j->s;
+	dp_target_say(s->t, "text of %s: threads held for %llu us", j->span.map->path, (unsigned long long)ns / 1000);
+	if (threads > 1 && s->holds++ == 0)
+		snprintf(s->why_held, sizeof(s->why_held), "the program may unload %s at any moment", j->span.map->path);
+	if (j->held_ns && ns > *j->held_ns)
+		*j->held_ns = ns;
+}
+
+/* Nobody unloads it, and maps something else in its place, between the look at what is mapped there and the move. */
+static struct dp_error *move_held(struct job *j)
+{
+	struct dp_freeze f = {0};
+	struct dp_priority priority;
+	DP_TRY(dp_job_give_thread(j, NULL));
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(j->s->t, &f);
+	const size_t threads = f.n;
+	if (err) {
+		err = not_held(j, err);
+	} else {
+		j->f = &f;
+		err = dp_job_give_thread(j, move(j));
+		j->f = NULL;
+		dp_thaw_all(&f);
+		note_hold(j, threads, f.end_ns - f.begin_ns);
+	}
+	dp_priority_restore(&priority);
+	return err;
+}
+
+struct dp_error *dp_job_move(struct job *j)
+{
+	return j->f || j->stays ? move(j) : move_held(j);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which modules can the program not unload? Its executable, and what that needs from the start: the closure of DT_NEEDED, read
- * from the loader's list (r_debug of the System V ABI). Anything else may be gone, and something new in its place, between our
- * last look and the move, if another thread calls dlclose and dlopen just then.
+ * from the loader's list (r_debug of the System V ABI). Of two modules with one name the first in the list is the one that was
+ * loaded for it: what dlopen() brings comes behind. Anything else may be gone, and something new in its place, between our last
+ * look and the move, if another thread calls dlclose and dlopen just then.
+ *
+ * Read once: what is in that closure stays there.
  */
 #include "injector/swap.h"
 
@@ -28,10 +31,11 @@ struct module {
 	char soname[NAME_MOST], name[NAME_MOST];
 	bool stays, looked_at;
 };
-struct list {
+struct dp_stays {
 	const struct dp_swap *s;
-	struct module *module;
+	uint64_t phdr; /* of the program */
 	size_t n;
+	struct module module[MODULES_MOST];
 };
 
 static bool get(const struct dp_swap *s, uint64_t addr, void *buf, size_t n)
@@ -51,16 +55,16 @@ static void get_name(const struct dp_swap *s, uint64_t addr, char name[NAME_MOST
 static void read_dynamic(const struct dp_swap *s, struct module *m)
 {
 	uint64_t soname = UINT64_MAX;
-	for (size_t i = 0; i < DYNAMIC_MOST; i++) {
-		Elf64_Dyn d;
-		if (!get(s, m->dynamic + i * sizeof(d), &d, sizeof(d)) || d.d_tag == DT_NULL)
-			break;
-		if (d.d_tag == DT_STRTAB)
-			m->names = d.d_un.d_ptr < m->base ? d.d_un.d_ptr + m->base : d.d_un.d_ptr; /* glibc has relocated it */
-		if (d.d_tag == DT_SONAME)
-			soname = d.d_un.d_val;
-		if (d.d_tag == DT_NEEDED && m->nneeded < NEEDED_MOST)
-			m->needed[m->nneeded++] = d.d_un.d_val;
+	Elf64_Dyn all[DYNAMIC_MOST];
+	const size_t n = m->dynamic ? dp_mem_read(&s->t->process, dp_addr_of(m->dynamic), all, sizeof(all)) / sizeof(*all) : 0;
+	for (size_t i = 0; i < n && all[i].d_tag != DT_NULL; i++) {
+		const Elf64_Dyn *d = &all[i];
+		if (d->d_tag == DT_STRTAB)
+			m->names = d->d_un.d_ptr < m->base ? d->d_un.d_ptr + m->base : d->d_un.d_ptr; /* glibc has relocated it */
+		if (d->d_tag == DT_SONAME)
+			soname = d->d_un.d_val;
+		if (d->d_tag == DT_NEEDED && m->nneeded < NEEDED_MOST)
+			m->needed[m->nneeded++] = d->d_un.d_val;
 	}
 	if (soname != UINT64_MAX && m->names)
 		get_name(s, m->names + soname, m->soname);
@@ -103,7 +107,7 @@ static uint64_t first_module(const struct dp_swap *s, uint64_t dynamic)
 	return 0;
 }
 
-static void read_list(struct list *l, uint64_t at)
+static void read_list(struct dp_stays *l, uint64_t at)
 {
 	struct link_map map;
 	while (l->n < MODULES_MOST && get(l->s, at, &map, sizeof(map))) {
@@ -115,19 +119,21 @@ static void read_list(struct list *l, uint64_t at)
 	}
 }
 
-static void mark_needed(struct list *l, struct module *m)
+static void mark_needed(struct dp_stays *l, struct module *m)
 {
 	m->looked_at = true;
 	for (size_t i = 0; i < m->nneeded; i++) {
 		char name[NAME_MOST];
 		get_name(l->s, m->names + m->needed[i], name);
 		for (size_t k = 0; name[0] && k < l->n; k++)
-			if (!strcmp(name, l->module[k].soname) || !strcmp(name, l->module[k].name))
+			if (!strcmp(name, l->module[k].soname) || !strcmp(name, l->module[k].name)) {
 				l->module[k].stays = true;
+				break;
+			}
 	}
 }
 
-static void mark_all(struct list *l)
+static void mark_all(struct dp_stays *l)
 {
 	bool more = l->n > 0;
 	if (l->n)
@@ -161,20 +167,35 @@ static bool is_of(const struct dp_swap *s, uint64_t addr, const struct dp_swap_s
 	return true;
 }
 
-bool dp_swap_stays(const struct dp_swap *s, const struct dp_swap_span *span)
+/* NULL: no memory. */
+static struct dp_stays *read_modules(const struct dp_swap *s)
 {
-	uint64_t phdr = 0;
-	const uint64_t dynamic = find_dynamic(s, &phdr);
-	if (is_of(s, phdr, span))
-		return true;
-	struct list l = {.s = s, .module = calloc(MODULES_MOST, sizeof(struct module))};
+	struct dp_stays *l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->s = s;
+	const uint64_t dynamic = find_dynamic(s, &l->phdr);
+	read_list(l, first_module(s, dynamic));
+	mark_all(l);
+	return l;
+}
+
+struct dp_stays *dp_stays_destroy(struct dp_stays *stays)
+{
+	free(stays);
+	return NULL;
+}
+
+bool dp_swap_stays(struct dp_swap *s, const struct dp_swap_span *span)
+{
+	if (!s->stays)
+		s->stays = read_modules(s);
+	const struct dp_stays *l = s->stays;
+	if (!l || is_of(s, l->phdr, span))
+		return l;
 	bool stays = false;
-	if (l.module)
-		read_list(&l, first_module(s, dynamic));
-	mark_all(&l);
-	for (size_t i = 0; i < l.n && !stays; i++)
-		stays = l.module[i].stays && is_of(s, l.module[i].dynamic, span);
-	free(l.module);
+	for (size_t i = 0; i < l->n && !stays; i++)
+		stays = l->module[i].stays && is_of(s, l->module[i].dynamic, span);
 	return stays;
 }
 

@@ -48,6 +48,7 @@ struct dp_placed {
 	bool changed;   /* somebody else's bytes stand here */
 	bool guarded;   /* DP_SITE_GUARDED */
 	bool calls_out; /* its stub does, or may (see dp_installation) */
+	bool by_write;  /* its bytes were given back by a write: the page is this process's own copy */
 	uint8_t old_bytes[16], new_bytes[16];
 	uint64_t stub, stub_end;
 	uint8_t npairs;
@@ -325,6 +326,11 @@ void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t by
 /* ---- quiesce.c: may the code be taken away?
  * ----------------------------------------------------------------------------------------------- */
 
+/*
+ * Where the memory that can be written, and in which `addr` lies, ends; `most` if that is not before it, or the kernel does not say (until
+ * Linux 6.11). No stack goes on behind: what is readable there is a library's, mostly.
+ */
+uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most);
 /* Is `pc` inside one of our executable regions? */
 bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
 /*
@@ -340,8 +346,8 @@ void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_
 bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Of a thread that nobody holds: is it at none of them, and will it return to none? */
 bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
-/* Does a thread of `f` stand at, or hold a signal frame or return address for, one of the `n` addresses? (windows) */
-bool dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n);
+/* For which of the `n` addresses, ascending, does a thread of `f` stand there, or hold a signal frame or return address? (windows) */
+void dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n, bool *hit);
 
 /* ---- recover.c
  * ------------------------------------------------------------------------------------------------------------------------------

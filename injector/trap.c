@@ -213,16 +213,12 @@ static struct dp_error *take_over_held(struct dp_target *t, struct dp_freeze *f)
 	return err;
 }
 
-static struct dp_error *arm_once(struct dp_target *t, dp_trap_write write, void *data)
+static struct dp_error *arm_once(struct dp_target *t)
 {
 	struct dp_freeze own = {0}, *f = t->launch ? dp_launch_freeze(t->launch) : &own;
 	if (!t->launch)
 		DP_TRY(dp_freeze_patiently(t, &own));
 	struct dp_error *err = take_over_held(t, f);
-	if (!err)
-		write(data, f);
-	for (size_t i = 0; !err && i < f->n; i++)
-		dp_trap_restart(t, &f->thread[i]);
 	if (!t->launch)
 		dp_thaw_all(&own);
 	if (own.end_ns - own.begin_ns > t->trap.held_ns)
@@ -251,11 +247,11 @@ static struct dp_error *unsafe_too(struct dp_error *err)
 	return more;
 }
 
-struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently, dp_trap_write write, void *data)
+struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently)
 {
 	const int most = patiently ? ARM_TRIES : ARM_TRIES / 8;
 	for (int tried = 0;; tried++) {
-		struct dp_error *err = arm_once(t, write, data);
+		struct dp_error *err = arm_once(t);
 		if (!passes(err) || tried >= most)
 			return patiently ? err : unsafe_too(err);
 		dp_error_destroy(err);
@@ -305,7 +301,7 @@ static bool hooks_stand(const struct dp_target *t)
 	return true;
 }
 
-/* From now on the probes go before the handler does. */
+/* From now on the probes go before the handler does. If it does not go in after all, nothing is different. */
 static void guard_all(struct dp_installation *in)
 {
 	for (size_t i = 0; i < in->nplaced; i++) {
@@ -320,11 +316,10 @@ static void guard_all(struct dp_installation *in)
 static struct dp_error *arm_briefly(struct dp_target *t, uint64_t *held_ns)
 {
 	struct dp_freeze f = {0};
+	guard_all(&t->in); /* before anybody stands: there may be thousands */
 	struct dp_error *err = dp_freeze_all(&t->process, DP_FREEZE_LIMIT_NS, &f);
 	if (!err) {
 		err = take_over_held(t, &f);
-		if (!err)
-			guard_all(&t->in);
 		dp_thaw_all(&f);
 	}
 	*held_ns = f.end_ns - f.begin_ns;

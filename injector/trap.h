@@ -35,19 +35,18 @@ void dp_trap_rest(void);
 /* The handler's moment did not come (`why`; NULL: nobody has tried). If the hooks stand, dp_target_faults_retry() may find it. */
 void dp_trap_wait(struct dp_target *t, const struct dp_error *why, bool hooked);
 
-typedef void (*dp_trap_write)(void *data, struct dp_freeze *f);
 /*
  * `patiently`: something waits for it that cannot do without.
  *
- * With all threads held: the handler takes the signals, then `write` may write what is guarded. DP_TAG_TRAP_UNSAFE, and nothing is changed, if
- * there is no moment at which that would be safe.
+ * With all threads held: the handler takes the signals; from then on what is guarded may be written. DP_TAG_TRAP_UNSAFE, and nothing is
+ * changed, if there is no moment at which that would be safe.
  */
-struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently, dp_trap_write write, void *data) DP_MUST_CHECK;
+struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently) DP_MUST_CHECK;
 /*
  * Takes what is guarded out of the text and gives the signals back to the program; the hooks stay, idle. False if a thread is in the way:
  * then the guarded sites are out, and the handler stays. Does nothing for an installation without traps.
  */
-struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, char why[128], bool *done) DP_MUST_CHECK;
+struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *done) DP_MUST_CHECK;
 
 /* ---- trap_threads.c --------------------------------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@ struct disarm {
 	struct dp_installation *in;
 	struct dp_trap *trap; /* as it is in the target, with its tables */
 	const struct dp_fixup *sites;
+	struct dp_remove_report *report;
 	char *why;
 	bool exactly; /* there is time to wait for what is seldom */
 };
@@ -28,7 +29,7 @@ static bool is_trap(const struct dp_placed *p)
 }
 
 /* In the order in which each has what it relies upon: a jump may reckon with the byte of a trap. */
-static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze *f)
+static struct dp_error *restore_guarded(const struct disarm *d)
 {
 	struct dp_remove_report report = {0};
 	dp_auto_free bool *chosen = calloc(d->in->nplaced + 1, sizeof(*chosen));
@@ -39,7 +40,10 @@ static struct dp_error *restore_guarded(const struct disarm *d, struct dp_freeze
 		const struct dp_placed *p = &d->in->placed[i];
 		any |= chosen[i] = p->written && (p->guarded || is_trap(p)) && !(is_trap(p) && p->state == DP_SITE_RETIRED);
 	}
-	return any ? dp_restore_held(d->t, d->in, chosen, f, &report) : NULL;
+	struct dp_error *err = any ? dp_restore(d->t, d->in, chosen, &report) : NULL;
+	if (report.pause_ns > d->report->pause_ns)
+		d->report->pause_ns = report.pause_ns;
+	return err;
 }
 
 /*
@@ -113,11 +117,11 @@ static bool all_clear(const struct disarm *d, struct dp_freeze *f)
 	return !(d->trap->signals & DP_FAULT_BITS) || dp_quiesce(d->t, d->in, f, d->why);
 }
 
-/* The table as it is now: hooks change it until all threads are held. */
-static struct dp_error *read_table(struct disarm *d, uint64_t size)
+/* The head as it is now: hooks change it until all threads are held. What is behind it stays as it was written. */
+static struct dp_error *read_table(struct disarm *d, uint64_t size, uint64_t part)
 {
 	const uint64_t most = (size - sizeof(*d->trap)) / sizeof(*d->trap->table);
-	if (dp_mem_read(&d->t->process, dp_addr_of(d->in->trap), d->trap, size) != size)
+	if (dp_mem_read(&d->t->process, dp_addr_of(d->in->trap), d->trap, part) != part)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", d->t->process.pid, d->t->process.comm);
 	if (d->trap->nsites > most || d->trap->sites != d->in->trap + sizeof(*d->trap))
 		return dp_error(DP_TAG_DAMAGED, "the table of traps in process %d makes no sense", d->t->process.pid);
@@ -125,23 +129,37 @@ static struct dp_error *read_table(struct disarm *d, uint64_t size)
 	return NULL;
 }
 
-static struct dp_error *disarm_once(struct disarm *d, uint64_t size, bool *done)
+/* No guarded site stands any more: nobody comes to the handler anew. */
+static struct dp_error *disarm_held(struct disarm *d, uint64_t size, bool *done)
 {
 	struct dp_freeze f = {0};
-	bool gone = false;
 	DP_TRY(dp_freeze_patiently(d->t, &f));
 	struct dp_error *err = dp_still_holds(d->t, d->in);
 	if (!err)
-		err = read_table(d, size);
-	if (!err)
-		err = restore_guarded(d, &f);
-	gone = !err && all_gone(d);
-	*done = !err && gone && !d->trap->armed;
-	if (!err && gone && !*done && all_clear(d, &f)) {
+		err = read_table(d, size, sizeof(*d->trap));
+	*done = !err && !d->trap->armed;
+	if (!err && !*done && all_clear(d, &f)) {
 		err = give_back(d, &f);
 		*done = !err;
 	}
 	dp_thaw_all(&f);
+	if (f.end_ns - f.begin_ns > d->report->pause_ns)
+		d->report->pause_ns = f.end_ns - f.begin_ns;
+	return err;
+}
+
+static struct dp_error *disarm_once(struct disarm *d, uint64_t size, bool *done)
+{
+	struct dp_priority priority;
+	*done = false;
+	DP_TRY(dp_still_holds(d->t, d->in));
+	DP_TRY(read_table(d, size, size));
+	DP_TRY(restore_guarded(d));
+	if (!all_gone(d))
+		return NULL;
+	dp_priority_raise(&priority);
+	struct dp_error *err = disarm_held(d, size, done);
+	dp_priority_restore(&priority);
 	return err;
 }
 
@@ -154,14 +172,14 @@ static uint64_t size_of(const struct dp_installation *in)
 	return 0;
 }
 
-struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, char why[128], bool *done)
+struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *done)
 {
 	const uint64_t size = in->trap ? size_of(in) : 0;
 	*done = true;
 	if (!size)
 		return NULL;
 	dp_auto_free struct dp_trap *trap = malloc(size);
-	struct disarm d = {.t = t, .in = in, .trap = trap, .why = why};
+	struct disarm d = {.t = t, .in = in, .trap = trap, .report = report, .why = report->why};
 	if (!trap)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
 	for (int tried = 0; tried < DISARM_TRIES; tried++) {

@@ -95,28 +95,31 @@ static void look_at(const struct dp_target *t, struct frames *s, const uint64_t 
 		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
 }
 
-static void look_through(const struct dp_target *t, struct frames *s, uint64_t rsp)
+/* How far that was. */
+static uint64_t look_through(const struct dp_target *t, struct frames *s, uint64_t rsp)
 {
 	static uint64_t words[16384];
 	const size_t most = sizeof(words) / sizeof(*words);
 	uint64_t at = (rsp - RED_ZONE) & ~UINT64_C(7);
-	const uint64_t end = at + STACK_LIMIT;
+	const uint64_t end = dp_writable_end(&t->process, at, at + STACK_LIMIT);
 	while (at < end && !s->why) {
-		const size_t n = read_stack(s->tid, at, words, sizeof(words)) / sizeof(*words);
+		const size_t part = end - at < sizeof(words) ? end - at : sizeof(words);
+		const size_t n = read_stack(s->tid, at, words, part) / sizeof(*words);
 		for (size_t i = 1; i + FRAME_WORDS <= n && !s->why; i++)
 			look_at(t, s, &words[i]);
 		if (n < most)
-			return;
+			return at + n * sizeof(*words);
 		at += sizeof(words) - (FRAME_WORDS + 1) * sizeof(*words);
 	}
+	return at;
 }
 
 static const char *frames_in_the_way(const struct dp_target *t, const struct dp_held *h, bool blocked)
 {
 	struct frames s = {.tid = h->tid, .blocked = blocked};
-	look_through(t, &s, h->regs.rsp);
+	const uint64_t end = look_through(t, &s, h->regs.rsp);
 	for (size_t i = 0; i < s.nother && !s.why; i++)
-		if (s.other[i] - h->regs.rsp >= STACK_LIMIT)
+		if (s.other[i] < h->regs.rsp || s.other[i] >= end)
 			look_through(t, &s, s.other[i]);
 	return s.why;
 }
@@ -211,13 +214,20 @@ void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h)
 static uint64_t stub_of(struct dp_target *t, uint64_t site)
 {
 	struct dp_trap trap;
-	struct dp_fixup at;
 	if (dp_mem_read(&t->process, dp_addr_of(t->in.trap), &trap, sizeof(trap)) != sizeof(trap))
 		return 0;
-	for (uint32_t i = 0; i < trap.nsites; i++)
-		if (dp_mem_read(&t->process, dp_addr_of(trap.sites + i * sizeof(at)), &at, sizeof(at)) == sizeof(at) &&
-		    at.pc == site)
+	for (uint32_t lo = 0, hi = trap.nsites; lo < hi;) { /* ascending */
+		const uint32_t mid = lo + (hi - lo) / 2;
+		struct dp_fixup at;
+		if (dp_mem_read(&t->process, dp_addr_of(trap.sites + mid * sizeof(at)), &at, sizeof(at)) != sizeof(at))
+			return 0;
+		if (at.pc == site)
 			return at.to;
+		if (at.pc < site)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
 	return 0;
 }
 
