@@ -84,8 +84,11 @@ class Hazards(Case):
         """Its breakpoint hides our first byte and brings it back: the site is not given up for that."""
         t = self.target("spin")
         p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
-        subprocess.run(["gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "set breakpoint always-inserted on", "-ex", "break *foo",
-                        "-ex", "shell sleep 0.3", "-ex", "detach"], capture_output=True, timeout=60)
+        gdb = subprocess.run(["gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "set breakpoint always-inserted on", "-ex", "break *foo",
+                              "-ex", "shell sleep 0.3", "-ex", "detach"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(gdb.returncode, 0, gdb.stderr)
+        self.assertIn("Breakpoint 1 at", gdb.stdout, gdb.stderr)
+        self.assertIn(f"process {t.pid}", gdb.stdout, "it let the program go")
         time.sleep(0.3)
         self.assert_ok(self.finish(p))
         time.sleep(0.5)
@@ -107,7 +110,7 @@ class Hazards(Case):
     def test_dynprobe_itself_as_a_target_keeps_its_own_view(self):
         t = self.target("spin")
         first = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
-        self.dynprobe("--pid", first.pid, "--function", "main", "-d", "0.2")
+        self.assert_ok(self.dynprobe("--pid", first.pid, "--function", "main", "-d", "0.2"))
         self.assertIsNone(first.poll())
         self.assert_ok(self.finish(first))
         self.assert_clean(t.pid)

@@ -6,6 +6,7 @@ Run in full with DP_FULL=1; otherwise a spread of the instants is tried, another
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -21,10 +22,13 @@ class Killed(Case):
     def run_killed(self, at, target, *args):
         """Runs dynprobe on the target under killat; returns (system call stops, number of the last call, exit status)."""
         report = self.path("stops")
-        argv = [target_path("killat"), str(at), report, DYNPROBE, "--no-record", "-o", os.devnull, "--pid", str(target.pid), *args]
+        argv = [target_path("killat"), str(at), report, DYNPROBE, "-v", "--no-record", "-o", os.devnull, "--pid", str(target.pid), *args]
         p = subprocess.run(argv, capture_output=True, timeout=120, env=harness.environment(ASAN_OPTIONS="detect_leaks=0"))
         with open(report) as f:
             stops, call = map(int, f.read().split())
+        # The kernel makes a call fail when its thread stops; whoever is stopped just then is not mended any more.
+        together = b"threads held for" in p.stderr or b"all threads are held" in p.stderr
+        target.may_interrupt = getattr(target, "may_interrupt", 0) + (len(os.listdir(f"/proc/{target.pid}/task")) if together else 1 if at else 0)
         return stops, call, p.returncode
 
     def goes_on(self, t):
@@ -35,9 +39,15 @@ class Killed(Case):
 
     def assert_result_right(self, t):
         """As assert_result_ok, but for the limit stated under G1: between a stop and its repair there is an instant at which the
-        kernel has already made a call fail with EINTR. Nothing else may be wrong."""
-        if t.stop() != 0:
-            self.assertRegex(t.output(), r"RESULT BAD interrupted \d+ wrong 0\b", t.errors()[-1500:])
+        kernel has already made a call fail with EINTR. Nothing else may be wrong. How many calls it was: one for each kill, at most, where
+        one thread is stopped at a time."""
+        if t.stop() == 0:
+            self.assertIn("RESULT OK", t.output())
+            return 0
+        found = re.search(r"RESULT BAD interrupted (\d+) wrong 0\b", t.output())
+        self.assertTrue(found, t.output()[-1500:] + t.errors()[-1500:])
+        self.assertLessEqual(int(found[1]), t.may_interrupt, t.errors()[-1500:])
+        return int(found[1])
 
     def instants(self, total):
         if harness.FULL:
@@ -53,10 +63,11 @@ class Killed(Case):
         total, _, status = self.run_killed(0, t, *args)
         self.assertEqual(status, 0)
         self.assert_clean(t.pid)
-        left = 0
-        for at in self.instants(total):
+        left = interrupted = 0
+        instants = list(self.instants(total))
+        for at in instants:
             if fresh or not t.alive():
-                self.assert_result_right(t)
+                interrupted += self.assert_result_right(t) > 0
                 t.close()
                 t = self.target(name, *target_args)
             _, call, _ = self.run_killed(at, t, *args)
@@ -69,8 +80,9 @@ class Killed(Case):
                     r = self.attach(t, "--function", "foo", "-n", 3)
                     self.assert_ok(r)
                     self.assert_clean(t.pid)
-        self.assert_result_right(t)
+        interrupted += self.assert_result_right(t) > 0
         self.assertGreater(left, 0, "no kill ever came while the probe stood")
+        self.assertLessEqual(interrupted, len(instants) // 10, "the instant between a stop and its repair is a short one")
 
     def test_at_every_call_one_thread(self):
         self.at_every_call("spin", "--function", "foo", "-t", "regs", "-n", "20", target_args=(0, 100))
@@ -96,19 +108,21 @@ class Killed(Case):
 
     def test_killed_while_launching(self):
         """A command whose dynprobe died before it ran either runs right or not at all."""
-        report, out = self.path("stops"), self.path("out")
+        report = self.path("stops")
         argv = lambda at: [target_path("killat"), str(at), report, DYNPROBE, "--no-record", "-o", os.devnull, "--function", "foo", "--",
                            target_path("spin"), "200"]
         subprocess.run(argv(0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
         total = int(open(report).read().split()[0])
+        ran, not_run = 0, 0
         for at in list(self.instants(total))[::2]:
-            with self.subTest(stop=at), open(out, "w+") as f:
-                subprocess.run(argv(at), stdout=f, stderr=subprocess.DEVNULL, timeout=60)
-                time.sleep(0.1)
-                f.seek(0)
-                text = f.read()
-                if "RESULT" in text:
+            with self.subTest(stop=at):
+                # to the end of its output: until nobody is left who could write there
+                text = subprocess.run(argv(at), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60).stdout
+                if text:
                     self.assertIn("RESULT OK", text)
+                ran, not_run = ran + bool(text), not_run + (not text)
+        self.assertGreater(ran, 0, "no kill ever came after the command had begun")
+        self.assertGreater(not_run, 0, "no kill ever came before it")
 
     def test_probed_program_after_the_kill_keeps_its_results(self):
         """The ring fills with nobody to drain it; the program goes on, and so does the next dynprobe."""
