@@ -74,8 +74,11 @@ class Backtrace(Case):
         for offset in offsets[1:6]:
             r = self.attach(t, "--probe", f"descend+{offset:#x}", "-t", "backtrace", "-n", 2)
             if r.status == harness.OWN_FAILURE:
+                self.assertRegex(r.err, r"DP-(TOO-SHORT|UNRELOCATABLE|NO-SPACE)", str(r))
                 continue
             placed += 1
+            self.assert_ok(r)
+            self.assert_hits(r, 2)
             for e in r.events:
                 got = names(e["fields"]["backtrace"])
                 self.assertEqual(got[0], "descend")

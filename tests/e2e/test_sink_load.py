@@ -111,12 +111,15 @@ class Program(SinkCase):
         self.good_end(target)
 
     def test_vforking(self):
-        """A thread that waits for its vfork child cannot be stopped; the program may be refused for that, and goes on."""
-        target = self.target("vforker")
-        run = self.drive(target.pid)
-        if run.returncode:
-            self.assertIn("[DP-VFORK]", run.stderr)
+        """A thread that waits for its vfork child cannot be stopped: it is waited for, with a bound."""
+        target = self.target("vforker", 150)
+        self.load(target.pid)
         self.good_end(target)
+        target = self.target("vforker", 3600000)
+        wait_until(lambda: harness.status(target.pid, "State").startswith("D"), 20, "the vfork")
+        run = self.drive(target.pid)
+        self.assertEqual(run.returncode, 1, run.stdout)
+        self.assertIn("[DP-VFORK]", run.stderr)
 
     def test_signals_all_the_time(self):
         target = self.target("sigstorm")
