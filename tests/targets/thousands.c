@@ -7,6 +7,7 @@
  */
 #include "target.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #define MOST 64
@@ -15,10 +16,14 @@
 static _Atomic long bad;
 static uint64_t gap[GAPS][3];
 
-/* thousands_functions.S */
+/* thousands_functions.S: a part of the program, or of a library that it loads and might unload */
 #define FIRST     10000
 #define FUNCTIONS 20000
+#ifdef LOADED
+static unsigned (*const *functions)(unsigned, unsigned);
+#else
 extern unsigned (*const functions[FUNCTIONS])(unsigned, unsigned);
+#endif
 
 static uint64_t now_ns(void)
 {
@@ -80,6 +85,12 @@ int main(int argc, char **argv)
 	pthread_t thread[MOST];
 	const long threads = target_number(argc, argv, 1, 5);
 
+#ifdef LOADED
+	void *module = dlopen(LOADED, RTLD_NOW);
+	functions = module ? dlsym(module, "functions") : NULL;
+	if (!functions)
+		return 2;
+#endif
 	target_stop_on_term();
 	for (long i = 1; i < threads && i < MOST; i++) {
 		from[i] = (unsigned)i * 1000003;
