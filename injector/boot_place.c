@@ -102,12 +102,22 @@ static bool is_vdso(const struct line *l)
 	return !strncmp(l->path, "[vdso]", 6);
 }
 
+/* Each of its system calls ends behind its second byte and in front of its end. The range may go around the end of all addresses.
+ */
+static bool calls_are_made(const struct dp_process *p, uint64_t place, size_t size)
+{
+	const uint64_t first = place + 2 - p->calls_start, last = place + size - p->calls_start;
+	return !p->calls_size || (first < p->calls_size && last < p->calls_size && first < last);
+}
+
 static bool zero_tail(const struct dp_process *p, const char *maps, const struct line *exec, size_t size, dp_addr *ret)
 {
 	uint8_t bytes[DP_BOOT_SIZE];
 	uint64_t base = exec->start, place = exec->end - DP_BOOT_ROUND(size);
 	const bool vdso = is_vdso(exec);
 	if (exec->start < p->avoid_end && exec->end > p->avoid_start)
+		return false;
+	if (!calls_are_made(p, place, size))
 		return false;
 	if (size > sizeof(bytes) || (!vdso && !find_base(maps, exec, &base)))
 		return false;

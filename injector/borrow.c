@@ -16,6 +16,7 @@
 #include "injector/borrow.h"
 #include "injector/boot.h"
 #include "injector/checks.h"
+#include "injector/dispatch.h"
 #include "injector/freeze.h"
 #include "injector/fuse.h"
 #include "injector/proc.h"
@@ -105,6 +106,23 @@ static void wipe_leftovers(struct dp_borrow *b, const char *maps)
 	b->boot = dp_addr_of(0);
 }
 
+/* Where nobody can change that its calls are made: with all threads held, or from one range of addresses. */
+static void confine(struct dp_borrow *b)
+{
+	uint64_t start, size;
+	if (dp_dispatch_of(&b->p, b->h->tid, &start, &size) == DP_DISPATCH_INSIDE) {
+		b->p.calls_start = start;
+		b->p.calls_size = size;
+	}
+}
+
+static struct dp_error *no_place(const struct dp_borrow *b)
+{
+	return b->p.calls_size ? dp_dispatch_refused(&b->p, b->h->tid)
+	                       : dp_error(DP_TAG_NO_THREAD, "process %d (%s) has no %u unused bytes of executable memory",
+	                                  b->p.pid, b->p.comm, DP_BOOT_SIZE);
+}
+
 /* Writes the boot code to the first place that takes it, and moves the thread into it. */
 static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 {
@@ -113,10 +131,10 @@ static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 		return gone(b);
 	dp_boot_build(&b->h->regs, b->masks.own, code);
 	wipe_leftovers(b, maps);
+	confine(b);
 	for (unsigned nth = 0;; nth++) {
 		if (!dp_boot_find(&b->p, maps, sizeof(code), nth, &b->boot))
-			return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has no %u unused bytes of executable memory", b->p.pid,
-			                b->p.comm, DP_BOOT_SIZE);
+			return no_place(b);
 		if (somebody_stands_in(b))
 			continue;
 		struct dp_error *err = dp_mem_write_text(&b->p, b->h->tid, b->boot, code, sizeof(code), NULL);
@@ -124,7 +142,7 @@ static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 			break;
 		dp_error_destroy(err);
 	}
-	if (set_call(b, b->boot.v + DP_BOOT_RESTORE, 0, NULL) && set_mask(b, UINT64_MAX))
+	if (set_call(b, b->boot.v + DP_BOOT_RESTORE, 0, NULL) && set_mask(b, dp_dispatch_mask(&b->p, b->h->tid)))
 		return NULL;
 	return gone(b);
 }
@@ -198,6 +216,8 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t deadline)
 			sig = stop.sig;
 			if (sig == SIGSTOP)
 				continue;
+			if (sig == SIGSYS) /* see dispatch.c: it is taken back with the call */
+				return dp_dispatch_refused(&b->p, b->h->tid);
 			return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system call", sig, b->h->tid,
 			                b->p.pid);
 		case DP_STOP_NONE:

@@ -8,6 +8,7 @@
  */
 #include "injector/boot.h"
 #include "injector/borrow.h"
+#include "injector/dispatch.h"
 #include "injector/eintr.h"
 #include "injector/freeze.h"
 #include "injector/proc.h"
@@ -23,8 +24,9 @@
 
 #define CODE64 0x33 /* cs of 64-bit code */
 
-/* LEADER: blocked, and signals of the process are sent to it. PARENT: signals of children are. */
-enum rank { BLOCKED, LEADER, RUNNING, MENDED, PARENT, MAYBE_TIMED, TIMED, SIGNALLED, UNFIT };
+/* DISPATCHED: only with all threads held. LEADER: blocked, and signals of the process are sent to it. PARENT: signals of children
+ * are. */
+enum rank { BLOCKED, LEADER, RUNNING, MENDED, PARENT, MAYBE_TIMED, TIMED, SIGNALLED, DISPATCHED, UNFIT };
 #define FURTHER 16 /* threads that are looked at when only the leader is blocked */
 
 /* ---- in a freeze
@@ -53,6 +55,9 @@ static enum rank rank_held(const struct dp_process *p, const struct dp_held *h)
 {
 	if (!h->stopped || h->exited || h->regs.cs != CODE64 || dp_boot_leftover_at(p, h->regs.rip) || has_own_files(p, h->tid))
 		return UNFIT;
+	const enum dp_dispatch dispatch = dp_dispatch_of(p, h->tid, NULL, NULL);
+	if (dispatch != DP_DISPATCH_NONE)
+		return dispatch == DP_DISPATCH_ALL || h->pending_signal ? UNFIT : DISPATCHED;
 	if (dp_eintr_timed(&h->regs))
 		return TIMED;
 	if (h->pending_signal)
@@ -85,6 +90,14 @@ static struct dp_error *no_thread(const struct dp_process *p)
 	return dp_error(DP_TAG_NO_THREAD, "no thread of process %d (%s) can be borrowed", p->pid, p->comm);
 }
 
+static struct dp_error *none_frozen(const struct dp_process *p, const struct dp_freeze *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->thread[i].stopped && dp_dispatch_of(p, f->thread[i].tid, NULL, NULL) != DP_DISPATCH_NONE)
+			return dp_dispatch_refused(p, f->thread[i].tid);
+	return no_thread(p);
+}
+
 struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *f, struct dp_held **ret)
 {
 	enum rank best = UNFIT;
@@ -96,7 +109,9 @@ struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *
 			choice = &f->thread[i];
 		}
 	}
-	if (!choice || (best == SIGNALLED && !deliver(p, choice, dp_now_ns() + 2000000)))
+	if (!choice)
+		return none_frozen(p, f);
+	if (best == SIGNALLED && !deliver(p, choice, dp_now_ns() + 2000000))
 		return no_thread(p);
 	*ret = choice;
 	return NULL;
@@ -172,8 +187,8 @@ static struct dp_error *stop_one(const struct dp_process *p, pid_t tid, uint64_t
 		dp_stray_settle(DP_SETTLE_NS);
 		return err;
 	}
-	*ok = dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC && rank_held(p, h) != UNFIT && rank_held(p, h) != TIMED &&
-	      deliver(p, h, deadline);
+	const enum rank rank = dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC ? rank_held(p, h) : UNFIT;
+	*ok = rank != UNFIT && rank != TIMED && rank != DISPATCHED && deliver(p, h, deadline);
 	if (!*ok)
 		dp_held_release(h);
 	return NULL;

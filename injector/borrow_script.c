@@ -12,6 +12,7 @@
  */
 #include "injector/boot.h"
 #include "injector/borrow.h"
+#include "injector/dispatch.h"
 #include "injector/freeze.h"
 
 #include <errno.h>
@@ -132,8 +133,9 @@ static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop)
 		return gone(b);
 	const int sig = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
 	if (sig && sig != SIGSTOP)
-		return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system calls", sig, b->h->tid,
-		                b->p.pid);
+		return sig == SIGSYS ? dp_dispatch_refused(&b->p, b->h->tid)
+		                     : dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system calls", sig,
+		                                b->h->tid, b->p.pid);
 	ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)sig); /* job-stopped: one more stop for each resume */
 	return NULL;
 }

@@ -159,6 +159,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	rt.answers.head = rt.answers.size ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).cells : 0;
 	if (t->cells.pairs)
 		DP_TRY(dp_answers_tick(&rt.tick_ns));
+	DP_TRY(dp_dispatch_check(t));
 	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));
 	if (t->process.seccomp && rt.identity == DP_ID_TID)
 		return dp_error(DP_TAG_SECCOMP, "every hit in %d would need a system call, which its seccomp filter may punish",

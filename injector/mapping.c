@@ -87,8 +87,9 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
 	/* At once: by the name it is known for ours if we are killed before the memfd exists. */
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name)));
-	return dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
-	                      &got);
+	DP_TRY(dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
+	                      &got));
+	return dp_tsc_check(t, b);
 }
 
 static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, uint64_t size)

@@ -5,6 +5,7 @@
  */
 #include "injector/safe.h"
 
+#include "injector/dispatch.h"
 #include "injector/eintr.h"
 #include "injector/freeze.h"
 #include "injector/proc.h"
@@ -94,6 +95,10 @@ static enum dp_safe_outcome judge(struct dp_safe *s, const struct dp_process *p,
 	}
 	if (h->pending_signal || h->regs.cs != CODE64) {
 		snprintf(why, 128, "a signal is on its way to it");
+		return DP_SAFE_UNSAFE;
+	}
+	if (dp_dispatch_of(p, h->tid, NULL, NULL) != DP_DISPATCH_NONE) {
+		snprintf(why, 128, "its system calls are dispatched to the program");
 		return DP_SAFE_UNSAFE;
 	}
 	return !s || dp_safe_here(s, p, h, why) ? DP_SAFE_HELD : DP_SAFE_UNSAFE;

@@ -249,6 +249,10 @@ struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installatio
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK;
 /* Looks for a thread that lives and looks at the process through it from now on; false if there is none. */
 bool dp_pick_living(struct dp_target *t);
+/* DP_TAG_DISPATCH if a thread has its system calls dispatched to the program (dispatch.c). Stops threads one by one, if need be. */
+struct dp_error *dp_dispatch_check(struct dp_target *t) DP_MUST_CHECK;
+/* DP_TAG_TSC if the borrowed thread must not read the time stamp counter (tsc.c). Needs the private region. */
+struct dp_error *dp_tsc_check(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
 /* Where a borrowed thread finds what it is to do (dp_remote_script()): behind the agent's state in the private region; or 0. */
 uint64_t dp_script_room(const struct dp_installation *in);
 /* Borrows a thread of the freeze; refuses DP_TAG_SECCOMP if a held thread has come under a filter that we may not suspend. */

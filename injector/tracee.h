@@ -30,6 +30,8 @@ struct dp_process { /* what /proc says of a process */
 	/* Nor this: the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
 	 * checks what it finds, so that no thread has to be held while the file is read. */
 	const char *known_maps;
+	/* If calls_size: the borrower's code is put nowhere else, for only from there the thread's calls are made (dispatch.h). */
+	uint64_t calls_start, calls_size;
 	/* The borrower's code is not put in here: these pages are about to be replaced. */
 	uint64_t avoid_start, avoid_end;
 };

@@ -2,6 +2,7 @@
 """Programs that use what kernels have had for a few years only: they notice nothing, or dynprobe refuses before it does any harm."""
 
 import os
+import signal
 import subprocess
 
 import harness
@@ -104,6 +105,50 @@ class HugeText(Programs):
         self.assert_hits(r, 5)
         self.assertIn("main", str(r.events[-1]))
         self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+
+class Dispatched(Programs):
+    """System calls of a thread go to a handler of the program (Syscall User Dispatch): one of dynprobe's would end it."""
+
+    def dispatched(self, *args):
+        t = self.target("dispatched", *args)
+        if "NO DISPATCH" in t.output():
+            self.skipTest("this kernel has no Syscall User Dispatch")
+        return t
+
+    def test_is_refused_and_unharmed(self):
+        for how in (0, 1):
+            with self.subTest(how=how):
+                t = self.dispatched(how)
+                before = State(t.pid)
+                for what in (("--function", "foo"), ("--function", "foo", "-t", "str(rdi)"), ("--return", "foo"), ("--function", "foo", "--tactic", "trap")):
+                    self.assert_refused(self.attach(t, *what), "DP-DISPATCH", t.pid)
+                self.assertEqual(before.differences(State(t.pid)), {})
+                self.assert_result_ok(t)
+
+    def test_probes_that_were_there_before_come_out(self):
+        t = self.dispatched(0, 1)
+        before = State(t.pid)
+        p = self.start_attached(t, "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        self.await_events(p, n=50)
+        r = self.finish(p)
+        self.assert_hits(r, 50)
+        self.assertEqual(r.summary["left_bytes"], 0)
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+
+class NoTimeStamps(Programs):
+    """rdtsc is a fault for the program's threads (PR_SET_TSC): the first hit would end it."""
+
+    def test_is_refused_and_unharmed(self):
+        t = self.target("notsc")
+        before = State(t.pid)
+        for _ in range(3):
+            self.assert_refused(self.attach(t, "--function", "foo", "-n", 1), "DP-TSC", t.pid)
+            self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
 
