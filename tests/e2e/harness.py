@@ -23,6 +23,7 @@ DEMO_SERVER = os.environ.get("DEMO_SERVER", os.path.join(ROOT, "build", "demo", 
 FULL = bool(os.environ.get("DP_FULL"))  # the long form of tests that come in two lengths
 
 OWN_FAILURE = 125  # dynprobe's own failures, wrong usage included
+NOT_RUN = 77  # of a test file: nothing failed, but a test was skipped for what this machine lacks; ctest's summary lists it
 EXIT_PARTIAL = 124  # some probes were refused, the others ran
 KEPT_TEXT_KIB = 8  # the pages that borrowed threads stood in stay private copies, of the file's own bytes (docs/guarantees.md, G6)
 OPTIONAL_TARGETS = ("spin-musl", "spin-musl-static", "cxxthrow", "tiny32", "usttrace")  # need a compiler or library of their own
@@ -41,6 +42,11 @@ def have(program):
 def needs(program):
     """A test that needs a program which is not installed is skipped, and says so."""
     return unittest.skipUnless(have(program), f"{program} is not installed")
+
+
+def long_form(test):
+    """A test of the long form alone: elsewhere there is none, which is not to say that it was skipped."""
+    return test if FULL else None
 
 
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root")
@@ -429,4 +435,7 @@ def babeltrace(*directories):
 def main():
     if not os.access(DYNPROBE, os.X_OK):
         sys.exit(f"there is no dynprobe at {DYNPROBE}: set DYNPROBE, or build first")
-    unittest.main()
+    result = unittest.main(exit=False).result
+    for test, why in result.skipped:
+        print(f"not run: {test}: {why}", flush=True)
+    sys.exit(not result.wasSuccessful() or (NOT_RUN if result.skipped else 0))

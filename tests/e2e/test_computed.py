@@ -6,8 +6,8 @@ import json
 import os
 import struct
 import subprocess
-import unittest
 
+import harness
 from harness import DYNPROBE, Case, needs
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables", "computed.c")
@@ -70,4 +70,4 @@ class Computed(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

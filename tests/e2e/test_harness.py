@@ -4,7 +4,6 @@
 import os
 import signal
 import subprocess
-import unittest
 
 import harness
 from harness import Case, State, changed_text, needs, needs_root, wait_until
@@ -45,4 +44,4 @@ class Targets(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

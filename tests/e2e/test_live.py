@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Probes come and go in a process in which others stand, and no more than one of its threads is held at a time."""
 import subprocess
-import unittest
 
+import harness
 from harness import DYNPROBE, Case, State, environment
 
 
@@ -36,4 +36,4 @@ class Live(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

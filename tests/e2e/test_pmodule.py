@@ -175,4 +175,4 @@ class Modules(harness.Case):
 
 
 if __name__ == "__main__":
-    harness.unittest.main()
+    harness.main()

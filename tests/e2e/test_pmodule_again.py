@@ -5,7 +5,6 @@ not mistaken for the one that was looked at."""
 import json
 import os
 import subprocess
-import unittest
 
 import harness
 
@@ -170,4 +169,4 @@ class Again(harness.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

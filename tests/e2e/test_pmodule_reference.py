@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import unittest
 
 import harness
 
@@ -165,4 +164,4 @@ class Reference(harness.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

@@ -10,9 +10,9 @@ import math
 import os
 import struct
 import subprocess
-import unittest
 
-from harness import FULL, Case, needs
+import harness
+from harness import FULL, Case, long_form, needs
 
 PROBES = 30
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -93,7 +93,7 @@ class SecondWitness(Case):
     def test_gdb_optimized(self):
         self.check("plain.c", "work main", 1 if FULL else 10, 20, "gcc", "-O2", "-g")
 
-    @unittest.skipUnless(FULL, "the long form")
+    @long_form
     def test_gdb_unoptimized(self):
         self.check("plain.c", "work fill half_of", 2, 20, "gcc", "-O0", "-g")
 
@@ -104,7 +104,7 @@ class SecondWitness(Case):
     def test_gdb_clang(self):
         self.check("plain.c", "work main", 1 if FULL else 16, 20, "clang", "-O2", "-g")
 
-    @unittest.skipUnless(FULL, "the long form")
+    @long_form
     def test_gdb_all_instructions(self):
         for command in (("gcc", "-O1", "-g"), ("gcc", "-O3", "-g", "-gdwarf-4"), ("gcc", "-O2", "-g", "-flto"), ("gcc", "-Og", "-g")):
             self.check("plain.c", "work main", 1, 20, *command)
@@ -112,4 +112,4 @@ class SecondWitness(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

@@ -5,7 +5,6 @@ This is the short form; `make torture` is the long one. A failure names its seed
 import os
 import subprocess
 import sys
-import unittest
 
 import harness
 
@@ -59,4 +58,4 @@ class Torture(harness.Case):
 if __name__ == "__main__":
     if not os.access(TORTURE, os.X_OK):
         sys.exit(f"there is no torture at {TORTURE}: set TORTURE, or build first")
-    unittest.main()
+    harness.main()

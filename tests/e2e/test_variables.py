@@ -10,9 +10,9 @@ import re
 import shutil
 import struct
 import subprocess
-import unittest
 
 import lttng_env
+import harness
 from harness import DYNPROBE, Case, needs
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
@@ -439,4 +439,4 @@ class Variables(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

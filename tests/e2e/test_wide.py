@@ -6,8 +6,8 @@ import json
 import os
 import re
 import subprocess
-import unittest
 
+import harness
 from harness import Case, needs
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
@@ -123,4 +123,4 @@ class Wide(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

@@ -6,12 +6,12 @@ import math
 import os
 import random
 import sys
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
 
 from diff import build
+import harness
 from harness import FULL, Case
 
 CASES, ROUNDS, CONDITIONS = 40, 60, 3
@@ -70,4 +70,4 @@ class Expressions(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()
