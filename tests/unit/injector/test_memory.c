@@ -12,10 +12,43 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static uint8_t *pages;
+
+/* Two pages of a stack, and behind them what a library might have there. */
+static void with_a_library_behind(void)
+{
+	uint8_t *at = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(at + 2 * 4096, 2 * 4096, PROT_READ);
+	tr->value[0] = (long)at;
+	tr->ready = 1;
+	for (;;)
+		pause();
+}
+
+/* PROCMAP_QUERY came with Linux 6.11. */
+static bool kernel_says_what_is_mapped(void)
+{
+	struct utsname u;
+	unsigned major = 0, minor = 0;
+	cr_assert(!uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2);
+	return major > 6 || (major == 6 && minor >= 11);
+}
+
+/* What lies behind can be read, and is not looked through while its thread stands. No end is said to be too near. */
+Test(memory, a_stack_ends_where_nothing_can_be_written)
+{
+	pid_t pid = tr_spawn(with_a_library_behind);
+	const struct dp_process p = tr_process(pid);
+	const uint64_t at = (uint64_t)tr->value[0], most = at + 4 * 4096, end = dp_writable_end(&p, at + 100, most);
+	cr_assert_eq(end, kernel_says_what_is_mapped() ? at + 2 * 4096 : most, "%lx", end - at);
+	cr_assert_eq(dp_writable_end(&p, at + 100, at + 4096), at + 4096, "beyond what was asked for");
+	cr_assert_eq(dp_writable_end(&p, at + 2 * 4096, most), most, "of a stack pointer that leads nowhere all is looked at");
+	tr_kill(pid);
+}
 
 static void holder(void)
 {
