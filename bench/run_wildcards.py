@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Twenty thousand probes put in and taken out: how long that takes, and what the program notices, beside the same program left alone.
+
+run_wildcards.py [--build DIR] [--rounds N]    Measure on a quiet machine. Needs the test targets (BUILD_TESTING).
+
+entries     every function of a program with 20,000 of them and 5 threads. One of these looks at the clock all the time. "stopped" is the
+            part of a gap in which it did not merely wait for a processor, by the kernel's count: that is ours.
+returns     every return of a python3 server, its libraries included. "wait" is how long a client waited for an answer; "stopped", what is
+            left of that without the time in which the server's threads and the client waited for a processor.
+"""
+import argparse
+import glob
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SERVER = """
+import hashlib, http.server, json, sqlite3, ssl
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version, wbufsize, disable_nagle_algorithm = "HTTP/1.1", 65536, True
+    def do_GET(self):
+        body = json.dumps({"path": self.path, "numbers": list(range(20))}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+QUIET_S, STANDING_S = 3, 2
+
+
+def within(gaps, begin, end):
+    """Longest in ms, and their sum, of (end, length) that touch [begin, end)."""
+    found = [length for at, length in gaps if at > begin and at - length < end]
+    return {"longest_ms": round(max(found, default=0) / 1e6, 2), "sum_ms": round(sum(found) / 1e6, 1)}
+
+
+def probe(build, pid, *what):
+    """(begin, end, what the tool says of it): armed and out again in ms, the pauses that it states."""
+    begin = time.monotonic_ns()
+    r = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(pid), "--no-record", "--count", "-d", str(STANDING_S), *what],
+                       capture_output=True, text=True, timeout=600)
+    end = time.monotonic_ns()
+    placed = re.search(r"asked, (\d+) placed", r.stderr)
+    pause = re.search(r"pause +attach (\d+) us, detach (\d+) us.*armed after ([\d.]+) ms", r.stderr)
+    if not placed or not pause:
+        sys.exit(r.stderr[-2000:])
+    armed = float(pause[3])
+    return begin, end, {"placed": int(placed[1]), "armed_ms": round(armed), "all_but_standing_and_armed_ms":
+                        round((end - begin) / 1e6 - armed - STANDING_S * 1000), "attach_pause_us": int(pause[1]), "detach_pause_us": int(pause[2])}
+
+
+def entries(build):
+    t = subprocess.Popen([os.path.join(build, "tests", "targets", "thousands"), "5"], stdout=subprocess.PIPE, text=True)
+    try:
+        t.stdout.readline()
+        from_ns = time.monotonic_ns()
+        time.sleep(QUIET_S)
+        begin, end, said = probe(build, t.pid, "--function", "f[12]*")
+        t.terminate()
+        out = t.communicate(timeout=60)[0]
+    finally:
+        t.kill()
+    if "RESULT OK" not in out:
+        sys.exit("the program's results are wrong")
+    gaps = [tuple(map(int, line.split()[1:])) for line in out.splitlines() if line.startswith("gap ")]
+    all_of = [(at, length) for at, length, _ in gaps]
+    stopped = [(at, max(0, length - waited)) for at, length, waited in gaps]
+    return said | {name + when: within(of, *times) for when, times in (("_quiet", (from_ns, begin)), ("", (begin, end)))
+                   for name, of in (("gap", all_of), ("stopped", stopped))}
+
+
+def waited_ns(path):
+    """For how long a thread, or all of a process's, had to wait for a processor."""
+    total = 0
+    for file in glob.glob(path):
+        try:
+            total += int(open(file).read().split()[1])
+        except OSError:
+            pass  # it has ended
+    return total
+
+
+def ask(pid, port, answers, over):
+    def waited():
+        return waited_ns("/proc/thread-self/schedstat") + waited_ns(f"/proc/{pid}/task/*/schedstat")
+
+    c = http.client.HTTPConnection("127.0.0.1", port)
+    while not over.is_set():
+        before = waited()
+        begin = time.monotonic_ns()
+        c.request("GET", "/")
+        if b"path" not in c.getresponse().read():
+            sys.exit("a wrong answer")
+        end = time.monotonic_ns()
+        answers.append((end, end - begin, max(0, end - begin - (waited() - before))))
+        time.sleep(0.0005)
+
+
+def returns(build):
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as f:
+        f.write(SERVER)
+        f.flush()
+        t = subprocess.Popen(["/usr/bin/python3", f.name], stdout=subprocess.PIPE, text=True)
+        try:
+            answers, over = [], threading.Event()
+            client = threading.Thread(target=ask, args=(t.pid, int(t.stdout.readline()), answers, over))
+            client.start()
+            from_ns = time.monotonic_ns()
+            time.sleep(QUIET_S)
+            begin, end, said = probe(build, t.pid, "--return", "*")
+            over.set()
+            client.join()
+        finally:
+            over.set()
+            t.kill()
+            t.wait()
+    all_of = [(at, length) for at, length, _ in answers]
+    stopped = [(at, length) for at, _, length in answers]
+    return said | {name + when: within(of, *times) for when, times in (("_quiet", (from_ns, begin)), ("", (begin, end)))
+                   for name, of in (("wait", all_of), ("stopped", stopped))}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default="build")
+    p.add_argument("--rounds", type=int, default=3)
+    a = p.parse_args()
+    for _ in range(a.rounds):
+        for row in entries, returns:
+            print(json.dumps({"row": row.__name__, "load": round(os.getloadavg()[0], 1)} | row(a.build)), flush=True)
+
+
+main()
