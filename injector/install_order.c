@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which order, and while who runs. Nearly all sites are written live, by new pages (swap.h). Those that cannot be, for what they are
- * (windows, traps) or for where they are (text that cannot be replaced, a filter), and what relies upon their bytes, wait; they are
- * written with all threads held, again and again for a moment, so that no thread stands for longer because there are many of them.
+ * In which order, and while who runs. Nearly all sites are written live, by new pages (swap.h). Those that cannot be, for what
+ * they are (windows, traps) or for where they are (text that cannot be replaced, a filter), and what relies upon their bytes,
+ * wait; they are written with all threads held, again and again for a moment, so that no thread stands for longer because there
+ * are many of them.
  *
  * If the tool dies in between, the threads run on with some sites patched and some not: sites come in an order in which each has
  * what it relies upon, and each patched one leads to a finished stub.
@@ -152,7 +153,8 @@ static size_t next_due(const struct install *i, size_t k, bool guarded)
 	return k;
 }
 
-/* Those of one kind that come next: windows, whose turn begins with a look at all stacks; or others; or one that crosses pages. */
+/* Those of one kind that come next: windows, whose turn begins with a look at all stacks; or others; or one that crosses pages.
+ */
 static void take_turn(const struct install *i, struct turn *turn)
 {
 	turn->from = turn->end = next_due(i, turn->from, turn->guarded);

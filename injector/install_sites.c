@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One site: its bytes are compared with what they should be, and if they agree, they are overwritten: with all threads held, by one
- * write inside one page (or, where a jump lies across two, by new pages), or live, by new pages.
+ * One site: its bytes are compared with what they should be, and if they agree, they are overwritten: with all threads held, by
+ * one write inside one page (or, where a jump lies across two, by new pages), or live, by new pages.
  */
 #include "injector/code_index.h"
 #include "injector/install.h"

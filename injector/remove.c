@@ -77,7 +77,8 @@ static bool is_shared(const struct dp_target *t, struct dp_remove_report *report
 }
 
 /* One try: *quiet if the code may go. No thread enters anew: the text is restored. */
-static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                     bool *quiet)
 {
 	struct dp_freeze f = {0};
 	struct dp_priority priority;

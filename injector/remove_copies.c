@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of pages of text go back to the file. Which they are is found while the threads run; they are held only to be sure that it
- * is still the file's text that stands there, a few pages at a time.
+ * Copies of pages of text go back to the file. Which they are is found while the threads run; they are held only to be sure that
+ * it is still the file's text that stands there, a few pages at a time.
  */
 #include "injector/remove_copies.h"
 #include "injector/swap.h"
@@ -84,7 +84,8 @@ static bool read_file_page(const struct dp_target *t, const struct dp_map *map, 
 static bool equals(const struct dp_target *t, const struct page *p)
 {
 	uint8_t now[DP_PAGE];
-	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, sizeof(now)) == sizeof(now) && !memcmp(now, p->file, sizeof(now));
+	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, sizeof(now)) == sizeof(now) &&
+	       !memcmp(now, p->file, sizeof(now));
 }
 
 static bool may_go(const struct dp_target *t, const struct dp_image *image, uint64_t addr, struct page *ret)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving bytes back, in which order, and while who runs. Nearly all go live, by new pages (swap.h); those of text that cannot be replaced
- * with all threads held, for as few sites at a time as their number makes necessary.
+ * Giving bytes back, in which order, and while who runs. Nearly all go live, by new pages (swap.h); those of text that cannot be
+ * replaced with all threads held, for as few sites at a time as their number makes necessary.
  *
  * Later sites may rely upon what earlier ones have written, so it goes the other way round than writing; and a site whose bytes
- * another one that stays relies upon, or covers, stays too: if it was to go, its probe is shut, and it goes with the last of those.
+ * another one that stays relies upon, or covers, stays too: if it was to go, its probe is shut, and it goes with the last of
+ * those.
  */
 #include "injector/hidden.h"
 #include "injector/restore_pass.h"
@@ -69,7 +70,8 @@ static void edit_all(struct restore *r)
 	}
 }
 
-/* After the commit: of those that were edited, what stands; the others are for another try, or, the `last` time, to be held for. */
+/* After the commit: of those that were edited, what stands; the others are for another try, or, the `last` time, to be held for.
+ */
 static void settle(struct restore *r, bool last)
 {
 	for (size_t i = r->in->nplaced; i-- > 0;) {
@@ -208,7 +210,8 @@ static struct dp_error *restore_turns(struct restore *r)
 	return NULL;
 }
 
-/* ---- one pass --------------------------------------------------------------------------------------------------------------- */
+/* ---- one pass ---------------------------------------------------------------------------------------------------------------
+ */
 
 /* What a call wrote that we gave up waiting for. No other bytes lead to our stubs. */
 static void find_late(struct restore *r)
@@ -252,7 +255,8 @@ static struct dp_error *pass(struct restore r)
 	return NULL;
 }
 
-/* ---- jumps that are hidden in others' bytes ---------------------------------------------------------------------------------- */
+/* ---- jumps that are hidden in others' bytes ----------------------------------------------------------------------------------
+ */
 
 /* Those with jumps that are hidden in them stay. Owned by the caller; NULL: no memory. */
 static bool *all_but_hosts(const struct restore *r, const struct dp_hidden *hidden)

@@ -66,7 +66,7 @@ struct query { /* struct procmap_query of the kernel's uapi/linux/fs.h */
 	uint64_t name_addr, build_id_addr;
 };
 _Static_assert(sizeof(struct query) == 104, "the kernel's");
-#define QUERY       _IOWR('f', 17, struct query)
+#define QUERY          _IOWR('f', 17, struct query)
 #define QUERY_PERMS    0xfu /* readable 1, writable 2, executable 4, shared 8 */
 #define QUERY_WRITABLE 0x2u
 

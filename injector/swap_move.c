@@ -101,11 +101,13 @@ static struct dp_error *move(struct job *j)
 	return err;
 }
 
-/* ---- text that the program may unload (docs/decisions/0029) ------------------------------------------------------------------- */
+/* ---- text that the program may unload (docs/decisions/0029) -------------------------------------------------------------------
+ */
 
 static struct dp_error *not_held(struct job *j, struct dp_error *err)
 {
-	struct dp_error *why = dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment, and %s", j->span.map->path, err->message);
+	struct dp_error *why =
+	        dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment, and %s", j->span.map->path, err->message);
 	const bool gone = err->tag == DP_TAG_GONE;
 	j->s->unheld = true;
 	dp_error_destroy(gone ? why : err);
