@@ -17,9 +17,12 @@ static struct dp_error *gone(const struct dp_target *t)
 struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installation *in)
 {
 	uint64_t live = 0;
+	const dp_addr at = dp_addr_of(in->private.addr);
 	if (!in->private.mapped)
 		return NULL;
-	if (dp_mem_read(&t->process, dp_addr_of(in->private.addr), &live, sizeof(live)) != sizeof(live))
+	/* The thread that we look through may have ended, and the process lives on. */
+	if (dp_mem_read(&t->process, at, &live, sizeof(live)) != sizeof(live) &&
+	    (!dp_pick_living(t) || dp_mem_read(&t->process, at, &live, sizeof(live)) != sizeof(live)))
 		return gone(t);
 	/* Before it is filled it holds zero, as in a fork child. */
 	return live == DP_LIVE || !in->live ? NULL : gone(t);
@@ -47,6 +50,12 @@ bool dp_pick_living(struct dp_target *t)
 	return found;
 }
 
+static bool lives(const struct dp_process *p)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(p->pid, p->alive, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
 static bool under_filter(pid_t pid, pid_t tid)
 {
 	struct dp_buf status;
@@ -68,7 +77,10 @@ const char *dp_not_live(const struct dp_target *t)
 {
 	if (t->launch)
 		return "the command has not started yet";
-	return t->process.seccomp ? "it is under a seccomp filter" : NULL;
+	if (t->process.seccomp)
+		return "it is under a seccomp filter";
+	/* A thread that starts between two pages would hit a probe before the hook that prepares it for LTTng stands. */
+	return t->sink && !t->nstanding ? "hooks and probes of LTTng's events go in together" : NULL;
 }
 
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)
@@ -77,7 +89,8 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 	if (t->process.seccomp)
 		return dp_error(DP_TAG_NO_THREAD, "process %d (%s) is under a seccomp filter", t->process.pid, t->process.comm);
 	DP_TRY(dp_borrow_begin(&t->process, NULL, limit_ns, false, &b));
-	t->process.alive = dp_borrow_tid(b);
+	if (!lives(&t->process)) /* one that was borrowed may end sooner than the first */
+		t->process.alive = dp_borrow_tid(b);
 	if (!under_filter(t->process.pid, dp_borrow_tid(b))) {
 		*ret = b;
 		return NULL;

@@ -97,6 +97,7 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread[i], NULL, call, &from[i]) != 0)
 			return 2;
 	}
+	waited_ns(); /* its file is open before anybody looks at the descriptors */
 	target_ready();
 	const size_t n = look_at_the_clock((uint64_t)target_number(argc, argv, 2, 200) * 1000);
 	for (long i = 1; i < threads && i < MOST; i++)
