@@ -23,7 +23,7 @@
 #include <time.h>
 
 #define SPIN_NS   10000u
-#define TOLD_NS   UINT64_C(2000000) /* SIGCHLD ends the sleep earlier, unless another thread of ours took it */
+#define TOLD_NS   UINT64_C(250000) /* SIGCHLD ends the sleep earlier, unless another thread of ours took it */
 #define UNTOLD_NS UINT64_C(100000)  /* enough to sleep in earnest */
 #define STRAY_NS  UINT64_C(1000000)
 
