@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo check bench install clean format asan relocate-fuzz expression-fuzz torture
+.PHONY: all deps demo test check check-long bench install clean format asan relocate-fuzz expression-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -18,6 +18,15 @@ deps: ## install every Debian package that building and testing need
 demo: ## probe a live server and look at its events
 	@sh scripts/install-packages.sh all
 	@sh demo/demo.sh
+
+test: ## the unit tests, without sanitizers
+	@sh scripts/install-packages.sh all
+	@sh scripts/build-quietly.sh release -DBUILD_TESTING=ON
+	ctest --preset release -L '^unit$$' --timeout 300
+
+check-long: ## what check leaves out for its length: long forms, every compiler with tests
+	@sh scripts/install-packages.sh all
+	@sh scripts/check-long.sh
 
 check: ## everything that CI runs
 	@sh scripts/install-packages.sh all

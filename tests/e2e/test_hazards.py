@@ -99,7 +99,7 @@ class Hazards(Case):
     def test_two_at_once_never_both(self):
         """However they race, one is told of the other, and the program does not notice."""
         t = self.target("spin")
-        for _ in range(10):
+        for _ in range(10 if harness.FULL else 4):
             both = [self.start("--pid", t.pid, "--function", "foo", "-d", "0.1") for _ in range(2)]
             status = [self.finish(p, sig=0).status for p in both]
             self.assertIn(0, status)

@@ -15,7 +15,7 @@ import unittest
 import harness
 from harness import DYNPROBE, Case, State, changed_text, target_path, wait_until
 
-SAMPLES = 60
+SAMPLES = 40
 
 
 class Killed(Case):

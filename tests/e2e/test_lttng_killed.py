@@ -16,7 +16,7 @@ import lttng_env
 import lttng_probe
 from harness import DYNPROBE, target_path, wait_until
 
-SAMPLES = 2  # of each target and verb
+SAMPLES = 1  # of each target and verb; another instant each time
 HANG_US = 1_500_000  # LTTng itself would wait for a hung daemon for three seconds
 SELDOM = ("--when", "(edi & 63) == 5")
 TARGETS = {"one_thread": ("spin", 0, 100), "many_threads": ("threads", 12), "threads_in_system_calls": ("eintr",)}
@@ -137,7 +137,7 @@ class Killed(lttng_probe.Case):
         self.session("s", "dynprobe:*")
         t = self.program("threads", 12)
         rng = random.Random()
-        for _ in range(60 if harness.FULL else 5):
+        for _ in range(60 if harness.FULL else 3):
             for verb, args in (("attach", self.PROBE), ("detach", ())):
                 self.run_killed(rng.randrange(1, 3000), verb, *args, "--pid", t.pid)
                 self.goes_on(t)
@@ -150,7 +150,7 @@ class Killed(lttng_probe.Case):
         rng = random.Random()
         for target in (("gaps", 8), ("libcstorm", 1, 1, 1, 1)):
             t = self.program(*target)
-            for _ in range(60 if harness.FULL else 5):
+            for _ in range(60 if harness.FULL else 3):
                 argv = [DYNPROBE, "attach", "--pid", str(t.pid), "--function", "libc.so.6!malloc", *SELDOM, "--session", "s"]
                 with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **self.root.popen()) as p:
                     time.sleep(rng.uniform(0, 0.3))
@@ -203,7 +203,7 @@ class Hung(lttng_probe.Case):
         figures["hung"] = self.measured(lambda t: self.probe(t, "--sink", "lttng", fails=True))
         figures["hung, session asked for"] = self.measured(lambda t: self.probe(t, "--session", "s", fails=True))
         daemon.thaw()
-        for i in range(20 if harness.FULL else 5):
+        for i in range(20) if harness.FULL else (0, 4):
             delay = (i + 0.5) * 0.03
             figures[f"hung {delay * 1000:.0f} ms into the attach"] = self.measured(self.frozen_in_between(daemon, delay))
             daemon.thaw()

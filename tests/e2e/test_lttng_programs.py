@@ -19,7 +19,7 @@ import lttng_env
 import lttng_probe
 from harness import needs, wait_until
 
-TIMES = 30 if harness.FULL else 10  # that probes come and go during a load
+TIMES = 30 if harness.FULL else 5  # that probes come and go during a load
 PYTHON = "/usr/bin/python3"
 CHANNEL = ("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2")  # the newest events of a load
 

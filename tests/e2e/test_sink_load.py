@@ -15,8 +15,8 @@ import lttng_env
 from harness import wait_until
 
 DRIVER = harness.target_path("sink_driver")
-STORMS = 1000 if harness.FULL else 8
-KILLS = 300 if harness.FULL else 12
+STORMS = 1000 if harness.FULL else 6  # each kind of storm once
+KILLS = 300 if harness.FULL else 6
 
 
 def thread_names(pid):

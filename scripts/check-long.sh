@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What make check leaves out for its length: everything compiled with its tests by every compiler, and the long forms of the end-to-end tests.
+set -eu
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "clang, gcc -O0, gcc -O3: everything compiles without a warning, the tests too"
+for preset in clang debug o3; do sh scripts/build-quietly.sh "$preset" -DBUILD_TESTING=ON; done
+
+step "gcc: all tests, the end-to-end ones in their long form"
+sh scripts/build-quietly.sh release -DBUILD_TESTING=ON -DDP_TEST_TIMEOUT=14400
+DP_FULL=1 ctest --preset release
