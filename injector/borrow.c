@@ -33,7 +33,8 @@
 #define CALL_LIMIT_NS UINT64_C(3000000000)
 #define LEFTOVERS     3u
 #define HOME_NS       UINT64_C(1000000000)
-#define HOME_TRIES    100
+#define HOME_TRIES    15
+#define HOME_REST_NS  50000L /* twice as long each time, 1.6 s in all */
 
 #ifndef PTRACE_EVENTMSG_SYSCALL_ENTRY
 #define PTRACE_EVENTMSG_SYSCALL_ENTRY 1
@@ -304,14 +305,14 @@ static struct dp_error *see_home(struct dp_borrow *b)
 		if (stop.kind == DP_STOP_NONE || stop.kind == DP_STOP_EXEC || !dp_held_take(b->h, stop))
 			break;
 		b->h->regs_changed = false;
-		if (b->h->regs.rip - b->boot.v >= DP_BOOT_SIZE)
-			return dp_boot_returns(&b->p, b->boot, b->h->regs.rsp)
-			               ? NULL
-			               : dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL);
-		b->h->stopped = false;
+		if (b->h->regs.rip - b->boot.v >= DP_BOOT_SIZE && !dp_boot_returns(&b->p, b->boot, b->h->regs.rsp))
+			return dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL);
+		b->h->stopped = false; /* in our code, or in a handler that returns there */
 		ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)b->h->pending_signal);
-		nanosleep(&(struct timespec){0, 50000}, NULL);
-		ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
+		nanosleep(&(struct timespec){0, HOME_REST_NS << tried}, NULL);
+		/* One that stands already would stand again as soon as it goes on, and get nowhere. */
+		if (dp_stop_wait(b->h->tid, 0).kind == DP_STOP_NONE)
+			ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
 	}
 	if (!b->h->exited)
 		abandon(b);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -194,11 +195,29 @@ Test(borrow, calls_without_room_for_a_script_are_made_one_by_one)
 	by_script(0);
 }
 
+/* The target is a fork: its text is ours, but for what was written there. How many pages differ. */
+static size_t changed_pages(pid_t pid)
+{
+	static uint8_t theirs[4096];
+	struct dp_process p = tr_process(pid);
+	unsigned long start, end;
+	char line[512], perms[5];
+	size_t n = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, perms) == 3 && !strcmp(perms, "r-xp") && strchr(line, '/'))
+			for (unsigned long at = start; at < end; at += sizeof(theirs))
+				n += dp_mem_read(&p, dp_addr_of(at), theirs, sizeof(theirs)) == sizeof(theirs) &&
+				     memcmp(theirs, (const void *)at, sizeof(theirs));
+	fclose(maps);
+	return n;
+}
+
 /* A tool that is stopped for longer than the thread waits for it: the thread goes home by itself, and nobody takes it from there.
  */
-Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
+static void come_too_late(void (*target)(void), int sig)
 {
-	pid_t pid = tr_spawn(spinner), tool = fork();
+	pid_t pid = tr_spawn(target), tool = fork();
 	if (!tool) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		struct dp_process p = tr_process(pid);
@@ -221,6 +240,8 @@ Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
 	for (int i = 0; i < 4000 && tr->value[0] < 12; i++) {
 		tr_sleep_us(200 + i % 300);
 		kill(tool, SIGSTOP);
+		if (sig)
+			kill(pid, sig);
 		tr_sleep_us(40000);
 		kill(tool, SIGCONT);
 	}
@@ -230,9 +251,39 @@ Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
 	cr_assert_eq(waitpid(tool, NULL, WNOHANG), 0, "the tool ended");
 	kill(tool, SIGKILL);
 	waitpid(tool, NULL, 0);
+	/* The last round was cut off, wherever it was. */
+	cr_expect_leq(changed_pages(pid), 1, "%zu pages of text are not what they were", changed_pages(pid));
 	cr_assert(tr_await_value(&tr->calls, before + 1000));
 	cr_assert_eq(tr->failed, 0);
 	tr_kill(pid);
+}
+
+Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
+{
+	come_too_late(spinner, 0);
+}
+
+/* Long enough to be met in it. */
+static void dawdle(int sig)
+{
+	(void)sig;
+	const uint64_t end = dp_now_ns() + UINT64_C(2000000);
+	while (dp_now_ns() < end)
+		;
+	tr->handled++;
+}
+
+static void dawdler(void)
+{
+	signal(SIGALRM, dawdle);
+	spinner();
+}
+
+/* A signal that waited for the end of the calls is delivered on the way home: its handler returns into the borrower's code. */
+Test(borrow, a_thread_in_a_handler_on_its_way_home_is_seen_out)
+{
+	come_too_late(dawdler, SIGALRM);
+	cr_expect_gt(tr->handled, 0);
 }
 
 Test(borrow, whole_state_of_a_frozen_running_thread)
