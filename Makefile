@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo test check check-long bench install clean format asan relocate-fuzz expression-fuzz torture
+.PHONY: all deps demo test check check-long check-kernels bench install clean format asan relocate-fuzz expression-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -31,6 +31,12 @@ check-long: ## what check leaves out for its length: long forms, every compiler 
 check: ## everything that CI runs
 	@sh scripts/install-packages.sh all
 	@sh scripts/check.sh
+
+check-kernels: ## boot Debian's kernels and other processors in an emulator, with a smoke suite in each; KERNELS="6.1 Haswell here" for some of them
+	@sh scripts/install-packages.sh kernels
+	cmake --preset release -DBUILD_TESTING=ON >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	@sh scripts/check-kernels.sh -b $(BUILD) $(KERNELS)
 
 bench: deps ## the figures of docs/performance.md
 	@sh scripts/bench.sh

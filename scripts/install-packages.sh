@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing when all are there.
-# usage: install-packages.sh [build|all|torture]     (default: all)
+# usage: install-packages.sh [build|all|torture|kernels]     (default: all)
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev libiberty-dev liblzma-dev
@@ -12,12 +12,15 @@ rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3
       git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 scdoc shellcheck"
 # what only the long form of the torture runs: python's own tests, and programs written in Go and Rust
 torture="libpython3.11-testsuite age fd-find fzf ripgrep openssl"
+# what boots other kernels
+kernels="qemu-system-x86 busybox-static cpio"
 
 case "${1:-all}" in
 build) wanted=$build ;;
 all) wanted="$build $rest" ;;
 torture) wanted="$build $rest $torture" ;;
-*) echo "usage: $0 [build|all|torture]" >&2; exit 2 ;;
+kernels) wanted="$build $rest $kernels" ;;
+*) echo "usage: $0 [build|all|torture|kernels]" >&2; exit 2 ;;
 esac
 
 # One call answers for all packages: a line per installed one.
