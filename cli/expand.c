@@ -2,7 +2,7 @@
 #include "cli/expand_internal.h"
 #include "cli/function_points.h"
 #include "cli/options_probe.h"
-#include "cli/signals.h"
+#include "cli/progress.h"
 #include "probes/more.h"
 
 #include <stdarg.h>
@@ -18,6 +18,7 @@ static void __attribute__((format(printf, 2, 3))) note(struct dp_expander *x, co
 	va_list args;
 	if (x->from->quiet || x->notes++ >= NOTES)
 		return;
+	dp_progress_clear();
 	va_start(args, fmt);
 	fputs("dynprobe: ", stderr);
 	vfprintf(stderr, fmt, args);
@@ -263,7 +264,7 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 	x->pattern = x->pattern && !is_name(&p->spec, &found);
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++) {
-		err = dp_signals_check(i);
+		err = dp_progress_step("matching functions", i, found.n);
 		if (!err)
 			err = add_function(x, from, &found.item[i]);
 	}
@@ -288,6 +289,7 @@ static void say(const struct dp_expander *x)
 {
 	if (x->from->quiet)
 		return;
+	dp_progress_clear();
 	if (x->notes > NOTES)
 		fprintf(stderr, "dynprobe: and so for %zu more functions\n", x->notes - NOTES);
 	if (x->out.matched)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places that the source names, and what a plain name stands for besides its symbol: inlined copies, overloads. */
 #include "cli/expand_internal.h"
+#include "cli/progress.h"
 #include "probes/more.h"
 #include "probes/usdt.h"
 
@@ -95,6 +96,7 @@ static void say(struct dp_expander *x, const struct dp_spec *spec, bool known, c
 	const size_t shown = found->n < 4 ? found->n : 4;
 	if (x->from->quiet || (!known && found->n == 1 && !found->item->label))
 		return;
+	dp_progress_clear();
 	fprintf(stderr, "dynprobe: %s%s%zu %s", spec->text, known ? ": the function, and " : ": ", found->n,
 	        found->n == 1 ? "place:" : "places:");
 	for (size_t i = 0; i < shown; i++)

@@ -5,6 +5,7 @@
  * result), so a hit there is the call whose entry the same thread passed with the same stack pointer.
  */
 #include "cli/expand_internal.h"
+#include "cli/progress.h"
 #include "cli/syscalls.h"
 #include "probes/syscalls.h"
 
@@ -203,6 +204,7 @@ static void say(const struct calls *c)
 	const size_t any = c->sites.n && c->sites.item[c->sites.n - 1].nr == DP_CALL_ANY;
 	if (c->x->from->quiet)
 		return;
+	dp_progress_clear();
 	if (!c->named && any)
 		fprintf(stderr, "dynprobe: %s: no code makes this call alone; only places that make any call are watched\n",
 		        c->spec->text);

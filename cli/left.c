@@ -2,6 +2,8 @@
 #include "cli/left.h"
 
 #include "base/buf.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -11,7 +13,20 @@
 static void say(const char *line, void *data)
 {
 	(void)data;
+	dp_progress_clear();
 	fprintf(stderr, "dynprobe: %s\n", line);
+}
+
+/* Pages of text, of a group: what is shown is its part of all probes. */
+static bool on_progress(bool removing, size_t done, size_t of, void *data)
+{
+	const struct dp_left *left = data;
+	size_t all = 0;
+	for (size_t k = 0; k < left->n; k++)
+		all += left->group[k].manifest.n;
+	if (removing && of)
+		dp_progress("taking out", (size_t)((double)all * (double)done / (double)of), all);
+	return true;
 }
 
 static void read_group(struct dp_standing *s, struct dp_left_group *ret)
@@ -48,15 +63,15 @@ struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, bool 
 	        .allow_seccomp = options->allow_seccomp || (look && !geteuid()),
 	        .look = look,
 	        .verbose = options->verbose ? say : NULL,
+	        .progress = on_progress,
+	        .progress_data = ret,
 	};
-	struct dp_left left = {0};
-	struct dp_error *err = dp_target_open(pid, &to, &left.target);
+	*ret = (struct dp_left){0};
+	struct dp_error *err = dp_target_open(pid, &to, &ret->target);
 	if (!err)
-		err = read_groups(&left);
+		err = read_groups(ret);
 	if (err)
-		dp_left_close(&left);
-	else
-		*ret = left;
+		dp_left_close(ret);
 	return err;
 }
 
@@ -138,18 +153,43 @@ struct dp_error *dp_left_choose(struct dp_left *left, char *const *names, size_t
 	return NULL;
 }
 
+static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_left_fn act)
+{
+	struct dp_left left;
+	struct dp_error *err = dp_left_open(options, pid, look, &left);
+	if (!err)
+		err = act(options, &left);
+	const bool failed = err;
+	dp_progress_clear();
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	dp_left_close(&left);
+	return failed;
+}
+
+/* What was begun in a process is done; a signal keeps it from the next ones. */
+static int interrupted(const struct dp_options *options, size_t next)
+{
+	const int sig = next < options->npids ? dp_signals_take() : 0;
+	if (sig)
+		fprintf(stderr, "dynprobe: error: a signal came before %zu of %zu processes were looked at [%s]\n",
+		        options->npids - next, options->npids, dp_tag_name(DP_TAG_INTERRUPTED));
+	return sig;
+}
+
 int dp_left_each(const struct dp_options *options, bool look, dp_left_fn act)
 {
 	size_t failed = 0;
+	int fd = -1;
+	struct dp_error *err = look ? NULL : dp_signals_open(&fd);
+	dp_error_destroy(err); /* then a signal ends it in the middle, and the next one takes out the rest */
+	dp_progress_on(!look && !options->quiet);
 	for (size_t i = 0; i < options->npids; i++) {
-		struct dp_left left = {0};
-		struct dp_error *err = dp_left_open(options, options->pid[i], look, &left);
-		if (!err)
-			err = act(options, &left);
-		failed += err != NULL;
-		dp_error_print(err, stderr);
-		dp_error_destroy(err);
-		dp_left_close(&left);
+		failed += act_in(options, options->pid[i], look, act);
+		const int sig = interrupted(options, i + 1);
+		if (sig)
+			return 128 + sig;
 	}
+	dp_progress_on(false);
 	return !failed ? 0 : failed == options->npids ? DP_EXIT_FAILURE : DP_EXIT_PARTIAL;
 }

@@ -4,6 +4,7 @@
 #include "cli/answers.h"
 #include "cli/pending.h"
 #include "cli/preview.h"
+#include "cli/progress.h"
 #include "cli/session_trap.h"
 #include "cli/signals.h"
 #include "cli/texts.h"
@@ -14,86 +15,9 @@
 
 #define INSTALL_TRIES 5
 
-static void say(const char *line, void *data)
-{
-	(void)data;
-	fprintf(stderr, "dynprobe: %s\n", line);
-}
-
-static bool counts_stacks(const struct dp_options *o)
-{
-	return o->asked.by && !strcmp(o->asked.by, "backtrace");
-}
-
-static bool wants_unwind(const struct dp_options *o)
-{
-	for (size_t i = 0; i < o->nprobes; i++)
-		if (dp_fields_unwind(&o->probe[i].fields))
-			return true;
-	return counts_stacks(o);
-}
-
-static struct dp_target_options target_options(const struct dp_options *o)
-{
-	return (struct dp_target_options){
-	        .allow_seccomp = o->allow_seccomp,
-	        .need_unwind = wants_unwind(o),
-	        .look = o->dry_run,
-	        .gates = o->attach,
-	        .ring_size = o->ring_size,
-	        .verbose = o->verbose ? say : NULL,
-	};
-}
-
-static struct dp_session *session_create(const struct dp_options *o)
-{
-	struct dp_session *s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->options = o;
-	return s;
-}
-
-struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret)
-{
-	const struct dp_target_options to = target_options(options);
-	struct dp_session *s = session_create(options);
-	struct dp_error *err = s ? dp_target_open(pid, &to, &s->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
-	if (err)
-		dp_session_destroy(s);
-	else
-		*ret = s;
-	return err;
-}
-
-struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_session **ret)
-{
-	const struct dp_target_options to = target_options(options);
-	struct dp_session *s = session_create(options);
-	struct dp_error *err =
-	        s ? dp_target_launch(options->command, &to, &s->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
-	if (err)
-		dp_session_destroy(s);
-	else
-		*ret = s;
-	return err;
-}
-
-struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session **ret)
-{
-	struct dp_session *later = session_create(s->options);
-	struct dp_error *err =
-	        later ? dp_target_open_beside(s->target, &later->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
-	if (err)
-		dp_session_destroy(later);
-	else
-		*ret = later;
-	return err;
-}
-
 static bool unwinds(const struct dp_session *s, const struct dp_probe *p)
 {
-	return dp_fields_unwind(&p->fields) || counts_stacks(s->options);
+	return dp_fields_unwind(&p->fields) || dp_session_counts_stacks(s->options);
 }
 
 static bool reads_memory(const struct dp_probe *p)
@@ -166,7 +90,7 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	struct dp_error *err = dp_session_trap_plan(s, planner, texts); /* first: without them there are no traps at all */
 	for (size_t i = 0; !err && i < s->options->nprobes; i++) {
-		err = dp_signals_check(i);
+		err = dp_progress_step("planning", i, s->options->nprobes);
 		if (!err && !s->place[i].refused && !s->place[i].pending)
 			plan_probe(s, planner, texts, lost_base, i);
 	}
@@ -180,7 +104,7 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 
 static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size_t *size)
 {
-	if (!wants_unwind(s->options))
+	if (!dp_session_wants_unwind(s->options))
 		return NULL;
 	dp_auto_free char *dir = dp_cache_dir();
 	return dp_unwind_compile(dp_target_image(s->target), dir, dp_follow_stack, ret, size);
@@ -246,6 +170,15 @@ static const struct dp_runtime nowhere = {
         .tid_offset = 0x2d0,
 };
 
+/* Threads are looked at, and held for a moment. */
+static struct dp_error *prepare(struct dp_session *s, struct dp_space *space, struct dp_runtime *runtime, uint64_t *lost_base)
+{
+	dp_signals_hold();
+	struct dp_error *err = dp_target_prepare(s->target, space, (unsigned)s->options->nprobes, runtime, lost_base);
+	dp_signals_unhold();
+	return err;
+}
+
 static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 {
 	struct dp_runtime runtime = nowhere;
@@ -256,7 +189,7 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
 	runtime.faults = s->trap && !s->no_faults;
 	if (!s->options->dry_run)
-		DP_TRY(dp_target_prepare(s->target, p->space, (unsigned)s->options->nprobes, &runtime, &lost_base));
+		DP_TRY(prepare(s, p->space, &runtime, &lost_base));
 	runtime.flags_shown = dp_session_shows_flags(s);
 	if (s->classes)
 		dp_session_sink_runtime(s, &runtime);
@@ -316,6 +249,9 @@ static struct dp_error *plan_and_install_once(struct dp_session *s, const uint8_
 {
 	struct planning p = {0};
 	struct dp_error *err = plan(s, &p);
+	if (!err)
+		err = dp_signals_check();
+	dp_signals_unwatch();
 	if (!err && (s->nplanned || s->pending))
 		err = install_plans(s, p.planner, unwind, unwind_size);
 	planning_fini(&p);
@@ -348,8 +284,10 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 
 struct dp_error *dp_session_install(struct dp_session *s)
 {
-	if (s->lttng)
+	if (s->lttng) {
+		dp_signals_unwatch();
 		DP_TRY(dp_session_sink(s));
+	}
 	struct dp_error *err = plan_and_install(s);
 	if (!err)
 		dp_session_faults_installed(s);

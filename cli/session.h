@@ -67,6 +67,8 @@ struct dp_session {
 	struct dp_pending *pending;   /* --pending (pending.h); not in a session beside another one */
 };
 
+/* ---- session_target.c ---------------------------------------------------------------------------------------------------- */
+
 struct dp_error *dp_session_open(const struct dp_options *options, pid_t pid, struct dp_session **ret) DP_MUST_CHECK;
 /* Starts options->command and holds it. */
 struct dp_error *dp_session_launch(const struct dp_options *options, struct dp_session **ret) DP_MUST_CHECK;
@@ -82,6 +84,12 @@ struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
  */
 struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session **ret) DP_MUST_CHECK;
 struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struct dp_session *s) DP_MUST_CHECK;
+/* Are backtraces recorded, or counted by? */
+bool dp_session_counts_stacks(const struct dp_options *o);
+bool dp_session_wants_unwind(const struct dp_options *o);
+
+/* ---- session.c ------------------------------------------------------------------------------------------------------------ */
+
 /* Plans and installs; refusals to place go to place[i].refused. */
 struct dp_error *dp_session_install(struct dp_session *s) DP_MUST_CHECK;
 /* Plans with made-up addresses for what install would map; nothing in the target is touched or stopped. */

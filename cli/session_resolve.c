@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From what was asked to addresses in one target. */
 #include "cli/pending.h"
-#include "cli/signals.h"
+#include "cli/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts)
 {
 	for (size_t i = 0; i < s->options->nprobes; i++) {
-		DP_TRY(dp_signals_check(i));
+		DP_TRY(dp_progress_step("looking up", i, s->options->nprobes));
 		if (s->options->probe[i].waits) {
 			s->place[i].pending = true;
 			continue;

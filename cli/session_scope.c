@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/session_scope.h"
+#include "cli/progress.h"
 #include "probes/printf_form.h"
 #include "probes/scope.h"
 #include "probes/usdt.h"
@@ -121,9 +122,10 @@ static void warn(const struct dp_session *s, const struct dp_probe *p, const str
 	for (size_t i = 0; i < typed->ncontexts && !s->options->quiet; i++)
 		for (size_t k = 0; k < p->fields.n; k++) {
 			const struct dp_field *f = &p->fields.field[k];
-			if (f->source == DP_SRC_NONE && same_text(f->label ? f->label : f->name, typed->context[i]))
-				fprintf(stderr, "dynprobe: %s: '%s' has no value there: %s\n", p->name, typed->context[i],
-				        f->absent);
+			if (f->source != DP_SRC_NONE || !same_text(f->label ? f->label : f->name, typed->context[i]))
+				continue;
+			dp_progress_clear();
+			fprintf(stderr, "dynprobe: %s: '%s' has no value there: %s\n", p->name, typed->context[i], f->absent);
 		}
 }
 
@@ -198,6 +200,7 @@ struct dp_error *dp_session_scope(struct dp_session *s)
 		/* What waits for a library gets its meaning when that is there. */
 		if (place->refused || place->pending || !has_work(&s->options->typed[i]))
 			continue;
+		DP_TRY(dp_progress_step("looking up what to record", i, s->options->nprobes));
 		struct dp_error *err = bind(s, i);
 		if (err && p->selected)
 			place->refused = err;

@@ -6,6 +6,7 @@
 #include "cli/session_trap.h"
 
 #include "cli/hooks.h"
+#include "cli/progress.h"
 
 #include <stdlib.h>
 
@@ -194,6 +195,7 @@ void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why)
 {
 	dp_session_trap_forget(s);
 	s->no_faults = true;
+	dp_progress_clear();
 	say_by_calls(s, why->message, why->cause ? why->cause->message : NULL);
 	dp_error_destroy(why);
 }

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/signals.h"
+#include "cli/progress.h"
 
 #include <signal.h>
 #include <sys/signalfd.h>
-
-#define SOME 32u
+#include <time.h>
 
 static bool settled;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
-struct dp_error *dp_signals_check(size_t n)
+bool dp_signals_wait(void)
 {
 	sigset_t waiting;
-	if (settled || n % SOME != SOME - 1 || sigpending(&waiting))
-		return NULL;
+	if (sigpending(&waiting))
+		return false;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 		if (sigismember(&waiting, ends[i]) == 1)
-			return dp_error(DP_TAG_INTERRUPTED, "a signal came while the probes were planned: none was left");
-	return NULL;
+			return true;
+	return false;
+}
+
+struct dp_error *dp_signals_check(void)
+{
+	dp_signals_beat();
+	return settled || !dp_signals_wait() ? NULL : dp_error(DP_TAG_INTERRUPTED, DP_SIGNALS_PLANNING);
 }
 
 void dp_signals_settled(void)
@@ -25,12 +31,36 @@ void dp_signals_settled(void)
 	settled = true;
 }
 
+bool dp_signals_placing(void)
+{
+	static bool said;
+	if (settled || !dp_signals_wait())
+		return false;
+	dp_progress_clear();
+	if (!said)
+		fprintf(stderr, "dynprobe: interrupted: the probes that stand are taken out again\n");
+	return said = true;
+}
+
+static void set_of_ends(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		sigaddset(set, ends[i]);
+}
+
+int dp_signals_take(void)
+{
+	sigset_t set;
+	set_of_ends(&set);
+	const int sig = sigtimedwait(&set, NULL, &(const struct timespec){0});
+	return sig > 0 ? sig : 0;
+}
+
 struct dp_error *dp_signals_open(int *ret)
 {
 	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		sigaddset(&set, ends[i]);
+	set_of_ends(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is an error like others: it does not end us in the middle */

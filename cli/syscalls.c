@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/syscalls.h"
 
-#include "cli/signals.h"
+#include "cli/progress.h"
 #include "cli/syscall_bytes.h"
 #include "probes/candidates.h"
 #include "probes/syscalls.h"
@@ -42,7 +42,7 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
 	const struct dp_text *text;
 	struct dp_syscall_place place;
-	DP_TRY(dp_signals_check(s->sites->n));
+	DP_TRY(dp_progress_step("looking for system calls", s->sites->n, 0));
 	if (!dp_image_function_at(s->image, site.addr, &site.function)) {
 		s->sites->unknown++;
 		return NULL;

@@ -5,6 +5,7 @@
 #include "cli/keep.h"
 #include "cli/lttng_run.h"
 #include "cli/patterns.h"
+#include "cli/progress.h"
 #include "cli/session_scope.h"
 #include "cli/signals.h"
 #include "cli/snapshots.h"
@@ -28,6 +29,12 @@ static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
 	run->session = grown;
 	run->session[run->nsessions++] = s;
 	return NULL;
+}
+
+static struct dp_error *watch_signals(const struct dp_run *run)
+{
+	const bool held = run->options->command;
+	return dp_signals_watch(run->signal_fd, held ? dp_target_pid(run->session[0]->target) : 0);
 }
 
 static struct dp_error *open_targets(struct dp_run *run)
@@ -102,6 +109,7 @@ static struct dp_error *install_all(struct dp_run *run)
 	}
 	run->armed_ns = dp_now_ns();
 	dp_signals_settled();
+	dp_progress_on(false);
 	dp_patterns_judge(run);
 	dp_report_refusals(run);
 	if (dp_run_interrupted(run))
@@ -131,10 +139,12 @@ static struct dp_error *open_outputs(struct dp_run *run)
 {
 	if (run->use_lttng || run->options->attach) {
 		dp_outputs_none(run->options, &run->out);
-		if (run->use_lttng)
-			return dp_lttng_begin(run);
-		say_where(run);
-		return NULL;
+		if (!run->use_lttng) {
+			say_where(run);
+			return NULL;
+		}
+		dp_signals_unwatch(); /* a session may be created */
+		return dp_lttng_begin(run);
 	}
 	const struct dp_outputs_reader reader = {dp_run_must_leave, run};
 	DP_TRY(dp_outputs_open(run->options, dp_target_comm(run->session[0]->target), &reader, &run->out));
@@ -168,14 +178,27 @@ static void say_dropped(const struct dp_run *run, size_t bytes)
 		        hits, bytes);
 }
 
+/* What takes a while is said: whoever asked for the end sees that it was heard. */
+static void say_leaving(const struct dp_run *run)
+{
+	size_t placed = 0;
+	for (size_t i = 0; i < run->nsessions; i++)
+		placed += dp_session_placed(run->session[i]);
+	if (placed > DP_MANY_PLACES && !run->options->quiet)
+		fprintf(stderr, "dynprobe: taking out %zu probes\n", placed);
+}
+
 /* From here on a signal only means that nobody waits for the events any more. */
 static struct dp_error *leave(struct dp_run *run)
 {
 	run->leaving = true;
 	run->leave_ns = dp_now_ns();
+	dp_progress_on(!run->options->quiet);
+	say_leaving(run);
 	dp_snapshots_leave(run);
 	struct dp_error *err = remove_all(run);
 	run->clear_ns = dp_now_ns();
+	dp_progress_on(false);
 	dp_run_drain(run, true);
 	if (!dp_run_has_all(run))
 		dp_run_note_losses(run);
@@ -249,6 +272,8 @@ static struct dp_error *run_dry(struct dp_run *run)
 static struct dp_error *run_all(struct dp_run *run)
 {
 	DP_TRY(open_targets(run));
+	DP_TRY(watch_signals(run));
+	dp_progress_on(!run->options->quiet);
 	DP_TRY(resolve_all(run));
 	if (run->options->dry_run)
 		return run_dry(run);
@@ -276,6 +301,8 @@ static int trace(const struct dp_options *options, const char *supersedes)
 {
 	struct dp_run run = {.options = options, .signal_fd = -1, .start_ns = dp_now_ns(), .supersedes = supersedes};
 	struct dp_error *err = run_all(&run);
+	dp_signals_unwatch();
+	dp_progress_on(false);
 	if (err && err->tag == DP_TAG_INTERRUPTED)
 		dp_run_interrupted(&run); /* says by which signal */
 	int status = dp_status_of(&run, err);

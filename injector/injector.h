@@ -37,6 +37,12 @@ struct dp_target_options {
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
 	void (*verbose)(const char *line, void *data); /* -v progress, or NULL */
 	void *verbose_data;
+	/*
+	 * Called now and then while sites are placed, or removed, when no thread is held: so many of them are done. False while
+	 * they are placed: dp_target_install() is to give up (DP_TAG_INTERRUPTED). May be NULL.
+	 */
+	bool (*progress)(bool removing, size_t done, size_t of, void *data);
+	void *progress_data;
 };
 
 /*
@@ -172,10 +178,10 @@ struct dp_install_stats {
 	char why_frozen[160]; /* else: why not */
 };
 /*
- * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), compares every site's bytes with plan->old_bytes, writes
- * those that agree: with all threads held, or, where something of ours stands already, with all running (decision 0015). Windows
- * and what is guarded (traps, fix-ups) are written with all threads held. A site refused here is reported in results[i]; the others are placed. An error means that
- * nothing was changed.
+ * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), compares every site's bytes with plan->old_bytes,
+ * writes those that agree: with all threads held, or, where something of ours stands already, with all running (decision 0015).
+ * Windows and what is guarded (traps, fix-ups) are written with all threads held. A site refused here is reported in results[i];
+ * the others are placed. An error means that nothing was changed, or that it was taken out again, but for what err->message says.
  */
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents, const struct dp_plan *plans,
 				   size_t nplans, const void *unwind, size_t unwind_size, struct dp_install_result *results,

@@ -376,6 +376,18 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 	return written ? dp_error_destroy(err) : err;
 }
 
+/* What cannot be taken out is said: nobody else knows of it. */
+static struct dp_error *undo(struct dp_target *t, struct dp_error *err)
+{
+	struct dp_remove_report report;
+	struct dp_error *failed = dp_target_remove(t, &report);
+	if (failed || report.left_sites || report.left_bytes)
+		err = dp_error_wrap(err, "%zu sites and %zu bytes stay in %d: %s", report.left_sites, report.left_bytes,
+		                    t->process.pid, failed ? failed->message : report.why);
+	dp_error_destroy(failed);
+	return err;
+}
+
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents,
                                    const struct dp_plan *plans, size_t nplans, const void *unwind, size_t unwind_size,
                                    struct dp_install_result *results, struct dp_install_stats *stats)
@@ -394,14 +406,12 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	*stats = (struct dp_install_stats){.live = !why};
 	if (why)
 		snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
+	t->doing = DP_PLACING;
 	struct dp_error *err = unless_hit(&i, transaction(&i));
+	t->doing = DP_AT_REST;
 	if (i.announced)
 		dp_semaphores_settle(t, plans, nplans);
 	free(i.refused);
 	free(i.held);
-	if (err && t->installed) {
-		struct dp_remove_report ignored;
-		dp_error_destroy(dp_target_remove(t, &ignored));
-	}
-	return err;
+	return err && t->installed ? undo(t, err) : err;
 }

@@ -253,6 +253,7 @@ static struct dp_error *write_held(struct install *i, bool guarded)
 	struct turn turn = {.guarded = guarded};
 	bool first = !i->live && !any_stands(i);
 	for (take_turn(i, &turn); turn.from < i->nplans; take_turn(i, &turn)) {
+		DP_TRY(dp_target_progress(i->t, turn.from, i->nplans));
 		struct dp_error *err = write_next(i, &turn, first);
 		if (err)
 			return refuse_rest(i, guarded, err);

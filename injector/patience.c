@@ -102,6 +102,7 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 		if (spent >= most)
 			return out_of_patience(err, spent);
 		dp_error_destroy(err);
+		DP_TRY(dp_target_progress(t, 0, 0));
 		t->patience.rested_ns += dp_patience_rest(held);
 	}
 }

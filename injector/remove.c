@@ -343,7 +343,9 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 	dp_installation_index(in);
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
+	t->doing = DP_REMOVING;
 	struct dp_error *err = restore_and_unmap(t, in, report);
+	t->doing = DP_AT_REST;
 	dp_semaphores_after(t, in, semaphores);
 	in->index = dp_code_index_destroy(in->index);
 	in->frames = dp_frames_destroy(in->frames);

@@ -202,6 +202,7 @@ static struct dp_error *restore_turns(struct restore *r)
 {
 	size_t next = next_held(r, r->in->nplaced);
 	while (next) {
+		DP_TRY(dp_target_progress(r->t, r->in->nplaced - next, r->in->nplaced));
 		uint64_t held_ns = 0;
 		DP_TRY(restore_turn(r, &next, &held_ns));
 		if (next)

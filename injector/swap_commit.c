@@ -413,6 +413,8 @@ static bool is_final(const struct dp_error *err)
 static struct dp_error *commit_at(struct dp_swap *s, size_t i, struct dp_freeze *f, uint64_t *held_ns)
 {
 	struct dp_swap_span span;
+	if (!f)
+		DP_TRY(dp_target_progress(s->t, i, s->n));
 	const bool found = dp_swap_span_at(s, s->page[i]->addr, &span, s->why);
 	struct dp_error *err = found ? commit_span(s, &span, f, held_ns) : dp_error(DP_TAG_CHANGED, "%s", s->why);
 	if (err)

@@ -144,6 +144,7 @@ struct dp_target {
 	bool bases_differ; /* identity.c: no two threads have the same base of fs, but for those that have none */
 	struct dp_installation in;
 	bool installed;
+	enum { DP_AT_REST, DP_PLACING, DP_REMOVING } doing; /* for options.progress */
 	int64_t remote_fd; /* the target's descriptor between the two steps of mapping, or -1 */
 	int memfd;         /* ours, or -1 */
 	uint8_t *data;     /* our view of the data region */
@@ -373,6 +374,8 @@ struct dp_placed *dp_standing_below(struct dp_target *t, const struct dp_install
 /* Do the bytes of `p` that stand at its address, `now`, belong to another group? */
 bool dp_standing_claims(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p, const uint8_t *now);
 
+/* So many of so many pages of text, or sites, are done (0 of 0: as before); DP_TAG_INTERRUPTED if it is to be given up. No thread is held. */
+struct dp_error *dp_target_progress(const struct dp_target *t, size_t done, size_t of) DP_MUST_CHECK;
 /* A line for -v. */
 void dp_target_say(const struct dp_target *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

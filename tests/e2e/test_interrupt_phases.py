@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+A signal at any moment of a run with 20,000 probes: dynprobe says at once that it heard it, goes, and nothing stays behind.
+
+"At once" is a second of a machine that has nothing else to do. What this one gives is measured beside each signal: how much longer
+than its processor time some computing takes.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import harness
+from harness import Case, State, wait_until
+
+ANSWER = 1.0  # seconds, on a calm machine
+MOMENTS = 24 if not harness.FULL else 120
+HEARD = ("DP-INTERRUPTED", "dynprobe: interrupted: the probes that stand are taken out again", "dynprobe: taking out ")
+
+
+class Crowding:
+    """How many times longer than its processor time work takes here, for as long as this runs."""
+
+    def __init__(self):
+        self.worst, self.over = 1.0, False
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.over:
+            wall, cpu = time.monotonic(), time.thread_time()
+            while time.thread_time() - cpu < 0.02:
+                pass
+            self.worst = max(self.worst, (time.monotonic() - wall) / 0.02)
+            time.sleep(0.05)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+
+
+class Tool:
+    """A run whose lines on standard error are noted with the time at which they came."""
+
+    def __init__(self, *args, env=None):
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen([harness.DYNPROBE, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True, env=env or harness.environment())
+        self.lines = []
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.lines.append((time.monotonic(), line))
+
+    def said(self, *words):
+        return next((at for at, line in list(self.lines) if any(w in line for w in words)), None)
+
+    def text(self):
+        return "".join(line for _, line in self.lines)
+
+    def takes_signals(self):
+        return int(harness.status(self.process.pid, "SigBlk"), 16) >> (signal.SIGTERM - 1) & 1
+
+    def end(self, seconds):
+        try:
+            self.process.wait(seconds)
+        finally:
+            self.kill()
+        return time.monotonic()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+
+
+class Phases(Case):
+    def tool(self, t, *args, **kw):
+        tool = Tool("--pid", t.pid, "--return", "*", "--count", "--no-record", *args, **kw)
+        self.addCleanup(tool.kill)
+        wait_until(lambda: tool.process.poll() is not None or tool.takes_signals(), what="signals wait")
+        return tool
+
+    def thousands(self):
+        t = self.target("thousands", 3)
+        return t, State(t.pid)
+
+    def answered(self, tool, sent, crowding, removal):
+        """Heard in time, and gone as soon as the probes can be out."""
+        end = tool.end(120)
+        heard = tool.said(*HEARD)
+        self.assertIsNotNone(heard, tool.text()[-2000:])
+        self.assertLess(heard - sent, ANSWER * crowding.worst, tool.text()[-2000:])
+        self.assertLess(end - sent, (ANSWER + removal) * crowding.worst, tool.text()[-2000:])
+
+    def reference(self, t):
+        """Seconds until armed and for the removal, undisturbed: what the machine gives."""
+        r = self.attach(t, "--return", "*", "--count", "-d", "0.1", "-q")
+        self.assert_ok(r)
+        self.assertGreater(r.summary["placed"], 20000)
+        return r.summary["attach_ns"] / 1e9, r.summary["detach_ns"] / 1e9
+
+    def clean(self, t, before):
+        self.assert_clean(t.pid, before)
+        self.assertTrue(t.alive())
+
+    def test_at_many_moments(self):
+        t, before = self.thousands()
+        armed, removal = self.reference(t)
+        seen = set()
+        for k in range(MOMENTS):
+            with Crowding() as crowding:
+                tool = self.tool(t, "-d", "0.2")
+                time.sleep(max(0, tool.begin + (armed + removal + 0.2) * k / MOMENTS - time.monotonic()))
+                sent = time.monotonic()
+                tool.process.send_signal(signal.SIGTERM)
+                if tool.end(120) and tool.said("ended by  duration"):
+                    continue  # it was going already
+                self.answered(tool, sent, crowding, removal)
+            status = tool.process.returncode
+            self.assertIn(status, (0, 128 + signal.SIGTERM), tool.text()[-2000:])
+            self.assertEqual(status == 0, not tool.said("DP-INTERRUPTED"), tool.text()[-2000:])
+            seen.add(status)
+            self.clean(t, before)
+        self.assertEqual(seen, {0, 128 + signal.SIGTERM})
+        self.assert_result_ok(t)
+
+    def test_while_the_probes_are_placed(self):
+        """As soon as something of ours is mapped."""
+        t, before = self.thousands()
+        _, removal = self.reference(t)
+        for _ in range(5):
+            with Crowding() as crowding:
+                tool = self.tool(t)
+                wait_until(lambda: any(m.is_ours for m in harness.maps(t.pid)), what="the first mapping")
+                sent = time.monotonic()
+                tool.process.send_signal(signal.SIGINT)
+                self.answered(tool, sent, crowding, removal)
+            self.assertIn(tool.process.returncode, (0, 128 + signal.SIGINT), tool.text()[-2000:])
+            if tool.process.returncode:
+                self.assertRegex(tool.text(), "while the probes were placed in .* none was left")
+            self.clean(t, before)
+        self.assert_result_ok(t)
+
+    def test_further_signals_while_they_go(self):
+        t, before = self.thousands()
+        _, removal = self.reference(t)
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with Crowding() as crowding:
+                tool = self.tool(t)
+                wait_until(lambda: tool.process.poll() is not None or harness.armed(t.pid), what="probes")
+                sent = time.monotonic()
+                tool.process.send_signal(signal.SIGINT)
+                wait_until(lambda: tool.said("dynprobe: taking out "), what="it says that it goes")
+                while tool.process.poll() is None:
+                    tool.process.send_signal(sig)
+                    time.sleep(0.01)
+                self.answered(tool, sent, crowding, removal)
+            self.assertEqual(tool.process.returncode, 0, tool.text()[-2000:])
+            self.clean(t, before)
+        self.assert_result_ok(t)
+
+    def test_a_command_that_waits_to_be_armed_dies_with_its_run(self):
+        before = set(harness.children(os.getpid()))
+        tool = Tool("--return", "*", "--count", "--no-record", "--", harness.target_path("thousands"))
+        self.addCleanup(tool.kill)
+        wait_until(lambda: tool.process.poll() is not None or tool.takes_signals(), what="signals wait")
+        command = wait_until(lambda: harness.children(tool.process.pid), what="the command")[0]
+        sent = time.monotonic()
+        with Crowding() as crowding:
+            tool.process.send_signal(signal.SIGTERM)
+            self.answered(tool, sent, crowding, 0)
+        self.assertEqual(tool.process.returncode, 128 + signal.SIGTERM)
+        self.assertFalse(os.path.exists(f"/proc/{command}"))
+        self.assertEqual(set(harness.children(os.getpid())), before)
+
+    @harness.needs("gcc")
+    def test_a_step_that_does_not_end(self):
+        """A debuginfod server that takes the question and never answers."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            source, program = self.path("bare.c"), self.path("bare")
+            with open(source, "w") as f:
+                f.write('#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{\n\tputs("READY"), fflush(stdout);\n\tfor (;;)\n\t\tpause();\n}\n')
+            subprocess.run(["gcc", "-s", "-Wl,--build-id", "-o", program, source], check=True)
+            t = self.target(program)
+            before = State(t.pid)
+            env = harness.environment(DEBUGINFOD_URLS=f"http://127.0.0.1:{server.getsockname()[1]}", DEBUGINFOD_CACHE_PATH=self.path("cache"))
+            tool = Tool("--pid", t.pid, "--probe", "bare.c:5", "--no-record", env=env)
+            self.addCleanup(tool.kill)
+            server.settimeout(60)
+            connection, _ = server.accept()
+            with connection, Crowding() as crowding:
+                sent = time.monotonic()
+                tool.process.send_signal(signal.SIGTERM)
+                self.answered(tool, sent, crowding, 0)
+        self.assertEqual(tool.process.returncode, 128 + signal.SIGTERM)
+        self.clean(t, before)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A counter moves on a terminal while many probes are planned, placed and taken out; nothing of it stays, and elsewhere there is none."""
+
+import os
+import pty
+import re
+import subprocess
+import threading
+
+import harness
+from harness import Case
+
+COUNTER = re.compile(r"\r\x1b\[Kdynprobe: (looking up|matching functions|planning|placing|taking out) (\d+) of (\d+)")
+
+
+def screen(text):
+    """What is left on the terminal's lines."""
+    lines = []
+    for line in text.split("\n"):
+        shown = ""
+        for part in re.split(r"(\r\x1b\[K|\r)", line):
+            shown = "" if part == "\r\x1b[K" else shown if part == "\r" else shown + part
+        lines.append(shown)
+    return lines
+
+
+class Progress(Case):
+    def on_terminal(self, *args):
+        """What comes to the terminal that is standard error."""
+        t = self.target("thousands", 2)
+        terminal, tool = pty.openpty()
+        p = subprocess.Popen([harness.DYNPROBE, "--pid", str(t.pid), "--no-record", "--count", "-d", "0.1", *args], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=tool, env=harness.environment())
+        os.close(tool)
+        data = b""
+
+        def read():
+            nonlocal data
+            try:
+                while more := os.read(terminal, 65536):
+                    data += more
+            except OSError:
+                pass  # the other end was closed
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        self.assertEqual(p.wait(120), 0)
+        reader.join()
+        os.close(terminal)
+        self.assert_clean(t.pid)
+        return data.decode().replace("\r\n", "\n")
+
+    def test_it_moves_and_goes(self):
+        text = self.on_terminal("--function", "*")
+        seen = {}
+        for what, done, of in COUNTER.findall(text):
+            seen.setdefault(what, []).append(int(done))
+            self.assertLessEqual(int(done), int(of))
+        self.assertLessEqual({"looking up", "planning", "placing", "taking out"}, set(seen), text[-3000:])
+        self.assertGreater(len(set(seen["planning"])), 1, seen)
+        for counts in seen.values():
+            self.assertEqual(counts, sorted(counts))
+        left = screen(text)
+        self.assertFalse([line for line in left if re.search(r" \d+ of \d+$", line)], left)
+        self.assertTrue([line for line in left if line.startswith("dynprobe: matched ")], left)
+
+    def test_quiet_has_none(self):
+        self.assertNotIn("\x1b[K", self.on_terminal("--function", "*", "-q"))
+
+    def test_few_probes_leave_nothing_either(self):
+        left = screen(self.on_terminal("--function", "f1234*"))
+        self.assertFalse([line for line in left if re.search(r" \d+ of \d+$", line)], left)
+
+    def test_elsewhere_there_is_none(self):
+        t = self.target("thousands", 2)
+        r = self.attach(t, "--function", "*", "--count", "-d", "0.1")
+        self.assert_ok(r)
+        self.assertNotIn("\x1b", r.err)
+        self.assertNotIn("\r", r.err)
+
+
+if __name__ == "__main__":
+    harness.main()
