@@ -343,8 +343,7 @@ static void arm(struct look *l, struct dp_session *later)
 		dp_session_destroy(later);
 		return;
 	}
-	if (later->install.pause_ns > l->s->install.pause_ns)
-		l->s->install.pause_ns = later->install.pause_ns;
+	dp_session_note_install(l->s, &later->install);
 	for (size_t i = 0; i < l->s->options->nprobes; i++)
 		take_place(l, i);
 	if (!stands(later) || !add_later(l->s->pending, later))

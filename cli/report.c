@@ -62,10 +62,19 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	ret->lost.other += p->unshown;
 }
 
+static void add_stops(struct dp_summary_stops *to, uint64_t held_ns, unsigned stops, unsigned vain)
+{
+	to->held_ns += held_ns;
+	to->stops += stops;
+	to->vain += vain;
+}
+
 static void add_session(const struct dp_session *s, struct dp_summary *sum)
 {
 	if (s->install.pause_ns > sum->pause_attach_ns)
 		sum->pause_attach_ns = s->install.pause_ns;
+	add_stops(&sum->attach, s->install.held_ns, s->install.stops, s->install.vain);
+	add_stops(&sum->detach, s->removal.held_ns, s->removal.stops, s->removal.vain);
 	if (s->sink_stats.pause_ns > sum->pause_attach_ns)
 		sum->pause_attach_ns = s->sink_stats.pause_ns;
 	if (s->removal.pause_ns > sum->pause_detach_ns)

@@ -128,6 +128,18 @@ static void take_result(struct dp_session *s, const struct dp_plan *plan, struct
 	place->placed = !refused;
 }
 
+void dp_session_note_install(struct dp_session *s, const struct dp_install_stats *stats)
+{
+	const struct dp_install_stats before = s->install;
+	s->install = *stats;
+	s->install.pause_ns = before.pause_ns > stats->pause_ns ? before.pause_ns : stats->pause_ns;
+	if (!stats->why_frozen[0])
+		memcpy(s->install.why_frozen, before.why_frozen, sizeof(before.why_frozen));
+	s->install.held_ns += before.held_ns;
+	s->install.stops += before.stops;
+	s->install.vain += before.vain;
+}
+
 static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *planner, const uint8_t *unwind, size_t unwind_size)
 {
 	const struct dp_extent *extents;
@@ -136,7 +148,12 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 	dp_auto_free struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
 	if (!results)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
-	DP_TRY(dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &s->install));
+	struct dp_install_stats stats;
+	struct dp_error *err =
+	        dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &stats);
+	dp_session_note_install(s, &stats); /* also one that is tried again */
+	if (err)
+		return err;
 	for (size_t k = 0; k < nplans; k++) {
 		s->planned[k] = plans[k].probe == DP_NO_PROBE ? SIZE_MAX : plans[k].probe;
 		take_result(s, &plans[k], results[k].refused);
@@ -321,6 +338,9 @@ void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report
 {
 	if (report->pause_ns > s->removal.pause_ns)
 		s->removal.pause_ns = report->pause_ns;
+	s->removal.held_ns += report->held_ns;
+	s->removal.stops += report->stops;
+	s->removal.vain += report->vain;
 	if (report->why_frozen[0])
 		memcpy(s->removal.why_frozen, report->why_frozen, sizeof(report->why_frozen));
 	s->removal.left_bytes += report->left_bytes;

@@ -99,6 +99,8 @@ struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
 struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest) DP_MUST_CHECK;
 /* Takes the probes out and notes the losses; the rings can still be drained. */
 struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
+/* One more installation, in the sum of all. */
+void dp_session_note_install(struct dp_session *s, const struct dp_install_stats *stats);
 /* One more report of a removal, in the sum of all. */
 void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report);
 struct dp_session *dp_session_destroy(struct dp_session *s);

@@ -15,6 +15,7 @@
 #include "injector/freeze.h"
 #include "injector/eintr.h"
 #include "injector/fuse.h"
+#include "injector/holds.h"
 #include "injector/proc.h"
 #include "injector/tracee.h"
 #include "injector/undertaker.h"
@@ -243,8 +244,8 @@ static void interrupt_new(struct freezer *z, size_t from)
 
 static void take_stop(struct freezer *z, struct dp_held *h, struct dp_stop stop)
 {
-	if (stop.kind != DP_STOP_NONE)
-		dp_held_take(h, stop);
+	if (stop.kind != DP_STOP_NONE && dp_held_take(h, stop))
+		dp_holds_began(h, z->free_ns);
 	z->execed |= stop.kind == DP_STOP_EXEC;
 }
 
@@ -378,6 +379,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct 
 			stuck = z->f.thread[i].tid;
 	dp_fuse_light(); /* until those stand that were asked to, and are let go */
 	dp_thaw_all(&z->f);
+	dp_holds_in_vain();
 	if (z->free_ns)
 		*ret = (struct dp_freeze){.begin_ns = z->free_ns, .end_ns = z->f.end_ns};
 	if (stuck && err->tag == DP_TAG_UNSTOPPABLE) {

@@ -11,6 +11,7 @@
 #include "injector/eintr.h"
 #include "injector/freeze.h"
 #include "injector/fuse.h"
+#include "injector/holds.h"
 #include "injector/proc.h"
 
 #include <errno.h>
@@ -139,6 +140,7 @@ bool dp_held_take(struct dp_held *h, struct dp_stop stop)
 	h->group_stopped = stop.kind == DP_STOP_GROUP;
 	h->pending_signal = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
 	h->in_syscall_stop = (int64_t)h->regs.orig_rax >= 0;
+	dp_holds_took(h);
 	if (dp_eintr_mend(&h->regs)) /* at once, so that it also holds if the tool dies */
 		ptrace(PTRACE_POKEUSER, h->tid, (void *)offsetof(struct user_regs_struct, rax), (void *)h->regs.rax);
 	return true;
@@ -163,6 +165,7 @@ void dp_held_release(struct dp_held *h)
 		ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs);
 	if (ptrace(PTRACE_DETACH, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
 		dp_stray_add(h->tid); /* dying */
+	dp_holds_ended(h);
 	h->seized = h->stopped = false;
 }
 

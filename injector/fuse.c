@@ -17,6 +17,7 @@
 #include "injector/fuse.h"
 
 #include "injector/freeze.h"
+#include "injector/holds.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -121,6 +122,7 @@ void dp_fuse_out(void)
 {
 	if (owner != getpid() || !depth || --depth)
 		return;
+	dp_holds_over();
 	set(end, 0, 0);
 	if (dp_stray_is_left()) {
 		set(goad, OFTEN_NS, OFTEN_NS);

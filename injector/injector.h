@@ -170,7 +170,10 @@ struct dp_install_result {
 	struct dp_error *refused; /* why this site was left alone (DP_TAG_FOREIGN, DP_TAG_BUSY), or NULL if it was placed. Owned by the caller. */
 };
 struct dp_install_stats {
-	uint64_t pause_ns; /* longest time that any thread of the target was held */
+	uint64_t pause_ns; /* longest time that any thread of the target was held, since it was opened, in vain too */
+	uint64_t held_ns;  /* during which one was, in sum */
+	unsigned stops;    /* how often one was stopped, or all together */
+	unsigned vain;     /* of these: given up */
 	unsigned threads;
 	unsigned freezes;  /* tries that it took */
 	bool written_by_poke; /* /proc/PID/mem was refused */
@@ -222,7 +225,8 @@ enum dp_watch {
 enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, const char *why, void *data), void *data);
 
 struct dp_remove_report {
-	uint64_t pause_ns;
+	uint64_t pause_ns, held_ns; /* as in struct dp_install_stats */
+	unsigned stops, vain;
 	size_t left_bytes;   /* still mapped because a thread stands in it or may return to it */
 	size_t left_sites;   /* sites that could not be restored (foreign bytes now) */
 	bool occupied;       /* a thread is on its way from one byte of the text to another that the restoration of the latter waits for */

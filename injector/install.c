@@ -5,6 +5,7 @@
  */
 #include "injector/install.h"
 #include "injector/code_index.h"
+#include "injector/holds.h"
 #include "injector/semaphores.h"
 #include "injector/shared.h"
 #include "injector/standing.h"
@@ -377,15 +378,28 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 }
 
 /* What cannot be taken out is said: nobody else knows of it. */
-static struct dp_error *undo(struct dp_target *t, struct dp_error *err)
+static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct dp_install_stats *stats)
 {
 	struct dp_remove_report report;
 	struct dp_error *failed = dp_target_remove(t, &report);
+	stats->pause_ns = report.pause_ns > stats->pause_ns ? report.pause_ns : stats->pause_ns;
+	stats->held_ns += report.held_ns;
+	stats->stops += report.stops;
+	stats->vain += report.vain;
 	if (failed || report.left_sites || report.left_bytes)
 		err = dp_error_wrap(err, "%zu sites and %zu bytes stay in %d: %s", report.left_sites, report.left_bytes,
 		                    t->process.pid, failed ? failed->message : report.why);
 	dp_error_destroy(failed);
 	return err;
+}
+
+static void note_holds(struct dp_install_stats *stats)
+{
+	const struct dp_holds h = dp_holds_take();
+	stats->pause_ns = h.longest_ns;
+	stats->held_ns = h.sum_ns;
+	stats->stops = h.stops;
+	stats->vain = h.vain;
 }
 
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents,
@@ -409,9 +423,10 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 	t->doing = DP_PLACING;
 	struct dp_error *err = unless_hit(&i, transaction(&i));
 	t->doing = DP_AT_REST;
+	note_holds(stats);
 	if (i.announced)
 		dp_semaphores_settle(t, plans, nplans);
 	free(i.refused);
 	free(i.held);
-	return err && t->installed ? undo(t, err) : err;
+	return err && t->installed ? undo(t, err, stats) : err;
 }

@@ -5,6 +5,7 @@
  * struct dp_installation, whether install.c of this run made it or recover.c found it.
  */
 #include "injector/code_index.h"
+#include "injector/holds.h"
 #include "injector/quiesce_frames.h"
 #include "injector/remove_copies.h"
 #include "injector/restore.h"
@@ -305,6 +306,15 @@ static struct dp_error *unmap_either(struct dp_target *t, struct dp_installation
 	return unmap(t, in, report);
 }
 
+static void note_holds(struct dp_remove_report *report)
+{
+	const struct dp_holds h = dp_holds_take();
+	report->pause_ns = h.longest_ns;
+	report->held_ns = h.sum_ns;
+	report->stops = h.stops;
+	report->vain = h.vain;
+}
+
 static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	bool quiet = false, untrapped = true;
@@ -344,7 +354,9 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
 	t->doing = DP_REMOVING;
+	dp_holds_take();
 	struct dp_error *err = restore_and_unmap(t, in, report);
+	note_holds(report);
 	t->doing = DP_AT_REST;
 	dp_semaphores_after(t, in, semaphores);
 	in->index = dp_code_index_destroy(in->index);
@@ -359,7 +371,9 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
 	dp_installation_index(in);
 	*report = (struct dp_remove_report){0};
 	report->live = may_live(t, report);
+	dp_holds_take();
 	struct dp_error *err = dp_restore(t, in, chosen, report);
+	note_holds(report);
 	dp_semaphores_after(t, in, semaphores);
 	return unless_gone(t, err);
 }

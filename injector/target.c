@@ -6,6 +6,7 @@
 #include "injector/clock.h"
 #include "injector/drain.h"
 #include "injector/freeze.h"
+#include "injector/holds.h"
 #include "injector/loads.h"
 #include "injector/proc.h"
 #include "injector/shared.h"
@@ -177,6 +178,7 @@ struct dp_error *dp_target_release(struct dp_target *t)
 	if (!t->launch)
 		return NULL;
 	dp_thaw_all(dp_launch_freeze(t->launch));
+	dp_holds_take(); /* it had not begun yet */
 	dp_launch_destroy(t->launch);
 	t->launch = NULL;
 	return NULL;

@@ -60,6 +60,7 @@ struct dp_held { /* one held thread */
 	/* private to freeze.c and borrow.c: */
 	bool seized, stopped, exited, group_stopped;
 	bool addressed;     /* signals of the process, or of children, are sent to it: see eintr.c */
+	uint64_t paused_ns; /* holds.c */
 	int pending_signal; /* signal-delivery stop met while stopping: injected again on release */
 };
 

@@ -82,6 +82,10 @@ struct dp_summary {
 	uint64_t armed_ns;       /* from armed to the begin of the removal; 0: not known */
 	uint64_t detach_ns;      /* of the removal */
 	uint64_t pause_attach_ns, pause_detach_ns; /* longest pause of any thread */
+	struct dp_summary_stops {
+		uint64_t held_ns;     /* during which one was held, in sum */
+		unsigned stops, vain; /* vain: of these, those that were given up */
+	} attach, detach;
 	const char *frozen_attach, *frozen_detach; /* why all threads were held at once, or NULL */
 	const char *by_calls;    /* why probes read memory by system calls, which is slow, or NULL */
 	uint64_t by_calls_ns;    /* for how long; 0: to the end */

@@ -109,6 +109,16 @@ static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)
 	dp_put_str(b, "}");
 }
 
+static void put_stops(struct dp_buf *b, const char *key, const struct dp_summary_stops *s)
+{
+	put_key(b, ",", key);
+	put_key(b, "{", "stops");
+	dp_put_dec(b, s->stops);
+	put_number(b, "given_up", s->vain);
+	put_number(b, "held_ns", s->held_ns);
+	dp_put_str(b, "}");
+}
+
 void dp_summary_json(const struct dp_summary *s, FILE *to)
 {
 	struct dp_buf b = {0};
@@ -127,6 +137,8 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_number(&b, "detach_ns", s->detach_ns);
 	put_number(&b, "pause_attach_ns", s->pause_attach_ns);
 	put_number(&b, "pause_detach_ns", s->pause_detach_ns);
+	put_stops(&b, "stops_attach", &s->attach);
+	put_stops(&b, "stops_detach", &s->detach);
 	put_string(&b, "frozen_attach", s->frozen_attach);
 	put_string(&b, "frozen_detach", s->frozen_detach);
 	put_by_calls(&b, s);

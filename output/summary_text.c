@@ -260,11 +260,24 @@ static void put_table(struct out *o, const struct dp_summary *s)
 
 /* ---- what the target felt, and where the events are ---- */
 
+/* The longest one of several says little alone. */
+static void put_stops(struct out *o, const struct dp_summary_stops *s)
+{
+	if (s->stops < 2)
+		return;
+	dp_buf_printf(&o->b, " (%u stops, %" PRIu64 " us in sum", s->stops, s->held_ns / 1000);
+	if (s->vain)
+		dp_buf_printf(&o->b, ", %u given up", s->vain);
+	dp_put_str(&o->b, ")");
+}
+
 static void put_pause(struct out *o, const struct dp_summary *s)
 {
 	label(o, "", "pause");
-	dp_buf_printf(&o->b, "attach %" PRIu64 " us, detach %" PRIu64 " us", s->pause_attach_ns / 1000,
-	              s->pause_detach_ns / 1000);
+	dp_buf_printf(&o->b, "attach %" PRIu64 " us", s->pause_attach_ns / 1000);
+	put_stops(o, &s->attach);
+	dp_buf_printf(&o->b, ", detach %" PRIu64 " us", s->pause_detach_ns / 1000);
+	put_stops(o, &s->detach);
 	if (s->attach_ns)
 		dp_buf_printf(&o->b, "   (armed after %.1f ms", (double)s->attach_ns / 1e6);
 	if (s->attach_ns && s->armed_ns)

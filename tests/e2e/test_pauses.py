@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+The pause that the summary states is what the program saw: a thread that looks at nothing but the clock notes its own gaps, and for how
+long of each it only waited for a processor. What is left of a gap is explained by the stated pause, or the thread has such gaps anyway.
+"""
+
+import re
+import subprocess
+import sys
+import time
+
+import harness
+from harness import Case
+
+ROUNDS = 8 if not harness.FULL else 60
+QUIET = 1.0  # seconds, before and after
+SLACK_NS = 1_000_000
+SPINNER = [sys.executable, "-c", "while True: pass"]
+
+
+class Pauses(Case):
+    def busy(self):
+        for _ in range(4):
+            p = subprocess.Popen(SPINNER)
+            self.addCleanup(lambda p=p: (p.kill(), p.wait()))
+
+    def watch(self, threads, *args):
+        """[(summary, begin, end)] of some runs, the gaps (begin, end, length without waits), and the times without a run."""
+        t = self.target("thousands", threads, 50)
+        runs, quiet = [], []
+        for _ in range(ROUNDS):
+            begin = time.monotonic_ns()
+            time.sleep(QUIET / ROUNDS)  # what the thread sees without dynprobe, all through the test
+            quiet.append((begin, time.monotonic_ns()))
+            begin = time.monotonic_ns()
+            r = self.attach(t, *args, "-d", "0.05", "-q")
+            runs.append((r.summary, begin, time.monotonic_ns()))
+            self.assert_ok(r)
+        self.assert_result_ok(t)
+        lines = [tuple(map(int, x)) for x in re.findall(r"^gap (\d+) (\d+) (\d+)$", t.output(), re.M)]
+        return runs, [(end - length, end, length - waited) for end, length, waited in lines], quiet
+
+    def longest(self, gaps, begin, end):
+        return max((n for at, until, n in gaps if until >= begin and at <= end), default=0)
+
+    def check(self, threads, *args):
+        runs, gaps, quiet = self.watch(threads, *args)
+        anyway = max(self.longest(gaps, *x) for x in quiet)
+        for s, begin, end in runs:
+            stated = max(s["pause_attach_ns"], s["pause_detach_ns"])
+            seen = self.longest(gaps, begin, end)
+            self.assertLessEqual(seen, max(stated, anyway) + SLACK_NS, f"stated {stated}, anyway {anyway}: {s}")
+            for side in ("attach", "detach"):
+                stops, longest = s["stops_" + side], s[f"pause_{side}_ns"]
+                self.assertGreater(stops["stops"], 0)
+                self.assertLessEqual(stops["given_up"], stops["stops"])
+                self.assertGreaterEqual(stops["held_ns"], longest)
+                self.assertLessEqual(longest, end - begin)
+
+    def test_calm(self):
+        self.check(1, "--function", "f1234*")
+
+    def test_busy(self):
+        self.busy()
+        self.check(1, "--function", "f1234*")
+
+    def test_many_threads(self):
+        self.check(60, "--function", "f1234*")
+
+    def test_many_threads_busy(self):
+        self.busy()
+        self.check(60, "--function", "f1234*")
+
+    def test_all_threads_held(self):
+        """A trap goes in with all of them held: tries that came to nothing count, too."""
+        self.check(20, "--probe", "f12345", "--tactic", "trap")
+
+    def test_all_threads_held_busy(self):
+        self.busy()
+        self.check(20, "--probe", "f12345", "--tactic", "trap")
+
+
+if __name__ == "__main__":
+    harness.main()
