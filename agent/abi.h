@@ -31,6 +31,15 @@
  * ring fills, and its hits are lost as `full` until it ends (for DP_STUCK_TICKS at most while the ring overwrites). A hit of a vfork child, or of a raw clone that shares its parent's
  * thread pointer, counts as its parent's; a clone that does so and runs at the same time needs DP_ID_TID.
  *
+ * Memory (decision 0030). A ring has addresses for ring_size bytes, of which its slot's first `room` bytes may be used; the page behind them
+ * need not exist. A thread that comes to the end of the room takes more from control->pool, or leaves the rest of the lap to a filler, as at
+ * the ring's end: so positions and offsets stay what they are, however large the room. The tool gives back what nobody needs (drain_room.c):
+ *   the tool     room = less, and DP_ROOM_HELD with it: the thread takes no more until the pages are gone. Then limit = a value that it never had, then, with a full barrier in between, reads head. If the ring is
+ *                empty, nothing is written behind the room from now on but one record at head, by a hit that had read the old limit (to
+ *                reserve it needs that very head, and moves it), and the filler behind that. All other pages there are given back.
+ *   the thread   reads limit, then room, and replaces that very limit by the new one (locked): none that was computed from an older room
+ *                is ever stored behind the tool's.
+ *
  * Flight recorder. While control->overwrite is 1 no tool drains; a producer whose ring is full takes the consumer's part itself: it
  * gives up its oldest records, an eighth of the ring at a time, counts them as `overwritten`, zeroes them and moves its own slot's
  * tail. It does so with all signals blocked (rt_sigprocmask), so nothing of the thread's own ever sees the middle of it, and with
@@ -60,7 +69,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 4u
+#define DP_ABI_VERSION 5u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_MEMFD_NAME "dynprobe"                 /* all our mappings show as /memfd:dynprobe in /proc/PID/maps */
@@ -75,7 +84,7 @@ struct dp_record {
 	uint8_t payload[];
 };
 
-#define DP_RECORD_PAD 0xffffu    /* filler up to the end of the ring; may be only 8 bytes long (no tsc) */
+#define DP_RECORD_PAD 0xffffu    /* filler up to the end of the ring, of any length; only its first 8 bytes are there */
 #define DP_RECORD_THREAD 0xfffeu /* payload: uint64_t tid: records after this one are of that thread */
 #define DP_RECORD_MAX 4096u      /* bytes, upper bound of one record */
 
@@ -99,7 +108,7 @@ enum dp_slot_state {
 struct dp_slot {
 	/* line 0: the producer's */
 	uint64_t head;      /* next position to reserve */
-	uint64_t limit;     /* positions below are free and in this lap; only ever too low, never too high */
+	uint64_t limit;     /* positions below are free, in this lap and in the room; only ever too low, never too high */
 	uint64_t base;      /* address in the target of the ring's bytes */
 	uint64_t mask;      /* ring size - 1 */
 	uint32_t tid;       /* in the target's pid namespace */
@@ -115,7 +124,8 @@ struct dp_slot {
 	uint64_t stuck_at;   /* tail + 1, when what is there was found uncommitted by a thread that had to give it up */
 	uint64_t stuck_tsc;  /* since when */
 	uint64_t abandoned;  /* reservations that overwriting has skipped */
-	uint64_t reserved1[2];
+	uint64_t room;       /* bytes from the ring's start that may be used; at most mask + 1; DP_ROOM_HELD */
+	uint64_t reserved1[1];
 	/* line 2: the unwinder's */
 	uint64_t cache;     /* address in the target of this slot's pc -> row cache (DP_UNWIND_CACHE entries), or 0 */
 	uint64_t settled;     /* below it nobody writes any more: what is not committed there was abandoned */
@@ -123,6 +133,21 @@ struct dp_slot {
 	uint64_t reserved2[5];
 };
 _Static_assert(sizeof(struct dp_slot) == 192, "slots are three cache lines");
+
+#define DP_ROOM_STEP 16384u  /* a ring that has no room takes as much first */
+#define DP_ROOM_GOOD 262144u /* up to here it grows before it is used a second time, unless memory is short */
+
+#define DP_ROOM_HELD 1u      /* a tool is giving memory of this ring back: the room does not grow meanwhile */
+#define DP_PAD_LEAST 8u
+static inline uint64_t dp_room_bytes(uint64_t room)
+{
+	return room & ~UINT64_C(7);
+}
+/* Of the room: a filler's first word has to fit behind what is used, unless the lap ends there. */
+static inline uint64_t dp_room_usable(uint64_t room, uint64_t ring)
+{
+	return room && room < ring ? room - DP_PAD_LEAST : room;
+}
 
 #define DP_SLOT_HEAD offsetof(struct dp_slot, head)
 #define DP_STUCK_TICKS (UINT64_C(1) << 35) /* of the time stamp counter: some ten seconds */
@@ -348,6 +373,11 @@ struct dp_control {
 	uint32_t loads_served; /* 1: a tool answers; a thread that was not answered in time makes it 0 */
 	uint32_t loads_late;   /* how many those were */
 	uint64_t trap;         /* address in the target of struct dp_trap (agent/trap.h), or 0 */
+	/* Bytes that rings may still grow by. */
+	uint64_t pool;
+	uint64_t pool_first; /* more of them, for rings that have no room at all */
+	uint64_t pool_most;  /* what was in both when nobody had taken any */
+	uint64_t starved;    /* how often a ring did not grow because there were none */
 	uint64_t reserved[1];
 	struct dp_park park;
 };

@@ -11,6 +11,7 @@
 
 #define GIVE_MOST   65536u /* bytes at a time: a hit that has to do this should not take long either */
 #define TALLY       8u
+#define NOWHERE     UINT64_MAX
 #define TICKS_A_DAY (UINT64_C(1) << 48)
 
 struct tally {
@@ -23,6 +24,8 @@ struct pass {
 	struct dp_slot *slot;
 	struct dp_control *control;
 	uint64_t tail, head;
+	uint64_t room;   /* of the ring; behind it pages need not exist */
+	uint64_t filler; /* the one that was met, or NOWHERE: there is one lap end between tail and head at most */
 	uint32_t nprobes;
 	struct tally tally;
 };
@@ -72,10 +75,12 @@ static uint32_t record_size(const struct pass *p, uint64_t pos)
 	uint32_t size = (uint32_t)word;
 	uint16_t probe = (uint16_t)(word >> 32);
 
-	if (word >> 48 || !size || size % 8 || size > DP_RECORD_MAX || size > left || size > p->head - pos)
+	if (word >> 48 || !size || size % 8 || size > left || size > p->head - pos)
 		return 0;
 	if (probe == DP_RECORD_PAD)
 		return size == left ? size : 0;
+	if (size > DP_RECORD_MAX)
+		return 0;
 	if (probe == DP_RECORD_THREAD)
 		return size == sizeof(struct dp_record) + sizeof(uint64_t) ? size : 0;
 	return size >= sizeof(struct dp_record) && probe < p->nprobes ? size : 0;
@@ -87,7 +92,9 @@ static void give_up_record(struct pass *p, uint64_t pos)
 
 	if (probe == DP_RECORD_THREAD)
 		DP_STORE(&p->slot->tail_tid, *word_at(p->slot, pos + sizeof(struct dp_record)));
-	else if (probe != DP_RECORD_PAD)
+	else if (probe == DP_RECORD_PAD)
+		p->filler = pos;
+	else
 		count(p, probe);
 }
 
@@ -134,8 +141,10 @@ static uint64_t skip(struct pass *p, uint64_t pos)
 	p->slot->abandoned++;
 	do {
 		pos += 8;
+		if ((pos & p->slot->mask) >= p->room) /* nothing of a lap lies there, not even its filler */
+			pos = (pos | p->slot->mask) + 1;
 	} while (pos < end && !plausible(p, pos));
-	return pos;
+	return pos < end ? pos : end;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
@@ -147,6 +156,8 @@ static bool begin(const struct dp_agent *agent, struct dp_slot *slot, struct pas
 	p->nprobes = p->control->nprobes;
 	p->tail = DP_LOAD(&slot->tail);
 	p->head = DP_LOAD(&slot->head);
+	p->room = dp_room_bytes(DP_LOAD(&slot->room));
+	p->filler = NOWHERE;
 	p->tally.used = 0;
 	return p->tail % 8 == 0 && p->head % 8 == 0 && p->head - p->tail <= slot->mask + 1;
 }
@@ -154,19 +165,21 @@ static bool begin(const struct dp_agent *agent, struct dp_slot *slot, struct pas
 /* Up to where `size` bytes at head need the ring empty, and some more, so that this is seldom. */
 static uint64_t goal(const struct pass *p, uint32_t size)
 {
-	uint64_t ring = p->slot->mask + 1, lap_end = (p->head | p->slot->mask) + 1;
-	uint64_t end = p->head + size <= lap_end ? p->head + size : lap_end + size;
-	uint64_t more = ring / 8 < GIVE_MOST ? ring / 8 : GIVE_MOST;
+	uint64_t ring = p->slot->mask + 1, at = p->head & p->slot->mask;
+	uint64_t end = p->head + size + (at + size > dp_room_usable(p->room, ring) ? ring - at : 0);
+	uint64_t more = p->room / 8 < GIVE_MOST ? p->room / 8 : GIVE_MOST;
 
 	return end - ring > p->tail + more ? end - ring : p->tail + more;
 }
 
-static void zero(struct dp_slot *slot, uint64_t from, uint64_t to)
+/* Of a filler only the first word is there. */
+static void zero(const struct pass *p, uint64_t to)
 {
-	uint64_t lap_end = (from | slot->mask) + 1, first = to < lap_end ? to : lap_end;
+	uint64_t lap_end = (p->tail | p->slot->mask) + 1, first = to < lap_end ? to : lap_end;
+	uint64_t end = p->filler < first ? p->filler + 8 : first;
 
-	memset(word_at(slot, from), 0, first - from);
-	memset(word_at(slot, first), 0, to - first);
+	memset(word_at(p->slot, p->tail), 0, end - p->tail);
+	memset(word_at(p->slot, first), 0, to - first);
 }
 
 static bool give_up(struct pass *p, uint32_t size)
@@ -184,7 +197,7 @@ static bool give_up(struct pass *p, uint32_t size)
 		pos = next;
 	}
 	flush(p);
-	zero(p->slot, p->tail, pos);
+	zero(p, pos);
 	DP_STORE(&p->slot->tail, pos);
 	return pos != p->tail;
 }
@@ -192,7 +205,7 @@ static bool give_up(struct pass *p, uint32_t size)
 /* Not worth a system call while the oldest record is that of a hit under way. */
 static bool promising(struct pass *p)
 {
-	return record_size(p, p->tail) || settled(p) > p->tail || stuck(p->slot, p->tail);
+	return p->head != p->tail && (record_size(p, p->tail) || settled(p) > p->tail || stuck(p->slot, p->tail));
 }
 
 bool dp_ring_overwrite(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size)

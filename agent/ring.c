@@ -3,8 +3,8 @@
  * Room in a ring, for one producer that interrupts itself.
  *
  * Every step may be interrupted by a signal handler that runs whole hits of its own in the same ring. That is harmless: head
- * is moved by cmpxchg only, and never comes back to a value it had; limit may be overwritten with an older, lower value,
- * which costs another round and nothing else.
+ * is moved by cmpxchg only, and never comes back to a value it had; so are limit and room, and what was found too late costs
+ * another round and nothing else.
  */
 #include "agent/agent.h"
 
@@ -18,24 +18,84 @@ void dp_ring_commit(struct dp_record *record, uint32_t size, uint16_t probe)
 	DP_STORE((uint64_t *)(void *)record, (uint64_t)probe << 32 | size);
 }
 
-/*
- * limit does not allow `size` bytes at pos. Makes it allow them, or leaves the rest of this lap to a filler. False: full.
- */
-static bool extend(struct dp_slot *slot, uint64_t pos, uint32_t size)
-{
-	uint64_t lap_end = (pos | slot->mask) + 1;
-	uint64_t free_end = DP_LOAD(&slot->tail) + slot->mask + 1;
+/* ---- room -------------------------------------------------------------------------------------- */
 
-	if (pos + size <= lap_end) {
+static bool take(uint64_t *pool, uint64_t n)
+{
+	for (uint64_t left = DP_LOAD(pool); left >= n; left = DP_LOAD(pool)) {
+		if (dp_cmpxchg(pool, left, left - n))
+			return true;
+	}
+	return false;
+}
+
+static bool take_any(struct dp_control *control, uint64_t room, uint64_t want)
+{
+	if (!room && want <= DP_ROOM_STEP && take(&control->pool_first, want))
+		return true;
+	return take(&control->pool, want - room);
+}
+
+/* Makes the room at least `need` bytes, or finds that somebody else changed it. False: there is no memory for that now. */
+static bool grow(struct dp_control *control, struct dp_slot *slot, uint64_t room, uint64_t need)
+{
+	if (room & DP_ROOM_HELD)
+		return false;
+	uint64_t ring = slot->mask + 1, want = room ? 2 * room : DP_ROOM_STEP, least = room + DP_ROOM_STEP;
+
+	while (want < need)
+		want *= 2;
+	if (want > ring)
+		want = ring;
+	if (!take_any(control, room, want)) {
+		if (least < need || least >= want || !take(&control->pool, DP_ROOM_STEP)) {
+			__atomic_fetch_add(&control->starved, 1, __ATOMIC_RELAXED);
+			return false;
+		}
+		want = least;
+	}
+	if (!dp_cmpxchg(&slot->room, room, want))
+		__atomic_fetch_add(&control->pool, want - room, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* At the end of the room: is more of it better than to start again at the beginning, which is free up to the tail? */
+static bool wants_more(const struct dp_control *control, uint64_t room, uint64_t unread)
+{
+	if (room < DP_ROOM_GOOD && DP_LOAD(&control->pool) > control->pool_most / 8)
+		return true;
+	return unread >= room / 2;
+}
+
+/* The rest of this lap goes to a filler. */
+static void next_lap(struct dp_slot *slot, uint64_t pos, uint64_t next)
+{
+	if (dp_cmpxchg_local(&slot->head, pos, next))
+		dp_ring_commit(record_at(slot, pos), (uint32_t)(next - pos), DP_RECORD_PAD);
+}
+
+/* limit does not allow `size` bytes at pos. Makes it allow them, or goes on to the next lap. False: full. */
+static bool extend(struct dp_control *control, struct dp_slot *slot, uint64_t pos, uint32_t size)
+{
+	uint64_t limit = DP_LOAD(&slot->limit), seen = DP_LOAD(&slot->room), tail = DP_LOAD(&slot->tail);
+	uint64_t ring = slot->mask + 1, at = pos & slot->mask, next = pos - at + ring, free_end = tail + ring;
+	uint64_t room = dp_room_bytes(seen), usable = dp_room_usable(room, ring);
+
+	if (at + size <= usable) {
+		uint64_t end = pos - at + usable;
+
 		if (pos + size > free_end)
 			return false;
-		DP_STORE(&slot->limit, lap_end < free_end ? lap_end : free_end);
+		dp_cmpxchg(&slot->limit, limit, end < free_end ? end : free_end);
 		return true;
 	}
-	if (lap_end + size > free_end)
+	bool fits = next + size <= free_end, here = at < room || !at;
+	if (here && room < ring && at + size + DP_PAD_LEAST <= ring && (!at || !fits || wants_more(control, room, pos - tail)) &&
+	    grow(control, slot, seen, at + size + DP_PAD_LEAST))
+		return true;
+	if (!at || !fits)
 		return false;
-	if (dp_cmpxchg_local(&slot->head, pos, lap_end))
-		dp_ring_commit(record_at(slot, pos), (uint32_t)(lap_end - pos), DP_RECORD_PAD);
+	next_lap(slot, pos, next);
 	return true;
 }
 
@@ -45,7 +105,7 @@ struct dp_record *dp_ring_reserve(const struct dp_agent *agent, struct dp_slot *
 		uint64_t pos = DP_LOAD(&slot->head);
 
 		if (pos + size > DP_LOAD(&slot->limit)) {
-			if (!extend(slot, pos, size) && !dp_ring_overwrite(agent, slot, size))
+			if (!extend(dp_agent_control(agent), slot, pos, size) && !dp_ring_overwrite(agent, slot, size))
 				return NULL;
 		} else if (dp_cmpxchg_local(&slot->head, pos, pos + size)) {
 			return record_at(slot, pos);

@@ -104,6 +104,7 @@ struct dp_options {
 	const char *color;    /* auto, always, never */
 	enum dp_format format;
 	size_t ring_size; /* --buffer-size; 0: default */
+	size_t max_memory; /* --max-memory; 0: default */
 	enum dp_sink_choice sink;
 	/* LTTng, as typed; any of them makes `sink` DP_SINK_LTTNG. */
 	const char *session, *set_url, *filter;

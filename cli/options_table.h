@@ -21,7 +21,7 @@ struct dp_option_row {
 	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
 };
 
-#define DP_OPTION_ROWS 90u
+#define DP_OPTION_ROWS 91u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)

@@ -147,6 +147,14 @@ static struct dp_error *take_buffer(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
+static struct dp_error *take_memory(struct dp_parser *p, const char *arg)
+{
+	DP_TRY(dp_size_parse("--max-memory", arg, &p->o.max_memory));
+	if (p->o.max_memory < 256u << 10)
+		return dp_error(DP_TAG_USAGE, "--max-memory is at least 256K");
+	return NULL;
+}
+
 static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
 {
 	if (strcmp(arg, "ring") && strcmp(arg, "lttng"))
@@ -287,7 +295,9 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          take_set_url},
         {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, take_live},
         {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, take_filter},
-        {"buffer-size", 0, "SIZE", "ring of each thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
+        {"buffer-size", 0, "SIZE", "largest ring of a thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
+        {"max-memory", 0, "SIZE", "of all rings of a process (default: half of what it has left, 64M at most)", PROBES,
+         take_memory},
         {"pending", 0, NULL, "wait for libraries that are loaded later: their probes are armed before their constructors run",
          V(RUN), take_pending},
         {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},

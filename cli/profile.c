@@ -450,6 +450,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	                    : o->no_trap                          ? "--no-trap"
 	                    : o->allow_seccomp                    ? "--allow-seccomp"
 	                    : o->ring_size                        ? "--buffer-size"
+	                    : o->max_memory                       ? "--max-memory"
 	                    : o->sink == DP_SINK_LTTNG || o->session || o->set_url || o->live_us || o->filter ? "events of LTTng"
 	                                                                                                      : NULL;
 	if (other)

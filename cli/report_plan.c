@@ -160,6 +160,7 @@ static void total(const struct dp_run *run, const struct dp_session *s)
 	        .own_mappings = p->own.mappings,
 	        .own_bytes = p->own.bytes,
 	        .ring_bytes = p->own.rings,
+	        .ring_memory = p->own.ring_memory,
 	};
 	count_places(s, &c, &t);
 	for (size_t k = 0; k < p->nneighbours; k++)

@@ -57,6 +57,7 @@ static struct dp_target_options target_options(struct dp_session *s)
 	        .look = o->dry_run,
 	        .gates = o->attach,
 	        .ring_size = o->ring_size,
+	        .max_memory = o->max_memory,
 	        .verbose = o->verbose ? say : NULL,
 	        .progress = on_progress,
 	        .progress_data = s,

@@ -46,6 +46,8 @@ struct dp_answers dp_answers_layout(const struct dp_target *t, uint64_t *size)
 	a.nblocks = (uint32_t)(BLOCKS_BYTES / end < BLOCKS_LEAST  ? BLOCKS_LEAST
 	                       : BLOCKS_BYTES / end > BLOCKS_MOST ? BLOCKS_MOST
 	                                                          : BLOCKS_BYTES / end);
+	if (t->ahead && a.nblocks > 2 * t->limits.threads + BLOCKS_LEAST) /* each takes its memory at once */
+		a.nblocks = 2 * t->limits.threads + BLOCKS_LEAST;
 	*size = DP_ANSWERS_HEAD + (a.nblocks + 1) * a.size;
 	return a;
 }

@@ -38,6 +38,7 @@ struct dp_drain {
 	uint64_t last_ns;
 	uint64_t damaged, abandoned;
 	bool broken; /* the consumer has enough for now */
+	struct dp_room room;
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -106,6 +107,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	d->lost = (struct dp_lost *)(void *)((uint8_t *)control + layout.lost_offset);
 	d->nlanes = layout.nslots;
 	d->nprobes = layout.nprobes;
+	d->room = (struct dp_room){.control = control, .first_most = layout.pool_first};
 	d->lane = calloc(d->nlanes, sizeof(*d->lane));
 	d->active = calloc(d->nlanes, sizeof(*d->active));
 	d->heap = calloc(d->nlanes, sizeof(*d->heap));
@@ -120,6 +122,11 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	init_lanes(d, &layout);
 	*ret = d;
 	return NULL;
+}
+
+void dp_drain_give_back(struct dp_drain *d)
+{
+	d->room.returned = true;
 }
 
 struct dp_drain *dp_drain_destroy(struct dp_drain *d)
@@ -342,6 +349,15 @@ static uint64_t pack(uint32_t tid, uint64_t state)
 	return state << 32 | tid;
 }
 
+/* Nobody's, and nobody can claim it yet. */
+static void dead(struct dp_drain *d, struct dp_lane *lane)
+{
+	dp_room_clear(&d->room, lane);
+	lane->gone = 0;
+	swap_word(lane, pack(0, DP_SLOT_CLAIM), pack(0, DP_SLOT_DEAD));
+	__atomic_fetch_add(&d->control->slots_freed, 1, __ATOMIC_RELEASE);
+}
+
 /*
  * Thread ids are reused. So the slot is first marked as suspect, which sends any hit in it to the agent's slow path, and the
  * thread looked for once more; only then nobody can be using it.
@@ -358,14 +374,22 @@ static void reap(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, 
 		return;
 	lane->gone = suspect;
 	if (__atomic_load_n(&lane->slot->head, __ATOMIC_ACQUIRE) != lane->tail ||
-	    !swap_word(lane, suspect, pack(0, DP_SLOT_DEAD)))
+	    !swap_word(lane, suspect, pack(0, DP_SLOT_CLAIM)))
 		return;
-	lane->gone = 0;
-	__atomic_fetch_add(&d->control->slots_freed, 1, __ATOMIC_RELEASE);
+	dead(d, lane);
+}
+
+static void reap_one(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
+{
+	if (dp_lane_word(lane) == pack(0, DP_SLOT_CLAIM)) /* a tool was killed in the middle of this */
+		dead(d, lane);
+	else
+		reap(d, lane, alive, data);
 }
 
 void dp_drain_reap(struct dp_drain *d, bool (*alive)(pid_t ns_tid, void *data), void *data)
 {
 	for (uint32_t i = 0; i < d->nused; i++)
-		reap(d, &d->lane[i], alive, data);
+		reap_one(d, &d->lane[i], alive, data);
+	dp_room_look(&d->room, d->lane, d->nused);
 }

@@ -12,6 +12,8 @@ struct dp_drain;
 
 /* `control` is filled in already; its layout is remembered and not read again. `size` is that of the whole region. */
 struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct dp_drain **ret) DP_MUST_CHECK;
+/* The region is mapped, not a copy of it: dp_drain_reap() gives memory back that rings do not need. */
+void dp_drain_give_back(struct dp_drain *d);
 /* Accepts NULL. */
 struct dp_drain *dp_drain_destroy(struct dp_drain *d);
 

@@ -23,6 +23,13 @@ static uint64_t ring_size(const struct dp_lane *lane)
 	return lane->mask + 1;
 }
 
+uint64_t dp_lane_room(const struct dp_lane *lane)
+{
+	uint64_t room = dp_room_bytes(__atomic_load_n(&lane->slot->room, __ATOMIC_ACQUIRE));
+
+	return room < ring_size(lane) ? room : ring_size(lane);
+}
+
 static uint64_t *word_at(const struct dp_lane *lane, uint64_t pos)
 {
 	return (uint64_t *)(void *)(lane->ring + (pos & lane->mask));
@@ -55,12 +62,14 @@ static bool valid(const struct dp_lane *lane, uint64_t pos, struct header h, uns
 {
 	uint64_t left = ring_size(lane) - (pos & lane->mask);
 
-	if (h.flags || h.size % 8 || h.size > DP_RECORD_MAX || h.size > left)
+	if (h.flags || h.size % 8 || h.size > left)
 		return false;
 	if (h.size > lane->head - pos && pos + h.size > head_now(lane))
 		return false;
 	if (h.probe == DP_RECORD_PAD)
 		return h.size == left;
+	if (h.size > DP_RECORD_MAX)
+		return false;
 	if (h.probe == DP_RECORD_THREAD)
 		return h.size == sizeof(struct dp_record) + sizeof(uint64_t);
 	return h.size >= sizeof(struct dp_record) && h.probe < nprobes;
@@ -155,21 +164,25 @@ static bool take_hit(struct dp_lane *lane, uint64_t pos, struct header h, const 
 
 static bool take(struct dp_lane *lane, uint64_t pos, struct header h, const struct dp_collect *pass)
 {
-	if (h.probe == DP_RECORD_PAD)
+	if (h.probe == DP_RECORD_PAD) {
+		lane->filler = pos;
 		return true;
+	}
 	if (h.probe != DP_RECORD_THREAD)
 		return take_hit(lane, pos, h, pass);
 	take_thread(lane, pos, pass);
 	return true;
 }
 
-/* Zeroes what was consumed, then lets the agent have it. */
+/* Zeroes what was consumed, then lets the agent have it. Of a filler only the first word is there: the pages behind need not
+ * exist. */
 static void consume(struct dp_lane *lane, uint64_t pos)
 {
 	uint64_t n = pos - lane->tail, off = lane->tail & lane->mask;
 	uint64_t first = n < ring_size(lane) - off ? n : ring_size(lane) - off;
+	uint64_t filler = lane->filler - lane->tail;
 
-	memset(lane->ring + off, 0, first);
+	memset(lane->ring + off, 0, filler < first ? filler + DP_PAD_LEAST : first);
 	memset(lane->ring, 0, n - first);
 	lane->tail = pos;
 	__atomic_store_n(&lane->slot->tail, pos, __ATOMIC_RELEASE);
@@ -216,11 +229,15 @@ static bool plausible(const struct dp_lane *lane, uint64_t pos, const struct dp_
 /* The end of the gap that starts at pos: the next record, or `end`. */
 static uint64_t skip_abandoned(struct dp_lane *lane, uint64_t pos, uint64_t end, const struct dp_collect *pass)
 {
+	uint64_t room = dp_lane_room(lane);
+
 	++*pass->abandoned;
 	do {
 		pos += 8;
+		if ((pos & lane->mask) >= room) /* nothing of a lap lies there, not even its filler */
+			pos = (pos | lane->mask) + 1;
 	} while (pos < end && !plausible(lane, pos, pass));
-	return pos;
+	return pos < end ? pos : end;
 }
 
 /* ---- pass ------------------------------------------------------------------------------------ */
@@ -231,7 +248,7 @@ static void recover(struct dp_lane *lane, uint64_t head, const struct dp_collect
 	uint64_t fresh = (lane->tail | lane->mask) + 1;
 
 	skipped(lane, pass);
-	memset(lane->ring, 0, ring_size(lane));
+	memset(lane->ring, 0, dp_lane_room(lane));
 	lane->tail = lane->head = fresh;
 	lane->pending = false;
 	__atomic_store_n(&lane->slot->limit, 0, __ATOMIC_RELEASE);
@@ -245,6 +262,8 @@ bool dp_lane_look(struct dp_lane *lane, const struct dp_collect *pass)
 
 	lane->cut = false;
 	lane->head = head;
+	if (head - lane->tail > lane->peak && head - lane->tail <= ring_size(lane))
+		lane->peak = head - lane->tail;
 	if (head == lane->tail)
 		return lane->start < lane->end;
 	if (head % 8 || head - lane->tail > ring_size(lane))
@@ -294,7 +313,7 @@ static enum step step(struct dp_lane *lane, uint64_t *pos, const struct dp_colle
 		*pos = head > *pos ? head : lane->head;
 		return STEP_ON;
 	}
-	if (lane->end - lane->start + h.size > pass->quota)
+	if (h.probe != DP_RECORD_PAD && lane->end - lane->start + h.size > pass->quota)
 		return STEP_CUT;
 	if (!take(lane, *pos, h, pass))
 		return STEP_NOMEM;
@@ -307,6 +326,7 @@ struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *
 	uint64_t pos = lane->tail;
 	enum step result = STEP_ON;
 
+	lane->filler = UINT64_MAX;
 	while (pos < lane->head && result == STEP_ON)
 		result = step(lane, &pos, pass);
 	if (pos != lane->tail) {

@@ -34,6 +34,7 @@ struct dp_target_options {
 	bool live;          /* hold no more than one thread at a time where that can be done: as when something of ours stands there already */
 	bool gates;         /* stubs have gates, and there is room for a manifest: probes that may outlive the tool */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
+	uint64_t max_memory; /* bytes that all rings may take; 0: a share of what the process may still have */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
 	void (*verbose)(const char *line, void *data); /* -v progress, or NULL */
 	void *verbose_data;
@@ -162,6 +163,7 @@ struct dp_footprint { /* bytes that an install maps besides the planner's extent
 	unsigned mappings;
 	uint64_t bytes;
 	uint64_t rings; /* address space; a ring takes memory when its thread records */
+	uint64_t ring_memory; /* that all rings together may take */
 };
 /* What prepare and install would map for that many probes. The target is not asked. */
 struct dp_error *dp_target_footprint(const struct dp_target *t, unsigned nprobes, struct dp_footprint *ret) DP_MUST_CHECK;

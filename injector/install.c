@@ -248,6 +248,8 @@ static struct dp_error *fill(struct install *i)
 	struct dp_target *t = i->t;
 	struct dp_agent_image agent;
 	DP_TRY(dp_agent_image_load(&agent));
+	if (t->ahead)
+		DP_TRY(dp_file_allocate(t->memfd, t->file_size));
 	DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_TEXT], agent.bytes, agent.size));
 	if (i->unwind_size)
 		DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_TABLES], i->unwind, i->unwind_size));
@@ -351,6 +353,7 @@ static struct dp_error *transaction(struct install *i)
 	uint64_t file_size = 0;
 	DP_TRY(add_extents(i, &file_size));
 	DP_TRY(add_placed(i));
+	i->t->file_size = file_size;
 	DP_TRY(dp_limits_name(&i->t->process, &i->t->need, map(i, file_size)));
 	dp_installation_index(&i->t->in); /* with what is mapped now */
 	DP_TRY(fill(i));

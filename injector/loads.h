@@ -29,7 +29,7 @@ uint32_t dp_loads_late(const struct dp_target *t);
  * A second target of the same process, to install into beside `first`, which must stay open longer and has been released. It has
  * the image of now.
  */
-struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_target **ret) DP_MUST_CHECK;
+struct dp_error *dp_target_open_beside(struct dp_target *first, struct dp_target **ret) DP_MUST_CHECK;
 
 /*
  * Is the code at `addr` of t's image still mapped from the same place of the same file in `now`? Looks at nothing but the two

@@ -31,7 +31,7 @@ static void slots_init(struct dp_target *t, const struct dp_data_layout *l)
 	const uint64_t data = t->in.region[DP_REGION_DATA].addr, size = t->options.ring_size;
 	struct dp_slot *slot = (void *)(t->data + l->slots);
 	for (unsigned i = 0; i < t->options.nslots; i++) {
-		slot[i].limit = size;
+		slot[i].room = t->ahead ? size : 0;
 		slot[i].base = data + l->rings + i * size;
 		slot[i].mask = size - 1;
 		slot[i].cache = l->cache ? data + l->cache + (uint64_t)i * DP_UNWIND_CACHE * sizeof(uint64_t) : 0;
@@ -76,6 +76,11 @@ static void control_init(struct dp_target *t, const struct dp_data_layout *l, si
 	        .sink = t->sink,
 	        .trap = t->in.trap,
 	};
+	if (!t->ahead) {
+		c->pool_first = t->budget.first;
+		c->pool = t->budget.most - t->budget.first;
+		c->pool_most = t->budget.most;
+	}
 	__atomic_store_n(&c->magic, DP_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -137,6 +142,17 @@ static struct dp_error *text_init(struct dp_target *t)
 	return dp_file_write(t->memfd, &at, sizeof(at), t->in.region[DP_REGION_TEXT].offset + agent.loaded_state);
 }
 
+/* A group of a library that came later: its rings take from the first group's memory, and give it back when they go. */
+static void move_memory(struct dp_target *t, bool back)
+{
+	struct dp_control *c = t->first ? (void *)t->first->data : NULL;
+	const uint64_t n = back ? 0 - t->borrowed : t->budget.most;
+	if (!c || (back ? !t->borrowed : __atomic_load_n(&c->pool, __ATOMIC_RELAXED) < n))
+		return;
+	__atomic_fetch_sub(&c->pool, n, __ATOMIC_RELAXED);
+	t->borrowed = back ? 0 : n;
+}
+
 struct dp_error *dp_shared_fill(struct dp_target *t)
 {
 	const struct dp_data_layout l = dp_data_layout(t);
@@ -150,11 +166,16 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	DP_TRY(dp_park_init(t));
 	DP_TRY(private_init(t, &l));
 	t->in.live = true;
-	return dp_drain_create((void *)t->data, t->in.region[DP_REGION_DATA].size, &t->drain);
+	DP_TRY(dp_drain_create((void *)t->data, t->in.region[DP_REGION_DATA].size, &t->drain));
+	if (!t->ahead)
+		dp_drain_give_back(t->drain);
+	move_memory(t, false);
+	return NULL;
 }
 
 void dp_shared_close(struct dp_target *t)
 {
+	move_memory(t, true);
 	t->drain = dp_drain_destroy(t->drain);
 	if (t->data)
 		munmap(t->data, t->in.region[DP_REGION_DATA].size);

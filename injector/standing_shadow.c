@@ -71,12 +71,23 @@ static struct dp_error *fetch_slots(struct dp_standing *s, struct dp_shadow *sh)
 	return NULL;
 }
 
-/* [from, to) of ring i as one or two pieces. `base` is the ring's start, here or there. */
-static size_t pieces(const struct dp_standing *s, uint64_t base, uint64_t from, uint64_t to, struct iovec piece[2])
+/*
+ * Behind a ring's room there is nothing but the rest of fillers, and pages that to read would make. A tool that made the room
+ * smaller left what its thread may have been about to write: a record and a filler's first word.
+ */
+static uint64_t end_of_lap(const struct dp_standing *s, uint32_t i, uint64_t at)
 {
-	const uint64_t size = s->control.ring_size, at = from & (size - 1), n = to - from;
+	const uint64_t size = s->control.ring_size, room = dp_room_bytes(s->shadow->slot[i].room);
+	const uint64_t end = at < room ? room : at + DP_RECORD_MAX + DP_PAD_LEAST;
+	return end < size ? end : size;
+}
+
+/* [from, to) of ring i as one or two pieces. `base` is the ring's start, here or there. */
+static size_t pieces(const struct dp_standing *s, uint32_t i, uint64_t base, uint64_t from, uint64_t to, struct iovec piece[2])
+{
+	const uint64_t size = s->control.ring_size, at = from & (size - 1), n = to - from, end = end_of_lap(s, i, at);
 	const uint64_t first = n < size - at ? n : size - at;
-	piece[0] = (struct iovec){(void *)(uintptr_t)(base + at), first};
+	piece[0] = (struct iovec){(void *)(uintptr_t)(base + at), first < end - at ? first : end - at};
 	piece[1] = (struct iovec){(void *)(uintptr_t)base, n - first};
 	return n > first ? 2 : 1;
 }
@@ -95,8 +106,8 @@ static struct dp_error *read_ring(const struct dp_standing *s, uint32_t i, uint6
 {
 	struct iovec here[2], there[2];
 	const uint64_t from = s->shadow->sent[i];
-	const size_t n = pieces(s, (uint64_t)(uintptr_t)ring, from, to, here);
-	pieces(s, ring_there(s, i), from, to, there);
+	const size_t n = pieces(s, i, (uint64_t)(uintptr_t)ring, from, to, here);
+	pieces(s, i, ring_there(s, i), from, to, there);
 	for (size_t k = 0; k < n; k++)
 		DP_TRY(dp_standing_get(s, (uint64_t)(uintptr_t)there[k].iov_base - s->data, here[k].iov_base, here[k].iov_len));
 	return NULL;
@@ -180,8 +191,8 @@ static struct dp_error *give_back(struct dp_standing *s, struct dp_shadow *sh, u
 	struct dp_mem_part part[PARTS];
 	const uint64_t slot = s->data + s->control.slots_offset + i * sizeof(struct dp_slot), old = sh->sent[i];
 	const uint64_t new = sh->slot[i].tail, tid = (uint64_t)dp_drain_tid(sh->drain, i);
-	size_t n = pieces(s, (uint64_t)(uintptr_t)ring_here(s, sh, i), old, new, from);
-	pieces(s, ring_there(s, i), old, new, to);
+	size_t n = pieces(s, i, (uint64_t)(uintptr_t)ring_here(s, sh, i), old, new, from);
+	pieces(s, i, ring_there(s, i), old, new, to);
 	for (size_t k = 0; k < n; k++)
 		part[k] = (struct dp_mem_part){(uint64_t)(uintptr_t)to[k].iov_base, from[k].iov_base, from[k].iov_len};
 	part[n++] = (struct dp_mem_part){slot + offsetof(struct dp_slot, tail_tid), &tid, sizeof(tid)};

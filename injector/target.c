@@ -119,12 +119,12 @@ struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *optio
 	return err;
 }
 
-struct dp_error *dp_target_open_beside(const struct dp_target *first, struct dp_target **ret)
+struct dp_error *dp_target_open_beside(struct dp_target *first, struct dp_target **ret)
 {
 	struct dp_target *t = NULL;
 	struct dp_error *err = create(&first->options, &t);
 	if (!err) {
-		t->options.live = true;
+		t->first = first;
 		t->process = first->process; /* locked and looked through for leftovers by `first` */
 		t->process.known_maps = NULL;
 		t->process.mem = 0;     /* that one is its own */

@@ -3,6 +3,7 @@
 #ifndef DP_INJECTOR_TARGET_H
 #define DP_INJECTOR_TARGET_H
 
+#include "injector/budget.h"
 #include "injector/injector.h"
 #include "injector/limits.h"
 #include "injector/park.h"
@@ -131,6 +132,10 @@ struct dp_target {
 	unsigned asked_slots;
 	struct dp_limits limits;
 	struct dp_need need;
+	struct dp_budget budget;
+	bool ahead;              /* all pages exist before they are used; rings do not grow */
+	uint64_t borrowed;       /* bytes of that one's */
+	struct dp_target *first; /* another group of the same process, whose budget this one shares; or NULL */
 
 	/* layout.c */
 	struct dp_runtime runtime;
@@ -147,6 +152,7 @@ struct dp_target {
 	enum { DP_AT_REST, DP_PLACING, DP_REMOVING } doing; /* for options.progress */
 	int64_t remote_fd; /* the target's descriptor between the two steps of mapping, or -1 */
 	int memfd;         /* ours, or -1 */
+	uint64_t file_size;
 	uint8_t *data;     /* our view of the data region */
 	struct dp_drain *drain;
 	uint64_t reaped_ns; /* when dead threads' slots were last looked for */

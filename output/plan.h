@@ -85,6 +85,7 @@ struct dp_plan_total { /* of one process */
 	unsigned own_mappings;
 	uint64_t own_bytes;  /* agent and its data */
 	uint64_t ring_bytes; /* address space: taken as threads record */
+	uint64_t ring_memory; /* as much of it as may be taken by all of them */
 	const char *note;    /* what the figures leave out, or NULL */
 };
 

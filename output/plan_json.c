@@ -131,6 +131,7 @@ void dp_plan_total_json(const struct dp_plan_total *t, FILE *to)
 	put_number(&b, "own_mappings", t->own_mappings);
 	put_number(&b, "own_bytes", t->own_bytes);
 	put_number(&b, "ring_bytes", t->ring_bytes);
+	put_number(&b, "ring_memory", t->ring_memory);
 	put_text(&b, "note", t->note);
 	end(&b, to);
 }

@@ -111,7 +111,9 @@ void dp_plan_total_text(const struct dp_plan_total *t, FILE *to)
 	put_size(&b, t->own_bytes);
 	dp_put_str(&b, "; rings: ");
 	put_size(&b, t->ring_bytes);
-	dp_put_str(&b, " of address space)\n");
+	dp_put_str(&b, " of address space, ");
+	put_size(&b, t->ring_memory);
+	dp_put_str(&b, " of memory at most)\n");
 	if (t->note) {
 		dp_put_str(&b, "  ");
 		put(&b, t->note);

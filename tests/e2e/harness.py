@@ -161,6 +161,16 @@ def live_address(pid, path, symbol):
     return address + (first.start - first.offset if pie else 0)
 
 
+def assert_memory_exists(case, pid):
+    """All pages of what is mapped of our memory file: none has to be found when it is first written to."""
+    ours = [m for m in maps(pid) if m.is_ours]
+    case.assertTrue(ours)
+    for m in ours:
+        s = os.stat(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}")
+        case.assertGreaterEqual(s.st_blocks * 512, s.st_size)
+        case.assertGreater(s.st_size, 0)
+
+
 def joined(mappings):
     """Neighbouring mappings of one file count as one: where pages of text were replaced, the kernel goes on showing them by themselves."""
     found = []

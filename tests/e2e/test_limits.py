@@ -112,6 +112,18 @@ class Limits(Case):
         self.assertEqual(before.differences(State(t.pid)), {})
         self.assert_result_ok(t)
 
+    def test_pages_of_a_process_that_locks_its_memory_exist_before_they_are_used(self):
+        t = self.target("cramped", "lock", ready=None)
+        harness.wait_until(lambda: "READY" in t.output() or not t.alive(), what="the target")
+        if not t.alive():
+            self.skipTest("memory cannot be locked here: " + t.output())
+        tool = self.start_attached(t, "--function", "foo", "-t", "backtrace")
+        self.await_events(tool)
+        harness.assert_memory_exists(self, t.pid)
+        self.assert_hits(self.finish(tool))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
     # -- code
 
     def test_no_memory_that_was_writable_may_become_executable(self):
@@ -129,7 +141,7 @@ class Limits(Case):
         """vm.memfd_noexec belongs to the pid namespace: one of our own. 2 does not allow execve(), mapping it does."""
         script = """
             echo $1 > /proc/sys/vm/memfd_noexec || exit 77
-            "$3" 0 300 > out & until grep -q READY out; do :; done
+            "$3" 0 300 > out & until grep -qs READY out; do :; done
             "$2" --no-record --pid $! --function foo -t regs -n 20 2> err; status=$?
             grep -q memfd:dynprobe /proc/$!/maps && status=1
             kill $!; wait; grep -q "RESULT OK" out || status=2

@@ -112,6 +112,7 @@ struct dp_world *world_create(uint32_t nslots, uint64_t ring_size, enum dp_ident
 	for (uint32_t i = 0; i < nslots; i++) {
 		w->slots[i].base = (uintptr_t)w->rings + i * ring_size;
 		w->slots[i].mask = ring_size - 1;
+		w->slots[i].room = ring_size;
 	}
 	init_agent(w, nslots, identity);
 	for (unsigned i = 0; i < WORLD_PROBES; i++)

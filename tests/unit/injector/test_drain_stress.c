@@ -98,29 +98,49 @@ static void check(const struct dp_hit *hit, void *data)
 
 static volatile int producing = 1;
 
+static bool all_live(pid_t ns_tid, void *data)
+{
+	(void)ns_tid;
+	(void)data;
+	return true;
+}
+
+/* `arg`: memory is short, and goes back all the time. */
 static void *drain_all(void *arg)
 {
-	(void)arg;
 	while (producing) {
 		cr_assert_null(dp_drain_run(d, false, check, NULL));
+		if (arg)
+			dp_drain_reap(d, all_live, NULL);
 		usleep(200);
 	}
 	cr_assert_null(dp_drain_run(d, true, check, NULL));
 	return NULL;
 }
 
-static void produce_and_drain(enum dp_identity identity, uint64_t ring_size)
+static void be_short(uint64_t memory)
+{
+	for (uint32_t i = 0; i < w->control->nslots; i++)
+		w->slots[i].room = 0;
+	w->control->pool = memory;
+	w->control->pool_most = 16 * memory;
+	dp_drain_give_back(d);
+}
+
+static void produce_and_drain(enum dp_identity identity, uint64_t ring_size, uint64_t memory)
 {
 	pthread_t consumer;
 
 	w = world_create(16, ring_size, identity);
 	cr_assert_null(dp_drain_create(w->control, w->size, &d));
+	if (memory)
+		be_short(memory);
 	w->desc[0].reserve = w->desc[1].reserve = 400;
 	signal(SIGUSR1, on_signal);
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&producer[i].thread, NULL, produce, &producer[i]);
-	pthread_create(&consumer, NULL, drain_all, NULL);
+	pthread_create(&consumer, NULL, drain_all, memory ? w : NULL);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(producer[i].thread, NULL);
 	producing = 0;
@@ -156,18 +176,25 @@ static void expect_exact_totals(void)
 /* Threads, signals, wraps and a full ring now and then; the consumer runs at the same time. Every hit is seen or counted. */
 Test(stress, small_rings)
 {
-	produce_and_drain(DP_ID_SELF, 16384);
+	produce_and_drain(DP_ID_SELF, 16384, 0);
 	expect_exact_totals();
 }
 
 Test(stress, large_rings)
 {
-	produce_and_drain(DP_ID_SELF, 1 << 20);
+	produce_and_drain(DP_ID_SELF, 1 << 20, 0);
 	expect_exact_totals();
 }
 
 Test(stress, threads_known_by_id)
 {
-	produce_and_drain(DP_ID_TID, 65536);
+	produce_and_drain(DP_ID_TID, 65536, 0);
+	expect_exact_totals();
+}
+
+/* Rings grow and are made small again while their threads hit. */
+Test(stress, memory_that_goes_back_all_the_time)
+{
+	produce_and_drain(DP_ID_SELF, 1 << 20, 60 * DP_ROOM_STEP);
 	expect_exact_totals();
 }
