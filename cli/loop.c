@@ -6,6 +6,7 @@
 #include "cli/answers.h"
 #include "cli/pending.h"
 #include "cli/session_trap.h"
+#include "cli/signals.h"
 #include "cli/snapshots.h"
 #include "cli/trace.h"
 
@@ -177,10 +178,13 @@ static int sleep_ms(const struct dp_run *run)
 bool dp_run_interrupted(struct dp_run *run)
 {
 	struct signalfd_siginfo info;
-	if (!run->ended_by && read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		run->ended_by = "interrupt";
+	if (run->ended_by)
+		return true;
+	run->signal = dp_signals_kept();
+	if (!run->signal && read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		run->signal = (int)info.ssi_signo;
-	}
+	if (run->signal)
+		run->ended_by = "interrupt";
 	return run->ended_by;
 }
 

@@ -7,11 +7,14 @@
 #include <time.h>
 
 static bool settled;
+static int kept; /* the first one, when it ended the placing */
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 bool dp_signals_wait(void)
 {
 	sigset_t waiting;
+	if (kept)
+		return true;
 	if (sigpending(&waiting))
 		return false;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
@@ -31,17 +34,6 @@ void dp_signals_settled(void)
 	settled = true;
 }
 
-bool dp_signals_placing(void)
-{
-	static bool said;
-	if (settled || !dp_signals_wait())
-		return false;
-	dp_progress_clear();
-	if (!said)
-		fprintf(stderr, "dynprobe: interrupted: the probes that stand are taken out again\n");
-	return said = true;
-}
-
 static void set_of_ends(sigset_t *set)
 {
 	sigemptyset(set);
@@ -55,6 +47,23 @@ int dp_signals_take(void)
 	set_of_ends(&set);
 	const int sig = sigtimedwait(&set, NULL, &(const struct timespec){0});
 	return sig > 0 ? sig : 0;
+}
+
+bool dp_signals_placing(void)
+{
+	if (kept || settled)
+		return kept;
+	kept = dp_signals_take();
+	if (!kept)
+		return false;
+	dp_progress_clear();
+	fprintf(stderr, "dynprobe: interrupted: the probes that stand are taken out again\n");
+	return true;
+}
+
+int dp_signals_kept(void)
+{
+	return kept;
 }
 
 struct dp_error *dp_signals_open(int *ret)

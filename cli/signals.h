@@ -15,8 +15,10 @@ struct dp_error *dp_signals_open(int *ret) DP_MUST_CHECK;
 struct dp_error *dp_signals_check(void) DP_MUST_CHECK;
 /* Does one of them wait? */
 bool dp_signals_wait(void);
-/* Does one wait that came before all probes stand? Then those that do are to go again, which is said, once. */
+/* Has one come before all probes stand? Then those that do are to go again, which is said, once; and it is kept. */
 bool dp_signals_placing(void);
+/* The one that dp_signals_placing() keeps, or 0. */
+int dp_signals_kept(void);
 /* Takes one that waits: its number, or 0. */
 int dp_signals_take(void);
 /* From here on probes stand, and a signal ends their run in order: dp_signals_check() finds nothing any more. */
