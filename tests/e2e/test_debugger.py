@@ -50,6 +50,8 @@ class Debugger(Case):
         """A backtrace is as the program's own would be. The names of what is ours in it."""
         ours = [name for name, pc in frames if name and "[dynprobe" in name]
         program = frames[len(ours):]
+        if not ours and program[0][1] not in places:  # at a jump that is hidden between two instructions (docs/debuggers.md)
+            return ours
         names = [name for name, pc in program]
         self.assertEqual([name for name, pc in frames[:len(ours)]], ours, frames)
         self.assertIn(names, [CHAIN[i:] for i in range(len(CHAIN))], frames)
@@ -82,7 +84,7 @@ class Debugger(Case):
         seen = self.check_all(t, self.steps(t, n))
         r = self.finish(p)
         self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
-        self.assertGreater(len(seen), n // 2)
+        self.assertGreater(len(seen), n // 2)  # in code that has a name: what may go astray is the exception
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
         return seen
