@@ -45,6 +45,7 @@ bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
 
 static void move(struct dp_held *h, const struct dp_pc_pair *pair)
 {
+	dp_fault_move(h, pair->original);
 	h->regs.rip = pair->original;
 	if (pair->fix_rcx)
 		h->regs.rcx = pair->original;
@@ -224,6 +225,8 @@ static bool stands_clear(const struct dp_target *t, const struct dp_installation
 	const struct dp_pc_pair *pair = find_pair(in, h->regs.rip);
 	if (!pair) /* through a dead tool's boot code it may be on its way to a stub */
 		return !dp_installation_holds(in, h->regs.rip) && !dp_boot_leftover_at(&t->process, h->regs.rip);
+	if (dp_fault_waits(h))
+		return false;
 	move(h, pair);
 	return true;
 }
