@@ -92,8 +92,25 @@ struct dp_error *dp_still_stubs_leave(struct dp_still *s)
 	return NULL;
 }
 
+/* A trap of ours that a thread has run into, and of which it has yet to get the signal, is no fault: it stands at the probe. */
+static bool show_trap(const struct dp_still *s, struct dp_still_thread *t)
+{
+	if (t->siginfo.si_signo != SIGTRAP || t->siginfo.si_code != SI_KERNEL)
+		return false;
+	for (size_t i = 0; i < s->visible.nstubs; i++)
+		if (s->visible.stub[i].site == t->regs.rip - 1) {
+			t->regs.rip--;
+			t->siginfo = (siginfo_t){0};
+			t->is_fault = false;
+			return true;
+		}
+	return false;
+}
+
 void dp_still_stubs_show(const struct dp_still *s, struct dp_still_thread *t)
 {
+	if (show_trap(s, t))
+		return;
 	for (size_t i = 0; i < s->visible.nstubs; i++) {
 		const struct dp_visible_stub *stub = &s->visible.stub[i];
 		for (size_t k = 0; k < stub->npairs; k++)

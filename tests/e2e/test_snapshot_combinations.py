@@ -30,7 +30,7 @@ class Combinations(harness.Case):
         shots = self.shots()
         self.assertEqual(len(shots), 1, str(r))
         thread = shots[0]["threads"][0]
-        self.assertTrue(thread["is_fault"])
+        self.assertEqual([x["tid"] for x in shots[0]["threads"] if x.get("is_fault")], [thread["tid"]], "one has hit; another's trap of ours is no fault")
         (event,) = [e for e in r.events if int(str(e["fields"]["snapshot_id"]), 0)]
         self.assertEqual((thread["tid"], int(shots[0]["id"][-12:], 16)), (event["tid"], int(str(event["fields"]["snapshot_id"]), 0)))
         self.assertFalse([f for f in thread["frames"] if "dynprobe" in f.get("module", "")], "no frame of ours")
@@ -74,6 +74,13 @@ class Combinations(harness.Case):
             with self.subTest(when=when):
                 self.assertEqual(self.hit(t, "--return", "foo", "--when", when)[0]["symbol"], "foo")
         self.assertEqual(self.attach(t, "--return", "foo", "--when", "$duration > 100000000000", "--snapshot", "-d", "300ms", cwd=self.dir).summary["recorded"], 0)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_traps_that_other_threads_are_about_to_meet_are_no_faults(self):
+        t = self.target("threads", 12)
+        for _ in range(10):
+            self.assertEqual(self.hit(t, "--function", "foo", "--tactic", "trap", "--when", "hits % 500 == 0")[0]["symbol"], "foo")
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
