@@ -60,7 +60,10 @@ class Profile(Case):
 
     def test_stacks_lead_from_the_start_to_the_work(self):
         t = self.target("deep")
-        r = self.attach(t, "--profile", HZ, "--by", "backtrace", "-d", 0.5)
+        ticks = t.cpu_ticks()
+        p = self.start("--pid", t.pid, "--profile", HZ, "--by", "backtrace")
+        harness.wait_until(lambda: p.poll() is not None or t.cpu_ticks() - ticks > 0.5 * os.sysconf("SC_CLK_TCK"), what="half a second of the processor")
+        r = self.finish(p)
         self.assert_ok(r)
         rows = answers(r)
         self.assertEqual(sum(row["hits"] for row in rows), self.summary(r)["samples"])
