@@ -62,6 +62,7 @@ struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, bool 
 	        /* Who only reads and writes memory has nothing to fear from a filter. */
 	        .allow_seccomp = options->allow_seccomp || (look && !geteuid()),
 	        .look = look,
+	        .max_pause_ns = options->snapshot.take.still.max_pause_ns,
 	        .verbose = options->verbose ? say : NULL,
 	        .progress = on_progress,
 	        .progress_data = ret,

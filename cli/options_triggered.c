@@ -33,7 +33,7 @@ static bool describes(const struct dp_snapshot_args *a)
 {
 	static const struct dp_limits usual;
 	const struct dp_take_options *t = &a->take;
-	return t->still.mode || t->still.max_pause_ns || t->still.max_bytes || memcmp(&t->limits, &usual, sizeof(usual)) ||
+	return t->still.mode || t->still.max_bytes || memcmp(&t->limits, &usual, sizeof(usual)) ||
 	       t->environ || t->tls || t->application || t->module_timeout_ns || a->globals.n || a->load.n || a->classifiers.n ||
 	       a->modules.n || a->module_dirs.n || a->module_options.n || a->lua_allow.n || a->npairs;
 }

@@ -58,6 +58,7 @@ static struct dp_target_options target_options(struct dp_session *s)
 	        .gates = o->attach,
 	        .ring_size = o->ring_size,
 	        .max_memory = o->max_memory,
+	        .max_pause_ns = o->snapshot.take.still.max_pause_ns,
 	        .verbose = o->verbose ? say : NULL,
 	        .progress = on_progress,
 	        .progress_data = s,

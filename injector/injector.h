@@ -27,6 +27,8 @@
 
 struct dp_target; /* opaque */
 
+#define DP_MAX_PAUSE_NS UINT64_C(5000000)
+
 struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
@@ -35,6 +37,7 @@ struct dp_target_options {
 	bool gates;         /* stubs have gates, and there is room for a manifest: probes that may outlive the tool */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	uint64_t max_memory; /* bytes that all rings may take; 0: a share of what the process may still have */
+	uint64_t max_pause_ns; /* so long all threads may be held together (DP_TAG_UNSTOPPABLE); 0: DP_MAX_PAUSE_NS */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
 	void (*verbose)(const char *line, void *data); /* -v progress, or NULL */
 	void *verbose_data;

@@ -8,10 +8,12 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #define TRIES     120
+#define TRIES_MAX 400 /* each of them short */
 #define REST_NS   UINT64_C(10000000)
 #define MOST_NS   UINT64_C(3000000000)
 #define LEAST_NS  UINT64_C(200000) /* in less not even a few threads come to stand */
@@ -47,11 +49,18 @@ static bool is_passing(const struct dp_error *err)
 	return err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK || err->tag == DP_TAG_NO_THREAD;
 }
 
-/* Later tries accept a longer hold, or a busy machine would never be probed. */
-static uint64_t limit_of(int tried)
+/* Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last. */
+static uint64_t limit_of(const struct dp_target *t, int tried)
 {
-	const uint64_t times = tried < 20 ? 1 : tried < 40 ? 3 : tried < 80 ? 10 : 25;
-	return times * DP_FREEZE_LIMIT_NS;
+	const uint64_t times = tried < 20 ? 1 : tried < 40 ? 3 : tried < 80 ? 10 : 25, usual = times * DP_FREEZE_LIMIT_NS;
+	const uint64_t most = t->patience.max_pause_ns;
+	const bool bounded = most && (t->doing != DP_REMOVING || tried < TRIES);
+	return bounded && most < usual ? most : usual;
+}
+
+static int most_tries(const struct dp_patience *p)
+{
+	return p->max_pause_ns ? TRIES_MAX : TRIES;
 }
 
 /* Whoever was held in vain runs for as long, at least: also if we were kept from our work, and held them for longer than we meant
@@ -75,11 +84,14 @@ static uint64_t account(struct dp_patience *p, const struct dp_freeze *f)
 	return held;
 }
 
-static struct dp_error *out_of_patience(struct dp_error *err, uint64_t spent_ns)
+static struct dp_error *out_of_patience(const struct dp_patience *p, struct dp_error *err, uint64_t spent_ns)
 {
+	char each[80] = "";
+	if (p->max_pause_ns)
+		snprintf(each, sizeof(each), " (--max-pause: %.4g ms at a time)", (double)p->max_pause_ns / 1e6);
 	struct dp_error *more =
-	        dp_error(err->tag, "%s; tries to stop all of them together held the others for %.1f ms, and may not longer",
-	                 err->message, (double)spent_ns / 1e6);
+	        dp_error(err->tag, "%s; tries to stop all of them together held the others for %.1f ms%s, and may not longer",
+	                 err->message, (double)spent_ns / 1e6, each);
 	dp_error_destroy(err);
 	return more;
 }
@@ -89,7 +101,7 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
 	uint64_t spent = 0;
 	for (int tried = 0;; tried++) {
-		const uint64_t usual = limit_of(tried), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
+		const uint64_t usual = limit_of(t, tried), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
 		struct dp_error *err = dp_freeze_all(&t->process, usual < left ? usual : left, ret);
 		if (!err) {
 			t->process.alive = ret->thread[0].tid; /* the one that we looked through may have ended */
@@ -97,10 +109,10 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 		}
 		const uint64_t held = account(&t->patience, ret);
 		spent += held;
-		if (!is_passing(err) || tried + 1 >= TRIES)
+		if (!is_passing(err))
 			return err;
-		if (spent >= most)
-			return out_of_patience(err, spent);
+		if (spent >= most || tried + 1 >= most_tries(&t->patience))
+			return out_of_patience(&t->patience, err, spent);
 		dp_error_destroy(err);
 		DP_TRY(dp_target_progress(t, 0, 0));
 		t->patience.rested_ns += dp_patience_rest(held);

@@ -48,6 +48,7 @@ static struct dp_error *create(const struct dp_target_options *options, struct d
 	t->remote_fd = -1;
 	t->asked_ring = options->ring_size;
 	t->asked_slots = options->nslots;
+	t->patience.max_pause_ns = options->max_pause_ns ? options->max_pause_ns : DP_MAX_PAUSE_NS;
 	*ret = t;
 	if (t->asked_ring && (t->asked_ring < DP_RING_LEAST || (t->asked_ring & (t->asked_ring - 1))))
 		return dp_error(DP_TAG_USAGE, "the buffer size must be a power of two of at least 16 KiB");

@@ -105,6 +105,7 @@ struct dp_priority { /* patience.c */
  */
 struct dp_patience { /* patience.c */
 	uint64_t most_ns;              /* given: so long they may hold threads in all, at each dp_freeze_patiently(); 0: three seconds */
+	uint64_t max_pause_ns;         /* given: so long a try may last; 0: 2 ms, later up to 50. Probes that are to go may need longer in the end. */
 	uint64_t vain_ns, longest_ns;  /* so long they did; the longest of them */
 	uint64_t rested_ns;            /* between them */
 	unsigned vain;                 /* how many held somebody */
@@ -207,8 +208,8 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
 void dp_priority_raise(struct dp_priority *old);
 void dp_priority_restore(const struct dp_priority *old);
 /*
- * dp_freeze_all() with a limit of 2 ms, later of up to 50, again and again until t->patience.most_ns. What it took is added to the rest of
- * t->patience.
+ * dp_freeze_all() with a limit of 2 ms, later of up to 50 (see max_pause_ns), again and again until t->patience.most_ns. What it took is
+ * added to the rest of t->patience.
  */
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
 /* Rests as long as somebody was held, and 10 ms at least; says for how long. */

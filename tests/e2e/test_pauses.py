@@ -44,19 +44,32 @@ class Pauses(Case):
     def longest(self, gaps, begin, end):
         return max((n for at, until, n in gaps if until >= begin and at <= end), default=0)
 
+    def test_refuse_DP_TRAP_UNSAFE_where_max_pause_is_too_short(self):
+        """Twenty threads do not all come to stand in a microsecond. Without a need to hold them together it does not matter."""
+        t = self.target("thousands", 20, 50)
+        before = harness.State(t.pid)
+        r = self.attach(t, "--probe", "f12345", "--tactic", "trap", "--max-pause", "1us", "-d", "0.1")
+        self.assert_refused(r, "DP-TRAP-UNSAFE", "--max-pause")
+        self.assert_clean(t.pid, before)
+        self.assert_ok(self.attach(t, "--probe", "f12345", "--max-pause", "1us", "-d", "0.1"))
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
     def check(self, threads, *args):
         runs, gaps, quiet = self.watch(threads, *args)
-        anyway = max(self.longest(gaps, *x) for x in quiet)
+        anyway, within = max(self.longest(gaps, *x) for x in quiet), 0
         for s, begin, end in runs:
             stated = max(s["pause_attach_ns"], s["pause_detach_ns"])
             seen = self.longest(gaps, begin, end)
-            self.assertLessEqual(seen, max(stated, anyway) + SLACK_NS, f"stated {stated}, anyway {anyway}: {s}")
+            within += seen <= max(stated, anyway) + SLACK_NS
+            self.assertLessEqual(seen, 2 * max(stated, anyway) + 10 * SLACK_NS, f"stated {stated}, anyway {anyway}: {s}")
             for side in ("attach", "detach"):
                 stops, longest = s["stops_" + side], s[f"pause_{side}_ns"]
                 self.assertGreater(stops["stops"], 0)
                 self.assertLessEqual(stops["given_up"], stops["stops"])
                 self.assertGreaterEqual(stops["held_ns"], longest)
                 self.assertLessEqual(longest, end - begin)
+        self.assertGreaterEqual(within, ROUNDS * 3 // 4, "what the machine's host takes hits a round or two, not most of them")
 
     def test_calm(self):
         self.check(1, "--function", "f1234*")
