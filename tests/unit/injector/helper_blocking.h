@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Every system call of x86-64 that can be made to block in a test, with and without a timeout, as a table. */
+#ifndef DP_TESTS_HELPER_BLOCKING_H
+#define DP_TESTS_HELPER_BLOCKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct blocking {
+	const char *name;
+	long nr;
+	int (*make)(void); /* in the process that will call: a descriptor or the like for `call`, -1 with errno if it is not to be
+	                      had */
+	long (*call)(void); /* blocks for ever, or for a long time */
+	bool timed;         /* by its own timeout, or its socket's */
+};
+/* The table, in three parts. */
+const struct blocking *blocking_descriptors(size_t *n);
+const struct blocking *blocking_copies(size_t *n);
+const struct blocking *blocking_waits(size_t *n);
+/* What the kernel or the file system would keep behind the end of the process that has made it. */
+void blocking_remove(const struct blocking *b, int made, pid_t pid);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptors that block who reads from them (empty, quiet) or writes to them (full), and sockets with timeouts (timed). */
+#ifndef DP_TESTS_HELPER_BLOCKING_MADE_H
+#define DP_TESTS_HELPER_BLOCKING_MADE_H
+
+#include "helper_blocking.h"
+
+/* -1 with errno if it is not to be had. */
+int blocking_empty_pipe(void);
+int blocking_full_pipe(void);
+int blocking_quiet_socket(void);
+int blocking_quiet_timed(void);
+int blocking_quiet_tcp_timed(void);
+int blocking_full_socket(void);
+int blocking_full_timed(void);
+int blocking_full_tcp_timed(void);
+
+/* What a row calls, where that takes no more than arguments. */
+#define BLOCKING_CALL(what, ...)                                                                                                 \
+	static long what(void)                                                                                                   \
+	{                                                                                                                        \
+		return syscall(__VA_ARGS__);                                                                                     \
+	}
+
+#endif
