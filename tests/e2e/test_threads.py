@@ -35,6 +35,7 @@ class Threads(Case):
         """Every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
         t = self.target("eintr")
         self.rounds(t, 10, "--function", "foo", "-n", 2)
+        self.rounds(t, 5, "--function", "foo", "--tactic", "window", "-n", 2)  # with all threads held
         self.assert_result_ok(t)
 
     def test_all_signals_blocked(self):

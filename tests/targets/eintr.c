@@ -69,7 +69,8 @@ static void *wait_for_signal(void *arg)
 			continue;
 		}
 		if (r >= 0 || errno != EINTR || handled != before + 1) {
-			fprintf(stderr, "%s: returned %ld (%s), the handler ran %d times\n", s->kind->name, r, strerror(errno), (int)handled - before);
+			fprintf(stderr, "%s: returned %ld (%s), the handler ran %d times\n", s->kind->name, r, strerror(errno),
+			        (int)handled - before);
 			wrong++;
 		}
 		s->returned = n;
@@ -97,6 +98,17 @@ static void *send_signals(void *arg)
 	return NULL;
 }
 
+/* Starts one thread for each; returns how many. */
+static size_t start(struct loop *loops, const struct wait_kind *kinds, size_t n)
+{
+	pthread_t t;
+	for (size_t i = 0; i < n; i++) {
+		loops[i].kind = &kinds[i];
+		pthread_create(&t, NULL, run, &loops[i]);
+	}
+	return n;
+}
+
 TARGET_PROBED unsigned foo(unsigned a)
 {
 	return a * 3 + 1;
@@ -116,10 +128,8 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_usr2}, NULL);
-	for (; n < wait_kinds_n; n++) {
-		loops[n].kind = &wait_kinds[n];
-		pthread_create(&t, NULL, run, &loops[n]);
-	}
+	n += start(&loops[n], wait_kinds, wait_kinds_n);
+	n += start(&loops[n], socket_waits, socket_waits_n);
 	for (size_t i = 0; i < signal_waits_n; i++) {
 		signalled[i].kind = &signal_waits[i];
 		pthread_create(&t, NULL, send_signals, &signalled[i]);

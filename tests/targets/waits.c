@@ -7,7 +7,6 @@
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <mqueue.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -22,8 +21,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-static const struct timespec nap = {0, 40000000};
-#define NAP_MS 40
+static const struct timespec nap = {0, NAP_MS * 1000000};
 
 /* ---- descriptors that a feeder makes ready --------------------------------------------------------------------------- */
 
@@ -206,34 +204,7 @@ static long sigtimedwait_once(struct wait_state *s)
 	return syscall(SYS_rt_sigtimedwait, &set, NULL, &nap, 8);
 }
 
-/* ---- sockets with a timeout, System V, message queues -----------------------------------------------------------------------
- */
-
-static int timed_socket(struct wait_state *s)
-{
-	struct timeval tv = {0, NAP_MS * 1000};
-	return setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
-}
-
-static int accept_prepare(struct wait_state *s)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	s->fd = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(s->fd, (struct sockaddr *)&a, sizeof a) != 0 || listen(s->fd, 1) != 0)
-		return -1;
-	return timed_socket(s);
-}
-
-static long accept_timed(struct wait_state *s)
-{
-	return accept(s->fd, NULL, NULL);
-}
-
-static int recv_prepare(struct wait_state *s)
-{
-	s->fd = socket(AF_INET, SOCK_DGRAM, 0);
-	return timed_socket(s);
-}
+/* ---- System V, message queues ------------------------------------------------------------------------------------------- */
 
 /* What the kernel would keep after our end. */
 static int semaphores[2] = {-1, -1}, queue = -1;
@@ -422,8 +393,6 @@ const struct wait_kind wait_kinds[] = {
         {"clock_nanosleep", NULL, clock_nanosleep_once},
         {"futex", NULL, futex_timed},
         {"rt_sigtimedwait", NULL, sigtimedwait_once},
-        {"accept SO_RCVTIMEO", accept_prepare, accept_timed},
-        {"recv SO_RCVTIMEO", recv_prepare, socket_recv},
         {"semtimedop", sem_prepare, semtimedop_once},
         {"semop", sem_fed_prepare, semop_once},
         {"msgrcv", msg_prepare, msgrcv_once},

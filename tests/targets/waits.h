@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define NAP_MS 40 /* how long a wait is */
+
 struct wait_state {
 	int fd, fd2;
 	long handle;
@@ -20,6 +22,9 @@ struct wait_kind {
 };
 extern const struct wait_kind wait_kinds[];
 extern const size_t wait_kinds_n;
+/* Calls of sockets with SO_RCVTIMEO or SO_SNDTIMEO, which end when that time is over, and copies that take as long. */
+extern const struct wait_kind socket_waits[];
+extern const size_t socket_waits_n;
 
 /* Removes the System V objects of the waits; those that use them fail from then on, but not with EINTR. */
 void waits_cleanup(void);
