@@ -10,7 +10,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -237,11 +236,13 @@ static void come_too_late(void (*target)(void), int sig)
 		}
 	}
 	/* More often than there are places for the borrower's code: it is taken away each time. */
-	for (int i = 0; i < 4000 && tr->value[0] < 12; i++) {
+	for (int i = 0, sent = 0; i < 4000 && tr->value[0] < 12; i++) {
 		tr_sleep_us(200 + i % 300);
 		kill(tool, SIGSTOP);
-		if (sig)
-			kill(pid, sig);
+		/* Not while the last one is handled: a thread that comes from one handler into the next gets nowhere, traced or
+		 * not. */
+		if (sig && tr->handled == sent && !kill(pid, sig))
+			sent++;
 		tr_sleep_us(40000);
 		kill(tool, SIGCONT);
 	}
@@ -263,11 +264,11 @@ Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
 	come_too_late(spinner, 0);
 }
 
-/* Long enough to be met in it. */
+/* Long enough to be met in it: longer than the tool is stopped. */
 static void dawdle(int sig)
 {
 	(void)sig;
-	const uint64_t end = dp_now_ns() + UINT64_C(2000000);
+	const uint64_t end = dp_now_ns() + UINT64_C(60000000);
 	while (dp_now_ns() < end)
 		;
 	tr->handled++;
@@ -421,83 +422,5 @@ Test(borrow, stop_signal_that_comes_during_it)
 	cr_assert(tr_await(pid, 'T', -1));
 	kill(pid, SIGCONT);
 	cr_assert(tr_await(pid, 'S', SYS_pause));
-	tr_kill(pid);
-}
-
-Test(borrow, refuse_DP_GONE_when_killed_during_it)
-{
-	pid_t pid = tr_spawn(sleeper);
-	struct dp_process p = tr_process(pid);
-	struct dp_borrow *b = lend(&p);
-	const uint64_t none[6] = {0};
-	int64_t result;
-	plain(b, SYS_getpid);
-	kill(pid, SIGKILL);
-	tr_tag(dp_remote_syscall(b, SYS_getpid, none, &result), DP_TAG_GONE);
-	tr_ok(dp_borrow_end(b, NULL));
-	tr_kill(pid);
-}
-
-static void vforker(void)
-{
-	pid_t pid = vfork();
-	if (pid == 0) {
-		tr->ready = 1;
-		while (!tr->value[1])
-			usleep(1000);
-		_exit(0);
-	}
-	tr->value[2] = 1;
-	for (;;)
-		pause();
-}
-
-Test(borrow, refuse_DP_VFORK_parent_of_a_vfork_child)
-{
-	pid_t pid = tr_spawn(vforker);
-	struct dp_process p = tr_process(pid);
-	struct dp_borrow *b;
-	struct dp_freeze f;
-	tr_tag(dp_borrow_begin(&p, NULL, 2000000, false, &b), DP_TAG_VFORK);
-	tr_tag(dp_freeze_all(&p, 2000000, &f), DP_TAG_VFORK);
-	tr->value[1] = 1; /* the child ends, the parent goes on and nothing holds it */
-	cr_assert(tr_await_value(&tr->value[2], 1));
-	b = lend(&p);
-	cr_assert_eq(plain(b, SYS_getpid), pid);
-	tr_ok(dp_borrow_end(b, NULL));
-	tr_kill(pid);
-}
-
-static void *pauser(void *arg)
-{
-	(void)arg;
-	tr->value[0] = gettid();
-	tr->ready = 1;
-	for (;;)
-		pause();
-	return NULL;
-}
-
-static void headless(void)
-{
-	pthread_t thread;
-	pthread_create(&thread, NULL, pauser, NULL);
-	syscall(SYS_exit, 0); /* of this thread alone: the leader becomes a zombie */
-}
-
-Test(borrow, zombie_leader_with_a_living_thread)
-{
-	pid_t pid = tr_spawn(headless);
-	cr_assert(tr_await(pid, 'Z', -1));
-	struct dp_process p = tr_process(pid);
-	struct dp_freeze f;
-	cr_assert(p.leader_zombie);
-	cr_assert_eq(p.alive, tr->value[0]);
-	struct dp_borrow *b = lend(&p);
-	cr_assert_eq(plain(b, SYS_gettid), tr->value[0]);
-	tr_ok(dp_borrow_end(b, NULL));
-	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
-	cr_assert_eq(f.n, 1);
-	dp_thaw_all(&f);
 	tr_kill(pid);
 }
