@@ -9,6 +9,7 @@
 #include "trampoline/arch/x86_64/relocate.h"
 #include "trampoline/text.h"
 
+#include <cpuid.h>
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -153,11 +154,19 @@ static const struct form forms[] = {
 #include "forms_relocate.def"
 };
 
+/* A processor without it raises a signal; an emulator that does not know it (QEMU 7.2) takes it for `mov` of the displacement. */
+static bool is_of_another_processor(const struct form *f)
+{
+	unsigned a = 0, b = 0, c = 0, d = 0;
+	__get_cpuid_count(7, 0, &a, &b, &c, &d);
+	return !(b & bit_RTM) && f->bytes[0] == 0xc7 && f->bytes[1] == 0xf8;
+}
+
 static void every_form(int out)
 {
 	uint64_t seed = 12345;
 	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-		for (int far = 0; far < 2; far++) {
+		for (int far = 0; far < 2 && !is_of_another_processor(&forms[i]); far++) {
 			uint64_t to = far ? EXEC_FAR + 0x200 : EXEC_NEAR + 0x200;
 			const char *found = compare(forms[i].bytes, forms[i].n, to, &seed, forms[i].rax);
 			if (found)
