@@ -11,7 +11,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin # Debian's programs, whatever else is 
 usr_lib=/usr/lib/$(gcc -print-multiarch)
 
 # Programs that the tests run; all others are busybox's (see init). What programs read, and load by name: no ldd lists that.
-programs="busybox sh true bash python3 nm readelf unshare mount umount ip setpriv env lttng lttng-sessiond lttng-relayd babeltrace2"
+programs="busybox sh true bash python3 nm readelf objdump unshare mount umount ip setpriv env lttng lttng-sessiond lttng-relayd babeltrace2"
 folders="$usr_lib/babeltrace2/plugins $usr_lib/lttng/libexec $usr_lib/gconv /usr/share/xml/lttng"
 libraries="liblttng-ust liblttng-ctl libbabeltrace2 libgcc_s"
 
@@ -53,7 +53,7 @@ tar -C "$python" --exclude=test --exclude=tests --exclude=idlelib --exclude=lib2
 	--exclude=dist-packages --exclude=site-packages --exclude='config-*' -c . | tar -C "$root$python" -x
 
 # Where they are here, for they know each other by their paths.
-copy "$build/dynprobe" "$build/agent/agent.so" "$build/demo/server"
+copy "$build/dynprobe" "$build/agent/agent.so" "$build/agent/lttng/libdynprobe-lttng.so" "$build/demo/server"
 copy "$build"/tests/agent_test_* "$build"/tests/injector_test_* "$build"/tests/trampoline_test_* "$build"/tests/sinkhost/lttng_test_*
 strip --strip-debug "$root$build"/tests/*_test_* "$root$build"/tests/sinkhost/*
 mkdir -p "$root$source/tests"

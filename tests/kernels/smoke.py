@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 SLOW = float(os.environ.get("SLOW") or 1)
-LATE = re.compile(r"DP-UNSTOPPABLE|that worked for us has gone on by itself|may not longer")
+LATE = re.compile(r"DP-UNSTOPPABLE|that worked for us has gone on by itself|may not longer|handler of faults did not stand all the time")
 
 import harness  # noqa: E402
 import lttng_env  # noqa: E402
@@ -219,9 +219,13 @@ class Unit(unittest.TestCase):
 
 
 def patient():
-    """All time limits of the tests are SLOW times as long: they were made for processors, not for programs that play one."""
+    """All time limits of the tests, and all runs that end by time, are SLOW times as long: they were made for processors, not for
+    programs that play one."""
     wait_until, wait, communicate = harness.wait_until, subprocess.Popen.wait, subprocess.Popen.communicate
+    attach = harness.Case.attach
     longer = lambda timeout: timeout and timeout * SLOW
+    runs = lambda args: [longer(float(arg)) if before == "-d" else arg for before, arg in zip((None, *args), args)]
+    harness.Case.attach = lambda self, target, *args, **kw: attach(self, target, *runs(args), **kw)
     harness.wait_until = lambda condition, seconds=60.0, what="condition": wait_until(condition, longer(seconds), what)
     subprocess.Popen.wait = lambda self, timeout=None: wait(self, longer(timeout))
     subprocess.Popen.communicate = lambda self, input=None, timeout=None: communicate(self, input, longer(timeout))
