@@ -112,7 +112,7 @@ static void loop(const char *how)
 {
 	char option[64];
 	snprintf(option, sizeof(option), "misbehave:how,%s", how);
-	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){.budget_ns = 3000000});
+	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){.budget_ns = 300000000});
 	run_all(h, model.s);
 	cr_assert(strstr(log_.text, "misbehave: cut off"), "%s", log_.text);
 	cr_assert_eq(log_.errors, 1, "%s", log_.text);

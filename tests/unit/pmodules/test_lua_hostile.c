@@ -170,7 +170,7 @@ static void expect_cut_off(const char *body)
 	static struct lua_run r;
 	char buf[64], text[2048];
 	snprintf(text, sizeof(text), MODULE("%s"), body);
-	lua_run_init(&r, &(struct dp_host_options){.budget_ns = 2000000});
+	lua_run_init(&r, &(struct dp_host_options){.budget_ns = 100000000});
 	cr_assert(lua_load(&r, text), "%s", r.log);
 	cr_assert(lua_load(&r, "pmodule.define{id='other', load=function() pmodule.register(pmodule.event.postattach,\n"
 	                       "function(bt) bt:add_kv_int('reached', 1) end) end}"));
