@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The plan: of a dry run with all that an install would cost, and with -v of what was installed. */
+#include "cli/forecast.h"
 #include "cli/preview.h"
 #include "cli/trace.h"
 #include "output/plan.h"
@@ -10,7 +11,6 @@
 
 #define WHERE_SIZE   512u
 #define EVICTED_MOST 8u /* neighbours of one site; the tactics need two */
-#define PAGE         UINT64_C(4096)
 
 struct shown { /* storage behind one struct dp_planned_site */
 	char where[WHERE_SIZE];
@@ -125,36 +125,19 @@ static void count_places(const struct dp_session *s, struct counts *c, struct dp
 	t->refusal = c->refusal;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-/* Writing into a page of a private file mapping makes a copy of it. */
-static size_t count_pages(const struct dp_preview *p)
-{
-	dp_auto_free uint64_t *page = calloc(2 * p->nplans + 1, sizeof(*page));
-	size_t n = 0, different = 0;
-	for (size_t k = 0; page && k < p->nplans; k++) {
-		page[n++] = p->plan[k].site / PAGE;
-		page[n++] = (p->plan[k].site + (p->plan[k].changed ? p->plan[k].changed - 1u : 0)) / PAGE;
-	}
-	if (page)
-		qsort(page, n, sizeof(*page), compare);
-	for (size_t i = 0; page && i < n; i++)
-		different += !i || page[i] != page[i - 1];
-	return different;
-}
-
 static void total(const struct dp_run *run, const struct dp_session *s)
 {
 	struct counts c = {0};
 	const struct dp_preview *p = s->preview;
+	const struct dp_forecast forecast = dp_forecast_of(s, p->plan, p->nplans);
 	struct dp_plan_total t = {
 	        .pid = dp_target_pid(s->target),
 	        .comm = dp_target_comm(s->target),
-	        .text_pages = count_pages(p),
+	        .text_pages = forecast.pages,
+	        .install_ns = forecast.install_ns,
+	        .removal_ns = forecast.removal_ns,
+	        .pause_ns = forecast.pause_ns,
+	        .together_ns = forecast.together_ns,
 	        .stub_mappings = p->extents,
 	        .stub_bytes = p->extent_bytes,
 	        .own_mappings = p->own.mappings,

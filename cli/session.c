@@ -2,6 +2,7 @@
 #include "cli/session.h"
 
 #include "cli/answers.h"
+#include "cli/forecast.h"
 #include "cli/pending.h"
 #include "cli/preview.h"
 #include "cli/progress.h"
@@ -149,6 +150,7 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 	if (!results)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
 	struct dp_install_stats stats;
+	dp_forecast_say(s, plans, nplans);
 	struct dp_error *err =
 	        dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &stats);
 	dp_session_note_install(s, &stats); /* also one that is tried again */

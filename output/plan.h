@@ -85,6 +85,8 @@ struct dp_plan_total { /* of one process */
 	unsigned own_mappings;
 	uint64_t own_bytes;  /* agent and its data */
 	uint64_t ring_bytes; /* address space: taken as threads record */
+	uint64_t install_ns, removal_ns; /* about */
+	uint64_t pause_ns, together_ns;  /* so long a thread is held at most; all of them, where they have to be */
 	uint64_t ring_memory; /* as much of it as may be taken by all of them */
 	const char *note;    /* what the figures leave out, or NULL */
 };

@@ -132,6 +132,10 @@ void dp_plan_total_json(const struct dp_plan_total *t, FILE *to)
 	put_number(&b, "own_bytes", t->own_bytes);
 	put_number(&b, "ring_bytes", t->ring_bytes);
 	put_number(&b, "ring_memory", t->ring_memory);
+	put_number(&b, "install_ns", t->install_ns);
+	put_number(&b, "removal_ns", t->removal_ns);
+	put_number(&b, "pause_ns", t->pause_ns);
+	put_number(&b, "together_ns", t->together_ns);
 	put_text(&b, "note", t->note);
 	end(&b, to);
 }

@@ -114,6 +114,11 @@ void dp_plan_total_text(const struct dp_plan_total *t, FILE *to)
 	dp_put_str(&b, " of address space, ");
 	put_size(&b, t->ring_memory);
 	dp_put_str(&b, " of memory at most)\n");
+	dp_buf_printf(&b,
+	              "  time: about %.3g ms to place, %.3g ms to take out; threads held one at a time for %.4g ms at most, "
+	              "together for %.4g ms at most\n",
+	              (double)t->install_ns / 1e6, (double)t->removal_ns / 1e6, (double)t->pause_ns / 1e6,
+	              (double)t->together_ns / 1e6);
 	if (t->note) {
 		dp_put_str(&b, "  ");
 		put(&b, t->note);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A counter moves on a terminal while many probes are planned, placed and taken out; nothing of it stays, and elsewhere there is none."""
 
+import json
 import os
 import pty
 import re
@@ -78,6 +79,23 @@ class Progress(Case):
         self.assert_ok(r)
         self.assertNotIn("\x1b", r.err)
         self.assertNotIn("\r", r.err)
+
+    def test_what_many_places_will_cost_is_said_before_they_are_touched(self):
+        t = self.target("thousands", 2)
+        said = r"(\d+) places in (\d+) pages of text of \d+ \(thousands\): about (\d+) ms to place, \d+ ms to take out; .* 7 ms at most \(--max-pause\)"
+        words = map(str, ("--pid", t.pid, "--function", "*", "--max-pause", 7, "--dry-run", "-f", "json"))
+        dry = subprocess.run([harness.DYNPROBE, *words], capture_output=True, text=True, timeout=120, env=harness.environment())
+        total = json.loads(dry.stdout.splitlines()[-1])
+        r = self.attach(t, "--function", "*", "--max-pause", 7, "--count", "-d", "0.1")
+        self.assert_ok(r)
+        places, pages, ms = map(int, re.search(said, r.err).groups())
+        self.assertLess(re.search(said, r.err).start(), r.err.index("ended by") if "ended by" in r.err else len(r.err))
+        self.assertGreater(places, 20000)
+        self.assertEqual((pages, 7000000), (total["text_pages"], total["together_ns"]))
+        self.assertLess(abs(ms - total["install_ns"] / 1e6), 10, "chance decides which neighbours give way")
+        for args in (("--function", "f1234*"), ("--function", "*", "-q")):
+            self.assertNotIn("to take out", self.attach(t, *args, "--count", "-d", "0.1").err)
+        self.assert_result_ok(t)
 
 
 if __name__ == "__main__":
