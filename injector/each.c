@@ -20,56 +20,9 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #define STOP_NS UINT64_C(1000000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
 #define LISTS   8
 #define PATIENT 4 /* rounds in which a running thread with children is waited for: see eintr.c */
-
-struct dp_each_done {
-	pid_t tid;
-	uint64_t start_time;
-	UT_hash_handle hh;
-};
-
-static struct dp_each_done *find(const struct dp_each *e, pid_t tid)
-{
-	struct dp_each_done *found = NULL;
-	HASH_FIND_INT(e->done, &tid, found);
-	return found;
-}
-
-static bool is_done(const struct dp_each *e, pid_t tid, uint64_t start)
-{
-	const struct dp_each_done *found = find(e, tid);
-	return found && found->start_time == start;
-}
-
-/* Of one that is listed and gone by now. */
-static bool was_done(const struct dp_each *e, pid_t tid)
-{
-	return find(e, tid);
-}
-
-static struct dp_error *note(struct dp_each *e, pid_t tid, uint64_t start)
-{
-	struct dp_each_done *done = find(e, tid);
-	if (done) { /* the ID of one that has gone */
-		done->start_time = start;
-		return NULL;
-	}
-	done = calloc(1, sizeof(*done));
-	if (done) {
-		done->tid = tid;
-		done->start_time = start;
-		HASH_ADD_INT(e->done, tid, done);
-		if (done->hh.tbl)
-			return NULL;
-	}
-	free(done);
-	return dp_error(DP_TAG_NOMEM, "out of memory for the list of threads");
-}
 
 /* A listing that has every thread; false if they come and go too fast. */
 static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
@@ -155,7 +108,7 @@ static struct dp_error *visit_hurried(struct dp_target *t, struct dp_each *e, co
 	const uint64_t held = dp_now_ns() - from;
 	if (held > e->held_ns)
 		e->held_ns = held;
-	return done ? note(e, m->tid, m->stat.start_time) : NULL;
+	return done ? dp_seen_add(&e->done, m->tid, m->stat.start_time) : NULL;
 }
 
 /* The priority is raised for one thread's hold, not for a round: where there is one processor, nobody else runs meanwhile. */
@@ -184,11 +137,11 @@ static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, c
 static struct dp_error *meet(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
 	if (dp_task_is_worker(&m->stat)) /* stopped, it would end a request of the program's */
-		return note(e, m->tid, m->stat.start_time);
+		return dp_seen_add(&e->done, m->tid, m->stat.start_time);
 	if (m->stat.state == 'D') /* asked to stop it would not, and could not be let go */
 		return NULL;
 	if (m->stat.state == 'Z' || m->stat.state == 'X' || is_done_asleep(t, e, m))
-		return note(e, m->tid, m->stat.start_time);
+		return dp_seen_add(&e->done, m->tid, m->stat.start_time);
 	if (e->asleep && e->listed > 1 && e->rounds <= PATIENT && dp_proc_has_children(t->process.pid, m->tid))
 		return NULL;
 	return visit(t, e, m);
@@ -210,11 +163,11 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 	for (size_t i = 0; !err && !e->enough && i < tids.n; i++) {
 		struct met m = {.tid = tids.tid[i], .look = look, .data = data};
 		const bool there = dp_proc_stat(t->process.pid, m.tid, &m.stat);
-		if (there ? is_done(e, m.tid, m.stat.start_time) : was_done(e, m.tid))
+		if (there ? dp_seen_has(e->done, m.tid, m.stat.start_time) : dp_seen_id(e->done, m.tid))
 			continue;
 		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
 		err = there ? meet(t, e, &m) : NULL;
-		e->met_all &= !there || is_done(e, m.tid, m.stat.start_time);
+		e->met_all &= !there || dp_seen_has(e->done, m.tid, m.stat.start_time);
 	}
 	free(tids.tid);
 	return err;
@@ -222,11 +175,6 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 
 void dp_each_fini(struct dp_each *e)
 {
-	struct dp_each_done *done, *next;
-	HASH_ITER(hh, e->done, done, next)
-	{
-		HASH_DEL(e->done, done);
-		free(done);
-	}
+	dp_seen_fini(&e->done);
 	*e = (struct dp_each){0};
 }

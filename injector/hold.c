@@ -77,10 +77,7 @@ const char *dp_not_live(const struct dp_target *t)
 {
 	if (t->launch)
 		return "the command has not started yet";
-	if (t->process.seccomp)
-		return "it is under a seccomp filter";
-	/* A thread that starts between two pages would hit a probe before the hook that prepares it for LTTng stands. */
-	return t->sink && !t->nstanding ? "hooks and probes of LTTng's events go in together" : NULL;
+	return t->process.seccomp ? "it is under a seccomp filter" : NULL;
 }
 
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)

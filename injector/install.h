@@ -21,6 +21,7 @@ struct install {
 	bool *refused;             /* of each site, for those that rely upon it */
 	enum dp_tag refused_tag;   /* of the last one */
 	bool *held;                /* of each site: it is for a moment when all threads are held */
+	const bool *only;          /* of each site: it is for now; NULL: all are */
 	bool announced;            /* the semaphores are up */
 	bool live;                 /* text may be replaced while threads run */
 };
@@ -46,7 +47,8 @@ static inline bool dp_install_is_guarded(const struct install *i, size_t k)
 /* Is it still to be written, in this pass? */
 static inline bool dp_install_is_due(const struct install *i, size_t k, bool guarded)
 {
-	return dp_install_is_guarded(i, k) == guarded && !i->t->in.placed[k].written && !i->results[k].refused;
+	return dp_install_is_guarded(i, k) == guarded && !i->t->in.placed[k].written && !i->results[k].refused &&
+	       (!i->only || i->only[k]);
 }
 bool dp_install_crosses(const struct install *i, size_t k);
 /* With all threads held: checks and writes it, or refuses it. `across`: its pages, if it crosses from one to another. */

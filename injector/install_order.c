@@ -264,7 +264,7 @@ static struct dp_error *write_held(struct install *i, bool guarded)
 	return NULL;
 }
 
-struct dp_error *dp_install_sites(struct install *i, bool guarded)
+static struct dp_error *write_all(struct install *i, bool guarded)
 {
 	if (i->live)
 		DP_TRY(write_live(i, guarded));
@@ -272,4 +272,50 @@ struct dp_error *dp_install_sites(struct install *i, bool guarded)
 		for (size_t k = 0; k < i->nplans; k++)
 			i->held[k] = true;
 	return write_held(i, guarded);
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------------------------------- */
+
+static void add_supports(const struct install *i, size_t k, bool *only)
+{
+	const struct dp_plan *plan = &i->plans[k];
+	for (size_t n = 0; n < plan->nsupports; n++) {
+		struct dp_near near = dp_near(&i->t->in, plan->support[n], plan->support[n] + 1);
+		for (size_t j; (j = dp_near_next(&near)) != SIZE_MAX;)
+			only[j] |= j < k;
+	}
+}
+
+/* What a site relies upon comes before it in the order of the plans. */
+static bool pick_hooks(const struct install *i, bool *only)
+{
+	bool any = false;
+	for (size_t k = i->nplans; k-- > 0;) {
+		only[k] |= i->plans[k].probe == DP_NO_PROBE && i->plans[k].calls_out;
+		any |= only[k];
+		if (only[k])
+			add_supports(i, k, only);
+	}
+	return any;
+}
+
+/* A thread that starts between two pages must not come to a probe before the hook that prepares it for LTTng stands. */
+static struct dp_error *write_hooks(struct install *i)
+{
+	dp_auto_free bool *only = calloc(i->nplans + 1, sizeof(*only));
+	if (!only)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	if (!pick_hooks(i, only))
+		return NULL;
+	i->only = only;
+	struct dp_error *err = write_all(i, false);
+	i->only = NULL;
+	return err;
+}
+
+struct dp_error *dp_install_sites(struct install *i, bool guarded)
+{
+	if (i->live && i->t->sink && !guarded)
+		DP_TRY(write_hooks(i));
+	return write_all(i, guarded);
 }

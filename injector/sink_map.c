@@ -2,9 +2,9 @@
 /*
  * Bringing the sink's two regions into the target.
  *
- * Text and data lie at a fixed distance (agent/call.h). The mappings are made in one short freeze; they are filled through our
- * own descriptor of the memory file afterwards, and the magic word comes last: what is found without it is a killed tool's
- * leftover that nothing runs in, and is taken out by the next one.
+ * Text and data lie at a fixed distance (agent/call.h). The mappings are made by one thread, while the others run, where that may
+ * be (dp_not_live()); they are filled through our own descriptor of the memory file afterwards, and the magic word comes last:
+ * what is found without it is a killed tool's leftover that nothing runs in, and is taken out by the next one.
  */
 #include "injector/limits.h"
 #include "injector/memfd.h"
@@ -35,6 +35,8 @@
 #define STACK      (UINT64_C(256) << 10)
 #define SCRATCH    (UINT64_C(1) << 20)
 #define MAP_TRIES  20
+#define BORROW_NS  UINT64_C(1000000000)
+#define ROOM       64u /* in the page below the stack: what the thread is to do; in front of it the name */
 
 extern const uint8_t dp_sink_so[], dp_sink_so_end[];
 
@@ -46,6 +48,8 @@ struct plan {
 	bool locked;
 	bool mapped_guard, mapped_text, mapped_data, mapped_stack;
 };
+
+_Static_assert(ROOM + DP_SCRIPT_ROOM <= DP_PAGE && sizeof(DP_MEMFD_NAME) <= ROOM, "both fit into the page");
 
 /* ---- layout ------------------------------------------------------------------------------------------------------------------
  */
@@ -157,10 +161,12 @@ static struct dp_error *map_at(struct dp_borrow *b, uint64_t at, uint64_t size, 
 static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p, int64_t *fd)
 {
 	static const char name[] = DP_MEMFD_NAME;
-	DP_TRY(map_at(b, p->guard, DP_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	int64_t ignored;
+	DP_TRY(map_at(b, p->guard, DP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	p->mapped_guard = true;
 	DP_TRY(dp_mem_write_text(&v->process, dp_borrow_tid(b), dp_addr_of(p->guard), name, sizeof(name), NULL));
-	return dp_remote_memfd(b, 0, p->guard, fd);
+	DP_TRY(dp_remote_memfd(b, p->guard + ROOM, p->guard, fd));
+	return dp_remote_call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){p->guard, DP_PAGE, PROT_READ}, &ignored);
 }
 
 static struct dp_error *open_here(const struct dp_sink_view *v, pid_t tid, int64_t fd, struct plan *p)
@@ -244,23 +250,44 @@ static struct dp_error *map_held(struct dp_sink_view *v, struct dp_freeze *f, st
 	return err;
 }
 
-static struct dp_error *map_once(struct dp_sink_view *v, struct plan *p)
+static struct dp_error *map_frozen(struct dp_sink_view *v, struct plan *p, uint64_t *held_ns)
 {
 	struct dp_freeze f = {0};
-	struct dp_priority priority;
-	if (v->t->launch)
-		return map_held(v, dp_launch_freeze(v->t->launch), p);
-	dp_priority_raise(&priority);
 	struct dp_error *err = dp_freeze_patiently(v->t, &f);
 	if (!err) {
 		err = map_held(v, &f, p);
 		dp_thaw_all(&f);
 	}
+	*held_ns = f.end_ns - f.begin_ns;
+	return err;
+}
+
+static struct dp_error *map_live(struct dp_sink_view *v, struct plan *p, uint64_t *held_ns)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_borrow_one(v->t, BORROW_NS, &b));
+	struct dp_error *err = map_on(v, b, p);
+	struct dp_error *end = dp_borrow_end(b, held_ns);
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *map_once(struct dp_sink_view *v, struct plan *p)
+{
+	struct dp_priority priority;
+	uint64_t held = 0;
+	if (v->t->launch)
+		return map_held(v, dp_launch_freeze(v->t->launch), p);
+	const bool live = !dp_not_live(v->t);
+	dp_priority_raise(&priority);
+	struct dp_error *err = live ? map_live(v, p, &held) : map_frozen(v, p, &held);
 	dp_priority_restore(&priority);
-	if (f.end_ns - f.begin_ns > v->pause_ns)
-		v->pause_ns = f.end_ns - f.begin_ns;
-	dp_target_say(v->t, "mapping the LTTng sink: threads held for %llu us",
-	              (unsigned long long)(f.end_ns - f.begin_ns) / 1000);
+	if (held > v->pause_ns)
+		v->pause_ns = held;
+	dp_target_say(v->t, "mapping the LTTng sink: %s held for %llu us", live ? "a thread" : "threads",
+	              (unsigned long long)held / 1000);
 	return err;
 }
 

@@ -16,34 +16,10 @@
 
 struct priming {
 	struct dp_sink_view *v;
-	pid_t *done; /* threads that need no more */
-	size_t ndone, capacity;
-	size_t primed, open; /* open: still to be primed, as of the last round */
+	size_t ready, open; /* as of the last round; open: still to be primed */
 	char why[128];
 	pid_t last;
 };
-
-static bool is_done(const struct priming *m, pid_t tid)
-{
-	for (size_t i = 0; i < m->ndone; i++)
-		if (m->done[i] == tid)
-			return true;
-	return false;
-}
-
-static bool mark_done(struct priming *m, pid_t tid)
-{
-	if (m->ndone == m->capacity) {
-		const size_t capacity = m->capacity ? 2 * m->capacity : 64;
-		pid_t *grown = realloc(m->done, capacity * sizeof(*grown));
-		if (!grown)
-			return false;
-		m->done = grown;
-		m->capacity = capacity;
-	}
-	m->done[m->ndone++] = tid;
-	return true;
-}
 
 /* LTTng's listeners and our own threads never hit a probe that counts. */
 static bool is_guest(pid_t pid, pid_t tid)
@@ -60,13 +36,12 @@ static bool is_guest(pid_t pid, pid_t tid)
 	return guest;
 }
 
-static bool runs_no_code(pid_t pid, pid_t tid)
+static bool runs_no_code(const struct dp_task_stat *stat)
 {
-	struct dp_task_stat stat;
-	return !dp_proc_stat(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' || dp_task_is_worker(&stat);
+	return stat->state == 'Z' || stat->state == 'X' || dp_task_is_worker(stat);
 }
 
-static struct dp_error *prime_one(struct priming *m, pid_t tid)
+static struct dp_error *prime_one(struct priming *m, pid_t tid, const struct dp_task_stat *stat)
 {
 	enum dp_safe_outcome outcome = DP_SAFE_UNSAFE;
 	m->last = tid;
@@ -75,8 +50,21 @@ static struct dp_error *prime_one(struct priming *m, pid_t tid)
 		m->open++;
 		return NULL;
 	}
-	m->primed += outcome == DP_SAFE_HELD;
-	return mark_done(m, tid) ? NULL : dp_error(DP_TAG_NOMEM, "listing the threads of process %d", m->v->process.pid);
+	m->ready += outcome == DP_SAFE_HELD;
+	return dp_seen_add(&m->v->t->primed, tid, stat->start_time);
+}
+
+/* What a thread has of LTTng's it keeps for its life. */
+static struct dp_error *look_at(struct priming *m, pid_t tid)
+{
+	const pid_t pid = m->v->process.pid;
+	struct dp_task_stat stat;
+	if (!dp_proc_stat(pid, tid, &stat) || runs_no_code(&stat) || is_guest(pid, tid))
+		return NULL;
+	if (!dp_seen_has(m->v->t->primed, tid, stat.start_time))
+		return prime_one(m, tid, &stat);
+	m->ready++;
+	return NULL;
 }
 
 static struct dp_error *one_round(struct priming *m)
@@ -84,14 +72,13 @@ static struct dp_error *one_round(struct priming *m)
 	struct dp_tids tids;
 	struct dp_error *err = NULL;
 	const pid_t pid = m->v->process.pid;
-	m->open = 0;
+	m->ready = m->open = 0;
 	if (!dp_proc_tids(pid, &tids))
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", pid);
 	if (!tids.n)
 		err = dp_error(DP_TAG_GONE, "process %d (%s) ended", pid, m->v->process.comm);
 	for (size_t i = 0; !err && i < tids.n; i++)
-		if (!is_done(m, tids.tid[i]) && !runs_no_code(pid, tids.tid[i]) && !is_guest(pid, tids.tid[i]))
-			err = prime_one(m, tids.tid[i]);
+		err = look_at(m, tids.tid[i]);
 	free(tids.tid);
 	return err;
 }
@@ -116,11 +103,10 @@ struct dp_error *dp_target_sink_prime(struct dp_target *t, uint64_t limit_ns, st
 	DP_TRY(dp_sink_refuse_stopped(&v));
 	struct priming m = {.v = &v};
 	struct dp_error *err = prime(&m, dp_now_ns() + limit_ns);
-	free(m.done);
 	if (v.pause_ns > stats->pause_ns)
 		stats->pause_ns = v.pause_ns;
-	stats->threads = m.primed + m.open;
-	stats->primed = m.primed;
+	stats->threads = m.ready + m.open;
+	stats->primed = m.ready;
 	stats->unprimed = m.open;
 	if (!err && m.open)
 		dp_target_say(t, "%zu of %zu threads could not be primed; of thread %d: %s", m.open, stats->threads, m.last,

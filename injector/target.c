@@ -212,6 +212,7 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	dp_image_destroy(t->image);
 	dp_installation_fini(&t->in);
 	free(t->trap.hook);
+	dp_seen_fini(&t->primed);
 	if (t->exit_fd >= 0)
 		close(t->exit_fd);
 	if (t->lock_fd >= 0)

@@ -7,6 +7,7 @@
 #include "injector/injector.h"
 #include "injector/limits.h"
 #include "injector/park.h"
+#include "injector/seen.h"
 #include "injector/tracee.h"
 
 #include <sched.h>
@@ -142,6 +143,7 @@ struct dp_target {
 	struct dp_runtime runtime;
 	unsigned nprobes;
 	uint64_t sink; /* address in the target of the struct dp_sink that the probes will emit through, or 0 */
+	struct dp_seen *primed; /* threads that can emit, or never will */
 
 	struct dp_traps trap;
 	struct dp_park_limits park; /* hits 0: none waits */
@@ -222,7 +224,7 @@ uint64_t dp_patience_rest(uint64_t held_ns);
  * that cannot be stopped now, is visited again in the next round. A round is over when all that were listed were tried.
  */
 struct dp_each {
-	struct dp_each_done *done; /* by thread ID; private to each.c */
+	struct dp_seen *done;
 	uint64_t held_ns; /* longest time that a thread was held */
 	/*
 	 * May be set: is a thread that sleeps in a system call done? Asked with its tid, pc and stack pointer alone, while nobody

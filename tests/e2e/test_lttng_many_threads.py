@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Events of a program with many threads go to LTTng without a moment in which all of them are held."""
+
+import re
+
+import harness
+import lttng_env
+import lttng_probe
+
+THREADS = 400
+
+
+class ManyThreads(lttng_probe.Case):
+    def test_first_attach_and_the_next_hold_one_at_a_time(self):
+        self.sessiond()
+        self.session("s", "dynprobe:*")
+        t = self.program("throng", THREADS)
+        for args in ((), ("--name", "again")):
+            p = self.tool("--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--when", "(edi & 1023) == 5", "--session", "s", "-d", "0.3", "-v", *args)
+            self.assertIn("1 placed", p.stderr)
+            self.assertNotRegex(p.stderr, r"all threads|: threads held|unprimed|could not be primed")
+        self.lttng("stop", "s")
+        seen = "\n".join(harness.babeltrace(self.path("s")))
+        for name in ("foo", "again"):
+            self.assertTrue(re.search(rf"dynprobe:{name}:", seen), name)
+        self.end(t)
+
+
+if __name__ == "__main__":
+    lttng_env.main()
