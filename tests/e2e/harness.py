@@ -84,6 +84,12 @@ def maps(pid):
         return [Mapping(line) for line in f]
 
 
+def has_processor(feature):
+    """A name from the flags in /proc/cpuinfo."""
+    with open("/proc/cpuinfo") as f:
+        return any(feature in line.split() for line in f if line.startswith("flags"))
+
+
 def status(pid, field):
     with open(f"/proc/{pid}/status") as f:
         for line in f:

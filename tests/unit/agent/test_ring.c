@@ -154,12 +154,15 @@ struct seen {
 static void see(const struct dp_record *r, void *data)
 {
 	struct seen *s = data;
-	uint64_t value = *(const uint64_t *)r->payload;
+	uint64_t value;
 
+	if (r->probe > 1) /* padding has no payload, and the ring may end behind it */
+		return;
+	value = *(const uint64_t *)r->payload;
 	if (r->probe == 1) {
 		s->nested++;
 		s->in_order &= value == 0x1111111111111111;
-	} else if (r->probe == 0) {
+	} else {
 		s->outer++;
 		s->in_order &= value > s->next_seq;
 		s->next_seq = value;

@@ -20,6 +20,7 @@ struct state {
 /* vectors.S: set what `from` has in components `which`, initialize the others, run the hit, and store all. */
 void vectors_around(struct state *from, struct state *to, uint32_t which, void (*hit)(void));
 void vectors_clobber(uint32_t which);
+extern uint8_t vectors_xsave; /* 1: there is XRSTOR, 2: and XGETBV(1) */
 
 static struct host_event probe;
 static uint32_t available;
@@ -40,6 +41,7 @@ static uint32_t components(void)
 	uint32_t a, b, c, d;
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return 0;
+	vectors_xsave = __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && (a & 4) ? 2 : 1;
 	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 	return a & (AVX | MASKS | ZMM_HI | ZMM16);
 }
@@ -52,8 +54,7 @@ static void nothing(void)
 static bool has_inuse(void)
 {
 	static struct state before = {.mxcsr = 0x1f80}, after;
-	uint32_t a, b, c, d;
-	if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d) || !(a & 4))
+	if (vectors_xsave < 2)
 		return false;
 	vectors_around(&before, &after, 0, nothing);
 	return !(after.inuse & available);

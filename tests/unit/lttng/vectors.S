@@ -52,6 +52,8 @@ vectors_around:					/* rdi = from, rsi = to, edx = which, rcx = hit */
 	movq	%rsi, %r12
 	movl	%edx, %r13d
 	movq	%rcx, %r14
+	cmpb	$0, vectors_xsave(%rip)
+	je	2f
 	movl	$0xe6, %eax			/* all initial */
 	xorl	%edx, %edx
 	xrstor	initial(%rip)
@@ -77,10 +79,13 @@ vectors_around:					/* rdi = from, rsi = to, edx = which, rcx = hit */
 	pushq	$0x1f80
 	ldmxcsr	(%rsp)
 	popq	%rax
+	cmpb	$1, vectors_xsave(%rip)
+	jb	2f
+	je	7f
 	movl	$1, %ecx
 	xgetbv
 	movl	%eax, INUSE(%rbx)
-	movl	$0, %ecx
+7:	movl	$0, %ecx
 	xgetbv
 	movl	%eax, %r13d
 	testl	$ZMM_HI, %r13d
@@ -133,6 +138,9 @@ vectors_clobber:				/* edi = what there is; as compiled code may */
 	.balign	64
 garbage:
 	.fill	4096, 1, 0xa5
+	.globl	vectors_xsave
+vectors_xsave:
+	.byte	0
 	.bss
 	.balign	64
 initial:
