@@ -13,6 +13,7 @@
 #include "injector/sharers.h"
 #include "injector/sights.h"
 #include "injector/standing.h"
+#include "injector/swap.h"
 #include "injector/trap.h"
 
 #include "base/cleanup.h"
@@ -329,6 +330,7 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 	}
 	report->why[0] = 0;
 	dp_remove_copies(t, in, report);
+	dp_error_destroy(dp_swap_sweep(t, in)); /* the last look at the note, which goes with our mappings */
 	in->index = dp_code_index_destroy(in->index);
 	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)

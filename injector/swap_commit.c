@@ -235,8 +235,11 @@ static void close_there(struct job *j, int64_t fd, const struct dp_swap_note *no
 	char name[24];
 	int64_t ignored;
 	snprintf(name, sizeof(name), "%lld", (long long)fd);
-	if (dp_swap_is_file(j->s->t, dp_borrow_tid(j->b), name, note))
-		dp_error_destroy(dp_job_call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
+	struct dp_error *err = dp_job_take_thread(j); /* the one that opened it may have gone home */
+	if (!err && dp_swap_is_file(j->s->t, dp_borrow_tid(j->b), name, note))
+		err = dp_job_call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored);
+	j->unsure |= err != NULL; /* then the note leads the next one to it */
+	dp_error_destroy(err);
 }
 
 static struct dp_error *map_runs(struct job *j, int64_t fd)

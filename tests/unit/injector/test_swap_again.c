@@ -207,20 +207,15 @@ Test(swap_again, tool_killed_at_every_system_call_of_a_write_in_place)
 	deaths(HOT);
 }
 
-/* As of a call that we gave up waiting for: what it made in the end is found by the note, which the next transaction looks at. */
-Test(swap_again, what_a_call_made_too_late_is_tidied_up_by_the_next_transaction)
+/* As of a call that we gave up waiting for: what it made in the end is found by the note. Where that is a mapping. */
+static uint64_t make_too_late(struct dp_target *t, const struct dp_installation *in)
 {
-	pid_t pid = tr_spawn(sw_crossing);
-	const struct dp_installation *in;
 	struct dp_borrow *b;
 	struct dp_swap *s = NULL;
 	struct dp_swap_span span;
 	char why[192];
-	pr_attach_one(pid, PR_FOO, "group");
-	struct dp_target *t = sw_open_group(pid, &in);
 	tr_ok(dp_swap_create(t, in, &s));
 	cr_assert(dp_swap_span_at(s, sw_at_cross(), &span, why), "%s", why);
-	const size_t descriptors = pr_descriptors(pid);
 	const struct dp_swap_note note = {DP_SWAP_MAGIC, 0x3fff00000000,  span.start,          span.end,
 	                                  span.offset,   span.map->inode, span.map->dev_major, span.map->dev_minor};
 	const uint64_t at = dp_swap_note_at(in), path = at + sizeof(note);
@@ -234,10 +229,42 @@ Test(swap_again, what_a_call_made_too_late_is_tidied_up_by_the_next_transaction)
 	             (int64_t)note.base);
 	tr_ok(dp_borrow_end(b, NULL));
 	dp_swap_destroy(s);
+	return note.base;
+}
+
+Test(swap_again, what_a_call_made_too_late_is_tidied_up_by_the_next_transaction)
+{
+	pid_t pid = tr_spawn(sw_crossing);
+	const struct dp_installation *in;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = sw_open_group(pid, &in);
+	const size_t descriptors = pr_descriptors(pid);
+	const uint64_t late = make_too_late(t, in);
 	cr_assert_eq(pr_descriptors(pid), descriptors + 1);
 	tr_ok(sw_write_one(t, in, sw_at_cross(), sw_other));
 	cr_assert_eq(pr_descriptors(pid), descriptors);
-	cr_assert_not(dp_swap_mapped(t, note.base));
+	cr_assert_not(dp_swap_mapped(t, late));
+	dp_target_close(t);
+	pr_goes_on();
+	tr_kill(pid);
+}
+
+/* No transaction follows: with the note's page the last trace of it would go. */
+Test(swap_again, what_a_call_made_too_late_is_tidied_up_before_all_is_unmapped)
+{
+	pid_t pid = tr_spawn(sw_crossing);
+	const struct dp_installation *in;
+	struct dp_remove_report report;
+	pr_attach_one(pid, PR_FOO, "group");
+	struct dp_target *t = sw_open_group(pid, &in);
+	struct dp_installation *group = (struct dp_installation *)(uintptr_t)in;
+	tr_ok(dp_installation_restore(t, group, NULL, &report));
+	const size_t descriptors = pr_descriptors(pid);
+	const uint64_t late = make_too_late(t, in);
+	cr_assert_eq(pr_descriptors(pid), descriptors + 1);
+	tr_ok(dp_installation_remove(t, group, &report));
+	cr_assert_eq(pr_descriptors(pid), descriptors);
+	cr_assert_not(dp_swap_mapped(t, late));
 	dp_target_close(t);
 	pr_goes_on();
 	tr_kill(pid);
