@@ -64,10 +64,9 @@ class Redis:
         path = os.path.join(directory, "socket")
         self.process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", ""], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=directory)
         self.pid, self.stopping = self.process.pid, False
-        harness.wait_until(lambda: os.path.exists(path), what="redis to listen")
         self.client = socket.socket(socket.AF_UNIX)
         self.client.settimeout(20)
-        self.client.connect(path)
+        harness.wait_until(lambda: self.client.connect_ex(path) == 0, what="redis to listen")
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 

@@ -120,6 +120,18 @@ class Box:
         try:
             return p.wait(30)
         except subprocess.TimeoutExpired:
+            self.look_at(p.pid)
             p.kill()
             p.wait()
             raise Mismatch(f"{p.args[0]} does not end") from None
+
+    def look_at(self, pid):
+        """Where a program is that does not end: into the file `stuck`."""
+        with open(os.path.join(self.dir, "stuck"), "w") as out:
+            for args in (["sh", "-c", f"cat /proc/{pid}/task/*/status /proc/{pid}/task/*/syscall /proc/{pid}/timers /proc/{pid}/maps"],
+                         ["gdb", "-q", "-nx", "-batch", "-p", str(pid), "-ex", "info registers", "-ex", "x/6i $pc", "-ex", "thread apply all bt 30"]):
+                try:
+                    subprocess.run(args, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, timeout=60, check=False)
+                except (OSError, subprocess.TimeoutExpired) as e:
+                    out.write(f"{e}\n")
+                out.flush()

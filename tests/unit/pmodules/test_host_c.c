@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define AMPLE UINT64_C(10000000000) /* for what is not about time, on a busy machine too */
+
 static struct log log_;
 static struct model model;
 
@@ -34,7 +36,7 @@ static void done(struct dp_host *h)
 
 Test(c_module, events_come_bottom_up_and_in_order)
 {
-	struct dp_host *h = loaded("recorder", NULL, (struct dp_host_options){0});
+	struct dp_host *h = loaded("recorder", NULL, (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	cr_assert_str_eq(attribute(model.s, "order"),
 	                 "preattach attach variable:p variable:* variable:n variable:i frame:inner variable:text frame:outer "
@@ -45,7 +47,7 @@ Test(c_module, events_come_bottom_up_and_in_order)
 
 Test(c_module, a_deferred_module_costs_no_pause)
 {
-	struct dp_host *h = loaded("recorder", "recorder:defer,1", (struct dp_host_options){0});
+	struct dp_host *h = loaded("recorder", "recorder:defer,1", (struct dp_host_options){.budget_ns = AMPLE});
 	cr_assert(dp_host_wants_held(h), "it has an attach callback");
 	run_all(h, model.s);
 	cr_assert_str_eq(attribute(model.s, "order"),
@@ -59,7 +61,7 @@ static void crash(const char *how, const char *said)
 {
 	char option[64];
 	snprintf(option, sizeof(option), "misbehave:how,%s", how);
-	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){0});
+	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	cr_assert(strstr(log_.text, said), "%s: %s", how, log_.text);
 	cr_assert_eq(log_.errors, 1, "%s: it is called once and never again: %s", how, log_.text);
@@ -96,7 +98,7 @@ Test(c_module, a_crash_in_load_refuses_it_and_one_in_unload_is_survived)
 	char path[4096];
 	struct dp_host *h;
 	memset(&log_, 0, sizeof(log_));
-	h = host_with(&(struct dp_host_options){0}, &log_);
+	h = host_with(&(struct dp_host_options){.budget_ns = AMPLE}, &log_);
 	cr_assert_null(dp_host_option(h, "misbehave:how,load"));
 	snprintf(path, sizeof(path), "%s/misbehave.so", DP_TEST_MODULES);
 	struct dp_error *err = dp_host_load(h, path);
@@ -104,7 +106,7 @@ Test(c_module, a_crash_in_load_refuses_it_and_one_in_unload_is_survived)
 	cr_assert_eq(err->tag, DP_TAG_PMODULE, "DP-PMODULE");
 	dp_error_destroy(err);
 	dp_host_destroy(h);
-	done(loaded("misbehave", "misbehave:how,unload", (struct dp_host_options){0}));
+	done(loaded("misbehave", "misbehave:how,unload", (struct dp_host_options){.budget_ns = AMPLE}));
 	cr_assert(strstr(log_.text, "crashed"));
 }
 
@@ -144,7 +146,7 @@ Test(c_module, exit_in_load_refuses_the_module)
 {
 	char path[4096];
 	memset(&log_, 0, sizeof(log_));
-	struct dp_host *h = host_with(&(struct dp_host_options){0}, &log_);
+	struct dp_host *h = host_with(&(struct dp_host_options){.budget_ns = AMPLE}, &log_);
 	cr_assert_null(dp_host_option(h, "misbehave:how,exit-load"));
 	snprintf(path, sizeof(path), "%s/misbehave.so", DP_TEST_MODULES);
 	struct dp_error *err = dp_host_load(h, path);
@@ -155,7 +157,7 @@ Test(c_module, exit_in_load_refuses_the_module)
 
 Test(c_module, err_says_its_reason_and_ends_the_module_alone)
 {
-	struct dp_host *h = loaded("misbehave", "misbehave:how,errx", (struct dp_host_options){0});
+	struct dp_host *h = loaded("misbehave", "misbehave:how,errx", (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	cr_assert(strstr(log_.text, "no way"), "%s", log_.text);
 	cr_assert(strstr(log_.text, "called err()"), "%s", log_.text);
@@ -165,7 +167,7 @@ Test(c_module, err_says_its_reason_and_ends_the_module_alone)
 #ifndef __SANITIZE_ADDRESS__ /* it keeps books of threads, and of how they end */
 Test(c_module, exit_in_a_thread_of_its_own_ends_that_thread)
 {
-	struct dp_host *h = loaded("misbehave", "misbehave:how,exit-thread", (struct dp_host_options){0});
+	struct dp_host *h = loaded("misbehave", "misbehave:how,exit-thread", (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	cr_assert_eq(log_.errors, 0, "%s", log_.text);
 	cr_assert_eq(count_notes(model.worker->notes, "behind"), 1);
@@ -174,7 +176,7 @@ Test(c_module, exit_in_a_thread_of_its_own_ends_that_thread)
 
 Test(c_module, threads_of_its_own_end_as_they_like)
 {
-	struct dp_host *h = loaded("misbehave", "misbehave:how,thread-ends", (struct dp_host_options){0});
+	struct dp_host *h = loaded("misbehave", "misbehave:how,thread-ends", (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	cr_assert_eq(log_.errors, 0, "%s", log_.text);
 	cr_assert_eq(count_notes(model.worker->notes, "behind"), 1);
@@ -214,7 +216,7 @@ Test(c_module, signals_are_the_tools_again_afterwards)
 	struct sigaction before, behind;
 	stack_t stack;
 	sigaction(SIGSEGV, NULL, &before);
-	struct dp_host *h = loaded("misbehave", "misbehave:how,null", (struct dp_host_options){0});
+	struct dp_host *h = loaded("misbehave", "misbehave:how,null", (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	sigaction(SIGSEGV, NULL, &behind);
 	cr_assert_eq(before.sa_sigaction, behind.sa_sigaction);
@@ -231,7 +233,7 @@ static void refused(const char *file, const char *said)
 	struct dp_host *h;
 	memset(&log_, 0, sizeof(log_));
 	model_make(&model);
-	h = host_with(&(struct dp_host_options){0}, &log_);
+	h = host_with(&(struct dp_host_options){.budget_ns = AMPLE}, &log_);
 	snprintf(path, sizeof(path), "%s/%s", DP_TEST_MODULES, file);
 	struct dp_error *err = dp_host_load(h, path);
 	cr_assert_not_null(err, "%s", file);
@@ -246,7 +248,7 @@ static void refused(const char *file, const char *said)
 
 Test(c_module, an_option_for_nobody_is_said_once)
 {
-	struct dp_host *h = loaded("recorder", "recordr:defer,1", (struct dp_host_options){0});
+	struct dp_host *h = loaded("recorder", "recordr:defer,1", (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	run_all(h, model.s);
 	cr_assert_eq(log_.warnings, 1);
@@ -268,7 +270,7 @@ Test(c_module, what_is_no_module_is_refused)
 Test(c_module, the_same_id_twice_is_refused)
 {
 	char path[4096];
-	struct dp_host *h = loaded("recorder", NULL, (struct dp_host_options){0});
+	struct dp_host *h = loaded("recorder", NULL, (struct dp_host_options){.budget_ns = AMPLE});
 	snprintf(path, sizeof(path), "%s/recorder.so", DP_TEST_MODULES);
 	struct dp_error *err = dp_host_load(h, path);
 	cr_assert(err && strstr(err->message, "is loaded already"));
@@ -283,7 +285,7 @@ Test(c_module, the_same_id_twice_is_refused)
 Test(c_module, a_directory_is_loaded_by_name_and_bad_ones_are_said)
 {
 	memset(&log_, 0, sizeof(log_));
-	struct dp_host *h = host_with(&(struct dp_host_options){0}, &log_);
+	struct dp_host *h = host_with(&(struct dp_host_options){.budget_ns = AMPLE}, &log_);
 	cr_assert_null(dp_host_load_dir(h, DP_TEST_MODULES));
 	cr_assert_eq(dp_host_nmodules(h), 4);
 	cr_assert_str_eq(dp_host_module_id(h, 0), "conformance");
