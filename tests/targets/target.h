@@ -34,6 +34,7 @@ static inline void target_on_term(int sig)
 static inline void target_stop_on_term(void)
 {
 	struct sigaction action = {.sa_handler = target_on_term, .sa_flags = SA_RESTART};
+	sigfillset(&action.sa_mask); /* no other handler is to jump out of this one before it has done anything */
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 }
