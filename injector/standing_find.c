@@ -220,11 +220,22 @@ static struct dp_error *check_control(const struct dp_standing *s)
 	return NULL;
 }
 
+/*
+ * Some dynprobe's view of its target? There is no code by it; what the kernel happened to map behind it, as it does with a new heap,
+ * is not the region that the control page tells of.
+ */
+static bool is_view(const struct dp_standing *s)
+{
+	const bool behind = s->in.private.mapped && s->control.private_addr == s->data + s->data_size;
+	return !has_code(s) && !s->in.live && !behind;
+}
+
 static struct dp_error *with_control(struct dp_standing *s, enum dp_group_kind *kind)
 {
 	DP_TRY(dp_standing_get(s, 0, &s->control, sizeof(s->control)));
-	if (!find_private(s, s->data + s->data_size) && !has_code(s))
-		return NULL; /* some dynprobe's view of its target */
+	find_private(s, s->data + s->data_size);
+	if (is_view(s))
+		return NULL;
 	DP_TRY(check_control(s));
 	s->in.foreign = !s->in.live;
 	DP_TRY(dp_standing_read_sites(s));
