@@ -115,7 +115,7 @@ class Debugger(Case):
                 break
         while "[dynprobe" in lines[1]:
             lines.pop(0)
-        self.assertRegex(lines[0], r"third\+0x0 \[dynprobe\] \(\)")
+        self.assertRegex(lines[0], r"third\+0x0 \[dynprobe( jump)?\] \(\)")
         self.assertRegex(lines[1], r"third \(a=.*stops\.c:\d+")
         self.assertRegex(lines[2], r"second \(a=.*stops\.c:\d+")
         self.assert_ok(self.finish(p))

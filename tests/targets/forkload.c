@@ -31,10 +31,14 @@ static int ends_well(pid_t pid)
 {
 	int status = 0;
 	for (int ms = 0; ms < CHILD_MS; ms++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			if (status)
+				printf("child %d: exit status %d, signal %d\n", pid, WEXITSTATUS(status), WTERMSIG(status));
 			return status == 0;
+		}
 		target_sleep_us(1000);
 	}
+	printf("child %d: did not end within %d ms\n", pid, CHILD_MS);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	return 0;

@@ -54,7 +54,14 @@ class Box:
         with open(report) as f:
             self.sums.append(json.load(f))
         if self.sums[-1]["changed_bytes"] or self.sums[-1]["left_sites"]:
-            raise Mismatch(f"text differs from its file after removal: see {os.path.dirname(report)}/log")
+            raise Mismatch(f"text differs from its file after removal: see {os.path.dirname(report)}/log\n{self.told(report)}")
+
+    @staticmethod
+    def told(report):
+        """What the log has of it, and how it ends."""
+        with open(os.path.join(os.path.dirname(report), "log"), errors="replace") as f:
+            lines = f.readlines()
+        return "".join([x for x in lines if x.startswith(("TEXT DIFFERS", "removal:"))][:12] + ["...\n"] + lines[-12:])
 
     # -- programs that end by themselves
 

@@ -71,7 +71,7 @@ static void place_evicting(struct dp_target *t)
 	dp_space_destroy(space);
 }
 
-/* If stubs did call out: would that thread be in the way? Others may stand in a probe, so it is asked more than once. */
+/* If stubs did call out: would that thread be in the way? Others may stand in a probe, so it is asked again when they have run. */
 static bool is_doubted(struct dp_target *t)
 {
 	char why[128] = "";
@@ -81,6 +81,7 @@ static bool is_doubted(struct dp_target *t)
 		tr_ok(dp_freeze_patiently(t, &f));
 		dp_quiesce(t, &t->in, &f, why);
 		dp_thaw_all(&f);
+		tr_sleep_us(5000);
 	}
 	t->in.calls_out = false;
 	return strstr(why, "may return into a probe");
