@@ -49,9 +49,14 @@ static bool is_passing(const struct dp_error *err)
 	return err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK || err->tag == DP_TAG_NO_THREAD;
 }
 
-/* Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last. */
+/*
+ * Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last: a removal
+ * that has tried so often is not polite anew at each of its turns.
+ */
 static uint64_t limit_of(const struct dp_target *t, int tried)
 {
+	if (t->doing == DP_REMOVING)
+		tried = t->patience.vain_removing;
 	const uint64_t times = tried < 20 ? 1 : tried < 40 ? 3 : tried < 80 ? 10 : 25, usual = times * DP_FREEZE_LIMIT_NS;
 	const uint64_t most = t->patience.max_pause_ns;
 	const bool bounded = most && (t->doing != DP_REMOVING || tried < TRIES);
@@ -108,6 +113,7 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 			return NULL;
 		}
 		const uint64_t held = account(&t->patience, ret);
+		t->patience.vain_removing += t->doing == DP_REMOVING;
 		spent += held;
 		if (!is_passing(err))
 			return err;

@@ -356,6 +356,7 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
 	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
 	t->doing = DP_REMOVING;
+	t->patience.vain_removing = 0;
 	dp_holds_take();
 	struct dp_error *err = restore_and_unmap(t, in, report);
 	note_holds(report);

@@ -110,6 +110,7 @@ struct dp_patience { /* patience.c */
 	uint64_t vain_ns, longest_ns;  /* so long they did; the longest of them */
 	uint64_t rested_ns;            /* between them */
 	unsigned vain;                 /* how many held somebody */
+	int vain_removing;             /* tries since the present removal began */
 };
 
 struct dp_target {
