@@ -50,8 +50,8 @@ static bool is_passing(const struct dp_error *err)
 }
 
 /*
- * Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last: a removal
- * that has tried so often is not polite anew at each of its turns.
+ * Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last: a
+ * removal that has tried so often is not polite anew at each of its turns.
  */
 static uint64_t limit_of(const struct dp_target *t, int tried)
 {
