@@ -231,18 +231,17 @@ static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *
 }
 
 static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, struct dp_site *site,
-                                   uint16_t pair)
+                                   struct dp_request request)
 {
 	struct dp_session_answers *a = s->answers;
+	const uint16_t pair = request.pair;
 	const char *chosen = a->chosen[pair - 1];
 	struct dp_plan plan;
-	struct dp_request request = {.probe = DP_NO_PROBE, .fields = &s->answers->none, .pair = pair, .enters = true};
 	if (chosen)
 		DP_TRY(dp_scope_condition(NULL, chosen, &a->chosen_when[pair - 1]));
 	request.when = a->chosen_when[pair - 1];
 	DP_TRY(dp_texts_get(texts, site, &request.text));
 	request.site = site->addr.v + dp_text_endbr(request.text, site->addr.v);
-	request.tactics = dp_session_tactics(s);
 	return dp_target_name_overlap(s->target, request.site, dp_planner_add(planner, &request, &plan));
 }
 
@@ -272,7 +271,12 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 		a->entry[k] = site.addr.v;
 		a->chosen[k] = typed->chosen;
 		a->chosen_when[k] = NULL;
-		a->no_entry[k] = plan_entry(s, planner, texts, &site, (uint16_t)(k + 1));
+		a->no_entry[k] = plan_entry(s, planner, texts, &site,
+		                            (struct dp_request){.probe = DP_NO_PROBE,
+		                                                .fields = &a->none,
+		                                                .pair = (uint16_t)(k + 1),
+		                                                .enters = true,
+		                                                .tactics = dp_session_tactics(s, i)});
 	}
 	*ret = (uint16_t)(k + 1);
 	if (!a->no_entry[k])

@@ -132,9 +132,18 @@ static struct dp_error *nothing(const struct lister *l)
 	                l->glob ? l->glob : "*");
 }
 
-static unsigned tactics_of(const struct dp_options *o)
+/* Traps come unasked as well, where no jump fits; not in Go programs. */
+static unsigned default_tactics(struct dp_image *image)
 {
-	const unsigned asked = o->tactics ? o->tactics : DP_TACTICS_JUMPS;
+	for (size_t i = 0; i < dp_image_nmodules(image); i++)
+		if (dp_module_small_stacks(dp_image_module(image, i)))
+			return DP_TACTICS_JUMPS;
+	return DP_TACTICS_JUMPS | 1u << DP_TACTIC_TRAP;
+}
+
+static unsigned tactics_of(const struct dp_options *o, struct dp_image *image)
+{
+	const unsigned asked = o->tactics ? o->tactics : default_tactics(image);
 	const unsigned left = o->no_trap ? asked & DP_TACTICS_JUMPS : asked;
 	return left ? left : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
 }
@@ -144,7 +153,8 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 	const char *bang = l->glob ? strrchr(l->glob, '!') : NULL;
 	if (!dp_name_match_init(&l->match, bang ? bang + 1 : l->glob ? l->glob : ""))
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
-	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options), shown_bias, &l->verdicts));
+	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options, l->image), shown_bias, &l->verdicts));
+	l->verdicts.handler = l->options->tactics >> DP_TACTIC_TRAP & 1 && !l->options->no_trap;
 	l->verdicts.names = l->options->format != DP_FORMAT_JSON;
 	struct dp_error *err = NULL;
 	const bool calls = dp_list_is_call_glob(l->glob);

@@ -21,6 +21,7 @@ struct dp_verdicts {
 	struct dp_texts *texts;
 	struct dp_space *space;
 	unsigned allowed;    /* that may be used */
+	bool handler;        /* the agent's handler is asked for: what raises a signal may be moved */
 	bool names;          /* calls say whom they call, by readable names */
 	uint64_t shown_bias; /* what is shown is this much lower than the image: of files that nobody runs */
 	/* Of the last function: */

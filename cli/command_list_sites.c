@@ -67,7 +67,7 @@ static struct dp_error *ask(struct dp_verdicts *v, const struct dp_text *text, u
 	const struct dp_request request = {
 	        .site = addr, .lost = runtime.agent, .text = text, .fields = &no_fields, .tactics = v->allowed};
 	struct dp_runtime with_handler = runtime;
-	with_handler.faults = v->allowed >> DP_TACTIC_TRAP & 1;
+	with_handler.faults = v->handler;
 	DP_TRY(dp_planner_create(v->space, &with_handler, &planner));
 	struct dp_error *err = dp_planner_add(planner, &request, plan);
 	give_back(v, planner);

@@ -46,6 +46,11 @@ static struct dp_error *join_when(struct dp_typed *t, const char *when)
 	return NULL;
 }
 
+static bool is_of_many(const struct dp_spec *spec)
+{
+	return spec->call || spec->marker || dp_spec_is_pattern(spec->symbol) || dp_spec_is_pattern(spec->module);
+}
+
 /*
  * What is recorded, and when. Every probe has its own: a condition holds its place's address. The new probe belongs to the
  * options at once, which free it whatever comes.
@@ -59,6 +64,7 @@ static struct dp_error *add_like(struct dp_expander *x, size_t from, const char 
 	*p = (struct dp_probe){0};
 	*t = (struct dp_typed){0};
 	p->pattern = x->pattern ? (unsigned)from + 1 : 0;
+	p->many = x->pattern && is_of_many(&x->from->probe[from].spec);
 	o->nprobes++;
 	if (!dp_typed_copy(&x->from->typed[from], t))
 		return dp_expand_no_memory();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was asked, what was placed and how, what was refused and why: before, during and after a run (G7). */
 #include "cli/patterns.h"
+#include "cli/session_trap.h"
 #include "cli/snapshots.h"
 #include "cli/trace.h"
 
@@ -35,6 +36,8 @@ void dp_report_refusals(const struct dp_run *run)
 	if (unsaid)
 		fprintf(stderr, "dynprobe: refused %zu more of the probes that patterns stand for; -v lists them\n", unsaid);
 	dp_patterns_note(run);
+	for (size_t k = 0; !run->options->quiet && k < run->nsessions; k++)
+		dp_session_trap_note(run->session[k]);
 }
 
 static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)

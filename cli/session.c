@@ -63,7 +63,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	        .fields = place->bound_fields ? &place->fields : &p->fields,
 	        .when = place->when ? place->when : p->when,
 	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},
-	        .tactics = dp_session_tactics(s),
+	        .tactics = dp_session_tactics(s, i),
 	};
 	if (request.when)
 		dp_expr_bind((struct dp_expr *)request.when, site.addr);
@@ -85,16 +85,52 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	s->nplanned += place->planned;
 }
 
+static int by_site_down(const void *a, const void *b, void *data)
+{
+	const size_t i = *(const size_t *)a, k = *(const size_t *)b;
+	const struct dp_place *place = data;
+	if (place[i].addr != place[k].addr)
+		return place[i].addr < place[k].addr ? 1 : -1;
+	return i < k ? 1 : i > k ? -1 : 0;
+}
+
+/*
+ * From high to low addresses: a jump relies upon the bytes behind it, and those of jumps that stand there already leave it more
+ * places to lead to. At one site the last one comes first: each later one's stub runs in front of it, so that hits come in the
+ * order in which probes were asked for. Owned by the caller; NULL: no memory.
+ */
+static size_t *planning_order(const struct dp_session *s)
+{
+	const size_t n = s->options->nprobes;
+	size_t *order = malloc((n + 1) * sizeof(*order));
+	for (size_t i = 0; order && i < n; i++)
+		order[i] = i;
+	if (order && n)
+		qsort_r(order, n, sizeof(*order), by_site_down, s->place);
+	return order;
+}
+
+static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base)
+{
+	dp_auto_free size_t *order = planning_order(s);
+	if (!order)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+	for (size_t k = 0; k < s->options->nprobes; k++) {
+		const size_t i = order[k];
+		DP_TRY(dp_progress_step("planning", k, s->options->nprobes));
+		if (!s->place[i].refused && !s->place[i].pending)
+			plan_probe(s, planner, texts, lost_base, i);
+	}
+	return NULL;
+}
+
 static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planner, uint64_t lost_base)
 {
 	struct dp_texts *texts = NULL;
 	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
 	struct dp_error *err = dp_session_trap_plan(s, planner, texts); /* first: without them there are no traps at all */
-	for (size_t i = 0; !err && i < s->options->nprobes; i++) {
-		err = dp_progress_step("planning", i, s->options->nprobes);
-		if (!err && !s->place[i].refused && !s->place[i].pending)
-			plan_probe(s, planner, texts, lost_base, i);
-	}
+	if (!err)
+		err = plan_probes(s, planner, texts, lost_base);
 	if (!err && s->classes && s->nplanned)
 		s->unhooked = dp_session_plan_hook(s, planner, texts);
 	if (!err)
@@ -243,12 +279,15 @@ static struct dp_error *plan(struct dp_session *s, struct planning *p)
 	if (done)
 		return NULL;
 	DP_TRY(plan_once(s, p));
-	if (!dp_session_trap_wanted(s))
+	const size_t wanting = dp_session_trap_wanting(s);
+	if (!wanting)
 		return NULL;
 	struct dp_error *why = dp_session_trap_begin(s);
 	if (!why) {
 		dp_session_trap_retry(s);
 		why = plan_once(s, p);
+		if (!why && dp_session_trap_is_spare(s) && dp_session_trap_wanting(s) >= wanting)
+			why = dp_error(DP_TAG_TRAP_UNSAFE, "it would not fit either");
 		if (!why)
 			return NULL;
 		s->trap = dp_session_trap_destroy(s->trap);
@@ -286,7 +325,9 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	for (int tried = 1;; tried++) {
 		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
 		const bool no_moment = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
-		if (no_moment && !s->by_calls.later && dp_target_faults_wait(s->target))
+		if (err && err->tag == DP_TAG_TRAP_UNSAFE && dp_session_trap_is_spare(s))
+			dp_session_trap_no_spare(s, err);
+		else if (no_moment && !s->by_calls.later && dp_target_faults_wait(s->target))
 			dp_session_faults_put_off(s, err);
 		else if (no_moment)
 			dp_session_faults_refuse(s, err);

@@ -62,6 +62,7 @@ struct dp_session {
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 	struct dp_session_trap *trap; /* hooks, once there are to be traps, or loads that may fault (session_trap.h) */
 	bool no_faults;               /* loads that may fault go by system calls */
+	bool no_spare;                /* traps that nobody asked for cannot be had */
 	struct dp_by_calls by_calls;  /* if that was not meant to be */
 	struct dp_session_answers *answers; /* answers.h; NULL: events */
 	struct dp_pending *pending;   /* --pending (pending.h); not in a session beside another one */

@@ -44,14 +44,33 @@ static bool for_want_of_room(const struct dp_place *place)
 	}
 }
 
-bool dp_session_trap_wanted(const struct dp_session *s)
+static bool is_asked(const struct dp_options *o)
 {
-	if (s->options->no_trap || !(s->options->tactics >> DP_TACTIC_TRAP & 1))
-		return false;
-	for (size_t i = 0; i < s->options->nprobes; i++)
-		if (for_want_of_room(&s->place[i]))
-			return true;
-	return false;
+	return o->tactics >> DP_TACTIC_TRAP & 1;
+}
+
+/*
+ * Where no jump fits, a place that is meant by name gets a trap unasked, if it goes with its tool: what comes later (a debugger,
+ * a filter) is then foreseeable. What a pattern of functions happens to match is not worth one.
+ */
+static bool may_trap(const struct dp_session *s, size_t i)
+{
+	const struct dp_options *o = s->options;
+	if (o->no_trap || o->tactics)
+		return !o->no_trap && is_asked(o);
+	return !s->no_spare && !o->attach && !s->lttng && !o->probe[i].many;
+}
+
+/* What raises a signal by design is not worth one unasked. */
+static bool wants_trap(const struct dp_session *s, size_t i)
+{
+	return for_want_of_room(&s->place[i]) && may_trap(s, i) &&
+	       (is_asked(s->options) || s->place[i].refused->tag != DP_TAG_UNRELOCATABLE);
+}
+
+bool dp_session_trap_is_spare(const struct dp_session *s)
+{
+	return s->trap && !is_asked(s->options) && !s->no_spare;
 }
 
 /* ---- which probes follow pointers ------------------------------------------------------------------------------------------ */
@@ -76,10 +95,10 @@ bool dp_session_faults_wanted(const struct dp_session *s)
 	return false;
 }
 
-unsigned dp_session_tactics(const struct dp_session *s)
+unsigned dp_session_tactics(const struct dp_session *s, size_t i)
 {
-	const unsigned asked = s->options->tactics ? s->options->tactics : DP_TACTICS_JUMPS;
-	const unsigned now = s->trap && !s->options->no_trap ? asked : asked & DP_TACTICS_JUMPS;
+	const unsigned asked = (s->options->tactics ? s->options->tactics : DP_TACTICS_JUMPS) & DP_TACTICS_JUMPS;
+	const unsigned now = asked | (s->trap && may_trap(s, i) ? 1u << DP_TACTIC_TRAP : 0);
 	return now ? now : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
 }
 
@@ -205,10 +224,43 @@ void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why)
 	s->trap = dp_session_trap_destroy(s->trap);
 	dp_error_destroy(dp_target_trap_room(s->target, NULL, 0));
 	for (size_t i = 0; i < s->options->nprobes; i++)
-		if (for_want_of_room(&s->place[i])) {
+		if (wants_trap(s, i)) {
 			struct dp_error *one = s->place[i].refused;
-			s->place[i].refused = dp_error(DP_TAG_TRAP_UNSAFE, "%s; and no trap: %s%s%s", one->message, why->message,
+			s->place[i].refused = dp_error(is_asked(s->options) ? DP_TAG_TRAP_UNSAFE : one->tag,
+			                               "%s; and no trap: %s%s%s", one->message, why->message,
 			                               why->cause ? ": " : "", why->cause ? why->cause->message : "");
 			dp_error_destroy(one);
 		}
+}
+
+size_t dp_session_trap_wanting(const struct dp_session *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->options->nprobes; i++)
+		n += wants_trap(s, i);
+	return n;
+}
+
+void dp_session_trap_note(const struct dp_session *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->options->nprobes; i++)
+		n += s->place[i].placed && s->place[i].plan.tactic == DP_TACTIC_TRAP;
+	if (n && !is_asked(s->options))
+		fprintf(stderr,
+		        "dynprobe: no jump fits at %zu of the places in %d: traps, some 2 us a hit; attach no debugger "
+		        "meanwhile, or use "
+		        "--no-trap\n",
+		        n, dp_target_pid(s->target));
+}
+
+/* Takes the error: everything may be planned anew, without traps that nobody asked for. */
+void dp_session_trap_no_spare(struct dp_session *s, struct dp_error *why)
+{
+	dp_progress_clear();
+	if (s->options->verbose)
+		fprintf(stderr, "dynprobe: no traps where no jump fits: %s\n", why->message);
+	dp_error_destroy(why);
+	s->no_spare = true;
+	dp_session_trap_forget(s);
 }

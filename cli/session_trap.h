@@ -8,10 +8,10 @@
 struct dp_session_trap;
 struct dp_session_trap *dp_session_trap_destroy(struct dp_session_trap *trap);
 
-/* What probes may be planned with: traps only from dp_session_trap_begin() on. */
-unsigned dp_session_tactics(const struct dp_session *s);
-/* Was a probe refused that a trap could take, and are traps allowed? */
-bool dp_session_trap_wanted(const struct dp_session *s);
+/* What probe `i` may be planned with: traps only from dp_session_trap_begin() on. */
+unsigned dp_session_tactics(const struct dp_session *s, size_t i);
+/* So many probes were refused that a trap could take, if traps are allowed. */
+size_t dp_session_trap_wanting(const struct dp_session *s);
 /* Finds the hooks and makes room for them; before dp_target_prepare(). DP_TAG_TRAP_UNSAFE says why there can be no traps. */
 struct dp_error *dp_session_trap_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Plans the hooks, if there are to be traps. */
@@ -29,6 +29,12 @@ void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why);
 void dp_session_faults_installed(struct dp_session *s);
 /* While they do: now and then the handler is tried again. */
 void dp_session_faults_round(struct dp_session *s);
+/* Are there traps although nobody asked for them? The run does not fail for their sake. */
+bool dp_session_trap_is_spare(const struct dp_session *s);
+/* Says, once the probes stand, at how many places there is one that nobody asked for. */
+void dp_session_trap_note(const struct dp_session *s);
+/* They cannot be had: everything may be planned anew, without. Takes the error. */
+void dp_session_trap_no_spare(struct dp_session *s, struct dp_error *why);
 /* It stays without traps: the probes that wanted one are told why. */
 void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why);
 

@@ -65,12 +65,36 @@ static void put_pairs(struct tables *tables, const struct dp_plan *plan)
 	}
 }
 
-static void put_tables(struct tables *tables, const struct dp_plan *plans, size_t n)
+static int by_site_and_order(const void *a, const void *b)
 {
-	struct dp_trap *trap = tables->trap;
+	const struct dp_plan *p = *(const struct dp_plan *const *)a, *q = *(const struct dp_plan *const *)b;
+	if (p->site != q->site)
+		return p->site < q->site ? -1 : 1;
+	return p < q ? -1 : p > q;
+}
+
+/* Of several probes at one site the last one's stub runs first, and goes on to the others'. */
+static struct dp_error *put_sites(struct tables *tables, const struct dp_plan *plans, size_t n)
+{
+	dp_auto_free const struct dp_plan **trap = malloc((n + 1) * sizeof(*trap));
+	size_t ntraps = 0;
+	if (!trap)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
 	for (size_t i = 0; i < n; i++)
 		if (plans[i].tactic == DP_TACTIC_TRAP)
-			put_entry(tables, plans[i].site, plans[i].entry);
+			trap[ntraps++] = &plans[i];
+	if (ntraps)
+		qsort(trap, ntraps, sizeof(*trap), by_site_and_order);
+	for (size_t i = 0; i < ntraps; i++)
+		if (i + 1 == ntraps || trap[i + 1]->site != trap[i]->site)
+			put_entry(tables, trap[i]->site, trap[i]->entry);
+	return NULL;
+}
+
+static struct dp_error *put_tables(struct tables *tables, const struct dp_plan *plans, size_t n)
+{
+	struct dp_trap *trap = tables->trap;
+	DP_TRY(put_sites(tables, plans, n));
 	trap->nsites = end_table(tables, 0, &trap->sites);
 	const size_t fixups = tables->n;
 	for (size_t i = 0; i < n; i++)
@@ -81,6 +105,7 @@ static void put_tables(struct tables *tables, const struct dp_plan *plans, size_
 	for (size_t i = 0; i < n; i++)
 		put_pairs(tables, &plans[i]);
 	trap->npairs = end_table(tables, pairs, &trap->pairs);
+	return NULL;
 }
 
 struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, size_t n)
@@ -94,7 +119,7 @@ struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, 
 		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
 	DP_TRY(dp_agent_image_load(&agent));
 	struct tables tables = {trap, region->addr + sizeof(*trap), 0, most_entries(t)};
-	put_tables(&tables, plans, n);
+	DP_TRY(put_tables(&tables, plans, n));
 	trap->agent = t->in.private.addr;
 	trap->pid = (uint32_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
 	trap->text = text->addr;

@@ -398,6 +398,7 @@ struct dp_probe {
 	bool reserved;            /* one more place of the probe before it, should there be one: nothing so far */
 	bool selected;            /* what is wrong with it is no reason not to run the others */
 	unsigned pattern;         /* which one, from 1 on (dp_spec_has_pattern()); 0: it was asked for by name */
+	bool many;                /* that stands for functions of any number of names, not for all places of one */
 	char *build_id;           /* of the module that it is an instruction of; NULL: any */
 	struct dp_error *refused; /* why it cannot be placed anywhere, or NULL */
 };

@@ -30,7 +30,8 @@
 void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job)
 {
 	*room = (struct dp_room){
-	        .pages = planner->pages, .space = planner->space, .fresh = job->fresh, .budget = job->hurry ? HURRY : BUDGET};
+	        .pages = planner->pages, .space = planner->space, .fresh = job->fresh, .budget = job->hurry ? HURRY : BUDGET,
+	        .variant = planner->variant};
 }
 
 struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_knot *knot,
@@ -134,7 +135,7 @@ static bool alone(struct dp_job *job, const struct dp_ground *ground, unsigned a
 {
 	const uint8_t len = job->first.len;
 	const enum dp_tactic simple = len < DP_JMP_NEAR ? DP_TACTIC_PUN : DP_TACTIC_JUMP;
-	const bool simply = allowed >> simple & 1, others = allowed >> DP_TACTIC_EVICT & 1 && len < DP_JMP_NEAR;
+	const bool simply = allowed >> simple & 1, others = allowed >> DP_TACTIC_EVICT & 1 && len < DP_JMP_NEAR && !job->planner->plain;
 	if (simply && single(job, ground, simple, len, ret, err))
 		return true;
 	if (others && saves_pages(job)) {
@@ -429,7 +430,7 @@ static struct dp_error *check_keep(const struct dp_text *text, const struct dp_i
 
 struct dp_error *dp_place(struct dp_planner *planner, const struct dp_request *request, bool traps, uint32_t *ret)
 {
-	struct dp_job job = {.planner = planner, .request = request};
+	struct dp_job job = {.planner = planner, .request = request, .fresh = planner->variant & 1};
 	const unsigned allowed = request->tactics ? request->tactics : DP_TACTICS_JUMPS;
 	size_t n;
 	const uint8_t *bytes = dp_text_at(request->text, request->site, &n);

@@ -23,6 +23,8 @@ struct dp_planner {
 	struct dp_buf code; /* where stubs are generated, one after the other */
 	struct dp_plan *plans; /* the last answer of dp_planner_plans(), until something is added; then NULL */
 	size_t nplans;
+	bool plain;       /* no neighbour is evicted */
+	uint32_t variant; /* of searches, see struct dp_room: others are tried where one item's choice is in the next one's way */
 };
 
 static inline struct dp_known *dp_planner_known(const struct dp_planner *planner, const struct dp_text *text)

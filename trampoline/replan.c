@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST   64u  /* plans taken out at a time */
+#define MOST   512u /* plans taken out at a time */
 #define WINDOW 24u  /* bytes behind the site that its jumps may want */
 #define FAR    160u /* from an item to those that rely on it */
 #define TRIES  8u   /* orders that are tried */
+#define MANY   64u  /* with more plans than that only the first of them */
+#define BACK   24u  /* steps back, of up to four items each, in each of them */
 
 struct saved {
 	uint32_t item;
@@ -31,6 +33,7 @@ struct replan {
 	unsigned nsaved;
 	uint32_t placed[MOST + 1];
 	unsigned nplaced;
+	unsigned promoted; /* so many of them have to go together: behind those is a probe on what one of them evicted */
 };
 
 static struct dp_item *item_of(const struct replan *r, uint32_t i)
@@ -197,28 +200,60 @@ static int by_site_down(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* How many could be placed; all of them are good. */
-static unsigned place_all(struct replan *r, const struct ask *ask, unsigned n)
+static bool place_next(struct replan *r, const struct ask *ask)
 {
-	for (unsigned k = 0; k < n; k++) {
-		uint32_t i = DP_NO_ITEM;
-		struct dp_error *err = dp_place(r->planner, ask[k].request, false, &i);
-		if (err && ask[k].trap) {
-			dp_error_destroy(err);
-			err = dp_place(r->planner, ask[k].request, true, &i);
-		}
+	const uint32_t before = dp_sites_at(r->planner->sites, ask->request->site);
+	uint32_t i = DP_NO_ITEM;
+	struct dp_error *err = dp_place(r->planner, ask->request, false, &i);
+	if (err && ask->trap) {
 		dp_error_destroy(err);
-		if (err)
-			return k;
-		r->placed[r->nplaced++] = i;
+		err = dp_place(r->planner, ask->request, true, &i);
 	}
-	return n;
+	dp_error_destroy(err);
+	if (err)
+		return false;
+	r->placed[r->nplaced++] = i;
+	if (i == before)
+		r->promoted = r->nplaced;
+	return true;
 }
 
-static void undo(struct replan *r)
+/* Until only n are left; or none, where others than those would be left without what they rely upon. */
+static void undo(struct replan *r, unsigned n)
 {
-	while (r->nplaced)
+	if (n < r->promoted)
+		n = r->promoted = 0;
+	while (r->nplaced > n)
 		dp_unplace(r->planner, r->placed[--r->nplaced]);
+}
+
+/*
+ * How many could be placed; all of them are good. What one chooses may leave nothing to the next, whose upper bytes those are:
+ * then the last ones are taken back and choose something else.
+ */
+static unsigned place_all(struct replan *r, const struct ask *ask, unsigned n)
+{
+	unsigned back = 0, most = 0;
+	r->planner->variant = 0;
+	while (r->nplaced < n) {
+		if (place_next(r, &ask[r->nplaced]))
+			continue;
+		if (r->nplaced > most)
+			most = r->nplaced;
+		if (!r->nplaced || back++ == BACK)
+			break;
+		const unsigned depth = 1 + back % 4;
+		undo(r, r->nplaced > depth ? r->nplaced - depth : 0);
+		r->planner->variant++;
+	}
+	r->planner->variant = 0;
+	return r->nplaced == n ? n : most;
+}
+
+/* A trap leaves the jumps in front of it one byte less to choose: then one of those may be the next one to need one. */
+static bool may_trap(const struct dp_item *item, bool traps)
+{
+	return traps && item->request.tactics >> DP_TACTIC_TRAP & 1;
 }
 
 static unsigned gather(const struct replan *r, const struct dp_request *request, bool traps, struct ask *ask)
@@ -227,11 +262,25 @@ static unsigned gather(const struct replan *r, const struct dp_request *request,
 	for (unsigned k = 0; k < r->nsaved; k++) {
 		const struct dp_item *item = item_of(r, r->saved[k].item);
 		if (item->asked)
-			ask[n++] = (struct ask){&item->request, item->seq, item->plan.tactic == DP_TACTIC_TRAP};
+			ask[n++] = (struct ask){&item->request, item->seq,
+			                        item->plan.tactic == DP_TACTIC_TRAP || may_trap(item, traps)};
 	}
 	ask[n++] = (struct ask){request, UINT32_MAX, traps};
 	qsort(ask, n, sizeof(*ask), by_site_down);
 	return n;
+}
+
+static bool place_in_order(struct replan *r, const struct ask *ask, unsigned n, const struct dp_request *request, uint32_t *ret,
+                           unsigned *done)
+{
+	*done = place_all(r, ask, n);
+	for (unsigned k = 0; *done == n && k < n; k++)
+		if (ask[k].request == request)
+			*ret = r->placed[k];
+	if (*done == n)
+		return true;
+	undo(r, 0);
+	return false;
 }
 
 /* From high to low addresses; whoever does not fit then has the first choice the next time. */
@@ -239,19 +288,20 @@ static bool place_anew(struct replan *r, const struct dp_request *request, bool 
 {
 	struct ask ask[MOST + 1];
 	const unsigned n = gather(r, request, traps, ask);
-	for (unsigned tries = 0; tries < TRIES; tries++) {
-		unsigned done = place_all(r, ask, n);
-		for (unsigned k = 0; k < done; k++)
-			if (ask[k].request == request)
-				*ret = r->placed[k];
-		if (done == n)
+	unsigned done;
+	for (unsigned tries = 0; tries < (n > MANY || traps ? 1 : TRIES); tries++) {
+		if (place_in_order(r, ask, n, request, ret, &done))
 			return true;
-		undo(r);
 		struct ask failed = ask[done];
 		memmove(ask + 1, ask, done * sizeof(*ask));
 		ask[0] = failed;
 	}
-	return false;
+	/* Where no neighbour gives way, a site takes nothing from those in front of it; then there is always room for a trap. */
+	qsort(ask, n, sizeof(*ask), by_site_down);
+	r->planner->plain = true;
+	const bool good = place_in_order(r, ask, n, request, ret, &done);
+	r->planner->plain = false;
+	return good;
 }
 
 bool dp_replan(struct dp_planner *planner, const struct dp_request *request, bool traps, uint32_t *ret)

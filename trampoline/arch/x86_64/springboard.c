@@ -57,7 +57,7 @@ static bool try_at(const struct search *s, uint64_t at)
  */
 static uint64_t anywhere(const struct search *s, uint64_t n)
 {
-	return (s->rel->end * UINT64_C(0x9e3779b97f4a7c15) >> 24) % n;
+	return ((s->rel->end + s->room->variant) * UINT64_C(0x9e3779b97f4a7c15) >> 24) % n;
 }
 
 /* ---- our own pages -------------------------------------------------------------------------------------------------------- */
@@ -226,11 +226,11 @@ static bool fresh_top(const struct search *s, int64_t base)
 	return false;
 }
 
-/* Top bytes from the stub's own outwards: what is near each other costs fewer page tables. */
+/* Top bytes from the stub's own outwards: what is near each other costs fewer page tables. In other variants from anywhere. */
 static bool each_fresh(const struct search *s)
 {
 	const struct dp_rel *rel = s->rel;
-	const int64_t own = (int64_t)(s->entry - rel->end) >> 24;
+	const int64_t own = s->room->variant ? (int64_t)anywhere(s, 256) - 128 : (int64_t)(s->entry - rel->end) >> 24;
 	if (rel->mask & 0xff000000)
 		return fresh_top(s, (int32_t)(rel->value & 0xff000000));
 	for (int64_t k = 0; k < 512 && s->room->budget; k++) {
@@ -244,6 +244,8 @@ static bool each_fresh(const struct search *s)
 bool dp_room_each(struct dp_room *room, const struct dp_rel *rel, uint64_t entry, dp_room_fn accept, void *data)
 {
 	const struct search s = {room, rel, entry, accept, data};
+	if (room->variant && room->fresh)
+		return each_fresh(&s) || each_used(&s);
 	return each_used(&s) || (room->fresh && each_fresh(&s));
 }
 

@@ -19,6 +19,7 @@ struct dp_room {
 	const struct dp_space *space;
 	bool fresh;      /* may take pages that are not ours yet; else only unused bytes of ours */
 	unsigned budget; /* places that may still be looked at */
+	uint32_t variant; /* 0: the places that cost least first; else any other order, the same for the same number */
 	uint8_t ntaken;  /* springboards that are not put yet */
 	struct {
 		uint64_t at;
