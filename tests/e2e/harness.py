@@ -91,7 +91,12 @@ def has_processor(feature):
 
 
 def status(pid, field):
-    with open(f"/proc/{pid}/status") as f:
+    """None if there is no such process any more, or no such field."""
+    try:
+        f = open(f"/proc/{pid}/status")
+    except FileNotFoundError:
+        return None
+    with f:
         for line in f:
             if line.startswith(field + ":"):
                 return line.split(":", 1)[1].strip()

@@ -29,7 +29,7 @@ class ControlFlow(Case):
     def come_and_go(self, t, probes, rounds=None):
         for i in range(ROUNDS if rounds is None else rounds):
             r = self.attach(t, *probes, *CONTEXTS[i % len(CONTEXTS)], "-d", "0.15", "-o", "/dev/null", json_events=False)
-            self.assertTrue(t.alive(), f"round {i}: status {t.process.poll()}\n{t.output()}\n{t.errors()}")
+            self.assertTrue(t.alive(), f"round {i}: status {t.process.poll()}\n{t.output()}\n{t.errors()}\n{r}")
             self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
             self.assertGreater(int(re.search(r"hits +(\d+)", r.err)[1]), 10, str(r))
         return r
