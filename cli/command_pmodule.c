@@ -2,6 +2,7 @@
 /* pmodule new, list, check, run: modules without a process. */
 #include "cli/command.h"
 
+#include "cli/module_log.h"
 #include "cli/pmodule_new.h"
 #include "output/show.h"
 #include "pmodules/file.h"
@@ -10,35 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-struct said { /* what a module said while it was loaded or run */
-	const struct dp_options *options;
-	unsigned warnings, errors;
-};
-
-static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
-{
-	static const char *const names[] = {
-	        [DP_LOG_DEBUG] = "debug", [DP_LOG_INFO] = "info", [DP_LOG_WARNING] = "warning", [DP_LOG_ERROR] = "error"};
-	struct said *said = data;
-	const struct dp_options *o = said->options;
-	const enum dp_log_level least = o->quiet         ? DP_LOG_ERROR
-	                                : o->verbose > 1 ? DP_LOG_DEBUG
-	                                : o->verbose     ? DP_LOG_INFO
-	                                                 : DP_LOG_WARNING;
-	said->warnings += level == DP_LOG_WARNING;
-	said->errors += level == DP_LOG_ERROR;
-	if (level >= least)
-		fprintf(stderr, "dynprobe: %s: %s: %s\n", names[level], module, text);
-}
-
-static struct dp_error *host_of(const struct dp_options *o, struct said *said, struct dp_host **ret)
+static struct dp_error *host_of(const struct dp_options *o, struct dp_module_log *said, struct dp_host **ret)
 {
 	const struct dp_snapshot_args *a = &o->snapshot;
 	struct dp_host *h;
-	said->options = o;
 	const struct dp_host_options options = {.lua_allow = a->lua_allow.item,
 	                                        .budget_ns = a->take.module_timeout_ns,
-	                                        .log = log_line,
+	                                        .log = dp_module_log_line,
 	                                        .data = said,
 	                                        .limits = a->take.limits,
 	                                        .pmap = true,
@@ -83,17 +62,30 @@ static unsigned print_module(const struct dp_host *h, size_t i, const char *befo
 	return n;
 }
 
+/* What modules have printed by now. The first error stays. */
+static void put_printed(struct dp_module_log *said, struct dp_error **err)
+{
+	struct dp_error *unput = dp_module_log_put(said);
+	dp_module_log_fini(said);
+	if (*err)
+		dp_error_destroy(unput);
+	else
+		*err = unput;
+}
+
 /* Each alone: ids may be the same, and what one does wrong is not the others'. */
 static bool check_one(const struct dp_options *o, const char *path)
 {
-	struct said said = {0};
+	struct dp_module_log said;
 	struct dp_host *h = NULL;
+	dp_module_log_init(&said, o);
 	struct dp_error *err = host_of(o, &said, &h);
 	if (!err)
 		err = dp_host_load(h, path);
 	if (!err && !print_module(h, 0, "ok: "))
 		fprintf(stderr, "dynprobe: warning: %s: it registers no callback, so it does nothing\n", dp_host_module_id(h, 0));
 	dp_host_destroy(h);
+	put_printed(&said, &err);
 	if (!err)
 		return !said.errors;
 	failed(err);
@@ -110,8 +102,9 @@ static int check(const struct dp_options *o, size_t n, char *const *paths)
 
 static int list(const struct dp_options *o, size_t n, char *const *paths)
 {
-	struct said said = {0};
+	struct dp_module_log said;
 	struct dp_host *h = NULL;
+	dp_module_log_init(&said, o);
 	struct dp_error *err = host_of(o, &said, &h);
 	const struct dp_snapshot_args *a = &o->snapshot;
 	for (size_t i = 0; !err && i < n; i++)
@@ -125,6 +118,7 @@ static int list(const struct dp_options *o, size_t n, char *const *paths)
 	for (size_t i = 0; !err && i < dp_host_nmodules(h); i++)
 		print_module(h, i, "");
 	dp_host_destroy(h);
+	put_printed(&said, &err);
 	if (err)
 		return failed(err);
 	return said.errors ? DP_EXIT_PARTIAL : 0;
@@ -156,7 +150,8 @@ static struct dp_error *keep_or_show(const struct dp_options *o, struct dp_snaps
 	return NULL;
 }
 
-static struct dp_error *run_modules(const struct dp_options *o, struct dp_host *h, struct dp_snapshot *s)
+static struct dp_error *run_modules(const struct dp_options *o, struct dp_host *h, struct dp_snapshot *s,
+                                    struct dp_module_log *said)
 {
 	size_t missing = 0;
 	DP_TRY(load_all(o, h));
@@ -164,15 +159,17 @@ static struct dp_error *run_modules(const struct dp_options *o, struct dp_host *
 	if (missing && !o->quiet)
 		fprintf(stderr, "dynprobe: %zu of %zu files are not here any more as they were: what they define has no types\n",
 		        missing, s->nobjects);
+	DP_TRY(dp_module_log_put(said));
 	return keep_or_show(o, s);
 }
 
 static int run(const struct dp_options *o, size_t n, char *const *paths)
 {
-	struct said said = {0};
+	struct dp_module_log said;
 	struct dp_snapshot *s = NULL;
 	struct dp_host *h = NULL;
 	struct dp_error *err = NULL;
+	dp_module_log_init(&said, o);
 	if (n != 1)
 		err = dp_error(DP_TAG_USAGE, "one snapshot is wanted: dynprobe pmodule run FILE.dps --module-load FILE");
 	if (!err)
@@ -180,9 +177,10 @@ static int run(const struct dp_options *o, size_t n, char *const *paths)
 	if (!err)
 		err = host_of(o, &said, &h);
 	if (!err)
-		err = run_modules(o, h, s);
+		err = run_modules(o, h, s, &said);
 	dp_host_destroy(h);
 	dp_snapshot_destroy(s);
+	put_printed(&said, &err);
 	if (err)
 		return failed(err);
 	return said.errors ? DP_EXIT_PARTIAL : 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, everything else to standard error.
+/* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, behind what modules print;
+ * everything else to standard error.
  */
 #include "cli/command.h"
+#include "cli/module_log.h"
 #include "cli/texts.h"
 
 #include "pmodules/file.h"
@@ -15,19 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
-{
-	static const char *const names[] = {
-	        [DP_LOG_DEBUG] = "debug", [DP_LOG_INFO] = "info", [DP_LOG_WARNING] = "warning", [DP_LOG_ERROR] = "error"};
-	const struct dp_options *o = data;
-	const enum dp_log_level least = o->quiet         ? DP_LOG_ERROR
-	                                : o->verbose > 1 ? DP_LOG_DEBUG
-	                                : o->verbose     ? DP_LOG_INFO
-	                                                 : DP_LOG_WARNING;
-	if (level >= least)
-		fprintf(stderr, "dynprobe: %s: %s: %s\n", names[level], module, text);
-}
 
 static void put_held(const struct dp_snapshot *s)
 {
@@ -77,7 +66,7 @@ static void name_of(const struct dp_options *o, const struct dp_snapshot *s, uin
 		snprintf(ret + n, size - n, ".%llu", (unsigned long long)nth);
 }
 
-static struct dp_error *take_one(const struct dp_options *o, struct dp_take *take, uint64_t nth)
+static struct dp_error *take_one(const struct dp_options *o, struct dp_take *take, uint64_t nth, struct dp_module_log *log)
 {
 	const struct dp_snapshot_args *a = &o->snapshot;
 	struct dp_snapshot *s = NULL;
@@ -90,6 +79,9 @@ static struct dp_error *take_one(const struct dp_options *o, struct dp_take *tak
 	err = o->output ? dp_snapshot_write(s, path) : dp_snapshot_write_beside(s, path);
 	if (!err) {
 		report(o, s);
+		err = dp_module_log_put(log);
+	}
+	if (!err) {
 		if (puts(path) < 0 || fflush(stdout))
 			err = dp_error_sys(DP_TAG_OUTPUT, "writing the file's name");
 	}
@@ -107,7 +99,7 @@ static void rest(uint64_t ns)
  * A copy that outlives us leaves an entry in the program's list of children: whoever wants to end us then waits until it is
  * cleared. (One that kills us does not.)
  */
-static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *take, uint64_t nth)
+static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *take, uint64_t nth, struct dp_module_log *log)
 {
 	sigset_t ends, old;
 	sigemptyset(&ends);
@@ -116,19 +108,19 @@ static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *
 	sigaddset(&ends, SIGHUP);
 	if (o->snapshot.take.still.mode == DP_STILL_FORK)
 		sigprocmask(SIG_BLOCK, &ends, &old);
-	struct dp_error *err = take_one(o, take, nth);
+	struct dp_error *err = take_one(o, take, nth, log);
 	if (o->snapshot.take.still.mode == DP_STILL_FORK)
 		sigprocmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
 
-static struct dp_error *take_all(const struct dp_options *o, struct dp_take *take)
+static struct dp_error *take_all(const struct dp_options *o, struct dp_take *take, struct dp_module_log *log)
 {
 	const uint64_t n = o->snapshot.iterations ? o->snapshot.iterations : 1;
 	for (uint64_t nth = 1; nth <= n; nth++) {
 		if (nth > 1 && o->snapshot.interval_ns)
 			rest(o->snapshot.interval_ns);
-		DP_TRY(take_safely(o, take, nth));
+		DP_TRY(take_safely(o, take, nth, log));
 	}
 	return NULL;
 }
@@ -137,8 +129,10 @@ int dp_command_snapshot(const struct dp_options *options)
 {
 	struct dp_take *take = NULL;
 	struct dp_take_options wanted = options->snapshot.take;
-	wanted.log = log_line;
-	wanted.data = (void *)(uintptr_t)options;
+	struct dp_module_log log;
+	dp_module_log_init(&log, options);
+	wanted.log = dp_module_log_line;
+	wanted.data = &log;
 	wanted.still.allow_seccomp = options->allow_seccomp;
 	wanted.version = "dynprobe " DP_VERSION;
 	dp_auto_free char *cache = dp_cache_dir();
@@ -147,8 +141,9 @@ int dp_command_snapshot(const struct dp_options *options)
 	if (!err)
 		err = dp_take_create(&wanted, &take);
 	if (!err)
-		err = take_all(options, take);
+		err = take_all(options, take, &log);
 	dp_take_destroy(take);
+	dp_module_log_fini(&log);
 	if (!err)
 		return 0;
 	dp_error_print(err, stderr);

@@ -106,7 +106,11 @@ bt_variable_t *bt_variable_deref(bt_variable_t *bv)
 
 bt_variable_t *bt_variable_deref_at(bt_variable_t *bv, uint64_t addr)
 {
-	return in(bv) ? dp_out_value(dp_value_move(in(bv), addr)) : nothing(NO_VALUE);
+	struct dp_value *to = NULL;
+	if (!in(bv))
+		return nothing(NO_VALUE);
+	struct dp_error *err = dp_value_deref_at(in(bv), addr, &to);
+	return step(err, to);
 }
 
 bt_variable_t *bt_variable_cast(bt_variable_t *bv, const char *type)

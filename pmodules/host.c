@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const level_name[] = {"debug", "info", "warning", "error"};
+static const char *const level_name[] = {"debug", "info", "warning", "error", "print"};
 
 struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp_host **ret)
 {

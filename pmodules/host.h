@@ -10,7 +10,7 @@
 #include "pmodules/snapshot.h"
 #include "pmodules/value.h"
 
-enum dp_log_level { DP_LOG_DEBUG, DP_LOG_INFO, DP_LOG_WARNING, DP_LOG_ERROR };
+enum dp_log_level { DP_LOG_DEBUG, DP_LOG_INFO, DP_LOG_WARNING, DP_LOG_ERROR, DP_LOG_PRINT /* what a module prints: for standard output */ };
 struct dp_host_options {
 	const char *const *lua_allow; /* io, os, package, debug, load; NULL-terminated, or NULL */
 	uint64_t budget_ns; /* of a module while the process is held; 0: the default, 50 ms. Afterwards ten times that */

@@ -5,8 +5,8 @@
  * A language is a table of functions. dp_host_load() makes a `struct pmodule`, lets the language open it (which says its id),
  * calls load under the language's protection, and keeps what load registers by dp_host_register(). Everything that is the same
  * for all languages is the host's: match objects are copied, callbacks run in the order of their registration, errors are logged
- * with the module's id and counted, a module that makes DP_MODULE_ERRORS of them or uses up its time is not called any more in
- * this snapshot.
+ * with the module's id and counted (those of one callback once), a module that uses up its time is not called any more in this
+ * snapshot.
  *
  * The objects that pmodule.h hands out are the model's structs under other names: no wrappers, nothing to free.
  */
@@ -18,7 +18,6 @@
 
 #include <stdarg.h>
 
-#define DP_MODULE_ERRORS   16u /* then it is switched off for this snapshot */
 #define DP_BUDGET_HELD_NS  UINT64_C(50000000)
 #define DP_BUDGET_TOTAL_NS UINT64_C(200000000) /* of all modules together, while the process is held */
 #define DP_BUDGET_LATE     10u                 /* times the budget, when the process runs again, and for load, reset, unload */
@@ -35,6 +34,7 @@ struct dp_callback {
 	/* The language's: what it gave to dp_host_register(). */
 	void (*fn)(void);
 	intptr_t ref;
+	unsigned errors; /* in this snapshot */
 };
 
 struct dp_language {
@@ -86,7 +86,7 @@ struct dp_error *dp_module_set_id(struct pmodule *m, const char *id) DP_MUST_CHE
  */
 struct dp_error *dp_host_register(struct pmodule *m, const struct pmodule_match *match,
                                   const struct dp_callback *callback) DP_MUST_CHECK;
-/* Takes over the error: logged with the module's id, counted; 16 switch it off. */
+/* Takes over the error: logged with the module's id, and counted. */
 void dp_module_error(struct pmodule *m, struct dp_error *err);
 /* Has the call that runs used up its time? Cheap enough for an instruction hook (30 ns). */
 bool dp_module_expired(const struct pmodule *m);

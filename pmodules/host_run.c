@@ -118,16 +118,38 @@ static void classify(const struct pmodule *m, const char *word)
 
 void dp_module_error(struct pmodule *m, struct dp_error *err)
 {
-	struct dp_host *h = m->host;
-	dp_host_log(h, DP_LOG_ERROR, m, "%s", err->message);
+	dp_host_log(m->host, DP_LOG_ERROR, m, "%s", err->message);
 	dp_error_destroy(err);
 	m->errors++;
 	count(m, "errors", m->errors);
 	classify(m, "pmodule-error");
-	if (m->errors == DP_MODULE_ERRORS) {
-		m->is_off = true;
-		dp_host_log(h, DP_LOG_ERROR, m, "switched off for this snapshot after %u errors", DP_MODULE_ERRORS);
+}
+
+/* What raises for one variable may do so for thousands: the first time says what it is, end_errors() how often. */
+static void callback_error(struct dp_callback *cb, struct dp_error *err)
+{
+	if (!cb->errors++) {
+		dp_module_error(cb->module, err);
+		return;
 	}
+	cb->module->errors++;
+	dp_error_destroy(err);
+}
+
+static void end_errors(struct dp_host *h)
+{
+	static const char *const event_name[DP_EVENTS] = {"preattach", "attach", "variable", "frame", "thread", "postattach"};
+	for (unsigned event = 0; event < DP_EVENTS; event++)
+		for (size_t i = 0; i < h->callbacks[event].n; i++) {
+			struct dp_callback *cb = &h->callbacks[event].at[i];
+			if (cb->errors > 1)
+				dp_host_log(h, DP_LOG_ERROR, cb->module,
+				            "a %s callback failed %u times; the first of them is above", event_name[event],
+				            cb->errors);
+			if (cb->errors)
+				count(cb->module, "errors", cb->module->errors);
+			cb->errors = 0;
+		}
 }
 
 static void cut_off(struct pmodule *m)
@@ -147,7 +169,7 @@ static void cut_off(struct pmodule *m)
 /* ---- calls
  * ------------------------------------------------------------------------------------------------------------------------ */
 
-static void call(const struct dp_callback *cb, void *object, struct dp_value *value)
+static void call(struct dp_callback *cb, void *object, struct dp_value *value)
 {
 	struct pmodule *m = cb->module;
 	if (m->is_off || m->is_broken)
@@ -163,20 +185,20 @@ static void call(const struct dp_callback *cb, void *object, struct dp_value *va
 		dp_error_destroy(err);
 		cut_off(m);
 	} else if (err) {
-		dp_module_error(m, err);
+		callback_error(cb, err);
 	}
 }
 
 static void fire(struct dp_host *h, enum dp_module_event event, void *object)
 {
-	const struct dp_callbacks *c = &h->callbacks[event];
+	struct dp_callbacks *c = &h->callbacks[event];
 	for (size_t i = 0; i < c->n; i++)
 		call(&c->at[i], object, NULL);
 }
 
 void dp_host_fire_variable(struct dp_host *h, struct dp_snap_variable *v, struct dp_value *value, bool deferred)
 {
-	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_VARIABLE];
+	struct dp_callbacks *c = &h->callbacks[DP_EVENT_VARIABLE];
 	for (size_t i = 0; i < c->n; i++) {
 		if (c->at[i].module->is_deferred != deferred || (c->at[i].match && !dp_match_variable(c->at[i].match, v)))
 			continue;
@@ -205,7 +227,7 @@ static void variables(struct dp_host *h, struct dp_snap_variable *list, bool def
 
 static void frame(struct dp_host *h, struct dp_snap_frame *f, bool deferred)
 {
-	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_FRAME];
+	struct dp_callbacks *c = &h->callbacks[DP_EVENT_FRAME];
 	variables(h, f->variables, deferred);
 	for (size_t i = 0; i < c->n; i++)
 		if (c->at[i].module->is_deferred == deferred && (!c->at[i].match || dp_match_frame(c->at[i].match, f)))
@@ -214,7 +236,7 @@ static void frame(struct dp_host *h, struct dp_snap_frame *f, bool deferred)
 
 static void thread(struct dp_host *h, struct dp_snap_thread *t, bool deferred)
 {
-	const struct dp_callbacks *c = &h->callbacks[DP_EVENT_THREAD];
+	struct dp_callbacks *c = &h->callbacks[DP_EVENT_THREAD];
 	struct dp_snap_frame *f;
 	DL_FOREACH(t->frames, f)
 	if (!f->is_synthesized)
@@ -350,6 +372,7 @@ void dp_host_postattach(struct dp_host *h)
 		globals(h, true);
 	}
 	fire(h, DP_EVENT_POSTATTACH, h->snapshot);
+	end_errors(h);
 	dp_guard_off();
 }
 

@@ -81,11 +81,56 @@ bool dp_lua_flag(lua_State *L, int arg, bool otherwise)
 	return lua_isnoneornil(L, arg) ? otherwise : lua_toboolean(L, arg);
 }
 
+const char *dp_lua_missing(lua_State *L)
+{
+	return dp_lua_of(L)->is_absent ? "<optimized out>" : "<unavailable>";
+}
+
+/* The end of the conversion that begins behind a '%'. */
+static const char *conversion_end(const char *s)
+{
+	s += strspn(s, "-+ #0123456789.");
+	return *s ? s + 1 : s;
+}
+
+/* Replaces each nil among the n arguments behind the format by a text, and its conversion by %s. */
+static void spell_missing(lua_State *L, int first, int n)
+{
+	const char *missing = dp_lua_missing(L);
+	luaL_Buffer b;
+	lua_pushvalue(L, first); /* keeps the text while the buffer takes its place */
+	luaL_buffinit(L, &b);
+	int arg = 0;
+	for (const char *s = lua_tostring(L, first), *percent; *s; s = percent) {
+		percent = strchr(s, '%');
+		percent = percent ? percent : s + strlen(s);
+		luaL_addlstring(&b, s, (size_t)(percent - s));
+		if (!*percent)
+			break;
+		const char *end = percent[1] == '%' ? percent + 2 : conversion_end(percent + 1);
+		const bool is_missing = percent[1] != '%' && ++arg <= n && lua_isnil(L, first + arg);
+		if (is_missing)
+			luaL_addstring(&b, "%s");
+		else
+			luaL_addlstring(&b, percent, (size_t)(end - percent));
+		percent = end;
+	}
+	luaL_pushresult(&b);
+	lua_replace(L, first);
+	lua_pop(L, 1);
+	for (int i = first + 1; i <= first + n; i++)
+		if (lua_isnil(L, i)) {
+			lua_pushstring(L, missing);
+			lua_replace(L, i);
+		}
+}
+
 const char *dp_lua_formatted(lua_State *L, int first)
 {
 	int n = lua_gettop(L) - first;
 	luaL_checkstring(L, first);
 	if (n > 0) {
+		spell_missing(L, first, n);
 		lua_rawgeti(L, LUA_REGISTRYINDEX, dp_lua_of(L)->format);
 		lua_insert(L, first);
 		lua_call(L, n + 1, 1);

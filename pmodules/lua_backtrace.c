@@ -32,13 +32,20 @@ static int bt_add_tag(lua_State *L)
 
 static int bt_add_kv_int(lua_State *L)
 {
-	pmodule_backtrace_add_kv_int(BT(L), dp_lua_name(L, 2), luaL_checkinteger(L, 3));
+	ptrace_backtrace_t *bt = BT(L);
+	const char *key = dp_lua_name(L, 2);
+	if (lua_isnil(L, 3))
+		pmodule_backtrace_add_kv_string(bt, key, dp_lua_missing(L));
+	else
+		pmodule_backtrace_add_kv_int(bt, key, luaL_checkinteger(L, 3));
 	return 0;
 }
 
 static int bt_add_kv_string(lua_State *L)
 {
-	pmodule_backtrace_add_kv_string(BT(L), dp_lua_name(L, 2), dp_lua_prose(L, 3));
+	ptrace_backtrace_t *bt = BT(L);
+	const char *key = dp_lua_name(L, 2);
+	pmodule_backtrace_add_kv_string(bt, key, lua_isnil(L, 3) ? dp_lua_missing(L) : dp_lua_formatted(L, 3));
 	return 0;
 }
 

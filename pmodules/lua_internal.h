@@ -41,6 +41,7 @@ struct dp_lua { /* a module's */
 	lua_State *running;      /* from which C was entered last: callbacks of pmodule.dispatch() run there */
 	size_t memory, limit;    /* bytes */
 	bool expired;            /* the time is up, and something was cut off */
+	bool is_absent;          /* the last value that was asked for and missed was optimized out */
 	bool is_chunk;           /* the file itself runs: define{} is allowed */
 	int meta[DP_LUA_KINDS];  /* references of metatables */
 	int format;              /* of string.format, as it was at first */
@@ -83,8 +84,13 @@ const char *dp_lua_optname(lua_State *L, int arg); /* NULL for nil and none */
 const char *dp_lua_prose(lua_State *L, int arg);   /* a text of which NULs are shown as \0 */
 int dp_lua_int(lua_State *L, int arg);             /* one that an int can hold */
 unsigned dp_lua_constant(lua_State *L, int arg, unsigned count, const char *table);
-/* fmt, ... from `first` to the top: one text, formatted as string.format does; with fmt alone it is the text. */
+/*
+ * fmt, ... from `first` to the top: one text, formatted as string.format does, and nil as what is missing whatever its conversion; with
+ * fmt alone it is the text.
+ */
 const char *dp_lua_formatted(lua_State *L, int first);
+/* How a missing value is written. */
+const char *dp_lua_missing(lua_State *L);
 bool dp_lua_flag(lua_State *L, int arg, bool otherwise); /* a boolean, or what it is when left out */
 
 /* ---- lua_common.c: what several classes do ---- */

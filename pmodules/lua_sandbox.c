@@ -17,7 +17,7 @@ static bool is_allowed(const struct dp_lua *l, const char *what)
 	return false;
 }
 
-/* print goes to the log: standard output is dynprobe's. */
+/* Whoever runs the host says when it goes out: the process may be held. */
 static int print(lua_State *L)
 {
 	const struct dp_lua *l = dp_lua_of(L);
@@ -31,7 +31,7 @@ static int print(lua_State *L)
 		luaL_addvalue(&b);
 	}
 	luaL_pushresult(&b);
-	dp_host_log(l->m->host, DP_LOG_INFO, l->m, "%s", dp_lua_prose(L, n + 1));
+	dp_host_log(l->m->host, DP_LOG_PRINT, l->m, "%s", dp_lua_prose(L, n + 1));
 	return 0;
 }
 

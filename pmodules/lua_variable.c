@@ -16,7 +16,6 @@ GETTER(name, dp_lua_text)
 GETTER(type, dp_lua_uint)
 GETTER(type_name, dp_lua_text)
 GETTER(base_type, dp_lua_text)
-GETTER(symbol, dp_lua_text)
 GETTER(is_string, dp_lua_bool)
 GETTER(resolved, dp_lua_bool)
 GETTER(depth, dp_lua_uint)
@@ -34,9 +33,30 @@ static int push_real(lua_State *L, ptrace_variable_t *v, bool is_complex)
 	return is_complex ? 2 : 1;
 }
 
+static int variable_why(lua_State *L)
+{
+	return dp_lua_text(L, pmodule_variable_why(VARIABLE(L)));
+}
+
+/* What dp_lua_formatted() writes, should this be its missing value. */
+static void note_missing(lua_State *L, ptrace_variable_t *v)
+{
+	const char *why = pmodule_variable_why(v);
+	if (why)
+		dp_lua_of(L)->is_absent = !strcmp(why, "optimized out");
+}
+
+static int variable_symbol(lua_State *L)
+{
+	ptrace_variable_t *v = VARIABLE(L);
+	note_missing(L, v);
+	return dp_lua_text(L, pmodule_variable_symbol(v));
+}
+
 static int variable_value(lua_State *L)
 {
 	ptrace_variable_t *v = VARIABLE(L);
+	note_missing(L, v);
 	enum pmodule_variable_type type = pmodule_variable_type(v);
 	int64_t i;
 	if (type >= PMODULE_FLT && type <= PMODULE_CLDBL)
@@ -192,11 +212,11 @@ static int variable_tostring(lua_State *L)
 #name, variable_##name                                                                                           \
 	}
 static const luaL_Reg variable_methods[] = {
-        METHOD(address),    METHOD(name),      METHOD(type),         METHOD(type_name),  METHOD(base_type), METHOD(value),
-        METHOD(symbol),     METHOD(is_string), METHOD(resolved),     METHOD(owner),      METHOD(frame),     METHOD(thread),
-        METHOD(backtrace),  METHOD(bt),        METHOD(fprm_offset),  METHOD(depth),      METHOD(object),    METHOD(cu),
-        METHOD(set_struct), METHOD(set_array), METHOD(set_function), METHOD(set_string), METHOD(set_enum),  METHOD(set_ref),
-        METHOD(set_ll),     METHOD(set_ull),   METHOD(set_dbl),      METHOD(set_cdbl),   METHOD(skip),      METHOD(annotate),
-        METHOD(set_value),  {NULL, NULL},
+        METHOD(address),  METHOD(name),       METHOD(type),      METHOD(type_name),    METHOD(base_type),  METHOD(value),
+        METHOD(symbol),   METHOD(is_string),  METHOD(resolved),  METHOD(why),          METHOD(owner),      METHOD(frame),
+        METHOD(thread),   METHOD(backtrace),  METHOD(bt),        METHOD(fprm_offset),  METHOD(depth),      METHOD(object),
+        METHOD(cu),       METHOD(set_struct), METHOD(set_array), METHOD(set_function), METHOD(set_string), METHOD(set_enum),
+        METHOD(set_ref),  METHOD(set_ll),     METHOD(set_ull),   METHOD(set_dbl),      METHOD(set_cdbl),   METHOD(skip),
+        METHOD(annotate), METHOD(set_value),  {NULL, NULL},
 };
 const struct dp_lua_class dp_lua_variable_class = {variable_methods, NULL, variable_tostring};

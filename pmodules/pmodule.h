@@ -222,6 +222,7 @@ PMODULE_API bool pmodule_variable_real(ptrace_variable_t *, double *re, double *
 PMODULE_API const char *pmodule_variable_symbol(ptrace_variable_t *);
 PMODULE_API bool pmodule_variable_is_string(ptrace_variable_t *);
 PMODULE_API bool pmodule_variable_resolved(ptrace_variable_t *);
+PMODULE_API const char *pmodule_variable_why(ptrace_variable_t *); /* it has no value: "optimized out", ...; NULL: it has one */
 PMODULE_API ptrace_variable_t *pmodule_variable_owner(ptrace_variable_t *);
 PMODULE_API ptrace_frame_t *pmodule_variable_frame(ptrace_variable_t *);
 PMODULE_API ptrace_thread_t *pmodule_variable_thread(ptrace_variable_t *);
@@ -258,7 +259,7 @@ PMODULE_API bt_variable_t *bt_variable_member(bt_variable_t *, const char *name)
 PMODULE_API bt_variable_t *bt_variable_index(bt_variable_t *, int64_t i);
 PMODULE_API bt_variable_t *bt_variable_try(bt_variable_t *, const char *path); /* "list.first->slots[2]" */
 PMODULE_API bt_variable_t *bt_variable_deref(bt_variable_t *);
-PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* the same type elsewhere */
+PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* of a pointer: an element at addr; else: the same type there */
 PMODULE_API bt_variable_t *bt_variable_cast(bt_variable_t *, const char *type);
 PMODULE_API bt_variable_t *bt_variable_addressof(bt_variable_t *);
 PMODULE_API bt_variable_t *bt_variable_container_of(bt_variable_t *, const char *type, const char *member);

@@ -360,6 +360,19 @@ struct dp_error *dp_value_container(struct dp_value *v, const char *type, const 
 	return give(&x, ret);
 }
 
+struct dp_error *dp_value_deref_at(struct dp_value *v, uint64_t addr, struct dp_value **ret)
+{
+	struct dp_value x = {.w = v->w, .parent = v, .step = DP_STEP_DEREF, .where = DP_VALUE_MEMORY, .addr = addr};
+	if (!is_pointer(v)) {
+		*ret = dp_value_move(v, addr);
+		return *ret ? NULL : no_memory();
+	}
+	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
+	if (x.type->kind == DP_STYPE_VOID)
+		return cannot(v, "points at nothing that has a type: cast it");
+	return give(&x, ret);
+}
+
 struct dp_value *dp_value_move(struct dp_value *v, uint64_t addr)
 {
 	struct dp_value *x = keep(v);

@@ -48,7 +48,7 @@ struct dp_value *dp_value_global(struct dp_world *w, const char *name, const cha
 struct dp_value *dp_value_at(struct dp_world *w, const char *type, uint64_t addr, const char *object);
 /* A value of the named type that is in no memory, but is known: a number of up to 8 bytes, a pointer among them. NULL if the type is unknown, or another kind. */
 struct dp_value *dp_value_literal(struct dp_world *w, const char *type, uint64_t number, const char *object);
-/* Of the same type, elsewhere. */
+/* Of the same type, elsewhere. NULL: no memory. */
 struct dp_value *dp_value_move(struct dp_value *v, uint64_t addr);
 /* A local or parameter of an extracted frame by name, innermost block first; NULL if there is none. */
 struct dp_value *dp_value_local(struct dp_world *w, const struct dp_snap_frame *frame, const char *name);
@@ -63,6 +63,8 @@ struct dp_value *dp_value_of(const struct dp_snap_variable *v);
 struct dp_error *dp_value_member(struct dp_value *v, const char *name, struct dp_value **ret) DP_MUST_CHECK;
 struct dp_error *dp_value_index(struct dp_value *v, int64_t i, struct dp_value **ret) DP_MUST_CHECK; /* arrays and pointers */
 struct dp_error *dp_value_deref(struct dp_value *v, struct dp_value **ret) DP_MUST_CHECK;
+/* Of a pointer: what it would point at if it held `addr`; it is not read itself. Of anything else: as dp_value_move(). */
+struct dp_error *dp_value_deref_at(struct dp_value *v, uint64_t addr, struct dp_value **ret) DP_MUST_CHECK;
 struct dp_error *dp_value_cast(struct dp_value *v, const char *type, struct dp_value **ret) DP_MUST_CHECK;
 struct dp_error *dp_value_address_of(struct dp_value *v, struct dp_value **ret) DP_MUST_CHECK; /* a pointer value */
 struct dp_error *dp_value_container(struct dp_value *v, const char *type, const char *member, struct dp_value **ret) DP_MUST_CHECK;

@@ -183,12 +183,15 @@ class Guest(Sink):
         self.assertEqual(h.end(), (0, ""))
 
     def check_wakeups(self, user):
-        """2 MiB of buffers, 8 MiB of events: without wake-ups the consumer would come when all is over."""
+        """
+        2 MiB of buffers, 8 MiB of events: without wake-ups the consumer would come when all is over. How many it takes in time is up to
+        the machine, which may have others to run.
+        """
         self.sessiond()
         h = self.recorded("bulk", "dynprobe:bulk", user, channel=["--subbuf-size=256K", "--num-subbuf=8"])
         self.assertEqual(h("closeall")[:6], "closed")
         self.assertEqual(h("pace 8000"), "hit 8000")
-        self.assertEqual(len(self.events("s")), 8000)
+        self.assertGreater(len(self.events("s")), 2 * 2048)
         self.assertEqual(h.end(), (0, ""))
 
     def test_the_consumer_is_woken(self):

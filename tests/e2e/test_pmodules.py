@@ -5,6 +5,7 @@ run unchanged."""
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import unittest
@@ -28,6 +29,48 @@ class PmoduleCase(Case):
         loads = [word for m in modules for word in ("--module-load", m)]
         taken = self.run_tool("snapshot", target.pid, "-o", path, "--module-timeout", 20000, *options, *loads, tool=tool)
         return self.run_tool("show", path, tool=tool).stdout, taken.stderr
+
+
+class Elements(PmoduleCase):
+    """The walk over a heap array that most modules begin with: on a live process, on a core, on a saved snapshot."""
+
+    MODULE = os.path.join(CONFORMANCE, "elements.lua")
+    PRINTED = [f"{10 + i} {0.5 * i:.1f} {20 + i} {20 + i} {20 + i} {20 + i} inside" for i in range(5)] + ["list\t60", "raised\ttrue"]
+
+    def check(self, done, path):
+        """print is on standard output, in front of the file's name."""
+        self.assertEqual(done.stdout.splitlines(), self.PRINTED + [path], done.stderr)
+        self.assertEqual(len(re.findall("raised for ", done.stderr)), 1, done.stderr)
+        times = re.search(r"a variable callback failed (\d+) times; the first of them is above", done.stderr)
+        self.assertGreater(int(times[1]), 1, done.stderr)
+        shown = self.run_tool("show", path).stdout
+        self.assertIn("[ff] <unavailable> <unavailable>% of 7", shown)
+        attributes = json.loads(self.run_tool("show", path, "-f", "json").stdout)["attributes"]
+        self.assertEqual(attributes["pmodule.elements.errors"], int(times[1]))
+        self.assertEqual((attributes["missing.int"], attributes["missing.string"]), ("<unavailable>", "<unavailable> and 2"))
+
+    def test_of_a_live_process(self):
+        path = self.path("live.dps")
+        self.check(self.run_tool("snapshot", self.target("elements").pid, "--module-timeout", 20000, "--module-load", self.MODULE, "-o", path), path)
+
+    def test_of_a_core(self):
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)
+        subprocess.run([target_path("elements"), "crash"], cwd=self.dir, check=False)
+        cores = [name for name in os.listdir(self.dir) if name.startswith("core")]
+        if not cores:
+            self.skipTest("no core is written here (kernel.core_pattern)")
+        path = self.path("core.dps")
+        self.check(self.run_tool("snapshot", "--core", self.path(cores[0]), target_path("elements"), "--module-timeout", 20000, "--module-load", self.MODULE, "-o", path), path)
+
+    def test_print_with_pmodule_run(self):
+        path, kept, module = self.path("bare.dps"), self.path("again.dps"), self.path("says.lua")
+        with open(module, "w") as f:
+            f.write('pmodule.define { id = "says", load = function() print("loaded")\n'
+                    'pmodule.register(pmodule.event.thread, function(t) print("thread", t:tid() > 0) end) end }\n')
+        self.run_tool("snapshot", self.target("elements").pid, "-o", path)
+        done = self.run_tool("pmodule", "run", path, "--module-load", module, "-o", kept)
+        self.assertEqual(done.stdout.splitlines(), ["loaded", "thread\ttrue", kept])
+        self.assertEqual(self.run_tool("pmodule", "check", module).stdout.splitlines()[-1], "loaded")
 
 
 class ReadyMade(PmoduleCase):

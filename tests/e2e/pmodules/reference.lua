@@ -106,6 +106,7 @@ end
 check[p .. "deref"] = function()
 	equal(number(pmodule.deref(thing.ptr).c), 77)
 	equal(number(pmodule.deref(thing.list[0], pmodule.address(thing.list[3]))), 13, "the same type elsewhere")
+	equal(number(pmodule.deref(thing.ptr, pmodule.address(thing["in"])).c), 7, "an element of what the pointer points into")
 	fails("thing_g.nothing", pmodule.deref, thing.nothing)
 end
 check[p .. "sizeof"] = function()
@@ -474,6 +475,10 @@ end
 check["variable:is_string"] = function()
 	equal(pmodule.variable_from_bt(thing.ptr.tag):is_string(), true)
 	equal(of("ptr"):is_string(), false)
+end
+check["variable:why"] = function()
+	equal(var:why(), nil)
+	equal(pmodule.variable_from_bt(pmodule.deref(thing.list[0], 0x10)):why() ~= nil, true)
 end
 check["variable:resolved"] = function()
 	equal(var:resolved(), true)

@@ -125,6 +125,12 @@ struct dp_error *dp_value_deref(struct dp_value *v, struct dp_value **ret)
 	return NULL;
 }
 
+struct dp_error *dp_value_deref_at(struct dp_value *v, uint64_t addr, struct dp_value **ret)
+{
+	*ret = v->type == FAKE_POINTER ? fake(FAKE_NODE, addr, v->path) : dp_value_move(v, addr);
+	return NULL;
+}
+
 struct dp_error *dp_value_member(struct dp_value *v, const char *name, struct dp_value **ret)
 {
 	char path[200];

@@ -220,7 +220,7 @@ static inline struct dp_snapshot *lua_snapshot(void)
 
 static void keep_log(enum dp_log_level level, const char *module, const char *text, void *data)
 {
-	static const char *const name[] = {"debug", "info", "warning", "error"};
+	static const char *const name[] = {"debug", "info", "warning", "error", "print"};
 	struct lua_run *r = data;
 	int n = snprintf(r->log + r->used, sizeof(r->log) - r->used, "%s: [%s] %s\n", name[level], module ? module : "", text);
 	size_t left = sizeof(r->log) - r->used - 1;

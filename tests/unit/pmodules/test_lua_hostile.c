@@ -131,7 +131,7 @@ Test(lua_hostile, the_sandbox_has_no_way_out)
 	lua_expect_error(MODULE("string.dump(print)"), "string.dump is not to be had");
 	lua_expect_error(MODULE("setmetatable({}, {__gc = print})"), "__gc is not to be had");
 	lua_expect_error(MODULE("getmetatable(bt).__index = nil"), "attempt to index a string value");
-	lua_expect_error(MODULE("print('a', 1, nil)"), "info: [m] a\t1\tnil\n");
+	lua_expect_error(MODULE("print('a', 1, nil)"), "print: [m] a\t1\tnil\n");
 }
 
 Test(lua_hostile, what_is_allowed_still_runs_no_bytecode_and_ends_nothing)

@@ -139,6 +139,7 @@ static const struct function {
 	FN(pmodule_variable_symbol, 'l', "v"),
 	FN(pmodule_variable_is_string, 'b', "v"),
 	FN(pmodule_variable_resolved, 'b', "v"),
+	FN(pmodule_variable_why, 's', "v"),
 	FN(pmodule_variable_owner, 'l', "v"),
 	FN(pmodule_variable_frame, 'l', "v"),
 	FN(pmodule_variable_thread, 'l', "v"),
