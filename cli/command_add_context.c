@@ -10,6 +10,8 @@
 #include "probes/printf_form.h"
 
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +129,29 @@ static struct dp_error *disable_again(const struct dp_options *o)
 	return err;
 }
 
+/*
+ * In one step, if the text has room for a second jump at the place: one whose springboard can lie at one address only has not.
+ * Then the old one is taken out first.
+ */
+static int replace(const struct dp_options *o, const struct dp_options *anew)
+{
+	bool blocked;
+	const int status = dp_trace_superseding(anew, o->event, &blocked);
+	if (!blocked)
+		return status;
+	char *names[] = {(char *)(uintptr_t)o->event, NULL};
+	struct dp_options old = *o;
+	old.name = names;
+	old.nnames = 1;
+	fprintf(stderr,
+	        "dynprobe: no room for a second jump where %s stands in %d: it is taken out first, its hits of these "
+	        "milliseconds are "
+	        "not seen\n",
+	        o->event, o->pid[0]);
+	const int removed = dp_command_remove(&old);
+	return removed ? removed : dp_trace(anew);
+}
+
 static struct dp_error *supersede(const struct dp_options *o, int *status)
 {
 	struct words w = {0};
@@ -140,7 +165,7 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	if (!err) {
 		anew.typed[0].inlined = dp_take(w.inlined, NULL);
 		anew.typed[0].form = dp_take(w.form, NULL);
-		*status = dp_trace_superseding(&anew, o->event);
+		*status = replace(o, &anew);
 		dp_options_fini(&anew);
 		if (!*status && !enabled)
 			err = disable_again(o);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
+#include "cli/rfc_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +29,27 @@ static int run_verb(enum dp_verb verb, int argc, char **argv)
 	return status;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	enum dp_verb verb;
+	if (argc > 1 && dp_verb_find(argv[1], &verb))
+		return run_verb(verb, argc - 1, argv + 1);
+	return run_verb(DP_VERB_RUN, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	char **owned;
 	if (argc > 1 && !strcmp(argv[1], "explain"))
 		return dp_command_explain(argv + 2);
 	if (argc > 1 && !strcmp(argv[1], "completion")) {
 		dp_options_completion(stdout);
 		return 0;
 	}
-	if (argc > 1 && dp_verb_find(argv[1], &verb))
-		return run_verb(verb, argc - 1, argv + 1);
-	return run_verb(DP_VERB_RUN, argc, argv);
+	if (argc > 1 && dp_rfc_is_view(argv[1]))
+		return dp_command_view(argv + 2);
+	struct dp_error *err = dp_rfc_words(&argc, &argv, &owned);
+	const int status = err ? failed(err) : run(argc, argv);
+	free(owned);
+	return status;
 }

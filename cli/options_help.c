@@ -155,9 +155,12 @@ static void help_run(FILE *to)
 	fputs("\nLooking only:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
+	fprintf(to, "  dynprobe %-12s %s\n", "view", "a recorded trace as text: view [DIR]; the last one, by babeltrace2");
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
 	        "what bash needs to complete these words: source <(dynprobe completion)");
+	fputs("\nLTTng's words do as well: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace -c CMD, list -u.\n",
+	      to);
 }
 
 void dp_options_help(enum dp_verb verb, FILE *to)

@@ -98,6 +98,13 @@ static struct dp_error *install_one(struct dp_session *s)
 	return dp_session_placed(s) ? forgive_end(s, err) : err;
 }
 
+/* Is the probe that is to be superseded in the way of the one that takes its place? */
+static bool is_blocked_by_old(const struct dp_run *run)
+{
+	const struct dp_error *refused = run->supersedes && run->nsessions == 1 ? run->session[0]->place[0].refused : NULL;
+	return refused && (refused->tag == DP_TAG_STANDING || refused->tag == DP_TAG_OVERLAP || refused->tag == DP_TAG_NO_SPACE);
+}
+
 /* A signal between two targets ends it, without an error. */
 static struct dp_error *install_all(struct dp_run *run)
 {
@@ -110,6 +117,8 @@ static struct dp_error *install_all(struct dp_run *run)
 	run->armed_ns = dp_now_ns();
 	dp_signals_settled();
 	dp_progress_on(false);
+	if (is_blocked_by_old(run))
+		return dp_error(DP_TAG_STANDING, "the probe that stands leaves no room for another jump at its place");
 	dp_patterns_judge(run);
 	dp_report_refusals(run);
 	if (dp_run_interrupted(run))
@@ -297,7 +306,7 @@ static void run_fini(struct dp_run *run)
 	dp_expansion_fini(&run->expanded);
 }
 
-static int trace(const struct dp_options *options, const char *supersedes)
+static int trace(const struct dp_options *options, const char *supersedes, bool *blocked)
 {
 	struct dp_run run = {.options = options, .signal_fd = -1, .start_ns = dp_now_ns(), .supersedes = supersedes};
 	struct dp_error *err = run_all(&run);
@@ -306,7 +315,10 @@ static int trace(const struct dp_options *options, const char *supersedes)
 	if (err && err->tag == DP_TAG_INTERRUPTED)
 		dp_run_interrupted(&run); /* says by which signal */
 	int status = dp_status_of(&run, err);
-	dp_error_print(err, stderr);
+	if (blocked && err && err->tag == DP_TAG_STANDING)
+		*blocked = true;
+	else
+		dp_error_print(err, stderr);
 	run.failed = err != NULL;
 	if (!err && options->command && !options->dry_run)
 		status = dp_status_wait(&run, status);
@@ -317,10 +329,11 @@ static int trace(const struct dp_options *options, const char *supersedes)
 
 int dp_trace(const struct dp_options *options)
 {
-	return trace(options, NULL);
+	return trace(options, NULL, NULL);
 }
 
-int dp_trace_superseding(const struct dp_options *options, const char *name)
+int dp_trace_superseding(const struct dp_options *options, const char *name, bool *blocked)
 {
-	return trace(options, name);
+	*blocked = false;
+	return trace(options, name, blocked);
 }

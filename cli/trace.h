@@ -36,8 +36,11 @@ struct dp_run {
 
 /* Runs what the options ask for; the exit status. Errors are printed. */
 int dp_trace(const struct dp_options *options);
-/* The same for one attached probe, which takes the place of the standing probe `name` in the same moment. */
-int dp_trace_superseding(const struct dp_options *options, const char *name);
+/*
+ * The same for one attached probe, which takes the place of the standing probe `name` in the same moment. *blocked: that one leaves no
+ * room for another jump there; nothing is changed then, nor said.
+ */
+int dp_trace_superseding(const struct dp_options *options, const char *name, bool *blocked);
 
 /* loop.c: drains and watches until something ends the run. Errors are those of the outputs. */
 struct dp_error *dp_run_loop(struct dp_run *run) DP_MUST_CHECK;
