@@ -107,8 +107,9 @@ static void put_function(struct dp_buf *b, const struct dp_answer_row *row, unsi
 	struct dp_function f;
 	const uint64_t pc = row->frames[i];
 	char text[DP_FRAME_TEXT];
-	if (dp_image_function_at(row->image, dp_addr_of(i ? pc - 1 : pc), &f) && *f.name) {
-		const char *name = dp_function_readable(&f);
+	if (dp_image_function_at(row->image, dp_addr_of(i ? pc - 1 : pc), &f)) {
+		char unnamed[DP_UNNAMED_MAX];
+		const char *name = *f.name ? dp_function_readable(&f) : dp_function_unnamed(&f, unnamed);
 		dp_put_visible(b, name, strlen(name), 0);
 		return;
 	}

@@ -13,6 +13,14 @@ static bool starts_main(struct dp_module *m, uint64_t vaddr)
 	return found;
 }
 
+/* What a stripped program's own files still tell: its entry point has a name, and main's address is in the code there. */
+static const char *name_without_symbol(struct dp_module *m, uint64_t vaddr)
+{
+	if (m->executable && vaddr == m->elf->ehdr.e_entry)
+		return "_start";
+	return starts_main(m, vaddr) ? "main" : "";
+}
+
 /*
  * A symbol with a size is believed. One without (a label in assembly) ends where its FDE ends; where it has none of
  * its own its size stays unknown.
@@ -32,7 +40,7 @@ bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function
 	} else if (fde) {
 		f.start = dp_module_addr(m, fde->start);
 		f.size = fde->size;
-		f.name = starts_main(m, fde->start) ? "main" : "";
+		f.name = name_without_symbol(m, fde->start);
 	} else {
 		return false;
 	}

@@ -100,8 +100,14 @@ struct dp_function { /* a function, or what .eh_frame says is one */
 };
 /* The function around `addr`: symbols first (a global before a local alias), then FDE bounds. */
 bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_function *ret);
-/* Writes "symbol+0x15/0x90 [module]", "[module]+0x1234" (the address in the file) or "0x1234"; `size` as for snprintf. */
+/*
+ * Writes "symbol+0x15/0x90 [module]"; "func@0x77a0+0x15/0x90 [module]", where only .eh_frame knows the function (its address in the file);
+ * "[module]+0x1234" (the same) or "0x1234"; `size` as for snprintf.
+ */
 int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size);
+/* "func@0x77a0": what a function without a name is called; buf. */
+#define DP_UNNAMED_MAX 32
+const char *dp_function_unnamed(const struct dp_function *f, char buf[static DP_UNNAMED_MAX]);
 /* The name as C++ and Rust write it, without parameters; owned by the module. f->name where that is no such name. */
 const char *dp_function_readable(const struct dp_function *f);
 /* dp_image_describe() with that name. */

@@ -176,7 +176,8 @@ Test(symbols, bounds_from_eh_frame_without_any_symbol)
 		cr_assert(f.start.v == secret && f.size > 2);
 		cr_assert_str_eq(f.name, "");
 		dp_image_describe(image, dp_addr_of(secret + 2), text, sizeof(text));
-		snprintf(expected, sizeof(expected), "[%s]+0x%lx", headers ? "p.stripped" : "q", secret + 2 - BASE);
+		snprintf(expected, sizeof(expected), "func@0x%lx+0x2/0x%lx [%s]", secret - BASE, (unsigned long)f.size,
+		         headers ? "p.stripped" : "q");
 		cr_assert_str_eq(text, expected);
 		dp_image_destroy(image);
 	}
