@@ -81,8 +81,38 @@ static struct dp_error *take_when(struct dp_parser *p, const char *arg)
 	return dp_args_when(&p->probes, arg);
 }
 
+static bool has_pid(const struct dp_options *o, pid_t pid)
+{
+	for (size_t i = 0; i < o->npids; i++)
+		if (o->pid[i] == pid)
+			return true;
+	return false;
+}
+
+/* DTrace's -n: pid1234:MODULE:FUNCTION:NAME is the process as well. */
+static struct dp_error *take_description(struct dp_parser *p, const char *arg)
+{
+	char number[24];
+	const size_t n = strspn(arg + 3, "0123456789");
+	if (arg[3] == '*')
+		return dp_error(DP_TAG_USAGE, "-n '%s': name the processes; pid*, which is every one, is not there yet", arg);
+	if (n && n < sizeof(number) && arg[3 + n] == ':') {
+		snprintf(number, sizeof(number), "%.*s", (int)n, arg + 3);
+		if (!has_pid(&p->o, (pid_t)strtol(number, NULL, 10)))
+			DP_TRY(take_pid(p, number));
+		if (p->o.npids > 1)
+			return dp_error(DP_TAG_USAGE,
+			                "-n '%s': descriptions of several processes in one run; --probe takes the rest of it for "
+			                "every --pid",
+			                arg);
+	}
+	return dp_args_probe(&p->probes, arg, DP_POINT_PLACE);
+}
+
 static struct dp_error *take_hits(struct dp_parser *p, const char *arg)
 {
+	if (!strncmp(arg, "pid", 3) && (p->verb == DP_VERB_RUN || p->verb == DP_VERB_ATTACH))
+		return take_description(p, arg);
 	p->o.own_events = true;
 	return dp_number_parse("-n", arg, &p->o.hits);
 }
@@ -278,7 +308,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          dp_take_snapshot},
         {"max-snapshots", 0, "N", "so many of them at most (default 1)", V(RUN), dp_take_max_snapshots},
         {"snapshot-interval", 0, "TIME", "at least TIME between two (default 1s)", V(RUN), dp_take_snapshot_interval},
-        {"hits", 'n', "N", "stop after N recorded hits", EVENTS, take_hits},
+        {"hits", 'n', "N", "stop after N recorded hits; or a probe as DTrace describes it: pid1234:MODULE:FUNCTION:NAME", EVENTS,
+         take_hits},
         {"duration", 'd', "TIME", "stop after TIME (seconds, or 250ms, 2m, 1h)", EVENTS, take_duration},
         {"once", 0, NULL, "only what is held now, like -d 0", V(RECORD), take_once},
         {"output", 'o', "FILE", "write the live events to FILE (- for standard output) instead of standard error",
@@ -301,8 +332,9 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pending", 0, NULL, "wait for libraries that are loaded later: their probes are armed before their constructors run",
          V(RUN), take_pending},
         {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},
-        {"tactic", 0, "LIST", "how a probe may stand: jump,pun,evict,window,trap (default: all; a trap only at places meant by name)", PROBES | V(LIST),
-         dp_take_tactic},
+        {"tactic", 0, "LIST",
+         "how a probe may stand: jump,pun,evict,window,trap (default: all; a trap only at places meant by name)",
+         PROBES | V(LIST), dp_take_tactic},
         {"no-trap", 0, NULL, "refuse places where no jump fits, instead of setting a trap", PROBES | V(LIST), take_no_trap},
         {"allow-seccomp", 0, NULL, "as root: also in a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
          PROBES | CHANGES | V(SNAPSHOT), take_allow_seccomp},

@@ -154,6 +154,29 @@ class Points(Case):
             self.assertEqual(len(calls), CALLS + 3 * CALLS + CALLS // 2, tactics)
             self.assertEqual([call for call in calls if call != NINE][:1], [], tactics)
 
+    def test_descriptions_as_dtrace_has_them(self):
+        t = self.target("points", 0, 500)
+        r = self.dynprobe("-n", f"pid{t.pid}:points:two_returns:entry", "-n", f"pid{t.pid}::two_returns:return", "-d", "0.2", "--count", "--no-record")
+        self.assertEqual(r.status, 0, str(r))
+        counts = self.placed(r)
+        self.assertAlmostEqual(counts["two_returns_entry"], sum(n for name, n in counts.items() if "return" in name[len("two_returns"):]), delta=1)
+        self.assertGreater(counts["two_returns_entry"], 16)
+        for words in (("-n", "pid*::malloc:entry"), ("-n", f"pid{t.pid}::two_returns:entry", "-n", "pid1::x:entry")):
+            self.assertIn("[DP-USAGE]", self.dynprobe(*words, json_events=False).err)
+        self.assertIn("DP-NO-SYMBOL", self.dynprobe("-n", f"pid{t.pid}::no_such_function:entry").err)
+        self.assert_result_ok(t)
+
+    def test_stacks_of_stripped_programs(self):
+        """The entry point has a name, functions without one are called by their start."""
+        r = self.dynprobe("--syscall", "getdents64", "-t", "backtrace", "-n", "1", "--no-record", "-c", "ls /", json_events=False)
+        self.assertRegex(r.err, r"main\+0x\w+/0x\w+ \[ls\]\n(.*\n)+ +#\d+ +_start\+0x\w+/0x\w+ \[ls\]\n", str(r))
+        self.assertRegex(r.err, r"(func@0x\w+|\w+)\+0x\w+/0x\w+ \[ls\]\n +#\d+ +main\+", str(r))
+        self.assertNotIn("[ls]+0x", r.err)
+        with open(self.path("words"), "w") as f:
+            f.writelines(f"{i * 7919 % 1000003}\n" for i in range(300000))
+        r = self.dynprobe("--profile", 997, "--folded", "-c", f"sort {self.path('words')} -o /dev/null", json_events=False)
+        self.assertRegex(r.err, r"(?m)^_start;__libc_start_main;[^ ]*;main;(func@0x|\w)", str(r))
+
     def test_without_traps_a_place_may_be_refused(self):
         for _ in range(LAYOUTS):
             r = self.run_points("--probe", "do_nothing2:*", "--no-trap", "--count", "--no-record")
