@@ -2,6 +2,7 @@
 /* Room for stubs, near the module and one behind the other, and what is put there. */
 #include "trampoline/arch/x86_64/encode.h"
 #include "trampoline/arch/x86_64/relocate.h"
+#include "trampoline/arch/x86_64/springboard.h"
 #include "trampoline/arch/x86_64/stub.h"
 #include "trampoline/planner.h"
 #include "trampoline/text.h"
@@ -109,6 +110,16 @@ static struct dp_error *generate(const struct dp_planner *planner, const struct 
 	return out->failed ? dp_error(DP_TAG_NOMEM, "out of memory for a stub") : NULL;
 }
 
+/* See DP_PC_READ. */
+static void pad(struct dp_buf *out, uint64_t stub)
+{
+	const uint64_t last = stub + out->len - 1;
+	if (dp_page_down(last) == dp_page_down(last + DP_PC_READ))
+		return;
+	for (unsigned i = 0; i < DP_PC_READ; i++)
+		dp_put_u8(out, DP_INT3);
+}
+
 /* Its size is known only when it is done. */
 struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *text, const struct dp_request *request,
                               const struct dp_code *code, struct dp_plan *plan)
@@ -127,6 +138,8 @@ struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *
 		out->len = 0;
 		out->failed = false;
 		err = generate(planner, request, code, out, plan);
+		if (!err)
+			pad(out, plan->stub);
 		placed = !err && out->len <= size;
 		if (placed)
 			err = dp_pages_put(planner->pages, plan->stub, out->data, out->len);

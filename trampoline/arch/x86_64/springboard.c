@@ -35,6 +35,12 @@ static bool is_taken(const struct dp_room *room, uint64_t at, uint8_t size)
 	return false;
 }
 
+/* Not at the end of a page: see DP_PC_READ. */
+static bool may_be_read(uint64_t at)
+{
+	return DP_PAGE - (at & (DP_PAGE - 1)) >= DP_PC_READ;
+}
+
 /* Where the first `unused` bytes are known to be unused in our pages. */
 static bool try_unused(const struct search *s, uint64_t at, uint8_t unused)
 {
@@ -42,7 +48,7 @@ static bool try_unused(const struct search *s, uint64_t at, uint8_t unused)
 	if (!s->room->budget)
 		return false;
 	s->room->budget--;
-	return !is_taken(s->room, at, size) && (size <= unused || dp_pages_fits(s->room->pages, at, size)) &&
+	return may_be_read(at) && !is_taken(s->room, at, size) && (size <= unused || dp_pages_fits(s->room->pages, at, size)) &&
 	       s->accept(s->data, at, size);
 }
 

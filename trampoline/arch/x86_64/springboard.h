@@ -8,6 +8,12 @@
 
 #include "trampoline/extents.h"
 
+/*
+ * Unwinders that find no tables for a pc read so many bytes from there on, without asking whether they are mapped (libunwind's
+ * unw_is_signal_frame() and is_plt_entry()). Behind our last page there may be nothing.
+ */
+#define DP_PC_READ 16u
+
 /* Targets end + rel, for every rel32 that is `value` in the bits of `mask` (whole bytes). */
 struct dp_rel {
 	uint64_t end;
