@@ -349,6 +349,25 @@ static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 	return dp_error_destroy(err);
 }
 
+static bool has_no_memory(struct dp_target *t)
+{
+	char *maps = NULL;
+	struct dp_error *err = dp_process_maps(&t->process, &maps);
+	const bool none = err || !*maps;
+	dp_error_destroy(err);
+	free(maps);
+	return none;
+}
+
+/* A process that ends meanwhile takes its probes with it: what could not be put back stands nowhere. */
+static void forget_what_went(struct dp_target *t, struct dp_remove_report *report)
+{
+	if ((!report->left_sites && !report->left_bytes) || (!t->gone && !has_no_memory(t)))
+		return;
+	report->left_sites = report->left_bytes = 0;
+	report->why[0] = '\0';
+}
+
 struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	*report = (struct dp_remove_report){0};
@@ -364,7 +383,9 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 	dp_semaphores_after(t, in, semaphores);
 	in->index = dp_code_index_destroy(in->index);
 	in->frames = dp_frames_destroy(in->frames);
-	return unless_gone(t, err);
+	err = unless_gone(t, err);
+	forget_what_went(t, report);
+	return err;
 }
 
 struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
@@ -378,7 +399,9 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
 	struct dp_error *err = dp_restore(t, in, chosen, report);
 	note_holds(report);
 	dp_semaphores_after(t, in, semaphores);
-	return unless_gone(t, err);
+	err = unless_gone(t, err);
+	forget_what_went(t, report);
+	return err;
 }
 
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)
