@@ -31,7 +31,10 @@ struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_s
 void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s);
 /* Thread-locals of one extracted thread. */
 void dp_extract_tls(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into);
-/* Why the thread faulted, decoded from its instruction and registers; classifiers go to the snapshot. */
+/*
+ * Of a thread that faulted: why, decoded from its instruction and registers; classifiers go to the snapshot. Of any thread: its innermost
+ * instruction as text.
+ */
 void dp_extract_fault(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into);
 
 #endif

@@ -211,7 +211,7 @@ void dp_extract_fault(struct dp_extract *x, const struct dp_still_thread *t, str
 	struct dp_snap_siginfo *info;
 	if (into->frames)
 		disassemble(&f, into->frames);
-	if (!t->siginfo.si_signo)
+	if (!t->is_fault || !t->siginfo.si_signo)
 		return;
 	dp_fault_siginfo(&t->siginfo, &f.info);
 	dp_access_of(x->w, &t->regs, &f.info, &f.access);

@@ -166,7 +166,9 @@ static bool frame_has(const struct pmodule_match *m, const struct dp_snap_frame 
 
 static bool fault_holds(const struct pmodule_match *m, const struct dp_snap_frame *f)
 {
-	return !m->fault || f->is_fault || (m->whole_thread && f->thread && f->thread->is_fault);
+	if (!m->fault)
+		return true;
+	return m->whole_thread ? f->thread && dp_snap_thread_is_subject(f->thread) : dp_snap_frame_is_subject(f);
 }
 
 bool dp_match_frame(const struct pmodule_match *m, const struct dp_snap_frame *f)
@@ -177,7 +179,7 @@ bool dp_match_frame(const struct pmodule_match *m, const struct dp_snap_frame *f
 bool dp_match_thread(const struct pmodule_match *m, const struct dp_snap_thread *t)
 {
 	const struct dp_snap_frame *f;
-	if (m->fault && !t->is_fault)
+	if (m->fault && !dp_snap_thread_is_subject(t))
 		return false;
 	if (!m->kind[OBJECT].n && !m->kind[SOURCE].n && !m->kind[SYMBOL].n)
 		return true;

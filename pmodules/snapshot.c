@@ -327,6 +327,27 @@ void dp_snapshot_settle(struct dp_snapshot *s)
 
 /* ---- memory ----------------------------------------------------------------------------------------------------------- */
 
+/* Threads that faulted come first, so without one there the first has not faulted either. */
+bool dp_snap_thread_is_subject(const struct dp_snap_thread *t)
+{
+	return t->is_fault || (t->snapshot && t == t->snapshot->threads);
+}
+
+static const struct dp_snap_frame *of_interest(const struct dp_snap_thread *t)
+{
+	const struct dp_snap_frame *f;
+	for (f = t->frames; f; f = f->next)
+		if (f->variables)
+			return f;
+	return t->frames;
+}
+
+bool dp_snap_frame_is_subject(const struct dp_snap_frame *f)
+{
+	const struct dp_snap_thread *t = f->thread;
+	return f->is_fault || (t && !t->is_fault && dp_snap_thread_is_subject(t) && f == of_interest(t));
+}
+
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr)
 {
 	for (size_t i = 0; i < s->nmaps; i++)

@@ -292,6 +292,12 @@ void dp_snapshot_settle(struct dp_snapshot *s);
 #define DP_SNAPSHOT_FULL "memory: a snapshot may have 256 MiB, and more was to be kept"
 
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr);
+/*
+ * The thread that a reader looks at first, and its frame: the ones that faulted. Where nothing faulted (a snapshot of a program at work) they
+ * are the first thread and its innermost frame that has variables, or its innermost frame.
+ */
+bool dp_snap_thread_is_subject(const struct dp_snap_thread *t);
+bool dp_snap_frame_is_subject(const struct dp_snap_frame *f);
 /* Bytes of the memory that is kept; the number from the front. */
 size_t dp_snapshot_read(const struct dp_snapshot *s, uint64_t addr, void *buf, size_t n);
 

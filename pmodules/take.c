@@ -231,7 +231,7 @@ static struct dp_error *extract_one(struct taking *k, const struct dp_still_thre
 	if (!into)
 		return dp_error(DP_TAG_NOMEM, "out of memory for thread %d", t->tid);
 	dp_take_thread_facts(k->s, &as, into);
-	if (as.is_fault)
+	if (dp_snap_thread_is_subject(into))
 		dp_extract_fault(k->extract, &as, into);
 	if (k->take->options.tls)
 		dp_extract_tls(k->extract, &as, into);

@@ -102,9 +102,9 @@ def run(*words):
 class Reference(harness.Case):
     done = set()
 
-    def snapshot(self, where, *words):
+    def snapshot(self, where, *words, options=None):
         p = run("snapshot", *words, "-o", self.path("r.dps"), "--global", "thing_g", "--tls", "--lua-allow", "debug", "--module-timeout", 20000,
-                "--module-load", MODULE, "--module", f"reference:where,{where}")
+                "--module-load", MODULE, "--module", f"reference:where,{where}", *(["--module", f"reference:{options}"] if options else []))
         s = json.loads(run("show", self.path("r.dps"), "--json").stdout)
         self.assertEqual(s["attributes"].get("reference.failed"), "", p.stderr)
         return s, p.stderr, set(re.sub("pmap entry", "pmap_entry", s["attributes"]["reference.done"]).split())
@@ -118,6 +118,8 @@ class Reference(harness.Case):
             subprocess.run(["gdb", "-nx", "-q", "-batch", "-ex", "handle SIGSEGV stop nopass", "-ex", "run crash > /dev/null", "-ex",
                             f"generate-core-file {core}", harness.target_path("reference")], capture_output=True, timeout=60)
             _, _, dead = self.snapshot("core", "--core", core)
+            at_work = self.snapshot("live", t.pid, options="at_work,1")[2]
+            self.assertEqual(live - at_work, set(), "a program at work has it all without --fault-thread")
             Reference.done = {name.replace("pmap_entry:", "pmap entry:").replace("pmap_entry.", "pmap entry.") for name in live | dead}
         return Reference.done
 

@@ -115,6 +115,21 @@ Test(host, fault_is_a_frames_or_with_true_the_whole_threads)
 	dp_snapshot_destroy(model.s);
 }
 
+Test(host, without_a_fault_the_first_threads_innermost_frame_with_variables_is_looked_at)
+{
+	model_make(&model);
+	model.worker->is_fault = model.inner->is_fault = false;
+	cr_assert(dp_snap_thread_is_subject(model.worker));
+	cr_assert_not(dp_snap_thread_is_subject(model.idle));
+	cr_assert(dp_snap_frame_is_subject(model.inner));
+	model.inner->variables = NULL;
+	cr_assert_not(dp_snap_frame_is_subject(model.inner));
+	cr_assert(dp_snap_frame_is_subject(model.outer));
+	model.outer->variables = NULL;
+	cr_assert(dp_snap_frame_is_subject(model.inner), "no frame has variables");
+	dp_snapshot_destroy(model.s);
+}
+
 static struct dp_error *load_wrong(struct pmodule *m)
 {
 	pmodule_match_t *x = pmodule_match_create();
