@@ -249,7 +249,8 @@ struct dp_lost {
 	uint64_t overwritten; /* records that gave way to later ones while no tool was there to take them (flight recorder) */
 	uint64_t unreadable;  /* the condition could not be decided: memory that is not there, a division by 0 */
 	uint64_t hits;        /* no loss: hits so far, where an expression asks for their number (by stubs, with locked instructions) */
-	uint64_t reserved[6];
+	uint64_t unwanted;    /* no session takes the event, though one should (sink lttng) */
+	uint64_t reserved[5];
 };
 _Static_assert(sizeof(struct dp_lost) == 128, "whole cache lines for each probe");
 

@@ -16,6 +16,7 @@ enum {
 	SYS_CLOSE = 3,
 	SYS_RT_SIGPROCMASK = 14,
 	SYS_DUP2 = 33,
+	SYS_GETTID = 186,
 	SYS_UNSHARE = 272,
 	SYS_MEMFD_CREATE = 319,
 	SYS_CLOSE_RANGE = 436,
@@ -129,21 +130,39 @@ static int64_t write_image(struct dp_sink *sink)
 /* ---- loading
  * --------------------------------------------------------------------------------------------------------------------- */
 
-static void path_of(int64_t fd, char *to)
+static char *put_text(char *to, const char *text)
 {
-	static const char dir[] = "/proc/thread-self/fd/";
-	uint64_t at = sizeof(dir) - 1, power = 1;
-	copy_text(to, sizeof(dir), dir);
-	while ((uint64_t)fd / power >= 10)
+	while (*text)
+		*to++ = *text++;
+	return to;
+}
+
+static char *put_number(char *to, uint64_t n)
+{
+	uint64_t power = 1;
+	while (n / power >= 10)
 		power *= 10;
 	for (; power; power /= 10)
-		to[at++] = (char)('0' + (uint64_t)fd / power % 10);
-	to[at] = 0;
+		*to++ = (char)('0' + n / power % 10);
+	return to;
+}
+
+/*
+ * The name stays in ld.so's list of loaded objects, and debuggers open what stands there: by a name that means a thread of the
+ * opener's own
+ * ("thread-self") they would open a descriptor of theirs, and wait for ever if that is a pipe. This thread is in nobody else's
+ * process.
+ */
+static void path_of(int64_t fd, char *to)
+{
+	to = put_number(put_text(to, "/proc/self/task/"), (uint64_t)syscall3(SYS_GETTID, 0, 0, 0));
+	to = put_number(put_text(to, "/fd/"), (uint64_t)fd);
+	*to = 0;
 }
 
 static void *open_image(struct dp_sink *sink, int64_t fd)
 {
-	char path[64];
+	char path[80];
 	path_of(fd, path);
 	void *handle = ((dlopen_fn)(uintptr_t)sink->dlopen)(path, RTLD_NOW);
 	if (!handle) {
@@ -165,6 +184,7 @@ static void load(struct dp_sink *sink)
 		return fail(sink, "no memory file could be made for the shared object");
 	void *handle = open_image(sink, fd);
 	if (handle) {
+		__atomic_fetch_or(&sink->flags, DP_SINK_LOADED, __ATOMIC_RELAXED);
 		sink_fn start = (sink_fn)(uintptr_t)((dlsym_fn)(uintptr_t)sink->dlsym)(handle, start_name);
 		if (start)
 			start(sink);
@@ -188,6 +208,7 @@ void *dp_sink_loader(struct dp_sink *sink)
 	((detach_fn)(uintptr_t)sink->pthread_detach)(((self_fn)(uintptr_t)sink->pthread_self)());
 	if (!__atomic_compare_exchange_n(&sink->state, &empty, DP_SINK_LOADING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return NULL; /* a tool that was killed had started one already */
+	sink->loader_tid = (uint64_t)syscall3(SYS_GETTID, 0, 0, 0);
 	load(sink);
 	__atomic_fetch_or(&sink->flags, DP_SINK_THREAD_OVER, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&sink->state, __ATOMIC_ACQUIRE) == DP_SINK_READY)

@@ -80,8 +80,7 @@ static uint64_t lost(struct dp_recording *r)
 		for (unsigned i = 0; i < r->group[k].left->manifest.n; i++) {
 			struct dp_loss l = {0};
 			dp_standing_loss(r->group[k].left->standing, i, &l);
-			sum += l.full + l.no_slot + l.forked + l.abandoned + l.damaged + l.other;
-			sum += l.nested + l.unprimed + l.no_stack + l.overwritten + l.unreadable;
+			sum += dp_loss_sum(&l);
 		}
 	return sum;
 }

@@ -92,11 +92,8 @@ uint64_t dp_run_lost(const struct dp_run *run)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < run->nsessions; i++)
-		for (unsigned p = 0; p < run->options->nprobes; p++) {
-			const struct dp_loss *l = &run->session[i]->loss[p];
-			sum += l->full + l->no_slot + l->forked + l->abandoned + l->damaged + l->other;
-			sum += l->nested + l->unprimed + l->no_stack + l->overwritten + l->unreadable;
-		}
+		for (unsigned p = 0; p < run->options->nprobes; p++)
+			sum += dp_loss_sum(&run->session[i]->loss[p]);
 	return sum;
 }
 

@@ -11,6 +11,7 @@
 #define LOOK_NS   UINT64_C(3000000000)
 #define TALK_NS   UINT64_C(10000000000)
 #define LISTED_NS UINT64_C(2000000000)
+#define SOON_NS   UINT64_C(200000000) /* from here on what it does not take is counted */
 #define WANTED_NS UINT64_C(2000000000)
 #define POLL_NS   1000000L
 
@@ -147,16 +148,29 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	return NULL;
 }
 
-/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. */
-static bool await_wanted(const struct dp_session *s)
+/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. What is hit before that, at the beginning, is nobody's loss. */
+static bool await_wanted(struct dp_session *s)
 {
-	const uint64_t until = dp_now_ns() + WANTED_NS;
+	const uint64_t start = dp_now_ns();
+	bool expected = false;
 	while (!dp_session_wanted(s)) {
-		if (dp_now_ns() >= until)
+		if (dp_now_ns() >= start + WANTED_NS)
 			return false;
+		if (!expected && (expected = dp_now_ns() >= start + SOON_NS))
+			dp_session_expect(s);
 		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
 	}
 	return true;
+}
+
+/* From here on nothing is lost without being counted. */
+static void expect(struct dp_run *run, struct dp_session *s)
+{
+	struct dp_error *why = dp_target_sink_trouble(s->target);
+	run->unheard |= why != NULL;
+	fprintf(stderr, "dynprobe: warning: the session '%s' does not take the events of %d%s%s; hits are counted as lost until it does\n",
+	        dp_lttng_session(run->lttng), dp_target_pid(s->target), why ? ": " : "", why ? why->message : "");
+	dp_error_destroy(why);
 }
 
 void dp_lttng_settle(struct dp_run *run)
@@ -172,6 +186,8 @@ void dp_lttng_settle(struct dp_run *run)
 		}
 		if (!dp_lttng_wait_listed(run->lttng, pid, names, o->nprobes, LISTED_NS))
 			fprintf(stderr, "dynprobe: the session daemon does not list the events of %d yet\n", pid);
+		if (dp_lttng_active(run->lttng) && !dp_session_wanted(run->session[k]))
+			expect(run, run->session[k]);
 	}
 }
 

@@ -166,6 +166,7 @@ static void add_loss(struct dp_loss *sum, const struct dp_loss *l)
 	sum->no_stack += l->no_stack;
 	sum->overwritten += l->overwritten;
 	sum->unreadable += l->unreadable;
+	sum->unwanted += l->unwanted;
 }
 
 void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss *sum)

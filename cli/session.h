@@ -121,6 +121,8 @@ struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *p
 struct dp_error *dp_session_prime_late(struct dp_session *s) DP_MUST_CHECK;
 /* A session of LTTng's records every placed probe: its hits from now on are events. */
 bool dp_session_wanted(const struct dp_session *s);
+/* They should be: hits are counted as lost until they are. */
+void dp_session_expect(struct dp_session *s);
 /* The events of probes that are gone, or never came to stand, may be used again. */
 void dp_session_park(struct dp_session *s);
 void dp_session_park_refused(struct dp_session *s);

@@ -98,10 +98,16 @@ bool dp_session_wanted(const struct dp_session *s)
 	for (size_t i = 0; s->classes && i < s->options->nprobes; i++) {
 		uint32_t gate = 0;
 		const size_t size = s->place[i].placed ? sizeof(gate) : 0;
-		if (size && dp_target_read(s->target, dp_addr_of(s->classes[i].gate), &gate, size) == size && !gate)
+		if (size && dp_target_read(s->target, dp_addr_of(s->classes[i].gate), &gate, size) == size && gate != 1)
 			return false;
 	}
 	return true;
+}
+
+void dp_session_expect(struct dp_session *s)
+{
+	if (s->classes)
+		dp_target_sink_expect(s->target, s->classes, s->options->nprobes);
 }
 
 static void park(struct dp_session *s, bool refused_only)

@@ -22,6 +22,8 @@ int dp_status_of(const struct dp_run *run, const struct dp_error *err)
 		for (size_t i = 0; i < run->options->nprobes; i++)
 			if (run->session[k]->place[i].refused && !run->session[k]->place[i].left_out)
 				return DP_EXIT_PARTIAL;
+	if (run->unheard)
+		return DP_EXIT_PARTIAL;
 	struct dp_summary_snapshots shots;
 	return dp_snapshots_counts(run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;
 }

@@ -323,6 +323,7 @@ void dp_loss_of(const struct dp_lost *lost, struct dp_loss *ret)
 	        .no_stack = __atomic_load_n(&lost->no_stack, __ATOMIC_RELAXED),
 	        .overwritten = __atomic_load_n(&lost->overwritten, __ATOMIC_RELAXED),
 	        .unreadable = __atomic_load_n(&lost->unreadable, __ATOMIC_RELAXED),
+	        .unwanted = __atomic_load_n(&lost->unwanted, __ATOMIC_RELAXED),
 	};
 }
 

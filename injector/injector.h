@@ -324,6 +324,10 @@ struct dp_sink_class {
 };
 /* Registers (or takes out of parking) all of them in one batch. */
 struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n, struct dp_sink_stats *stats) DP_MUST_CHECK;
+/* A session should want these, and does not: from now on their hits are counted as lost (dp_loss.unwanted) until it does. */
+void dp_target_sink_expect(struct dp_target *t, const struct dp_sink_class *classes, size_t n);
+/* What keeps LTTng from working in the process; NULL: nothing that can be seen from outside. */
+struct dp_error *dp_target_sink_trouble(struct dp_target *t) DP_MUST_CHECK;
 /* Parks events whose probes are gone. */
 struct dp_error *dp_target_sink_park(struct dp_target *t, const uint64_t *events, size_t n) DP_MUST_CHECK;
 /* Primes every thread that can be primed within limit_ns; may be called again for those that are left. */

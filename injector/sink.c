@@ -17,6 +17,7 @@
 #include <time.h>
 
 #define POLL_NS      500000L
+#define TAKE_BACK_NS UINT64_C(1000000000)
 #define THREAD_AT(v) ((v)->data + (v)->head.scratch_offset + (v)->head.scratch_size - 8) /* pthread_create's result */
 
 /* ---- may it be loaded? ------------------------------------------------------------------------------------------------------
@@ -46,7 +47,7 @@ static struct dp_error *check_proc(const struct dp_target *t)
 
 static struct dp_error *check_symbols(struct dp_sink_view *v)
 {
-	static const char *const names[] = {"dlopen",       "dlsym",          "dlerror", "pthread_create",
+	static const char *const names[] = {"dlopen",       "dlsym",          "dlerror",         "pthread_create",
 	                                    "pthread_self", "pthread_detach", "__errno_location"};
 	uint64_t ignored;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -96,12 +97,14 @@ static struct dp_error *check_threads(struct dp_target *t)
 	return err;
 }
 
-/* What is called in the target for the sink, and parts of a hit, run with all signals blocked: a trap met there would end the process. */
+/* What is called in the target for the sink, and parts of a hit, run with all signals blocked: a trap met there would end the
+ * process. */
 static struct dp_error *check_traps(const struct dp_target *t)
 {
 	for (size_t i = 0; i < t->nstanding; i++)
 		if (t->standing[i]->in.trap)
-			return dp_error(DP_TAG_SINK, "process %d (%s) holds probes that stand as traps, which the LTTng sink cannot be with",
+			return dp_error(DP_TAG_SINK,
+			                "process %d (%s) holds probes that stand as traps, which the LTTng sink cannot be with",
 			                t->process.pid, t->process.comm);
 	return NULL;
 }
@@ -173,6 +176,48 @@ static void fill_entries(const struct dp_sink_view *v, bool fresh, struct dp_sin
 	                                .fresh = fresh};
 }
 
+static bool is_loader(const struct dp_sink_view *v, pid_t tid)
+{
+	struct dp_buf status;
+	bool nested;
+	dp_buf_init(&status);
+	const bool is = dp_proc_slurp(&status, "/proc/%d/task/%d/status", v->process.pid, tid) &&
+	                dp_status_ns_pid(dp_buf_str(&status), &nested) == (pid_t)v->head.loader_tid;
+	dp_buf_fini(&status);
+	return is;
+}
+
+static bool thread_lives(const struct dp_sink_view *v)
+{
+	struct dp_tids tids;
+	bool lives = true;
+	if (!v->head.loader_tid || !dp_proc_tids(v->process.pid, &tids))
+		return true;
+	lives = false;
+	for (size_t i = 0; i < tids.n; i++)
+		lives |= is_loader(v, tids.tid[i]);
+	free(tids.tid);
+	return lives;
+}
+
+/* A load that came to nothing leaves nothing; a later run may try again. Once the shared object is there, it stays. */
+static void take_back(struct dp_sink_view *v, bool mapped)
+{
+	const uint64_t until = dp_now_ns() + TAKE_BACK_NS;
+	if (!v->data)
+		return;
+	dp_error_destroy(dp_sink_head(v));
+	const bool never_began = mapped && v->head.state == DP_SINK_EMPTY;
+	if (!never_began && (v->head.state != DP_SINK_FAILED || v->head.flags & DP_SINK_LOADED))
+		return;
+	while (!never_began && thread_lives(v)) {
+		if (dp_now_ns() >= until)
+			return;
+		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+	}
+	dp_error_destroy(dp_sink_unmap(v));
+}
+
 static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, bool *fresh)
 {
 	const uint64_t deadline = dp_now_ns() + limit_ns;
@@ -195,10 +240,13 @@ struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, str
 	const uint64_t begin = dp_now_ns();
 	bool fresh = false;
 	DP_TRY(dp_sink_view_open(t, &v));
+	const bool absent = !v.data;
 	struct dp_error *err = load(&v, limit_ns, &fresh);
 	if (v.pause_ns > stats->pause_ns)
 		stats->pause_ns = v.pause_ns;
 	stats->load_ns = dp_now_ns() - begin;
+	if (err)
+		take_back(&v, absent);
 	if (err)
 		return err;
 	fill_entries(&v, fresh, ret);

@@ -44,6 +44,8 @@ struct dp_error *dp_sink_refuse_stopped(const struct dp_sink_view *v) DP_MUST_CH
 
 /* Maps and fills a new sink; v->data and v->head are set. */
 struct dp_error *dp_sink_map(struct dp_sink_view *v) DP_MUST_CHECK;
+/* Takes it out again; nothing in the process uses it. v->data is 0 then. */
+struct dp_error *dp_sink_unmap(struct dp_sink_view *v) DP_MUST_CHECK;
 
 /* ---- sink_call.c -------------------------------------------------------------------------------------------------------------
  */

@@ -238,35 +238,10 @@ static struct dp_error *map_on(struct dp_sink_view *v, struct dp_borrow *b, stru
 /* ---- once, and again
  * ----------------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *map_held(struct dp_sink_view *v, struct dp_freeze *f, struct plan *p)
-{
-	struct dp_borrow *b = NULL;
-	DP_TRY(dp_borrow_held(v->t, f, &b));
-	struct dp_error *err = map_on(v, b, p);
-	struct dp_error *end = dp_borrow_end(b, NULL);
-	if (!err)
-		return end;
-	dp_error_destroy(end);
-	return err;
-}
+typedef struct dp_error *action(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p);
 
-static struct dp_error *map_frozen(struct dp_sink_view *v, struct plan *p, uint64_t *held_ns)
+static struct dp_error *and_end(struct dp_error *err, struct dp_borrow *b, uint64_t *held_ns)
 {
-	struct dp_freeze f = {0};
-	struct dp_error *err = dp_freeze_patiently(v->t, &f);
-	if (!err) {
-		err = map_held(v, &f, p);
-		dp_thaw_all(&f);
-	}
-	*held_ns = f.end_ns - f.begin_ns;
-	return err;
-}
-
-static struct dp_error *map_live(struct dp_sink_view *v, struct plan *p, uint64_t *held_ns)
-{
-	struct dp_borrow *b = NULL;
-	DP_TRY(dp_borrow_one(v->t, BORROW_NS, &b));
-	struct dp_error *err = map_on(v, b, p);
 	struct dp_error *end = dp_borrow_end(b, held_ns);
 	if (!err)
 		return end;
@@ -274,32 +249,74 @@ static struct dp_error *map_live(struct dp_sink_view *v, struct plan *p, uint64_
 	return err;
 }
 
-static struct dp_error *map_once(struct dp_sink_view *v, struct plan *p)
+static struct dp_error *do_held(struct dp_sink_view *v, struct dp_freeze *f, action *act, struct plan *p)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_borrow_held(v->t, f, &b));
+	return and_end(act(v, b, p), b, NULL);
+}
+
+static struct dp_error *do_frozen(struct dp_sink_view *v, action *act, struct plan *p, uint64_t *held_ns)
+{
+	struct dp_freeze f = {0};
+	struct dp_error *err = dp_freeze_patiently(v->t, &f);
+	if (!err) {
+		err = do_held(v, &f, act, p);
+		dp_thaw_all(&f);
+	}
+	*held_ns = f.end_ns - f.begin_ns;
+	return err;
+}
+
+static struct dp_error *do_live(struct dp_sink_view *v, action *act, struct plan *p, uint64_t *held_ns)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_borrow_one(v->t, BORROW_NS, &b));
+	return and_end(act(v, b, p), b, held_ns);
+}
+
+static struct dp_error *do_once(struct dp_sink_view *v, action *act, struct plan *p)
 {
 	struct dp_priority priority;
 	uint64_t held = 0;
 	if (v->t->launch)
-		return map_held(v, dp_launch_freeze(v->t->launch), p);
+		return do_held(v, dp_launch_freeze(v->t->launch), act, p);
 	const bool live = !dp_not_live(v->t);
 	dp_priority_raise(&priority);
-	struct dp_error *err = live ? map_live(v, p, &held) : map_frozen(v, p, &held);
+	struct dp_error *err = live ? do_live(v, act, p, &held) : do_frozen(v, act, p, &held);
 	dp_priority_restore(&priority);
 	if (held > v->pause_ns)
 		v->pause_ns = held;
-	dp_target_say(v->t, "mapping the LTTng sink: %s held for %llu us", live ? "a thread" : "threads",
+	dp_target_say(v->t, "the LTTng sink's mappings: %s held for %llu us", live ? "a thread" : "threads",
 	              (unsigned long long)held / 1000);
 	return err;
 }
 
-static struct dp_error *map_patiently(struct dp_sink_view *v, struct plan *p)
+static struct dp_error *do_patiently(struct dp_sink_view *v, action *act, struct plan *p)
 {
 	for (int tried = 0;; tried++) {
-		struct dp_error *err = map_once(v, p);
+		struct dp_error *err = do_once(v, act, p);
 		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= MAP_TRIES)
 			return err;
 		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 	}
+}
+
+/* The stack and the page below it lie in the data's range. */
+static struct dp_error *unmap_on(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
+{
+	(void)p;
+	unmap(b, true, v->head.text, v->head.text_size);
+	unmap(b, true, v->data, v->head.size);
+	return NULL;
+}
+
+struct dp_error *dp_sink_unmap(struct dp_sink_view *v)
+{
+	DP_TRY(do_patiently(v, unmap_on, NULL));
+	v->data = 0;
+	return NULL;
 }
 
 static struct dp_error *fill(const struct plan *p)
@@ -317,7 +334,7 @@ struct dp_error *dp_sink_map(struct dp_sink_view *v)
 	struct plan p = {.fd = -1};
 	struct dp_error *err = make_plan(v, &p);
 	if (!err)
-		err = map_patiently(v, &p);
+		err = do_patiently(v, map_on, &p);
 	if (!err)
 		err = fill(&p);
 	if (p.fd >= 0)

@@ -20,13 +20,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { UST, COMMON, TRACEPOINT, CONTROL, OURS, OBJECTS };
+enum { UST, COMMON, TRACEPOINT, NUMA, CONTROL, OURS, OBJECTS };
 
 static const char *const names[] = {
-        [UST] = "liblttng-ust.so.",
-        [COMMON] = "liblttng-ust-common.so.",
-        [TRACEPOINT] = "liblttng-ust-tracepoint.so.",
-        [CONTROL] = "liblttng-ust-ctl.so.",
+        [UST] = "liblttng-ust.so.", [COMMON] = "liblttng-ust-common.so.", [TRACEPOINT] = "liblttng-ust-tracepoint.so.",
+        [NUMA] = "libnuma.so.",     [CONTROL] = "liblttng-ust-ctl.so.",
 };
 
 enum dp_lttng_guest dp_lttng_guest;
@@ -73,13 +71,19 @@ static bool change(const struct dp_object *o, uint64_t *found)
 	return dp_object_seal(o);
 }
 
+/* Programs have a libnuma of their own. */
+static bool came_with_us(const struct search *s, unsigned i)
+{
+	return s->found[i].dynamic && s->found[i].position > s->found[OURS].position;
+}
+
 /* A loader that relocates in another order: LTTng's threads have begun without us, and stay as they are. */
 static bool too_late(const struct search *s)
 {
 	if (!&lttng_ust_loaded || !lttng_ust_loaded)
 		return false;
 	for (unsigned i = UST; i <= TRACEPOINT; i++)
-		if (s->found[i].dynamic && s->found[i].position > s->found[OURS].position && !change(&s->found[i], NULL))
+		if (came_with_us(s, i) && !change(&s->found[i], NULL))
 			break;
 	fail("the target's loader did not call the sink before liblttng-ust's constructors");
 	return true;
@@ -93,8 +97,8 @@ static void settle(const struct search *s)
 		return fail("liblttng-ust's tables of addresses cannot be changed in this process");
 	if (s->found[CONTROL].dynamic)
 		return fail("the program is itself a part of LTTng (it has liblttng-ust-ctl)");
-	for (unsigned i = COMMON; i <= TRACEPOINT; i++)
-		if (s->found[i].dynamic && !change(&s->found[i], &ignored))
+	for (unsigned i = COMMON; i <= NUMA; i++)
+		if (came_with_us(s, i) && !change(&s->found[i], &ignored))
 			return fail("the tables of addresses of liblttng-ust's parts cannot be changed in this process");
 	if (~found & dp_lttng_redirections_needed())
 		return fail("this liblttng-ust calls the C library in a way that dynprobe does not know");
@@ -108,8 +112,18 @@ static void leave_directory(void)
 		return; /* then they stay where the program was */
 }
 
+/* Our own calls, before the first of them. ld.so seals the table when it is done with us. */
+static void be_libcs(void)
+{
+	struct dp_object own;
+	dp_libc_find();
+	dp_libc_object(&own);
+	dp_object_rebind(&own);
+}
+
 static void early(void)
 {
+	be_libcs();
 	struct search s = {0};
 	dl_iterate_phdr(look, &s);
 	if (!s.found[UST].dynamic || !s.found[OURS].dynamic)

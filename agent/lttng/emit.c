@@ -129,6 +129,8 @@ void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, u
 	cmm_barrier();
 	read_lock(reader);
 	const struct lttng_ust_tracepoint_probe *p = lttng_ust_rcu_dereference(hit.event->tp.probes);
+	if (!p && hit.event->tp.state == (int)DP_SINK_EXPECTED)
+		dp_lttng_lose(&((struct dp_lost *)(uintptr_t)desc->lost)->unwanted);
 	for (; p && p->func; p++)
 		if (p->func == hit.event->callback)
 			deliver(&hit, p->data, desc->site);

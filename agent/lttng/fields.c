@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields of a probe as LTTng's types. All are aligned to 8 bits: the payload is packed. */
 #include "agent/lttng/event.h"
+#include "agent/lttng/redirect.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -192,11 +193,11 @@ const struct lttng_ust_event_field **dp_lttng_describe(const struct dp_sink_fiel
 	for (uint32_t i = 0; i < n; i++) {
 		char *length_name = NULL;
 		if (fields[i].type == DP_SINK_BACKTRACE) {
-			if (asprintf(&length_name, "_%s_length", fields[i].name) < 0)
+			if (dp_lttng_asprintf(&length_name, "_%s_length", fields[i].name) < 0)
 				return NULL;
 			*to++ = make_field(length_name, COUNTER, true);
 		}
-		*to++ = make_field(strdup(fields[i].name), type_of(&fields[i], length_name), false);
+		*to++ = make_field(dp_lttng_strdup(fields[i].name), type_of(&fields[i], length_name), false);
 	}
 	*ret_n = (size_t)(to - list);
 	for (size_t i = 0; i < *ret_n; i++)

@@ -75,22 +75,51 @@ static void store(uint64_t where, const void *value)
 	__atomic_store_n((const void **)where, value, __ATOMIC_RELEASE);
 }
 
+/* What leads to functions by their names: NULL, a variable's or another kind's entry. */
+static const ElfW(Sym) * import(const struct dp_object *o, const ElfW(Rela) * r)
+{
+	const uint32_t type = ELF64_R_TYPE(r->r_info);
+	const ElfW(Sym) *symbol = (const ElfW(Sym) *)table(o, DT_SYMTAB) + ELF64_R_SYM(r->r_info);
+	const bool is_address = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64;
+	return is_address && symbol->st_shndx == SHN_UNDEF ? symbol : NULL;
+}
+
+static void rebind(const struct dp_object *o, const ElfW(Rela) * r)
+{
+	const uint64_t where = o->base + r->r_offset, is = *(const uint64_t *)where;
+	const uint64_t to = dp_libc_instead(o, (uint32_t)ELF64_R_SYM(r->r_info), is);
+	if (to != is)
+		store(where, (const void *)to);
+}
+
+static void rebind_table(const struct dp_object *o, uint64_t relocations, uint64_t size)
+{
+	const ElfW(Rela) *r = (const ElfW(Rela) *)relocations;
+	for (; r && size >= sizeof(*r); r++, size -= sizeof(*r))
+		if (import(o, r))
+			rebind(o, r);
+}
+
+void dp_object_rebind(const struct dp_object *o)
+{
+	rebind_table(o, table(o, DT_JMPREL), entry(o, DT_PLTRELSZ));
+	rebind_table(o, table(o, DT_RELA), entry(o, DT_RELASZ));
+}
+
 static void redirect_table(const struct dp_object *o, uint64_t relocations, uint64_t size, uint64_t *found)
 {
-	const ElfW(Sym) *symbols = (const ElfW(Sym) *)table(o, DT_SYMTAB);
 	const char *names = (const char *)table(o, DT_STRTAB);
 	const ElfW(Rela) *r = (const ElfW(Rela) *)relocations;
 	for (; r && size >= sizeof(*r); r++, size -= sizeof(*r)) {
-		const uint32_t type = ELF64_R_TYPE(r->r_info);
-		const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(r->r_info)];
+		const ElfW(Sym) *symbol = import(o, r);
 		unsigned number;
-		if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64)
-			continue;
-		if (symbol->st_shndx != SHN_UNDEF)
+		if (!symbol)
 			continue;
 		const void *to = dp_lttng_redirection(names + symbol->st_name, &number);
-		if (!to)
+		if (!to) {
+			rebind(o, r);
 			continue;
+		}
 		store(o->base + r->r_offset, to);
 		*found |= UINT64_C(1) << number;
 	}

@@ -16,6 +16,7 @@
  *                   blocking: whoever set these variables did not mean a program that had no LTTng.
  *   setsockopt      LTTng derives the patience of its sockets from the same variable: with 10 ms a busy daemon would be given
  *                   up in the middle of an event's registration, and the event be missing
+ *   strdup ...      redirect_memory.c
  *   dl_iterate_phdr redirect_phdr.c
  *   __tls_get_addr  redirect_tls.c
  */
@@ -317,6 +318,15 @@ static const struct redirection {
         {"getenv", TO(to_getenv), false},
         {"secure_getenv", TO(to_getenv), false},
         {"pthread_create", TO(to_pthread_create), true},
+        {"strdup", TO(dp_lttng_strdup), false},
+        {"__strdup", TO(dp_lttng_strdup), false},
+        {"strndup", TO(dp_lttng_strndup), false},
+        {"asprintf", TO(dp_lttng_asprintf), false},
+        {"__asprintf_chk", TO(dp_lttng_asprintf_chk), false},
+        {"vasprintf", TO(dp_lttng_vasprintf), false},
+        {"__vasprintf_chk", TO(dp_lttng_vasprintf_chk), false},
+        {"getdelim", TO(dp_lttng_getdelim), false},
+        {"__getdelim", TO(dp_lttng_getdelim), false},
         {"dl_iterate_phdr", TO(dp_lttng_iterate_phdr), false},
         {"__tls_get_addr", TO(dp_lttng_tls_get), false},
 };

@@ -9,9 +9,11 @@
 #ifndef DP_AGENT_LTTNG_REDIRECT_H
 #define DP_AGENT_LTTNG_REDIRECT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct dp_sink;
@@ -46,9 +48,23 @@ bool dp_object_contains(const struct dl_phdr_info *info, const void *address);
 const char *dp_object_soname(const struct dp_object *o); /* "" if it has none */
 bool dp_object_unseal(const struct dp_object *o);
 bool dp_object_seal(const struct dp_object *o);
-/* Between unseal and seal. What dp_lttng_redirection() knows by name; a bit for each that was found is set in *found. */
+/*
+ * Between unseal and seal. What dp_lttng_redirection() knows by name is led there, a bit for each that was found is set in *found; the rest to
+ * the C library.
+ */
 void dp_object_redirect(const struct dp_object *o, uint64_t *found);
+/* All to the C library. Calls nothing by name. */
+void dp_object_rebind(const struct dp_object *o);
 void dp_object_drop_destructors(const struct dp_object *o);
+
+/* ---- libc.c: what the program has not put in the place of the C library's functions ------------------------------ */
+
+/* First of all; the program loads no library meanwhile. */
+void dp_libc_find(void);
+/* Where an import of the object (the symbol's number) is to lead, that leads to `value`: there, or to the C library's own. */
+uint64_t dp_libc_instead(const struct dp_object *of, uint32_t symbol, uint64_t value);
+/* This library itself. */
+void dp_libc_object(struct dp_object *ret);
 
 /* ---- redirect.c -------------------------------------------------------------------------------------------------- */
 
@@ -61,6 +77,17 @@ void dp_lttng_loader_is(int tid);
 void *dp_lttng_redirection(const char *name, unsigned *ret_number);
 /* Bits of those without which liblttng-ust would reach the program. */
 uint64_t dp_lttng_redirections_needed(void);
+
+/* ---- redirect_memory.c: functions that hand over memory ------------------------------------------------------------- */
+
+/* As the C library's of the same names; `flag` of the checking ones is not looked at. */
+char *dp_lttng_strdup(const char *text);
+char *dp_lttng_strndup(const char *text, size_t n);
+int dp_lttng_vasprintf(char **ret, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+int dp_lttng_asprintf(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int dp_lttng_vasprintf_chk(char **ret, int flag, const char *format, va_list list) __attribute__((format(printf, 3, 0)));
+int dp_lttng_asprintf_chk(char **ret, int flag, const char *format, ...) __attribute__((format(printf, 3, 4)));
+ssize_t dp_lttng_getdelim(char **line, size_t *size, int end, FILE *stream);
 
 /* ---- redirect_phdr.c: dl_iterate_phdr() that holds no lock while the callback works --------------------------------- */
 

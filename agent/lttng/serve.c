@@ -8,6 +8,7 @@
  * one that looks like another live one is told apart by the URI of its model.
  */
 #include "agent/lttng/event.h"
+#include "agent/lttng/redirect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +110,7 @@ static bool fill(struct dp_event *event, const struct dp_sink_event *e, const st
 	struct dp_sink_field *copy = calloc(e->nfields + 1, sizeof(*copy));
 	size_t n = 0;
 	const struct lttng_ust_event_field **described = dp_lttng_describe(fields, e->nfields, e->mask != 0, &n);
-	event->name = strdup(e->name);
+	event->name = dp_lttng_strdup(e->name);
 	event->class = (struct lttng_ust_tracepoint_class){
 	        .struct_size = sizeof(event->class),
 	        .fields = described,
@@ -133,7 +134,7 @@ static struct dp_event *create(const struct dp_sink_event *e, const struct dp_si
 	if (!event)
 		return NULL;
 	event->callback = (void (*)(void))(uintptr_t)&dp_lttng_callbacks[count];
-	if (!fill(event, e, fields) || (twins && asprintf(&uri, "dynprobe:gen/%u", twins) < 0))
+	if (!fill(event, e, fields) || (twins && dp_lttng_asprintf(&uri, "dynprobe:gen/%u", twins) < 0))
 		return NULL; /* what it holds is lost: the target has no memory left anyway */
 	event->uri = uri;
 	event->loglevel = &loglevel;

@@ -50,9 +50,13 @@ enum dp_sink_request {
 
 #define DP_SINK_UST_PRESENT 1u /* flags: liblttng-ust was in the process before the sink */
 #define DP_SINK_THREAD_OVER 2u /* flags: the loader's thread has nothing more to do for now */
+#define DP_SINK_LOADED      4u /* flags: the shared object is in the process, and stays */
 #define DP_SINK_THREAD      "dynprobe-sink" /* what that thread is called once the sink is loaded */
 
 #define DP_SINK_SO "libdynprobe-lttng.so" /* the loaded object shows as /memfd:libdynprobe-lttng.so in /proc/PID/maps */
+
+/* A tool's, in a gate that is 0: a session should want the event, and does not. Its hits are counted as `unwanted` until LTTng changes the gate. */
+#define DP_SINK_EXPECTED 2u
 
 #define DP_SINK_WORK 2u /* look at `request`. Hits write 1, and wake the thread whenever they find anything else. */
 
@@ -87,7 +91,8 @@ struct dp_sink {
 	uint64_t call, loader;           /* dp_call_entry and dp_sink_loader of this text, which an older dynprobe may have brought */
 	uint64_t dwell;                  /* void dwell(struct dp_sink *): what the loader's thread does once READY; never returns */
 	uint64_t work;                   /* uint32_t on which that thread sleeps while it is 0; the tool makes it DP_SINK_WORK */
-	uint64_t reserved[10];
+	uint64_t loader_tid;             /* of the loader's thread, by its own count; while it lives, text and data are in use */
+	uint64_t reserved[9];
 };
 
 enum dp_sink_type {
@@ -117,7 +122,7 @@ struct dp_sink_event {
 	uint32_t mask;     /* 1: the payload starts with the unreadable mask, shown as a field `unreadable` (uint64_t, hex) */
 	uint32_t release;  /* 1: park `event` instead of registering */
 	uint64_t event;    /* out: for struct dp_probe_desc; 0 = refused. In, when released. */
-	uint64_t gate;     /* out: address of the 32-bit word that is 0 while no session wants the event */
+	uint64_t gate;     /* out: address of the 32-bit word that is 0 while no session wants the event; see DP_SINK_EXPECTED */
 	char error[DP_SINK_ERROR]; /* out, when refused */
 };
 

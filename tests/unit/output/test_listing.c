@@ -62,7 +62,7 @@ Test(listing, json)
 	        "\"where\":\"foo+0x0/0x21 [server]\",\"sink\":\"lttng\",\"session\":\"mine\","
 	        "\"contexts\":[\"reg:rdi\",\"backtrace\"],\"when\":\"arg0 > 4\","
 	        "\"lost\":{\"total\":7,\"full\":0,\"no_slot\":0,\"forked\":0,\"abandoned\":0,\"damaged\":0,"
-	        "\"nested\":0,\"unprimed\":4,\"no_stack\":0,\"overwritten\":3,\"unreadable\":0,\"unpaired\":0,\"crowded\":0,"
+	        "\"nested\":0,\"unprimed\":4,\"no_stack\":0,\"overwritten\":3,\"unreadable\":0,\"unwanted\":0,\"unpaired\":0,\"crowded\":0,"
 	        "\"other\":0}}]}\n");
 	free(text);
 }

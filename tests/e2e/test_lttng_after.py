@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""What a program is like when LTTng was in it: debuggers come and go, other probes do, and nothing was lost without a word."""
+
+import os
+import pwd
+import resource
+import subprocess
+
+import harness
+import lttng_env
+import lttng_probe
+from harness import needs
+
+POINTER = "str((char*)$rsi, 8)"
+
+
+class After(lttng_probe.Case):
+    def setUp(self):
+        super().setUp()
+        self.sessiond()
+        self.session("s", "dynprobe:*")
+
+    def run_for_a_moment(self, t, *args, status=0, sink=("--session", "s")):
+        return self.tool("--pid", t.pid, "--function", "foo", *args, *sink, "-d", 0.5, status=status)
+
+    def looks_in(self, t, *argv):
+        """A debugger of this machine, which holds a pipe by every low number."""
+        ends = [os.pipe() for _ in range(8)]
+        fds = [fd for pair in ends for fd in pair]
+        try:
+            p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, pass_fds=fds, cwd=self.path(""))
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        return p.stdout
+
+    @needs("gdb")
+    def test_debuggers_attach_and_let_go(self):
+        t = self.spin()
+        self.run_for_a_moment(t, "-t", "reg:edi")
+        self.assertIn("main (argc", self.looks_in(t, "gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "thread apply all bt"))
+        self.looks_in(t, "gcore", "-o", self.path("core"), str(t.pid))
+        for other in (["eu-stack", "-p"], ["lsof", "-p"]):
+            if harness.have(other[0]):
+                self.looks_in(t, *other, str(t.pid))
+        self.assertGreater(len(self.events()), 100)
+        self.assert_result_ok(t)
+
+    def test_pointer_probes_and_lttng_in_turns(self):
+        """The signals that a fault handler takes are the guest's threads' as well."""
+        t = self.spin()
+        for _ in range(2):
+            self.run_for_a_moment(t, "-t", "reg:edi")
+            self.run_for_a_moment(t, "-t", POINTER, sink=())
+            self.assertEqual(harness.changed_text(t.pid), [])
+            self.run_for_a_moment(t, "-t", POINTER)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        self.assertGreater(len(self.events()), 100)
+        self.assert_result_ok(t)
+
+
+class Limits(lttng_probe.Case):
+    """What the program has no room for is refused or counted, and what was begun is taken back."""
+
+    def setUp(self):
+        super().setUp()
+        self.sessiond()
+        self.session("s", "dynprobe:*")
+
+    def alone(self):
+        """A user of whom nothing else runs."""
+        uid = 60000 + os.getpid() % 5000
+        return lttng_env.User(self.path("alone"), pwd.struct_passwd(("alone", "x", uid, uid, "", "/", "/bin/sh")))
+
+    def run_within(self, kind, soft, user=None):
+        """The run, and what it left in the program's memory map."""
+        hard = resource.getrlimit(kind)[1]
+        t = self.spin(user=user, **({"preexec_fn": lambda: resource.setrlimit(kind, (soft, hard))} if user else {}))
+        before = {m.key() for m in harness.maps(t.pid)}
+        if not user:
+            was = resource.prlimit(t.pid, kind, (soft, hard))
+        p = self.run_tool("--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--session", "s", "-d", 1)
+        if not user:  # what it prints at its end goes to a file
+            resource.prlimit(t.pid, kind, was)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        left = {m.path or m.perms for m in harness.maps(t.pid) if m.key() not in before and (m.is_ours or (m.perms == "r--p" and not m.path))}
+        self.assert_result_ok(t)
+        return p, left
+
+    def assert_counted(self, p, *why):
+        """Nothing comes to the session, and that is said, with the reason."""
+        self.assertEqual(p.returncode, harness.EXIT_PARTIAL, p.stderr)
+        self.assertRegex(p.stderr, r"not taken by the LTTng session [1-9][0-9]{2}")
+        for word in why:
+            self.assertIn(word, p.stderr)
+
+    def test_no_descriptor_for_lttng(self):
+        p, _ = self.run_within(resource.RLIMIT_NOFILE, 12)
+        self.assert_counted(p, "12 descriptors", "RLIMIT_NOFILE")
+
+    def test_no_thread_for_lttng(self):
+        """The sink's own thread can be made, LTTng's cannot."""
+        p, _ = self.run_within(resource.RLIMIT_NPROC, 2, self.alone())
+        self.assert_counted(p, "RLIMIT_NPROC")
+
+    def test_no_thread_at_all(self):
+        p, left = self.run_within(resource.RLIMIT_NPROC, 1, self.alone())
+        self.assertEqual((p.returncode, left), (harness.OWN_FAILURE, set()), p.stderr)
+
+    def test_no_file_may_grow(self):
+        p, left = self.run_within(resource.RLIMIT_FSIZE, 0)
+        self.assertEqual((p.returncode, left), (harness.OWN_FAILURE, set()), p.stderr)
+
+
+if __name__ == "__main__":
+    lttng_env.main()
