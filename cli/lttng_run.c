@@ -51,10 +51,12 @@ static void choose_by_session(struct dp_run *run)
 	bool covers = false;
 	dp_auto_free const char **names = event_names(run->options);
 	struct dp_error *err = dp_lttng_current(&run->lttng_session, names, run->options->nprobes, &covers, LOOK_NS);
-	if (!err && covers)
+	const bool wanted = covers || (run->options->sink == DP_SINK_CURRENT && run->lttng_session);
+	if (!err && wanted)
 		err = check_targets(run);
-	if (!err && covers) {
-		run->lttng_covered = true;
+	if (!err && wanted) {
+		run->lttng_covered = covers;
+		run->lttng_by_rule = !covers;
 		use_lttng(run);
 	} else if (err) {
 		because(run, "not LTTng: %s [%s]", err->message, dp_tag_name(err->tag));
@@ -73,7 +75,7 @@ struct dp_error *dp_lttng_choose(struct dp_run *run)
 		because(run, "as asked");
 		return NULL;
 	}
-	if (run->options->sink == DP_SINK_AUTO) {
+	if (run->options->sink == DP_SINK_AUTO || run->options->sink == DP_SINK_CURRENT) {
 		/* Who wants to see, count or keep the events here has chosen. */
 		if (run->options->own_events)
 			because(run, "as the options for showing and recording ask");
@@ -91,6 +93,7 @@ static void say_session(const struct dp_run *run)
 	const char *name = dp_lttng_session(run->lttng);
 	fprintf(stderr, "dynprobe: events go to the LTTng session '%s' (%s)%s%s\n", name,
 	        run->lttng_covered             ? "its rules already want dynprobe:*"
+	        : run->lttng_by_rule           ? "the current one: it has a rule for them now"
 	        : dp_lttng_created(run->lttng) ? "created for this run"
 	                                       : "as asked",
 	        run->options->attach ? "" : "; Ctrl-C ends",
@@ -130,7 +133,7 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 {
 	const struct dp_options *o = run->options;
 	const struct dp_lttng_options lo = {
-	        .session = run->lttng_covered ? run->lttng_session : o->session,
+	        .session = run->lttng_covered || run->lttng_by_rule ? run->lttng_session : o->session,
 	        .set_url = o->set_url,
 	        .live_us = o->live_us,
 	        .name = dp_target_comm(run->session[0]->target),
@@ -143,7 +146,8 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	run->lttng_session = strdup(dp_lttng_session(run->lttng));
 	if (!run->lttng_covered)
 		DP_TRY(enable(run));
-	DP_TRY(dp_lttng_start(run->lttng));
+	if (!run->lttng_by_rule) /* as lttng enable-event: who made the session starts it */
+		DP_TRY(dp_lttng_start(run->lttng));
 	say_session(run);
 	return NULL;
 }

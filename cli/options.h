@@ -51,6 +51,7 @@ bool dp_verb_find(const char *word, enum dp_verb *ret);
 enum dp_sink_choice {
 	DP_SINK_AUTO, /* no option says which */
 	DP_SINK_RING,
+	DP_SINK_CURRENT, /* the user's current LTTng session, which gets a rule; the ring if there is none */
 	DP_SINK_LTTNG
 };
 

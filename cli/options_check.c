@@ -13,6 +13,8 @@ static struct dp_error *check_sink(struct dp_options *o)
 	                       : o->live_us ? "--live"
 	                       : o->filter  ? "--filter"
 	                                    : NULL;
+	if (o->sink == DP_SINK_CURRENT && (of_lttng || o->own_events))
+		o->sink = DP_SINK_AUTO;
 	if (of_lttng && o->sink == DP_SINK_RING)
 		return dp_error(DP_TAG_USAGE, "%s is for LTTng and excludes --sink ring", of_lttng);
 	if (of_lttng)

@@ -187,9 +187,9 @@ static struct dp_error *take_memory(struct dp_parser *p, const char *arg)
 
 static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
 {
-	if (strcmp(arg, "ring") && strcmp(arg, "lttng"))
-		return dp_error(DP_TAG_USAGE, "--sink '%s' is none of ring, lttng", arg);
-	p->o.sink = *arg == 'r' ? DP_SINK_RING : DP_SINK_LTTNG;
+	if (strcmp(arg, "ring") && strcmp(arg, "lttng") && strcmp(arg, "current"))
+		return dp_error(DP_TAG_USAGE, "--sink '%s' is none of ring, lttng, current", arg);
+	p->o.sink = *arg == 'r' ? DP_SINK_RING : *arg == 'c' ? DP_SINK_CURRENT : DP_SINK_LTTNG;
 	return NULL;
 }
 
@@ -319,7 +319,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
          take_record},
         {"no-record", 0, NULL, "record nothing, only show", EVENTS, take_no_record},
-        {"sink", 0, "SINK", "where events go: ring (to dynprobe itself) or lttng (events of LTTng-UST in the target)", PROBES,
+        {"sink", 0, "SINK", "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current LTTng session if there is one)", PROBES,
          take_sink},
         {"session", 0, "NAME", "the LTTng session, created where there is none of that name", PROBES, take_session},
         {"set-url", 0, "URL", "where a created session writes to, as lttng create has it: net://HOST, file://PATH", PROBES,

@@ -27,16 +27,35 @@ static void put_rest(struct words *w, char *const *rest)
 			put(w, *rest);
 }
 
+static bool is_option(const char *word, const char *option)
+{
+	const size_t n = strlen(option);
+	return !strncmp(word, option, n) && (!word[n] || word[n] == '=');
+}
+
 static bool names_a_place(char *const *words)
 {
 	static const char *const options[] = {"--probe", "--function", "--return", "--usdt", "--syscall"};
 	for (; *words; words++)
-		for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
-			const size_t n = strlen(options[i]);
-			if (!strncmp(*words, options[i], n) && (!(*words)[n] || (*words)[n] == '='))
+		for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+			if (is_option(*words, options[i]))
 				return true;
-		}
 	return false;
+}
+
+/* LTTng's session is chosen as lttng does it: by -s, else the current one. */
+static void put_attach(struct words *w, char *const *rest)
+{
+	bool chosen = false;
+	for (char *const *word = rest; *word; word++)
+		chosen = chosen || is_option(*word, "--sink") || is_option(*word, "--session") || !strcmp(*word, "-s");
+	if (!chosen) {
+		put(w, "--sink");
+		put(w, "current");
+	}
+	for (; *rest; rest++)
+		if (!is_user_space(*rest))
+			put(w, strcmp(*rest, "-s") ? *rest : "--session");
 }
 
 /* The event's name stands behind the verb, or behind -u. */
@@ -60,7 +79,10 @@ static struct dp_error *enable_event(struct words *w, char **rest)
 	if (is_new)
 		put(w, "--name");
 	put(w, name);
-	put_rest(w, rest);
+	if (is_new)
+		put_attach(w, rest);
+	else
+		put_rest(w, rest);
 	return NULL;
 }
 
@@ -118,7 +140,7 @@ struct dp_error *dp_rfc_words(int *argc, char ***argv, char ***owned)
 	for (size_t i = 0; *argc > 1 && i < sizeof(known) / sizeof(*known); i++) {
 		if (strcmp((*argv)[1], known[i].word) != 0)
 			continue;
-		*owned = w.at = calloc((size_t)*argc + 3, sizeof(*w.at));
+		*owned = w.at = calloc((size_t)*argc + 5, sizeof(*w.at));
 		if (!w.at)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the command line");
 		put(&w, (*argv)[0]);

@@ -24,6 +24,7 @@ struct dp_run {
 	bool flooded;         /* the last round found much: come back soon */
 	/* Sink lttng (lttng_run.c). */
 	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */
+	bool lttng_by_rule; /* a rule is added to the user's current session */
 	bool unheard; /* a session does not take the events of a process, and why is known */
 	char why_ring[256];            /* why it is not LTTng that has the events */
 	bool kept;                     /* some probes were left, with their session */
