@@ -143,9 +143,10 @@ int dp_command_snapshot(const struct dp_options *options)
 	if (!err)
 		err = take_all(options, take, &log);
 	dp_take_destroy(take);
+	const bool whole = !log.errors;
 	dp_module_log_fini(&log);
 	if (!err)
-		return 0;
+		return whole ? 0 : DP_EXIT_PARTIAL;
 	dp_error_print(err, stderr);
 	dp_error_destroy(err);
 	return DP_EXIT_FAILURE;

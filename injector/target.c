@@ -179,6 +179,7 @@ struct dp_error *dp_target_release(struct dp_target *t)
 	if (!t->launch)
 		return NULL;
 	dp_thaw_all(dp_launch_freeze(t->launch));
+	dp_holds_over();
 	dp_holds_take(); /* it had not begun yet */
 	dp_launch_destroy(t->launch);
 	t->launch = NULL;

@@ -102,12 +102,6 @@ bool pmodule_pmap_cached(void)
 	return h && h->options.pmap_cached;
 }
 
-enum pmodule_read_source pmodule_read_source(void)
-{
-	const struct dp_host *h = dp_host_current();
-	return h ? h->source : PMODULE_READ_NONE;
-}
-
 /* ---- memory
  * --------------------------------------------------------------------------------------------------------------------- */
 
@@ -122,6 +116,17 @@ static enum pmodule_read_source source_of(const struct dp_host *h, bool late)
 	return h->phase == DP_PHASE_HELD && !h->options.nobody_waits ? PMODULE_READ_HELD : PMODULE_READ_KEPT;
 }
 
+enum pmodule_read_source pmodule_read_source(void)
+{
+	const struct dp_host *h = dp_host_current();
+	if (!h || !h->world || !h->snapshot)
+		return h ? h->source : PMODULE_READ_NONE;
+	const struct dp_world_last last = dp_world_last(h->world);
+	if (last.reads == h->reads)
+		return h->source;
+	return last.any ? source_of(h, last.late) : PMODULE_READ_NONE;
+}
+
 size_t dp_api_read(uint64_t addr, void *buf, size_t n)
 {
 	struct dp_host *h = dp_host_current();
@@ -131,6 +136,7 @@ size_t dp_api_read(uint64_t addr, void *buf, size_t n)
 		return 0;
 	if (h->world)
 		got = dp_world_read(h->world, addr, buf, n, &late);
+	h->reads = h->world ? dp_world_last(h->world).reads : 0;
 	h->source = got ? source_of(h, late) : PMODULE_READ_NONE;
 	if (got)
 		return got;

@@ -318,6 +318,7 @@ void dp_host_set_world(struct dp_host *h, struct dp_world *w)
 	if (w)
 		dp_world_bound(w, module_is_over, NULL);
 	h->world = w;
+	h->reads = w ? dp_world_last(w).reads : 0;
 }
 
 static void begin_walk(struct dp_host *h, enum dp_phase phase)

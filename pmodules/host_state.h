@@ -44,7 +44,8 @@ struct dp_host {
 	uint64_t made; /* objects, bytes that modules added in this snapshot */
 	uint64_t made_bytes;
 	struct dp_arena scratch; /* texts that are borrowed until the outermost callback returns */
-	enum pmodule_read_source source;
+	enum pmodule_read_source source; /* of the last read by address; values are read by the world */
+	uint64_t reads;                  /* of the world, when that was */
 	char error[512]; /* bt_error() */
 };
 

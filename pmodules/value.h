@@ -26,6 +26,11 @@ void dp_world_before_load(struct dp_world *w, void (*ask)(void *data));
 uint64_t dp_world_bytes(const struct dp_world *w); /* of what is known of types, code and values */
 struct dp_image *dp_world_image(struct dp_world *w);
 size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
+struct dp_world_last {
+	uint64_t reads; /* so far: it tells one from the next */
+	bool any, late; /* of the last one: did it read something, of the process as it is now? */
+};
+struct dp_world_last dp_world_last(const struct dp_world *w);
 /* Searches of debug information end with nothing found as soon as is_over(data) says so; it is asked every so often. NULL: they go on to the end. */
 void dp_world_bound(struct dp_world *w, bool (*is_over)(void *data), void *data);
 

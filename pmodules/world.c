@@ -92,30 +92,36 @@ const struct dp_world_page *dp_world_page(struct dp_world *w, uint64_t addr)
 	return p;
 }
 
-size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late)
+static size_t read_pages(struct dp_world *w, uint64_t addr, uint8_t *buf, size_t n, bool *late)
 {
 	size_t done = 0;
-	bool later = false;
-	if (late)
-		*late = false;
-	if (n > 4 * (size_t)DP_WORLD_PAGE) {
-		done = w->read(addr, buf, n, &later, w->data);
-		if (late)
-			*late = later;
-		return done;
-	}
 	while (done < n && addr + done >= addr) {
 		const struct dp_world_page *p = dp_world_page(w, addr + done);
 		const size_t at = (addr + done) % DP_WORLD_PAGE, here = p->n > at ? p->n - at : 0,
 		             want = n - done < here ? n - done : here;
-		memcpy((uint8_t *)buf + done, p->bytes + at, want);
+		memcpy(buf + done, p->bytes + at, want);
 		done += want;
-		if (late && want)
-			*late |= p->late;
+		*late |= want && p->late;
 		if (at + want < DP_WORLD_PAGE)
 			break;
 	}
 	return done;
+}
+
+size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late)
+{
+	bool later = false;
+	const size_t done = n > 4 * (size_t)DP_WORLD_PAGE ? w->read(addr, buf, n, &later, w->data)
+	                                                   : read_pages(w, addr, buf, n, &later);
+	w->latest = (struct dp_world_last){w->latest.reads + 1, done > 0, later};
+	if (late)
+		*late = later;
+	return done;
+}
+
+struct dp_world_last dp_world_last(const struct dp_world *w)
+{
+	return w->latest;
 }
 
 bool dp_world_get(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late)

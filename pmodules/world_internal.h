@@ -117,6 +117,7 @@ struct dp_world_name { /* a type that was looked for */
 };
 struct dp_world {
 	struct dp_image *image;
+	struct dp_world_last latest; /* dp_world_last() */
 	dp_world_read_fn read;
 	void *data;
 	struct dp_arena arena;

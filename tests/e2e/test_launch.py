@@ -80,6 +80,11 @@ class Launch(Case):
         self.assertGreaterEqual(len(r.events), 3)
         self.assertIn("RESULT OK", r.out, str(r))
 
+    def test_pauses_do_not_hold_the_time_in_which_it_ran(self):
+        """It was held before it began; what is said of the end is of the end."""
+        r = self.dynprobe("-d", "0.6", "--function", "foo", "--", target_path("spin"), 2000, 500)
+        self.assertLess(r.summary["stops_detach"]["held_ns"], r.summary["armed_ns"] // 2, r)
+
     def test_environment_and_arguments_are_the_commands_own(self):
         r = self.dynprobe("--function", "main", "--", "sh", "-c", 'echo "$0 $1 $DP_VALUE"', "zero", "one", env=harness.environment(DP_VALUE="kept"))
         self.assertEqual(r.out, "zero one kept\n", str(r))

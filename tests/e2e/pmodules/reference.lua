@@ -198,6 +198,9 @@ check[p .. "read_source"] = function()
 	pmodule.address_read_u8(message())
 	local source = pmodule.read_source()
 	assert(where == "core" and source == "core" or source == "kept" or source == "late", source)
+	pmodule.variable_from_bt(thing.ratio):value()
+	source = pmodule.read_source()
+	assert(where == "core" and source == "core" or source == "kept" or source == "late", "of a value: " .. source)
 	equal(seen.source, where == "core" and "core" or "held", "while the process stood still")
 end
 
