@@ -6,6 +6,7 @@
 #include "cli/answers.h"
 
 #include "output/answers.h"
+#include "output/frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -222,14 +223,17 @@ static struct dp_answer_row shown_row(struct dp_run *run, const struct dp_answer
 {
 	const struct dp_session *s = run->session[row->session];
 	const struct dp_probe *p = &run->options->probe[row->probe];
+	const uint64_t *frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL;
+	struct dp_image *image = dp_target_image(s->target);
 	return (struct dp_answer_row){
 	        .name = p->title ? p->title : p->name,
 	        .pid = dp_target_pid(s->target),
 	        .keyed = row->keyed,
 	        .key = row->key,
-	        .frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL,
+	        .frames = frames,
 	        .nframes = row->nframes,
-	        .image = dp_target_image(s->target),
+	        .cut = frames && row->nframes && dp_frames_cut(image, frames[row->nframes - 1], row->nframes, a->want.stack - 1),
+	        .image = image,
 	        .cells = cells,
 	        .hits = dp_answer_hits(run->options->asked.what, cells, a->want.words),
 	        .unpaired = row->unpaired,

@@ -134,9 +134,12 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	if (has_all(p))
 		return;
 	keep_up(p);
-	const size_t n = walk(p, sample, pc, &number);
+	size_t n = walk(p, sample, pc, &number);
 	p->taken++;
-	p->cut += n == DP_BACKTRACE_MAX || (sample->cut && dp_sample_left());
+	if (n == DP_BACKTRACE_MAX || dp_sample_left()) {
+		p->cut++;
+		pc[n < DP_BACKTRACE_MAX ? n++ : n - 1] = 0; /* says so: DP_FRAMES_CUT */
+	}
 	if (p->stacks) {
 		p->crowded += !dp_stacks_count(p->stacks, &(struct dp_stack_seen){pc, n, number});
 		return;
@@ -349,7 +352,7 @@ static void report_text(const struct profile *p, const struct dp_samples_stats *
 	put_count(s->lost, "lost (the rings were full)");
 	put_count(s->throttled, "times throttled by the kernel");
 	put_count(s->foreign, "without a 64-bit context");
-	put_count(p->cut, "cut (more than 32 KiB of stack or 127 frames)");
+	put_count(p->cut, "cut (more than 32 KiB of stack, a page of it that was not in memory, or more than 126 frames)");
 	put_count(p->crowded, "not counted (too many different stacks)");
 	put_count(p->stale, "of code that was not looked at any more (names may be of what was there before)");
 	put_count(unnamed(p), "without names (their code was gone)");

@@ -199,10 +199,11 @@ static bool print(const struct merged *m, size_t n, const struct dp_stacks_view 
 	for (size_t i = 0; i < n; i++)
 		row[i] = (struct dp_answer_row){
 		        .name = "profile",
+		        .cut = m[i].stack->n && !m[i].stack->pc[m[i].stack->n - 1],
 		        .pid = v->pid,
 		        .keyed = true,
 		        .frames = m[i].stack->pc,
-		        .nframes = (unsigned)m[i].stack->n,
+		        .nframes = (unsigned)m[i].stack->n - (m[i].stack->n && !m[i].stack->pc[m[i].stack->n - 1]),
 		        .image = dp_images_get(v->images, m[i].stack->image),
 		        .cells = &m[i].hits,
 		        .hits = m[i].hits,

@@ -123,6 +123,8 @@ void dp_answers_folded(const struct dp_answers_shown *a, FILE *to)
 	dp_buf_init(&b);
 	for (size_t k = 0; k < a->n; k++) {
 		const struct dp_answer_row *row = &a->row[k];
+		if (row->cut)
+			dp_put_str(&b, DP_FRAMES_CUT ";");
 		for (unsigned i = row->nframes; i-- > 0;) {
 			put_function(&b, row, i);
 			dp_put_str(&b, i ? ";" : "");

@@ -17,6 +17,7 @@ struct dp_answer_row { /* of one probe, or of one of its keys */
 	uint64_t key;
 	const uint64_t *frames; /* the key as a backtrace, innermost first; or NULL */
 	unsigned nframes;
+	bool cut; /* there are callers behind them */
 	struct dp_image *image; /* names for the frames */
 	const uint64_t *cells;
 	uint64_t hits;

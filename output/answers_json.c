@@ -29,6 +29,8 @@ static void put_key(struct dp_buf *b, const struct dp_answer_row *row)
 		dp_put_str(b, "}");
 	}
 	dp_put_str(b, row->nframes ? "]" : "[]");
+	if (row->cut)
+		dp_put_str(b, ",\"cut\":true");
 }
 
 static void put_statistics(struct dp_buf *b, const struct dp_answers_shown *a, const struct dp_answer_row *row)

@@ -60,6 +60,8 @@ static void put_frames(struct dp_buf *b, const struct dp_answer_row *row)
 		dp_put_visible(b, text, strlen(text), 0);
 		dp_put_str(b, "\n");
 	}
+	if (row->cut)
+		dp_put_str(b, "                " DP_FRAMES_CUT "\n");
 }
 
 static void put_name(struct dp_buf *b, const struct dp_answers_shown *a, const struct dp_answer_row *row)

@@ -26,6 +26,20 @@ static void describe(struct dp_image *image, uint64_t pc, bool exact, bool reada
 		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
 }
 
+bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
+{
+	static const char *const first[] = {"_start", "clone", "clone3", "__clone", "__clone3", "_dl_start_user"};
+	struct dp_function f;
+	if (!n || n < most)
+		return false;
+	if (!image || !dp_image_function_at(image, dp_addr_of(pc - 1), &f))
+		return true;
+	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
+		if (!strcmp(f.name, first[i]))
+			return false;
+	return true;
+}
+
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
 {
@@ -35,7 +49,9 @@ void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtra
 		uint64_t pc;
 		text[0] = 0;
 		memcpy(&pc, backtrace->bytes + i * sizeof(pc), sizeof(pc));
-		if (image) {
+		if (!pc) {
+			snprintf(text, sizeof(text), DP_FRAMES_CUT);
+		} else if (image) {
 			bool signal = i && is_signal_return(image, pc);
 			describe(image, pc, exact || signal, readable, text);
 			exact = signal;

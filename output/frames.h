@@ -15,5 +15,8 @@
  */
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data);
+#define DP_FRAMES_CUT "..." /* stands for callers that are not there */
+/* Of a backtrace that may have `most` frames and has `n`, the outermost at `pc`: has it been cut? No if a thread begins there. */
+bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most);
 
 #endif

@@ -143,11 +143,21 @@ static void put_value(struct dp_buf *b, const struct dp_field *field, const stru
 		dp_put_dec(b, v->u);
 }
 
+static void put_cut(struct text *t, const struct dp_field *field, const struct dp_field_value *v)
+{
+	uint64_t last = 0;
+	if (v->n)
+		memcpy(&last, v->bytes + (v->n - 1) * sizeof(last), sizeof(last));
+	if (last && dp_frames_cut(t->image, last, v->n, field->size))
+		put_frame(v->n, 0, DP_FRAMES_CUT, t);
+}
+
 static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	struct text *t = data;
 	if (field->type == DP_TYPE_BACKTRACE) {
 		dp_frames_each(t->image, v, true, put_frame, t);
+		put_cut(t, field, v);
 		return;
 	}
 	if (dp_message_has(t->class, field))

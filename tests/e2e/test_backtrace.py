@@ -46,6 +46,18 @@ class Backtrace(Case):
         for frames in self.frames(t, "leaf", "backtrace:5"):
             self.assertEqual(names(frames), ["leaf"] + ["descend"] * 4)
 
+    def test_what_is_cut_says_so(self):
+        """A stack without its beginning is not one that begins at its last frame."""
+        t = self.target("deep", 40)
+        r = self.dynprobe("--pid", t.pid, "--function", "leaf", "-t", "backtrace:5", "-n", 3, json_events=False)
+        self.assertEqual(len(re.findall(r"#4  descend.*\n +#5  \.\.\.\n", r.err + r.out)), 3, r)
+        r = self.dynprobe("--pid", t.pid, "--function", "leaf", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
+        self.assertRegex(r.err + r.out, r"(?m)^\.\.\.;descend;", r)
+        t = self.target("spin", 0, 500)
+        r = self.dynprobe("--pid", t.pid, "--function", "foo", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
+        self.assertRegex(r.err + r.out, r"(?m)^_start;.*;main;caller;foo [0-9]+", r)
+        self.assertNotIn("...", r.err + r.out)
+
     def test_deeper_than_a_record_holds(self):
         t = self.target("deep", 2000)
         for frames in self.frames(t, "leaf", "backtrace:100"):

@@ -71,6 +71,14 @@ class Profile(Case):
         self.assertGreaterEqual(whole, 0.98 * self.summary(r)["samples"] - self.summary(r)["cut"] - 2, [functions(row["stack"])[-3:] for row in rows])
         self.assertTrue(any("main" in functions(row["stack"]) for row in rows), [functions(row["stack"]) for row in rows][:5])
 
+    def test_a_stack_with_a_page_that_was_never_touched_is_cut_and_says_so(self):
+        """The kernel copies up to there."""
+        r = self.dynprobe("--profile", HZ, "--folded", "--", harness.target_path("sparse"), json_events=False)
+        cut = re.search(r"([0-9]+) cut \(", r.err)
+        self.assertTrue(cut and int(cut[1]) > 10, r)
+        self.assertRegex(r.err + r.out, r"(?m)^\.\.\.;(middle;)?work [0-9]+")
+        self.assertNotRegex(r.err + r.out, r"(?m)^(middle|work)\b")
+
     def test_threads_that_come_later_are_sampled(self):
         script = ("import sys, threading, time\nprint('READY', flush=True)\n"
                   "def work():\n while time.thread_time() < 0.15: sum(range(500))\n"
