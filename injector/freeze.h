@@ -58,7 +58,7 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_C
  */
 void dp_stray_add(pid_t tid);
 void dp_stray_reap(void);
-void dp_stray_look(void);
+bool dp_stray_look(void);
 bool dp_stray_is_left(void);
 #define DP_SETTLE_NS UINT64_C(1000000000)
 void dp_stray_settle(uint64_t limit_ns);

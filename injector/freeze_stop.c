@@ -239,20 +239,30 @@ void dp_stray_add(pid_t tid)
 	dp_fuse_strays();
 }
 
+/* Lets it go if it stands. True: it does not, and may yet. */
+static bool may_stand_later(pid_t *tid)
+{
+	siginfo_t si = {0};
+	struct dp_held h = {.tid = *tid, .seized = true};
+	if (!h.tid || waitid(P_PID, (id_t)h.tid, &si, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL) || is_end(&si))
+		return false;
+	if (!si.si_pid)
+		return true;
+	if (!dp_held_take(&h, decode(h.tid, &si)) || ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal))
+		return true;
+	*tid = 0;
+	return false;
+}
+
 /* Nothing is freed or asked for here that a handler may not. Who has ended is seen to by dp_stray_reap(). */
-void dp_stray_look(void)
+bool dp_stray_look(void)
 {
 	const int saved = errno;
-	for (size_t i = 0; i < nstrays && !changing; i++) {
-		siginfo_t si = {0};
-		struct dp_held h = {.tid = stray[i], .seized = true};
-		if (!h.tid || waitid(P_PID, (id_t)h.tid, &si, WSTOPPED | WNOWAIT | WNOHANG | __WALL) || !si.si_pid || is_end(&si))
-			continue;
-		if (dp_held_take(&h, decode(h.tid, &si)) &&
-		    ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal) == 0)
-			stray[i] = 0;
-	}
+	bool later = changing;
+	for (size_t i = 0; i < nstrays && !changing; i++)
+		later |= may_stand_later(&stray[i]);
 	errno = saved;
+	return later;
 }
 
 static void reap_strays(void)
@@ -273,6 +283,7 @@ static void reap_strays(void)
 	nstrays = kept;
 	if (kept)
 		return;
+	dp_fuse_no_strays();
 	free(stray);
 	stray = NULL;
 	stray_capacity = 0;

@@ -80,7 +80,8 @@ static void light(void)
 static void be_continued(int sig)
 {
 	(void)sig;
-	dp_stray_look();
+	if (!dp_stray_look() && !depth) /* it would go on until we end: nobody looks for those that have ended meanwhile */
+		set(goad, 0, 0);
 }
 
 static void take_signal(void)
@@ -97,6 +98,19 @@ void dp_fuse_strays(void)
 		return;
 	take_signal();
 	set(goad, OFTEN_NS, OFTEN_NS);
+}
+
+static void stop_goading(void)
+{
+	set(goad, 0, 0);
+	sigaction(SIGCONT, &before, NULL);
+	goads = false;
+}
+
+void dp_fuse_no_strays(void)
+{
+	if (owner == getpid() && goads && !depth)
+		stop_goading();
 }
 
 void dp_fuse_light(void)
@@ -128,9 +142,7 @@ void dp_fuse_out(void)
 		set(goad, OFTEN_NS, OFTEN_NS);
 		return;
 	}
-	set(goad, 0, 0);
-	sigaction(SIGCONT, &before, NULL);
-	goads = false;
+	stop_goading();
 }
 
 void dp_fuse_alive(void)

@@ -13,12 +13,11 @@ extern bool dp_fuse_is_wet; /* set by a debugger: none is lit */
 void dp_fuse_light(void);
 /* When the last one is let go. */
 void dp_fuse_out(void);
-/* There are threads that will stop later (dp_stray_add()): until they have gone on, we are continued, and they are looked at,
- * often. */
-void dp_fuse_strays(void);
 /* There are threads that will stop later (dp_stray_add()): until they have gone on we are continued and they are looked at,
  * often. */
 void dp_fuse_strays(void);
+/* Of those there is none left. */
+void dp_fuse_no_strays(void);
 /* A lit one, from now on: other times than those above. */
 void dp_fuse_limit(uint64_t limit_ns, uint64_t grace_ns);
 /* We are still at it: the times begin anew. For a hold that has no end but that of its work; costs a call now and then, not each

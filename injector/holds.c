@@ -64,6 +64,8 @@ void dp_holds_ended(const struct dp_held *h)
 	const uint64_t paused = pause_of(h, now);
 	if (paused > sum.longest_ns)
 		sum.longest_ns = paused;
+	if (end_ns && h->held_at_ns > end_ns) /* it began when the last one was over, of which nobody said so */
+		dp_holds_over();
 	if (!end_ns || h->held_at_ns < begin_ns)
 		begin_ns = h->held_at_ns;
 	end_ns = now;
@@ -85,6 +87,7 @@ void dp_holds_over(void)
 
 struct dp_holds dp_holds_take(void)
 {
+	dp_holds_over();
 	const struct dp_holds all = sum;
 	sum = (struct dp_holds){0};
 	return all;

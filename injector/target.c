@@ -179,7 +179,6 @@ struct dp_error *dp_target_release(struct dp_target *t)
 	if (!t->launch)
 		return NULL;
 	dp_thaw_all(dp_launch_freeze(t->launch));
-	dp_holds_over();
 	dp_holds_take(); /* it had not begun yet */
 	dp_launch_destroy(t->launch);
 	t->launch = NULL;
@@ -204,6 +203,7 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	if (t->launch)
 		abandon_launch(t);
 	dp_error_destroy(dp_target_remove(t, &ignored));
+	dp_stray_reap();
 	if (t->data) /* what could not be removed may be, by whoever comes next, even if this process lives on */
 		__atomic_store_n(&((struct dp_control *)(void *)t->data)->tool_pid, 0, __ATOMIC_RELEASE);
 	dp_shared_close(t);

@@ -13,7 +13,7 @@ ROUNDS = 100 if harness.FULL else 3
 
 class Words(Case):
     def tool(self, *args, status=0, env=None):
-        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60, env=env or harness.environment())
+        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60, env=env or dict(harness.environment(), HOME=self.dir, LTTNG_HOME=self.dir))
         self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
         return p
 

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""Every way to probe, one after the other in both orders, on servers under load: answers are right, and nothing is left behind."""
+
+import itertools
+import os
+import signal
+import subprocess
+import time
+
+import harness
+import lttng_env
+import lttng_probe
+import servers
+from harness import wait_until
+
+WAYS = {
+    "register": lambda f: ("--function", f, "-t", "reg:rsi", "--sink", "ring"),
+    "pointer": lambda f: ("--function", f, "-t", "str((char*)$rsi, 8)", "--sink", "ring"),
+    "duration": lambda f: ("--return", f, "-t", "duration", "--sink", "ring"),
+    "wildcard": lambda f: ("--function", "libc.so.6!mem*", "--count"),
+    "syscalls": lambda f: ("--syscall", "*", "--count"),
+    "snapshot": lambda f: ("--function", f, "--snapshot", "--max-snapshots", "1", "--sink", "ring"),
+    "session": lambda f: ("--function", f, "-t", "reg:rsi", "--session", "s"),
+}
+ENDS = ("by itself", "interrupted", "killed")
+ROUNDS = len(ENDS) if harness.FULL else 1
+
+
+class Felt:
+    """What a run must leave as it was. Threads, mappings and files of a server at work come and go: ours do not stay."""
+
+    def __init__(self, pid):
+        self.text = harness.changed_text(pid)
+        self.signals = {f: harness.status(pid, f) for f in ("SigIgn", "SigCgt", "TracerPid")}
+        self.ours = sorted(m.path + m.perms for m in harness.maps(pid) if m.is_ours)
+        self.threads = sorted(n for n in self.names(pid) if n.startswith("dynprobe") or n.endswith("-ust"))
+        self.fds = sorted(f for f in self.files(pid) if "dynprobe" in f or "lttng" in f)
+
+    @staticmethod
+    def names(pid):
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            name = harness.status_or_none(f"{pid}/task/{tid}", "Name")
+            if name:
+                yield name
+
+    @staticmethod
+    def files(pid):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                yield os.readlink(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                pass
+
+
+class Matrix(lttng_probe.Case):
+    def setUp(self):
+        super().setUp()
+        self.sessiond()
+        self.session("s", "dynprobe:*", channel=("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2"))
+
+    def run_one(self, pid, words, end):
+        """One run; what it said."""
+        argv = [harness.DYNPROBE, "--pid", str(pid), *words, *(["-d", "0.4"] if end == "by itself" else [])]
+        with open(self.path("run.err"), "w+b") as err:
+            p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, cwd=self.dir, env=self.root.env())
+            if end != "by itself":
+                wait_until(lambda: p.poll() is not None or harness.armed(pid), what="the probes to be in")
+                time.sleep(0.2)
+                p.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
+            status = p.wait(90)
+            err.seek(0)
+            said = err.read().decode(errors="replace")
+        if end == "killed" and status < 0:
+            done = subprocess.run([harness.DYNPROBE, "detach", "--pid", str(pid)], capture_output=True, text=True, timeout=90)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        else:
+            self.assertIn(status, (0, 130, -signal.SIGINT), said)
+        return said
+
+    def debuggers_come_and_go(self, pid):
+        for argv in (["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "bt 1"], ["gcore", "-o", self.path("core"), str(pid)]):
+            if harness.have(argv[0]):
+                subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=self.dir)
+                self.assertEqual(harness.status(pid, "TracerPid"), "0")
+
+    def all_ways(self, server):
+        ends = itertools.cycle(ENDS)
+        for way in itertools.chain(*([*WAYS, *reversed(WAYS)] for _ in range(ROUNDS))) if harness.FULL else (*WAYS, "pointer", "register"):
+            pid, end = server.pid(), next(ends)
+            before = Felt(pid)
+            with self.subTest(server=type(server).__name__, way=way, end=end):
+                said = self.run_one(pid, WAYS[way](server.hot), end)
+                self.assertIsNone(server.process.poll(), f"the server ended\n{server.said()}\n{said}")
+                self.assertEqual(server.wrong, [], said)
+                after = Felt(pid)
+                if way == "session":
+                    after.ours, after.threads, after.fds = before.ours, before.threads, before.fds  # the guest stays
+                    after.signals = before.signals  # glibc catches a signal of its own from the first thread on
+                self.assertEqual(vars(after), vars(before), said)
+        self.debuggers_come_and_go(server.pid())
+        answers = server.answers
+        wait_until(lambda: server.answers > answers + 3 or server.wrong, 60, "answers behind all that")
+        self.assertEqual(server.wrong, [])
+        self.assertIn(server.end(), server.ended_well, server.said())
+
+
+def test_of(kind):
+    def test(self):
+        missing = kind.missing()
+        if missing:
+            self.skipTest(f"{', '.join(missing)} not installed")
+        self.all_ways(kind(self))
+
+    return test
+
+
+for kind in servers.ALL:
+    setattr(Matrix, f"test_{kind.__name__.lower()}", test_of(kind))
+
+if __name__ == "__main__":
+    lttng_env.main()
