@@ -78,8 +78,9 @@ class Matrix(lttng_probe.Case):
         return said
 
     def debuggers_come_and_go(self, pid):
+        size_kib = int(harness.status(pid, "VmSize").split()[0])
         for argv in (["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "bt 1"], ["gcore", "-o", self.path("core"), str(pid)]):
-            if harness.have(argv[0]):
+            if harness.have(argv[0]) and (argv[0] == "gdb" or size_kib < 1 << 24):  # a browser has a tebibyte of addresses
                 subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=self.dir)
                 self.assertEqual(harness.status(pid, "TracerPid"), "0")
 
@@ -114,7 +115,7 @@ def test_of(kind):
     return test
 
 
-for kind in servers.ALL:
+for kind in servers.ALL if harness.FULL else servers.SOME:
     setattr(Matrix, f"test_{kind.__name__.lower()}", test_of(kind))
 
 if __name__ == "__main__":
