@@ -7,6 +7,9 @@
 #include "output/lttng_talk.h"
 
 #include <string.h>
+#include <sys/mman.h>
+
+#define TAKE_BACK_NS UINT64_C(5000000000)
 
 struct opening {
 	const struct dp_lttng_options *options;
@@ -19,15 +22,43 @@ static struct dp_error *say_open(void *arg)
 	return dp_lttng_session_open(o->options, &o->l);
 }
 
+static struct dp_error *say_take_back(void *arg)
+{
+	const struct opening *o = arg;
+	const int code = lttng_destroy_session_no_wait(o->l.session);
+	return code < 0 && code != -LTTNG_ERR_SESS_NOT_FOUND ? dp_lttng_error(code, "destroying the session '%s'", o->l.session) : NULL;
+}
+
+/* What a daemon that did not answer in time had begun. Takes `err`, returns it or one that says what is left. */
+static struct dp_error *take_back(struct opening *o, struct dp_error *err)
+{
+	if (!o->l.created)
+		return err;
+	struct dp_error *left = dp_lttng_talk(say_take_back, o, sizeof(*o), TAKE_BACK_NS);
+	if (left)
+		err = dp_error_wrap(err, "the session '%s' may be left behind (lttng destroy %s)", o->l.session, o->l.session);
+	dp_error_destroy(left);
+	return err;
+}
+
+/* The daemon is talked to by a child, which may be ended at any time: what it has come to is seen in memory that is shared. */
 struct dp_error *dp_lttng_open(const struct dp_lttng_options *options, struct dp_lttng **ret)
 {
-	dp_auto_free struct opening *o = calloc(1, sizeof(*o));
+	struct opening *o = mmap(NULL, sizeof(*o), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	dp_auto_free struct dp_lttng *l = malloc(sizeof(*l));
-	if (!o || !l)
+	if (o == MAP_FAILED || !l) {
+		if (o != MAP_FAILED)
+			munmap(o, sizeof(*o));
 		return dp_error(DP_TAG_NOMEM, "out of memory for an LTTng session");
+	}
 	o->options = options;
-	DP_TRY(dp_lttng_talk(say_open, o, sizeof(*o), options->timeout_ns));
+	struct dp_error *err = dp_lttng_talk(say_open, o, sizeof(*o), options->timeout_ns);
+	if (err)
+		err = take_back(o, err);
 	*l = o->l;
+	munmap(o, sizeof(*o));
+	if (err)
+		return err;
 	l->timeout_ns = options->timeout_ns;
 	dp_lttng_say_view(l);
 	*ret = dp_take(l, NULL);

@@ -139,9 +139,9 @@ static struct dp_error *create(const struct dp_lttng_options *o, struct dp_lttng
 		                      : o->live_us ? " at net://127.0.0.1"
 		                                   : "",
 		                      o->set_url ? o->set_url : "");
+	l->created = true;
 	bool found;
 	DP_TRY(look(l, &found));
-	l->created = true;
 	if (o->set_url && strncmp(o->set_url, "file://", 7))
 		snprintf(l->where, sizeof(l->where), "%s", o->set_url); /* with the host as it was typed */
 	return NULL;

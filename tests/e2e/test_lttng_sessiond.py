@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import socket
 import time
 
 import harness
@@ -181,6 +182,20 @@ class Hung(Daemons):
         daemon.thaw()
         for t in programs:
             self.assert_not_delayed(t)
+
+    def test_a_relay_that_says_nothing(self):
+        """The session is made, its channel is not: it is taken back, or named."""
+        self.sessiond()
+        with socket.socket() as relay:
+            relay.bind(("127.0.0.1", 0))
+            relay.listen()
+            t = self.spin()
+            p, _ = self.timed("--pid", t.pid, "--session", "begun", "--set-url", f"net://127.0.0.1:{relay.getsockname()[1]}", "--function", "foo")
+            self.assertIn("DP-LTTNG", p.stderr)
+        if "lttng destroy begun" not in p.stderr:
+            self.assertEqual(self.sessions(), {})
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
 
     def test_when_a_current_session_would_decide(self):
         daemon = self.sessiond()
