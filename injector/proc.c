@@ -178,6 +178,18 @@ bool dp_proc_syscall(pid_t pid, pid_t tid, long *nr, uint64_t args[6])
 	              &args[1], &args[2], &args[3], &args[4], &args[5]) == 7;
 }
 
+void dp_proc_call(pid_t pid, pid_t tid, struct dp_proc_call *ret)
+{
+	char text[256];
+	struct dp_proc_call c = {.nr = -1};
+	const bool read = read_small(text, sizeof(text), pid, tid, "syscall");
+	const int n = read ? sscanf(text, "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
+	                                  " 0x%" SCNx64 " 0x%" SCNx64,
+	                            &c.nr, &c.args[0], &c.args[1], &c.args[2], &c.args[3], &c.args[4], &c.args[5], &c.sp, &c.pc)
+	                   : 0;
+	*ret = n == 9 ? c : (struct dp_proc_call){.nr = -1};
+}
+
 bool dp_proc_has_children(pid_t pid, pid_t tid)
 {
 	char text[16];

@@ -58,6 +58,12 @@ void dp_proc_comm(pid_t pid, char *ret, size_t n);
 bool dp_proc_in_vfork(pid_t pid, pid_t tid);
 /* The system call in which a thread is blocked, and its arguments; false if it is running or the file is refused. */
 bool dp_proc_syscall(pid_t pid, pid_t tid, long *nr, uint64_t args[6]);
+struct dp_proc_call {
+	long nr; /* -1: none, and sp and pc are 0 */
+	uint64_t args[6], sp, pc;
+};
+/* The same with the thread's stack pointer and the address behind the call: together they tell one call from another. */
+void dp_proc_call(pid_t pid, pid_t tid, struct dp_proc_call *ret);
 /* Has the thread started processes that are still there? False too where the kernel does not tell. */
 bool dp_proc_has_children(pid_t pid, pid_t tid);
 

@@ -18,6 +18,7 @@
 #define DP_PMODULES_STILL_H
 
 #include "base/error.h"
+#include "injector/proc.h"
 #include "probes/probes.h"
 
 #include <signal.h>
@@ -58,7 +59,8 @@ struct dp_still_thread {
 	siginfo_t siginfo;            /* si_signo 0: none */
 	bool is_fault;                /* it stands because of siginfo (a core's first thread), or it is the probe's */
 	uint64_t parked_ns;
-	const char *kstack;           /* text of /proc/PID/task/TID/stack, or NULL */
+	const char *kstack;           /* text of /proc/PID/task/TID/stack, of the call in which it waits; or NULL */
+	struct dp_proc_call kcall;    /* in which it was when that was read, before the stop */
 };
 
 struct dp_still; /* opaque */

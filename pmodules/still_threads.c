@@ -39,7 +39,9 @@ static void look_at(const struct dp_still *s, pid_t tid, struct dp_still_thread 
 	dp_proc_comm(tid, t->name, sizeof(t->name));
 	if (dp_proc_stat(s->target.process.pid, tid, &stat))
 		t->state = stat.state;
-	t->kstack = read_kstack(s->target.process.pid, tid);
+	dp_proc_call(s->target.process.pid, tid, &t->kcall);
+	if (t->kcall.nr >= 0)
+		t->kstack = read_kstack(s->target.process.pid, tid);
 }
 
 struct dp_error *dp_still_list(struct dp_still *s)
@@ -92,6 +94,17 @@ void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t)
 	t->is_fault = is_fault(t->siginfo.si_signo);
 }
 
+/* A thread that stands has no kernel stack but that of its stop. What was seen before is of this moment if the call is the same. */
+static void check_kstack(struct dp_still_thread *t)
+{
+	const struct dp_proc_call *c = &t->kcall;
+	if (t->syscall >= 0 && t->syscall == c->nr && t->regs.rsp == c->sp && t->regs.rip == c->pc &&
+	    !memcmp(t->args, c->args, sizeof(t->args)))
+		return;
+	free((void *)(uintptr_t)t->kstack);
+	t->kstack = NULL;
+}
+
 static int by_tid(const void *a, const void *b)
 {
 	const struct dp_still_thread *x = a, *y = b;
@@ -127,6 +140,7 @@ struct dp_error *dp_still_take_threads(struct dp_still *s)
 			dp_proc_comm(h->tid, t->name, sizeof(t->name));
 		}
 		dp_still_registers(h, t);
+		check_kstack(t);
 		dp_still_stubs_show(s, t);
 		n++;
 	}

@@ -79,6 +79,19 @@ class Snapshot(Case):
                 self.assertEqual(children(t.pid), [])
         self.assert_unharmed(t)
 
+    def test_kernel_stacks_are_of_the_call_that_is_shown(self):
+        """They are read before the stop; of a thread that has gone on since they are left out."""
+        t, seen = self.target("turns"), 0
+        for _ in range(12):
+            for thread in self.read(self.take(t.pid))["threads"]:
+                frames, call = " ".join(f["symbol"] for f in thread.get("kernel_frames") or ()), thread.get("syscall_text") or ""
+                if frames:
+                    seen += 1
+                    self.assertIn("nanosleep" if "nanosleep" in call else "poll" if "poll" in call else "futex", frames, call)
+        if os.geteuid() == 0:
+            self.assertGreater(seen, 0)
+        self.assert_unharmed(t)
+
     def test_only_the_threads_that_were_asked_for(self):
         t = self.crowd()
         tid = next(iter(t.tids))
