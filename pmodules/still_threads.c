@@ -6,6 +6,8 @@
 #include "injector/proc.h"
 
 #include <signal.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -32,6 +34,30 @@ static char *read_kstack(pid_t pid, pid_t tid)
 	return text;
 }
 
+/* How often the thread has had a processor; 0: nobody knows. */
+static uint64_t times_run(pid_t pid, pid_t tid)
+{
+	struct dp_buf b;
+	uint64_t n = 0;
+	dp_buf_init(&b);
+	if (!dp_proc_slurp(&b, "/proc/%d/task/%d/schedstat", pid, tid) || sscanf(dp_buf_str(&b), "%*u %*u %" SCNu64, &n) != 1)
+		n = 0;
+	dp_buf_fini(&b);
+	return n;
+}
+
+/* The call and the kernel's stack in it, if the thread has stayed in it meanwhile. */
+static void look_at_call(pid_t pid, pid_t tid, struct dp_still_thread *t)
+{
+	const uint64_t before = times_run(pid, tid);
+	dp_proc_call(pid, tid, &t->kcall);
+	if (t->kcall.nr < 0)
+		return;
+	t->kstack = read_kstack(pid, tid);
+	if (times_run(pid, tid) != before)
+		t->kcall.nr = -1;
+}
+
 static void look_at(const struct dp_still *s, pid_t tid, struct dp_still_thread *t)
 {
 	struct dp_task_stat stat;
@@ -39,9 +65,7 @@ static void look_at(const struct dp_still *s, pid_t tid, struct dp_still_thread 
 	dp_proc_comm(tid, t->name, sizeof(t->name));
 	if (dp_proc_stat(s->target.process.pid, tid, &stat))
 		t->state = stat.state;
-	dp_proc_call(s->target.process.pid, tid, &t->kcall);
-	if (t->kcall.nr >= 0)
-		t->kstack = read_kstack(s->target.process.pid, tid);
+	look_at_call(s->target.process.pid, tid, t);
 }
 
 struct dp_error *dp_still_list(struct dp_still *s)
