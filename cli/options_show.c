@@ -32,7 +32,9 @@ struct dp_error *dp_take_show_frame(struct dp_parser *p, const char *arg)
 
 struct dp_error *dp_take_show_var(struct dp_parser *p, const char *arg)
 {
-	p->o.show.var = arg;
+	if (p->o.show.nvars == DP_SHOW_VARS)
+		return dp_error(DP_TAG_USAGE, "more than %u variables at once (--var)", DP_SHOW_VARS);
+	p->o.show.var[p->o.show.nvars++] = arg;
 	return NULL;
 }
 
@@ -78,7 +80,7 @@ struct dp_error *dp_report_check(const struct dp_options *o)
 
 struct dp_error *dp_show_check(const struct dp_options *o)
 {
-	const bool part = o->show.thread || o->show.frame >= 0 || o->show.var;
+	const bool part = o->show.thread || o->show.frame >= 0 || o->show.nvars;
 	DP_TRY(check_file(o, "show"));
 	if (o->format == DP_FORMAT_JSON && part)
 		return dp_error(DP_TAG_USAGE,

@@ -258,11 +258,12 @@ static struct dp_error *show(struct dp_shower *x)
 	const struct dp_snap_variable *v = NULL;
 	const struct dp_snap_thread *t = NULL;
 	const struct dp_snap_frame *f = NULL;
-	if (x->o->var) {
-		DP_TRY(dp_show_find(x->s, x->o, &v));
-		dp_show_variable(x, v, x->o->var, 0);
-		return NULL;
+	for (size_t i = 0; i < x->o->nvars; i++) {
+		DP_TRY(dp_show_find(x->s, x->o, x->o->var[i], &v));
+		dp_show_variable(x, v, x->o->var[i], 0);
 	}
+	if (x->o->nvars)
+		return NULL;
 	DP_TRY(dp_show_place(x->s, x->o, &t, &f));
 	if (f)
 		dp_show_frame(x, f);

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#define DP_SHOW_VARS 32u
 struct dp_show_options {
 	bool color;
 	unsigned width;   /* of a line; 0: no end */
@@ -17,7 +18,8 @@ struct dp_show_options {
 	bool registers, maps, files, limits;
 	pid_t thread;    /* only this one; 0: all */
 	int frame;       /* only this one, of `thread` or of the first, which is the faulting one; -1: all */
-	const char *var; /* only this variable: NAME, (*p).x, p->x, a.b[3], *p, file.c::NAME; or NULL */
+	const char *var[DP_SHOW_VARS]; /* only these variables: NAME, (*p).x, p->x, a.b[3], *p, file.c::NAME */
+	size_t nvars;
 };
 
 /* DP_TAG_NO_VARIABLE: there is no such thread, frame or variable in the snapshot. */

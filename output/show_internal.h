@@ -48,7 +48,7 @@ struct dp_show_group {
 };
 bool dp_show_group(const struct dp_snapshot *s, struct dp_show_group **ret, size_t *n, const struct dp_snap_thread ***members);
 /* show_path.c */
-struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_options *o,
+struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_options *o, const char *var,
                               const struct dp_snap_variable **ret) DP_MUST_CHECK;
 struct dp_error *dp_show_place(const struct dp_snapshot *s, const struct dp_show_options *o, const struct dp_snap_thread **thread,
                                const struct dp_snap_frame **frame) DP_MUST_CHECK;

@@ -261,9 +261,10 @@ struct dp_error *dp_show_place(const struct dp_snapshot *s, const struct dp_show
 	return NULL;
 }
 
-struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_options *o, const struct dp_snap_variable **ret)
+struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_options *o, const char *var,
+                              const struct dp_snap_variable **ret)
 {
-	struct path p = {.s = s, .thread = s->threads, .text = o->var, .at = o->var};
+	struct path p = {.s = s, .thread = s->threads, .text = var, .at = var};
 	DP_TRY(dp_show_place(s, o, &p.thread, &p.frame));
 	DP_TRY(parse(&p, ret));
 	skip_blanks(&p);

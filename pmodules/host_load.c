@@ -115,16 +115,20 @@ static struct dp_error *open_and_load(struct pmodule *m)
 	return err;
 }
 
-/* Of those that are installed with dynprobe. */
+/* Of those that come with dynprobe: beside it where it is installed, or where it was built. */
 static bool own_directory(char *ret, size_t size)
 {
+	static const char *const places[] = {"../share/dynprobe/pmodules", "../pmodules/lua"};
 	char exe[PATH_MAX] = "";
 	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	char *slash = n > 0 ? strrchr(exe, '/') : NULL;
 	if (!slash)
 		return false;
 	*slash = '\0';
-	return (size_t)snprintf(ret, size, "%s/../share/dynprobe/pmodules", exe) < size;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if ((size_t)snprintf(ret, size, "%s/%s", exe, places[i]) < size && !access(ret, R_OK))
+			return true;
+	return (size_t)snprintf(ret, size, "%s/%s", exe, places[0]) < size;
 }
 
 /* As it is; a bare name that is not here: also among the modules that are installed with dynprobe, with or without ".lua". */
@@ -142,6 +146,14 @@ static char *find(const char *path)
 	return found;
 }
 
+static struct dp_error *not_found(const char *path)
+{
+	char own[PATH_MAX];
+	if (strchr(path, '/') || !own_directory(own, sizeof(own)))
+		return dp_error_sys(DP_TAG_PMODULE, "the module %s", path);
+	return dp_error_sys(DP_TAG_PMODULE, "the module %s, here or among those that come with dynprobe (%s)", path, own);
+}
+
 struct dp_error *dp_host_load(struct dp_host *h, const char *path)
 {
 	struct pmodule *m = calloc(1, sizeof(*m));
@@ -151,9 +163,7 @@ struct dp_error *dp_host_load(struct dp_host *h, const char *path)
 	m->path = find(path);
 	if (!m->path) {
 		free(m);
-		return strchr(path, '/')
-		               ? dp_error_sys(DP_TAG_PMODULE, "the module %s", path)
-		               : dp_error_sys(DP_TAG_PMODULE, "the module %s, here or among those that come with dynprobe", path);
+		return not_found(path);
 	}
 	const struct dp_entry entry = dp_module_enter(m);
 	struct dp_error *err = open_and_load(m);

@@ -218,14 +218,14 @@ Test(show, one_thread_one_frame_and_how_much)
 
 static void expect_var(const struct dp_snapshot *s, const char *path, const char *wanted)
 {
-	expect(s, &(struct dp_show_options){.frame = -1, .var = path}, wanted);
+	expect(s, &(struct dp_show_options){.frame = -1, .var = {path}, .nvars = 1}, wanted);
 }
 
 static void refused(const struct dp_snapshot *s, struct dp_show_options o, const char *words)
 {
 	struct dp_error *err = dp_show_snapshot(s, &o, stderr);
-	cr_assert(err && err->tag == DP_TAG_NO_VARIABLE, "'%s' was shown", o.var);
-	cr_assert(strstr(err->message, words), "'%s': %s", o.var, err->message);
+	cr_assert(err && err->tag == DP_TAG_NO_VARIABLE, "'%s' was shown", o.var[0]);
+	cr_assert(strstr(err->message, words), "'%s': %s", o.var[0], err->message);
 	dp_error_destroy(err);
 }
 
@@ -242,7 +242,7 @@ Test(show, members_of_base_classes_are_members_but_nearer_ones_win)
 	number(s, &whole->children, whole, "both", 2);
 	expect_var(s, "whole.inherited", "whole.inherited = 7\n");
 	expect_var(s, "whole.both", "whole.both = 2\n");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "whole.other"}, "no member");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"whole.other"}, .nvars = 1}, "no member");
 	dp_snapshot_destroy(s);
 }
 
@@ -255,24 +255,25 @@ Test(show, paths_lead_through_the_tree)
 	expect_var(s, "item[0].id", "item[0].id = -1\n");
 	expect_var(s, " list [ 2]", " list [ 2] = 4\n");
 	expect_var(s, "counter", "counter = 42\n");
+	expect(s, &(struct dp_show_options){.frame = -1, .var = {"item.id", "counter"}, .nvars = 2}, "item.id = -1\ncounter = 42\n");
 	expect_var(s, "file.c::counter", "file.c::counter = 42\n");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "item->idd"}, "did you mean id?");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "itm"}, "did you mean item?");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "item->next->id"}, "a null pointer");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "list[3]"}, "no such element");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "list[99999999999999999999]"}, "no such element");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "*list"}, "no pointer");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "list]"}, "here it should end");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "(list"}, "a ) is missing");
-	refused(s, (struct dp_show_options){.frame = -1, .var = "item->"}, "member's name is missing");
-	refused(s, (struct dp_show_options){.frame = -1, .var = ""}, "a variable's name");
-	refused(s, (struct dp_show_options){.frame = 2, .var = "item"}, "there is no variable 'item'");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->idd"}, .nvars = 1}, "did you mean id?");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"itm"}, .nvars = 1}, "did you mean item?");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->next->id"}, .nvars = 1}, "a null pointer");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"list[3]"}, .nvars = 1}, "no such element");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"list[99999999999999999999]"}, .nvars = 1}, "no such element");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"*list"}, .nvars = 1}, "no pointer");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"list]"}, .nvars = 1}, "here it should end");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"(list"}, .nvars = 1}, "a ) is missing");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->"}, .nvars = 1}, "member's name is missing");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {""}, .nvars = 1}, "a variable's name");
+	refused(s, (struct dp_show_options){.frame = 2, .var = {"item"}, .nvars = 1}, "there is no variable 'item'");
 	refused(s, (struct dp_show_options){.frame = 3}, "no frame #3");
 	refused(s, (struct dp_show_options){.frame = -1, .thread = 7}, "no thread 7");
 	char deep[4096];
 	memset(deep, '(', sizeof(deep));
 	deep[sizeof(deep) - 1] = '\0';
-	refused(s, (struct dp_show_options){.frame = -1, .var = deep}, "nested too deep");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {deep}, .nvars = 1}, "nested too deep");
 	dp_snapshot_destroy(s);
 }
 
@@ -369,7 +370,7 @@ Test(show, no_byte_of_the_target_commands_the_terminal)
 /* A hundred lines of zeroes hide what is worth reading. Each line says at which element it begins. */
 Test(show, long_arrays_do_not_fill_the_screen)
 {
-	const struct dp_show_options o = {.frame = -1, .width = 40, .var = "a"};
+	const struct dp_show_options o = {.frame = -1, .width = 40, .var = {"a"}, .nvars = 1};
 	struct dp_snapshot *s = dp_snapshot_create();
 	struct dp_snap_variable *a = variable(s, &s->globals, NULL, "a");
 	a->kind = DP_VAR_ARRAY;
