@@ -52,6 +52,15 @@ size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n
 	return done;
 }
 
+/* Without it, what would have been asked is taken for the worst. */
+static int open_maps(const struct dp_process *p)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", p->pid, p->alive);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd > 0 ? fd : 0;
+}
+
 struct dp_error *dp_mem_open(struct dp_process *p)
 {
 	int fd = open_mem(p->pid, p->alive, O_RDWR);
@@ -62,6 +71,7 @@ struct dp_error *dp_mem_open(struct dp_process *p)
 	}
 	if (fd > 0 && dp_process_start_time(p->pid) == p->start_time) {
 		p->mem = fd;
+		p->maps = open_maps(p);
 		return NULL;
 	}
 	if (fd >= 0)
@@ -76,7 +86,9 @@ void dp_mem_close(struct dp_process *p)
 {
 	if (p->mem > 0)
 		close(p->mem);
-	p->mem = 0;
+	if (p->maps > 0)
+		close(p->maps);
+	p->mem = p->maps = 0;
 }
 
 /* Zero bytes: that memory is given up. */

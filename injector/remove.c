@@ -88,11 +88,13 @@ static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation
 	struct dp_error *err = dp_freeze_patiently(t, &f);
 	if (!err) {
 		err = dp_still_holds(t, in);
-		*quiet = !err && dp_quiesce(t, in, &f, report->why) && !is_shared(t, report);
+		*quiet = !err && dp_quiesce(t, in, &f, report->why);
 		dp_thaw_all(&f);
 		note_pause(report, &f);
 	}
 	dp_priority_restore(&priority);
+	/* Whoever shared its memory then does so now, or is out of it: this looks at every process of the machine, and nobody need stand for it. */
+	*quiet = *quiet && !is_shared(t, report);
 	return err;
 }
 

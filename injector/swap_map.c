@@ -125,13 +125,10 @@ bool dp_swap_maps(const struct dp_target *t, const struct dp_swap_span *span, ui
 
 uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", p->pid, p->alive);
-	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t end = addr;
-	while (fd >= 0 && end < most) {
+	while (p->maps > 0 && end < most) { /* asked once for each thread, with all of them held */
 		struct query q = {.size = sizeof(q), .query_addr = end};
-		if (ioctl(fd, QUERY, &q))
+		if (ioctl(p->maps, QUERY, &q))
 			return errno == ENOENT && end > addr ? end : most;
 		if (!(q.vma_flags & QUERY_WRITABLE))
 			return end > addr ? end : most;

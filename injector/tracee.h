@@ -27,6 +27,8 @@ struct dp_process { /* what /proc says of a process */
 	 * it, behind them.
 	 */
 	int mem;
+	/* Likewise its maps, for questions about one address: opened with `mem`, or 0. */
+	int maps;
 	/* Nor this: the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
 	 * checks what it finds, so that no thread has to be held while the file is read. */
 	const char *known_maps;
