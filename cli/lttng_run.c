@@ -152,7 +152,8 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	return NULL;
 }
 
-/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. What is hit before that, at the beginning, is nobody's loss. */
+/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. What is hit
+ * before that, at the beginning, is nobody's loss. */
 static bool await_wanted(struct dp_session *s)
 {
 	const uint64_t start = dp_now_ns();
@@ -172,7 +173,9 @@ static void expect(struct dp_run *run, struct dp_session *s)
 {
 	struct dp_error *why = dp_target_sink_trouble(s->target);
 	run->unheard |= why != NULL;
-	fprintf(stderr, "dynprobe: warning: the session '%s' does not take the events of %d%s%s; hits are counted as lost until it does\n",
+	fprintf(stderr,
+	        "dynprobe: warning: the session '%s' does not take the events of %d%s%s; hits are counted as lost until it "
+	        "does\n",
 	        dp_lttng_session(run->lttng), dp_target_pid(s->target), why ? ": " : "", why ? why->message : "");
 	dp_error_destroy(why);
 }

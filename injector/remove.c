@@ -93,7 +93,8 @@ static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation
 		note_pause(report, &f);
 	}
 	dp_priority_restore(&priority);
-	/* Whoever shared its memory then does so now, or is out of it: this looks at every process of the machine, and nobody need stand for it. */
+	/* Whoever shared its memory then does so now, or is out of it: this looks at every process of the machine, and nobody
+	 * need stand for it. */
 	*quiet = *quiet && !is_shared(t, report);
 	return err;
 }

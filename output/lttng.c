@@ -26,7 +26,8 @@ static struct dp_error *say_take_back(void *arg)
 {
 	const struct opening *o = arg;
 	const int code = lttng_destroy_session_no_wait(o->l.session);
-	return code < 0 && code != -LTTNG_ERR_SESS_NOT_FOUND ? dp_lttng_error(code, "destroying the session '%s'", o->l.session) : NULL;
+	return code < 0 && code != -LTTNG_ERR_SESS_NOT_FOUND ? dp_lttng_error(code, "destroying the session '%s'", o->l.session)
+	                                                     : NULL;
 }
 
 /* What a daemon that did not answer in time had begun. Takes `err`, returns it or one that says what is left. */

@@ -5,8 +5,8 @@
 #include "injector/freeze.h"
 #include "injector/proc.h"
 
-#include <signal.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,8 @@ void dp_still_registers(const struct dp_held *h, struct dp_still_thread *t)
 	t->is_fault = is_fault(t->siginfo.si_signo);
 }
 
-/* A thread that stands has no kernel stack but that of its stop. What was seen before is of this moment if the call is the same. */
+/* A thread that stands has no kernel stack but that of its stop. What was seen before is of this moment if the call is the same.
+ */
 static void check_kstack(struct dp_still_thread *t)
 {
 	const struct dp_proc_call *c = &t->kcall;

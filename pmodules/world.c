@@ -111,8 +111,8 @@ static size_t read_pages(struct dp_world *w, uint64_t addr, uint8_t *buf, size_t
 size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late)
 {
 	bool later = false;
-	const size_t done = n > 4 * (size_t)DP_WORLD_PAGE ? w->read(addr, buf, n, &later, w->data)
-	                                                   : read_pages(w, addr, buf, n, &later);
+	const size_t done =
+	        n > 4 * (size_t)DP_WORLD_PAGE ? w->read(addr, buf, n, &later, w->data) : read_pages(w, addr, buf, n, &later);
 	w->latest = (struct dp_world_last){w->latest.reads + 1, done > 0, later};
 	if (late)
 		*late = later;
