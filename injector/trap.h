@@ -55,6 +55,8 @@ const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h);
 /* A thread that has our signals blocked no longer has them, and is noted; the opposite (nothing, if it is not noted). */
 struct dp_error *dp_trap_unblock(struct dp_target *t, struct dp_held *h) DP_MUST_CHECK;
 void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h);
+/* By the table as it is with all threads held: is there anything to be given back? */
+bool dp_trap_noted(const struct dp_trap *trap, const struct dp_held *h);
 /* Behind the writing of traps: a thread whose call goes on at one. */
 void dp_trap_restart(struct dp_target *t, struct dp_held *h);
 /* A trap of ours that the thread has run into and that has not reached the handler: it goes back in front of it. */
@@ -64,6 +66,8 @@ void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsi
 bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h, bool exactly);
 /* One field of /proc/PID/task/TID/status as a mask of signals. */
 uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field);
+/* Several at once; 0 for what is not there. */
+void dp_trap_statuses(const struct dp_process *p, pid_t tid, const char *const *fields, uint64_t *ret, size_t n);
 
 /* ---- trap_actions.c ----------------------------------------------------------------------------------------------------- */
 

@@ -10,15 +10,22 @@
 
 #define SIGNALS 64u
 
-uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field)
+void dp_trap_statuses(const struct dp_process *p, pid_t tid, const char *const *fields, uint64_t *ret, size_t n)
 {
 	struct dp_buf status;
-	const char *text = NULL;
 	dp_buf_init(&status);
-	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid))
-		text = dp_status_find(dp_buf_str(&status), field);
-	const uint64_t mask = text ? strtoull(text, NULL, 16) : 0;
+	const bool read = dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid);
+	for (size_t i = 0; i < n; i++) {
+		const char *text = read ? dp_status_find(dp_buf_str(&status), fields[i]) : NULL;
+		ret[i] = text ? strtoull(text, NULL, 16) : 0;
+	}
 	dp_buf_fini(&status);
+}
+
+uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field)
+{
+	uint64_t mask;
+	dp_trap_statuses(p, tid, &field, &mask, 1);
 	return mask;
 }
 

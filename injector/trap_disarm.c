@@ -108,7 +108,8 @@ static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
 		return err;
 	}
 	for (size_t i = 0; i < f->n; i++)
-		dp_trap_block(t, d->in->trap, &f->thread[i]);
+		if (dp_trap_noted(d->trap, &f->thread[i]))
+			dp_trap_block(t, d->in->trap, &f->thread[i]);
 	return end;
 }
 

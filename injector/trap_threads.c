@@ -142,10 +142,13 @@ static bool is_pending(const struct dp_target *t, const struct dp_held *h)
 
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 {
-	const uint64_t blocked = dp_trap_status(&t->process, h->tid, "SigBlk");
+	static const char *const fields[] = {"SigBlk", "SigPnd"};
+	uint64_t mask[2];
+	dp_trap_statuses(&t->process, h->tid, fields, mask, 2);
+	const uint64_t blocked = mask[0];
 	if (waits_masked(t, h, blocked))
 		return "waits with our signals blocked for the moment";
-	if (is_pending(t, h))
+	if (h->pending_signal == SIGTRAP || (mask[1] & DP_TRAP_BIT))
 		return "is about to get a SIGTRAP";
 	if (between(t, h->regs.rip))
 		return "is in front of a system call";
@@ -276,9 +279,10 @@ void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsi
  */
 static bool before_the_call(const struct dp_target *t, const struct dp_held *h)
 {
-	const uint64_t pending = dp_trap_status(&t->process, h->tid, "SigPnd") | dp_trap_status(&t->process, h->tid, "ShdPnd");
-	uint64_t own;
-	if (h->pending_signal || (pending & ~dp_trap_status(&t->process, h->tid, "SigBlk")))
+	static const char *const fields[] = {"SigPnd", "ShdPnd", "SigBlk"};
+	uint64_t mask[3], own;
+	dp_trap_statuses(&t->process, h->tid, fields, mask, 3);
+	if (h->pending_signal || ((mask[0] | mask[1]) & ~mask[2]))
 		return false;
 	return !ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(own), &own) &&
 	       !ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(own), &own);
@@ -305,13 +309,18 @@ static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_
 	return true;
 }
 
-/* A signal handler's end would undo what is set now. */
-static bool in_handler(struct dp_target *t, const struct dp_trap *trap, const struct dp_held *h)
+bool dp_trap_noted(const struct dp_trap *trap, const struct dp_held *h)
 {
 	for (uint32_t i = 0, tid = id_of(h); i < DP_TRAP_PROBES; i++)
 		if ((uint32_t)trap->blocked[(tid + i) % DP_TRAP_THREADS] == tid)
-			return frames_in_the_way(t, h, true);
+			return true;
 	return false;
+}
+
+/* A signal handler's end would undo what is set now. */
+static bool in_handler(struct dp_target *t, const struct dp_trap *trap, const struct dp_held *h)
+{
+	return dp_trap_noted(trap, h) && frames_in_the_way(t, h, true);
 }
 
 bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h, bool exactly)
