@@ -123,18 +123,29 @@ bool dp_swap_maps(const struct dp_target *t, const struct dp_swap_span *span, ui
 	       (q.vma_flags & QUERY_PERMS) == 5;
 }
 
-uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most)
+static uint64_t writable_end(int maps, uint64_t addr, uint64_t most)
 {
 	uint64_t end = addr;
-	while (p->maps > 0 && end < most) { /* asked once for each thread, with all of them held */
+	while (end < most) {
 		struct query q = {.size = sizeof(q), .query_addr = end};
-		if (ioctl(p->maps, QUERY, &q))
+		if (ioctl(maps, QUERY, &q))
 			return errno == ENOENT && end > addr ? end : most;
 		if (!(q.vma_flags & QUERY_WRITABLE))
 			return end > addr ? end : most;
 		end = q.vma_end;
 	}
 	return most;
+}
+
+/* Asked for each thread, with all of them held: the file is open already, if it can be. */
+uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most)
+{
+	char path[64];
+	if (p->maps > 0)
+		return writable_end(p->maps, addr, most);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", p->pid, p->alive);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? most : writable_end(fd, addr, most);
 }
 
 /* ---- copies --------------------------------------------------------------------------------------------------------------- */
