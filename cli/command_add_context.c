@@ -21,6 +21,7 @@ struct words {
 	char *inlined; /* struct dp_typed */
 	struct dp_printf_form *form;
 	bool failed;
+	bool alone; /* the old probe has rings, and no other that shares them */
 };
 
 static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -109,6 +110,7 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
 		w->inlined = inlined ? strdup(inlined) : NULL;
 		w->failed |= inlined && !w->inlined;
+		w->alone = g->manifest.n == 1 && !dp_standing_sink(g->standing);
 		w->form = dp_take(g->manifest.probe[i].typed.form, NULL);
 	}
 	dp_left_close(&left);
@@ -166,6 +168,9 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 		anew.typed[0].inlined = dp_take(w.inlined, NULL);
 		anew.typed[0].form = dp_take(w.form, NULL);
 		*status = replace(o, &anew);
+		if (!*status && w.alone)
+			fprintf(stderr, "dynprobe: what the rings held of %s until now is given up (dynprobe record --once takes it before)\n",
+			        o->event);
 		dp_options_fini(&anew);
 		if (!*status && !enabled)
 			err = disable_again(o);
