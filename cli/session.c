@@ -331,7 +331,7 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 			dp_session_faults_put_off(s, err);
 		else if (no_moment)
 			dp_session_faults_refuse(s, err);
-		else if (!err || err->tag != DP_TAG_CHANGED || s->classes || s->pending || s->options->command ||
+		else if (!err || err->tag != DP_TAG_CHANGED || s->pending || s->options->command ||
 		         tried == INSTALL_TRIES)
 			return err;
 		else

@@ -55,6 +55,8 @@ void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *
 	request->event = s->classes[i].event;
 	request->gate[1] = s->classes[i].gate;
 	*refused = s->classes[i].refused;
+	if (!*refused && !request->event) /* said when it was planned the first time */
+		*refused = dp_error(DP_TAG_SINK, "LTTng did not take the event '%s'", s->classes[i].name);
 	s->classes[i].refused = NULL;
 }
 
