@@ -10,6 +10,7 @@
  * region reads as zero): its text and mappings are its own to clean, but the site table is its parent's and is only read.
  */
 #include "injector/code_index.h"
+#include "injector/proc.h"
 #include "injector/standing.h"
 #include "injector/swap.h"
 
@@ -21,7 +22,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ENDING_NS  UINT64_C(3000000000) /* for the child of a tool that has ended */
+#define UNKNOWN_NS UINT64_C(50000000)   /* the kernel does not say who has it: let go meanwhile, or of another pid namespace */
 
 /* Whose lock is on the file, by the kernel's list ("1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF"); 0 if it does not say.
  */
@@ -42,6 +47,29 @@ static pid_t lock_holder(int fd)
 	return pid;
 }
 
+static bool lives(pid_t pid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, 0, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/*
+ * A tool that has ended may have a child that is about to end, too, and until then has the lock by a copy of the descriptor. That
+ * is no reason to refuse. False: a living tool has it.
+ */
+static bool take_lock(int fd, pid_t *holder)
+{
+	const uint64_t until = dp_now_ns() + ENDING_NS, unknown = dp_now_ns() + UNKNOWN_NS;
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		const uint64_t now = dp_now_ns();
+		*holder = lock_holder(fd);
+		if (now >= until || (*holder > 0 ? lives(*holder) : now >= unknown))
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+	return true;
+}
+
 /*
  * Not its `mem`, which goes with the first thread while others live on: this one can be opened as long as the process has a
  * thread. Only its owner and root may.
@@ -51,9 +79,9 @@ struct dp_error *dp_lock(struct dp_target *t)
 	char path[48];
 	snprintf(path, sizeof(path), "/proc/%d/personality", t->process.pid);
 	t->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (t->lock_fd < 0 || !flock(t->lock_fd, LOCK_EX | LOCK_NB))
+	pid_t holder = 0;
+	if (t->lock_fd < 0 || take_lock(t->lock_fd, &holder))
 		return NULL; /* what cannot be opened here will be refused with its own reason */
-	const pid_t holder = lock_holder(t->lock_fd);
 	return dp_error(DP_TAG_LOCKED, "another dynprobe (%d) is at work in %d (%s); stop it first", holder, t->process.pid,
 	                t->process.comm);
 }

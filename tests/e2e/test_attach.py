@@ -4,6 +4,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import harness
@@ -11,6 +13,18 @@ from harness import Case, State, maps, wait_until
 
 
 class Attach(Case):
+    def test_a_lock_whose_tool_has_ended_is_waited_for(self):
+        """A child of it has the descriptor for a moment longer."""
+        t = self.target("spin", 0, 500)
+        script = (f"import fcntl, os, time\nf = open('/proc/{t.pid}/personality')\nfcntl.flock(f, fcntl.LOCK_EX)\n"
+                  "if os.fork(): os._exit(0)\nprint('held', flush=True)\ntime.sleep(0.7)\n")
+        child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.stdout.close)
+        self.assertEqual(child.stdout.readline(), "held\n")
+        child.wait()
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
+        self.assert_result_ok(t)
+
     def test_events_then_a_clean_target(self):
         t = self.target("spin", 0, 200)
         before = State(t.pid)
