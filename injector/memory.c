@@ -52,23 +52,30 @@ size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n
 	return done;
 }
 
+/* Where we were started without descriptor 0, which stands for none here. */
+static int not_zero(int fd)
+{
+	if (fd)
+		return fd;
+	fd = fcntl(0, F_DUPFD_CLOEXEC, 1);
+	close(0);
+	return fd;
+}
+
 /* Without it, what would have been asked is taken for the worst. */
 static int open_maps(const struct dp_process *p)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", p->pid, p->alive);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd > 0 ? fd : 0;
+	return fd < 0 ? 0 : not_zero(fd);
 }
 
 struct dp_error *dp_mem_open(struct dp_process *p)
 {
 	int fd = open_mem(p->pid, p->alive, O_RDWR);
 	const int sys = errno;
-	if (!fd) { /* we were started without descriptor 0, which stands for none here */
-		fd = fcntl(0, F_DUPFD_CLOEXEC, 1);
-		close(0);
-	}
+	fd = not_zero(fd);
 	if (fd > 0 && dp_process_start_time(p->pid) == p->start_time) {
 		p->mem = fd;
 		p->maps = open_maps(p);

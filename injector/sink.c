@@ -127,14 +127,16 @@ struct dp_error *dp_target_sink_check(struct dp_target *t)
 /* ---- loading
  * ------------------------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *start_thread(struct dp_sink_view *v, uint64_t deadline)
+/* *refused: the call has come back, and there is no new thread. */
+static struct dp_error *start_thread(struct dp_sink_view *v, uint64_t deadline, bool *refused)
 {
 	uint64_t create, result = 0;
 	DP_TRY(dp_sink_symbol(v, "pthread_create", &create));
 	DP_TRY(dp_sink_call_begin(v));
 	const uint64_t args[4] = {THREAD_AT(v), 0, v->head.loader, v->data};
 	DP_TRY(dp_sink_call_any(v, create, args, deadline, &result));
-	if (!(int)result)
+	*refused = (int)result != 0;
+	if (!*refused)
 		return NULL;
 	return dp_error(DP_TAG_SINK, "pthread_create in process %d (%s) failed: %s", v->process.pid, v->process.comm,
 	                strerror((int)result));
@@ -200,36 +202,52 @@ static bool thread_lives(const struct dp_sink_view *v)
 	return lives;
 }
 
-/* A load that came to nothing leaves nothing; a later run may try again. Once the shared object is there, it stays. */
-static void take_back(struct dp_sink_view *v, bool mapped)
+/* What load() has done in the process. */
+struct loading {
+	bool fresh;   /* the sink was there, or mapped here, and nothing had run in it */
+	bool mapped;  /* here */
+	bool refused; /* its thread could not be made */
+	bool started; /* it was made, and the program's thread that made it is back where it was */
+};
+
+/* Is nobody in the sink any more, nor ever again? */
+static bool is_unused(const struct dp_sink_view *v, const struct loading *l)
+{
+	if (l->refused)
+		return v->head.state == DP_SINK_EMPTY;
+	return l->started && v->head.state == DP_SINK_FAILED && !(v->head.flags & DP_SINK_LOADED) && !thread_lives(v);
+}
+
+/*
+ * A load that came to nothing leaves nothing; a later run may try again. Once the shared object is in the process it stays, and so does what
+ * another tool has mapped, or what a thread of the program may still stand in.
+ */
+static void take_back(struct dp_sink_view *v, const struct loading *l)
 {
 	const uint64_t until = dp_now_ns() + TAKE_BACK_NS;
-	if (!v->data)
+	if (!v->data || !l->mapped || (!l->refused && !l->started))
 		return;
 	dp_error_destroy(dp_sink_head(v));
-	const bool never_began = mapped && v->head.state == DP_SINK_EMPTY;
-	if (!never_began && (v->head.state != DP_SINK_FAILED || v->head.flags & DP_SINK_LOADED))
-		return;
-	while (!never_began && thread_lives(v)) {
-		if (dp_now_ns() >= until)
+	for (; !is_unused(v, l); nanosleep(&(struct timespec){0, POLL_NS}, NULL))
+		if (dp_now_ns() >= until || v->head.state != DP_SINK_FAILED || v->head.flags & DP_SINK_LOADED)
 			return;
-		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
-	}
 	dp_error_destroy(dp_sink_unmap(v));
 }
 
-static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, bool *fresh)
+static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, struct loading *l)
 {
 	const uint64_t deadline = dp_now_ns() + limit_ns;
 	if (!v->data) {
 		DP_TRY(dp_sink_refuse_stopped(v));
 		DP_TRY(dp_sink_map(v));
+		l->mapped = true;
 	}
-	*fresh = v->head.state == DP_SINK_EMPTY;
+	l->fresh = v->head.state == DP_SINK_EMPTY;
 	if (v->head.state == DP_SINK_FAILED)
 		return failed(v);
-	if (*fresh) /* just mapped, or an earlier tool came no further than that */
-		DP_TRY(start_thread(v, deadline));
+	if (l->fresh) /* just mapped, or an earlier tool came no further than that */
+		DP_TRY(start_thread(v, deadline, &l->refused));
+	l->started = l->fresh;
 	return await_ready(v, deadline);
 }
 
@@ -238,20 +256,19 @@ struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, str
 {
 	dp_auto_view struct dp_sink_view v = {0};
 	const uint64_t begin = dp_now_ns();
-	bool fresh = false;
+	struct loading l = {0};
 	DP_TRY(dp_sink_view_open(t, &v));
-	const bool absent = !v.data;
-	struct dp_error *err = load(&v, limit_ns, &fresh);
+	struct dp_error *err = load(&v, limit_ns, &l);
 	if (v.pause_ns > stats->pause_ns)
 		stats->pause_ns = v.pause_ns;
 	stats->load_ns = dp_now_ns() - begin;
 	if (err)
-		take_back(&v, absent);
+		take_back(&v, &l);
 	if (err)
 		return err;
-	fill_entries(&v, fresh, ret);
+	fill_entries(&v, l.fresh, ret);
 	t->sink = ret->sink; /* the probes that are installed from now on emit through it */
-	dp_target_say(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", fresh ? "loaded" : "found",
+	dp_target_say(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", l.fresh ? "loaded" : "found",
 	              (unsigned long long)stats->load_ns / 1000, (unsigned long long)v.pause_ns / 1000);
 	return NULL;
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 
 #define DISARM_TRIES 60
 
@@ -68,21 +67,11 @@ static bool all_gone(const struct disarm *d)
 	return true;
 }
 
-/* The handlers that we have put in ourselves stand: no call, of which each costs all threads two stops of one, need ask. */
-static struct dp_error *give_own(const struct disarm *d, struct dp_borrow *b, unsigned sig)
-{
-	const uint64_t at = d->in->trap + offsetof(struct dp_trap, action) + (sig - 1) * sizeof(struct dp_trap_action);
-	int64_t result;
-	return dp_remote_call(b, "rt_sigaction", SYS_rt_sigaction, (const uint64_t[6]){sig, at, 0, sizeof(uint64_t)}, &result);
-}
-
 static struct dp_error *give_action(const struct disarm *d, struct dp_borrow *b, unsigned sig)
 {
 	struct dp_trap_action now;
-	if (d->in == &d->t->in)
-		return give_own(d, b, sig);
 	DP_TRY(dp_trap_action(d->t, b, d->in->trap, sig, NULL, &now));
-	/* A tool that died early had not yet noted what the program's is. */
+	/* Not ours: the program has set it anew by a call of code that has no hook, or a tool that died early never took it. */
 	if (now.handler - d->trap->text >= d->trap->text_size)
 		return NULL;
 	return dp_trap_action(d->t, b, d->in->trap, sig, &d->trap->action[sig - 1], NULL);
