@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/hidden.h"
 #include "injector/code_index.h"
+#include "injector/quiesce_frames.h"
 #include "injector/sharers.h"
 
 #include <stdio.h>
@@ -8,8 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-#define LIVE_TRIES 40
-#define REST_NS    2000000L
+#define LIVE_TRIES   40
+#define REST_NS      2000000L
+#define FRAMES_AFTER 4 /* tries: most need none */
 
 /* The site in whose bytes `addr` lies, other than `q`; SIZE_MAX if there is none. */
 static size_t host_of(const struct dp_installation *in, size_t q, uint64_t addr)
@@ -50,9 +52,9 @@ static struct dp_error *note(const struct dp_installation *in, const bool *chose
 	return NULL;
 }
 
-struct dp_error *dp_hidden_find(const struct dp_installation *in, const bool *chosen, struct dp_hidden *ret)
+struct dp_error *dp_hidden_find(struct dp_installation *in, const bool *chosen, struct dp_hidden *ret)
 {
-	struct dp_hidden h = {.host = calloc(in->nplaced + 1, sizeof(*h.host))};
+	struct dp_hidden h = {.in = in, .host = calloc(in->nplaced + 1, sizeof(*h.host))};
 	struct dp_error *err = h.host ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	for (size_t i = 0; !err && i < in->nplaced; i++) /* also what is restored: a thread may still be on its way */
 		err = note(in, chosen, i, &h);
@@ -79,7 +81,7 @@ bool dp_hidden_leave(struct dp_target *t, const struct dp_hidden *hidden, struct
 	bool left = true;
 	for (size_t i = 0; i < f->n; i++) {
 		dp_move_to_original(&f->thread[i], hidden->at, hidden->n);
-		if (!dp_returns_to(t, &f->thread[i], hidden->at, hidden->n))
+		if (!dp_returns_to(t, hidden->in->frames, &f->thread[i], hidden->at, hidden->n))
 			continue;
 		snprintf(why, 128, "thread %d runs a signal handler that interrupted a probe", f->thread[i].tid);
 		left = false;
@@ -113,6 +115,8 @@ struct dp_error *dp_hidden_leave_live(struct dp_target *t, const struct dp_hidde
 	struct dp_error *err = NULL;
 	*left = false;
 	for (int tried = 0; !err && !*left && tried < LIVE_TRIES; tried++) {
+		if (tried == FRAMES_AFTER)
+			dp_frames_need(t, hidden->in);
 		if (tried > 2)
 			nanosleep(&(struct timespec){.tv_nsec = tried * REST_NS}, NULL);
 		report->why[0] = 0;

@@ -10,12 +10,13 @@
 #include "injector/target.h"
 
 struct dp_hidden {
+	struct dp_installation *in;
 	struct dp_pc_pair *at; /* stub: the hidden jump, ascending; original: the site that leads there */
 	size_t n;
 	bool *host; /* of each site: such a jump lies in its bytes */
 };
 /* Those in the bytes of sites with chosen[i] (NULL: all) that stand. */
-struct dp_error *dp_hidden_find(const struct dp_installation *in, const bool *chosen, struct dp_hidden *ret) DP_MUST_CHECK;
+struct dp_error *dp_hidden_find(struct dp_installation *in, const bool *chosen, struct dp_hidden *ret) DP_MUST_CHECK;
 void dp_hidden_fini(struct dp_hidden *hidden);
 /*
  * Where the sites that led there have their own bytes again: moves the threads of `f` that stand at one of the jumps to the site. False,

@@ -114,6 +114,7 @@ struct scan {
 	pid_t tid;
 	uint64_t rsp;
 	bool found;
+	bool whole;   /* a signal frame with the word that its handler returns by: the thread's frames tell whether one will */
 	bool suspect; /* what was found may be a word of a call long since over */
 };
 
@@ -173,6 +174,17 @@ static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
 	return (flags > UC_FLAGS_MOST || link) && (!is_mapped_low(back) || !may_be_restorer(s, back));
 }
 
+static void judge_frame(struct scan *s, const uint64_t *word, size_t before)
+{
+	if (!is_wanted(s, word[0]) || is_over(s, word, before))
+		return;
+	const uint64_t back = before < FRAME_RETURN ? 0 : word[-FRAME_RETURN];
+	if (is_mapped_low(back) && may_be_restorer(s, back))
+		s->whole = true;
+	else
+		s->found = true;
+}
+
 static void look_at_word(struct scan *s, const uint64_t *word, size_t before, size_t left)
 {
 	if (s->addr)
@@ -181,7 +193,7 @@ static void look_at_word(struct scan *s, const uint64_t *word, size_t before, si
 		s->suspect |= dp_frames_suspect(s->in, *word, s->rsp);
 	if (left < 3 || !is_frame_shape(word))
 		return;
-	s->found |= is_wanted(s, word[0]) && !is_over(s, word, before);
+	judge_frame(s, word, before);
 	if (before && s->nother < sizeof(s->other) / sizeof(*s->other))
 		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
 }
@@ -219,6 +231,12 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 	return s->found;
 }
 
+/* A handler that has returned may leave a whole frame behind, where a later call has taken the stack and not written to it. */
+static bool returns(const struct scan *s, const struct dp_frames *frames, const struct dp_held *h)
+{
+	return s->whole && !dp_frames_left_over(frames, &s->t->process, h);
+}
+
 /* Moves the thread out of a stub if it can be; true if it does not stand in our code (any more). */
 static bool stands_clear(const struct dp_target *t, const struct dp_installation *in, struct dp_held *h)
 {
@@ -241,7 +259,7 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 		}
 	for (size_t i = 0; i < f->n; i++) {
 		struct scan s = {.t = t, .in = in};
-		if (scan_stacks(&s, &f->thread[i])) {
+		if (scan_stacks(&s, &f->thread[i]) || returns(&s, in->frames, &f->thread[i])) {
 			snprintf(why, 128, "thread %d runs a signal handler that interrupted a probe", f->thread[i].tid);
 			return false;
 		}
@@ -265,18 +283,19 @@ bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, co
 	if (find_pair(in, h->regs.rip) || dp_installation_holds(in, h->regs.rip) ||
 	    dp_boot_leftover_at(&t->process, h->regs.rip) || dp_frames_in_sink(in->frames, h->regs.rip))
 		return false;
-	return has_stack(h) && !scan_stacks(&s, h) && !s.suspect;
+	return has_stack(h) && !scan_stacks(&s, h) && !s.whole && !s.suspect;
 }
 
-bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
+bool dp_returns_to(struct dp_target *t, const struct dp_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair,
+                   size_t n)
 {
 	struct scan s = {.t = t, .pair = pair, .npairs = n};
-	return n && scan_stacks(&s, h);
+	return n && (scan_stacks(&s, h) || returns(&s, frames, h));
 }
 
 bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n)
 {
-	return !pair_at(pair, n, h->regs.rip) && has_stack(h) && !dp_returns_to(t, h, pair, n);
+	return !pair_at(pair, n, h->regs.rip) && has_stack(h) && !dp_returns_to(t, NULL, h, pair, n);
 }
 
 /* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */

@@ -114,6 +114,12 @@ struct dp_frames *dp_frames_create(struct dp_target *t, const struct dp_installa
 	return dp_frames_destroy(f);
 }
 
+void dp_frames_need(struct dp_target *t, struct dp_installation *in)
+{
+	if (!in->frames)
+		in->frames = dp_frames_create(t, in);
+}
+
 bool dp_frames_suspect(const struct dp_installation *in, uint64_t word, uint64_t rsp)
 {
 	return dp_installation_holds(in, word) || (word && word % DP_PAGE == 0 && rsp - word < BLOCK_MOST);
@@ -130,4 +136,12 @@ bool dp_frames_clear(const struct dp_frames *f, const struct dp_process *p, cons
 		return true;
 	snprintf(why, 128, "thread %d may return into a probe", h->tid);
 	return false;
+}
+
+/* A frame that its handler will return by is one of the thread's own. */
+bool dp_frames_left_over(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h)
+{
+	char why[128];
+	return f && f->unwinder && dp_unwinder_judge(f->unwinder, p, h, why) == DP_UNWOUND_SAFE &&
+	       !dp_unwinder_met_signal(f->unwinder);
 }

@@ -8,6 +8,8 @@
 struct dp_frames; /* opaque */
 /* Everything that takes time, before a thread is held. NULL if it cannot be made: then every suspicion counts. */
 struct dp_frames *dp_frames_create(struct dp_target *t, const struct dp_installation *in);
+/* Where that has been worth its time: in->frames, unless they are there. */
+void dp_frames_need(struct dp_target *t, struct dp_installation *in);
 /* Accepts NULL. */
 struct dp_frames *dp_frames_destroy(struct dp_frames *f);
 /* Might this word on a stack, `rsp` being the thread's, mean that the thread will return into one of the stubs? */
@@ -16,5 +18,7 @@ bool dp_frames_suspect(const struct dp_installation *in, uint64_t word, uint64_t
 bool dp_frames_in_sink(const struct dp_frames *f, uint64_t pc);
 /* Will it really not? */
 bool dp_frames_clear(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h, char why[128]);
+/* Is what looks like a signal frame on its stack left over from a handler that has returned? */
+bool dp_frames_left_over(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h);
 
 #endif

@@ -27,13 +27,14 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define TRIES       60
-#define UNMAP_TRIES 20
-#define LIVE_TRIES  80
-#define BORROW_NS   UINT64_C(1000000000)
-#define REST_NS     5000000L
-#define LOOK_NS     1000000L
-#define HOLD_NS     UINT64_C(2000000) /* of unmapping, behind what it takes to stop all threads */
+#define TRIES        60
+#define UNMAP_TRIES  20
+#define LIVE_TRIES   80
+#define FRAMES_AFTER 4 /* tries: most need none */
+#define BORROW_NS    UINT64_C(1000000000)
+#define REST_NS      5000000L
+#define LOOK_NS      1000000L
+#define HOLD_NS      UINT64_C(2000000) /* of unmapping, behind what it takes to stop all threads */
 
 void dp_installation_fini(struct dp_installation *in)
 {
@@ -172,6 +173,8 @@ static struct dp_error *await_clear_held(struct dp_target *t, struct dp_installa
                                          bool *quiet)
 {
 	for (int tried = 0; !*quiet && tried < TRIES; tried++) {
+		if (tried == FRAMES_AFTER)
+			dp_frames_need(t, in);
 		if (tried)
 			rest(tried);
 		DP_TRY(dp_restore(t, in, NULL, report));
@@ -224,6 +227,8 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 	struct dp_error *err = NULL;
 	bool shared = false;
 	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {
+		if (tried == FRAMES_AFTER)
+			dp_frames_need(t, in);
 		if (tried > 2 && !shared)
 			rest(tried);
 		report->why[0] = 0;
@@ -319,6 +324,22 @@ static void note_holds(struct dp_remove_report *report)
 	report->vain = h.vain;
 }
 
+static size_t standing(const struct dp_installation *in)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < in->nplaced; i++) {
+		const struct dp_placed *p = &in->placed[i];
+		n += p->written && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
+	}
+	return n;
+}
+
+static void note_left(const struct dp_installation *in, struct dp_remove_report *report)
+{
+	report->left_bytes = mapped_bytes(in);
+	report->left_sites = standing(in);
+}
+
 static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	bool quiet = false, untrapped = true;
@@ -327,8 +348,10 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 	DP_TRY(dp_trap_disarm(t, in, report, &untrapped));
 	if (untrapped)
 		DP_TRY(restore(t, in, report, &quiet));
+	else /* what needs no handler goes all the same */
+		DP_TRY(dp_restore(t, in, NULL, report));
 	if (!quiet) {
-		report->left_bytes = mapped_bytes(in);
+		note_left(in, report);
 		return NULL;
 	}
 	report->why[0] = 0;
@@ -402,6 +425,7 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
 	struct dp_error *err = dp_restore(t, in, chosen, report);
 	note_holds(report);
 	dp_semaphores_after(t, in, semaphores);
+	in->frames = dp_frames_destroy(in->frames);
 	err = unless_gone(t, err);
 	forget_what_went(t, report);
 	return err;

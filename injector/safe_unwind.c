@@ -39,6 +39,7 @@ struct dp_unwinder {
 	uint64_t pc, before; /* of the outermost frame so far, and of the one that it called */
 	bool active;         /* `pc` is no return address */
 	bool begun;          /* the frames reached the code at which threads of our own begin */
+	bool signalled;      /* one of them is a signal frame */
 	enum dp_unwound verdict;
 	char *why;
 };
@@ -218,6 +219,7 @@ static int look_at(Dwfl_Frame *frame, void *arg)
 	u->before = u->pc;
 	u->pc = pc;
 	u->active = active;
+	u->signalled |= active && u->nframes > 1;
 	return DWARF_CB_OK;
 }
 
@@ -264,12 +266,17 @@ enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process
 	u->nframes = 0;
 	u->pc = u->before = 0;
 	u->verdict = DP_UNWOUND_SAFE;
-	u->begun = false;
+	u->begun = u->signalled = false;
 	const int rc = dwfl_getthread_frames(u->dwfl, 1, look_at, u);
 	if (u->verdict != DP_UNWOUND_SAFE || u->begun)
 		return u->verdict;
 	(void)rc; /* at the outermost frame it may say that there is no table for what is beyond */
 	return u->nframes ? judge_base(u) : DP_UNWOUND_UNKNOWN;
+}
+
+bool dp_unwinder_met_signal(const struct dp_unwinder *u)
+{
+	return u->signalled;
 }
 
 struct dp_unwinder *dp_unwinder_create(const struct dp_process *p, struct dp_image *image, const struct dp_ranges *ranges)

@@ -17,5 +17,7 @@ void dp_unwinder_begins_at(struct dp_unwinder *u, uint64_t start, uint64_t end);
 enum dp_unwound { DP_UNWOUND_SAFE, DP_UNWOUND_UNSAFE, DP_UNWOUND_UNKNOWN };
 /* Unknown: the frames could not be followed to the stack's base. */
 enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process *p, const struct dp_held *h, char why[128]);
+/* Is one of the frames that were followed last a signal handler's? */
+bool dp_unwinder_met_signal(const struct dp_unwinder *u);
 
 #endif

@@ -65,7 +65,7 @@ struct dp_installation {
 	bool foreign;             /* a fork child's leftovers: its private region reads as zero */
 	bool calls_out;           /* stubs call code that is not ours: LTTng's, or what a thread's start needs (quiesce_frames.c) */
 	uint64_t sink;            /* the struct dp_sink that they emit through, or 0 */
-	struct dp_frames *frames; /* calls_out: made for the time of a removal (quiesce_frames.h) */
+	struct dp_frames *frames; /* made for the time of a removal: with calls_out, or when it has to wait (quiesce_frames.h) */
 	struct dp_code_index *index; /* or NULL (code_index.h) */
 	struct dp_sights *sights; /* or NULL (sights.h) */
 	uint64_t trap;            /* struct dp_trap, or 0 */
@@ -361,8 +361,8 @@ void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_
 bool dp_fault_waits(const struct dp_held *h);
 /* Before its pc becomes `to`: the signal that it is about to get, of a fault at its pc, says `to` as well. */
 void dp_fault_move(const struct dp_held *h, uint64_t to);
-/* Does it have a signal frame that returns to one of pair[].stub? */
-bool dp_returns_to(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
+/* Does it have a signal frame that returns to one of pair[].stub? Without `frames` (quiesce_frames.h) also if its handler may have returned. */
+bool dp_returns_to(struct dp_target *t, const struct dp_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Of a thread that nobody holds: is it at none of them, and will it return to none? */
 bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* For which of the `n` addresses, ascending, does a thread of `f` stand there, or hold a signal frame or return address? (windows) */

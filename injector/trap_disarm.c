@@ -2,6 +2,7 @@
 /* Out again: what is guarded first, then, when no thread needs the handler any more, the program's own actions and masks. */
 #include "injector/trap.h"
 
+#include "injector/quiesce_frames.h"
 #include "injector/restore.h"
 #include "injector/shared.h"
 
@@ -12,6 +13,7 @@
 #include <sys/ptrace.h>
 
 #define DISARM_TRIES 60
+#define FRAMES_AFTER 4
 
 struct disarm {
 	struct dp_target *t;
@@ -184,6 +186,8 @@ struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in,
 	if (!trap)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
 	for (int tried = 0; tried < DISARM_TRIES; tried++) {
+		if (tried == FRAMES_AFTER)
+			dp_frames_need(t, in);
 		d.exactly = tried < DISARM_TRIES / 2;
 		struct dp_error *err = disarm_once(&d, size, done);
 		if (err && err->tag != DP_TAG_NO_THREAD)

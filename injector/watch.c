@@ -165,7 +165,7 @@ static struct dp_error *repair_held(struct dp_target *t, const size_t *list, siz
 	return err;
 }
 
-static struct dp_error *find_hidden(const struct dp_target *t, const size_t *list, size_t n, struct dp_hidden *ret)
+static struct dp_error *find_hidden(struct dp_target *t, const size_t *list, size_t n, struct dp_hidden *ret)
 {
 	dp_auto_free bool *goes = calloc(t->in.nplaced + 1, sizeof(*goes));
 	for (size_t i = 0; goes && i < n; i++)

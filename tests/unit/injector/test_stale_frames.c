@@ -5,9 +5,11 @@
 
 #include "agent/trap.h"
 #include "injector/freeze.h"
+#include "injector/quiesce_frames.h"
 #include "injector/target.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,23 +58,50 @@ static void waits(void)
 	tr->value[1] = (long)on_stack[0]; /* keeps them */
 }
 
-/* What dp_quiesce() says of a thread that waits above the forged words, at some distance. */
-static bool is_clear(size_t bytes)
+static void in_handler(int sig)
+{
+	(void)sig;
+	wait_below(64);
+}
+
+static void waits_in_handler(void)
+{
+	volatile uint64_t on_stack[WORDS];
+	for (size_t i = 0; i < WORDS; i++)
+		on_stack[i] = forged[i];
+	signal(SIGUSR1, in_handler);
+	raise(SIGUSR1);
+	tr->value[1] = (long)on_stack[0];
+}
+
+static bool with_frames;
+
+/* What dp_quiesce() says of a thread that does this. */
+static bool is_clear_of(void (*what)(void))
 {
 	char why[128] = "";
-	distance = bytes;
-	const pid_t pid = tr_spawn(waits);
+	const pid_t pid = tr_spawn(what);
 	cr_assert(tr_await(pid, 'S', SYS_pause));
 	struct dp_region region = {.addr = OUR_CODE, .size = PAGE, .prot = PROT_READ | PROT_EXEC, .mapped = true};
-	const struct dp_installation in = {.region = &region, .nregions = 1};
+	struct dp_installation in = {.region = &region, .nregions = 1};
 	struct dp_target t = {.process = tr_process(pid)};
 	struct dp_freeze f;
+	if (with_frames)
+		dp_frames_need(&t, &in);
 	tr_ok(dp_freeze_all(&t.process, TR_LIMIT, &f));
 	const bool clear = dp_quiesce(&t, &in, &f, why);
 	dp_thaw_all(&f);
+	dp_frames_destroy(in.frames);
 	tr_kill(pid);
 	cr_assert(clear || strstr(why, "signal handler"), "%s", why);
 	return clear;
+}
+
+/* Of a thread that waits above the forged words, at some distance. */
+static bool is_clear(size_t bytes)
+{
+	distance = bytes;
+	return is_clear_of(waits);
 }
 
 /* Begins as glibc's __restore_rt does. */
@@ -132,5 +161,29 @@ Test(stale_frames, one_that_is_partly_overwritten_does_not)
 Test(stale_frames, what_cannot_be_read_may_be_a_restorer)
 {
 	forge(UINT64_C(0x20000000), 9, 0);
+	cr_assert_not(is_clear(64));
+}
+
+/* Its handler has returned, and the thread has gone on to wait with the frame in a part of the stack that it has not written to.
+ */
+Test(stale_frames, a_whole_frame_that_is_none_of_the_threads_frames_does_not)
+{
+	forge(address(the_restorer), 7, 0);
+	with_frames = true;
+	cr_assert(is_clear(64));
+	cr_assert(is_clear(100000));
+}
+
+Test(stale_frames, it_does_while_the_thread_runs_a_signal_handler)
+{
+	forge(address(the_restorer), 7, 0);
+	with_frames = true;
+	cr_assert_not(is_clear_of(waits_in_handler));
+}
+
+Test(stale_frames, a_copy_of_a_context_does_whatever_the_frames_say)
+{
+	forge(0, 7, 0);
+	with_frames = true;
 	cr_assert_not(is_clear(64));
 }
