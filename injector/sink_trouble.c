@@ -3,7 +3,9 @@
 #include "injector/sink.h"
 
 #include "agent/lttng/sink.h"
+#include "base/cleanup.h"
 #include "injector/limits.h"
+#include "injector/proc.h"
 #include "injector/target.h"
 
 #include <dirent.h>
@@ -24,29 +26,6 @@ void dp_target_sink_expect(struct dp_target *t, const struct dp_sink_class *clas
 	}
 }
 
-static bool name_of(pid_t pid, pid_t tid, char name[32])
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	FILE *f = fopen(path, "re");
-	const bool read = f && fgets(name, 32, f);
-	if (f)
-		fclose(f);
-	name[read ? strcspn(name, "\n") : 0] = '\0';
-	return read;
-}
-
-/* Calls found() with each number that is a name in the directory. */
-static void each_number(const char *directory, void (*found)(int n, void *data), void *data)
-{
-	DIR *d = opendir(directory);
-	for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-		if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
-			found(atoi(e->d_name), data);
-	if (d)
-		closedir(d);
-}
-
 struct guest {
 	pid_t pid, sink; /* sink: the thread's id, or 0 */
 	unsigned listeners;
@@ -55,12 +34,10 @@ struct guest {
 
 #define LISTENER "-ust" /* how LTTng's threads end their names */
 
-static void see_thread(int tid, void *data)
+static void see_thread(struct guest *g, pid_t tid)
 {
-	struct guest *g = data;
 	char name[32];
-	if (!name_of(g->pid, tid, name))
-		return;
+	dp_proc_comm(tid, name, sizeof(name));
 	const size_t n = strlen(name), tail = strlen(LISTENER);
 	if (!strncmp(name, DP_SINK_THREAD, strlen(DP_SINK_THREAD)))
 		g->sink = tid;
@@ -68,20 +45,27 @@ static void see_thread(int tid, void *data)
 		g->listeners++;
 }
 
-static void see_descriptor(int fd, void *data)
+static int highest_descriptor(const struct guest *g)
 {
-	struct guest *g = data;
-	g->highest = fd > g->highest ? fd : g->highest;
+	char path[64];
+	int highest = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", g->pid, g->sink);
+	dp_auto_closedir DIR *d = opendir(path);
+	for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+		highest = atoi(e->d_name) > highest ? atoi(e->d_name) : highest;
+	return highest;
 }
 
 static void look(struct guest *g)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%d/task", g->pid);
-	each_number(path, see_thread, g);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", g->pid, g->sink);
+	struct dp_tids tids;
+	if (!dp_proc_tids(g->pid, &tids))
+		return;
+	for (size_t i = 0; i < tids.n; i++)
+		see_thread(g, tids.tid[i]);
+	free(tids.tid);
 	if (g->sink)
-		each_number(path, see_descriptor, g);
+		g->highest = highest_descriptor(g);
 }
 
 static struct dp_error *no_descriptors(const struct dp_target *t, const struct guest *g)

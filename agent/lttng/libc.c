@@ -14,8 +14,8 @@
 #define LIBRARIES 8u
 
 static struct library {
-	uint64_t base, end;
-	const ElfW(Dyn) * dynamic;
+	struct dp_object object;
+	uint64_t end;
 } libraries[LIBRARIES];
 static unsigned nlibraries;
 
@@ -28,19 +28,9 @@ static bool same(const char *a, const char *b)
 
 /* ---- tables of a library ----------------------------------------------------------------------------------------- */
 
-static uint64_t value_of(const struct library *l, int64_t tag)
-{
-	for (const ElfW(Dyn) *d = l->dynamic; d->d_tag != DT_NULL; d++)
-		if (d->d_tag == tag)
-			return d->d_un.d_val;
-	return 0;
-}
-
-/* ld.so relocates these entries in place, unless the section is read-only. */
 static const void *table_of(const struct library *l, int64_t tag)
 {
-	const uint64_t value = value_of(l, tag);
-	return (const void *)(value && value < l->base ? value + l->base : value);
+	return (const void *)dp_object_table(&l->object, tag);
 }
 
 static const char *name_at(const struct library *l, uint64_t offset)
@@ -134,7 +124,7 @@ static uint64_t function(const struct wanted *w)
 {
 	for (unsigned i = 0; i < nlibraries; i++) {
 		const ElfW(Sym) *s = find(&libraries[i], w);
-		const uint64_t at = s ? libraries[i].base + s->st_value : 0;
+		const uint64_t at = s ? libraries[i].object.base + s->st_value : 0;
 		if (s && ELF64_ST_TYPE(s->st_info) == STT_FUNC)
 			return at;
 		if (s && ELF64_ST_TYPE(s->st_info) == STT_GNU_IFUNC)
@@ -146,14 +136,14 @@ static uint64_t function(const struct wanted *w)
 static bool is_the_librarys(uint64_t value)
 {
 	for (unsigned i = 0; i < nlibraries; i++)
-		if (value - libraries[i].base < libraries[i].end - libraries[i].base)
+		if (value - libraries[i].object.base < libraries[i].end - libraries[i].object.base)
 			return true;
 	return false;
 }
 
 uint64_t dp_libc_instead(const struct dp_object *of, uint32_t symbol, uint64_t value)
 {
-	const struct library l = {.base = of->base, .dynamic = (const ElfW(Dyn) *)of->dynamic};
+	const struct library l = {.object = *of};
 	const ElfW(Sym) *s = (const ElfW(Sym) *)table_of(&l, DT_SYMTAB) + symbol;
 	if (s->st_shndx != SHN_UNDEF || !value || is_the_librarys(value))
 		return value;
@@ -168,7 +158,7 @@ uint64_t dp_libc_instead(const struct dp_object *of, uint32_t symbol, uint64_t v
 static bool is_of_libc(const struct library *l)
 {
 	static const char *const names[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2", "librt.so.1"};
-	const uint64_t name = value_of(l, DT_SONAME);
+	const uint64_t name = dp_object_entry(&l->object, DT_SONAME);
 	for (unsigned i = 0; name && i < sizeof(names) / sizeof(*names); i++)
 		if (same(name_at(l, name), names[i]))
 			return true;
@@ -191,10 +181,10 @@ void dp_libc_find(void)
 {
 	nlibraries = 0;
 	for (const struct link_map *m = _r_debug.r_map; m && nlibraries < LIBRARIES; m = m->l_next) {
-		struct library l = {.base = m->l_addr, .dynamic = m->l_ld};
-		if (!l.base || !l.dynamic || !table_of(&l, DT_STRTAB) || !is_of_libc(&l))
+		struct library l = {.object = {.base = m->l_addr, .dynamic = (uint64_t)(uintptr_t)m->l_ld}};
+		if (!l.object.base || !l.object.dynamic || !table_of(&l, DT_STRTAB) || !is_of_libc(&l))
 			continue;
-		l.end = end_of(l.base);
+		l.end = end_of(l.object.base);
 		libraries[nlibraries++] = l;
 	}
 }

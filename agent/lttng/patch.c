@@ -34,7 +34,7 @@ bool dp_object_contains(const struct dl_phdr_info *info, const void *address)
 	return false;
 }
 
-static uint64_t entry(const struct dp_object *o, int64_t tag)
+uint64_t dp_object_entry(const struct dp_object *o, int64_t tag)
 {
 	for (const ElfW(Dyn) *d = (const ElfW(Dyn) *)o->dynamic; d->d_tag != DT_NULL; d++)
 		if (d->d_tag == tag)
@@ -42,16 +42,16 @@ static uint64_t entry(const struct dp_object *o, int64_t tag)
 	return 0;
 }
 
-/* Of a table: ld.so relocates these entries in place, unless the section is read-only. */
-static uint64_t table(const struct dp_object *o, int64_t tag)
+/* ld.so relocates these entries in place, unless the section is read-only. */
+uint64_t dp_object_table(const struct dp_object *o, int64_t tag)
 {
-	const uint64_t value = entry(o, tag);
+	const uint64_t value = dp_object_entry(o, tag);
 	return value && value < o->base ? value + o->base : value;
 }
 
 const char *dp_object_soname(const struct dp_object *o)
 {
-	const uint64_t offset = entry(o, DT_SONAME), names = table(o, DT_STRTAB);
+	const uint64_t offset = dp_object_entry(o, DT_SONAME), names = dp_object_table(o, DT_STRTAB);
 	return offset && names ? (const char *)(names + offset) : "";
 }
 
@@ -79,7 +79,7 @@ static void store(uint64_t where, const void *value)
 static const ElfW(Sym) * import(const struct dp_object *o, const ElfW(Rela) * r)
 {
 	const uint32_t type = ELF64_R_TYPE(r->r_info);
-	const ElfW(Sym) *symbol = (const ElfW(Sym) *)table(o, DT_SYMTAB) + ELF64_R_SYM(r->r_info);
+	const ElfW(Sym) *symbol = (const ElfW(Sym) *)dp_object_table(o, DT_SYMTAB) + ELF64_R_SYM(r->r_info);
 	const bool is_address = type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64;
 	return is_address && symbol->st_shndx == SHN_UNDEF ? symbol : NULL;
 }
@@ -102,13 +102,13 @@ static void rebind_table(const struct dp_object *o, uint64_t relocations, uint64
 
 void dp_object_rebind(const struct dp_object *o)
 {
-	rebind_table(o, table(o, DT_JMPREL), entry(o, DT_PLTRELSZ));
-	rebind_table(o, table(o, DT_RELA), entry(o, DT_RELASZ));
+	rebind_table(o, dp_object_table(o, DT_JMPREL), dp_object_entry(o, DT_PLTRELSZ));
+	rebind_table(o, dp_object_table(o, DT_RELA), dp_object_entry(o, DT_RELASZ));
 }
 
 static void redirect_table(const struct dp_object *o, uint64_t relocations, uint64_t size, uint64_t *found)
 {
-	const char *names = (const char *)table(o, DT_STRTAB);
+	const char *names = (const char *)dp_object_table(o, DT_STRTAB);
 	const ElfW(Rela) *r = (const ElfW(Rela) *)relocations;
 	for (; r && size >= sizeof(*r); r++, size -= sizeof(*r)) {
 		const ElfW(Sym) *symbol = import(o, r);
@@ -127,8 +127,8 @@ static void redirect_table(const struct dp_object *o, uint64_t relocations, uint
 
 void dp_object_redirect(const struct dp_object *o, uint64_t *found)
 {
-	redirect_table(o, table(o, DT_JMPREL), entry(o, DT_PLTRELSZ), found);
-	redirect_table(o, table(o, DT_RELA), entry(o, DT_RELASZ), found);
+	redirect_table(o, dp_object_table(o, DT_JMPREL), dp_object_entry(o, DT_PLTRELSZ), found);
+	redirect_table(o, dp_object_table(o, DT_RELA), dp_object_entry(o, DT_RELASZ), found);
 }
 
 static void nothing(void)
@@ -137,7 +137,7 @@ static void nothing(void)
 
 void dp_object_drop_destructors(const struct dp_object *o)
 {
-	const uint64_t array = table(o, DT_FINI_ARRAY), size = entry(o, DT_FINI_ARRAYSZ);
+	const uint64_t array = dp_object_table(o, DT_FINI_ARRAY), size = dp_object_entry(o, DT_FINI_ARRAYSZ);
 	for (uint64_t at = 0; array && at < size; at += sizeof(void *))
 		store(array + at, (const void *)(uintptr_t)nothing);
 }

@@ -45,6 +45,9 @@ struct dl_phdr_info;
 /* Fills all but `position`. */
 void dp_object_of(const struct dl_phdr_info *info, struct dp_object *ret);
 bool dp_object_contains(const struct dl_phdr_info *info, const void *address);
+/* Of its dynamic section, 0 if it has no such tag: an entry's value, and where a table is. Neither calls anything by name. */
+uint64_t dp_object_entry(const struct dp_object *o, int64_t tag);
+uint64_t dp_object_table(const struct dp_object *o, int64_t tag);
 const char *dp_object_soname(const struct dp_object *o); /* "" if it has none */
 bool dp_object_unseal(const struct dp_object *o);
 bool dp_object_seal(const struct dp_object *o);

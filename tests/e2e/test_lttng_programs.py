@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -18,6 +17,7 @@ import harness
 import lttng_env
 import lttng_probe
 from harness import needs, wait_until
+from servers import free_port
 
 TIMES = 30 if harness.FULL else 5  # that probes come and go during a load
 PYTHON = "/usr/bin/python3"
@@ -27,12 +27,6 @@ CHANNEL = ("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tr
 def exported(path):
     out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout
     return {line.split()[2].split("@")[0] for line in out.splitlines() if len(line.split()) == 3 and line.split()[1] in "TW"}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def functions(names, *contexts):
