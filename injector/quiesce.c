@@ -140,7 +140,7 @@ static bool is_wanted(const struct scan *s, uint64_t pc)
 {
 	if (s->pair)
 		return pair_at(s->pair, s->npairs, pc);
-	return !s->addr && dp_installation_holds(s->in, pc);
+	return !s->addr && (dp_installation_holds(s->in, pc) || dp_frames_in_sink(s->in->frames, pc));
 }
 
 /* Does the code there do a system call at once, as a signal's restorer has to? Also true of what cannot be read. */
@@ -264,7 +264,8 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 			return false;
 		}
 		s.suspect |= dp_frames_in_sink(in->frames, f->thread[i].regs.rip);
-		if (s.suspect && !dp_frames_clear(in->frames, &t->process, &f->thread[i], why))
+		if (s.suspect && !dp_frames_no_hit(in->frames, &t->process, &f->thread[i]) &&
+		    !dp_frames_clear(in->frames, &t->process, &f->thread[i], why))
 			return false;
 	}
 	return true;

@@ -12,11 +12,15 @@
  * apart is set where the stub's code is generated. In the site table it is "no hook" that has a bit (DP_SITE_NO_HOOK): what a
  * tool left that knew of no such bit counts as a hook.
  *
+ * Quicker, and true also of threads whose frames cannot be followed (a JIT's): a thread notes that it is in a hit, or being primed,
+ * after it has come into the sink's code and until just before it leaves it.
+ *
  * A hit on a small stack is written on one that the sink gives its thread (agent/lttng/hit.S): what is on that stack leads back
  * to the block that it is part of, whose address, a page's, counts as a suspicion too.
  */
 #include "injector/quiesce_frames.h"
 
+#include "agent/lttng/layout.h"
 #include "agent/lttng/sink.h"
 #include "injector/safe_unwind.h"
 
@@ -32,6 +36,7 @@ struct dp_frames {
 	struct dp_ranges ranges;
 	struct dp_unwinder *unwinder;
 	uint64_t sink_code, sink_code_end;
+	uint64_t block; /* as in struct dp_sink */
 	uint64_t loader, loader_end;
 };
 
@@ -78,6 +83,7 @@ static void find_sink(struct dp_target *t, const struct dp_installation *in, str
 	struct dp_sink sink;
 	if (!in->sink || dp_mem_read(&t->process, dp_addr_of(in->sink), &sink, sizeof(sink)) != sizeof(sink))
 		return;
+	f->block = sink.block;
 	f->loader = sink.text;
 	f->loader_end = sink.text + sink.text_size;
 	const struct dp_map *m = dp_image_map_at(f->image, dp_addr_of(sink.enter));
@@ -128,6 +134,26 @@ bool dp_frames_suspect(const struct dp_installation *in, uint64_t word, uint64_t
 bool dp_frames_in_sink(const struct dp_frames *f, uint64_t pc)
 {
 	return f && pc >= f->sink_code && pc < f->sink_code_end;
+}
+
+static bool read_word(const struct dp_process *p, uint64_t at, uint64_t *ret)
+{
+	return dp_mem_read(p, dp_addr_of(at), ret, sizeof(*ret)) == sizeof(*ret);
+}
+
+/* The program may have put the thread pointer elsewhere: where it should be, it points to itself (psABI, TLS variant II). */
+bool dp_frames_no_hit(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h)
+{
+	const uint64_t tp = h->regs.fs_base;
+	uint64_t self, block, busy, thread;
+	if (!f || !f->block || dp_frames_in_sink(f, h->regs.rip) || !read_word(p, tp, &self) || self != tp ||
+	    !read_word(p, tp + f->block, &block))
+		return false;
+	if (!block)
+		return true;
+	if (!read_word(p, block + DP_BLOCK_BUSY, &busy) || !read_word(p, block + DP_BLOCK_THREAD, &thread))
+		return false;
+	return busy == DP_SINK_GUEST ? !thread : !busy && thread == tp;
 }
 
 bool dp_frames_clear(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h, char why[128])

@@ -4,12 +4,34 @@
 
 __thread struct dp_block *dp_lttng_block;
 
-/* Looks like the start of a block whose thread is in a hit. */
-static uint64_t guest[16] __attribute__((aligned(64))) = {UINT64_MAX};
+/* These look like the start of a block whose thread is in a hit. */
+static uint64_t guest[16] __attribute__((aligned(64))) = {DP_SINK_GUEST};
+static uint64_t priming[16] __attribute__((aligned(64))) = {1};
+
+uint64_t dp_lttng_block_offset(void)
+{
+	return (uint64_t)(uintptr_t)&dp_lttng_block - (uint64_t)(uintptr_t)__builtin_thread_pointer();
+}
 
 void dp_lttng_be_guest(void)
 {
 	dp_lttng_block = (struct dp_block *)(void *)guest;
+}
+
+bool dp_lttng_begin_priming(void)
+{
+	if (dp_lttng_block)
+		return false;
+	dp_lttng_block = (struct dp_block *)(void *)priming;
+	__asm__ volatile("" ::: "memory");
+	return true;
+}
+
+void dp_lttng_end_priming(struct dp_block *block)
+{
+	__asm__ volatile("" ::: "memory"); /* a hit on what is called before finds the thread unprimed */
+	if ((const void *)dp_lttng_block == priming)
+		dp_lttng_block = block;
 }
 
 static bool regular(const struct dp_block *block, uint64_t rsp)
@@ -45,7 +67,7 @@ bool dp_lttng_enter_slow(const struct dp_probe_desc *desc, uint64_t rsp)
 		return false;
 	if (((const struct dp_agent *)(uintptr_t)desc->agent)->live != DP_LIVE)
 		reason = &lost->forked;
-	else if (!block)
+	else if (!block || (const void *)block == priming)
 		reason = &lost->unprimed;
 	else if (block->busy && !abandoned(block, rsp))
 		reason = &lost->nested;

@@ -33,6 +33,7 @@ struct dp_block {
 	        *reader;       /* the thread's variables of these names: their addresses do not change, and asking */
 	int *errno_at;         /* for them costs a call each */
 	struct dp_block *next; /* in the list of free ones */
+	uint64_t thread;       /* whose it is: the thread pointer; 0: of every thread that is a guest */
 	struct dp_slot slot __attribute__((aligned(64))); /* for the unwinder */
 	uint8_t record[DP_RECORD_MAX];                    /* header unused */
 	uint64_t operands[2 * DP_LTTNG_FIELDS];           /* what LTTng's filters and captures read */
@@ -45,6 +46,7 @@ _Static_assert(offsetof(struct dp_block, move) == DP_BLOCK_MOVE, "layout.h");
 _Static_assert(offsetof(struct dp_block, stack_lo) == DP_BLOCK_STACK_LO, "layout.h");
 _Static_assert(offsetof(struct dp_block, stack_hi) == DP_BLOCK_STACK_HI, "layout.h");
 _Static_assert(offsetof(struct dp_block, sigmask) == DP_BLOCK_SIGMASK, "layout.h");
+_Static_assert(offsetof(struct dp_block, thread) == DP_BLOCK_THREAD, "layout.h");
 _Static_assert(offsetof(struct dp_block, slot) == DP_BLOCK_SLOT, "layout.h");
 _Static_assert(offsetof(struct dp_block, record) == DP_BLOCK_RECORD, "layout.h");
 _Static_assert(DP_LTTNG_LIVE == DP_LIVE, "layout.h");
@@ -54,6 +56,12 @@ _Static_assert(DP_LTTNG_RECORD_HEADER == offsetof(struct dp_record, payload), "l
 /* The thread's block, NULL until it is primed and after its key destructors have begun. */
 extern __thread struct dp_block *dp_lttng_block __attribute__((tls_model("initial-exec")));
 
+/*
+ * enter.c. The pointer says "being primed" in between: when it is NULL, the thread is in no code that the sink calls. False: it has a block, or
+ * is being primed. End with NULL if there is none; no effect on a thread that has become a guest.
+ */
+bool dp_lttng_begin_priming(void);
+void dp_lttng_end_priming(struct dp_block *block);
 /* thread.c. False, with errno: no thread can be primed. */
 bool dp_lttng_threads_init(struct dp_sink *sink);
 void dp_lttng_prime(void);
@@ -80,6 +88,8 @@ static inline void dp_lttng_lose(uint64_t *counter)
 
 /* ---- the guest's manners ------------------------------------------------------------------------------------------ */
 
+/* enter.c. Where a thread's pointer to its block is, from its thread pointer (psABI, variant II). */
+uint64_t dp_lttng_block_offset(void);
 /* enter.c. This thread is not the program's: its hits are passed over. */
 void dp_lttng_be_guest(void);
 /* guest.c. Where the program had liblttng-ust before us: whether the calling thread is one of LTTng's, by its name. */

@@ -3,12 +3,13 @@
 #ifndef DP_AGENT_LTTNG_LAYOUT_H
 #define DP_AGENT_LTTNG_LAYOUT_H
 
-/* struct dp_block */
+/* struct dp_block; BUSY and THREAD are read by the tool too */
 #define DP_BLOCK_BUSY     0
 #define DP_BLOCK_MOVE     8
 #define DP_BLOCK_STACK_LO 16
 #define DP_BLOCK_STACK_HI 24
 #define DP_BLOCK_SIGMASK  32
+#define DP_BLOCK_THREAD   80
 #define DP_BLOCK_SLOT     128
 #define DP_BLOCK_RECORD   320
 

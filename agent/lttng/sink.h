@@ -92,8 +92,11 @@ struct dp_sink {
 	uint64_t dwell;                  /* void dwell(struct dp_sink *): what the loader's thread does once READY; never returns */
 	uint64_t work;                   /* uint32_t on which that thread sleeps while it is 0; the tool makes it DP_SINK_WORK */
 	uint64_t loader_tid;             /* of the loader's thread, by its own count; while it lives, text and data are in use */
-	uint64_t reserved[9];
+	uint64_t block; /* where, from its thread pointer, each thread has the address of its block (layout.h), NULL before it is primed; 0: unknown */
+	uint64_t reserved[8];
 };
+
+#define DP_SINK_GUEST UINT64_MAX /* in the place of a block's BUSY: a thread whose hits are passed over */
 
 enum dp_sink_type {
 	DP_SINK_INT,       /* size 1, 2, 4, 8 bytes */

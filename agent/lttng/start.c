@@ -90,6 +90,7 @@ void dp_lttng_start(struct dp_sink *sink)
 	sink->emit_capture = entry(dp_lttng_emit_capture);
 	sink->prime = entry(dp_lttng_prime);
 	sink->prime_hook = entry(dp_lttng_prime_hook);
+	sink->block = dp_lttng_block_offset();
 	sink->serve = (uint64_t)(uintptr_t)dp_lttng_serve;
 	sink->dwell = (uint64_t)(uintptr_t)dp_lttng_dwell;
 	sink->work = (uint64_t)(uintptr_t)&dp_lttng_work;

@@ -93,6 +93,7 @@ static void learn_stack(struct dp_block *block)
 static void reset(struct dp_block *block)
 {
 	block->busy = block->move = block->reading = block->abandoned = 0;
+	block->thread = (uint64_t)(uintptr_t)__builtin_thread_pointer();
 	block->slot = (struct dp_slot){.state = DP_SLOT_USED, .cache = (uint64_t)(uintptr_t)block->cache};
 	block->reader = &URCU_TLS(lttng_ust_urcu_reader);
 	block->errno_at = &errno;
@@ -107,7 +108,8 @@ static void ended(void *block)
 	give_back(block);
 }
 
-static void allocate(void)
+/* NULL: there is no room. */
+static struct dp_block *allocate(void)
 {
 	lttng_ust_init_thread();
 	lttng_ust_urcu_read_lock(); /* the first time registers the thread */
@@ -117,24 +119,31 @@ static void allocate(void)
 	if (!block)
 		block = new_block();
 	if (!block)
-		return;
+		return NULL;
 	reset(block);
-	if (pthread_setspecific(at_end, block) != 0)
-		return give_back(block);
-	__asm__ volatile("" ::: "memory"); /* a hit on what is called above finds the thread unprimed */
-	dp_lttng_block = block;
-	__atomic_fetch_add(&told->primed, 1, __ATOMIC_RELAXED);
+	if (pthread_setspecific(at_end, block) == 0)
+		return block;
+	give_back(block);
+	return NULL;
+}
+
+static void prime(void)
+{
+	struct dp_block *block = NULL;
+	if (dp_lttng_guest == DP_GUEST_HOST && dp_lttng_named_as_ours())
+		dp_lttng_be_guest();
+	else
+		block = allocate();
+	dp_lttng_end_priming(block);
+	if (block)
+		__atomic_fetch_add(&told->primed, 1, __ATOMIC_RELAXED);
 }
 
 void dp_lttng_prime(void)
 {
 	const int saved = errno;
-	if (!dp_lttng_block && *alive) {
-		if (dp_lttng_guest == DP_GUEST_HOST && dp_lttng_named_as_ours())
-			dp_lttng_be_guest();
-		else
-			allocate();
-	}
+	if (*alive && dp_lttng_begin_priming())
+		prime();
 	errno = saved;
 }
 

@@ -261,13 +261,14 @@ class Durations(unittest.TestCase):
             self.assertGreaterEqual(row["sum"], least * 0.998 - 1000, name)
 
     def test_events_with_durations(self):
-        done = run("--return", "rec", "-t", "duration", "--slower-than", "1ns", "--no-record", "-f", "json", "--", *tally("calls", 2))
+        done = run("--return", "rec", "-t", "duration", "--no-record", "-f", "json", "--", *tally("calls", 2))
         events = [o for o in objects(done) if o["type"] == "event"]
         self.assertEqual(len(events), 102)
         values = [e["fields"]["duration"] for e in events]
-        # Each call of the recursion contains the one that returned before it.
+        # Each call of the recursion contains the one that returned before it. Processors' clocks may count in steps of 10 ns.
         for i in range(51 - 1):
-            self.assertLess(values[i], values[i + 1])
+            self.assertLessEqual(values[i], values[i + 1])
+        self.assertGreater(values[50], values[0])
 
     def test_slower_than(self):
         done = run("--return", "maybe", "--count", "--slower-than", "200ms", "-f", "json", "--", *tally("calls", 100))

@@ -4,12 +4,14 @@
 import os
 import pwd
 import resource
+import signal
 import subprocess
+import time
 
 import harness
 import lttng_env
 import lttng_probe
-from harness import needs
+from harness import needs, wait_until
 
 POINTER = "str((char*)$rsi, 8)"
 
@@ -57,6 +59,18 @@ class After(lttng_probe.Case):
             self.run_for_a_moment(t, "-t", POINTER)
         self.assertEqual(harness.changed_text(t.pid), [])
         self.assertGreater(len(self.events()), 100)
+        self.assert_result_ok(t)
+
+    def test_nothing_is_left_in_a_program_whose_frames_cannot_be_followed(self):
+        """As in a JIT's code: its threads' own accounts tell that they are in no hit."""
+        t = self.target("generated")
+        with self.running(t, "--function", "foo", "-t", "reg:edi", "--session", "s") as r:
+            time.sleep(0.2)
+            os.kill(t.pid, signal.SIGUSR1)
+            time.sleep(0.2)
+        self.assertNotIn("stay in the target", r.err)
+        self.assertEqual(harness.changed_text(t.pid), [])
+        self.assertGreater(len(self.events()), 20)
         self.assert_result_ok(t)
 
 
