@@ -10,8 +10,8 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib python3-jsonschema
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb libunwind-dev strace bpftrace
       git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 scdoc shellcheck"
-# what only the long form of the torture runs: python's own tests, and programs written in Go and Rust
-torture="libpython3.11-testsuite age fd-find fzf ripgrep openssl"
+# what only the long forms run: python's own tests, programs written in Go and Rust, servers
+torture="libpython3.11-testsuite age fd-find fzf ripgrep openssl nodejs default-jdk-headless postgresql apache2 php8.2-fpm mariadb-server"
 # what boots other kernels
 kernels="qemu-system-x86 busybox-static cpio"
 

@@ -8,6 +8,7 @@ import pwd
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -33,6 +34,14 @@ def listens(port):
 def work(n):
     """What every web server here answers to /N."""
     return sum(i * i % 7 for i in range(n % 1000 + 1))
+
+
+def write_answers(directory, n):
+    """Files for a server to send, by their numbers."""
+    os.mkdir(directory)
+    for i in range(n):
+        with open(os.path.join(directory, str(i)), "w") as f:
+            f.write(f"{work(i)}\n")
 
 
 class Server:
@@ -172,10 +181,7 @@ events {{ worker_connections 64; }}
 http {{ access_log off; client_body_temp_path {self.dir}/b; proxy_temp_path {self.dir}/p; fastcgi_temp_path {self.dir}/f;
 uwsgi_temp_path {self.dir}/u; scgi_temp_path {self.dir}/s; server {{ listen 127.0.0.1:{self.port}; root {self.dir}/www; }} }}
 """
-        os.mkdir(self.path("www"))
-        for n in range(50):
-            with open(self.path(f"www/{n}"), "w") as f:
-                f.write(f"{work(n)}\n")
+        write_answers(self.path("www"), 50)
         with open(self.path("conf"), "w") as f:
             f.write(conf)
         return "nginx", "-p", self.dir, "-c", self.path("conf")
@@ -215,40 +221,24 @@ class Redis(Server):
                 raise ValueError(got)
 
 
-class Postgres(Server):
-    needs = ("/usr/lib/postgresql/15/bin/postgres", "psql")
-    hot = "libc.so.6!send"
+class Sql(Server):
+    """One client writes and reads a table of a hundred rows."""
 
-    def start(self):
-        bin_dir = os.path.dirname(self.needs[0])
-        who = pwd.getpwnam("postgres")
-        as_him = {"user": who.pw_uid, "group": who.pw_gid, "env": {**os.environ, "HOME": self.dir, "LC_ALL": "C"}}
-        os.chown(self.dir, who.pw_uid, who.pw_gid)
-        data = self.path("data")
-        subprocess.run([f"{bin_dir}/initdb", "-D", data, "-A", "trust", "--no-sync"], capture_output=True, check=True, timeout=120, **as_him)
-        return self.spawn(f"{bin_dir}/postgres", "-D", data, "-p", str(self.port), "-k", self.dir, "-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", **as_him)
+    first = ""
 
     @functools.cached_property
     def client(self):
-        argv = ["psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-d", "postgres", "-qAt"]
-        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1)
+        return subprocess.Popen(self.client_words(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1)
 
     def ask(self, n):
         if n == 1:
             time.sleep(1)  # it listens before it takes sessions
-            self.client.stdin.write("create table t(k int primary key, v bigint); insert into t select i, 0 from generate_series(0, 99) i;\n")
+            rows = ", ".join(f"({i}, 0)" for i in range(100))
+            self.client.stdin.write(f"{self.first} create table t(k int primary key, v bigint); insert into t values {rows};\n")
         self.client.stdin.write(f"update t set v = {n} where k = {n % 100}; select v + {n} from t where k = {n % 100};\n")
         got = self.client.stdout.readline().strip()
         if got != str(2 * n):
             raise ValueError(got)
-
-    def pid(self):
-        """Of the backend that serves the client."""
-        for child in harness.children(self.process.pid):
-            with open(f"/proc/{child}/cmdline") as f:
-                if "127.0.0.1" in f.read():
-                    return child
-        raise AssertionError("there is no backend")
 
     def close(self):
         if "client" in vars(self):
@@ -257,6 +247,35 @@ class Postgres(Server):
             self.client.stdin.close()
             self.client.stdout.close()
         super().close()
+
+    def as_user(self, name):
+        """How to start programs that root may not be."""
+        who = pwd.getpwnam(name)
+        os.chown(self.dir, who.pw_uid, who.pw_gid)
+        return {"user": who.pw_uid, "group": who.pw_gid, "env": {**os.environ, "HOME": self.dir, "LC_ALL": "C"}}
+
+
+class Postgres(Sql):
+    needs = ("/usr/lib/postgresql/15/bin/postgres", "psql")
+    hot = "libc.so.6!send"
+
+    def start(self):
+        bin_dir = os.path.dirname(self.needs[0])
+        as_him = self.as_user("postgres")
+        data = self.path("data")
+        subprocess.run([f"{bin_dir}/initdb", "-D", data, "-A", "trust", "--no-sync"], capture_output=True, check=True, timeout=120, **as_him)
+        return self.spawn(f"{bin_dir}/postgres", "-D", data, "-p", str(self.port), "-k", self.dir, "-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", **as_him)
+
+    def client_words(self):
+        return "psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-d", "postgres", "-qAt"
+
+    def pid(self):
+        """Of the backend that serves the client."""
+        for child in harness.children(self.process.pid):
+            with open(f"/proc/{child}/cmdline") as f:
+                if "127.0.0.1" in f.read():
+                    return child
+        raise AssertionError("there is no backend")
 
     def end(self):
         self.end_load()
@@ -293,5 +312,107 @@ class Chromium(Server):
         return max(found, key=found.get)
 
 
-ALL = (Python, Nginx, Redis, Node, Java, Postgres, Chromium)
+class Apache(Server):
+    """The process with the threads that answer."""
+
+    needs = ("/usr/sbin/apache2",)
+    hot = "libc.so.6!writev"
+
+    def command(self):
+        modules = "".join(f"LoadModule {m}_module /usr/lib/apache2/modules/mod_{m}.so\n" for m in ("mpm_event", "authz_core"))
+        conf = f"""ServerName localhost
+ServerRoot {self.dir}
+PidFile {self.dir}/pid
+ErrorLog {self.dir}/error.log
+{modules}Listen 127.0.0.1:{self.port}
+User nobody
+Group nogroup
+DocumentRoot {self.dir}/www
+EnableSendfile Off
+EnableMMAP Off
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 25
+MaxRequestWorkers 25
+"""
+        write_answers(self.path("www"), 50)
+        with open(self.path("conf"), "w") as f:
+            f.write(conf)
+        return "/usr/sbin/apache2", "-D", "FOREGROUND", "-f", self.path("conf")
+
+    def ask(self, n):
+        super().ask(n % 50)
+
+    def pid(self):
+        return max(harness.children(self.process.pid), key=lambda child: len(os.listdir(f"/proc/{child}/task")))
+
+
+class Php(Server):
+    """php-fpm, asked by FastCGI."""
+
+    needs = ("/usr/sbin/php-fpm8.2",)
+    hot = "libc.so.6!write"
+
+    def command(self):
+        with open(self.path("work.php"), "w") as f:
+            f.write("<?php $n = (int)$_SERVER['QUERY_STRING'] % 1000; $sum = 0; for ($i = 0; $i <= $n; $i++) $sum += $i * $i % 7; echo $sum, \"\\n\";")
+        with open(self.path("conf"), "w") as f:
+            f.write(f"""[global]
+error_log = {self.dir}/error.log
+[www]
+user = nobody
+group = nogroup
+listen = 127.0.0.1:{self.port}
+pm = static
+pm.max_children = 1
+""")
+        return "/usr/sbin/php-fpm8.2", "-F", "-n", "-y", self.path("conf")
+
+    def ask(self, n):
+        words = {"SCRIPT_FILENAME": self.path("work.php"), "QUERY_STRING": str(n), "REQUEST_METHOD": "GET"}
+        words = b"".join(bytes((len(k), len(v))) + k.encode() + v.encode() for k, v in words.items())
+        with socket.create_connection(("127.0.0.1", self.port), 30) as s:
+            for kind, content in ((1, bytes((0, 1, 0, 0, 0, 0, 0, 0))), (4, words), (4, b""), (5, b"")):  # begin (a responder), params, stdin
+                s.sendall(struct.pack(">BBHHBB", 1, kind, 1, len(content), 0, 0) + content)
+            with s.makefile("rb") as answer:
+                said = b"".join(answer.read(size + padding)[:size] for kind, size, padding in fcgi_records(answer) if kind == 6)
+        if said.rpartition(b"\r\n\r\n")[2] != b"%d\n" % work(n):
+            raise ValueError(said[:200])
+
+    def pid(self):
+        return min(harness.children(self.process.pid))
+
+
+def fcgi_records(answer):
+    """Of each up to the last: kind, and how long its content and what pads it are. Whoever wants the content reads it."""
+    while True:
+        head = answer.read(8)
+        if len(head) < 8:
+            return
+        kind, size, padding = struct.unpack(">xBxxHBx", head)
+        if kind != 6:
+            answer.read(size + padding)
+        if kind == 3:
+            return
+        yield kind, size, padding
+
+
+class Mariadb(Sql):
+    needs = ("/usr/sbin/mariadbd", "mariadb-install-db", "mariadb")
+    hot = "libc.so.6!send"
+    first = "create database d; use d;"
+
+    def start(self):
+        as_him = self.as_user("nobody")
+        data = f"--datadir={self.path('data')}"
+        subprocess.run(["mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"], capture_output=True,
+                       check=True, timeout=120, **as_him)
+        return self.spawn("/usr/sbin/mariadbd", "--no-defaults", data, f"--port={self.port}", f"--socket={self.path('socket')}",
+                          f"--pid-file={self.path('pid')}", "--bind-address=127.0.0.1", "--innodb-flush-log-at-trx-commit=0", **as_him)
+
+    def client_words(self):
+        return "mariadb", "--no-defaults", "-h127.0.0.1", f"-P{self.port}", "-uroot", "-BNn"
+
+
+ALL = (Python, Nginx, Redis, Node, Java, Postgres, Chromium, Apache, Php, Mariadb)
 SOME = (Python, Nginx, Redis, Postgres, Chromium)  # where there is less time
