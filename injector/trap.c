@@ -113,43 +113,56 @@ bool dp_target_faults_ready(const struct dp_target *t)
 /* ---- in
  * ------------------------------------------------------------------------------------------------------------------------ */
 
-static struct dp_error *take_action(struct dp_target *t, struct dp_borrow *b, unsigned sig)
+/* Those of the signals whose handlers run in the same way. */
+static uint64_t alike(const struct dp_trap_action *own, uint64_t signals, uint64_t flags)
 {
-	struct dp_trap_action own;
-	DP_TRY(dp_trap_action(t, b, t->in.trap, sig, NULL, &own));
-	if (own.handler == 1)
-		return unsafe(t, "ignores a signal that is needed, and would pass that on to what it executes");
-	DP_TRY(dp_trap_put(t, t->in.trap + offsetof(struct dp_trap, action) + (sig - 1) * sizeof(own), &own, sizeof(own)));
-	const struct dp_trap_action ours = {t->trap.handler, dp_trap_flags(sig, &own), t->trap.restorer, UINT64_MAX};
-	return dp_trap_action(t, b, t->in.trap, sig, &ours, NULL);
+	uint64_t same = 0;
+	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++)
+		if ((signals & DP_TRAP_BIT_OF(sig)) && dp_trap_flags(sig, &own[sig - 1]) == flags)
+			same |= DP_TRAP_BIT_OF(sig);
+	return same;
 }
 
-/* Those whose actions are ours by now. */
-static void give_actions_back(struct dp_target *t, struct dp_borrow *b, uint64_t done)
+static struct dp_error *put_handler(struct dp_target *t, struct dp_borrow *b, const struct dp_trap_action *own)
 {
-	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++) {
-		struct dp_trap_action own;
-		const uint64_t at = t->in.trap + offsetof(struct dp_trap, action) + (sig - 1) * sizeof(own);
-		if ((done & DP_TRAP_BIT_OF(sig)) && dp_mem_read(&t->process, dp_addr_of(at), &own, sizeof(own)) == sizeof(own))
-			dp_error_destroy(dp_trap_action(t, b, t->in.trap, sig, &own, NULL));
+	for (uint64_t left = t->trap.signals; left;) {
+		const unsigned sig = (unsigned)__builtin_ctzll(left) + 1;
+		const struct dp_trap_action ours = {t->trap.handler, dp_trap_flags(sig, &own[sig - 1]), t->trap.restorer,
+		                                    UINT64_MAX};
+		const uint64_t same = alike(own, left, ours.flags);
+		DP_TRY(dp_trap_set_actions(t, b, same, &ours));
+		left &= ~same;
 	}
+	return NULL;
+}
+
+static struct dp_error *take_actions(struct dp_target *t, struct dp_borrow *b)
+{
+	struct dp_trap_action own[DP_TRAP_SIGNALS];
+	const uint64_t at = t->in.trap + offsetof(struct dp_trap, action);
+	DP_TRY(dp_trap_note_actions(&t->in, b, t->trap.signals));
+	if (dp_mem_read(&t->process, dp_addr_of(at), own, sizeof(own)) != sizeof(own))
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
+	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++)
+		if ((t->trap.signals & DP_TRAP_BIT_OF(sig)) && own[sig - 1].handler == 1)
+			return unsafe(t, "ignores a signal that is needed, and would pass that on to what it executes");
+	struct dp_error *err = put_handler(t, b, own);
+	if (err)
+		dp_error_destroy(dp_trap_give_actions(&t->in, b, t->trap.signals));
+	return err;
 }
 
 /* What the program had becomes what it sees, and then the handler goes in. */
 static struct dp_error *take_over(struct dp_target *t, struct dp_borrow *b)
 {
-	uint64_t masks[DP_TRAP_SIGNALS] = {0}, done = 0;
+	uint64_t masks[DP_TRAP_SIGNALS] = {0};
 	DP_TRY(dp_trap_masks(t, b, t->in.trap, t->trap.signals, masks));
 	DP_TRY(DP_TRAP_PUT(t, t->in.trap, masks, &masks)); /* before they change: whoever comes after our death finds them */
 	struct dp_error *err = dp_trap_strip(t, b, t->in.trap, t->trap.signals, masks);
-	for (unsigned sig = 1; !err && sig < DP_TRAP_SIGNALS; sig++)
-		if (t->trap.signals & DP_TRAP_BIT_OF(sig)) {
-			err = take_action(t, b, sig);
-			done |= err ? 0 : DP_TRAP_BIT_OF(sig);
-		}
+	if (!err)
+		err = take_actions(t, b);
 	if (!err)
 		return NULL;
-	give_actions_back(t, b, done);
 	dp_error_destroy(dp_trap_unstrip(t, b, t->in.trap, masks));
 	return err;
 }

@@ -74,6 +74,15 @@ void dp_trap_statuses(const struct dp_process *p, pid_t tid, const char *const *
 /* rt_sigaction() in the target; `new` and `old` may be NULL. */
 struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig, const struct dp_trap_action *new,
                                 struct dp_trap_action *old) DP_MUST_CHECK;
+/*
+ * The same for several signals, with few stops: the program's actions into struct dp_trap, and back from there; what their actions are now;
+ * and one action for all of them.
+ */
+struct dp_error *dp_trap_note_actions(const struct dp_installation *in, struct dp_borrow *b, uint64_t signals) DP_MUST_CHECK;
+struct dp_error *dp_trap_give_actions(const struct dp_installation *in, struct dp_borrow *b, uint64_t signals) DP_MUST_CHECK;
+struct dp_error *dp_trap_read_actions(struct dp_target *t, const struct dp_installation *in, struct dp_borrow *b, uint64_t signals,
+                                      struct dp_trap_action ret[DP_TRAP_SIGNALS]) DP_MUST_CHECK;
+struct dp_error *dp_trap_set_actions(struct dp_target *t, struct dp_borrow *b, uint64_t signals, const struct dp_trap_action *new) DP_MUST_CHECK;
 /* Where our signals are in the masks of actions, as in struct dp_trap; and takes them out there. */
 struct dp_error *dp_trap_masks(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
                                uint64_t masks[DP_TRAP_SIGNALS]) DP_MUST_CHECK;

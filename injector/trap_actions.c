@@ -9,6 +9,9 @@
 #include <sys/syscall.h>
 
 #define SIGNALS 64u
+#define SLOTS   2u                                    /* actions in struct dp_trap's scratch */
+#define TAKEN   (DP_TRAP_BIT_OF(DP_TRAP_SIGNALS) - 1) /* the signals that may be: what the target's memory says may be anything */
+_Static_assert(SLOTS * sizeof(struct dp_trap_action) <= sizeof(((struct dp_trap *)0)->scratch), "they fit");
 
 void dp_trap_statuses(const struct dp_process *p, pid_t tid, const char *const *fields, uint64_t *ret, size_t n)
 {
@@ -45,6 +48,85 @@ struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64
 	if (old && dp_mem_read(&t->process, dp_addr_of(old_at), old, sizeof(*old)) != sizeof(*old))
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
 	return NULL;
+}
+
+static struct dp_error *make(const struct dp_installation *in, struct dp_borrow *b, struct dp_step *step, size_t n)
+{
+	size_t done = 0;
+	DP_TRY(dp_remote_script(b, dp_script_room(in), step, n, UINT64_MAX, &done));
+	if (done == n)
+		return NULL;
+	errno = step[done].made ? (int)-step[done].got : EINTR;
+	return dp_error_sys(DP_TAG_REMOTE, "rt_sigaction(%u) in the target", (unsigned)step[done].args[0]);
+}
+
+static struct dp_step step_of(unsigned sig, uint64_t new_at, uint64_t old_at)
+{
+	return (struct dp_step){.nr = SYS_rt_sigaction, .args = {sig, new_at, old_at, sizeof(uint64_t)}};
+}
+
+static struct dp_error *with_noted(const struct dp_installation *in, struct dp_borrow *b, uint64_t signals, bool give)
+{
+	struct dp_step step[DP_TRAP_SIGNALS];
+	size_t n = 0;
+	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++) {
+		const uint64_t at = in->trap + offsetof(struct dp_trap, action) + (sig - 1) * sizeof(struct dp_trap_action);
+		if (signals & DP_TRAP_BIT_OF(sig))
+			step[n++] = step_of(sig, give ? at : 0, give ? 0 : at);
+	}
+	return make(in, b, step, n);
+}
+
+struct dp_error *dp_trap_note_actions(const struct dp_installation *in, struct dp_borrow *b, uint64_t signals)
+{
+	return with_noted(in, b, signals, false);
+}
+
+struct dp_error *dp_trap_give_actions(const struct dp_installation *in, struct dp_borrow *b, uint64_t signals)
+{
+	return with_noted(in, b, signals, true);
+}
+
+static unsigned next_signal(uint64_t *signals)
+{
+	const unsigned sig = *signals ? (unsigned)__builtin_ctzll(*signals) + 1 : 0;
+	*signals &= *signals - 1;
+	return sig;
+}
+
+/* As many at a time as there is room for. */
+struct dp_error *dp_trap_read_actions(struct dp_target *t, const struct dp_installation *in, struct dp_borrow *b,
+                                      uint64_t signals, struct dp_trap_action ret[DP_TRAP_SIGNALS])
+{
+	const uint64_t at = in->trap + offsetof(struct dp_trap, scratch);
+	struct dp_trap_action got[SLOTS];
+	signals &= TAKEN;
+	while (signals) {
+		struct dp_step step[SLOTS];
+		unsigned sig[SLOTS];
+		size_t n = 0;
+		for (; signals && n < SLOTS; n++) {
+			sig[n] = next_signal(&signals);
+			step[n] = step_of(sig[n], 0, at + n * sizeof(*got));
+		}
+		DP_TRY(make(in, b, step, n));
+		if (dp_mem_read(&t->process, dp_addr_of(at), got, n * sizeof(*got)) != n * sizeof(*got))
+			return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
+		for (size_t i = 0; i < n; i++)
+			ret[sig[i] - 1] = got[i];
+	}
+	return NULL;
+}
+
+struct dp_error *dp_trap_set_actions(struct dp_target *t, struct dp_borrow *b, uint64_t signals, const struct dp_trap_action *new)
+{
+	const uint64_t at = t->in.trap + offsetof(struct dp_trap, scratch);
+	struct dp_step step[DP_TRAP_SIGNALS];
+	size_t n = 0;
+	DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), new, sizeof(*new)));
+	for (signals &= TAKEN; signals;)
+		step[n++] = step_of(next_signal(&signals), at, 0);
+	return make(&t->in, b, step, n);
 }
 
 /* Which of `signals` are in the masks of handlers. */

@@ -69,14 +69,17 @@ static bool all_gone(const struct disarm *d)
 	return true;
 }
 
-static struct dp_error *give_action(const struct disarm *d, struct dp_borrow *b, unsigned sig)
+/* Not those that are not ours: the program has set them anew by a call of code that has no hook, or a tool that died early never
+ * took them. */
+static struct dp_error *give_actions(const struct disarm *d, struct dp_borrow *b)
 {
-	struct dp_trap_action now;
-	DP_TRY(dp_trap_action(d->t, b, d->in->trap, sig, NULL, &now));
-	/* Not ours: the program has set it anew by a call of code that has no hook, or a tool that died early never took it. */
-	if (now.handler - d->trap->text >= d->trap->text_size)
-		return NULL;
-	return dp_trap_action(d->t, b, d->in->trap, sig, &d->trap->action[sig - 1], NULL);
+	struct dp_trap_action now[DP_TRAP_SIGNALS];
+	uint64_t ours = 0;
+	DP_TRY(dp_trap_read_actions(d->t, d->in, b, d->trap->signals, now));
+	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++)
+		if ((d->trap->signals & DP_TRAP_BIT_OF(sig)) && now[sig - 1].handler - d->trap->text < d->trap->text_size)
+			ours |= DP_TRAP_BIT_OF(sig);
+	return dp_trap_give_actions(d->in, b, ours);
 }
 
 static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
@@ -85,10 +88,7 @@ static struct dp_error *give_back(const struct disarm *d, struct dp_freeze *f)
 	struct dp_borrow *b = NULL;
 	struct dp_target *t = d->t;
 	DP_TRY(dp_borrow_held(t, f, &b));
-	struct dp_error *err = NULL;
-	for (unsigned sig = 1; !err && sig < DP_TRAP_SIGNALS; sig++)
-		if (d->trap->signals & DP_TRAP_BIT_OF(sig))
-			err = give_action(d, b, sig);
+	struct dp_error *err = give_actions(d, b);
 	if (!err)
 		err = dp_trap_unstrip(t, b, d->in->trap, d->trap->masks);
 	if (!err)

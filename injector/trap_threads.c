@@ -133,22 +133,43 @@ static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uin
 	return (blocked & t->trap.signals) && dp_moment_waits(h);
 }
 
+/* /proc would say it in a file of forty lines, which takes longer than the rest of what is asked of a thread that stands. */
+static bool is_queued(pid_t tid, int sig)
+{
+	siginfo_t queued[8];
+	struct __ptrace_peeksiginfo_args from = {.nr = sizeof(queued) / sizeof(*queued)};
+	long n;
+	while ((n = ptrace(PTRACE_PEEKSIGINFO, tid, &from, queued)) > 0) {
+		for (long i = 0; i < n; i++)
+			if (queued[i].si_signo == sig)
+				return true;
+		from.off += (uint64_t)n;
+	}
+	return n < 0;
+}
+
 /* An int3 has it sent. Another fault's signal, for an instruction of the program, is the program's whoever stands in the kernel.
  */
-static bool is_pending(const struct dp_target *t, const struct dp_held *h)
+static bool is_pending(const struct dp_held *h)
 {
-	return h->pending_signal == SIGTRAP || (dp_trap_status(&t->process, h->tid, "SigPnd") & DP_TRAP_BIT);
+	return h->pending_signal == SIGTRAP || is_queued(h->tid, SIGTRAP);
+}
+
+/* Of a thread that waits with a mask of the moment, ptrace says what its own is. */
+static uint64_t blocked_now(const struct dp_target *t, const struct dp_held *h)
+{
+	uint64_t mask;
+	if (dp_moment_waits(h) || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+		return dp_trap_status(&t->process, h->tid, "SigBlk");
+	return mask;
 }
 
 const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 {
-	static const char *const fields[] = {"SigBlk", "SigPnd"};
-	uint64_t mask[2];
-	dp_trap_statuses(&t->process, h->tid, fields, mask, 2);
-	const uint64_t blocked = mask[0];
+	const uint64_t blocked = blocked_now(t, h);
 	if (waits_masked(t, h, blocked))
 		return "waits with our signals blocked for the moment";
-	if (h->pending_signal == SIGTRAP || (mask[1] & DP_TRAP_BIT))
+	if (is_pending(h))
 		return "is about to get a SIGTRAP";
 	if (between(t, h->regs.rip))
 		return "is in front of a system call";
@@ -327,7 +348,7 @@ bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_he
 {
 	if (exactly && in_handler(t, trap, h))
 		return false;
-	if (is_pending(t, h))
+	if (is_pending(h))
 		return false;
 	return h->regs.rip - trap->text >= trap->text_size || move_out(t, trap, h);
 }

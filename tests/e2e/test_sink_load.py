@@ -188,8 +188,10 @@ class Daemons(SinkCase):
     def test_one_that_hangs(self):
         daemon = self.sessiond()
         daemon.freeze()
-        target = self.target("threads")
-        said = self.load(target.pid, "-l", "2800")  # by itself LTTng waits for 3 seconds
+        popen = self.root.popen()
+        popen["env"] = {**popen["env"], "LTTNG_UST_REGISTER_TIMEOUT": "60000"}  # for so long LTTng would wait by itself
+        target = self.target("threads", **popen)
+        said = self.load(target.pid, "-l", "50000")
         self.assertTrue(said["fresh"])
         daemon.thaw()
         self.wait_listed(target.pid, "dynprobe:driven_one")
