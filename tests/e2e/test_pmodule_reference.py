@@ -161,7 +161,8 @@ class Reference(harness.Case):
         self.assertIn("reference: logged 7\n", said)
         self.assertIn("reference: logged 100%\n", said)
         self.assertEqual((said.count("reset is called"), said.count("unload is called")), (0, 1))
-        p = run("snapshot", t.pid, "--iterations", 3, "--interval", "1ms", "-o", self.path("again.dps"), "--module-load", MODULE, "--lua-allow", "debug")
+        p = run("snapshot", t.pid, "--iterations", 3, "--interval", "1ms", "-o", self.path("again.dps"), "--module-load", MODULE, "--lua-allow", "debug",
+                "--module-timeout", 20000)
         self.assertEqual((p.stderr.count("reset is called"), p.stderr.count("unload is called")), (2, 1), p.stderr)
 
 

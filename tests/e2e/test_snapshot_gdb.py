@@ -38,12 +38,14 @@ class SnapshotAsGdb(Case):
             time.sleep(0.05)
         self.fail("the program does not come to rest")
 
-    def same(self, p, least):
+    def same(self, p, least, passing="none"):
+        """`passing`: a variable that gdb's stop may find at another moment of the thread's wait."""
         got = compare.compare(DUMP, p.pid)
         wrong = "\n".join(line[:400] for line in got.lines)
         self.assertEqual(got.frames_different, 0, wrong)
         self.assertGreaterEqual(got.equal, least, wrong)
-        self.assertLessEqual(got.different, got.total() / 1000, wrong)
+        moved = sum(f" {passing}: " in line for line in got.lines)
+        self.assertLessEqual(got.different - moved, got.total() / 1000, wrong)
         return got
 
     def built(self, compiler, source, *options):
@@ -99,7 +101,7 @@ class SnapshotAsGdb(Case):
     def test_redis(self):
         p = self.start("redis-server", "--port", "0", "--unixsocket", os.path.join(self.dir, "s"), "--save", "", "--appendonly", "no")
         self.quiet(p, threads=4)
-        self.same(p, 20)
+        self.same(p, 20, passing="epoll_wait sc_ret")
 
     def test_python(self):
         program = "import threading, time\ndef f(n):\n  if n: return f(n - 1)\n  time.sleep(1000)\n" \
