@@ -114,7 +114,7 @@ struct dp_slot {
 	uint32_t tid;       /* in the target's pid namespace */
 	uint32_t state;     /* enum dp_slot_state */
 	uint64_t key;       /* thread key that owns it */
-	uint64_t stack_lo;  /* stack pages that the unwinder has seen readable, packed (agent/unwind.h); 0: none */
+	uint64_t stack_lo;  /* stack pages that the unwinder has seen readable, packed (agent/unwind/unwind.h); 0: none */
 	uint64_t stack_hi;  /* unused */
 	/* line 1: the consumer's */
 	uint64_t tail;       /* everything below is consumed and zeroed */
@@ -223,7 +223,7 @@ struct dp_agent {
 	uint32_t nslots;
 	uint64_t slots;      /* address in the target of struct dp_slot[nslots] */
 	uint64_t control;    /* address in the target of struct dp_control */
-	uint64_t unwind;     /* address in the target of the unwind tables (agent/unwind.h), or 0 */
+	uint64_t unwind;     /* address in the target of the unwind tables (agent/unwind/unwind.h), or 0 */
 	uint64_t exhausted;  /* value of control->slots_freed + 1 when no slot was left: no use to look again */
 	uint64_t refused;    /* hits since then, roughly (flight recorder: once in a while it is of use) */
 	struct dp_answers answers;
@@ -307,7 +307,7 @@ struct dp_regs {
 };
 
 /*
- * A hit that a snapshot is taken of (agent/park.c): its thread waits here until the tool has looked at the process, for `ticks` at most.
+ * A hit that a snapshot is taken of (agent/ring/park.c): its thread waits here until the tool has looked at the process, for `ticks` at most.
  * One at a time: other hits meanwhile go on and are counted. Who moves `state`:
  *   the thread   FREE -> CLAIMED, fills in what is below, -> PARKED (and wakes), and in the end -> FREE
  *   the tool     with all threads held: PARKED -> KEPT if it takes the snapshot, and when it has seen enough, KEPT -> DONE; else
@@ -366,14 +366,14 @@ struct dp_control {
 	uint64_t gates_offset;                  /* uint32_t[nprobes]: 0 = the probe is disabled; 0 if the stubs have no gates */
 	uint64_t manifest_offset, manifest_size; /* room for a NUL-terminated text that only tools read: what was asked */
 	uint32_t kept;      /* 1: left in place on purpose, not to be removed by the next tool; written last */
-	uint32_t overwrite; /* 1: no tool drains: a full ring gives up its oldest records (agent/ring.c) */
+	uint32_t overwrite; /* 1: no tool drains: a full ring gives up its oldest records (agent/ring/ring.c) */
 	uint64_t sink;      /* address in the target of struct dp_sink (agent/lttng/sink.h) that the probes emit through, or 0 */
 	/* Libraries that come and go while a tool waits for them (agent/loaded.c). */
 	uint32_t loads;        /* how often the loader said that its modules change or have changed; a futex */
 	uint32_t loads_done;   /* the value of `loads` that the tool has dealt with; a futex */
 	uint32_t loads_served; /* 1: a tool answers; a thread that was not answered in time makes it 0 */
 	uint32_t loads_late;   /* how many those were */
-	uint64_t trap;         /* address in the target of struct dp_trap (agent/trap.h), or 0 */
+	uint64_t trap;         /* address in the target of struct dp_trap (agent/trap/trap.h), or 0 */
 	/* Bytes that rings may still grow by. */
 	uint64_t pool;
 	uint64_t pool_first; /* more of them, for rings that have no room at all */

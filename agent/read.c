@@ -3,7 +3,7 @@
  * Memory that an expression names: any address at all. Where the agent's handler stands, it is simply read, and a fault says what
  * is not there. Elsewhere process_vm_readv on ourselves copies what is there and says what is not: a system call.
  */
-#include "agent/trap_agent.h"
+#include "agent/trap/trap_agent.h"
 
 #define PAGE 4096u
 

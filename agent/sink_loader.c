@@ -83,7 +83,7 @@ static void fail(struct dp_sink *sink, const char *what)
 
 static int64_t make_memfd(const char *name)
 {
-	static const uint32_t kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL}; /* as injector/memfd.c */
+	static const uint32_t kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL}; /* as injector/target/memfd.c */
 	int64_t fd = -1;
 	for (unsigned i = 0; fd < 0 && i < sizeof(kind) / sizeof(*kind); i++)
 		fd = syscall3(SYS_MEMFD_CREATE, (uint64_t)(uintptr_t)name, MFD_CLOEXEC | kind[i], 0);

@@ -13,7 +13,7 @@
  */
 #include "coverage.h"
 
-#include "trampoline/space.h"
+#include "trampoline/space/space.h"
 
 #include <fnmatch.h>
 #include <getopt.h>

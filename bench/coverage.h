@@ -6,7 +6,7 @@
 #ifndef DP_BENCH_COVERAGE_H
 #define DP_BENCH_COVERAGE_H
 
-#include "trampoline/arch/x86_64/decode.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/trampoline.h"
 
 /* ---- code: which bytes are instructions (coverage_code.c) ------------------------------------------------------------------ */

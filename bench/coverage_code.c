@@ -5,7 +5,7 @@
  */
 #include "coverage.h"
 
-#include "probes/module.h"
+#include "probes/image/module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  * stopped as often and nothing else done (the floor of that), and one gate opened and shut. Prints one JSON object. run_live.py
  * makes the process, and looks at what it notices.
  */
-#include "cli/texts.h"
-#include "injector/standing.h"
-#include "injector/swap.h"
+#include "cli/session/texts.h"
+#include "injector/patch/swap/swap.h"
+#include "injector/resident/standing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

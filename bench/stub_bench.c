@@ -8,7 +8,7 @@
  */
 #include "base/buf.h"
 #include "probes/probes.h"
-#include "trampoline/arch/x86_64/stub.h"
+#include "trampoline/arch/x86_64/emit/stub.h"
 
 #include <stdio.h>
 #include <stdlib.h>

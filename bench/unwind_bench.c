@@ -5,7 +5,7 @@
  * $UNWIND_BENCH_MAPS (the text of a /proc/PID/maps; default: our own), without and with the cache.
  */
 #include "agent/abi.h"
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "trampoline/trampoline.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/command.h"
-#include "cli/rfc_words.h"
+#include "cli/commands/command.h"
+#include "cli/options/rfc_words.h"
 
 #include <stdlib.h>
 #include <string.h>

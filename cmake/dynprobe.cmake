@@ -66,8 +66,9 @@ else()
 endif()
 
 function(dp_agent)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.c ${CMAKE_SOURCE_DIR}/agent/*.S)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.h)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.c ${CMAKE_SOURCE_DIR}/agent/*.S)
+  list(FILTER sources EXCLUDE REGEX "/agent/lttng/")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.h)
   set(objects)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/agent)
   foreach(source ${sources})
@@ -97,7 +98,7 @@ function(dp_embed_agent target)
   add_dependencies(${target} dp_agent_blob)
 endfunction()
 
-# The report's page, style and program are data of the room that writes it (output/report.c).
+# The report's page, style and program are data of the room that writes it (output/snapshot/report.c).
 function(dp_embed_report target)
   set(stub ${CMAKE_BINARY_DIR}/report.S)
   set(text "\t.section .rodata\n")
@@ -122,8 +123,8 @@ set(DP_SINK_FLAGS
 
 function(dp_lttng_sink)
   pkg_check_modules(LTTNG_UST REQUIRED IMPORTED_TARGET lttng-ust)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/lttng/*.c ${CMAKE_SOURCE_DIR}/agent/lttng/*.S)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.h ${CMAKE_SOURCE_DIR}/agent/lttng/*.h)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/lttng/*.c ${CMAKE_SOURCE_DIR}/agent/lttng/*.S)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/agent/*.h)
   set(objects)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/agent/lttng)
   foreach(source ${sources})

@@ -20,7 +20,7 @@
 
 #include "agent/abi.h"
 #include "base/error.h"
-#include "injector/loss.h"
+#include "injector/ring/loss.h"
 #include "trampoline/trampoline.h"
 
 #include <sys/types.h>

@@ -7,7 +7,7 @@
 #define DP_OUTPUT_OUTPUT_H
 
 #include "base/error.h"
-#include "injector/loss.h"
+#include "injector/ring/loss.h"
 #include "probes/probes.h"
 
 #include <sys/types.h>

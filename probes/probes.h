@@ -426,7 +426,7 @@ typedef void (*dp_unwind_each)(uint32_t offset, const struct dp_unwind_row *row,
 typedef void (*dp_unwind_follow)(const uint8_t *code, size_t n, dp_unwind_each each, void *data);
 
 /*
- * Compiles the .eh_frame of every module of the image into the tables of agent/unwind.h, with absolute target addresses, so that the
+ * Compiles the .eh_frame of every module of the image into the tables of agent/unwind/unwind.h, with absolute target addresses, so that the
  * agent can unwind without parsing. The result is one block of position-independent bytes (offsets inside) to be mapped
  * read-only. Functions that symbols name and no table describes are given to `follow`, where it is not NULL. Code without rows: the agent
  * follows frame pointers. `cache_dir` (or NULL) keeps the compiled rows of a module by build-id: always with the same `follow`.

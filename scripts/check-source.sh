@@ -22,6 +22,23 @@ upward=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*inc
 	}')
 complain "includes that run upward (docs/decisions/0001):" "$upward"
 
+# Within a room: scripts/layers.txt has the order, scripts/upward.txt the includes that still run against it. That list only gets shorter.
+against=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null | awk -F: '
+	function folder(path, room) { sub("^" room "/?", "", path); sub("/?[^/]*$", "", path); return path == "" ? "." : path }
+	FILENAME == "scripts/layers.txt" { if ($0 !~ /^#/) { n = split($0, f, " "); for (i = 2; i <= n; i++) rank[f[1], f[i]] = i } next }
+	{
+		split($1, from, "/"); split($3, quoted, "\""); split(quoted[2], to, "/"); room = from[1]
+		if (to[1] != room || quoted[2] == room "/" room ".h" || $1 == room "/" room ".h") next
+		mine = folder($1, room); other = folder(quoted[2], room)
+		if (((room, mine) in rank) && ((room, other) in rank) && rank[room, other] > rank[room, mine]) print $1 " " quoted[2]
+	}' scripts/layers.txt - | LC_ALL=C sort -u)
+complain "includes that run against the order of a room's folders, or are in scripts/upward.txt and run so no more:" \
+	"$(echo "$against" | LC_ALL=C sort | diff scripts/upward.txt - | sed -n 's/^>/  new:/p; s/^</  gone:/p')"
+
+crowded=$(files '*.c' '*.h' '*.S' | grep -E '^(base|agent|probes|trampoline|injector|pmodules|output|cli)/' | sed 's/\.[a-zS]*$//' | sort -u |
+	awk '{ folder = $0; sub("/[^/]*$", "", folder); n[folder]++ } END { for (f in n) if (n[f] > 15) print "  " f ": " n[f] }')
+complain "more than 15 files (NAME.c and NAME.h are one) in a folder:" "$crowded"
+
 unlicensed=$(files '*.c' '*.h' '*.S' '*.def' '*.lds' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' 'Makefile' '.ci/run' |
 	while read -r f; do head -n 3 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "  $f"; done)
 complain "no SPDX licence line among the first three:" "$unlicensed"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields of a probe as LTTng's types. All are aligned to 8 bits: the payload is packed. */
 #include "agent/lttng/event.h"
-#include "agent/lttng/redirect.h"
+#include "agent/lttng/guest/redirect.h"
 
 #include <float.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "agent/lttng/layout.h"
 #include "agent/lttng/sink.h"
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 
 #include <stdbool.h>
 #include <stddef.h>

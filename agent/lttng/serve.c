@@ -8,7 +8,7 @@
  * one that looks like another live one is told apart by the URI of its model.
  */
 #include "agent/lttng/event.h"
-#include "agent/lttng/redirect.h"
+#include "agent/lttng/guest/redirect.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
  * The first half runs in hits: no lock, no libc. close() of LTTng's threads takes back what is not written yet: the number may be
  * another file's next. LTTng closes only after a grace period, so no hit can ask for the old one any more.
  */
+#include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
-#include "agent/lttng/redirect.h"
 
 #include <errno.h>
 #include <limits.h>

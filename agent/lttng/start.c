@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The entry point of libdynprobe-lttng.so, called once, on the loader's thread, when liblttng-ust's constructors have run. */
+#include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
-#include "agent/lttng/redirect.h"
 
 #include <cpuid.h>
 #include <errno.h>

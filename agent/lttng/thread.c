@@ -3,8 +3,8 @@
  * What a thread needs before its first hit, allocated while it holds no lock: LTTng's own per-thread data, and our block. The
  * blocks of ended threads are used again. Hits that come after a thread's key destructors have begun find it unprimed.
  */
+#include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
-#include "agent/lttng/redirect.h"
 
 #define _LGPL_SOURCE
 #include <errno.h>

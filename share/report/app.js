@@ -4,7 +4,7 @@
 const el = (id) => document.getElementById(id);
 const state = { group: 0, thread: null, frame: 0, tab: "frame", found: [], at: -1, query: "", searched: 0, run: 0 };
 
-/* ---- data: a part a line (output/report.c). What is not looked at is not unpacked; a part that is looked at waits for no other. */
+/* ---- data: a part a line (output/snapshot/report.c). What is not looked at is not unpacked; a part that is looked at waits for no other. */
 const lines = el("data").textContent.trim().split("\n");
 el("data").remove();
 async function unpack(line) {

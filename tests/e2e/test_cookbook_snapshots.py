@@ -24,7 +24,7 @@ class Snapshots(test_cookbook.Pages):
         os.unlink(os.path.join(cls.bin, "dynprobe"))
         shutil.copy2(harness.DYNPROBE, os.path.join(cls.bin, "dynprobe"))
         os.makedirs(os.path.join(cls.dir, "share", "dynprobe"))
-        os.symlink(os.path.join(harness.ROOT, "pmodules", "lua"), os.path.join(cls.dir, "share", "dynprobe", "pmodules"))
+        os.symlink(os.path.join(harness.ROOT, "pmodules", "scripts"), os.path.join(cls.dir, "share", "dynprobe", "pmodules"))
         source = os.path.join(harness.ROOT, "tests", "e2e", "cookbook", "depot.c")
         cls.depot = os.path.join(cls.bin, "depot")
         subprocess.run(["gcc", "-g", "-O1", "-pthread", "-o", cls.depot, source], check=True)

@@ -13,7 +13,7 @@ import unittest
 import harness
 from harness import DYNPROBE, ROOT, Case, environment, target_path
 
-READY_MADE = os.path.join(ROOT, "pmodules", "lua")
+READY_MADE = os.path.join(ROOT, "pmodules", "scripts")
 CONFORMANCE = os.path.join(ROOT, "tests", "e2e", "pmodules")
 
 

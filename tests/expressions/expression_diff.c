@@ -6,8 +6,8 @@
  *
  * expression_diff LIBRARY [ROUNDS [SEED]]
  */
-#include "probes/ast.h"
-#include "probes/scope_internal.h"
+#include "probes/expr/scope/scope_internal.h"
+#include "probes/expr/syntax/ast.h"
 #include "tests/unit/trampoline/test_expr_machine.h"
 
 #include <dlfcn.h>

@@ -4,7 +4,7 @@
  * line per frame and variable, tab-separated, for tests/extract/compare.py: T tid           F index inline pc symbol path line V
  * parameter? name value M microseconds frames variables                            (how long the extraction took)
  */
-#include "pmodules/extract.h"
+#include "pmodules/capture/extract.h"
 
 #include <ctype.h>
 #include <dirent.h>

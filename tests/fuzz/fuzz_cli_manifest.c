@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The note on probes that lies in the target: any text is refused, or gives what can be written down and read again. */
-#include "cli/manifest.h"
+#include "cli/session/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>

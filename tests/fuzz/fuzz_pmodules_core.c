@@ -5,7 +5,7 @@
  * nowhere.
  */
 #include "base/buf.h"
-#include "pmodules/core.h"
+#include "pmodules/source/core.h"
 
 #include <elf.h>
 #include <stdlib.h>

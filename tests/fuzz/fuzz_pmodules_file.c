@@ -4,7 +4,7 @@
  * the rest is a whole file (checksums are not looked at here), or the sections of one, uncompressed: HEAD, THRD, ... in turns, each
  * behind its length of two bytes.
  */
-#include "pmodules/file_internal.h"
+#include "pmodules/file/file_internal.h"
 
 #include <stdlib.h>
 

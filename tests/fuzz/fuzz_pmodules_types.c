@@ -7,7 +7,7 @@
  *
  * All of it has to end soon (-timeout=10) and in little memory (-rss_limit_mb=1024).
  */
-#include "pmodules/extract.h"
+#include "pmodules/capture/extract.h"
 #include "tests/fuzz/damaged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

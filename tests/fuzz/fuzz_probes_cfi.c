@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as .eh_frame: the rows stay in order and within the code. */
-#include "probes/unwind_cfi.h"
+#include "probes/unwind/unwind_cfi.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
  * fuzzer starts: which section (1 byte), where (2), how many bytes (1), the bytes. Then all that is asked of debug information is
  * asked: location expressions and lists, types, frames, lines, inlined functions.
  */
-#include "probes/more.h"
-#include "probes/places.h"
-#include "probes/scope.h"
+#include "probes/expr/scope/scope.h"
+#include "probes/point/more.h"
+#include "probes/point/places.h"
 #include "tests/fuzz/damaged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

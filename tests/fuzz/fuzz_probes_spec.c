@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text as a probe point and as the memory map of a target. clang -fsanitize=fuzzer,address,undefined. */
-#include "probes/maps.h"
+#include "probes/image/maps.h"
 
 #include <stdlib.h>
 #include <string.h>

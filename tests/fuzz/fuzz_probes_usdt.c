@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text as the operands of a marker, as what --usdt takes, and as a C++ name; any bytes as a .note.stapsdt of a real file. */
-#include "probes/demangle.h"
-#include "probes/functions.h"
-#include "probes/scope.h"
-#include "probes/usdt.h"
+#include "probes/elf/demangle.h"
+#include "probes/expr/scope/scope.h"
+#include "probes/image/function/functions.h"
+#include "probes/point/usdt/usdt.h"
 
 #include <elf.h>
 #include <fcntl.h>

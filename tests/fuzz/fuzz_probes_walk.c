@@ -8,12 +8,12 @@
 static uint64_t load_word(uint64_t addr);
 #define DP_UNWIND_LOAD load_word
 #define dp_self_read   fuzz_self_read
-#include "agent/unwind.c"
-#include "agent/unwind_lookup.c"
-#include "agent/unwind_stack.c"
-#include "agent/unwind_step.c"
+#include "agent/unwind/unwind.c"
+#include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_stack.c"
+#include "agent/unwind/unwind_step.c"
 
-#include "probes/unwind_cfi.h"
+#include "probes/unwind/unwind_cfi.h"
 
 #include <stdlib.h>
 #include <string.h>

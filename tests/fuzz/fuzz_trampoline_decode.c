@@ -3,9 +3,9 @@
  * Arbitrary bytes as code: decoding, boundaries, tactics and relocation must neither crash nor contradict themselves.
  *   clang -fsanitize=fuzzer,address,undefined
  */
-#include "trampoline/arch/x86_64/relocate.h"
-#include "trampoline/arch/x86_64/tactics.h"
-#include "trampoline/text.h"
+#include "trampoline/arch/x86_64/relocate/relocate.h"
+#include "trampoline/arch/x86_64/tactics/tactics.h"
+#include "trampoline/code/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a function: rules come in order, within it, and none has its frame below the return address. */
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "trampoline/trampoline.h"
 
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * grammar is wrong, or it is a condition and fields that compile. Texts: -t and --when with names and without any, the printf
  * form. Dictionary: language.dict.
  */
-#include "probes/printf_form.h"
-#include "probes/scope.h"
-#include "trampoline/arch/x86_64/expr.h"
+#include "probes/expr/scope/scope.h"
+#include "probes/expr/syntax/printf_form.h"
+#include "trampoline/arch/x86_64/expr/expr.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

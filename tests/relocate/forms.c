@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "forms.h"
 
-#include "probes/elf_file.h"
+#include "probes/elf/elf_file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef DP_TESTS_RELOCATE_FORMS_H
 #define DP_TESTS_RELOCATE_FORMS_H
 
-#include "trampoline/arch/x86_64/decode.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
 
 #include <Zydis/Zydis.h>
 

@@ -6,7 +6,7 @@
 #include "forms.h"
 #include "machine.h"
 
-#include "trampoline/arch/x86_64/relocate.h"
+#include "trampoline/arch/x86_64/relocate/relocate.h"
 
 struct trial {
 	ZydisDecodedInstruction form;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lttng_ctl_driver: calls output/lttng.h as its arguments say, for tests of the session control alone.
+ * lttng_ctl_driver: calls output/lttng/lttng.h as its arguments say, for tests of the session control alone.
  *
  *   lttng_ctl_driver [--OPTION VALUE]... VERB [ARGUMENT]...
  *   options: timeout MS, session, set-url, output, live US, channel, per-pid 1, subbuf BYTES, name, filter
@@ -8,7 +8,7 @@
  *          standard input), close, destroy
  * Each verb answers one line on standard output; the first error is printed as dynprobe prints it, and ends it with status 1.
  */
-#include "output/lttng.h"
+#include "output/lttng/lttng.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "tests/torture/torture.h"
 
 #include "base/cleanup.h"
-#include "trampoline/arch/x86_64/decode.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -230,7 +230,7 @@ def tree():
 
 
 def sources():
-    return sorted(f for d in ("base", "probes", "trampoline") for f in glob.glob(f"{tree()}/{d}/*.c") if "zydis" not in f)
+    return sorted(f for d in ("base", "probes", "trampoline") for f in glob.glob(f"{tree()}/{d}/**/*.c", recursive=True) if "zydis" not in f)
 
 
 def cc1(box, files=None):

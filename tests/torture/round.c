@@ -2,7 +2,7 @@
 #include "tests/torture/torture.h"
 
 #include "base/cleanup.h"
-#include "cli/texts.h"
+#include "cli/session/texts.h"
 
 #include <poll.h>
 #include <stdlib.h>

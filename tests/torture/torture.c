@@ -8,7 +8,7 @@
  * itself failed or found text that differs from its file. What the target makes of it is for its starter to see.
  */
 #include "tests/torture/torture.h"
-#include "injector/freeze.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #ifndef DP_TESTS_TORTURE_H
 #define DP_TESTS_TORTURE_H
 
-#include "cli/hooks.h"
+#include "cli/session/hooks.h"
 #include "injector/injector.h"
 
 #include <stdio.h>

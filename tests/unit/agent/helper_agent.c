@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent's C, compiled like the tests: sanitizers and debuggers see it. (memory.c and thunk.S only exist in the blob.) */
-#include "agent/acquire.c"
-#include "agent/finish.c"
-#include "agent/ring.c"
+#include "agent/ring/acquire.c"
+#include "agent/ring/finish.c"
+#include "agent/ring/ring.c"

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/park.c"
+#include "agent/ring/park.c"

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/thread.c"
+#include "agent/ring/thread.c"

@@ -28,10 +28,10 @@ static uint64_t load_word(uint64_t addr)
 #define DP_UNWIND_LOAD     load_word
 #define dp_self_read       test_self_read
 #define dp_agent_backtrace test_agent_backtrace
-#include "agent/unwind.c"
-#include "agent/unwind_lookup.c"
-#include "agent/unwind_stack.c"
-#include "agent/unwind_step.c"
+#include "agent/unwind/unwind.c"
+#include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_stack.c"
+#include "agent/unwind/unwind_step.c"
 
 #include "helper_unwind.h"
 #include "probes/probes.h"

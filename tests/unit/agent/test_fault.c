@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads that may fault, and the program's own faults, with the handler of the blob that goes into targets. */
-#include "agent/trap.h"
+#include "agent/trap/trap.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread in the middle of a hit that waits for a snapshot: it goes on in any case, one waits at a time, and whoever did not
  * wait is counted. */
-#include "agent/park.h"
+#include "agent/ring/park.h"
 
 #include <criterion/criterion.h>
 #include <linux/futex.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent's SIGTRAP handler and its view of masks and actions, as the blob that goes into targets, in this process. */
-#include "agent/trap.h"
+#include "agent/trap/trap.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

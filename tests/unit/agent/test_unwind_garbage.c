@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whatever registers, stacks, caches and tables hold, a walk ends, within its limit, and without a fault. */
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 
 #include <criterion/criterion.h>

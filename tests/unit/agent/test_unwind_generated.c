@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames of code that no module holds: followed by frame pointers where that leads back into one, else the walk ends there. */
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Our walk of this very stack against the one of libgcc, through everything that makes stacks hard. */
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 
 #include <alloca.h>

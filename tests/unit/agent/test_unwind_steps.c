@@ -3,7 +3,7 @@
  * A child is single-stepped through libc, the dynamic loader's lazy binding, signal handlers and callbacks; at every single
  * instruction our walk of its stack must be what elfutils' reading of the CFI says.
  */
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "helper_cfi_oracle.h"
 #include "helper_unwind.h"
 

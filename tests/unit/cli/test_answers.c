@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What --top leaves out has to be what is least by the answer itself, not by how often it was hit. */
-#include "cli/options.h"
-#include "output/answers.h"
+#include "cli/options/options.h"
+#include "output/reports/answers.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

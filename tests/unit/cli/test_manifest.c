@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What lies in the target about the probes that were left there: it comes back as it was, and any other text is refused. */
-#include "cli/manifest.h"
+#include "cli/session/manifest.h"
 
 #include <criterion/criterion.h>
 #include <getopt.h>

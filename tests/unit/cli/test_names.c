@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/names.h"
+#include "cli/options/names.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

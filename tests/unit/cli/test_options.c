@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The command line: which option belongs to which probe, numbers with units, and what is refused. */
-#include "cli/numbers.h"
-#include "cli/options.h"
+#include "cli/options/numbers.h"
+#include "cli/options/options.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* -c "CMD": words as a shell splits them. */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

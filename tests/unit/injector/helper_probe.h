@@ -5,7 +5,7 @@
 
 #include "helper_tracee.h"
 
-#include "injector/target.h"
+#include "injector/target/target.h"
 
 /* The first instruction of foo and bar holds a jump; baz begins with a short one, so that its jump covers two. */
 extern int pr_foo(int);

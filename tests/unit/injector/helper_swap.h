@@ -5,8 +5,8 @@
 
 #include "helper_probe.h"
 
-#include "injector/standing.h"
-#include "injector/swap.h"
+#include "injector/patch/swap/swap.h"
+#include "injector/resident/standing.h"
 
 #define SW_PAGES 12 /* each with a function of its own, one of which lies across the end of its page */
 extern uint8_t sw_text[];

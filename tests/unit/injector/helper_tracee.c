@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_tracee.h"
 
-#include "injector/proc.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 #ifndef DP_TESTS_HELPER_TRACEE_H
 #define DP_TESTS_HELPER_TRACEE_H
 
-#include "injector/tracee.h"
+#include "injector/tracee/tracee.h"
 
 #include <signal.h>
 

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/overwrite.c"
+#include "agent/ring/overwrite.c"

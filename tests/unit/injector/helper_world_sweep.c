@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/sweep.c"
+#include "agent/ring/sweep.c"

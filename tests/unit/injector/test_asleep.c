@@ -2,10 +2,10 @@
 /* Threads that sleep are judged without a stop: by what is one state of one moment, or not at all. */
 #include "helper_tracee.h"
 
-#include "injector/asleep.h"
-#include "injector/freeze.h"
-#include "injector/proc.h"
-#include "injector/target.h"
+#include "injector/target/target.h"
+#include "injector/tracee/stop/asleep.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

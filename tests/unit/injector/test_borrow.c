@@ -2,9 +2,9 @@
 /* A borrowed thread comes back exactly: registers, vectors, red zone, signals, job state, and the page of the boot code. */
 #include "helper_tracee.h"
 
-#include "injector/boot.h"
-#include "injector/borrow_xstate.h"
-#include "injector/freeze.h"
+#include "injector/tracee/borrow/boot.h"
+#include "injector/tracee/borrow/borrow_xstate.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

@@ -2,7 +2,7 @@
 /* Threads that cannot be borrowed, or not for long: those that end, wait for a vfork child, or have lost their leader. */
 #include "helper_tracee.h"
 
-#include "injector/freeze.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

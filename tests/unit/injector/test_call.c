@@ -4,10 +4,10 @@
 #include "helper_tracee.h"
 
 #include "agent/call.h"
-#include "injector/call.h"
-#include "injector/freeze.h"
-#include "injector/safe.h"
-#include "injector/target.h"
+#include "injector/lttng/safe/safe.h"
+#include "injector/target/target.h"
+#include "injector/tracee/borrow/call.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Refusals before anything changes; each test carries the tag that it expects. */
 #include "helper_tracee.h"
 
-#include "injector/proc.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "injector/clock.h"
+#include "injector/ring/clock.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

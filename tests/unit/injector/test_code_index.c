@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is asked of an index of stubs is answered as by the installation itself: a pc missed there is a stub unmapped under a
  * thread. */
-#include "injector/code_index.h"
+#include "injector/patch/quiesce/code_index.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

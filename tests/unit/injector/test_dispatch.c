@@ -5,9 +5,9 @@
  */
 #include "helper_tracee.h"
 
-#include "injector/borrow.h"
-#include "injector/dispatch.h"
-#include "injector/target.h"
+#include "injector/target/target.h"
+#include "injector/tracee/borrow/borrow.h"
+#include "injector/tracee/borrow/dispatch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "injector/clock.h"
-#include "injector/drain.h"
+#include "injector/ring/clock.h"
+#include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rings are the target's to write: whatever it writes there, the consumer neither crashes, nor hangs, nor believes it. */
-#include "injector/clock.h"
-#include "injector/drain.h"
+#include "injector/ring/clock.h"
+#include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

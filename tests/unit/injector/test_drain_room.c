@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of rings goes back, and nothing that was written goes with it. */
-#include "injector/drain.h"
+#include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

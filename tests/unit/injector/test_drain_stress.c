@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "injector/drain.h"
+#include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

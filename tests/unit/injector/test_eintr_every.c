@@ -7,8 +7,8 @@
 #include "helper_blocking.h"
 #include "helper_tracee.h"
 
-#include "injector/eintr.h"
-#include "injector/proc.h"
+#include "injector/tracee/stop/eintr.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

@@ -2,10 +2,10 @@
 /* All threads held: while they are born and die, stopped by job control, under signals, with their registers as they were. */
 #include "helper_tracee.h"
 
-#include "injector/freeze.h"
-#include "injector/fuse.h"
-#include "injector/target.h"
-#include "injector/undertaker.h"
+#include "injector/target/target.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/undertaker.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

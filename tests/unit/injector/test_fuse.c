@@ -2,8 +2,8 @@
 /* A tool that holds threads and stands still itself: they go on all the same, without anybody's help. */
 #include "helper_tracee.h"
 
-#include "injector/freeze.h"
-#include "injector/fuse.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/fuse.h"
 
 #include <criterion/criterion.h>
 #include <sys/prctl.h>

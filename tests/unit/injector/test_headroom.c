@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much memory a process has left, from files as kernels write them. */
-#include "injector/budget.h"
-#include "injector/headroom.h"
+#include "injector/target/room/budget.h"
+#include "injector/target/room/headroom.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #include "helper_probe.h"
 
-#include "injector/standing.h"
+#include "injector/resident/standing.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  */
 #include "helper_probe.h"
 
-#include "injector/restore.h"
+#include "injector/patch/restore.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
  */
 #include "helper_tracee.h"
 
-#include "injector/proc.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

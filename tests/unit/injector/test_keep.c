@@ -2,7 +2,7 @@
 /* Probes left on purpose: found again from the target itself, switched, taken out, by root and by others. */
 #include "helper_probe.h"
 
-#include "injector/standing.h"
+#include "injector/resident/standing.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

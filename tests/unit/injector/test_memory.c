@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_tracee.h"
 
-#include "injector/loads.h"
-#include "injector/target.h"
+#include "injector/ring/loads.h"
+#include "injector/target/target.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

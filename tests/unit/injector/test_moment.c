@@ -6,10 +6,10 @@
 #include "helper_tracee.h"
 
 #include "agent/call.h"
-#include "injector/call.h"
-#include "injector/freeze.h"
-#include "injector/safe.h"
-#include "injector/trap.h"
+#include "injector/lttng/safe/safe.h"
+#include "injector/tracee/borrow/call.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/trap/trap.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* A thread that has faulted in a stub, and is stopped before the signal has come to it, is moved: what si_addr is told. */
 #include "helper_tracee.h"
 
-#include "injector/target.h"
+#include "injector/target/target.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
  * under a filter. */
 #include "helper_tracee.h"
 
-#include "injector/park.h"
-#include "injector/target.h"
+#include "injector/ring/park.h"
+#include "injector/target/target.h"
 
 #include <criterion/criterion.h>
 #include <linux/filter.h>

@@ -2,8 +2,8 @@
 /* Threads that do not stop together at once: whoever was held in vain is let go, runs for as long, and all of that is counted. */
 #include "helper_tracee.h"
 
-#include "injector/proc.h"
-#include "injector/target.h"
+#include "injector/target/target.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

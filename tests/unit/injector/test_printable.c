@@ -3,7 +3,7 @@
 #include "helper_probe.h"
 
 #include "agent/lttng/sink.h"
-#include "injector/proc.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

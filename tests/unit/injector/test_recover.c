@@ -4,7 +4,7 @@
 #include "helper_probe.h"
 
 #include "agent/lttng/sink.h"
-#include "injector/standing.h"
+#include "injector/resident/standing.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 /* A borrowed thread that stood in a restartable sequence does not go on in the middle of it. */
 #include "helper_tracee.h"
 
-#include "injector/borrow.h"
-#include "injector/freeze.h"
+#include "injector/tracee/borrow/borrow.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <criterion/criterion.h>
 #include <stddef.h>

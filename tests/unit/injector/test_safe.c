@@ -3,8 +3,8 @@
  * do not count. */
 #include "helper_tracee.h"
 
-#include "injector/freeze.h"
-#include "injector/safe.h"
+#include "injector/lttng/safe/safe.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <alloca.h>
 #include <criterion/criterion.h>

@@ -3,10 +3,10 @@
  * left of one that is over does not. */
 #include "helper_tracee.h"
 
-#include "agent/trap.h"
-#include "injector/freeze.h"
-#include "injector/quiesce_frames.h"
-#include "injector/target.h"
+#include "agent/trap/trap.h"
+#include "injector/patch/quiesce/quiesce_frames.h"
+#include "injector/target/target.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

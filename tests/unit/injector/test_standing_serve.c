@@ -2,7 +2,7 @@
 /* The flight recorder: what the target holds is taken over without a mapping, and given back, while its threads go on. */
 #include "helper_probe.h"
 
-#include "injector/standing.h"
+#include "injector/resident/standing.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Probes where probes stand already: refused, or put over them, and what comes to light again when they go. */
 #include "helper_probe.h"
 
-#include "injector/standing.h"
+#include "injector/resident/standing.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  */
 #include "helper_tracee.h"
 
-#include "injector/freeze.h"
-#include "injector/proc.h"
-#include "injector/target.h"
+#include "injector/target/target.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

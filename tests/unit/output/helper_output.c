@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_output.h"
-#include "probes/module.h"
+#include "probes/image/module.h"
 
 #include <criterion/criterion.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The file for debuggers, as elfutils reads it. */
-#include "output/elf_object.h"
+#include "output/elf/elf_object.h"
 
 #include <criterion/criterion.h>
 #include <dwarf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is read from the user's own files: a wrong answer sends events where nobody looks for them, or nowhere. */
-#include "output/lttng_rules.h"
+#include "output/lttng/lttng_rules.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

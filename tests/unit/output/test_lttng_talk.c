@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A conversation that hangs, crashes or is interrupted: the tool has probes standing and must go on. */
-#include "output/lttng_talk.h"
+#include "output/lttng/lttng_talk.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

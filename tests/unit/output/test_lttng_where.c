@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the user is told to type to see his events must be what works. */
-#include "output/lttng_session.h"
+#include "output/lttng/lttng_session.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

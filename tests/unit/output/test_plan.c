@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What list and --dry-run show: which bytes change and which only have to stay, and no control characters of a file's symbols. */
 #include "helper_output.h"
-#include "output/plan.h"
+#include "output/reports/plan.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

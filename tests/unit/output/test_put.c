@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Text from the target reaches terminals and parsers: nothing in it may act on either. */
-#include "output/put.h"
+#include "output/format/put.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

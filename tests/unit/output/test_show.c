@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* show: what people read, word for word, of a snapshot made by hand. */
-#include "output/show.h"
+#include "output/snapshot/show.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

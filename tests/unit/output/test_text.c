@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_output.h"
-#include "probes/printf_form.h"
+#include "probes/expr/syntax/printf_form.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Typed values (pmodules/value.h) of a world with three types, in place of the real one, which needs a process with debug
+ * Typed values (pmodules/value/value.h) of a world with three types, in place of the real one, which needs a process with debug
  * information:
  *
  *     struct node { int value; struct node *next; int kids[3]; } at 0x9000, 0x9020, 0x9040 (the last one's next is 0xdead)
@@ -10,7 +10,7 @@
 #ifndef TEST_FAKE_WORLD_H
 #define TEST_FAKE_WORLD_H
 
-#include "pmodules/value.h"
+#include "pmodules/value/value.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef HELPER_MODEL_H
 #define HELPER_MODEL_H
 
-#include "pmodules/host_state.h"
+#include "pmodules/host/host_state.h"
 
 /*
  * One faulting thread "worker" (tid 7) with the frames inner (faulting, parameter p: struct crash * with a child "*" that has the

@@ -3,7 +3,7 @@
 #ifndef DP_TESTS_PMODULES_HELPER_SNAPSHOT_H
 #define DP_TESTS_PMODULES_HELPER_SNAPSHOT_H
 
-#include "pmodules/snapshot.h"
+#include "pmodules/model/snapshot.h"
 
 /* As golden-1.dps has it. Members that come later are set by helper_full() on top. */
 struct dp_snapshot *helper_version1(void);

@@ -3,7 +3,7 @@
 #ifndef HELPER_STOPPED_H
 #define HELPER_STOPPED_H
 
-#include "pmodules/extract.h"
+#include "pmodules/capture/extract.h"
 
 struct stopped {
 	pid_t pid;

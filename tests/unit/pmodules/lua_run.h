@@ -7,7 +7,7 @@
 #define TEST_LUA_RUN_H
 
 #include "fake_world.h"
-#include "pmodules/host.h"
+#include "pmodules/host/host.h"
 
 #ifndef LUA_RUN_BARE /* a fuzzer brings its own checks */
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Core files that are right, cut off, and wrong in every byte that counts. Each is made here, a page of memory and two threads
  * large. */
-#include "pmodules/core.h"
+#include "pmodules/source/core.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

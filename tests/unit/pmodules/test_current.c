@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* When a rehearsal still holds: patched pages that the kernel shows by themselves are no other code, a library that came is. */
-#include "pmodules/still_internal.h"
+#include "pmodules/source/still_internal.h"
 
 #include <criterion/criterion.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* DWARF's expressions with both back ends: numbers in a frame, computations at a site. They must mean the same, and end. */
 #include "agent/abi.h"
-#include "pmodules/frames.h"
-#include "probes/dwarf_machine.h"
-#include "probes/scope_internal.h"
+#include "pmodules/frames/frames.h"
+#include "probes/dwarf/dwarf_machine.h"
+#include "probes/expr/scope/scope_internal.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

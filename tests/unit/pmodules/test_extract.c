@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a child has in its frames is known here: extraction must say the same. */
 #include "helper_stopped.h"
-#include "pmodules/world_internal.h"
+#include "pmodules/value/world_internal.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A rehearsal reads in advance what an extraction will read: each object here is alone on its page. */
 #include "helper_stopped.h"
-#include "pmodules/extract_internal.h"
-#include "pmodules/pages.h"
+#include "pmodules/capture/extract_internal.h"
+#include "pmodules/source/pages.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From bytes and registers to what was wanted of memory: every form of an operand, those that are not written as well. */
-#include "pmodules/fault.h"
+#include "pmodules/fault/fault.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a snapshot loses on its way through the file. */
 #include "helper_snapshot.h"
-#include "pmodules/file_internal.h"
+#include "pmodules/file/file_internal.h"
 
 #include <criterion/criterion.h>
 #include <sys/stat.h>

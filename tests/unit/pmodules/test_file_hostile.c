@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of newer writers, of older ones, and of people who mean harm. */
 #include "helper_snapshot.h"
-#include "pmodules/file_internal.h"
+#include "pmodules/file/file_internal.h"
 
 #include <criterion/criterion.h>
 #include <sys/resource.h>

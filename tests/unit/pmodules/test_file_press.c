@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Two at work on one file: nothing is lost, out of order or worked on twice, and the program's signals stay its own. */
 #include "helper_snapshot.h"
-#include "pmodules/file.h"
-#include "pmodules/file_press.h"
+#include "pmodules/file/file.h"
+#include "pmodules/file/file_press.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #define lua_load load_module /* Lua has a function of that name */
 #include "lua_run.h"
 #undef lua_load
-#include "pmodules/lua_internal.h"
+#include "pmodules/lua/lua_internal.h"
 
 TestSuite(lua_pattern, .timeout = 120);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pmodules/pages.h"
+#include "pmodules/source/pages.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

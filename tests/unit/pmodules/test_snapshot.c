@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The makers of the model: what is once, what is last, and what happens when there is no room left. */
-#include "pmodules/file.h"
+#include "pmodules/file/file.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

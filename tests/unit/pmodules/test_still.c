@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A child of our own, with known registers and memory, held still in each mode. */
-#include "pmodules/still.h"
+#include "pmodules/source/still.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

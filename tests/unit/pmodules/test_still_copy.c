@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the copy of a process must not do to the process: keep its descriptors, take its place where memory is short, become the
  * first of a namespace, divert what a device reads. */
-#include "pmodules/still.h"
+#include "pmodules/source/still.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

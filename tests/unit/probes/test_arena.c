@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of an arena is zero, aligned and nobody else's, whether there is little of it or much; and it has an end. */
-#include "probes/arena.h"
+#include "base/arena.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Debug information is found wherever compilers, packagers and users put it, and never the wrong file's. */
 #include "helper_elf.h"
-#include "probes/debug.h"
-#include "probes/more.h"
+#include "probes/debug/debug.h"
+#include "probes/point/more.h"
 
 #include <criterion/criterion.h>
 #include <dwarf.h>

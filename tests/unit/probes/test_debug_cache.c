@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is kept of a debug file is what libdw unpacked, and no damaged, foreign, older or other file's is believed. */
 #include "helper_elf.h"
-#include "probes/debug_cache.h"
-#include "probes/debug_internal.h"
+#include "probes/debug/debug_cache.h"
+#include "probes/debug/debug_internal.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The search through bytes leaves no unit out that has the name, however the name is written, and does leave others out. */
 #include "helper_elf.h"
-#include "probes/debug_names.h"
+#include "probes/debug/debug_names.h"
 
 #include <criterion/criterion.h>
 #include <dwarf.h>

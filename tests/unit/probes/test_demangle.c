@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* C++ and Rust names mean what a reader of the source takes them for. */
 #include "base/buf.h"
-#include "probes/demangle.h"
-#include "probes/module.h"
+#include "probes/elf/demangle.h"
+#include "probes/image/module.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

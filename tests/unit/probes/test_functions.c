@@ -3,7 +3,7 @@
 #include "helper_elf.h"
 
 #include "base/error.h"
-#include "probes/functions.h"
+#include "probes/image/function/functions.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

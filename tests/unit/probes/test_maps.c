@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_elf.h"
-#include "probes/maps.h"
+#include "probes/image/maps.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

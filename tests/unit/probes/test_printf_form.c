@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The printf form: what is taken apart how, and that what does not fit is refused where it is typed. */
-#include "probes/printf_form.h"
+#include "probes/expr/syntax/printf_form.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The language of -t and --when: its grammar, its arithmetic, and what damaged or foreign text does to it. */
 #include "agent/abi.h"
-#include "probes/scope.h"
+#include "probes/expr/scope/scope.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

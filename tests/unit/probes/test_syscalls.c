@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "probes/point/syscalls.h"
 #include "probes/probes.h"
-#include "probes/syscalls.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions without a table get the rows that following them gives; those with one keep theirs, and what lies between has none.
  */
-#include "agent/unwind.h"
+#include "agent/unwind/unwind.h"
 #include "probes/probes.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The cache gives back what was stored, and nothing else: no damaged, foreign or older file is believed. */
-#include "probes/unwind_cache.h"
+#include "probes/unwind/unwind_cache.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

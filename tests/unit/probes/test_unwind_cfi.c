@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Call frame information written by hand: what each instruction does to a row, and what becomes of malformed entries. */
-#include "probes/unwind_cfi.h"
+#include "probes/unwind/unwind_cfi.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

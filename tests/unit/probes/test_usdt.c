@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operands of markers mean what the assembler meant by them; what is not understood is never taken for something else. */
 #include "helper_elf.h"
-#include "probes/usdt.h"
+#include "probes/point/usdt/usdt.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

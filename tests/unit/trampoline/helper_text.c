@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_text.h"
 
-#include "trampoline/arch/x86_64/decode.h"
-#include "trampoline/text.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
+#include "trampoline/code/text.h"
 
 #include <fcntl.h>
 #include <link.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_world.h"
 
-#include "trampoline/arch/x86_64/decode.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The encoder's bytes, read back by a disassembler that knows nothing of it. */
-#include "trampoline/arch/x86_64/asm.h"
+#include "trampoline/arch/x86_64/asm/asm.h"
 
 #include <Zydis/Zydis.h>
 #include <criterion/criterion.h>

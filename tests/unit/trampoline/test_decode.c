@@ -2,8 +2,8 @@
 /* Two decoders must agree; what they say about the flow of control decides how an instruction is moved. */
 #include "helper_text.h"
 
-#include "trampoline/arch/x86_64/decode.h"
-#include "trampoline/text.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
+#include "trampoline/code/text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

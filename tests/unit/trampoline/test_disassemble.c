@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Instructions as people read them: branch targets follow the address that is shown, and no byte is read that is not there. */
-#include "trampoline/disassemble.h"
+#include "trampoline/code/disassemble.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Instructions that give way for others: which ones may, what becomes of them, and that nothing is half moved. */
 #include "helper_plans.h"
 
-#include "trampoline/arch/x86_64/decode.h"
-#include "trampoline/space.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
+#include "trampoline/space/space.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

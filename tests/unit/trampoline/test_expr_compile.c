@@ -2,7 +2,7 @@
 /* A compiled condition decides as the reference interpreter does, for every operator, register part and constant. */
 #include "agent/abi.h"
 #include "test_stub_machine.h"
-#include "trampoline/arch/x86_64/expr.h"
+#include "trampoline/arch/x86_64/expr/expr.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 #include "agent/abi.h"
 #include "test_ask_thunk.h"
 #include "test_stub_machine.h"
-#include "trampoline/arch/x86_64/expr.h"
-#include "trampoline/arch/x86_64/frame.h"
+#include "trampoline/arch/x86_64/emit/frame.h"
+#include "trampoline/arch/x86_64/expr/expr.h"
 
 #include <signal.h>
 #include <stdlib.h>

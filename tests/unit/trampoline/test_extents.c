@@ -2,7 +2,7 @@
 /* The pages against a plain array with one mark per byte. */
 #include "helper_text.h"
 
-#include "trampoline/extents.h"
+#include "trampoline/space/extents.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

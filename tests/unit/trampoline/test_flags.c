@@ -5,7 +5,7 @@
  * same state.
  */
 #include "test_stub_world.h"
-#include "trampoline/arch/x86_64/flags.h"
+#include "trampoline/arch/x86_64/decode/flags.h"
 
 #define SITE UINT64_C(0x123456789abc)
 

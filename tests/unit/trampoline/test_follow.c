@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What code does to its stack: by hand for each form, and for all of libc against what its tables say. */
-#include "agent/unwind.h"
-#include "probes/module.h"
-#include "probes/unwind_cfi.h"
+#include "agent/unwind/unwind.h"
+#include "probes/image/module.h"
+#include "probes/unwind/unwind_cfi.h"
 #include "trampoline/trampoline.h"
 
 #include <criterion/criterion.h>

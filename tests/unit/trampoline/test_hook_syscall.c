@@ -2,7 +2,7 @@
 /* A hook on a system call: made by us or by the program, never both, and no register, flag or red zone changes otherwise. */
 #include "tests/unit/trampoline/helper_text.h"
 
-#include "trampoline/arch/x86_64/hook_syscall.h"
+#include "trampoline/arch/x86_64/hooks/hook_syscall.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "helper_text.h"
 #include "helper_world.h"
 
-#include "trampoline/arch/x86_64/decode.h"
-#include "trampoline/space.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
+#include "trampoline/space/space.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@
  */
 #include "helper_text.h"
 
-#include "trampoline/arch/x86_64/decode.h"
-#include "trampoline/space.h"
-#include "trampoline/text.h"
+#include "trampoline/arch/x86_64/decode/decode.h"
+#include "trampoline/code/text.h"
+#include "trampoline/space/space.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Golden bytes: what each kind of instruction becomes when it moves from FROM to NEAR (in reach) or FAR (out of reach). */
-#include "trampoline/arch/x86_64/relocate.h"
+#include "trampoline/arch/x86_64/relocate/relocate.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

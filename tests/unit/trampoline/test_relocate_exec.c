@@ -6,8 +6,8 @@
 #include "helper_exec.h"
 #include "helper_text.h"
 
-#include "trampoline/arch/x86_64/relocate.h"
-#include "trampoline/text.h"
+#include "trampoline/arch/x86_64/relocate/relocate.h"
+#include "trampoline/code/text.h"
 
 #include <cpuid.h>
 #include <criterion/criterion.h>

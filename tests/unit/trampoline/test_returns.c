@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_text.h"
 
-#include "trampoline/returns.h"
+#include "trampoline/code/returns.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The address model against a bitmap of pages: what it says is free must be free, and the nearest. */
 #include "helper_text.h"
 
-#include "trampoline/space.h"
+#include "trampoline/space/space.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
  */
 #include "test_ask_thunk.h"
 #include "test_stub_world.h"
-#include "trampoline/arch/x86_64/capture.h"
+#include "trampoline/arch/x86_64/emit/capture.h"
 
 #include <signal.h>
 #include <stdio.h>

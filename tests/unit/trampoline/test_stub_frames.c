@@ -2,7 +2,7 @@
 /* What a debugger is told of a stub: wrong rows send it astray, in a process that somebody is already worried about. */
 #include "helper_text.h"
 
-#include "trampoline/frames.h"
+#include "trampoline/code/frames.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #define DP_TESTS_STUB_WORLD_H
 
 #include "test_stub_machine.h"
-#include "trampoline/arch/x86_64/stub.h"
+#include "trampoline/arch/x86_64/emit/stub.h"
 #include "trampoline/trampoline.h"
 
 #include <criterion/criterion.h>

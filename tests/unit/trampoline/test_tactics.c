@@ -2,9 +2,9 @@
 /* Jumps that share bytes: whatever targets are found, each jump decodes to its own and changes no byte that must stay. */
 #include "helper_text.h"
 
-#include "trampoline/arch/x86_64/tactics.h"
-#include "trampoline/sites.h"
-#include "trampoline/text.h"
+#include "trampoline/arch/x86_64/tactics/tactics.h"
+#include "trampoline/code/text.h"
+#include "trampoline/space/sites.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

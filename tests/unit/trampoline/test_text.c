@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_text.h"
 
-#include "trampoline/text.h"
+#include "trampoline/code/text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

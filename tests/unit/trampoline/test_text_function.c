@@ -2,7 +2,7 @@
 /* Functions by the unwind index: the same as a walk through the whole table finds, and nothing where nothing is known. */
 #include "helper_text.h"
 
-#include "trampoline/text.h"
+#include "trampoline/code/text.h"
 
 #include <criterion/criterion.h>
 

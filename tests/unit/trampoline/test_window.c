@@ -3,8 +3,8 @@
  */
 #include "helper_text.h"
 
-#include "trampoline/arch/x86_64/tactics.h"
-#include "trampoline/arch/x86_64/window.h"
+#include "trampoline/arch/x86_64/tactics/tactics.h"
+#include "trampoline/arch/x86_64/tactics/window.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dl_iterate_phdr() holds a lock of ld.so's for as long as its callback works, and LTTng's callback looks into files, at every
+ * start of a session. A fork child of that moment finds the lock taken by a thread that it does not have, for ever: ld.so renews
+ * its other locks in a child, but not this one, and the child's next dlopen() hangs. So LTTng's callback gets copies, when the
+ * lock is free again. What it uses of an object is in the copies: base, name and program headers.
+ */
+#include "agent/lttng/guest/redirect.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct copies {
+	char *room;
+	size_t size, used; /* `used` goes on counting where the room ends */
+	size_t n;
+};
+
+#define ALIGNED(n) (((n) + 15u) & ~(size_t)15u)
+
+static void *put(struct copies *c, const void *bytes, size_t n)
+{
+	char *at = c->used + ALIGNED(n) <= c->size ? c->room + c->used : NULL;
+	c->used += ALIGNED(n);
+	return at ? memcpy(at, bytes, n) : NULL;
+}
+
+static int copy(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct copies *c = arg;
+	struct dl_phdr_info *mine = put(c, info, sizeof(*info));
+	const char *name = info->dlpi_name ? info->dlpi_name : "";
+	const char *name_copy = put(c, name, strlen(name) + 1);
+	const ElfW(Phdr) *headers = put(c, info->dlpi_phdr, info->dlpi_phnum * sizeof(*headers));
+	(void)size;
+	if (!mine || !name_copy || (!headers && info->dlpi_phnum))
+		return 0;
+	mine->dlpi_name = name_copy;
+	mine->dlpi_phdr = headers;
+	c->n++;
+	return 0;
+}
+
+/* In the order in which copy() put them. */
+static struct dl_phdr_info *next(const struct copies *c, size_t *at)
+{
+	struct dl_phdr_info *info = (void *)(c->room + *at);
+	*at += ALIGNED(sizeof(*info)) + ALIGNED(strlen(info->dlpi_name) + 1) +
+	       ALIGNED(info->dlpi_phnum * sizeof(*info->dlpi_phdr));
+	return info;
+}
+
+int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	struct copies c = {0};
+	int result = 0;
+	dl_iterate_phdr(copy, &c);
+	do { /* until the program loads nothing in between */
+		free(c.room);
+		c = (struct copies){.size = c.used, .room = malloc(c.used)};
+		if (!c.room)
+			return 0;
+		dl_iterate_phdr(copy, &c);
+	} while (c.used > c.size);
+	for (size_t i = 0, at = 0; i < c.n && !result; i++)
+		result = callback(next(&c, &at), sizeof(struct dl_phdr_info), data);
+	free(c.room);
+	return result;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread whose hit is to be seen in a snapshot waits here, in the middle of the hit, until the tool has looked. Like every wait
+ * of ours it has an end that needs nobody: not the tool, which may be dead, stopped or slow. Who was not answered in time says
+ * so, and from then on nobody waits until a tool says that it answers again.
+ */
+#include "agent/ring/park.h"
+
+#include "agent/futex.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+static bool is_due(const struct dp_park *park, uint64_t tsc)
+{
+	return DP_LOAD(&park->left) && (int64_t)(tsc - DP_LOAD(&park->next_tsc)) >= 0;
+}
+
+static uint64_t lost(uint64_t *count)
+{
+	__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static struct dp_timespec end_of(const struct dp_park *park)
+{
+	struct dp_timespec end = dp_futex_now();
+	const uint64_t nsec = (uint64_t)end.nsec + park->wait_ns;
+
+	end.sec += (int64_t)(nsec / NS_PER_SECOND);
+	end.nsec = (int64_t)(nsec % NS_PER_SECOND);
+	return end;
+}
+
+static bool move(struct dp_park *park, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&park->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * The place is ours. False if nobody has answered by `end`. Once the tool has looked it may want to look again, while the others
+ * go on in between: that too has its end there, and what it has seen by then is a snapshot.
+ */
+static bool wait(struct dp_park *park, const struct dp_timespec *end)
+{
+	__atomic_exchange_n(&park->state, DP_PARK_PARKED, __ATOMIC_SEQ_CST);
+	if (!DP_LOAD(&park->served)) /* the tool has left since, and may not have seen us */
+		move(park, DP_PARK_PARKED, DP_PARK_REFUSED);
+	dp_futex(&park->state, DP_FUTEX_WAKE, INT32_MAX, NULL);
+	/* An answer in the last moment is one: then the tool has moved it. */
+	if (!dp_futex_wait(&park->state, DP_PARK_PARKED, end) && move(park, DP_PARK_PARKED, DP_PARK_FREE))
+		return false;
+	if (!dp_futex_wait(&park->state, DP_PARK_KEPT, end))
+		move(park, DP_PARK_KEPT, DP_PARK_DONE);
+	return true;
+}
+
+struct hit {
+	const struct dp_regs *regs;
+	uint64_t tsc;
+	uint32_t probe, tid;
+	struct dp_timespec end;
+};
+
+/* Whoever follows runs for as long as this one has waited, at least: a slow tool does not keep a busy program from its work. */
+static void rest(struct dp_park *park, const struct hit *hit)
+{
+	const uint64_t now = dp_rdtsc(), next = now + (now - hit->tsc);
+
+	if ((int64_t)(next - DP_LOAD(&park->next_tsc)) > 0)
+		DP_STORE(&park->next_tsc, next);
+}
+
+static uint64_t take_place(struct dp_park *park, const struct hit *hit)
+{
+	const uint64_t id = park->salt + ++park->serial;
+
+	park->left--;
+	DP_STORE(&park->next_tsc, hit->tsc + park->interval);
+	park->id = id;
+	park->tid = hit->tid;
+	park->probe = hit->probe;
+	park->regs = *hit->regs;
+	const bool answered = wait(park, &hit->end);
+	rest(park, hit);
+	if (answered) {
+		const bool taken = DP_LOAD(&park->state) == DP_PARK_DONE;
+
+		DP_STORE(&park->state, DP_PARK_FREE);
+		return taken ? id : lost(&park->missed);
+	}
+	DP_STORE(&park->served, 0);
+	__atomic_fetch_add(&park->late, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* A child by vfork has our memory, and keeps its parent waiting, who could not be held for a snapshot. */
+static bool is_own(const struct dp_park *park)
+{
+	return (uint64_t)dp_syscall0(DP_SYS_GETPID) == park->pid;
+}
+
+uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t probe)
+{
+	struct hit hit = {.regs = regs, .tsc = dp_rdtsc(), .probe = probe};
+	uint64_t mask = 0, id = 0;
+
+	if (!DP_LOAD(&park->served))
+		return lost(&park->missed);
+	if (!is_due(park, hit.tsc))
+		return lost(&park->over);
+	if (!is_own(park) || dp_syscall_block_signals(&mask))
+		return lost(&park->missed);
+	/* All calls that a filter of the program's may forbid are made before the place is ours, but the one that waits. */
+	hit.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
+	hit.end = end_of(park);
+	if (!move(park, DP_PARK_FREE, DP_PARK_CLAIMED)) {
+		lost(&park->missed);
+	} else if (!is_due(park, hit.tsc)) { /* another thread's was between the two looks */
+		DP_STORE(&park->state, DP_PARK_FREE);
+		lost(&park->over);
+	} else {
+		id = take_place(park, &hit);
+	}
+	dp_syscall_restore_signals(&mask);
+	return id;
+}
+
+/* Parking takes the registers, which the stub saved for the unwinder (capture->regs). */
+DP_EXPORT void dp_agent_park(struct dp_capture *capture, const struct dp_op *op);
+void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
+{
+	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)capture->desc->agent;
+	uint64_t id = 0;
+
+	(void)op;
+	if (DP_LOAD(&agent->live) == DP_LIVE)
+		id = dp_park(&dp_agent_control(agent)->park, capture->regs, capture->desc->probe);
+	memcpy(capture->cursor, &id, sizeof(id));
+	capture->cursor += sizeof(id);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * add-context: a stub records what it was made for, so a probe that is to record more is made anew, from what was asked for the
+ * old one and what is asked now, and takes the old one's place in one transaction: no hit is missed. The options of that new
+ * probe are made as if they had been typed.
+ */
+#include "cli/commands/command.h"
+#include "cli/commands/left.h"
+#include "cli/run/trace.h"
+#include "probes/expr/syntax/printf_form.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct words {
+	char **word;
+	size_t n;
+	char *inlined; /* struct dp_typed */
+	struct dp_printf_form *form;
+	bool failed;
+	bool alone; /* the old probe has rings, and no other that shares them */
+};
+
+static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct words *w, const char *fmt, ...)
+{
+	char **grown = realloc(w->word, (w->n + 2) * sizeof(*grown));
+	va_list args;
+	if (!grown) {
+		w->failed = true;
+		return;
+	}
+	w->word = grown;
+	va_start(args, fmt);
+	if (vasprintf(&w->word[w->n], fmt, args) < 0) {
+		w->word[w->n] = NULL;
+		w->failed = true;
+	} else {
+		w->word[++w->n] = NULL;
+	}
+	va_end(args);
+}
+
+static void add_contexts(struct words *w, const struct dp_options *o, const struct dp_manifest_probe *p)
+{
+	for (size_t i = 0; i < p->typed.ncontexts; i++)
+		add(w, "--type=%s", p->typed.context[i]);
+	for (size_t i = 0; i < o->ncontexts; i++)
+		add(w, "--type=%s", o->context[i]);
+	if (p->typed.when)
+		add(w, "--when=%s", p->typed.when);
+}
+
+static void add_manners(struct words *w, const struct dp_options *o)
+{
+	if (o->allow_seccomp)
+		add(w, "--allow-seccomp");
+	for (int i = 0; i < o->verbose; i++)
+		add(w, "--verbose");
+}
+
+static void type_again(struct words *w, const struct dp_options *o, const struct dp_manifest *m,
+                       const struct dp_manifest_probe *p)
+{
+	add(w, "attach");
+	add(w, "--pid=%d", o->pid[0]);
+	add(w, "--sink=%s", m->lttng ? "lttng" : "ring");
+	if (m->lttng && m->session)
+		add(w, "--session=%s", m->session);
+	if (m->lttng && m->filter)
+		add(w, "--filter=%s", m->filter);
+	add(w, "--name=%s", p->name);
+	add(w, "--%s=%s", p->entry ? "function" : "probe", p->spec);
+	add_contexts(w, o, p);
+	add_manners(w, o);
+}
+
+static struct dp_error *find(struct dp_left *left, const char *name, struct dp_left_group **group, size_t *index)
+{
+	DP_TRY(dp_left_choose(left, (char *const[]){(char *)name}, 1));
+	for (size_t k = 0; k < left->n; k++)
+		for (size_t i = 0; i < left->group[k].manifest.n; i++)
+			if (left->group[k].chosen[i] && !strcmp(left->group[k].manifest.probe[i].name, name)) {
+				*group = &left->group[k];
+				*index = i;
+			}
+	if (!*group)
+		return dp_error(DP_TAG_NO_PROBE, "-e '%s' names no single probe", name);
+	if (!dp_standing_site((*group)->standing, (unsigned)*index))
+		return dp_error(DP_TAG_NO_PROBE, "'%s' was retired: another tool patched its place", name);
+	return NULL;
+}
+
+/* What is to be typed; `enabled`: how the old probe is. The process is let go: the new probe's command opens it again. */
+static struct dp_error *prepare(const struct dp_options *o, struct words *w, bool *enabled)
+{
+	struct dp_left left = {0};
+	struct dp_left_group *g = NULL;
+	size_t i = 0;
+	struct dp_error *err = dp_left_open(o, o->pid[0], true, &left);
+	if (!err)
+		err = find(&left, o->event, &g, &i);
+	if (!err) {
+		*enabled = dp_standing_enabled(g->standing, (unsigned)i);
+		const char *inlined = g->manifest.probe[i].typed.inlined;
+		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
+		w->inlined = inlined ? strdup(inlined) : NULL;
+		w->failed |= inlined && !w->inlined;
+		w->alone = g->manifest.n == 1 && !dp_standing_sink(g->standing);
+		w->form = dp_take(g->manifest.probe[i].typed.form, NULL);
+	}
+	dp_left_close(&left);
+	return !err && w->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the new probe") : err;
+}
+
+static struct dp_error *disable_again(const struct dp_options *o)
+{
+	struct dp_left left = {0};
+	struct dp_left_group *g = NULL;
+	size_t i = 0;
+	struct dp_error *err = dp_left_open(o, o->pid[0], true, &left);
+	if (!err)
+		err = find(&left, o->event, &g, &i);
+	if (!err)
+		err = dp_standing_enable(g->standing, (unsigned)i, false);
+	dp_left_close(&left);
+	return err;
+}
+
+/*
+ * In one step, if the text has room for a second jump at the place: one whose springboard can lie at one address only has not.
+ * Then the old one is taken out first.
+ */
+static int replace(const struct dp_options *o, const struct dp_options *anew)
+{
+	bool blocked;
+	const int status = dp_trace_superseding(anew, o->event, &blocked);
+	if (!blocked)
+		return status;
+	char *names[] = {(char *)(uintptr_t)o->event, NULL};
+	struct dp_options old = *o;
+	old.name = names;
+	old.nnames = 1;
+	fprintf(stderr,
+	        "dynprobe: no room for a second jump where %s stands in %d: it is taken out first, its hits of these "
+	        "milliseconds are "
+	        "not seen\n",
+	        o->event, o->pid[0]);
+	const int removed = dp_command_remove(&old);
+	return removed ? removed : dp_trace(anew);
+}
+
+static struct dp_error *supersede(const struct dp_options *o, int *status)
+{
+	struct words w = {0};
+	struct dp_options anew;
+	bool enabled = true;
+	if (o->npids != 1)
+		return dp_error(DP_TAG_USAGE, "one process at a time");
+	struct dp_error *err = prepare(o, &w, &enabled);
+	if (!err)
+		err = dp_options_parse_verb(DP_VERB_ATTACH, (int)w.n, w.word, &anew);
+	if (!err) {
+		anew.typed[0].inlined = dp_take(w.inlined, NULL);
+		anew.typed[0].form = dp_take(w.form, NULL);
+		*status = replace(o, &anew);
+		if (!*status && w.alone)
+			fprintf(stderr, "dynprobe: what the rings held of %s until now is given up (dynprobe record --once takes it before)\n",
+			        o->event);
+		dp_options_fini(&anew);
+		if (!*status && !enabled)
+			err = disable_again(o);
+	}
+	dp_words_free(w.word);
+	free(w.inlined);
+	dp_printf_destroy(w.form);
+	return err;
+}
+
+int dp_command_add_context(const struct dp_options *options)
+{
+	int status = 0;
+	struct dp_error *err = supersede(options, &status);
+	dp_error_print(err, stderr);
+	if (err)
+		status = DP_EXIT_FAILURE;
+	dp_error_destroy(err);
+	return status;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* show: a snapshot's file as text or JSON. */
+#include "cli/commands/command.h"
+#include "output/snapshot/show.h"
+#include "pmodules/file/file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+static bool wants_color(const struct dp_options *o)
+{
+	const char *no_color = getenv("NO_COLOR");
+	if (!strcmp(o->color, "always"))
+		return true;
+	return !strcmp(o->color, "auto") && isatty(STDOUT_FILENO) && !(no_color && *no_color);
+}
+
+/* Of the terminal; what goes to a file has no end of lines. */
+static unsigned terminal_width(void)
+{
+	struct winsize w = {0};
+	const char *columns = getenv("COLUMNS");
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col)
+		return w.ws_col;
+	return columns && atoi(columns) > 0 ? (unsigned)atoi(columns) : 0;
+}
+
+static struct dp_error *show(const struct dp_options *o)
+{
+	struct dp_snapshot *s = NULL;
+	struct dp_show_options how = o->show;
+	how.color = wants_color(o);
+	how.width = terminal_width();
+	how.quiet = o->quiet;
+	how.verbose = o->verbose > 0 ? (unsigned)o->verbose : 0;
+	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
+	struct dp_error *err = o->format == DP_FORMAT_JSON ? dp_snapshot_json(s, stdout) : dp_show_snapshot(s, &how, stdout);
+	dp_snapshot_destroy(s);
+	return err;
+}
+
+/* A reader that has enough, `head` for one, is no failure. */
+int dp_command_show(const struct dp_options *options)
+{
+	signal(SIGPIPE, SIG_IGN);
+	struct dp_error *err = show(options);
+	const bool failed = err && !(err->tag == DP_TAG_OUTPUT && err->sys == EPIPE);
+	if (failed)
+		dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	return failed ? DP_EXIT_FAILURE : 0;
+}

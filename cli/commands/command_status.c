@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* status: what stands in which process. Asks the processes themselves; nothing is stopped or changed in them. */
+#include "cli/commands/command.h"
+#include "cli/commands/left.h"
+#include "injector/tracee/proc/proc.h"
+#include "output/output.h"
+
+#include <dirent.h>
+#include <linux/kcmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WHERE_SIZE 512u
+
+static const char *state_of(const struct dp_left_group *g, size_t i)
+{
+	if (dp_standing_retired(g->standing, (unsigned)i))
+		return "retired";
+	if (!dp_standing_site(g->standing, (unsigned)i))
+		return "removed";
+	return dp_standing_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
+}
+
+/* JSON has the symbols' own names. */
+static void put_where(const struct dp_left *left, bool readable, uint64_t addr, char *where)
+{
+	*where = '\0';
+	if (addr && readable)
+		dp_image_describe_readable(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
+	else if (addr)
+		dp_image_describe(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
+}
+
+static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp_listing_probe *ret)
+{
+	const struct dp_manifest_probe *p = &g->manifest.probe[i];
+	const uint64_t addr = dp_standing_site(g->standing, (unsigned)i);
+	*ret = (struct dp_listing_probe){
+	        .name = p->name,
+	        .spec = p->spec,
+	        .state = state_of(g, i),
+	        .context = p->typed.context,
+	        .ncontexts = p->typed.ncontexts,
+	        .when = p->typed.when,
+	        .where = where,
+	        .sink = g->manifest.lttng ? "lttng" : "ring",
+	        .session = g->manifest.session,
+	        .addr = addr,
+	};
+	dp_standing_loss(g->standing, (unsigned)i, &ret->loss.lost);
+}
+
+static void print(const struct dp_options *options, const struct dp_listing *l)
+{
+	if (options->format == DP_FORMAT_JSON)
+		dp_listing_json(l, stdout);
+	else
+		dp_listing_text(l, stdout);
+}
+
+static struct dp_error *show(const struct dp_options *options, struct dp_left *left)
+{
+	struct dp_listing l = {.pid = dp_target_pid(left->target), .comm = dp_target_comm(left->target)};
+	size_t n = 0;
+	for (size_t k = 0; k < left->n; k++)
+		n += left->group[k].manifest.n;
+	dp_auto_free struct dp_listing_probe *probe = calloc(n + 1, sizeof(*probe));
+	dp_auto_free char(*where)[WHERE_SIZE] = calloc(n + 1, sizeof(*where));
+	if (!probe || !where)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a list of %zu probes", n);
+	for (size_t k = 0; k < left->n; k++) {
+		if (left->group[k].damaged)
+			l.trouble = left->group[k].damaged->message;
+		for (size_t i = 0; i < left->group[k].manifest.n; i++, l.n++) {
+			const uint64_t site = dp_standing_site(left->group[k].standing, (unsigned)i);
+			put_where(left, options->format != DP_FORMAT_JSON, site, where[l.n]);
+			fill(&left->group[k], i, where[l.n], &probe[l.n]);
+		}
+	}
+	l.probe = probe;
+	print(options, &l);
+	return NULL;
+}
+
+/* Does the process hold something of ours, as far as we may know? */
+static bool holds_ours(const char *pid)
+{
+	char path[64], line[4352];
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%.16s/maps", pid);
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, " /memfd:" DP_MEMFD_NAME " (deleted)\n");
+	return found;
+}
+
+/* A vfork child is in its parent's memory until it executes: its probes are the parent's, who is in the list. */
+static bool is_vfork_child(pid_t pid)
+{
+	char path[32], line[256];
+	int parent = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	dp_auto_fclose FILE *f = fopen(path, "re");
+	while (f && !parent && fgets(line, sizeof(line), f))
+		if (sscanf(line, "PPid: %d", &parent) == 1)
+			break;
+	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
+}
+
+/* What cannot be looked into is said as a part of the list; what has ended meanwhile is not part of it. */
+static void show_if_any(const struct dp_options *options, pid_t pid)
+{
+	struct dp_left left = {0};
+	char comm[64]; /* the process chose it: no control characters of its */
+	struct dp_error *err = dp_left_open(options, pid, true, &left);
+	if (!err && left.n)
+		err = show(options, &left);
+	const bool ended = err && (err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_GONE);
+	dp_proc_comm(pid, comm, sizeof(comm));
+	if (err && !ended) {
+		const struct dp_listing l = {.pid = pid, .comm = comm, .trouble = err->message};
+		print(options, &l);
+	}
+	dp_error_destroy(err);
+	dp_left_close(&left);
+}
+
+static struct dp_error *show_all(const struct dp_options *options)
+{
+	dp_auto_closedir DIR *proc = opendir("/proc");
+	if (!proc)
+		return dp_error_sys(DP_TAG_SYS, "opening /proc");
+	for (const struct dirent *e; (e = readdir(proc));) {
+		const pid_t pid = (pid_t)atoi(e->d_name);
+		if (pid > 0 && holds_ours(e->d_name) && !is_vfork_child(pid))
+			show_if_any(options, pid);
+	}
+	return NULL;
+}
+
+int dp_command_status(const struct dp_options *options)
+{
+	if (options->npids)
+		return dp_left_each(options, true, show);
+	struct dp_error *err = show_all(options);
+	const int status = err ? DP_EXIT_FAILURE : 0;
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* What earlier commands left in one process: the standing probes, each with what was asked for it. */
+#ifndef DP_CLI_LEFT_H
+#define DP_CLI_LEFT_H
+
+#include "cli/session/manifest.h"
+#include "injector/injector.h"
+
+struct dp_left_group { /* what one attach left */
+	struct dp_standing *standing;
+	struct dp_manifest manifest; /* empty if it is damaged */
+	struct dp_error *damaged;
+	bool *chosen; /* of each probe, by dp_left_choose() */
+};
+
+struct dp_left {
+	struct dp_target *target;
+	struct dp_left_group *group;
+	size_t n;
+};
+
+/*
+ * Opens the process, which locks other tools out until dp_left_close(). That nothing was left in it is no error. `look`: nothing
+ * is to be done in it, not even tidying up behind a killed tool.
+ */
+struct dp_error *dp_left_open(const struct dp_options *options, pid_t pid, bool look, struct dp_left *ret) DP_MUST_CHECK;
+void dp_left_close(struct dp_left *left);
+
+/* Does probe i of the group still stand (or is it retired, and its place still ours)? */
+bool dp_left_stands(const struct dp_left_group *g, size_t i);
+/*
+ * Marks the standing probes whose names match one of `names` (globs); DP_TAG_NO_PROBE if one of them matches none: a typo should
+ * not do half of it.
+ */
+struct dp_error *dp_left_choose(struct dp_left *left, char *const *names, size_t n) DP_MUST_CHECK;
+/* "foo, bar", malloc'ed: the chosen ones. */
+char *dp_left_chosen(const struct dp_left *left);
+
+/*
+ * Does `act` in every process of the options, and prints what becomes of it. The exit status: DP_EXIT_FAILURE if all failed,
+ * DP_EXIT_PARTIAL if some did.
+ */
+typedef struct dp_error *(*dp_left_fn)(const struct dp_options *options, struct dp_left *left);
+int dp_left_each(const struct dp_options *options, bool look, dp_left_fn act);
+
+#endif

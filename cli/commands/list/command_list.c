@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* list: which functions there are, and where in them probes would fit. Only /proc and files are read. */
+#include "cli/commands/list/command_list.h"
+
+#include "cli/commands/command.h"
+#include "injector/tracee/proc/look.h"
+#include "probes/elf/demangle.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lister {
+	const struct dp_options *options;
+	const char *glob;           /* or NULL */
+	struct dp_name_match match; /* of names as C++ and Rust have them */
+	struct dp_image *image;
+	struct dp_verdicts verdicts;
+	const char **alias;
+	size_t naliases, alias_capacity;
+	size_t modules, functions;
+	bool unread; /* nobody reads our output any more */
+};
+
+/* A reader that has enough, `head` for one, is no failure. */
+static struct dp_error *check_output(struct lister *l)
+{
+	if (!ferror(stdout))
+		return NULL;
+	l->unread = errno == EPIPE;
+	return l->unread ? NULL : dp_error_sys(DP_TAG_OUTPUT, "writing the list");
+}
+
+/* item[0..n) are the names of one address: the first that is meant comes first, and the others behind. False: none is. */
+static bool choose(struct lister *l, const struct dp_named *item, size_t n, const char **name)
+{
+	*name = NULL;
+	l->naliases = 0;
+	if (n > l->alias_capacity) {
+		const char **grown = realloc(l->alias, n * sizeof(*grown));
+		if (!grown)
+			return false;
+		l->alias = grown;
+		l->alias_capacity = n;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!*name && (dp_name_glob(l->glob, item[i].f.name) || dp_name_match_symbol(&l->match, item[i].f.name)))
+			*name = item[i].f.name;
+		else
+			l->alias[l->naliases++] = item[i].f.name;
+	return *name;
+}
+
+/* Programs get the symbol's name, people a readable one, of which overloads differ. */
+static struct dp_error *show(struct lister *l, const struct dp_named *item, const char *name)
+{
+	const struct dp_function *f = &item->f;
+	dp_auto_free char *readable = l->options->format == DP_FORMAT_JSON ? NULL : dp_demangle(name, true);
+	struct dp_listed_function shown = {
+	        .path = dp_module_path(f->module),
+	        .module = dp_module_name(f->module),
+	        .name = readable ? readable : name,
+	        .addr = f->start.v - l->verdicts.shown_bias,
+	        .size = f->size,
+	        .vaddr = f->start.v - (uint64_t)dp_module_bias(f->module),
+	        .ifunc = item->ifunc,
+	        .alias = l->alias,
+	        .naliases = l->naliases,
+	};
+	if (l->options->verbose) {
+		DP_TRY(dp_verdicts_ask(&l->verdicts, f));
+		shown.site = l->verdicts.site;
+		shown.nsites = l->verdicts.n;
+	}
+	l->functions++;
+	if (l->options->format == DP_FORMAT_JSON)
+		dp_function_json(&shown, stdout);
+	else
+		dp_function_text(&shown, l->options->verbose > 1, stdout);
+	return check_output(l);
+}
+
+static struct dp_error *list_functions(struct lister *l, const struct dp_named *item, size_t n)
+{
+	for (size_t i = 0, end; i < n && !l->unread; i = end) {
+		const char *name;
+		for (end = i + 1; end < n && item[end].alias;)
+			end++;
+		if (choose(l, &item[i], end - i, &name))
+			DP_TRY(show(l, &item[i], name));
+	}
+	return NULL;
+}
+
+static struct dp_error *list_markers(struct lister *l, struct dp_module *m)
+{
+	DP_TRY(dp_list_markers(m, l->glob, l->verdicts.shown_bias, l->options->format == DP_FORMAT_JSON, &l->functions));
+	return check_output(l);
+}
+
+/* A module whose file is gone is left out, and said. */
+static struct dp_error *list_module(struct lister *l, struct dp_module *m)
+{
+	struct dp_named *item = NULL;
+	size_t n = 0;
+	if (!dp_module_glob(m, l->glob))
+		return NULL;
+	l->modules++;
+	if (dp_list_is_marker_glob(l->glob))
+		return list_markers(l, m);
+	struct dp_error *err = dp_module_functions(m, &item, &n);
+	if (err && err->tag != DP_TAG_NOMEM) {
+		fprintf(stderr, "dynprobe: left out: %s [%s]\n", err->message, dp_tag_name(err->tag));
+		return dp_error_destroy(err);
+	}
+	if (!err)
+		err = list_functions(l, item, n);
+	free(item);
+	return err || l->unread || (l->glob && *l->glob) ? err : list_markers(l, m);
+}
+
+static struct dp_error *nothing(const struct lister *l)
+{
+	if (!l->modules)
+		return dp_error(DP_TAG_NO_MODULE, "'%s': there is no such module%s", l->glob,
+		                l->options->npids ? " in the process" : "; a file is its only one");
+	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'",
+	                dp_list_is_marker_glob(l->glob) ? "marker"
+	                : dp_list_is_call_glob(l->glob) ? "system call"
+	                                                : "function",
+	                l->glob ? l->glob : "*");
+}
+
+/* Traps come unasked as well, where no jump fits; not in Go programs. */
+static unsigned default_tactics(struct dp_image *image)
+{
+	for (size_t i = 0; i < dp_image_nmodules(image); i++)
+		if (dp_module_small_stacks(dp_image_module(image, i)))
+			return DP_TACTICS_JUMPS;
+	return DP_TACTICS_JUMPS | 1u << DP_TACTIC_TRAP;
+}
+
+static unsigned tactics_of(const struct dp_options *o, struct dp_image *image)
+{
+	const unsigned asked = o->tactics ? o->tactics : default_tactics(image);
+	const unsigned left = o->no_trap ? asked & DP_TACTICS_JUMPS : asked;
+	return left ? left : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
+}
+
+static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
+{
+	const char *bang = l->glob ? strrchr(l->glob, '!') : NULL;
+	if (!dp_name_match_init(&l->match, bang ? bang + 1 : l->glob ? l->glob : ""))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
+	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options, l->image), shown_bias, &l->verdicts));
+	l->verdicts.handler = l->options->tactics >> DP_TACTIC_TRAP & 1 && !l->options->no_trap;
+	l->verdicts.names = l->options->format != DP_FORMAT_JSON;
+	struct dp_error *err = NULL;
+	const bool calls = dp_list_is_call_glob(l->glob);
+	if (calls)
+		err = dp_list_calls(&l->verdicts, l->glob, l->options->format == DP_FORMAT_JSON, &l->functions);
+	l->modules += calls;
+	for (size_t i = 0; i < dp_image_nmodules(l->image) && !calls && !err && !l->unread; i++)
+		err = list_module(l, dp_image_module(l->image, i));
+	if (!err && fflush(stdout))
+		err = check_output(l);
+	if (!err && !l->unread && l->options->verbose && l->verdicts.asked)
+		dp_verdicts_total(&l->verdicts, stderr);
+	dp_verdicts_close(&l->verdicts);
+	free(l->alias);
+	return err || l->functions ? err : nothing(l);
+}
+
+static struct dp_error *list_file(struct lister *l)
+{
+	const char *path = l->options->name[0];
+	uint64_t base = 0;
+	l->glob = l->options->nnames > 1 ? l->options->name[1] : NULL;
+	DP_TRY(dp_image_from_file(path, &l->image));
+	if (dp_image_nmodules(l->image))
+		base = (uint64_t)dp_module_bias(dp_image_module(l->image, 0));
+	if (l->options->verbose)
+		fprintf(stderr, "dynprobe: addresses are those of the file; verdicts are as if it were loaded alone, at 0x%llx\n",
+		        (unsigned long long)base);
+	return list_all(l, base);
+}
+
+static struct dp_error *list_process(struct lister *l)
+{
+	struct dp_process p;
+	char *maps = NULL, root[32];
+	l->glob = l->options->nnames ? l->options->name[0] : NULL;
+	/* Who only reads has nothing to fear from a filter, nor from another tool at work. */
+	DP_TRY(dp_process_look(l->options->pid[0], &p));
+	DP_TRY(dp_process_maps(&p, &maps));
+	snprintf(root, sizeof(root), "/proc/%d/root", p.alive);
+	struct dp_error *err = dp_image_create(maps, root, p.alive, &l->image);
+	free(maps);
+	return err ? err : list_all(l, 0);
+}
+
+int dp_command_list(const struct dp_options *options)
+{
+	struct lister l = {.options = options};
+	signal(SIGPIPE, SIG_IGN);
+	struct dp_error *err = options->npids ? list_process(&l) : list_file(&l);
+	dp_error_print(err, stderr);
+	dp_name_match_fini(&l.match);
+	dp_image_destroy(l.image);
+	const int status = err ? DP_EXIT_FAILURE : 0;
+	dp_error_destroy(err);
+	return status;
+}

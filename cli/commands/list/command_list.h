@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* list -v: what the planner says of each instruction, asked as if it were to carry the only probe. */
+#ifndef DP_CLI_COMMAND_LIST_H
+#define DP_CLI_COMMAND_LIST_H
+
+#include "cli/session/texts.h"
+#include "output/reports/plan.h"
+#include "probes/image/function/functions.h"
+
+#define DP_SITE_TEXT 128u
+
+struct dp_verdict { /* storage of one struct dp_listed_site */
+	uint8_t bytes[16];
+	char text[DP_SITE_TEXT];
+	char source[DP_SITE_TEXT]; /* "" if it is not known */
+	struct dp_error *refused;
+};
+
+struct dp_verdicts {
+	struct dp_image *image;
+	struct dp_texts *texts;
+	struct dp_space *space;
+	unsigned allowed;    /* that may be used */
+	bool handler;        /* the agent's handler is asked for: what raises a signal may be moved */
+	bool names;          /* calls say whom they call, by readable names */
+	uint64_t shown_bias; /* what is shown is this much lower than the image: of files that nobody runs */
+	/* Of the last function: */
+	struct dp_listed_site *site;
+	struct dp_verdict *verdict;
+	size_t n, capacity;
+	/* Of all: */
+	size_t tactics[DP_TACTIC_COUNT], refusals[DP_TAG_COUNT], asked;
+};
+
+/* `tactics`: bit set of enum dp_tactic, 0 for every jump. */
+struct dp_error *dp_verdicts_open(struct dp_image *image, unsigned tactics, uint64_t shown_bias,
+                                  struct dp_verdicts *ret) DP_MUST_CHECK;
+void dp_verdicts_close(struct dp_verdicts *v);
+/* Fills v->site for all instructions of the function; valid until the next call. */
+struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function *f) DP_MUST_CHECK;
+/* "1234 instructions: 300 jump, 900 pun, 34 refused (DP-TOO-SHORT 34)" */
+void dp_verdicts_total(const struct dp_verdicts *v, FILE *to);
+
+/* command_list_markers.c: is it a glob of markers, usdt:PROVIDER:NAME with patterns, module! before it? */
+bool dp_list_is_marker_glob(const char *glob);
+/* Prints those of the module that are meant (NULL: all), and adds their number to *n. */
+struct dp_error *dp_list_markers(struct dp_module *m, const char *glob, uint64_t shown_bias, bool json, size_t *n) DP_MUST_CHECK;
+
+/* command_list_calls.c: syscall:NAME with patterns, module! before it; places that make any call are among them. */
+bool dp_list_is_call_glob(const char *glob);
+struct dp_error *dp_list_calls(const struct dp_verdicts *v, const char *glob, bool json, size_t *n) DP_MUST_CHECK;
+
+#endif

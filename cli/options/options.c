@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options/options_table.h"
+#include "probes/expr/scope/scope.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * ':' first: getopt reports a missing argument as ':' and prints nothing; '+': the options of a command to be started are not
+ * ours, while the names of probes may stand anywhere.
+ */
+static void getopt_tables(enum dp_verb verb, struct option *longs, char *shorts)
+{
+	if (verb == DP_VERB_RUN)
+		*shorts++ = '+';
+	*shorts++ = ':';
+	for (size_t i = 0; i < DP_OPTION_ROWS; i++) {
+		const struct dp_option_row *row = &dp_option_rows[i];
+		if (!dp_option_of(row, verb))
+			continue;
+		const int has = !row->metavar ? no_argument : *row->metavar == '[' ? optional_argument : required_argument;
+		*longs++ = (struct option){row->name, has, NULL, 256 + (int)i};
+		if (!row->letter)
+			continue;
+		*shorts++ = row->letter;
+		if (row->metavar)
+			*shorts++ = ':';
+	}
+	*longs = (struct option){0};
+	*shorts = 0;
+}
+
+/* Several verbs may have an option of one name, with meanings of their own. */
+static const struct dp_option_row *row_of(enum dp_verb verb, int code)
+{
+	if (code >= 256 && (size_t)(code - 256) < DP_OPTION_ROWS)
+		return &dp_option_rows[code - 256];
+	for (size_t i = 0; i < DP_OPTION_ROWS; i++)
+		if (code < 256 && dp_option_rows[i].letter && dp_option_rows[i].letter == code &&
+		    dp_option_of(&dp_option_rows[i], verb))
+			return &dp_option_rows[i];
+	return NULL;
+}
+
+static struct dp_error *unknown(enum dp_verb verb, const char *word)
+{
+	if (verb == DP_VERB_RUN)
+		return dp_error(DP_TAG_USAGE, "unknown option %s; see dynprobe --help", word);
+	return dp_error(DP_TAG_USAGE, "dynprobe %s has no option %s; see dynprobe %s --help", dp_verb_word(verb), word,
+	                dp_verb_word(verb));
+}
+
+static bool is_number(const char *word)
+{
+	return word && *word && !word[strspn(word, "0123456789")];
+}
+
+static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
+{
+	struct option longs[DP_OPTION_ROWS + 1];
+	char shorts[2 * DP_OPTION_ROWS + 3];
+	int code;
+	getopt_tables(p->verb, longs, shorts);
+	opterr = 0;
+	optind = 0;
+	while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const struct dp_option_row *row = code == '?' ? NULL : row_of(p->verb, code);
+		if (code == ':')
+			return dp_error(DP_TAG_USAGE, "%s needs an argument", argv[optind - 1]);
+		if (!row)
+			return unknown(p->verb, argv[optind - 1]);
+		/* An argument that may be left away has to stand behind '=', which people do not know; a number is no command. */
+		if (!optarg && row->metavar && *row->metavar == '[' && is_number(argv[optind]))
+			optarg = argv[optind++];
+		DP_TRY(row->take(p, optarg));
+	}
+	return NULL;
+}
+
+/* What is behind the options: the command to start, or the names of probes. */
+static struct dp_error *take_rest(struct dp_parser *p, char **rest)
+{
+	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
+	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW ||
+	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE;
+	size_t n = 0;
+	if (!*rest)
+		return NULL;
+	if (p->verb != DP_VERB_RUN && !names)
+		return dp_error(DP_TAG_USAGE, "'%s' is no option; see dynprobe %s --help", *rest, dp_verb_word(p->verb));
+	if (p->o.command)
+		return dp_error(DP_TAG_USAGE, "a command was given with -c and another one behind the options: '%s'", *rest);
+	while (rest[n])
+		n++;
+	char **words = calloc(n + 1, sizeof(*words));
+	for (size_t i = 0; words && i < n; i++)
+		words[i] = strdup(rest[i]);
+	*(names ? &p->o.name : &p->o.command) = words;
+	p->o.nnames = names ? n : 0;
+	return words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the words behind the options");
+}
+
+/* The contexts of add-context belong to a probe that is known only to the target: here their form is checked. */
+static struct dp_error *take_contexts(struct dp_parser *p)
+{
+	struct dp_fields scratch = {0};
+	struct dp_error *err = NULL;
+	if (p->verb != DP_VERB_ADD_CONTEXT)
+		return NULL;
+	for (size_t i = 0; !err && i < p->probes.nearly; i++)
+		err = dp_scope_is_fixed(p->probes.early_context[i]) ? dp_fields_add(&scratch, p->probes.early_context[i])
+		                                                    : dp_context_check(p->probes.early_context[i]);
+	dp_fields_fini(&scratch);
+	p->o.ncontexts = p->probes.nearly;
+	p->o.context = dp_take(p->probes.early_context, NULL);
+	return err;
+}
+
+/* DTrace's pid123:... names the process; several are for --pid, which puts every probe into each. */
+static struct dp_error *take_pids(struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nprobes; i++) {
+		const uint64_t pid = o->probe[i].spec.pid;
+		if (!pid)
+			continue;
+		if (!o->npids && !o->command && pid <= INT32_MAX && (o->pid = calloc(1, sizeof(*o->pid))))
+			o->pid[o->npids++] = (pid_t)pid;
+		if (o->npids != 1 || (uint64_t)o->pid[0] != pid)
+			return dp_error(DP_TAG_USAGE,
+			                "'%s' is in process %llu, which is not the one process that is to be probed",
+			                o->probe[i].spec.text, (unsigned long long)pid);
+	}
+	return NULL;
+}
+
+static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
+{
+	DP_TRY(walk(p, argc, argv));
+	DP_TRY(take_rest(p, argv + optind));
+	DP_TRY(take_contexts(p));
+	DP_TRY(dp_args_finish(&p->probes));
+	if (p->o.profile_hz && (p->probes.nearly || p->probes.early_when))
+		return dp_error(DP_TAG_USAGE, "--profile records stacks: it and -t or --when exclude each other");
+	p->o.probe = dp_take(p->probes.probe, NULL);
+	p->o.typed = dp_take(p->probes.typed, NULL);
+	p->o.nprobes = dp_take(p->probes.n, 0);
+	p->o.nexcept = p->probes.nexcept;
+	p->o.except = dp_take(p->probes.except, NULL);
+	DP_TRY(take_pids(&p->o));
+	dp_snapshot_args_finish(&p->o.snapshot);
+	return dp_options_check(p->verb, &p->o);
+}
+
+struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret)
+{
+	struct dp_parser p = {.verb = verb, .o = {.color = "auto", .show.frame = -1, .attach = verb == DP_VERB_ATTACH}};
+	struct dp_error *err = parse(&p, argc, argv);
+	dp_args_fini(&p.probes);
+	if (err)
+		dp_options_fini(&p.o);
+	else
+		*ret = p.o;
+	return err;
+}
+
+struct dp_error *dp_options_parse(int argc, char **argv, struct dp_options *ret)
+{
+	return dp_options_parse_verb(DP_VERB_RUN, argc, argv, ret);
+}
+
+void dp_options_fini(struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nprobes; i++) {
+		dp_probe_fini(&o->probe[i]);
+		if (o->typed)
+			dp_typed_fini(&o->typed[i]);
+	}
+	free(o->asked.linear);
+	dp_snapshot_args_fini(&o->snapshot);
+	free(o->probe);
+	free(o->typed);
+	free(o->except);
+	free(o->pid);
+	free(o->context);
+	dp_words_free(o->command);
+	dp_words_free(o->name);
+	*o = (struct dp_options){0};
+}

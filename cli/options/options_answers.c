@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* The options that ask for answers instead of events. They are about all probes of the run. */
+#include "cli/options/numbers.h"
+#include "cli/options/options_table.h"
+#include "trampoline/trampoline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOP_DEFAULT 20u
+#define HISTOGRAMS  (DP_ANSWER_LOG2 | DP_ANSWER_LINEAR)
+#define STATISTICS  (DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX)
+
+/* --sum, --avg, --min and --max of one expression go together; everything else stands alone. */
+static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned what, enum dp_answers_rank rank, const char *value)
+{
+	struct dp_asked *a = &p->o.asked;
+	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
+		return dp_error(DP_TAG_USAGE,
+		                "%s is a second question: one run answers --count, or --hist, or --sum, --avg, --min and --max",
+		                option);
+	if (a->value && value && strcmp(a->value, value))
+		return dp_error(DP_TAG_USAGE, "%s '%s': the run is about '%s' already; one expression a run", option, value,
+		                a->value);
+	a->rank = a->what ? a->rank : rank;
+	a->what |= what;
+	a->value = value ? value : a->value;
+	return NULL;
+}
+
+struct dp_error *dp_take_count(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	return ask(p, "--count", DP_ANSWER_COUNT, DP_RANK_HITS, NULL);
+}
+
+struct dp_error *dp_take_sum(struct dp_parser *p, const char *arg)
+{
+	return ask(p, "--sum", DP_ANSWER_SUM, DP_RANK_SUM, arg);
+}
+
+struct dp_error *dp_take_avg(struct dp_parser *p, const char *arg)
+{
+	p->o.asked.average = true;
+	return ask(p, "--avg", DP_ANSWER_SUM, DP_RANK_AVERAGE, arg);
+}
+
+struct dp_error *dp_take_min(struct dp_parser *p, const char *arg)
+{
+	return ask(p, "--min", DP_ANSWER_MIN, DP_RANK_MIN, arg);
+}
+
+struct dp_error *dp_take_max(struct dp_parser *p, const char *arg)
+{
+	return ask(p, "--max", DP_ANSWER_MAX, DP_RANK_MAX, arg);
+}
+
+/* ---- histograms ---------------------------------------------------------------------------------------------------------- */
+
+/* The last comma before `end` that stands in no parentheses, brackets or quotes; NULL without one. */
+static char *last_comma(char *text, const char *end)
+{
+	char *found = NULL;
+	int depth = 0;
+	for (char *c = text, quote = 0; c < end; c++) {
+		if (quote)
+			quote = *c == quote ? 0 : quote;
+		else if (*c == '"' || *c == '\'')
+			quote = *c;
+		else if (strchr("([", *c))
+			depth++;
+		else if (strchr(")]", *c))
+			depth--;
+		else if (*c == ',' && !depth)
+			found = c;
+	}
+	return found;
+}
+
+static bool whole_number(const char *text, int64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoll(text, &end, 0);
+	return end != text && !end[strspn(end, " ")] && !errno;
+}
+
+static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const comma[3])
+{
+	int64_t n[3];
+	uint64_t range;
+	for (int i = 0; i < 3; i++) {
+		if (!whole_number(comma[i] + 1, &n[i]))
+			return dp_error(DP_TAG_USAGE,
+			                "--hist '%s': behind the expression come three whole numbers: LOW,HIGH,STEP", arg);
+		*comma[i] = 0;
+	}
+	if (n[1] <= n[0] || n[2] <= 0)
+		return dp_error(DP_TAG_USAGE, "--hist '%s': HIGH is to be above LOW, and STEP above 0", arg);
+	range = (uint64_t)n[1] - (uint64_t)n[0];
+	a->low = n[0];
+	a->step = (uint64_t)n[2];
+	if (range / a->step + (range % a->step != 0) > DP_ANSWER_LINEAR_MAX)
+		return dp_error(DP_TAG_USAGE, "--hist '%s' has more than %u buckets; take a greater STEP", arg,
+		                DP_ANSWER_LINEAR_MAX);
+	a->buckets = (uint32_t)(range / a->step + (range % a->step != 0));
+	return NULL;
+}
+
+struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
+{
+	struct dp_asked *a = &p->o.asked;
+	char *comma[3];
+	free(a->linear);
+	a->linear = strdup(arg);
+	if (!a->linear)
+		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+	char *end = a->linear + strlen(a->linear);
+	for (int i = 2; i >= 0; i--) {
+		comma[i] = end ? last_comma(a->linear, end) : NULL;
+		end = comma[i];
+	}
+	if (!comma[0])
+		return ask(p, "--hist", DP_ANSWER_LOG2, DP_RANK_HITS, arg);
+	for (int i = 1; i < 3; i++) /* whole_number() is to stop there */
+		*comma[i] = 0;
+	DP_TRY(linear(a, arg, comma));
+	return ask(p, "--hist", DP_ANSWER_LINEAR, DP_RANK_HITS, a->linear);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------------ */
+
+struct dp_error *dp_take_by(struct dp_parser *p, const char *arg)
+{
+	if (p->o.asked.by)
+		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; one a run", arg);
+	p->o.asked.by = arg;
+	return NULL;
+}
+
+struct dp_error *dp_take_slower(struct dp_parser *p, const char *arg)
+{
+	return dp_duration_parse("--slower-than", arg, &p->o.asked.slower_ns);
+}
+
+struct dp_error *dp_take_interval(struct dp_parser *p, const char *arg)
+{
+	return dp_duration_parse("--interval", arg, &p->o.asked.interval_ns);
+}
+
+struct dp_error *dp_take_top(struct dp_parser *p, const char *arg)
+{
+	uint64_t n = TOP_DEFAULT;
+	if (arg)
+		DP_TRY(dp_number_parse("--top", arg, &n));
+	p->o.asked.top = n;
+	return NULL;
+}
+
+struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg)
+{
+	(void)arg;
+	p->o.asked.folded = true;
+	return NULL;
+}
+
+static struct dp_error *check_question(const struct dp_asked *a)
+{
+	const char *lone = a->by ? "--by" : a->interval_ns ? "--interval" : a->top ? "--top" : a->folded ? "--folded" : NULL;
+	if (a->what || !lone)
+		return NULL;
+	return dp_error(DP_TAG_USAGE, "%s is for answers: give --count, --hist, --sum, --avg, --min or --max as well", lone);
+}
+
+struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
+{
+	struct dp_asked *a = &o->asked;
+	if (!a->what && a->slower_ns == 0)
+		return check_question(a);
+	DP_TRY(check_question(a));
+	if (verb == DP_VERB_ATTACH)
+		return dp_error(DP_TAG_USAGE,
+		                "answers are for as long as dynprobe runs: probes that stay (attach) record events");
+	if (o->sink == DP_SINK_LTTNG)
+		return dp_error(DP_TAG_USAGE, "answers are counted by dynprobe itself: they exclude --sink lttng and --session");
+	if (o->pending)
+		return dp_error(DP_TAG_USAGE, "answers and --pending exclude each other");
+	o->sink = DP_SINK_RING;
+	if (!a->what)
+		return NULL;
+	for (size_t i = 0; i < o->nprobes; i++)
+		if (o->probe[i].fields.n || o->typed[i].ncontexts)
+			return dp_error(DP_TAG_USAGE,
+			                "-t says what events record; a run that answers has none: leave it away, or use --by");
+	if (o->format == DP_FORMAT_CTF || o->record)
+		return dp_error(DP_TAG_USAGE, "a run that answers records no events: no --record, and -f is text or json");
+	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))
+		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
+	o->no_record = true;
+	return NULL;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options/numbers.h"
+#include "cli/options/options_table.h"
+#include "cli/run/profile/profile.h"
+#include "trampoline/trampoline.h"
+
+#include <stdlib.h>
+
+static struct dp_error *check_sink(struct dp_options *o)
+{
+	const char *of_lttng = o->session   ? "--session"
+	                       : o->set_url ? "--set-url"
+	                       : o->live_us ? "--live"
+	                       : o->filter  ? "--filter"
+	                                    : NULL;
+	if (o->sink == DP_SINK_CURRENT && (of_lttng || o->own_events))
+		o->sink = DP_SINK_AUTO;
+	if (of_lttng && o->sink == DP_SINK_RING)
+		return dp_error(DP_TAG_USAGE, "%s is for LTTng and excludes --sink ring", of_lttng);
+	if (of_lttng)
+		o->sink = DP_SINK_LTTNG;
+	if (o->sink == DP_SINK_LTTNG && o->own_events && !o->dry_run)
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "with %s the events go to LTTng and never come to dynprobe: -n, -o, -f, --record and --no-record are for "
+		        "--sink ring; look at the session with lttng view",
+		        of_lttng ? of_lttng : "--sink lttng");
+	return NULL;
+}
+
+static struct dp_error *check_run(const struct dp_options *o)
+{
+	if (!o->npids && !o->command)
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID, -c CMD or -- CMD ARGS; see dynprobe --help");
+	if (o->npids && o->command)
+		return dp_error(DP_TAG_USAGE, "--pid and a command to start exclude each other");
+	return NULL;
+}
+
+/* What is installed later has rings of its own; one LTTng sink and one handler of traps is all that a process can have. */
+static struct dp_error *check_pending(struct dp_options *o)
+{
+	const char *other = o->sink == DP_SINK_LTTNG                          ? "events of LTTng"
+	                    : o->tactics >> DP_TACTIC_TRAP & 1 && !o->no_trap ? "traps"
+	                    : o->dry_run                                      ? "--dry-run"
+	                                                                      : NULL;
+	if (!o->pending)
+		return NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--pending and %s exclude each other", other);
+	o->sink = DP_SINK_RING;
+	return NULL;
+}
+
+/* Which places make which calls is found out anew by each run; what is left in a process has no names for the arguments. */
+static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nprobes; i++)
+		if (o->probe[i].spec.call && (verb == DP_VERB_ATTACH || o->pending))
+			return dp_error(
+			        DP_TAG_USAGE, "'%s': probes on system calls %s", o->probe[i].spec.text,
+			        o->pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
+			                   : "are for as long as dynprobe runs: they cannot be left (attach)");
+	return NULL;
+}
+
+static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
+{
+	if (o->profile_hz)
+		return dp_profile_check(o);
+	DP_TRY(check_calls(verb, o));
+	if (!o->nprobes)
+		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
+	DP_TRY(check_sink(o));
+	DP_TRY(check_pending(o));
+	DP_TRY(dp_snapshots_check(verb, o));
+	return dp_answers_check(verb, o);
+}
+
+static struct dp_error *check_add_context(const struct dp_options *o)
+{
+	if (!o->event)
+		return dp_error(DP_TAG_USAGE, "which probe? Give -e NAME; dynprobe status --pid PID lists them");
+	if (!o->ncontexts)
+		return dp_error(DP_TAG_USAGE, "what is it to record? Give -t CONTEXT; see dynprobe add-context --help");
+	return NULL;
+}
+
+static struct dp_error *check_names(enum dp_verb verb, const struct dp_options *o)
+{
+	if (o->nnames)
+		return NULL;
+	return dp_error(DP_TAG_USAGE, "which probes? Give names, or '*' for all: dynprobe %s NAME... --pid PID",
+	                dp_verb_word(verb));
+}
+
+static struct dp_error *check_list(const struct dp_options *o)
+{
+	const size_t most = o->npids ? 1 : 2;
+	if (!o->npids && !o->nnames)
+		return dp_error(DP_TAG_USAGE, "of what? Give --pid PID or an ELF file; see dynprobe list --help");
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "dynprobe list takes one --pid at a time");
+	if (o->nnames > most)
+		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
+		                o->name[most]);
+	return NULL;
+}
+
+static struct dp_error *check_stubs(const struct dp_options *o)
+{
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "dynprobe stubs takes one --pid at a time");
+	if (!o->output)
+		return dp_error(DP_TAG_USAGE, "where to? Give -o FILE");
+	return NULL;
+}
+
+/* snapshot PID, or --pid PID; of a core file its executable may be named instead. */
+static struct dp_error *check_snapshot(struct dp_options *o)
+{
+	uint64_t pid;
+	const size_t most = o->snapshot.core || !o->npids ? 1 : 0;
+	if (o->nnames > most)
+		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe snapshot PID | --core CORE [EXE]", o->name[most]);
+	if (o->snapshot.core && o->npids)
+		return dp_error(DP_TAG_USAGE, "--pid and --core exclude each other");
+	if (o->npids > 1)
+		return dp_error(DP_TAG_USAGE, "dynprobe snapshot takes one process at a time");
+	if (o->snapshot.core && o->snapshot.iterations > 1)
+		return dp_error(DP_TAG_USAGE, "a core file does not change: --iterations is for processes");
+	if (o->snapshot.core || o->npids)
+		return NULL;
+	if (!o->nnames)
+		return dp_error(DP_TAG_USAGE, "of what? Give a PID, or --core CORE; see dynprobe snapshot --help");
+	DP_TRY(dp_number_parse("the process", o->name[0], &pid));
+	if (pid > INT32_MAX)
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", o->name[0]);
+	o->pid = calloc(1, sizeof(*o->pid));
+	if (!o->pid)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the pid");
+	o->pid[o->npids++] = (pid_t)pid;
+	return NULL;
+}
+
+static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
+{
+	switch (verb) {
+	case DP_VERB_RUN:
+	case DP_VERB_ATTACH:
+		return check_probes(verb, o);
+	case DP_VERB_ADD_CONTEXT:
+		return check_add_context(o);
+	case DP_VERB_ENABLE:
+	case DP_VERB_DISABLE:
+	case DP_VERB_REMOVE:
+		return check_names(verb, o);
+	case DP_VERB_LIST:
+		return check_list(o);
+	case DP_VERB_STUBS:
+		return check_stubs(o);
+	case DP_VERB_SNAPSHOT:
+		return check_snapshot(o);
+	case DP_VERB_REPORT:
+		return dp_report_check(o);
+	case DP_VERB_SHOW:
+		return dp_show_check(o);
+	case DP_VERB_STATUS:
+	case DP_VERB_RECORD:
+	case DP_VERB_DETACH:
+	case DP_VERB_PMODULE:
+	case DP_VERB_COUNT:
+		break;
+	}
+	return NULL;
+}
+
+/* What works on files, or names its process in another way. */
+static bool needs_no_process(enum dp_verb verb)
+{
+	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE;
+}
+
+struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
+{
+	if (o->help || o->version)
+		return NULL;
+	if (verb == DP_VERB_RUN)
+		DP_TRY(check_run(o));
+	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
+	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
+		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
+	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
+		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
+	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->dry_run)
+		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: -f is for --dry-run");
+	if (o->dry_run && o->format == DP_FORMAT_CTF)
+		return dp_error(DP_TAG_USAGE, "a plan is text or json");
+	return check_verb(verb, o);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How probes and what belongs to them find each other on the command line. --name goes to the next probe (or, at the end, to the
+ * last one). -t and --when go to the group of probes directly before them: those given since the last -t or --when. Before the
+ * first probe they go to every probe.
+ */
+#include "cli/options/options_probe.h"
+
+#include "cli/options/names.h"
+#include "probes/expr/syntax/printf_form.h"
+#include "probes/point/usdt/usdt.h"
+#include "probes/expr/scope/scope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_error *make_room(struct dp_probe_args *a)
+{
+	if (a->n >= DP_PROBES_MAX)
+		return dp_error(DP_TAG_USAGE, "more than %u probes", DP_PROBES_MAX);
+	if (a->n & (a->n - 1))
+		return NULL;
+	const size_t room = a->n ? 2 * a->n : 1;
+	struct dp_probe *grown = realloc(a->probe, room * sizeof(*grown));
+	a->probe = grown ? grown : a->probe;
+	struct dp_typed *typed = realloc(a->typed, room * sizeof(*typed));
+	a->typed = typed ? typed : a->typed;
+	return grown && typed ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes");
+}
+
+/* --function is the entry and --return the returns, whatever the spec says, as long as it says nothing else. */
+static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
+{
+	const char *option = point == DP_POINT_ENTRY ? "--function" : "--return";
+	struct dp_spec *s = &p->spec;
+	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
+		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
+	if (point == DP_POINT_RETURN && (s->has_line || s->provider || s->call))
+		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
+	if (point == DP_POINT_RETURN && s->has_offset)
+		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; leave the offset away",
+		                s->text);
+	if (point == DP_POINT_RETURN)
+		s->point = point;
+	p->entry = point == DP_POINT_ENTRY || s->point == DP_POINT_ENTRY;
+	return NULL;
+}
+
+typedef struct dp_error *parse_spec(const char *text, struct dp_spec *ret);
+
+static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enum dp_point point, parse_spec *parse)
+{
+	DP_TRY(make_room(a));
+	struct dp_probe *p = &a->probe[a->n];
+	a->typed[a->n] = (struct dp_typed){0};
+	*p = (struct dp_probe){0};
+	DP_TRY(parse(spec, &p->spec));
+	struct dp_error *err = set_point(p, point);
+	if (err) {
+		dp_probe_fini(p);
+		return err;
+	}
+	p->name = dp_take(a->pending_name, NULL);
+	if (a->group_closed)
+		a->group = a->n;
+	a->group_closed = false;
+	a->n++;
+	return NULL;
+}
+
+static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context);
+
+/* A spec, perhaps with a format and its arguments: those become the probe's first fields. */
+static struct dp_error *add_formatted(struct dp_probe_args *a, const char *text, enum dp_point point, parse_spec *parse)
+{
+	const size_t begin = dp_printf_begins(text);
+	struct dp_printf_form *form = NULL;
+	if (!begin)
+		return add_probe(a, text, point, parse);
+	size_t end = begin;
+	while (end && strchr(" \t", text[end - 1]))
+		end--;
+	dp_auto_free char *spec = strndup(text, end);
+	if (!spec)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe");
+	DP_TRY(dp_printf_parse(text + begin, &form));
+	struct dp_error *err = add_probe(a, spec, point, parse);
+	if (err) {
+		dp_printf_destroy(form);
+		return err;
+	}
+	a->typed[a->n - 1].form = form;
+	for (size_t i = 0; !err && i < form->n; i++)
+		err = add_context(a, a->n - 1, form->arg[i]);
+	return err;
+}
+
+/* A line of a file; blanks around it and what follows a # at its start or behind a blank do not count. */
+static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_point point, parse_spec *parse)
+{
+	char *end = line;
+	line += strspn(line, " \t\r\n");
+	for (end = line; *end && !(*end == '#' && (end == line || strchr(" \t", end[-1])));)
+		end++;
+	while (end > line && strchr(" \t\r\n", end[-1]))
+		end--;
+	*end = 0;
+	return *line ? add_formatted(a, line, point, parse) : NULL;
+}
+
+static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum dp_point point, parse_spec *parse)
+{
+	dp_auto_fclose FILE *file = fopen(path, "re");
+	dp_auto_free char *line = NULL;
+	size_t size = 0;
+	if (!file)
+		return dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path);
+	for (unsigned number = 1; getline(&line, &size, file) >= 0; number++) {
+		struct dp_error *err = add_line(a, line, point, parse);
+		if (err)
+			return dp_error_wrap(err, "%s, line %u", path, number);
+	}
+	return ferror(file) ? dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path) : NULL;
+}
+
+struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
+{
+	return *spec == '@' ? add_file(a, spec + 1, point, dp_spec_parse) : add_formatted(a, spec, point, dp_spec_parse);
+}
+
+struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker)
+{
+	return *marker == '@' ? add_file(a, marker + 1, DP_POINT_PLACE, dp_spec_parse_usdt)
+	                      : add_formatted(a, marker, DP_POINT_PLACE, dp_spec_parse_usdt);
+}
+
+struct dp_error *dp_args_syscall(struct dp_probe_args *a, const char *name)
+{
+	return *name == '@' ? add_file(a, name + 1, DP_POINT_PLACE, dp_spec_parse_call)
+	                    : add_formatted(a, name, DP_POINT_PLACE, dp_spec_parse_call);
+}
+
+struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
+{
+	const char **grown = realloc(a->except, (a->nexcept + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the exceptions");
+	a->except = grown;
+	a->except[a->nexcept++] = pattern;
+	return NULL;
+}
+
+bool dp_name_valid(const char *name)
+{
+	static const char alpha[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", digit[] = "0123456789";
+	if (!*name || strlen(name) > 200 || strchr(digit, *name))
+		return false;
+	for (; *name; name++)
+		if (!strchr(alpha, *name) && !strchr(digit, *name))
+			return false;
+	return true;
+}
+
+struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name)
+{
+	if (!dp_name_valid(name))
+		return dp_error(DP_TAG_SYNTAX, "'%s' is no event name: letters, digits and _ only, no digit first", name);
+	if (a->pending_name)
+		return dp_error(DP_TAG_USAGE, "--name '%s' follows --name '%s': each goes to one probe", name, a->pending_name);
+	a->pending_name = strdup(name);
+	return a->pending_name ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+}
+
+static struct dp_error *remember(struct dp_probe_args *a, const char *context)
+{
+	const char **grown = realloc(a->early_context, (a->nearly + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the contexts");
+	a->early_context = grown;
+	a->early_context[a->nearly++] = context;
+	return NULL;
+}
+
+/* The meaning and the text of a context: the one is compiled, the other kept for the manifest. */
+static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context)
+{
+	struct dp_typed *t = &a->typed[i];
+	DP_TRY(dp_context_check(context));
+	if (dp_scope_is_fixed(context))
+		DP_TRY(dp_fields_add(&a->probe[i].fields, context));
+	char **grown = realloc(t->context, (t->ncontexts + 1) * sizeof(*grown));
+	t->context = grown ? grown : t->context;
+	if (!grown || !(t->context[t->ncontexts] = strdup(context)))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the contexts");
+	t->ncontexts++;
+	return NULL;
+}
+
+struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context)
+{
+	if (!a->n)
+		return remember(a, context);
+	a->group_closed = true;
+	for (size_t i = a->group; i < a->n; i++)
+		DP_TRY(add_context(a, i, context));
+	return NULL;
+}
+
+static struct dp_error *set_when(struct dp_probe_args *a, size_t i, const char *text)
+{
+	struct dp_probe *p = &a->probe[i];
+	if (a->typed[i].when)
+		return dp_error(DP_TAG_USAGE, "'%s' has two conditions; join them with &&", p->spec.text);
+	DP_TRY(dp_scope_check(text));
+	if (!dp_scope_has_names(text))
+		DP_TRY(dp_scope_condition(NULL, text, &p->when));
+	a->typed[i].when = strdup(text);
+	return a->typed[i].when ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a condition");
+}
+
+struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text)
+{
+	if (!a->n) {
+		a->early_when = text;
+		return NULL;
+	}
+	a->group_closed = true;
+	for (size_t i = a->group; i < a->n; i++)
+		DP_TRY(set_when(a, i, text));
+	return NULL;
+}
+
+/*
+ * Default names are made unique with _2, _3, ...; given names have to be unique already. The probes that a pattern stands for
+ * are named when they are known.
+ */
+static struct dp_error *name_given(struct dp_names *names, const struct dp_probe *p)
+{
+	bool fresh = true;
+	if (p->name)
+		DP_TRY(dp_names_add(names, p->name, &fresh));
+	return fresh ? NULL : dp_error(DP_TAG_USAGE, "two probes have the name '%s'", p->name);
+}
+
+static struct dp_error *name_default(struct dp_names *names, struct dp_probe *p)
+{
+	if (p->name || dp_spec_selects(&p->spec))
+		return NULL;
+	dp_auto_free char *base = dp_probe_default_name(&p->spec);
+	return base ? dp_names_make(names, base, &p->name) : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+}
+
+static struct dp_error *name_all(struct dp_probe_args *a)
+{
+	struct dp_names names = {0};
+	struct dp_error *err = NULL;
+	for (size_t i = 0; !err && i < a->n; i++)
+		err = name_given(&names, &a->probe[i]);
+	for (size_t i = 0; !err && i < a->n; i++)
+		err = name_default(&names, &a->probe[i]);
+	dp_names_fini(&names);
+	return err;
+}
+
+static struct dp_error *finish_probe(struct dp_probe_args *a, size_t i)
+{
+	for (size_t k = 0; k < a->nearly; k++)
+		DP_TRY(add_context(a, i, a->early_context[k]));
+	if (a->early_when && !a->typed[i].when)
+		DP_TRY(set_when(a, i, a->early_when));
+	if (a->snapshot)
+		DP_TRY(add_context(a, i, DP_CONTEXT_SNAPSHOT));
+	return NULL;
+}
+
+struct dp_error *dp_args_finish(struct dp_probe_args *a)
+{
+	if (a->pending_name) {
+		if (!a->n || a->probe[a->n - 1].name)
+			return dp_error(DP_TAG_USAGE, "--name '%s' has no probe to go to", a->pending_name);
+		a->probe[a->n - 1].name = dp_take(a->pending_name, NULL);
+	}
+	for (size_t i = 0; i < a->n; i++)
+		DP_TRY(finish_probe(a, i));
+	return name_all(a);
+}
+
+bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
+{
+	to->context = calloc(from->ncontexts + 1, sizeof(*to->context));
+	if (!to->context)
+		return false;
+	for (size_t i = 0; i < from->ncontexts; i++) {
+		if (!(to->context[i] = strdup(from->context[i])))
+			return false;
+		to->ncontexts++;
+	}
+	to->when = from->when ? strdup(from->when) : NULL;
+	to->call = from->call;
+	to->chosen = from->chosen ? strdup(from->chosen) : NULL;
+	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
+	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;
+	if (err) {
+		dp_error_destroy(err);
+		return false;
+	}
+	return (!from->when || to->when) && (!from->inlined || to->inlined) && (!from->chosen || to->chosen);
+}
+
+void dp_typed_fini(struct dp_typed *t)
+{
+	for (size_t i = 0; i < t->ncontexts; i++)
+		free(t->context[i]);
+	free(t->context);
+	free(t->when);
+	free(t->inlined);
+	free(t->chosen);
+	dp_printf_destroy(t->form);
+	*t = (struct dp_typed){0};
+}
+
+void dp_args_fini(struct dp_probe_args *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		dp_probe_fini(&a->probe[i]);
+		dp_typed_fini(&a->typed[i]);
+	}
+	free(a->probe);
+	free(a->typed);
+	free(a->pending_name);
+	free(a->early_context);
+	free(a->except);
+	*a = (struct dp_probe_args){0};
+}

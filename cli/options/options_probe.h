@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* --function, --probe, --return, --name, -t and --when: which belongs to which (options_probe.c has the rule). */
+#ifndef DP_CLI_OPTIONS_PROBE_H
+#define DP_CLI_OPTIONS_PROBE_H
+
+#include "cli/options/options.h"
+
+struct dp_probe_args {
+	struct dp_probe *probe;
+	struct dp_typed *typed; /* of each probe */
+	size_t n;
+	size_t group;      /* first probe of the current group */
+	bool group_closed; /* a -t or --when came: the next probe begins a new group */
+	char *pending_name;
+	const char **early_context; /* given before the first probe */
+	size_t nearly;
+	const char *early_when;
+	bool snapshot; /* each probe's last field is DP_CONTEXT_SNAPSHOT */
+	const char **except; /* -x */
+	size_t nexcept;
+};
+
+#define DP_PROBES_MAX 60000u
+
+/* `point` says which option it is: --probe (DP_POINT_PLACE), --function (ENTRY), --return (RETURN). `spec` may be @FILE. */
+struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point) DP_MUST_CHECK;
+/* --usdt; may be @FILE, too. */
+struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker) DP_MUST_CHECK;
+/* --syscall; may be @FILE, too. */
+struct dp_error *dp_args_syscall(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
+struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern) DP_MUST_CHECK;
+struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
+struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context) DP_MUST_CHECK;
+struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text) DP_MUST_CHECK;
+/* After the last option: gives names, hands out what was given early. */
+struct dp_error *dp_args_finish(struct dp_probe_args *a) DP_MUST_CHECK;
+void dp_args_fini(struct dp_probe_args *a);
+/* Will it do for an event: letters, digits and _, no digit first, at most 200 characters? */
+bool dp_name_valid(const char *name);
+bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to);
+void dp_typed_fini(struct dp_typed *typed);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers instead of events: what is counted in each target (answers.c), and what is shown of it (answers_show.c). */
+#ifndef DP_CLI_ANSWERS_H
+#define DP_CLI_ANSWERS_H
+
+#include "cli/run/trace.h"
+
+/* ---- answers.c: one session's ---------------------------------------------------------------------------------------------- */
+
+struct dp_session_answers {
+	struct dp_answer *answer; /* options->nprobes of them */
+	struct dp_cells_want want;
+	bool timed;                 /* durations are asked for */
+	uint64_t *entry;            /* of pair number i + 1: the function's */
+	const char **chosen;        /* of system calls: those that are meant, or NULL: all. Of struct dp_typed */
+	struct dp_expr **chosen_when;
+	struct dp_error **no_entry; /* why that one cannot be probed, or NULL */
+	size_t npairs;
+	size_t nprobes;
+	struct dp_fields none; /* what entries record */
+};
+
+/* Before every planning: forgets what an earlier one made, and tells the target how many cells there will be. */
+struct dp_error *dp_session_answers_begin(struct dp_session *s) DP_MUST_CHECK;
+/* Completes the probe's request; also plans the entry that it pairs with. An error is a refusal of this probe. */
+struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+                                            struct dp_request *request) DP_MUST_CHECK;
+/* Takes over what probe i has lost for want of an entry, or of room for a key. */
+void dp_session_answers_loss(struct dp_session *s, unsigned i);
+/*
+ * Does a probe show the program's flags, or may one that others have left or will put beside ours? Then stubs keep them even
+ * where the program does not look at them any more.
+ */
+bool dp_session_shows_flags(const struct dp_session *s);
+/* For plans without a target: where cells would be. */
+void dp_session_answers_nowhere(struct dp_runtime *rt);
+struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers *a);
+
+/* The probe that probe `i` is one with, to people: the first of a function's returns, of a system call's places. */
+size_t dp_answers_row(const struct dp_options *o, size_t i);
+
+/* ---- answers_show.c -------------------------------------------------------------------------------------------------------- */
+
+/* Looks at the cells when it is time to; shows what came since the last time if --interval says so. */
+void dp_answers_round(struct dp_run *run);
+/* After the removal: everything, exactly. */
+void dp_answers_final(struct dp_run *run);
+void dp_answers_fini(struct dp_run *run);
+
+#endif

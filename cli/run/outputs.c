@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run/outputs.h"
+#include "output/events/ctf_dir.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool wants_color(const struct dp_options *o, FILE *to)
+{
+	const char *no_color = getenv("NO_COLOR");
+	if (!strcmp(o->color, "always"))
+		return true;
+	return !strcmp(o->color, "auto") && isatty(fileno(to)) && !(no_color && *no_color);
+}
+
+static struct dp_error *open_file(const struct dp_options *o, struct dp_outputs *ret)
+{
+	if (!o->output || !strcmp(o->output, "-")) {
+		ret->file = o->output ? stdout : stderr;
+		ret->to_stderr = !o->output;
+		return NULL;
+	}
+	ret->file = fopen(o->output, "we");
+	ret->close_file = ret->file;
+	return ret->file ? NULL : dp_error_sys(DP_TAG_OUTPUT, "opening %s for the events", o->output);
+}
+
+static struct dp_error *open_outlet(const struct dp_outputs_reader *reader, struct dp_outputs *ret)
+{
+	if (!reader)
+		return NULL;
+	DP_TRY(dp_outlet_create(ret->file, reader->leave, reader->data, &ret->outlet));
+	if (ret->outlet)
+		ret->file = dp_outlet_file(ret->outlet);
+	return NULL;
+}
+
+static struct dp_error *make_classes(const struct dp_options *o, struct dp_outputs *ret)
+{
+	ret->classes = calloc(o->nprobes + 1, sizeof(*ret->classes));
+	if (!ret->classes)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
+	ret->nclasses = o->nprobes;
+	for (size_t i = 0; i < o->nprobes; i++)
+		ret->classes[i] = (struct dp_event_class){o->probe[i].name, o->probe[i].spec.text, &o->probe[i].fields,
+		                                          o->typed[i].form, o->probe[i].title};
+	return NULL;
+}
+
+static struct dp_error *open_live(const struct dp_options *o, struct dp_outputs *ret)
+{
+	if (o->quiet || o->format == DP_FORMAT_CTF)
+		return NULL;
+	if (o->format == DP_FORMAT_JSON)
+		return dp_json_writer_create(ret->file, ret->classes, ret->nclasses, &ret->live);
+	return dp_text_writer_create(ret->file, ret->color, ret->classes, ret->nclasses, &ret->live);
+}
+
+static struct dp_error *open_record(const struct dp_options *o, const char *name, struct dp_outputs *ret)
+{
+	if (o->no_record)
+		return NULL;
+	if (o->record && !(ret->record_dir = strdup(o->record)))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the recording's name");
+	if (!o->record)
+		DP_TRY(dp_ctf_default_dir(name, &ret->record_dir));
+	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);
+}
+
+static struct dp_error *open_steps(const struct dp_options *o, const char *name, const struct dp_outputs_reader *reader,
+                                   struct dp_outputs *ret)
+{
+	DP_TRY(open_file(o, ret));
+	ret->color = wants_color(o, ret->file);
+	DP_TRY(open_outlet(reader, ret));
+	DP_TRY(make_classes(o, ret));
+	DP_TRY(open_record(o, name, ret));
+	return open_live(o, ret);
+}
+
+struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, const struct dp_outputs_reader *reader,
+                                 struct dp_outputs *ret)
+{
+	*ret = (struct dp_outputs){0};
+	struct dp_error *err = open_steps(options, name, reader, ret);
+	if (err) {
+		dp_error_destroy(dp_outputs_end(ret));
+		dp_outputs_fini(ret);
+	}
+	return err;
+}
+
+void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret)
+{
+	*ret = (struct dp_outputs){.file = stderr, .to_stderr = true, .color = wants_color(options, stderr)};
+}
+
+void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)
+{
+	if (o->live)
+		dp_writer_event(o->live, event);
+	if (o->record)
+		dp_writer_event(o->record, event);
+}
+
+void dp_outputs_class(struct dp_outputs *o, unsigned i)
+{
+	if (o->live)
+		dp_writer_class(o->live, i);
+	if (o->record)
+		dp_writer_class(o->record, i);
+}
+
+void dp_outputs_note(struct dp_outputs *o, const char *text)
+{
+	if (o->live)
+		dp_writer_note(o->live, text);
+	else
+		fprintf(stderr, "dynprobe: %s\n", text);
+}
+
+struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
+{
+	if (o->record) {
+		dp_writer_lost(o->record, lost);
+		DP_TRY(dp_writer_flush(o->record));
+	}
+	if (o->live)
+		DP_TRY(dp_writer_flush(o->live));
+	/* Answers are no writer's: what could not be written of them shows here. */
+	if (o->file && ferror(o->file))
+		return dp_error(DP_TAG_OUTPUT, "nobody takes the output any more");
+	return NULL;
+}
+
+size_t dp_outputs_settle(struct dp_outputs *o)
+{
+	return o->outlet ? dp_outlet_settle(o->outlet) : 0;
+}
+
+struct dp_error *dp_outputs_end(struct dp_outputs *o)
+{
+	struct dp_writer *live = o->live, *record = o->record;
+	o->live = o->record = NULL;
+	struct dp_error *first = live ? dp_writer_close(live) : NULL;
+	struct dp_error *second = record ? dp_writer_close(record) : NULL;
+	if (!first)
+		return second;
+	dp_error_destroy(second);
+	return first;
+}
+
+void dp_outputs_discard(struct dp_outputs *o)
+{
+	const bool recorded = o->record;
+	dp_error_destroy(dp_outputs_end(o));
+	if (!recorded)
+		return;
+	dp_dir_undo(o->record_dir, "events");
+	dp_dir_undo(o->record_dir, "metadata");
+}
+
+void dp_outputs_fini(struct dp_outputs *o)
+{
+	dp_outputs_settle(o);
+	dp_outlet_destroy(o->outlet);
+	if (o->close_file)
+		fclose(o->close_file);
+	free(o->record_dir);
+	free(o->classes);
+	*o = (struct dp_outputs){0};
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a run's events go: the live view (text or NDJSON) and the recording (CTF), behind one call. */
+#ifndef DP_CLI_OUTPUTS_H
+#define DP_CLI_OUTPUTS_H
+
+#include "cli/options/options.h"
+#include "cli/run/outlet.h"
+#include "output/output.h"
+
+struct dp_outputs {
+	struct dp_writer *live, *record; /* either may be NULL */
+	FILE *file;                      /* what `live` writes to */
+	struct dp_outlet *outlet;        /* behind it, or NULL */
+	FILE *close_file;                /* or NULL */
+	bool to_stderr, color;
+	char *record_dir;
+	struct dp_event_class *classes;
+	size_t nclasses;
+};
+
+/* `leave` may be NULL: writes then block for as long as nobody reads. */
+struct dp_outputs_reader {
+	dp_outlet_leave_fn leave;
+	void *data;
+};
+struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, const struct dp_outputs_reader *reader,
+                                 struct dp_outputs *ret) DP_MUST_CHECK;
+/* No events come here: only the summary, to standard error. */
+void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
+void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
+/* The fields of class `i`, none so far, are known now: before its first event. */
+void dp_outputs_class(struct dp_outputs *o, unsigned i);
+void dp_outputs_note(struct dp_outputs *o, const char *text);
+struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
+/* What the reader of the live view has not taken so far; how many bytes it did not take before it was to end (outlet.h). */
+size_t dp_outputs_settle(struct dp_outputs *o);
+/* Ends the recording and the live view; the summary can still be written to o->file until dp_outputs_fini(). */
+/* For a run in which nothing has run: ends it, and leaves no recording behind. */
+void dp_outputs_discard(struct dp_outputs *o);
+struct dp_error *dp_outputs_end(struct dp_outputs *o) DP_MUST_CHECK;
+void dp_outputs_fini(struct dp_outputs *o);
+
+#endif

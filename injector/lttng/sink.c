@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loading the LTTng sink: map it, have one thread of the program call pthread_create, and wait until the new thread has done the
+ * rest. What is expensive (dlopen, LTTng's start) happens on that thread while the program runs.
+ */
+#include "injector/lttng/sink.h"
+
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/proc/proc.h"
+#include "injector/resident/standing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define POLL_NS      500000L
+#define TAKE_BACK_NS UINT64_C(1000000000)
+#define THREAD_AT(v) ((v)->data + (v)->head.scratch_offset + (v)->head.scratch_size - 8) /* pthread_create's result */
+
+/* ---- may it be loaded? ------------------------------------------------------------------------------------------------------
+ */
+
+static struct dp_error *check_filter(const struct dp_target *t)
+{
+	if (!t->process.seccomp)
+		return NULL;
+	return dp_error(DP_TAG_SINK, "process %d (%s) runs under a seccomp filter, which LTTng's own system calls may offend",
+	                t->process.pid, t->process.comm);
+}
+
+static struct dp_error *check_proc(const struct dp_target *t)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/root/proc/self", t->process.alive);
+	if (!lstat(path, &st))
+		return NULL;
+	if (errno != ENOENT && errno != ENOTDIR)
+		return dp_error_sys(DP_TAG_SINK, "looking for /proc in the root directory of process %d (%s)", t->process.pid,
+		                    t->process.comm);
+	return dp_error(DP_TAG_SINK, "process %d (%s) has no /proc in its root directory, and the sink is loaded through it",
+	                t->process.pid, t->process.comm);
+}
+
+static struct dp_error *check_symbols(struct dp_sink_view *v)
+{
+	static const char *const names[] = {"dlopen",       "dlsym",          "dlerror",         "pthread_create",
+	                                    "pthread_self", "pthread_detach", "__errno_location"};
+	uint64_t ignored;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		DP_TRY(dp_sink_symbol(v, names[i], &ignored));
+	return NULL;
+}
+
+static struct dp_error *no_block(const struct dp_target *t, pid_t tid)
+{
+	return dp_error(DP_TAG_SINK,
+	                "thread %d of process %d (%s) has no control block of its own (raw clone, or not glibc's): LTTng cannot "
+	                "run in it",
+	                tid, t->process.pid, t->process.comm);
+}
+
+/* One after the other, each for a few microseconds. */
+static struct dp_error *check_thread(struct dp_target *t, pid_t tid)
+{
+	struct dp_held h;
+	enum dp_safe_outcome outcome;
+	char why[128];
+	bool own = true;
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_safe_take(NULL, &t->process, tid, &h, &outcome, why);
+	if (!err && outcome == DP_SAFE_HELD) {
+		own = dp_safe_own_block(&t->process, &h);
+		dp_held_release(&h);
+	}
+	dp_priority_restore(&priority);
+	return err || own ? err : no_block(t, tid);
+}
+
+static struct dp_error *check_threads(struct dp_target *t)
+{
+	struct dp_tids tids;
+	struct dp_error *err = NULL;
+	if (t->launch) {
+		const struct dp_held *h = &dp_launch_freeze(t->launch)->thread[0];
+		return dp_safe_own_block(&t->process, h) ? NULL : no_block(t, h->tid);
+	}
+	if (!dp_proc_tids(t->process.pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", t->process.pid);
+	for (size_t i = 0; !err && i < tids.n; i++)
+		err = check_thread(t, tids.tid[i]);
+	free(tids.tid);
+	return err;
+}
+
+/* What is called in the target for the sink, and parts of a hit, run with all signals blocked: a trap met there would end the
+ * process. */
+static struct dp_error *check_traps(const struct dp_target *t)
+{
+	for (size_t i = 0; i < t->nstanding; i++)
+		if (t->standing[i]->in.trap)
+			return dp_error(DP_TAG_SINK,
+			                "process %d (%s) holds probes that stand as traps, which the LTTng sink cannot be with",
+			                t->process.pid, t->process.comm);
+	return NULL;
+}
+
+struct dp_error *dp_target_sink_check(struct dp_target *t)
+{
+	dp_auto_view struct dp_sink_view v = {0};
+	DP_TRY(check_filter(t));
+	DP_TRY(check_traps(t));
+	DP_TRY(check_proc(t));
+	DP_TRY(dp_sink_view_open(t, &v));
+	if (v.data && v.head.state == DP_SINK_FAILED)
+		return dp_error(DP_TAG_SINK, "the LTTng sink failed to load into process %d (%s) before: %s", t->process.pid,
+		                t->process.comm, v.head.error);
+	DP_TRY(check_symbols(&v));
+	DP_TRY(dp_sink_refuse_stopped(&v));
+	return check_threads(t);
+}
+
+/* ---- loading
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+/* *refused: the call has come back, and there is no new thread. */
+static struct dp_error *start_thread(struct dp_sink_view *v, uint64_t deadline, bool *refused)
+{
+	uint64_t create, result = 0;
+	DP_TRY(dp_sink_symbol(v, "pthread_create", &create));
+	DP_TRY(dp_sink_call_begin(v));
+	const uint64_t args[4] = {THREAD_AT(v), 0, v->head.loader, v->data};
+	DP_TRY(dp_sink_call_any(v, create, args, deadline, &result));
+	*refused = (int)result != 0;
+	if (!*refused)
+		return NULL;
+	return dp_error(DP_TAG_SINK, "pthread_create in process %d (%s) failed: %s", v->process.pid, v->process.comm,
+	                strerror((int)result));
+}
+
+static struct dp_error *failed(const struct dp_sink_view *v)
+{
+	return dp_error(DP_TAG_SINK, "the LTTng sink could not be loaded into process %d (%s): %s", v->process.pid,
+	                v->process.comm, v->head.error);
+}
+
+static struct dp_error *await_ready(struct dp_sink_view *v, uint64_t deadline)
+{
+	for (;;) {
+		DP_TRY(dp_sink_head(v));
+		if (v->head.state == DP_SINK_READY)
+			return NULL;
+		if (v->head.state == DP_SINK_FAILED)
+			return failed(v);
+		if (dp_now_ns() >= deadline)
+			return dp_error(
+			        DP_TAG_SINK,
+			        "the LTTng sink is still loading in process %d (%s); it goes on by itself, try again later",
+			        v->process.pid, v->process.comm);
+		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+		dp_pick_living(v->t);
+		v->process.alive = v->t->process.alive;
+	}
+}
+
+static void fill_entries(const struct dp_sink_view *v, bool fresh, struct dp_sink_entries *ret)
+{
+	*ret = (struct dp_sink_entries){.sink = v->data,
+	                                .enter = v->head.enter,
+	                                .emit = v->head.emit,
+	                                .emit_capture = v->head.emit_capture,
+	                                .prime_hook = v->head.prime_hook,
+	                                .ust_present = v->head.flags & DP_SINK_UST_PRESENT,
+	                                .fresh = fresh};
+}
+
+static bool is_loader(const struct dp_sink_view *v, pid_t tid)
+{
+	struct dp_buf status;
+	bool nested;
+	dp_buf_init(&status);
+	const bool is = dp_proc_slurp(&status, "/proc/%d/task/%d/status", v->process.pid, tid) &&
+	                dp_status_ns_pid(dp_buf_str(&status), &nested) == (pid_t)v->head.loader_tid;
+	dp_buf_fini(&status);
+	return is;
+}
+
+static bool thread_lives(const struct dp_sink_view *v)
+{
+	struct dp_tids tids;
+	bool lives = true;
+	if (!v->head.loader_tid || !dp_proc_tids(v->process.pid, &tids))
+		return true;
+	lives = false;
+	for (size_t i = 0; i < tids.n; i++)
+		lives |= is_loader(v, tids.tid[i]);
+	free(tids.tid);
+	return lives;
+}
+
+/* What load() has done in the process. */
+struct loading {
+	bool fresh;   /* the sink was there, or mapped here, and nothing had run in it */
+	bool mapped;  /* here */
+	bool refused; /* its thread could not be made */
+	bool started; /* it was made, and the program's thread that made it is back where it was */
+};
+
+/* Is nobody in the sink any more, nor ever again? */
+static bool is_unused(const struct dp_sink_view *v, const struct loading *l)
+{
+	if (l->refused)
+		return v->head.state == DP_SINK_EMPTY;
+	return l->started && v->head.state == DP_SINK_FAILED && !(v->head.flags & DP_SINK_LOADED) && !thread_lives(v);
+}
+
+/*
+ * A load that came to nothing leaves nothing; a later run may try again. Once the shared object is in the process it stays, and so does what
+ * another tool has mapped, or what a thread of the program may still stand in.
+ */
+static void take_back(struct dp_sink_view *v, const struct loading *l)
+{
+	const uint64_t until = dp_now_ns() + TAKE_BACK_NS;
+	if (!v->data || !l->mapped || (!l->refused && !l->started))
+		return;
+	dp_error_destroy(dp_sink_head(v));
+	for (; !is_unused(v, l); nanosleep(&(struct timespec){0, POLL_NS}, NULL))
+		if (dp_now_ns() >= until || v->head.state != DP_SINK_FAILED || v->head.flags & DP_SINK_LOADED)
+			return;
+	dp_error_destroy(dp_sink_unmap(v));
+}
+
+static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, struct loading *l)
+{
+	const uint64_t deadline = dp_now_ns() + limit_ns;
+	if (!v->data) {
+		DP_TRY(dp_sink_refuse_stopped(v));
+		DP_TRY(dp_sink_map(v));
+		l->mapped = true;
+	}
+	l->fresh = v->head.state == DP_SINK_EMPTY;
+	if (v->head.state == DP_SINK_FAILED)
+		return failed(v);
+	if (l->fresh) /* just mapped, or an earlier tool came no further than that */
+		DP_TRY(start_thread(v, deadline, &l->refused));
+	l->started = l->fresh;
+	return await_ready(v, deadline);
+}
+
+struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, struct dp_sink_entries *ret,
+                                     struct dp_sink_stats *stats)
+{
+	dp_auto_view struct dp_sink_view v = {0};
+	const uint64_t begin = dp_now_ns();
+	struct loading l = {0};
+	DP_TRY(dp_sink_view_open(t, &v));
+	struct dp_error *err = load(&v, limit_ns, &l);
+	if (v.pause_ns > stats->pause_ns)
+		stats->pause_ns = v.pause_ns;
+	stats->load_ns = dp_now_ns() - begin;
+	if (err)
+		take_back(&v, &l);
+	if (err)
+		return err;
+	fill_entries(&v, l.fresh, ret);
+	t->sink = ret->sink; /* the probes that are installed from now on emit through it */
+	dp_target_say(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", l.fresh ? "loaded" : "found",
+	              (unsigned long long)stats->load_ns / 1000, (unsigned long long)v.pause_ns / 1000);
+	return NULL;
+}

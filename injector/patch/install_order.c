@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In which order, and while who runs. Nearly all sites are written live, by new pages (swap.h). Those that cannot be, for what
+ * they are (windows, traps) or for where they are (text that cannot be replaced, a filter), and what relies upon their bytes,
+ * wait; they are written with all threads held, again and again for a moment, so that no thread stands for longer because there
+ * are many of them.
+ *
+ * If the tool dies in between, the threads run on with some sites patched and some not: sites come in an order in which each has
+ * what it relies upon, and each patched one leads to a finished stub.
+ */
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/install.h"
+#include "injector/trap/trap.h"
+
+#include "base/cleanup.h"
+
+#include <stdlib.h>
+
+#define HOLD_NS    UINT64_C(2000000) /* of writing, behind what it takes to stop all threads, and to look at their stacks */
+#define LIVE_TRIES 3
+
+/* ---- live ------------------------------------------------------------------------------------------------------------------ */
+
+static bool relies_on_held(const struct install *i, size_t k)
+{
+	const struct dp_plan *plan = &i->plans[k];
+	for (size_t n = 0; n < plan->nsupports; n++) {
+		struct dp_near near = dp_near(&i->t->in, plan->support[n], plan->support[n] + 1);
+		for (size_t j; (j = dp_near_next(&near)) != SIZE_MAX;)
+			if (j != k && i->held[j])
+				return true;
+	}
+	return false;
+}
+
+/* NULL if it may be written while threads run. */
+static const char *needs_hold(const struct install *i, size_t k)
+{
+	if (i->plans[k].ninterior)
+		return "a window has to be looked at with all threads held";
+	if (i->plans[k].tactic == DP_TACTIC_TRAP)
+		return "a thread may be about to go on with a call where a trap comes to stand";
+	return relies_on_held(i, k) ? "what it relies upon is written with all threads held" : NULL;
+}
+
+static void hold(struct install *i, size_t k, const char *why)
+{
+	i->held[k] = true;
+	dp_install_say_why(i, why);
+}
+
+static void edit_all(struct install *i, bool guarded, struct dp_placed **below)
+{
+	for (size_t k = 0; k < i->nplans; k++) {
+		const char *why = dp_install_is_due(i, k, guarded) ? needs_hold(i, k) : NULL;
+		if (why)
+			hold(i, k, why);
+		else if (dp_install_is_due(i, k, guarded) && !dp_install_write_live(i, k, &below[k]))
+			hold(i, k, dp_swap_why(i->swap));
+	}
+}
+
+/* `last`: what was not refused, and does not stand, has to wait. */
+static void settle(struct install *i, bool guarded, struct dp_placed **below, bool last)
+{
+	for (size_t k = 0; k < i->nplans; k++) {
+		if (!dp_install_is_due(i, k, guarded) || i->held[k])
+			continue;
+		if (dp_swap_stands(i->swap, i->t->in.placed[k].addr))
+			dp_install_stands(i, k, below[k]);
+		else
+			i->held[k] = last;
+	}
+}
+
+/* Then what is left may be written with all threads held. */
+static bool may_be_held(const struct dp_error *err)
+{
+	switch (err->tag) {
+	case DP_TAG_NO_THREAD:
+	case DP_TAG_UNSTOPPABLE:
+	case DP_TAG_VFORK:
+	case DP_TAG_CHANGED:
+	case DP_TAG_REMOTE:
+	case DP_TAG_NO_SPACE:
+	case DP_TAG_SYS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A thread that had no processor in time, say; or somebody else's write. */
+static bool passes(const struct dp_error *err, const struct dp_swap *s)
+{
+	return err && (err->tag == DP_TAG_REMOTE || err->tag == DP_TAG_CHANGED) && !s->unheld;
+}
+
+static struct dp_error *commit(struct install *i, bool guarded, struct dp_placed **below, bool *again)
+{
+	struct dp_swap *s = i->swap;
+	edit_all(i, guarded, below);
+	struct dp_error *err = dp_swap_commit(s, NULL, &i->stats->pause_ns);
+	*again &= passes(err, s);
+	settle(i, guarded, below, !*again);
+	i->stats->freezes += s->holds;
+	if (s->holds)
+		dp_install_say_why(i, s->why_held);
+	if (!err || !may_be_held(err))
+		return err;
+	if (*again)
+		dp_target_say(i->t, "once more: %s", err->message);
+	else
+		dp_install_say_why(i, err->message);
+	return dp_error_destroy(err);
+}
+
+static struct dp_error *write_live(struct install *i, bool guarded)
+{
+	struct dp_error *err = NULL;
+	bool again = true;
+	dp_auto_free struct dp_placed **below = calloc(i->nplans + 1, sizeof(struct dp_placed *));
+	if (!below)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	for (int tried = 1; !err && again; tried++) {
+		again = tried < LIVE_TRIES;
+		err = dp_swap_create(i->t, &i->t->in, &i->swap);
+		if (!err)
+			err = commit(i, guarded, below, &again);
+		i->swap = dp_swap_destroy(i->swap);
+	}
+	return err;
+}
+
+/* ---- with all threads held ------------------------------------------------------------------------------------------------- */
+
+struct turn { /* once that they are held */
+	size_t from, end;
+	bool guarded;
+	struct dp_swap *across; /* of the only site, which lies in two pages */
+	uint64_t held_ns;
+};
+
+static bool is_due(const struct install *i, size_t k, bool guarded)
+{
+	return i->held[k] && dp_install_is_due(i, k, guarded);
+}
+
+static size_t next_due(const struct install *i, size_t k, bool guarded)
+{
+	while (k < i->nplans && !is_due(i, k, guarded))
+		k++;
+	return k;
+}
+
+/* Those of one kind that come next: windows, whose turn begins with a look at all stacks; or others; or one that crosses pages.
+ */
+static void take_turn(const struct install *i, struct turn *turn)
+{
+	turn->from = turn->end = next_due(i, turn->from, turn->guarded);
+	if (turn->from == i->nplans)
+		return;
+	const bool windows = i->plans[turn->from].ninterior > 0, across = dp_install_crosses(i, turn->from);
+	do
+		turn->end = next_due(i, turn->end + 1, turn->guarded);
+	while (!across && turn->end < i->nplans && !dp_install_crosses(i, turn->end) &&
+	       windows == (i->plans[turn->end].ninterior > 0));
+}
+
+/* What takes long is done before anybody stands. */
+static struct dp_error *prepare(struct install *i, struct turn *turn)
+{
+	turn->across = NULL;
+	if (dp_install_crosses(i, turn->from))
+		DP_TRY(dp_swap_create(i->t, &i->t->in, &turn->across));
+	return dp_install_look_create(i, turn->from, turn->end, &i->look);
+}
+
+static void write_turn(struct install *i, struct turn *turn, struct dp_freeze *f)
+{
+	dp_install_look_take(i->look, i, f);
+	const uint64_t until = dp_now_ns() + HOLD_NS;
+	do {
+		if (is_due(i, turn->from, turn->guarded))
+			dp_install_write_held(i, turn->from, f, turn->across);
+	} while (++turn->from < turn->end && (dp_now_ns() < until || i->t->launch));
+	for (size_t n = 0; i->t->in.trap && n < f->n; n++)
+		dp_trap_restart(i->t, &f->thread[n]);
+}
+
+/* Without the live way nobody has looked at the threads' identities since they were chosen. */
+static struct dp_error *check_threads(const struct install *i, const struct dp_freeze *f, bool first)
+{
+	const struct dp_target *t = i->t;
+	DP_TRY(dp_still_ours(i->t));
+	if (!first || dp_identity_holds(t, f, t->runtime.identity, t->runtime.tid_offset))
+		return NULL;
+	return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during attach; try again");
+}
+
+static struct dp_error *hold_and_write(struct install *i, struct turn *turn, bool first)
+{
+	struct dp_freeze own = {0}, *f = i->t->launch ? dp_launch_freeze(i->t->launch) : &own;
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = i->t->launch ? NULL : dp_freeze_patiently(i->t, &own);
+	if (!err) {
+		err = check_threads(i, f, first);
+		if (!err)
+			write_turn(i, turn, f);
+		i->stats->threads = (unsigned)f->n;
+	}
+	if (own.n) {
+		dp_thaw_all(&own);
+		turn->held_ns = own.end_ns - own.begin_ns;
+		i->stats->freezes++;
+		dp_install_note_hold(i, &own, "patching");
+	}
+	dp_priority_restore(&priority);
+	return err;
+}
+
+static struct dp_error *write_next(struct install *i, struct turn *turn, bool first)
+{
+	struct dp_error *err = prepare(i, turn);
+	if (!err)
+		err = hold_and_write(i, turn, first);
+	turn->across = dp_swap_destroy(turn->across);
+	i->look = dp_install_look_destroy(i->look);
+	return err;
+}
+
+static bool any_stands(const struct install *i)
+{
+	for (size_t k = 0; k < i->nplans; k++)
+		if (i->t->in.placed[k].written)
+			return true;
+	return false;
+}
+
+static struct dp_error *refuse_rest(struct install *i, bool guarded, struct dp_error *err)
+{
+	if (!may_be_held(err) || !any_stands(i))
+		return err;
+	for (size_t k = 0; k < i->nplans; k++)
+		if (is_due(i, k, guarded))
+			dp_install_refuse(i, k, err->tag, err->message);
+	return dp_error_destroy(err);
+}
+
+static struct dp_error *write_held(struct install *i, bool guarded)
+{
+	struct turn turn = {.guarded = guarded};
+	bool first = !i->live && !any_stands(i);
+	for (take_turn(i, &turn); turn.from < i->nplans; take_turn(i, &turn)) {
+		DP_TRY(dp_target_progress(i->t, turn.from, i->nplans));
+		struct dp_error *err = write_next(i, &turn, first);
+		if (err)
+			return refuse_rest(i, guarded, err);
+		if (!i->t->launch && turn.from < i->nplans)
+			dp_patience_rest(turn.held_ns);
+		first = false;
+	}
+	return NULL;
+}
+
+static struct dp_error *write_all(struct install *i, bool guarded)
+{
+	if (i->live)
+		DP_TRY(write_live(i, guarded));
+	else
+		for (size_t k = 0; k < i->nplans; k++)
+			i->held[k] = true;
+	return write_held(i, guarded);
+}
+
+/* ---- hooks --------------------------------------------------------------------------------------------------------------- */
+
+static void add_supports(const struct install *i, size_t k, bool *only)
+{
+	const struct dp_plan *plan = &i->plans[k];
+	for (size_t n = 0; n < plan->nsupports; n++) {
+		struct dp_near near = dp_near(&i->t->in, plan->support[n], plan->support[n] + 1);
+		for (size_t j; (j = dp_near_next(&near)) != SIZE_MAX;)
+			only[j] |= j < k;
+	}
+}
+
+/* What a site relies upon comes before it in the order of the plans. */
+static bool pick_hooks(const struct install *i, bool *only)
+{
+	bool any = false;
+	for (size_t k = i->nplans; k-- > 0;) {
+		only[k] |= i->plans[k].probe == DP_NO_PROBE && i->plans[k].calls_out;
+		any |= only[k];
+		if (only[k])
+			add_supports(i, k, only);
+	}
+	return any;
+}
+
+/* A thread that starts between two pages must not come to a probe before the hook that prepares it for LTTng stands. */
+static struct dp_error *write_hooks(struct install *i)
+{
+	dp_auto_free bool *only = calloc(i->nplans + 1, sizeof(*only));
+	if (!only)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	if (!pick_hooks(i, only))
+		return NULL;
+	i->only = only;
+	struct dp_error *err = write_all(i, false);
+	i->only = NULL;
+	return err;
+}
+
+struct dp_error *dp_install_sites(struct install *i, bool guarded)
+{
+	if (i->live && i->t->sink && !guarded)
+		DP_TRY(write_hooks(i));
+	return write_all(i, guarded);
+}

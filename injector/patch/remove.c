@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Taking everything out again: restore the text (restore.c), then, when no thread can still be in our code (quiesce.c), give back
+ * the mappings by system calls on one borrowed thread; while all threads run, or, where that cannot be, with all held. Works on a
+ * struct dp_installation, whether install.c of this run made it or recover.c found it.
+ */
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/quiesce/quiesce_frames.h"
+#include "injector/patch/remove_copies.h"
+#include "injector/patch/restore.h"
+#include "injector/patch/semaphores.h"
+#include "injector/patch/sights.h"
+#include "injector/patch/swap/swap.h"
+#include "injector/resident/standing.h"
+#include "injector/tracee/stop/holds.h"
+#include "injector/tracee/proc/sharers.h"
+#include "injector/trap/trap.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#define TRIES        60
+#define UNMAP_TRIES  20
+#define LIVE_TRIES   80
+#define FRAMES_AFTER 4 /* tries: most need none */
+#define BORROW_NS    UINT64_C(1000000000)
+#define REST_NS      5000000L
+#define LOOK_NS      1000000L
+#define HOLD_NS      UINT64_C(2000000) /* of unmapping, behind what it takes to stop all threads */
+
+void dp_installation_fini(struct dp_installation *in)
+{
+	dp_code_index_destroy(in->index);
+	dp_sights_destroy(in->sights);
+	free(in->region);
+	free(in->placed);
+	*in = (struct dp_installation){0};
+}
+
+static void note_pause(struct dp_remove_report *report, const struct dp_freeze *f)
+{
+	if (f->end_ns - f->begin_ns > report->pause_ns)
+		report->pause_ns = f->end_ns - f->begin_ns;
+}
+
+static bool may_live(struct dp_target *t, struct dp_remove_report *report)
+{
+	if (t->launch || t->process.seccomp)
+		snprintf(report->why_frozen, sizeof(report->why_frozen), "%s", dp_not_live(t));
+	return !report->why_frozen[0];
+}
+
+/* True if what is left is to be done with all threads held. */
+static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, struct dp_error *err)
+{
+	if (err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NOMEM)
+		return false;
+	snprintf(report->why_frozen, sizeof(report->why_frozen), "%s", err->message);
+	dp_target_say(t, "all threads are held: %s", err->message);
+	report->live = false;
+	dp_error_destroy(err);
+	return true;
+}
+
+/* They cannot be held or looked at, only waited for. */
+static bool is_shared(const struct dp_target *t, struct dp_remove_report *report)
+{
+	const pid_t pid = dp_sharer(&t->process);
+	if (pid)
+		snprintf(report->why, sizeof(report->why), "process %d shares its memory and may be in a probe", pid);
+	return pid != 0;
+}
+
+/* One try: *quiet if the code may go. No thread enters anew: the text is restored. */
+static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                     bool *quiet)
+{
+	struct dp_freeze f = {0};
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(t, &f);
+	if (!err) {
+		err = dp_still_holds(t, in);
+		*quiet = !err && dp_quiesce(t, in, &f, report->why);
+		dp_thaw_all(&f);
+		note_pause(report, &f);
+	}
+	dp_priority_restore(&priority);
+	/* Whoever shared its memory then does so now, or is out of it: this looks at every process of the machine, and nobody
+	 * need stand for it. */
+	*quiet = *quiet && !is_shared(t, report);
+	return err;
+}
+
+static size_t mapped_bytes(const struct dp_installation *in)
+{
+	size_t sum = in->private.mapped ? in->private.size : 0;
+	for (size_t i = 0; i < in->nregions; i++)
+		sum += in->region[i].mapped ? in->region[i].size : 0;
+	return sum;
+}
+
+/* *more: time was up before all was done. */
+static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *in, struct dp_freeze *f, bool *more)
+{
+	struct dp_borrow *b = NULL;
+	struct dp_lease lease = {.until_ns = dp_now_ns() + HOLD_NS};
+	DP_TRY(dp_still_holds(t, in));
+	DP_TRY(dp_borrow_held(t, f, &b));
+	if (!dp_stray_is_ours(t, t->remote_fd))
+		t->remote_fd = -1; /* a thread that its dead borrower was about to let close it has done so meanwhile */
+	struct dp_error *err = dp_map_close(t, b);
+	if (!err)
+		err = dp_unmap_all(in, b, &lease);
+	*more = lease.more;
+	struct dp_error *end = dp_borrow_end(b, NULL);
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+/* All threads are held for the reason that install.c gives. */
+static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
+{
+	struct dp_freeze f = {0};
+	DP_TRY(dp_freeze_patiently(t, &f));
+	struct dp_error *err = unmap_held(t, in, &f, more);
+	dp_thaw_all(&f);
+	note_pause(report, &f);
+	return err;
+}
+
+static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	for (int tried = 0;;) {
+		struct dp_priority priority;
+		bool more = false;
+		dp_priority_raise(&priority);
+		struct dp_error *err = unmap_once(t, in, report, &more);
+		dp_priority_restore(&priority);
+		if (!more && (!err || err->tag != DP_TAG_NO_THREAD || tried++ >= UNMAP_TRIES))
+			return err;
+		dp_error_destroy(err);
+		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+	}
+}
+
+/*
+ * Longer and longer. On a busy machine a thread gets a processor to stop and for nothing else, and never leaves the stub, if it
+ * is asked to stop again too soon.
+ */
+static long rest_ns(int tried)
+{
+	return tried < 20 ? REST_NS : tried < 40 ? 5 * REST_NS : 20 * REST_NS;
+}
+
+static void rest(int tried)
+{
+	nanosleep(&(struct timespec){.tv_nsec = rest_ns(tried)}, NULL);
+}
+
+/* With all threads held, as long as it takes. */
+static struct dp_error *await_clear_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                         bool *quiet)
+{
+	for (int tried = 0; !*quiet && tried < TRIES; tried++) {
+		if (tried == FRAMES_AFTER)
+			dp_frames_need(t, in);
+		if (tried)
+			rest(tried);
+		DP_TRY(dp_restore(t, in, NULL, report));
+		if (report->left_sites)
+			break;
+		if (!report->occupied)
+			DP_TRY(quiesce_held(t, in, report, quiet));
+	}
+	return NULL;
+}
+
+/* ---- while all threads run (docs/live-patching.md)
+ * ------------------------------------------------------------------------------ */
+
+struct clear {
+	struct dp_target *t;
+	const struct dp_installation *in;
+	struct dp_remove_report *report;
+};
+
+static bool is_clear(struct dp_freeze *one, void *data)
+{
+	const struct clear *c = data;
+	return dp_quiesce(c->t, c->in, one, c->report->why);
+}
+
+static bool is_clear_asleep(const struct dp_held *h, void *data)
+{
+	const struct clear *c = data;
+	return dp_quiesce_asleep(c->t, c->in, h);
+}
+
+/* They come and go, and a moment without one is short: looked for all through a rest, since nobody is held for that. */
+static bool await_unshared(const struct dp_target *t, struct dp_remove_report *report, int tried)
+{
+	const uint64_t until = dp_now_ns() + (uint64_t)rest_ns(tried);
+	while (is_shared(t, report)) {
+		if (dp_now_ns() >= until)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	}
+	return true;
+}
+
+/* No thread enters any more: one that was seen outside stays outside. */
+static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+{
+	struct clear c = {t, in, report};
+	struct dp_each each = {.asleep = is_clear_asleep};
+	struct dp_error *err = NULL;
+	bool shared = false;
+	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {
+		if (tried == FRAMES_AFTER)
+			dp_frames_need(t, in);
+		if (tried > 2 && !shared)
+			rest(tried);
+		report->why[0] = 0;
+		err = dp_each_round(t, &each, is_clear, &c, quiet);
+		/* asked last: those that it started in a probe are there by now */
+		shared = !err && *quiet && !await_unshared(t, report, tried);
+		*quiet = *quiet && !shared;
+		if (!err)
+			err = dp_still_holds(t, in);
+	}
+	if (each.held_ns > report->pause_ns)
+		report->pause_ns = each.held_ns;
+	dp_each_fini(&each);
+	return err;
+}
+
+static struct dp_error *restore_and_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
+                                          bool *quiet)
+{
+	DP_TRY(dp_restore(t, in, NULL, report));
+	if (report->left_sites || report->occupied)
+		return NULL;
+	DP_TRY(await_clear(t, in, report, quiet));
+	return *quiet || report->why[0] ? NULL
+	                                : dp_error(DP_TAG_UNSTOPPABLE,
+	                                           "the threads of %d come and go too fast to be met one by one", t->process.pid);
+}
+
+static struct dp_error *unmap_lent(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
+{
+	struct dp_borrow *b = NULL;
+	uint64_t held = 0;
+	struct dp_error *err = dp_borrow_one(t, BORROW_NS, &b);
+	if (err)
+		return err;
+	struct dp_lease lease = {.until_ns = dp_now_ns() + DP_LEASE_NS};
+	err = dp_still_holds(t, in);
+	if (!err && !dp_stray_is_ours(t, t->remote_fd))
+		t->remote_fd = -1;
+	if (!err)
+		err = dp_map_close(t, b);
+	if (!err)
+		err = dp_unmap_all(in, b, &lease);
+	*more = lease.more;
+	struct dp_error *end = dp_borrow_end(b, &held);
+	if (held > report->pause_ns)
+		report->pause_ns = held;
+	if (!err)
+		return end;
+	dp_error_destroy(end);
+	return err;
+}
+
+static struct dp_error *unmap_live(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	bool more = true;
+	struct dp_error *err = NULL;
+	while (!err && more) {
+		struct dp_priority priority;
+		dp_priority_raise(&priority);
+		err = unmap_lent(t, in, report, &more);
+		dp_priority_restore(&priority);
+	}
+	return err;
+}
+
+/* ---- one way or the other -------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *restore(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
+{
+	report->live = may_live(t, report);
+	struct dp_error *err = in->trap ? NULL : restore_and_clear(t, in, report, quiet);
+	if (!in->trap && (!err || !go_on_held(t, report, err)))
+		return err;
+	return await_clear_held(t, in, report, quiet);
+}
+
+static struct dp_error *unmap_either(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	const bool live = !t->launch && !t->process.seccomp && !in->trap;
+	struct dp_error *err = live ? unmap_live(t, in, report) : NULL;
+	if (err ? !go_on_held(t, report, err) : live)
+		return err;
+	return unmap(t, in, report);
+}
+
+static void note_holds(struct dp_remove_report *report)
+{
+	const struct dp_holds h = dp_holds_take();
+	report->pause_ns = h.longest_ns;
+	report->held_ns = h.sum_ns;
+	report->stops = h.stops;
+	report->vain = h.vain;
+}
+
+static size_t standing(const struct dp_installation *in)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < in->nplaced; i++) {
+		const struct dp_placed *p = &in->placed[i];
+		n += p->written && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
+	}
+	return n;
+}
+
+static void note_left(const struct dp_installation *in, struct dp_remove_report *report)
+{
+	report->left_bytes = mapped_bytes(in);
+	report->left_sites = standing(in);
+}
+
+static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	bool quiet = false, untrapped = true;
+	if (in->trap)
+		snprintf(report->why_frozen, sizeof(report->why_frozen), "traps are taken out with all threads held");
+	DP_TRY(dp_trap_disarm(t, in, report, &untrapped));
+	if (untrapped)
+		DP_TRY(restore(t, in, report, &quiet));
+	else /* what needs no handler goes all the same */
+		DP_TRY(dp_restore(t, in, NULL, report));
+	if (!quiet) {
+		note_left(in, report);
+		return NULL;
+	}
+	report->why[0] = 0;
+	dp_remove_copies(t, in, report);
+	dp_error_destroy(dp_swap_sweep(t, in)); /* the last look at the note, which goes with our mappings */
+	in->index = dp_code_index_destroy(in->index);
+	struct dp_error *err = unmap_either(t, in, report);
+	if (!err || err->tag != DP_TAG_SECCOMP)
+		return err;
+	snprintf(report->why, sizeof(report->why), "the target has put itself under a seccomp filter meanwhile");
+	report->left_bytes = mapped_bytes(in);
+	return dp_error_destroy(err);
+}
+
+/* That the target has gone is no error: its probes went with it. */
+static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
+{
+	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_PROCESS && err->tag != DP_TAG_ZOMBIE))
+		return err;
+	t->gone = true;
+	return dp_error_destroy(err);
+}
+
+static bool has_no_memory(struct dp_target *t)
+{
+	char *maps = NULL;
+	struct dp_error *err = dp_process_maps(&t->process, &maps);
+	const bool none = err || !*maps;
+	dp_error_destroy(err);
+	free(maps);
+	return none;
+}
+
+/* A process that ends meanwhile takes its probes with it: what could not be put back stands nowhere. */
+static void forget_what_went(struct dp_target *t, struct dp_remove_report *report)
+{
+	if ((!report->left_sites && !report->left_bytes) || (!t->gone && !has_no_memory(t)))
+		return;
+	report->left_sites = report->left_bytes = 0;
+	report->why[0] = '\0';
+}
+
+struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
+{
+	*report = (struct dp_remove_report){0};
+	dp_installation_index(in);
+	in->frames = in->calls_out ? dp_frames_create(t, in) : NULL;
+	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
+	t->doing = DP_REMOVING;
+	t->patience.vain_removing = 0;
+	dp_holds_take();
+	struct dp_error *err = restore_and_unmap(t, in, report);
+	note_holds(report);
+	t->doing = DP_AT_REST;
+	dp_semaphores_after(t, in, semaphores);
+	in->index = dp_code_index_destroy(in->index);
+	in->frames = dp_frames_destroy(in->frames);
+	err = unless_gone(t, err);
+	forget_what_went(t, report);
+	return err;
+}
+
+struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
+                                         struct dp_remove_report *report)
+{
+	struct dp_semaphores *semaphores = dp_semaphores_before(t, in);
+	dp_installation_index(in);
+	*report = (struct dp_remove_report){0};
+	report->live = may_live(t, report);
+	dp_holds_take();
+	struct dp_error *err = dp_restore(t, in, chosen, report);
+	note_holds(report);
+	dp_semaphores_after(t, in, semaphores);
+	in->frames = dp_frames_destroy(in->frames);
+	err = unless_gone(t, err);
+	forget_what_went(t, report);
+	return err;
+}
+
+struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)
+{
+	*report = (struct dp_remove_report){0};
+	if (!t->installed)
+		return NULL;
+	t->installed = false;
+	return t->gone ? NULL : dp_installation_remove(t, &t->in, report);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Giving back one site's bytes: with all threads held, or live, by new pages (swap.h). */
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/restore_pass.h"
+#include "injector/resident/standing.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool starts_with_trap(const uint8_t *now, const struct dp_placed *p)
+{
+	return now[0] == 0xcc && p->new_bytes[0] != 0xcc && !memcmp(now + 1, p->new_bytes + 1, p->len - 1u);
+}
+
+/* What has to be written where the bytes are as `now`; false if it is not ours any more. */
+static bool restore_from(const struct dp_placed *p, const uint8_t *now, unsigned *skip)
+{
+	*skip = starts_with_trap(now, p) ? 1 : 0;
+	return *skip || !memcmp(now, p->new_bytes, p->len);
+}
+
+void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t bytes[16])
+{
+	const struct dp_placed *p = &in->placed[i];
+	memcpy(bytes, p->old_bytes, sizeof(p->old_bytes));
+	for (size_t k = i; (k = dp_near_before(in, p->addr, p->len, k)) != SIZE_MAX;) {
+		const struct dp_placed *q = &in->placed[k];
+		for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->nchanged;
+		     at++)
+			if (q->written && bytes[at - p->addr] == q->new_bytes[at - q->addr])
+				bytes[at - p->addr] = q->old_bytes[at - q->addr];
+	}
+}
+
+/* The bytes that the file has for `addr`, as it is mapped there now. False if they cannot be read. */
+static bool read_mapped_file(const struct dp_target *t, const struct dp_map *m, uint64_t addr, uint8_t *bytes, size_t n)
+{
+	char path[96];
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", t->process.pid, (unsigned long long)m->start.v,
+	         (unsigned long long)m->end.v);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && m->path[0] == '/') {
+		snprintf(path, sizeof(path), "/proc/%d/root", t->process.alive);
+		dp_auto_close int root = open(path, O_PATH | O_CLOEXEC);
+		fd = root < 0 ? -1 : openat(root, m->path + 1, O_RDONLY | O_CLOEXEC);
+	}
+	struct stat st;
+	return fd >= 0 && !fstat(fd, &st) && st.st_ino == m->inode &&
+	       pread(fd, bytes, n, (off_t)(m->offset + addr - m->start.v)) == (ssize_t)n;
+}
+
+/*
+ * Is the text mapped that we wrote into, by the kernel's own word? That a read failed may have other reasons; and where the
+ * program has unloaded a library, another file's text may be.
+ */
+static bool still_mapped(struct dp_target *t, const struct dp_installation *in, size_t i)
+{
+	const struct dp_placed *p = &in->placed[i];
+	uint8_t was[sizeof(p->old_bytes)], is[sizeof(p->old_bytes)];
+	char *maps = NULL;
+	bool mapped = true;
+	struct dp_error *err = dp_process_maps(&t->process, &maps);
+	struct dp_image *image = NULL;
+	if (!err)
+		err = dp_image_create(maps, "", 0, &image);
+	const struct dp_map *m = err ? NULL : dp_image_map_at(image, dp_addr_of(p->addr));
+	dp_placed_file_bytes(in, i, was);
+	if (!err)
+		mapped = m && (!read_mapped_file(t, m, p->addr, is, p->len) || !memcmp(is, was, p->len));
+	dp_image_destroy(image);
+	free(maps);
+	dp_error_destroy(err);
+	return mapped;
+}
+
+/* The text as its file has it, or with another tool's trap before it. */
+static bool is_original(const struct dp_installation *in, size_t i, const uint8_t *now)
+{
+	const struct dp_placed *p = &in->placed[i];
+	uint8_t file[sizeof(p->old_bytes)];
+	dp_placed_file_bytes(in, i, file);
+	const uint8_t *const like[] = {p->old_bytes, file};
+	const bool others = now[0] == 0xcc && p->new_bytes[0] != 0xcc;
+	for (size_t k = 0; k < 2; k++)
+		if (!memcmp(now, like[k], p->len) || (others && !memcmp(now + 1, like[k] + 1, p->len - 1u)))
+			return true;
+	return false;
+}
+
+/* The probe that was there before is there again, if one was put aside for this one; the trap's owner knows only the file's
+ * bytes. */
+static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp_placed *p, unsigned skip)
+{
+	return below && !skip ? below->new_bytes : p->old_bytes;
+}
+
+static size_t read_now(const struct restore *r, const struct dp_placed *p, uint8_t *now)
+{
+	return r->swap ? dp_swap_read(r->swap, p->addr, now, p->len)
+	               : dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len);
+}
+
+bool dp_restore_crosses(const struct restore *r, size_t i)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	return dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1);
+}
+
+static bool write_across(const struct restore *r, const struct dp_swap_edit *e)
+{
+	struct dp_swap *own = NULL, *s = r->across;
+	struct dp_error *err = s ? NULL : dp_swap_create(r->t, r->in, &own);
+	s = s ? s : own;
+	if (!err && dp_swap_write(s, e))
+		err = dp_swap_commit(s, r->f, NULL);
+	const bool done = s && dp_swap_stands(s, e->addr);
+	dp_error_destroy(err);
+	dp_swap_destroy(own);
+	return done;
+}
+
+/* Across two pages it takes new ones, if they can be had. */
+static bool write_held(const struct restore *r, struct dp_placed *p, const struct dp_swap_edit *e)
+{
+	if (dp_page_down(e->addr) != dp_page_down(e->addr + e->len - 1) && write_across(r, e))
+		return true;
+	struct dp_error *err =
+	        dp_mem_write_text(&r->t->process, r->f->thread[0].tid, dp_addr_of(e->addr + e->skip), e->bytes, e->n, NULL);
+	p->by_write |= !err;
+	const bool done = !err;
+	dp_error_destroy(err);
+	return done;
+}
+
+static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
+{
+	struct dp_placed *p = &r->in->placed[i];
+	struct dp_placed *below = dp_standing_below(r->t, r->in, p);
+	const struct dp_swap_edit edit = {p->addr, p->len, skip, p->len - skip, bytes_below(below, p, skip) + skip};
+	if (r->swap) {
+		r->done[i].edited = true;
+		r->done[i].below = below;
+		r->done[i].covered = skip;
+		return dp_swap_write(r->swap, &edit) ? RESTORED : IMPOSSIBLE;
+	}
+	if (!write_held(r, p, &edit))
+		return FAILED;
+	if (below)
+		below->covered = skip;
+	return RESTORED;
+}
+
+/* Text that comes and goes meanwhile is looked at with all threads held. */
+static enum outcome failed(const struct restore *r, size_t i)
+{
+	return r->swap && !dp_image_lasting(r->t->image, dp_addr_of(r->in->placed[i].addr)) ? IMPOSSIBLE : FAILED;
+}
+
+enum outcome dp_restore_site(struct restore *r, size_t i)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	uint8_t now[sizeof(p->new_bytes)];
+	unsigned skip = 0;
+	if (read_now(r, p, now) != p->len)
+		return still_mapped(r->t, r->in, i) ? failed(r, i) : RESTORED; /* if the mapping is gone, our bytes are too */
+	if (is_original(r->in, i, now))
+		return RESTORED;
+	if (!restore_from(p, now, &skip))
+		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
+		return dp_standing_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r->t, r->in, i)
+		               ? RESTORED
+		               : failed(r, i);
+	return write_back(r, i, skip);
+}
+
+void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state)
+{
+	const uint8_t byte = (uint8_t)state;
+	p->state = state;
+	if (p->entry)
+		p->entry->state = byte;
+	else if (p->entry_at)
+		dp_error_destroy(
+		        dp_mem_write(&t->process, dp_addr_of(p->entry_at + offsetof(struct dp_site_entry, state)), &byte, 1));
+}
+
+/* ---- who relies upon whom ---------------------------------------------------------------------------------------------- */
+
+bool dp_placed_stands(const struct dp_placed *p)
+{
+	return p->written && !p->changed && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
+}
+
+bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p)
+{
+	const uint64_t to = dp_placed_leads_to(q);
+	return to && to - p->addr < p->len;
+}
+
+/*
+ * Would putting back the bytes of `p` change one that `q` relies upon, or one that it has written over them, or the jump that it
+ * leads to?
+ */
+static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
+{
+	if (dp_placed_leads_into(q, p))
+		return true;
+	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->nchanged && at < q->addr + q->len; at++) {
+		const uint64_t a = at - p->addr, b = at - q->addr;
+		if (p->new_bytes[a] != p->old_bytes[a] && (q->old_bytes[b] == p->new_bytes[a]))
+			return true;
+	}
+	return false;
+}
+
+/* Of the same group only later ones rely upon it; those that go in the same pass have gone already. */
+static bool in_use_of(const struct restore *r, size_t i, struct dp_near near, bool held)
+{
+	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
+		if (k > i && !r->done[k].goes && r->done[k].held == held && dp_placed_stands(&r->in->placed[k]) &&
+		    in_use_by(&r->in->placed[i], &r->in->placed[k]))
+			return true;
+	return false;
+}
+
+bool dp_restore_in_use(const struct restore *r, size_t i, bool held)
+{
+	const struct dp_placed *p = &r->in->placed[i];
+	return in_use_of(r, i, dp_near_bytes(r->in, p->addr, p->len), held) ||
+	       in_use_of(r, i, dp_near_leading(r->in, p->addr, p->addr + p->len), held);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Other patchers exist (decision 11). A uprobe on our site replaces the first byte by a trap and later puts the file's first byte
+ * back, not ours: together with our tail that is wrong code. So when the trap is seen, the rest of the original bytes is written
+ * back behind it (nobody decodes them while the trap stands), and the probe is retired. When the first byte is already the
+ * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon:
+ * the jump leads elsewhere now.
+ */
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/hidden.h"
+#include "injector/patch/semaphores.h"
+#include "injector/patch/sights.h"
+#include "injector/patch/swap/swap.h"
+#include "injector/tracee/proc/proc.h"
+
+#include "base/cleanup.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/poll.h>
+#include <unistd.h>
+
+static bool ended(struct dp_target *t)
+{
+	struct pollfd p = {.fd = t->exit_fd, .events = POLLIN};
+	return t->exit_fd >= 0 ? poll(&p, 1, 0) > 0 : dp_process_start_time(t->process.pid) != t->process.start_time;
+}
+
+/* A process that is ending gives up its memory before its pidfd says so; one that called exec has some at every moment. */
+static bool has_memory(const struct dp_process *p)
+{
+	struct dp_buf statm;
+	dp_buf_init(&statm);
+	const bool some =
+	        dp_proc_slurp(&statm, "/proc/%d/task/%d/statm", p->pid, p->alive) && strtoul(dp_buf_str(&statm), NULL, 10) != 0;
+	dp_buf_fini(&statm);
+	return some;
+}
+
+/* ---- bytes that are not as we left them ------------------------------------------------------------------------------------ */
+
+static bool overlap(const struct dp_placed *p, const struct dp_placed *q)
+{
+	return p->addr < q->addr + q->len && q->addr < p->addr + p->len;
+}
+
+/* Of the site's bytes those that are still ours become the old ones. False if there is none. */
+static bool give_up_bytes(const struct dp_placed *p, uint8_t *now, unsigned *first, unsigned *end)
+{
+	*first = *end = 0;
+	for (unsigned n = 0; n < p->nchanged; n++) {
+		if (p->new_bytes[n] == p->old_bytes[n] || now[n] != p->new_bytes[n])
+			continue;
+		now[n] = p->old_bytes[n];
+		*first = *end ? *first : n;
+		*end = n + 1;
+	}
+	return *end;
+}
+
+struct going {
+	const struct dp_installation *in;
+	size_t *list;
+	size_t n, cap;
+	bool short_of_memory;
+};
+
+static void add(struct going *g, size_t k)
+{
+	for (size_t m = 0; m < g->n; m++)
+		if (g->list[m] == k)
+			return;
+	if (g->n == g->cap) {
+		const size_t cap = g->cap ? 2 * g->cap : 8;
+		size_t *grown = reallocarray(g->list, cap, sizeof(*grown));
+		g->short_of_memory |= !grown;
+		if (!grown)
+			return;
+		g->list = grown;
+		g->cap = cap;
+	}
+	g->list[g->n++] = k;
+}
+
+/* Of those near it what relies upon site i. */
+static void add_users(struct going *g, size_t i, struct dp_near near)
+{
+	const struct dp_placed *p = g->in->placed;
+	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
+		if (k > i && dp_placed_stands(&p[k]) && (overlap(&p[i], &p[k]) || dp_placed_leads_into(&p[k], &p[i])))
+			add(g, k);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Site `i`, and what relies upon its bytes, and what relies upon those: ascending. NULL: no memory. */
+static size_t *going(const struct dp_target *t, size_t i, size_t *n)
+{
+	struct going g = {.in = &t->in};
+	add(&g, i);
+	for (size_t m = 0; m < g.n && !g.short_of_memory; m++) {
+		const struct dp_placed *p = &t->in.placed[g.list[m]];
+		add_users(&g, g.list[m], dp_near_bytes(g.in, p->addr, p->len));
+		add_users(&g, g.list[m], dp_near_leading(g.in, p->addr, p->addr + p->len));
+	}
+	*n = g.n;
+	if (!g.short_of_memory) {
+		qsort(g.list, g.n, sizeof(*g.list), by_number);
+		return g.list;
+	}
+	free(g.list);
+	return NULL;
+}
+
+/* All at once, while all threads run. What relies upon the site's bytes goes first. */
+static struct dp_error *repair_live(struct dp_target *t, const size_t *list, size_t n, struct dp_swap *s)
+{
+	while (n-- > 0) {
+		const struct dp_placed *p = &t->in.placed[list[n]];
+		uint8_t now[sizeof(p->new_bytes)];
+		unsigned first, end;
+		if (dp_swap_read(s, p->addr, now, p->len) != p->len || !give_up_bytes(p, now, &first, &end))
+			continue;
+		const struct dp_swap_edit edit = {p->addr, p->len, first, end - first, now + first};
+		if (!dp_swap_write(s, &edit))
+			return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(s));
+	}
+	return dp_swap_commit(s, NULL, NULL);
+}
+
+/* Those that are hosts of hidden jumps, or those that are not. */
+static void write_held(struct dp_target *t, const size_t *list, size_t n, const bool *host, bool which, const struct dp_freeze *f)
+{
+	while (n-- > 0) {
+		const struct dp_placed *p = &t->in.placed[list[n]];
+		uint8_t now[sizeof(p->new_bytes)];
+		unsigned first, end;
+		if (host[list[n]] != which)
+			continue;
+		if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && give_up_bytes(p, now, &first, &end))
+			dp_error_destroy(dp_mem_write_text(&t->process, f->thread[0].tid, dp_addr_of(p->addr + first),
+			                                   now + first, end - first, NULL));
+	}
+}
+
+/* What holds jumps that a signal handler will return to waits for the next round. */
+static struct dp_error *repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_hidden *hidden)
+{
+	struct dp_freeze f = {0};
+	struct dp_priority priority;
+	char why[128];
+	dp_priority_raise(&priority);
+	struct dp_error *err = dp_freeze_patiently(t, &f);
+	if (!err) {
+		write_held(t, list, n, hidden->host, false, &f);
+		if (dp_hidden_leave(t, hidden, &f, why))
+			write_held(t, list, n, hidden->host, true, &f);
+	}
+	dp_thaw_all(&f);
+	dp_priority_restore(&priority);
+	return err;
+}
+
+static struct dp_error *find_hidden(struct dp_target *t, const size_t *list, size_t n, struct dp_hidden *ret)
+{
+	dp_auto_free bool *goes = calloc(t->in.nplaced + 1, sizeof(*goes));
+	for (size_t i = 0; goes && i < n; i++)
+		goes[list[i]] = true;
+	return goes ? dp_hidden_find(&t->in, goes, ret) : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+}
+
+static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size_t n)
+{
+	struct dp_swap *s = NULL;
+	struct dp_hidden hidden;
+	DP_TRY(find_hidden(t, list, n, &hidden));
+	struct dp_error *err = hidden.n ? NULL : dp_swap_create(t, &t->in, &s);
+	if (!err && s)
+		err = repair_live(t, list, n, s);
+	dp_swap_destroy(s);
+	if (err || hidden.n) { /* uprobes, say */
+		dp_error_destroy(err);
+		err = repair_held(t, list, n, &hidden);
+	}
+	dp_hidden_fini(&hidden);
+	return err;
+}
+
+/* Looked at anew: since the first look the other tool may have gone on. True if nothing of ours is left there. */
+static bool repair(struct dp_target *t, size_t i)
+{
+	const struct dp_placed *p = &t->in.placed[i];
+	uint8_t now[sizeof(p->new_bytes)];
+	unsigned first, end;
+	size_t n;
+	dp_auto_free size_t *list = going(t, i, &n);
+	if (!list)
+		return false;
+	struct dp_error *err = repair_all(t, list, n);
+	dp_error_destroy(err); /* another tracer holds it, say: the next round tries again */
+	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len || !give_up_bytes(p, now, &first, &end);
+}
+
+static void retire(struct dp_placed *p)
+{
+	p->state = DP_SITE_RETIRED;
+	if (p->entry)
+		p->entry->state = DP_SITE_RETIRED;
+}
+
+/* Is the private region there? A thread that we looked through may have ended, so another one is asked before it is denied. */
+static bool still_there(struct dp_target *t)
+{
+	struct dp_error *err = dp_still_ours(t);
+	if (err && dp_pick_living(t))
+		err = (dp_error_destroy(err), dp_still_ours(t));
+	const bool there = !err;
+	dp_error_destroy(err);
+	return there;
+}
+
+/* Repaired, and so given up. What else there is of our jump has shown that its module is still the one that holds the counter. */
+static bool give_up(struct dp_target *t, size_t i)
+{
+	const bool done = repair(t, i);
+	if (done && still_there(t)) /* after an exec the counter's address is another program's */
+		dp_semaphores_lower(t, &t->in.placed[i]);
+	return done;
+}
+
+/* NULL while the site is as we left it, else why it is given up. */
+static const char *look(struct dp_target *t, size_t i)
+{
+	const struct dp_placed *p = &t->in.placed[i];
+	uint8_t now[sizeof(p->new_bytes)], want[sizeof(p->new_bytes)];
+	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
+		return "its mapping is gone";
+	dp_placed_expected(&t->in, i, want);
+	if (!memcmp(now, want, p->len))
+		return NULL;
+	if (!memcmp(now + 1, want + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0]))
+		return give_up(t, i) ? "another tool put a breakpoint or uprobe there" : NULL;
+	if (!memcmp(now, want, p->nchanged)) /* the jump is whole, and leads astray */
+		return give_up(t, i) ? "another tool changed a byte behind it that its jump relies upon" : NULL;
+	return "another tool changed its bytes";
+}
+
+/* Its own bytes show that its module, which holds the counter of a marker there, is still the one that was probed. */
+static bool is_restored(struct dp_target *t, const struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->old_bytes)];
+	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && !memcmp(now, p->old_bytes, p->len);
+}
+
+/* What went with it; or goes now, if the site's bytes were another tool's before anything was repaired. */
+static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
+{
+	size_t n;
+	dp_auto_free size_t *list = going(t, i, &n);
+	while (list && n-- > 1) {
+		if (!repair(t, list[n]))
+			continue;
+		if (is_restored(t, &t->in.placed[list[n]]))
+			dp_semaphores_lower(t, &t->in.placed[list[n]]);
+		retire(&t->in.placed[list[n]]);
+		retired(list[n], "another tool changed what it relies upon", data);
+	}
+}
+
+static enum dp_watch over(struct dp_target *t)
+{
+	t->gone = true;
+	return ended(t) || !has_memory(&t->process) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
+}
+
+/* One that is not as it should be, or was not a moment ago. False if the process ended, or called exec, in the middle of the
+ * look: nobody took the site then. */
+static bool look_closer(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
+{
+	const char *why = t->in.placed[i].state == DP_SITE_PLANNED ? look(t, i) : NULL;
+	if (!why)
+		return true;
+	if (!still_there(t))
+		return false;
+	retire(&t->in.placed[i]);
+	retired(i, why, data);
+	retire_dependent(t, i, retired, data);
+	return true;
+}
+
+enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, const char *why, void *data), void *data)
+{
+	const size_t *odd = NULL;
+	size_t n = 0;
+	bool there = true, given_up = false;
+	if (t->gone || ended(t)) {
+		t->gone = true;
+		return DP_WATCH_EXITED;
+	}
+	if (!t->installed)
+		return DP_WATCH_OK;
+	if (!still_there(t))
+		return over(t);
+	dp_error_destroy(dp_sights_look(t, &odd, &n)); /* without memory: the next round tries again */
+	for (size_t i = 0; there && i < n; i++)
+		there = look_closer(t, odd[i], retired, data);
+	for (size_t i = 0; i < n; i++)
+		given_up |= t->in.placed[odd[i]].state != DP_SITE_PLANNED;
+	if (given_up) /* what it had written over others is expected no more */
+		dp_sights_forget(&t->in);
+	return there ? DP_WATCH_OK : over(t);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One event for each thread and processor, all of a processor's into one ring. Threads that come later inherit their maker's
+ * events. One that came while the others were being opened may have events of its own besides: of each thread only those samples
+ * count that come by the event that its first one came by.
+ */
+#include "injector/perf/samples_internal.h"
+
+#include "injector/tracee/proc/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES (32u << 10)
+#define RING_PAGES  256u /* the most; a power of two */
+#define RING_LEAST  16u
+#define ROUNDS      16
+#define REGS        UINT64_C(0x00ff03ff) /* of asm/perf_regs.h: the general registers, rip and the flags */
+#define CPUS_MAX    4096
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+static struct perf_event_attr attributes(unsigned hz, bool on_exec)
+{
+	return (struct perf_event_attr){
+	        .type = PERF_TYPE_SOFTWARE,
+	        .size = sizeof(struct perf_event_attr),
+	        .config = PERF_COUNT_SW_TASK_CLOCK,
+	        .sample_period = UINT64_C(1000000000) / hz,
+	        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER |
+	                       PERF_SAMPLE_STACK_USER,
+	        .disabled = 1,
+	        .inherit = 1,
+	        .inherit_thread = 1,
+	        .enable_on_exec = on_exec,
+	        .mmap = 1,
+	        .mmap2 = 1,
+	        .comm = 1,
+	        .comm_exec = 1,
+	        .task = 1,
+	        .sample_id_all = 1,
+	        .read_format = PERF_FORMAT_LOST,
+	        .exclude_hv = 1,
+	        .use_clockid = 1,
+	        .clockid = CLOCK_MONOTONIC,
+	        .sample_regs_user = REGS,
+	        .sample_stack_user = STACK_BYTES,
+	};
+}
+
+static int open_event(const struct perf_event_attr *attr, pid_t tid, int cpu)
+{
+	return (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static long paranoid(void)
+{
+	struct dp_buf b;
+	dp_buf_init(&b);
+	const long level = dp_proc_slurp(&b, "/proc/sys/kernel/perf_event_paranoid") ? strtol(dp_buf_str(&b), NULL, 10) : -100;
+	dp_buf_fini(&b);
+	return level;
+}
+
+static struct dp_error *refused(pid_t pid)
+{
+	const int why = errno;
+	const long level = paranoid();
+	if (why == EMFILE || why == ENFILE)
+		return dp_error(DP_TAG_PERF,
+		                "the samples of %d need more open files than the limit allows (ulimit -n): one for each thread "
+		                "and processor",
+		                pid);
+	if (why == ENOSYS || level == -100)
+		return dp_error(DP_TAG_PERF, "this kernel has no perf events (perf_event_open: %s)", strerror(why));
+	if ((why == EACCES || why == EPERM) && level > 2)
+		return dp_error(DP_TAG_PERF,
+		                "kernel.perf_event_paranoid is %ld, which keeps perf events from all but root: as root, sysctl "
+		                "kernel.perf_event_paranoid=2",
+		                level);
+	if (why == EACCES || why == EPERM)
+		return dp_error(DP_TAG_PERF,
+		                "perf events of %d are not allowed (%s; kernel.perf_event_paranoid is %ld): the process is "
+		                "another user's, or a container's seccomp filter forbids them",
+		                pid, strerror(why), level);
+	errno = why;
+	return dp_error_sys(DP_TAG_PERF, "perf events of %d", pid);
+}
+
+/* Of any thread: the first one of the process may have ended, and the others go on. */
+static int open_any(const struct dp_samples *s)
+{
+	struct dp_tids tids;
+	int fd = open_event(&s->attr, s->pid, 0);
+	if (fd >= 0 || errno != ESRCH || !dp_proc_tids(s->pid, &tids))
+		return fd;
+	errno = ESRCH;
+	for (size_t i = 0; fd < 0 && errno == ESRCH && i < tids.n; i++)
+		fd = open_event(&s->attr, tids.tid[i], 0);
+	const int why = errno;
+	free(tids.tid);
+	errno = why;
+	return fd;
+}
+
+/*
+ * What this kernel and this user may not have is left out: the kernel's own time, the count of what was lost (what is lost last
+ * is not known then), and the word that children of fork() are none of ours (their samples are dropped then).
+ */
+static struct dp_error *settle(struct dp_samples *s)
+{
+	for (;;) {
+		const int fd = open_any(s);
+		if (fd >= 0)
+			return close(fd), NULL;
+		if ((errno == EACCES || errno == EPERM) && !s->attr.exclude_kernel)
+			s->attr.exclude_kernel = s->stats.user_only = true;
+		else if (errno == EINVAL && s->attr.read_format)
+			s->attr.read_format = 0;
+		else if (errno == EINVAL && s->attr.inherit_thread)
+			s->attr.inherit_thread = 0;
+		else
+			return refused(s->pid);
+	}
+}
+
+static struct dp_error *map_ring(struct dp_samples *s, int cpu, int fd)
+{
+	struct dp_perf_ring *ring = &s->ring[cpu];
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	for (size_t pages = RING_PAGES; pages >= RING_LEAST; pages /= 2) {
+		void *base = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (base == MAP_FAILED)
+			continue; /* users have a limit (kernel.perf_event_mlock_kb) */
+		*ring = (struct dp_perf_ring){.base = base, .size = pages * page, .fd = fd};
+		return NULL;
+	}
+	return dp_error_sys(DP_TAG_PERF, "memory for samples; kernel.perf_event_mlock_kb and ulimit -l bound it");
+}
+
+static struct event *new_event(struct dp_samples *s)
+{
+	if (s->nevents == s->capacity) {
+		const size_t capacity = s->capacity ? 2 * s->capacity : 64;
+		struct event *grown = realloc(s->event, capacity * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		s->event = grown;
+		s->capacity = capacity;
+	}
+	return &s->event[s->nevents];
+}
+
+static struct dp_error *add_event(struct dp_samples *s, pid_t tid, int cpu)
+{
+	struct event *e = new_event(s);
+	if (!e)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the samples of a thread");
+	const int fd = open_event(&s->attr, tid, cpu);
+	if (fd < 0 && (errno == ESRCH || errno == ENODEV || errno == ENXIO)) /* the thread is gone, the processor is off */
+		return NULL;
+	if (fd < 0)
+		return refused(s->pid);
+	*e = (struct event){.fd = fd, .tid = tid};
+	s->nevents++;
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &e->id))
+		return dp_error_sys(DP_TAG_PERF, "the number of a perf event");
+	if (!s->ring[cpu].base)
+		return map_ring(s, cpu, fd);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, s->ring[cpu].fd))
+		return dp_error_sys(DP_TAG_PERF, "a ring for the samples of thread %d", tid);
+	return NULL;
+}
+
+static bool is_known(const struct dp_samples *s, pid_t tid)
+{
+	for (size_t i = 0; i < s->nevents; i += 1)
+		if (s->event[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* Until a look at the threads finds none that is new: from then on all are made by threads that have events. */
+static struct dp_error *add_threads(struct dp_samples *s, bool *fresh)
+{
+	struct dp_tids tids;
+	struct dp_error *err = NULL;
+	*fresh = false;
+	if (!dp_proc_tids(s->pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "out of memory for the threads");
+	const size_t known = s->nevents;
+	for (size_t i = 0; !err && i < tids.n; i++) {
+		if (is_known(s, tids.tid[i]))
+			continue;
+		for (int cpu = 0; !err && cpu < s->ncpus; cpu++)
+			err = add_event(s, tids.tid[i], cpu);
+	}
+	*fresh = s->nevents != known;
+	free(tids.tid);
+	return err;
+}
+
+int dp_samples_by_id(const void *x, const void *y)
+{
+	const struct event *a = x, *b = y;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+static void raise_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static struct dp_error *open_all(struct dp_samples *s)
+{
+	bool fresh = true;
+	raise_limit();
+	DP_TRY(settle(s));
+	for (int round = 0; fresh && round < ROUNDS; round++)
+		DP_TRY(add_threads(s, &fresh));
+	if (s->nevents)
+		qsort(s->event, s->nevents, sizeof(*s->event), dp_samples_by_id);
+	return s->nevents ? NULL : dp_error(DP_TAG_NO_PROCESS, "there is no process %d any more", s->pid);
+}
+
+struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp_samples **ret)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct dp_samples *s = calloc(1, sizeof(*s));
+	if (!s)
+		return dp_error(DP_TAG_NOMEM, "out of memory for samples");
+	s->pid = pid;
+	s->attr = attributes(hz, on_exec);
+	s->ncpus = cpus < 1 ? 1 : cpus > CPUS_MAX ? CPUS_MAX : (int)cpus;
+	s->ring = calloc((size_t)s->ncpus, sizeof(*s->ring));
+	struct dp_error *err = s->ring ? open_all(s) : dp_error(DP_TAG_NOMEM, "out of memory for samples");
+	if (err)
+		dp_samples_destroy(s);
+	else
+		*ret = s;
+	return err;
+}
+
+struct dp_samples *dp_samples_destroy(struct dp_samples *s)
+{
+	if (!s)
+		return NULL;
+	for (int i = 0; s->ring && i < s->ncpus; i++)
+		if (s->ring[i].base)
+			munmap(s->ring[i].base, s->ring[i].size + (size_t)sysconf(_SC_PAGESIZE));
+	for (size_t i = 0; i < s->nevents; i++)
+		close(s->event[i].fd);
+	free(s->ring);
+	free(s->event);
+	free(s->owner);
+	free(s);
+	return NULL;
+}
+
+struct dp_error *dp_samples_start(struct dp_samples *s)
+{
+	for (size_t i = 0; i < s->nevents; i++)
+		if (ioctl(s->event[i].fd, PERF_EVENT_IOC_ENABLE, 0))
+			return dp_error_sys(DP_TAG_PERF, "starting the samples of %d", s->pid);
+	return NULL;
+}
+
+void dp_samples_stop(struct dp_samples *s)
+{
+	for (size_t i = 0; i < s->nevents; i++)
+		ioctl(s->event[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What samples.c opens and samples_read.c reads. */
+#ifndef DP_INJECTOR_SAMPLES_INTERNAL_H
+#define DP_INJECTOR_SAMPLES_INTERNAL_H
+
+#include "injector/perf/samples.h"
+#include "injector/perf/samples_ring.h"
+
+#include <linux/perf_event.h>
+
+#define RECORD_MAX (64u << 10)
+#define NREGS      18u
+
+struct event {
+	int fd;
+	uint64_t id;
+	pid_t tid; /* that it was opened for */
+};
+struct owner {             /* by whose event a thread's samples come */
+	pid_t tid, by;     /* by 0: not known yet */
+	uint64_t ended_ns; /* or 0; its number may be another thread's from then on */
+};
+
+struct dp_samples {
+	pid_t pid;
+	struct perf_event_attr attr;
+	struct event *event;
+	size_t nevents, capacity;
+	struct dp_perf_ring *ring; /* of each processor */
+	int ncpus;
+	struct owner *owner; /* a hash table; a power of two; tid 0: free */
+	size_t nowners, nslots;
+	struct dp_samples_stats stats;
+	uint8_t scratch[RECORD_MAX];
+	/* While rings are drained. */
+	void (*each)(const struct dp_sample *sample, void *data);
+	void *data;
+	struct dp_samples_news news;
+	uint64_t looked_ns;
+	pid_t child; /* the last that was counted */
+};
+
+int dp_samples_by_id(const void *x, const void *y); /* events */
+
+#endif

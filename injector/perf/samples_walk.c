@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's walker, compiled once more for the tool: what it reads of the program's memory is the sample's copy of the stack.
+ * Nothing behind the copy is read, so a frame is either right or missing.
+ */
+#include "injector/perf/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct dp_sample *current; /* the tool has one thread that walks */
+static bool left;                       /* something behind the copy was asked for */
+
+enum { PAGE = 4096 };
+
+static bool copied(void *dst, uint64_t src, size_t n)
+{
+	const uint64_t sp = current->regs.gpr[4], at = src - sp;
+	memset(dst, 0, n);
+	/* What lies below rsp is asked for only to learn whether the page is there. */
+	if (src < sp && src >= (sp & -(uint64_t)PAGE))
+		return true;
+	if (at >= current->n || current->n - at < n) {
+		left |= src >= sp;
+		return false;
+	}
+	memcpy(dst, current->stack + at, n);
+	return true;
+}
+
+static uint64_t load(uint64_t addr)
+{
+	uint64_t word = 0;
+	copied(&word, addr, sizeof(word));
+	return word;
+}
+
+#define DP_UNWIND_LOAD       load
+#define dp_self_read         dp_sample_self_read
+#define dp_agent_backtrace   dp_sample_backtrace
+#define dp_walk_enter_stack  dp_sample_enter_stack
+#define dp_walk_change_stack dp_sample_change_stack
+#define dp_walk_read_far     dp_sample_read_far
+#define dp_walk_lookup       dp_sample_lookup
+#define dp_walk_step         dp_sample_step
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#include "agent/unwind/unwind.c"
+#include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_stack.c"
+#include "agent/unwind/unwind_step.c"
+#pragma GCC diagnostic pop
+
+int dp_sample_self_read(const struct dp_agent *self, void *dst, uint64_t src, uint32_t n)
+{
+	(void)self;
+	return copied(dst, src, n) ? 0 : -1;
+}
+
+struct dp_sample_walker {
+	struct dp_agent agent;
+	struct dp_probe_desc desc;
+	struct dp_slot slot;
+	uint64_t cache[DP_UNWIND_CACHE];
+};
+
+struct dp_error *dp_sample_walker_create(struct dp_sample_walker **ret)
+{
+	struct dp_sample_walker *w = calloc(1, sizeof(*w));
+	if (!w)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a walker");
+	w->slot.cache = (uint64_t)(uintptr_t)w->cache;
+	w->desc.agent = (uint64_t)(uintptr_t)&w->agent;
+	*ret = w;
+	return NULL;
+}
+
+void dp_sample_walker_tables(struct dp_sample_walker *w, const uint8_t *unwind)
+{
+	w->agent.unwind = (uint64_t)(uintptr_t)unwind;
+	memset(w->cache, 0, sizeof(w->cache));
+}
+
+size_t dp_sample_walk(struct dp_sample_walker *w, const struct dp_sample *sample, uint64_t *pc, size_t most)
+{
+	uint8_t payload[1 + 8 * DP_BACKTRACE_MAX];
+	struct dp_capture capture = {.cursor = payload, .slot = &w->slot, .desc = &w->desc, .regs = &sample->regs};
+	const struct dp_op op = {.size = (uint32_t)(most < DP_BACKTRACE_MAX ? most : DP_BACKTRACE_MAX)};
+	current = sample;
+	left = false;
+	w->slot.stack_lo = 0; /* the copy is of this moment alone */
+	dp_agent_backtrace(&capture, &op);
+	current = NULL;
+	memcpy(pc, payload + 1, payload[0] * sizeof(*pc));
+	return payload[0];
+}
+
+bool dp_sample_left(void)
+{
+	return left;
+}
+
+struct dp_sample_walker *dp_sample_walker_destroy(struct dp_sample_walker *w)
+{
+	free(w);
+	return NULL;
+}

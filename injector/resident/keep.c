@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leaving probes in place. Until the word `kept` is written this is an ordinary installation, which the next tool would take out
+ * if we were killed; from then on it is one that was left on purpose. Only then are the probes that it was put over given up.
+ */
+#include "injector/target/shared.h"
+
+#include <string.h>
+
+static void give_up_below(struct dp_target *t, struct dp_placed *p)
+{
+	if (p->probe == DP_NO_PROBE)
+		return; /* one of our own comes back when this one goes */
+	for (struct dp_placed *below; (below = dp_standing_below(t, &t->in, p));)
+		dp_placed_mark(t, below, DP_SITE_RESTORED);
+}
+
+/* As far as this tool is concerned nothing stands any more. */
+static void forget(struct dp_target *t)
+{
+	t->installed = false;
+	dp_shared_close(t);
+	dp_installation_fini(&t->in);
+}
+
+struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest)
+{
+	const size_t n = strlen(manifest) + 1;
+	struct dp_control *c = (void *)t->data;
+	if (!t->installed || !c || !t->options.gates)
+		return dp_error(DP_TAG_INTERNAL, "there are no probes in %d that could be left in place", t->process.pid);
+	if (n > DP_MANIFEST_MAX)
+		return dp_error(DP_TAG_USAGE, "what is to be noted of the probes has %zu bytes; there is room for %u", n,
+		                DP_MANIFEST_MAX);
+	if (t->gone)
+		return dp_error(DP_TAG_GONE, "process %d (%s) is gone", t->process.pid, t->process.comm);
+	memcpy(t->data + dp_data_layout(t).manifest, manifest, n);
+	__atomic_store_n(&c->tool_pid, 0, __ATOMIC_RELEASE);
+	/* It takes system calls, which a seccomp filter may punish. */
+	__atomic_store_n(&c->overwrite, !t->process.seccomp, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->kept, 1, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < t->in.nplaced; i++)
+		if (t->in.placed[i].written)
+			give_up_below(t, &t->in.placed[i]);
+	forget(t);
+	return NULL;
+}

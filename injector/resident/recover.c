@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of what earlier dynprobes left in a process (standing_find.c finds it).
+ *
+ * Two tools that open the same process at once are kept apart by a lock on its /proc entry, which no process has to be asked for
+ * and which ends with its holder. So what is found without a control page is a dead tool's, and not one that is just being made.
+ *
+ * Four cases: a living tool serves the group: refuse (decision 17). It was left on purpose: it becomes one of the target's
+ * standing groups. Its tool is dead: restore and unmap as it would have. The process is a fork of a probed one (its private
+ * region reads as zero): its text and mappings are its own to clean, but the site table is its parent's and is only read.
+ */
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/swap/swap.h"
+#include "injector/resident/standing.h"
+#include "injector/tracee/proc/proc.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENDING_NS  UINT64_C(3000000000) /* for the child of a tool that has ended */
+#define UNKNOWN_NS UINT64_C(50000000)   /* the kernel does not say who has it: let go meanwhile, or of another pid namespace */
+
+/* Whose lock is on the file, by the kernel's list ("1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF"); 0 if it does not say.
+ */
+static pid_t lock_holder(int fd)
+{
+	struct stat st;
+	char line[256];
+	pid_t pid = 0;
+	dp_auto_fclose FILE *f = fopen("/proc/locks", "re");
+	if (!f || fstat(fd, &st))
+		return 0;
+	while (!pid && fgets(line, sizeof(line), f)) {
+		unsigned long long inode;
+		int holder;
+		if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%llu", &holder, &inode) == 2 && inode == st.st_ino)
+			pid = holder;
+	}
+	return pid;
+}
+
+static bool lives(pid_t pid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, 0, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+/*
+ * A tool that has ended may have a child that is about to end, too, and until then has the lock by a copy of the descriptor. That
+ * is no reason to refuse. False: a living tool has it.
+ */
+static bool take_lock(int fd, pid_t *holder)
+{
+	const uint64_t until = dp_now_ns() + ENDING_NS, unknown = dp_now_ns() + UNKNOWN_NS;
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		const uint64_t now = dp_now_ns();
+		*holder = lock_holder(fd);
+		if (now >= until || (*holder > 0 ? lives(*holder) : now >= unknown))
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+	return true;
+}
+
+/*
+ * Not its `mem`, which goes with the first thread while others live on: this one can be opened as long as the process has a
+ * thread. Only its owner and root may.
+ */
+struct dp_error *dp_lock(struct dp_target *t)
+{
+	char path[48];
+	snprintf(path, sizeof(path), "/proc/%d/personality", t->process.pid);
+	t->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
+	pid_t holder = 0;
+	if (t->lock_fd < 0 || take_lock(t->lock_fd, &holder))
+		return NULL; /* what cannot be opened here will be refused with its own reason */
+	return dp_error(DP_TAG_LOCKED, "another dynprobe (%d) is at work in %d (%s); stop it first", holder, t->process.pid,
+	                t->process.comm);
+}
+
+static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
+{
+	struct dp_remove_report report;
+	t->remote_fd = s->fd;
+	struct dp_error *err = dp_installation_remove(t, &s->in, &report);
+	t->remote_fd = -1;
+	if (err)
+		return err;
+	if (report.left_bytes || report.left_sites)
+		return dp_error(DP_TAG_BUSY, "what an earlier dynprobe left in %d cannot be removed yet: %s", t->process.pid,
+		                report.why);
+	dp_target_say(t, "removed what an earlier dynprobe had left in %d", t->process.pid);
+	return NULL;
+}
+
+/* ---- who stands where -------------------------------------------------------------------------------------------------------
+ */
+
+static bool stands(const struct dp_placed *q, const uint8_t *now)
+{
+	return dp_placed_stands(q) && !memcmp(now, q->new_bytes, q->len);
+}
+
+/* Do the bytes at `addr` belong to a group of that kind, other than `self`? */
+static bool claimed(const struct dp_groups *g, enum dp_group_kind kind, size_t self, uint64_t addr, const uint8_t *now)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		struct dp_near near = dp_near(&g->group[i]->in, addr, addr + 1);
+		for (size_t k; g->kind[i] == kind && i != self && (k = dp_near_next(&near)) != SIZE_MAX;)
+			if (stands(&g->group[i]->in.placed[k], now))
+				return true;
+	}
+	return false;
+}
+
+static bool original(const struct dp_placed *p, const uint8_t *now)
+{
+	return !memcmp(now, p->old_bytes, p->len) || (now[0] == 0xcc && !memcmp(now + 1, p->old_bytes + 1, p->len - 1u));
+}
+
+/*
+ * The text has the last word on what stands, for the tool that wrote both may have been killed between the two. A probe under
+ * another kept one was superseded; a site of our own rests there until the other one goes; under an unfinished one it comes back
+ * as that is taken out.
+ */
+static void settle(struct dp_target *t, const struct dp_groups *g, size_t i, struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->new_bytes)];
+	if (p->state != DP_SITE_PLANNED)
+		return;
+	const bool there = dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len;
+	if (there && !memcmp(now, p->new_bytes, p->len))
+		return;
+	const bool kept = there && claimed(g, DP_GROUP_KEPT, i, p->addr, now);
+	p->covered = kept || (there && claimed(g, DP_GROUP_LEFT, i, p->addr, now));
+	if (there && (original(p, now) || (kept && p->probe != DP_NO_PROBE)))
+		dp_placed_mark(t, p, DP_SITE_RESTORED);
+	else
+		p->changed = !p->covered;
+}
+
+/* Of two leftovers at one place (a fork's, say) only one can have something to restore. */
+static void settle_left(struct dp_target *t, const struct dp_groups *g, size_t i, struct dp_placed *p)
+{
+	uint8_t now[sizeof(p->new_bytes)];
+	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && memcmp(now, p->new_bytes, p->len) != 0 &&
+	    claimed(g, DP_GROUP_LEFT, i, p->addr, now))
+		p->state = DP_SITE_RESTORED;
+}
+
+static void settle_all(struct dp_target *t, const struct dp_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		for (size_t k = 0; k < g->group[i]->in.nplaced; k++) {
+			struct dp_placed *p = &g->group[i]->in.placed[k];
+			if (g->kind[i] == DP_GROUP_KEPT)
+				settle(t, g, i, p);
+			else if (g->kind[i] == DP_GROUP_LEFT)
+				settle_left(t, g, i, p);
+		}
+}
+
+/* ---- what becomes of it ------------------------------------------------------------------------------------------------------
+ */
+
+/* The kept ones become the target's. */
+static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
+{
+	t->standing = calloc(g->n + 1, sizeof(struct dp_standing *));
+	if (!t->standing)
+		return dp_error(DP_TAG_NOMEM, "out of memory for what an earlier dynprobe left");
+	for (size_t i = 0; i < g->n; i++) {
+		if (g->kind[i] != DP_GROUP_KEPT)
+			continue;
+		struct dp_standing *s = dp_take(g->group[i], NULL);
+		g->kind[i] = DP_GROUP_OTHER;
+		t->standing[t->nstanding++] = s;
+		if (s->control.tool_pid)
+			DP_TRY(dp_standing_unserve(s));
+	}
+	return NULL;
+}
+
+static struct dp_error *take_out_left(struct dp_target *t, const struct dp_groups *g, bool *changed)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		if (g->kind[i] != DP_GROUP_LEFT)
+			continue;
+		DP_TRY(take_out(t, g->group[i]));
+		*changed = true;
+	}
+	return NULL;
+}
+
+/* New text that a tool, killed in the act, never put in its place. */
+static struct dp_error *sweep_text(struct dp_target *t, const struct dp_groups *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (g->kind[i] != DP_GROUP_OTHER)
+			DP_TRY(dp_swap_sweep(t, &g->group[i]->in));
+	return NULL;
+}
+
+/* A removal was cut short, or all was superseded while threads were inside. If they still are, the next tool tries again. */
+static void take_out_empty(struct dp_target *t, bool *changed)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < t->nstanding; i++) {
+		struct dp_standing *s = t->standing[i];
+		struct dp_error *err = dp_standing_any(s) ? NULL : take_out(t, s);
+		if (err || dp_standing_any(s)) {
+			t->standing[kept++] = s;
+		} else {
+			dp_standing_destroy(s);
+			*changed = true;
+		}
+		dp_error_destroy(err);
+	}
+	t->nstanding = kept;
+}
+
+struct dp_error *dp_recover(struct dp_target *t)
+{
+	struct dp_groups groups;
+	bool changed = false;
+	struct dp_error *err = dp_groups_find(t, &groups);
+	if (!err) {
+		settle_all(t, &groups);
+		if (!t->options.look)
+			err = sweep_text(t, &groups);
+	}
+	if (!err)
+		err = hand_over(t, &groups);
+	if (!err && !t->options.look) {
+		err = take_out_left(t, &groups, &changed);
+		if (!err)
+			take_out_empty(t, &changed);
+		if (!err)
+			err = dp_boot_sweep(t);
+	}
+	dp_groups_fini(&groups);
+	return err || !changed ? err : dp_target_refresh(t);
+}

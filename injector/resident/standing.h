@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files about probes of earlier tools share. */
+#ifndef DP_INJECTOR_STANDING_H
+#define DP_INJECTOR_STANDING_H
+
+#include "injector/target/target.h"
+
+struct dp_shadow;
+
+/* A group: what one tool mapped into the process, all of one memfd. */
+struct dp_standing {
+	struct dp_target *target;
+	uint64_t inode;
+	struct dp_installation in;
+	size_t *site_of; /* of each probe, in in.placed; or SIZE_MAX */
+	struct dp_control control; /* as it was found, and checked; without its magic if there is none */
+	uint64_t data, data_size;  /* the data region in the target */
+	char *manifest;
+	int64_t fd; /* the target's descriptor of the memfd, which a tool killed in the middle leaves open; or -1 */
+	bool unmapped;
+	struct dp_shadow *shadow; /* while this tool serves it */
+};
+
+/* ---- standing_find.c ------------------------------------------------------------------------------------------------------ */
+
+enum dp_group_kind {
+	DP_GROUP_OTHER, /* not ours to touch: the LTTng sink, or another tool's view of its target */
+	DP_GROUP_LEFT,  /* a dead tool's, or a fork's from its parent */
+	DP_GROUP_KEPT,  /* left on purpose */
+};
+struct dp_groups {
+	struct dp_standing **group;
+	enum dp_group_kind *kind;
+	size_t n;
+};
+/*
+ * Every group of the target's image, from the mappings and from what the target itself holds: nothing of that is believed before it is
+ * checked. DP_TAG_DAMAGED, DP_TAG_LOCKED (a living tool serves one, or it is of another version).
+ */
+struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret) DP_MUST_CHECK;
+void dp_groups_fini(struct dp_groups *groups);
+/* Accepts NULL. */
+struct dp_standing *dp_standing_destroy(struct dp_standing *s);
+
+/* ---- standing_stray.c: what a tool leaves that was killed before anything was mapped ------------------------------------------ */
+
+/* Calls `found` for each descriptor of the target that is one of our memfds, until it fails. */
+typedef struct dp_error *(*dp_stray_fn)(struct dp_target *t, int64_t fd, uint64_t inode, void *data);
+struct dp_error *dp_stray_descriptors(struct dp_target *t, dp_stray_fn found, void *data) DP_MUST_CHECK;
+/* The same for all of the target's descriptors; `inode` is 0. */
+struct dp_error *dp_descriptors(struct dp_target *t, dp_stray_fn found, void *data) DP_MUST_CHECK;
+/* Is that descriptor of the target one of our memfds, now? Asked while threads are held, or they might put another file there. */
+bool dp_stray_is_ours(const struct dp_target *t, int64_t fd);
+/* A private region that was just made: nothing but the memfd's name is in it. Without an address (not mapped) if there is none. */
+struct dp_region dp_stray_private(struct dp_target *t);
+
+/* ---- standing_table.c: the control page and the site table, as found ----------------------------------------------------------- */
+
+/* Is everything that the control page leads to inside the data region? */
+bool dp_control_valid(const struct dp_control *c, uint64_t size);
+struct dp_error *dp_standing_read_sites(struct dp_standing *s) DP_MUST_CHECK;
+struct dp_error *dp_standing_read_manifest(struct dp_standing *s) DP_MUST_CHECK;
+
+/* ---- standing.c ------------------------------------------------------------------------------------------------------------- */
+
+/* Reads and writes the target's memory; looks for another living thread to do it through if the one at hand has ended. */
+struct dp_error *dp_standing_get(const struct dp_standing *s, uint64_t offset, void *buf, size_t n) DP_MUST_CHECK;
+struct dp_error *dp_standing_put(const struct dp_standing *s, uint64_t offset, const void *buf, size_t n) DP_MUST_CHECK;
+/* Is any probe of it left, in its place or displaced by somebody else? */
+bool dp_standing_any(const struct dp_standing *s);
+
+/* ---- standing_shadow.c: the rings without a mapping ------------------------------------------------------------------------------ */
+
+/* Takes over the rings as they are: nobody may write to them in the middle of this, and nobody else may consume them after it. */
+struct dp_error *dp_shadow_create(struct dp_standing *s, struct dp_shadow **ret) DP_MUST_CHECK;
+/* Accepts NULL. */
+struct dp_shadow *dp_shadow_destroy(struct dp_shadow *sh);
+/* Reads what is new, passes it on, gives its room back. `last`: passes on all that it has. */
+struct dp_error *dp_shadow_run(struct dp_standing *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
+/* Adds what was lost on the way. */
+void dp_shadow_loss(const struct dp_shadow *sh, unsigned probe, struct dp_loss *ret);
+
+/* ---- standing_serve.c ---------------------------------------------------------------------------------------------------------- */
+
+/* The server is dead: its rings overwrite themselves again. */
+struct dp_error *dp_standing_unserve(struct dp_standing *s) DP_MUST_CHECK;
+
+#endif

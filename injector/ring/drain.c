@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Passes over all rings, merged by time.
+ *
+ * Hits may be passed on up to a horizon: a count below which no ring can still get a hit. A thread reserves before it reads the
+ * time stamp counter, so whoever has reserved nothing when a pass begins will get a later time than that; whoever has reserved
+ * but not committed got its time after the last pass that saw it idle. So the horizon is the begin of the pass, or that
+ * earlier time, and the merge is exact, unless a thread stays in the middle of a hit for longer than HOLD_NS.
+ */
+#include "injector/ring/drain.h"
+
+#include "base/cleanup.h"
+#include "injector/ring/clock.h"
+#include "injector/ring/drain_lane.h"
+
+#include <string.h>
+
+#define HOLD_NS     UINT64_C(100000000)
+#define QUEUE_BYTES ((size_t)64 << 20) /* copied out and not passed on, over all lanes */
+#define MIN_QUOTA   ((size_t)4 * DP_RECORD_MAX)
+#define MAX_QUOTA   ((size_t)8 << 20)
+#define FULL_LOOK   256u /* every so many passes also slots that seem never used are looked at */
+
+struct dp_hit_sink { /* where the hits go */
+	dp_hit_fn each;
+	void *data;
+};
+
+struct dp_drain {
+	struct dp_control *control;
+	struct dp_lost *lost; /* in the shared region */
+	struct dp_clock *clock;
+	struct dp_lane *lane;
+	uint32_t *active; /* indices of the lanes of this pass */
+	uint32_t *heap;   /* indices of the lanes that have hits below the horizon; the oldest first */
+	uint32_t nlanes, nused, nactive, nheap, nprobes;
+	uint64_t passes, previous;
+	uint64_t last_ns;
+	uint64_t damaged, abandoned;
+	bool broken; /* the consumer has enough for now */
+	struct dp_room room;
+};
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static bool within(uint64_t offset, uint64_t count, uint64_t each, size_t size)
+{
+	return offset % 8 == 0 && offset <= size && count <= (size - offset) / each;
+}
+
+static struct dp_error *check_layout(const struct dp_control *c, size_t size)
+{
+	bool ring_ok = c->ring_size >= 2u * DP_RECORD_MAX && (c->ring_size & (c->ring_size - 1)) == 0;
+
+	if (c->magic != DP_MAGIC || c->abi != DP_ABI_VERSION)
+		return dp_error(DP_TAG_INTERNAL, "the shared region is not one of this version");
+	if (!ring_ok || !c->nslots || !within(c->lost_offset, c->nprobes, sizeof(struct dp_lost), size) ||
+	    !within(c->slots_offset, c->nslots, sizeof(struct dp_slot), size) ||
+	    !within(c->rings_offset, c->nslots, c->ring_size, size))
+		return dp_error(DP_TAG_INTERNAL, "the shared region's layout is inconsistent");
+	return NULL;
+}
+
+/* Whose the first records are, where the thread's announcement was overwritten. */
+static pid_t first_tid(const struct dp_slot *slot)
+{
+	return slot->tail_tid <= DP_TID_MASK ? (pid_t)slot->tail_tid : 0;
+}
+
+/* No header may straddle the ring's end. */
+static uint64_t first_tail(struct dp_drain *d, const struct dp_slot *slot)
+{
+	uint64_t tail = __atomic_load_n(&slot->tail, __ATOMIC_RELAXED);
+
+	d->damaged += tail % 8 != 0;
+	return tail & ~UINT64_C(7);
+}
+
+static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
+{
+	uint8_t *start = (uint8_t *)d->control;
+	struct dp_slot *slots = (struct dp_slot *)(void *)(start + layout->slots_offset);
+
+	for (uint32_t i = 0; i < d->nlanes; i++) {
+		struct dp_lane *lane = &d->lane[i];
+
+		lane->slot = &slots[i];
+		lane->ring = start + layout->rings_offset + i * layout->ring_size;
+		lane->mask = layout->ring_size - 1;
+		lane->tail = first_tail(d, &slots[i]);
+		lane->tid = first_tid(&slots[i]);
+	}
+}
+
+struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct dp_drain **ret)
+{
+	struct dp_control layout = *control;
+	struct dp_error *err = check_layout(&layout, size);
+	struct dp_drain *d;
+
+	if (err)
+		return err;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return dp_error(DP_TAG_NOMEM, "no memory to drain the rings");
+	d->control = control;
+	d->lost = (struct dp_lost *)(void *)((uint8_t *)control + layout.lost_offset);
+	d->nlanes = layout.nslots;
+	d->nprobes = layout.nprobes;
+	d->room = (struct dp_room){.control = control, .first_most = layout.pool_first};
+	d->lane = calloc(d->nlanes, sizeof(*d->lane));
+	d->active = calloc(d->nlanes, sizeof(*d->active));
+	d->heap = calloc(d->nlanes, sizeof(*d->heap));
+	if (!d->lane || !d->active || !d->heap)
+		err = dp_error(DP_TAG_NOMEM, "no memory to drain %u rings", d->nlanes);
+	if (!err)
+		err = dp_clock_create(&d->clock);
+	if (err) {
+		dp_drain_destroy(d);
+		return err;
+	}
+	init_lanes(d, &layout);
+	*ret = d;
+	return NULL;
+}
+
+void dp_drain_give_back(struct dp_drain *d)
+{
+	d->room.returned = true;
+}
+
+struct dp_drain *dp_drain_destroy(struct dp_drain *d)
+{
+	if (!d)
+		return NULL;
+	for (uint32_t i = 0; d->lane && i < d->nlanes; i++)
+		free(d->lane[i].queue);
+	dp_clock_destroy(d->clock);
+	free(d->lane);
+	free(d->active);
+	free(d->heap);
+	free(d);
+	return NULL;
+}
+
+/* ---- merge ----------------------------------------------------------------------------------- */
+
+static uint64_t first_key(const struct dp_drain *d, uint32_t lane)
+{
+	return dp_lane_first(&d->lane[lane])->key;
+}
+
+static void sift_down(struct dp_drain *d, uint32_t i)
+{
+	uint32_t lane = d->heap[i];
+	uint64_t key = first_key(d, lane);
+
+	for (uint32_t child; (child = 2 * i + 1) < d->nheap; i = child) {
+		if (child + 1 < d->nheap && first_key(d, d->heap[child + 1]) < first_key(d, d->heap[child]))
+			child++;
+		if (key <= first_key(d, d->heap[child]))
+			break;
+		d->heap[i] = d->heap[child];
+	}
+	d->heap[i] = lane;
+}
+
+static bool has_item(const struct dp_drain *d, uint32_t lane, uint64_t horizon)
+{
+	const struct dp_item *item = dp_lane_first(&d->lane[lane]);
+
+	return item && item->key <= horizon;
+}
+
+static void pass_on(struct dp_drain *d, const struct dp_item *item, dp_hit_fn each, void *data)
+{
+	uint64_t ns = dp_clock_ns(d->clock, item->key);
+
+	if (ns > d->last_ns)
+		d->last_ns = ns;
+	each(&(struct dp_hit){.ns = d->last_ns,
+	                      .tsc = item->tsc,
+	                      .tid = item->tid,
+	                      .probe = item->probe,
+	                      .payload = item->payload,
+	                      .len = item->len},
+	     data);
+}
+
+/* Everything queued up to the horizon, by time. The number of hits. */
+static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void *data)
+{
+	uint64_t n = 0;
+
+	d->nheap = 0;
+	for (uint32_t i = 0; i < d->nactive; i++) {
+		if (has_item(d, d->active[i], horizon))
+			d->heap[d->nheap++] = d->active[i];
+	}
+	for (uint32_t i = d->nheap / 2; i-- > 0;)
+		sift_down(d, i);
+	for (; d->nheap && !d->broken; n++) {
+		uint32_t lane = d->heap[0];
+
+		pass_on(d, dp_lane_first(&d->lane[lane]), each, data);
+		dp_lane_pop(&d->lane[lane]);
+		if (!has_item(d, lane, horizon))
+			d->heap[0] = d->heap[--d->nheap];
+		if (d->nheap)
+			sift_down(d, 0);
+	}
+	return n;
+}
+
+/* ---- pass ------------------------------------------------------------------------------------ */
+
+/* Slots are claimed in ascending order: behind a free one all are free, unless the target scribbled over one. */
+static void find_used(struct dp_drain *d, bool all)
+{
+	while (d->nused < d->nlanes && (all || dp_lane_word(&d->lane[d->nused]) >> 32 != DP_SLOT_FREE))
+		d->nused++;
+	while (all && d->nused && dp_lane_word(&d->lane[d->nused - 1]) >> 32 == DP_SLOT_FREE &&
+	       __atomic_load_n(&d->lane[d->nused - 1].slot->head, __ATOMIC_ACQUIRE) == d->lane[d->nused - 1].tail)
+		d->nused--;
+}
+
+static void look(struct dp_drain *d, const struct dp_collect *pass, bool all, bool final)
+{
+	find_used(d, all || d->passes++ % FULL_LOOK == 0);
+	d->nactive = 0;
+	for (uint32_t i = 0; i < d->nused; i++) {
+		if (!dp_lane_look(&d->lane[i], pass))
+			continue;
+		d->lane[i].final |= final;
+		d->active[d->nactive++] = i;
+	}
+}
+
+static struct dp_error *collect(struct dp_drain *d, struct dp_collect *pass, bool *cut)
+{
+	size_t quota = QUEUE_BYTES / (d->nactive ? d->nactive : 1);
+
+	pass->quota = quota < MIN_QUOTA ? MIN_QUOTA : quota > MAX_QUOTA ? MAX_QUOTA : quota;
+	*cut = false;
+	for (uint32_t i = 0; i < d->nactive; i++) {
+		DP_TRY(dp_lane_collect(&d->lane[d->active[i]], pass));
+		*cut |= d->lane[d->active[i]].cut;
+	}
+	return NULL;
+}
+
+/* `hold`: wait for hits that are just being written. */
+static uint64_t horizon_of(const struct dp_drain *d, const struct dp_collect *pass, bool last, bool hold)
+{
+	uint64_t horizon = last ? UINT64_MAX : pass->begin - DP_TICKS_SKEW;
+	uint64_t patience = dp_clock_ticks(d->clock, HOLD_NS);
+
+	for (uint32_t i = 0; i < d->nactive; i++) {
+		const struct dp_lane *lane = &d->lane[d->active[i]];
+
+		if (lane->cut && lane->last_key < horizon)
+			horizon = lane->last_key;
+		if (hold && lane->pending && pass->begin - lane->pending_since < patience && lane->floor < horizon)
+			horizon = lane->floor;
+	}
+	return horizon;
+}
+
+/* `all`: nothing waits for a later pass. `final`: nobody writes any more. */
+static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_hit_sink to)
+{
+	struct dp_collect pass = {
+	        .previous = d->previous, .nprobes = d->nprobes, .damaged = &d->damaged, .abandoned = &d->abandoned};
+	bool cut, hold = !all;
+
+	d->broken = false;
+	dp_clock_update(d->clock);
+	pass.begin = dp_clock_tsc();
+	look(d, &pass, all, final);
+	do {
+		DP_TRY(collect(d, &pass, &cut));
+		if (merge(d, horizon_of(d, &pass, all, hold), to.each, to.data) == 0) {
+			if (!hold)
+				break;
+			hold = false; /* if a queue is full: late is better than lost */
+		}
+	} while (cut && !d->broken);
+	d->previous = pass.begin;
+	return NULL;
+}
+
+struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data)
+{
+	return run(d, last, last, (struct dp_hit_sink){each, data});
+}
+
+void dp_drain_break(struct dp_drain *d)
+{
+	d->broken = true;
+}
+
+struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data)
+{
+	return run(d, true, false, (struct dp_hit_sink){each, data});
+}
+
+pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot)
+{
+	return d->lane[slot].tid;
+}
+
+/* ---- loss and reuse -------------------------------------------------------------------------- */
+
+void dp_loss_of(const struct dp_lost *lost, struct dp_loss *ret)
+{
+	*ret = (struct dp_loss){
+	        .full = __atomic_load_n(&lost->full, __ATOMIC_RELAXED),
+	        .no_slot = __atomic_load_n(&lost->no_slot, __ATOMIC_RELAXED),
+	        .forked = __atomic_load_n(&lost->forked, __ATOMIC_RELAXED),
+	        .other = __atomic_load_n(&lost->other, __ATOMIC_RELAXED),
+	        .nested = __atomic_load_n(&lost->nested, __ATOMIC_RELAXED),
+	        .unprimed = __atomic_load_n(&lost->unprimed, __ATOMIC_RELAXED),
+	        .no_stack = __atomic_load_n(&lost->no_stack, __ATOMIC_RELAXED),
+	        .overwritten = __atomic_load_n(&lost->overwritten, __ATOMIC_RELAXED),
+	        .unreadable = __atomic_load_n(&lost->unreadable, __ATOMIC_RELAXED),
+	        .unwanted = __atomic_load_n(&lost->unwanted, __ATOMIC_RELAXED),
+	};
+}
+
+void dp_drain_loss(const struct dp_drain *d, unsigned probe, struct dp_loss *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (probe >= d->nprobes)
+		return;
+	dp_loss_of(&d->lost[probe], ret);
+	if (probe == 0) {
+		ret->abandoned = d->abandoned;
+		ret->damaged = d->damaged;
+	}
+}
+
+static bool swap_word(struct dp_lane *lane, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n((uint64_t *)(void *)&lane->slot->tid, &from, to, false, __ATOMIC_SEQ_CST,
+	                                   __ATOMIC_SEQ_CST);
+}
+
+static uint64_t pack(uint32_t tid, uint64_t state)
+{
+	return state << 32 | tid;
+}
+
+/* Nobody's, and nobody can claim it yet. */
+static void dead(struct dp_drain *d, struct dp_lane *lane)
+{
+	dp_room_clear(&d->room, lane);
+	lane->gone = 0;
+	swap_word(lane, pack(0, DP_SLOT_CLAIM), pack(0, DP_SLOT_DEAD));
+	__atomic_fetch_add(&d->control->slots_freed, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Thread ids are reused. So the slot is first marked as suspect, which sends any hit in it to the agent's slow path, and the
+ * thread looked for once more; only then nobody can be using it.
+ */
+static void reap(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
+{
+	uint64_t word = dp_lane_word(lane), state = word >> 32, suspect;
+	uint32_t tid = (uint32_t)word & DP_TID_MASK;
+
+	if ((state != DP_SLOT_USED && state != DP_SLOT_CLAIM) || !tid || alive((pid_t)tid, data))
+		return;
+	suspect = pack(tid | DP_TID_SUSPECT, state);
+	if ((word != suspect && !swap_word(lane, word, suspect)) || alive((pid_t)tid, data))
+		return;
+	lane->gone = suspect;
+	if (__atomic_load_n(&lane->slot->head, __ATOMIC_ACQUIRE) != lane->tail ||
+	    !swap_word(lane, suspect, pack(0, DP_SLOT_CLAIM)))
+		return;
+	dead(d, lane);
+}
+
+static void reap_one(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
+{
+	if (dp_lane_word(lane) == pack(0, DP_SLOT_CLAIM)) /* a tool was killed in the middle of this */
+		dead(d, lane);
+	else
+		reap(d, lane, alive, data);
+}
+
+void dp_drain_reap(struct dp_drain *d, bool (*alive)(pid_t ns_tid, void *data), void *data)
+{
+	for (uint32_t i = 0; i < d->nused; i++)
+		reap_one(d, &d->lane[i], alive, data);
+	dp_room_look(&d->room, d->lane, d->nused);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* All of it is the target's to write, so nothing here is trusted: registers are data, and a state that makes no sense is put in
+ * order. */
+#include "injector/ring/park.h"
+
+#include "injector/target/target.h"
+#include "injector/tracee/proc/proc.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ID_TOP   (UINT64_C(1) << 47)
+#define WATCH_NS UINT64_C(100000000)
+
+static struct dp_park *park_of(const struct dp_target *t)
+{
+	return t->installed ? &((struct dp_control *)(void *)t->data)->park : NULL;
+}
+
+static bool move(struct dp_park *p, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&p->state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void wake(struct dp_park *p)
+{
+	syscall(SYS_futex, &p->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+struct dp_error *dp_park_check(const struct dp_target *t)
+{
+	if (!t->process.seccomp)
+		return NULL;
+	return dp_error(
+	        DP_TAG_SECCOMP,
+	        "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; take "
+	        "the snapshot from outside: dynprobe snapshot %d",
+	        t->process.pid, t->process.comm, t->process.pid);
+}
+
+void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
+{
+	t->park = *limits;
+}
+
+/* In ticks of the time stamp counter. */
+static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
+{
+	uint64_t tick = 0;
+	DP_TRY(dp_answers_tick(&tick));
+	*ret = tick ? (uint64_t)(((unsigned __int128)ns << 32) / tick) : 0;
+	return NULL;
+}
+
+struct dp_error *dp_park_init(struct dp_target *t)
+{
+	struct dp_park *p = &((struct dp_control *)(void *)t->data)->park;
+	if (!t->park.hits)
+		return NULL;
+	DP_TRY(ticks_of(t->park.interval_ns, &p->interval));
+	p->left = t->park.hits;
+	p->wait_ns = t->park.wait_ns;
+	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
+		p->salt = dp_now_ns();
+	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all that follow */
+	p->pid = (uint64_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
+	p->served = 1;
+	return NULL;
+}
+
+void dp_park_leave(struct dp_target *t)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return;
+	__atomic_store_n(&p->served, 0, __ATOMIC_RELEASE);
+	dp_park_release(t);
+}
+
+static void copy_regs(const struct dp_regs *from, struct user_regs_struct *to)
+{
+	unsigned long long *const gpr[16] = {&to->rax, &to->rcx, &to->rdx, &to->rbx, &to->rsp, &to->rbp, &to->rsi, &to->rdi,
+	                                     &to->r8,  &to->r9,  &to->r10, &to->r11, &to->r12, &to->r13, &to->r14, &to->r15};
+	memset(to, 0, sizeof(*to));
+	for (unsigned i = 0; i < 16; i++)
+		*gpr[i] = from->gpr[i];
+	to->rip = from->rip;
+	to->eflags = from->rflags;
+	to->orig_rax = ~0ULL;
+}
+
+struct status {
+	pid_t ns_tid;
+	bool filtered;
+};
+
+static bool read_status(const struct dp_target *t, pid_t tid, struct status *ret)
+{
+	struct dp_buf text;
+	bool nested;
+	dp_buf_init(&text);
+	const bool found = dp_proc_slurp(&text, "/proc/%d/task/%d/status", t->process.pid, tid);
+	if (found)
+		*ret = (struct status){dp_status_ns_pid(dp_buf_str(&text), &nested),
+		                       dp_status_long(dp_buf_str(&text), "Seccomp", 0) != 0};
+	dp_buf_fini(&text);
+	return found;
+}
+
+/* In another pid namespace its number here is not known. */
+static bool has_ns_tid(const struct dp_target *t, pid_t ns_tid)
+{
+	struct dp_tids tids;
+	struct status status;
+	bool found = false;
+	if (!dp_proc_tids(t->process.pid, &tids))
+		return true;
+	for (size_t i = 0; i < tids.n && !found; i++)
+		found = read_status(t, tids.tid[i], &status) && status.ns_tid == ns_tid;
+	free(tids.tid);
+	return found;
+}
+
+/* A thread that was killed while it waited, or behind its answer, leaves its place taken. */
+static bool is_gone(struct dp_target *t, uint32_t ns_tid)
+{
+	char path[64];
+	const uint64_t now = dp_now_ns();
+	if (t->process.ns_pid != t->process.pid) {
+		if (!t->park_watch.stuck_ns)
+			t->park_watch.stuck_ns = now;
+		if (now - t->park_watch.stuck_ns < WATCH_NS) /* one that waits is not to wait for that */
+			return false;
+		t->park_watch.stuck_ns = now;
+		return !has_ns_tid(t, (pid_t)ns_tid);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task/%u", t->process.pid, ns_tid);
+	return access(path, F_OK) != 0;
+}
+
+/* The first thread, and each of the others in its turn. */
+static void look_for_filter(struct dp_target *t)
+{
+	struct dp_park_watch *w = &t->park_watch;
+	struct dp_tids tids;
+	struct status status;
+	const uint64_t now = dp_now_ns();
+	if (w->caged || now - w->filtered_ns < WATCH_NS || !dp_proc_tids(t->process.pid, &tids))
+		return;
+	w->filtered_ns = now;
+	w->caged = tids.n && read_status(t, tids.tid[0], &status) && status.filtered;
+	w->caged |= tids.n && read_status(t, tids.tid[++w->next % tids.n], &status) && status.filtered;
+	free(tids.tid);
+}
+
+bool dp_park_is_caged(const struct dp_target *t)
+{
+	return t->park_watch.caged;
+}
+
+bool dp_park_look(struct dp_target *t, struct dp_park_hit *ret)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return false;
+	look_for_filter(t);
+	if (t->park_watch.caged) {
+		dp_park_leave(t);
+		return false;
+	}
+	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE); /* we are here, whatever somebody has thought meanwhile */
+	const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
+	if (state == DP_PARK_FREE || state == DP_PARK_CLAIMED) {
+		t->park_watch.stuck_ns = 0;
+		return false;
+	}
+	if (is_gone(t, p->tid)) {
+		move(p, state, DP_PARK_FREE);
+		return false;
+	}
+	if (state != DP_PARK_PARKED)
+		return false;
+	*ret = (struct dp_park_hit){.id = p->id, .ns_tid = (pid_t)p->tid, .probe = p->probe, .seen_ns = dp_now_ns()};
+	copy_regs(&p->regs, &ret->regs);
+	return true;
+}
+
+bool dp_park_take(struct dp_target *t, const struct dp_park_hit *hit)
+{
+	struct dp_park *p = park_of(t);
+	if (!p || p->id != hit->id || (pid_t)p->tid != hit->ns_tid)
+		return false;
+	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != DP_PARK_KEPT && !move(p, DP_PARK_PARKED, DP_PARK_KEPT))
+		return false;
+	__atomic_store_n(&p->served, 0, __ATOMIC_RELEASE); /* until we look again nobody is to wait */
+	return true;
+}
+
+bool dp_park_waits(const struct dp_target *t, const struct dp_park_hit *hit)
+{
+	const struct dp_park *p = park_of(t);
+	return p && p->id == hit->id && __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == DP_PARK_KEPT &&
+	       dp_now_ns() - hit->seen_ns < p->wait_ns / 4 * 3;
+}
+
+void dp_park_done(struct dp_target *t)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return;
+	move(p, DP_PARK_KEPT, DP_PARK_DONE);
+	wake(p);
+}
+
+bool dp_park_release(struct dp_target *t)
+{
+	struct dp_park *p = park_of(t);
+	if (!p)
+		return false;
+	const bool waited = move(p, DP_PARK_PARKED, DP_PARK_REFUSED) || move(p, DP_PARK_KEPT, DP_PARK_REFUSED);
+	wake(p);
+	return waited;
+}
+
+void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns)
+{
+	struct dp_park *p = park_of(t);
+	uint64_t rest = 0;
+	if (!p || !t->park.hits)
+		return;
+	dp_error_destroy(ticks_of(rest_ns, &rest)); /* it was found once; without it the tool's own look at its clock decides */
+	__atomic_store_n(&p->next_tsc, __builtin_ia32_rdtsc() + rest, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->left, left, __ATOMIC_RELAXED);
+}
+
+void dp_park_counts(const struct dp_target *t, struct dp_park_counts *ret)
+{
+	const struct dp_park *p = park_of(t);
+	*ret = (struct dp_park_counts){0};
+	if (p)
+		*ret = (struct dp_park_counts){
+		        __atomic_load_n(&p->late, __ATOMIC_RELAXED), __atomic_load_n(&p->missed, __ATOMIC_RELAXED),
+		        __atomic_load_n(&p->over, __ATOMIC_RELAXED), __atomic_load_n(&p->left, __ATOMIC_RELAXED)};
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Draining a target's rings, and giving back the slots of threads that are gone. */
+#include "injector/ring/drain.h"
+#include "injector/target/target.h"
+#include "injector/tracee/proc/proc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REAP_EVERY_NS UINT64_C(1000000000)
+
+/* The target's thread ids as its own pid namespace numbers them. */
+struct living {
+	const struct dp_target *t;
+	struct dp_tids ns;
+	bool unknown; /* they could not be listed: all count as alive */
+};
+
+static pid_t ns_tid_of(pid_t pid, pid_t tid)
+{
+	struct dp_buf status;
+	bool nested;
+	dp_buf_init(&status);
+	const pid_t ns_tid =
+	        dp_proc_slurp(&status, "/proc/%d/task/%d/status", pid, tid) ? dp_status_ns_pid(dp_buf_str(&status), &nested) : 0;
+	dp_buf_fini(&status);
+	return ns_tid;
+}
+
+/* In our own namespace the directory of a thread answers; in another one every thread has to be asked for its name there. */
+static void list_living(struct living *l)
+{
+	const struct dp_process *p = &l->t->process;
+	if (!p->ns_pid || p->ns_pid == p->pid)
+		return;
+	l->unknown = !dp_proc_tids(p->pid, &l->ns);
+	for (size_t i = 0; !l->unknown && i < l->ns.n; i++)
+		l->ns.tid[i] = ns_tid_of(p->pid, l->ns.tid[i]);
+}
+
+static bool thread_alive(pid_t ns_tid, void *data)
+{
+	const struct living *l = data;
+	char path[64];
+	for (size_t i = 0; i < l->ns.n; i++)
+		if (l->ns.tid[i] == ns_tid)
+			return true;
+	if (l->ns.n || l->unknown)
+		return l->unknown;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", l->t->process.pid, ns_tid);
+	return !access(path, F_OK);
+}
+
+static void reap(struct dp_target *t)
+{
+	struct living l = {.t = t};
+	list_living(&l);
+	dp_drain_reap(t->drain, thread_alive, &l);
+	free(l.ns.tid);
+}
+
+struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data)
+{
+	if (!t->drain)
+		return NULL;
+	DP_TRY(dp_drain_run(t->drain, last, each, data));
+	const uint64_t now = dp_now_ns();
+	if (!last && now - t->reaped_ns > REAP_EVERY_NS) {
+		t->reaped_ns = now;
+		reap(t);
+	}
+	return NULL;
+}
+
+void dp_target_drain_break(struct dp_target *t)
+{
+	if (t->drain)
+		dp_drain_break(t->drain);
+}
+
+void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret)
+{
+	*ret = (struct dp_loss){0};
+	if (t->drain)
+		dp_drain_loss(t->drain, probe, ret);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads stopped one after the other, each alone.
+ *
+ * That a round has met all of them cannot be seen from a listing alone, while threads come and go: it may end early, when the
+ * thread that it stands at ends. The link count of /proc/PID/task is the number of threads + 2; only a listing of that many
+ * counts. A thread that is done stays done, known by its id and its start, as long as whoever asks makes sure that nothing but a
+ * thread that is not done can undo it: then those that start later are done as well, for they come from one that was.
+ */
+#include "injector/target/target.h"
+#include "injector/tracee/stop/asleep.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/proc/proc.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+
+#define STOP_NS UINT64_C(1000000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
+#define LISTS   8
+#define PATIENT 4 /* rounds in which a running thread with children is waited for: see eintr.c */
+
+/* A listing that has every thread; false if they come and go too fast. */
+static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
+{
+	for (int i = 0; i < LISTS; i++) {
+		struct stat before, after;
+		const bool counted = !fstat(task_dir, &before);
+		if (!dp_proc_tids(t->process.pid, tids))
+			return false;
+		/* Before as well: one that ends while it is listed takes those behind it off the list, and itself off the count.
+		 */
+		if (counted && !fstat(task_dir, &after) && before.st_nlink == 2 + tids->n && after.st_nlink == 2 + tids->n)
+			return true;
+		free(tids->tid);
+	}
+	*tids = (struct dp_tids){0};
+	return dp_proc_tids(t->process.pid, tids) && false;
+}
+
+static pid_t ns_tid_of(const struct dp_target *t, pid_t tid)
+{
+	struct dp_buf status;
+	bool nested;
+	pid_t ns_tid = tid;
+	if (t->process.ns_pid == t->process.pid)
+		return tid;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", t->process.pid, tid))
+		ns_tid = dp_status_ns_pid(dp_buf_str(&status), &nested);
+	dp_buf_fini(&status);
+	return ns_tid;
+}
+
+/* False if it does not stand (yet); then it goes on as if nothing had been. */
+static struct dp_error *stop(struct dp_target *t, struct dp_held *h, bool *stands)
+{
+	bool gone;
+	*stands = false;
+	struct dp_error *err = dp_held_seize(&t->process, h->tid, &gone);
+	if (err && (err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK)) {
+		/* still ours from a round before, in which it did not stop */
+		dp_stray_settle(STOP_NS);
+		return dp_error_destroy(err);
+	}
+	if (err || gone)
+		return err;
+	h->seized = true;
+	h->held_at_ns = dp_now_ns();
+	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
+	const struct dp_stop at = dp_stop_wait(h->tid, h->held_at_ns + STOP_NS);
+	*stands = at.kind != DP_STOP_NONE && dp_held_take(h, at) && at.kind != DP_STOP_EXEC;
+	if (!*stands) {
+		dp_held_release(h);
+		dp_stray_settle(STOP_NS);
+	}
+	return NULL;
+}
+
+struct met { /* one thread of a listing that is not done */
+	pid_t tid;
+	struct dp_task_stat stat;
+	dp_each_fn look;
+	void *data;
+};
+
+static struct dp_error *visit_hurried(struct dp_target *t, struct dp_each *e, const struct met *m)
+{
+	struct dp_held h = {.tid = m->tid, .ns_tid = ns_tid_of(t, m->tid)};
+	struct dp_freeze one = {.thread = &h, .n = 1};
+	struct dp_task_stat stat;
+	bool stands;
+	dp_fuse_light();
+	struct dp_error *err = stop(t, &h, &stands);
+	if (err || !stands) {
+		dp_fuse_out();
+		return err;
+	}
+	const bool same = dp_proc_stat(t->process.pid, m->tid, &stat) && stat.start_time == m->stat.start_time;
+	const bool done = same && m->look(&one, m->data);
+	const uint64_t from = h.held_at_ns;
+	dp_held_release(&h);
+	dp_fuse_out();
+	const uint64_t held = dp_now_ns() - from;
+	if (held > e->held_ns)
+		e->held_ns = held;
+	return done ? dp_seen_add(&e->done, m->tid, m->stat.start_time) : NULL;
+}
+
+/* The priority is raised for one thread's hold, not for a round: where there is one processor, nobody else runs meanwhile. */
+static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const struct met *m)
+{
+	struct dp_priority priority;
+	dp_priority_raise(&priority);
+	struct dp_error *err = visit_hurried(t, e, m);
+	dp_priority_restore(&priority);
+	return err;
+}
+
+/*
+ * Is it done without having been stopped? Should its id be another thread's by now, then what is noted is one that has gone, and
+ * the other one is met in the next round.
+ */
+static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, const struct met *m)
+{
+	struct dp_asleep at;
+	if (!e->asleep || m->stat.state != 'S' || !dp_asleep_take(t->process.pid, m->tid, &at))
+		return false;
+	const struct dp_held h = {.tid = m->tid, .regs = {.rip = at.pc, .rsp = at.sp}};
+	return e->asleep(&h, m->data) && dp_asleep_still(t->process.pid, m->tid, &at);
+}
+
+static struct dp_error *meet(struct dp_target *t, struct dp_each *e, const struct met *m)
+{
+	if (dp_task_is_worker(&m->stat)) /* stopped, it would end a request of the program's */
+		return dp_seen_add(&e->done, m->tid, m->stat.start_time);
+	if (m->stat.state == 'D') /* asked to stop it would not, and could not be let go */
+		return NULL;
+	if (m->stat.state == 'Z' || m->stat.state == 'X' || is_done_asleep(t, e, m))
+		return dp_seen_add(&e->done, m->tid, m->stat.start_time);
+	if (e->asleep && e->listed > 1 && e->rounds <= PATIENT && dp_proc_has_children(t->process.pid, m->tid))
+		return NULL;
+	return visit(t, e, m);
+}
+
+struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_fn look, void *data, bool *all)
+{
+	char path[64];
+	struct dp_tids tids;
+	struct dp_error *err = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/task", t->process.pid);
+	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dp_stray_reap();
+	e->rounds++;
+	if (task_dir < 0 || dp_process_start_time(t->process.pid) != t->process.start_time)
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
+	*all = e->met_all = list(t, task_dir, &tids);
+	e->listed = tids.n;
+	for (size_t i = 0; !err && !e->enough && i < tids.n; i++) {
+		struct met m = {.tid = tids.tid[i], .look = look, .data = data};
+		const bool there = dp_proc_stat(t->process.pid, m.tid, &m.stat);
+		if (there ? dp_seen_has(e->done, m.tid, m.stat.start_time) : dp_seen_id(e->done, m.tid))
+			continue;
+		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
+		err = there ? meet(t, e, &m) : NULL;
+		e->met_all &= !there || dp_seen_has(e->done, m.tid, m.stat.start_time);
+	}
+	free(tids.tid);
+	return err;
+}
+
+void dp_each_fini(struct dp_each *e)
+{
+	dp_seen_fini(&e->done);
+	*e = (struct dp_each){0};
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Between two looks at a target anything may have happened: threads ended, the program replaced itself or put itself into a cage.
+ */
+#include "injector/resident/standing.h"
+#include "injector/tracee/proc/proc.h"
+#include "injector/tracee/proc/sharers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_error *gone(const struct dp_target *t)
+{
+	return dp_error(DP_TAG_GONE, "process %d (%s) called exec or unmapped what was mapped into it", t->process.pid,
+	                t->process.comm);
+}
+
+struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installation *in)
+{
+	uint64_t live = 0;
+	const dp_addr at = dp_addr_of(in->private.addr);
+	if (!in->private.mapped)
+		return NULL;
+	/* The thread that we look through may have ended, and the process lives on. */
+	if (dp_mem_read(&t->process, at, &live, sizeof(live)) != sizeof(live) &&
+	    (!dp_pick_living(t) || dp_mem_read(&t->process, at, &live, sizeof(live)) != sizeof(live)))
+		return gone(t);
+	/* Before it is filled it holds zero, as in a fork child. */
+	return live == DP_LIVE || !in->live ? NULL : gone(t);
+}
+
+struct dp_error *dp_still_ours(struct dp_target *t)
+{
+	return dp_still_holds(t, &t->in);
+}
+
+bool dp_pick_living(struct dp_target *t)
+{
+	struct dp_tids tids;
+	bool found = false;
+	if (!dp_proc_tids(t->process.pid, &tids))
+		return false;
+	for (size_t i = 0; i < tids.n && !found; i++) {
+		struct dp_task_stat stat;
+		found = dp_proc_stat(t->process.pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X' &&
+		        !dp_task_is_worker(&stat);
+		if (found)
+			t->process.alive = tids.tid[i];
+	}
+	free(tids.tid);
+	return found;
+}
+
+static bool lives(const struct dp_process *p)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(p->pid, p->alive, &stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+static bool under_filter(pid_t pid, pid_t tid)
+{
+	struct dp_buf status;
+	dp_buf_init(&status);
+	const bool filter = dp_proc_slurp(&status, "/proc/%d/task/%d/status", pid, tid) &&
+	                    dp_status_long(dp_buf_str(&status), "Seccomp", 0) != 0;
+	dp_buf_fini(&status);
+	return filter;
+}
+
+struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t)
+{
+	return t->process.shadow_stack ? dp_error(DP_TAG_SHADOW_STACK, "process %d (%s) runs with a user shadow stack",
+	                                          t->process.pid, t->process.comm)
+	                               : NULL;
+}
+
+const char *dp_not_live(const struct dp_target *t)
+{
+	if (t->launch)
+		return "the command has not started yet";
+	return t->process.seccomp ? "it is under a seccomp filter" : NULL;
+}
+
+struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret)
+{
+	struct dp_borrow *b = NULL;
+	if (t->process.seccomp)
+		return dp_error(DP_TAG_NO_THREAD, "process %d (%s) is under a seccomp filter", t->process.pid, t->process.comm);
+	DP_TRY(dp_borrow_begin(&t->process, NULL, limit_ns, false, &b));
+	if (!lives(&t->process)) /* one that was borrowed may end sooner than the first */
+		t->process.alive = dp_borrow_tid(b);
+	if (!under_filter(t->process.pid, dp_borrow_tid(b))) {
+		*ret = b;
+		return NULL;
+	}
+	dp_error_destroy(dp_borrow_end(b, NULL));
+	return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has put itself under a seccomp filter", t->process.pid,
+	                t->process.comm);
+}
+
+struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret)
+{
+	struct dp_borrow *b = NULL;
+	DP_TRY(dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, t->process.seccomp, &b));
+	/* Filters belong to threads, and this one may have come under one since we looked. It has made no call for us yet. */
+	const bool caged = !t->process.seccomp && under_filter(t->process.pid, dp_borrow_tid(b));
+	if (!caged) {
+		*ret = b;
+		return NULL;
+	}
+	dp_error_destroy(dp_borrow_end(b, NULL));
+	t->process.seccomp = true;
+	if (t->options.allow_seccomp)
+		return dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, true, ret);
+	return dp_error(DP_TAG_SECCOMP, "process %d (%s) has put itself under a seccomp filter", t->process.pid, t->process.comm);
+}

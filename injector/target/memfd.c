@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vm.memfd_noexec=1 wants the executable kind asked for by name; kernels before 6.3 do not know that flag. With 2 no memfd may be
+ * started by execve(2): one of that kind can be mapped executable all the same, which the setting is not about.
+ */
+#include "injector/target/memfd.h"
+#include "injector/target/target.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x8U
+#endif
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U
+#endif
+
+struct dp_error *dp_remote_memfd(struct dp_borrow *b, uint64_t room, uint64_t name, int64_t *fd)
+{
+	static const unsigned kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL};
+	struct dp_error *err = NULL;
+	for (size_t i = 0; i < sizeof(kind) / sizeof(*kind); i++) {
+		const struct dp_step make = {.nr = SYS_memfd_create, .args = {name, MFD_CLOEXEC | kind[i]}};
+		dp_error_destroy(err);
+		err = dp_remote_open(b, room, "memfd_create", &make, fd);
+		if (!err || (err->sys != EINVAL && err->sys != EACCES))
+			break;
+	}
+	return err;
+}

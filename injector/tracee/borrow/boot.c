@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The borrower's code. While the tool lives, only its first instruction runs: the tool sets the registers of a call, the
+ * thread executes `syscall`, and stands again at the call's exit, inside the kernel, where the tool can put back anything. So
+ * the exit of the last call is where the thread is given back exactly.
+ *
+ * If the tool has died, nobody stops the thread there, and it falls into the rest, which must bring it home alone: signal mask,
+ * then the registers that a system call uses or destroys. Nothing in here changes a flag, the stack pointer, the
+ * stack, or a vector register, so that they need no restoring (and a signal may come at any point); constants lie behind the
+ * code. A thread that was in an interrupted call executes that call again, as the kernel would have made it do. What this way
+ * cannot save: a handler that ran meanwhile would have made pause() return, and no longer does.
+ *
+ * Behind the self-restore lies a loop that makes several calls without a stop in between, from a table in the target's memory. It
+ * changes no flag either (lea and jrcxz instead of add, cmp and branches), and ends in the self-restore.
+ */
+#include "injector/tracee/borrow/boot.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+enum { RAX, RDI, RSI, RDX, R10, R8, R9, RCX, R11, RBX, RIP, MASK, NCONSTANTS };
+
+/* mov disp32(%rip),%reg: REX.W 8B /r with mod 00, rm 101 */
+static const uint8_t load[RIP][3] = {
+        [RAX] = {0x48, 0x8b, 0x05}, [RDI] = {0x48, 0x8b, 0x3d}, [RSI] = {0x48, 0x8b, 0x35}, [RDX] = {0x48, 0x8b, 0x15},
+        [R10] = {0x4c, 0x8b, 0x15}, [R8] = {0x4c, 0x8b, 0x05},  [R9] = {0x4c, 0x8b, 0x0d},  [RCX] = {0x48, 0x8b, 0x0d},
+        [R11] = {0x4c, 0x8b, 0x1d}, [RBX] = {0x48, 0x8b, 0x1d},
+};
+
+static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
+{
+	memcpy(p, bytes, n);
+	return p + n;
+}
+
+/* An instruction of `n` bytes, the last four of which are to be the distance from its end to a constant. */
+static uint8_t *put_rip(uint8_t *p, const uint8_t *op, size_t n, const uint8_t *constant)
+{
+	int32_t disp = (int32_t)(constant - (p + n + 4));
+	return put(put(p, op, n), &disp, sizeof(disp));
+}
+
+/* Where the thread goes on by itself. */
+static void resume_point(const struct user_regs_struct *r, uint64_t c[NCONSTANTS])
+{
+	int64_t rax = (int64_t)r->rax;
+	c[RAX] = r->rax;
+	c[RIP] = r->rip;
+	if ((int64_t)r->orig_rax < 0 || !(rax == -512 || rax == -513 || rax == -514 || rax == -516))
+		return;
+	c[RAX] = rax == -516 ? SYS_restart_syscall : r->orig_rax; /* -516: ERESTART_RESTARTBLOCK, the kernel remembers the rest */
+	c[RIP] = r->rip - 2;
+}
+
+static const uint8_t head[] = {0x0f, 0x05,              /* syscall */
+                               0xb8, 14,   0, 0, 0,     /* mov $SYS_rt_sigprocmask,%eax */
+                               0xbf, 2,    0, 0, 0,     /* mov $SIG_SETMASK,%edi */
+                               0xba, 0,    0, 0, 0,     /* mov $0,%edx */
+                               0x41, 0xba, 8, 0, 0, 0}; /* mov $8,%r10d */
+
+static const uint8_t script[] = {
+        0x48, 0x8b, 0x03,       /* next: mov (%rbx),%rax */
+        0x48, 0x8b, 0x7b, 0x08, /* mov 8(%rbx),%rdi */
+        0x48, 0x8b, 0x73, 0x10, /* mov 16(%rbx),%rsi */
+        0x48, 0x8b, 0x53, 0x18, /* mov 24(%rbx),%rdx */
+        0x4c, 0x8b, 0x53, 0x20, /* mov 32(%rbx),%r10 */
+        0x4c, 0x8b, 0x43, 0x28, /* mov 40(%rbx),%r8 */
+        0x4c, 0x8b, 0x4b, 0x30, /* mov 48(%rbx),%r9 */
+        0x0f, 0x05,             /* syscall */
+        0x48, 0x89, 0x43, 0x40, /* mov %rax,64(%rbx) */
+        0x48, 0x8b, 0x4b, 0x38, /* mov 56(%rbx),%rcx */
+        0x48, 0x8d, 0x0c, 0x08, /* lea (%rax,%rcx),%rcx */
+        0xe3, 11,               /* jrcxz as_wanted */
+        0x48, 0x8b, 0x4b, 0x48, /* mov 72(%rbx),%rcx */
+        0xe3, 11,               /* jrcxz home */
+        0x48, 0x89, 0xcb,       /* mov %rcx,%rbx */
+        0xeb, 0xca,             /* jmp next */
+        0x48, 0x8d, 0x5b, 0x50, /* as_wanted: lea 80(%rbx),%rbx */
+        0xeb, 0xc4,             /* jmp next */
+};
+static const uint8_t home[] = {0xe9}; /* home: jmp to the self-restore */
+_Static_assert(sizeof(struct dp_boot_step) == 80 && DP_BOOT_SCRIPT + sizeof(script) + 5 == DP_BOOT_SCRIPT_END &&
+                       DP_BOOT_SCRIPT_END + 8 * NCONSTANTS <= DP_BOOT_SIZE,
+               "the code fits, and knows the table");
+
+void dp_boot_build(const struct user_regs_struct *r, uint64_t sigmask, uint8_t ret[DP_BOOT_SIZE])
+{
+	static const uint8_t lea_rsi[] = {0x48, 0x8d, 0x35}, syscall_[] = {0x0f, 0x05}, jmp[] = {0xff, 0x25};
+	uint64_t c[NCONSTANTS] = {[RDI] = r->rdi, [RSI] = r->rsi, [RDX] = r->rdx, [R10] = r->r10, [R8] = r->r8,
+	                          [R9] = r->r9,   [RCX] = r->rcx, [R11] = r->r11, [RBX] = r->rbx, [MASK] = sigmask};
+	uint8_t *constants = ret + DP_BOOT_SIZE - sizeof(c), *p = ret;
+	resume_point(r, c);
+	memset(ret, 0xcc, DP_BOOT_SIZE);
+	p = put(p, head, sizeof(head));
+	p = put_rip(p, lea_rsi, sizeof(lea_rsi), constants + 8 * MASK);
+	p = put(p, syscall_, sizeof(syscall_));
+	for (int i = 0; i < RIP; i++)
+		p = put_rip(p, load[i], sizeof(load[i]), constants + 8 * i);
+	p = put_rip(p, jmp, sizeof(jmp), constants + 8 * RIP);
+	p = put(p, script, sizeof(script));
+	put_rip(p, home, sizeof(home), ret + DP_BOOT_RESTORE);
+	memcpy(constants, c, sizeof(c));
+}
+
+static const uint8_t trip[] = {0xb8, 39,   0, 0, 0,     /* mov $SYS_getpid,%eax */
+                               0x0f, 0x05,              /* syscall */
+                               0xff, 0x25, 0, 0, 0, 0}; /* jmp *(what follows) */
+
+void dp_trip_build(uint64_t entry, uint8_t ret[DP_TRIP_SIZE])
+{
+	memset(ret, 0xcc, DP_TRIP_SIZE);
+	memcpy(put(ret, trip, sizeof(trip)), &entry, sizeof(entry));
+}
+
+void dp_boot_wipe(uint8_t tail[DP_BOOT_SIZE])
+{
+	uint8_t *at = tail + DP_BOOT_SIZE - DP_BOOT_ROUND(DP_TRIP_SIZE);
+	if (!memcmp(tail, head, sizeof(head)))
+		memset(tail, 0, DP_BOOT_SIZE);
+	if (!memcmp(at, trip, sizeof(trip)))
+		memset(at, 0, DP_TRIP_SIZE);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Borrower's code that killed tools left in the tails of text, taken out while the program runs.
+ *
+ * A thread of a killed tool may still be on its way home through it, or have a signal frame that returns there; no other thread
+ * ever enters it. So the claim of docs/live-patching.md holds here as well: a thread that was once seen outside stays outside.
+ * When all were seen so, the bytes become zeroes again.
+ */
+#include "injector/target/target.h"
+#include "injector/tracee/borrow/boot.h"
+
+#include <string.h>
+#include <time.h>
+
+#define MOST    8u /* several tools may have been killed, at different places */
+#define ROUNDS  40
+#define REST_NS 5000000L
+
+struct sweep {
+	struct dp_target *t;
+	dp_addr at[MOST];
+	size_t n;
+	struct dp_each wipe;
+};
+
+static bool is_zero(const struct dp_target *t, dp_addr at)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	uint8_t bytes[DP_BOOT_SIZE];
+	return dp_mem_read(&t->process, at, bytes, sizeof(bytes)) == sizeof(bytes) && !memcmp(bytes, zeroes, sizeof(bytes));
+}
+
+static void find_left(struct sweep *w)
+{
+	dp_addr at;
+	for (unsigned nth = 0; w->n < MOST && dp_boot_find(&w->t->process, w->t->maps, DP_BOOT_SIZE, nth, &at); nth++)
+		if (!is_zero(w->t, at))
+			w->at[w->n++] = at;
+}
+
+static bool is_outside(const struct sweep *w, const struct dp_held *h)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (h->regs.rip - w->at[i].v < DP_BOOT_SIZE || dp_boot_returns(&w->t->process, w->at[i], h->regs.rsp))
+			return false;
+	return true;
+}
+
+static bool look(struct dp_freeze *one, void *data)
+{
+	return is_outside(data, &one->thread[0]);
+}
+
+static bool look_asleep(const struct dp_held *h, void *data)
+{
+	return is_outside(data, h);
+}
+
+/* Newer kernels let only a tracer write, so it is done while a thread is stopped; one is enough. */
+static bool wipe(struct dp_freeze *one, void *data)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	struct sweep *w = data;
+	for (size_t i = 0; i < w->n; i++)
+		dp_error_destroy(dp_mem_write_text(&w->t->process, one->thread[0].tid, w->at[i], zeroes, sizeof(zeroes), NULL));
+	w->wipe.enough = true;
+	return true;
+}
+
+static struct dp_error *await_outside(struct sweep *w, bool *all)
+{
+	struct dp_each each = {.asleep = look_asleep};
+	struct dp_error *err = NULL;
+	for (int round = 0; !err && !*all && round < ROUNDS; round++) {
+		if (round > 2)
+			nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+		err = dp_each_round(w->t, &each, look, w, all);
+	}
+	dp_each_fini(&each);
+	return err;
+}
+
+struct dp_error *dp_boot_sweep(struct dp_target *t)
+{
+	struct sweep w = {.t = t};
+	bool all = false, ignored;
+	find_left(&w);
+	if (!w.n)
+		return NULL;
+	struct dp_error *err = await_outside(&w, &all);
+	if (!err && all)
+		err = dp_each_round(t, &w.wipe, wipe, &w, &ignored);
+	dp_each_fini(&w.wipe);
+	return err;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread lent for system calls; boot.c is the code it runs.
+ *
+ * Signals are the hard part: one that is delivered during a call would run its handler in the middle of foreign registers, and
+ * one that is taken and put back later loses its sender's particulars. So the thread's mask blocks all of them for the time of
+ * the borrow; they stay pending, or go to other threads as they would, and are delivered by the kernel at the release, with
+ * the raw registers of the interrupted call in place: pause() returns, exactly once. (SIGSTOP cannot be blocked: it is
+ * passed on, the thread goes on working for us inside the job stop, and is found stopped after the release.)
+ *
+ * Order against the tool's own death: the code is written before the thread stands in it; the thread stands in it before its
+ * mask changes; at the end the mask goes back first, then the registers, then the code. At each point the self-restore or
+ * the kernel's restart brings it home. The page of the code stays a private copy of identical content: it cannot be given back
+ * from within itself.
+ */
+#include "injector/tracee/borrow/borrow.h"
+#include "injector/tracee/borrow/boot.h"
+#include "injector/tracee/borrow/dispatch.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/proc/checks.h"
+#include "injector/tracee/proc/proc.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <time.h>
+
+#define CALL_LIMIT_NS UINT64_C(3000000000)
+#define LEFTOVERS     3u
+#define HOME_NS       UINT64_C(1000000000)
+#define HOME_TRIES    15
+#define HOME_REST_NS  50000L /* twice as long each time, 1.6 s in all */
+
+#ifndef PTRACE_EVENTMSG_SYSCALL_ENTRY
+#define PTRACE_EVENTMSG_SYSCALL_ENTRY 1
+#endif
+
+static struct dp_error *gone(const struct dp_borrow *b)
+{
+	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", b->p.pid, b->p.comm);
+}
+
+/* Sets the registers of a call; `rip` in the boot code. */
+static bool set_call(struct dp_borrow *b, uint64_t rip, long nr, const uint64_t args[6])
+{
+	struct user_regs_struct r = b->h->regs;
+	r.rip = rip;
+	r.orig_rax = UINT64_MAX; /* the call that the stop interrupted is not to be restarted here */
+	if (args) {
+		r.rax = (uint64_t)nr;
+		r.rdi = args[0];
+		r.rsi = args[1];
+		r.rdx = args[2];
+		r.r10 = args[3];
+		r.r8 = args[4];
+		r.r9 = args[5];
+	}
+	return ptrace(PTRACE_SETREGS, b->h->tid, NULL, &r) == 0;
+}
+
+static bool set_mask(struct dp_borrow *b, uint64_t mask)
+{
+	return ptrace(PTRACE_SETSIGMASK, b->h->tid, (void *)sizeof(mask), &mask) == 0;
+}
+
+static bool is_zero(const struct dp_borrow *b)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	uint8_t bytes[DP_BOOT_SIZE];
+	return dp_mem_read(&b->p, b->boot, bytes, sizeof(bytes)) == sizeof(bytes) && !memcmp(bytes, zeroes, sizeof(bytes));
+}
+
+/*
+ * May a thread still be on its way home through the code that a killed tool left there? Only with all threads held can that be
+ * looked at; otherwise the code is left alone.
+ */
+static bool somebody_stands_in(const struct dp_borrow *b)
+{
+	if (is_zero(b))
+		return false;
+	for (size_t i = 0; b->frozen && i < b->frozen->n; i++) {
+		const struct dp_held *h = &b->frozen->thread[i];
+		if (h->regs.rip - b->boot.v < DP_BOOT_SIZE || dp_boot_returns(&b->p, b->boot, h->regs.rsp))
+			return true;
+	}
+	return !b->frozen;
+}
+
+/*
+ * Several tools may have been killed, at different places; whoever works while threads run leaves those alone. Each is looked for
+ * while all threads are held, hence no more than the first ones.
+ */
+static void wipe_leftovers(struct dp_borrow *b, const char *maps)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	for (unsigned nth = 0; b->frozen && nth < LEFTOVERS; nth++) {
+		if (!dp_boot_find(&b->p, maps, sizeof(zeroes), nth, &b->boot))
+			break;
+		if (!is_zero(b) && !somebody_stands_in(b))
+			dp_error_destroy(dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL));
+	}
+	b->boot = dp_addr_of(0);
+}
+
+/* Where nobody can change that its calls are made: with all threads held, or from one range of addresses. */
+static void confine(struct dp_borrow *b)
+{
+	uint64_t start, size;
+	if (dp_dispatch_of(&b->p, b->h->tid, &start, &size) == DP_DISPATCH_INSIDE) {
+		b->p.calls_start = start;
+		b->p.calls_size = size;
+	}
+}
+
+static struct dp_error *no_place(const struct dp_borrow *b)
+{
+	return b->p.calls_size ? dp_dispatch_refused(&b->p, b->h->tid)
+	                       : dp_error(DP_TAG_NO_THREAD, "process %d (%s) has no %u unused bytes of executable memory",
+	                                  b->p.pid, b->p.comm, DP_BOOT_SIZE);
+}
+
+/* Writes the boot code to the first place that takes it, and moves the thread into it. */
+static struct dp_error *enter(struct dp_borrow *b, const char *maps)
+{
+	uint8_t code[DP_BOOT_SIZE];
+	if (!dp_moment_take(&b->p, b->h, &b->masks))
+		return gone(b);
+	dp_boot_build(&b->h->regs, b->masks.own, code);
+	wipe_leftovers(b, maps);
+	confine(b);
+	for (unsigned nth = 0;; nth++) {
+		if (!dp_boot_find(&b->p, maps, sizeof(code), nth, &b->boot))
+			return no_place(b);
+		if (somebody_stands_in(b))
+			continue;
+		struct dp_error *err = dp_mem_write_text(&b->p, b->h->tid, b->boot, code, sizeof(code), NULL);
+		if (!err)
+			break;
+		dp_error_destroy(err);
+	}
+	if (set_call(b, b->boot.v + DP_BOOT_RESTORE, 0, NULL) && set_mask(b, dp_dispatch_mask(&b->p, b->h->tid)))
+		return NULL;
+	return gone(b);
+}
+
+static bool suspend_seccomp(struct dp_borrow *b, bool on)
+{
+	long options = DP_SEIZE_OPTIONS | (on ? PTRACE_O_SUSPEND_SECCOMP : 0);
+	b->suspended = on;
+	return ptrace(PTRACE_SETOPTIONS, b->h->tid, NULL, (void *)options) == 0;
+}
+
+static struct dp_error *begin(struct dp_borrow *b, bool suspend)
+{
+	dp_auto_free char *maps = NULL;
+	if (suspend && !suspend_seccomp(b, true))
+		return dp_error_sys(DP_TAG_SECCOMP, "suspending the seccomp filter of process %d (%s)", b->p.pid, b->p.comm);
+	dp_rseq_abort(&b->p, b->h);
+	if (b->p.known_maps) {
+		struct dp_error *err = enter(b, b->p.known_maps);
+		if (!err || err->tag != DP_TAG_NO_THREAD)
+			return err;
+		dp_error_destroy(err);
+	}
+	DP_TRY(dp_process_maps(&b->p, &maps));
+	return enter(b, maps);
+}
+
+struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f, uint64_t limit_ns, bool suspend,
+                                 struct dp_borrow **ret)
+{
+	struct dp_borrow *b = calloc(1, sizeof(*b));
+	if (!b)
+		return dp_error(DP_TAG_NOMEM, "borrowing a thread of process %d", p->pid);
+	b->p = *p;
+	b->frozen = f;
+	b->h = &b->own;
+	dp_fuse_light();
+	struct dp_error *err = f ? dp_choose_frozen(p, f, &b->h) : dp_choose_running(p, limit_ns, &b->own);
+	if (err) {
+		dp_fuse_out();
+		free(b);
+		return err;
+	}
+	b->p.alive = b->h->tid;
+	err = begin(b, suspend);
+	if (err)
+		err = dp_error_wrap(err, "borrowing thread %d", b->h->tid);
+	if (err)
+		dp_error_destroy(dp_borrow_end(b, NULL));
+	else
+		*ret = b;
+	return err;
+}
+
+/* Runs the thread to its next system-call stop. */
+static struct dp_error *run(struct dp_borrow *b, uint64_t deadline)
+{
+	int sig = 0;
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, b->h->tid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
+			return dp_error_sys(DP_TAG_SYS, "resuming thread %d of process %d", b->h->tid, b->p.pid);
+		struct dp_stop stop = dp_stop_wait(b->h->tid, deadline);
+		sig = 0;
+		switch (stop.kind) {
+		case DP_STOP_SYSCALL:
+			return NULL;
+		case DP_STOP_TRAP:
+		case DP_STOP_GROUP: /* job-stopped: one more stop for each resume */
+			continue;
+		case DP_STOP_SIGNAL:
+			sig = stop.sig;
+			if (sig == SIGSTOP)
+				continue;
+			if (sig == SIGSYS) /* see dispatch.c: it is taken back with the call */
+				return dp_dispatch_refused(&b->p, b->h->tid);
+			return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system call", sig, b->h->tid,
+			                b->p.pid);
+		case DP_STOP_NONE:
+			b->stuck = true;
+			return dp_error(DP_TAG_REMOTE, "a system call run in process %d (%s) did not return", b->p.pid,
+			                b->p.comm);
+		default:
+			b->h->exited = true;
+			return gone(b);
+		}
+	}
+}
+
+static bool at_entry(const struct dp_borrow *b)
+{
+	unsigned long msg = 0;
+	return ptrace(PTRACE_GETEVENTMSG, b->h->tid, NULL, &msg) == 0 && msg == PTRACE_EVENTMSG_SYSCALL_ENTRY;
+}
+
+bool dp_borrow_lost(const struct dp_borrow *b)
+{
+	return b->stuck || b->home;
+}
+
+struct dp_error *dp_borrow_check(const struct dp_borrow *b)
+{
+	if (dp_borrow_lost(b))
+		return dp_error(DP_TAG_NO_THREAD, "the thread of process %d (%s) that worked for us has gone on by itself",
+		                b->p.pid, b->p.comm);
+	return b->h->exited ? gone(b) : NULL;
+}
+
+struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t args[6], int64_t *result)
+{
+	uint64_t deadline = dp_now_ns() + CALL_LIMIT_NS;
+	DP_TRY(dp_borrow_check(b));
+	if (!set_call(b, b->boot.v, nr, args))
+		return gone(b);
+	DP_TRY(run(b, deadline));
+	if (at_entry(b)) /* always, but for a stop left over from before */
+		DP_TRY(run(b, deadline));
+	errno = 0;
+	long value = ptrace(PTRACE_PEEKUSER, b->h->tid, (void *)offsetof(struct user_regs_struct, rax), NULL);
+	if (errno == ESRCH) {
+		b->h->exited = true;
+		return gone(b);
+	}
+	*result = value;
+	return NULL;
+}
+
+/* Mask, registers, code: in this order. */
+static struct dp_error *leave(struct dp_borrow *b)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	if (b->boot.v && !dp_moment_give_back(&b->p, b->h, &b->masks))
+		return NULL; /* it died, and with it its memory */
+	if (ptrace(PTRACE_SETREGS, b->h->tid, NULL, &b->h->regs) != 0)
+		return NULL;
+	b->h->regs_changed = false;
+	if (b->suspended)
+		suspend_seccomp(b, false);
+	return b->boot.v ? dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL) : NULL;
+}
+
+/* A call that blocks for ever: the thread is let go as soon as it can be stopped, and restores itself. The code stays. */
+static void abandon(struct dp_borrow *b)
+{
+	ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
+	dp_stray_add(b->h->tid);
+	b->h->seized = false;
+	b->h->exited = true;
+}
+
+/*
+ * We came too late, and it went home. It is seen out of our code, which is taken away then as always; or it is left alone with
+ * it.
+ */
+static struct dp_error *see_home(struct dp_borrow *b)
+{
+	static const uint8_t zeroes[DP_BOOT_SIZE];
+	for (int tried = 0; tried < HOME_TRIES; tried++) {
+		const struct dp_stop stop = dp_stop_wait(b->h->tid, dp_now_ns() + HOME_NS);
+		if (stop.kind == DP_STOP_NONE || stop.kind == DP_STOP_EXEC || !dp_held_take(b->h, stop))
+			break;
+		b->h->regs_changed = false;
+		if (b->h->regs.rip - b->boot.v >= DP_BOOT_SIZE && !dp_boot_returns(&b->p, b->boot, b->h->regs.rsp))
+			return dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL);
+		b->h->stopped = false; /* in our code, or in a handler that returns there */
+		ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)b->h->pending_signal);
+		nanosleep(&(struct timespec){0, HOME_REST_NS << tried}, NULL);
+		/* One that stands already would stand again as soon as it goes on, and get nowhere. */
+		if (dp_stop_wait(b->h->tid, 0).kind == DP_STOP_NONE)
+			ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
+	}
+	if (!b->h->exited)
+		abandon(b);
+	return NULL;
+}
+
+struct dp_error *dp_borrow_end(struct dp_borrow *b, uint64_t *held_ns)
+{
+	struct dp_error *err = NULL;
+	if (b->stuck)
+		abandon(b);
+	else if (b->home && !b->h->exited)
+		err = see_home(b);
+	else if (!b->h->exited)
+		err = leave(b);
+	if (!b->frozen)
+		dp_held_release(&b->own);
+	if (held_ns)
+		*held_ns = dp_now_ns() - b->h->held_at_ns;
+	dp_fuse_out();
+	free(b);
+	return err;
+}
+
+uint64_t dp_borrow_fs_base(const struct dp_borrow *b)
+{
+	return b->h->regs.fs_base;
+}
+
+pid_t dp_borrow_tid(const struct dp_borrow *b)
+{
+	return b->h->tid;
+}
+
+pid_t dp_borrow_ns_tid(const struct dp_borrow *b)
+{
+	return b->h->ns_tid;
+}
+
+struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result)
+{
+	int64_t got = 0;
+	DP_TRY(dp_remote_syscall(b, nr, args, &got));
+	if (got < 0 && got > -4096) {
+		errno = (int)-got;
+		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+	}
+	*result = got;
+	return NULL;
+}

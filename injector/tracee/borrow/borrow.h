@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* A borrowed thread, and which to borrow. Private to the ptrace half of injector/. */
+#ifndef DP_INJECTOR_BORROW_H
+#define DP_INJECTOR_BORROW_H
+
+#include "injector/tracee/stop/moment.h"
+#include "injector/tracee/tracee.h"
+
+struct dp_borrow {
+	struct dp_process p;
+	struct dp_held own; /* the thread, when it is not part of a freeze */
+	struct dp_held *h;  /* the thread; h->regs is what it gets back */
+	dp_addr boot;
+	struct dp_moment masks;
+	struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
+	bool suspended;           /* seccomp */
+	bool stuck;               /* a call that never came back */
+	bool home;                /* the thread has gone home by itself, or is about to: its registers are its own */
+};
+
+/* DP_TAG_NO_THREAD or DP_TAG_GONE if it works for us no more. */
+struct dp_error *dp_borrow_check(const struct dp_borrow *b) DP_MUST_CHECK;
+
+/* The best thread of a freeze. */
+struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *f, struct dp_held **ret) DP_MUST_CHECK;
+/* Looks at all threads without stopping them, then stops the best one. */
+struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns, struct dp_held *ret) DP_MUST_CHECK;
+/*
+ * A thread inside a restartable sequence is moved to the sequence's abort handler, as any preemption would have moved it. Its
+ * registers would otherwise go back into the middle of it after the kernel has lost sight of the sequence.
+ */
+void dp_rseq_abort(const struct dp_process *p, struct dp_held *h);
+/* The abort handler of the sequence around `pc`, as its module describes it; 0 if there is none. For kernels before 5.13. */
+uint64_t dp_rseq_of_file(const struct dp_process *p, uint64_t pc);
+
+#endif

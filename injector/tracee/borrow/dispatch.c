@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Syscall User Dispatch (prctl(PR_SET_SYSCALL_USER_DISPATCH), Linux 5.11): a thread's system calls are not made, but given to the
+ * program's handler of SIGSYS, unless they come from one range of addresses, or a byte of the program's says that they may be
+ * made. Wine runs Windows programs so. The kernel's documentation: admin-guide/syscall-user-dispatch.rst.
+ *
+ * A call of ours would go to that handler as well, and, since all signals are blocked while a thread works for us, end the
+ * program. So a thread that does this works for us only if nobody can change its mind: from within the range; or while all
+ * threads are held, if the byte allows it. A probe is not put into such a program: what a hit does may take a system call, and
+ * nobody can say beforehand in which thread.
+ *
+ * It is asked of a thread that stands (PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, Linux 6.4); /proc does not show it. Who does it
+ * handles SIGSYS, so no thread is stopped for it in a program that does not. Kernels before 6.4 do not answer. There, and where
+ * the program handles SIGSYS, that signal is not blocked while a thread works for us: it stops at the signal, which is taken back
+ * with the call.
+ */
+#include "injector/tracee/borrow/dispatch.h"
+#include "injector/target/target.h"
+#include "injector/trap/trap.h"
+
+#include <errno.h>
+#include <sys/ptrace.h>
+
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+#define ON     1
+#define OPEN   0 /* SYSCALL_DISPATCH_FILTER_ALLOW */
+#define ROUNDS 16
+
+struct config { /* struct ptrace_sud_config */
+	uint64_t mode, selector, offset, len;
+};
+
+static bool ask(pid_t tid, struct config *ret)
+{
+	*ret = (struct config){0};
+	return !ptrace(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, tid, (void *)sizeof(*ret), ret);
+}
+
+enum dp_dispatch dp_dispatch_of(const struct dp_process *p, pid_t tid, uint64_t *start, uint64_t *size)
+{
+	struct config c;
+	uint8_t selector = OPEN + 1;
+	if (!ask(tid, &c) || c.mode != ON)
+		return DP_DISPATCH_NONE;
+	if (start)
+		*start = c.offset;
+	if (size)
+		*size = c.len;
+	if (c.selector && dp_mem_read(p, dp_addr_of(c.selector), &selector, 1) == 1 && selector == OPEN)
+		return DP_DISPATCH_OPEN;
+	return c.len ? DP_DISPATCH_INSIDE : DP_DISPATCH_ALL;
+}
+
+static bool handles_sigsys(const struct dp_process *p, pid_t tid)
+{
+	return dp_trap_status(p, tid, "SigCgt") & UINT64_C(1) << (SIGSYS - 1);
+}
+
+uint64_t dp_dispatch_mask(const struct dp_process *p, pid_t tid)
+{
+	struct config ignored;
+	const bool silent = !ask(tid, &ignored) && errno == EIO && handles_sigsys(p, tid);
+	return silent ? ~(UINT64_C(1) << (SIGSYS - 1)) : UINT64_MAX;
+}
+
+struct dp_error *dp_dispatch_refused(const struct dp_process *p, pid_t tid)
+{
+	return dp_error(DP_TAG_DISPATCH,
+	                "thread %d of process %d (%s) has its system calls dispatched to a handler of the program", tid, p->pid,
+	                p->comm);
+}
+
+struct looked_for {
+	struct dp_each each;
+	const struct dp_process *p;
+	pid_t found;
+};
+
+static bool look(struct dp_freeze *one, void *data)
+{
+	struct looked_for *l = data;
+	const pid_t tid = one->thread[0].tid;
+	if (dp_dispatch_of(l->p, tid, NULL, NULL) != DP_DISPATCH_NONE)
+		l->found = tid;
+	l->each.enough = l->found;
+	return true;
+}
+
+struct dp_error *dp_dispatch_check(struct dp_target *t)
+{
+	struct looked_for l = {.p = &t->process};
+	struct dp_error *err = NULL;
+	bool ignored;
+	if (t->launch || !handles_sigsys(&t->process, t->process.alive)) /* exec turns it off */
+		return NULL;
+	for (int round = 0; !err && !l.found && !l.each.met_all && round < ROUNDS; round++)
+		err = dp_each_round(t, &l.each, look, &l, &ignored);
+	dp_each_fini(&l.each);
+	if (err)
+		return err;
+	return l.found ? dp_dispatch_refused(&t->process, l.found) : NULL;
+}

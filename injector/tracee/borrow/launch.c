@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting a command and holding it where everything is mapped and nothing of its own has run.
+ *
+ * A static executable is held right after exec. A dynamic one first needs its loader, which at its end jumps to the address that
+ * the kernel wrote into the auxiliary vector as AT_ENTRY (glibc and musl alike). That word is bent to a few bytes of our own in
+ * the tail of a text page: a system call that we are told of, then a jump to the real entry point. When the call comes,
+ * everything is put back and the thread stands at its entry point. If the tool dies meanwhile, nobody is told, and the program
+ * starts as if nothing had been. No trap instruction, no single step.
+ *
+ * What the program finds different at its entry point: nothing that the ABI defines (rdx and rsp are the loader's); rax, rcx and
+ * r11 are zero.
+ */
+#include "injector/tracee/borrow/boot.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/proc/auxv.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+struct dp_launch {
+	struct dp_process p;
+	struct dp_freeze f; /* of one thread */
+	bool is_static;
+	int failure; /* pipe: errno of exec */
+	/* while the loader runs: */
+	struct dp_entry entry;
+	dp_addr trip;
+};
+
+static struct dp_error *ended(const struct dp_launch *l)
+{
+	return dp_error(DP_TAG_GONE, "the command (%s) ended before its first own instruction", l->p.comm);
+}
+
+/* ---- the child ----------------------------------------------------------------------------------------------------------- */
+
+/* Between fork and exec: waits until it is traced. */
+static void __attribute__((noreturn)) child(char *const argv[], int go, int failure)
+{
+	char byte;
+	if (read(go, &byte, 1) == 1) {
+		execvp(argv[0], argv);
+		int sys = errno;
+		if (write(failure, &sys, sizeof(sys)) != (ssize_t)sizeof(sys))
+			_exit(126);
+	}
+	_exit(127);
+}
+
+static struct dp_error *fork_child(struct dp_launch *l, char *const argv[], int *go)
+{
+	int to_child[2], to_us[2];
+	if (pipe2(to_child, O_CLOEXEC) != 0)
+		return dp_error_sys(DP_TAG_SYS, "making a pipe");
+	if (pipe2(to_us, O_CLOEXEC) != 0) {
+		close(to_child[0]);
+		close(to_child[1]);
+		return dp_error_sys(DP_TAG_SYS, "making a pipe");
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(to_child[1]);
+		child(argv, to_child[0], to_us[1]);
+	}
+	close(to_child[0]);
+	close(to_us[1]);
+	*go = to_child[1];
+	l->failure = to_us[0];
+	l->p.pid = l->p.alive = l->p.ns_pid = pid;
+	return pid < 0 ? dp_error_sys(DP_TAG_SYS, "forking for the command") : NULL;
+}
+
+/* ---- stops --------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *resume(const struct dp_launch *l, int request, int sig)
+{
+	if (ptrace(request, l->p.pid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
+		return dp_error_sys(DP_TAG_SYS, "resuming the command");
+	return NULL;
+}
+
+/* Runs on, passing signals through, to the next stop of the wanted kind or to an exec. */
+static struct dp_error *run_to(const struct dp_launch *l, int request, enum dp_stop_kind want, struct dp_stop *ret)
+{
+	int sig = 0;
+	for (;;) {
+		DP_TRY(resume(l, request, sig));
+		*ret = dp_stop_wait(l->p.pid, DP_FOREVER);
+		if (ret->kind == want || ret->kind == DP_STOP_EXEC)
+			return NULL;
+		if (ret->kind == DP_STOP_EXITED)
+			return ended(l);
+		sig = ret->kind == DP_STOP_SIGNAL ? ret->sig : 0;
+	}
+}
+
+/* From the exec's own stop to the exit of its system call: from there on, the next system call is the thread's next one. */
+static struct dp_error *finish_exec(const struct dp_launch *l)
+{
+	struct dp_stop stop;
+	return run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop);
+}
+
+static struct dp_error *no_exec(const struct dp_launch *l, const char *command)
+{
+	int sys = 0;
+	if (read(l->failure, &sys, sizeof(sys)) != (ssize_t)sizeof(sys))
+		return ended(l);
+	errno = sys;
+	return dp_error_sys(DP_TAG_EXEC, "starting %s", command);
+}
+
+static struct dp_error *to_exec(struct dp_launch *l, const char *command, int go)
+{
+	struct dp_stop stop;
+	if (ptrace(PTRACE_SEIZE, l->p.pid, NULL, (void *)(long)DP_SEIZE_OPTIONS) != 0)
+		return dp_error_sys(DP_TAG_PERMISSION, "tracing the command");
+	if (write(go, "", 1) != 1)
+		return dp_error_sys(DP_TAG_SYS, "writing to the command");
+	for (;;) {
+		stop = dp_stop_wait(l->p.pid, DP_FOREVER);
+		if (stop.kind == DP_STOP_EXEC)
+			return finish_exec(l);
+		if (stop.kind == DP_STOP_EXITED)
+			return no_exec(l, command);
+		DP_TRY(resume(l, PTRACE_CONT, stop.kind == DP_STOP_SIGNAL ? stop.sig : 0));
+	}
+}
+
+/* ---- the loader's way ---------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *set_trip(struct dp_launch *l)
+{
+	dp_auto_free char *maps = NULL;
+	uint8_t code[DP_TRIP_SIZE];
+	DP_TRY(dp_process_maps(&l->p, &maps));
+	dp_trip_build(l->entry.value, code);
+	for (unsigned nth = 0;; nth++) {
+		if (!dp_boot_find(&l->p, maps, sizeof(code), nth, &l->trip))
+			return dp_error(DP_TAG_NO_THREAD, "the command has no %u unused bytes of executable memory",
+			                DP_TRIP_SIZE);
+		struct dp_error *err = dp_mem_write_text(&l->p, l->p.pid, l->trip, code, sizeof(code), NULL);
+		if (!err)
+			break;
+		dp_error_destroy(err);
+	}
+	return dp_mem_write(&l->p, l->entry.slot, &l->trip.v, sizeof(l->trip.v));
+}
+
+/* The thread first, then what it came by. */
+static struct dp_error *clear_trip(struct dp_launch *l)
+{
+	static const uint8_t zeroes[DP_TRIP_SIZE];
+	struct user_regs_struct r;
+	if (ptrace(PTRACE_GETREGS, l->p.pid, NULL, &r) != 0)
+		return ended(l);
+	r.rip = l->entry.value;
+	r.rax = r.rcx = r.r11 = 0;
+	r.orig_rax = UINT64_MAX;
+	if (ptrace(PTRACE_SETREGS, l->p.pid, NULL, &r) != 0)
+		return ended(l);
+	DP_TRY(dp_mem_write(&l->p, l->entry.slot, &l->entry.value, sizeof(l->entry.value)));
+	return dp_mem_write_text(&l->p, l->p.pid, l->trip, zeroes, sizeof(zeroes), NULL);
+}
+
+/* Runs the loader until our call comes and is over. *again: the program called exec on the way (from a constructor). */
+static struct dp_error *run_loader(struct dp_launch *l, bool *again)
+{
+	struct dp_stop stop;
+	for (;;) {
+		errno = 0;
+		DP_TRY(run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop));
+		*again = stop.kind == DP_STOP_EXEC;
+		if (*again)
+			return finish_exec(l);
+		struct user_regs_struct r;
+		if (ptrace(PTRACE_GETREGS, l->p.pid, NULL, &r) != 0)
+			return ended(l);
+		if (r.rip == l->trip.v + DP_TRIP_CALLED)
+			break;
+	}
+	/* Its entry; the exit is the place where registers can be put. */
+	return run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop);
+}
+
+static struct dp_error *to_entry(struct dp_launch *l)
+{
+	for (bool again = true; again;) {
+		DP_TRY(dp_entry_find(&l->p, &l->entry, &l->is_static));
+		if (l->is_static)
+			return NULL;
+		DP_TRY(set_trip(l));
+		DP_TRY(run_loader(l, &again));
+	}
+	return clear_trip(l);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *hold(struct dp_launch *l)
+{
+	struct dp_held *h = calloc(1, sizeof(*h));
+	if (!h)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the command");
+	*h = (struct dp_held){.tid = l->p.pid, .ns_tid = l->p.pid, .seized = true, .stopped = true, .held_at_ns = dp_now_ns()};
+	l->f = (struct dp_freeze){.thread = h, .n = 1, .begin_ns = h->held_at_ns};
+	return ptrace(PTRACE_GETREGS, h->tid, NULL, &h->regs) == 0 ? NULL : ended(l);
+}
+
+static struct dp_error *start(struct dp_launch *l, char *const argv[])
+{
+	dp_auto_close int go = -1;
+	DP_TRY(fork_child(l, argv, &go));
+	DP_TRY(to_exec(l, argv[0], go));
+	l->p.start_time = dp_process_start_time(l->p.pid);
+	DP_TRY(to_entry(l));
+	return hold(l);
+}
+
+/* A command that cannot be held never ran: it ends here, unless it has ended by itself. */
+static void discard(struct dp_launch *l)
+{
+	if (l->p.pid > 0) {
+		kill(l->p.pid, SIGKILL);
+		dp_stop_await_end(l->p.pid);
+	}
+	dp_launch_destroy(l);
+}
+
+struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid_t *pid)
+{
+	struct dp_launch *l = calloc(1, sizeof(*l));
+	if (!l)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the command");
+	l->failure = -1;
+	strncpy(l->p.comm, argv[0], sizeof(l->p.comm) - 1);
+	struct dp_error *err = start(l, argv);
+	if (err) {
+		discard(l);
+		return err;
+	}
+	*ret = l;
+	*pid = l->p.pid;
+	return NULL;
+}
+
+bool dp_launch_is_static(const struct dp_launch *l)
+{
+	return l->is_static;
+}
+
+struct dp_freeze *dp_launch_freeze(struct dp_launch *l)
+{
+	return &l->f;
+}
+
+void dp_launch_destroy(struct dp_launch *l)
+{
+	if (!l)
+		return;
+	if (l->f.n)
+		dp_thaw_all(&l->f);
+	free(l->f.thread);
+	if (l->failure >= 0)
+		close(l->failure);
+	free(l);
+}

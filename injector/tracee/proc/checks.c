@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything that can be known of a process without a stop and without a change, and every refusal that follows from it. The
+ * kernel's own answer decides (opening /proc/PID/task/TID/mem asks the very question that PTRACE_SEIZE asks); what is read
+ * besides that only serves to name the rule and the fix.
+ */
+#include "injector/tracee/proc/checks.h"
+#include "injector/tracee/proc/look.h"
+#include "injector/tracee/proc/proc.h"
+#include "injector/tracee/tracee.h"
+
+#include "base/cleanup.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MAPS_TRIES 200
+
+uint64_t dp_now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t dp_process_start_time(pid_t pid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, 0, &stat) ? stat.start_time : 0;
+}
+
+/*
+ * The kernel writes the text piece by piece, and mappings come and go meanwhile: one that has grown since it was written appears
+ * once more, and a read that ends within a line has been seen. True if the lines are whole and ascend.
+ */
+static bool is_consistent(const struct dp_buf *b)
+{
+	const char *line = (const char *)b->data, *const end = line + b->len;
+	uint64_t below = 0;
+	if (!b->len || end[-1] != '\n')
+		return false;
+	for (; line < end; line = (const char *)memchr(line, '\n', (size_t)(end - line)) + 1) {
+		char *after;
+		const uint64_t from = strtoull(line, &after, 16), to = *after == '-' ? strtoull(after + 1, &after, 16) : 0;
+		if (*after != ' ' || from < below || to <= from)
+			return false;
+		below = to;
+	}
+	return true;
+}
+
+static struct dp_error *read_maps(const struct dp_process *p, struct dp_buf *b)
+{
+	if (!dp_proc_slurp(b, "/proc/%d/task/%d/maps", p->pid, p->alive))
+		return b->failed ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid)
+		                 : dp_error_sys(errno == EACCES || errno == EPERM ? DP_TAG_PERMISSION : DP_TAG_GONE,
+		                                "reading the memory map of process %d", p->pid);
+	if (!b->len) /* an exiting process has no memory any more */
+		return dp_error(DP_TAG_GONE, "process %d has no memory any more", p->pid);
+	dp_buf_str(b);
+	return b->failed ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid) : NULL;
+}
+
+struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
+{
+	for (int tried = 0; tried < MAPS_TRIES; tried++) {
+		struct dp_buf b;
+		dp_buf_init(&b);
+		struct dp_error *err = read_maps(p, &b);
+		if (!err && is_consistent(&b)) {
+			*ret = (char *)b.data;
+			return NULL;
+		}
+		dp_buf_fini(&b);
+		if (err)
+			return err;
+		nanosleep(&(struct timespec){0, tried < MAPS_TRIES / 2 ? 20000 : 1000000}, NULL);
+	}
+	return dp_error(DP_TAG_CHANGED, "the memory map of process %d changes too fast to be read", p->pid);
+}
+
+/* The thread group's leader and its names, from any of its threads' ids. */
+static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
+{
+	struct dp_buf status;
+	bool nested;
+	dp_buf_init(&status);
+	if (pid <= 0 || !dp_proc_slurp(&status, "/proc/%d/status", pid)) {
+		dp_buf_fini(&status);
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", pid);
+	}
+	pid_t leader = (pid_t)dp_status_long(dp_buf_str(&status), "Tgid", pid);
+	if (leader != pid) { /* a thread's id: the rest is asked of its leader */
+		dp_buf_fini(&status);
+		return find_group(leader, ret);
+	}
+	ret->pid = ret->alive = pid;
+	ret->ns_pid = dp_status_ns_pid(dp_buf_str(&status), &nested);
+	ret->start_time = dp_process_start_time(pid);
+	dp_proc_comm(pid, ret->comm, sizeof(ret->comm));
+	dp_buf_fini(&status);
+	return NULL;
+}
+
+/* Finds a thread that is alive, or refuses zombies and kernel threads. */
+static struct dp_error *find_alive(struct dp_process *p)
+{
+	struct dp_task_stat stat;
+	struct dp_tids tids;
+	if (!dp_proc_stat(p->pid, 0, &stat))
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", p->pid);
+	if (stat.flags & DP_PF_KTHREAD)
+		return dp_error(DP_TAG_KERNEL_THREAD, "%d (%s) is a kernel thread", p->pid, p->comm);
+	p->leader_zombie = stat.state == 'Z' || stat.state == 'X';
+	if (!p->leader_zombie)
+		return NULL;
+	if (!dp_proc_tids(p->pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
+	p->alive = 0;
+	for (size_t i = 0; i < tids.n && !p->alive; i++)
+		if (dp_proc_stat(p->pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X' &&
+		    !dp_task_is_worker(&stat))
+			p->alive = tids.tid[i];
+	free(tids.tid);
+	if (!p->alive)
+		return dp_error(DP_TAG_ZOMBIE, "process %d (%s) has ended and waits for its parent", p->pid, p->comm);
+	return NULL;
+}
+
+static struct dp_error *refuse_traced(const struct dp_process *p, pid_t tid, pid_t tracer)
+{
+	char comm[64];
+	dp_proc_comm(tracer, comm, sizeof(comm));
+	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s)", tid, p->pid, p->comm, tracer,
+	                comm);
+}
+
+/* The line has what is on; a line like it what may not be changed. */
+static bool has_shadow_stack(const char *status)
+{
+	const char *on = dp_status_find(status, "x86_Thread_features");
+	return on && memmem(on, strcspn(on, "\n"), "shstk", strlen("shstk"));
+}
+
+struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
+{
+	struct dp_error *err = NULL;
+	struct dp_buf b;
+	dp_buf_init(&b);
+	if (dp_proc_slurp(&b, "/proc/%d/task/%d/status", p->pid, tid)) {
+		pid_t tracer = (pid_t)dp_status_long(dp_buf_str(&b), "TracerPid", 0);
+		long seccomp = dp_status_long(dp_buf_str(&b), "Seccomp", 0);
+		p->seccomp |= seccomp != 0;
+		p->seccomp_strict |= seccomp == 1;
+		p->shadow_stack |= has_shadow_stack(dp_buf_str(&b));
+		if (tracer && !dp_is_own_task(tracer))
+			err = refuse_traced(p, tid, tracer);
+	}
+	dp_buf_fini(&b);
+	return err;
+}
+
+static struct dp_error *check_threads(struct dp_process *p)
+{
+	struct dp_error *err = NULL;
+	struct dp_tids tids;
+	if (!dp_proc_tids(p->pid, &tids))
+		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
+	for (size_t i = 0; i < tids.n && !err; i++)
+		err = dp_check_thread(p, tids.tid[i]);
+	free(tids.tid);
+	return err;
+}
+
+/* 64 or 32, from the auxiliary vector: the size of a program header is the one entry that both kinds have and that differs. */
+static int class_from_auxv(const struct dp_process *p)
+{
+	struct dp_buf b;
+	int bits = 64;
+	dp_buf_init(&b);
+	if (dp_proc_slurp(&b, "/proc/%d/task/%d/auxv", p->pid, p->alive)) {
+		const uint32_t *w = (const uint32_t *)(const void *)b.data;
+		for (size_t i = 0; i + 1 < b.len / 4; i += 2)
+			if (w[i] == AT_PHENT && w[i + 1] == sizeof(Elf32_Phdr))
+				bits = 32;
+	}
+	dp_buf_fini(&b);
+	return bits;
+}
+
+static struct dp_error *check_arch(const struct dp_process *p)
+{
+	char path[64];
+	unsigned char head[20] = {0};
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/exe", p->pid, p->alive);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool read_all = fd >= 0 && pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) && !memcmp(head, ELFMAG, SELFMAG);
+	if (!read_all && class_from_auxv(p) == 64)
+		return NULL;
+	if (read_all && head[EI_CLASS] == ELFCLASS64 && head[18] == EM_X86_64 && head[19] == 0)
+		return NULL;
+	return dp_error(DP_TAG_WRONG_ARCH, "process %d (%s) is not a 64-bit x86 process", p->pid, p->comm);
+}
+
+struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
+{
+	struct dp_buf b;
+	if (!p->seccomp)
+		return NULL;
+	const char *mode = p->seccomp_strict ? "in strict seccomp mode" : "under a seccomp filter";
+	if (!allowed)
+		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s, which would refuse or kill on our system calls", p->pid,
+		                p->comm, mode);
+	if (geteuid() != 0)
+		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s; only root may suspend it", p->pid, p->comm, mode);
+	dp_buf_init(&b);
+	bool own = dp_proc_slurp(&b, "/proc/self/status") && dp_status_long(dp_buf_str(&b), "Seccomp", 0) != 0;
+	dp_buf_fini(&b);
+	if (own)
+		return dp_error(DP_TAG_SECCOMP,
+		                "process %d (%s) runs %s, and dynprobe itself does too, so that it may not suspend it", p->pid,
+		                p->comm, mode);
+	return NULL;
+}
+
+struct dp_error *dp_process_look(pid_t pid, struct dp_process *ret)
+{
+	struct dp_process p = {0};
+	DP_TRY(find_group(pid, &p));
+	DP_TRY(find_alive(&p));
+	DP_TRY(check_arch(&p));
+	*ret = p;
+	return NULL;
+}
+
+struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_process *ret)
+{
+	struct dp_process p = {0};
+	DP_TRY(find_group(pid, &p));
+	DP_TRY(find_alive(&p));
+	DP_TRY(check_threads(&p));
+	DP_TRY(dp_check_permission(&p));
+	DP_TRY(check_arch(&p));
+	DP_TRY(dp_check_seccomp(&p, allow_seccomp));
+	*ret = p;
+	return NULL;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DP_INJECTOR_SHARERS_H
+#define DP_INJECTOR_SHARERS_H
+
+#include "injector/tracee/tracee.h"
+
+/* A process that shares the memory of `p` and is no thread of it, or 0. */
+pid_t dp_sharer(const struct dp_process *p);
+
+#endif

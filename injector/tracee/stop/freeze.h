@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops of single threads; shared by freeze, borrow and launch. Private to the ptrace half of injector/. */
+#ifndef DP_INJECTOR_FREEZE_H
+#define DP_INJECTOR_FREEZE_H
+
+#include "injector/tracee/tracee.h"
+
+#include <signal.h>
+
+/*
+ * TRACESYSGOOD is not for comfort: a tracer that dies between a system-call stop and its own wait leaves the stop's code behind
+ * as a signal to send. With the option that is 0x85, which the kernel rejects; without it, it is a deadly SIGTRAP.
+ * TRACEEXEC tells when the program replaces itself under our hands.
+ */
+#define DP_SEIZE_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+
+enum dp_stop_kind {
+	DP_STOP_NONE,    /* still running */
+	DP_STOP_TRAP,    /* what PTRACE_INTERRUPT asks for */
+	DP_STOP_GROUP,   /* the same in a job-stopped process */
+	DP_STOP_SYSCALL, /* PTRACE_SYSCALL: entry or exit */
+	DP_STOP_SIGNAL,  /* about to receive `sig` */
+	DP_STOP_EXEC,
+	DP_STOP_EXITED, /* gone (and reaped, unless it is our own child) */
+};
+struct dp_stop {
+	enum dp_stop_kind kind;
+	int sig;
+};
+#define DP_FOREVER UINT64_MAX
+/* Waits for a stop of a traced thread until `deadline_ns` (0: looks once). The stop is not consumed: see freeze_stop.c. */
+struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns);
+/* The same, but sleeps at once: for a thread that is not expected to stop within microseconds. */
+struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns);
+
+/*
+ * Reaps a child or traced thread that has ended; false if it has not. By no other way may one be waited for that is traced: of
+ * such one the kernel reports stops too, whatever it was asked for, and a stop that was taken is never reported again. May be
+ * called by a signal's handler.
+ */
+bool dp_stop_reap(pid_t tid, siginfo_t *ret);
+/* The same for one that was killed: waits for its end. */
+void dp_stop_await_end(pid_t pid);
+
+/* Makes `h` a held thread from a stop: registers, pending signal, mended call. False if it died. */
+bool dp_held_take(struct dp_held *h, struct dp_stop stop);
+/* Lets a stopped thread go as it should go on. */
+void dp_held_release(struct dp_held *h);
+/* Seizes one thread; *gone if it has ended. */
+struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone) DP_MUST_CHECK;
+/* Why a thread did not stop: DP_TAG_VFORK, DP_TAG_UNSTOPPABLE, or DP_TAG_GONE. */
+struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_CHECK;
+
+/*
+ * A thread that we asked to stop, that did not, and that therefore cannot be detached either: it is let go as soon as it stops.
+ * dp_stray_settle() waits for that a moment; after it, every dp_mem_read() and every freeze looks (dp_stray_reap()), and a timer does
+ * (dp_stray_look(), from the handler of its signal): what we are busy with meanwhile may take long, and nobody is to stand for it.
+ */
+void dp_stray_add(pid_t tid);
+void dp_stray_reap(void);
+bool dp_stray_look(void);
+bool dp_stray_is_left(void);
+#define DP_SETTLE_NS UINT64_C(1000000000)
+void dp_stray_settle(uint64_t limit_ns);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread's stops.
+ *
+ * Waiting never consumes a stop (WNOWAIT): the kernel clears a stop's code when a tracer consumes it, and a tracer killed
+ * after that would swallow the signal that a signal-delivery stop was about to deliver. Unconsumed, the code stays, and the
+ * thread of a dead tracer receives its signal. Interrupt, group and exec stops ignore the code; for system-call stops see
+ * DP_SEIZE_OPTIONS.
+ */
+#include "injector/tracee/proc/checks.h"
+#include "injector/tracee/stop/eintr.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/holds.h"
+#include "injector/tracee/proc/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define SPIN_NS   10000u
+#define TOLD_NS   UINT64_C(250000) /* SIGCHLD ends the sleep earlier, unless another thread of ours took it */
+#define UNTOLD_NS UINT64_C(100000)  /* enough to sleep in earnest */
+#define STRAY_NS  UINT64_C(1000000)
+
+/* The leader of our own child keeps its exit status for whoever waits for the command. */
+static void reap(pid_t tid)
+{
+	struct dp_buf status;
+	dp_buf_init(&status);
+	bool ours = dp_proc_slurp(&status, "/proc/%d/status", tid) && dp_status_long(dp_buf_str(&status), "Tgid", 0) == tid &&
+	            dp_status_long(dp_buf_str(&status), "PPid", 0) == getpid();
+	dp_buf_fini(&status);
+	if (!ours)
+		waitpid(tid, NULL, __WALL | WNOHANG);
+}
+
+static bool is_end(const siginfo_t *si)
+{
+	return si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED;
+}
+
+static struct dp_stop decode(pid_t tid, const siginfo_t *si)
+{
+	int sig = si->si_status & 0xff, event = si->si_status >> 8;
+	if (is_end(si)) {
+		reap(tid);
+		return (struct dp_stop){DP_STOP_EXITED, 0};
+	}
+	if (event == PTRACE_EVENT_STOP)
+		return (struct dp_stop){sig == SIGTRAP ? DP_STOP_TRAP : DP_STOP_GROUP, 0};
+	if (event == PTRACE_EVENT_EXEC)
+		return (struct dp_stop){DP_STOP_EXEC, 0};
+	if (sig == (SIGTRAP | 0x80))
+		return (struct dp_stop){DP_STOP_SYSCALL, 0};
+	return (struct dp_stop){DP_STOP_SIGNAL, sig};
+}
+
+bool dp_stop_reap(pid_t tid, siginfo_t *ret)
+{
+	*ret = (siginfo_t){0};
+	if (waitid(P_PID, (id_t)tid, ret, WEXITED | WNOHANG | WNOWAIT | __WALL) || !ret->si_pid || !is_end(ret))
+		return false;
+	return !waitid(P_PID, (id_t)tid, ret, WEXITED | WNOHANG | __WALL) && ret->si_pid;
+}
+
+void dp_stop_await_end(pid_t pid)
+{
+	siginfo_t si = {0};
+	int rc;
+	do
+		rc = waitid(P_PID, (id_t)pid, &si, WEXITED | __WALL);
+	while (rc ? errno == EINTR : !is_end(&si));
+}
+
+static struct dp_stop look(pid_t tid, int flags)
+{
+	siginfo_t si = {0};
+	int rc;
+	do
+		rc = waitid(P_PID, (id_t)tid, &si, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags);
+	while (rc != 0 && errno == EINTR);
+	if (rc != 0) /* ECHILD: ended, and its id is gone or another thread's (exec) */
+		return (struct dp_stop){DP_STOP_EXITED, 0};
+	return si.si_pid ? decode(tid, &si) : (struct dp_stop){DP_STOP_NONE, 0};
+}
+
+/* Whoever started us may have ignored it: then the kernel sends none. */
+static bool is_sent_sigchld(void)
+{
+	struct sigaction now;
+	return sigaction(SIGCHLD, NULL, &now) == 0 && now.sa_handler != SIG_IGN && !(now.sa_flags & SA_NOCLDSTOP);
+}
+
+/*
+ * Until its SIGCHLD. Sleeping in earnest matters: at a raised priority a rest so short that its timer expires on the way to sleep
+ * lets nobody else run, and the thread that is waited for may need this very processor in order to stop.
+ */
+struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns)
+{
+	const uint64_t most = is_sent_sigchld() ? TOLD_NS : UNTOLD_NS;
+	sigset_t child, old;
+	struct dp_stop stop;
+	uint64_t now;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, &old); /* before the look: one that comes behind it ends the rest */
+	while ((stop = look(tid, WNOHANG)).kind == DP_STOP_NONE && (now = dp_now_ns()) < deadline_ns) {
+		const uint64_t left = deadline_ns - now < UNTOLD_NS ? UNTOLD_NS : deadline_ns - now;
+		sigtimedwait(&child, NULL, &(const struct timespec){0, (long)(left < most ? left : most)});
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return stop;
+}
+
+struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns)
+{
+	if (deadline_ns == DP_FOREVER)
+		return look(tid, 0);
+	struct dp_stop stop = look(tid, WNOHANG);
+	if (stop.kind != DP_STOP_NONE || !deadline_ns)
+		return stop;
+	/* On another processor it stops sooner than we would wake up. */
+	for (const uint64_t until = dp_now_ns() + SPIN_NS; stop.kind == DP_STOP_NONE && dp_now_ns() < until;)
+		stop = look(tid, WNOHANG);
+	return stop.kind == DP_STOP_NONE ? dp_stop_sleep(tid, deadline_ns) : stop;
+}
+
+bool dp_held_take(struct dp_held *h, struct dp_stop stop)
+{
+	h->exited = stop.kind == DP_STOP_EXITED;
+	if (h->exited || ptrace(PTRACE_GETREGS, h->tid, NULL, &h->regs) != 0)
+		return false; /* killed at the stop: its exit is still to come, and to be reaped */
+	h->stopped = true;
+	h->group_stopped = stop.kind == DP_STOP_GROUP;
+	h->pending_signal = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
+	h->in_syscall_stop = (int64_t)h->regs.orig_rax >= 0;
+	dp_holds_took(h);
+	if (dp_eintr_mend(&h->regs)) /* at once, so that it also holds if the tool dies */
+		ptrace(PTRACE_POKEUSER, h->tid, (void *)offsetof(struct user_regs_struct, rax), (void *)h->regs.rax);
+	return true;
+}
+
+void dp_held_release(struct dp_held *h)
+{
+	if (!h->seized || h->exited)
+		return;
+	if (!h->stopped) {
+		/*
+		 * Not detached blindly: it may stand by now, in a call whose -EINTR was not mended. A stray is looked at first.
+		 * It comes to stand only if somebody has asked it to.
+		 */
+		if (!h->held_at_ns)
+			ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
+		dp_stray_add(h->tid);
+		h->seized = false;
+		return;
+	}
+	if (h->regs_changed)
+		ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs);
+	if (ptrace(PTRACE_DETACH, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
+		dp_stray_add(h->tid); /* dying */
+	dp_holds_ended(h);
+	h->seized = h->stopped = false;
+}
+
+static struct dp_error *seize_refused(const struct dp_process *p, pid_t tid, int sys)
+{
+	struct dp_buf status;
+	dp_buf_init(&status);
+	pid_t tracer = 0;
+	char comm[64];
+	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid))
+		tracer = (pid_t)dp_status_long(dp_buf_str(&status), "TracerPid", 0);
+	dp_buf_fini(&status);
+	if (tracer && dp_is_own_task(tracer)) /* a stray of ours */
+		return dp_unstoppable(p, tid);
+	errno = sys;
+	if (!tracer)
+		return dp_error_sys(sys == EPERM ? DP_TAG_PERMISSION : DP_TAG_SYS, "seizing thread %d of process %d (%s)", tid,
+		                    p->pid, p->comm);
+	dp_proc_comm(tracer, comm, sizeof(comm));
+	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s)", tid, p->pid, p->comm, tracer,
+	                comm);
+}
+
+struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone)
+{
+	struct dp_task_stat stat;
+	*gone = false;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(long)DP_SEIZE_OPTIONS) == 0)
+		return NULL;
+	int sys = errno;
+	*gone = sys == ESRCH || !dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
+	return *gone ? NULL : seize_refused(p, tid, sys);
+}
+
+struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid)
+{
+	struct dp_task_stat stat;
+	if (dp_proc_in_vfork(p->pid, tid))
+		return dp_error(DP_TAG_VFORK, "thread %d of process %d (%s) waits for its vfork child and cannot be stopped", tid,
+		                p->pid, p->comm);
+	if (!dp_proc_stat(p->pid, 0, &stat))
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
+	return dp_error(DP_TAG_UNSTOPPABLE, "thread %d of process %d (%s) did not stop in time", tid, p->pid, p->comm);
+}
+
+/* ---- strays
+ * --------------------------------------------------------------------------------------------------------------------- */
+
+static __thread pid_t *stray; /* tracing belongs to a thread, and so does this */
+static __thread size_t nstrays, stray_capacity;
+static volatile sig_atomic_t changing; /* the list; dp_stray_look() leaves it alone then */
+
+static void note_stray(pid_t tid)
+{
+	if (nstrays == stray_capacity) {
+		size_t capacity = stray_capacity ? 2 * stray_capacity : 64;
+		pid_t *grown = realloc(stray, capacity * sizeof(*grown));
+		if (!grown)
+			return; /* it is let go when we end */
+		stray = grown;
+		stray_capacity = capacity;
+	}
+	stray[nstrays++] = tid;
+}
+
+void dp_stray_add(pid_t tid)
+{
+	changing = 1;
+	note_stray(tid);
+	changing = 0;
+	dp_fuse_strays();
+}
+
+/* Lets it go if it stands. True: it does not, and may yet. */
+static bool may_stand_later(pid_t *tid)
+{
+	siginfo_t si = {0};
+	struct dp_held h = {.tid = *tid, .seized = true};
+	if (!h.tid || waitid(P_PID, (id_t)h.tid, &si, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL) || is_end(&si))
+		return false;
+	if (!si.si_pid)
+		return true;
+	if (!dp_held_take(&h, decode(h.tid, &si)) || ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal))
+		return true;
+	*tid = 0;
+	return false;
+}
+
+/* Nothing is freed or asked for here that a handler may not. Who has ended is seen to by dp_stray_reap(). */
+bool dp_stray_look(void)
+{
+	const int saved = errno;
+	bool later = changing;
+	for (size_t i = 0; i < nstrays && !changing; i++)
+		later |= may_stand_later(&stray[i]);
+	errno = saved;
+	return later;
+}
+
+static void reap_strays(void)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < nstrays; i++) {
+		if (!stray[i])
+			continue;
+		struct dp_held h = {.tid = stray[i], .seized = true};
+		struct dp_stop stop = dp_stop_wait(h.tid, 0);
+		if (stop.kind == DP_STOP_NONE)
+			stray[kept++] = h.tid;
+		else if (dp_held_take(&h, stop) && ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal) == 0)
+			continue;
+		else if (!h.exited)
+			stray[kept++] = h.tid;
+	}
+	nstrays = kept;
+	if (kept)
+		return;
+	dp_fuse_no_strays();
+	free(stray);
+	stray = NULL;
+	stray_capacity = 0;
+}
+
+void dp_stray_reap(void)
+{
+	changing = 1;
+	reap_strays();
+	changing = 0;
+}
+
+bool dp_stray_is_left(void)
+{
+	return nstrays > 0;
+}
+
+void dp_stray_settle(uint64_t limit_ns)
+{
+	uint64_t deadline = dp_now_ns() + limit_ns;
+	dp_stray_reap();
+	while (nstrays && dp_now_ns() < deadline) {
+		dp_stop_sleep(stray[0], dp_now_ns() + STRAY_NS);
+		dp_stray_reap();
+	}
+}

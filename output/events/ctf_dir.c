@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/events/ctf_dir.h"
+#include "base/cleanup.h"
+#include "output/output.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { ATTEMPTS = 1000 };
+
+struct dp_error *dp_dir_create(const char *dir)
+{
+	dp_auto_free char *path = strdup(dir);
+	if (!path)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a path");
+	/* Parents first; one that exists or that only root could look into does not matter, the last mkdir tells. */
+	for (char *slash = path + 1; *path && (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	struct stat st;
+	if (!mkdir(path, 0700) || (errno == EEXIST && !stat(path, &st) && S_ISDIR(st.st_mode)))
+		return NULL;
+	return dp_error_sys(DP_TAG_OUTPUT, "cannot create the directory %s", dir);
+}
+
+struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
+{
+	dp_auto_free char *path = NULL;
+	if (asprintf(&path, "%s/%s", dir, name) < 0) {
+		path = NULL;
+		return dp_error(DP_TAG_NOMEM, "out of memory for a path");
+	}
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return dp_error(DP_TAG_OUTPUT, "%s exists: the directory holds a trace already; choose another one", path);
+	if (fd < 0)
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot create %s", path);
+	*ret = fd;
+	return NULL;
+}
+
+void dp_dir_undo(const char *dir, const char *name)
+{
+	dp_auto_free char *path = NULL;
+	if (asprintf(&path, "%s/%s", dir, name) >= 0)
+		unlink(path);
+	else
+		path = NULL;
+	rmdir(dir);
+}
+
+/* ---- the default place ---- */
+
+const char *dp_home(void)
+{
+	const char *dir = getenv("LTTNG_HOME");
+	if (!dir || !*dir)
+		dir = getenv("HOME");
+	if (dir && *dir)
+		return dir;
+	const struct passwd *user = getpwuid(getuid());
+	return user && user->pw_dir && *user->pw_dir ? user->pw_dir : NULL;
+}
+
+/* A program's name may hold anything: what is no letter, digit, '.', '-' or '_' becomes '_'. */
+char *dp_file_name(const char *name)
+{
+	char *copy = strndup(name, 64);
+	for (char *c = copy; c && *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
+			*c = '_';
+	return copy;
+}
+
+struct dp_error *dp_ctf_default_dir(const char *name, char **ret)
+{
+	const char *base = dp_home();
+	if (!base)
+		return dp_error(DP_TAG_OUTPUT,
+		                "there is no home directory for the trace: set HOME, or give --record DIR or --no-record");
+	dp_auto_free char *safe = dp_file_name(name);
+	char date[32] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+	struct stat st;
+	if (localtime_r(&now, &tm))
+		strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
+	for (int i = 1; safe && i < ATTEMPTS; i++) {
+		char suffix[16] = "", *path = NULL;
+		if (i > 1)
+			snprintf(suffix, sizeof(suffix), "-%d", i);
+		if (asprintf(&path, "%s/lttng-traces/dynprobe-%s-%s%s", base, safe, date, suffix) < 0)
+			break;
+		if (lstat(path, &st)) {
+			*ret = path;
+			return NULL;
+		}
+		free(path);
+	}
+	return dp_error(DP_TAG_OUTPUT, "no free name for a trace of %s in %s/lttng-traces", name, base);
+}

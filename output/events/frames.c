@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/events/frames.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A signal handler returns to the start of __restore_rt, and the frame it interrupted stands at its pc exactly. */
+static bool is_signal_return(struct dp_image *image, uint64_t pc)
+{
+	struct dp_function f;
+	return dp_image_function_at(image, dp_addr_of(pc), &f) && !strcmp(f.name, "__restore_rt");
+}
+
+static void describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT])
+{
+	struct dp_function f;
+	bool call_ends_function = !exact && pc && dp_image_function_at(image, dp_addr_of(pc - 1), &f) && f.size &&
+	                          pc == f.start.v + f.size && f.name[0] && f.module;
+	if (call_ends_function)
+		snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", readable ? dp_function_readable(&f) : f.name,
+		         pc - f.start.v, f.size, dp_module_name(f.module));
+	else if (readable)
+		dp_image_describe_readable(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
+	else
+		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
+}
+
+bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
+{
+	static const char *const first[] = {"_start", "clone", "clone3", "__clone", "__clone3", "_dl_start_user"};
+	struct dp_function f;
+	if (!n || n < most)
+		return false;
+	if (!image || !dp_image_function_at(image, dp_addr_of(pc - 1), &f))
+		return true;
+	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
+		if (!strcmp(f.name, first[i]))
+			return false;
+	return true;
+}
+
+void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
+                    void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
+{
+	bool exact = true; /* the site itself is no return address */
+	for (size_t i = 0; i < backtrace->n; i++) {
+		char text[DP_FRAME_TEXT];
+		uint64_t pc;
+		text[0] = 0;
+		memcpy(&pc, backtrace->bytes + i * sizeof(pc), sizeof(pc));
+		if (!pc) {
+			snprintf(text, sizeof(text), DP_FRAMES_CUT);
+		} else if (image) {
+			bool signal = i && is_signal_return(image, pc);
+			describe(image, pc, exact || signal, readable, text);
+			exact = signal;
+		}
+		each(i, pc, text, data);
+	}
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/* NDJSON as docs/json.md describes it: a header line, then a line per event. */
+#include "output/events/frames.h"
+#include "output/events/message.h"
+#include "output/events/writer.h"
+#include "output/format/put.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON_VERSION = 1 };
+
+struct json {
+	struct dp_writer base;
+	FILE *to;
+	struct dp_buf line, unreadable, absent;
+	struct dp_image *image; /* of the event being written */
+};
+
+static void print(struct json *j)
+{
+	dp_put_str(&j->line, "\n");
+	if (j->line.failed || j->unreadable.failed || j->absent.failed)
+		dp_writer_fail(&j->base, dp_error(DP_TAG_NOMEM, "out of memory for a line of JSON"));
+	else if (fwrite(j->line.data, 1, j->line.len, j->to) != j->line.len)
+		dp_writer_fail(&j->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
+	j->line.len = 0;
+}
+
+/* ,"key":  (or {"key": for the first one) */
+static void put_key(struct dp_buf *b, const char *before, const char *key)
+{
+	dp_put_str(b, before);
+	dp_put_json_str(b, key);
+	dp_put_str(b, ":");
+}
+
+/* ---- header ---- */
+
+/* Of fields in the program's terms: what was typed, and what the values are called. */
+static void put_meaning(struct dp_buf *b, const struct dp_field *f)
+{
+	static const char *const looks[] = {
+	        [DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char", [DP_LOOK_RESULT] = "result", [DP_LOOK_CALL] = "call"};
+	if (f->label) {
+		put_key(b, ",", "label");
+		dp_put_json_str(b, f->label);
+	}
+	if (f->look != DP_LOOK_NUMBER && f->look < DP_LOOK_INT128) {
+		put_key(b, ",", "look");
+		dp_put_json_str(b, looks[f->look]);
+	}
+	if (!f->names)
+		return;
+	put_key(b, ",", "names");
+	for (size_t i = 0; i < f->names->n; i++) {
+		put_key(b, i ? "," : "{", f->names->item[i].name);
+		dp_put_signed(b, (int64_t)f->names->item[i].value);
+	}
+	dp_put_str(b, f->names->n ? "}" : "{}");
+}
+
+static void put_type(struct dp_buf *b, const struct dp_field *f)
+{
+	static const char *const named[] = {
+	        [DP_TYPE_INT] = "int",
+	        [DP_TYPE_UINT] = "uint",
+	        [DP_TYPE_FLOAT] = "float",
+	        [DP_TYPE_POINTER] = "pointer",
+	        [DP_TYPE_STRING] = "string",
+	        [DP_TYPE_BYTES] = "bytes",
+	        [DP_TYPE_BACKTRACE] = "backtrace",
+	};
+	static const char *const wide[] = {
+	        [DP_LOOK_INT128] = "int128", [DP_LOOK_UINT128] = "uint128", [DP_LOOK_LONG_DOUBLE] = "long double"};
+	bool sized = f->type == DP_TYPE_INT || f->type == DP_TYPE_UINT;
+	bool is_wide = f->look >= DP_LOOK_INT128;
+	bool limited = f->type == DP_TYPE_STRING || f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE;
+	bool is_double = f->type == DP_TYPE_FLOAT && f->size == sizeof(double);
+	put_key(b, ",", "type");
+	dp_put_str(b, "\"");
+	dp_put_str(b, is_wide ? wide[f->look] : is_double ? "double" : named[f->type]);
+	if (sized)
+		dp_put_dec(b, f->size * 8u);
+	dp_put_str(b, "\"");
+	if (sized && f->hex)
+		dp_put_str(b, ",\"hex\":true");
+	put_meaning(b, f);
+	if (!limited || is_wide)
+		return;
+	put_key(b, ",", "size");
+	dp_put_dec(b, f->size);
+}
+
+static void put_title(struct dp_buf *b, const struct dp_event_class *class)
+{
+	if (!class->title)
+		return;
+	put_key(b, ",", "title");
+	dp_put_json_str(b, class->title);
+}
+
+static void put_class(struct dp_buf *b, const struct dp_event_class *class)
+{
+	put_key(b, "{", "name");
+	dp_put_json_str(b, class->name);
+	put_title(b, class);
+	put_key(b, ",", "spec");
+	dp_put_json_str(b, class->spec ? class->spec : "");
+	put_key(b, ",", "fields");
+	dp_put_str(b, "[");
+	for (size_t i = 0; i < class->fields->n; i++) {
+		put_key(b, i ? ",{" : "{", "name");
+		dp_put_json_str(b, class->fields->field[i].name);
+		put_type(b, &class->fields->field[i]);
+		dp_put_str(b, "}");
+	}
+	dp_put_str(b, "]}");
+}
+
+static void put_header(struct json *j)
+{
+	struct dp_buf *b = &j->line;
+	dp_put_str(b, "{\"type\":\"header\",\"version\":");
+	dp_put_dec(b, JSON_VERSION);
+	dp_put_str(b, ",\"generator\":\"dynprobe\",\"clock\":{\"name\":\"monotonic\",\"offset_ns\":");
+	dp_put_signed(b, dp_clock_offset());
+	dp_put_str(b, "},\"probes\":[");
+	for (size_t i = 0; i < j->base.n; i++) {
+		dp_put_str(b, i ? "," : "");
+		put_class(b, &j->base.classes[i]);
+	}
+	dp_put_str(b, "]}");
+	print(j);
+}
+
+/* ---- events ---- */
+
+static void put_hex_string(struct dp_buf *b, uint64_t v)
+{
+	dp_put_str(b, "\"");
+	dp_put_hex(b, v);
+	dp_put_str(b, "\"");
+}
+
+static void put_frame(size_t i, uint64_t pc, const char *name, void *data)
+{
+	struct dp_buf *b = data;
+	put_key(b, i ? ",{" : "{", "addr");
+	put_hex_string(b, pc);
+	if (name[0]) {
+		put_key(b, ",", "symbol");
+		dp_put_json_str(b, name);
+	}
+	dp_put_str(b, "}");
+}
+
+/* JSON has no infinities and no nan: those are strings. */
+static void put_float(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
+{
+	const char *quote = __builtin_isfinite(v->f) ? "" : "\"";
+	dp_put_str(b, quote);
+	dp_put_double(b, v->f, field->size);
+	dp_put_str(b, quote);
+}
+
+/* What JSON has no number for ("nan") is a string. */
+static bool put_wide(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
+{
+	struct dp_buf text;
+	dp_buf_init(&text);
+	const bool is_wide = dp_put_wide(&text, field->look, v->bytes);
+	const char *word = is_wide ? dp_buf_str(&text) : "",
+	           *quote = word[0] && strchr("0123456789", word[strlen(word) - 1]) ? "" : "\"";
+	if (is_wide) {
+		dp_put_str(b, quote);
+		dp_put_str(b, word);
+		dp_put_str(b, quote);
+	}
+	b->failed |= text.failed;
+	dp_buf_fini(&text);
+	return is_wide;
+}
+
+/* Enumerations by name, bools as such; a value without a name stays a number. */
+static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
+{
+	const size_t before = b->len;
+	if (field->look == DP_LOOK_BOOL && v->u < 2) {
+		dp_put_str(b, v->u ? "true" : "false");
+		return true;
+	}
+	if (!field->names && field->look < DP_LOOK_RESULT)
+		return false;
+	dp_put_str(b, "\"");
+	if (field->names ? dp_put_enumerator(b, field->names, v->u) : dp_put_call_look(b, field->look, v->u)) {
+		dp_put_str(b, "\"");
+		return true;
+	}
+	b->len = before;
+	return false;
+}
+
+static void put_value(struct json *j, const struct dp_field *field, const struct dp_field_value *v)
+{
+	struct dp_buf *b = &j->line;
+	if (put_special(b, field, v))
+		return;
+	switch (field->type) {
+	case DP_TYPE_INT:
+	case DP_TYPE_UINT:
+	case DP_TYPE_POINTER:
+		if (field->hex || field->type == DP_TYPE_POINTER)
+			put_hex_string(b, v->u);
+		else if (field->type == DP_TYPE_INT)
+			dp_put_signed(b, (int64_t)v->u);
+		else
+			dp_put_dec(b, v->u);
+		break;
+	case DP_TYPE_FLOAT:
+		put_float(b, field, v);
+		break;
+	case DP_TYPE_STRING:
+		dp_put_json(b, v->bytes, v->n);
+		break;
+	case DP_TYPE_BYTES:
+		if (v->n == 16 && put_wide(b, field, v))
+			break;
+		dp_put_str(b, "\"");
+		dp_put_hexdump(b, v->bytes, v->n);
+		dp_put_str(b, "\"");
+		break;
+	case DP_TYPE_BACKTRACE:
+		dp_put_str(b, "[");
+		dp_frames_each(j->image, v, false, put_frame, b);
+		dp_put_str(b, "]");
+		break;
+	}
+}
+
+static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
+{
+	struct json *j = data;
+	bool first = j->line.data[j->line.len - 1] == '{';
+	put_key(&j->line, first ? "" : ",", field->name);
+	if (!v->unreadable) {
+		put_value(j, field, v);
+		return;
+	}
+	dp_put_str(&j->line, "null");
+	if (field->source == DP_SRC_NONE && field->absent) {
+		put_key(&j->absent, j->absent.len ? "," : "", field->name);
+		dp_put_json_str(&j->absent, field->absent);
+		return;
+	}
+	dp_put_str(&j->unreadable, j->unreadable.len ? "," : "");
+	dp_put_json_str(&j->unreadable, field->name);
+}
+
+static void put_integer(struct dp_buf *b, const char *key, int64_t v)
+{
+	put_key(b, ",", key);
+	dp_put_signed(b, v);
+}
+
+static void put_message(struct json *j, const struct dp_event_class *class, const struct dp_event *e)
+{
+	struct dp_buf message;
+	dp_buf_init(&message);
+	dp_put_message(&message, class, e);
+	put_key(&j->line, ",", "message");
+	dp_put_json(&j->line, dp_buf_str(&message), message.len);
+	j->line.failed |= message.failed;
+	dp_buf_fini(&message);
+}
+
+static void json_event(struct dp_writer *w, const struct dp_event *e)
+{
+	struct json *j = (struct json *)w;
+	const struct dp_event_class *class = &w->classes[e->probe];
+	dp_put_str(&j->line, "{\"type\":\"event\"");
+	put_integer(&j->line, "ts", (int64_t)e->ns + dp_clock_offset());
+	put_integer(&j->line, "mono", (int64_t)e->ns);
+	put_integer(&j->line, "pid", e->pid);
+	put_integer(&j->line, "tid", e->tid);
+	put_key(&j->line, ",", "comm");
+	dp_put_json_str(&j->line, e->comm ? e->comm : "");
+	put_key(&j->line, ",", "probe");
+	dp_put_json_str(&j->line, class->name);
+	put_title(&j->line, class);
+	dp_put_str(&j->line, ",\"fields\":{");
+	j->image = e->image;
+	j->unreadable.len = j->absent.len = 0;
+	if (!j->line.failed)
+		dp_fields_decode(class->fields, e->payload, e->len, put_field, j);
+	dp_put_str(&j->line, "}");
+	if (class->form)
+		put_message(j, class, e);
+	if (j->unreadable.len) {
+		put_key(&j->line, ",", "unreadable");
+		dp_put_str(&j->line, "[");
+		dp_buf_put(&j->line, j->unreadable.data, j->unreadable.len);
+		dp_put_str(&j->line, "]");
+	}
+	if (j->absent.len) {
+		put_key(&j->line, ",", "absent");
+		dp_put_str(&j->line, "{");
+		dp_buf_put(&j->line, j->absent.data, j->absent.len);
+		dp_put_str(&j->line, "}");
+	}
+	dp_put_str(&j->line, "}");
+	print(j);
+}
+
+static void json_note(struct dp_writer *w, const char *text)
+{
+	struct json *j = (struct json *)w;
+	put_key(&j->line, "{\"type\":\"note\",", "text");
+	dp_put_json_str(&j->line, text);
+	dp_put_str(&j->line, "}");
+	print(j);
+}
+
+static void json_known(struct dp_writer *w, unsigned i)
+{
+	struct json *j = (struct json *)w;
+	dp_put_str(&j->line, "{\"type\":\"probe\",\"probe\":");
+	put_class(&j->line, &w->classes[i]);
+	dp_put_str(&j->line, "}");
+	print(j);
+}
+
+static void json_flush(struct dp_writer *w)
+{
+	struct json *j = (struct json *)w;
+	if (fflush(j->to))
+		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
+}
+
+static void json_fini(struct dp_writer *w)
+{
+	struct json *j = (struct json *)w;
+	dp_buf_fini(&j->line);
+	dp_buf_fini(&j->unreadable);
+	dp_buf_fini(&j->absent);
+}
+
+struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
+{
+	static const struct dp_writer_ops ops = {
+	        .event = json_event, .known = json_known, .note = json_note, .flush = json_flush, .fini = json_fini};
+	struct json *j = calloc(1, sizeof(*j));
+	if (!j)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the JSON writer");
+	j->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
+	j->to = to;
+	put_header(j);
+	*ret = &j->base;
+	return NULL;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/events/writer.h"
+#include "agent/abi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void dp_writer_fail(struct dp_writer *w, struct dp_error *err)
+{
+	if (w->error)
+		dp_error_destroy(err);
+	else
+		w->error = err;
+}
+
+/* ---- strings that are too long ----------------------------------------------------------------------------------------- */
+
+#define DOTS "..."
+
+struct shortened {
+	const uint8_t *from; /* what has not been copied yet */
+	uint8_t *to;
+};
+
+/* str(p, N) has room for N characters and the dots: at most three more come whole. */
+static size_t characters(const struct dp_field *f)
+{
+	return f->type == DP_TYPE_STRING && f->expr && f->size > sizeof(DOTS) ? f->size - sizeof(DOTS) : SIZE_MAX;
+}
+
+static bool has_limits(const struct dp_fields *fields)
+{
+	for (size_t i = 0; i < fields->n; i++)
+		if (characters(&fields->field[i]) != SIZE_MAX)
+			return true;
+	return false;
+}
+
+static void shorten_field(const struct dp_field *f, const struct dp_field_value *v, void *data)
+{
+	struct shortened *s = data;
+	const size_t most = characters(f);
+	if (most == SIZE_MAX || v->n <= most)
+		return;
+	const size_t n = (size_t)(v->bytes - s->from) + most;
+	memcpy(s->to, s->from, n);
+	memcpy(s->to + n, DOTS, sizeof(DOTS));
+	s->to += n + sizeof(DOTS);
+	s->from = v->bytes + v->n + 1;
+}
+
+/* A checked payload with N characters and the dots where there were more; no field takes up more than it may. */
+static size_t shorten(const struct dp_fields *fields, const uint8_t *payload, size_t len, uint8_t ret[DP_RECORD_MAX])
+{
+	struct shortened s = {payload, ret};
+	dp_fields_decode(fields, payload, len, shorten_field, &s);
+	const size_t left = (size_t)(payload + len - s.from);
+	memcpy(s.to, s.from, left);
+	return (size_t)(s.to - ret) + left;
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * The payload may lie in memory that the target can still write: it is copied first and checked then, so that what the
+ * makers see cannot change under them.
+ */
+void dp_writer_event(struct dp_writer *w, const struct dp_event *event)
+{
+	uint8_t copy[DP_RECORD_MAX], shorter[DP_RECORD_MAX];
+	if (w->error || event->probe >= w->n || event->len > sizeof(copy))
+		return;
+	const struct dp_fields *fields = w->classes[event->probe].fields;
+	if (event->len)
+		memcpy(copy, event->payload, event->len);
+	struct dp_event checked = *event;
+	checked.payload = copy;
+	checked.len = dp_fields_payload_length(fields, copy, event->len);
+	if (checked.len == SIZE_MAX)
+		return;
+	if (has_limits(fields) && dp_fields_max_payload(fields) <= sizeof(shorter)) {
+		checked.len = shorten(fields, copy, checked.len, shorter);
+		checked.payload = shorter;
+	}
+	w->ops->event(w, &checked);
+}
+
+void dp_writer_class(struct dp_writer *w, unsigned i)
+{
+	if (!w->error && w->ops->known)
+		w->ops->known(w, i);
+}
+
+void dp_writer_note(struct dp_writer *w, const char *text)
+{
+	if (!w->error && w->ops->note)
+		w->ops->note(w, text);
+}
+
+void dp_writer_lost(struct dp_writer *w, uint64_t total_lost)
+{
+	if (w->ops->lost)
+		w->ops->lost(w, total_lost);
+}
+
+struct dp_error *dp_writer_flush(struct dp_writer *w)
+{
+	if (!w->error)
+		w->ops->flush(w);
+	/* The error itself stays for dp_writer_close(). */
+	return w->error ? dp_error(w->error->tag, "%s", w->error->message) : NULL;
+}
+
+struct dp_error *dp_writer_close(struct dp_writer *w)
+{
+	if (!w)
+		return NULL;
+	if (!w->error)
+		w->ops->flush(w);
+	w->ops->fini(w);
+	struct dp_error *err = w->error;
+	free(w);
+	return err;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* The same for programs, one line a process; docs/json.md describes it. */
+#include "output/format/put.h"
+#include "output/reports/summary.h"
+
+static void put_contexts(struct dp_buf *b, const struct dp_listing_probe *p)
+{
+	dp_put_str(b, ",\"contexts\":[");
+	for (size_t i = 0; i < p->ncontexts; i++) {
+		dp_put_str(b, i ? "," : "");
+		dp_put_json_str(b, p->context[i]);
+	}
+	dp_put_str(b, "]");
+}
+
+static void put_probe(struct dp_buf *b, const struct dp_listing_probe *p)
+{
+	const struct dp_counts c = dp_summary_count(&p->loss, 1);
+	dp_put_json_member(b, "{", "name", p->name);
+	dp_put_json_member(b, ",", "spec", p->spec);
+	dp_put_json_member(b, ",", "state", p->state);
+	dp_put_json_hex(b, "addr", p->addr);
+	dp_put_json_member(b, ",", "where", p->where);
+	dp_put_json_member(b, ",", "sink", p->sink);
+	dp_put_json_member(b, ",", "session", p->session);
+	put_contexts(b, p);
+	dp_put_json_member(b, ",", "when", p->when);
+	dp_put_str(b, ",\"lost\":{\"total\":");
+	dp_put_dec(b, c.lost);
+	for (size_t i = 0; i < DP_LOSS_COUNT; i++) {
+		dp_put_str(b, ",");
+		dp_put_json_str(b, dp_loss_names[i].key);
+		dp_put_str(b, ":");
+		dp_put_dec(b, c.loss[i]);
+	}
+	dp_put_str(b, "}}");
+}
+
+void dp_listing_json(const struct dp_listing *l, FILE *to)
+{
+	struct dp_buf b = {0};
+	dp_put_str(&b, "{\"type\":\"status\",\"version\":1,\"pid\":");
+	dp_put_dec(&b, (uint64_t)l->pid);
+	dp_put_json_member(&b, ",", "comm", l->comm);
+	dp_put_json_member(&b, ",", "trouble", l->trouble);
+	dp_put_str(&b, ",\"probes\":[");
+	for (size_t i = 0; i < l->n; i++) {
+		dp_put_str(&b, i ? "," : "");
+		put_probe(&b, &l->probe[i]);
+	}
+	dp_put_str(&b, "]}\n");
+	fwrite(dp_buf_str(&b), 1, b.len, to);
+	dp_buf_fini(&b);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* The summary for programs, one line; docs/json.md describes it. */
+#include "output/format/put.h"
+#include "output/reports/summary.h"
+
+#include <string.h>
+
+static void put_key(struct dp_buf *b, const char *before, const char *key)
+{
+	dp_put_str(b, before);
+	dp_put_json_str(b, key);
+	dp_put_str(b, ":");
+}
+
+static void put_number(struct dp_buf *b, const char *key, uint64_t v)
+{
+	put_key(b, ",", key);
+	dp_put_dec(b, v);
+}
+
+static void put_string(struct dp_buf *b, const char *key, const char *s)
+{
+	put_key(b, ",", key);
+	if (s)
+		dp_put_json_str(b, s);
+	else
+		dp_put_str(b, "null");
+}
+
+/* "hits":..,"recorded":..,"lost":{"total":..,"full":..}; what only LTTng can count is null. */
+static void put_counts(struct dp_buf *b, const struct dp_counts *c, bool counted)
+{
+	if (counted) {
+		put_number(b, "hits", c->recorded + c->lost);
+		put_number(b, "recorded", c->recorded);
+	} else {
+		put_string(b, "hits", NULL);
+		put_string(b, "recorded", NULL);
+	}
+	put_key(b, ",", "lost");
+	put_key(b, "{", "total");
+	dp_put_dec(b, c->lost);
+	for (size_t i = 0; i < DP_LOSS_COUNT; i++)
+		put_number(b, dp_loss_names[i].key, c->loss[i]);
+	dp_put_str(b, "}");
+}
+
+static void put_groups(struct dp_buf *b, const char *key, const struct dp_summary *s,
+                       const char *(*word)(const struct dp_summary_probe *))
+{
+	struct dp_group groups[64];
+	size_t n = dp_summary_group(s, word, groups, 64);
+	put_key(b, ",", key);
+	dp_put_str(b, "{");
+	for (size_t i = 0; i < n; i++) {
+		put_key(b, i ? "," : "", groups[i].word);
+		dp_put_dec(b, groups[i].n);
+	}
+	dp_put_str(b, "}");
+}
+
+static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool counted)
+{
+	struct dp_counts c = dp_summary_count(p, 1);
+	put_key(b, "{", "name");
+	dp_put_json_str(b, p->name);
+	put_string(b, "spec", p->spec);
+	put_number(b, "pid", (uint64_t)p->pid);
+	put_string(b, "state", !p->tactic ? "refused" : p->retired ? "retired" : "placed");
+	put_string(b, "tactic", p->tactic);
+	put_string(b, "tag", p->tag);
+	put_string(b, "reason", p->reason);
+	dp_put_str(b, ",\"addr\":\"");
+	dp_put_hex(b, p->addr);
+	dp_put_str(b, "\"");
+	put_counts(b, &c, counted);
+	dp_put_str(b, "}");
+}
+
+/* Which had none, by reason. */
+static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s)
+{
+	if (!s)
+		return;
+	put_key(b, ",", "snapshots");
+	put_key(b, "{", "hits");
+	dp_put_dec(b, s->taken + s->failed + s->over + s->missed + s->late);
+	put_number(b, "taken", s->taken);
+	put_number(b, "failed", s->failed);
+	put_number(b, "beyond_limits", s->over);
+	put_number(b, "while_another", s->missed);
+	put_number(b, "in_vain", s->late);
+	dp_put_str(b, "}");
+}
+
+static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)
+{
+	if (!s->by_calls) {
+		put_string(b, "memory_by_calls", NULL);
+		return;
+	}
+	put_key(b, ",", "memory_by_calls");
+	put_key(b, "{", "why");
+	dp_put_json_str(b, s->by_calls);
+	if (s->by_calls_ns)
+		put_number(b, "ns", s->by_calls_ns);
+	else
+		put_string(b, "ns", NULL);
+	dp_put_str(b, "}");
+}
+
+static void put_stops(struct dp_buf *b, const char *key, const struct dp_summary_stops *s)
+{
+	put_key(b, ",", key);
+	put_key(b, "{", "stops");
+	dp_put_dec(b, s->stops);
+	put_number(b, "given_up", s->vain);
+	put_number(b, "held_ns", s->held_ns);
+	dp_put_str(b, "}");
+}
+
+void dp_summary_json(const struct dp_summary *s, FILE *to)
+{
+	struct dp_buf b = {0};
+	struct dp_counts all = dp_summary_count(s->probe, s->n);
+	dp_put_str(&b, "{\"type\":\"summary\",\"version\":1");
+	put_number(&b, "asked", s->n);
+	put_number(&b, "placed", all.placed);
+	put_number(&b, "refused", all.refused);
+	put_number(&b, "left_out", all.left_out);
+	put_number(&b, "retired", all.retired);
+	put_groups(&b, "tactics", s, dp_summary_tactic);
+	put_groups(&b, "refusals", s, dp_summary_refusal_tag);
+	put_counts(&b, &all, !s->session);
+	put_number(&b, "attach_ns", s->attach_ns);
+	put_number(&b, "armed_ns", s->armed_ns);
+	put_number(&b, "detach_ns", s->detach_ns);
+	put_number(&b, "pause_attach_ns", s->pause_attach_ns);
+	put_number(&b, "pause_detach_ns", s->pause_detach_ns);
+	put_stops(&b, "stops_attach", &s->attach);
+	put_stops(&b, "stops_detach", &s->detach);
+	put_string(&b, "frozen_attach", s->frozen_attach);
+	put_string(&b, "frozen_detach", s->frozen_detach);
+	put_by_calls(&b, s);
+	put_number(&b, "left_bytes", s->left_bytes);
+	put_string(&b, "left_why", s->left_bytes ? s->left_why : NULL);
+	put_string(&b, "record_dir", s->record_dir);
+	put_string(&b, "session", s->session);
+	put_string(&b, "ended_by", s->ended_by);
+	put_snapshots(&b, s->snapshots);
+	dp_put_str(&b, ",\"probes\":[");
+	for (size_t i = 0; i < s->n; i++) {
+		dp_put_str(&b, i ? "," : "");
+		put_probe(&b, &s->probe[i], !s->session);
+	}
+	dp_put_str(&b, "]}\n");
+	fwrite(dp_buf_str(&b), 1, b.len, to);
+	dp_buf_fini(&b);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the parts of `show`. */
+#ifndef DP_OUTPUT_SHOW_INTERNAL_H
+#define DP_OUTPUT_SHOW_INTERNAL_H
+
+#include "output/format/put.h"
+#include "output/snapshot/show.h"
+
+#define DP_SHOW_DIM    "\033[2m"
+#define DP_SHOW_NAME   "\033[1;36m"
+#define DP_SHOW_BOLD   "\033[1m"
+#define DP_SHOW_RED    "\033[31m"
+#define DP_SHOW_YELLOW "\033[33m"
+#define DP_SHOW_RESET  "\033[0m"
+
+struct dp_shower {
+	const struct dp_snapshot *s;
+	const struct dp_show_options *o;
+	struct dp_buf b;
+	FILE *to;
+	bool failed;
+};
+
+/* What comes from the target or a file, made harmless. */
+void dp_show_put(struct dp_shower *x, const char *text);
+void dp_show_colored(struct dp_shower *x, const char *color, const char *text);
+void dp_show_indent(struct dp_shower *x, size_t n);
+/* Bytes of the line that is being written, without colours. */
+size_t dp_show_column(const struct dp_shower *x, size_t line);
+/* Where lines should end. */
+size_t dp_show_width(const struct dp_shower *x);
+/* Writes out what there is, if it is much. */
+void dp_show_flush(struct dp_shower *x, bool all);
+void dp_show_notes(struct dp_shower *x, const struct dp_snap_note *list, size_t indent);
+
+/* show_variable.c: `name = value`, and what is below it. `label`: instead of its name, or NULL. */
+void dp_show_variable(struct dp_shower *x, const struct dp_snap_variable *v, const char *label, size_t indent);
+void dp_show_variables(struct dp_shower *x, const struct dp_snap_variable *list, size_t indent);
+/* show_thread.c */
+void dp_show_threads(struct dp_shower *x);
+void dp_show_thread(struct dp_shower *x, const struct dp_snap_thread *t);
+void dp_show_frame(struct dp_shower *x, const struct dp_snap_frame *f);
+/* show_groups.c: threads of the same stack. */
+struct dp_show_group {
+	const struct dp_snap_thread *thread; /* the first */
+	size_t n, hash;
+	const struct dp_snap_thread **member;
+};
+bool dp_show_group(const struct dp_snapshot *s, struct dp_show_group **ret, size_t *n, const struct dp_snap_thread ***members);
+/* show_path.c */
+struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_options *o, const char *var,
+                              const struct dp_snap_variable **ret) DP_MUST_CHECK;
+struct dp_error *dp_show_place(const struct dp_snapshot *s, const struct dp_show_options *o, const struct dp_snap_thread **thread,
+                               const struct dp_snap_frame **frame) DP_MUST_CHECK;
+/* show_tables.c */
+void dp_show_registers(struct dp_shower *x, const struct dp_snap_registers *r, size_t indent);
+void dp_show_thread_registers(struct dp_shower *x, const struct dp_snap_thread *t);
+void dp_show_maps(struct dp_shower *x);
+void dp_show_files(struct dp_shower *x);
+void dp_show_limits(struct dp_shower *x);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of an extraction. */
+#ifndef DP_PMODULES_EXTRACT_INTERNAL_H
+#define DP_PMODULES_EXTRACT_INTERNAL_H
+
+#include "pmodules/capture/extract.h"
+#include "pmodules/frames/frames.h"
+#include "pmodules/value/value_global.h"
+#include "pmodules/value/value_reach.h"
+#include "pmodules/value/value_show.h"
+
+/* Those that were asked for: looked up once, since the process may be held when they are asked for again. */
+struct dp_extract_list {
+	struct dp_global *global;
+	size_t n, room;
+	bool *found; /* for each name; or NULL */
+	bool is_known;
+};
+
+struct dp_extract {
+	struct dp_world *w;
+	struct dp_frames frames;
+	struct dp_extract_options options;
+	struct dp_limits limits; /* without zeroes */
+	struct dp_reach reach;
+	struct dp_extract_list globals, thread_locals;
+};
+
+/* extract_globals.c */
+void dp_extract_list_fini(struct dp_extract_list *list);
+
+#endif

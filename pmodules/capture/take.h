@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Taking a snapshot, from options to the finished tree: rehearsal, hold, extraction, pmodules, what /proc says of the process.
+ * Writing it to a file is the caller's (file.h).
+ */
+#ifndef DP_PMODULES_TAKE_H
+#define DP_PMODULES_TAKE_H
+
+#include "pmodules/host/host.h"
+#include "pmodules/source/still.h"
+
+struct dp_take_pair {
+	const char *key, *value;
+};
+/* Lists are NULL-terminated, or NULL. Everything is borrowed until dp_take_destroy(). */
+struct dp_take_options {
+	struct dp_still_options still;
+	struct dp_limits limits;
+	bool no_variables, environ, tls;
+	const char *const *globals, *const *load; /* as in extract.h */
+	const char *application;                  /* NULL: the program's name */
+	const struct dp_take_pair *pairs;         /* attributes */
+	size_t npairs;
+	const char *const *classifiers, *const *tags;
+	const pid_t *threads; /* only these; nthreads 0: all */
+	size_t nthreads;
+	const pid_t *faults; /* threads that are to be looked at as if they had faulted */
+	size_t nfaults;
+	/* pmodules */
+	const char *const *modules, *const *module_dirs, *const *module_options, *const *lua_allow;
+	uint64_t module_timeout_ns;
+	const char *version; /* of dynprobe */
+	void (*log)(enum dp_log_level level, const char *module, const char *text, void *data);
+	void *data;
+};
+
+struct dp_take; /* opaque */
+/* Loads the modules. */
+struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp_take **ret) DP_MUST_CHECK;
+struct dp_take *dp_take_destroy(struct dp_take *t); /* unloads them; accepts NULL */
+struct dp_host *dp_take_host(struct dp_take *t);
+
+/*
+ * What can be done for a snapshot of that process before its moment is done now, and kept for the next dp_take_process(): for one whose
+ * moment others choose, and wait for.
+ */
+struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid) DP_MUST_CHECK;
+/* One snapshot of a process, or of a core file (`exe` may be NULL). May be called again. */
+struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret) DP_MUST_CHECK;
+struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret) DP_MUST_CHECK;
+
+/* The file's name where the user gives none: PROGRAM.PID.EPOCH.dps; of the program's name what may stand in a file's. */
+void dp_take_name(const struct dp_snapshot *s, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes to the model, by the tables of file_table.c. Nothing of the bytes is believed: every length is held against what is left,
+ * records go into the snapshot's arena, which has an end, and trees may only be so deep.
+ */
+#include "pmodules/file/file_decode_internal.h"
+
+#include <inttypes.h>
+#include <utlist.h>
+
+static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
+                               const struct dp_file_place *at, void *obj) DP_MUST_CHECK;
+
+struct dp_error *dp_file_bad(const struct dp_file_reader *r, const uint8_t *p, const char *what)
+{
+	return dp_error(DP_TAG_BAD_SNAPSHOT, "section %s, byte %zu (uncompressed): %s", r->section, (size_t)(p - r->start), what);
+}
+
+/* ---- fields */
+
+static bool get_bytes(struct dp_file_span *in, size_t n, struct dp_file_field *f)
+{
+	if (n > (size_t)(in->end - in->p))
+		return false;
+	f->span = (struct dp_file_span){in->p, in->p + n};
+	in->p += n;
+	memcpy(&f->value, f->span.p, n < 8 ? n : 8);
+	return true;
+}
+
+struct dp_error *dp_file_field(struct dp_file_reader *r, struct dp_file_span *in, struct dp_file_field *f)
+{
+	const uint8_t *begin = in->p;
+	uint64_t key, n;
+	*f = (struct dp_file_field){0};
+	if (!dp_file_get_varint(in, &key) || key >> 3 > UINT32_MAX || !(key >> 3))
+		return dp_file_bad(r, begin, "there is no field's number");
+	f->number = (unsigned)(key >> 3);
+	f->wire = (enum dp_wire)(key & 7);
+	switch ((unsigned)f->wire) {
+	case DP_WIRE_VARINT:
+		return dp_file_get_varint(in, &f->value) ? NULL : dp_file_bad(r, begin, "a number has no end");
+	case DP_WIRE_8:
+		return get_bytes(in, 8, f) ? NULL : dp_file_bad(r, begin, "a number of 8 bytes goes on behind its record");
+	case DP_WIRE_4:
+		return get_bytes(in, 4, f) ? NULL : dp_file_bad(r, begin, "a number of 4 bytes goes on behind its record");
+	case DP_WIRE_BYTES:
+		return dp_file_get_varint(in, &n) && get_bytes(in, n, f)
+		               ? NULL
+		               : dp_file_bad(r, begin, "a field goes on behind its record");
+	}
+	return dp_file_bad(r, begin, "a field is of no known form");
+}
+
+/* Fields of that number in what is left: how many elements an array is to have. */
+static size_t count_fields(struct dp_file_reader *r, struct dp_file_span in, unsigned number)
+{
+	struct dp_file_field f;
+	size_t n = 0;
+	while (in.p < in.end) {
+		struct dp_error *err = dp_file_field(r, &in, &f);
+		if (err) {
+			dp_error_destroy(err);
+			break;
+		}
+		n += f.number == number;
+	}
+	return n;
+}
+
+/* ---- values */
+
+static void store_uint(void *at, size_t size, uint64_t v)
+{
+	memcpy(at, &v, size);
+}
+
+static struct dp_error *no_memory(struct dp_file_reader *r, const struct dp_file_field *f)
+{
+	return dp_file_bad(r, f->span.p ? f->span.p : r->start,
+	                   "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
+}
+
+struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, const struct dp_file_text **ret)
+{
+	static const struct dp_file_text none = {0};
+	if (number > r->texts->n)
+		return dp_error(DP_TAG_BAD_SNAPSHOT, "section %s: a field names text %" PRIu64 ", and there are %zu", r->section,
+		                number, r->texts->n);
+	*ret = number ? &r->texts->text[number - 1] : &none;
+	return NULL;
+}
+
+static struct dp_error *take_text(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                  void *obj)
+{
+	const struct dp_file_text *t = NULL;
+	DP_TRY(dp_file_text_of(r, f->value, &t));
+	const char *text = f->value ? r->texts->bytes + t->at : NULL;
+	if (row->keep == DP_KEEP_ID) {
+		if (text)
+			snprintf((char *)obj + row->offset, row->size, "%s", text);
+		return NULL;
+	}
+	if (text || row->keep != DP_KEEP_TEXT)
+		dp_file_store(obj, row->offset, text);
+	return NULL;
+}
+
+static struct dp_error *take_word(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                  void *obj)
+{
+	const struct dp_file_text *t = NULL;
+	DP_TRY(dp_file_text_of(r, f->value, &t));
+	struct dp_snap_word *list = dp_file_load(obj, row->offset), *w = dp_arena_alloc(&r->s->arena, sizeof(*w));
+	if (!w)
+		return no_memory(r, f);
+	w->text = f->value ? r->texts->bytes + t->at : "";
+	DL_APPEND(list, w);
+	dp_file_store(obj, row->offset, list);
+	return NULL;
+}
+
+static void take_number(const struct dp_keep_row *row, uint64_t v, void *at)
+{
+	size_t n = 0;
+	switch (row->keep) {
+	case DP_KEEP_INT:
+		v = v >> 1 ^ (0 - (v & 1));
+		break;
+	case DP_KEEP_BOOL:
+		v = v != 0;
+		break;
+	case DP_KEEP_ENUM:
+		while (row->words[n])
+			n++;
+		v = v < n ? v : (uint64_t)row->usual;
+		break;
+	default:
+		break;
+	}
+	store_uint(at, row->size, v);
+}
+
+/* ---- records */
+
+static void link_to(const struct dp_keep_record *record, const struct dp_file_place *at, struct dp_snapshot *s, void *obj)
+{
+	switch (record->link) {
+	case DP_LINK_NONE:
+	case DP_LINK_VARIABLE: /* dp_file_decode_variable() */
+		break;
+	case DP_LINK_THREAD:
+		((struct dp_snap_thread *)obj)->snapshot = s;
+		s->nthreads++;
+		break;
+	case DP_LINK_FRAME:
+		((struct dp_snap_frame *)obj)->thread = at->thread;
+		((struct dp_snap_frame *)obj)->index = at->thread->nframes++;
+		break;
+	}
+}
+
+static void set_usual(const struct dp_keep_record *record, void *obj)
+{
+	for (size_t i = 0; i < record->n; i++) {
+		const struct dp_keep_row *row = &record->row[i];
+		if (row->keep == DP_KEEP_TEXT)
+			dp_file_store(obj, row->offset, "");
+		else if (row->usual && row->keep != DP_KEEP_ENUM)
+			store_uint((char *)obj + row->offset, row->size, (uint64_t)(int64_t)row->usual);
+	}
+}
+
+static struct dp_error *fill(struct dp_file_reader *r, const struct dp_keep_record *record, const struct dp_file_field *f,
+                             const struct dp_file_place *at, void *obj)
+{
+	if (record->link == DP_LINK_VARIABLE)
+		return dp_file_decode_variable(r, f, at, obj);
+	struct dp_file_place inside = *at;
+	link_to(record, at, r->s, obj);
+	if (record->link == DP_LINK_THREAD)
+		inside.thread = obj;
+	else if (record->link == DP_LINK_FRAME)
+		inside.frame = obj;
+	set_usual(record, obj);
+	return decode(r, record, f->span, &inside, obj);
+}
+
+/* `prev` and `next` are the first members of everything that is in lists (the encoder asserts it); the first one's prev is the
+ * last. */
+static void append(void *obj, size_t offset, void *element)
+{
+	enum { PREV = offsetof(struct dp_snap_note, prev), NEXT = offsetof(struct dp_snap_note, next) };
+	void *head = dp_file_load(obj, offset), *tail = head ? dp_file_load(head, PREV) : element;
+	if (head)
+		dp_file_store(tail, NEXT, element);
+	else
+		dp_file_store(obj, offset, element);
+	dp_file_store(element, PREV, tail);
+	dp_file_store(head ? head : element, PREV, element);
+}
+
+struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                      const struct dp_file_place *at, void *obj)
+{
+	void *element = dp_arena_alloc(&r->s->arena, row->of->size);
+	if (!element)
+		return no_memory(r, f);
+	if (row->keep == DP_KEEP_LIST)
+		append(obj, row->offset, element);
+	else
+		dp_file_store(obj, row->offset, element);
+	return fill(r, row->of, f, at, element);
+}
+
+/* Room for all elements that are to come is made at the first; a section that comes twice begins anew. */
+static struct dp_error *make_room(struct dp_file_reader *r, const struct dp_keep_row *row, size_t size, size_t n, void *obj)
+{
+	const uint64_t none = 0;
+	void *room = dp_arena_alloc(&r->s->arena, size * (n + 1));
+	if (!room)
+		return dp_file_bad(r, r->start, "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
+	dp_file_store(obj, row->offset, room);
+	if (row->count)
+		memcpy((char *)obj + row->count, &none, sizeof(none));
+	return NULL;
+}
+
+static struct dp_error *take_array(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                   void *obj)
+{
+	static const struct dp_file_place nowhere = {0};
+	uint64_t n;
+	memcpy(&n, (char *)obj + row->count, sizeof(n));
+	void *element = (char *)dp_file_load(obj, row->offset) + n * row->of->size;
+	n++;
+	memcpy((char *)obj + row->count, &n, sizeof(n));
+	return fill(r, row->of, f, &nowhere, element);
+}
+
+/* All of them, at the first. */
+static struct dp_error *take_texts(struct dp_file_reader *r, const struct dp_keep_row *row, struct dp_file_span in,
+                                   const char **list)
+{
+	const struct dp_file_text *t = NULL;
+	struct dp_file_field f;
+	while (in.p < in.end) {
+		DP_TRY(dp_file_field(r, &in, &f));
+		if (f.number != row->number)
+			continue;
+		DP_TRY(dp_file_text_of(r, f.value, &t));
+		if (f.value)
+			*list++ = r->texts->bytes + t->at;
+	}
+	return NULL;
+}
+
+static struct dp_error *take_registers(struct dp_file_reader *r, struct dp_file_span in, struct dp_snap_registers *to)
+{
+	struct dp_file_field f;
+	while (in.p < in.end) {
+		DP_TRY(dp_file_field(r, &in, &f));
+		if (f.number > DP_SNAP_REGS || f.wire != DP_WIRE_8)
+			continue;
+		to->value[f.number - 1] = f.value;
+		to->known |= 1u << (f.number - 1);
+	}
+	return NULL;
+}
+
+static struct dp_error *take_frame_registers(struct dp_file_reader *r, const struct dp_file_field *f, struct dp_snap_frame *frame)
+{
+	if (f->span.p == f->span.end) {
+		frame->registers = frame->index ? frame->prev->registers : NULL;
+		return NULL;
+	}
+	struct dp_snap_registers *registers = dp_arena_alloc(&r->s->arena, sizeof(*registers));
+	if (!registers)
+		return no_memory(r, f);
+	frame->registers = registers;
+	return take_registers(r, f->span, registers);
+}
+
+static struct dp_error *take_blob(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                                  void *obj)
+{
+	const uint64_t n = (uint64_t)(f->span.end - f->span.p);
+	const char *copy = dp_arena_copy(&r->s->arena, (const char *)f->span.p, n);
+	if (!copy)
+		return no_memory(r, f);
+	dp_file_store(obj, row->offset, copy);
+	memcpy((char *)obj + row->count, &n, sizeof(n));
+	return NULL;
+}
+
+static enum dp_wire wire_of(enum dp_keep keep)
+{
+	switch (keep) {
+	case DP_KEEP_REAL:
+		return DP_WIRE_8;
+	case DP_KEEP_LIST:
+	case DP_KEEP_ARRAY:
+	case DP_KEEP_SUB:
+	case DP_KEEP_REGISTERS:
+	case DP_KEEP_FRAME_REGISTERS:
+	case DP_KEEP_BLOB:
+		return DP_WIRE_BYTES;
+	default:
+		return DP_WIRE_VARINT;
+	}
+}
+
+static struct dp_error *take(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+                             const struct dp_file_place *at, void *obj)
+{
+	void *to = (char *)obj + row->offset;
+	switch ((enum dp_keep)row->keep) {
+	case DP_KEEP_UINT:
+	case DP_KEEP_INT:
+	case DP_KEEP_HEX:
+	case DP_KEEP_NUMBER:
+	case DP_KEEP_BOOL:
+	case DP_KEEP_CHAR:
+	case DP_KEEP_ENUM:
+	case DP_KEEP_REAL:
+		take_number(row, f->value, to);
+		return NULL;
+	case DP_KEEP_TEXT:
+	case DP_KEEP_TEXT_OR_NULL:
+	case DP_KEEP_STRING:
+	case DP_KEEP_ID:
+		return take_text(r, row, f, obj);
+	case DP_KEEP_TEXTS:
+	case DP_KEEP_TEXTS_OR_NULL:
+		return NULL; /* with the first */
+	case DP_KEEP_WORDS:
+		return take_word(r, row, f, obj);
+	case DP_KEEP_LIST:
+	case DP_KEEP_SUB:
+		return dp_file_take_element(r, row, f, at, obj);
+	case DP_KEEP_ARRAY:
+		return take_array(r, row, f, obj);
+	case DP_KEEP_REGISTERS:
+		return take_registers(r, f->span, to);
+	case DP_KEEP_FRAME_REGISTERS:
+		return take_frame_registers(r, f, obj);
+	case DP_KEEP_BLOB:
+		return take_blob(r, row, f, obj);
+	}
+	return NULL;
+}
+
+static const struct dp_keep_row *row_of(const struct dp_keep_record *record, unsigned number)
+{
+	if (number <= record->n && record->row[number - 1].number == number)
+		return &record->row[number - 1];
+	for (size_t i = 0; i < record->n; i++)
+		if (record->row[i].number == number)
+			return &record->row[i];
+	return NULL;
+}
+
+static bool has_room(enum dp_keep keep)
+{
+	return keep == DP_KEEP_ARRAY || keep == DP_KEEP_TEXTS || keep == DP_KEEP_TEXTS_OR_NULL;
+}
+
+static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
+                               const struct dp_file_place *at, void *obj)
+{
+	uint64_t roomy = 0; /* bit of each row that has got its room */
+	struct dp_file_field f;
+	while (in.p < in.end) {
+		const struct dp_file_span here = in;
+		DP_TRY(dp_file_field(r, &in, &f));
+		const struct dp_keep_row *row = row_of(record, f.number);
+		if (!row)
+			continue; /* of a newer writer */
+		if (f.wire != wire_of((enum dp_keep)row->keep))
+			return dp_file_bad(r, here.p, "a field is not of the form that its number has");
+		const uint64_t bit = 1ull << (row - record->row);
+		if (has_room((enum dp_keep)row->keep) && !(roomy & bit)) {
+			roomy |= bit;
+			DP_TRY(make_room(r, row, row->of ? row->of->size : sizeof(char *), count_fields(r, here, f.number), obj));
+			if (!row->of)
+				DP_TRY(take_texts(r, row, here, dp_file_load(obj, row->offset)));
+		}
+		DP_TRY(take(r, row, &f, at, obj));
+	}
+	return NULL;
+}
+
+struct dp_error *dp_file_decode(struct dp_snapshot *s, const struct dp_file_texts *texts, const char *section,
+                                const uint8_t *bytes, size_t n)
+{
+	static const struct dp_file_place top = {0};
+	struct dp_file_reader r = {.s = s, .texts = texts, .section = section, .start = bytes};
+	return decode(&r, &dp_keep_snapshot, (struct dp_file_span){bytes, bytes + n}, &top, s);
+}
+
+/*
+ * The texts stay where they are, in one piece; each gets its NUL where the next one's key stood, which has been read by then.
+ */
+struct dp_error *dp_file_decode_texts(struct dp_snapshot *s, const uint8_t *bytes, size_t n, struct dp_file_texts *ret)
+{
+	struct dp_file_reader r = {.s = s, .section = "STRS", .start = bytes};
+	struct dp_file_span in = {bytes, bytes + n};
+	struct dp_file_field f;
+	const size_t count = count_fields(&r, in, 1);
+	if (count > DP_FILE_STRINGS_MAX)
+		return dp_file_bad(&r, bytes, "there are more texts than dynprobe writes");
+	char *copy = dp_arena_copy(&s->arena, (const char *)bytes, n);
+	struct dp_file_text *text = copy ? dp_arena_alloc(&s->arena, (count + 1) * sizeof(*text)) : NULL;
+	if (!text)
+		return no_memory(&r, &(struct dp_file_field){0});
+	*ret = (struct dp_file_texts){.bytes = copy, .text = text};
+	while (in.p < in.end) {
+		DP_TRY(dp_file_field(&r, &in, &f));
+		if (f.number != 1)
+			continue;
+		if (f.wire != DP_WIRE_BYTES)
+			return dp_file_bad(&r, in.p, "a text is not of the form of texts");
+		const size_t at = (size_t)(f.span.p - bytes), end = (size_t)(f.span.end - bytes);
+		text[ret->n++] = (struct dp_file_text){(uint32_t)at, (uint32_t)(end - at)};
+		copy[end] = '\0';
+	}
+	return NULL;
+}

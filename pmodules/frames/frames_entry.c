@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a register held when a function was called: the caller's DW_TAG_call_site says how it made its arguments (DWARF 5, 3.4).
+ * Only where the call is known to have led straight to this function. And where thread-locals are.
+ */
+#include "agent/abi.h"
+#include "pmodules/frames/frames.h"
+#include "probes/expr/scope/scope_internal.h"
+#include "probes/image/image.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum { STEPS_MAX = 1 << 16 };
+
+/* Does the call lead to the callee itself, not to one that has jumped on to it? */
+static bool leads_to(const struct dp_eval *e, struct dp_fsite *site, uint64_t callee)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t n;
+	uint64_t target;
+	struct dp_eval at_call = *e;
+	if (site->target)
+		return site->target == callee;
+	at_call.attr = &attr;
+	return (dwarf_attr(&site->die, DW_AT_call_target, &attr) || dwarf_attr(&site->die, DW_AT_GNU_call_site_target, &attr)) &&
+	       !dwarf_getlocation(&attr, &ops, &n) && n && !dp_eval_number(&at_call, ops, n, &target) && target == callee;
+}
+
+static bool is_of_register(Dwarf_Die *parameter, unsigned reg)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t n;
+	return dwarf_attr(parameter, DW_AT_location, &attr) && !dwarf_getlocation(&attr, &ops, &n) && n == 1 &&
+	       ops[0].atom == DW_OP_reg0 + reg;
+}
+
+static const char *value_at_call(const struct dp_eval *e, Dwarf_Die *site, unsigned reg, uint64_t *ret)
+{
+	Dwarf_Die die;
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t n;
+	unsigned steps = 0;
+	if (dwarf_child(site, &die))
+		return DP_WHY_OPTIMIZED;
+	do {
+		const int tag = dwarf_tag(&die);
+		if ((tag != DW_TAG_call_site_parameter && tag != DW_TAG_GNU_call_site_parameter) || !is_of_register(&die, reg))
+			continue;
+		if ((!dwarf_attr(&die, DW_AT_call_value, &attr) && !dwarf_attr(&die, DW_AT_GNU_call_site_value, &attr)) ||
+		    dwarf_getlocation(&attr, &ops, &n) || !n)
+			return DP_WHY_OPTIMIZED;
+		struct dp_eval at_call = *e;
+		at_call.attr = &attr;
+		return dp_eval_number(&at_call, ops, n, ret);
+	} while (steps++ < STEPS_MAX && !dwarf_siblingof(&die, &die));
+	return DP_WHY_OPTIMIZED;
+}
+
+const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
+{
+	const struct dp_fstate *f = e->frame, *caller = f ? f->caller : NULL;
+	if (!e->frames || !caller || !caller->plan->debug || f->is_signal || caller->exact || caller->is_guess)
+		return DP_WHY_OPTIMIZED;
+	struct dp_fplan *p = caller->plan;
+	const struct dp_eval at_call = {.w = e->w,
+	                                .frames = e->frames,
+	                                .frame = caller,
+	                                .module = p->module->module,
+	                                .debug = p->debug,
+	                                .nesting = e->nesting + 1,
+	                                .steps = e->steps};
+	struct dp_fsite *site = dp_frames_site(e->frames, p);
+	const uint64_t callee = dp_frames_entry(f->plan);
+	/* Who jumps back to its own beginning was passed something else since. */
+	if (!site || !callee || !leads_to(&at_call, site, callee) || dp_frames_may_return(e->frames, callee))
+		return DP_WHY_OPTIMIZED;
+	return value_at_call(&at_call, &site->die, reg, ret);
+}
+
+/* ---- thread-local storage -------------------------------------------------------------------------------------------------- */
+
+static bool read_for(uint64_t addr, void *buf, size_t n, void *data)
+{
+	return dp_world_get(data, addr, buf, n, NULL);
+}
+
+const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret)
+{
+	static const struct dp_regs none;
+	const char *absent = "where the thread-local storage of its module is, is not known";
+	struct dp_world *w = e->w;
+	if (!w->fs_base || !e->module)
+		return absent;
+	struct dp_scope s = {.image = w->image, .debug = e->debug};
+	s.at.site.module = e->module;
+	s.at.site.addr = e->module->start;
+	struct dp_expr *addr = dp_location_thread_local(&s, dp_build_const(&s.arena, offset), &absent);
+	const struct dp_expr_world world = {.regs = &none, .thread = w->fs_base, .read = read_for, .data = w};
+	const bool known = addr && dp_expr_eval_in(addr, &world, ret) && *ret > 4096 && *ret < UINT64_C(1) << 47;
+	dp_arena_fini(&s.arena);
+	return known ? NULL : absent;
+}

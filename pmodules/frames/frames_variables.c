@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* A function's variables at a pc: parameters in order, locals of every block around it, inner blocks last; and where they are. */
+#include "pmodules/frames/frames.h"
+#include "probes/dwarf/dwarf_machine.h"
+#include "probes/expr/scope/scope_internal.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DEPTH_MAX = 64,
+	STEPS_MAX = 1 << 16,
+	VARIABLES_MAX = 4096,
+	CONSTANT_MAX = 256,
+	ORIGINS_MAX = 4,
+	ELEMENTS_MAX = 1 << 24,
+	DIMENSIONS_MAX = 16
+};
+#define WHY_NOT_SET "not set yet"
+
+struct walk {
+	struct dp_frames *f;
+	struct dp_fplan *p;
+	struct dp_fscope *s;
+	size_t capacity;
+	unsigned steps;
+	bool before_body;
+};
+
+static const char *name_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+/* ---- where it is -------------------------------------------------------------------------------------------------------- */
+
+static void constant(struct walk *w, Dwarf_Attribute *attr, struct dp_fvariable *v)
+{
+	Dwarf_Block block;
+	Dwarf_Word u = 0;
+	Dwarf_Sword sword;
+	uint8_t *bytes;
+	if (!dwarf_formblock(attr, &block) && block.length <= CONSTANT_MAX) {
+		/* Of a long double clang writes the ten bytes that count. */
+		const bool is_long = v->type->kind == DP_STYPE_FLOAT && block.length == 10;
+		v->nconstant = is_long ? v->type->size : block.length;
+		bytes = dp_arena_alloc(&w->f->w->arena, v->nconstant < 16 ? 16 : v->nconstant);
+		if (bytes)
+			memcpy(bytes, block.data, block.length);
+	} else {
+		/* With a form that has a size compilers write what is not negative, whatever the type. */
+		if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
+			u = (Dwarf_Word)sword;
+		else if (dwarf_formudata(attr, &u))
+			return;
+		bytes = dp_arena_alloc(&w->f->w->arena, 2 * sizeof(u));
+		if (bytes) {
+			memset(bytes, v->type->is_signed && (int64_t)u < 0 ? 0xff : 0, 2 * sizeof(u));
+			memcpy(bytes, &u, sizeof(u));
+		}
+		v->nconstant = 2 * sizeof(u);
+	}
+	v->constant = bytes;
+}
+
+static bool is_list(Dwarf_Attribute *attr)
+{
+	const unsigned form = dwarf_whatform(attr);
+	return form == DW_FORM_sec_offset || form == DW_FORM_loclistx || form == DW_FORM_data4 || form == DW_FORM_data8;
+}
+
+/* One place for the whole function, in a frame that the prologue has not made yet. */
+static bool is_unset(const struct walk *w, const struct dp_fvariable *v)
+{
+	return w->before_body && !is_list((Dwarf_Attribute *)&v->attr) && dp_dwarf_is_in_frame(v->ops, v->nops);
+}
+
+/* One operation that names a register of those that frames have. */
+static bool is_register(const Dwarf_Op *op, unsigned from, uint8_t *ret)
+{
+	*ret = (uint8_t)(op->atom - from);
+	return op->atom >= from && op->atom < from + DP_SNAP_REGS;
+}
+
+static enum dp_fplace based_place(const struct dp_fplan *p, struct dp_fvariable *v)
+{
+	const Dwarf_Op *base = p->base;
+	if (!p->has_base || p->nbase != 1)
+		return DP_FPLACE_EXPR;
+	if (base->atom == DW_OP_call_frame_cfa)
+		return DP_FPLACE_AT_CFA;
+	if (is_register(base, DW_OP_reg0, &v->reg))
+		return DP_FPLACE_AT_REG;
+	if (!is_register(base, DW_OP_breg0, &v->reg))
+		return DP_FPLACE_EXPR;
+	v->offset += base->number;
+	return DP_FPLACE_AT_REG;
+}
+
+static enum dp_fplace place_of(const struct dp_fplan *p, struct dp_fvariable *v)
+{
+	const Dwarf_Op *op = v->ops;
+	if (v->nops != 1)
+		return DP_FPLACE_EXPR;
+	v->offset = op->number;
+	if (op->atom == DW_OP_fbreg)
+		return based_place(p, v);
+	if (op->atom == DW_OP_addr) {
+		v->offset = dp_debug_addr(p->debug, op->number).v;
+		return DP_FPLACE_FIXED;
+	}
+	if (is_register(op, DW_OP_breg0, &v->reg))
+		return DP_FPLACE_AT_REG;
+	return is_register(op, DW_OP_reg0, &v->reg) && v->type->size && v->type->size <= 8 ? DP_FPLACE_IN_REG : DP_FPLACE_EXPR;
+}
+
+static void locate(struct walk *w, struct dp_fvariable *v)
+{
+	Dwarf_Attribute attr;
+	v->why = DP_WHY_OPTIMIZED;
+	if (dwarf_attr_integrate(&v->die, DW_AT_location, &v->attr)) {
+		if (dwarf_getlocation_addr(&v->attr, w->p->dpc, &v->ops, &v->nops, 1) != 1 || !v->nops)
+			return;
+		v->has_location = !is_unset(w, v);
+		v->why = v->has_location ? NULL : WHY_NOT_SET;
+		v->place = place_of(w->p, v);
+	} else if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr)) {
+		constant(w, &attr, v);
+		v->why = v->constant ? NULL : DP_WHY_UNKNOWN;
+	}
+}
+
+static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index)
+{
+	struct dp_world *world = w->f->w;
+	const char *name = name_of(die);
+	if ((!name && !is_parameter) || w->s->n >= VARIABLES_MAX)
+		return;
+	if (w->s->n == w->capacity) {
+		const size_t capacity = w->capacity ? 2 * w->capacity : 8;
+		struct dp_fvariable *grown = dp_arena_alloc(&world->arena, capacity * sizeof(*grown));
+		if (!grown)
+			return;
+		if (w->s->n)
+			memcpy(grown, w->s->variable, w->s->n * sizeof(*grown));
+		w->s->variable = grown;
+		w->capacity = capacity;
+	}
+	struct dp_fvariable *v = &w->s->variable[w->s->n++];
+	*v = (struct dp_fvariable){.name.text = name ? name : "", .die = *die, .is_parameter = is_parameter, .index = index};
+	v->type = dp_stype_of(world, w->p->module->module, die);
+	locate(w, v);
+}
+
+/* ---- which there are ----------------------------------------------------------------------------------------------------- */
+
+static bool is_block(int tag)
+{
+	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
+
+/* A block without addresses is no block of its own. */
+static bool has_addresses(Dwarf_Die *block)
+{
+	return dwarf_hasattr(block, DW_AT_low_pc) || dwarf_hasattr(block, DW_AT_ranges);
+}
+
+static bool origin_of(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, ret);
+}
+
+static void own_variables(struct walk *w, Dwarf_Die *block, unsigned depth)
+{
+	Dwarf_Die child;
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return;
+	do {
+		if (dwarf_tag(&child) == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration))
+			add(w, &child, false, -1);
+		else if (is_block(dwarf_tag(&child)) && !has_addresses(&child))
+			own_variables(w, &child, depth + 1);
+	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+}
+
+/* Does a part of the copy stand for that part of its origin? */
+static bool is_copied(struct walk *w, Dwarf_Die *copy, Dwarf_Die *part)
+{
+	Dwarf_Die child, origin;
+	if (dwarf_child(copy, &child))
+		return false;
+	do {
+		Dwarf_Die at = child;
+		for (unsigned i = 0; i < ORIGINS_MAX && origin_of(&at, &origin); i++, at = origin)
+			if (origin.addr == part->addr)
+				return true;
+	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* What the copy has lost is listed where it was declared. */
+static void lost_variables(struct walk *w, Dwarf_Die *copy)
+{
+	Dwarf_Die origin, child;
+	if (!origin_of(copy, &origin) || dwarf_child(&origin, &child))
+		return;
+	do {
+		const int tag = dwarf_tag(&child);
+		if ((tag != DW_TAG_variable && !is_block(tag)) || is_copied(w, copy, &child))
+			continue;
+		if (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration))
+			add(w, &child, false, -1);
+		else if (is_block(tag))
+			own_variables(w, &child, 1);
+	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+}
+
+static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
+{
+	Dwarf_Die child;
+	own_variables(w, block, 0);
+	lost_variables(w, block);
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return;
+	do {
+		if (is_block(dwarf_tag(&child)) && has_addresses(&child) && dwarf_haspc(&child, w->p->dpc) > 0)
+			walk_block(w, &child, depth + 1);
+	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+}
+
+/* Is the innermost pc in front of the function's body? */
+static bool is_before_body(struct dp_fplan *p)
+{
+	Dwarf_Addr *at = NULL, entry, body;
+	if (!p->exact || dwarf_entrypc(&p->real, &entry))
+		return false;
+	body = entry;
+	for (int n = dwarf_entry_breakpoints(&p->real, &at), i = 0; i < n; i++)
+		if (at[i] > body && dwarf_haspc(&p->real, at[i]) > 0)
+			body = at[i];
+	free(at);
+	return p->dpc >= entry && p->dpc < body;
+}
+
+void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fscope *s, bool is_real)
+{
+	struct walk w = {.f = f, .p = p, .s = s, .before_body = is_real && is_before_body(p)};
+	Dwarf_Die *parameter = calloc(DP_PARAMETERS_MAX, sizeof(*parameter));
+	const size_t n = parameter ? dp_parameters_of(&s->die, parameter, DP_PARAMETERS_MAX) : 0;
+	for (size_t i = 0; i < n; i++)
+		add(&w, &parameter[i], true, (int64_t)i);
+	free(parameter);
+	walk_block(&w, &s->die, 0);
+}
+
+/* ---- values --------------------------------------------------------------------------------------------------------------- */
+
+/* The number that an attribute has, computes, or has a variable for. */
+static bool bound_of(const struct dp_eval *e, uint64_t pc, Dwarf_Attribute *attr, uint64_t *ret)
+{
+	Dwarf_Attribute place;
+	Dwarf_Die die;
+	Dwarf_Op *ops;
+	size_t n;
+	const char *why;
+	struct dp_eval there = *e;
+	struct dp_value v = {.w = e->w};
+	if (dwarf_formref_die(attr, &die)) {
+		if (!dwarf_attr_integrate(&die, DW_AT_location, &place) || dwarf_getlocation_addr(&place, pc, &ops, &n, 1) != 1 ||
+		    !n)
+			return false;
+		v.type = dp_stype_of(e->w, e->module, &die);
+		there.attr = &place;
+		dp_eval_place(&there, ops, n, &v);
+		return dp_value_scalar(&v, ret, &why);
+	}
+	there.attr = attr;
+	return !dwarf_getlocation(attr, &ops, &n) && n && !dp_eval_number(&there, ops, n, ret);
+}
+
+static bool length_of(const struct dp_eval *e, uint64_t pc, Dwarf_Die *subrange, uint64_t *ret)
+{
+	Dwarf_Attribute attr;
+	const bool is_count = dwarf_attr(subrange, DW_AT_count, &attr);
+	if (!is_count && !dwarf_attr(subrange, DW_AT_upper_bound, &attr))
+		return false;
+	if (dwarf_formudata(&attr, ret) && !bound_of(e, pc, &attr, ret))
+		return false;
+	*ret += !is_count;
+	return *ret && *ret < ELEMENTS_MAX;
+}
+
+/* An array whose length is known only now; of several dimensions perhaps only an inner one's. */
+static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
+{
+	Dwarf_Die die = x->type->die, child;
+	uint64_t count[DIMENSIONS_MAX];
+	size_t n = 0;
+	if (!x->type->is_dynamic || !die.addr || dwarf_tag(&die) != DW_TAG_array_type || dwarf_child(&die, &child))
+		return;
+	do {
+		if (n == DIMENSIONS_MAX || (dwarf_tag(&child) == DW_TAG_subrange_type && !length_of(e, pc, &child, &count[n++])))
+			return;
+	} while (!dwarf_siblingof(&child, &child));
+	const struct dp_stype *t = dp_stype_of(e->w, x->type->module, &die);
+	while (t && n)
+		t = dp_stype_array(e->w, t, count[--n]);
+	if (t && t->size)
+		x->type = t;
+}
+
+/* What the expression would come to; false: it has to be run. */
+static bool find_quickly(const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *x)
+{
+	const bool known = s->regs.known >> v->reg & 1;
+	const uint64_t *reg = &s->regs.value[v->reg];
+	switch (v->place) {
+	case DP_FPLACE_FIXED:
+		x->addr = v->offset;
+		break;
+	case DP_FPLACE_AT_CFA:
+		x->addr = s->cfa + v->offset;
+		if (!s->cfa)
+			return false;
+		break;
+	case DP_FPLACE_AT_REG:
+		x->addr = *reg + v->offset;
+		if (!known)
+			return false;
+		break;
+	case DP_FPLACE_IN_REG:
+		x->where = DP_VALUE_BYTES;
+		x->bytes = (const uint8_t *)reg;
+		x->nbytes = v->type->size;
+		return known && x->type == v->type;
+	default:
+		return false;
+	}
+	x->where = DP_VALUE_MEMORY;
+	return true;
+}
+
+void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *ret)
+{
+	*ret = (struct dp_value){.w = f->w, .type = v->type, .name = v->name.text, .where = DP_VALUE_NOWHERE, .why = v->why};
+	const struct dp_eval e = {.w = f->w,
+	                          .frames = f,
+	                          .frame = s,
+	                          .module = s->plan->module->module,
+	                          .debug = s->plan->debug,
+	                          .attr = (Dwarf_Attribute *)&v->attr};
+	if (v->type->kind == DP_STYPE_ARRAY)
+		measure(&e, s->plan->dpc, ret);
+	if (v->has_location) {
+		const struct dp_value none = *ret;
+		if (find_quickly(s, v, ret))
+			return;
+		*ret = none;
+		dp_eval_place(&e, v->ops, v->nops, ret);
+	} else if (v->constant) {
+		ret->where = DP_VALUE_BYTES;
+		ret->bytes = v->constant;
+		ret->nbytes = v->nconstant;
+	}
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Modules in C run in dynprobe itself, perhaps while a process is held: they must neither crash it nor keep it.
+ *
+ * Crashes (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) while a module runs are caught on a stack of their own and end the call by
+ * siglongjmp(). That is sound where the module's own code was interrupted, and not for certain where it was a function that it
+ * had called: that one may have held malloc's lock, or have found the heap destroyed. So malloc is tried before anything else
+ * goes on; if that does not come back, or aborts, dynprobe ends at once. That is the safe end: whatever it held, the kernel and
+ * the agent let go on.
+ *
+ * Loops: a timer looks every few milliseconds whether the deadline has passed, and ends the call if the module's own code is what
+ * it interrupted (nothing of ours or of libc's is left half done then). A module that is somewhere else at each tick for too long
+ * is stuck in a call that does not return: dynprobe ends, as above.
+ *
+ * What this cannot do: take back what a module wrote into memory that is not its own. docs/decisions/0022-pmodules.md.
+ */
+#include "pmodules/host/guard.h"
+
+#include "pmodules/host/host_state.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define TICK_NS    2000000L
+#define GRACE_HELD 40u   /* times the budget: 2 s */
+#define GRACE_LATE 1200u /* a minute, where nobody waits: a look into much debug information may take long */
+#define TRIAL_NS   UINT64_C(1000000000)
+#define STACK      65536u
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+struct guard {
+	sigjmp_buf at;
+	struct guard *outer;
+	struct pmodule *module;
+	const struct dp_guard_text *text;
+	int signal;       /* what ended the call; 0: the deadline */
+	const char *left; /* "exit()": it ended itself; or NULL */
+	bool foreign;     /* not in the module's own code */
+	uint64_t address;
+};
+
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+#define CRASHES (sizeof(crashes) / sizeof(*crashes))
+
+static struct guard *volatile top;   /* of the thread that runs modules */
+static volatile uint64_t trial_ends; /* malloc is being tried */
+static struct sigaction before[CRASHES], tick_before;
+static sigset_t mask_before;
+static stack_t stack_before;
+static timer_t timer;
+static bool is_on;
+static pid_t owner;
+static char stack[STACK] __attribute__((aligned(64)));
+
+static int tick_signal(void)
+{
+	return SIGRTMAX - 2;
+}
+
+static void die(const char *why)
+{
+	static const char text[] = "\ndynprobe: a pmodule cannot be stopped safely, dynprobe ends and whatever it held goes on: ";
+	struct iovec parts[] = {{(void *)(uintptr_t)text, sizeof(text) - 1},
+	                        {(void *)(uintptr_t)why, strlen(why)},
+	                        {(void *)(uintptr_t) "\n", 1}};
+	const ssize_t n = writev(STDERR_FILENO, parts, 3);
+	(void)n;
+	_exit(125);
+}
+
+static bool own_code(const struct guard *g, const ucontext_t *u)
+{
+	const uintptr_t pc = (uintptr_t)u->uc_mcontext.gregs[REG_RIP];
+	return pc >= g->text->start && pc < g->text->end;
+}
+
+static void crashed(int signal, siginfo_t *info, void *context)
+{
+	struct guard *g = top;
+	if (trial_ends)
+		die("its crash left the heap unusable");
+	if (!g || owner != (pid_t)syscall(SYS_gettid)) { /* not a module's: what would have happened without us happens */
+		for (size_t i = 0; i < CRASHES; i++)
+			if (crashes[i] == signal)
+				sigaction(signal, &before[i], NULL);
+		return;
+	}
+	g->signal = signal;
+	g->address = signal == SIGSEGV || signal == SIGBUS ? (uint64_t)(uintptr_t)info->si_addr : 0;
+	g->foreign = !own_code(g, context);
+	siglongjmp(g->at, 1);
+}
+
+static void tick(int signal, siginfo_t *info, void *context)
+{
+	struct guard *g = top;
+	const uint64_t now = dp_host_now();
+	(void)signal;
+	(void)info;
+	if (trial_ends && now > trial_ends)
+		die("its crash left the heap locked");
+	if (trial_ends || !g || !g->module->deadline_ns || now < g->module->deadline_ns)
+		return;
+	if (own_code(g, context)) {
+		g->signal = 0;
+		siglongjmp(g->at, 1);
+	}
+	const struct dp_host *h = g->module->host;
+	if (now > g->module->deadline_ns + (dp_host_is_held(h) ? GRACE_HELD : GRACE_LATE) * dp_host_budget(h))
+		die("it is stuck in a call that does not return");
+}
+
+/* No signal is added to the mask while a handler runs: a handler that is left by a jump leaves the mask as it was. */
+static void install(int signal, void (*fn)(int, siginfo_t *, void *), struct sigaction *old)
+{
+	struct sigaction action = {.sa_sigaction = fn, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+	sigemptyset(&action.sa_mask);
+	if (fn == tick)
+		action.sa_flags |= SA_RESTART;
+	sigaction(signal, &action, old);
+}
+
+static void unblock(void)
+{
+	sigset_t mine;
+	sigemptyset(&mine);
+	sigaddset(&mine, tick_signal());
+	for (size_t i = 0; i < CRASHES; i++)
+		sigaddset(&mine, crashes[i]);
+	pthread_sigmask(SIG_UNBLOCK, &mine, &mask_before);
+}
+
+static struct dp_error *guard_on(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = tick_signal()};
+	const struct itimerspec period = {{0, TICK_NS}, {0, TICK_NS}};
+	const stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	if (is_on)
+		return NULL;
+	owner = event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer))
+		return dp_error_sys(DP_TAG_SYS, "timer_create, for the time that pmodules may take");
+	sigaltstack(&own, &stack_before);
+	for (size_t i = 0; i < CRASHES; i++)
+		install(crashes[i], crashed, &before[i]);
+	install(tick_signal(), tick, &tick_before);
+	unblock();
+	timer_settime(timer, 0, &period, NULL);
+	is_on = true;
+	return NULL;
+}
+
+void dp_guard_off(void)
+{
+	if (!is_on || top)
+		return;
+	timer_delete(timer);
+	for (size_t i = 0; i < CRASHES; i++)
+		sigaction(crashes[i], &before[i], NULL);
+	sigaction(tick_signal(), &(struct sigaction){.sa_handler = SIG_IGN}, NULL); /* drops one that is pending */
+	sigaction(tick_signal(), &tick_before, NULL);
+	pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+	if (stack_before.ss_sp || stack_before.ss_flags & SS_DISABLE)
+		sigaltstack(&stack_before, NULL);
+	is_on = false;
+}
+
+void dp_guard_leave(const char *how)
+{
+	struct guard *g = top;
+	if (!g || owner != (pid_t)syscall(SYS_gettid))
+		return;
+	g->left = how;
+	siglongjmp(g->at, 1);
+}
+
+/* Is malloc still there? It may be locked for ever, or abort: crashed() and tick() know that it is being tried. */
+static void try_heap(void)
+{
+	void *volatile p[8];
+	trial_ends = dp_host_now() + TRIAL_NS;
+	for (size_t i = 0; i < 8; i++)
+		p[i] = malloc((size_t)16 << i);
+	for (size_t i = 0; i < 8; i++)
+		free(p[i]);
+	if (ftrylockfile(stderr))
+		die("its crash left stderr locked");
+	funlockfile(stderr);
+	trial_ends = 0;
+}
+
+static struct dp_error *ended(struct guard *g)
+{
+	struct pmodule *m = g->module;
+	if (g->left) {
+		m->is_broken = true;
+		return dp_error(DP_TAG_PMODULE, "called %s: it is not called any more, dynprobe goes on", g->left);
+	}
+	if (!g->signal)
+		return dp_error(DP_TAG_PMODULE, "did not come back in time");
+	m->is_broken = true;
+	if (g->foreign)
+		try_heap();
+	if (g->signal == SIGSEGV || g->signal == SIGBUS)
+		return dp_error(DP_TAG_PMODULE, "crashed (%s at %#llx%s): it is not called any more", strsignal(g->signal),
+		                (unsigned long long)g->address, g->foreign ? ", in a function that it had called" : "");
+	return dp_error(DP_TAG_PMODULE, "crashed (%s): it is not called any more", strsignal(g->signal));
+}
+
+struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *text, void (*fn)(void *data), void *data)
+{
+	struct guard g = {.outer = top, .module = m, .text = text};
+	struct dp_host *h = m->host;
+	const unsigned entered = h->entered, dispatching = h->dispatching;
+	DP_TRY(guard_on());
+	if (sigsetjmp(g.at, 0)) {
+		top = g.outer;
+		h->entered = entered;
+		h->dispatching = dispatching;
+		return ended(&g);
+	}
+	top = &g;
+	fn(data);
+	top = g.outer;
+	return NULL;
+}

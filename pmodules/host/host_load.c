@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules come in: found, opened by their language, named, loaded. */
+#include "base/cleanup.h"
+#include "pmodules/host/host_state.h"
+#include "pmodules/lua/lua.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ID_MAX 64u
+
+/* ---- what languages call ----------------------------------------------------------------------------------------------------
+ */
+
+static bool is_id(const char *id)
+{
+	size_t n = 0;
+	for (; id[n]; n++)
+		if (n == ID_MAX || (!isalnum((unsigned char)id[n]) && !strchr("_-.", id[n])))
+			return false;
+	return n > 0;
+}
+
+struct dp_error *dp_module_set_id(struct pmodule *m, const char *id)
+{
+	const struct pmodule *other;
+	if (!id || !is_id(id))
+		return dp_error(DP_TAG_PMODULE, "%s: '%s' is no id: it has 1 to %u letters, digits and any of _-.", m->path,
+		                id ? id : "", ID_MAX);
+	DL_FOREACH(m->host->modules, other)
+	if (!strcmp(other->id, id))
+		return dp_error(DP_TAG_PMODULE, "%s: a module with the id '%s' is loaded already, from %s", m->path, id,
+		                other->path);
+	char *copy = strdup(id);
+	if (!copy)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
+	free(m->id);
+	m->id = copy;
+	return NULL;
+}
+
+static struct dp_error *check_match(const struct pmodule_match *match, enum dp_module_event event)
+{
+	static const char *const name[] = {"preattach", "attach", "variable", "frame", "thread", "postattach"};
+	if ((unsigned)event >= DP_EVENTS)
+		return dp_error(DP_TAG_PMODULE, "there is no event %d", (int)event);
+	if (!match || event == DP_EVENT_VARIABLE)
+		return NULL;
+	if (event != DP_EVENT_FRAME && event != DP_EVENT_THREAD)
+		return dp_error(DP_TAG_PMODULE, "%s events take no match object", name[event]);
+	if (dp_match_of_variables(match))
+		return dp_error(DP_TAG_PMODULE, "criteria of variables (name, type) do not go with %s events", name[event]);
+	return NULL;
+}
+
+static bool room_for_one(struct dp_callbacks *c)
+{
+	if (c->n < c->cap)
+		return true;
+	const size_t cap = c->cap ? 2 * c->cap : 8;
+	struct dp_callback *grown = reallocarray(c->at, cap, sizeof(*grown));
+	if (!grown)
+		return false;
+	c->at = grown;
+	c->cap = cap;
+	return true;
+}
+
+struct dp_error *dp_host_register(struct pmodule *m, const struct pmodule_match *match, const struct dp_callback *callback)
+{
+	if (!m->is_loading)
+		return dp_error(DP_TAG_PMODULE, "callbacks are registered in load(), not later");
+	DP_TRY(check_match(match, callback->event));
+	struct dp_callbacks *c = &m->host->callbacks[callback->event];
+	struct pmodule_match *copy = match ? dp_match_copy(match) : NULL;
+	if ((match && !copy) || !room_for_one(c)) {
+		pmodule_match_destroy(copy);
+		return dp_error(DP_TAG_NOMEM, "out of memory for a callback");
+	}
+	c->at[c->n] = *callback;
+	c->at[c->n].module = m;
+	c->at[c->n++].match = copy;
+	m->callbacks[callback->event]++;
+	return NULL;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------------------------------
+ */
+
+static void forget_callbacks(struct pmodule *m)
+{
+	for (size_t e = 0; e < DP_EVENTS; e++) {
+		struct dp_callbacks *c = &m->host->callbacks[e];
+		while (c->n && c->at[c->n - 1].module == m)
+			pmodule_match_destroy(c->at[--c->n].match);
+	}
+}
+
+static struct dp_error *open_and_load(struct pmodule *m)
+{
+	const size_t n = strlen(m->path);
+	const bool is_lua = n > 4 && !strcmp(m->path + n - 4, ".lua");
+	DP_TRY(is_lua ? dp_lua_open(m) : dp_c_open(m));
+	m->is_loading = true;
+	struct dp_error *err = m->language->load(m);
+	m->is_loading = false;
+	if (!err)
+		return NULL;
+	forget_callbacks(m);
+	m->language->close(m);
+	return err;
+}
+
+/* Of those that come with dynprobe: beside it where it is installed, or where it was built. */
+static bool own_directory(char *ret, size_t size)
+{
+	static const char *const places[] = {"../share/dynprobe/pmodules", "../pmodules/scripts"};
+	char exe[PATH_MAX] = "";
+	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash = n > 0 ? strrchr(exe, '/') : NULL;
+	if (!slash)
+		return false;
+	*slash = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if ((size_t)snprintf(ret, size, "%s/%s", exe, places[i]) < size && !access(ret, R_OK))
+			return true;
+	return (size_t)snprintf(ret, size, "%s/%s", exe, places[0]) < size;
+}
+
+/* As it is; a bare name that is not here: also among the modules that are installed with dynprobe, with or without ".lua". */
+static char *find(const char *path)
+{
+	char *found = realpath(path, NULL), own[PATH_MAX], try[PATH_MAX + 16 + NAME_MAX];
+	if (found || strchr(path, '/') || strlen(path) > NAME_MAX || !own_directory(own, sizeof(own)))
+		return found;
+	for (int i = 0; i < 2 && !found; i++) {
+		snprintf(try, sizeof(try), "%s/%s%s", own, path, i ? ".lua" : "");
+		found = realpath(try, NULL);
+	}
+	if (!found)
+		errno = ENOENT;
+	return found;
+}
+
+static struct dp_error *not_found(const char *path)
+{
+	char own[PATH_MAX];
+	if (strchr(path, '/') || !own_directory(own, sizeof(own)))
+		return dp_error_sys(DP_TAG_PMODULE, "the module %s", path);
+	return dp_error_sys(DP_TAG_PMODULE, "the module %s, here or among those that come with dynprobe (%s)", path, own);
+}
+
+struct dp_error *dp_host_load(struct dp_host *h, const char *path)
+{
+	struct pmodule *m = calloc(1, sizeof(*m));
+	if (!m)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
+	m->host = h;
+	m->path = find(path);
+	if (!m->path) {
+		free(m);
+		return not_found(path);
+	}
+	const struct dp_entry entry = dp_module_enter(m);
+	struct dp_error *err = open_and_load(m);
+	dp_module_leave(m, &entry);
+	dp_guard_off();
+	if (err) {
+		free(m->id);
+		free((char *)m->path);
+		free(m);
+		return err;
+	}
+	DL_APPEND(h->modules, m);
+	h->nmodules++;
+	return NULL;
+}
+
+static int is_module(const struct dirent *e)
+{
+	return e->d_name[0] != '.' && (!fnmatch("*.lua", e->d_name, 0) || !fnmatch("*.so", e->d_name, 0));
+}
+
+struct dp_error *dp_host_load_dir(struct dp_host *h, const char *path)
+{
+	struct dirent **names;
+	const int n = scandir(path, &names, is_module, alphasort);
+	if (n < 0)
+		return dp_error_sys(DP_TAG_PMODULE, "the modules' directory %s", path);
+	for (int i = 0; i < n; i++) {
+		char *whole = NULL;
+		struct dp_error *err = NULL;
+		if (asprintf(&whole, "%s/%s", path, names[i]->d_name) >= 0)
+			err = dp_host_load(h, whole);
+		if (err)
+			dp_host_log(h, DP_LOG_ERROR, NULL, "%s", err->message);
+		dp_error_destroy(err);
+		free(whole);
+		free(names[i]);
+	}
+	free(names);
+	return NULL;
+}
+
+struct dp_error *dp_host_load_own(struct dp_host *h)
+{
+	char own[PATH_MAX];
+	return own_directory(own, sizeof(own)) ? dp_host_load_dir(h, own) : NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A module's time and memory.
+ *
+ * Memory: the allocator of its state has a limit; beyond it Lua raises an error, as it does when there is none.
+ *
+ * Time: an instruction hook asks every so often whether the call is over its deadline, and raises an error. A module can catch
+ * that with pcall; so from then on the hook comes at every single instruction, and whatever catches the error gets the next one
+ * at once. A coroutine inherits the hook from who makes it, and its resumer has its own. Hooks do not run in what the hook's own
+ * error calls (xpcall's handlers) nor in finalizers: lua_sandbox.c has an xpcall that does not call handlers for it, and no
+ * finalizers. What loops in C without an instruction is bounded in lua_bounds.c and lua_pattern.c.
+ */
+#include "pmodules/lua/lua_internal.h"
+
+#include <stdlib.h>
+
+enum { EVERY = 1000 }; /* instructions: some microseconds */
+
+static void *allocate(void *data, void *p, size_t old, size_t n)
+{
+	struct dp_lua *l = data;
+	size_t had = p ? old : 0; /* without p, `old` is a kind of object */
+	if (!n) {
+		free(p);
+		l->memory -= had;
+		return NULL;
+	}
+	if (n > had && n - had > l->limit - (l->memory < l->limit ? l->memory : l->limit))
+		return NULL;
+	void *q = realloc(p, n);
+	if (q)
+		l->memory += n - had;
+	return q;
+}
+
+static void hook(lua_State *L, lua_Debug *at)
+{
+	struct dp_lua *l = dp_lua_of(L);
+	(void)at;
+	if (dp_module_expired(l->m))
+		dp_lua_check_time(L);
+	else if (lua_gethookcount(L) != EVERY) /* a coroutine of a call that was cut off */
+		lua_sethook(L, hook, LUA_MASKCOUNT, EVERY);
+}
+
+void dp_lua_check_time(lua_State *L)
+{
+	struct dp_lua *l = dp_lua_of(L);
+	if (!dp_module_expired(l->m))
+		return;
+	l->expired = true;
+	lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+	luaL_error(L, "the module's time is up");
+}
+
+void dp_lua_rearm(struct dp_lua *l)
+{
+	if (!l->expired)
+		return;
+	l->expired = false;
+	lua_sethook(l->L, hook, LUA_MASKCOUNT, EVERY);
+}
+
+lua_State *dp_lua_new_state(struct dp_lua *l)
+{
+	lua_State *L = lua_newstate(allocate, l);
+	if (!L)
+		return NULL;
+	*(struct dp_lua **)lua_getextraspace(L) = l; /* inherited by coroutines */
+	lua_sethook(L, hook, LUA_MASKCOUNT, EVERY);
+	return L;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/regular.h"
+#include "probes/debug/debug_cache.h"
+#include "probes/debug/debug_file.h"
+#include "probes/debug/debug_internal.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- one file ------------------------------------------------------------------------------------------------------ */
+
+/* Tables of frames alone are debug information to libdw, not to us. */
+static bool has_units(Dwarf *dwarf)
+{
+	Dwarf_CU *cu = NULL;
+	return dwarf && dwarf_get_units(dwarf, NULL, &cu, NULL, NULL, NULL, NULL) == 0;
+}
+
+bool dp_debug_file_open(int fd, struct dp_debug_file *ret)
+{
+	struct dp_debug_file f = {.fd = fd, .dwarf = fd >= 0 ? dwarf_begin(fd, DWARF_C_READ) : NULL};
+	if (has_units(f.dwarf)) {
+		*ret = f;
+		return true;
+	}
+	dp_debug_file_close(&f);
+	return false;
+}
+
+bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret)
+{
+	struct dp_debug_key key;
+	const bool is_kept = dp_debug_cache_key(fd, &key);
+	struct dp_elf *kept = is_kept ? dp_debug_cache_load(&key) : NULL;
+	if (kept && dp_debug_memory_open(kept, ret)) {
+		ret->bytes = kept;
+		close(fd);
+		return true;
+	}
+	dp_elf_destroy(kept);
+	if (!dp_debug_file_open(fd, ret))
+		return false;
+	if (is_kept)
+		dp_debug_cache_store(&key, dwarf_getelf(ret->dwarf));
+	return true;
+}
+
+bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret)
+{
+	struct dp_debug_file f = {.fd = -1, .elf = elf_memory((char *)elf->bytes, elf->size)};
+	f.dwarf = f.elf ? dwarf_begin_elf(f.elf, DWARF_C_READ, NULL) : NULL;
+	if (has_units(f.dwarf)) {
+		*ret = f;
+		return true;
+	}
+	dp_debug_file_close(&f);
+	return false;
+}
+
+void dp_debug_file_close(struct dp_debug_file *f)
+{
+	if (f->dwarf)
+		dwarf_end(f->dwarf);
+	if (f->elf)
+		elf_end(f->elf);
+	if (f->fd >= 0)
+		close(f->fd);
+	dp_elf_destroy(f->bytes);
+	*f = (struct dp_debug_file){.fd = -1};
+}
+
+struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d)
+{
+	if (!d)
+		return NULL;
+	if (d->dwfl)
+		d->main.dwarf = NULL;
+	dp_debug_file_close(&d->main);
+	dp_debug_file_close(&d->alt);
+	if (d->dwfl)
+		dwfl_end(d->dwfl);
+	free(d->path);
+	free(d->missing);
+	free(d->range);
+	free(d);
+	return NULL;
+}
+
+/* ---- where it is --------------------------------------------------------------------------------------------------- */
+
+/*
+ * The mapped file again, by its path: libdw looks for .dwo files beside it. Another file of that name by now is none of ours;
+ * then what was read must do.
+ */
+static bool open_own(struct dp_module *m, struct dp_debug_state *d)
+{
+	dp_auto_free char *path = NULL;
+	struct stat st;
+	if (asprintf(&path, "%s%s", m->path[0] == '/' ? m->root : "", m->path) < 0) {
+		path = NULL;
+		return false;
+	}
+	int fd = dp_open_regular(path);
+	const bool same = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
+	if (!same && fd >= 0)
+		close(fd);
+	if (!(same && dp_debug_file_open(fd, &d->main)) && !dp_debug_memory_open(m->elf, &d->main))
+		return false;
+	d->path = strdup(m->path);
+	return true;
+}
+
+static bool open_separate(struct dp_module *m, struct dp_debug_state *d)
+{
+	dp_auto_free char *path = NULL;
+	struct dp_elf *elf = dp_debug_file_find(m, &path);
+	if (!elf)
+		return false;
+	d->open.bias += (int64_t)dp_debug_file_moved(m->elf, elf);
+	const int fd = dp_open_regular(path);
+	const bool opened = dp_debug_file_open_kept(fd, &d->main);
+	dp_elf_destroy(elf);
+	d->path = opened ? dp_take(path, NULL) : NULL;
+	return opened;
+}
+
+/* ---- when there is none -------------------------------------------------------------------------------------------- */
+
+static struct dp_error *none(struct dp_module *m)
+{
+	const char *id = dp_module_build_id(m), *link, *urls = getenv("DEBUGINFOD_URLS");
+	uint32_t crc;
+	struct dp_buf text;
+	dp_buf_init(&text);
+	dp_buf_printf(&text, "there is no debug information for '%s'", m->path);
+	dp_buf_printf(&text, *id ? " (build-id %s): none in the file itself" : "%s: none in the file itself", id);
+	if (strlen(id) > 2)
+		dp_buf_printf(&text, ", no /usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
+	if (dp_debug_file_link(m->elf, &link, &crc))
+		dp_buf_printf(&text, ", no fitting '%s' beside it, in .debug or below /usr/lib/debug", link);
+	dp_buf_printf(&text, urls && *urls ? ", and debuginfod has none" : ", and DEBUGINFOD_URLS is not set");
+	dp_buf_printf(&text, "; install its debug symbols (Debian: the -dbgsym or -dbg package), or build it with -g");
+	struct dp_error *err = text.failed ? dp_error(DP_TAG_NOMEM, "out of memory for a message")
+	                                   : dp_error(DP_TAG_NO_DEBUG_INFO, "%s", dp_buf_str(&text));
+	dp_buf_fini(&text);
+	return err;
+}
+
+static struct dp_error *find(struct dp_module *m, struct dp_debug_state *d)
+{
+	const char *alt;
+	if (!m->elf)
+		return dp_module_failure(m);
+	if (!open_own(m, d) && !open_separate(m, d) && !dp_debug_fetch(m, d))
+		return none(m);
+	if (!d->path)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the debug information of '%s'", m->path);
+	if (!dp_debug_alt_open(m, d, &alt))
+		return dp_error(
+		        DP_TAG_NO_DEBUG_INFO,
+		        "the debug information of '%s' (in %s) lies partly in a file that dwz made, '%s', which is not there "
+		        "or another; install it, it belongs to the same package",
+		        m->path, d->path, alt);
+	d->open.dwarf = d->main.dwarf;
+	d->open.path = d->path;
+	return NULL;
+}
+
+struct dp_error *dp_module_debug(struct dp_module *m, struct dp_debug **ret)
+{
+	if (!m->debug_info && !m->debug_failure) {
+		struct dp_debug_state *d = calloc(1, sizeof(*d));
+		if (!d)
+			return dp_error(DP_TAG_NOMEM, "out of memory for the debug information of '%s'", m->path);
+		d->main.fd = d->alt.fd = -1;
+		d->open.bias = m->bias;
+		m->debug_failure = find(m, d);
+		m->debug_info = m->debug_failure ? dp_debug_state_destroy(d) : d;
+	}
+	if (m->debug_failure)
+		return dp_error(m->debug_failure->tag, "%s", m->debug_failure->message);
+	*ret = &m->debug_info->open;
+	return NULL;
+}
+
+bool dp_module_debug_opened(const struct dp_module *m)
+{
+	return m->debug_info;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* The units of debug information, and which of them has the code at an address. */
+#include "probes/debug/debug_internal.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_debug_state *state_of(struct dp_debug *debug)
+{
+	return (struct dp_debug_state *)debug; /* its first member */
+}
+
+static const char *dwo_name(Dwarf_Die *skeleton)
+{
+	Dwarf_Attribute attr;
+	const bool found = dwarf_attr(skeleton, DW_AT_dwo_name, &attr) || dwarf_attr(skeleton, DW_AT_GNU_dwo_name, &attr);
+	return found ? dwarf_formstring(&attr) : NULL;
+}
+
+/* The entry that has the content: the .dwo file's for a skeleton. */
+static void whole(struct dp_debug_state *d, Dwarf_CU *cu, Dwarf_Die *ret)
+{
+	Dwarf_Die skeleton, split;
+	memset(&split, 0, sizeof(split));
+	if (dwarf_cu_info(cu, NULL, NULL, &skeleton, &split, NULL, NULL, NULL)) {
+		memset(ret, 0, sizeof(*ret));
+		return;
+	}
+	*ret = split.addr ? split : skeleton;
+	const char *missing = split.addr ? NULL : dwo_name(&skeleton);
+	if (missing && !d->missing)
+		d->open.missing_dwo = d->missing = strdup(missing);
+}
+
+bool dp_debug_next_unit(struct dp_debug *debug, Dwarf_CU **cursor, Dwarf_Die *ret)
+{
+	uint8_t type;
+	Dwarf_CU *cu = *cursor;
+	while (dwarf_get_units(debug->dwarf, cu, &cu, NULL, &type, NULL, NULL) == 0) {
+		*cursor = cu;
+		if (type == DW_UT_type || type == DW_UT_split_type)
+			continue;
+		whole(state_of(debug), cu, ret);
+		if (ret->addr)
+			return true;
+	}
+	return false;
+}
+
+/* ---- by address ---------------------------------------------------------------------------------------------------- */
+
+static bool add_range(struct dp_debug_state *d, uint64_t start, uint64_t end, Dwarf_CU *cu)
+{
+	if (d->nranges == d->capacity) {
+		const size_t capacity = d->capacity ? 2 * d->capacity : 256;
+		struct dp_debug_range *grown = realloc(d->range, capacity * sizeof(*grown));
+		if (!grown)
+			return false;
+		d->range = grown;
+		d->capacity = capacity;
+	}
+	if (start < end)
+		d->range[d->nranges++] = (struct dp_debug_range){start, end, cu};
+	return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct dp_debug_range *x = a, *y = b;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+#define MAX_RANGES (4u << 20)
+
+/* Ranges that begin at 0 are of code that the linker left out. The skeleton has the ranges of a split unit. */
+static void learn_ranges(struct dp_debug_state *d)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	d->ranges_known = true;
+	while (dwarf_get_units(d->open.dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
+		Dwarf_Addr base, start, end;
+		for (ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
+			if ((start && !add_range(d, start, end, cu)) || d->nranges > MAX_RANGES)
+				return;
+	}
+	if (d->nranges)
+		qsort(d->range, d->nranges, sizeof(*d->range), compare);
+}
+
+/*
+ * The compiler's own table of units by address, where it made one, spares a look at each unit there is. It may lack what another
+ * compiler made, and is believed only where the unit says the same.
+ */
+static bool by_table(struct dp_debug_state *d, uint64_t pc, Dwarf_Die *ret)
+{
+	Dwarf_Aranges *table = NULL;
+	Dwarf_Addr start;
+	Dwarf_Off offset;
+	size_t n;
+	Dwarf_Die unit;
+	d->table_fails = d->table_fails || dwarf_getaranges(d->open.dwarf, &table, &n);
+	Dwarf_Arange *found = d->table_fails ? NULL : dwarf_getarange_addr(table, pc);
+	if (!found || dwarf_getarangeinfo(found, &start, NULL, &offset) || !start ||
+	    !dwarf_offdie(d->open.dwarf, offset, &unit) || dwarf_haspc(&unit, pc) <= 0)
+		return false;
+	whole(d, unit.cu, ret);
+	return ret->addr;
+}
+
+bool dp_debug_unit_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *ret)
+{
+	struct dp_debug_state *d = state_of(debug);
+	if (!d->ranges_known && by_table(d, pc, ret))
+		return true;
+	if (!d->ranges_known)
+		learn_ranges(d);
+	size_t lo = 0, hi = d->nranges;
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+		if (d->range[mid].start <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || pc >= d->range[lo - 1].end)
+		return false;
+	whole(d, d->range[lo - 1].cu, ret);
+	return ret->addr;
+}
+
+bool dp_debug_line_at(struct dp_debug *debug, uint64_t pc, const char **path, int *line)
+{
+	Dwarf_Die unit;
+	Dwarf_Line *l = dp_debug_unit_at(debug, pc, &unit) ? dwarf_getsrc_die(&unit, pc) : NULL;
+	return l && !dwarf_lineno(l, line) && *line > 0 && (*path = dwarf_linesrc(l, NULL, NULL));
+}
+
+const char *dp_debug_decl_file(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word index;
+	Dwarf_Die unit;
+	Dwarf_Files *files;
+	size_t n;
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) || dwarf_formudata(&attr, &index) ||
+	    dwarf_cu_info(attr.cu, NULL, NULL, &unit, NULL, NULL, NULL, NULL) || dwarf_getsrcfiles(&unit, &files, &n) ||
+	    index >= n)
+		return NULL;
+	return dwarf_filesrc(files, index, NULL, NULL);
+}
+
+/* ---- scopes -------------------------------------------------------------------------------------------------------- */
+
+struct scopes {
+	uint64_t pc;
+	Dwarf_Die *found;
+	size_t n, max, steps;
+};
+
+#define MAX_STEPS (1u << 22) /* entries of one unit that are looked at */
+
+static bool may_hold_code(int tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Containers without ranges of their own are searched, too. Innermost are found first on the way back. */
+static bool descend(struct scopes *s, Dwarf_Die *parent, unsigned depth)
+{
+	Dwarf_Die die;
+	if (depth > DP_DEBUG_MAX_DEPTH || dwarf_child(parent, &die))
+		return false;
+	do {
+		const int tag = dwarf_tag(&die);
+		const bool scope = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+		if (s->steps++ > MAX_STEPS)
+			return false;
+		if (!may_hold_code(tag))
+			continue;
+		const bool around = dwarf_haspc(&die, s->pc) > 0;
+		if ((scope || tag == DW_TAG_lexical_block) && !around)
+			continue;
+		if (descend(s, &die, depth + 1) || scope) {
+			if (scope && s->n < s->max)
+				s->found[s->n++] = die;
+			return true;
+		}
+	} while (!dwarf_siblingof(&die, &die));
+	return false;
+}
+
+size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes, size_t max)
+{
+	Dwarf_Die unit;
+	struct scopes s = {.pc = pc, .found = scopes, .max = max};
+	if (dp_debug_unit_at(debug, pc, &unit))
+		descend(&s, &unit, 0);
+	return s.n;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of a system call's arguments. They are in rdi, rsi, rdx, r10, r8 and r9, and the kernel leaves these registers alone:
+ * they are there behind the call, too, with what it has written where they point to.
+ */
+#include "probes/expr/scope/scope_fields.h"
+
+#include <string.h>
+
+static const uint8_t order[DP_CALL_ARGS] = {7, 6, 2, 10, 8, 9};
+enum { RAX = 0 };
+
+struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n)
+{
+	return (struct dp_operand){.type = &dp_ctype_word, .value = dp_build_reg(&s->arena, order[n])};
+}
+
+/* Go makes its calls where it has checked for no more than a few hundred bytes of stack: a string there is for those who ask for it. */
+static bool has_room(struct dp_scope *s)
+{
+	return !s->at.site.module || !dp_module_small_stacks(s->at.site.module);
+}
+
+static struct dp_operand typed(struct dp_scope *s, unsigned n, enum dp_call_kind kind)
+{
+	struct dp_operand o = dp_call_argument(s, n);
+	struct dp_arena *a = &s->arena;
+	switch (kind) {
+	case DP_CALL_INT:
+		o.type = &dp_ctype_int;
+		o.value = dp_build_cast(a, o.value, 4, true);
+		break;
+	case DP_CALL_LONG:
+		o.type = &dp_ctype_long;
+		break;
+	case DP_CALL_UNSIGNED:
+		o.type = &dp_ctype_ulong;
+		break;
+	case DP_CALL_HEX32:
+		o.value = dp_build(a, (struct dp_expr){.kind = DP_EXPR_REG, .reg = order[n], .size = 4});
+		break;
+	case DP_CALL_HEX64:
+		break;
+	case DP_CALL_POINTER:
+		o.type = &dp_ctype_void_pointer;
+		break;
+	case DP_CALL_STRING:
+		o.type = has_room(s) ? dp_ctype_pointer(a, &dp_ctype_char) : NULL;
+		o.type = o.type ? o.type : &dp_ctype_void_pointer;
+		break;
+	}
+	return o;
+}
+
+static void number(struct dp_scope *s, struct dp_operand *ret)
+{
+	const struct dp_call_at *call = s->at.call;
+	*ret = (struct dp_operand){.type = &dp_ctype_call};
+	ret->value = call->nr == DP_CALL_ANY ? dp_build_reg(&s->arena, RAX) : dp_build_const(&s->arena, (uint64_t)call->nr);
+	if (call->nr == DP_CALL_ANY && call->exit)
+		ret->absent = "the entry before it, in the same thread, has the call's number";
+}
+
+static void result(struct dp_scope *s, struct dp_operand *ret)
+{
+	*ret = (struct dp_operand){.type = &dp_ctype_result, .value = dp_build_reg(&s->arena, RAX)};
+	if (!s->at.call->exit)
+		ret->absent = "a system call's result is known at its exit only";
+}
+
+bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret)
+{
+	struct dp_call_arg arg[DP_CALL_ARGS];
+	if (!s->at.call)
+		return false;
+	const int n = dp_call_args(s->at.call->nr, arg);
+	for (int i = 0; i < n; i++)
+		if (strlen(name) == arg[i].len && !strncmp(name, arg[i].name, arg[i].len)) {
+			*ret = typed(s, (unsigned)i, arg[i].kind);
+			return true;
+		}
+	if (!strcmp(name, "nr"))
+		number(s, ret);
+	else if (!strcmp(name, "retval"))
+		result(s, ret);
+	else
+		return false;
+	return true;
+}
+
+/* What is not known by name is shown as it is. */
+static struct dp_error *add_word(struct dp_fields_maker *m, unsigned n)
+{
+	const char *name = dp_arena_printf(&m->s->arena, "arg%u", n);
+	return name ? dp_fields_of(m, NULL, name, dp_call_argument(m->s, n), 0)
+	            : dp_error(DP_TAG_NOMEM, "out of memory for a field");
+}
+
+struct dp_error *dp_call_fields(struct dp_fields_maker *m)
+{
+	struct dp_call_arg arg[DP_CALL_ARGS];
+	struct dp_operand nr;
+	const int n = dp_call_args(m->s->at.call->nr, arg);
+	if (m->s->at.call->nr == DP_CALL_ANY && !m->s->at.call->exit) {
+		number(m->s, &nr);
+		DP_TRY(dp_fields_of(m, NULL, "nr", nr, 0));
+	}
+	for (unsigned i = 0; n == DP_CALL_ANY && i < DP_CALL_ARGS; i++)
+		DP_TRY(add_word(m, i));
+	for (int i = 0; i < n; i++) {
+		const char *name = dp_arena_copy(&m->s->arena, arg[i].name, arg[i].len);
+		if (!name)
+			return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+		DP_TRY(dp_fields_of(m, NULL, name, typed(m->s, (unsigned)i, arg[i].kind), 0));
+	}
+	return NULL;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where arguments and results are by the System V ABI (AMD64 supplement 1.0, 3.2.3): values up to 16 bytes by the classes of
+ * their eightbytes in general and vector registers, all others in memory.
+ */
+#include "probes/expr/scope/scope_internal.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum abi_class { CLASS_NONE, CLASS_SSE, CLASS_INTEGER, CLASS_MEMORY, CLASS_UNKNOWN };
+enum { EIGHTBYTE = 8, NESTING_MAX = 8, INTEGERS = 6, VECTORS = 8 };
+
+struct classes {
+	struct dp_scope *s;
+	enum abi_class eightbyte[2];
+	uint64_t offset;
+	unsigned depth;
+};
+
+static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offset);
+
+static void merge(struct classes *c, uint64_t offset, uint64_t size, enum abi_class class)
+{
+	if (offset % (size ? size : 1) || offset + size > 2 * EIGHTBYTE)
+		class = CLASS_MEMORY; /* an unaligned member sends all of it to memory */
+	enum abi_class *at = &c->eightbyte[offset / EIGHTBYTE < 2 ? offset / EIGHTBYTE : 1];
+	if (class > *at)
+		*at = class;
+}
+
+static bool classify_member(const struct dp_member *m, void *data)
+{
+	struct classes *c = data;
+	if (m->is_virtual)
+		c->eightbyte[0] = CLASS_MEMORY;
+	else if (m->bits)
+		merge(c, c->offset + m->offset, 1, CLASS_INTEGER);
+	else
+		classify(c, m->type, c->offset + m->offset);
+	return true;
+}
+
+static void classify_record(struct classes *c, const struct dp_ctype *t, uint64_t offset)
+{
+	struct classes inner = *c;
+	if (++inner.depth > NESTING_MAX) {
+		c->eightbyte[0] = CLASS_UNKNOWN;
+		return;
+	}
+	inner.offset = offset;
+	dp_ctype_members(&c->s->arena, t, classify_member, &inner);
+	memcpy(c->eightbyte, inner.eightbyte, sizeof(c->eightbyte));
+}
+
+static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offset)
+{
+	const struct dp_ctype *to;
+	switch (t->kind) {
+	case DP_CTYPE_INT:
+	case DP_CTYPE_POINTER:
+		merge(c, offset, t->size, CLASS_INTEGER);
+		break;
+	case DP_CTYPE_FLOAT:
+		merge(c, offset, t->size, CLASS_SSE);
+		break;
+	case DP_CTYPE_OTHER:
+		if (!dp_ctype_is_wide(t) || t->is_long_double) {
+			c->eightbyte[0] = CLASS_UNKNOWN;
+			break;
+		}
+		merge(c, offset, EIGHTBYTE, CLASS_INTEGER);
+		merge(c, offset + EIGHTBYTE, EIGHTBYTE, offset % 16 ? CLASS_MEMORY : CLASS_INTEGER);
+		break;
+	case DP_CTYPE_ARRAY:
+		to = dp_ctype_to(&c->s->arena, t);
+		for (uint64_t i = 0; to && i < t->count && i * to->size < 2 * EIGHTBYTE; i++)
+			classify(c, to, offset + i * to->size);
+		break;
+	case DP_CTYPE_RECORD:
+		classify_record(c, t, offset);
+		break;
+	default:
+		c->eightbyte[0] = CLASS_UNKNOWN;
+	}
+}
+
+/* A C++ object that cannot be copied byte by byte is passed by an address. */
+static bool by_reference(const struct dp_ctype *t)
+{
+	Dwarf_Die die = t->die;
+	uint64_t convention = 0;
+	return die.addr && dp_die_unsigned(&die, DW_AT_calling_convention, &convention) && convention == DW_CC_pass_by_reference;
+}
+
+static struct classes classes_of(struct dp_scope *s, const struct dp_ctype *t)
+{
+	struct classes c = {.s = s};
+	if (t->is_long_double)
+		c.eightbyte[0] = CLASS_MEMORY; /* as an argument; results have the x87's registers */
+	else if (t->kind == DP_CTYPE_VOID || (t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t)) ||
+	         (t->kind == DP_CTYPE_RECORD && !t->size))
+		c.eightbyte[0] = CLASS_UNKNOWN;
+	else if (t->size > 2 * EIGHTBYTE)
+		c.eightbyte[0] = CLASS_MEMORY;
+	else
+		classify(&c, t, 0);
+	if (c.eightbyte[0] < CLASS_MEMORY && c.eightbyte[1] >= CLASS_MEMORY)
+		c.eightbyte[0] = c.eightbyte[1];
+	return c;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------------------ */
+
+struct passing { /* what earlier arguments have used up */
+	unsigned integers, vectors;
+	uint64_t stack; /* bytes, behind the return address */
+	bool lost;      /* an argument of unknown class: nothing behind it is certain */
+};
+
+static const uint8_t integer_registers[INTEGERS] = {7, 6, 2, 1, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
+
+static struct dp_expr *next_register(struct dp_scope *s, struct passing *p, enum abi_class class)
+{
+	if (class == CLASS_INTEGER)
+		return dp_build_reg(&s->arena, integer_registers[p->integers++]);
+	return dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_XMM, .reg = (uint8_t)p->vectors++, .size = 8});
+}
+
+struct alignment {
+	struct dp_scope *s;
+	uint64_t bytes;
+	unsigned depth;
+	bool unknown;
+};
+
+static void align_to(struct alignment *a, const struct dp_ctype *t);
+
+static bool align_member(const struct dp_member *m, void *data)
+{
+	Dwarf_Die die = m->die;
+	struct alignment *a = data;
+	uint64_t own;
+	if (dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
+		a->bytes = own;
+	align_to(a, m->type);
+	return true;
+}
+
+/* Sixteen bytes are the alignment of long double and __int128; vectors say theirs nowhere. */
+static void align_to(struct alignment *a, const struct dp_ctype *t)
+{
+	Dwarf_Die die = t->die;
+	uint64_t own;
+	const struct dp_ctype *to = t->kind == DP_CTYPE_ARRAY ? dp_ctype_to(&a->s->arena, t) : NULL;
+	if (die.addr && dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
+		a->bytes = own;
+	if (dp_ctype_is_wide(t))
+		a->bytes = 16;
+	a->unknown |= t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t);
+	if (a->depth >= NESTING_MAX)
+		return;
+	struct alignment inner = *a;
+	inner.depth++;
+	if (t->kind == DP_CTYPE_RECORD)
+		dp_ctype_members(&a->s->arena, t, align_member, &inner);
+	else if (to)
+		align_to(&inner, to);
+	a->bytes = inner.bytes;
+	a->unknown |= inner.unknown;
+}
+
+/* rustc's own convention, which is not C's where its LLVM splits a 128-bit integer between registers and the stack. */
+static bool is_rust(struct dp_scope *s)
+{
+	return s->unit.addr && dwarf_srclang(&s->unit) == DW_LANG_Rust;
+}
+
+static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
+{
+	enum { RSP = 4 };
+	struct alignment alignment = {.s = s};
+	align_to(&alignment, t);
+	const uint64_t align = alignment.bytes;
+	if (alignment.unknown || align > 16 || (dp_ctype_is_wide(t) && is_rust(s))) {
+		p->lost = true;
+		return dp_storage_none(&s->arena, "passed in a way that dynprobe does not know");
+	}
+	if (align > EIGHTBYTE)
+		p->stack = (p->stack + align - 1) / align * align;
+	struct dp_expr *addr = dp_build_add(&s->arena, dp_build_reg(&s->arena, RSP), EIGHTBYTE + p->stack);
+	p->stack += (t->size + EIGHTBYTE - 1) / EIGHTBYTE * EIGHTBYTE;
+	return dp_storage_memory(&s->arena, addr);
+}
+
+static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
+{
+	static const char unknown[] = "passed in a way that dynprobe does not know";
+	struct dp_storage storage = {0};
+	unsigned integers = 0, vectors = 0;
+	if (t->kind == DP_CTYPE_RECORD && by_reference(t)) {
+		if (p->integers < INTEGERS)
+			return dp_storage_memory(&s->arena, next_register(s, p, CLASS_INTEGER));
+		p->lost = true;
+	}
+	const struct classes c = classes_of(s, t);
+	p->lost |= c.eightbyte[0] == CLASS_UNKNOWN;
+	if (p->lost)
+		return dp_storage_none(&s->arena, unknown);
+	if (c.eightbyte[0] == CLASS_NONE && c.eightbyte[1] == CLASS_NONE) /* an empty record */
+		return dp_storage_none(&s->arena, unknown);
+	for (unsigned i = 0; i < 2; i++) {
+		integers += c.eightbyte[i] == CLASS_INTEGER;
+		vectors += c.eightbyte[i] == CLASS_SSE;
+	}
+	if (c.eightbyte[0] == CLASS_MEMORY || p->integers + integers > INTEGERS || p->vectors + vectors > VECTORS)
+		return on_stack(s, p, t);
+	for (unsigned i = 0; i < 2 && i * EIGHTBYTE < t->size; i++)
+		dp_storage_add(
+		        &s->arena, &storage,
+		        (struct dp_piece){.kind = DP_PIECE_VALUE,
+		                          .size = EIGHTBYTE,
+		                          .expr = next_register(s, p, c.eightbyte[i] == CLASS_SSE ? CLASS_SSE : CLASS_INTEGER)});
+	return storage;
+}
+
+/* A result in memory has its address passed as a hidden first argument. */
+static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
+{
+	struct passing p = {0};
+	const struct dp_ctype *result = dp_ctype_of(&s->arena, function);
+	if (!result || result->kind == DP_CTYPE_VOID)
+		return p;
+	const struct classes c = classes_of(s, result);
+	p.integers = (c.eightbyte[0] == CLASS_MEMORY && !result->is_long_double) ||
+	             (result->kind == DP_CTYPE_RECORD && by_reference(result));
+	p.lost = result->kind == DP_CTYPE_RECORD && !result->size;
+	return p;
+}
+
+/* Compilers may give a function that nobody else calls a convention of its own, and say so. */
+static bool is_conventional(struct dp_scope *s, Dwarf_Die *function)
+{
+	uint64_t convention = 0;
+	const char *name = s->at.site.function.name;
+	if (name && (strstr(name, ".isra.") || strstr(name, ".constprop.")))
+		return false;
+	return !dp_die_unsigned(function, DW_AT_calling_convention, &convention) || convention != DW_CC_nocall;
+}
+
+struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die)
+{
+	Dwarf_Die parameter[DP_PARAMETERS_MAX];
+	struct passing p = begin(s, function);
+	const size_t n = is_conventional(s, function) ? dp_parameters_of(function, parameter, DP_PARAMETERS_MAX) : 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct dp_ctype *t = dp_ctype_of(&s->arena, &parameter[i]);
+		struct dp_storage at = t ? pass(s, &p, t) : dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
+		if (parameter[i].addr == die->addr)
+			return at;
+	}
+	return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
+}
+
+/* ---- results ---------------------------------------------------------------------------------------------------------- */
+
+struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
+{
+	static const uint8_t integer[2] = {0, 2}; /* rax rdx */
+	unsigned integers = 0, vectors = 0;
+	struct dp_storage storage = {0};
+	const struct classes c = classes_of(s, type);
+	if (c.eightbyte[0] == CLASS_UNKNOWN || type->is_long_double || (!c.eightbyte[0] && !c.eightbyte[1]))
+		return dp_storage_none(&s->arena, "returned in a way that dynprobe does not know");
+	if (c.eightbyte[0] == CLASS_MEMORY || (type->kind == DP_CTYPE_RECORD && by_reference(type)))
+		return dp_storage_memory(&s->arena, dp_build_reg(&s->arena, 0));
+	for (unsigned i = 0; i < 2 && i * EIGHTBYTE < type->size; i++) {
+		const bool sse = c.eightbyte[i] == CLASS_SSE;
+		struct dp_expr *e =
+		        sse ? dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_XMM, .reg = (uint8_t)vectors++, .size = 8})
+		            : dp_build_reg(&s->arena, integer[integers++]);
+		dp_storage_add(&s->arena, &storage, (struct dp_piece){.kind = DP_PIECE_VALUE, .size = EIGHTBYTE, .expr = e});
+	}
+	return storage;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies of functions. What a copy has left is listed in it, by gcc in any order, by clang without what was optimized out; what
+ * the function has declared stands in its abstract origin.
+ */
+#include "probes/expr/scope/scope_internal.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 32, STEPS_MAX = 1 << 16 };
+
+static bool origin_of(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, ret);
+}
+
+static size_t list(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
+{
+	Dwarf_Die child;
+	size_t n = 0;
+	if (dwarf_child(function, &child))
+		return 0;
+	do {
+		if (dwarf_tag(&child) == DW_TAG_formal_parameter && n < max)
+			ret[n++] = child;
+	} while (!dwarf_siblingof(&child, &child));
+	return n;
+}
+
+/* Puts the copy's own entry, from the n that are not in place yet, in the place of the origin's. */
+static bool put(Dwarf_Die *place, Dwarf_Die *own, size_t n)
+{
+	Dwarf_Die origin;
+	for (size_t i = 0; i < n; i++)
+		if (own[i].addr && origin_of(&own[i], &origin) && origin.addr == place->addr) {
+			*place = own[i];
+			own[i].addr = NULL;
+			return true;
+		}
+	return false;
+}
+
+/*
+ * A function by itself has what it is passed; gcc drops a constructor's hidden parameters (__in_chrg, __vtt_parm), whoever is
+ * inlined has lost others: by clang also `this`.
+ */
+static bool is_kept(Dwarf_Die *function, Dwarf_Die *lost)
+{
+	const char *name = dwarf_diename(lost);
+	return dwarf_tag(function) == DW_TAG_inlined_subroutine &&
+	       (!dp_die_flag(lost, DW_AT_artificial) || (name && !strcmp(name, "this")));
+}
+
+size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
+{
+	Dwarf_Die origin, own[DP_PARAMETERS_MAX];
+	const size_t n = list(function, own, DP_PARAMETERS_MAX);
+	const size_t declared = origin_of(function, &origin) ? list(&origin, ret, max) : 0;
+	size_t k = 0;
+	for (size_t i = 0; i < declared; i++)
+		if (put(&ret[i], own, n) || is_kept(function, &ret[i]))
+			ret[k++] = ret[i];
+	/* What the origin does not know: a clone's, or all of a function that has no origin. */
+	for (size_t i = 0; i < n && k < max; i++)
+		if (own[i].addr)
+			ret[k++] = own[i];
+	return k;
+}
+
+static bool declares(Dwarf_Die *block, const char *name, unsigned depth, unsigned *steps, Dwarf_Die *ret)
+{
+	Dwarf_Die child;
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return false;
+	do {
+		const int tag = dwarf_tag(&child);
+		if (++*steps > STEPS_MAX)
+			return false;
+		const char *own = tag == DW_TAG_formal_parameter || tag == DW_TAG_variable ? dwarf_diename(&child) : NULL;
+		if (own && !dp_die_flag(&child, DW_AT_declaration) && !strcmp(own, name)) {
+			*ret = child;
+			return true;
+		}
+		if (tag == DW_TAG_lexical_block && declares(&child, name, depth + 1, steps, ret))
+			return true;
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+bool dp_parameters_lost(Dwarf_Die *function, const char *name, Dwarf_Die *ret)
+{
+	Dwarf_Die origin;
+	unsigned steps = 0;
+	return dwarf_tag(function) == DW_TAG_inlined_subroutine && origin_of(function, &origin) &&
+	       declares(&origin, name, 0, &steps, ret);
+}

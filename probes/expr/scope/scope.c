@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/expr/scope/scope.h"
+#include "base/cleanup.h"
+#include "probes/expr/syntax/ast_lex.h"
+#include "probes/record/lex.h"
+#include "probes/image/module.h"
+#include "probes/expr/scope/scope_internal.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dp_error *dp_scope_create(struct dp_image *image, const struct dp_scope_at *at, struct dp_scope **ret)
+{
+	struct dp_scope *s = calloc(1, sizeof(*s));
+	if (!s)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a scope");
+	s->image = image;
+	s->at = *at;
+	*ret = s;
+	return NULL;
+}
+
+struct dp_scope *dp_scope_destroy(struct dp_scope *scope)
+{
+	if (!scope)
+		return NULL;
+	dp_error_destroy(scope->no_debug);
+	dp_arena_fini(&scope->arena);
+	free(scope);
+	return NULL;
+}
+
+/* ---- the debug information of the site ------------------------------------------------------------------------------ */
+
+/* The entry itself, or what an endbr64 there is followed by. */
+static bool is_entry(const struct dp_scope *s, uint64_t entry)
+{
+	static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+	uint8_t bytes[4];
+	size_t n = sizeof(bytes);
+	if (s->pc == entry)
+		return true;
+	if (s->pc != entry + sizeof(endbr64))
+		return false;
+	struct dp_error *err = dp_module_text(s->at.site.module, dp_debug_addr(s->debug, entry), bytes, &n);
+	const bool read = !err && n == sizeof(bytes);
+	dp_error_destroy(err);
+	return read && !memcmp(bytes, endbr64, sizeof(endbr64));
+}
+
+/* Up to the real function: what lies around it declares types only. */
+static void cut_functions(struct dp_scope *s)
+{
+	for (size_t i = 0; i < s->nfunctions; i++)
+		if (dwarf_tag(&s->function[i]) == DW_TAG_subprogram)
+			s->nfunctions = i + 1;
+}
+
+static struct dp_error *look_around(struct dp_scope *s)
+{
+	Dwarf_Addr entry = 0, *breakpoints = NULL;
+	s->nfunctions = dp_debug_scopes_at(s->debug, s->pc, s->function, DP_SCOPE_FUNCTIONS);
+	cut_functions(s);
+	Dwarf_Die *f = dp_scope_outer(s);
+	if (!f || dwarf_entrypc(f, &entry))
+		return dp_scope_inlined(s);
+	s->at_entry = is_entry(s, entry);
+	s->body = entry;
+	for (int n = dwarf_entry_breakpoints(f, &breakpoints), i = 0; i < n; i++)
+		if (breakpoints[i] > s->body && dwarf_haspc(f, breakpoints[i]) > 0)
+			s->body = breakpoints[i];
+	free(breakpoints);
+	/* At a function's entry what was inlined there has not begun: the function is meant. */
+	if (s->at_entry && s->at.point == DP_POINT_ENTRY) {
+		s->function[0] = *f;
+		s->nfunctions = 1;
+		return NULL;
+	}
+	return dp_scope_inlined(s);
+}
+
+static struct dp_error *open_debug(struct dp_scope *s)
+{
+	if (!s->at.site.module)
+		return dp_error(DP_TAG_NO_DEBUG_INFO, "the probe's place is in no file, so nothing tells its variables");
+	DP_TRY(dp_module_debug(s->at.site.module, &s->debug));
+	s->pc = dp_debug_pc(s->debug, s->at.site.addr);
+	if (!dp_debug_unit_at(s->debug, s->pc, &s->unit))
+		return dp_error(DP_TAG_NO_DEBUG_INFO,
+		                "the debug information of '%s' does not cover %s: that part was built without -g, or is assembly",
+		                dp_module_path(s->at.site.module),
+		                s->at.site.function.name && *s->at.site.function.name ? s->at.site.function.name
+		                                                                      : "the probe's place");
+	if (s->debug->missing_dwo && dwarf_tag(&s->unit) == DW_TAG_skeleton_unit)
+		return dp_error(DP_TAG_NO_DEBUG_INFO,
+		                "the debug information of '%s' is in '%s', which is not there; keep the .dwo files: those that dwp "
+		                "has packed into one are not read",
+		                dp_module_path(s->at.site.module), s->debug->missing_dwo);
+	return look_around(s);
+}
+
+struct dp_error *dp_scope_debug(struct dp_scope *s)
+{
+	if (!s->asked) {
+		s->asked = true;
+		s->no_debug = open_debug(s);
+	}
+	return s->no_debug ? dp_error(s->no_debug->tag, "%s", s->no_debug->message) : NULL;
+}
+
+Dwarf_Die *dp_scope_inner(struct dp_scope *s)
+{
+	return s->nfunctions ? &s->function[0] : NULL;
+}
+
+Dwarf_Die *dp_scope_outer(struct dp_scope *s)
+{
+	return s->nfunctions ? &s->function[s->nfunctions - 1] : NULL;
+}
+
+/* ---- expressions ------------------------------------------------------------------------------------------------------ */
+
+struct dp_error *dp_scope_check(const char *text)
+{
+	struct dp_arena arena = {0};
+	struct dp_ast *ast = NULL;
+	struct dp_error *err = dp_ast_parse(&arena, text, &ast);
+	dp_arena_fini(&arena);
+	return err;
+}
+
+/* $duration, $retval and $rip are never variables, but what they are is known at a place only. */
+static bool is_of_a_place(const struct dp_token *t)
+{
+	return t->kind == DP_TOKEN_NAME ||
+	       (t->kind == DP_TOKEN_REGISTER &&
+	        (!strcmp(t->text, "duration") || !strcmp(t->text, "retval") || !strcmp(t->text, "rip")));
+}
+
+bool dp_scope_has_names(const char *text)
+{
+	struct dp_arena arena = {0};
+	struct dp_token t = {.kind = DP_TOKEN_OP};
+	bool found = false;
+	while (!found && t.kind != DP_TOKEN_END) {
+		struct dp_error *err = dp_token_next(&arena, text, t.end, &t);
+		found = err || is_of_a_place(&t);
+		dp_error_destroy(err);
+	}
+	dp_arena_fini(&arena);
+	return found;
+}
+
+static struct dp_error *no_value(const char *text, const char *why)
+{
+	return dp_error(DP_TAG_NO_VALUE, "'%s' has no value at this place: %s", text, why);
+}
+
+static struct dp_error *lower_integer(struct dp_scope *s, const char *text, struct dp_operand *o)
+{
+	struct dp_ast *ast = NULL;
+	s->text = text;
+	DP_TRY(dp_ast_parse(&s->arena, text, &ast));
+	DP_TRY(dp_lower(s, ast, o));
+	DP_TRY(dp_lower_value(s, ast, o));
+	if (o->absent)
+		return no_value(text, o->absent);
+	if (o->string || o->is_comm)
+		return dp_lex_error(text, ast->at, "this is a string: compare it with == or =~");
+	return NULL;
+}
+
+static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is_condition, struct dp_expr **ret)
+{
+	struct dp_operand o = {0};
+	DP_TRY(lower_integer(s, text, &o));
+	if (is_condition)
+		o = dp_lower_truth(s, o);
+	else if (o.type->kind == DP_CTYPE_FLOAT)
+		o = dp_lower_convert(s, o, &dp_ctype_long);
+	DP_TRY(dp_build_finish(o.value, ret));
+	dp_expr_bind(*ret, s->at.site.addr);
+	return NULL;
+}
+
+static struct dp_error *anywhere(struct dp_scope *scope, const char *text, bool is_condition, struct dp_expr **ret)
+{
+	struct dp_scope none = {.asked = true};
+	if (scope)
+		return scope_expr(scope, text, is_condition, ret);
+	none.no_debug = dp_error(DP_TAG_NO_DEBUG_INFO, "names of the program have a meaning at a probe's place only");
+	struct dp_error *err = scope_expr(&none, text, is_condition, ret);
+	dp_error_destroy(none.no_debug);
+	dp_arena_fini(&none.arena);
+	return err;
+}
+
+struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret)
+{
+	return anywhere(scope, text, false, ret);
+}
+
+struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret)
+{
+	return anywhere(scope, text, true, ret);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one -t argument makes: a struct becomes a field for each member, an array one for each of its first elements, char arrays
+ * and char pointers are strings.
+ */
+#include "probes/expr/scope/scope_fields.h"
+#include "agent/abi.h"
+#include "probes/record/lex.h"
+#include "probes/record/registers.h"
+
+#include <ctype.h>
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 2, FIELDS_MAX = 32, ARGS_MAX = 60, ELEMENTS = 8, SLICE_ELEMENTS = 60, BYTES_SHOWN = 64, BYTES_MAX = 1024 };
+
+/* ---- what a value consists of ------------------------------------------------------------------------------------------ */
+
+struct flatten {
+	struct dp_fields_maker *m;
+	const struct dp_operand *record;
+	const char *name, *label, *join;
+	unsigned depth, unnamed;
+	struct dp_error *err;
+};
+
+static struct dp_error *no_memory(void)
+{
+	return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+}
+
+/* Behind the bracket that closes the one at `text`. */
+static const char *behind(const char *text)
+{
+	size_t open = 0;
+	do {
+		open += *text == '(' || *text == '[';
+		open -= *text == ')' || *text == ']';
+		text += *text != 0;
+	} while (open && *text);
+	return text;
+}
+
+static const char *behind_name(const char *text)
+{
+	text += strspn(text, " \t\n");
+	while (isalnum((unsigned char)*text) || (*text && strchr("_$:", *text)))
+		text++;
+	return text + strspn(text, " \t\n");
+}
+
+/* Does a member or an element of all of it follow, if one is written behind it? Not so with `*p`, `&x` and `(struct s *)p`. */
+static bool takes_suffix(const char *text)
+{
+	text = *text == '(' ? behind(text) : behind_name(text);
+	for (;;) {
+		text += strspn(text, " \t\n");
+		if (*text == '[')
+			text = behind(text);
+		else if (*text == '.')
+			text = behind_name(text + 1);
+		else if (text[0] == '-' && text[1] == '>')
+			text = behind_name(text + 2);
+		else
+			return !*text;
+	}
+}
+
+static const char *as_base(struct dp_arena *a, const char *label)
+{
+	return takes_suffix(label) ? label : dp_arena_printf(a, "(%s)", label);
+}
+
+/* Bases and unnamed members stand for what is in them. */
+static bool flatten_member(const struct dp_member *member, void *data)
+{
+	struct flatten *f = data;
+	struct dp_arena *a = &f->m->s->arena;
+	const struct dp_operand o = dp_operand_member(f->m->s, f->record, member);
+	Dwarf_Die die = member->die;
+	if (!f->m->budget)
+		return false;
+	if (dp_die_flag(&die, DW_AT_artificial)) /* the pointer to virtual functions */
+		return true;
+	if (!member->name || !*member->name) {
+		struct flatten inner = *f;
+		inner.record = &o;
+		if (o.type->kind == DP_CTYPE_RECORD && ++inner.unnamed < 8)
+			dp_ctype_members(a, o.type, flatten_member, &inner);
+		f->err = inner.err;
+		return !f->err;
+	}
+	const char *label = dp_arena_printf(a, "%s%s%s", f->label, f->join, member->name);
+	const char *name = f->name ? dp_arena_printf(a, "%s_%s", f->name, member->name) : NULL;
+	f->err = label && (name || !f->name) ? dp_fields_of(f->m, name, label, o, f->depth + 1) : no_memory();
+	return !f->err;
+}
+
+static struct dp_error *record_fields(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
+                                      unsigned depth)
+{
+	o.type = dp_type_complete(m->s, o.type);
+	if (depth >= DEPTH_MAX)
+		return NULL;
+	struct flatten f = {.m = m, .record = &o, .name = name, .label = label, .join = ".", .depth = depth};
+	/* *req is read as req->len. */
+	if (label[0] == '*') {
+		f.label = label + 1 + strspn(label + 1, " ");
+		f.join = "->";
+	}
+	f.label = as_base(&m->s->arena, f.label);
+	if (!f.label)
+		return no_memory();
+	if (!o.type->size)
+		return dp_field_absent(m, name, label, o.type, "of a type that is only declared");
+	dp_ctype_members(&m->s->arena, o.type, flatten_member, &f);
+	return f.err;
+}
+
+static struct dp_error *element_fields(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
+                                       const struct dp_ctype *to, unsigned depth)
+{
+	const uint64_t limit = o.is_slice ? SLICE_ELEMENTS : ELEMENTS, n = o.type->count < limit ? o.type->count : limit;
+	struct dp_arena *a = &m->s->arena;
+	const char *base = as_base(a, label);
+	for (uint64_t i = 0; i < n && m->budget; i++) {
+		struct dp_operand e = o;
+		e.type = to;
+		e.is_slice = false;
+		e.storage.offset += i * to->size;
+		const char *l = base ? dp_arena_printf(a, "%s[%llu]", base, (unsigned long long)i) : NULL;
+		const char *k = name ? dp_arena_printf(a, "%s_%llu", name, (unsigned long long)i) : NULL;
+		if (!l || (name && !k))
+			return no_memory();
+		DP_TRY(dp_fields_of(m, k, l, e, depth + 1));
+	}
+	return NULL;
+}
+
+static struct dp_error *array_fields(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
+                                     unsigned depth)
+{
+	const char *absent = NULL;
+	const struct dp_ctype *to = dp_ctype_to(&m->s->arena, o.type);
+	if (!to)
+		return no_memory();
+	struct dp_expr *addr = dp_storage_address(&m->s->arena, &o.storage, &absent);
+	const bool byte = to->kind == DP_CTYPE_INT && to->size == 1 && !to->is_bool && !to->is_enum;
+	if (o.storage.n == 1 && o.storage.piece->kind == DP_PIECE_NONE)
+		return dp_field_absent(m, name, label, o.type, o.storage.piece->absent);
+	if (byte && addr && to->is_char && !o.is_slice)
+		return dp_field_text(m, name, label, addr, o.type->count && o.type->count < BYTES_SHOWN ? o.type->count : 0);
+	if (byte && addr && o.type->count) {
+		const uint64_t limit = o.is_slice ? BYTES_MAX : BYTES_SHOWN;
+		return dp_field_bytes(m, name, label, addr, o.type->count < limit ? o.type->count : limit);
+	}
+	if (!o.type->count || !to->size)
+		return dp_field_absent(m, name, label, o.type, "an array of unknown length: give a slice, a[0:4]");
+	/* The elements of an array of structs are a level of their own; they may still show members. */
+	return depth > DEPTH_MAX
+	               ? NULL
+	               : element_fields(m, name, label, o, to, to->kind == DP_CTYPE_RECORD && depth ? depth - 1 : depth);
+}
+
+struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o, unsigned depth)
+{
+	const struct dp_ast here = {.kind = DP_AST_NAME};
+	if (!m->budget)
+		return NULL;
+	if (o.is_place && o.type->kind == DP_CTYPE_RECORD && o.storage.n == 1 && o.storage.piece->kind == DP_PIECE_NONE)
+		return dp_field_absent(m, name, label, o.type, o.storage.piece->absent);
+	if (o.is_place && o.type->kind == DP_CTYPE_RECORD)
+		return record_fields(m, name, label, o, depth);
+	if (o.is_place && o.type->kind == DP_CTYPE_ARRAY)
+		return array_fields(m, name, label, o, depth);
+	if (o.is_place && dp_ctype_is_wide(o.type))
+		return dp_field_wide(m, name, label, &o);
+	DP_TRY(dp_lower_value(m->s, &here, &o));
+	if (o.absent)
+		return dp_field_absent(m, name, label, o.type, o.absent);
+	if (o.is_comm || (o.value && o.value->kind == DP_EXPR_FACT && o.value->value == DP_FACT_TIME))
+		return dp_field_absent(m, name, label, &dp_ctype_int, "every event has it already");
+	const struct dp_ctype *to = o.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(&m->s->arena, o.type) : NULL;
+	if (o.is_str || (to && to->is_char))
+		return dp_field_text(m, name, label, o.value, o.length);
+	return dp_field_scalar(m, name, label, o);
+}
+
+/* ---- args, locals --------------------------------------------------------------------------------------------------------- */
+
+struct all {
+	struct dp_fields_maker *m;
+	struct dp_error *err;
+};
+
+static bool add_variable(struct dp_variable *v, void *data)
+{
+	struct all *all = data;
+	struct dp_scope *s = all->m->s;
+	struct dp_operand o = {.type = dp_ctype_of(&s->arena, &v->die), .is_place = true, .storage = dp_variable_storage(s, v)};
+	const char *absent = NULL;
+	if (!o.type || !all->m->budget)
+		return false;
+	if (o.type->is_reference) {
+		struct dp_expr *addr = dp_storage_read(&s->arena, &o.storage, 8, false, &absent);
+		const struct dp_ctype *to = dp_ctype_to(&s->arena, o.type);
+		o.type = to ? to : o.type;
+		o.storage = absent ? dp_storage_none(&s->arena, absent) : dp_storage_memory(&s->arena, addr);
+	}
+	o.type = dp_type_complete(s, o.type);
+	all->err = dp_fields_of(all->m, NULL, v->name, o, 1);
+	return !all->err;
+}
+
+static struct dp_error *add_usdt(struct dp_fields_maker *m)
+{
+	for (size_t i = 0; i < m->s->at.nusdt; i++) {
+		char name[32];
+		struct dp_operand o;
+		struct dp_ast ast = {.kind = DP_AST_NAME, .name = name};
+		if (!m->s->at.usdt[i].size)
+			continue;
+		snprintf(name, sizeof(name), "arg%zu", i);
+		m->s->text = "args";
+		DP_TRY(dp_lower_register(m->s, name, &ast, &o));
+		DP_TRY(dp_fields_of(m, NULL, name, o, 0));
+	}
+	return NULL;
+}
+
+static struct dp_error *add_all(struct dp_fields_maker *m, bool parameters)
+{
+	struct all all = {.m = m};
+	m->budget = ARGS_MAX;
+	if (m->s->at.call && parameters)
+		return dp_call_fields(m);
+	if (m->s->at.usdt && parameters)
+		return add_usdt(m);
+	DP_TRY(dp_scope_debug(m->s));
+	dp_variable_each(m->s, parameters, add_variable, &all);
+	return all.err;
+}
+
+/* ---- one context ------------------------------------------------------------------------------------------------------------
+ */
+
+static size_t identifier(const char *text)
+{
+	size_t n = 0;
+	while (isalnum((unsigned char)text[n]) || text[n] == '_')
+		n++;
+	return dp_lex_identifier(text, n) ? n : 0;
+}
+
+bool dp_scope_is_fixed(const char *context)
+{
+	const size_t n = identifier(context);
+	size_t at = n;
+	if (!strcmp(context, "regs") || !strcmp(context, DP_NAME_BACKTRACE) || !strcmp(context, DP_CONTEXT_SNAPSHOT))
+		return true;
+	if (n && context[at] == '[')
+		at += strcspn(context + at, "]") + (strchr(context + at, ']') != NULL);
+	return n && context[at] == ':' && context[at + 1] != ':';
+}
+
+/* NAME=EXPR: where EXPR begins, 0 if there is no name. */
+static size_t given_name(const char *text)
+{
+	const size_t n = identifier(text), blank = n + strspn(text + n, " ");
+	return n && text[blank] == '=' && text[blank + 1] != '=' && text[blank + 1] != '~' ? blank + 1 : 0;
+}
+
+static const char *trimmed(struct dp_arena *a, const char *text)
+{
+	text += strspn(text, " \t\n");
+	size_t n = strlen(text);
+	while (n && isspace((unsigned char)text[n - 1]))
+		n--;
+	return dp_arena_copy(a, text, n);
+}
+
+/* str(p->name, 9) is called p->name. */
+static const char *label_of(struct dp_arena *a, const struct dp_ast *ast, const char *text)
+{
+	const char *open = strchr(text, '(');
+	if (ast->kind == DP_AST_NAME)
+		return ast->name;
+	if (ast->kind != DP_AST_STR || !open)
+		return trimmed(a, text);
+	const size_t n = strcspn(open + 1, ast->value ? "," : ")");
+	const bool plain = ast->a->kind == DP_AST_NAME || ast->a->kind == DP_AST_MEMBER;
+	const char *inner = plain ? dp_arena_copy(a, open + 1, n) : text;
+	return inner ? trimmed(a, inner) : NULL;
+}
+
+static struct dp_error *add_expression(struct dp_fields_maker *m, const char *context)
+{
+	struct dp_scope *s = m->s;
+	struct dp_ast *ast = NULL;
+	struct dp_operand o = {0};
+	const size_t from = given_name(context);
+	const char *name = from ? dp_arena_copy(&s->arena, context, identifier(context)) : NULL, *text = context + from;
+	s->text = text;
+	DP_TRY(dp_ast_parse(&s->arena, text, &ast));
+	DP_TRY(dp_lower(s, ast, &o));
+	if (o.string)
+		return dp_lex_error(text, ast->at, "a string by itself is no value");
+	const char *label = name ? name : label_of(&s->arena, ast, text);
+	if (!label || (from && !name))
+		return no_memory();
+	return dp_fields_of(m, name, label, o, 0);
+}
+
+struct dp_error *dp_context_check(const char *context)
+{
+	if (!strcmp(context, "args") || !strcmp(context, "locals"))
+		return NULL;
+	if (!dp_scope_is_fixed(context))
+		return dp_scope_check(context + given_name(context));
+	struct dp_fields scratch = {0};
+	struct dp_error *err = dp_fields_add(&scratch, context);
+	dp_fields_fini(&scratch);
+	return err;
+}
+
+static bool names_flags(const struct dp_ast *ast)
+{
+	if (!ast)
+		return false;
+	if ((ast->kind == DP_AST_NAME || ast->kind == DP_AST_REGISTER) && dp_register_is_flags(ast->name))
+		return true;
+	return names_flags(ast->a) || names_flags(ast->b) || names_flags(ast->c);
+}
+
+/* What cannot be parsed is refused elsewhere. */
+bool dp_context_shows_flags(const char *text)
+{
+	struct dp_fields fixed = {0};
+	struct dp_arena arena = {0};
+	struct dp_ast *ast = NULL;
+	bool shows = false;
+	struct dp_error *err =
+	        dp_scope_is_fixed(text) ? dp_fields_add(&fixed, text) : dp_ast_parse(&arena, text + given_name(text), &ast);
+	for (size_t i = 0; i < fixed.n; i++)
+		shows |= fixed.field[i].source == DP_SRC_RFLAGS || fixed.field[i].source == DP_SRC_PARK;
+	shows |= !err && names_flags(ast);
+	dp_error_destroy(err);
+	dp_fields_fini(&fixed);
+	dp_arena_fini(&arena);
+	return shows;
+}
+
+static struct dp_error *add_context(struct dp_fields_maker *m, const char *context)
+{
+	if (!strcmp(context, "args"))
+		return add_all(m, true);
+	if (!strcmp(context, "locals"))
+		return add_all(m, false);
+	return add_expression(m, context);
+}
+
+struct dp_error *dp_scope_fields(struct dp_scope *scope, const char *context, struct dp_fields *fields)
+{
+	if (dp_scope_is_fixed(context))
+		return dp_fields_add(fields, context);
+	if (!scope)
+		return dp_error(DP_TAG_INTERNAL, "'%s' has no meaning without a place", context);
+	const size_t before = fields->n;
+	struct dp_fields_maker m = {.s = scope, .fields = fields, .budget = FIELDS_MAX};
+	struct dp_error *err = add_context(&m, context);
+	if (!err)
+		err = dp_fields_check(fields, context);
+	if (err)
+		dp_fields_cut(fields, before);
+	return err;
+}

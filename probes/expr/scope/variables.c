@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* Names: what C's and C++'s scopes make visible at a site, and where it is. */
+#include "probes/debug/debug_names.h"
+#include "probes/dwarf/dwarf_machine.h"
+#include "probes/expr/scope/scope_internal.h"
+#include "probes/image/module.h"
+#include "probes/point/suggest.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_MAX = 1 << 20, DEPTH_MAX = 64 };
+
+struct lookup {
+	struct dp_scope *s;
+	const char *name;
+	struct dp_variable *ret;
+	Dwarf_Die function;
+	unsigned steps;
+};
+
+static const char *name_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+static bool is_named(Dwarf_Die *die, const char *name)
+{
+	const char *found = name_of(die);
+	return found && !strcmp(found, name);
+}
+
+static bool holds_pc(struct dp_scope *s, Dwarf_Die *block)
+{
+	return dwarf_haspc(block, s->pc) > 0;
+}
+
+static bool take(struct lookup *l, Dwarf_Die *die)
+{
+	*l->ret = (struct dp_variable){
+	        .die = *die, .function = l->function, .name = l->name, .is_parameter = dwarf_tag(die) == DW_TAG_formal_parameter};
+	return true;
+}
+
+/* ---- enumerators ---------------------------------------------------------------------------------------------------- */
+
+static bool in_enumeration(struct lookup *l, Dwarf_Die *type)
+{
+	Dwarf_Die child;
+	uint64_t value;
+	if (dwarf_child(type, &child))
+		return false;
+	do {
+		if (!is_named(&child, l->name))
+			continue;
+		const struct dp_ctype *t = dp_ctype_from(&l->s->arena, type);
+		int64_t negative;
+		if (!t || !dp_die_unsigned(&child, DW_AT_const_value, &value))
+			return false;
+		if (t->is_signed && dp_die_signed(&child, DW_AT_const_value, &negative))
+			value = (uint64_t)negative;
+		*l->ret = (struct dp_variable){.name = l->name, .is_constant = true, .value = value, .type = t};
+		return true;
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* ---- locals ----------------------------------------------------------------------------------------------------------- */
+
+/* Those of inner blocks come first, and in a block the last one of a name: a block declares a name once, but lists it before use.
+ */
+static bool in_block(struct lookup *l, Dwarf_Die *block, unsigned depth)
+{
+	Dwarf_Die child, found;
+	bool any = false;
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return false;
+	do {
+		const int tag = dwarf_tag(&child);
+		if (l->steps++ > STEPS_MAX)
+			return false;
+		if (tag == DW_TAG_lexical_block && holds_pc(l->s, &child) && in_block(l, &child, depth + 1))
+			return true;
+		const bool local =
+		        tag == DW_TAG_formal_parameter || (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration));
+		if (local && is_named(&child, l->name)) {
+			found = child;
+			any = true;
+		}
+		if (tag == DW_TAG_enumeration_type && in_enumeration(l, &child))
+			return true;
+	} while (!dwarf_siblingof(&child, &child));
+	return any && take(l, &found);
+}
+
+/* clang leaves out of a copy what it has optimized out: the name is not that of a variable further out then. */
+static bool is_lost(struct lookup *l)
+{
+	Dwarf_Die die;
+	return dp_parameters_lost(&l->function, l->name, &die) && take(l, &die);
+}
+
+/* The name of a function that begins at this very instruction may be meant, or another of that name: an address does not tell. */
+static bool in_beginning(struct lookup *l)
+{
+	for (size_t i = 0; i < l->s->nbeginning; i++) {
+		l->function = l->s->beginning[i];
+		if (in_block(l, &l->function, 0) || is_lost(l)) {
+			l->ret->is_ambiguous = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool in_functions(struct lookup *l)
+{
+	if (in_beginning(l))
+		return true;
+	for (size_t i = 0; i < l->s->nfunctions; i++) {
+		l->function = l->s->function[i];
+		if (in_block(l, &l->s->function[i], 0) || is_lost(l))
+			return true;
+	}
+	memset(&l->function, 0, sizeof(l->function));
+	return false;
+}
+
+/* ---- globals ---------------------------------------------------------------------------------------------------------- */
+
+/* A declaration alone has its definition elsewhere; a definition without a place was optimized out. */
+static bool is_defined(Dwarf_Die *die)
+{
+	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value) ||
+	       !dp_die_flag(die, DW_AT_declaration);
+}
+
+static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external);
+
+/* `name` may be ns::x; a name without one is found in every namespace, as if there were a using for each. */
+static bool in_namespace(struct lookup *l, Dwarf_Die *die, const char *name, unsigned depth, bool external)
+{
+	const char *sep = strstr(name, "::"), *own = name_of(die);
+	if (sep && own && strlen(own) == (size_t)(sep - name) && !memcmp(own, name, strlen(own)))
+		return in_container(l, die, sep + 2, depth + 1, external);
+	return (!sep || !own) && in_container(l, die, name, depth + 1, external);
+}
+
+/* gcc defines what a namespace declares outside of it: the mangled name, _ZN2ns1xE, has its parts. */
+static bool is_mangled(Dwarf_Die *die, const char *name)
+{
+	Dwarf_Attribute attr;
+	const char *linkage = dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ? dwarf_formstring(&attr) : NULL;
+	for (size_t n; linkage && *name; name += n + (name[n] ? 2 : 0)) {
+		char part[128];
+		n = strcspn(name, ":");
+		snprintf(part, sizeof(part), "%zu%.*s", n, (int)(n < 100 ? n : 100), name);
+		linkage = strstr(linkage, part);
+		linkage = linkage ? linkage + strlen(part) : NULL;
+	}
+	return linkage && *linkage == 'E';
+}
+
+static bool global_here(struct lookup *l, Dwarf_Die *die, const char *name, bool external)
+{
+	if (strstr(name, "::"))
+		return dwarf_hasattr(die, DW_AT_specification) && is_defined(die) && is_mangled(die, name) && take(l, die);
+	if (!is_defined(die) || (external && !dp_die_flag(die, DW_AT_external)) || !is_named(die, name))
+		return false;
+	return take(l, die);
+}
+
+static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external)
+{
+	Dwarf_Die child;
+	const char *whole = l->name;
+	if (depth > DEPTH_MAX || dwarf_child(container, &child))
+		return false;
+	do {
+		if (l->steps++ > STEPS_MAX)
+			return false;
+		switch (dwarf_tag(&child)) {
+		case DW_TAG_variable:
+			if (global_here(l, &child, name, external))
+				return true;
+			break;
+		case DW_TAG_namespace:
+			if (in_namespace(l, &child, name, depth, external))
+				return true;
+			break;
+		case DW_TAG_enumeration_type: {
+			const char *tag = name_of(&child);
+			const size_t n = tag ? strlen(tag) : 0;
+			l->name = n && !strncmp(name, tag, n) && !strncmp(name + n, "::", 2) ? name + n + 2 : name;
+			const bool found = in_enumeration(l, &child);
+			l->name = whole;
+			if (found)
+				return true;
+			break;
+		}
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+			if (strstr(name, "::") && in_namespace(l, &child, name, depth, external))
+				return true;
+			break;
+		default:
+			break;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+/* A variable that is declared in the function's own unit or namespace, but defined elsewhere, is found there. */
+static bool in_other_units(struct lookup *l)
+{
+	struct dp_debug_units units;
+	struct dp_debug_unit *one;
+	bool found = false;
+	if (!dp_debug_units_load(l->s->debug, &units))
+		return false;
+	/* A definition may have its name from a declaration in another unit. */
+	dp_debug_units_mark_name(&units, units.refers ? NULL : dp_debug_word_of(l->name, &(struct dp_debug_word){{0}}));
+	while (!found && (one = dp_debug_units_next(&units, false))) {
+		l->steps = 0;
+		found = in_container(l, &one->die, l->name, 0, true);
+	}
+	dp_debug_units_fini(&units);
+	return found;
+}
+
+/* file.c::name: the unit whose file has that name, or ends with it behind a slash. */
+static bool names_file(Dwarf_Die *unit, const char *file, size_t n)
+{
+	const char *path = dwarf_diename(unit);
+	const size_t len = path ? strlen(path) : 0;
+	return len >= n && !memcmp(path + len - n, file, n) && (len == n || path[len - n - 1] == '/');
+}
+
+static bool in_file(struct lookup *l, const char *file, size_t n, const char *name)
+{
+	Dwarf_CU *cursor = NULL;
+	Dwarf_Die unit;
+	while (dp_debug_next_unit(l->s->debug, &cursor, &unit)) {
+		l->steps = 0;
+		if (names_file(&unit, file, n) && in_container(l, &unit, name, 0, false))
+			return true;
+	}
+	return false;
+}
+
+static bool look_up(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
+{
+	struct lookup l = {.s = s, .name = name, .ret = ret};
+	const char *sep = strstr(name, "::");
+	struct dp_error *err = dp_scope_debug(s);
+	dp_error_destroy(err);
+	if (err)
+		return false;
+	if (sep && memchr(name, '.', (size_t)(sep - name)))
+		return in_file(&l, name, (size_t)(sep - name), sep + 2);
+	if (far)
+		return in_other_units(&l);
+	return (!sep && in_functions(&l)) || (s->unit.addr && in_container(&l, &s->unit, name, 0, false));
+}
+
+bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
+{
+	const int how = far ? DP_NAME_FAR : DP_NAME_NEAR;
+	struct dp_found_name *known = dp_scope_recall(s, name, how);
+	if (!known && (known = dp_scope_remember(s, name, how)))
+		known->found = look_up(s, known->name, far, &known->variable);
+	if (!known)
+		return look_up(s, name, far, ret);
+	if (known->found)
+		*ret = known->variable;
+	return known->found;
+}
+
+/* ---- where it is -------------------------------------------------------------------------------------------------------- */
+
+struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr)
+{
+	Dwarf_Word value;
+	Dwarf_Sword sword;
+	Dwarf_Block block;
+	if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
+		return dp_storage_value(&s->arena, dp_build_const(&s->arena, (uint64_t)sword), sizeof(uint64_t));
+	if (!dwarf_formudata(attr, &value))
+		return dp_storage_value(&s->arena, dp_build_const(&s->arena, value), sizeof(uint64_t));
+	if (dwarf_formblock(attr, &block) || block.length > 256)
+		return dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
+	struct dp_storage storage = {0};
+	for (size_t at = 0; at < block.length; at += 8) {
+		uint64_t v = 0;
+		const size_t n = block.length - at < 8 ? block.length - at : 8;
+		memcpy(&v, block.data + at, n);
+		dp_storage_add(&s->arena, &storage,
+		               (struct dp_piece){.kind = DP_PIECE_VALUE, .size = n, .expr = dp_build_const(&s->arena, v)});
+	}
+	return storage;
+}
+
+/* One place for the whole function, in its frame. */
+static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
+{
+	Dwarf_Op *ops;
+	size_t n;
+	const unsigned form = dwarf_whatform(attr);
+	return form != DW_FORM_sec_offset && form != DW_FORM_loclistx && form != DW_FORM_data4 && form != DW_FORM_data8 &&
+	       dwarf_getlocation_addr(attr, s->pc, &ops, &n, 1) == 1 && dp_dwarf_is_in_frame(ops, n);
+}
+
+/* A library's variable that the executable has as well (a copy relocation, say) may be that one, or not. */
+static bool is_shared_with_executable(struct dp_scope *s, struct dp_variable *v)
+{
+	struct dp_module *exe = dp_image_module(s->image, 0);
+	const char *name = name_of(&v->die);
+	if (v->function.addr || !name || s->at.site.module == exe || !dp_die_flag(&v->die, DW_AT_external))
+		return false;
+	const struct dp_symbols *symbols = dp_module_own_symbols(exe);
+	for (size_t i = 0; i < symbols->n; i++) {
+		const struct dp_symbol *x = &symbols->symbol[i];
+		if (x->type == STT_OBJECT && x->bind != STB_LOCAL && x->len == strlen(name) && !memcmp(x->name, name, x->len))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Of a parameter of type __int128 in two registers that are not followed, gcc says for all of the function that it is in the
+ * first one and in that which comes next by gcc's own numbers (rsi and rdi, for what is in rsi and rdx), where it was at the
+ * entry at best.
+ */
+static bool is_guessed(struct dp_scope *s, const struct dp_variable *v, Dwarf_Attribute *attr, const struct dp_storage *at)
+{
+	Dwarf_Die die = v->die;
+	const struct dp_ctype *t =
+	        v->is_parameter && at->n > 1 && dwarf_whatform(attr) == DW_FORM_exprloc ? dp_ctype_of(&s->arena, &die) : NULL;
+	return t && dp_ctype_is_wide(t) && at->piece[0].kind == DP_PIECE_VALUE;
+}
+
+struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
+{
+	Dwarf_Attribute attr;
+	const bool real = v->function.addr && dwarf_tag(&v->function) == DW_TAG_subprogram;
+	if (v->is_ambiguous)
+		return dp_storage_none(&s->arena, DP_ABSENT_BEGINS);
+	if (is_shared_with_executable(s, v))
+		return dp_storage_none(&s->arena, "the executable has a variable of that name, too");
+	if (dwarf_attr_integrate(&v->die, DW_AT_location, &attr)) {
+		/* Before the prologue has stored them, parameters are where the caller put them. */
+		if (real && (s->at_entry || s->pc < s->body) && lives_in_frame(s, &attr)) {
+			if (s->at_entry && v->is_parameter)
+				return dp_abi_argument(s, &v->function, &v->die);
+			return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
+		}
+		if (v->function.addr && !v->is_parameter && dp_scope_is_beginning(s, &v->function) && lives_in_frame(s, &attr))
+			return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
+		const struct dp_storage at = dp_location_of(s, &attr);
+		if (!is_guessed(s, v, &attr, &at))
+			return at;
+		return real && s->at_entry ? dp_abi_argument(s, &v->function, &v->die)
+		                           : dp_storage_none(&s->arena, "the compiler tells no more than where it was passed");
+	}
+	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))
+		return dp_variable_constant(s, &attr);
+	return dp_storage_none(&s->arena, DP_ABSENT_OPTIMIZED);
+}

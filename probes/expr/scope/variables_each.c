@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* All parameters, all locals; and what a name that is unknown may have meant. */
+#include "probes/expr/scope/scope_internal.h"
+#include "probes/point/suggest.h"
+#include "probes/record/lex.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 64, LOCALS_MAX = 512 };
+
+struct walk {
+	struct dp_scope *s;
+	Dwarf_Die die[LOCALS_MAX];
+	const char *name[LOCALS_MAX];
+	size_t n;
+};
+
+static const char *name_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+/* What an inner block declares hides what an outer one does. */
+static void add(struct walk *w, Dwarf_Die *die)
+{
+	const char *name = name_of(die);
+	if (!name || w->n >= LOCALS_MAX)
+		return;
+	for (size_t i = 0; i < w->n; i++)
+		if (!strcmp(w->name[i], name)) {
+			w->die[i] = *die;
+			return;
+		}
+	w->name[w->n] = name;
+	w->die[w->n++] = *die;
+}
+
+static void list_parameters(struct walk *w, Dwarf_Die *function)
+{
+	Dwarf_Die parameter[DP_PARAMETERS_MAX];
+	const size_t n = dp_parameters_of(function, parameter, DP_PARAMETERS_MAX);
+	for (size_t i = 0; i < n; i++)
+		add(w, &parameter[i]);
+}
+
+/* Its own variables first, then those of the block inside: later ones win. */
+static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
+{
+	Dwarf_Die child, inner;
+	bool nested = false;
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return;
+	do {
+		const int tag = dwarf_tag(&child);
+		if (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration) && !dp_die_flag(&child, DW_AT_external))
+			add(w, &child);
+		if (tag == DW_TAG_lexical_block && dwarf_haspc(&child, w->s->pc) > 0) {
+			inner = child;
+			nested = true;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+	if (nested)
+		walk_block(w, &inner, depth + 1);
+}
+
+void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data)
+{
+	Dwarf_Die *function = dp_scope_inner(s);
+	struct walk *w = function ? dp_arena_alloc(&s->arena, sizeof(*w)) : NULL;
+	if (!w)
+		return;
+	w->s = s;
+	if (parameters)
+		list_parameters(w, function);
+	else
+		walk_block(w, function, 0);
+	for (size_t i = 0; i < w->n; i++) {
+		struct dp_variable v = {.die = w->die[i],
+		                        .function = *function,
+		                        .name = w->name[i],
+		                        .is_parameter = parameters,
+		                        .is_ambiguous = s->nbeginning > 0};
+		if (!each(&v, data))
+			return;
+	}
+}
+
+/* ---- suggestions -------------------------------------------------------------------------------------------------------- */
+
+static void offer_block(struct dp_scope *s, Dwarf_Die *block, struct dp_suggest *to, unsigned depth)
+{
+	Dwarf_Die child;
+	if (depth > DEPTH_MAX || dwarf_child(block, &child))
+		return;
+	do {
+		const int tag = dwarf_tag(&child);
+		const char *name = tag == DW_TAG_variable || tag == DW_TAG_formal_parameter ? name_of(&child) : NULL;
+		if (name)
+			dp_suggest_offer(to, name, strlen(name));
+		if (tag == DW_TAG_lexical_block && dwarf_haspc(&child, s->pc) > 0)
+			offer_block(s, &child, to, depth + 1);
+	} while (!dwarf_siblingof(&child, &child));
+}
+
+static void offer_words(struct dp_suggest *to)
+{
+	static const char *const words[] = {"retval", "duration", "pid", "tid", "cpu", "comm", "time", "arg0", "arg1",
+	                                    "arg2",   "rax",      "rbx", "rcx", "rdx", "rsi",  "rdi",  "rbp",  "rsp"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		dp_suggest_offer(to, words[i], strlen(words[i]));
+}
+
+struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at)
+{
+	struct dp_suggest suggest;
+	struct dp_buf help, message;
+	dp_suggest_init(&suggest, name, strlen(name));
+	for (size_t i = 0; i < s->nfunctions; i++)
+		offer_block(s, &s->function[i], &suggest, 0);
+	if (s->unit.addr)
+		offer_block(s, &s->unit, &suggest, 0);
+	offer_words(&suggest);
+	dp_buf_init(&help);
+	dp_suggest_print(&suggest, &help);
+	const char *where = s->at.site.function.name && *s->at.site.function.name ? s->at.site.function.name : "this place";
+	dp_buf_init(&message);
+	dp_buf_printf(&message, "no variable '%s' is visible in %s%s", name, where, dp_buf_str(&help));
+	struct dp_error *err = dp_lex_point(DP_TAG_NO_VARIABLE, s->text, at, dp_buf_str(&message));
+	dp_buf_fini(&message);
+	dp_buf_fini(&help);
+	return err;
+}

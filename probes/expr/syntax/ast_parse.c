@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * C's expressions: precedence climbing over one table of binary operators, recursive descent for the rest. A parenthesis is a
+ * cast if what it holds is a type by its words or its stars, or if an operand that no operator introduces follows it; so that
+ * the grammar needs no program. Depth and size are bounded, so that nothing that walks the tree can run out of stack.
+ */
+#include "probes/expr/syntax/ast_parse.h"
+
+enum { NODES_MAX = 512, TEXT_MAX = 8192 };
+
+static struct dp_error *parse_cond(struct parser *p, struct dp_ast **ret);
+static struct dp_error *parse_unary(struct parser *p, struct dp_ast **ret);
+
+static struct dp_error *make(struct parser *p, struct dp_ast node, struct dp_ast **ret)
+{
+	if (++p->nodes > NODES_MAX)
+		return dp_lex_error(p->text, node.at, "the expression is too long: at most %d operands and operators", NODES_MAX);
+	*ret = dp_arena_alloc(p->arena, sizeof(**ret));
+	if (!*ret)
+		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+	**ret = node;
+	return NULL;
+}
+
+/* ---- operands ---- */
+
+static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
+{
+	struct dp_ast node = {.kind = DP_AST_SIZEOF, .at = p->t.at};
+	DP_TRY(advance(p));
+	if (is_op(p, '(')) {
+		const struct parser before = *p;
+		DP_TRY(advance(p));
+		/* In sizeof (x)->y x is no type. */
+		if (dp_ast_try_type(p, true, &node.type) && !is_op(p, '.') && !is_op(p, DP_AST_ARROW) && !is_op(p, '[')) {
+			/* sizeof (x) of a variable: whoever knows the names tells them apart. */
+			if (!dp_ast_tag(&before) && !node.type->pointers && !node.type->dimensions)
+				DP_TRY(make(p, (struct dp_ast){.kind = DP_AST_NAME, .at = node.type->at, .name = node.type->name},
+				            &node.a));
+			return make(p, node, ret);
+		}
+		*p = before;
+		node.type = NULL;
+	}
+	DP_TRY(parse_unary(p, &node.a));
+	return make(p, node, ret);
+}
+
+static struct dp_error *parse_str(struct parser *p, struct dp_ast **ret)
+{
+	struct dp_ast node = {.kind = DP_AST_STR, .at = p->t.at};
+	DP_TRY(advance(p));
+	const size_t open = p->t.at;
+	DP_TRY(advance(p));
+	DP_TRY(parse_cond(p, &node.a));
+	if (is_op(p, ',')) {
+		DP_TRY(advance(p));
+		if (p->t.kind != DP_TOKEN_NUMBER || !p->t.value || p->t.value > 1023)
+			return dp_lex_error(p->text, p->t.at, "the length of a string is a number from 1 to 1023");
+		node.value = p->t.value;
+		DP_TRY(advance(p));
+	}
+	DP_TRY(expect(p, ')', open, "this parenthesis is not closed"));
+	return make(p, node, ret);
+}
+
+static struct dp_error *parse_name(struct parser *p, struct dp_ast **ret)
+{
+	const struct dp_ast node = {.kind = DP_AST_NAME, .at = p->t.at, .name = p->t.text, .len = p->t.len};
+	if (is_word(p, "sizeof"))
+		return parse_sizeof(p, ret);
+	const size_t after = p->t.end;
+	if (is_word(p, "str") && p->text[after + strspn(p->text + after, " ")] == '(')
+		return parse_str(p, ret);
+	DP_TRY(advance(p));
+	return make(p, node, ret);
+}
+
+/* 'my-file.c'::name */
+static struct dp_error *parse_string(struct parser *p, struct dp_ast **ret)
+{
+	struct dp_ast node = {.kind = DP_AST_STRING, .at = p->t.at, .name = p->t.text, .len = p->t.len};
+	const bool single = p->text[p->t.at] == '\'';
+	DP_TRY(advance(p));
+	if (single && !is_op(p, DP_AST_SCOPE))
+		return dp_lex_error(p->text, node.at, "a character is one character; strings take double quotes");
+	if (!single)
+		return make(p, node, ret);
+	DP_TRY(advance(p));
+	if (p->t.kind != DP_TOKEN_NAME)
+		return dp_lex_error(p->text, p->t.at, "expected a variable of that file");
+	node.kind = DP_AST_NAME;
+	node.name = dp_arena_printf(p->arena, "%s::%s", node.name, p->t.text);
+	DP_TRY(advance(p));
+	return make(p, node, ret);
+}
+
+static struct dp_error *parse_literal(struct parser *p, struct dp_ast **ret)
+{
+	struct dp_ast node = {.kind = DP_AST_NUMBER,
+	                      .at = p->t.at,
+	                      .value = p->t.value,
+	                      .real = p->t.real,
+	                      .is_typed = p->t.is_unsigned || p->t.is_long,
+	                      .is_long = p->t.is_long,
+	                      .is_single = p->t.is_single,
+	                      .is_unsigned = p->t.is_unsigned || (p->t.value > INT64_MAX && p->text[p->t.at] != '\'')};
+	if (p->t.kind == DP_TOKEN_FLOAT)
+		node.kind = DP_AST_FLOAT;
+	if (p->t.kind == DP_TOKEN_REGISTER) {
+		node.kind = DP_AST_REGISTER;
+		node.name = p->t.text;
+	}
+	DP_TRY(advance(p));
+	return make(p, node, ret);
+}
+
+static struct dp_error *parse_parentheses(struct parser *p, struct dp_ast **ret)
+{
+	const size_t open = p->t.at;
+	struct dp_ast node = {.kind = DP_AST_CAST, .at = open};
+	DP_TRY(advance(p));
+	if (dp_ast_try_type(p, false, &node.type)) {
+		DP_TRY(parse_unary(p, &node.a));
+		return make(p, node, ret);
+	}
+	if (p->t.kind == DP_TOKEN_NAME && dp_ast_is_plain(p->t.text))
+		return dp_lex_error(p->text, p->t.at, "casts are to types like (int), (struct s *) or (int (*)[4])");
+	DP_TRY(parse_cond(p, ret));
+	return expect(p, ')', open, "this parenthesis is not closed");
+}
+
+static struct dp_error *parse_primary(struct parser *p, struct dp_ast **ret)
+{
+	switch (p->t.kind) {
+	case DP_TOKEN_NUMBER:
+	case DP_TOKEN_FLOAT:
+	case DP_TOKEN_REGISTER:
+		return parse_literal(p, ret);
+	case DP_TOKEN_STRING:
+		return parse_string(p, ret);
+	case DP_TOKEN_NAME:
+		return parse_name(p, ret);
+	case DP_TOKEN_OP:
+		if (p->t.op == '(')
+			return parse_parentheses(p, ret);
+		return dp_lex_error(p->text, p->t.at, "expected a variable, a register, a number or '('");
+	default:
+		return dp_lex_error(p->text, p->t.at, "the expression ends too early");
+	}
+}
+
+/* ---- behind an operand ---- */
+
+/* file.c::name came in pieces. */
+static struct dp_error *parse_file_name(struct parser *p, struct dp_ast **left)
+{
+	struct dp_ast *m = *left;
+	if (m->kind != DP_AST_MEMBER || m->arrow || m->a->kind != DP_AST_NAME)
+		return dp_lex_error(p->text, p->t.at, "'::' stands between a file or namespace and a name");
+	DP_TRY(advance(p));
+	if (p->t.kind != DP_TOKEN_NAME)
+		return dp_lex_error(p->text, p->t.at, "expected a variable of that file");
+	struct dp_ast node = {.kind = DP_AST_NAME, .at = m->a->at};
+	node.name = dp_arena_printf(p->arena, "%s.%s::%s", m->a->name, m->name, p->t.text);
+	DP_TRY(advance(p));
+	return make(p, node, left);
+}
+
+static struct dp_error *parse_member(struct parser *p, struct dp_ast **left)
+{
+	struct dp_ast node = {.kind = DP_AST_MEMBER, .at = p->t.at, .a = *left, .arrow = is_op(p, DP_AST_ARROW)};
+	DP_TRY(advance(p));
+	if (p->t.kind != DP_TOKEN_NAME)
+		return dp_lex_error(p->text, p->t.at, "expected the name of a member");
+	node.name = p->t.text;
+	node.at = p->t.at;
+	const char *scope = node.arrow || node.a->kind != DP_AST_NAME ? NULL : strstr(p->t.text, "::");
+	if (scope) { /* file.c::name */
+		node.kind = DP_AST_NAME;
+		node.at = node.a->at;
+		node.name = dp_arena_printf(p->arena, "%s.%s", node.a->name, p->t.text);
+		node.a = NULL;
+	}
+	DP_TRY(advance(p));
+	return make(p, node, left);
+}
+
+static struct dp_error *parse_index(struct parser *p, struct dp_ast **left)
+{
+	struct dp_ast node = {.kind = DP_AST_INDEX, .at = p->t.at, .a = *left};
+	DP_TRY(advance(p));
+	DP_TRY(parse_cond(p, &node.b));
+	if (is_op(p, ':')) {
+		node.kind = DP_AST_SLICE;
+		DP_TRY(advance(p));
+		DP_TRY(parse_cond(p, &node.c));
+		if (node.b->kind != DP_AST_NUMBER || node.c->kind != DP_AST_NUMBER)
+			return dp_lex_error(p->text, node.at,
+			                    "the bounds of a slice [FROM:TO] are numbers; TO is not part of it");
+	}
+	DP_TRY(expect(p, ']', node.at, "this bracket is not closed"));
+	return make(p, node, left);
+}
+
+static struct dp_error *parse_postfix(struct parser *p, struct dp_ast **ret)
+{
+	DP_TRY(parse_primary(p, ret));
+	for (;;) {
+		if (is_op(p, '.') || is_op(p, DP_AST_ARROW))
+			DP_TRY(parse_member(p, ret));
+		else if (is_op(p, '['))
+			DP_TRY(parse_index(p, ret));
+		else if (is_op(p, DP_AST_SCOPE))
+			DP_TRY(parse_file_name(p, ret));
+		else
+			return NULL;
+	}
+}
+
+static struct dp_error *parse_unary(struct parser *p, struct dp_ast **ret)
+{
+	struct dp_ast node = {.kind = DP_AST_UNARY, .at = p->t.at, .op = p->t.op};
+	const bool is_operator = p->t.kind == DP_TOKEN_OP && p->t.op && p->t.op < 256 && strchr("!~-+*&", p->t.op);
+	if (p->depth >= DP_AST_DEPTH_MAX)
+		return dp_lex_error(p->text, p->t.at, "the expression is nested too deeply");
+	p->depth++;
+	if (is_operator) {
+		DP_TRY(advance(p));
+		DP_TRY(parse_unary(p, &node.a));
+		DP_TRY(make(p, node, ret));
+	} else {
+		DP_TRY(parse_postfix(p, ret));
+	}
+	p->depth--;
+	return NULL;
+}
+
+/* ---- operators ---- */
+
+static int precedence(const struct parser *p)
+{
+	static const struct {
+		int op, precedence;
+	} table[] = {
+	        {DP_AST_OR, 1},    {DP_AST_AND, 2}, {'|', 3},  {'^', 4},       {'&', 5},       {DP_AST_EQ, 6},  {DP_AST_NE, 6},
+	        {DP_AST_MATCH, 6}, {'<', 7},        {'>', 7},  {DP_AST_LE, 7}, {DP_AST_GE, 7}, {DP_AST_SHL, 8}, {DP_AST_SHR, 8},
+	        {'+', 9},          {'-', 9},        {'*', 10}, {'/', 10},      {'%', 10},
+	};
+	for (size_t i = 0; p->t.kind == DP_TOKEN_OP && i < sizeof(table) / sizeof(*table); i++)
+		if (table[i].op == p->t.op)
+			return table[i].precedence;
+	return 0;
+}
+
+static struct dp_error *parse_binary(struct parser *p, int lowest, struct dp_ast **ret)
+{
+	if (p->depth >= DP_AST_DEPTH_MAX)
+		return dp_lex_error(p->text, p->t.at, "the expression is nested too deeply");
+	p->depth++;
+	DP_TRY(parse_unary(p, ret));
+	for (int level; (level = precedence(p)) >= lowest && level;) {
+		struct dp_ast node = {.kind = DP_AST_BINARY, .at = p->t.at, .op = p->t.op, .a = *ret};
+		DP_TRY(advance(p));
+		DP_TRY(parse_binary(p, level + 1, &node.b));
+		DP_TRY(make(p, node, ret));
+	}
+	p->depth--;
+	return NULL;
+}
+
+static struct dp_error *parse_cond(struct parser *p, struct dp_ast **ret)
+{
+	DP_TRY(parse_binary(p, 1, ret));
+	if (!is_op(p, '?'))
+		return NULL;
+	struct dp_ast node = {.kind = DP_AST_COND, .at = p->t.at, .a = *ret};
+	if (p->depth >= DP_AST_DEPTH_MAX)
+		return dp_lex_error(p->text, p->t.at, "the expression is nested too deeply");
+	p->depth++;
+	DP_TRY(advance(p));
+	DP_TRY(parse_cond(p, &node.b));
+	DP_TRY(expect(p, ':', node.at, "this '?' has no ':'"));
+	DP_TRY(parse_cond(p, &node.c));
+	p->depth--;
+	return make(p, node, ret);
+}
+
+static struct dp_error *trailing(const struct parser *p)
+{
+	if (is_op(p, '='))
+		return dp_lex_error(p->text, p->t.at, "'=' assigns; compare with '=='");
+	if (is_op(p, ')'))
+		return dp_lex_error(p->text, p->t.at, "no parenthesis is open here");
+	return dp_lex_error(p->text, p->t.at, "expected an operator here");
+}
+
+static struct dp_error *begin(struct parser *p, size_t from)
+{
+	if (strlen(p->text) > TEXT_MAX)
+		return dp_lex_error(p->text, TEXT_MAX, "an expression has at most %d characters", TEXT_MAX);
+	return dp_token_next(p->arena, p->text, from, &p->t);
+}
+
+struct dp_error *dp_ast_parse(struct dp_arena *arena, const char *text, struct dp_ast **ret)
+{
+	struct parser p = {.arena = arena, .text = text};
+	DP_TRY(begin(&p, 0));
+	DP_TRY(parse_cond(&p, ret));
+	return p.t.kind == DP_TOKEN_END ? NULL : trailing(&p);
+}
+
+struct dp_error *dp_ast_parse_list(struct dp_arena *arena, const char *text, size_t from, struct dp_ast **ret, size_t max,
+                                   size_t *n)
+{
+	struct parser p = {.arena = arena, .text = text};
+	DP_TRY(begin(&p, from));
+	for (*n = 0;;) {
+		if (*n == max)
+			return dp_lex_error(text, p.t.at, "more values than the format takes");
+		DP_TRY(parse_cond(&p, &ret[*n]));
+		++*n;
+		if (!is_op(&p, ','))
+			break;
+		DP_TRY(advance(&p));
+	}
+	return p.t.kind == DP_TOKEN_END ? NULL : trailing(&p);
+}

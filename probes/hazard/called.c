@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the executable is called besides its file's name: redis-server may be a link to redis-check-rdb, python3 one to
+ * python3.11. The process says that itself, and may say anything: a name that a module has already stays that module's.
+ */
+#include "base/cleanup.h"
+#include "probes/point/candidates.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_taken(const struct dp_image *image, char *name)
+{
+	const struct dp_spec spec = {.module = name};
+	for (size_t i = 0; i < image->nmodules; i++)
+		if (dp_module_matches(image->module[i], &spec))
+			return true;
+	return false;
+}
+
+void dp_image_call(struct dp_image *image, const char *name)
+{
+	struct dp_module *m = image->nmodules ? image->module[0] : NULL;
+	const char *slash = strrchr(name, '/');
+	dp_auto_free char *last = strdup(slash ? slash + 1 : name);
+	for (size_t i = 0; m && last && *last && !is_taken(image, last) && i < DP_CALLED_MAX; i++)
+		if (!m->called[i])
+			m->called[i] = dp_take(last, NULL);
+}
+
+/* The first line or argument; false if there is none. */
+static bool read_first(int pid, const char *what, char *buf, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+	if (n <= 0)
+		return false;
+	buf[n] = 0;
+	buf[strcspn(buf, "\n")] = 0;
+	return true;
+}
+
+/* Of argv[0] the first word, which servers keep when they write their state behind it; a login shell has a dash before it. */
+void dp_image_call_as_started(struct dp_image *image)
+{
+	char text[4096];
+	if (!image->pid)
+		return;
+	if (read_first(image->pid, "comm", text, sizeof(text)))
+		dp_image_call(image, text);
+	if (!read_first(image->pid, "cmdline", text, sizeof(text)))
+		return;
+	text[strcspn(text, " ")] = 0;
+	dp_image_call(image, text + (text[0] == '-'));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Bounds of functions that no symbol names, from .eh_frame. */
+#include "probes/image/function/eh_frame.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+
+/* .eh_frame_hdr begins with a version, three encodings, and the pointer to .eh_frame. */
+static bool through_header(const struct dp_elf *elf, struct dp_span *ret)
+{
+	struct dp_span s;
+	const Elf64_Phdr *p = dp_elf_phdr(elf, PT_GNU_EH_FRAME);
+	if (!p || !dp_elf_at(elf, p->p_vaddr, &s))
+		return false;
+	struct dp_reader r = {s.bytes, s.bytes + s.size, s.vaddr, false};
+	uint64_t version = dp_read_fixed(&r, 1);
+	uint8_t encoding = (uint8_t)dp_read_fixed(&r, 1);
+	dp_read_skip(&r, 2);
+	uint64_t at = dp_read_pointer(&r, encoding);
+	return version == 1 && !r.bad && at && dp_elf_at(elf, at, ret);
+}
+
+bool dp_elf_eh_frame(const struct dp_elf *elf, struct dp_span *ret, bool *exact)
+{
+	GElf_Shdr shdr;
+	*exact = dp_elf_section(elf, ".eh_frame", 0, &shdr, ret) && (shdr.sh_flags & SHF_ALLOC) && ret->size;
+	return *exact || through_header(elf, ret);
+}
+
+struct collection {
+	struct dp_fdes *fdes;
+	size_t capacity;
+	const struct dp_elf *elf;
+};
+
+static bool collect(const struct dp_fde *fde, void *data)
+{
+	struct collection *c = data;
+	if (!fde->size || !dp_elf_executable(c->elf, fde->start))
+		return true;
+	if (c->fdes->n == c->capacity) {
+		size_t capacity = c->capacity ? 2 * c->capacity : 256;
+		struct dp_fde *grown = realloc(c->fdes->fde, capacity * sizeof(*grown));
+		if (!grown)
+			return !(c->fdes->damaged = true);
+		c->fdes->fde = grown;
+		c->capacity = capacity;
+	}
+	c->fdes->fde[c->fdes->n++] = *fde;
+	return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct dp_fde *x = a, *y = b;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+const struct dp_fdes *dp_module_fdes(struct dp_module *m)
+{
+	struct dp_fdes *fdes = &m->fdes;
+	struct collection c = {.fdes = fdes, .elf = m->elf};
+	struct dp_span s;
+	bool exact;
+	if (fdes->loaded)
+		return fdes;
+	fdes->loaded = true;
+	if (!m->elf || !dp_elf_eh_frame(m->elf, &s, &exact))
+		return fdes;
+	if (!dp_eh_frame_walk(&s, exact, collect, &c))
+		fdes->damaged = true;
+	if (fdes->n)
+		qsort(fdes->fde, fdes->n, sizeof(*fdes->fde), compare);
+	return fdes;
+}
+
+const struct dp_fde *dp_module_fde_at(struct dp_module *m, uint64_t vaddr)
+{
+	const struct dp_fdes *fdes = dp_module_fdes(m);
+	size_t lo = 0, hi = fdes->n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (fdes->fde[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && vaddr - fdes->fde[lo - 1].start < fdes->fde[lo - 1].size ? &fdes->fde[lo - 1] : NULL;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/point/places.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "probes/point/candidates.h"
+#include "probes/point/usdt/usdt.h"
+
+#include <string.h>
+
+/* ---- the list ------------------------------------------------------------------------------------------------------ */
+
+static bool grow(struct dp_places *l)
+{
+	const size_t capacity = l->capacity ? 2 * l->capacity : 16;
+	struct dp_selected *grown = realloc(l->found.item, capacity * sizeof(*grown));
+	l->failed |= !grown;
+	l->found.item = grown ? grown : l->found.item;
+	l->capacity = grown ? capacity : l->capacity;
+	return grown;
+}
+
+struct dp_selected *dp_places_add(struct dp_places *l, struct dp_module *m, uint64_t vaddr, bool inside, char *label)
+{
+	const dp_addr addr = dp_module_addr(m, vaddr);
+	struct dp_selected one = {.inside = inside, .label = label};
+	if (!dp_elf_executable(m->elf, vaddr) || (l->found.n == l->capacity && !grow(l))) {
+		free(label);
+		return NULL;
+	}
+	if (!dp_module_function_at(m, addr, &one.function))
+		one.function = (struct dp_function){.start = addr, .name = "", .module = m};
+	one.offset = addr.v - one.function.start.v;
+	one.inside |= one.offset != 0;
+	l->found.item[l->found.n] = one;
+	return &l->found.item[l->found.n++];
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct dp_selected *x = a, *y = b;
+	const uint64_t p = x->function.start.v + x->offset, q = y->function.start.v + y->offset;
+	return p != q ? (p < q ? -1 : 1) : x->inside - y->inside;
+}
+
+static bool same(const struct dp_selected *x, const struct dp_selected *y)
+{
+	return x->function.start.v + x->offset == y->function.start.v + y->offset && x->marker == y->marker;
+}
+
+void dp_places_sort(struct dp_places *l)
+{
+	size_t n = 0;
+	if (l->found.n)
+		qsort(l->found.item, l->found.n, sizeof(*l->found.item), compare);
+	for (size_t i = 0; i < l->found.n; i++)
+		if (n && same(&l->found.item[n - 1], &l->found.item[i]))
+			dp_selected_fini(&l->found.item[i]);
+		else
+			l->found.item[n++] = l->found.item[i];
+	l->found.n = n;
+}
+
+void dp_places_fini(struct dp_places *l)
+{
+	dp_selection_fini(&l->found);
+	*l = (struct dp_places){0};
+}
+
+/* ---- modules, and what to say if none has it ----------------------------------------------------------------------- */
+
+struct search {
+	struct dp_image *image;
+	const struct dp_spec *spec;
+	struct dp_places found;
+	struct dp_line_query line;
+	bool relative_known;      /* FUNCTION:LINE, and there is such a function */
+	size_t searched;          /* modules with debug information */
+	struct dp_error *without; /* why the first one without has none */
+};
+
+struct declared_in {
+	struct search *s;
+	struct dp_module *m;
+	struct dp_debug *debug;
+};
+
+/* The line is counted from where the function is said to begin. */
+static void declared(Dwarf_Die *die, void *data)
+{
+	const struct declared_in *in = data;
+	const char *file = dp_debug_decl_file(die);
+	int line;
+	if (!file || dwarf_decl_line(die, &line) || line <= 0)
+		return;
+	in->s->line = (struct dp_line_query){.file = file, .line = (uint32_t)line + in->s->spec->line};
+	in->s->relative_known = true;
+	dp_lines_find(in->m, in->debug, &in->s->line, &in->s->found);
+}
+
+static void search_function(struct search *s, struct dp_module *m, struct dp_debug *debug)
+{
+	struct declared_in in = {s, m, debug};
+	const struct dp_inline_query q = {
+	        .name = s->spec->function,
+	        .file = s->spec->file,
+	        .declared = s->spec->has_line ? declared : NULL,
+	        .data = &in,
+	        .out_of_line = true,
+	};
+	dp_inline_find(m, debug, &q, &s->found);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void search_module(struct search *s, struct dp_module *m)
+{
+	const struct dp_spec *spec = s->spec;
+	struct dp_debug *debug;
+	struct dp_error *err = dp_module_debug(m, &debug);
+	if (err) {
+		dp_error_destroy(s->without ? err : dp_take(s->without, err));
+		return;
+	}
+	s->searched++;
+	if (spec->file && !dp_debug_mentions(debug, last_part(spec->file)))
+		return;
+	if (spec->function)
+		search_function(s, m, debug);
+	else
+		dp_lines_find(m, debug, &s->line, &s->found);
+	/* A file whose name does not look like one. */
+	if (spec->function && !spec->file && !s->relative_known) {
+		s->line = (struct dp_line_query){.file = spec->function, .line = spec->line};
+		dp_lines_find(m, debug, &s->line, &s->found);
+	}
+}
+
+static struct dp_error *no_line(const struct search *s)
+{
+	const struct dp_line_query *q = &s->line;
+	char near[128] = "";
+	if (q->below && q->above)
+		snprintf(near, sizeof(near), "; the nearest ones with code are %u and %u", q->below, q->above);
+	else if (q->below || q->above)
+		snprintf(near, sizeof(near), "; the nearest one with code is %u", q->below ? q->below : q->above);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': line %u of %s has no code%s", s->spec->text, q->line, q->path, near);
+}
+
+static struct dp_error *nothing(struct search *s)
+{
+	const char *where = s->spec->module ? s->spec->module : "the target";
+	if (s->line.file_known)
+		return no_line(s);
+	if (!s->searched && s->without)
+		return dp_error_wrap(dp_take(s->without, NULL), "'%s' cannot be found without debug information", s->spec->text);
+	if (s->spec->function)
+		return dp_error(DP_TAG_NO_SYMBOL, "'%s': there is no function '%s'%s%s in the debug information of %s",
+		                s->spec->text, s->spec->function, s->spec->file ? " of " : "", s->spec->file ? s->spec->file : "",
+		                where);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no source file of %s ends in '%s'; %zu of its modules ha%s debug information",
+	                s->spec->text, where, s->spec->file, s->searched, s->searched == 1 ? "s" : "ve");
+}
+
+static struct dp_error *by_source(struct search *s)
+{
+	for (size_t i = 0; i < s->image->nmodules; i++) {
+		struct dp_module *m = s->image->module[i];
+		if (m->elf && !m->vdso && dp_module_matches(m, s->spec))
+			search_module(s, m);
+	}
+	dp_places_sort(&s->found);
+	if (s->found.failed)
+		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", s->spec->text);
+	return s->found.found.n ? NULL : nothing(s);
+}
+
+struct dp_error *dp_places_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
+{
+	struct search s = {.image = image, .spec = spec, .line = {.file = spec->file, .line = spec->line}};
+	struct dp_error *err = spec->provider ? dp_usdt_select(image, spec, &s.found) : by_source(&s);
+	dp_error_destroy(s.without);
+	if (err)
+		dp_places_fini(&s.found);
+	else
+		*ret = s.found.found;
+	return err;
+}

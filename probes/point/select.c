@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a pattern to the functions it names, by their symbols. A function is an address here: its aliases count once, under the
+ * best name that fits, and an exception that names any alias takes the function out.
+ */
+#include "base/cleanup.h"
+#include "probes/point/candidates.h"
+#include "probes/point/places.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gather {
+	const struct dp_spec *spec;
+	struct dp_name_match match; /* of names as C++ and Rust have them */
+	const char *const *except;
+	size_t nexcept;
+	struct dp_selection found;
+	size_t capacity, excepted;
+	bool failed; /* out of memory */
+};
+
+/* ---- what counts --------------------------------------------------------------------------------------------------- */
+
+static bool is_function(const struct dp_symbol *s)
+{
+	return s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
+}
+
+/* The part of a function that is seldom run, which compilers put elsewhere: it belongs to the function. */
+static bool is_fragment(const struct dp_symbol *s)
+{
+	static const char cold[] = ".cold";
+	return s->len > sizeof(cold) - 1 && !strcmp(s->name + s->len - (sizeof(cold) - 1), cold);
+}
+
+static bool wanted(const struct gather *g, const struct dp_symbol *s)
+{
+	return is_function(s) && !is_fragment(s) &&
+	       (!strcmp(g->spec->symbol, s->name) || !fnmatch(g->spec->symbol, s->name, 0) ||
+	        dp_name_match_symbol(&g->match, s->name));
+}
+
+static bool except_names(const char *except, const struct dp_module *m, const struct dp_symbol *s)
+{
+	const char *bang = strrchr(except, '!');
+	if (!bang)
+		return !fnmatch(except, s->name, 0);
+	dp_auto_free char *module = strndup(except, (size_t)(bang - except));
+	const struct dp_spec of = {.module = module};
+	return module && dp_module_matches(m, &of) && !fnmatch(bang + 1, s->name, 0);
+}
+
+static bool excepted(const struct gather *g, const struct dp_module *m, const struct dp_symbol *s)
+{
+	for (size_t i = 0; i < g->nexcept; i++)
+		if (except_names(g->except[i], m, s))
+			return true;
+	return false;
+}
+
+/* ---- gathering ----------------------------------------------------------------------------------------------------- */
+
+static void append(struct gather *g, const struct dp_selected *one)
+{
+	if (g->found.n == g->capacity) {
+		size_t capacity = g->capacity ? 2 * g->capacity : 64;
+		struct dp_selected *grown = realloc(g->found.item, capacity * sizeof(*grown));
+		if (!grown) {
+			g->failed = true;
+			return;
+		}
+		g->found.item = grown;
+		g->capacity = capacity;
+	}
+	g->found.item[g->found.n++] = *one;
+}
+
+/* The symbols of one address, the best first. */
+static void take_group(struct gather *g, struct dp_module *m, const struct dp_symbol *const *group, size_t n)
+{
+	const struct dp_symbol *best = NULL;
+	struct dp_selected one = {.function = {.module = m}};
+	for (size_t i = 0; i < n; i++) {
+		one.ifunc |= group[i]->type == STT_GNU_IFUNC;
+		best = !best && wanted(g, group[i]) ? group[i] : best;
+	}
+	for (size_t i = 0; best && i < n; i++)
+		if (excepted(g, m, group[i])) {
+			g->excepted++;
+			return;
+		}
+	if (!best)
+		return;
+	one.function.start = dp_module_addr(m, best->value);
+	one.function.name = best->name;
+	for (size_t i = 0; i < n && !one.function.size; i++)
+		one.function.size = is_function(group[i]) ? group[i]->size : 0;
+	if (!one.function.size)
+		one.function.size = dp_symbol_size(m, best);
+	append(g, &one);
+}
+
+static void take_index(struct gather *g, struct dp_module *m, const struct dp_symbol_index *index)
+{
+	for (size_t i = 0, end; i < index->n; i = end) {
+		for (end = i + 1; end < index->n && index->symbol[end]->value == index->symbol[i]->value;)
+			end++;
+		take_group(g, m, index->symbol + i, end - i);
+	}
+}
+
+/* Of the same address the file's own symbol comes before the debug file's, which was appended later. */
+static int compare(const void *a, const void *b)
+{
+	const struct dp_selected *x = a, *y = b;
+	if (x->function.start.v != y->function.start.v)
+		return x->function.start.v < y->function.start.v ? -1 : 1;
+	return (x->function.size == 0) - (y->function.size == 0);
+}
+
+static void sort(struct dp_selection *found)
+{
+	size_t n = 0;
+	if (found->n)
+		qsort(found->item, found->n, sizeof(*found->item), compare);
+	for (size_t i = 0; i < found->n; i++)
+		if (!n || found->item[n - 1].function.start.v != found->item[i].function.start.v)
+			found->item[n++] = found->item[i];
+	found->n = n;
+}
+
+static struct dp_error *none(const struct gather *g)
+{
+	const char *where = g->spec->module ? g->spec->module : "the target";
+	if (g->excepted)
+		return dp_error(DP_TAG_NO_SYMBOL, "'%s': all %zu functions that match in %s are left out by -x", g->spec->text,
+		                g->excepted, where);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function in %s has a name that matches '%s'", g->spec->text, where,
+	                g->spec->symbol);
+}
+
+static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
+{
+	if (!dp_name_match_init(&g->match, g->spec->symbol))
+		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);
+	for (size_t i = 0; i < image->nmodules; i++) {
+		struct dp_module *m = image->module[i];
+		if (m->vdso || !dp_module_matches(m, g->spec))
+			continue;
+		take_index(g, m, dp_module_own_index(m));
+		take_index(g, m, dp_module_debug_index(m));
+	}
+	dp_name_match_fini(&g->match);
+	sort(&g->found);
+	if (g->failed)
+		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);
+	return g->found.n ? NULL : none(g);
+}
+
+/* ---- a function that is written out -------------------------------------------------------------------------------- */
+
+static struct dp_error *by_name(struct dp_image *image, struct gather *g)
+{
+	struct dp_site site;
+	struct dp_selected one = {0};
+	DP_TRY(dp_image_resolve(image, g->spec, &site));
+	one.function = site.function;
+	if (!site.function.start.v)
+		return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function is known around 0x%llx", g->spec->text,
+		                (unsigned long long)site.addr.v);
+	append(g, &one);
+	return g->failed ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text) : NULL;
+}
+
+/* Go's names hold brackets and stars. */
+static bool is_a_name(struct dp_image *image, const struct dp_spec *spec)
+{
+	const struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);
+	struct dp_candidates found = {0};
+	for (size_t i = 0; i < image->nmodules; i++)
+		if (dp_module_matches(image->module[i], spec)) {
+			dp_candidates_add(&found, image->module[i], false, &name);
+			dp_candidates_add(&found, image->module[i], true, &name);
+		}
+	const bool known = found.n > 0;
+	dp_candidates_fini(&found);
+	return known;
+}
+
+struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *spec, const char *const *except, size_t nexcept,
+                                 struct dp_selection *ret)
+{
+	struct gather g = {.spec = spec, .except = except, .nexcept = nexcept};
+	struct dp_error *err;
+	if (spec->module && !dp_image_has_module(image, spec))
+		return dp_candidates_no_module(image, spec);
+	if (dp_spec_is_source(spec))
+		return dp_places_select(image, spec, ret);
+	const bool modules = spec->symbol && dp_spec_is_pattern(spec->module), symbols = dp_spec_is_pattern(spec->symbol);
+	if (!modules && (!symbols || is_a_name(image, spec)))
+		err = by_name(image, &g);
+	else
+		err = by_pattern(image, &g);
+	if (err)
+		dp_selection_fini(&g.found);
+	else
+		*ret = g.found;
+	return err;
+}
+
+void dp_selected_fini(struct dp_selected *one)
+{
+	free(one->label);
+	free(one->inlined);
+}
+
+void dp_selection_fini(struct dp_selection *selection)
+{
+	for (size_t i = 0; i < selection->n; i++)
+		dp_selected_fini(&selection->item[i]);
+	free(selection->item);
+	*selection = (struct dp_selection){0};
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The grammar of probe points: [module '!'] (symbol ['+' offset] | address) [':' point], and DTrace's spelling of it,
+ * pid$target:module:function:name.
+ */
+#include "base/cleanup.h"
+#include "probes/point/spec_internal.h"
+#include "probes/point/syscalls.h"
+#include "probes/point/usdt/usdt.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* UTF-8 characters take one column. */
+struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why)
+{
+	size_t column = 0;
+	for (size_t i = 0; i < at; i++)
+		column += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return dp_error(DP_TAG_SYNTAX, "%s\n  %s\n  %*s^", why, text, (int)(column < 4096 ? column : 4096), "");
+}
+
+static bool part_is(struct dp_spec_part p, const char *word)
+{
+	return p.end - p.at == strlen(word) && !memcmp(p.text + p.at, word, p.end - p.at);
+}
+
+static char *part_copy(struct dp_spec_part p)
+{
+	return strndup(p.text + p.at, p.end - p.at);
+}
+
+static unsigned digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (unsigned)(c - 'a') + 10;
+	return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 99;
+}
+
+static struct dp_error *digits(struct dp_spec_part p, size_t start, unsigned base, uint64_t *ret)
+{
+	uint64_t value = 0;
+	for (size_t at = p.at; at < p.end; at++) {
+		unsigned digit = digit_of(p.text[at]);
+		if (digit >= base)
+			return dp_spec_wrong(p.text, at,
+			                     base == 8    ? "this is no octal digit (a leading 0 means octal, 0x hexadecimal)"
+			                     : base == 16 ? "this is no hexadecimal digit"
+			                                  : "this is no decimal digit (hexadecimal numbers start with 0x)");
+		if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
+			return dp_spec_wrong(p.text, start, "the number does not fit into 64 bits");
+	}
+	*ret = value;
+	return NULL;
+}
+
+static bool is_hex(struct dp_spec_part p)
+{
+	return p.end - p.at >= 2 && p.text[p.at] == '0' && (p.text[p.at + 1] == 'x' || p.text[p.at + 1] == 'X');
+}
+
+/* The number that all of `p` must be. */
+static struct dp_error *number(struct dp_spec_part p, uint64_t *ret)
+{
+	const size_t start = p.at;
+	if (!is_hex(p))
+		return digits(p, start, p.text[p.at] == '0' ? 8 : 10, ret);
+	p.at += 2;
+	if (p.at == p.end)
+		return dp_spec_wrong(p.text, p.at, "hexadecimal digits are missing behind 0x");
+	return digits(p, start, 16, ret);
+}
+
+/* Characters that no symbol has, but typing errors do. */
+static struct dp_error *check_characters(const char *text)
+{
+	for (size_t i = 0; text[i]; i++)
+		if (iscntrl((unsigned char)text[i]))
+			return dp_spec_wrong("(not shown)", 0, "the probe point holds a control character");
+	size_t start = strspn(text, " "), end = strlen(text);
+	if (start)
+		return dp_spec_wrong(text, 0, "a probe point does not start with a blank");
+	if (end && text[end - 1] == ' ')
+		return dp_spec_wrong(text, end - 1, "a probe point does not end with a blank");
+	return end ? NULL : dp_spec_wrong(text, 0, "a symbol or an address is missing");
+}
+
+/* The last '+' that a digit follows; operator+ and the like stay symbols. */
+static size_t find_plus(struct dp_spec_part p)
+{
+	size_t found = 0;
+	for (size_t i = p.at; i + 1 < p.end; i++)
+		if (p.text[i] == '+' && isdigit((unsigned char)p.text[i + 1]))
+			found = i;
+	return found;
+}
+
+static struct dp_error *take_symbol(struct dp_spec_part p, struct dp_spec *spec)
+{
+	spec->symbol = part_copy(p);
+	return spec->symbol ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+}
+
+/* A symbol with its offset, or an address. */
+static struct dp_error *place(struct dp_spec_part p, struct dp_spec *spec)
+{
+	if (p.at == p.end)
+		return dp_spec_wrong(p.text, p.at, "a symbol or an address is missing");
+	if (isdigit((unsigned char)p.text[p.at])) {
+		const char *plus = memchr(p.text + p.at, '+', p.end - p.at);
+		if (plus)
+			return dp_spec_wrong(p.text, (size_t)(plus - p.text), "an address takes no offset: add it up");
+		return number(p, &spec->value);
+	}
+	size_t plus = find_plus(p);
+	if ((plus == p.at || p.at + 1 == p.end) && p.text[p.at] == '+')
+		return dp_spec_wrong(p.text, p.at, "a symbol is missing before the offset");
+	if (plus) {
+		if (spec->point != DP_POINT_PLACE)
+			return dp_spec_wrong(p.text, plus, "an offset is a place of its own: it takes no :entry, :return or :*");
+		DP_TRY(number((struct dp_spec_part){p.text, plus + 1, p.end}, &spec->value));
+		spec->has_offset = true;
+		p.end = plus;
+	}
+	return take_symbol(p, spec);
+}
+
+static bool find_point(struct dp_spec_part p, enum dp_point *ret)
+{
+	const struct {
+		const char *word;
+		enum dp_point point;
+	} words[] = {{"entry", DP_POINT_ENTRY}, {"return", DP_POINT_RETURN}, {"*", DP_POINT_ALL}};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (part_is(p, words[i].word)) {
+			*ret = words[i].point;
+			return true;
+		}
+	return false;
+}
+
+/* Cuts ":entry", ":return" or ":*" off. Symbols may hold colons themselves (Go's do), so other words stay. */
+static struct dp_error *cut_point(struct dp_spec_part *p, struct dp_spec *spec)
+{
+	const char *colon = memrchr(p->text + p->at, ':', p->end - p->at);
+	const size_t at = colon ? (size_t)(colon - p->text) : 0;
+	if (!colon || (at > p->at && colon[-1] == ':'))
+		return NULL;
+	if (at + 1 == p->end)
+		return dp_spec_wrong(p->text, at + 1, "entry, return or * is missing behind the ':'");
+	if (find_point((struct dp_spec_part){p->text, at + 1, p->end}, &spec->point))
+		p->end = at;
+	return NULL;
+}
+
+/* ---- DTrace's spelling --------------------------------------------------------------------------------------------- */
+
+/* "pid$target:" or "pid123:"; where the rest begins, 0 if it is something else. */
+static size_t dtrace_prefix(const char *text)
+{
+	static const char target[] = "pid$target";
+	if (!strncmp(text, target, sizeof(target) - 1))
+		return sizeof(target) - 1;
+	if (strncmp(text, "pid", 3) != 0)
+		return 0;
+	size_t n = 3;
+	while (isdigit((unsigned char)text[n]))
+		n++;
+	return n > 3 && text[n] == ':' ? n : 0;
+}
+
+/* An offset in DTrace is hexadecimal without 0x. */
+static struct dp_error *dtrace_name(struct dp_spec_part p, struct dp_spec *spec)
+{
+	spec->point = DP_POINT_ALL;
+	if (p.at == p.end || find_point(p, &spec->point))
+		return NULL;
+	const size_t start = p.at;
+	spec->point = DP_POINT_PLACE;
+	spec->has_offset = true;
+	p.at += is_hex(p) ? 2 : 0;
+	if (p.at == p.end || digit_of(p.text[p.at]) >= 16)
+		return dp_spec_wrong(p.text, start, "the name of a probe is entry, return, * or an offset in hexadecimal digits");
+	return digits(p, start, 16, &spec->value);
+}
+
+/* The function "-" stands for no function: the offset is one in the module. */
+static struct dp_error *dtrace_function(struct dp_spec_part p, struct dp_spec *spec)
+{
+	if (p.at == p.end)
+		return (spec->symbol = strdup("*")) ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	if (!part_is(p, "-"))
+		return take_symbol(p, spec);
+	if (!spec->module || spec->point != DP_POINT_PLACE)
+		return dp_spec_wrong(p.text, p.at, "the function - goes with a module and an offset");
+	spec->has_offset = false;
+	return NULL;
+}
+
+static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_spec *spec)
+{
+	static const char form[] = "DTrace's spelling is pid$target:MODULE:FUNCTION:NAME, where empty parts mean any";
+	const size_t end = strlen(text);
+	const char *first = text + prefix, *second = *first == ':' ? strchr(first + 1, ':') : NULL, *third = strrchr(text, ':');
+	if (!second || third == second)
+		return dp_spec_wrong(text, end, form);
+	const size_t module = prefix + 1, function = (size_t)(second - text) + 1, name = (size_t)(third - text) + 1;
+	if (text[3] != '$')
+		DP_TRY(digits((struct dp_spec_part){text, 3, prefix}, 3, 10, &spec->pid));
+	if (module < function - 1 && !(spec->module = part_copy((struct dp_spec_part){text, module, function - 1})))
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	DP_TRY(dtrace_name((struct dp_spec_part){text, name, end}, spec));
+	return dtrace_function((struct dp_spec_part){text, function, name - 1}, spec);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- */
+
+/* The last '!' that is no operator's: C++ has ! and !=. */
+static const char *find_bang(const char *text)
+{
+	static const char op[] = "operator";
+	const char *bang = strrchr(text, '!');
+	while (bang && bang - text >= (ptrdiff_t)sizeof(op) - 1 && !strncmp(bang - (sizeof(op) - 1), op, sizeof(op) - 1))
+		bang = memrchr(text, '!', (size_t)(bang - text));
+	return bang;
+}
+
+static struct dp_error *parse(const char *text, struct dp_spec *spec)
+{
+	DP_TRY(check_characters(text));
+	spec->text = strdup(text);
+	if (!spec->text)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	const size_t prefix = dtrace_prefix(text);
+	if (prefix)
+		return parse_dtrace(text, prefix, spec);
+	const char *bang = find_bang(text);
+	struct dp_spec_part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
+	if (bang == text)
+		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
+	spec->module = bang ? strndup(text, p.at - 1) : NULL;
+	if (bang && !spec->module)
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	bool source;
+	DP_TRY(dp_spec_call(p, false, spec, &source));
+	if (source)
+		return NULL;
+	DP_TRY(cut_point(&p, spec));
+	DP_TRY(dp_spec_source(p, spec, &source));
+	return source ? NULL : place(p, spec);
+}
+
+static struct dp_error *finish(struct dp_error *err, struct dp_spec *spec, struct dp_spec *ret)
+{
+	if (err)
+		dp_spec_fini(spec);
+	else
+		*ret = *spec;
+	return err;
+}
+
+struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret)
+{
+	struct dp_spec spec = {0};
+	return finish(parse(text, &spec), &spec, ret);
+}
+
+static struct dp_error *parse_usdt(const char *text, struct dp_spec *spec)
+{
+	static const char usdt[] = "usdt:";
+	struct dp_spec_part p = {text, 0, strlen(text)};
+	const char *bang = memrchr(text, '!', p.end);
+	DP_TRY(check_characters(text));
+	spec->text = strdup(text);
+	p.at = bang ? (size_t)(bang - text) + 1 : 0;
+	spec->module = bang ? strndup(text, p.at - 1) : NULL;
+	if (!spec->text || (bang && !spec->module))
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	if (bang == text)
+		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
+	p.at += strncmp(text + p.at, usdt, sizeof(usdt) - 1) ? 0 : sizeof(usdt) - 1;
+	return dp_spec_marker(p, spec);
+}
+
+struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret)
+{
+	struct dp_spec spec = {0};
+	return finish(parse_usdt(text, &spec), &spec, ret);
+}
+
+static struct dp_error *parse_call(const char *text, struct dp_spec *spec)
+{
+	const char *bang = memrchr(text, '!', strlen(text));
+	const struct dp_spec_part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
+	bool call;
+	DP_TRY(check_characters(text));
+	spec->text = strdup(text);
+	spec->module = bang ? strndup(text, p.at - 1) : NULL;
+	if (!spec->text || (bang && !spec->module))
+		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	if (bang == text)
+		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
+	return dp_spec_call(p, true, spec, &call);
+}
+
+struct dp_error *dp_spec_parse_call(const char *text, struct dp_spec *ret)
+{
+	struct dp_spec spec = {0};
+	return finish(parse_call(text, &spec), &spec, ret);
+}
+
+bool dp_spec_is_pattern(const char *text)
+{
+	return text && strpbrk(text, "*?[");
+}
+
+/* foo(char*): the stars of parameters are no pattern's. */
+static bool is_signature(const char *symbol)
+{
+	const char *open = strchr(symbol, '('), *close = strrchr(symbol, ')');
+	return open > symbol && open[-1] != '.' && close && (!close[1] || !strcmp(close + 1, " const")) &&
+	       strcspn(symbol, "*?[") > (size_t)(open - symbol) && !memmem(open, (size_t)(close - open), ", *", 3) &&
+	       open[1] != '*';
+}
+
+bool dp_spec_is_source(const struct dp_spec *spec)
+{
+	return spec->file || spec->function || spec->provider || spec->call;
+}
+
+bool dp_spec_selects(const struct dp_spec *spec)
+{
+	if (dp_spec_is_source(spec) || spec->point == DP_POINT_RETURN || spec->point == DP_POINT_ALL)
+		return true;
+	return spec->symbol &&
+	       ((dp_spec_is_pattern(spec->symbol) && !is_signature(spec->symbol)) || dp_spec_is_pattern(spec->module));
+}
+
+bool dp_spec_has_pattern(const struct dp_spec *spec)
+{
+	if (spec->point == DP_POINT_ALL || dp_spec_is_pattern(spec->module) || dp_spec_is_pattern(spec->call) ||
+	    dp_spec_is_pattern(spec->provider) || dp_spec_is_pattern(spec->marker))
+		return true;
+	return spec->symbol && !dp_spec_is_source(spec) && dp_spec_is_pattern(spec->symbol) && !is_signature(spec->symbol);
+}
+
+void dp_spec_fini(struct dp_spec *spec)
+{
+	free(spec->text);
+	free(spec->module);
+	free(spec->symbol);
+	free(spec->file);
+	free(spec->function);
+	free(spec->provider);
+	free(spec->marker);
+	free(spec->call);
+	*spec = (struct dp_spec){0};
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decoding of payloads. The bytes come from memory that the target may write at will, so every length is checked against
+ * what is left, and a string's end is looked for inside its limit only.
+ */
+#include "agent/abi.h"
+#include "probes/record/fields_internal.h"
+
+#include <string.h>
+
+typedef void each_fn(const struct dp_field *field, const struct dp_field_value *value, void *data);
+
+struct cursor {
+	const uint8_t *at;
+	size_t left;
+};
+
+static const uint8_t *take(struct cursor *c, size_t n)
+{
+	const uint8_t *bytes = c->at;
+	if (n > c->left)
+		return NULL;
+	c->at += n;
+	c->left -= n;
+	return bytes;
+}
+
+/* Little-endian, `n` of 1, 2, 4, 8 bytes. */
+static uint64_t load(const uint8_t *bytes, size_t n)
+{
+	uint64_t u = 0;
+	memcpy(&u, bytes, n);
+	return u;
+}
+
+static double as_double(uint64_t bits, uint32_t size)
+{
+	double wide = 0;
+	float narrow = 0;
+	if (size == sizeof(narrow)) {
+		memcpy(&narrow, &bits, sizeof(narrow));
+		return (double)narrow;
+	}
+	memcpy(&wide, &bits, sizeof(wide));
+	return wide;
+}
+
+static bool decode_number(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
+{
+	const uint8_t *bytes = f->size <= sizeof(uint64_t) ? take(c, f->size) : NULL;
+	if (!bytes)
+		return false;
+	unsigned unused = 64u - 8u * f->size;
+	v->u = load(bytes, f->size);
+	if (f->type == DP_TYPE_INT && f->size)
+		v->u = (uint64_t)((int64_t)(v->u << unused) >> unused);
+	if (f->type == DP_TYPE_FLOAT)
+		v->f = as_double(v->u, f->size);
+	return true;
+}
+
+static bool decode_string(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
+{
+	size_t limit = f->size < c->left ? f->size : c->left;
+	const uint8_t *nul = limit ? memchr(c->at, '\0', limit) : NULL;
+	if (!nul)
+		return false;
+	v->n = (size_t)(nul - c->at);
+	v->bytes = take(c, v->n + 1);
+	return true;
+}
+
+static bool decode_backtrace(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
+{
+	const uint8_t *n = take(c, 1);
+	if (!n || *n > f->size)
+		return false;
+	v->n = *n;
+	v->bytes = take(c, v->n * sizeof(uint64_t));
+	return v->bytes;
+}
+
+static bool decode_field(const struct dp_field *f, struct cursor *c, struct dp_field_value *v)
+{
+	switch (f->type) {
+	case DP_TYPE_INT:
+	case DP_TYPE_UINT:
+	case DP_TYPE_FLOAT:
+	case DP_TYPE_POINTER:
+		return decode_number(f, c, v);
+	case DP_TYPE_STRING:
+		return decode_string(f, c, v);
+	case DP_TYPE_BYTES:
+		v->n = f->size;
+		v->bytes = take(c, f->size);
+		return v->bytes;
+	case DP_TYPE_BACKTRACE:
+		return decode_backtrace(f, c, v);
+	}
+	return false;
+}
+
+static bool walk(const struct dp_fields *fields, struct cursor *c, each_fn *each, void *data)
+{
+	uint64_t mask = 0;
+	if (dp_fields_may_fault(fields)) {
+		const uint8_t *bytes = take(c, DP_MASK_BYTES);
+		if (!bytes)
+			return false;
+		mask = load(bytes, DP_MASK_BYTES);
+	}
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct dp_field *f = &fields->field[i];
+		struct dp_field_value v = {.unreadable = dp_field_may_fault(f) && i < 64 && (mask >> i & 1)};
+		if (!decode_field(f, c, &v))
+			return false;
+		if (each)
+			each(f, &v, data);
+	}
+	return true;
+}
+
+bool dp_fields_decode(const struct dp_fields *fields, const uint8_t *payload, size_t len, each_fn *each, void *data)
+{
+	struct cursor c = {payload, len};
+	return walk(fields, &c, each, data);
+}
+
+size_t dp_fields_payload_length(const struct dp_fields *fields, const uint8_t *payload, size_t len)
+{
+	struct cursor c = {payload, len};
+	return walk(fields, &c, NULL, NULL) ? len - c.left : SIZE_MAX;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call is known by its thread, its function and the address of its return address: rsp at the entry, and again at every ret and
+ * tail jump. No two calls that both are going on have the same one, however many stacks the thread has. So the place of an entry
+ * is taken from that address, and a match is a match: what longjmp, an exception or a coroutine leaves behind is written over by
+ * the next call at that address, or by one 256 KiB further, and nobody takes it for his own.
+ *
+ * A signal handler's calls may write over the same place between any two instructions here. The entry therefore looks at the time
+ * again when both words are written, and the return looks at the call behind the time.
+ */
+#include "trampoline/arch/x86_64/emit/pair.h"
+
+#define PLACE ((int32_t)((DP_ANSWER_PAIRS - 1) << 4)) /* rsp & this is the place's offset */
+
+_Static_assert(sizeof(struct dp_answer_pair) == 16, "stack addresses differ by 16");
+
+void dp_pair_now(struct dp_asm *a)
+{
+	dp_asm_rdtsc(a);
+	dp_asm_shift(a, DP_SHIFT_SHL, 32, DP_RDX);
+	dp_asm_alu_store(a, DP_ALU_OR, 8, DP_RDX, dp_rm_reg(DP_RAX));
+}
+
+/* The call's name into rcx, its place's offset in the block's pairs into rdx. */
+static void emit_call(struct dp_asm *a, const struct dp_view *view, uint16_t pair)
+{
+	dp_view_load(a, view, DP_RSP, 0, 8, DP_RCX);
+	dp_asm_mov_store(a, 4, DP_RCX, dp_rm_reg(DP_RDX));
+	dp_asm_alu_imm(a, DP_ALU_AND, 4, PLACE, dp_rm_reg(DP_RDX));
+	dp_asm_shift(a, DP_SHIFT_SHL, 16, DP_RCX);
+	dp_asm_alu_imm(a, DP_ALU_OR, 8, pair, dp_rm_reg(DP_RCX));
+}
+
+void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair)
+{
+	const struct dp_rm call = dp_rm_mem(DP_RSI, offsetof(struct dp_answer_pair, call));
+	const struct dp_rm tsc = dp_rm_mem(DP_RSI, offsetof(struct dp_answer_pair, tsc));
+	struct dp_label again = dp_asm_label(a);
+	emit_call(a, view, pair);
+	dp_asm_lea(a, dp_rm_index(DP_RSI, DP_RDX, rt->answers.pairs), DP_RSI);
+	dp_asm_bind(a, again);
+	dp_pair_now(a);
+	dp_asm_mov_store(a, 8, DP_RAX, tsc);
+	dp_asm_mov_store(a, 8, DP_RCX, call);
+	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RAX, tsc);
+	dp_asm_jcc(a, DP_CC_NE, again);
+}
+
+static void emit_ns(struct dp_asm *a, uint64_t tick_ns)
+{
+	static const uint8_t mul_rcx[] = {0x48, 0xf7, 0xe1}, shrd_32_rdx_rax[] = {0x48, 0x0f, 0xac, 0xd0, 32};
+	const bool whole = tick_ns <= UINT32_MAX; /* less than 1 ns: then the product's upper word is the result as it is */
+	dp_asm_mov_const(a, whole ? tick_ns << 32 : tick_ns, DP_RCX);
+	dp_asm_data(a, mul_rcx, sizeof(mul_rcx));
+	if (whole)
+		dp_asm_mov_store(a, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	else
+		dp_asm_data(a, shrd_32_rdx_rax, sizeof(shrd_32_rdx_rax));
+}
+
+void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
+                   struct dp_label unpaired)
+{
+	const int64_t pairs = rt->answers.pairs;
+	emit_call(a, view, pair);
+	dp_asm_alu_store(a, DP_ALU_ADD, 8, DP_RSI, dp_rm_reg(DP_RDX));
+	dp_asm_alu_load(a, DP_ALU_SUB, 8, dp_rm_mem(DP_RDX, pairs + (int64_t)offsetof(struct dp_answer_pair, tsc)), DP_RAX);
+	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
+	dp_asm_jcc(a, DP_CC_NE, unpaired);
+	dp_asm_mov_const(a, 0, DP_RCX);
+	dp_asm_mov_store(a, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
+	emit_ns(a, rt->tick_ns);
+	if (view->duration)
+		dp_asm_mov_store(a, 8, DP_RAX, dp_rm_mem(view->base, view->duration + view->pushed));
+}

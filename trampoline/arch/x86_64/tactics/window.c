@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which instructions a 5-byte jump covers, and what may never be covered: a call or system call with something behind it, since
+ * threads return there. That nothing else leads inside is proved in window_proof.c. Where fewer bytes than five can be covered,
+ * the rest of the jump is what follows, as in a pun: the instructions behind the last one stay what they are.
+ */
+#include "trampoline/arch/x86_64/tactics/window.h"
+
+#include "trampoline/arch/x86_64/asm/encode.h"
+#include "trampoline/arch/x86_64/tactics/window_proof.h"
+#include "trampoline/code/known.h"
+#include "trampoline/code/text.h"
+
+static struct dp_error *refuse(const char *why)
+{
+	return dp_error(DP_TAG_TOO_SHORT, "%s", why);
+}
+
+static bool returns_behind(const struct dp_insn *insn)
+{
+	return insn->flow == DP_FLOW_CALL || insn->flow == DP_FLOW_CALL_IND || insn->flow == DP_FLOW_SYSCALL;
+}
+
+static bool in_function(const struct dp_text *text, uint64_t addr, size_t n)
+{
+	return addr >= text->function && addr - text->function + n <= text->size;
+}
+
+/* Takes the instruction at ret->covered, or, where control does not get there, the padding. False: it cannot be covered; *why
+ * says so. */
+static bool take(const struct dp_text *text, uint64_t site, bool reached, struct dp_fit *ret, struct dp_error **why)
+{
+	const uint64_t at = site + ret->covered;
+	struct dp_insn insn;
+	size_t n;
+	const uint8_t *bytes = dp_text_at(text, at, &n);
+	*why = bytes ? dp_decode(bytes, n, at, &insn) : refuse("the executable segment ends behind it");
+	if (!*why && reached && !in_function(text, at, insn.len))
+		*why = refuse("the function ends behind it");
+	if (!*why && !reached && !dp_insn_is_padding(&insn))
+		*why = refuse("control flow ends before the jump would, and no padding follows");
+	if (*why)
+		return false;
+	if (ret->covered)
+		ret->interior[ret->ninterior++] = ret->covered;
+	if (reached)
+		ret->insn[ret->ninsns++] = insn;
+	ret->covered = (uint8_t)(ret->covered + insn.len);
+	ret->heads++;
+	return true;
+}
+
+/* Covers as many instructions as the jump needs, but for `most`, and for what nothing may follow. */
+static struct dp_error *cover(const struct dp_text *text, uint64_t site, uint8_t most, struct dp_fit *ret)
+{
+	struct dp_error *why = NULL;
+	bool reached = true;
+	while (ret->covered < DP_JMP_NEAR && ret->heads < most && take(text, site, reached, ret, &why)) {
+		const struct dp_insn *last = &ret->insn[ret->ninsns - 1];
+		if (reached && ret->covered < DP_JMP_NEAR && returns_behind(last)) {
+			why = refuse("a call would return into the jump");
+			break;
+		}
+		reached = reached && dp_insn_continues(last);
+	}
+	if (ret->covered < DP_JMP_NEAR && !ret->ninterior)
+		return why ? why : refuse("nothing that follows can be covered");
+	dp_error_destroy(why);
+	return NULL;
+}
+
+struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
+                               struct dp_fit *ret)
+{
+	*ret = (struct dp_fit){0};
+	if (!text->size || !text->pads_known)
+		return refuse(text->size ? "it is not known where else the module's code is entered"
+		                         : "the function around it is not known");
+	DP_TRY(cover(text, first->addr, most, ret));
+	const struct dp_landings *landings = dp_known_landings(known, text);
+	if (!landings)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the places of the module that something leads to");
+	return dp_window_prove(text, landings, first->addr, ret->interior, ret->ninterior);
+}

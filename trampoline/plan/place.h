@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What placing a site and evicting its neighbours have in common. */
+#ifndef DP_TRAMPOLINE_PLACE_H
+#define DP_TRAMPOLINE_PLACE_H
+
+#include "trampoline/arch/x86_64/tactics/tactics.h"
+#include "trampoline/plan/planner.h"
+
+struct dp_ground { /* what lies at and behind a site now */
+	uint8_t byte[DP_KNOT_BYTES], state[DP_KNOT_BYTES];
+};
+
+void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job);
+/* A blank item at `site` with the file's bytes; for nobody if `request` is NULL. */
+void dp_item_init(struct dp_item *item, const struct dp_request *request, const struct dp_text *text, uint64_t site);
+/*
+ * Puts the hop's springboard, takes the plan's bytes from the knot (NULL: they are there), and enters the item, whose stub is put
+ * and whose tactic, len and changed are set. On failure nothing but the stub is left behind.
+ */
+struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_knot *knot,
+                               const struct dp_hop *hop, uint32_t *ret) DP_MUST_CHECK;
+
+#endif
