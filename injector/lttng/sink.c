@@ -5,9 +5,9 @@
  */
 #include "injector/lttng/sink.h"
 
-#include "injector/tracee/stop/freeze.h"
+#include "injector/target/group/group.h"
 #include "injector/tracee/proc/proc.h"
-#include "injector/resident/standing.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -219,8 +219,8 @@ static bool is_unused(const struct dp_sink_view *v, const struct loading *l)
 }
 
 /*
- * A load that came to nothing leaves nothing; a later run may try again. Once the shared object is in the process it stays, and so does what
- * another tool has mapped, or what a thread of the program may still stand in.
+ * A load that came to nothing leaves nothing; a later run may try again. Once the shared object is in the process it stays, and
+ * so does what another tool has mapped, or what a thread of the program may still stand in.
  */
 static void take_back(struct dp_sink_view *v, const struct loading *l)
 {

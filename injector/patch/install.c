@@ -6,7 +6,7 @@
 #include "injector/patch/install.h"
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/semaphores.h"
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
 #include "injector/target/shared.h"
 #include "injector/tracee/stop/holds.h"
 #include "injector/trap/trap.h"

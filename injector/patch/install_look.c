@@ -3,9 +3,9 @@
  * Windows change instructions between which a thread may stand. Where all of them stand is found once for each time that they are
  * held, however many windows wait for it: their stacks are long.
  */
-#include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/install.h"
-#include "injector/resident/standing.h"
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/target/group/group.h"
 
 #include <stdlib.h>
 

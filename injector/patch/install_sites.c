@@ -3,9 +3,9 @@
  * One site: its bytes are compared with what they should be, and if they agree, they are overwritten: with all threads held, by
  * one write inside one page (or, where a jump lies across two, by new pages), or live, by new pages.
  */
-#include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/install.h"
-#include "injector/resident/standing.h"
+#include "injector/patch/quiesce/code_index.h"
+#include "injector/target/group/group.h"
 
 #include <stdio.h>
 #include <stdlib.h>

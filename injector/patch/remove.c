@@ -11,9 +11,10 @@
 #include "injector/patch/semaphores.h"
 #include "injector/patch/sights.h"
 #include "injector/patch/swap/swap.h"
-#include "injector/resident/standing.h"
-#include "injector/tracee/stop/holds.h"
+#include "injector/target/group/group.h"
+#include "injector/target/group/stray.h"
 #include "injector/tracee/proc/sharers.h"
+#include "injector/tracee/stop/holds.h"
 #include "injector/trap/trap.h"
 
 #include "base/cleanup.h"

@@ -2,7 +2,7 @@
 /* Giving back one site's bytes: with all threads held, or live, by new pages (swap.h). */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/restore_pass.h"
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
 
 #include "base/cleanup.h"
 

@@ -2,7 +2,7 @@
 #include "injector/patch/semaphores.h"
 
 #include "injector/patch/quiesce/code_index.h"
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
 #include "injector/tracee/tracee.h"
 #include "probes/point/usdt/usdt.h"
 

@@ -3,23 +3,7 @@
 #ifndef DP_INJECTOR_STANDING_H
 #define DP_INJECTOR_STANDING_H
 
-#include "injector/target/target.h"
-
-struct dp_shadow;
-
-/* A group: what one tool mapped into the process, all of one memfd. */
-struct dp_standing {
-	struct dp_target *target;
-	uint64_t inode;
-	struct dp_installation in;
-	size_t *site_of; /* of each probe, in in.placed; or SIZE_MAX */
-	struct dp_control control; /* as it was found, and checked; without its magic if there is none */
-	uint64_t data, data_size;  /* the data region in the target */
-	char *manifest;
-	int64_t fd; /* the target's descriptor of the memfd, which a tool killed in the middle leaves open; or -1 */
-	bool unmapped;
-	struct dp_shadow *shadow; /* while this tool serves it */
-};
+#include "injector/target/group/group.h"
 
 /* ---- standing_find.c ------------------------------------------------------------------------------------------------------ */
 
@@ -41,18 +25,6 @@ struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret) DP_M
 void dp_groups_fini(struct dp_groups *groups);
 /* Accepts NULL. */
 struct dp_standing *dp_standing_destroy(struct dp_standing *s);
-
-/* ---- standing_stray.c: what a tool leaves that was killed before anything was mapped ------------------------------------------ */
-
-/* Calls `found` for each descriptor of the target that is one of our memfds, until it fails. */
-typedef struct dp_error *(*dp_stray_fn)(struct dp_target *t, int64_t fd, uint64_t inode, void *data);
-struct dp_error *dp_stray_descriptors(struct dp_target *t, dp_stray_fn found, void *data) DP_MUST_CHECK;
-/* The same for all of the target's descriptors; `inode` is 0. */
-struct dp_error *dp_descriptors(struct dp_target *t, dp_stray_fn found, void *data) DP_MUST_CHECK;
-/* Is that descriptor of the target one of our memfds, now? Asked while threads are held, or they might put another file there. */
-bool dp_stray_is_ours(const struct dp_target *t, int64_t fd);
-/* A private region that was just made: nothing but the memfd's name is in it. Without an address (not mapped) if there is none. */
-struct dp_region dp_stray_private(struct dp_target *t);
 
 /* ---- standing_table.c: the control page and the site table, as found ----------------------------------------------------------- */
 

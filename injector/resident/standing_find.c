@@ -7,6 +7,7 @@
  * that has its target's rings mapped; that it is filled tells a probed process from its forks.
  */
 #include "injector/resident/standing.h"
+#include "injector/target/group/stray.h"
 
 #include "agent/lttng/sink.h"
 
@@ -221,8 +222,8 @@ static struct dp_error *check_control(const struct dp_standing *s)
 }
 
 /*
- * Some dynprobe's view of its target? There is no code by it; what the kernel happened to map behind it, as it does with a new heap,
- * is not the region that the control page tells of.
+ * Some dynprobe's view of its target? There is no code by it; what the kernel happened to map behind it, as it does with a new
+ * heap, is not the region that the control page tells of.
  */
 static bool is_view(const struct dp_standing *s)
 {

@@ -3,7 +3,7 @@
 #ifndef DP_INJECTOR_TARGET_H
 #define DP_INJECTOR_TARGET_H
 
-#include "injector/target/room/budget.h"
+#include "injector/target/budget.h"
 #include "injector/injector.h"
 #include "injector/tracee/proc/limits.h"
 #include "injector/ring/park.h"
@@ -357,10 +357,6 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, const struct dp_held *h);
 /* Moves a thread that stands at one of pair[].stub, which are ascending. */
 void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
-/* moved_fault.c: is the signal of a fault at its pc yet to be taken from its queue? Then its pc has to stay. */
-bool dp_fault_waits(const struct dp_held *h);
-/* Before its pc becomes `to`: the signal that it is about to get, of a fault at its pc, says `to` as well. */
-void dp_fault_move(const struct dp_held *h, uint64_t to);
 /* Does it have a signal frame that returns to one of pair[].stub? Without `frames` (quiesce_frames.h) also if its handler may have returned. */
 bool dp_returns_to(struct dp_target *t, const struct dp_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* Of a thread that nobody holds: is it at none of them, and will it return to none? */

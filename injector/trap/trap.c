@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/trap/trap.h"
+#include "injector/tracee/proc/proc.h"
 
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
 #include "injector/target/shared.h"
 #include "injector/tracee/stop/asleep.h"
 
@@ -46,7 +47,7 @@ struct dp_error *dp_target_trap_check(struct dp_target *t)
 {
 	if (t->process.seccomp || t->process.seccomp_strict)
 		return unsafe(t, "runs under a seccomp filter, which may forbid what a hook does");
-	if (dp_trap_status(&t->process, t->process.alive, "SigIgn") & DP_TRAP_BIT)
+	if (dp_proc_mask(t->process.pid, t->process.alive, "SigIgn") & DP_TRAP_BIT)
 		return unsafe(t, "ignores SIGTRAP, and would pass that on to what it executes");
 	if (t->sink)
 		return unsafe(
@@ -88,7 +89,7 @@ uint64_t dp_target_trap_hook(const struct dp_target *t)
 
 static bool ignores_faults(const struct dp_target *t)
 {
-	return dp_trap_status(&t->process, t->process.alive, "SigIgn") & DP_FAULT_BITS;
+	return dp_proc_mask(t->process.pid, t->process.alive, "SigIgn") & DP_FAULT_BITS;
 }
 
 struct dp_error *dp_target_faults_check(const struct dp_target *t)
@@ -182,7 +183,7 @@ static struct dp_error *borrow_and_take_over(struct dp_target *t, struct dp_free
 /* One that the program ignores stays ignored, where it can be done without. */
 static uint64_t choose_signals(const struct dp_target *t)
 {
-	const uint64_t ignored = dp_trap_status(&t->process, t->process.alive, "SigIgn");
+	const uint64_t ignored = dp_proc_mask(t->process.pid, t->process.alive, "SigIgn");
 	const uint64_t faults = t->trap.faults ? DP_FAULT_BITS | (DP_SHOWN_BITS & ~ignored) : 0;
 	return DP_TRAP_BIT | faults;
 }

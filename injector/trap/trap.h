@@ -64,11 +64,6 @@ void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsi
 /* Might the thread still be on its way to the handler, or in a hook? Moves it out of a call that a hook makes for it.
  * `exactly`: nor may it be in a signal handler, whose end would undo the mask that it is given back. */
 bool dp_trap_clear(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h, bool exactly);
-/* One field of /proc/PID/task/TID/status as a mask of signals. */
-uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field);
-/* Several at once; 0 for what is not there. */
-void dp_trap_statuses(const struct dp_process *p, pid_t tid, const char *const *fields, uint64_t *ret, size_t n);
-
 /* ---- trap_actions.c ----------------------------------------------------------------------------------------------------- */
 
 /* rt_sigaction() in the target; `new` and `old` may be NULL. */

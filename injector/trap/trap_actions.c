@@ -13,25 +13,6 @@
 #define TAKEN   (DP_TRAP_BIT_OF(DP_TRAP_SIGNALS) - 1) /* the signals that may be: what the target's memory says may be anything */
 _Static_assert(SLOTS * sizeof(struct dp_trap_action) <= sizeof(((struct dp_trap *)0)->scratch), "they fit");
 
-void dp_trap_statuses(const struct dp_process *p, pid_t tid, const char *const *fields, uint64_t *ret, size_t n)
-{
-	struct dp_buf status;
-	dp_buf_init(&status);
-	const bool read = dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid);
-	for (size_t i = 0; i < n; i++) {
-		const char *text = read ? dp_status_find(dp_buf_str(&status), fields[i]) : NULL;
-		ret[i] = text ? strtoull(text, NULL, 16) : 0;
-	}
-	dp_buf_fini(&status);
-}
-
-uint64_t dp_trap_status(const struct dp_process *p, pid_t tid, const char *field)
-{
-	uint64_t mask;
-	dp_trap_statuses(p, tid, &field, &mask, 1);
-	return mask;
-}
-
 struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig,
                                 const struct dp_trap_action *new, struct dp_trap_action *old)
 {
@@ -133,7 +114,7 @@ struct dp_error *dp_trap_set_actions(struct dp_target *t, struct dp_borrow *b, u
 struct dp_error *dp_trap_masks(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
                                uint64_t masks[DP_TRAP_SIGNALS])
 {
-	const uint64_t caught = dp_trap_status(&t->process, t->process.alive, "SigCgt");
+	const uint64_t caught = dp_proc_mask(t->process.pid, t->process.alive, "SigCgt");
 	for (unsigned sig = 1; sig <= SIGNALS; sig++) {
 		struct dp_trap_action action;
 		if ((signals | ~caught) >> (sig - 1) & 1)

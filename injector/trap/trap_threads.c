@@ -6,6 +6,7 @@
  * the call that it waits in is over (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is
  * found by its shape, as in quiesce.c), not by a system call behind a hook that it has passed already.
  */
+#include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/moment.h"
 #include "injector/trap/trap.h"
 
@@ -160,7 +161,7 @@ static uint64_t blocked_now(const struct dp_target *t, const struct dp_held *h)
 {
 	uint64_t mask;
 	if (dp_moment_waits(h) || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
-		return dp_trap_status(&t->process, h->tid, "SigBlk");
+		return dp_proc_mask(t->process.pid, h->tid, "SigBlk");
 	return mask;
 }
 
@@ -302,7 +303,7 @@ static bool before_the_call(const struct dp_target *t, const struct dp_held *h)
 {
 	static const char *const fields[] = {"SigPnd", "ShdPnd", "SigBlk"};
 	uint64_t mask[3], own;
-	dp_trap_statuses(&t->process, h->tid, fields, mask, 3);
+	dp_proc_masks(t->process.pid, h->tid, fields, mask, 3);
 	if (h->pending_signal || ((mask[0] | mask[1]) & ~mask[2]))
 		return false;
 	return !ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(own), &own) &&

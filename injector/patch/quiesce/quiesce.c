@@ -14,6 +14,7 @@
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
 #include "injector/tracee/borrow/boot.h"
+#include "injector/tracee/stop/moved_fault.h"
 
 #include <stdio.h>
 #include <stdlib.h>

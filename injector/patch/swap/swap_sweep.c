@@ -4,7 +4,8 @@
  * it had borrowed may still be about to make them; so threads are held, and one that is not yet home is waited for.
  */
 #include "injector/patch/swap/swap.h"
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
+#include "injector/target/group/stray.h"
 #include "injector/tracee/borrow/boot.h"
 
 #include <fcntl.h>

@@ -16,7 +16,7 @@
  */
 #include "injector/tracee/borrow/dispatch.h"
 #include "injector/target/target.h"
-#include "injector/trap/trap.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -55,7 +55,7 @@ enum dp_dispatch dp_dispatch_of(const struct dp_process *p, pid_t tid, uint64_t 
 
 static bool handles_sigsys(const struct dp_process *p, pid_t tid)
 {
-	return dp_trap_status(p, tid, "SigCgt") & UINT64_C(1) << (SIGSYS - 1);
+	return dp_proc_mask(p->pid, tid, "SigCgt") & UINT64_C(1) << (SIGSYS - 1);
 }
 
 uint64_t dp_dispatch_mask(const struct dp_process *p, pid_t tid)

@@ -183,8 +183,9 @@ void dp_proc_call(pid_t pid, pid_t tid, struct dp_proc_call *ret)
 	char text[256];
 	struct dp_proc_call c = {.nr = -1};
 	const bool read = read_small(text, sizeof(text), pid, tid, "syscall");
-	const int n = read ? sscanf(text, "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
-	                                  " 0x%" SCNx64 " 0x%" SCNx64,
+	const int n = read ? sscanf(text,
+	                            "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
+	                            " 0x%" SCNx64 " 0x%" SCNx64,
 	                            &c.nr, &c.args[0], &c.args[1], &c.args[2], &c.args[3], &c.args[4], &c.args[5], &c.sp, &c.pc)
 	                   : 0;
 	*ret = n == 9 ? c : (struct dp_proc_call){.nr = -1};
@@ -210,4 +211,23 @@ bool dp_proc_in_vfork(pid_t pid, pid_t tid)
 			flags = 0;
 	}
 	return nr == SYS_vfork || (flags & CLONE_VFORK);
+}
+
+void dp_proc_masks(pid_t pid, pid_t tid, const char *const *fields, uint64_t *ret, size_t n)
+{
+	struct dp_buf status;
+	dp_buf_init(&status);
+	const bool read = dp_proc_slurp(&status, "/proc/%d/task/%d/status", pid, tid);
+	for (size_t i = 0; i < n; i++) {
+		const char *text = read ? dp_status_find(dp_buf_str(&status), fields[i]) : NULL;
+		ret[i] = text ? strtoull(text, NULL, 16) : 0;
+	}
+	dp_buf_fini(&status);
+}
+
+uint64_t dp_proc_mask(pid_t pid, pid_t tid, const char *field)
+{
+	uint64_t mask;
+	dp_proc_masks(pid, tid, &field, &mask, 1);
+	return mask;
 }

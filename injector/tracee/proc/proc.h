@@ -67,4 +67,9 @@ void dp_proc_call(pid_t pid, pid_t tid, struct dp_proc_call *ret);
 /* Has the thread started processes that are still there? False too where the kernel does not tell. */
 bool dp_proc_has_children(pid_t pid, pid_t tid);
 
+/* One field of /proc/PID/task/TID/status as a mask of signals. */
+uint64_t dp_proc_mask(pid_t pid, pid_t tid, const char *field);
+/* Several at once; 0 for what is not there. */
+void dp_proc_masks(pid_t pid, pid_t tid, const char *const *fields, uint64_t *ret, size_t n);
+
 #endif

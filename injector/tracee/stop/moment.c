@@ -11,8 +11,7 @@
  * as if the signal had come just before it. Unless one has come that does end the call: that one wins.
  */
 #include "injector/tracee/stop/moment.h"
-
-#include "injector/trap/trap.h"
+#include "injector/tracee/proc/proc.h"
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -47,7 +46,7 @@ bool dp_moment_take(const struct dp_process *p, const struct dp_held *h, struct 
 		return false;
 	if (!dp_moment_waits(h) || h->regs.rax != RESTARTS || h->pending_signal)
 		return true;
-	ret->mask = dp_trap_status(p, h->tid, "SigBlk");
+	ret->mask = dp_proc_mask(p->pid, h->tid, "SigBlk");
 	ret->held_back = ret->mask & ~ret->own;
 	return true;
 }
@@ -55,8 +54,8 @@ bool dp_moment_take(const struct dp_process *p, const struct dp_held *h, struct 
 /* Will a signal end the call at once? One with a handler that nobody holds back. */
 static bool is_ended(const struct dp_process *p, const struct dp_held *h, const struct dp_moment *m)
 {
-	const uint64_t pending = dp_trap_status(p, h->tid, "SigPnd") | dp_trap_status(p, h->tid, "ShdPnd");
-	return pending & ~m->mask & ~m->own & dp_trap_status(p, h->tid, "SigCgt");
+	const uint64_t pending = dp_proc_mask(p->pid, h->tid, "SigPnd") | dp_proc_mask(p->pid, h->tid, "ShdPnd");
+	return pending & ~m->mask & ~m->own & dp_proc_mask(p->pid, h->tid, "SigCgt");
 }
 
 bool dp_moment_give_back(const struct dp_process *p, struct dp_held *h, const struct dp_moment *m)

@@ -5,7 +5,7 @@
  * the thread from a stub to the program has to move that address as well. Only a signal that has been taken from the queue can be
  * changed (PTRACE_SETSIGINFO); one that has not is waited for.
  */
-#include "injector/target/target.h"
+#include "injector/tracee/stop/moved_fault.h"
 
 #include <signal.h>
 #include <sys/ptrace.h>

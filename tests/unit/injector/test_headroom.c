@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How much memory a process has left, from files as kernels write them. */
-#include "injector/target/room/budget.h"
+#include "injector/target/budget.h"
 #include "injector/target/room/headroom.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Between two looks at a target anything may have happened: threads ended, the program replaced itself or put itself into a cage.
  */
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/proc/sharers.h"
 

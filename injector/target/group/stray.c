@@ -3,7 +3,7 @@
  * A tool that is killed while it makes its mappings leaves the memfd's descriptor open in the target, and perhaps nothing else
  * but the private region, which holds the memfd's name and no word more.
  */
-#include "injector/resident/standing.h"
+#include "injector/target/group/stray.h"
 
 #include "base/cleanup.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "injector/target/room/budget.h"
+#include "injector/target/budget.h"
 
 #include "agent/abi.h"
 

@@ -7,7 +7,7 @@
  * that we can see. A block that does not look like that, or two threads with one block (raw clone), mean one gettid() per hit
  * instead.
  */
-#include "injector/resident/standing.h"
+#include "injector/target/group/group.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
