@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/error.h"
 
-#include "base/harmless.h"
+#include "base/sanitize.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static struct dp_error *make(enum dp_tag tag, const char *fmt, va_list args)
 		return &nomem;
 	}
 	err->tag = tag;
-	dp_harmless(err->message);
+	dp_sanitize(err->message);
 	return err;
 }
 

@@ -268,7 +268,7 @@ struct dp_error *code_load(struct dp_image *image, struct dp_module *module, str
 	struct ranges ranges = {0};
 	*ret = (struct code){.image = image, .module = module};
 	DP_TRY(load_segments(ret));
-	DP_TRY(dp_known_create(&ret->base.known));
+	DP_TRY(dp_analysis_create(&ret->base.known));
 	DP_TRY(copy_bytes(ret));
 	struct dp_error *err = find_ranges(ret, &ranges);
 	if (!err)
@@ -279,7 +279,7 @@ struct dp_error *code_load(struct dp_image *image, struct dp_module *module, str
 
 void code_fini(struct code *code)
 {
-	dp_known_destroy(code->base.known);
+	dp_analysis_destroy(code->base.known);
 	free(code->segment);
 	free(code->mark);
 	free(code->old);

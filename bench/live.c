@@ -7,7 +7,7 @@
  */
 #include "cli/session/texts.h"
 #include "injector/patch/swap/swap.h"
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -69,7 +69,7 @@ static uint8_t *compile(const char *maps_path, const char *cache_dir, const char
 	for (size_t i = 0; i < dp_image_nmodules(image); i++)
 		dp_module_build_id(dp_image_module(image, i));
 	opened = now();
-	if (dp_unwind_compile(image, cache_dir, dp_follow_stack, &block, &size))
+	if (dp_unwind_compile(image, cache_dir, dp_stack_effect, &block, &size))
 		exit(1);
 	printf("tables, %s: %.2f ms (image %.2f ms before), %zu modules, %zu bytes\n", what, (now() - opened) / 1e6,
 	       (opened - start) / 1e6, dp_image_nmodules(image), size);

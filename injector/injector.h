@@ -246,7 +246,7 @@ struct dp_remove_report {
  */
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
 
-/* ---- probes that outlive the tool (standing.c, keep.c) -------------------------------------------------------------------------------- */
+/* ---- probes that outlive the tool (resident.c, keep.c) -------------------------------------------------------------------------------- */
 
 /*
  * Leaves what was installed in place: writes `manifest` (a text for later tools, at most DP_MANIFEST_MAX bytes with its NUL), lets
@@ -257,39 +257,39 @@ struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest) DP_MU
 #define DP_MANIFEST_MAX (1u << 20)
 
 /* One group of probes that an earlier tool left on purpose. Found by dp_target_open() from the target itself; owned by the target. */
-struct dp_standing;
+struct dp_resident;
 size_t dp_target_nstanding(const struct dp_target *t);
-struct dp_standing *dp_target_standing(struct dp_target *t, size_t i);
-const char *dp_standing_manifest(const struct dp_standing *s);
-unsigned dp_standing_nprobes(const struct dp_standing *s);
+struct dp_resident *dp_target_resident(struct dp_target *t, size_t i);
+const char *dp_resident_manifest(const struct dp_resident *s);
+unsigned dp_resident_nprobes(const struct dp_resident *s);
 /* Where probe i stands: 0 if it does not (removed, superseded, retired). */
-uint64_t dp_standing_site(const struct dp_standing *s, unsigned probe);
-bool dp_standing_retired(const struct dp_standing *s, unsigned probe);
-uint64_t dp_standing_sink(const struct dp_standing *s); /* struct dp_sink that it emits through, or 0 */
-bool dp_standing_enabled(const struct dp_standing *s, unsigned probe);
+uint64_t dp_resident_site(const struct dp_resident *s, unsigned probe);
+bool dp_resident_retired(const struct dp_resident *s, unsigned probe);
+uint64_t dp_resident_sink(const struct dp_resident *s); /* struct dp_sink that it emits through, or 0 */
+bool dp_resident_enabled(const struct dp_resident *s, unsigned probe);
 /* Opens or shuts the probe's gate; nothing is stopped. */
-struct dp_error *dp_standing_enable(struct dp_standing *s, unsigned probe, bool on) DP_MUST_CHECK;
-struct dp_error *dp_standing_set_manifest(struct dp_standing *s, const char *manifest) DP_MUST_CHECK;
+struct dp_error *dp_resident_enable(struct dp_resident *s, unsigned probe, bool on) DP_MUST_CHECK;
+struct dp_error *dp_resident_set_manifest(struct dp_resident *s, const char *manifest) DP_MUST_CHECK;
 /* Counters as of now. */
-void dp_standing_loss(struct dp_standing *s, unsigned probe, struct dp_loss *ret);
+void dp_resident_loss(struct dp_resident *s, unsigned probe, struct dp_loss *ret);
 /*
  * Takes the rings over for the time of a recording: no more overwriting, the control page names this tool as its server. Works without
- * a mapping (process_vm_readv, /proc/PID/mem), hence for unprivileged users too. dp_standing_release() is the opposite; so is the
+ * a mapping (process_vm_readv, /proc/PID/mem), hence for unprivileged users too. dp_resident_release() is the opposite; so is the
  * tool's death, as the next tool sees.
  */
-struct dp_error *dp_standing_serve(struct dp_standing *s) DP_MUST_CHECK;
-struct dp_error *dp_standing_drain(struct dp_standing *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
-struct dp_error *dp_standing_release(struct dp_standing *s) DP_MUST_CHECK;
+struct dp_error *dp_resident_serve(struct dp_resident *s) DP_MUST_CHECK;
+struct dp_error *dp_resident_drain(struct dp_resident *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
+struct dp_error *dp_resident_release(struct dp_resident *s) DP_MUST_CHECK;
 /*
  * Takes out the probes with remove[i] (NULL: all). When no site stands any more the whole group is unmapped. Sites that others
  * changed are reported, not touched.
  */
-struct dp_error *dp_standing_remove(struct dp_standing *s, const bool *remove, struct dp_remove_report *report) DP_MUST_CHECK;
+struct dp_error *dp_resident_remove(struct dp_resident *s, const bool *remove, struct dp_remove_report *report) DP_MUST_CHECK;
 /*
  * A site of dp_target_install() that coincides exactly (address and bytes) with a standing probe's takes that one's place in the same
  * freeze if this was announced here before; otherwise it is refused as DP_TAG_STANDING.
  */
-struct dp_error *dp_standing_supersede(struct dp_standing *s, unsigned probe) DP_MUST_CHECK;
+struct dp_error *dp_resident_supersede(struct dp_resident *s, unsigned probe) DP_MUST_CHECK;
 
 /* Tells the planner of the sites that stand and stay; after what is to be superseded was announced, before the first probe is added. */
 struct dp_error *dp_target_occupy(struct dp_target *t, struct dp_planner *planner) DP_MUST_CHECK;

@@ -50,7 +50,7 @@ struct dp_module *dp_image_module(const struct dp_image *image, size_t i); /* [0
 struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr);
 
 /* Is the code at `addr` of the executable, or of a library that it was linked against? Others may be unloaded at any moment. */
-bool dp_image_lasting(struct dp_image *image, dp_addr addr);
+bool dp_image_never_unloaded(struct dp_image *image, dp_addr addr);
 
 const char *dp_module_path(const struct dp_module *m);
 const char *dp_module_name(const struct dp_module *m); /* last part of the path */

@@ -41,7 +41,7 @@ struct dp_keep { /* code whose addresses the kernel or a signal handler looks at
 	uint64_t start, size;
 	const char *why;
 };
-struct dp_known;
+struct dp_analysis;
 struct dp_text {
 	const struct dp_segment *segment; /* the module's segments, the site's own among them */
 	size_t nsegments;
@@ -50,7 +50,7 @@ struct dp_text {
 	bool pads_known;         /* the module's landing pads are in `pads`; if false, no window can be proved */
 	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
 	size_t npads;
-	struct dp_known *known;  /* see below, or NULL: then each planner finds out for itself */
+	struct dp_analysis *known;  /* see below, or NULL: then each planner finds out for itself */
 	const struct dp_keep *keep; /* never probed (DP_TAG_RSEQ), never moved */
 	size_t nkeep;
 };
@@ -58,8 +58,8 @@ struct dp_text {
  * What has been found out about the code of one process (instruction starts, places that something leads to), for planners to share. The
  * texts that use it have one array of segments for each module, which stays; it must go before they change.
  */
-struct dp_error *dp_known_create(struct dp_known **ret) DP_MUST_CHECK;
-struct dp_known *dp_known_destroy(struct dp_known *known);
+struct dp_error *dp_analysis_create(struct dp_analysis **ret) DP_MUST_CHECK;
+struct dp_analysis *dp_analysis_destroy(struct dp_analysis *known);
 /* Ranges to keep that show by their bytes (kept.c). At most `most`; the number of them. */
 size_t dp_text_find_kept(const struct dp_text *text, struct dp_keep *ret, size_t most);
 /* The one of text->keep that [addr, addr+n) is in, or partly; or NULL. */
@@ -307,6 +307,6 @@ struct dp_extent { /* whole pages to map r-x in the target, with their contents 
 size_t dp_planner_extents(struct dp_planner *planner, const struct dp_extent **ret);
 
 /* A dp_unwind_follow (probes/probes.h): hand-written code of this architecture, read from its first instruction on. */
-void dp_follow_stack(const uint8_t *code, size_t n, dp_unwind_each each, void *data);
+void dp_stack_effect(const uint8_t *code, size_t n, dp_unwind_each each, void *data);
 
 #endif

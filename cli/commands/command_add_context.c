@@ -90,7 +90,7 @@ static struct dp_error *find(struct dp_left *left, const char *name, struct dp_l
 			}
 	if (!*group)
 		return dp_error(DP_TAG_NO_PROBE, "-e '%s' names no single probe", name);
-	if (!dp_standing_site((*group)->standing, (unsigned)*index))
+	if (!dp_resident_site((*group)->standing, (unsigned)*index))
 		return dp_error(DP_TAG_NO_PROBE, "'%s' was retired: another tool patched its place", name);
 	return NULL;
 }
@@ -105,12 +105,12 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 	if (!err)
 		err = find(&left, o->event, &g, &i);
 	if (!err) {
-		*enabled = dp_standing_enabled(g->standing, (unsigned)i);
+		*enabled = dp_resident_enabled(g->standing, (unsigned)i);
 		const char *inlined = g->manifest.probe[i].typed.inlined;
 		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
 		w->inlined = inlined ? strdup(inlined) : NULL;
 		w->failed |= inlined && !w->inlined;
-		w->alone = g->manifest.n == 1 && !dp_standing_sink(g->standing);
+		w->alone = g->manifest.n == 1 && !dp_resident_sink(g->standing);
 		w->form = dp_take(g->manifest.probe[i].typed.form, NULL);
 	}
 	dp_left_close(&left);
@@ -126,7 +126,7 @@ static struct dp_error *disable_again(const struct dp_options *o)
 	if (!err)
 		err = find(&left, o->event, &g, &i);
 	if (!err)
-		err = dp_standing_enable(g->standing, (unsigned)i, false);
+		err = dp_resident_enable(g->standing, (unsigned)i, false);
 	dp_left_close(&left);
 	return err;
 }

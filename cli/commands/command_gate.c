@@ -10,7 +10,7 @@ static struct dp_error *set_group(struct dp_left_group *g, bool on)
 {
 	for (size_t i = 0; i < g->manifest.n; i++)
 		if (g->chosen[i])
-			DP_TRY(dp_standing_enable(g->standing, (unsigned)i, on));
+			DP_TRY(dp_resident_enable(g->standing, (unsigned)i, on));
 	return NULL;
 }
 

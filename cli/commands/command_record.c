@@ -20,7 +20,7 @@ static struct dp_error *release(struct dp_recording *r)
 {
 	struct dp_error *first = NULL;
 	for (size_t k = 0; k < r->ngroups; k++) {
-		struct dp_error *err = r->group[k].served ? dp_standing_release(r->group[k].left->standing) : NULL;
+		struct dp_error *err = r->group[k].served ? dp_resident_release(r->group[k].left->standing) : NULL;
 		r->group[k].served = false;
 		if (first)
 			dp_error_destroy(err);
@@ -34,7 +34,7 @@ static struct dp_error *serve(struct dp_recording *r)
 {
 	r->start_ns = dp_now_ns();
 	for (size_t k = 0; k < r->ngroups; k++) {
-		DP_TRY(dp_standing_serve(r->group[k].left->standing));
+		DP_TRY(dp_resident_serve(r->group[k].left->standing));
 		r->group[k].served = true;
 	}
 	return NULL;
@@ -79,7 +79,7 @@ static uint64_t lost(struct dp_recording *r)
 	for (size_t k = 0; k < r->ngroups; k++)
 		for (unsigned i = 0; i < r->group[k].left->manifest.n; i++) {
 			struct dp_loss l = {0};
-			dp_standing_loss(r->group[k].left->standing, i, &l);
+			dp_resident_loss(r->group[k].left->standing, i, &l);
 			sum += dp_loss_sum(&l);
 		}
 	return sum;

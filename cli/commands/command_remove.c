@@ -38,8 +38,8 @@ static struct dp_error *remove_group(struct dp_left *left, struct dp_left_group 
                                      struct dp_remove_report *sum)
 {
 	struct dp_remove_report r = {0};
-	const bool sink = dp_standing_sink(g->standing) != 0;
-	DP_TRY(dp_standing_remove(g->standing, which, &r));
+	const bool sink = dp_resident_sink(g->standing) != 0;
+	DP_TRY(dp_resident_remove(g->standing, which, &r));
 	report(left, &r);
 	if (r.pause_ns > sum->pause_ns)
 		sum->pause_ns = r.pause_ns;

@@ -10,7 +10,7 @@
 #include "pmodules/file/file.h"
 
 #include "base/cleanup.h"
-#include "base/harmless.h"
+#include "base/sanitize.h"
 #include "probes/debug/debug_cache.h"
 
 #include <signal.h>
@@ -29,7 +29,7 @@ static void put_held(const struct dp_snapshot *s)
 static const char *tame(char *ret, size_t size, const char *text)
 {
 	snprintf(ret, size, "%s", text);
-	for (char *p = dp_harmless(ret); (p = strpbrk(p, "\n\t"));)
+	for (char *p = dp_sanitize(ret); (p = strpbrk(p, "\n\t"));)
 		*p = '?';
 	return ret;
 }
@@ -106,10 +106,10 @@ static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGHUP);
-	if (o->snapshot.take.still.mode == DP_STILL_FORK)
+	if (o->snapshot.take.still.mode == DP_STOPPED_FORK)
 		sigprocmask(SIG_BLOCK, &ends, &old);
 	struct dp_error *err = take_one(o, take, nth, log);
-	if (o->snapshot.take.still.mode == DP_STILL_FORK)
+	if (o->snapshot.take.still.mode == DP_STOPPED_FORK)
 		sigprocmask(SIG_SETMASK, &old, NULL);
 	return err;
 }

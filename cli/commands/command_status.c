@@ -16,11 +16,11 @@
 
 static const char *state_of(const struct dp_left_group *g, size_t i)
 {
-	if (dp_standing_retired(g->standing, (unsigned)i))
+	if (dp_resident_retired(g->standing, (unsigned)i))
 		return "retired";
-	if (!dp_standing_site(g->standing, (unsigned)i))
+	if (!dp_resident_site(g->standing, (unsigned)i))
 		return "removed";
-	return dp_standing_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
+	return dp_resident_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
 }
 
 /* JSON has the symbols' own names. */
@@ -36,7 +36,7 @@ static void put_where(const struct dp_left *left, bool readable, uint64_t addr, 
 static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp_listing_probe *ret)
 {
 	const struct dp_manifest_probe *p = &g->manifest.probe[i];
-	const uint64_t addr = dp_standing_site(g->standing, (unsigned)i);
+	const uint64_t addr = dp_resident_site(g->standing, (unsigned)i);
 	*ret = (struct dp_listing_probe){
 	        .name = p->name,
 	        .spec = p->spec,
@@ -49,7 +49,7 @@ static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp
 	        .session = g->manifest.session,
 	        .addr = addr,
 	};
-	dp_standing_loss(g->standing, (unsigned)i, &ret->loss.lost);
+	dp_resident_loss(g->standing, (unsigned)i, &ret->loss.lost);
 }
 
 static void print(const struct dp_options *options, const struct dp_listing *l)
@@ -74,7 +74,7 @@ static struct dp_error *show(const struct dp_options *options, struct dp_left *l
 		if (left->group[k].damaged)
 			l.trouble = left->group[k].damaged->message;
 		for (size_t i = 0; i < left->group[k].manifest.n; i++, l.n++) {
-			const uint64_t site = dp_standing_site(left->group[k].standing, (unsigned)i);
+			const uint64_t site = dp_resident_site(left->group[k].standing, (unsigned)i);
 			put_where(left, options->format != DP_FORMAT_JSON, site, where[l.n]);
 			fill(&left->group[k], i, where[l.n], &probe[l.n]);
 		}

@@ -3,7 +3,7 @@
  * there. */
 #include "cli/commands/command.h"
 
-#include "injector/resident/visible.h"
+#include "injector/resident/stub_map.h"
 #include "output/elf/elf_object.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define NAME_SIZE 600u
 
 /* "foo+0x10 [dynprobe]": the name says whose code this stands for. */
-static void name_of(struct dp_image *image, const struct dp_visible_stub *stub, char *ret, size_t size)
+static void name_of(struct dp_image *image, const struct dp_stub_map_stub *stub, char *ret, size_t size)
 {
 	struct dp_function f;
 	const dp_addr site = dp_addr_of(stub->site);
@@ -23,7 +23,7 @@ static void name_of(struct dp_image *image, const struct dp_visible_stub *stub, 
 		snprintf(ret, size, "0x%llx [%s]", (unsigned long long)stub->site, what);
 }
 
-static struct dp_error *put_stub(struct dp_object *o, struct dp_image *image, const struct dp_visible_stub *stub)
+static struct dp_error *put_stub(struct dp_object *o, struct dp_image *image, const struct dp_stub_map_stub *stub)
 {
 	char name[NAME_SIZE];
 	struct dp_frame_rows rows;
@@ -35,7 +35,7 @@ static struct dp_error *put_stub(struct dp_object *o, struct dp_image *image, co
 	return NULL;
 }
 
-static struct dp_error *describe(const struct dp_visible *v, struct dp_object *o, struct dp_buf *ret)
+static struct dp_error *describe(const struct dp_stub_map *v, struct dp_object *o, struct dp_buf *ret)
 {
 	size_t n;
 	const void *agent = dp_agent_elf(&n);
@@ -60,7 +60,7 @@ static struct dp_error *write_file(const char *path, const struct dp_buf *file)
 	return NULL;
 }
 
-static struct dp_error *make(const struct dp_options *options, const struct dp_visible *v)
+static struct dp_error *make(const struct dp_options *options, const struct dp_stub_map *v)
 {
 	struct dp_object *o = NULL;
 	struct dp_buf file = {0};
@@ -80,13 +80,13 @@ static struct dp_error *make(const struct dp_options *options, const struct dp_v
 
 int dp_command_stubs(const struct dp_options *options)
 {
-	struct dp_visible v = {0};
-	struct dp_error *err = dp_visible_read(options->pid[0], &v);
+	struct dp_stub_map v = {0};
+	struct dp_error *err = dp_stub_map_read(options->pid[0], &v);
 	if (!err)
 		err = make(options, &v);
 	if (!err && options->verbose)
 		fprintf(stderr, "dynprobe: %zu stubs and jumps in %zu mappings\n", v.nstubs, v.ncode);
-	dp_visible_fini(&v);
+	dp_stub_map_fini(&v);
 	dp_error_print(err, stderr);
 	const int status = err ? DP_EXIT_FAILURE : 0;
 	dp_error_destroy(err);

@@ -29,13 +29,13 @@ static bool on_progress(bool removing, size_t done, size_t of, void *data)
 	return true;
 }
 
-static void read_group(struct dp_standing *s, struct dp_left_group *ret)
+static void read_group(struct dp_resident *s, struct dp_left_group *ret)
 {
 	*ret = (struct dp_left_group){.standing = s};
-	ret->damaged = dp_manifest_parse(dp_standing_manifest(s), &ret->manifest);
-	if (ret->damaged || ret->manifest.n == dp_standing_nprobes(s))
+	ret->damaged = dp_manifest_parse(dp_resident_manifest(s), &ret->manifest);
+	if (ret->damaged || ret->manifest.n == dp_resident_nprobes(s))
 		return;
-	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process holds %u probes, and a note on %zu", dp_standing_nprobes(s),
+	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process holds %u probes, and a note on %zu", dp_resident_nprobes(s),
 	                        ret->manifest.n);
 	dp_manifest_fini(&ret->manifest);
 }
@@ -48,7 +48,7 @@ static struct dp_error *read_groups(struct dp_left *left)
 		return dp_error(DP_TAG_NOMEM, "out of memory for what was left");
 	for (left->n = 0; left->n < n; left->n++) {
 		struct dp_left_group *g = &left->group[left->n];
-		read_group(dp_target_standing(left->target, left->n), g);
+		read_group(dp_target_resident(left->target, left->n), g);
 		g->chosen = calloc(g->manifest.n + 1, sizeof(*g->chosen));
 		if (!g->chosen)
 			return dp_error(DP_TAG_NOMEM, "out of memory for what was left");
@@ -90,7 +90,7 @@ void dp_left_close(struct dp_left *left)
 
 bool dp_left_stands(const struct dp_left_group *g, size_t i)
 {
-	return dp_standing_site(g->standing, (unsigned)i) || dp_standing_retired(g->standing, (unsigned)i);
+	return dp_resident_site(g->standing, (unsigned)i) || dp_resident_retired(g->standing, (unsigned)i);
 }
 
 static size_t choose(struct dp_left *left, const char *pattern)

@@ -7,7 +7,7 @@
 #include "injector/injector.h"
 
 struct dp_left_group { /* what one attach left */
-	struct dp_standing *standing;
+	struct dp_resident *standing;
 	struct dp_manifest manifest; /* empty if it is damaged */
 	struct dp_error *damaged;
 	bool *chosen; /* of each probe, by dp_left_choose() */

@@ -160,10 +160,10 @@ struct dp_error *dp_snap_interval(struct dp_parser *p, const char *arg)
 
 struct dp_error *dp_snap_mode(struct dp_parser *p, const char *arg)
 {
-	static const char *const names[] = {[DP_STILL_STOP] = "stop", [DP_STILL_FORK] = "fork", [DP_STILL_QUICK] = "quick"};
+	static const char *const names[] = {[DP_STOPPED_STOP] = "stop", [DP_STOPPED_FORK] = "fork", [DP_STOPPED_QUICK] = "quick"};
 	for (int i = 0; i < 3; i++)
 		if (!strcmp(arg, names[i])) {
-			p->o.snapshot.take.still.mode = (enum dp_still_mode)i;
+			p->o.snapshot.take.still.mode = (enum dp_stopped_mode)i;
 			return NULL;
 		}
 	return dp_error(DP_TAG_USAGE, "--mode '%s' is none of stop, fork, quick", arg);

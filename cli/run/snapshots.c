@@ -20,7 +20,7 @@
 struct dp_snapshots {
 	struct dp_take *takes[READY], *take; /* several processes: the n-th has the n-th, in turn; that of `target` */
 	size_t ntakes;
-	struct dp_still_hit hit; /* the one that waits; dp_take_process() reads it */
+	struct dp_stopped_hit hit; /* the one that waits; dp_take_process() reads it */
 	struct dp_park_hit parked;
 	struct dp_target *target; /* in which */
 	bool promised;            /* its event says the id of a snapshot */

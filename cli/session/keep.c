@@ -16,7 +16,7 @@ static struct dp_error *read_manifests(struct dp_target *t, struct dp_manifest *
 	if (!m)
 		return dp_error(DP_TAG_NOMEM, "out of memory for what was left in the process");
 	for (size_t i = 0; i < n; i++)
-		dp_error_destroy(dp_manifest_parse(dp_standing_manifest(dp_target_standing(t, i)), &m[i]));
+		dp_error_destroy(dp_manifest_parse(dp_resident_manifest(dp_target_resident(t, i)), &m[i]));
 	*ret = m;
 	return NULL;
 }
@@ -24,9 +24,9 @@ static struct dp_error *read_manifests(struct dp_target *t, struct dp_manifest *
 static struct dp_found find(struct dp_target *t, const struct dp_manifest *m, const char *name)
 {
 	for (size_t k = 0; k < dp_target_nstanding(t); k++) {
-		struct dp_standing *standing = dp_target_standing(t, k);
-		for (unsigned i = 0; i < m[k].n && i < dp_standing_nprobes(standing); i++)
-			if (!strcmp(m[k].probe[i].name, name) && dp_standing_site(standing, i))
+		struct dp_resident *standing = dp_target_resident(t, k);
+		for (unsigned i = 0; i < m[k].n && i < dp_resident_nprobes(standing); i++)
+			if (!strcmp(m[k].probe[i].name, name) && dp_resident_site(standing, i))
 				return (struct dp_found){standing, i, m[k].probe[i].event};
 	}
 	return (struct dp_found){0};
@@ -41,7 +41,7 @@ static struct dp_error *announce_to(const struct dp_run *run, struct dp_session 
 			return dp_error(DP_TAG_NO_PROBE, "no probe '%s' was left in %d (%s)", run->supersedes,
 			                dp_target_pid(s->target), dp_target_comm(s->target));
 		if (run->supersedes) {
-			DP_TRY(dp_standing_supersede(f.standing, f.probe));
+			DP_TRY(dp_resident_supersede(f.standing, f.probe));
 			s->old = f;
 		} else if (f.standing) {
 			return dp_error(DP_TAG_STANDING,
@@ -90,14 +90,14 @@ struct dp_error *dp_keep_announce(struct dp_run *run)
 static struct dp_error *clear_superseded(struct dp_session *s)
 {
 	const struct dp_found *f = &s->old;
-	dp_auto_free bool *remove = calloc(dp_standing_nprobes(f->standing) + 1u, sizeof(*remove));
+	dp_auto_free bool *remove = calloc(dp_resident_nprobes(f->standing) + 1u, sizeof(*remove));
 	struct dp_remove_report report = {0};
 	if (f->event && s->lttng)
 		dp_error_destroy(dp_target_sink_park(s->target, &f->event, 1));
 	if (!remove)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the probe that was replaced");
 	remove[f->probe] = true;
-	return dp_standing_remove(f->standing, remove, &report);
+	return dp_resident_remove(f->standing, remove, &report);
 }
 
 static struct dp_error *write_manifest(const struct dp_run *run, const struct dp_session *s, char **ret)

@@ -115,7 +115,7 @@ static bool may_be_gone(const struct dp_session *of, size_t i)
 {
 	const struct dp_place *place = &of->place[i];
 	return place->refused && (place->refused->tag == DP_TAG_FOREIGN || place->refused->tag == DP_TAG_CHANGED) &&
-	       !dp_image_lasting(dp_target_image(of->target), dp_addr_of(place->addr));
+	       !dp_image_never_unloaded(dp_target_image(of->target), dp_addr_of(place->addr));
 }
 
 static void wait_instead(struct dp_session *s, size_t i)

@@ -144,7 +144,7 @@ static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size
 	if (!dp_session_wants_unwind(s->options))
 		return NULL;
 	dp_auto_free char *dir = dp_cache_dir();
-	return dp_unwind_compile(dp_target_image(s->target), dir, dp_follow_stack, ret, size);
+	return dp_unwind_compile(dp_target_image(s->target), dir, dp_stack_effect, ret, size);
 }
 
 /* What became of plan k: its probe's verdict, or the hook's. A plan of an evicted instruction is nobody's. */

@@ -26,7 +26,7 @@ struct dp_place { /* one probe in one target */
 };
 
 struct dp_found { /* a probe that an earlier tool left */
-	struct dp_standing *standing; /* NULL: none */
+	struct dp_resident *standing; /* NULL: none */
 	unsigned probe;
 	uint64_t event; /* sink lttng */
 };

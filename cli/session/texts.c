@@ -14,7 +14,7 @@ struct module_text {
 
 struct dp_texts {
 	struct dp_image *image;
-	struct dp_known *known;
+	struct dp_analysis *known;
 	struct module_text *module;
 	size_t n;
 };
@@ -25,7 +25,7 @@ struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret)
 	if (!texts)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
 	texts->image = image;
-	struct dp_error *err = dp_known_create(&texts->known);
+	struct dp_error *err = dp_analysis_create(&texts->known);
 	if (err) {
 		free(texts);
 		return err;
@@ -41,7 +41,7 @@ struct dp_texts *dp_texts_destroy(struct dp_texts *texts)
 		free(texts->module[i].keep);
 	}
 	if (texts) {
-		dp_known_destroy(texts->known);
+		dp_analysis_destroy(texts->known);
 		free(texts->module);
 	}
 	free(texts);

@@ -268,7 +268,7 @@ struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, str
 		return err;
 	fill_entries(&v, l.fresh, ret);
 	t->sink = ret->sink; /* the probes that are installed from now on emit through it */
-	dp_target_say(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", l.fresh ? "loaded" : "found",
+	dp_target_log(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", l.fresh ? "loaded" : "found",
 	              (unsigned long long)stats->load_ns / 1000, (unsigned long long)v.pause_ns / 1000);
 	return NULL;
 }

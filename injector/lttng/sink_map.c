@@ -287,7 +287,7 @@ static struct dp_error *do_once(struct dp_sink_view *v, action *act, struct plan
 	dp_priority_restore(&priority);
 	if (held > v->pause_ns)
 		v->pause_ns = held;
-	dp_target_say(v->t, "the LTTng sink's mappings: %s held for %llu us", live ? "a thread" : "threads",
+	dp_target_log(v->t, "the LTTng sink's mappings: %s held for %llu us", live ? "a thread" : "threads",
 	              (unsigned long long)held / 1000);
 	return err;
 }

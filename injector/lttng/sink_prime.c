@@ -109,7 +109,7 @@ struct dp_error *dp_target_sink_prime(struct dp_target *t, uint64_t limit_ns, st
 	stats->primed = m.ready;
 	stats->unprimed = m.open;
 	if (!err && m.open)
-		dp_target_say(t, "%zu of %zu threads could not be primed; of thread %d: %s", m.open, stats->threads, m.last,
+		dp_target_log(t, "%zu of %zu threads could not be primed; of thread %d: %s", m.open, stats->threads, m.last,
 		              m.why);
 	return err;
 }

@@ -219,7 +219,7 @@ struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_cla
 		DP_TRY(register_batch(&v, classes + done, part, nfields));
 		done += part;
 	}
-	dp_target_say(t, "%zu events registered in %llu us", n, (unsigned long long)(dp_now_ns() - begin) / 1000);
+	dp_target_log(t, "%zu events registered in %llu us", n, (unsigned long long)(dp_now_ns() - begin) / 1000);
 	return NULL;
 }
 

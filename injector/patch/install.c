@@ -44,7 +44,7 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 /* What is put over another probe covers all of its bytes, and gives them all back. */
 static void cover(struct dp_target *t, struct dp_placed *p)
 {
-	const struct dp_placed *below = dp_standing_below(t, &t->in, p);
+	const struct dp_placed *below = dp_resident_below(t, &t->in, p);
 	if (below && below->len > p->len)
 		p->len = p->nchanged = below->len;
 }
@@ -102,7 +102,7 @@ static struct dp_error *add_placed(struct install *i)
 void dp_install_note_hold(struct install *i, const struct dp_freeze *f, const char *what)
 {
 	struct dp_install_stats *stats = i->stats;
-	dp_target_say(i->t, "%s: threads held for %llu us", what, (unsigned long long)(f->end_ns - f->begin_ns) / 1000);
+	dp_target_log(i->t, "%s: threads held for %llu us", what, (unsigned long long)(f->end_ns - f->begin_ns) / 1000);
 	if (f->end_ns - f->begin_ns > stats->pause_ns)
 		stats->pause_ns = f->end_ns - f->begin_ns;
 }
@@ -112,7 +112,7 @@ typedef struct dp_error *(*map_step)(struct dp_target *t, struct dp_borrow *b, u
 static struct dp_error *map_finish(struct dp_target *t, struct dp_borrow *b, uint64_t file_size)
 {
 	(void)file_size;
-	DP_TRY(dp_still_ours(t));
+	DP_TRY(dp_stopped_ours(t));
 	return dp_map_finish(t, b, NULL);
 }
 
@@ -131,7 +131,7 @@ static struct dp_error *lend(struct install *i, map_step step, uint64_t file_siz
 	struct dp_error *err = dp_borrow_one(t, BORROW_NS, &b), *end = NULL;
 	if (!err) {
 		*lease = (struct dp_lease){.until_ns = dp_now_ns() + DP_LEASE_NS};
-		err = step ? step(t, b, file_size) : dp_still_ours(t);
+		err = step ? step(t, b, file_size) : dp_stopped_ours(t);
 		if (!err && !step)
 			err = dp_map_finish(t, b, lease);
 		end = dp_borrow_end(b, &held);
@@ -163,7 +163,7 @@ void dp_install_say_why(struct install *i, const char *why)
 	if (stats->why_frozen[0])
 		return;
 	snprintf(stats->why_frozen, sizeof(stats->why_frozen), "%s", why);
-	dp_target_say(i->t, "all threads are held: %s", why);
+	dp_target_log(i->t, "all threads are held: %s", why);
 }
 
 /* Then nothing was done, and nothing has to be undone. */
@@ -273,7 +273,7 @@ static struct dp_error *check_hooks(const struct install *i)
 /* Without the handler: those that cannot do without it are refused, the others are written. */
 static struct dp_error *do_without(struct install *i, const struct dp_error *why)
 {
-	dp_target_say(i->t, "the handler of traps and faults does not go in: %s", why->message);
+	dp_target_log(i->t, "the handler of traps and faults does not go in: %s", why->message);
 	for (size_t k = 0; k < i->nplans; k++) {
 		struct dp_placed *p = &i->t->in.placed[k];
 		if (!p->guarded || p->written)

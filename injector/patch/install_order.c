@@ -109,7 +109,7 @@ static struct dp_error *commit(struct install *i, bool guarded, struct dp_placed
 	if (!err || !may_be_held(err))
 		return err;
 	if (*again)
-		dp_target_say(i->t, "once more: %s", err->message);
+		dp_target_log(i->t, "once more: %s", err->message);
 	else
 		dp_install_say_why(i, err->message);
 	return dp_error_destroy(err);
@@ -192,7 +192,7 @@ static void write_turn(struct install *i, struct turn *turn, struct dp_freeze *f
 static struct dp_error *check_threads(const struct install *i, const struct dp_freeze *f, bool first)
 {
 	const struct dp_target *t = i->t;
-	DP_TRY(dp_still_ours(i->t));
+	DP_TRY(dp_stopped_ours(i->t));
 	if (!first || dp_identity_holds(t, f, t->runtime.identity, t->runtime.tid_offset))
 		return NULL;
 	return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during attach; try again");
@@ -258,7 +258,7 @@ static struct dp_error *write_held(struct install *i, bool guarded)
 		if (err)
 			return refuse_rest(i, guarded, err);
 		if (!i->t->launch && turn.from < i->nplans)
-			dp_patience_rest(turn.held_ns);
+			dp_freeze_retry_rest(turn.held_ns);
 		first = false;
 	}
 	return NULL;

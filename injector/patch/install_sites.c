@@ -52,7 +52,7 @@ static struct dp_error *check_left(const struct install *i, const struct dp_plac
 static struct dp_error *check_hidden(const struct install *i, const struct dp_placed *below)
 {
 	for (size_t n = 0; below && n < i->t->nstanding; n++) {
-		const struct dp_standing *s = i->t->standing[n];
+		const struct dp_resident *s = i->t->standing[n];
 		struct dp_near near = dp_near_leading(&s->in, below->addr, below->addr + below->len);
 		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;) {
 			const struct dp_placed *q = &s->in.placed[k];
@@ -69,10 +69,10 @@ static struct dp_error *check_hidden(const struct install *i, const struct dp_pl
 /* *below: the probe that this one supersedes, or NULL. */
 static struct dp_error *check_standing(const struct install *i, const struct dp_placed *p, struct dp_placed **below)
 {
-	struct dp_placed *top = dp_standing_below(i->t, &i->t->in, p);
+	struct dp_placed *top = dp_resident_below(i->t, &i->t->in, p);
 	*below = top && may_cover(p, top) ? top : NULL;
 	for (size_t n = 0; n < i->t->nstanding; n++) {
-		const struct dp_standing *s = i->t->standing[n];
+		const struct dp_resident *s = i->t->standing[n];
 		struct dp_near near = dp_near_bytes(&s->in, p->addr, p->len);
 		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;)
 			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));

@@ -65,7 +65,7 @@ static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, str
 	if (err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NOMEM)
 		return false;
 	snprintf(report->why_frozen, sizeof(report->why_frozen), "%s", err->message);
-	dp_target_say(t, "all threads are held: %s", err->message);
+	dp_target_log(t, "all threads are held: %s", err->message);
 	report->live = false;
 	dp_error_destroy(err);
 	return true;
@@ -89,7 +89,7 @@ static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation
 	dp_priority_raise(&priority);
 	struct dp_error *err = dp_freeze_patiently(t, &f);
 	if (!err) {
-		err = dp_still_holds(t, in);
+		err = dp_stopped_holds(t, in);
 		*quiet = !err && dp_quiesce(t, in, &f, report->why);
 		dp_thaw_all(&f);
 		note_pause(report, &f);
@@ -114,7 +114,7 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 {
 	struct dp_borrow *b = NULL;
 	struct dp_lease lease = {.until_ns = dp_now_ns() + HOLD_NS};
-	DP_TRY(dp_still_holds(t, in));
+	DP_TRY(dp_stopped_holds(t, in));
 	DP_TRY(dp_borrow_held(t, f, &b));
 	if (!dp_stray_is_ours(t, t->remote_fd))
 		t->remote_fd = -1; /* a thread that its dead borrower was about to let close it has done so meanwhile */
@@ -238,7 +238,7 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 		shared = !err && *quiet && !await_unshared(t, report, tried);
 		*quiet = *quiet && !shared;
 		if (!err)
-			err = dp_still_holds(t, in);
+			err = dp_stopped_holds(t, in);
 	}
 	if (each.held_ns > report->pause_ns)
 		report->pause_ns = each.held_ns;
@@ -266,7 +266,7 @@ static struct dp_error *unmap_lent(struct dp_target *t, struct dp_installation *
 	if (err)
 		return err;
 	struct dp_lease lease = {.until_ns = dp_now_ns() + DP_LEASE_NS};
-	err = dp_still_holds(t, in);
+	err = dp_stopped_holds(t, in);
 	if (!err && !dp_stray_is_ours(t, t->remote_fd))
 		t->remote_fd = -1;
 	if (!err)

@@ -121,7 +121,7 @@ static void give_back(const struct pages *w, const struct page *p, struct dp_bor
 static struct dp_error *give_back_some(struct pages *w, const struct dp_installation *in, struct dp_freeze *f)
 {
 	struct dp_borrow *b = NULL;
-	DP_TRY(dp_still_holds(w->t, in));
+	DP_TRY(dp_stopped_holds(w->t, in));
 	DP_TRY(dp_borrow_held(w->t, f, &b));
 	for (const uint64_t until = dp_now_ns() + HOLD_NS; w->done < w->n && dp_now_ns() < until; w->done++)
 		give_back(w, w->page[w->done], b);
@@ -150,7 +150,7 @@ static void give_back_all(struct pages *w, const struct dp_installation *in, str
 		struct dp_error *err = hold_once(w, in, report);
 		failed += err != NULL;
 		dp_error_destroy(err);
-		dp_patience_rest(0);
+		dp_freeze_retry_rest(0);
 	}
 }
 

@@ -141,7 +141,7 @@ static bool write_held(const struct restore *r, struct dp_placed *p, const struc
 static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 {
 	struct dp_placed *p = &r->in->placed[i];
-	struct dp_placed *below = dp_standing_below(r->t, r->in, p);
+	struct dp_placed *below = dp_resident_below(r->t, r->in, p);
 	const struct dp_swap_edit edit = {p->addr, p->len, skip, p->len - skip, bytes_below(below, p, skip) + skip};
 	if (r->swap) {
 		r->done[i].edited = true;
@@ -159,7 +159,7 @@ static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 /* Text that comes and goes meanwhile is looked at with all threads held. */
 static enum outcome failed(const struct restore *r, size_t i)
 {
-	return r->swap && !dp_image_lasting(r->t->image, dp_addr_of(r->in->placed[i].addr)) ? IMPOSSIBLE : FAILED;
+	return r->swap && !dp_image_never_unloaded(r->t->image, dp_addr_of(r->in->placed[i].addr)) ? IMPOSSIBLE : FAILED;
 }
 
 enum outcome dp_restore_site(struct restore *r, size_t i)
@@ -173,7 +173,7 @@ enum outcome dp_restore_site(struct restore *r, size_t i)
 		return RESTORED;
 	if (!restore_from(p, now, &skip))
 		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
-		return dp_standing_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r->t, r->in, i)
+		return dp_resident_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r->t, r->in, i)
 		               ? RESTORED
 		               : failed(r, i);
 	return write_back(r, i, skip);

@@ -7,7 +7,7 @@
  * another one that stays relies upon, or covers, stays too: if it was to go, its probe is shut, and it goes with the last of
  * those.
  */
-#include "injector/patch/hidden.h"
+#include "injector/patch/embedded.h"
 #include "injector/patch/restore_pass.h"
 
 #include "base/cleanup.h"
@@ -45,7 +45,7 @@ static void say_why(struct restore *r, const char *why)
 	if (r->report->why_frozen[0])
 		return;
 	snprintf(r->report->why_frozen, sizeof(r->report->why_frozen), "%.*s", (int)sizeof(r->report->why_frozen) - 1, why);
-	dp_target_say(r->t, "all threads are held: %s", why);
+	dp_target_log(r->t, "all threads are held: %s", why);
 }
 
 /* ---- live ------------------------------------------------------------------------------------------------------------------ */
@@ -107,7 +107,7 @@ static struct dp_error *commit(struct restore *r, bool *again)
 {
 	struct dp_swap *s = r->swap;
 	s->whole = !r->chosen;
-	DP_TRY(dp_still_holds(r->t, r->in));
+	DP_TRY(dp_stopped_holds(r->t, r->in));
 	edit_all(r);
 	struct dp_error *err = dp_swap_commit(s, NULL, &r->report->pause_ns);
 	*again &= passes(err, s);
@@ -117,7 +117,7 @@ static struct dp_error *commit(struct restore *r, bool *again)
 	if (!err || is_final(err))
 		return err;
 	if (*again)
-		dp_target_say(r->t, "once more: %s", err->message);
+		dp_target_log(r->t, "once more: %s", err->message);
 	else
 		say_why(r, err->message);
 	return dp_error_destroy(err);
@@ -174,7 +174,7 @@ static struct dp_error *hold_and_restore(struct restore *r, size_t *next, uint64
 {
 	struct dp_freeze f = {0};
 	DP_TRY(dp_freeze_patiently(r->t, &f));
-	struct dp_error *err = dp_still_holds(r->t, r->in);
+	struct dp_error *err = dp_stopped_holds(r->t, r->in);
 	r->f = &f;
 	if (!err)
 		restore_some(r, next);
@@ -206,7 +206,7 @@ static struct dp_error *restore_turns(struct restore *r)
 		uint64_t held_ns = 0;
 		DP_TRY(restore_turn(r, &next, &held_ns));
 		if (next)
-			dp_patience_rest(held_ns);
+			dp_freeze_retry_rest(held_ns);
 	}
 	return NULL;
 }
@@ -260,7 +260,7 @@ static struct dp_error *pass(struct restore r)
  */
 
 /* Those with jumps that are hidden in them stay. Owned by the caller; NULL: no memory. */
-static bool *all_but_hosts(const struct restore *r, const struct dp_hidden *hidden)
+static bool *all_but_hosts(const struct restore *r, const struct dp_embedded *hidden)
 {
 	bool *chosen = calloc(r->in->nplaced + 1, sizeof(*chosen));
 	for (size_t i = 0; chosen && i < r->in->nplaced; i++)
@@ -269,7 +269,7 @@ static bool *all_but_hosts(const struct restore *r, const struct dp_hidden *hidd
 }
 
 /* They go with a later try, or the next removal. */
-static void keep_hosts(struct restore *r, const struct dp_hidden *hidden)
+static void keep_hosts(struct restore *r, const struct dp_embedded *hidden)
 {
 	r->report->occupied = true;
 	for (size_t i = 0; i < r->in->nplaced; i++)
@@ -278,7 +278,7 @@ static void keep_hosts(struct restore *r, const struct dp_hidden *hidden)
 }
 
 /* What leads to hidden jumps; then no thread is on its way from one to the other; then the rest. */
-static struct dp_error *in_two_steps(struct restore *r, const struct dp_hidden *hidden)
+static struct dp_error *in_two_steps(struct restore *r, const struct dp_embedded *hidden)
 {
 	bool left = false;
 	dp_auto_free bool *chosen = all_but_hosts(r, hidden);
@@ -291,9 +291,9 @@ static struct dp_error *in_two_steps(struct restore *r, const struct dp_hidden *
 	if (r->report->left_sites) /* one of them may lead there still */
 		return keep_hosts(r, hidden), NULL;
 	if (r->f)
-		left = dp_hidden_leave(r->t, hidden, r->f, r->report->why);
+		left = dp_embedded_leave(r->t, hidden, r->f, r->report->why);
 	else
-		DP_TRY(dp_hidden_leave_live(r->t, hidden, r->report, &left));
+		DP_TRY(dp_embedded_leave_live(r->t, hidden, r->report, &left));
 	if (!left)
 		return keep_hosts(r, hidden), NULL;
 	return pass(*r);
@@ -301,10 +301,10 @@ static struct dp_error *in_two_steps(struct restore *r, const struct dp_hidden *
 
 static struct dp_error *restore(struct restore *r)
 {
-	struct dp_hidden hidden;
-	DP_TRY(dp_hidden_find(r->in, r->chosen, &hidden));
+	struct dp_embedded hidden;
+	DP_TRY(dp_embedded_find(r->in, r->chosen, &hidden));
 	struct dp_error *err = hidden.n ? in_two_steps(r, &hidden) : pass(*r);
-	dp_hidden_fini(&hidden);
+	dp_embedded_fini(&hidden);
 	return err;
 }
 

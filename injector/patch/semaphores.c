@@ -29,7 +29,7 @@ static void count(struct dp_target *t, uint64_t addr, int change)
 	dp_error_destroy(dp_mem_write(&t->process, dp_addr_of(addr), &value, sizeof(value)));
 }
 
-/* It stands already, and is only to change hands (dp_standing_supersede()): so does its count. */
+/* It stands already, and is only to change hands (dp_resident_supersede()): so does its count. */
 static bool announced(struct dp_target *t, uint64_t site)
 {
 	for (size_t k = 0; k < t->nstanding; k++) {

@@ -7,7 +7,7 @@
  * the jump leads elsewhere now.
  */
 #include "injector/patch/quiesce/code_index.h"
-#include "injector/patch/hidden.h"
+#include "injector/patch/embedded.h"
 #include "injector/patch/semaphores.h"
 #include "injector/patch/sights.h"
 #include "injector/patch/swap/swap.h"
@@ -148,7 +148,7 @@ static void write_held(struct dp_target *t, const size_t *list, size_t n, const 
 }
 
 /* What holds jumps that a signal handler will return to waits for the next round. */
-static struct dp_error *repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_hidden *hidden)
+static struct dp_error *repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_embedded *hidden)
 {
 	struct dp_freeze f = {0};
 	struct dp_priority priority;
@@ -157,7 +157,7 @@ static struct dp_error *repair_held(struct dp_target *t, const size_t *list, siz
 	struct dp_error *err = dp_freeze_patiently(t, &f);
 	if (!err) {
 		write_held(t, list, n, hidden->host, false, &f);
-		if (dp_hidden_leave(t, hidden, &f, why))
+		if (dp_embedded_leave(t, hidden, &f, why))
 			write_held(t, list, n, hidden->host, true, &f);
 	}
 	dp_thaw_all(&f);
@@ -165,18 +165,18 @@ static struct dp_error *repair_held(struct dp_target *t, const size_t *list, siz
 	return err;
 }
 
-static struct dp_error *find_hidden(struct dp_target *t, const size_t *list, size_t n, struct dp_hidden *ret)
+static struct dp_error *find_hidden(struct dp_target *t, const size_t *list, size_t n, struct dp_embedded *ret)
 {
 	dp_auto_free bool *goes = calloc(t->in.nplaced + 1, sizeof(*goes));
 	for (size_t i = 0; goes && i < n; i++)
 		goes[list[i]] = true;
-	return goes ? dp_hidden_find(&t->in, goes, ret) : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	return goes ? dp_embedded_find(&t->in, goes, ret) : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 }
 
 static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size_t n)
 {
 	struct dp_swap *s = NULL;
-	struct dp_hidden hidden;
+	struct dp_embedded hidden;
 	DP_TRY(find_hidden(t, list, n, &hidden));
 	struct dp_error *err = hidden.n ? NULL : dp_swap_create(t, &t->in, &s);
 	if (!err && s)
@@ -186,7 +186,7 @@ static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size
 		dp_error_destroy(err);
 		err = repair_held(t, list, n, &hidden);
 	}
-	dp_hidden_fini(&hidden);
+	dp_embedded_fini(&hidden);
 	return err;
 }
 
@@ -215,9 +215,9 @@ static void retire(struct dp_placed *p)
 /* Is the private region there? A thread that we looked through may have ended, so another one is asked before it is denied. */
 static bool still_there(struct dp_target *t)
 {
-	struct dp_error *err = dp_still_ours(t);
+	struct dp_error *err = dp_stopped_ours(t);
 	if (err && dp_pick_living(t))
-		err = (dp_error_destroy(err), dp_still_ours(t));
+		err = (dp_error_destroy(err), dp_stopped_ours(t));
 	const bool there = !err;
 	dp_error_destroy(err);
 	return there;

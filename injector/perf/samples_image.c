@@ -38,7 +38,7 @@ static struct dp_error *make(pid_t pid, const char *maps, const char *cache_dir,
 	DP_TRY(dp_image_create(maps, root, (int)pid, ret));
 	struct dp_error *err = add_vdso(*ret, pid);
 	if (!err)
-		err = dp_unwind_compile(*ret, cache_dir, dp_follow_stack, unwind, &size);
+		err = dp_unwind_compile(*ret, cache_dir, dp_stack_effect, unwind, &size);
 	if (err)
 		*ret = dp_image_destroy(*ret);
 	return err;

@@ -11,7 +11,7 @@ static void give_up_below(struct dp_target *t, struct dp_placed *p)
 {
 	if (p->probe == DP_NO_PROBE)
 		return; /* one of our own comes back when this one goes */
-	for (struct dp_placed *below; (below = dp_standing_below(t, &t->in, p));)
+	for (struct dp_placed *below; (below = dp_resident_below(t, &t->in, p));)
 		dp_placed_mark(t, below, DP_SITE_RESTORED);
 }
 

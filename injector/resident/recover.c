@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of what earlier dynprobes left in a process (standing_find.c finds it).
+ * What becomes of what earlier dynprobes left in a process (resident_find.c finds it).
  *
  * Two tools that open the same process at once are kept apart by a lock on its /proc entry, which no process has to be asked for
  * and which ends with its holder. So what is found without a control page is a dead tool's, and not one that is just being made.
@@ -11,7 +11,7 @@
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/swap/swap.h"
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
@@ -86,7 +86,7 @@ struct dp_error *dp_lock(struct dp_target *t)
 	                t->process.comm);
 }
 
-static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
+static struct dp_error *take_out(struct dp_target *t, struct dp_resident *s)
 {
 	struct dp_remove_report report;
 	t->remote_fd = s->fd;
@@ -97,7 +97,7 @@ static struct dp_error *take_out(struct dp_target *t, struct dp_standing *s)
 	if (report.left_bytes || report.left_sites)
 		return dp_error(DP_TAG_BUSY, "what an earlier dynprobe left in %d cannot be removed yet: %s", t->process.pid,
 		                report.why);
-	dp_target_say(t, "removed what an earlier dynprobe had left in %d", t->process.pid);
+	dp_target_log(t, "removed what an earlier dynprobe had left in %d", t->process.pid);
 	return NULL;
 }
 
@@ -174,17 +174,17 @@ static void settle_all(struct dp_target *t, const struct dp_groups *g)
 /* The kept ones become the target's. */
 static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
 {
-	t->standing = calloc(g->n + 1, sizeof(struct dp_standing *));
+	t->standing = calloc(g->n + 1, sizeof(struct dp_resident *));
 	if (!t->standing)
 		return dp_error(DP_TAG_NOMEM, "out of memory for what an earlier dynprobe left");
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->kind[i] != DP_GROUP_KEPT)
 			continue;
-		struct dp_standing *s = dp_take(g->group[i], NULL);
+		struct dp_resident *s = dp_take(g->group[i], NULL);
 		g->kind[i] = DP_GROUP_OTHER;
 		t->standing[t->nstanding++] = s;
 		if (s->control.tool_pid)
-			DP_TRY(dp_standing_unserve(s));
+			DP_TRY(dp_resident_unserve(s));
 	}
 	return NULL;
 }
@@ -214,12 +214,12 @@ static void take_out_empty(struct dp_target *t, bool *changed)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < t->nstanding; i++) {
-		struct dp_standing *s = t->standing[i];
-		struct dp_error *err = dp_standing_any(s) ? NULL : take_out(t, s);
-		if (err || dp_standing_any(s)) {
+		struct dp_resident *s = t->standing[i];
+		struct dp_error *err = dp_resident_any(s) ? NULL : take_out(t, s);
+		if (err || dp_resident_any(s)) {
 			t->standing[kept++] = s;
 		} else {
-			dp_standing_destroy(s);
+			dp_resident_destroy(s);
 			*changed = true;
 		}
 		dp_error_destroy(err);

@@ -10,7 +10,7 @@
 #include "injector/target/target.h"
 #include "injector/tracee/stop/asleep.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
@@ -94,17 +94,17 @@ static struct dp_error *visit_hurried(struct dp_target *t, struct dp_each *e, co
 	struct dp_freeze one = {.thread = &h, .n = 1};
 	struct dp_task_stat stat;
 	bool stands;
-	dp_fuse_light();
+	dp_watchdog_start();
 	struct dp_error *err = stop(t, &h, &stands);
 	if (err || !stands) {
-		dp_fuse_out();
+		dp_watchdog_stop();
 		return err;
 	}
 	const bool same = dp_proc_stat(t->process.pid, m->tid, &stat) && stat.start_time == m->stat.start_time;
 	const bool done = same && m->look(&one, m->data);
 	const uint64_t from = h.held_at_ns;
 	dp_held_release(&h);
-	dp_fuse_out();
+	dp_watchdog_stop();
 	const uint64_t held = dp_now_ns() - from;
 	if (held > e->held_ns)
 		e->held_ns = held;

@@ -2,7 +2,7 @@
 /* Opening, launching, refreshing and closing a target; the small questions about it. */
 #include "injector/target/target.h"
 
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 #include "injector/ring/clock.h"
 #include "injector/ring/drain.h"
 #include "injector/ring/loads.h"
@@ -25,7 +25,7 @@
 
 #define HUGETLBFS_SUPER 0x958458f6
 
-void dp_target_say(const struct dp_target *t, const char *fmt, ...)
+void dp_target_log(const struct dp_target *t, const char *fmt, ...)
 {
 	char line[512];
 	va_list args;
@@ -208,7 +208,7 @@ struct dp_target *dp_target_close(struct dp_target *t)
 		__atomic_store_n(&((struct dp_control *)(void *)t->data)->tool_pid, 0, __ATOMIC_RELEASE);
 	dp_shared_close(t);
 	for (size_t i = 0; i < t->nstanding; i++)
-		dp_standing_destroy(t->standing[i]);
+		dp_resident_destroy(t->standing[i]);
 	free(t->standing);
 	dp_image_destroy(t->image);
 	dp_installation_fini(&t->in);

@@ -93,7 +93,7 @@ struct dp_traps { /* trap.c */
 	uint64_t handler, restorer, entry; /* in the target */
 };
 
-struct dp_priority { /* patience.c */
+struct dp_priority { /* freeze_retry.c */
 	int policy;
 	struct sched_param param;
 	sigset_t mask;
@@ -104,7 +104,7 @@ struct dp_priority { /* patience.c */
  * What it cost to stop all threads together: tries that came to nothing. Each is bounded, and followed by a rest as long as it has
  * held somebody, at least.
  */
-struct dp_patience { /* patience.c */
+struct dp_freeze_retry { /* freeze_retry.c */
 	uint64_t most_ns;              /* given: so long they may hold threads in all, at each dp_freeze_patiently(); 0: three seconds */
 	uint64_t max_pause_ns;         /* given: so long a try may last; 0: 2 ms, later up to 50. Probes that are to go may need longer in the end. */
 	uint64_t vain_ns, longest_ns;  /* so long they did; the longest of them */
@@ -115,7 +115,7 @@ struct dp_patience { /* patience.c */
 
 struct dp_target {
 	struct dp_process process;
-	struct dp_patience patience;
+	struct dp_freeze_retry patience;
 	struct dp_target_options options;
 	struct dp_image *image;
 	char *maps; /* the text that `image` was made from */
@@ -127,7 +127,7 @@ struct dp_target {
 	int lock_fd; /* one dynprobe at a time (recover.c), or -1 */
 
 	/* What earlier tools left on purpose (recover.c). */
-	struct dp_standing **standing;
+	struct dp_resident **standing;
 	size_t nstanding;
 
 	/* fit.c: options.ring_size and options.nslots are what was chosen */
@@ -203,7 +203,7 @@ struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identit
 /* Does the choice hold for all of these threads? */
 bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enum dp_identity identity, uint32_t tid_offset);
 
-/* ---- patience.c
+/* ---- freeze_retry.c
  * --------------------------------------------------------------------------------------------------------------------- */
 
 /* SCHED_FIFO for as long as threads are held, where the kernel allows it (the target waits for us), and no job control; and back.
@@ -216,7 +216,7 @@ void dp_priority_restore(const struct dp_priority *old);
  */
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
 /* Rests as long as somebody was held, and 10 ms at least; says for how long. */
-uint64_t dp_patience_rest(uint64_t held_ns);
+uint64_t dp_freeze_retry_rest(uint64_t held_ns);
 
 /* ---- each.c: threads stopped one after the other ---------------------------------------------------------------------------- */
 
@@ -253,9 +253,9 @@ struct dp_error *dp_boot_sweep(struct dp_target *t) DP_MUST_CHECK;
  * Is this still the program that we mapped into? DP_TAG_GONE if it called exec meanwhile: the pid is the same, nothing else is.
  * True as well while nothing is mapped.
  */
-struct dp_error *dp_still_ours(struct dp_target *t) DP_MUST_CHECK;
+struct dp_error *dp_stopped_ours(struct dp_target *t) DP_MUST_CHECK;
 /* The same for what an earlier tool left. */
-struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installation *in) DP_MUST_CHECK;
+struct dp_error *dp_stopped_holds(struct dp_target *t, const struct dp_installation *in) DP_MUST_CHECK;
 /* DP_TAG_SHADOW_STACK if the kernel checks this process's returns: displaced calls push their return address by hand. */
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK;
 /* Looks for a thread that lives and looks at the process through it from now on; false if there is none. */
@@ -374,19 +374,19 @@ struct dp_error *dp_lock(struct dp_target *t) DP_MUST_CHECK;
  * left. */
 struct dp_error *dp_recover(struct dp_target *t) DP_MUST_CHECK;
 
-/* ---- standing.c: probes that an earlier tool left on purpose ---------------------------------------------------------------- */
+/* ---- resident.c: probes that an earlier tool left on purpose ---------------------------------------------------------------- */
 
 /*
  * The left probes' site at exactly this address that a new one with these bytes in the file could be put over, or NULL. Several may
  * claim a place one above the other: this is the one whose bytes stand there, or stood there last.
  */
-struct dp_placed *dp_standing_below(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p);
+struct dp_placed *dp_resident_below(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p);
 /* Do the bytes of `p` that stand at its address, `now`, belong to another group? */
-bool dp_standing_claims(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p, const uint8_t *now);
+bool dp_resident_claims(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p, const uint8_t *now);
 
 /* So many of so many pages of text, or sites, are done (0 of 0: as before); DP_TAG_INTERRUPTED if it is to be given up. No thread is held. */
 struct dp_error *dp_target_progress(const struct dp_target *t, size_t done, size_t of) DP_MUST_CHECK;
 /* A line for -v. */
-void dp_target_say(const struct dp_target *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void dp_target_log(const struct dp_target *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

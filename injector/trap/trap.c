@@ -209,7 +209,7 @@ static struct dp_error *check_threads(struct dp_target *t, const struct dp_freez
 static struct dp_error *take_over_held(struct dp_target *t, struct dp_freeze *f)
 {
 	const uint32_t armed = 1, idle = 0;
-	DP_TRY(dp_still_ours(t));
+	DP_TRY(dp_stopped_ours(t));
 	t->trap.signals = choose_signals(t);
 	DP_TRY(check_threads(t, f));
 	DP_TRY(DP_TRAP_PUT(t, t->in.trap, signals, &t->trap.signals));

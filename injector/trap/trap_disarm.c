@@ -137,7 +137,7 @@ static struct dp_error *disarm_held(struct disarm *d, uint64_t size, bool *done)
 {
 	struct dp_freeze f = {0};
 	DP_TRY(dp_freeze_patiently(d->t, &f));
-	struct dp_error *err = dp_still_holds(d->t, d->in);
+	struct dp_error *err = dp_stopped_holds(d->t, d->in);
 	if (!err)
 		err = read_table(d, size, sizeof(*d->trap));
 	*done = !err && !d->trap->armed;
@@ -155,7 +155,7 @@ static struct dp_error *disarm_once(struct disarm *d, uint64_t size, bool *done)
 {
 	struct dp_priority priority;
 	*done = false;
-	DP_TRY(dp_still_holds(d->t, d->in));
+	DP_TRY(dp_stopped_holds(d->t, d->in));
 	DP_TRY(read_table(d, size, size));
 	DP_TRY(restore_guarded(d));
 	if (!all_gone(d))

@@ -7,7 +7,7 @@
  * found by its shape, as in quiesce.c), not by a system call behind a hook that it has passed already.
  */
 #include "injector/tracee/proc/proc.h"
-#include "injector/tracee/stop/moment.h"
+#include "injector/tracee/stop/temp_mask.h"
 #include "injector/trap/trap.h"
 
 #include <signal.h>
@@ -131,7 +131,7 @@ static const char *frames_in_the_way(const struct dp_target *t, const struct dp_
 /* Does it wait with a mask that the call was given, and with SIGTRAP in it? The call would be restarted with that mask. */
 static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uint64_t blocked)
 {
-	return (blocked & t->trap.signals) && dp_moment_waits(h);
+	return (blocked & t->trap.signals) && dp_temp_mask_waits(h);
 }
 
 /* /proc would say it in a file of forty lines, which takes longer than the rest of what is asked of a thread that stands. */
@@ -160,7 +160,7 @@ static bool is_pending(const struct dp_held *h)
 static uint64_t blocked_now(const struct dp_target *t, const struct dp_held *h)
 {
 	uint64_t mask;
-	if (dp_moment_waits(h) || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
+	if (dp_temp_mask_waits(h) || ptrace(PTRACE_GETSIGMASK, h->tid, (void *)sizeof(mask), &mask) != 0)
 		return dp_proc_mask(t->process.pid, h->tid, "SigBlk");
 	return mask;
 }
@@ -196,18 +196,18 @@ static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uin
 }
 
 /* Its registers are written back when it is let go. */
-static bool set_mask(const struct dp_target *t, struct dp_held *h, const struct dp_moment *m)
+static bool set_mask(const struct dp_target *t, struct dp_held *h, const struct dp_temp_mask *m)
 {
 	h->regs_changed = true;
-	return dp_moment_give_back(&t->process, h, m);
+	return dp_temp_mask_give_back(&t->process, h, m);
 }
 
 struct dp_error *dp_trap_unblock(struct dp_target *t, struct dp_held *h)
 {
-	struct dp_moment m;
+	struct dp_temp_mask m;
 	uint64_t free;
 	const uint32_t tid = id_of(h);
-	if (h->exited || !dp_moment_take(&t->process, h, &m) || !(m.own & t->trap.signals))
+	if (h->exited || !dp_temp_mask_take(&t->process, h, &m) || !(m.own & t->trap.signals))
 		return NULL;
 	const uint64_t at = find_place(t, t->in.trap, tid, 0, &free), word = tid | (m.own & t->trap.signals) << DP_TRAP_BLOCKED;
 	if (!at)
@@ -223,10 +223,10 @@ struct dp_error *dp_trap_unblock(struct dp_target *t, struct dp_held *h)
 void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h)
 {
 	const uint64_t none = 0;
-	struct dp_moment m;
+	struct dp_temp_mask m;
 	uint64_t word = 0;
 	const uint64_t at = h->exited ? 0 : find_place(t, trap, id_of(h), id_of(h), &word);
-	if (!at || !dp_moment_take(&t->process, h, &m))
+	if (!at || !dp_temp_mask_take(&t->process, h, &m))
 		return;
 	m.own |= word >> DP_TRAP_BLOCKED & 0xffff;
 	set_mask(t, h, &m);

@@ -140,7 +140,7 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 /* ---- threads -----------------------------------------------------------------------------------------------------------------
  */
 
-static void describe_thread(const struct dp_still_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
+static void describe_thread(const struct dp_stopped_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
 {
 	const struct user_regs_struct *r = &t->regs;
 	const uint64_t v[DP_SNAP_REGS] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
@@ -184,7 +184,7 @@ static void fit(const struct dp_fwalk *walk, size_t limit, size_t *inner, size_t
 		n += shown(&walk->state[*outer - 1]);
 }
 
-static void frames(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
+static void frames(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
 {
 	struct dp_fwalk walk;
 	size_t inner, outer;
@@ -210,7 +210,7 @@ static void frames(struct dp_extract *x, const struct dp_still_thread *t, struct
 	dp_fwalk_fini(&walk);
 }
 
-struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snapshot *s)
+struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snapshot *s)
 {
 	struct dp_snap_thread *into = dp_snapshot_thread(s, t->tid);
 	if (!into)

@@ -7,7 +7,7 @@
 #ifndef DP_PMODULES_EXTRACT_H
 #define DP_PMODULES_EXTRACT_H
 
-#include "pmodules/source/still.h"
+#include "pmodules/source/stopped.h"
 #include "pmodules/value/value.h"
 
 struct dp_extract; /* opaque */
@@ -25,16 +25,16 @@ struct dp_extract *dp_extract_destroy(struct dp_extract *x);
 /* Another rehearsal begins: what the last one saw may have changed. */
 void dp_extract_renew(struct dp_extract *x);
 /* Works out what the frames of this thread mean; memory is read by the world. Errors are kept for later. */
-void dp_extract_rehearse(struct dp_extract *x, const struct dp_still_thread *t);
+void dp_extract_rehearse(struct dp_extract *x, const struct dp_stopped_thread *t);
 /* The thread with its frames and their variables at the end of the snapshot's threads; NULL without memory. */
-struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snapshot *s);
+struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snapshot *s);
 void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s);
 /* Thread-locals of one extracted thread. */
-void dp_extract_tls(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into);
+void dp_extract_tls(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
 /*
  * Of a thread that faulted: why, decoded from its instruction and registers; classifiers go to the snapshot. Of any thread: its innermost
  * instruction as text.
  */
-void dp_extract_fault(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into);
+void dp_extract_fault(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
 
 #endif

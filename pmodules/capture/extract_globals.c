@@ -213,7 +213,7 @@ void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
 		dp_snapshot_truncated(s, "globals: all but the first %u parts of one", x->limits.variables);
 }
 
-void dp_extract_tls(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into)
+void dp_extract_tls(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
 {
 	struct collect c = {.x = x, .s = into->snapshot, .thread = into, .list = &into->variables};
 	if (!x->options.tls && !x->options.tls_names)

@@ -32,7 +32,7 @@ void dp_extract_renew(struct dp_extract *x)
 	dp_extract_list_fini(&x->thread_locals);
 }
 
-void dp_extract_rehearse(struct dp_extract *x, const struct dp_still_thread *t)
+void dp_extract_rehearse(struct dp_extract *x, const struct dp_stopped_thread *t)
 {
 	struct dp_fwalk walk;
 	dp_world_forget(x->w);

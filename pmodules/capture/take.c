@@ -90,16 +90,16 @@ static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *
 	const struct taking *k = data;
 	if (late)
 		*late = false;
-	return k->s->time_ns ? dp_still_read(k->still, addr, buf, n, late) : dp_still_peek(k->still, addr, buf, n);
+	return k->s->time_ns ? dp_stopped_read(k->still, addr, buf, n, late) : dp_stopped_peek(k->still, addr, buf, n);
 }
 
 /* What no rehearsal has met: the threads do not stand longer than they may while it is loaded. */
 static void before_load(void *data)
 {
 	const struct taking *k = data;
-	const bool was_held = dp_still_is_held(k->still);
-	dp_still_in_time(k->still);
-	if (was_held && !dp_still_is_held(k->still))
+	const bool was_held = dp_stopped_is_held(k->still);
+	dp_stopped_in_time(k->still);
+	if (was_held && !dp_stopped_is_held(k->still))
 		dp_snapshot_truncated(
 		        k->s, "the pause: debug information was to be loaded when the longest one (--max-pause) was over; "
 		              "what follows was read later");
@@ -108,15 +108,15 @@ static void before_load(void *data)
 static void begin_facts(struct taking *k)
 {
 	static const char *const modes[] = {
-	        [DP_STILL_STOP] = "stop", [DP_STILL_FORK] = "fork", [DP_STILL_QUICK] = "quick", [DP_STILL_CORE] = "core"};
+	        [DP_STOPPED_STOP] = "stop", [DP_STOPPED_FORK] = "fork", [DP_STOPPED_QUICK] = "quick", [DP_STOPPED_CORE] = "core"};
 	const struct dp_take_options *o = &k->take->options;
 	struct dp_snapshot *s = k->s;
 	struct dp_task_stat stat;
-	s->pid = dp_still_pid(k->still);
-	s->mode = modes[dp_still_mode(k->still)];
+	s->pid = dp_stopped_pid(k->still);
+	s->mode = modes[dp_stopped_mode(k->still)];
 	s->dynprobe = dp_snapshot_text(s, o->version);
-	s->application = dp_snapshot_text(s, o->application ? o->application : dp_still_comm(k->still));
-	if (dp_still_mode(k->still) != DP_STILL_CORE && dp_proc_stat(s->pid, 0, &stat))
+	s->application = dp_snapshot_text(s, o->application ? o->application : dp_stopped_comm(k->still));
+	if (dp_stopped_mode(k->still) != DP_STOPPED_CORE && dp_proc_stat(s->pid, 0, &stat))
 		s->process_state = stat.state;
 	dp_snapshot_set_text(s, "application", s->application);
 	dp_snapshot_set_int(s, "process.id", s->pid);
@@ -142,7 +142,7 @@ static struct dp_error *prepare_world(struct taking *k)
 		dp_extract_renew(k->extract);
 		return NULL;
 	}
-	DP_TRY(dp_world_create(dp_still_image(k->still), read_memory, k, &k->world));
+	DP_TRY(dp_world_create(dp_stopped_image(k->still), read_memory, k, &k->world));
 	dp_world_before_load(k->world, before_load);
 	return dp_extract_create(k->world, &wanted, &k->extract);
 }
@@ -154,7 +154,7 @@ static struct dp_error *prepare(struct taking *k)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
 	begin_facts(k);
 	DP_TRY(prepare_world(k));
-	dp_take_image(k->s, dp_still_image(k->still)); /* modules ask for maps while the process is held */
+	dp_take_image(k->s, dp_stopped_image(k->still)); /* modules ask for maps while the process is held */
 	dp_host_begin(k->take->host, k->s);
 	dp_host_preattach(k->take->host);
 	return NULL;
@@ -169,7 +169,7 @@ static bool is_wanted(const struct taking *k, pid_t tid)
 	return !o->nthreads;
 }
 
-static void rehearse_one(const struct dp_still_thread *t, void *data)
+static void rehearse_one(const struct dp_stopped_thread *t, void *data)
 {
 	const struct taking *k = data;
 	if (!is_wanted(k, t->tid))
@@ -194,9 +194,9 @@ static void rehearse_globals(const struct taking *k)
 static struct dp_error *rehearse(struct taking *k)
 {
 	const uint64_t from = dp_now_ns();
-	if (dp_still_mode(k->still) == DP_STILL_CORE)
+	if (dp_stopped_mode(k->still) == DP_STOPPED_CORE)
 		return NULL;
-	DP_TRY(dp_still_glimpse(k->still, rehearse_one, k));
+	DP_TRY(dp_stopped_sample(k->still, rehearse_one, k));
 	rehearse_globals(k);
 	k->s->rehearsal_ns = dp_now_ns() - from;
 	return NULL;
@@ -205,16 +205,17 @@ static struct dp_error *rehearse(struct taking *k)
 /* A thread that waits at a probe stands elsewhere than where its probe is. */
 static void rehearse_hit(struct taking *k)
 {
-	const struct dp_still_hit *hit = k->take->options.still.hit;
+	const struct dp_stopped_hit *hit = k->take->options.still.hit;
 	if (!hit)
 		return;
-	const struct dp_still_thread at = {.tid = hit->ns_tid, .state = '?', .regs = hit->regs, .syscall = -1, .is_fault = true};
+	const struct dp_stopped_thread at = {
+	        .tid = hit->ns_tid, .state = '?', .regs = hit->regs, .syscall = -1, .is_fault = true};
 	dp_extract_rehearse(k->extract, &at);
 }
 
 /* ---- the moment ---- */
 
-static bool is_faulting(const struct taking *k, const struct dp_still_thread *t)
+static bool is_faulting(const struct taking *k, const struct dp_stopped_thread *t)
 {
 	const struct dp_take_options *o = &k->take->options;
 	for (size_t i = 0; i < o->nfaults; i++)
@@ -223,9 +224,9 @@ static bool is_faulting(const struct taking *k, const struct dp_still_thread *t)
 	return t->is_fault;
 }
 
-static struct dp_error *extract_one(struct taking *k, const struct dp_still_thread *t)
+static struct dp_error *extract_one(struct taking *k, const struct dp_stopped_thread *t)
 {
-	struct dp_still_thread as = *t;
+	struct dp_stopped_thread as = *t;
 	as.is_fault = is_faulting(k, t);
 	struct dp_snap_thread *into = dp_extract_thread(k->extract, &as, k->s);
 	if (!into)
@@ -240,10 +241,10 @@ static struct dp_error *extract_one(struct taking *k, const struct dp_still_thre
 
 static struct dp_error *extract_all(struct taking *k)
 {
-	const size_t n = dp_still_nthreads(k->still);
+	const size_t n = dp_stopped_nthreads(k->still);
 	for (int faulting = 1; faulting >= 0; faulting--)
 		for (size_t i = 0; i < n; i++) {
-			const struct dp_still_thread *t = dp_still_thread(k->still, i);
+			const struct dp_stopped_thread *t = dp_stopped_thread(k->still, i);
 			if (is_wanted(k, t->tid) && is_faulting(k, t) == (faulting == 1))
 				DP_TRY(extract_one(k, t));
 		}
@@ -302,11 +303,11 @@ static void go_back(struct dp_snapshot *s, const struct marks *m)
 static struct dp_error *hold(struct taking *k, bool shortly)
 {
 	struct timespec now;
-	DP_TRY(dp_still_hold(k->still));
+	DP_TRY(dp_stopped_hold(k->still));
 	clock_gettime(CLOCK_REALTIME, &now);
 	k->s->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (shortly || dp_still_mode(k->still) == DP_STILL_QUICK)
-		dp_still_release(k->still);
+	if (shortly || dp_stopped_mode(k->still) == DP_STOPPED_QUICK)
+		dp_stopped_release(k->still);
 	return NULL;
 }
 
@@ -317,20 +318,20 @@ static struct dp_error *moment(struct taking *k)
 	const struct marks marks = set_marks(k->s);
 	const int tries = !modules ? SHORT_HOLDS : 0;
 	for (int tried = 0;; tried++) {
-		const bool shortly = tried < tries && dp_still_mode(k->still) == DP_STILL_STOP;
+		const bool shortly = tried < tries && dp_stopped_mode(k->still) == DP_STOPPED_STOP;
 		DP_TRY(hold(k, shortly));
 		dp_host_set_world(host, k->world);
 		if (!tried)
 			dp_host_attach(host);
 		DP_TRY(extract_all(k));
-		if (!shortly || !dp_still_nlate(k->still) || !dp_still_may_hold_again(k->still))
+		if (!shortly || !dp_stopped_nlate(k->still) || !dp_stopped_may_hold_again(k->still))
 			break;
 		go_back(k->s, &marks);
 	}
 	if (modules)
 		run_modules(k);
-	dp_still_release(k->still);
-	dp_still_let_go(k->still);
+	dp_stopped_release(k->still);
+	dp_stopped_let_go(k->still);
 	return NULL;
 }
 
@@ -355,16 +356,16 @@ static void count_memory(uint64_t addr, const uint8_t *bytes, size_t n, void *da
 static void take_memory(struct taking *k)
 {
 	size_t n = 0;
-	dp_still_kept(k->still, count_memory, &n);
+	dp_stopped_kept(k->still, count_memory, &n);
 	k->s->memory = dp_arena_alloc(&k->s->arena, (n + 1) * sizeof(*k->s->memory));
-	dp_still_kept(k->still, keep_memory, k->s);
+	dp_stopped_kept(k->still, keep_memory, k->s);
 }
 
 static void take_times(struct taking *k, uint64_t from)
 {
-	struct dp_still_times times;
+	struct dp_stopped_times times;
 	struct dp_snapshot *s = k->s;
-	dp_still_times(k->still, &times);
+	dp_stopped_times(k->still, &times);
 	s->stop_ns = times.stop_ns;
 	s->read_ns = times.read_ns;
 	s->pause_ns = times.pause_ns;
@@ -381,18 +382,18 @@ static void take_times(struct taking *k, uint64_t from)
 static void finish(struct taking *k, uint64_t from)
 {
 	struct dp_snapshot *s = k->s;
-	if (dp_still_mode(k->still) != DP_STILL_CORE) {
+	if (dp_stopped_mode(k->still) != DP_STOPPED_CORE) {
 		dp_take_facts(s, s->pid, k->take->options.environ);
 		dp_take_statistics(s, s->pid);
 		dp_take_machine(s);
 	} else {
 		dp_take_core_facts(s, k->still);
 	}
-	if (dp_still_why_not_fork(k->still)) {
+	if (dp_stopped_why_not_fork(k->still)) {
 		s->mode = "stop";
 		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, "");
 		s->notes->prev->text =
-		        dp_arena_printf(&s->arena, "mode stop instead of fork: %s", dp_still_why_not_fork(k->still));
+		        dp_arena_printf(&s->arena, "mode stop instead of fork: %s", dp_stopped_why_not_fork(k->still));
 	}
 	dp_host_postattach(k->take->host);
 	dp_take_sources(s);
@@ -431,7 +432,7 @@ static struct dp_error *open_current(struct dp_take *t, pid_t pid, struct taking
 		struct taking *k = NULL;
 		DP_TRY(dp_taking_begin(t, dp_take(t->kept, NULL), pid, &t->options.still, &k));
 		struct dp_error *err = prepare_all(k);
-		if (!err && (left == 1 || dp_still_is_current(k->still))) {
+		if (!err && (left == 1 || dp_stopped_is_current(k->still))) {
 			*ret = k;
 			return NULL;
 		}
@@ -455,7 +456,7 @@ struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid)
 /* The rehearsed one, if what is mapped is what it was: a module that came since is not in its image. */
 static bool is_ready(const struct dp_take *t, pid_t pid)
 {
-	return t->ready && dp_still_pid(t->ready->still) == pid && dp_still_is_current(t->ready->still);
+	return t->ready && dp_stopped_pid(t->ready->still) == pid && dp_stopped_is_current(t->ready->still);
 }
 
 struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret)
@@ -475,7 +476,7 @@ struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *e
 	const uint64_t from = dp_now_ns();
 	if (!k)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
-	struct dp_error *err = dp_still_open_core(core, exe, &t->options.still, &k->still);
+	struct dp_error *err = dp_stopped_open_core(core, exe, &t->options.still, &k->still);
 	if (!err)
 		err = prepare_all(k);
 	if (!err)

@@ -7,14 +7,14 @@
 #define DP_PMODULES_TAKE_H
 
 #include "pmodules/host/host.h"
-#include "pmodules/source/still.h"
+#include "pmodules/source/stopped.h"
 
 struct dp_take_pair {
 	const char *key, *value;
 };
 /* Lists are NULL-terminated, or NULL. Everything is borrowed until dp_take_destroy(). */
 struct dp_take_options {
-	struct dp_still_options still;
+	struct dp_stopped_options still;
 	struct dp_limits limits;
 	bool no_variables, environ, tls;
 	const char *const *globals, *const *load; /* as in extract.h */

@@ -136,11 +136,11 @@ void dp_take_facts(struct dp_snapshot *s, pid_t pid, bool with_environ)
 	take_limits(s, pid);
 }
 
-void dp_take_core_facts(struct dp_snapshot *s, const struct dp_still *still)
+void dp_take_core_facts(struct dp_snapshot *s, const struct dp_stopped *still)
 {
 	dp_snapshot_classify(s, "core");
-	for (size_t i = 0; dp_still_doubt(still, i); i++)
-		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, dp_still_doubt(still, i));
+	for (size_t i = 0; dp_stopped_doubt(still, i); i++)
+		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, dp_stopped_doubt(still, i));
 }
 
 /* ---- mappings

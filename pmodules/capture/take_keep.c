@@ -31,7 +31,7 @@ struct taking *dp_taking_destroy(struct taking *k)
 	end(k);
 	dp_extract_destroy(k->extract);
 	dp_world_destroy(k->world);
-	dp_still_close(k->still);
+	dp_stopped_close(k->still);
 	dp_snapshot_destroy(k->s);
 	free(k);
 	return NULL;
@@ -43,23 +43,23 @@ struct dp_snapshot *dp_taking_finish(struct taking *k, struct taking **kept)
 	struct dp_snapshot *s = k->s;
 	k->s = NULL;
 	/* What modules made of values is never given back but with the world. */
-	if (dp_still_mode(k->still) == DP_STILL_CORE || dp_world_bytes(k->world) > KEPT_MAX) {
+	if (dp_stopped_mode(k->still) == DP_STOPPED_CORE || dp_world_bytes(k->world) > KEPT_MAX) {
 		dp_taking_destroy(k);
 		return s;
 	}
-	dp_still_shed(k->still);
+	dp_stopped_shed(k->still);
 	dp_taking_destroy(*kept);
 	*kept = k;
 	return s;
 }
 
-static struct dp_error *again(struct taking *k, pid_t pid, const struct dp_still_options *options, bool *ret)
+static struct dp_error *again(struct taking *k, pid_t pid, const struct dp_stopped_options *options, bool *ret)
 {
 	*ret = false;
-	return k && dp_still_pid(k->still) == pid ? dp_still_again(&k->still, options, ret) : NULL;
+	return k && dp_stopped_pid(k->still) == pid ? dp_stopped_again(&k->still, options, ret) : NULL;
 }
 
-struct dp_error *dp_taking_begin(struct dp_take *t, struct taking *kept, pid_t pid, const struct dp_still_options *options,
+struct dp_error *dp_taking_begin(struct dp_take *t, struct taking *kept, pid_t pid, const struct dp_stopped_options *options,
                                  struct taking **ret)
 {
 	bool same;
@@ -74,7 +74,7 @@ struct dp_error *dp_taking_begin(struct dp_take *t, struct taking *kept, pid_t p
 	struct taking *k = dp_taking_create(t);
 	if (!k)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
-	err = dp_still_open(pid, options, &k->still);
+	err = dp_stopped_open(pid, options, &k->still);
 	if (err)
 		dp_taking_destroy(k);
 	else

@@ -23,7 +23,7 @@ static void take_registers(const struct user_regs_struct *r, struct dp_snap_thre
 }
 
 /* "futex(0x7f31c8000b60, 128, 0)": small numbers as people write them. */
-static const char *call_text(struct dp_snapshot *s, const struct dp_still_thread *t)
+static const char *call_text(struct dp_snapshot *s, const struct dp_stopped_thread *t)
 {
 	char name[32], text[256];
 	struct dp_call_arg arg[DP_CALL_ARGS];
@@ -84,7 +84,7 @@ static void take_siginfo(struct dp_snapshot *s, const siginfo_t *from, struct dp
 	f->siginfo = si;
 }
 
-static void take_signal(struct dp_snapshot *s, const struct dp_still_thread *t, const struct dp_snap_thread *into)
+static void take_signal(struct dp_snapshot *s, const struct dp_stopped_thread *t, const struct dp_snap_thread *into)
 {
 	if (!t->siginfo.si_signo)
 		return;
@@ -95,7 +95,7 @@ static void take_signal(struct dp_snapshot *s, const struct dp_still_thread *t, 
 			dp_snapshot_classify(s, classified[i].classifier);
 }
 
-void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t, struct dp_snap_thread *into)
+void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
 {
 	into->name = dp_snapshot_text(s, t->name);
 	into->state = t->state;
@@ -108,12 +108,12 @@ void dp_take_thread_facts(struct dp_snapshot *s, const struct dp_still_thread *t
 	take_signal(s, t, into);
 }
 
-void dp_take_missing(struct dp_snapshot *s, const struct dp_still *still, const pid_t *tid, size_t n)
+void dp_take_missing(struct dp_snapshot *s, const struct dp_stopped *still, const pid_t *tid, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		bool found = false;
-		for (size_t j = 0; j < dp_still_nthreads(still) && !found; j++)
-			found = dp_still_thread(still, j)->tid == tid[i];
+		for (size_t j = 0; j < dp_stopped_nthreads(still) && !found; j++)
+			found = dp_stopped_thread(still, j)->tid == tid[i];
 		if (!found)
 			dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING,
 			                 dp_arena_printf(&s->arena, "the process had no thread %d", tid[i]));

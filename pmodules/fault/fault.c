@@ -16,7 +16,7 @@
 
 struct fault {
 	struct dp_extract *x;
-	const struct dp_still_thread *t;
+	const struct dp_stopped_thread *t;
 	struct dp_snap_thread *into;
 	struct dp_snapshot *s;
 	struct dp_snap_siginfo info;
@@ -205,7 +205,7 @@ static void disassemble(struct fault *f, struct dp_snap_frame *innermost)
 		innermost->instruction = dp_snapshot_text(f->s, text);
 }
 
-void dp_extract_fault(struct dp_extract *x, const struct dp_still_thread *t, struct dp_snap_thread *into)
+void dp_extract_fault(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
 {
 	struct fault f = {.x = x, .t = t, .into = into, .s = into->snapshot};
 	struct dp_snap_siginfo *info;

@@ -6,7 +6,7 @@
 #ifndef DP_PMODULES_FRAMES_H
 #define DP_PMODULES_FRAMES_H
 
-#include "pmodules/source/still.h"
+#include "pmodules/source/stopped.h"
 #include "pmodules/value/world_internal.h"
 
 #define DP_FRAME_PC  16u
@@ -142,7 +142,7 @@ struct dp_fwalk {
 	uint64_t more;           /* left out between */
 	const char *why;         /* why it ended, or NULL */
 };
-bool dp_frames_walk(struct dp_frames *f, const struct dp_still_thread *t, size_t max, struct dp_fwalk *ret);
+bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size_t max, struct dp_fwalk *ret);
 void dp_fwalk_fini(struct dp_fwalk *walk);
 
 /* ---- frames_eval.c: DWARF's expressions, in a frame ---------------------------------------------------------------------- */

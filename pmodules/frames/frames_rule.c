@@ -178,7 +178,7 @@ static bool by_code(struct dp_world *w, struct dp_fplan *p)
 	struct follow f = {.offset = (uint32_t)(p->pc - fn.start.v)};
 	struct dp_error *err = code ? dp_module_text(fn.module, fn.start, code, &n) : NULL;
 	if (code && !err)
-		dp_follow_stack(code, n, take_row, &f);
+		dp_stack_effect(code, n, take_row, &f);
 	dp_error_destroy(err);
 	free(code);
 	return f.any && from_row(&f.row, &p->rule);

@@ -154,7 +154,7 @@ bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *s, struct dp_fst
 
 /* ---- the whole stack ----------------------------------------------------------------------------------------------------- */
 
-static void first(struct dp_frames *f, const struct dp_still_thread *t, struct dp_fstate *s)
+static void first(struct dp_frames *f, const struct dp_stopped_thread *t, struct dp_fstate *s)
 {
 	const struct user_regs_struct *r = &t->regs;
 	const uint64_t v[DP_SNAP_REGS] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
@@ -215,7 +215,7 @@ static void unroll(struct dp_fwalk *walk, size_t total, size_t max)
 		walk->state[i].caller = i + 1 < walk->n && !(walk->more && i + 1 == inner) ? &walk->state[i + 1] : NULL;
 }
 
-bool dp_frames_walk(struct dp_frames *f, const struct dp_still_thread *t, size_t max, struct dp_fwalk *ret)
+bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size_t max, struct dp_fwalk *ret)
 {
 	struct dp_fstate s, outer;
 	size_t total = 0;

@@ -2,7 +2,7 @@
 /* The host of pmodules: what it is made of, and what it tells. */
 #include "pmodules/host/host_state.h"
 
-#include "base/harmless.h"
+#include "base/sanitize.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,7 +190,7 @@ void dp_host_log(struct dp_host *h, enum dp_log_level level, const struct pmodul
 	va_end(args);
 	if (n < 0)
 		return;
-	dp_harmless(text); /* modules write what the program's memory holds */
+	dp_sanitize(text); /* modules write what the program's memory holds */
 	if (h->options.log)
 		h->options.log(level, id, text, h->options.data);
 	else if (level >= DP_LOG_WARNING)

@@ -433,13 +433,13 @@ struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
 
 static int by_tid(const void *a, const void *b)
 {
-	const struct dp_still_thread *x = a, *y = b;
+	const struct dp_stopped_thread *x = a, *y = b;
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_still_thread **ret, size_t *n)
+struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_stopped_thread **ret, size_t *n)
 {
-	struct dp_still_thread *list = calloc(c->nthreads, sizeof(*list));
+	struct dp_stopped_thread *list = calloc(c->nthreads, sizeof(*list));
 	if (!list)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of %s", c->path);
 	memcpy(list, c->thread, c->nthreads * sizeof(*list));

@@ -3,7 +3,7 @@
 #ifndef DP_PMODULES_CORE_H
 #define DP_PMODULES_CORE_H
 
-#include "pmodules/source/still.h"
+#include "pmodules/source/stopped.h"
 
 struct dp_core; /* opaque */
 /* DP_TAG_BAD_CORE. `exe` may be NULL. */
@@ -15,7 +15,7 @@ const char *dp_core_comm(const struct dp_core *c);
 const char *dp_core_args(const struct dp_core *c);
 struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret) DP_MUST_CHECK;
 /* malloc'ed, ascending; the first one of the core is the one that it was written for. */
-struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_still_thread **ret, size_t *n) DP_MUST_CHECK;
+struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_stopped_thread **ret, size_t *n) DP_MUST_CHECK;
 /* The i-th thing that the user has to know of it (cut off, files that were rebuilt), or NULL. */
 const char *dp_core_doubt_text(const struct dp_core *c, size_t i);
 size_t dp_core_read(const struct dp_core *c, uint64_t addr, void *buf, size_t n);

@@ -28,7 +28,7 @@ struct dp_core {
 	size_t nloads;
 	struct dp_core_file *file; /* ascending, disjoint */
 	size_t nfiles;
-	struct dp_still_thread *thread; /* in the order of the core */
+	struct dp_stopped_thread *thread; /* in the order of the core */
 	size_t nthreads;
 	pid_t pid;
 	char comm[64], args[128];

@@ -18,13 +18,13 @@ static struct dp_error *add_thread(struct dp_core *c, const uint8_t *desc, size_
 		return dp_core_bad(c, "it has more than %u threads", THREADS_MOST);
 	memcpy(&st, desc, sizeof(st));
 	if (!(c->nthreads & (c->nthreads - 1))) { /* at each power of two */
-		struct dp_still_thread *grown = realloc(c->thread, (c->nthreads ? 2 * c->nthreads : 1) * sizeof(*grown));
+		struct dp_stopped_thread *grown = realloc(c->thread, (c->nthreads ? 2 * c->nthreads : 1) * sizeof(*grown));
 		if (!grown)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the threads of %s", c->path);
 		c->thread = grown;
 	}
-	struct dp_still_thread *t = &c->thread[c->nthreads++];
-	*t = (struct dp_still_thread){.tid = st.pr_pid, .state = '?', .syscall = -1};
+	struct dp_stopped_thread *t = &c->thread[c->nthreads++];
+	*t = (struct dp_stopped_thread){.tid = st.pr_pid, .state = '?', .syscall = -1};
 	memcpy(&t->regs, st.pr_reg, sizeof(t->regs));
 	const struct user_regs_struct *r = &t->regs;
 	const uint64_t args[6] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
@@ -43,7 +43,7 @@ static void take_vector(struct dp_core *c, const uint8_t *desc, size_t n)
 	struct user_fpregs_struct fp;
 	if (!c->nthreads || n < sizeof(fp))
 		return;
-	struct dp_still_thread *t = &c->thread[c->nthreads - 1];
+	struct dp_stopped_thread *t = &c->thread[c->nthreads - 1];
 	memcpy(&fp, desc, sizeof(fp));
 	memcpy(t->xmm, fp.xmm_space, sizeof(t->xmm));
 	t->has_vector = true;

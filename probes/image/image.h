@@ -11,7 +11,7 @@ struct dp_image {
 	size_t nmodules;
 	char *root;
 	int pid;
-	bool lasting_known; /* lasting.c */
+	bool lasting_known; /* never_unloaded.c */
 };
 
 /* called.c: the executable answers to the last part of `name`, too, unless a module has that name already. */

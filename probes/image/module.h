@@ -47,7 +47,7 @@ struct dp_module {
 	struct dp_error *failure; /* says why */
 	bool vdso;
 	bool executable;      /* the image's [0] */
-	bool lasting;         /* lasting.c */
+	bool lasting;         /* never_unloaded.c */
 	uint64_t hidden_main; /* main of a stripped executable; see below */
 	bool hidden_main_known;
 

@@ -20,7 +20,7 @@
 
 enum { THREADS = 256 };
 static pid_t target;
-static struct dp_still_thread thread[THREADS];
+static struct dp_stopped_thread thread[THREADS];
 static size_t nthreads;
 
 static void fail(const char *what)
@@ -59,13 +59,13 @@ static char *slurp(const char *path)
 
 static void stop(pid_t tid)
 {
-	struct dp_still_thread *t = &thread[nthreads];
+	struct dp_stopped_thread *t = &thread[nthreads];
 	struct user_fpregs_struct fp;
 	int status;
 	if (nthreads == THREADS || ptrace(PTRACE_SEIZE, tid, 0, 0) || ptrace(PTRACE_INTERRUPT, tid, 0, 0) ||
 	    waitpid(tid, &status, __WALL) != tid)
 		fail("cannot stop a thread");
-	*t = (struct dp_still_thread){.tid = tid, .state = 'S', .syscall = -1};
+	*t = (struct dp_stopped_thread){.tid = tid, .state = 'S', .syscall = -1};
 	if (ptrace(PTRACE_GETREGS, tid, 0, &t->regs))
 		fail("no registers");
 	if (!ptrace(PTRACE_GETFPREGS, tid, 0, &fp)) {

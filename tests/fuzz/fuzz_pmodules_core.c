@@ -58,7 +58,7 @@ static void wrap(struct dp_buf *b, const uint8_t *data, size_t size)
 
 static void use(struct dp_core *c)
 {
-	struct dp_still_thread *t = NULL;
+	struct dp_stopped_thread *t = NULL;
 	struct dp_image *image = NULL;
 	uint8_t buf[2 * PAGE];
 	size_t n;

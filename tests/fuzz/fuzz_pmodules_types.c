@@ -126,10 +126,10 @@ static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *
 	return done;
 }
 
-static struct dp_still_thread thread_at(const struct process *p, unsigned step)
+static struct dp_stopped_thread thread_at(const struct process *p, unsigned step)
 {
 	const uint64_t length = p->program->end - p->program->work;
-	struct dp_still_thread t = {.tid = 1, .state = 'S', .has_vector = true, .syscall = -1};
+	struct dp_stopped_thread t = {.tid = 1, .state = 'S', .has_vector = true, .syscall = -1};
 	uint64_t word[sizeof(t.regs) / 8];
 	for (size_t i = 0; i < sizeof(word) / sizeof(*word); i++)
 		word[i] = word_at(p, STACK + PAGE + 8 * i);
@@ -170,7 +170,7 @@ static void ask_value(struct dp_value *v)
 		abort();
 }
 
-static void ask_world(struct dp_world *w, const struct dp_still_thread *t)
+static void ask_world(struct dp_world *w, const struct dp_stopped_thread *t)
 {
 	static const char *const all[] = {"*", NULL}, *const types[] = {"struct s", "ns::both", "ns::boxes", "late *", "enum e"},
 	                         *const globals[] = {"all", "one", "many", "ns::both::shared", "a.c::tls", "hidden"};
@@ -198,7 +198,7 @@ static void ask(const char *maps, struct process *p, unsigned step)
 {
 	struct dp_image *image = NULL;
 	struct dp_world *w = NULL;
-	const struct dp_still_thread t = thread_at(p, step);
+	const struct dp_stopped_thread t = thread_at(p, step);
 	struct dp_error *err = dp_image_create(maps, "", 0, &image);
 	if (!err)
 		err = dp_world_create(image, read_memory, p, &w);

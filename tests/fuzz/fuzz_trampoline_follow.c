@@ -24,6 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_given = size;
 	last = -1;
-	dp_follow_stack(data, size, take, NULL);
+	dp_stack_effect(data, size, take, NULL);
 	return 0;
 }

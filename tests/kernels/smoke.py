@@ -80,7 +80,7 @@ SUITE = {
         test_threads.Threads.test_no_system_call_is_interrupted_and_no_wake_up_lost
         test_threads.Threads.test_all_signals_blocked
         test_threads.Threads.test_signal_storm
-        unit.injector_test_moment""",
+        unit.injector_test_temp_mask""",
     "fork+exec": """
         test_endings.Endings.test_fork_children_run_right_and_record_nothing
         test_endings.Endings.test_exec_ends_the_probes_and_not_the_program

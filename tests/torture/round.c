@@ -279,7 +279,7 @@ static struct dp_error *plant(struct round *r, const struct capture *c)
 	size_t size = 0;
 	if (r->mode == MODE_BACKTRACE) {
 		dp_auto_free char *cache = dp_cache_dir();
-		DP_TRY(dp_unwind_compile(dp_target_image(r->target), cache, dp_follow_stack, &unwind, &size));
+		DP_TRY(dp_unwind_compile(dp_target_image(r->target), cache, dp_stack_effect, &unwind, &size));
 	}
 	DP_TRY(dp_space_from_image(dp_target_image(r->target), &space));
 	struct dp_error *err = planned(r, space, c, unwind, size);

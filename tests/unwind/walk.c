@@ -130,7 +130,7 @@ static void compile_tables(void)
 	code = hash_of_code(maps);
 	check(dp_image_create(maps, "", target, &image));
 	set_vdso(image, maps);
-	check(dp_unwind_compile(image, NULL, dp_follow_stack, &block, &size));
+	check(dp_unwind_compile(image, NULL, dp_stack_effect, &block, &size));
 	dp_image_destroy(image);
 	free((void *)agent.unwind);
 	agent.unwind = (uint64_t)block;

@@ -47,7 +47,7 @@ static bool covers(const struct dp_sweep *sweep, uint64_t addr)
 	return addr - sweep->start < sweep->size;
 }
 
-static struct dp_known *known_of(const struct dp_search *s)
+static struct dp_analysis *known_of(const struct dp_search *s)
 {
 	return dp_planner_known(s->job->planner, &s->job->item->text);
 }
@@ -65,7 +65,7 @@ static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 		s->gap = (struct dp_range){addr, function.start > addr ? function.start - addr : 0};
 		return NULL;
 	}
-	const struct dp_sweep *sweep = dp_known_sweep(known_of(s), &s->job->item->text, &function);
+	const struct dp_sweep *sweep = dp_analysis_sweep(known_of(s), &s->job->item->text, &function);
 	if (sweep)
 		s->sweep[s->nsweeps++] = sweep;
 	return sweep;
@@ -198,7 +198,7 @@ bool dp_search_solve(struct dp_search *s)
 {
 	const unsigned share = s->room.budget < SHARE ? s->room.budget : SHARE, rest = s->room.budget - share;
 	s->room.budget = share;
-	bool solved = dp_knot_solve(&s->knot);
+	bool solved = dp_chain_solve(&s->knot);
 	s->room.budget += rest;
 	return solved;
 }
@@ -228,13 +228,13 @@ static bool try_successors(struct dp_search *s, uint32_t *ret)
 {
 	const struct dp_plan *plan = &s->job->item->plan;
 	const size_t at = plan->site - s->base;
-	dp_knot_site(&s->knot, plan->site, s->byte + at, s->state + at, s->job->first.len);
+	dp_chain_site(&s->knot, plan->site, s->byte + at, s->state + at, s->job->first.len);
 	s->knot.room = &s->room;
 	if (s->job->hurry)
 		s->knot.max_prefixes = hurried[s->job->first.len];
 	s->knot.hop[0].entry = plan->entry;
 	for (uint8_t i = 0; i < s->nvictims; i++)
-		dp_knot_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
+		dp_chain_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
 	if (!dp_search_solve(s))
 		return false;
 	if (dp_search_hold(s) && enter_successors(s, ret))
@@ -293,7 +293,7 @@ static void look_around(struct dp_search *s, struct dp_job *job)
 	const uint64_t site = job->request->site;
 	const struct dp_range function = {text->function, text->size};
 	s->job = job;
-	const struct dp_sweep *own = text->size ? dp_known_sweep(known_of(s), text, &function) : NULL;
+	const struct dp_sweep *own = text->size ? dp_analysis_sweep(known_of(s), text, &function) : NULL;
 	s->nentered = 0;
 	s->nsweeps = 0;
 	s->gap.size = 0;

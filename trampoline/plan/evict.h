@@ -8,7 +8,7 @@
 
 #define DP_SEARCH_SWEEPS 4
 #define DP_SEARCH_BEHIND 144u /* of a site: as far as a short jump reaches back, and the longest instruction */
-#define DP_SEARCH_AROUND (DP_SEARCH_BEHIND + 160u + DP_KNOT_BYTES)
+#define DP_SEARCH_AROUND (DP_SEARCH_BEHIND + 160u + DP_CHAIN_BYTES)
 
 struct dp_search {
 	struct dp_job *job;
@@ -21,12 +21,12 @@ struct dp_search {
 	bool measured;
 	uint8_t length[DP_SEARCH_AROUND]; /* once measured: dp_search_length() of each place that a short jump may need */
 	struct dp_room room;
-	struct dp_knot knot;
+	struct dp_chain knot;
 	struct dp_insn victim[2];
 	uint8_t nvictims;
-	uint32_t entered[DP_KNOT_HOPS]; /* items, in order */
+	uint32_t entered[DP_CHAIN_HOPS]; /* items, in order */
 	uint8_t nentered;
-	bool held[DP_KNOT_HOPS]; /* the hop's springboard has its room, but is not put yet */
+	bool held[DP_CHAIN_HOPS]; /* the hop's springboard has its room, but is not put yet */
 };
 
 /* Length of the instruction that starts at `addr` in a function to be trusted; 0: there is none. */

@@ -47,17 +47,17 @@ static bool try_hidden(struct dp_search *s, uint64_t hidden, uint32_t *ret)
 	const struct dp_insn *victim = &s->victim[0];
 	const uint8_t first = (uint8_t)(hidden - victim->addr);
 	const size_t at = victim->addr - s->base;
-	dp_knot_site(&s->knot, victim->addr, s->byte + at, s->state + at, 0);
+	dp_chain_site(&s->knot, victim->addr, s->byte + at, s->state + at, 0);
 	s->knot.room = &s->room;
 	s->knot.max_prefixes = s->job->far ? DP_MAX_PREFIXES : s->job->fresh ? 1 : 0;
 	if (first + DP_JMP_NEAR > (int)DP_SITE_SPAN)
 		return false;
 	if (s->knot.max_prefixes + DP_JMP_NEAR + first > (int)DP_SITE_SPAN)
 		s->knot.max_prefixes = (uint8_t)(DP_SITE_SPAN - DP_JMP_NEAR - first);
-	dp_knot_add(&s->knot, victim->addr, first, plan->entry);
-	dp_knot_add(&s->knot, hidden, (uint8_t)(victim->len - first), plan->entry);
+	dp_chain_add(&s->knot, victim->addr, first, plan->entry);
+	dp_chain_add(&s->knot, hidden, (uint8_t)(victim->len - first), plan->entry);
 	for (uint64_t x = plan->site; x < plan->site + s->job->first.len; x++)
-		if (x - victim->addr < DP_KNOT_BYTES)
+		if (x - victim->addr < DP_CHAIN_BYTES)
 			s->knot.bad[x - victim->addr] = true;
 	if (!dp_search_solve(s))
 		return false;
@@ -167,7 +167,7 @@ static bool try_lead(struct dp_search *s, const struct dp_insn *next, uint8_t le
 	const size_t at = next->addr - s->base;
 	if (!host_of(s, hidden, next->addr + next->len, &s->victim[0]))
 		return false;
-	dp_knot_site(&s->knot, next->addr, s->byte + at, s->state + at, next->len);
+	dp_chain_site(&s->knot, next->addr, s->byte + at, s->state + at, next->len);
 	s->knot.lead = lead;
 	s->knot.room = &s->room;
 	s->knot.hop[0].entry = s->job->item->plan.entry;

@@ -34,7 +34,7 @@ void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const 
 	        .variant = planner->variant};
 }
 
-struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_knot *knot,
+struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_chain *knot,
                                const struct dp_hop *hop, uint32_t *ret)
 {
 	struct dp_plan *plan = &item->plan;
@@ -100,13 +100,13 @@ static bool single(struct dp_job *job, const struct dp_ground *ground, enum dp_t
 {
 	struct dp_plan *plan = &job->item->plan;
 	struct dp_room room;
-	struct dp_knot knot;
+	struct dp_chain knot;
 	dp_room_init(&room, job->planner, job);
-	dp_knot_site(&knot, plan->site, ground->byte, ground->state, own);
+	dp_chain_site(&knot, plan->site, ground->byte, ground->state, own);
 	knot.room = &room;
 	knot.hop[0].entry = plan->entry;
 	knot.hop[0].direct = true;
-	if (!dp_knot_solve(&knot))
+	if (!dp_chain_solve(&knot))
 		return false;
 	plan->tactic = tactic;
 	plan->len = dp_hop_end(&knot.hop[0]);

@@ -7,7 +7,7 @@
 #include "trampoline/plan/planner.h"
 
 struct dp_ground { /* what lies at and behind a site now */
-	uint8_t byte[DP_KNOT_BYTES], state[DP_KNOT_BYTES];
+	uint8_t byte[DP_CHAIN_BYTES], state[DP_CHAIN_BYTES];
 };
 
 void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job);
@@ -17,7 +17,7 @@ void dp_item_init(struct dp_item *item, const struct dp_request *request, const 
  * Puts the hop's springboard, takes the plan's bytes from the knot (NULL: they are there), and enters the item, whose stub is put
  * and whose tactic, len and changed are set. On failure nothing but the stub is left behind.
  */
-struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_knot *knot,
+struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_chain *knot,
                                const struct dp_hop *hop, uint32_t *ret) DP_MUST_CHECK;
 
 #endif

@@ -18,7 +18,7 @@ struct dp_error *dp_planner_create(struct dp_space *space, const struct dp_runti
 	if (!err)
 		err = dp_sites_create(&planner->sites);
 	if (!err)
-		err = dp_known_create(&planner->known);
+		err = dp_analysis_create(&planner->known);
 	if (err) {
 		dp_planner_destroy(planner);
 		return err;
@@ -33,7 +33,7 @@ struct dp_planner *dp_planner_destroy(struct dp_planner *planner)
 		return NULL;
 	dp_pages_destroy(planner->pages);
 	dp_sites_destroy(planner->sites);
-	dp_known_destroy(planner->known);
+	dp_analysis_destroy(planner->known);
 	free(planner->chunk);
 	dp_buf_fini(&planner->code);
 	free(planner->plans);

@@ -5,7 +5,7 @@
 
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/space/extents.h"
-#include "trampoline/code/known.h"
+#include "trampoline/code/analysis.h"
 #include "trampoline/space/sites.h"
 
 struct dp_chunk { /* free room that stubs are put into, one behind the other; its pages are taken as they are needed */
@@ -17,7 +17,7 @@ struct dp_planner {
 	struct dp_runtime runtime;
 	struct dp_pages *pages;
 	struct dp_sites *sites;
-	struct dp_known *known; /* of texts that bring none */
+	struct dp_analysis *known; /* of texts that bring none */
 	struct dp_chunk *chunk;
 	size_t nchunks;
 	struct dp_buf code; /* where stubs are generated, one after the other */
@@ -27,7 +27,7 @@ struct dp_planner {
 	uint32_t variant; /* of searches, see struct dp_room: others are tried where one item's choice is in the next one's way */
 };
 
-static inline struct dp_known *dp_planner_known(const struct dp_planner *planner, const struct dp_text *text)
+static inline struct dp_analysis *dp_planner_known(const struct dp_planner *planner, const struct dp_text *text)
 {
 	return text->known ? text->known : planner->known;
 }

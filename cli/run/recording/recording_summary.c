@@ -8,11 +8,11 @@
 
 static void fill(const struct dp_recording *r, const struct dp_recording_group *g, size_t i, struct dp_summary_probe *ret)
 {
-	struct dp_standing *s = g->left->standing;
+	struct dp_resident *s = g->left->standing;
 	const size_t class = g->first + i;
-	const bool retired = dp_standing_retired(s, (unsigned)i);
+	const bool retired = dp_resident_retired(s, (unsigned)i);
 	struct dp_loss l = {0};
-	dp_standing_loss(s, (unsigned)i, &l);
+	dp_resident_loss(s, (unsigned)i, &l);
 	l.damaged += r->damaged[class];
 	*ret = (struct dp_summary_probe){
 	        .name = r->classes.probe[class].name,
@@ -22,7 +22,7 @@ static void fill(const struct dp_recording *r, const struct dp_recording_group *
 	        .tag = retired ? dp_tag_name(DP_TAG_FOREIGN) : NULL,
 	        .reason = retired ? "another tool patched its place" : NULL,
 	        .retired = retired,
-	        .addr = dp_standing_site(s, (unsigned)i),
+	        .addr = dp_resident_site(s, (unsigned)i),
 	        .recorded = r->recorded[class],
 	        .lost = l,
 	};

@@ -115,7 +115,7 @@ struct dp_frames *dp_frames_create(struct dp_target *t, const struct dp_installa
 	struct dp_error *err = f ? fill(t, in, f) : NULL;
 	if (!err)
 		return f;
-	dp_target_say(t, "stacks will be judged word by word: %s", err->message);
+	dp_target_log(t, "stacks will be judged word by word: %s", err->message);
 	dp_error_destroy(err);
 	return dp_frames_destroy(f);
 }

@@ -261,12 +261,12 @@ static struct dp_error *map_runs(struct job *j, int64_t fd)
 static struct dp_error *make_pages(struct job *j)
 {
 	int64_t fd = -1;
-	DP_TRY(dp_still_holds(j->s->t, j->s->in));
+	DP_TRY(dp_stopped_holds(j->s->t, j->s->in));
 	if (!j->f)
 		DP_TRY(dp_swap_sweep(j->s->t, j->s->in));
 	DP_TRY(put_note(j));
 	DP_TRY(dp_job_take_thread(j));
-	DP_TRY(dp_still_holds(j->s->t, j->s->in));
+	DP_TRY(dp_stopped_holds(j->s->t, j->s->in));
 	DP_TRY(dp_job_open(j, &fd));
 	return map_runs(j, fd);
 }

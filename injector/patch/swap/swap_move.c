@@ -86,7 +86,7 @@ static struct dp_error *move(struct job *j)
 {
 	struct dp_step step[RUNS_MOST];
 	DP_TRY(dp_job_take_thread(j));
-	DP_TRY(dp_still_holds(j->s->t, j->s->in));
+	DP_TRY(dp_stopped_holds(j->s->t, j->s->in));
 	for (size_t i = 0; i < j->nruns; i++) {
 		const struct run *r = &j->run[i];
 		const uint64_t size = r->end - r->start;
@@ -117,7 +117,7 @@ static struct dp_error *not_held(struct job *j, struct dp_error *err)
 static void note_hold(struct job *j, size_t threads, uint64_t ns)
 {
 	struct dp_swap *s = j->s;
-	dp_target_say(s->t, "text of %s: threads held for %llu us", j->span.map->path, (unsigned long long)ns / 1000);
+	dp_target_log(s->t, "text of %s: threads held for %llu us", j->span.map->path, (unsigned long long)ns / 1000);
 	if (threads > 1 && s->holds++ == 0)
 		snprintf(s->why_held, sizeof(s->why_held), "the program may unload %s at any moment", j->span.map->path);
 	if (j->held_ns && ns > *j->held_ns)

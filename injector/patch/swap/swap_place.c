@@ -9,7 +9,7 @@
  */
 #include "injector/patch/swap/swap.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/proc/sharers.h"
 
@@ -128,9 +128,9 @@ struct dp_error *dp_swap_in_place(struct dp_swap *s, uint64_t *held_ns, bool *do
 	if (!copy)
 		return NULL;
 	dp_priority_raise(&priority);
-	dp_fuse_light();
+	dp_watchdog_start();
 	struct dp_error *err = write_held(s, p, held_ns);
-	dp_fuse_out();
+	dp_watchdog_stop();
 	dp_priority_restore(&priority);
 	*done = p->stands;
 	return err;

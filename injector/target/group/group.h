@@ -8,7 +8,7 @@
 struct dp_shadow;
 
 /* A group: what one tool mapped into the process, all of one memfd. */
-struct dp_standing {
+struct dp_resident {
 	struct dp_target *target;
 	uint64_t inode;
 	struct dp_installation in;

@@ -14,7 +14,7 @@ static struct dp_error *gone(const struct dp_target *t)
 	                t->process.comm);
 }
 
-struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installation *in)
+struct dp_error *dp_stopped_holds(struct dp_target *t, const struct dp_installation *in)
 {
 	uint64_t live = 0;
 	const dp_addr at = dp_addr_of(in->private.addr);
@@ -28,9 +28,9 @@ struct dp_error *dp_still_holds(struct dp_target *t, const struct dp_installatio
 	return live == DP_LIVE || !in->live ? NULL : gone(t);
 }
 
-struct dp_error *dp_still_ours(struct dp_target *t)
+struct dp_error *dp_stopped_ours(struct dp_target *t)
 {
-	return dp_still_holds(t, &t->in);
+	return dp_stopped_holds(t, &t->in);
 }
 
 bool dp_pick_living(struct dp_target *t)

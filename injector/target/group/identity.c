@@ -137,7 +137,7 @@ static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_ident
 /* Not while threads are held: whoever reads our output may be one of them. */
 static void tell(const struct dp_target *t, enum dp_identity identity)
 {
-	dp_target_say(t, "threads are told apart by %s", identity == DP_ID_SELF ? "their control block" : "gettid (slower)");
+	dp_target_log(t, "threads are told apart by %s", identity == DP_ID_SELF ? "their control block" : "gettid (slower)");
 }
 
 /* As the agent that stands in the process already knows them. */

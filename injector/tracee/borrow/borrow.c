@@ -17,7 +17,7 @@
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/borrow/dispatch.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -128,7 +128,7 @@ static struct dp_error *no_place(const struct dp_borrow *b)
 static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 {
 	uint8_t code[DP_BOOT_SIZE];
-	if (!dp_moment_take(&b->p, b->h, &b->masks))
+	if (!dp_temp_mask_take(&b->p, b->h, &b->masks))
 		return gone(b);
 	dp_boot_build(&b->h->regs, b->masks.own, code);
 	wipe_leftovers(b, maps);
@@ -180,10 +180,10 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 	b->p = *p;
 	b->frozen = f;
 	b->h = &b->own;
-	dp_fuse_light();
+	dp_watchdog_start();
 	struct dp_error *err = f ? dp_choose_frozen(p, f, &b->h) : dp_choose_running(p, limit_ns, &b->own);
 	if (err) {
-		dp_fuse_out();
+		dp_watchdog_stop();
 		free(b);
 		return err;
 	}
@@ -274,7 +274,7 @@ struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t 
 static struct dp_error *leave(struct dp_borrow *b)
 {
 	static const uint8_t zeroes[DP_BOOT_SIZE];
-	if (b->boot.v && !dp_moment_give_back(&b->p, b->h, &b->masks))
+	if (b->boot.v && !dp_temp_mask_give_back(&b->p, b->h, &b->masks))
 		return NULL; /* it died, and with it its memory */
 	if (ptrace(PTRACE_SETREGS, b->h->tid, NULL, &b->h->regs) != 0)
 		return NULL;
@@ -332,7 +332,7 @@ struct dp_error *dp_borrow_end(struct dp_borrow *b, uint64_t *held_ns)
 		dp_held_release(&b->own);
 	if (held_ns)
 		*held_ns = dp_now_ns() - b->h->held_at_ns;
-	dp_fuse_out();
+	dp_watchdog_stop();
 	free(b);
 	return err;
 }

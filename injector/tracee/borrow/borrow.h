@@ -3,7 +3,7 @@
 #ifndef DP_INJECTOR_BORROW_H
 #define DP_INJECTOR_BORROW_H
 
-#include "injector/tracee/stop/moment.h"
+#include "injector/tracee/stop/temp_mask.h"
 #include "injector/tracee/tracee.h"
 
 struct dp_borrow {
@@ -11,7 +11,7 @@ struct dp_borrow {
 	struct dp_held own; /* the thread, when it is not part of a freeze */
 	struct dp_held *h;  /* the thread; h->regs is what it gets back */
 	dp_addr boot;
-	struct dp_moment masks;
+	struct dp_temp_mask masks;
 	struct dp_freeze *frozen; /* the freeze that the thread is part of, or NULL */
 	bool suspended;           /* seccomp */
 	bool stuck;               /* a call that never came back */

@@ -15,7 +15,7 @@
 #include "injector/tracee/borrow/borrow.h"
 #include "injector/tracee/borrow/borrow_xstate.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/moment.h"
+#include "injector/tracee/stop/temp_mask.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "agent/call.h"
@@ -119,9 +119,9 @@ static bool set_mask(const struct dp_held *h, uint64_t mask)
 }
 
 /* Mask and registers; the thread stays held. */
-static struct dp_error *give_back(const struct dp_process *p, struct dp_held *h, const struct dp_moment *masks)
+static struct dp_error *give_back(const struct dp_process *p, struct dp_held *h, const struct dp_temp_mask *masks)
 {
-	if (dp_moment_give_back(p, h, masks) && ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs) == 0)
+	if (dp_temp_mask_give_back(p, h, masks) && ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs) == 0)
 		return NULL;
 	h->exited = true;
 	return gone(p);
@@ -181,7 +181,7 @@ static struct dp_error *run(const struct dp_process *p, struct dp_held *h, const
  * elsewhere is either home already or still in the function, and goes on.
  */
 static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site,
-                              const struct dp_moment *masks)
+                              const struct dp_temp_mask *masks)
 {
 	struct dp_held now = {.tid = h->tid, .ns_tid = h->ns_tid, .seized = true, .held_at_ns = h->held_at_ns};
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
@@ -219,7 +219,7 @@ static struct dp_error *enter(const struct dp_process *p, struct dp_held *h, con
 struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site, uint64_t fn,
                          const uint64_t args[4], uint64_t limit_ns, uint64_t *result)
 {
-	struct dp_moment masks;
+	struct dp_temp_mask masks;
 	uint64_t value = 0;
 	pid_t earlier = 0;
 	bool late = false;
@@ -229,7 +229,7 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
 		                           p->pid, p->comm);
 	if (dp_xstate_size() > DP_CALL_XAREA)
 		return dp_error(DP_TAG_SINK, "this processor's vector state is larger than a call has room for");
-	if (!dp_moment_take(p, h, &masks))
+	if (!dp_temp_mask_take(p, h, &masks))
 		return gone(p);
 	dp_rseq_abort(p, h);
 	DP_TRY(write_frame(p, h, site, fn, args, masks.own));

@@ -23,8 +23,8 @@
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/borrow/borrow.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/fuse.h"
-#include "injector/tracee/stop/heir.h"
+#include "injector/tracee/stop/watchdog.h"
+#include "injector/tracee/stop/cleanup_child.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
@@ -57,7 +57,7 @@ struct dp_copy {
 	pid_t pid, ns_pid; /* ns_pid: as the process knows it */
 	uint64_t start_time;
 	bool suspended; /* seccomp */
-	struct dp_heir *heir;
+	struct dp_cleanup_child *heir;
 };
 
 static const uint8_t forker[] = {
@@ -152,7 +152,7 @@ static struct dp_stop await(struct dp_borrow *b, uint64_t until_ns, uint64_t lim
 		return stop;
 	if (!b->frozen->parted)
 		dp_thaw_but(b->frozen, b->h);
-	dp_fuse_limit(DP_FUSE_NS, CALL_LIMIT_NS + DP_FUSE_GRACE_NS);
+	dp_watchdog_limit(DP_WATCHDOG_NS, CALL_LIMIT_NS + DP_WATCHDOG_GRACE_NS);
 	return dp_stop_wait(b->h->tid, limit_ns);
 }
 
@@ -405,7 +405,7 @@ void dp_copy_part(struct dp_copy *c)
 	if (!dp_proc_stat(c->pid, 0, &stat))
 		return;
 	c->start_time = stat.start_time;
-	dp_error_destroy(dp_heir_create(inherit, c, &c->heir)); /* without one the next dynprobe clears up */
+	dp_error_destroy(dp_cleanup_child_create(inherit, c, &c->heir)); /* without one the next dynprobe clears up */
 }
 
 pid_t dp_copy_pid(const struct dp_copy *c)
@@ -419,7 +419,7 @@ struct dp_copy *dp_copy_destroy(struct dp_copy *c)
 		return NULL;
 	end(c);
 	clear_patiently(c);
-	dp_heir_dismiss(c->heir);
+	dp_cleanup_child_dismiss(c->heir);
 	free(c);
 	return NULL;
 }

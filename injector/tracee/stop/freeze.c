@@ -14,11 +14,11 @@
  */
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/eintr.h"
-#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/stop/holds.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/tracee.h"
-#include "injector/tracee/stop/undertaker.h"
+#include "injector/tracee/stop/exec_reaper.h"
 
 #include "base/cleanup.h"
 
@@ -112,9 +112,9 @@ static struct dp_error *adopt(struct freezer *z, pid_t tid, bool addressed)
 		z->f.thread = grown;
 		z->cap = cap;
 	}
-	dp_undertaker_watch(z->f.thread, z->f.n);
+	dp_exec_reaper_watch(z->f.thread, z->f.n);
 	struct dp_error *err = dp_held_seize(z->p, tid, &ended);
-	dp_undertaker_watch(NULL, 0);
+	dp_exec_reaper_watch(NULL, 0);
 	if (err)
 		return err;
 	if (!ended)
@@ -162,25 +162,25 @@ static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids,
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", z->p->pid);
 	for (size_t i = 0; i < tids->n; i++)
 		turn[i] = turn_to_seize(z, tids->tid[i], i);
-	dp_undertaker_begin(z->p->pid);
+	dp_exec_reaper_begin(z->p->pid);
 	struct dp_error *err = adopt_each(z, tids, turn, FIRST);
 	if (!err && (!first || !z->f.n))
 		err = adopt_each(z, tids, turn, ADDRESSED);
 	else
 		for (size_t i = 0; !err && i < tids->n; i++)
 			err = turn[i] == ADDRESSED ? put_off(z, tids->tid[i]) : NULL;
-	dp_undertaker_end();
+	dp_exec_reaper_end();
 	return err;
 }
 
 static struct dp_error *adopt_later(struct freezer *z, uint64_t limit_ns)
 {
 	struct dp_error *err = NULL;
-	dp_undertaker_begin(z->p->pid);
+	dp_exec_reaper_begin(z->p->pid);
 	for (size_t i = 0; !err && i < z->later.n; i++)
 		if (!known(z, z->later.tid[i], i))
 			err = adopt(z, z->later.tid[i], true);
-	dp_undertaker_end();
+	dp_exec_reaper_end();
 	z->later.n = 0;
 	z->deadline = dp_now_ns() + limit_ns; /* to begin anew would take longer */
 	return err;
@@ -377,7 +377,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct 
 	for (size_t i = 0; i < z->f.n; i++)
 		if (!z->f.thread[i].stopped && !z->f.thread[i].exited)
 			stuck = z->f.thread[i].tid;
-	dp_fuse_light(); /* until those stand that were asked to, and are let go */
+	dp_watchdog_start(); /* until those stand that were asked to, and are let go */
 	dp_thaw_all(&z->f);
 	dp_holds_in_vain();
 	if (z->free_ns)
@@ -387,7 +387,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct 
 		err = dp_unstoppable(z->p, stuck);
 	}
 	dp_stray_settle(DP_SETTLE_NS);
-	dp_fuse_out();
+	dp_watchdog_stop();
 	return err;
 }
 
@@ -423,7 +423,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task_dir < 0 || dp_process_start_time(p->pid) != p->start_time)
 		return gone(p);
-	dp_fuse_light();
+	dp_watchdog_start();
 	struct dp_error *err = prepare(&z);
 	z.deadline = dp_now_ns() + limit_ns; /* the limit is for how long threads stand */
 	if (!err)
@@ -478,7 +478,7 @@ void dp_thaw_all(struct dp_freeze *f)
 	let_go(f, NULL);
 	f->end_ns = dp_now_ns();
 	dp_stray_settle(DYING_NS);
-	dp_fuse_out();
+	dp_watchdog_stop();
 	free(f->thread);
 	f->thread = NULL;
 	f->n = 0;

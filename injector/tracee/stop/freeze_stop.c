@@ -10,7 +10,7 @@
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/stop/eintr.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/fuse.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/stop/holds.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -236,7 +236,7 @@ void dp_stray_add(pid_t tid)
 	changing = 1;
 	note_stray(tid);
 	changing = 0;
-	dp_fuse_strays();
+	dp_watchdog_strays();
 }
 
 /* Lets it go if it stands. True: it does not, and may yet. */
@@ -283,7 +283,7 @@ static void reap_strays(void)
 	nstrays = kept;
 	if (kept)
 		return;
-	dp_fuse_no_strays();
+	dp_watchdog_no_strays();
 	free(stray);
 	stray = NULL;
 	stray_capacity = 0;

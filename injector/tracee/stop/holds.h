@@ -20,7 +20,7 @@ void dp_holds_began(struct dp_held *h, uint64_t since_ns);
 void dp_holds_ended(const struct dp_held *h);
 /* Not all came to stand. */
 void dp_holds_in_vain(void);
-/* The last one that was held goes on (dp_fuse_out()). */
+/* The last one that was held goes on (dp_watchdog_stop()). */
 void dp_holds_over(void);
 /* What there was since the last call. */
 struct dp_holds dp_holds_take(void);

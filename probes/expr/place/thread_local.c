@@ -90,7 +90,8 @@ struct dp_expr *dp_thread_local_of_library(struct dp_scope *s, uint64_t size, ui
 	struct dp_arena *a = &s->arena;
 	const struct dp_module *m = s->at.site.module;
 	uint64_t number;
-	if (size > BLOCK_MAX || !is_glibc(s->image) || !dp_image_lasting(s->image, s->at.site.addr) || !number_of(s, m, &number))
+	if (size > BLOCK_MAX || !is_glibc(s->image) || !dp_image_never_unloaded(s->image, s->at.site.addr) ||
+	    !number_of(s, m, &number))
 		return NULL;
 	struct dp_expr *thread = dp_build(a, (struct dp_expr){.kind = DP_EXPR_THREAD});
 	struct dp_expr *vector = dp_build_load(a, dp_build_add(a, thread, VECTOR), WORD, false);

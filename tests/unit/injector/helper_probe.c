@@ -313,14 +313,14 @@ void pr_goes_on(void)
 	cr_assert_eq(tr->failed, 0, "%ld wrong results", tr->failed);
 }
 
-static uint64_t losses(struct dp_standing *s, unsigned probe)
+static uint64_t losses(struct dp_resident *s, unsigned probe)
 {
 	struct dp_loss loss;
-	dp_standing_loss(s, probe, &loss);
+	dp_resident_loss(s, probe, &loss);
 	return loss.full + loss.overwritten;
 }
 
-bool pr_is_hit(struct dp_standing *s, unsigned probe)
+bool pr_is_hit(struct dp_resident *s, unsigned probe)
 {
 	const uint64_t before = losses(s, probe);
 	for (int i = 0; i < 200 && losses(s, probe) == before; i++)

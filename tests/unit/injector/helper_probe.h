@@ -61,7 +61,7 @@ size_t pr_mappings(pid_t pid);
 size_t pr_lines(pid_t pid);
 size_t pr_descriptors(pid_t pid);
 /* Is the probe of a kept group hit? Once its ring is full each hit counts as one that is lost, or that displaces another. */
-bool pr_is_hit(struct dp_standing *s, unsigned probe);
+bool pr_is_hit(struct dp_resident *s, unsigned probe);
 /* The child goes on, with right results. */
 void pr_goes_on(void);
 #endif

@@ -73,7 +73,7 @@ struct dp_target *sw_open_group(pid_t pid, const struct dp_installation **in)
 {
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	cr_assert_eq(dp_target_nstanding(t), 1);
-	*in = &dp_target_standing(t, 0)->in;
+	*in = &dp_target_resident(t, 0)->in;
 	return t;
 }
 

@@ -6,7 +6,7 @@
 #include "helper_probe.h"
 
 #include "injector/patch/swap/swap.h"
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #define SW_PAGES 12 /* each with a function of its own, one of which lies across the end of its page */
 extern uint8_t sw_text[];

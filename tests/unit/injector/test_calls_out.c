@@ -5,7 +5,7 @@
  */
 #include "helper_probe.h"
 
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -119,7 +119,7 @@ static bool found(pid_t pid, bool hook, bool older)
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
 	cr_assert_eq(dp_target_nstanding(t), 1);
-	const bool calls_out = dp_target_standing(t, 0)->in.calls_out;
+	const bool calls_out = dp_target_resident(t, 0)->in.calls_out;
 	dp_target_close(t);
 	return calls_out;
 }
@@ -140,7 +140,7 @@ Test(calls_out, what_was_kept_goes_as_well)
 	pid_t pid = tr_spawn(target);
 	cr_assert_not(found(pid, false, false));
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_remove(dp_target_standing(t, 0), NULL, &report));
+	tr_ok(dp_resident_remove(dp_target_resident(t, 0), NULL, &report));
 	cr_assert_eq(report.left_bytes, 0, "%s", report.why);
 	dp_target_close(t);
 	cr_assert_eq(pr_mappings(pid), 0);

@@ -3,9 +3,9 @@
 #include "helper_tracee.h"
 
 #include "injector/target/target.h"
+#include "injector/tracee/stop/exec_reaper.h"
 #include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/fuse.h"
-#include "injector/tracee/stop/undertaker.h"
+#include "injector/tracee/stop/watchdog.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -269,11 +269,11 @@ Test(freeze, reaping_the_dead_takes_no_stop_away)
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 	cr_assert(tr_await(pid, 't', -1));
-	dp_undertaker_begin(0);
-	dp_undertaker_watch(&h, 1);
+	dp_exec_reaper_begin(0);
+	dp_exec_reaper_watch(&h, 1);
 	for (int i = 0; i < 20; i++)
 		tr_sleep_us(5000); /* its timer interrupts these */
-	dp_undertaker_end();
+	dp_exec_reaper_end();
 	cr_assert_eq(dp_stop_wait(pid, 0).kind, DP_STOP_TRAP);
 	tr_kill(pid);
 }
@@ -284,7 +284,7 @@ Test(freeze, waiting_for_a_command_lets_go_what_stops_late)
 	pid_t pid = tr_spawn(sleeper);
 	struct dp_target t = {.process = tr_process(pid)};
 	int status = 0;
-	dp_fuse_is_wet = true; /* its timer would look as well */
+	dp_watchdog_is_off = true; /* its timer would look as well */
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
 	dp_stray_add(pid);
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);

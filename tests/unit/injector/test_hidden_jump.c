@@ -5,7 +5,7 @@
  */
 #include "helper_probe.h"
 
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -86,11 +86,11 @@ static void keep(pid_t pid)
 	dp_target_close(t);
 }
 
-static struct dp_standing *hidden(struct dp_target *t)
+static struct dp_resident *hidden(struct dp_target *t)
 {
 	for (size_t i = 0; i < dp_target_nstanding(t); i++)
-		if (!strcmp(dp_standing_manifest(dp_target_standing(t, i)), "hidden"))
-			return dp_target_standing(t, i);
+		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), "hidden"))
+			return dp_target_resident(t, i);
 	return NULL;
 }
 
@@ -99,7 +99,7 @@ static void take_one(pid_t pid, unsigned probe, unsigned waiting)
 	const bool chosen[2] = {probe == 0, probe == 1};
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_remove(hidden(t), chosen, &report));
+	tr_ok(dp_resident_remove(hidden(t), chosen, &report));
 	cr_assert_eq(report.waiting, waiting);
 	dp_target_close(t);
 }
@@ -157,7 +157,7 @@ Test(hidden_jump, cannot_be_superseded_alone)
 	pid_t pid = tr_spawn(pr_calling);
 	keep(pid);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_supersede(hidden(t), 0));
+	tr_ok(dp_resident_supersede(hidden(t), 0));
 	tr_ok(dp_space_from_image(dp_target_image(t), &space));
 	tr_ok(dp_target_prepare(t, space, 1, &runtime, &lost));
 	tr_ok(dp_target_install(t, NULL, 0, &plan, 1, NULL, 0, &result, &stats));

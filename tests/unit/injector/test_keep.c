@@ -2,7 +2,7 @@
 /* Probes left on purpose: found again from the target itself, switched, taken out, by root and by others. */
 #include "helper_probe.h"
 
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct dp_standing *only(struct dp_target *t)
+static struct dp_resident *only(struct dp_target *t)
 {
 	cr_assert_eq(dp_target_nstanding(t), 1);
-	return dp_target_standing(t, 0);
+	return dp_target_resident(t, 0);
 }
 
-static void remove_all(struct dp_standing *s)
+static void remove_all(struct dp_resident *s)
 {
 	struct dp_remove_report report;
-	tr_ok(dp_standing_remove(s, NULL, &report));
+	tr_ok(dp_resident_remove(s, NULL, &report));
 	cr_assert_eq(report.left_sites, 0, "%s", report.why);
 	cr_assert_eq(report.left_bytes, 0, "%s", report.why);
 }
@@ -31,16 +31,16 @@ static void life(pid_t pid)
 	pr_goes_on();
 	cr_assert(!pr_original(pid, PR_FOO) && !pr_original(pid, PR_BAR));
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_standing *s = only(t);
-	cr_expect_str_eq(dp_standing_manifest(s), "{\"version\":1}");
-	cr_expect_eq(dp_standing_nprobes(s), 2);
-	cr_expect_eq(dp_standing_site(s, 0), pr_addr(PR_FOO));
-	cr_expect_eq(dp_standing_site(s, 1), pr_addr(PR_BAR));
-	cr_expect_eq(dp_standing_site(s, 2), 0);
-	cr_expect_not(dp_standing_retired(s, 0));
+	struct dp_resident *s = only(t);
+	cr_expect_str_eq(dp_resident_manifest(s), "{\"version\":1}");
+	cr_expect_eq(dp_resident_nprobes(s), 2);
+	cr_expect_eq(dp_resident_site(s, 0), pr_addr(PR_FOO));
+	cr_expect_eq(dp_resident_site(s, 1), pr_addr(PR_BAR));
+	cr_expect_eq(dp_resident_site(s, 2), 0);
+	cr_expect_not(dp_resident_retired(s, 0));
 	cr_expect(pr_is_hit(s, 0) && pr_is_hit(s, 1));
 	remove_all(s);
-	cr_expect_eq(dp_standing_site(s, 0), 0);
+	cr_expect_eq(dp_resident_site(s, 0), 0);
 	dp_target_close(t);
 	pr_goes_on();
 	cr_expect(pr_original(pid, PR_FOO) && pr_original(pid, PR_BAR));
@@ -69,20 +69,20 @@ Test(keep, gates_open_and_shut_without_a_stop)
 	pid_t pid = tr_spawn(pr_calling);
 	pr_attach(pid, "{}");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_standing *s = only(t);
-	cr_assert(dp_standing_enabled(s, 0) && dp_standing_enabled(s, 1));
+	struct dp_resident *s = only(t);
+	cr_assert(dp_resident_enabled(s, 0) && dp_resident_enabled(s, 1));
 	cr_assert(pr_is_hit(s, 0));
-	tr_ok(dp_standing_enable(s, 0, false));
-	cr_assert(!dp_standing_enabled(s, 0) && dp_standing_enabled(s, 1));
+	tr_ok(dp_resident_enable(s, 0, false));
+	cr_assert(!dp_resident_enabled(s, 0) && dp_resident_enabled(s, 1));
 	pr_goes_on();
 	cr_assert(!pr_is_hit(s, 0));
 	cr_assert(pr_is_hit(s, 1));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert(!dp_standing_enabled(only(t), 0), "it is the target that knows");
-	tr_ok(dp_standing_enable(only(t), 0, true));
+	cr_assert(!dp_resident_enabled(only(t), 0), "it is the target that knows");
+	tr_ok(dp_resident_enable(only(t), 0, true));
 	cr_assert(pr_is_hit(only(t), 0));
-	tr_tag(dp_standing_enable(only(t), 7, true), DP_TAG_NO_PROBE);
+	tr_tag(dp_resident_enable(only(t), 7, true), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -93,16 +93,16 @@ Test(keep, one_probe_goes_the_other_stays)
 	struct dp_remove_report report;
 	pr_attach(pid, "{}");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_remove(only(t), (const bool[]){true, false}, &report));
+	tr_ok(dp_resident_remove(only(t), (const bool[]){true, false}, &report));
 	cr_assert(pr_original(pid, PR_FOO) && !pr_original(pid, PR_BAR));
-	cr_assert_eq(dp_standing_site(only(t), 0), 0);
-	tr_tag(dp_standing_enable(only(t), 0, true), DP_TAG_NO_PROBE);
+	cr_assert_eq(dp_resident_site(only(t), 0), 0);
+	tr_tag(dp_resident_enable(only(t), 0, true), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_standing_site(only(t), 0), 0);
-	cr_assert_eq(dp_standing_site(only(t), 1), pr_addr(PR_BAR));
-	tr_ok(dp_standing_remove(only(t), (const bool[]){false, true}, &report));
+	cr_assert_eq(dp_resident_site(only(t), 0), 0);
+	cr_assert_eq(dp_resident_site(only(t), 1), pr_addr(PR_BAR));
+	tr_ok(dp_resident_remove(only(t), (const bool[]){false, true}, &report));
 	cr_assert_eq(pr_mappings(pid), 0, "with the last probe goes all: %s", report.why);
 	cr_assert(pr_original(pid, PR_BAR));
 	dp_target_close(t);
@@ -117,9 +117,9 @@ Test(keep, several_groups_stand_side_by_side)
 	pr_attach_one(pid, PR_BAR, "second");
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	cr_assert_eq(dp_target_nstanding(t), 2);
-	struct dp_standing *a = dp_target_standing(t, 0), *b = dp_target_standing(t, 1);
-	struct dp_standing *first = strcmp(dp_standing_manifest(a), "first") ? b : a, *second = first == a ? b : a;
-	cr_assert_str_eq(dp_standing_manifest(second), "second");
+	struct dp_resident *a = dp_target_resident(t, 0), *b = dp_target_resident(t, 1);
+	struct dp_resident *first = strcmp(dp_resident_manifest(a), "first") ? b : a, *second = first == a ? b : a;
+	cr_assert_str_eq(dp_resident_manifest(second), "second");
 	cr_assert(pr_is_hit(first, 0) && pr_is_hit(second, 0));
 	remove_all(first);
 	cr_assert(pr_original(pid, PR_FOO) && !pr_original(pid, PR_BAR));
@@ -127,7 +127,7 @@ Test(keep, several_groups_stand_side_by_side)
 	cr_assert(pr_is_hit(second, 0));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_str_eq(dp_standing_manifest(only(t)), "second");
+	cr_assert_str_eq(dp_resident_manifest(only(t)), "second");
 	remove_all(only(t));
 	dp_target_close(t);
 	cr_assert_eq(pr_mappings(pid), 0);
@@ -141,20 +141,20 @@ Test(keep, manifest_is_replaced_in_one_piece)
 	memset(large, 'x', DP_MANIFEST_MAX);
 	pr_attach(pid, "one");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_tag(dp_standing_set_manifest(only(t), large), DP_TAG_USAGE);
-	cr_assert_str_eq(dp_standing_manifest(only(t)), "one");
+	tr_tag(dp_resident_set_manifest(only(t), large), DP_TAG_USAGE);
+	cr_assert_str_eq(dp_resident_manifest(only(t)), "one");
 	large[DP_MANIFEST_MAX - 1] = 0;
-	tr_ok(dp_standing_set_manifest(only(t), large));
+	tr_ok(dp_resident_set_manifest(only(t), large));
 	/* A kill before the last word leaves the text before. */
 	const uint64_t room = only(t)->control.manifest_offset ^ DP_MANIFEST_MAX;
-	tr_ok(dp_standing_put(only(t), room, "torn", 4));
+	tr_ok(dp_resident_put(only(t), room, "torn", 4));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_str_eq(dp_standing_manifest(only(t)), large);
-	tr_ok(dp_standing_set_manifest(only(t), "three"));
+	cr_assert_str_eq(dp_resident_manifest(only(t)), large);
+	tr_ok(dp_resident_set_manifest(only(t), "three"));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_str_eq(dp_standing_manifest(only(t)), "three");
+	cr_assert_str_eq(dp_resident_manifest(only(t)), "three");
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -209,8 +209,8 @@ Test(keep, fork_of_a_probed_process_is_cleaned_and_its_parent_is_not)
 	cr_assert_eq(pr_mappings(child), 0);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_standing_site(only(t), 0), pr_addr(PR_FOO));
-	dp_standing_loss(only(t), 0, &loss);
+	cr_assert_eq(dp_resident_site(only(t), 0), pr_addr(PR_FOO));
+	dp_resident_loss(only(t), 0, &loss);
 	cr_assert(loss.forked > 0);
 	dp_target_close(t);
 	tr_kill(child);

@@ -6,7 +6,7 @@
  */
 #include "helper_probe.h"
 
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include "helper_probe.h"
 
 #include "agent/lttng/sink.h"
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -95,10 +95,10 @@ Test(recover, group_as_it_should_be)
 	pid_t pid = start();
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	cr_assert_eq(dp_target_nstanding(t), 1);
-	cr_assert(dp_standing_retired(dp_target_standing(t, 0), 0), "its bytes are not there");
-	cr_assert_not(dp_standing_retired(dp_target_standing(t, 0), 1));
+	cr_assert(dp_resident_retired(dp_target_resident(t, 0), 0), "its bytes are not there");
+	cr_assert_not(dp_resident_retired(dp_target_resident(t, 0), 1));
 	struct dp_remove_report report;
-	tr_ok(dp_standing_remove(dp_target_standing(t, 0), NULL, &report));
+	tr_ok(dp_resident_remove(dp_target_resident(t, 0), NULL, &report));
 	cr_assert_eq(report.left_sites, 1);
 	cr_assert_gt(report.left_bytes, 0, "who knows where the changed bytes lead");
 	dp_target_close(t);
@@ -111,8 +111,8 @@ Test(recover, smaller_rooms_of_an_older_tool_are_used_as_they_are)
 	control->manifest_size = DP_MANIFEST_MAX / 4;
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	cr_assert_eq(dp_target_nstanding(t), 1);
-	cr_assert_str_eq(dp_standing_manifest(dp_target_standing(t, 0)), "{}");
-	tr_ok(dp_standing_set_manifest(dp_target_standing(t, 0), "{\"dynprobe\":1}"));
+	cr_assert_str_eq(dp_resident_manifest(dp_target_resident(t, 0)), "{}");
+	tr_ok(dp_resident_set_manifest(dp_target_resident(t, 0), "{\"dynprobe\":1}"));
 	cr_assert_eq(control->manifest_offset, TEXT + DP_MANIFEST_MAX / 4);
 	cr_assert_str_eq((char *)data + TEXT + DP_MANIFEST_MAX / 4, "{\"dynprobe\":1}");
 	dp_target_close(t);
@@ -262,11 +262,11 @@ Test(recover, random_words_are_survived)
 		struct dp_error *err = dp_target_open(pid, PR_GATES, &t);
 		for (size_t s = 0; !err && s < dp_target_nstanding(t); s++) {
 			struct dp_loss loss;
-			struct dp_standing *standing = dp_target_standing(t, s);
-			dp_standing_loss(standing, 0, &loss);
-			dp_standing_enabled(standing, 0);
-			dp_error_destroy(dp_standing_serve(standing));
-			dp_error_destroy(dp_standing_release(standing));
+			struct dp_resident *standing = dp_target_resident(t, s);
+			dp_resident_loss(standing, 0, &loss);
+			dp_resident_enabled(standing, 0);
+			dp_error_destroy(dp_resident_serve(standing));
+			dp_error_destroy(dp_resident_release(standing));
 		}
 		dp_error_destroy(err);
 		dp_target_close(t);

@@ -2,18 +2,18 @@
 /* Probes where probes stand already: refused, or put over them, and what comes to light again when they go. */
 #include "helper_probe.h"
 
-#include "injector/resident/standing.h"
+#include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 static const struct pr_ask foo = {PR_FOO, false}, bar = {PR_BAR, false}, baz = {PR_BAZ, false}, own_bar = {PR_BAR, true};
 
-static struct dp_standing *named(struct dp_target *t, const char *manifest)
+static struct dp_resident *named(struct dp_target *t, const char *manifest)
 {
 	for (size_t i = 0; i < dp_target_nstanding(t); i++)
-		if (!strcmp(dp_standing_manifest(dp_target_standing(t, i)), manifest))
-			return dp_target_standing(t, i);
+		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), manifest))
+			return dp_target_resident(t, i);
 	return NULL;
 }
 
@@ -29,7 +29,7 @@ static void take_out(pid_t pid, const char *manifest)
 {
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_remove(named(t, manifest), NULL, &report));
+	tr_ok(dp_resident_remove(named(t, manifest), NULL, &report));
 	cr_assert_eq(report.left_bytes + report.left_sites, 0, "%s", report.why);
 	dp_target_close(t);
 	pr_goes_on();
@@ -62,7 +62,7 @@ Test(supersede, probe_that_was_not_announced_is_refused)
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
 	cr_assert(pr_is_hit(named(t, "old"), 0));
-	tr_tag(dp_standing_supersede(named(t, "old"), 1), DP_TAG_NO_PROBE);
+	tr_tag(dp_resident_supersede(named(t, "old"), 1), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -83,7 +83,7 @@ Test(supersede, probe_in_the_way_is_refused_even_if_announced)
 		if (!offset)
 			plan.new_bytes[0] = 0xe9; /* the same place, but other bytes are expected there: another file, say */
 		memset(plan.new_bytes, 0xe9, 5);
-		tr_ok(dp_standing_supersede(named(t, "old"), 0));
+		tr_ok(dp_resident_supersede(named(t, "old"), 0));
 		tr_ok(dp_space_from_image(dp_target_image(t), &space));
 		tr_ok(dp_target_prepare(t, space, 1, &runtime, &lost));
 		tr_ok(dp_target_install(t, NULL, 0, &plan, 1, NULL, 0, &result, &stats));
@@ -103,11 +103,11 @@ Test(supersede, old_probe_comes_back_when_the_new_one_is_not_kept)
 	keep(pid, &foo, 1, "old");
 	read_site(pid, PR_FOO, before);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(named(t, "old"), 0));
 	pr_placed(t, &foo, 1);
 	read_site(pid, PR_FOO, over);
 	cr_assert_arr_neq(before, over, 8);
-	cr_assert_eq(dp_standing_site(named(t, "old"), 0), 0);
+	cr_assert_eq(dp_resident_site(named(t, "old"), 0), 0);
 	pr_goes_on();
 	dp_target_close(t);
 	read_site(pid, PR_FOO, after);
@@ -126,17 +126,17 @@ Test(supersede, new_probe_that_is_kept_takes_the_place)
 	pid_t pid = tr_spawn(pr_calling_threads);
 	keep(pid, (const struct pr_ask[]){foo, baz}, 2, "old");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(named(t, "old"), 0));
 	pr_placed(t, &foo, 1);
 	tr_ok(dp_target_keep(t, "new"));
-	cr_assert_eq(dp_standing_site(named(t, "old"), 0), 0);
-	cr_assert_eq(dp_standing_site(named(t, "old"), 1), pr_addr(PR_BAZ));
+	cr_assert_eq(dp_resident_site(named(t, "old"), 0), 0);
+	cr_assert_eq(dp_resident_site(named(t, "old"), 1), pr_addr(PR_BAZ));
 	dp_target_close(t);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_standing_site(named(t, "old"), 0), 0);
-	cr_assert_not(dp_standing_retired(named(t, "old"), 0));
-	cr_assert_eq(dp_standing_site(named(t, "new"), 0), pr_addr(PR_FOO));
+	cr_assert_eq(dp_resident_site(named(t, "old"), 0), 0);
+	cr_assert_not(dp_resident_retired(named(t, "old"), 0));
+	cr_assert_eq(dp_resident_site(named(t, "new"), 0), pr_addr(PR_FOO));
 	cr_assert(pr_is_hit(named(t, "new"), 0));
 	dp_target_close(t);
 	take_out(pid, "old"); /* the superseded one is none of its business any more */
@@ -154,7 +154,7 @@ Test(supersede, group_without_probes_is_taken_out)
 	keep(pid, &foo, 1, "old");
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	const size_t mappings = pr_mappings(pid);
-	tr_ok(dp_standing_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(named(t, "old"), 0));
 	pr_placed(t, &foo, 1);
 	tr_ok(dp_target_keep(t, "new"));
 	dp_target_close(t);

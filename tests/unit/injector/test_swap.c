@@ -267,11 +267,11 @@ static void keep_two(pid_t pid, uint64_t at)
 	dp_space_destroy(space);
 }
 
-static struct dp_standing *two(struct dp_target *t)
+static struct dp_resident *two(struct dp_target *t)
 {
 	for (size_t i = 0; i < dp_target_nstanding(t); i++)
-		if (!strcmp(dp_standing_manifest(dp_target_standing(t, i)), "two"))
-			return dp_target_standing(t, i);
+		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), "two"))
+			return dp_target_resident(t, i);
 	return NULL;
 }
 
@@ -279,8 +279,8 @@ static void take_one(pid_t pid, unsigned probe, struct dp_remove_report *report)
 {
 	const bool chosen[2] = {probe == 0, probe == 1};
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_standing_remove(two(t), chosen, report));
-	cr_assert_eq(dp_standing_site(two(t), probe), 0);
+	tr_ok(dp_resident_remove(two(t), chosen, report));
+	cr_assert_eq(dp_resident_site(two(t), probe), 0);
 	dp_target_close(t);
 }
 

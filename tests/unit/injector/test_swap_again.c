@@ -121,7 +121,7 @@ static void be_killed_in_a_swap(pid_t target, enum what what)
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (dp_target_open(target, PR_GATES, &t) || dp_target_nstanding(t) != 1 ||
-	    dp_swap_create(t, &dp_target_standing(t, 0)->in, &s))
+	    dp_swap_create(t, &dp_target_resident(t, 0)->in, &s))
 		_exit(3);
 	const uint8_t *bytes = sw_holds(target, sw_at_cross(), sw_one, 5) ? sw_other : sw_one;
 	dp_swap_write(s, &(struct dp_swap_edit){sw_at_cross(), 5, 0, 5, bytes});

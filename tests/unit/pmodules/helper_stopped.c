@@ -62,7 +62,7 @@ struct dp_snap_thread *stopped_run(struct stopped *s, void (*child)(void), const
 	if (!s->pid)
 		be_child(child);
 	cr_assert(waitpid(s->pid, &status, 0) == s->pid && WIFSTOPPED(status));
-	s->thread = (struct dp_still_thread){.tid = s->pid, .state = 'R', .syscall = -1, .is_fault = true};
+	s->thread = (struct dp_stopped_thread){.tid = s->pid, .state = 'R', .syscall = -1, .is_fault = true};
 	cr_assert(!ptrace(PTRACE_GETREGS, s->pid, 0, &s->thread.regs));
 	cr_assert(!ptrace(PTRACE_GETSIGINFO, s->pid, 0, &s->thread.siginfo));
 	char *maps = maps_of(s->pid);

@@ -11,7 +11,7 @@ struct stopped {
 	struct dp_world *world;
 	struct dp_extract *extract;
 	struct dp_snapshot *snapshot;
-	struct dp_still_thread thread;
+	struct dp_stopped_thread thread;
 };
 /* Runs `child` (which must not return) traced, until a signal stops it, and extracts its thread. */
 struct dp_snap_thread *stopped_run(struct stopped *s, void (*child)(void), const struct dp_extract_options *options);

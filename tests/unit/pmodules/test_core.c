@@ -99,7 +99,7 @@ static struct dp_error *open_bytes(const void *bytes, size_t n, struct dp_core *
 /* Everything that may be asked of one. */
 static void use(struct dp_core *c)
 {
-	struct dp_still_thread *t = NULL;
+	struct dp_stopped_thread *t = NULL;
 	struct dp_image *image = NULL;
 	size_t n;
 	uint8_t buf[9000];
@@ -119,7 +119,7 @@ Test(core, threads_siginfo_and_memory_are_as_written)
 {
 	const struct made m = make();
 	struct dp_core *c = NULL;
-	struct dp_still_thread *t = NULL;
+	struct dp_stopped_thread *t = NULL;
 	size_t n = 0;
 	uint8_t buf[8192];
 	cr_assert_null(open_bytes(m.bytes, m.n, &c));

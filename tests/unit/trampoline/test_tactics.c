@@ -15,8 +15,8 @@ struct field {
 	struct dp_space *space;
 	struct dp_pages *pages;
 	struct dp_room room;
-	struct dp_knot knot;
-	uint8_t state[DP_KNOT_BYTES];
+	struct dp_chain knot;
+	uint8_t state[DP_CHAIN_BYTES];
 };
 
 static void field_init(struct field *f)
@@ -36,7 +36,7 @@ static void field_fini(struct field *f)
 static void field_knot(struct field *f, uint64_t site, const uint8_t *byte, uint8_t own)
 {
 	f->room.budget = 4096;
-	dp_knot_site(&f->knot, site, byte, f->state, own);
+	dp_chain_site(&f->knot, site, byte, f->state, own);
 	f->knot.room = &f->room;
 	f->knot.hop[0].entry = site + 0x10000000;
 }
@@ -56,13 +56,13 @@ static void check(const struct field *f, const uint8_t *old, const bool *own)
 			cr_assert(f->knot.hop[k].target + f->knot.hop[k].springboard <= hop->target ||
 			          hop->target + hop->springboard <= f->knot.hop[k].target);
 	}
-	for (size_t x = 0; x < DP_KNOT_BYTES; x++)
+	for (size_t x = 0; x < DP_CHAIN_BYTES; x++)
 		cr_assert(own[x] || f->knot.byte[x] == old[x], "+%zu changed", x);
 }
 
 static bool solve_at(struct field *f, const struct helper_module *m, uint64_t addr, unsigned victims)
 {
-	bool own[DP_KNOT_BYTES] = {0};
+	bool own[DP_CHAIN_BYTES] = {0};
 	struct dp_insn insn;
 	size_t n;
 	const uint8_t *bytes = dp_text_at(&m->text, addr, &n);
@@ -71,12 +71,12 @@ static bool solve_at(struct field *f, const struct helper_module *m, uint64_t ad
 	memset(own, true, insn.len);
 	for (size_t at = insn.len; victims--; at += insn.len) {
 		cr_assert(dp_decode_zydis(bytes + at, n - at, addr + at, &insn));
-		if (at + insn.len > DP_KNOT_BYTES - DP_JUMP_MAX)
+		if (at + insn.len > DP_CHAIN_BYTES - DP_JUMP_MAX)
 			return true;
-		dp_knot_add(&f->knot, addr + at, insn.len, addr + 0x20000000);
+		dp_chain_add(&f->knot, addr + at, insn.len, addr + 0x20000000);
 		memset(own + at, true, insn.len);
 	}
-	if (!dp_knot_solve(&f->knot))
+	if (!dp_chain_solve(&f->knot))
 		return false;
 	check(f, bytes, own);
 	return true;
@@ -113,7 +113,7 @@ Test(tactics, jumps_that_overlap_lead_each_to_their_own_target)
 /* The example of the lesson in tactics.h, by hand: the one form after the other, as room is taken away. */
 Test(tactics, pun_ranges_come_from_the_bytes_that_follow)
 {
-	static const uint8_t code[DP_KNOT_BYTES] = {0x48, 0x89, 0xc7, 0x31, 0xc0, 0x89, 0xd1, 0x90};
+	static const uint8_t code[DP_CHAIN_BYTES] = {0x48, 0x89, 0xc7, 0x31, 0xc0, 0x89, 0xd1, 0x90};
 	const uint64_t at = UINT64_C(0x555555555000);
 	static const uint32_t rel[] = {0xc0310000, 0x89c03100, 0xd189c031};
 	static const uint32_t size[] = {0x10000, 0x100, 1};
@@ -122,29 +122,29 @@ Test(tactics, pun_ranges_come_from_the_bytes_that_follow)
 	for (unsigned prefixes = 0; prefixes < 3; prefixes++) {
 		const uint64_t lo = at + 5 + prefixes + (uint64_t)(int64_t)(int32_t)rel[prefixes];
 		field_knot(&f, at, code, 3);
-		cr_assert(dp_knot_solve(&f.knot));
+		cr_assert(dp_chain_solve(&f.knot));
 		cr_expect_eq(f.knot.hop[0].prefixes, prefixes);
 		cr_expect(f.knot.hop[0].target >= lo && f.knot.hop[0].target < lo + size[prefixes]);
 		cr_assert_null(dp_space_reserve(f.space, lo, lo + size[prefixes]));
 	}
 	field_knot(&f, at, code, 3);
-	cr_expect(!dp_knot_solve(&f.knot));
+	cr_expect(!dp_chain_solve(&f.knot));
 	cr_expect_eq(memcmp(f.knot.byte, code, sizeof(code)), 0, "a knot without solution is as it was");
 	field_fini(&f);
 }
 
 Test(tactics, no_jump_below_address_zero_nor_through_unknown_bytes)
 {
-	static const uint8_t code[DP_KNOT_BYTES] = {0x90, 0x00, 0x00, 0x00, 0x90}, good[DP_KNOT_BYTES] = {0x90, 1, 2, 3, 4};
+	static const uint8_t code[DP_CHAIN_BYTES] = {0x90, 0x00, 0x00, 0x00, 0x90}, good[DP_CHAIN_BYTES] = {0x90, 1, 2, 3, 4};
 	struct field f;
 	field_init(&f);
 	field_knot(&f, 0x400000, code, 1);
-	cr_expect(!dp_knot_solve(&f.knot));
+	cr_expect(!dp_chain_solve(&f.knot));
 	field_knot(&f, 0x400000, good, 1);
-	cr_expect(dp_knot_solve(&f.knot));
+	cr_expect(dp_chain_solve(&f.knot));
 	f.state[3] = DP_BYTE_UNKNOWN;
 	field_knot(&f, 0x400000, good, 1);
-	cr_expect(!dp_knot_solve(&f.knot));
+	cr_expect(!dp_chain_solve(&f.knot));
 	field_fini(&f);
 }
 

@@ -36,12 +36,12 @@ static enum dp_tag fit(const struct helper_module *m, uint64_t site, struct dp_f
 	size_t at = site - AT;
 	memset(ret, 0, sizeof(*ret));
 	cr_assert_null(dp_decode(m->segment[0].bytes + at, 96 - at, site, &first));
-	struct dp_known *known;
-	cr_assert_null(dp_known_create(&known));
+	struct dp_analysis *known;
+	cr_assert_null(dp_analysis_create(&known));
 	struct dp_error *err = dp_window_fit(known, &m->text, &first, DP_FIT_INSNS, ret);
 	enum dp_tag tag = err ? err->tag : DP_TAG_COUNT;
 	dp_error_destroy(err);
-	dp_known_destroy(known);
+	dp_analysis_destroy(known);
 	return tag;
 }
 
@@ -237,13 +237,13 @@ Test(window, absolute_immediate_counts_only_at_fixed_addresses)
 	helper_code(&m, at, code, sizeof(code));
 	code[4] = 0xbf; /* mov $inside, %edi */
 	memcpy(code + 5, &inside, sizeof(inside));
-	struct dp_known *known;
+	struct dp_analysis *known;
 	cr_assert_null(dp_decode(code + SITE, 64, at + SITE, &first));
-	cr_assert_null(dp_known_create(&known));
+	cr_assert_null(dp_analysis_create(&known));
 	struct dp_error *err = dp_window_fit(known, &m.text, &first, DP_FIT_INSNS, &result);
 	cr_expect(err && err->tag == DP_TAG_TOO_SHORT);
 	dp_error_destroy(err);
-	dp_known_destroy(known);
+	dp_analysis_destroy(known);
 }
 
 Test(window, unknown_function_is_refused)

@@ -6,23 +6,23 @@
 
 #include <string.h>
 
-void dp_knot_site(struct dp_knot *knot, uint64_t site, const uint8_t *byte, const uint8_t *state, uint8_t own)
+void dp_chain_site(struct dp_chain *knot, uint64_t site, const uint8_t *byte, const uint8_t *state, uint8_t own)
 {
-	*knot = (struct dp_knot){.base = site, .max_prefixes = own < DP_JMP_NEAR ? DP_MAX_PREFIXES : 0};
+	*knot = (struct dp_chain){.base = site, .max_prefixes = own < DP_JMP_NEAR ? DP_MAX_PREFIXES : 0};
 	memcpy(knot->byte, byte, sizeof(knot->byte));
-	for (size_t x = 0; x < DP_KNOT_BYTES; x++) {
+	for (size_t x = 0; x < DP_CHAIN_BYTES; x++) {
 		knot->fixed[x] = true;
 		knot->bad[x] = (state[x] & DP_BYTE_UNKNOWN) != 0;
 	}
 	if (own)
-		dp_knot_add(knot, site, own, 0);
+		dp_chain_add(knot, site, own, 0);
 }
 
-void dp_knot_add(struct dp_knot *knot, uint64_t head, uint8_t own, uint64_t entry)
+void dp_chain_add(struct dp_chain *knot, uint64_t head, uint8_t own, uint64_t entry)
 {
 	struct dp_hop *hop = &knot->hop[knot->nhops++];
 	*hop = (struct dp_hop){.at = (uint8_t)(head - knot->base), .own = own, .entry = entry};
-	for (size_t x = hop->at; x < (size_t)hop->at + own && x < DP_KNOT_BYTES; x++)
+	for (size_t x = hop->at; x < (size_t)hop->at + own && x < DP_CHAIN_BYTES; x++)
 		knot->fixed[x] = false;
 }
 

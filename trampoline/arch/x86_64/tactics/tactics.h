@@ -21,7 +21,7 @@
 #define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_H
 
 #include "trampoline/arch/x86_64/decode/decode.h"
-#include "trampoline/arch/x86_64/tactics/knot.h"
+#include "trampoline/arch/x86_64/tactics/chain.h"
 #include "trampoline/trampoline.h"
 
 #define DP_FIT_INSNS    5 /* as many as a 5-byte jump can touch */
@@ -37,9 +37,9 @@ struct dp_fit {
 };
 
 /* One jump at `site`, whose first `own` bytes are its own; the others stay as `byte` and `state` (enum dp_byte_state) say. */
-void dp_knot_site(struct dp_knot *knot, uint64_t site, const uint8_t *byte, const uint8_t *state, uint8_t own);
+void dp_chain_site(struct dp_chain *knot, uint64_t site, const uint8_t *byte, const uint8_t *state, uint8_t own);
 /* Adds a hop, behind the others; its bytes become its own. */
-void dp_knot_add(struct dp_knot *knot, uint64_t head, uint8_t own, uint64_t entry);
+void dp_chain_add(struct dp_chain *knot, uint64_t head, uint8_t own, uint64_t entry);
 /* May the instruction be moved for another's sake? A system call, a landing pad and whatever looks at its own address may not. */
 bool dp_insn_may_move(const struct dp_insn *insn);
 

@@ -8,7 +8,7 @@
 
 #include "trampoline/arch/x86_64/asm/encode.h"
 #include "trampoline/arch/x86_64/tactics/window_proof.h"
-#include "trampoline/code/known.h"
+#include "trampoline/code/analysis.h"
 #include "trampoline/code/text.h"
 
 static struct dp_error *refuse(const char *why)
@@ -69,7 +69,7 @@ static struct dp_error *cover(const struct dp_text *text, uint64_t site, uint8_t
 	return NULL;
 }
 
-struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
+struct dp_error *dp_window_fit(struct dp_analysis *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
                                struct dp_fit *ret)
 {
 	*ret = (struct dp_fit){0};
@@ -77,7 +77,7 @@ struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *tex
 		return refuse(text->size ? "it is not known where else the module's code is entered"
 		                         : "the function around it is not known");
 	DP_TRY(cover(text, first->addr, most, ret));
-	const struct dp_landings *landings = dp_known_landings(known, text);
+	const struct dp_branch_targets *landings = dp_analysis_branch_targets(known, text);
 	if (!landings)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the places of the module that something leads to");
 	return dp_window_prove(text, landings, first->addr, ret->interior, ret->ninterior);

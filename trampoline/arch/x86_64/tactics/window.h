@@ -8,7 +8,7 @@
  * Fills `ret` for a jump over several instructions, padding among them, at most `most`; refuses where that is not proved safe. It
  * may cover less than a jump has bytes.
  */
-struct dp_error *dp_window_fit(struct dp_known *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
+struct dp_error *dp_window_fit(struct dp_analysis *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
                                struct dp_fit *ret) DP_MUST_CHECK;
 
 #endif

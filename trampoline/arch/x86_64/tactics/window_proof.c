@@ -130,23 +130,24 @@ static bool scan_pads(struct proof *p)
 	return false;
 }
 
-static bool scan_module(struct proof *p, const struct dp_landings *landings)
+static bool scan_module(struct proof *p, const struct dp_branch_targets *landings)
 {
-	static const char *const what[DP_LANDING_KINDS] = {
-	        [DP_LANDING_BRANCH] = "a displacement",
-	        [DP_LANDING_POINTER] = "a pointer",
-	        [DP_LANDING_TABLE] = "a jump table's entry",
+	static const char *const what[DP_BRANCH_TARGET_KINDS] = {
+	        [DP_BRANCH_TARGET_BRANCH] = "a displacement",
+	        [DP_BRANCH_TARGET_POINTER] = "a pointer",
+	        [DP_BRANCH_TARGET_TABLE] = "a jump table's entry",
 	};
 	for (unsigned i = 0; i < 8; i++) {
-		const enum dp_landing kind = p->inside >> i & 1 ? dp_landings_at(landings, p->site + i) : DP_LANDING_NONE;
+		const enum dp_landing kind =
+		        p->inside >> i & 1 ? dp_branch_targets_at(landings, p->site + i) : DP_BRANCH_TARGET_NONE;
 		if (kind)
 			return found(p, what[kind], 0);
 	}
-	return dp_landings_lea_in(landings, p->text->function + 1, p->text->function + p->text->size) &&
+	return dp_branch_targets_lea_in(landings, p->text->function + 1, p->text->function + p->text->size) &&
 	       found(p, "a jump to a label whose address is computed", 0);
 }
 
-struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_landings *landings, uint64_t site,
+struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_branch_targets *landings, uint64_t site,
                                  const uint8_t *interior, size_t n)
 {
 	struct proof p = {.text = text, .site = site};

@@ -2,10 +2,10 @@
 #ifndef DP_TRAMPOLINE_ARCH_X86_64_WINDOW_PROOF_H
 #define DP_TRAMPOLINE_ARCH_X86_64_WINDOW_PROOF_H
 
-#include "trampoline/arch/x86_64/decode/landings.h"
+#include "trampoline/arch/x86_64/decode/branch_targets.h"
 
 /* Does nothing in the module lead to one of the addresses site + interior[i]? DP_TAG_TOO_SHORT names what does. */
-struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_landings *landings, uint64_t site,
+struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_branch_targets *landings, uint64_t site,
                                  const uint8_t *interior, size_t n) DP_MUST_CHECK;
 
 #endif

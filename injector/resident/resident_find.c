@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which mappings of a process are ours, and which belong together. They carry the memfd's name, and one memfd is one group: the
+ * kernel may have split a region in several lines (mlock, mprotect) or joined two. The writable one starts with the control page.
+ *
+ * Right behind the data region lies the private one, which has no name. That it is there tells a probed process from a dynprobe
+ * that has its target's rings mapped; that it is filled tells a probed process from its forks.
+ */
+#include "injector/resident/resident.h"
+#include "injector/target/group/stray.h"
+
+#include "agent/lttng/sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define OUR_PATH "/memfd:" DP_MEMFD_NAME " (deleted)"
+
+static struct dp_error *no_memory(void)
+{
+	return dp_error(DP_TAG_NOMEM, "out of memory for what an earlier dynprobe left");
+}
+
+struct dp_resident *dp_resident_destroy(struct dp_resident *s)
+{
+	if (!s)
+		return NULL;
+	if (s->shadow)
+		dp_error_destroy(dp_resident_release(s));
+	dp_installation_fini(&s->in);
+	free(s->site_of);
+	free(s->manifest);
+	free(s);
+	return NULL;
+}
+
+void dp_groups_fini(struct dp_groups *groups)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		dp_resident_destroy(groups->group[i]);
+	free(groups->group);
+	free(groups->kind);
+	*groups = (struct dp_groups){0};
+}
+
+/* ---- mappings ----------------------------------------------------------------------------------------------------------------
+ */
+
+static bool grow(struct dp_groups *groups)
+{
+	struct dp_resident **group = realloc(groups->group, (groups->n + 1) * sizeof(*group));
+	if (group)
+		groups->group = group;
+	enum dp_group_kind *kind = realloc(groups->kind, (groups->n + 1) * sizeof(*kind));
+	if (kind)
+		groups->kind = kind;
+	return group && kind;
+}
+
+/* The group of a memfd, a new one if it is the first that is seen of it; NULL without memory. All memfds are of one file system.
+ */
+static struct dp_resident *group_of(struct dp_target *t, struct dp_groups *groups, uint64_t inode)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		if (groups->group[i]->inode == inode)
+			return groups->group[i];
+	struct dp_resident *s = grow(groups) ? calloc(1, sizeof(*s)) : NULL;
+	if (!s)
+		return NULL;
+	s->target = t;
+	s->inode = inode;
+	s->fd = -1;
+	groups->group[groups->n++] = s;
+	return s;
+}
+
+static bool continues(const struct dp_region *r, const struct dp_region *next)
+{
+	return r->addr + r->size == next->addr && r->offset + r->size == next->offset && r->prot == next->prot;
+}
+
+static struct dp_error *add_region(struct dp_installation *in, const struct dp_map *m)
+{
+	const int prot = (m->read ? PROT_READ : 0) | (m->write ? PROT_WRITE : 0) | (m->exec ? PROT_EXEC : 0);
+	const struct dp_region new = {
+	        .addr = m->start.v, .size = m->end.v - m->start.v, .offset = m->offset, .prot = prot, .mapped = true};
+	if (in->nregions && continues(&in->region[in->nregions - 1], &new)) {
+		in->region[in->nregions - 1].size += new.size;
+		return NULL;
+	}
+	struct dp_region *grown = realloc(in->region, (in->nregions + 1) * sizeof(*grown));
+	if (!grown)
+		return no_memory();
+	in->region = grown;
+	in->region[in->nregions++] = new;
+	return NULL;
+}
+
+static struct dp_error *add_descriptor(struct dp_target *t, int64_t fd, uint64_t inode, void *data)
+{
+	struct dp_resident *s = group_of(t, data, inode);
+	if (!s)
+		return no_memory();
+	s->fd = fd;
+	return NULL;
+}
+
+/* Does one of our regions lie directly before it? Then it is that group's, which will find it itself. */
+static bool belongs(const struct dp_groups *groups, const struct dp_region *private)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		for (size_t k = 0; k < groups->group[i]->in.nregions; k++) {
+			const struct dp_region *r = &groups->group[i]->in.region[k];
+			if (r->addr + r->size == private->addr)
+				return true;
+		}
+	return false;
+}
+
+/* Of a memfd whose data is not mapped yet, or that was not even made. */
+static struct dp_error *add_private(struct dp_target *t, struct dp_groups *groups)
+{
+	const struct dp_region stray = dp_stray_private(t);
+	if (!stray.mapped || belongs(groups, &stray))
+		return NULL;
+	struct dp_resident *s = group_of(t, groups, 0);
+	if (!s)
+		return no_memory();
+	s->in.private = stray;
+	return NULL;
+}
+
+/* ---- one group ---------------------------------------------------------------------------------------------------------------
+ */
+
+/* Where the control page is: a writable region that starts with its magic word. *sink: with the LTTng sink's. */
+static struct dp_error *find_data(struct dp_resident *s, bool *sink)
+{
+	for (size_t i = 0; i < s->in.nregions; i++) {
+		const struct dp_region *r = &s->in.region[i];
+		uint64_t magic = 0;
+		if (!(r->prot & PROT_WRITE) ||
+		    dp_mem_read(&s->target->process, dp_addr_of(r->addr), &magic, sizeof(magic)) != sizeof(magic))
+			continue;
+		*sink |= magic == DP_SINK_MAGIC;
+		if (magic != DP_MAGIC)
+			continue;
+		if (s->data)
+			return dp_error(DP_TAG_DAMAGED, "two control pages of one dynprobe are mapped in %d",
+			                s->target->process.pid);
+		s->data = r->addr;
+		s->data_size = r->size;
+	}
+	return NULL;
+}
+
+static bool has_code(const struct dp_resident *s)
+{
+	for (size_t i = 0; i < s->in.nregions; i++)
+		if (s->in.region[i].prot & PROT_EXEC)
+			return true;
+	return false;
+}
+
+static bool is_private(const struct dp_target *t, uint64_t addr, uint64_t size)
+{
+	const struct dp_map *m = dp_image_map_at(t->image, dp_addr_of(addr));
+	return m && m->end.v - addr >= size && !m->inode && m->write && !m->shared;
+}
+
+static bool find_private(struct dp_resident *s, uint64_t addr)
+{
+	const uint64_t size = dp_page_up(sizeof(struct dp_agent));
+	uint64_t live = 0;
+	if (!is_private(s->target, addr, size))
+		return false;
+	s->in.private = (struct dp_region){.addr = addr, .size = size, .mapped = true};
+	s->in.live = dp_mem_read(&s->target->process, dp_addr_of(addr), &live, sizeof(live)) == sizeof(live) && live == DP_LIVE;
+	return true;
+}
+
+/* Before there was a control page: the private region lies behind the only writable one (layout.c). */
+static struct dp_error *without_control(struct dp_resident *s, enum dp_group_kind *kind)
+{
+	for (size_t i = 0; i < s->in.nregions && !s->in.private.mapped; i++)
+		if (s->in.region[i].prot & PROT_WRITE)
+			find_private(s, s->in.region[i].addr + s->in.region[i].size);
+	if (s->in.live)
+		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in %d is overwritten",
+		                s->target->process.pid);
+	*kind = DP_GROUP_LEFT;
+	return NULL;
+}
+
+/* Is it the same pid namespace as ours, or can its pids not be judged from here? */
+static bool tool_lives(const struct dp_control *c)
+{
+	struct stat st;
+	if (!c->tool_pid)
+		return false;
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino != c->tool_ns)
+		return true;
+	const uint64_t start = dp_process_start_time((pid_t)c->tool_pid);
+	return start && start == c->tool_start;
+}
+
+static struct dp_error *check_control(const struct dp_resident *s)
+{
+	const struct dp_target *t = s->target;
+	const struct dp_control *c = &s->control;
+	if (c->abi != DP_ABI_VERSION)
+		return dp_error(DP_TAG_LOCKED, "%d holds probes of another version of dynprobe; remove them with that one",
+		                t->process.pid);
+	if (!dp_control_valid(c, s->data_size) || c->private_addr != s->data + s->data_size || !s->in.private.mapped)
+		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in %d makes no sense", t->process.pid);
+	if (s->in.live && tool_lives(c))
+		return dp_error(DP_TAG_LOCKED, "dynprobe %llu is at work in %d (%s); stop it first",
+		                (unsigned long long)c->tool_pid, t->process.pid, t->process.comm);
+	return NULL;
+}
+
+/*
+ * Some dynprobe's view of its target? There is no code by it; what the kernel happened to map behind it, as it does with a new
+ * heap, is not the region that the control page tells of.
+ */
+static bool is_view(const struct dp_resident *s)
+{
+	const bool behind = s->in.private.mapped && s->control.private_addr == s->data + s->data_size;
+	return !has_code(s) && !s->in.live && !behind;
+}
+
+static struct dp_error *with_control(struct dp_resident *s, enum dp_group_kind *kind)
+{
+	DP_TRY(dp_resident_get(s, 0, &s->control, sizeof(s->control)));
+	find_private(s, s->data + s->data_size);
+	if (is_view(s))
+		return NULL;
+	DP_TRY(check_control(s));
+	s->in.foreign = !s->in.live;
+	DP_TRY(dp_resident_read_sites(s));
+	s->in.sink = s->control.sink;
+	s->in.trap = s->control.trap;
+	s->in.calls_out |= s->in.sink != 0;
+	*kind = s->control.kept && !s->in.foreign ? DP_GROUP_KEPT : DP_GROUP_LEFT;
+	return *kind == DP_GROUP_KEPT ? dp_resident_read_manifest(s) : NULL;
+}
+
+static struct dp_error *read_group(struct dp_resident *s, enum dp_group_kind *kind)
+{
+	bool sink = false;
+	*kind = DP_GROUP_OTHER;
+	DP_TRY(find_data(s, &sink));
+	if (sink)
+		return NULL;
+	return s->data ? with_control(s, kind) : without_control(s, kind);
+}
+
+struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret)
+{
+	*ret = (struct dp_groups){0};
+	for (size_t i = 0; i < dp_image_nmaps(t->image); i++) {
+		const struct dp_map *m = dp_image_map(t->image, i);
+		if (strcmp(m->path, OUR_PATH) != 0)
+			continue;
+		struct dp_resident *s = group_of(t, ret, m->inode);
+		if (!s)
+			return no_memory();
+		DP_TRY(add_region(&s->in, m));
+	}
+	DP_TRY(dp_stray_descriptors(t, add_descriptor, ret));
+	DP_TRY(add_private(t, ret));
+	for (size_t i = 0; i < ret->n; i++)
+		DP_TRY(read_group(ret->group[i], &ret->kind[i]));
+	return NULL;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Serving what an earlier tool left: for the time of a recording its rings are drained, and do not overwrite themselves. A ring
+ * must never have two consumers; how the threads hand theirs over and get it back is told in agent/abi.h.
+ */
+#include "injector/resident/resident.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct dp_error *set_overwrite(struct dp_resident *s, uint32_t on)
+{
+	return dp_resident_put(s, offsetof(struct dp_control, overwrite), &on, sizeof(on));
+}
+
+static struct dp_error *set_word(struct dp_resident *s, uint64_t offset, uint64_t value)
+{
+	return dp_resident_put(s, offset, &value, sizeof(value));
+}
+
+/*
+ * A server that is named is believed to live as long as it does; so the name goes last. Under a seccomp filter nothing overwrites
+ * itself: that takes system calls.
+ */
+struct dp_error *dp_resident_unserve(struct dp_resident *s)
+{
+	DP_TRY(set_overwrite(s, !s->target->process.seccomp));
+	DP_TRY(set_word(s, offsetof(struct dp_control, tool_pid), 0));
+	s->control.tool_pid = 0;
+	return NULL;
+}
+
+static struct dp_error *sign(struct dp_resident *s)
+{
+	struct stat st;
+	const uint64_t ns = stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino, pid = (uint64_t)getpid();
+	DP_TRY(set_word(s, offsetof(struct dp_control, tool_ns), ns));
+	DP_TRY(set_word(s, offsetof(struct dp_control, tool_start), dp_process_start_time(getpid())));
+	return set_word(s, offsetof(struct dp_control, tool_pid), pid);
+}
+
+struct dp_error *dp_resident_serve(struct dp_resident *s)
+{
+	if (s->shadow)
+		return NULL;
+	struct dp_error *err = sign(s);
+	if (!err)
+		err = set_overwrite(s, 0);
+	if (!err)
+		err = dp_shadow_create(s, &s->shadow);
+	if (err)
+		dp_error_destroy(dp_resident_unserve(s));
+	return err;
+}
+
+struct dp_error *dp_resident_drain(struct dp_resident *s, bool last, dp_hit_fn each, void *data)
+{
+	if (!s->shadow)
+		return dp_error(DP_TAG_INTERNAL, "the probes left in %d are not served by this dynprobe", s->target->process.pid);
+	return dp_shadow_run(s, last, each, data);
+}
+
+struct dp_error *dp_resident_release(struct dp_resident *s)
+{
+	if (!s->shadow)
+		return NULL;
+	s->shadow = dp_shadow_destroy(s->shadow);
+	return s->unmapped || s->target->gone ? NULL : dp_resident_unserve(s);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stopping threads again and again in short tries, instead of once for long: a thread that does not stop within 2 ms (starved of
+ * a CPU, or waiting for its vfork child) must not keep the others waiting. While we hold threads we are the one the target waits
+ * for, so we ask for a better place in the scheduler's queue first.
+ */
+#include "injector/target/target.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define TRIES     120
+#define TRIES_MAX 400 /* each of them short */
+#define REST_NS   UINT64_C(10000000)
+#define MOST_NS   UINT64_C(3000000000)
+#define LEAST_NS  UINT64_C(200000) /* in less not even a few threads come to stand */
+#define SECOND_NS UINT64_C(1000000000)
+
+void dp_priority_raise(struct dp_priority *old)
+{
+	/* Ctrl-Z would stop us in the middle, and the target with us. */
+	sigset_t stops;
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTSTP);
+	sigaddset(&stops, SIGTTIN);
+	sigaddset(&stops, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &stops, &old->mask);
+	/* Short rests are to be short at the usual priority too. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	/* Not inherited by a command that is started meanwhile. */
+	const struct sched_param want = {.sched_priority = 1};
+	old->policy = sched_getscheduler(0);
+	old->raised = old->policy >= 0 && !sched_getparam(0, &old->param) &&
+	              !sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &want);
+}
+
+void dp_priority_restore(const struct dp_priority *old)
+{
+	if (old->raised)
+		sched_setscheduler(0, old->policy, &old->param);
+	sigprocmask(SIG_SETMASK, &old->mask, NULL);
+}
+
+static bool is_passing(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK || err->tag == DP_TAG_NO_THREAD;
+}
+
+/*
+ * Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last: a
+ * removal that has tried so often is not polite anew at each of its turns.
+ */
+static uint64_t limit_of(const struct dp_target *t, int tried)
+{
+	if (t->doing == DP_REMOVING)
+		tried = t->patience.vain_removing;
+	const uint64_t times = tried < 20 ? 1 : tried < 40 ? 3 : tried < 80 ? 10 : 25, usual = times * DP_FREEZE_LIMIT_NS;
+	const uint64_t most = t->patience.max_pause_ns;
+	const bool bounded = most && (t->doing != DP_REMOVING || tried < TRIES);
+	return bounded && most < usual ? most : usual;
+}
+
+static int most_tries(const struct dp_freeze_retry *p)
+{
+	return p->max_pause_ns ? TRIES_MAX : TRIES;
+}
+
+/* Whoever was held in vain runs for as long, at least: also if we were kept from our work, and held them for longer than we meant
+ * to. */
+uint64_t dp_freeze_retry_rest(uint64_t held_ns)
+{
+	const uint64_t from = dp_now_ns(), end = from + (held_ns > REST_NS ? held_ns : REST_NS);
+	/* Signals of the watchdog end a sleep early. */
+	for (uint64_t now = from; now < end; now = dp_now_ns())
+		nanosleep(&(struct timespec){(time_t)((end - now) / SECOND_NS), (long)((end - now) % SECOND_NS)}, NULL);
+	return dp_now_ns() - from;
+}
+
+static uint64_t account(struct dp_freeze_retry *p, const struct dp_freeze *f)
+{
+	const uint64_t held = f->end_ns - f->begin_ns;
+	p->vain += held > 0;
+	p->vain_ns += held;
+	if (held > p->longest_ns)
+		p->longest_ns = held;
+	return held;
+}
+
+static struct dp_error *out_of_patience(const struct dp_freeze_retry *p, struct dp_error *err, uint64_t spent_ns)
+{
+	char each[80] = "";
+	if (p->max_pause_ns)
+		snprintf(each, sizeof(each), " (--max-pause: %.4g ms at a time)", (double)p->max_pause_ns / 1e6);
+	struct dp_error *more =
+	        dp_error(err->tag, "%s; tries to stop all of them together held the others for %.1f ms%s, and may not longer",
+	                 err->message, (double)spent_ns / 1e6, each);
+	dp_error_destroy(err);
+	return more;
+}
+
+struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
+{
+	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
+	uint64_t spent = 0;
+	for (int tried = 0;; tried++) {
+		const uint64_t usual = limit_of(t, tried), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
+		struct dp_error *err = dp_freeze_all(&t->process, usual < left ? usual : left, ret);
+		if (!err) {
+			t->process.alive = ret->thread[0].tid; /* the one that we looked through may have ended */
+			return NULL;
+		}
+		const uint64_t held = account(&t->patience, ret);
+		t->patience.vain_removing += t->doing == DP_REMOVING;
+		spent += held;
+		if (!is_passing(err))
+			return err;
+		if (spent >= most || tried + 1 >= most_tries(&t->patience))
+			return out_of_patience(&t->patience, err, spent);
+		dp_error_destroy(err);
+		DP_TRY(dp_target_progress(t, 0, 0));
+		t->patience.rested_ns += dp_freeze_retry_rest(held);
+	}
+}

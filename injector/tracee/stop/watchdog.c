@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tool's death lets everything go that it holds: the kernel sees to that. Its standing still does not. Somebody stops it
+ * (kill -STOP, a debugger, a control group that is frozen), and the program stands with it, for as long as that lasts.
+ *
+ * So two timers of the kernel's run while threads are held. The first sends us SIGCONT, which ends a stop by job control, also
+ * one that comes again. The second sends SIGKILL, for what SIGCONT does not end (ptrace, the freezer): that is the safe end,
+ * whatever we were at. Nobody else is needed for it, who could be stopped together with us, and it costs the held threads two
+ * calls of a microsecond.
+ *
+ * A thread that was asked to stop and does so when all is over stands until somebody looks, and we may be busy with something
+ * else for seconds: the first timer's handler looks. (It needs a handler anyway: the kernel starts a timer again when its signal
+ * is delivered, and one that is ignored, as SIGCONT is, may not count as delivered.)
+ *
+ * A debugger on dynprobe itself: set dp_watchdog_is_off before.
+ */
+#include "injector/tracee/stop/watchdog.h"
+
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/holds.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ALIVE_NS UINT64_C(100000000)
+#define OFTEN_NS UINT64_C(20000000)
+
+bool dp_watchdog_is_off;
+
+static timer_t goad, end; /* SIGCONT, SIGKILL */
+static pid_t owner;       /* of the timers: a child has none */
+static unsigned depth;
+static uint64_t limit, grace, lit_ns;
+static struct sigaction before; /* of SIGCONT */
+static bool goads;              /* the first timer runs */
+
+static bool make(int sig, timer_t *ret)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = sig};
+	return timer_create(CLOCK_MONOTONIC, &event, ret) == 0;
+}
+
+static bool has_timers(void)
+{
+	if (owner == getpid())
+		return true;
+	if (!make(SIGCONT, &goad))
+		return false;
+	if (!make(SIGKILL, &end)) {
+		timer_delete(goad);
+		return false;
+	}
+	owner = getpid();
+	depth = 0;
+	goads = false;
+	return true;
+}
+
+static struct timespec of(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+static void set(timer_t timer, uint64_t first_ns, uint64_t then_ns)
+{
+	const struct itimerspec when = {.it_value = of(first_ns), .it_interval = of(then_ns)};
+	timer_settime(timer, 0, &when, NULL);
+}
+
+static void light(void)
+{
+	const uint64_t often = limit < OFTEN_NS ? OFTEN_NS : limit; /* we have to get on as well */
+	lit_ns = dp_now_ns();
+	set(goad, often, often);
+	set(end, limit + grace, 0);
+}
+
+static void be_continued(int sig)
+{
+	(void)sig;
+	if (!dp_stray_look() && !depth) /* it would go on until we end: nobody looks for those that have ended meanwhile */
+		set(goad, 0, 0);
+}
+
+static void take_signal(void)
+{
+	const struct sigaction action = {.sa_handler = be_continued, .sa_flags = SA_RESTART};
+	if (!goads)
+		sigaction(SIGCONT, &action, &before);
+	goads = true;
+}
+
+void dp_watchdog_strays(void)
+{
+	if (dp_watchdog_is_off || !has_timers() || depth)
+		return;
+	take_signal();
+	set(goad, OFTEN_NS, OFTEN_NS);
+}
+
+static void stop_goading(void)
+{
+	set(goad, 0, 0);
+	sigaction(SIGCONT, &before, NULL);
+	goads = false;
+}
+
+void dp_watchdog_no_strays(void)
+{
+	if (owner == getpid() && goads && !depth)
+		stop_goading();
+}
+
+void dp_watchdog_start(void)
+{
+	if (dp_watchdog_is_off || !has_timers() || depth++)
+		return;
+	limit = DP_WATCHDOG_NS;
+	grace = DP_WATCHDOG_GRACE_NS;
+	take_signal();
+	light();
+}
+
+void dp_watchdog_limit(uint64_t limit_ns, uint64_t grace_ns)
+{
+	if (!depth || owner != getpid())
+		return;
+	limit = limit_ns;
+	grace = grace_ns;
+	light();
+}
+
+void dp_watchdog_stop(void)
+{
+	if (owner != getpid() || !depth || --depth)
+		return;
+	dp_holds_over();
+	set(end, 0, 0);
+	if (dp_stray_is_left()) {
+		set(goad, OFTEN_NS, OFTEN_NS);
+		return;
+	}
+	stop_goading();
+}
+
+void dp_watchdog_alive(void)
+{
+	if (depth && owner == getpid() && dp_now_ns() - lit_ns >= ALIVE_NS)
+		light();
+}
