@@ -136,7 +136,7 @@ static struct dp_error *load_all(const struct dp_options *o, struct dp_host *h)
 	for (size_t i = 0; i < a->module_dirs.n; i++)
 		DP_TRY(dp_host_load_dir(h, a->module_dirs.item[i]));
 	if (!dp_host_nmodules(h))
-		return dp_error(DP_TAG_USAGE, "there is no module to run; name it with --module-load FILE");
+		return dp_error(DP_TAG_USAGE, "no module to run: give --module-load FILE");
 	return NULL;
 }
 
@@ -171,7 +171,7 @@ static int run(const struct dp_options *o, size_t n, char *const *paths)
 	struct dp_error *err = NULL;
 	dp_module_log_init(&said, o);
 	if (n != 1)
-		err = dp_error(DP_TAG_USAGE, "one snapshot is wanted: dynprobe pmodule run FILE.dps --module-load FILE");
+		err = dp_error(DP_TAG_USAGE, "give one snapshot: dynprobe pmodule run FILE.dps --module-load FILE");
 	if (!err)
 		err = dp_snapshot_read_file(paths[0], &s);
 	if (!err)
@@ -193,7 +193,7 @@ static int run(const struct dp_options *o, size_t n, char *const *paths)
 static int create(const struct dp_options *o, size_t n, char *const *names)
 {
 	struct dp_error *err = n == 1 ? dp_pmodule_new(names[0], o->language ? o->language : "lua", o->output)
-	                              : dp_error(DP_TAG_USAGE, "one name is wanted: dynprobe pmodule new NAME [--lang lua|c]");
+	                              : dp_error(DP_TAG_USAGE, "give one name: dynprobe pmodule new NAME [--lang lua|c]");
 	return err ? failed(err) : 0;
 }
 
@@ -207,6 +207,6 @@ int dp_command_pmodule(const struct dp_options *o)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
 		if (!strcmp(word, parts[i].word))
 			return parts[i].fn(o, o->nnames - 1, o->name + 1);
-	return failed(
-	        dp_error(DP_TAG_USAGE, "dynprobe pmodule %s: it is new, list, check or run; see dynprobe pmodule --help", word));
+	return failed(dp_error(
+	        DP_TAG_USAGE, "unknown subcommand 'pmodule %s': use new, list, check or run; see dynprobe pmodule --help", word));
 }

@@ -95,9 +95,9 @@ struct dp_error *dp_pmodule_new(const char *name, const char *language, const ch
 	const bool is_c = !strcmp(language, "c");
 	char own[80];
 	if (!is_name(name))
-		return dp_error(DP_TAG_USAGE, "'%s' is no name for a module: letters, digits and any of _-. make one", name);
+		return dp_error(DP_TAG_USAGE, "invalid module name '%s': use letters, digits, '_', '-' and '.'", name);
 	if (!is_c && strcmp(language, "lua"))
-		return dp_error(DP_TAG_USAGE, "--lang is lua or c, not '%s'", language);
+		return dp_error(DP_TAG_USAGE, "unknown language '%s': use lua or c", language);
 	snprintf(own, sizeof(own), "%s.%s", name, is_c ? "c" : "lua");
 	path = path ? path : own;
 	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -88,9 +88,9 @@ static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 	if (!*rest)
 		return NULL;
 	if (p->verb != DP_VERB_RUN && !names)
-		return dp_error(DP_TAG_USAGE, "'%s' is no option; see dynprobe %s --help", *rest, dp_verb_word(p->verb));
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s'; see dynprobe %s --help", *rest, dp_verb_word(p->verb));
 	if (p->o.command)
-		return dp_error(DP_TAG_USAGE, "a command was given with -c and another one behind the options: '%s'", *rest);
+		return dp_error(DP_TAG_USAGE, "two commands: one with -c, and another after the options: '%s'", *rest);
 	while (rest[n])
 		n++;
 	char **words = calloc(n + 1, sizeof(*words));
@@ -141,7 +141,7 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 	DP_TRY(take_contexts(p));
 	DP_TRY(dp_args_finish(&p->probes));
 	if (p->o.profile_hz && (p->probes.nearly || p->probes.early_when))
-		return dp_error(DP_TAG_USAGE, "--profile records stacks: it and -t or --when exclude each other");
+		return dp_error(DP_TAG_USAGE, "--profile records only stacks: it and -t or --when exclude each other");
 	p->o.probe = dp_take(p->probes.probe, NULL);
 	p->o.typed = dp_take(p->probes.typed, NULL);
 	p->o.nprobes = dp_take(p->probes.n, 0);

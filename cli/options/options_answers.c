@@ -21,8 +21,8 @@ static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned wh
 		                "%s is a second question: one run answers --count, or --hist, or --sum, --avg, --min and --max",
 		                option);
 	if (a->value && value && strcmp(a->value, value))
-		return dp_error(DP_TAG_USAGE, "%s '%s': the run is about '%s' already; one expression a run", option, value,
-		                a->value);
+		return dp_error(DP_TAG_USAGE, "%s '%s': this run already aggregates '%s'; use one expression per run", option,
+		                value, a->value);
 	a->rank = a->what ? a->rank : rank;
 	a->what |= what;
 	a->value = value ? value : a->value;
@@ -97,7 +97,7 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 		*comma[i] = 0;
 	}
 	if (n[1] <= n[0] || n[2] <= 0)
-		return dp_error(DP_TAG_USAGE, "--hist '%s': HIGH is to be above LOW, and STEP above 0", arg);
+		return dp_error(DP_TAG_USAGE, "--hist '%s': HIGH must be above LOW, and STEP above 0", arg);
 	range = (uint64_t)n[1] - (uint64_t)n[0];
 	a->low = n[0];
 	a->step = (uint64_t)n[2];
@@ -134,7 +134,7 @@ struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
 struct dp_error *dp_take_by(struct dp_parser *p, const char *arg)
 {
 	if (p->o.asked.by)
-		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; one a run", arg);
+		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; use one per run", arg);
 	p->o.asked.by = arg;
 	return NULL;
 }
@@ -170,7 +170,7 @@ static struct dp_error *check_question(const struct dp_asked *a)
 	const char *lone = a->by ? "--by" : a->interval_ns ? "--interval" : a->top ? "--top" : a->folded ? "--folded" : NULL;
 	if (a->what || !lone)
 		return NULL;
-	return dp_error(DP_TAG_USAGE, "%s is for answers: give --count, --hist, --sum, --avg, --min or --max as well", lone);
+	return dp_error(DP_TAG_USAGE, "%s is for aggregations: also give --count, --hist, --sum, --avg, --min or --max", lone);
 }
 
 struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
@@ -183,9 +183,9 @@ struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE,
 		                "answers are for as long as dynprobe runs: probes that stay (attach) record events");
 	if (o->sink == DP_SINK_LTTNG)
-		return dp_error(DP_TAG_USAGE, "answers are counted by dynprobe itself: they exclude --sink lttng and --session");
+		return dp_error(DP_TAG_USAGE, "dynprobe computes aggregations itself: they exclude --sink lttng and --session");
 	if (o->pending)
-		return dp_error(DP_TAG_USAGE, "answers and --pending exclude each other");
+		return dp_error(DP_TAG_USAGE, "aggregations and --pending exclude each other");
 	o->sink = DP_SINK_RING;
 	if (!a->what)
 		return NULL;
@@ -194,7 +194,7 @@ struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 			return dp_error(DP_TAG_USAGE,
 			                "-t says what events record; a run that answers has none: leave it away, or use --by");
 	if (o->format == DP_FORMAT_CTF || o->record)
-		return dp_error(DP_TAG_USAGE, "a run that answers records no events: no --record, and -f is text or json");
+		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record nor -f ctf");
 	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))
 		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
 	o->no_record = true;

@@ -82,7 +82,7 @@ static struct dp_error *check_add_context(const struct dp_options *o)
 	if (!o->event)
 		return dp_error(DP_TAG_USAGE, "which probe? Give -e NAME; dynprobe status --pid PID lists them");
 	if (!o->ncontexts)
-		return dp_error(DP_TAG_USAGE, "what is it to record? Give -t CONTEXT; see dynprobe add-context --help");
+		return dp_error(DP_TAG_USAGE, "what should it record? Give -t CONTEXT; see dynprobe add-context --help");
 	return NULL;
 }
 
@@ -98,11 +98,11 @@ static struct dp_error *check_list(const struct dp_options *o)
 {
 	const size_t most = o->npids ? 1 : 2;
 	if (!o->npids && !o->nnames)
-		return dp_error(DP_TAG_USAGE, "of what? Give --pid PID or an ELF file; see dynprobe list --help");
+		return dp_error(DP_TAG_USAGE, "which process or file? Give --pid PID or an ELF file; see dynprobe list --help");
 	if (o->npids > 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe list takes one --pid at a time");
 	if (o->nnames > most)
-		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
 		                o->name[most]);
 	return NULL;
 }
@@ -112,7 +112,7 @@ static struct dp_error *check_stubs(const struct dp_options *o)
 	if (o->npids > 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe stubs takes one --pid at a time");
 	if (!o->output)
-		return dp_error(DP_TAG_USAGE, "where to? Give -o FILE");
+		return dp_error(DP_TAG_USAGE, "no output file: give -o FILE");
 	return NULL;
 }
 
@@ -122,7 +122,8 @@ static struct dp_error *check_snapshot(struct dp_options *o)
 	uint64_t pid;
 	const size_t most = o->snapshot.core || !o->npids ? 1 : 0;
 	if (o->nnames > most)
-		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe snapshot PID | --core CORE [EXE]", o->name[most]);
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe snapshot PID | --core CORE [EXE]",
+		                o->name[most]);
 	if (o->snapshot.core && o->npids)
 		return dp_error(DP_TAG_USAGE, "--pid and --core exclude each other");
 	if (o->npids > 1)
@@ -132,7 +133,7 @@ static struct dp_error *check_snapshot(struct dp_options *o)
 	if (o->snapshot.core || o->npids)
 		return NULL;
 	if (!o->nnames)
-		return dp_error(DP_TAG_USAGE, "of what? Give a PID, or --core CORE; see dynprobe snapshot --help");
+		return dp_error(DP_TAG_USAGE, "which process? Give a PID, or --core CORE; see dynprobe snapshot --help");
 	DP_TRY(dp_number_parse("the process", o->name[0], &pid));
 	if (pid > INT32_MAX)
 		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", o->name[0]);
@@ -194,8 +195,8 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->dry_run)
-		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: -f is for --dry-run");
+		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: use -f only with --dry-run");
 	if (o->dry_run && o->format == DP_FORMAT_CTF)
-		return dp_error(DP_TAG_USAGE, "a plan is text or json");
+		return dp_error(DP_TAG_USAGE, "a plan is text or JSON: use -f text or -f json");
 	return check_verb(verb, o);
 }

@@ -7,9 +7,9 @@
 #include "cli/options/options_probe.h"
 
 #include "cli/options/names.h"
+#include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
 #include "probes/point/usdt/usdt.h"
-#include "probes/expr/scope/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +36,9 @@ static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
 	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
 		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
 	if (point == DP_POINT_RETURN && (s->has_line || s->provider || s->call))
-		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; name one", s->text);
+		return dp_error(DP_TAG_USAGE, "--return '%s': name a whole function", s->text);
 	if (point == DP_POINT_RETURN && s->has_offset)
-		return dp_error(DP_TAG_USAGE, "--return '%s': returns are those of a whole function; leave the offset away",
-		                s->text);
+		return dp_error(DP_TAG_USAGE, "--return '%s': name a whole function, without an offset", s->text);
 	if (point == DP_POINT_RETURN)
 		s->point = point;
 	p->entry = point == DP_POINT_ENTRY || s->point == DP_POINT_ENTRY;
@@ -277,7 +276,7 @@ struct dp_error *dp_args_finish(struct dp_probe_args *a)
 {
 	if (a->pending_name) {
 		if (!a->n || a->probe[a->n - 1].name)
-			return dp_error(DP_TAG_USAGE, "--name '%s' has no probe to go to", a->pending_name);
+			return dp_error(DP_TAG_USAGE, "--name '%s': no probe follows it", a->pending_name);
 		a->probe[a->n - 1].name = dp_take(a->pending_name, NULL);
 	}
 	for (size_t i = 0; i < a->n; i++)

@@ -69,7 +69,7 @@ static struct dp_error *check_file(const struct dp_options *o, const char *verb)
 	if (!o->nnames)
 		return dp_error(DP_TAG_USAGE, "which snapshot? Give its file; see dynprobe %s --help", verb);
 	if (o->nnames > 1)
-		return dp_error(DP_TAG_USAGE, "'%s' is too much: dynprobe %s takes one file at a time", o->name[1], verb);
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe %s takes one file at a time", o->name[1], verb);
 	return NULL;
 }
 

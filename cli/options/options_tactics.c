@@ -13,11 +13,11 @@ struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg)
 		const size_t n = strcspn(arg, ",");
 		enum dp_tactic tactic;
 		if (n >= sizeof(word))
-			return dp_error(DP_TAG_USAGE, "--tactic '%s' is none of jump, pun, evict, window, trap", arg);
+			return dp_error(DP_TAG_USAGE, "unknown tactic '%s': use jump, pun, evict, window or trap", arg);
 		memcpy(word, arg, n);
 		word[n] = 0;
 		if (!dp_tactic_find(word, &tactic))
-			return dp_error(DP_TAG_USAGE, "--tactic '%s' is none of jump, pun, evict, window, trap", word);
+			return dp_error(DP_TAG_USAGE, "unknown tactic '%s': use jump, pun, evict, window or trap", word);
 		p->o.tactics |= 1u << tactic;
 		arg += n + (arg[n] == ',');
 	}

@@ -149,7 +149,7 @@ static struct dp_error *take_format(struct dp_parser *p, const char *arg)
 			p->o.format = (enum dp_format)i;
 			return NULL;
 		}
-	return dp_error(DP_TAG_USAGE, "-f '%s' is none of text, json, ctf", arg);
+	return dp_error(DP_TAG_USAGE, "unknown format '%s': use text, json or ctf", arg);
 }
 
 static struct dp_error *take_record(struct dp_parser *p, const char *arg)
@@ -188,7 +188,7 @@ static struct dp_error *take_memory(struct dp_parser *p, const char *arg)
 static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
 {
 	if (strcmp(arg, "ring") && strcmp(arg, "lttng") && strcmp(arg, "current"))
-		return dp_error(DP_TAG_USAGE, "--sink '%s' is none of ring, lttng, current", arg);
+		return dp_error(DP_TAG_USAGE, "unknown sink '%s': use ring, lttng or current", arg);
 	p->o.sink = *arg == 'r' ? DP_SINK_RING : *arg == 'c' ? DP_SINK_CURRENT : DP_SINK_LTTNG;
 	return NULL;
 }
@@ -210,7 +210,7 @@ static struct dp_error *take_live(struct dp_parser *p, const char *arg)
 static struct dp_error *take_color(struct dp_parser *p, const char *arg)
 {
 	if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
-		return dp_error(DP_TAG_USAGE, "--color '%s' is none of auto, always, never", arg);
+		return dp_error(DP_TAG_USAGE, "unknown colour setting '%s': use auto, always or never", arg);
 	p->o.color = arg;
 	return NULL;
 }
@@ -321,7 +321,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"no-record", 0, NULL, "record nothing, only show", EVENTS, take_no_record},
         {"sink", 0, "SINK", "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current LTTng session if there is one)", PROBES,
          take_sink},
-        {"session", 0, "NAME", "the LTTng session, created where there is none of that name", PROBES, take_session},
+        {"session", 0, "NAME", "the LTTng session; created if it does not exist", PROBES, take_session},
         {"set-url", 0, "URL", "where a created session writes to, as lttng create has it: net://HOST, file://PATH", PROBES,
          take_set_url},
         {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, take_live},

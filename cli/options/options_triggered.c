@@ -17,7 +17,7 @@ struct dp_error *dp_take_max_snapshots(struct dp_parser *p, const char *arg)
 	uint64_t n;
 	DP_TRY(dp_number_parse("--max-snapshots", arg, &n));
 	if (!n || n > UINT32_MAX)
-		return dp_error(DP_TAG_USAGE, "--max-snapshots takes a number from 1 on");
+		return dp_error(DP_TAG_USAGE, "--max-snapshots takes a number of at least 1");
 	p->o.snapshots.most = (uint32_t)n;
 	return NULL;
 }
@@ -33,9 +33,9 @@ static bool describes(const struct dp_snapshot_args *a)
 {
 	static const struct dp_limits usual;
 	const struct dp_take_options *t = &a->take;
-	return t->still.mode || t->still.max_bytes || memcmp(&t->limits, &usual, sizeof(usual)) ||
-	       t->environ || t->tls || t->application || t->module_timeout_ns || a->globals.n || a->load.n || a->classifiers.n ||
-	       a->modules.n || a->module_dirs.n || a->module_options.n || a->lua_allow.n || a->npairs;
+	return t->still.mode || t->still.max_bytes || memcmp(&t->limits, &usual, sizeof(usual)) || t->environ || t->tls ||
+	       t->application || t->module_timeout_ns || a->globals.n || a->load.n || a->classifiers.n || a->modules.n ||
+	       a->module_dirs.n || a->module_options.n || a->lua_allow.n || a->npairs;
 }
 
 struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)

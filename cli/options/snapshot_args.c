@@ -166,7 +166,7 @@ struct dp_error *dp_snap_mode(struct dp_parser *p, const char *arg)
 			p->o.snapshot.take.still.mode = (enum dp_stopped_mode)i;
 			return NULL;
 		}
-	return dp_error(DP_TAG_USAGE, "--mode '%s' is none of stop, fork, quick", arg);
+	return dp_error(DP_TAG_USAGE, "unknown mode '%s': use stop, fork or quick", arg);
 }
 
 /* k:v[,k:v...]; a value may hold colons, but no commas. */
@@ -195,7 +195,7 @@ static struct dp_error *add_tid(const char *option, const char *arg, pid_t **lis
 	uint64_t tid;
 	DP_TRY(dp_number_parse(option, arg, &tid));
 	if (tid > INT32_MAX)
-		return dp_error(DP_TAG_USAGE, "%s '%s' is no thread's id", option, arg);
+		return dp_error(DP_TAG_USAGE, "%s: invalid thread ID '%s'", option, arg);
 	pid_t *grown = realloc(*list, (*n + 1) * sizeof(*grown));
 	if (!grown)
 		return no_memory();

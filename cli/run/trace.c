@@ -141,7 +141,7 @@ static void say_where(const struct dp_run *run)
 		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder (%s); Ctrl-C ends\n", run->out.record_dir,
 		        run->why_ring);
 	else
-		fprintf(stderr, "dynprobe: not recording, only showing (%s); Ctrl-C ends\n", run->why_ring);
+		fprintf(stderr, "dynprobe: showing events; recording is off (%s); Ctrl-C ends\n", run->why_ring);
 }
 
 static struct dp_error *open_outputs(struct dp_run *run)

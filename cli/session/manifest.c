@@ -104,7 +104,7 @@ struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret)
 	dp_auto_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
 	if (!text)
-		return dp_error(DP_TAG_USAGE, "what is to be left in the process cannot be written down: is all of it UTF-8?");
+		return dp_error(DP_TAG_USAGE, "cannot describe the resident probes: their text is not UTF-8");
 	if (strlen(text) >= DP_MANIFEST_MAX)
 		return dp_error(
 		        DP_TAG_USAGE,

@@ -7,7 +7,7 @@ import harness
 import lttng_env
 import lttng_probe
 
-OWN = r"recording into .* with the embedded recorder \((.*)\)|not recording, only showing \((.*)\)"
+OWN = r"recording into .* with the embedded recorder \((.*)\)|showing events; recording is off \((.*)\)"
 LTTNG = r"events go to the LTTng session '(.*)' \((.*)\)"
 
 
@@ -23,7 +23,7 @@ class Choice(lttng_probe.Case):
         hits = len(re.findall(r"\] foo: edi=", p.stderr))
         quiet = session or any(a in args for a in ("-q", "-o")) or "ctf" in args
         self.assertEqual(hits == 0, bool(quiet), p.stderr[:2000])
-        self.assertTrue(p.stderr.startswith("dynprobe: " + ("events go" if session else "recording into" if own else "not recording")), p.stderr[:2000])
+        self.assertTrue(p.stderr.startswith("dynprobe: " + ("events go" if session else "recording into" if own else "showing events")), p.stderr[:2000])
         return (session or "ring", own or shown or why)
 
     def test_what_the_current_session_wants_and_what_is_asked(self):

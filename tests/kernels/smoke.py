@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 SLOW = float(os.environ.get("SLOW") or 1)
-LATE = re.compile(r"DP-UNSTOPPABLE|that worked for us has gone on by itself|may not longer|handler of faults did not stand all the time")
+LATE = re.compile(r"DP-UNSTOPPABLE|resumed on its own|may not longer|handler of faults did not stand all the time")
 
 import harness  # noqa: E402
 import lttng_env  # noqa: E402

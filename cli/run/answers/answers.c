@@ -191,7 +191,8 @@ bool dp_session_shows_flags(const struct dp_session *s)
 
 static struct dp_error *no_return(const struct dp_probe *p)
 {
-	return dp_error(DP_TAG_USAGE, "'%s' is no return: how long calls took is known where they end; use --return FUNCTION",
+	return dp_error(DP_TAG_USAGE,
+	                "'%s' is not a return: a call's duration is known only where it ends; use --return FUNCTION",
 	                p->spec.text);
 }
 

@@ -459,13 +459,13 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
 	if (o->npids > 1)
-		return dp_error(DP_TAG_USAGE, "--profile is of one process; run one dynprobe for each");
+		return dp_error(DP_TAG_USAGE, "--profile takes one process: run one dynprobe for each");
 	if (a->by || a->folded || a->top)
 		a->what = DP_ANSWER_COUNT;
 	if (!a->what)
 		return NULL;
 	if (o->format == DP_FORMAT_CTF || o->record)
-		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: no --record, and -f is text or json");
+		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: use neither --record nor -f ctf");
 	a->by = "backtrace";
 	o->no_record = true;
 	return NULL;

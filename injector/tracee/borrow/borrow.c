@@ -246,7 +246,7 @@ bool dp_borrow_lost(const struct dp_borrow *b)
 struct dp_error *dp_borrow_check(const struct dp_borrow *b)
 {
 	if (dp_borrow_lost(b))
-		return dp_error(DP_TAG_NO_THREAD, "the thread of process %d (%s) that worked for us has gone on by itself",
+		return dp_error(DP_TAG_NO_THREAD, "the borrowed thread of process %d (%s) resumed on its own",
 		                b->p.pid, b->p.comm);
 	return b->h->exited ? gone(b) : NULL;
 }

@@ -90,7 +90,7 @@ Test(options, names_are_given_derived_and_unique)
 	refused("dynprobe --pid 1 --name x --function a --name x --function b", DP_TAG_USAGE, "two probes have the name");
 	refused("dynprobe --pid 1 --name 1x --function a", DP_TAG_SYNTAX, "no event name");
 	refused("dynprobe --pid 1 --name a --name b --function a", DP_TAG_USAGE, "each goes to one probe");
-	refused("dynprobe --pid 1 --name a --function f --name b", DP_TAG_USAGE, "no probe to go to");
+	refused("dynprobe --pid 1 --name a --function f --name b", DP_TAG_USAGE, "no probe follows it");
 }
 
 Test(options, the_commands_own_options_are_its_own)
@@ -136,7 +136,7 @@ Test(options, refuse_DP_USAGE)
 	refused("dynprobe --pid 1 --function f -n x", DP_TAG_USAGE, "-n 'x'");
 	refused("dynprobe --pid 1 --function f --nonsense", DP_TAG_USAGE, "--nonsense");
 	refused("dynprobe --pid 1 --function", DP_TAG_USAGE, "needs an argument");
-	refused("dynprobe --pid 1 --function f -f xml", DP_TAG_USAGE, "none of text, json, ctf");
+	refused("dynprobe --pid 1 --function f -f xml", DP_TAG_USAGE, "use text, json or ctf");
 	refused("dynprobe --pid 1 --function f --no-record --record /tmp/x", DP_TAG_USAGE, "exclude each other");
 }
 
@@ -176,7 +176,7 @@ Test(options, lttngs_own_options_choose_its_sink)
 		refused(ring, DP_TAG_USAGE, "go to LTTng");
 	}
 	refused("dynprobe --pid 1 --function f --sink ring --session s", DP_TAG_USAGE, "--session is for LTTng");
-	refused("dynprobe --pid 1 --function f --sink disk", DP_TAG_USAGE, "none of ring, lttng");
+	refused("dynprobe --pid 1 --function f --sink disk", DP_TAG_USAGE, "use ring, lttng");
 	refused("dynprobe --pid 1 --function f --session ''", DP_TAG_USAGE, "not empty");
 }
 
@@ -216,7 +216,7 @@ Test(options, verbs_take_names_and_their_own_options)
 	dp_options_fini(&o);
 	refused("disable --pid 12", DP_TAG_USAGE, "which probes");
 	refused("enable foo", DP_TAG_USAGE, "which process");
-	refused("detach foo --pid 12", DP_TAG_USAGE, "'foo' is no option");
+	refused("detach foo --pid 12", DP_TAG_USAGE, "unexpected argument 'foo'");
 	refused("detach --pid 12 --function f", DP_TAG_USAGE, "dynprobe detach has no option --function");
 	refused("attach --pid 12", DP_TAG_USAGE, "which places");
 	refused("attach --function f", DP_TAG_USAGE, "which process");
