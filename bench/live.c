@@ -5,7 +5,7 @@
  * stopped as often and nothing else done (the floor of that), and one gate opened and shut. Prints one JSON object. run_live.py
  * makes the process, and looks at what it notices.
  */
-#include "cli/session/texts.h"
+#include "session/code/code_view.h"
 #include "injector/patch/swap/swap.h"
 #include "injector/resident/resident.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/commands/command.h"
 #include "cli/options/rfc_words.h"
+#include "cli/run/console.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,12 @@ static int run_verb(enum dp_verb verb, int argc, char **argv)
 		dp_options_help(verb, stdout);
 	else if (options.version)
 		puts("dynprobe " DP_VERSION);
-	else
+	else {
+		struct dp_trace_calls calls;
+		dp_console_calls(&options, &calls);
+		options.trace.calls = &calls;
 		status = dp_command_run(verb, &options);
+	}
 	dp_options_fini(&options);
 	return status;
 }

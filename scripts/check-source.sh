@@ -14,7 +14,7 @@ complain() { # complain TITLE LINES
 
 # The floors, lowest first. A folder may include its own headers and those of the folders before it.
 upward=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null | awk -F: '
-	BEGIN { n = split("base agent probes trampoline injector pmodules output cli", name, " "); for (i = 1; i <= n; i++) floor[name[i]] = i }
+	BEGIN { n = split("base agent probes trampoline injector pmodules output session cli", name, " "); for (i = 1; i <= n; i++) floor[name[i]] = i }
 	{
 		split($1, from, "/"); split($3, quoted, "\""); split(quoted[2], to, "/")
 		if ((from[1] in floor) && (to[1] in floor) && floor[to[1]] > floor[from[1]])
@@ -35,7 +35,7 @@ against=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*in
 complain "includes that run against the order of a room's folders, or are in scripts/upward.txt and run so no more:" \
 	"$(echo "$against" | LC_ALL=C sort | diff scripts/upward.txt - | sed -n 's/^>/  new:/p; s/^</  gone:/p')"
 
-crowded=$(files '*.c' '*.h' '*.S' | grep -E '^(base|agent|probes|trampoline|injector|pmodules|output|cli)/' | sed 's/\.[a-zS]*$//' | sort -u |
+crowded=$(files '*.c' '*.h' '*.S' | grep -E '^(base|agent|probes|trampoline|injector|pmodules|output|session|cli)/' | sed 's/\.[a-zS]*$//' | sort -u |
 	awk '{ folder = $0; sub("/[^/]*$", "", folder); n[folder]++ } END { for (f in n) if (n[f] > 15) print "  " f ": " n[f] }')
 complain "more than 15 files (NAME.c and NAME.h are one) in a folder:" "$crowded"
 

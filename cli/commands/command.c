@@ -16,7 +16,7 @@ static int run(const struct dp_options *options)
 static int attach(const struct dp_options *options)
 {
 	const int status = dp_trace(options);
-	if ((!status || status == DP_EXIT_PARTIAL) && !options->dry_run)
+	if ((!status || status == DP_EXIT_PARTIAL) && !options->trace.dry_run)
 		fprintf(stderr, "dynprobe: %s\n", exposed);
 	return status;
 }

@@ -5,7 +5,7 @@
  * probe are made as if they had been typed.
  */
 #include "cli/commands/command.h"
-#include "cli/commands/left.h"
+#include "session/left.h"
 #include "cli/run/trace.h"
 #include "probes/expr/syntax/printf_form.h"
 
@@ -57,7 +57,7 @@ static void add_contexts(struct words *w, const struct dp_options *o, const stru
 
 static void add_manners(struct words *w, const struct dp_options *o)
 {
-	if (o->allow_seccomp)
+	if (o->trace.allow_seccomp)
 		add(w, "--allow-seccomp");
 	for (int i = 0; i < o->verbose; i++)
 		add(w, "--verbose");
@@ -67,7 +67,7 @@ static void type_again(struct words *w, const struct dp_options *o, const struct
                        const struct dp_manifest_probe *p)
 {
 	add(w, "attach");
-	add(w, "--pid=%d", o->pid[0]);
+	add(w, "--pid=%d", o->trace.pid[0]);
 	add(w, "--sink=%s", m->lttng ? "lttng" : "ring");
 	if (m->lttng && m->session)
 		add(w, "--session=%s", m->session);
@@ -101,7 +101,7 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 	struct dp_left left = {0};
 	struct dp_left_group *g = NULL;
 	size_t i = 0;
-	struct dp_error *err = dp_left_open(o, o->pid[0], true, &left);
+	struct dp_error *err = dp_left_open(&o->trace, o->trace.pid[0], true, &left);
 	if (!err)
 		err = find(&left, o->event, &g, &i);
 	if (!err) {
@@ -122,7 +122,7 @@ static struct dp_error *disable_again(const struct dp_options *o)
 	struct dp_left left = {0};
 	struct dp_left_group *g = NULL;
 	size_t i = 0;
-	struct dp_error *err = dp_left_open(o, o->pid[0], true, &left);
+	struct dp_error *err = dp_left_open(&o->trace, o->trace.pid[0], true, &left);
 	if (!err)
 		err = find(&left, o->event, &g, &i);
 	if (!err)
@@ -149,7 +149,7 @@ static int replace(const struct dp_options *o, const struct dp_options *anew)
 	        "dynprobe: no room for a second jump where %s stands in %d: it is taken out first, its hits of these "
 	        "milliseconds are "
 	        "not seen\n",
-	        o->event, o->pid[0]);
+	        o->event, o->trace.pid[0]);
 	const int removed = dp_command_remove(&old);
 	return removed ? removed : dp_trace(anew);
 }
@@ -159,14 +159,14 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	struct words w = {0};
 	struct dp_options anew;
 	bool enabled = true;
-	if (o->npids != 1)
+	if (o->trace.npids != 1)
 		return dp_error(DP_TAG_USAGE, "one process at a time");
 	struct dp_error *err = prepare(o, &w, &enabled);
 	if (!err)
 		err = dp_options_parse_verb(DP_VERB_ATTACH, (int)w.n, w.word, &anew);
 	if (!err) {
-		anew.typed[0].inlined = dp_take(w.inlined, NULL);
-		anew.typed[0].form = dp_take(w.form, NULL);
+		anew.trace.typed[0].inlined = dp_take(w.inlined, NULL);
+		anew.trace.typed[0].form = dp_take(w.form, NULL);
 		*status = replace(o, &anew);
 		if (!*status && w.alone)
 			fprintf(stderr, "dynprobe: what the rings held of %s until now is given up (dynprobe record --once takes it before)\n",

@@ -4,7 +4,7 @@
  * too: LTTng's own rules stay as they are, and both have to agree for an event.
  */
 #include "cli/commands/command.h"
-#include "cli/commands/left.h"
+#include "cli/commands/left_each.h"
 
 static struct dp_error *set_group(struct dp_left_group *g, bool on)
 {

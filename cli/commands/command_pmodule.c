@@ -3,7 +3,7 @@
 #include "cli/commands/command.h"
 
 #include "cli/commands/pmodule_new.h"
-#include "cli/session/module_log.h"
+#include "cli/run/module_log.h"
 #include "output/snapshot/show.h"
 #include "pmodules/file/file.h"
 #include "pmodules/host/rerun.h"

@@ -53,7 +53,7 @@ static const char *limits(const struct dp_recording *r, unsigned round)
 		return "hits";
 	if (o->once)
 		return r->found_old && round < OLD_TRIES ? NULL : "once";
-	return o->duration_ns && dp_now_ns() - r->start_ns >= o->duration_ns ? "duration" : NULL;
+	return o->trace.duration_ns && dp_now_ns() - r->start_ns >= o->trace.duration_ns ? "duration" : NULL;
 }
 
 /* Sleeps until the next round; what a signal or the process's end says, or NULL. */
@@ -62,7 +62,7 @@ static void rest(const struct dp_recording *r)
 	struct pollfd p[2] = {{.fd = r->signal_fd, .events = POLLIN},
 	                      {.fd = dp_target_exit_fd(r->left->target), .events = POLLIN}};
 	int ms = r->options->once ? 0 : ROUND_MS;
-	if (r->options->duration_ns && r->start_ns + r->options->duration_ns < dp_now_ns() + ROUND_NS)
+	if (r->options->trace.duration_ns && r->start_ns + r->options->trace.duration_ns < dp_now_ns() + ROUND_NS)
 		ms = 1;
 	poll(p, 2, ms);
 }
@@ -116,7 +116,7 @@ static struct dp_error *loop(struct dp_recording *r)
 static struct dp_error *record_steps(struct dp_recording *r)
 {
 	DP_TRY(dp_signals_open(&r->signal_fd));
-	DP_TRY(dp_outputs_open(&r->classes, dp_target_comm(r->left->target), NULL, &r->out));
+	DP_TRY(dp_outputs_open(r->options, &r->classes, dp_target_comm(r->left->target), NULL, &r->out));
 	if (r->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s%s\n", r->out.record_dir, r->options->once ? "" : "; Ctrl-C ends");
 	DP_TRY(serve(r));
@@ -145,9 +145,9 @@ static struct dp_error *run(const struct dp_options *options)
 {
 	struct dp_left left = {0};
 	struct dp_recording r = {.signal_fd = -1};
-	if (options->npids != 1)
+	if (options->trace.npids != 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe record takes one --pid at a time");
-	struct dp_error *err = dp_left_open(options, options->pid[0], true, &left);
+	struct dp_error *err = dp_left_open(&options->trace, options->trace.pid[0], true, &left);
 	if (!err)
 		err = dp_recording_open(options, &left, &r);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* remove and detach: the text becomes what it was. Events in LTTng are parked: its sink stays in the process, idle. */
 #include "cli/commands/command.h"
-#include "cli/commands/left.h"
+#include "cli/commands/left_each.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * everything else to standard error.
  */
 #include "cli/commands/command.h"
-#include "cli/session/module_log.h"
-#include "cli/session/texts.h"
+#include "cli/run/module_log.h"
+#include "session/code/code_view.h"
 
 #include "pmodules/capture/take.h"
 #include "pmodules/file/file.h"
@@ -72,7 +72,7 @@ static struct dp_error *take_one(const struct dp_options *o, struct dp_take *tak
 	struct dp_snapshot *s = NULL;
 	char path[4096];
 	struct dp_error *err =
-	        a->core ? dp_take_core(take, a->core, o->nnames ? o->name[0] : NULL, &s) : dp_take_process(take, o->pid[0], &s);
+	        a->core ? dp_take_core(take, a->core, o->nnames ? o->name[0] : NULL, &s) : dp_take_process(take, o->trace.pid[0], &s);
 	if (err)
 		return err;
 	name_of(o, s, nth, path, sizeof(path));
@@ -133,7 +133,7 @@ int dp_command_snapshot(const struct dp_options *options)
 	dp_module_log_init(&log, options);
 	wanted.log = dp_module_log_line;
 	wanted.data = &log;
-	wanted.still.allow_seccomp = options->allow_seccomp;
+	wanted.still.allow_seccomp = options->trace.allow_seccomp;
 	wanted.version = "dynprobe " DP_VERSION;
 	dp_auto_free char *cache = dp_cache_dir();
 	dp_debug_cache_dir(cache);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* status: what stands in which process. Asks the processes themselves; nothing is stopped or changed in them. */
 #include "cli/commands/command.h"
-#include "cli/commands/left.h"
+#include "cli/commands/left_each.h"
 #include "injector/tracee/proc/proc.h"
 #include "output/output.h"
 
@@ -114,7 +114,7 @@ static void show_if_any(const struct dp_options *options, pid_t pid)
 {
 	struct dp_left left = {0};
 	char comm[64]; /* the process chose it: no control characters of its */
-	struct dp_error *err = dp_left_open(options, pid, true, &left);
+	struct dp_error *err = dp_left_open(&options->trace, pid, true, &left);
 	if (!err && left.n)
 		err = show(options, &left);
 	const bool ended = err && (err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_GONE);
@@ -142,7 +142,7 @@ static struct dp_error *show_all(const struct dp_options *options)
 
 int dp_command_status(const struct dp_options *options)
 {
-	if (options->npids)
+	if (options->trace.npids)
 		return dp_left_each(options, true, show);
 	struct dp_error *err = show_all(options);
 	const int status = err ? DP_EXIT_FAILURE : 0;

@@ -67,8 +67,8 @@ static struct dp_error *make(const struct dp_options *options, const struct dp_s
 	if (!v->ncode)
 		return v->foreign
 		               ? dp_error(DP_TAG_LOCKED, "process %d holds probes of another version of dynprobe; use that one",
-		                          options->pid[0])
-		               : dp_error(DP_TAG_NO_PROBE, "there are no probes in process %d", options->pid[0]);
+		                          options->trace.pid[0])
+		               : dp_error(DP_TAG_NO_PROBE, "there are no probes in process %d", options->trace.pid[0]);
 	DP_TRY(dp_object_create(&o));
 	struct dp_error *err = describe(v, o, &file);
 	if (!err)
@@ -81,7 +81,7 @@ static struct dp_error *make(const struct dp_options *options, const struct dp_s
 int dp_command_stubs(const struct dp_options *options)
 {
 	struct dp_stub_map v = {0};
-	struct dp_error *err = dp_stub_map_read(options->pid[0], &v);
+	struct dp_error *err = dp_stub_map_read(options->trace.pid[0], &v);
 	if (!err)
 		err = make(options, &v);
 	if (!err && options->verbose)

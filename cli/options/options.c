@@ -89,14 +89,14 @@ static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 		return NULL;
 	if (p->verb != DP_VERB_RUN && !names)
 		return dp_error(DP_TAG_USAGE, "unexpected argument '%s'; see dynprobe %s --help", *rest, dp_verb_word(p->verb));
-	if (p->o.command)
+	if (p->o.trace.command)
 		return dp_error(DP_TAG_USAGE, "two commands: one with -c, and another after the options: '%s'", *rest);
 	while (rest[n])
 		n++;
 	char **words = calloc(n + 1, sizeof(*words));
 	for (size_t i = 0; words && i < n; i++)
 		words[i] = strdup(rest[i]);
-	*(names ? &p->o.name : &p->o.command) = words;
+	*(names ? &p->o.name : &p->o.trace.command) = words;
 	p->o.nnames = names ? n : 0;
 	return words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the words behind the options");
 }
@@ -120,16 +120,16 @@ static struct dp_error *take_contexts(struct dp_parser *p)
 /* DTrace's pid123:... names the process; several are for --pid, which puts every probe into each. */
 static struct dp_error *take_pids(struct dp_options *o)
 {
-	for (size_t i = 0; i < o->nprobes; i++) {
-		const uint64_t pid = o->probe[i].spec.pid;
+	for (size_t i = 0; i < o->trace.nprobes; i++) {
+		const uint64_t pid = o->trace.probe[i].spec.pid;
 		if (!pid)
 			continue;
-		if (!o->npids && !o->command && pid <= INT32_MAX && (o->pid = calloc(1, sizeof(*o->pid))))
-			o->pid[o->npids++] = (pid_t)pid;
-		if (o->npids != 1 || (uint64_t)o->pid[0] != pid)
+		if (!o->trace.npids && !o->trace.command && pid <= INT32_MAX && (o->trace.pid = calloc(1, sizeof(*o->trace.pid))))
+			o->trace.pid[o->trace.npids++] = (pid_t)pid;
+		if (o->trace.npids != 1 || (uint64_t)o->trace.pid[0] != pid)
 			return dp_error(DP_TAG_USAGE,
 			                "'%s' is in process %llu, which is not the one process that is to be probed",
-			                o->probe[i].spec.text, (unsigned long long)pid);
+			                o->trace.probe[i].spec.text, (unsigned long long)pid);
 	}
 	return NULL;
 }
@@ -142,19 +142,20 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 	DP_TRY(dp_args_finish(&p->probes));
 	if (p->o.profile_hz && (p->probes.nearly || p->probes.early_when))
 		return dp_error(DP_TAG_USAGE, "--profile records only stacks: it and -t or --when exclude each other");
-	p->o.probe = dp_take(p->probes.probe, NULL);
-	p->o.typed = dp_take(p->probes.typed, NULL);
-	p->o.nprobes = dp_take(p->probes.n, 0);
-	p->o.nexcept = p->probes.nexcept;
-	p->o.except = dp_take(p->probes.except, NULL);
+	p->o.trace.probe = dp_take(p->probes.probe, NULL);
+	p->o.trace.typed = dp_take(p->probes.typed, NULL);
+	p->o.trace.nprobes = dp_take(p->probes.n, 0);
+	p->o.trace.nexcept = p->probes.nexcept;
+	p->o.trace.except = dp_take(p->probes.except, NULL);
 	DP_TRY(take_pids(&p->o));
 	dp_snapshot_args_finish(&p->o.snapshot);
+	p->o.trace.snapshots.take = p->o.snapshot.take;
 	return dp_options_check(p->verb, &p->o);
 }
 
 struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret)
 {
-	struct dp_parser p = {.verb = verb, .o = {.color = "auto", .show.frame = -1, .attach = verb == DP_VERB_ATTACH}};
+	struct dp_parser p = {.verb = verb, .o = {.color = "auto", .show.frame = -1, .trace.attach = verb == DP_VERB_ATTACH}};
 	struct dp_error *err = parse(&p, argc, argv);
 	dp_args_fini(&p.probes);
 	if (err)
@@ -171,19 +172,19 @@ struct dp_error *dp_options_parse(int argc, char **argv, struct dp_options *ret)
 
 void dp_options_fini(struct dp_options *o)
 {
-	for (size_t i = 0; i < o->nprobes; i++) {
-		dp_probe_fini(&o->probe[i]);
-		if (o->typed)
-			dp_typed_fini(&o->typed[i]);
+	for (size_t i = 0; i < o->trace.nprobes; i++) {
+		dp_probe_fini(&o->trace.probe[i]);
+		if (o->trace.typed)
+			dp_typed_fini(&o->trace.typed[i]);
 	}
-	free(o->asked.linear);
+	free(o->trace.asked.linear);
 	dp_snapshot_args_fini(&o->snapshot);
-	free(o->probe);
-	free(o->typed);
-	free(o->except);
-	free(o->pid);
+	free(o->trace.probe);
+	free(o->trace.typed);
+	free(o->trace.except);
+	free(o->trace.pid);
 	free(o->context);
-	dp_words_free(o->command);
+	dp_words_free(o->trace.command);
 	dp_words_free(o->name);
 	*o = (struct dp_options){0};
 }

@@ -15,7 +15,7 @@
 /* --sum, --avg, --min and --max of one expression go together; everything else stands alone. */
 static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned what, enum dp_answers_rank rank, const char *value)
 {
-	struct dp_asked *a = &p->o.asked;
+	struct dp_asked *a = &p->o.trace.asked;
 	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
 		return dp_error(DP_TAG_USAGE,
 		                "%s is a second question: one run answers --count, or --hist, or --sum, --avg, --min and --max",
@@ -42,7 +42,7 @@ struct dp_error *dp_take_sum(struct dp_parser *p, const char *arg)
 
 struct dp_error *dp_take_avg(struct dp_parser *p, const char *arg)
 {
-	p->o.asked.average = true;
+	p->o.trace.asked.average = true;
 	return ask(p, "--avg", DP_ANSWER_SUM, DP_RANK_AVERAGE, arg);
 }
 
@@ -110,7 +110,7 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 
 struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
 {
-	struct dp_asked *a = &p->o.asked;
+	struct dp_asked *a = &p->o.trace.asked;
 	char *comma[3];
 	free(a->linear);
 	a->linear = strdup(arg);
@@ -133,20 +133,20 @@ struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
 
 struct dp_error *dp_take_by(struct dp_parser *p, const char *arg)
 {
-	if (p->o.asked.by)
+	if (p->o.trace.asked.by)
 		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; use one per run", arg);
-	p->o.asked.by = arg;
+	p->o.trace.asked.by = arg;
 	return NULL;
 }
 
 struct dp_error *dp_take_slower(struct dp_parser *p, const char *arg)
 {
-	return dp_duration_parse("--slower-than", arg, &p->o.asked.slower_ns);
+	return dp_duration_parse("--slower-than", arg, &p->o.trace.asked.slower_ns);
 }
 
 struct dp_error *dp_take_interval(struct dp_parser *p, const char *arg)
 {
-	return dp_duration_parse("--interval", arg, &p->o.asked.interval_ns);
+	return dp_duration_parse("--interval", arg, &p->o.trace.asked.interval_ns);
 }
 
 struct dp_error *dp_take_top(struct dp_parser *p, const char *arg)
@@ -154,14 +154,14 @@ struct dp_error *dp_take_top(struct dp_parser *p, const char *arg)
 	uint64_t n = TOP_DEFAULT;
 	if (arg)
 		DP_TRY(dp_number_parse("--top", arg, &n));
-	p->o.asked.top = n;
+	p->o.trace.asked.top = n;
 	return NULL;
 }
 
 struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
-	p->o.asked.folded = true;
+	p->o.trace.asked.folded = true;
 	return NULL;
 }
 
@@ -175,22 +175,22 @@ static struct dp_error *check_question(const struct dp_asked *a)
 
 struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 {
-	struct dp_asked *a = &o->asked;
+	struct dp_asked *a = &o->trace.asked;
 	if (!a->what && a->slower_ns == 0)
 		return check_question(a);
 	DP_TRY(check_question(a));
 	if (verb == DP_VERB_ATTACH)
 		return dp_error(DP_TAG_USAGE,
 		                "answers are for as long as dynprobe runs: probes that stay (attach) record events");
-	if (o->sink == DP_SINK_LTTNG)
+	if (o->trace.sink == DP_SINK_LTTNG)
 		return dp_error(DP_TAG_USAGE, "dynprobe computes aggregations itself: they exclude --sink lttng and --session");
-	if (o->pending)
+	if (o->trace.pending)
 		return dp_error(DP_TAG_USAGE, "aggregations and --pending exclude each other");
-	o->sink = DP_SINK_RING;
+	o->trace.sink = DP_SINK_RING;
 	if (!a->what)
 		return NULL;
-	for (size_t i = 0; i < o->nprobes; i++)
-		if (o->probe[i].fields.n || o->typed[i].ncontexts)
+	for (size_t i = 0; i < o->trace.nprobes; i++)
+		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
 			return dp_error(DP_TAG_USAGE,
 			                "-t says what events record; a run that answers has none: leave it away, or use --by");
 	if (o->format == DP_FORMAT_CTF || o->record)

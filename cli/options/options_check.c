@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
-#include "cli/run/profile/profile.h"
 #include "trampoline/trampoline.h"
 
 #include <stdlib.h>
 
 static struct dp_error *check_sink(struct dp_options *o)
 {
-	const char *of_lttng = o->session   ? "--session"
-	                       : o->set_url ? "--set-url"
-	                       : o->live_us ? "--live"
-	                       : o->filter  ? "--filter"
+	const char *of_lttng = o->trace.session   ? "--session"
+	                       : o->trace.set_url ? "--set-url"
+	                       : o->trace.live_us ? "--live"
+	                       : o->trace.filter  ? "--filter"
 	                                    : NULL;
-	if (o->sink == DP_SINK_CURRENT && (of_lttng || o->own_events))
-		o->sink = DP_SINK_AUTO;
-	if (of_lttng && o->sink == DP_SINK_RING)
+	if (o->trace.sink == DP_SINK_CURRENT && (of_lttng || o->trace.own_events))
+		o->trace.sink = DP_SINK_AUTO;
+	if (of_lttng && o->trace.sink == DP_SINK_RING)
 		return dp_error(DP_TAG_USAGE, "%s is for LTTng and excludes --sink ring", of_lttng);
 	if (of_lttng)
-		o->sink = DP_SINK_LTTNG;
-	if (o->sink == DP_SINK_LTTNG && o->own_events && !o->dry_run)
+		o->trace.sink = DP_SINK_LTTNG;
+	if (o->trace.sink == DP_SINK_LTTNG && o->trace.own_events && !o->trace.dry_run)
 		return dp_error(
 		        DP_TAG_USAGE,
 		        "with %s the events go to LTTng and never come to dynprobe: -n, -o, -f, --record and --no-record are for "
@@ -30,9 +29,9 @@ static struct dp_error *check_sink(struct dp_options *o)
 
 static struct dp_error *check_run(const struct dp_options *o)
 {
-	if (!o->npids && !o->command)
+	if (!o->trace.npids && !o->trace.command)
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID, -c CMD or -- CMD ARGS; see dynprobe --help");
-	if (o->npids && o->command)
+	if (o->trace.npids && o->trace.command)
 		return dp_error(DP_TAG_USAGE, "--pid and a command to start exclude each other");
 	return NULL;
 }
@@ -40,26 +39,26 @@ static struct dp_error *check_run(const struct dp_options *o)
 /* What is installed later has rings of its own; one LTTng sink and one handler of traps is all that a process can have. */
 static struct dp_error *check_pending(struct dp_options *o)
 {
-	const char *other = o->sink == DP_SINK_LTTNG                          ? "events of LTTng"
-	                    : o->tactics >> DP_TACTIC_TRAP & 1 && !o->no_trap ? "traps"
-	                    : o->dry_run                                      ? "--dry-run"
+	const char *other = o->trace.sink == DP_SINK_LTTNG                          ? "events of LTTng"
+	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
+	                    : o->trace.dry_run                                      ? "--dry-run"
 	                                                                      : NULL;
-	if (!o->pending)
+	if (!o->trace.pending)
 		return NULL;
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--pending and %s exclude each other", other);
-	o->sink = DP_SINK_RING;
+	o->trace.sink = DP_SINK_RING;
 	return NULL;
 }
 
 /* Which places make which calls is found out anew by each run; what is left in a process has no names for the arguments. */
 static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
 {
-	for (size_t i = 0; i < o->nprobes; i++)
-		if (o->probe[i].spec.call && (verb == DP_VERB_ATTACH || o->pending))
+	for (size_t i = 0; i < o->trace.nprobes; i++)
+		if (o->trace.probe[i].spec.call && (verb == DP_VERB_ATTACH || o->trace.pending))
 			return dp_error(
-			        DP_TAG_USAGE, "'%s': probes on system calls %s", o->probe[i].spec.text,
-			        o->pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
+			        DP_TAG_USAGE, "'%s': probes on system calls %s", o->trace.probe[i].spec.text,
+			        o->trace.pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
 			                   : "are for as long as dynprobe runs: they cannot be left (attach)");
 	return NULL;
 }
@@ -69,7 +68,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	if (o->profile_hz)
 		return dp_profile_check(o);
 	DP_TRY(check_calls(verb, o));
-	if (!o->nprobes)
+	if (!o->trace.nprobes)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));
 	DP_TRY(check_pending(o));
@@ -96,10 +95,10 @@ static struct dp_error *check_names(enum dp_verb verb, const struct dp_options *
 
 static struct dp_error *check_list(const struct dp_options *o)
 {
-	const size_t most = o->npids ? 1 : 2;
-	if (!o->npids && !o->nnames)
+	const size_t most = o->trace.npids ? 1 : 2;
+	if (!o->trace.npids && !o->nnames)
 		return dp_error(DP_TAG_USAGE, "which process or file? Give --pid PID or an ELF file; see dynprobe list --help");
-	if (o->npids > 1)
+	if (o->trace.npids > 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe list takes one --pid at a time");
 	if (o->nnames > most)
 		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
@@ -109,7 +108,7 @@ static struct dp_error *check_list(const struct dp_options *o)
 
 static struct dp_error *check_stubs(const struct dp_options *o)
 {
-	if (o->npids > 1)
+	if (o->trace.npids > 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe stubs takes one --pid at a time");
 	if (!o->output)
 		return dp_error(DP_TAG_USAGE, "no output file: give -o FILE");
@@ -120,27 +119,27 @@ static struct dp_error *check_stubs(const struct dp_options *o)
 static struct dp_error *check_snapshot(struct dp_options *o)
 {
 	uint64_t pid;
-	const size_t most = o->snapshot.core || !o->npids ? 1 : 0;
+	const size_t most = o->snapshot.core || !o->trace.npids ? 1 : 0;
 	if (o->nnames > most)
 		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe snapshot PID | --core CORE [EXE]",
 		                o->name[most]);
-	if (o->snapshot.core && o->npids)
+	if (o->snapshot.core && o->trace.npids)
 		return dp_error(DP_TAG_USAGE, "--pid and --core exclude each other");
-	if (o->npids > 1)
+	if (o->trace.npids > 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe snapshot takes one process at a time");
 	if (o->snapshot.core && o->snapshot.iterations > 1)
 		return dp_error(DP_TAG_USAGE, "a core file does not change: --iterations is for processes");
-	if (o->snapshot.core || o->npids)
+	if (o->snapshot.core || o->trace.npids)
 		return NULL;
 	if (!o->nnames)
 		return dp_error(DP_TAG_USAGE, "which process? Give a PID, or --core CORE; see dynprobe snapshot --help");
 	DP_TRY(dp_number_parse("the process", o->name[0], &pid));
 	if (pid > INT32_MAX)
 		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", o->name[0]);
-	o->pid = calloc(1, sizeof(*o->pid));
-	if (!o->pid)
+	o->trace.pid = calloc(1, sizeof(*o->trace.pid));
+	if (!o->trace.pid)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the pid");
-	o->pid[o->npids++] = (pid_t)pid;
+	o->trace.pid[o->trace.npids++] = (pid_t)pid;
 	return NULL;
 }
 
@@ -188,15 +187,15 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return NULL;
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
-	else if (!o->npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
+	else if (!o->trace.npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
-	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->dry_run)
+	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: use -f only with --dry-run");
-	if (o->dry_run && o->format == DP_FORMAT_CTF)
+	if (o->trace.dry_run && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "a plan is text or JSON: use -f text or -f json");
 	return check_verb(verb, o);
 }

@@ -6,7 +6,7 @@
  */
 #include "cli/options/options_probe.h"
 
-#include "cli/options/names.h"
+#include "session/names.h"
 #include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
 #include "probes/point/usdt/usdt.h"
@@ -149,17 +149,6 @@ struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
 	return NULL;
 }
 
-bool dp_name_valid(const char *name)
-{
-	static const char alpha[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_", digit[] = "0123456789";
-	if (!*name || strlen(name) > 200 || strchr(digit, *name))
-		return false;
-	for (; *name; name++)
-		if (!strchr(alpha, *name) && !strchr(digit, *name))
-			return false;
-	return true;
-}
-
 struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name)
 {
 	if (!dp_name_valid(name))
@@ -282,40 +271,6 @@ struct dp_error *dp_args_finish(struct dp_probe_args *a)
 	for (size_t i = 0; i < a->n; i++)
 		DP_TRY(finish_probe(a, i));
 	return name_all(a);
-}
-
-bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
-{
-	to->context = calloc(from->ncontexts + 1, sizeof(*to->context));
-	if (!to->context)
-		return false;
-	for (size_t i = 0; i < from->ncontexts; i++) {
-		if (!(to->context[i] = strdup(from->context[i])))
-			return false;
-		to->ncontexts++;
-	}
-	to->when = from->when ? strdup(from->when) : NULL;
-	to->call = from->call;
-	to->chosen = from->chosen ? strdup(from->chosen) : NULL;
-	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
-	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;
-	if (err) {
-		dp_error_destroy(err);
-		return false;
-	}
-	return (!from->when || to->when) && (!from->inlined || to->inlined) && (!from->chosen || to->chosen);
-}
-
-void dp_typed_fini(struct dp_typed *t)
-{
-	for (size_t i = 0; i < t->ncontexts; i++)
-		free(t->context[i]);
-	free(t->context);
-	free(t->when);
-	free(t->inlined);
-	free(t->chosen);
-	dp_printf_destroy(t->form);
-	*t = (struct dp_typed){0};
 }
 
 void dp_args_fini(struct dp_probe_args *a)

@@ -20,8 +20,6 @@ struct dp_probe_args {
 	size_t nexcept;
 };
 
-#define DP_PROBES_MAX 60000u
-
 /* `point` says which option it is: --probe (DP_POINT_PLACE), --function (ENTRY), --return (RETURN). `spec` may be @FILE. */
 struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point) DP_MUST_CHECK;
 /* --usdt; may be @FILE, too. */
@@ -35,9 +33,5 @@ struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text) DP_MUST
 /* After the last option: gives names, hands out what was given early. */
 struct dp_error *dp_args_finish(struct dp_probe_args *a) DP_MUST_CHECK;
 void dp_args_fini(struct dp_probe_args *a);
-/* Will it do for an event: letters, digits and _, no digit first, at most 200 characters? */
-bool dp_name_valid(const char *name);
-bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to);
-void dp_typed_fini(struct dp_typed *typed);
 
 #endif

@@ -66,6 +66,9 @@ struct dp_error *dp_report_check(const struct dp_options *o) DP_MUST_CHECK;
 /* options_tactics.c */
 struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg);
 
+/* options_profile.c: what --profile excludes. */
+struct dp_error *dp_profile_check(struct dp_options *o) DP_MUST_CHECK;
+
 /* What excludes what; fills in what one option implies of another. */
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 

@@ -18,8 +18,8 @@ struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg)
 		word[n] = 0;
 		if (!dp_tactic_find(word, &tactic))
 			return dp_error(DP_TAG_USAGE, "unknown tactic '%s': use jump, pun, evict, window or trap", word);
-		p->o.tactics |= 1u << tactic;
+		p->o.trace.tactics |= 1u << tactic;
 		arg += n + (arg[n] == ',');
 	}
-	return p->o.tactics ? NULL : dp_error(DP_TAG_USAGE, "--tactic needs one of jump, pun, evict, window, trap");
+	return p->o.trace.tactics ? NULL : dp_error(DP_TAG_USAGE, "--tactic needs one of jump, pun, evict, window, trap");
 }

@@ -9,21 +9,21 @@ static struct dp_error *take_pid(struct dp_parser *p, const char *arg)
 {
 	uint64_t pid;
 	DP_TRY(dp_number_parse("--pid", arg, &pid));
-	pid_t *grown = realloc(p->o.pid, (p->o.npids + 1) * sizeof(*grown));
+	pid_t *grown = realloc(p->o.trace.pid, (p->o.trace.npids + 1) * sizeof(*grown));
 	if (!grown)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the pids");
-	p->o.pid = grown;
+	p->o.trace.pid = grown;
 	if (pid > INT32_MAX)
 		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", arg);
-	p->o.pid[p->o.npids++] = (pid_t)pid;
+	p->o.trace.pid[p->o.trace.npids++] = (pid_t)pid;
 	return NULL;
 }
 
 static struct dp_error *take_command(struct dp_parser *p, const char *arg)
 {
-	if (p->o.command)
+	if (p->o.trace.command)
 		return dp_error(DP_TAG_USAGE, "two commands were given; run one dynprobe for each");
-	return dp_words_split(arg, &p->o.command);
+	return dp_words_split(arg, &p->o.trace.command);
 }
 
 static struct dp_error *take_function(struct dp_parser *p, const char *arg)
@@ -83,8 +83,8 @@ static struct dp_error *take_when(struct dp_parser *p, const char *arg)
 
 static bool has_pid(const struct dp_options *o, pid_t pid)
 {
-	for (size_t i = 0; i < o->npids; i++)
-		if (o->pid[i] == pid)
+	for (size_t i = 0; i < o->trace.npids; i++)
+		if (o->trace.pid[i] == pid)
 			return true;
 	return false;
 }
@@ -100,7 +100,7 @@ static struct dp_error *take_description(struct dp_parser *p, const char *arg)
 		snprintf(number, sizeof(number), "%.*s", (int)n, arg + 3);
 		if (!has_pid(&p->o, (pid_t)strtol(number, NULL, 10)))
 			DP_TRY(take_pid(p, number));
-		if (p->o.npids > 1)
+		if (p->o.trace.npids > 1)
 			return dp_error(DP_TAG_USAGE,
 			                "-n '%s': descriptions of several processes in one run; --probe takes the rest of it for "
 			                "every --pid",
@@ -113,8 +113,8 @@ static struct dp_error *take_hits(struct dp_parser *p, const char *arg)
 {
 	if (!strncmp(arg, "pid", 3) && (p->verb == DP_VERB_RUN || p->verb == DP_VERB_ATTACH))
 		return take_description(p, arg);
-	p->o.own_events = true;
-	return dp_number_parse("-n", arg, &p->o.hits);
+	p->o.trace.own_events = true;
+	return dp_number_parse("-n", arg, &p->o.trace.hits);
 }
 
 /* "0", "0s", "0ms": record what is there and end. */
@@ -130,12 +130,12 @@ static struct dp_error *take_duration(struct dp_parser *p, const char *arg)
 		p->o.once = true;
 		return NULL;
 	}
-	return dp_duration_parse("-d", arg, &p->o.duration_ns);
+	return dp_duration_parse("-d", arg, &p->o.trace.duration_ns);
 }
 
 static struct dp_error *take_output(struct dp_parser *p, const char *arg)
 {
-	p->o.own_events = true;
+	p->o.trace.own_events = true;
 	p->o.output = arg;
 	return NULL;
 }
@@ -143,7 +143,7 @@ static struct dp_error *take_output(struct dp_parser *p, const char *arg)
 static struct dp_error *take_format(struct dp_parser *p, const char *arg)
 {
 	static const char *const names[] = {[DP_FORMAT_TEXT] = "text", [DP_FORMAT_JSON] = "json", [DP_FORMAT_CTF] = "ctf"};
-	p->o.own_events = true;
+	p->o.trace.own_events = true;
 	for (int i = 0; i < 3; i++)
 		if (!strcmp(arg, names[i])) {
 			p->o.format = (enum dp_format)i;
@@ -154,7 +154,7 @@ static struct dp_error *take_format(struct dp_parser *p, const char *arg)
 
 static struct dp_error *take_record(struct dp_parser *p, const char *arg)
 {
-	p->o.own_events = true;
+	p->o.trace.own_events = true;
 	p->o.record = arg;
 	return NULL;
 }
@@ -162,25 +162,25 @@ static struct dp_error *take_record(struct dp_parser *p, const char *arg)
 static struct dp_error *take_no_record(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
-	p->o.own_events = p->o.no_record = true;
+	p->o.trace.own_events = p->o.no_record = true;
 	return NULL;
 }
 
 static struct dp_error *take_buffer(struct dp_parser *p, const char *arg)
 {
-	DP_TRY(dp_size_parse("--buffer-size", arg, &p->o.ring_size));
-	const size_t asked = p->o.ring_size;
+	DP_TRY(dp_size_parse("--buffer-size", arg, &p->o.trace.ring_size));
+	const size_t asked = p->o.trace.ring_size;
 	if (asked > (size_t)1 << 30)
 		return dp_error(DP_TAG_USAGE, "--buffer-size is at most 1G for each thread");
-	for (p->o.ring_size = 16 << 10; p->o.ring_size < asked;)
-		p->o.ring_size *= 2;
+	for (p->o.trace.ring_size = 16 << 10; p->o.trace.ring_size < asked;)
+		p->o.trace.ring_size *= 2;
 	return NULL;
 }
 
 static struct dp_error *take_memory(struct dp_parser *p, const char *arg)
 {
-	DP_TRY(dp_size_parse("--max-memory", arg, &p->o.max_memory));
-	if (p->o.max_memory < 256u << 10)
+	DP_TRY(dp_size_parse("--max-memory", arg, &p->o.trace.max_memory));
+	if (p->o.trace.max_memory < 256u << 10)
 		return dp_error(DP_TAG_USAGE, "--max-memory is at least 256K");
 	return NULL;
 }
@@ -189,7 +189,7 @@ static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
 {
 	if (strcmp(arg, "ring") && strcmp(arg, "lttng") && strcmp(arg, "current"))
 		return dp_error(DP_TAG_USAGE, "unknown sink '%s': use ring, lttng or current", arg);
-	p->o.sink = *arg == 'r' ? DP_SINK_RING : *arg == 'c' ? DP_SINK_CURRENT : DP_SINK_LTTNG;
+	p->o.trace.sink = *arg == 'r' ? DP_SINK_RING : *arg == 'c' ? DP_SINK_CURRENT : DP_SINK_LTTNG;
 	return NULL;
 }
 
@@ -197,13 +197,13 @@ static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
 static struct dp_error *take_live(struct dp_parser *p, const char *arg)
 {
 	uint64_t ns = 0;
-	p->o.live_us = 1000000;
+	p->o.trace.live_us = 1000000;
 	if (!arg)
 		return NULL;
 	if (strspn(arg, "0123456789") == strlen(arg))
-		return dp_number_parse("--live", arg, &p->o.live_us);
+		return dp_number_parse("--live", arg, &p->o.trace.live_us);
 	DP_TRY(dp_duration_parse("--live", arg, &ns));
-	p->o.live_us = ns < 1000 ? 1 : ns / 1000;
+	p->o.trace.live_us = ns < 1000 ? 1 : ns / 1000;
 	return NULL;
 }
 
@@ -215,34 +215,34 @@ static struct dp_error *take_color(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
-#define TEXT(option, field)                                                                                                      \
+#define TEXT(option, field, to)                                                                                                      \
 	static struct dp_error *take_##field(struct dp_parser *p, const char *arg)                                               \
 	{                                                                                                                        \
 		if (!*arg)                                                                                                       \
 			return dp_error(DP_TAG_USAGE, option " needs an argument that is not empty");                            \
-		p->o.field = arg;                                                                                                \
+		p->o.to = arg;                                                                                                   \
 		return NULL;                                                                                                     \
 	}
-TEXT("--session", session)
-TEXT("--set-url", set_url)
-TEXT("--filter", filter)
-TEXT("-e", event)
+TEXT("--session", session, trace.session)
+TEXT("--set-url", set_url, trace.set_url)
+TEXT("--filter", filter, trace.filter)
+TEXT("-e", event, event)
 
-#define FLAG(field)                                                                                                              \
+#define FLAG(field, to)                                                                                                              \
 	static struct dp_error *take_##field(struct dp_parser *p, const char *arg)                                               \
 	{                                                                                                                        \
 		(void)arg;                                                                                                       \
-		p->o.field = true;                                                                                               \
+		p->o.to = true;                                                                                                  \
 		return NULL;                                                                                                     \
 	}
-FLAG(once)
-FLAG(allow_seccomp)
-FLAG(no_trap)
-FLAG(dry_run)
-FLAG(pending)
-FLAG(quiet)
-FLAG(help)
-FLAG(version)
+FLAG(once, once)
+FLAG(allow_seccomp, trace.allow_seccomp)
+FLAG(no_trap, trace.no_trap)
+FLAG(dry_run, trace.dry_run)
+FLAG(pending, trace.pending)
+FLAG(quiet, quiet)
+FLAG(help, help)
+FLAG(version, version)
 
 static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
 {

@@ -8,7 +8,7 @@
 struct dp_error *dp_take_snapshot(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
-	p->o.snapshots.on = p->probes.snapshot = true;
+	p->o.trace.snapshots.on = p->probes.snapshot = true;
 	return NULL;
 }
 
@@ -18,14 +18,14 @@ struct dp_error *dp_take_max_snapshots(struct dp_parser *p, const char *arg)
 	DP_TRY(dp_number_parse("--max-snapshots", arg, &n));
 	if (!n || n > UINT32_MAX)
 		return dp_error(DP_TAG_USAGE, "--max-snapshots takes a number of at least 1");
-	p->o.snapshots.most = (uint32_t)n;
+	p->o.trace.snapshots.most = (uint32_t)n;
 	return NULL;
 }
 
 struct dp_error *dp_take_snapshot_interval(struct dp_parser *p, const char *arg)
 {
-	p->o.snapshots.interval_given = true;
-	return dp_duration_parse("--snapshot-interval", arg, &p->o.snapshots.interval_ns);
+	p->o.trace.snapshots.interval_given = true;
+	return dp_duration_parse("--snapshot-interval", arg, &p->o.trace.snapshots.interval_ns);
 }
 
 /* Was anything said of snapshots that is not about probes? */
@@ -40,7 +40,7 @@ static bool describes(const struct dp_snapshot_args *a)
 
 struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
 {
-	struct dp_snapshots_asked *a = &o->snapshots;
+	struct dp_snapshots_asked *a = &o->trace.snapshots;
 	const char *lone = a->most                   ? "--max-snapshots"
 	                   : a->interval_given       ? "--snapshot-interval"
 	                   : describes(&o->snapshot) ? "what describes a snapshot (--mode, --global, --module-load, ...)"
@@ -50,9 +50,9 @@ struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
 	if (verb == DP_VERB_ATTACH)
 		return dp_error(DP_TAG_USAGE,
 		                "snapshots are taken as long as dynprobe runs: probes that stay (attach) record events");
-	if (o->pending)
+	if (o->trace.pending)
 		return dp_error(DP_TAG_USAGE, "--snapshot and --pending exclude each other");
-	if (o->asked.what)
+	if (o->trace.asked.what)
 		return dp_error(DP_TAG_USAGE,
 		                "a run that answers (--count, --hist, ...) records no events, and takes no snapshots");
 	if (!a->most)

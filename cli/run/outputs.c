@@ -36,15 +36,15 @@ static struct dp_error *open_outlet(const struct dp_outputs_reader *reader, stru
 	return NULL;
 }
 
-static struct dp_error *make_classes(const struct dp_options *o, struct dp_outputs *ret)
+static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct dp_outputs *ret)
 {
-	ret->classes = calloc(o->nprobes + 1, sizeof(*ret->classes));
+	ret->classes = calloc(trace->nprobes + 1, sizeof(*ret->classes));
 	if (!ret->classes)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
-	ret->nclasses = o->nprobes;
-	for (size_t i = 0; i < o->nprobes; i++)
-		ret->classes[i] = (struct dp_event_class){o->probe[i].name, o->probe[i].spec.text, &o->probe[i].fields,
-		                                          o->typed[i].form, o->probe[i].title};
+	ret->nclasses = trace->nprobes;
+	for (size_t i = 0; i < trace->nprobes; i++)
+		ret->classes[i] = (struct dp_event_class){trace->probe[i].name, trace->probe[i].spec.text, &trace->probe[i].fields,
+		                                          trace->typed[i].form, trace->probe[i].title};
 	return NULL;
 }
 
@@ -68,22 +68,22 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);
 }
 
-static struct dp_error *open_steps(const struct dp_options *o, const char *name, const struct dp_outputs_reader *reader,
+static struct dp_error *open_steps(const struct dp_options *o, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
                                    struct dp_outputs *ret)
 {
 	DP_TRY(open_file(o, ret));
 	ret->color = wants_color(o, ret->file);
 	DP_TRY(open_outlet(reader, ret));
-	DP_TRY(make_classes(o, ret));
+	DP_TRY(make_classes(trace, ret));
 	DP_TRY(open_record(o, name, ret));
 	return open_live(o, ret);
 }
 
-struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, const struct dp_outputs_reader *reader,
+struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
                                  struct dp_outputs *ret)
 {
 	*ret = (struct dp_outputs){0};
-	struct dp_error *err = open_steps(options, name, reader, ret);
+	struct dp_error *err = open_steps(options, trace, name, reader, ret);
 	if (err) {
 		dp_error_destroy(dp_outputs_end(ret));
 		dp_outputs_fini(ret);

@@ -23,7 +23,8 @@ struct dp_outputs_reader {
 	dp_outlet_leave_fn leave;
 	void *data;
 };
-struct dp_error *dp_outputs_open(const struct dp_options *options, const char *name, const struct dp_outputs_reader *reader,
+/* Event classes are the probes of `trace`. */
+struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
                                  struct dp_outputs *ret) DP_MUST_CHECK;
 /* No events come here: only the summary, to standard error. */
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);

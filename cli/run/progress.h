@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A counter on the terminal, while many probes are looked up, planned, placed and taken out. */
+/* A counter on the terminal, while many probes are looked up, planned, placed and removed. */
 #ifndef DP_CLI_PROGRESS_H
 #define DP_CLI_PROGRESS_H
 

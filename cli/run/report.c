@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What was asked, what was placed and how, what was refused and why: before, during and after a run (G7). */
-#include "cli/run/snapshots.h"
 #include "cli/run/trace.h"
-#include "cli/session/expand/patterns.h"
-#include "cli/session/session_trap.h"
+#include "session/process/session_trap.h"
+#include "session/run/snapshots.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,34 +18,69 @@ static void refusal_line(const struct dp_session *s, const char *spec, const str
 		fprintf(stderr, "  because: %s\n", e->message);
 }
 
+/* "DP-NO-SIZE 138, DP-NO-RETURN 101" */
+static void put_tags(const size_t tag[DP_TAG_COUNT])
+{
+	const char *before = "";
+	for (int i = 0; i < DP_TAG_COUNT; i++)
+		if (tag[i]) {
+			fprintf(stderr, "%s%s %zu", before, dp_tag_name((enum dp_tag)i), tag[i]);
+			before = ", ";
+		}
+}
+
+static void note_session(const struct dp_trace *t, const struct dp_session *s)
+{
+	const struct dp_trace_spec *trace = t->run.trace;
+	size_t tag[DP_TAG_COUNT] = {0}, places = 0, left_out = 0;
+	for (size_t i = 0; i < trace->nprobes; i++) {
+		places += trace->probe[i].pattern != 0;
+		left_out += s->place[i].left_out;
+		if (s->place[i].left_out)
+			tag[s->place[i].refused->tag]++;
+	}
+	if (!left_out)
+		return;
+	fprintf(stderr, "dynprobe: %zu of %zu places that patterns name cannot be probed in %d (", left_out, places,
+	        dp_target_pid(s->target));
+	put_tags(tag);
+	fprintf(stderr, ")%s\n", t->options->verbose ? "" : "; -v lists them");
+}
+
+static void note_patterns(const struct dp_trace *t)
+{
+	for (size_t k = 0; !t->options->quiet && k < t->run.nsessions; k++)
+		note_session(t, t->run.session[k]);
+}
+
 /* A line each, but a pattern may stand for thousands of probes: of these some, and how many more. */
-void dp_report_refusals(const struct dp_run *run)
+void dp_report_refusals(const struct dp_trace *t)
 {
 	size_t unsaid = 0;
-	for (size_t k = 0; k < run->nsessions; k++)
-		for (size_t i = 0, said = 0; i < run->options->nprobes; i++) {
-			const struct dp_probe *p = &run->options->probe[i];
-			const struct dp_session *s = run->session[k];
-			if (!s->place[i].refused || (s->place[i].left_out && !run->options->verbose))
+	for (size_t k = 0; k < t->run.nsessions; k++)
+		for (size_t i = 0, said = 0; i < t->run.trace->nprobes; i++) {
+			const struct dp_probe *p = &t->run.trace->probe[i];
+			const struct dp_session *s = t->run.session[k];
+			if (!s->place[i].refused || (s->place[i].left_out && !t->options->verbose))
 				continue;
-			if (p->selected && !run->options->verbose && said++ >= SAID)
+			if (p->selected && !t->options->verbose && said++ >= SAID)
 				unsaid++;
 			else
 				refusal_line(s, p->spec.text, s->place[i].refused);
 		}
 	if (unsaid)
 		fprintf(stderr, "dynprobe: refused %zu more of the probes that patterns stand for; -v lists them\n", unsaid);
-	dp_patterns_note(run);
-	for (size_t k = 0; !run->options->quiet && k < run->nsessions; k++)
-		dp_session_trap_note(run->session[k]);
+	note_patterns(t);
+	for (size_t k = 0; !t->options->quiet && k < t->run.nsessions; k++)
+		dp_session_trap_note(t->run.session[k]);
 }
 
-static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
+static void fill_probe(const struct dp_trace *t, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
 {
 	const struct dp_place *p = &s->place[i];
 	*ret = (struct dp_summary_probe){
-	        .name = run->options->probe[i].name,
-	        .spec = run->options->probe[i].spec.text,
+	        .name = t->run.trace->probe[i].name,
+	        .spec = t->run.trace->probe[i].spec.text,
 	        .pid = dp_target_pid(s->target),
 	        .tactic = p->placed ? dp_tactic_name(p->plan.tactic) : NULL,
 	        .tag = p->refused   ? dp_tag_name(p->refused->tag)
@@ -54,7 +89,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .reason = p->refused ? p->refused->message : p->retired_why,
 	        .retired = p->retired,
 	        .left_out = p->left_out,
-	        .is_call = run->options->typed[i].call.is,
+	        .is_call = t->run.trace->typed[i].call.is,
 	        .addr = p->addr,
 	        .recorded = p->recorded,
 	        .lost = s->loss[i],
@@ -95,31 +130,45 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->left_why = s->removal.why;
 }
 
-void dp_report_summary(struct dp_run *run)
+void dp_report_summary(struct dp_trace *t)
 {
 	struct dp_summary_snapshots shots;
-	const size_t each = run->options->nprobes;
-	dp_auto_free struct dp_summary_probe *probe = calloc(run->nsessions * each + 1, sizeof(*probe));
+	const size_t each = t->run.trace->nprobes;
+	dp_auto_free struct dp_summary_probe *probe = calloc(t->run.nsessions * each + 1, sizeof(*probe));
 	struct dp_summary sum = {
 	        .probe = probe,
-	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
-	        .armed_ns = run->armed_ns && run->leave_ns ? run->leave_ns - run->armed_ns : 0,
-	        .detach_ns = run->clear_ns - run->leave_ns,
-	        .record_dir = run->out.record_dir,
-	        .session = run->use_lttng ? run->lttng_session : NULL,
-	        .snapshots = dp_snapshots_counts(run, &shots) ? &shots : NULL,
-	        .ended_by = run->ended_by,
+	        .attach_ns = t->run.armed_ns ? t->run.armed_ns - t->run.start_ns : 0,
+	        .armed_ns = t->run.armed_ns && t->run.leave_ns ? t->run.leave_ns - t->run.armed_ns : 0,
+	        .detach_ns = t->run.clear_ns - t->run.leave_ns,
+	        .record_dir = t->out.record_dir,
+	        .session = t->run.use_lttng ? t->run.lttng_session : NULL,
+	        .snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL,
+	        .ended_by = t->run.ended_by,
 	};
 	if (!probe)
 		return;
-	for (size_t k = 0; k < run->nsessions; k++) {
-		add_session(run->session[k], &sum);
+	for (size_t k = 0; k < t->run.nsessions; k++) {
+		add_session(t->run.session[k], &sum);
 		for (size_t i = 0; i < each; i++)
-			if (!run->options->probe[i].reserved)
-				fill_probe(run, run->session[k], i, &probe[sum.n++]);
+			if (!t->run.trace->probe[i].reserved)
+				fill_probe(t, t->run.session[k], i, &probe[sum.n++]);
 	}
-	if (run->options->format == DP_FORMAT_JSON)
-		dp_summary_json(&sum, run->out.file);
+	if (t->options->format == DP_FORMAT_JSON)
+		dp_summary_json(&sum, t->out.file);
 	else
-		dp_summary_text(&sum, stderr, run->out.color && run->out.to_stderr);
+		dp_summary_text(&sum, stderr, t->out.color && t->out.to_stderr);
+}
+
+void dp_report_snapshots(const struct dp_trace *t)
+{
+	struct dp_summary_snapshots s;
+	if (!dp_snapshots_counts(&t->run, &s))
+		return;
+	fprintf(stderr, "dynprobe: %" PRIu64 " snapshot%s taken", s.taken, s.taken == 1 ? "" : "s");
+	if (s.failed)
+		fprintf(stderr, ", %" PRIu64 " failed", s.failed);
+	fprintf(stderr,
+	        "; hits without one: %" PRIu64 " beyond the limits, %" PRIu64 " while another was taken, %" PRIu64
+	        " that waited in vain\n",
+	        s.over, s.missed, s.late);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The plan: of a dry run with all that an install would cost, and with -v of what was installed. */
-#include "cli/run/forecast.h"
-#include "cli/run/preview.h"
+#include "session/process/forecast.h"
+#include "session/process/preview.h"
 #include "cli/run/trace.h"
 #include "output/reports/plan.h"
 
@@ -19,19 +19,23 @@ struct shown { /* storage behind one struct dp_planned_site */
 	char evicted_where[EVICTED_MOST][WHERE_SIZE];
 };
 
-/* JSON has the symbols' own names. */
-static void put_where(const struct dp_session *s, uint64_t addr, char *where)
+struct view {
+	const struct dp_session *s;
+	bool json; /* it has the symbols' own names */
+};
+
+static void put_where(const struct view *v, uint64_t addr, char *where)
 {
-	struct dp_image *image = dp_target_image(s->target);
-	if (s->options->format == DP_FORMAT_JSON)
+	struct dp_image *image = dp_target_image(v->s->target);
+	if (v->json)
 		dp_image_describe(image, dp_addr_of(addr), where, WHERE_SIZE);
 	else
 		dp_image_describe_readable(image, dp_addr_of(addr), where, WHERE_SIZE);
 }
 
-static void fill_bytes(const struct dp_session *s, const struct dp_plan *p, char *where, struct dp_planned_bytes *ret)
+static void fill_bytes(const struct view *v, const struct dp_plan *p, char *where, struct dp_planned_bytes *ret)
 {
-	put_where(s, p->site, where);
+	put_where(v, p->site, where);
 	*ret = (struct dp_planned_bytes){
 	        .addr = p->site,
 	        .where = where,
@@ -45,12 +49,12 @@ static void fill_bytes(const struct dp_session *s, const struct dp_plan *p, char
 	};
 }
 
-static size_t fill_evicted(const struct dp_session *s, const struct dp_plan *p, struct shown *to)
+static size_t fill_evicted(const struct view *v, const struct dp_plan *p, struct shown *to)
 {
 	const struct dp_plan *e;
 	size_t n = 0, i = 0;
-	for (; s->preview && n < EVICTED_MOST && (e = dp_preview_evicted(s->preview, p, &i)); n++)
-		fill_bytes(s, e, to->evicted_where[n], &to->evicted[n]);
+	for (; v->s->preview && n < EVICTED_MOST && (e = dp_preview_evicted(v->s->preview, p, &i)); n++)
+		fill_bytes(v, e, to->evicted_where[n], &to->evicted[n]);
 	return n;
 }
 
@@ -65,21 +69,22 @@ static char *reason_of(const struct dp_error *refused)
 	return text;
 }
 
-static void fill_site(const struct dp_run *run, const struct dp_session *s, size_t i, struct shown *to,
+static void fill_site(const struct dp_trace *t, const struct dp_session *s, size_t i, struct shown *to,
                       struct dp_planned_site *ret)
 {
 	const struct dp_place *p = &s->place[i];
+	const struct view v = {s, t->options->format == DP_FORMAT_JSON};
 	*ret = (struct dp_planned_site){
 	        .pid = dp_target_pid(s->target),
-	        .name = run->options->probe[i].name,
-	        .spec = run->options->probe[i].spec.text,
+	        .name = t->run.trace->probe[i].name,
+	        .spec = t->run.trace->probe[i].spec.text,
 	};
 	to->reason = p->refused ? reason_of(p->refused) : NULL;
 	if (!p->refused && !p->pending)
-		fill_bytes(s, &p->plan, to->where, &ret->patch);
+		fill_bytes(&v, &p->plan, to->where, &ret->patch);
 	snprintf(to->where, WHERE_SIZE, "nowhere"); /* of what a pattern stands for: it may have no place */
 	if (p->addr)
-		put_where(s, p->addr, to->where);
+		put_where(&v, p->addr, to->where);
 	ret->patch.addr = p->addr;
 	ret->patch.where = to->where;
 	if (p->pending) {
@@ -95,7 +100,7 @@ static void fill_site(const struct dp_run *run, const struct dp_session *s, size
 	ret->tactic = dp_tactic_name(p->plan.tactic);
 	ret->displaced = p->plan.displaced;
 	ret->evicted = to->evicted;
-	ret->nevicted = fill_evicted(s, &p->plan, to);
+	ret->nevicted = fill_evicted(&v, &p->plan, to);
 }
 
 /* ---- totals -------------------------------------------------------------------------------------------------------------- */
@@ -107,7 +112,7 @@ struct counts {
 static void count_places(const struct dp_session *s, struct counts *c, struct dp_plan_total *t)
 {
 	size_t tactic[DP_TACTIC_COUNT] = {0}, refusal[DP_TAG_COUNT] = {0}, k = 0, r = 0;
-	t->asked = s->options->nprobes;
+	t->asked = s->trace->nprobes;
 	for (size_t i = 0; i < t->asked; i++)
 		if (s->place[i].refused)
 			refusal[s->place[i].refused->tag]++;
@@ -125,7 +130,7 @@ static void count_places(const struct dp_session *s, struct counts *c, struct dp
 	t->refusal = c->refusal;
 }
 
-static void total(const struct dp_run *run, const struct dp_session *s)
+static void total(const struct dp_trace *trace, const struct dp_session *s)
 {
 	struct counts c = {0};
 	const struct dp_preview *p = s->preview;
@@ -149,24 +154,24 @@ static void total(const struct dp_run *run, const struct dp_session *s)
 	for (size_t k = 0; k < p->nneighbours; k++)
 		t.evicted += p->neighbour[k].evicted;
 	t.hooks = p->nneighbours - t.evicted;
-	if (run->options->sink == DP_SINK_LTTNG)
+	if (trace->run.trace->sink == DP_SINK_LTTNG)
 		t.note = "stubs are those of the ring: with LTTng they differ in size, its sink is loaded besides, and rings are "
 		         "small";
-	if (run->options->format == DP_FORMAT_JSON)
+	if (trace->options->format == DP_FORMAT_JSON)
 		dp_plan_total_json(&t, stdout);
 	else
 		dp_plan_total_text(&t, stdout);
 }
 
-void dp_report_plan(const struct dp_run *run, FILE *to)
+void dp_report_plan(const struct dp_trace *t, FILE *to)
 {
-	const bool json = run->options->dry_run && run->options->format == DP_FORMAT_JSON;
-	for (size_t k = 0; k < run->nsessions; k++) {
-		const struct dp_session *s = run->session[k];
-		for (size_t i = 0; i < run->options->nprobes; i++) {
+	const bool json = t->run.trace->dry_run && t->options->format == DP_FORMAT_JSON;
+	for (size_t k = 0; k < t->run.nsessions; k++) {
+		const struct dp_session *s = t->run.session[k];
+		for (size_t i = 0; i < t->run.trace->nprobes; i++) {
 			struct shown storage;
 			struct dp_planned_site site;
-			fill_site(run, s, i, &storage, &site);
+			fill_site(t, s, i, &storage, &site);
 			if (json)
 				dp_plan_json(&site, to);
 			else
@@ -176,7 +181,7 @@ void dp_report_plan(const struct dp_run *run, FILE *to)
 				return;
 		}
 		if (s->preview)
-			total(run, s);
+			total(t, s);
 	}
 }
 

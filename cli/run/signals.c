@@ -57,7 +57,7 @@ bool dp_signals_placing(void)
 	if (!kept)
 		return false;
 	dp_progress_clear();
-	fprintf(stderr, "dynprobe: interrupted: the probes that stand are taken out again\n");
+	fprintf(stderr, "dynprobe: interrupted: removing the probes placed so far\n");
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/status.h"
-#include "cli/run/snapshots.h"
+#include "session/run/snapshots.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,22 +10,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int dp_status_of(const struct dp_run *run, const struct dp_error *err)
+int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 {
 	if (err && err->tag == DP_TAG_EXEC)
 		return err->sys == ENOENT ? DP_EXIT_NOT_FOUND : DP_EXIT_CANNOT_RUN;
-	if (err && err->tag == DP_TAG_INTERRUPTED && run->signal)
-		return 128 + run->signal;
+	if (err && err->tag == DP_TAG_INTERRUPTED && t->signal)
+		return 128 + t->signal;
 	if (err)
 		return DP_EXIT_FAILURE;
-	for (size_t k = 0; k < run->nsessions; k++)
-		for (size_t i = 0; i < run->options->nprobes; i++)
-			if (run->session[k]->place[i].refused && !run->session[k]->place[i].left_out)
+	for (size_t k = 0; k < t->run.nsessions; k++)
+		for (size_t i = 0; i < t->run.trace->nprobes; i++)
+			if (t->run.session[k]->place[i].refused && !t->run.session[k]->place[i].left_out)
 				return DP_EXIT_PARTIAL;
-	if (run->unheard)
+	if (t->run.unheard)
 		return DP_EXIT_PARTIAL;
 	struct dp_summary_snapshots shots;
-	return dp_snapshots_counts(run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;
+	return dp_snapshots_counts(&t->run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;
 }
 
 /* As a shell sees it: killed by the same signal, without leaving a core of ours. */
@@ -42,16 +42,16 @@ static int die_like(int sig)
 	return 128 + sig;
 }
 
-int dp_status_wait(struct dp_run *run, int own)
+int dp_status_wait(struct dp_trace *t, int own)
 {
-	struct dp_target *t = run->session[0]->target;
-	struct pollfd p[2] = {{.fd = dp_target_exit_fd(t), .events = POLLIN}, {.fd = run->signal_fd, .events = POLLIN}};
+	struct dp_target *target = t->run.session[0]->target;
+	struct pollfd p[2] = {{.fd = dp_target_exit_fd(target), .events = POLLIN}, {.fd = t->signal_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
 	int status = 0;
-	while (!dp_target_exit_status(t, &status)) {
+	while (!dp_target_exit_status(target, &status)) {
 		poll(p, 2, p[0].fd >= 0 ? 1000 : 10);
 		/* The probes are out already; a further signal ends the waiting, the command goes on. */
-		if (read(run->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_pid)
+		if (read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_pid)
 			return own;
 	}
 	if (WIFSIGNALED(status))

@@ -6,9 +6,9 @@
 #include "cli/run/trace.h"
 
 /* The status that dynprobe's own outcome asks for. */
-int dp_status_of(const struct dp_run *run, const struct dp_error *err);
+int dp_status_of(const struct dp_trace *t, const struct dp_error *err);
 /* Waits for the launched command and passes its status on; dies of the signal that it died of. `own` counts if the command
  * succeeded. */
-int dp_status_wait(struct dp_run *run, int own);
+int dp_status_wait(struct dp_trace *t, int own);
 
 #endif

@@ -19,7 +19,7 @@ from harness import Case, State, wait_until
 
 ANSWER = 1.0  # seconds, on a calm machine
 MOMENTS = 24 if not harness.FULL else 120
-HEARD = ("DP-INTERRUPTED", "dynprobe: interrupted: the probes that stand are taken out again", "dynprobe: taking out ")
+HEARD = ("DP-INTERRUPTED", "dynprobe: interrupted: removing the probes placed so far", "dynprobe: removing ")
 
 
 class Crowding:

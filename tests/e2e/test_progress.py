@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A counter moves on a terminal while many probes are planned, placed and taken out; nothing of it stays, and elsewhere there is none."""
+"""A counter moves on a terminal while many probes are planned, placed and removed; nothing of it stays, and elsewhere there is none."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import threading
 import harness
 from harness import Case
 
-COUNTER = re.compile(r"\r\x1b\[Kdynprobe: (looking up|matching functions|planning|placing|taking out) (\d+) of (\d+)")
+COUNTER = re.compile(r"\r\x1b\[Kdynprobe: (looking up|matching functions|planning|placing|removing) (\d+) of (\d+)")
 
 
 def screen(text):
@@ -58,7 +58,7 @@ class Progress(Case):
         for what, done, of in COUNTER.findall(text):
             seen.setdefault(what, []).append(int(done))
             self.assertLessEqual(int(done), int(of))
-        self.assertLessEqual({"looking up", "planning", "placing", "taking out"}, set(seen), text[-3000:])
+        self.assertLessEqual({"looking up", "planning", "placing", "removing"}, set(seen), text[-3000:])
         self.assertGreater(len(set(seen["planning"])), 1, seen)
         for counts in seen.values():
             self.assertEqual(counts, sorted(counts))
@@ -82,7 +82,7 @@ class Progress(Case):
 
     def test_what_many_places_will_cost_is_said_before_they_are_touched(self):
         t = self.target("thousands", 2)
-        said = r"(\d+) places in (\d+) pages of text of \d+ \(thousands\): about (\d+) ms to place, \d+ ms to take out; .* 7 ms at most \(--max-pause\)"
+        said = r"(\d+) places in (\d+) pages of text of \d+ \(thousands\): about (\d+) ms to install, \d+ ms to remove; .* 7 ms at most \(--max-pause\)"
         words = map(str, ("--pid", t.pid, "--function", "*", "--max-pause", 7, "--dry-run", "-f", "json"))
         dry = subprocess.run([harness.DYNPROBE, *words], capture_output=True, text=True, timeout=120, env=harness.environment())
         total = json.loads(dry.stdout.splitlines()[-1])
@@ -94,7 +94,7 @@ class Progress(Case):
         self.assertEqual((pages, 7000000), (total["text_pages"], total["together_ns"]))
         self.assertLess(abs(ms - total["install_ns"] / 1e6), 10, "chance decides which neighbours give way")
         for args in (("--function", "f1234*"), ("--function", "*", "-q")):
-            self.assertNotIn("to take out", self.attach(t, *args, "--count", "-d", "0.1").err)
+            self.assertNotIn("ms to remove", self.attach(t, *args, "--count", "-d", "0.1").err)
         self.assert_result_ok(t)
 
 

@@ -2,7 +2,7 @@
 #include "tests/torture/torture.h"
 
 #include "base/cleanup.h"
-#include "cli/session/texts.h"
+#include "session/code/code_view.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef DP_TESTS_TORTURE_H
 #define DP_TESTS_TORTURE_H
 
-#include "cli/session/hooks.h"
+#include "session/code/hooks.h"
 #include "injector/injector.h"
 
 #include <stdio.h>

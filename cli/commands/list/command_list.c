@@ -124,7 +124,7 @@ static struct dp_error *nothing(const struct lister *l)
 {
 	if (!l->modules)
 		return dp_error(DP_TAG_NO_MODULE, "'%s': there is no such module%s", l->glob,
-		                l->options->npids ? " in the process" : "; a file is its only one");
+		                l->options->trace.npids ? " in the process" : "; a file is its only one");
 	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'",
 	                dp_list_is_marker_glob(l->glob) ? "marker"
 	                : dp_list_is_call_glob(l->glob) ? "system call"
@@ -143,8 +143,8 @@ static unsigned default_tactics(struct dp_image *image)
 
 static unsigned tactics_of(const struct dp_options *o, struct dp_image *image)
 {
-	const unsigned asked = o->tactics ? o->tactics : default_tactics(image);
-	const unsigned left = o->no_trap ? asked & DP_TACTICS_JUMPS : asked;
+	const unsigned asked = o->trace.tactics ? o->trace.tactics : default_tactics(image);
+	const unsigned left = o->trace.no_trap ? asked & DP_TACTICS_JUMPS : asked;
 	return left ? left : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
 }
 
@@ -154,7 +154,7 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 	if (!dp_name_match_init(&l->match, bang ? bang + 1 : l->glob ? l->glob : ""))
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
 	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options, l->image), shown_bias, &l->verdicts));
-	l->verdicts.handler = l->options->tactics >> DP_TACTIC_TRAP & 1 && !l->options->no_trap;
+	l->verdicts.handler = l->options->trace.tactics >> DP_TACTIC_TRAP & 1 && !l->options->trace.no_trap;
 	l->verdicts.names = l->options->format != DP_FORMAT_JSON;
 	struct dp_error *err = NULL;
 	const bool calls = dp_list_is_call_glob(l->glob);
@@ -192,7 +192,7 @@ static struct dp_error *list_process(struct lister *l)
 	char *maps = NULL, root[32];
 	l->glob = l->options->nnames ? l->options->name[0] : NULL;
 	/* Who only reads has nothing to fear from a filter, nor from another tool at work. */
-	DP_TRY(dp_process_look(l->options->pid[0], &p));
+	DP_TRY(dp_process_look(l->options->trace.pid[0], &p));
 	DP_TRY(dp_process_maps(&p, &maps));
 	snprintf(root, sizeof(root), "/proc/%d/root", p.alive);
 	struct dp_error *err = dp_image_create(maps, root, p.alive, &l->image);
@@ -204,7 +204,7 @@ int dp_command_list(const struct dp_options *options)
 {
 	struct lister l = {.options = options};
 	signal(SIGPIPE, SIG_IGN);
-	struct dp_error *err = options->npids ? list_process(&l) : list_file(&l);
+	struct dp_error *err = options->trace.npids ? list_process(&l) : list_file(&l);
 	dp_error_print(err, stderr);
 	dp_name_match_fini(&l.match);
 	dp_image_destroy(l.image);

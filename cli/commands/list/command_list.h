@@ -3,7 +3,7 @@
 #ifndef DP_CLI_COMMAND_LIST_H
 #define DP_CLI_COMMAND_LIST_H
 
-#include "cli/session/texts.h"
+#include "session/code/code_view.h"
 #include "output/reports/plan.h"
 #include "probes/image/function/functions.h"
 

@@ -2,7 +2,7 @@
 #include "cli/run/profile/profile.h"
 
 #include "cli/run/signals.h"
-#include "cli/session/texts.h"
+#include "session/code/code_view.h"
 #include "injector/perf/samples.h"
 #include "injector/tracee/tracee.h"
 
@@ -24,7 +24,7 @@
 
 struct profile {
 	const struct dp_options *o;
-	struct dp_options shown; /* the one event class, as the outputs take it */
+	struct dp_trace_spec shown; /* the one event class, as the outputs take it */
 	struct dp_probe probe;
 	struct dp_typed typed;
 	pid_t pid;
@@ -46,7 +46,7 @@ struct profile {
 
 static bool has_all(const struct profile *p)
 {
-	return p->o->hits && p->taken >= p->o->hits;
+	return p->o->trace.hits && p->taken >= p->o->trace.hits;
 }
 
 /* What code is mapped, `since` then. */
@@ -168,7 +168,7 @@ static void become(const struct profile *p, const int go[2], int told)
 	if (read(go[0], &c, 1) != 1)
 		_exit(DP_EXIT_FAILURE);
 	prctl(PR_SET_PDEATHSIG, 0);
-	execvp(p->o->command[0], p->o->command);
+	execvp(p->o->trace.command[0], p->o->trace.command);
 	const int why = errno;
 	if (write(told, &why, sizeof(why)) < 0)
 		_exit(DP_EXIT_FAILURE);
@@ -202,7 +202,7 @@ static struct dp_error *let_go(struct profile *p, int told)
 	if (p->gone_on)
 		return NULL;
 	errno = why;
-	return dp_error_sys(DP_TAG_EXEC, "'%s' cannot be started", p->o->command[0]);
+	return dp_error_sys(DP_TAG_EXEC, "'%s' cannot be started", p->o->trace.command[0]);
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------------------- */
@@ -213,7 +213,6 @@ static struct dp_error *make_class(struct profile *p)
 	p->probe.spec.text = strdup("--profile");
 	if (!p->probe.name || !p->probe.spec.text)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the profile");
-	p->shown = *p->o;
 	p->shown.probe = &p->probe;
 	p->shown.typed = &p->typed;
 	p->shown.nprobes = 1;
@@ -222,7 +221,7 @@ static struct dp_error *make_class(struct profile *p)
 
 static bool wants_table(const struct dp_options *o)
 {
-	return o->asked.what;
+	return o->trace.asked.what;
 }
 
 static struct dp_error *open_outputs(struct profile *p)
@@ -230,7 +229,7 @@ static struct dp_error *open_outputs(struct profile *p)
 	DP_TRY(make_class(p));
 	if (wants_table(p->o))
 		DP_TRY(dp_stacks_create(&p->stacks));
-	return dp_outputs_open(&p->shown, p->comm, NULL, &p->out);
+	return dp_outputs_open(p->o, &p->shown, p->comm, NULL, &p->out);
 }
 
 static void say_what(const struct profile *p)
@@ -244,19 +243,19 @@ static void say_what(const struct profile *p)
 /* A command is called by its file's name, as it will call itself: it has not begun yet. */
 static void name_process(struct profile *p)
 {
-	if (!p->o->command) {
+	if (!p->o->trace.command) {
 		dp_samples_comm(p->pid, p->comm, sizeof(p->comm));
 		return;
 	}
-	const char *slash = strrchr(p->o->command[0], '/');
-	snprintf(p->comm, sizeof(p->comm), "%.15s", slash ? slash + 1 : p->o->command[0]);
+	const char *slash = strrchr(p->o->trace.command[0], '/');
+	snprintf(p->comm, sizeof(p->comm), "%.15s", slash ? slash + 1 : p->o->trace.command[0]);
 }
 
 static struct dp_error *look_first(struct profile *p)
 {
 	for (int tried = 1;; tried++) { /* a program that maps while we look */
 		struct dp_error *err = look(p, 0);
-		if (err && p->o->command && has_ended(p, 200)) /* a short one: its samples have no names */
+		if (err && p->o->trace.command && has_ended(p, 200)) /* a short one: its samples have no names */
 			err = dp_error_destroy(err);
 		if (!err || tried == RETRIES)
 			return err;
@@ -267,25 +266,25 @@ static struct dp_error *look_first(struct profile *p)
 static struct dp_error *begin(struct profile *p)
 {
 	int told = -1;
-	if (p->o->command)
+	if (p->o->trace.command)
 		DP_TRY(start_command(p, &told)); /* before our signals are blocked */
 	else
-		p->pid = dp_samples_leader(p->o->pid[0]);
+		p->pid = dp_samples_leader(p->o->trace.pid[0]);
 	DP_TRY(dp_signals_open(&p->signal_fd));
 	p->pid_fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (p->pid_fd < 0)
 		return dp_error_sys(DP_TAG_NO_PROCESS, "process %d", p->pid);
 	DP_TRY(dp_sample_walker_create(&p->walker));
-	DP_TRY(dp_samples_open(p->pid, p->o->profile_hz, p->o->command, &p->samples));
+	DP_TRY(dp_samples_open(p->pid, p->o->profile_hz, p->o->trace.command, &p->samples));
 	DP_TRY(dp_images_init(&p->images));
 	name_process(p);
-	if (!p->o->command)
+	if (!p->o->trace.command)
 		DP_TRY(look_first(p));
 	DP_TRY(open_outputs(p)); /* a command does nothing before it is certain that its samples can be kept */
-	if (p->o->command)
+	if (p->o->trace.command)
 		DP_TRY(let_go(p, told));
 	say_what(p);
-	return p->o->command ? look_first(p) : NULL;
+	return p->o->trace.command ? look_first(p) : NULL;
 }
 
 static void wait_round(struct profile *p)
@@ -297,14 +296,14 @@ static void wait_round(struct profile *p)
 		p->ended_by = "interrupt";
 	else if (fd[1].revents)
 		p->ended_by = "target exited";
-	else if (p->o->duration_ns && dp_now_ns() - p->start_ns >= p->o->duration_ns)
+	else if (p->o->trace.duration_ns && dp_now_ns() - p->start_ns >= p->o->trace.duration_ns)
 		p->ended_by = "duration";
 }
 
 static struct dp_error *loop(struct profile *p)
 {
 	p->start_ns = dp_now_ns();
-	if (!p->o->command)
+	if (!p->o->trace.command)
 		DP_TRY(dp_samples_start(p->samples));
 	while (!p->ended_by) {
 		wait_round(p);
@@ -434,39 +433,4 @@ int dp_profile(const struct dp_options *options)
 	dp_error_destroy(err);
 	fini(&p);
 	return status;
-}
-
-/* ---- options --------------------------------------------------------------------------------------------------------- */
-
-struct dp_error *dp_profile_check(struct dp_options *o)
-{
-	struct dp_asked *a = &o->asked;
-	const char *other = o->nprobes                            ? "probes"
-	                    : a->what & ~DP_ANSWER_COUNT          ? "--hist, --sum, --avg, --min and --max"
-	                    : a->slower_ns                        ? "--slower-than"
-	                    : a->interval_ns                      ? "--interval"
-	                    : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
-	                    : o->pending                          ? "--pending"
-	                    : o->dry_run                          ? "--dry-run"
-	                    : o->nexcept                          ? "-x"
-	                    : o->tactics                          ? "--tactic"
-	                    : o->no_trap                          ? "--no-trap"
-	                    : o->allow_seccomp                    ? "--allow-seccomp"
-	                    : o->ring_size                        ? "--buffer-size"
-	                    : o->max_memory                       ? "--max-memory"
-	                    : o->sink == DP_SINK_LTTNG || o->session || o->set_url || o->live_us || o->filter ? "events of LTTng"
-	                                                                                                      : NULL;
-	if (other)
-		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
-	if (o->npids > 1)
-		return dp_error(DP_TAG_USAGE, "--profile takes one process: run one dynprobe for each");
-	if (a->by || a->folded || a->top)
-		a->what = DP_ANSWER_COUNT;
-	if (!a->what)
-		return NULL;
-	if (o->format == DP_FORMAT_CTF || o->record)
-		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: use neither --record nor -f ctf");
-	a->by = "backtrace";
-	o->no_record = true;
-	return NULL;
 }

@@ -8,8 +8,6 @@
 
 /* Runs it; the exit status. Errors are printed. */
 int dp_profile(const struct dp_options *options);
-/* What --profile goes with. */
-struct dp_error *dp_profile_check(struct dp_options *o) DP_MUST_CHECK;
 
 /* ---- profile_images.c: what code was mapped when -------------------------------------------------------------------------- */
 

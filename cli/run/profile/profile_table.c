@@ -211,13 +211,13 @@ static bool print(const struct merged *m, size_t n, const struct dp_stacks_view 
 	qsort(row, n, sizeof(*row), by_hits);
 	const struct dp_answers_shown shown = {.what = DP_ANSWER_COUNT,
 	                                       .by = "backtrace",
-	                                       .top = v->options->asked.top,
+	                                       .top = v->options->trace.asked.top,
 	                                       .seconds = v->seconds,
 	                                       .row = row,
 	                                       .n = n};
 	if (v->options->format == DP_FORMAT_JSON)
 		dp_answers_json(&shown, to);
-	else if (v->options->asked.folded)
+	else if (v->options->trace.asked.folded)
 		dp_answers_folded(&shown, to);
 	else
 		dp_answers_text(&shown, to);

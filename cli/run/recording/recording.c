@@ -2,12 +2,12 @@
 /* What is recorded: the groups with the ring sink, and an event class for each of their probes. */
 #include "cli/run/recording/recording.h"
 
-#include "cli/session/session_scope.h"
+#include "session/process/session_scope.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool taken(const struct dp_options *classes, const char *name)
+static bool taken(const struct dp_trace_spec *classes, const char *name)
 {
 	for (size_t i = 0; i < classes->nprobes; i++)
 		if (!strcmp(classes->probe[i].name, name))
@@ -16,7 +16,7 @@ static bool taken(const struct dp_options *classes, const char *name)
 }
 
 /* A probe that was superseded has the name of its successor; its last records are still here. */
-static char *unique_name(const struct dp_options *classes, const char *base)
+static char *unique_name(const struct dp_trace_spec *classes, const char *base)
 {
 	char *name = strdup(base);
 	for (unsigned k = 2; name && taken(classes, name); k++) {
@@ -27,7 +27,7 @@ static char *unique_name(const struct dp_options *classes, const char *base)
 	return name;
 }
 
-static struct dp_error *add_class(struct dp_options *classes, struct dp_image *image, const struct dp_manifest_probe *from)
+static struct dp_error *add_class(struct dp_trace_spec *classes, struct dp_image *image, const struct dp_manifest_probe *from)
 {
 	struct dp_probe *p = &classes->probe[classes->nprobes];
 	classes->typed[classes->nprobes].form = from->typed.form; /* the manifest's */
@@ -80,7 +80,7 @@ static struct dp_error *open_groups(struct dp_recording *r)
 
 struct dp_error *dp_recording_open(const struct dp_options *options, struct dp_left *left, struct dp_recording *ret)
 {
-	*ret = (struct dp_recording){.options = options, .left = left, .classes = *options, .signal_fd = -1};
+	*ret = (struct dp_recording){.options = options, .left = left, .signal_fd = -1};
 	struct dp_error *err = open_groups(ret);
 	if (err)
 		dp_recording_fini(ret);

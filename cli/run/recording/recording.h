@@ -4,8 +4,8 @@
 #define DP_CLI_RECORDING_H
 
 #include "base/buf.h"
-#include "cli/commands/left.h"
 #include "cli/run/outputs.h"
+#include "session/left.h"
 
 struct dp_recording_group { /* one group with the ring sink */
 	struct dp_left_group *left;
@@ -18,7 +18,7 @@ struct dp_recording {
 	struct dp_left *left;
 	struct dp_recording_group *group;
 	size_t ngroups;
-	struct dp_options classes; /* the probes of all groups as event classes; the manners are those of `options` */
+	struct dp_trace_spec classes; /* the probes of all groups, as event classes */
 	struct dp_outputs out;
 	uint64_t *recorded, *damaged; /* of each class */
 	struct dp_buf hits, payloads; /* that wait for older ones of other groups */

@@ -21,7 +21,7 @@ struct round {
 
 bool dp_recording_has_all(const struct dp_recording *r)
 {
-	return r->options->hits && r->total >= r->options->hits;
+	return r->options->trace.hits && r->total >= r->options->trace.hits;
 }
 
 static void write_event(struct dp_recording *r, size_t class, const struct dp_hit *hit)

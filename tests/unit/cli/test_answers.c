@@ -77,7 +77,7 @@ static enum dp_answers_rank asked(const char *what, const char *other)
 	char *argv[] = {"dynprobe", "--pid", "1", "--function", "f", (char *)what, "rdi", (char *)other, "rdi", NULL};
 	struct dp_options o;
 	cr_assert_null(dp_options_parse_verb(DP_VERB_RUN, other ? 9 : 7, argv, &o));
-	const enum dp_answers_rank rank = o.asked.rank;
+	const enum dp_answers_rank rank = o.trace.asked.rank;
 	dp_options_fini(&o);
 	return rank;
 }

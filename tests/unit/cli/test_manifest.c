@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What lies in the target about the probes that were left there: it comes back as it was, and any other text is refused. */
-#include "cli/session/manifest.h"
+#include "cli/options/options.h"
+#include "session/manifest.h"
 
 #include <criterion/criterion.h>
 #include <getopt.h>
@@ -18,7 +19,7 @@ static struct dp_manifest asked(const char *line)
 	while (words[argc])
 		argc++;
 	cr_assert_null(dp_options_parse_verb(DP_VERB_ATTACH, argc, words, &o));
-	cr_assert_null(dp_manifest_of(&o, o.sink == DP_SINK_LTTNG, o.session, &m));
+	cr_assert_null(dp_manifest_of(&o.trace, o.trace.sink == DP_SINK_LTTNG, o.trace.session, &m));
 	dp_options_fini(&o);
 	dp_words_free(words);
 	return m;

@@ -48,29 +48,29 @@ static void refused(const char *line, enum dp_tag tag, const char *what)
 Test(options, contexts_go_to_the_group_of_probes_before_them)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function a --function b -t reg:rdi --probe c -t reg:rsi -t reg:rdx");
-	cr_assert_eq(o.nprobes, 3);
-	cr_expect_eq(o.probe[0].fields.n, 1);
-	cr_expect_eq(o.probe[1].fields.n, 1);
-	cr_assert_eq(o.probe[2].fields.n, 2);
-	cr_expect_str_eq(o.probe[2].fields.field[0].name, "rsi");
-	cr_expect(o.probe[0].entry && o.probe[1].entry && !o.probe[2].entry);
+	cr_assert_eq(o.trace.nprobes, 3);
+	cr_expect_eq(o.trace.probe[0].fields.n, 1);
+	cr_expect_eq(o.trace.probe[1].fields.n, 1);
+	cr_assert_eq(o.trace.probe[2].fields.n, 2);
+	cr_expect_str_eq(o.trace.probe[2].fields.field[0].name, "rsi");
+	cr_expect(o.trace.probe[0].entry && o.trace.probe[1].entry && !o.trace.probe[2].entry);
 	dp_options_fini(&o);
 }
 
 Test(options, contexts_before_the_first_probe_go_to_all)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 -t reg:rax --function a --function b -t reg:rdi");
-	cr_assert_eq(o.nprobes, 2);
-	cr_expect_eq(o.probe[0].fields.n, 2);
-	cr_expect_eq(o.probe[1].fields.n, 2);
+	cr_assert_eq(o.trace.nprobes, 2);
+	cr_expect_eq(o.trace.probe[0].fields.n, 2);
+	cr_expect_eq(o.trace.probe[1].fields.n, 2);
 	dp_options_fini(&o);
 }
 
 Test(options, conditions_are_bound_like_contexts_and_given_once)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function a --when '$rdi == 1' --function b");
-	cr_expect_not_null(o.probe[0].when);
-	cr_expect_null(o.probe[1].when);
+	cr_expect_not_null(o.trace.probe[0].when);
+	cr_expect_null(o.trace.probe[1].when);
 	dp_options_fini(&o);
 	refused("dynprobe --pid 1 --function a --when 'rdi == 1' --when 'rsi == 1'", DP_TAG_USAGE, "two conditions");
 }
@@ -79,13 +79,13 @@ Test(options, names_are_given_derived_and_unique)
 {
 	struct dp_options o =
 	        parsed("dynprobe --pid 1 --name mine --probe foo+0x6 --probe foo+0x6 --function foo --probe foo+0x6");
-	cr_expect_str_eq(o.probe[0].name, "mine");
-	cr_expect_str_eq(o.probe[1].name, "foo_0x6");
-	cr_expect_str_eq(o.probe[2].name, "foo");
-	cr_expect_str_eq(o.probe[3].name, "foo_0x6_2");
+	cr_expect_str_eq(o.trace.probe[0].name, "mine");
+	cr_expect_str_eq(o.trace.probe[1].name, "foo_0x6");
+	cr_expect_str_eq(o.trace.probe[2].name, "foo");
+	cr_expect_str_eq(o.trace.probe[3].name, "foo_0x6_2");
 	dp_options_fini(&o);
 	o = parsed("dynprobe --pid 1 --function foo --name after");
-	cr_expect_str_eq(o.probe[0].name, "after");
+	cr_expect_str_eq(o.trace.probe[0].name, "after");
 	dp_options_fini(&o);
 	refused("dynprobe --pid 1 --name x --function a --name x --function b", DP_TAG_USAGE, "two probes have the name");
 	refused("dynprobe --pid 1 --name 1x --function a", DP_TAG_SYNTAX, "no event name");
@@ -96,32 +96,32 @@ Test(options, names_are_given_derived_and_unique)
 Test(options, the_commands_own_options_are_its_own)
 {
 	struct dp_options o = parsed("dynprobe --function main -- ls -l --pid 3");
-	cr_expect_eq(o.npids, 0);
-	cr_expect_str_eq(o.command[0], "ls");
-	cr_expect_str_eq(o.command[1], "-l");
-	cr_expect_str_eq(o.command[3], "3");
+	cr_expect_eq(o.trace.npids, 0);
+	cr_expect_str_eq(o.trace.command[0], "ls");
+	cr_expect_str_eq(o.trace.command[1], "-l");
+	cr_expect_str_eq(o.trace.command[3], "3");
 	dp_options_fini(&o);
 	o = parsed("dynprobe --function main ls -l");
-	cr_expect_str_eq(o.command[1], "-l");
+	cr_expect_str_eq(o.trace.command[1], "-l");
 	dp_options_fini(&o);
 }
 
 Test(options, pids_repeat)
 {
 	struct dp_options o = parsed("dynprobe --pid 12 -p 13 --function main");
-	cr_assert_eq(o.npids, 2);
-	cr_expect_eq(o.pid[0], 12);
-	cr_expect_eq(o.pid[1], 13);
+	cr_assert_eq(o.trace.npids, 2);
+	cr_expect_eq(o.trace.pid[0], 12);
+	cr_expect_eq(o.trace.pid[1], 13);
 	dp_options_fini(&o);
 }
 
 Test(options, buffer_sizes_round_up_to_a_power_of_two)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function f --buffer-size 100K");
-	cr_expect_eq(o.ring_size, 128u << 10);
+	cr_expect_eq(o.trace.ring_size, 128u << 10);
 	dp_options_fini(&o);
 	o = parsed("dynprobe --pid 1 --function f --buffer-size 1");
-	cr_expect_eq(o.ring_size, 16u << 10);
+	cr_expect_eq(o.trace.ring_size, 16u << 10);
 	dp_options_fini(&o);
 	refused("dynprobe --pid 1 --function f --buffer-size 2G", DP_TAG_USAGE, "at most 1G");
 }
@@ -149,28 +149,28 @@ Test(options, refuse_DP_SYNTAX)
 Test(options, what_was_typed_is_kept_for_each_probe)
 {
 	struct dp_options o = parsed("attach --pid 1 -t regs --function a -t reg:rdi --when 'rdi > 1' --function b");
-	cr_assert_eq(o.nprobes, 2);
-	cr_expect(o.attach);
-	cr_assert_eq(o.typed[0].ncontexts, 2);
-	cr_expect_str_eq(o.typed[0].context[0], "reg:rdi");
-	cr_expect_str_eq(o.typed[0].context[1], "regs");
-	cr_expect_str_eq(o.typed[0].when, "rdi > 1");
-	cr_assert_eq(o.typed[1].ncontexts, 1);
-	cr_expect_null(o.typed[1].when);
+	cr_assert_eq(o.trace.nprobes, 2);
+	cr_expect(o.trace.attach);
+	cr_assert_eq(o.trace.typed[0].ncontexts, 2);
+	cr_expect_str_eq(o.trace.typed[0].context[0], "reg:rdi");
+	cr_expect_str_eq(o.trace.typed[0].context[1], "regs");
+	cr_expect_str_eq(o.trace.typed[0].when, "rdi > 1");
+	cr_assert_eq(o.trace.typed[1].ncontexts, 1);
+	cr_expect_null(o.trace.typed[1].when);
 	dp_options_fini(&o);
 }
 
 Test(options, lttngs_own_options_choose_its_sink)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function f");
-	cr_expect_eq(o.sink, DP_SINK_AUTO);
+	cr_expect_eq(o.trace.sink, DP_SINK_AUTO);
 	dp_options_fini(&o);
 	static const char *const given[] = {"--session s", "--set-url net://h", "--live", "--filter 'rdi > 1'", "--sink lttng"};
 	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
 		dp_auto_free char *line = NULL, *ring = NULL;
 		cr_assert(asprintf(&line, "dynprobe --pid 1 --function f %s", given[i]) > 0);
 		o = parsed(line);
-		cr_expect_eq(o.sink, DP_SINK_LTTNG, "%s", line);
+		cr_expect_eq(o.trace.sink, DP_SINK_LTTNG, "%s", line);
 		dp_options_fini(&o);
 		cr_assert(asprintf(&ring, "%s -o x", line) > 0);
 		refused(ring, DP_TAG_USAGE, "go to LTTng");
@@ -190,7 +190,7 @@ Test(options, live_timers_are_in_microseconds_unless_said)
 		dp_auto_free char *line = NULL;
 		cr_assert(asprintf(&line, "dynprobe --pid 1 --function f %s", rows[i].given) > 0);
 		struct dp_options o = parsed(line);
-		cr_expect_eq(o.live_us, rows[i].us, "%s", line);
+		cr_expect_eq(o.trace.live_us, rows[i].us, "%s", line);
 		dp_options_fini(&o);
 	}
 	refused("dynprobe --pid 1 --function f --live=0", DP_TAG_USAGE, "--live");
@@ -202,7 +202,7 @@ Test(options, verbs_take_names_and_their_own_options)
 	cr_assert_eq(o.nnames, 2);
 	cr_expect_str_eq(o.name[0], "foo");
 	cr_expect_str_eq(o.name[1], "b*");
-	cr_expect_eq(o.pid[0], 12);
+	cr_expect_eq(o.trace.pid[0], 12);
 	dp_options_fini(&o);
 	o = parsed("add-context --pid 12 -e foo -t reg:rax -t backtrace");
 	cr_expect_str_eq(o.event, "foo");
@@ -248,14 +248,14 @@ Test(options, what_is_probed_of_a_function)
 {
 	struct dp_options o =
 	        parsed("dynprobe --pid 1 --return f --probe f:return --probe f:entry --function f:entry -x 'a*' -x b");
-	cr_assert_eq(o.nprobes, 4);
-	cr_expect_eq(o.probe[0].spec.point, DP_POINT_RETURN);
-	cr_expect_eq(o.probe[1].spec.point, DP_POINT_RETURN);
-	cr_expect(o.probe[2].entry && o.probe[3].entry);
-	cr_expect_str_eq(o.probe[2].name, "f_entry");
-	cr_expect_str_eq(o.probe[3].name, "f_entry_2");
-	cr_assert_eq(o.nexcept, 2);
-	cr_expect_str_eq(o.except[0], "a*");
+	cr_assert_eq(o.trace.nprobes, 4);
+	cr_expect_eq(o.trace.probe[0].spec.point, DP_POINT_RETURN);
+	cr_expect_eq(o.trace.probe[1].spec.point, DP_POINT_RETURN);
+	cr_expect(o.trace.probe[2].entry && o.trace.probe[3].entry);
+	cr_expect_str_eq(o.trace.probe[2].name, "f_entry");
+	cr_expect_str_eq(o.trace.probe[3].name, "f_entry_2");
+	cr_assert_eq(o.trace.nexcept, 2);
+	cr_expect_str_eq(o.trace.except[0], "a*");
 	dp_options_fini(&o);
 }
 
@@ -270,8 +270,8 @@ Test(options, USAGE_of_an_option_and_a_spec_that_contradict_each_other)
 Test(options, the_pid_of_dtrace_is_the_process)
 {
 	struct dp_options o = parsed("dynprobe --probe pid42::f:entry --probe pid42::g:entry");
-	cr_assert_eq(o.npids, 1);
-	cr_expect_eq(o.pid[0], 42);
+	cr_assert_eq(o.trace.npids, 1);
+	cr_expect_eq(o.trace.pid[0], 42);
 	dp_options_fini(&o);
 	refused("dynprobe --pid 1 --probe pid42::f:entry", DP_TAG_USAGE, "42");
 	refused("dynprobe --probe pid1::f:entry --probe pid42::f:entry", DP_TAG_USAGE, "42");
@@ -288,10 +288,10 @@ Test(options, probes_from_a_file)
 	fclose(file);
 	snprintf(line, sizeof(line), "dynprobe --pid 1 --probe @%s -t reg:rax", path);
 	struct dp_options o = parsed(line);
-	cr_assert_eq(o.nprobes, 3);
-	cr_expect_str_eq(o.probe[0].spec.text, "foo");
-	cr_expect_str_eq(o.probe[1].spec.text, "libc.so.6!puts+4");
-	cr_expect(o.probe[2].entry && o.probe[0].fields.n == 1 && o.probe[2].fields.n == 1);
+	cr_assert_eq(o.trace.nprobes, 3);
+	cr_expect_str_eq(o.trace.probe[0].spec.text, "foo");
+	cr_expect_str_eq(o.trace.probe[1].spec.text, "libc.so.6!puts+4");
+	cr_expect(o.trace.probe[2].entry && o.trace.probe[0].fields.n == 1 && o.trace.probe[2].fields.n == 1);
 	dp_options_fini(&o);
 	file = fopen(path, "w");
 	fputs("foo\nfoo+0x\n", file);

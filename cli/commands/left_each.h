@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* A command on what earlier commands left, in each of the processes it names. */
+#ifndef DP_CLI_LEFT_EACH_H
+#define DP_CLI_LEFT_EACH_H
+
+#include "cli/options/options.h"
+#include "session/left.h"
+
+/*
+ * Does `act` in every process of the options, and prints what becomes of it. The exit status: DP_EXIT_FAILURE if all failed,
+ * DP_EXIT_PARTIAL if some did.
+ */
+typedef struct dp_error *(*dp_left_fn)(const struct dp_options *options, struct dp_left *left);
+int dp_left_each(const struct dp_options *options, bool look, dp_left_fn act);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What the engine reports and asks while a run goes on, answered by the outputs and the signals of the command. */
+#include "cli/run/answers.h"
+#include "cli/run/console.h"
+#include "cli/run/signals.h"
+#include "cli/run/trace.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static void on_event(const struct dp_event *event, void *data)
+{
+	struct dp_trace *t = data;
+	dp_outputs_event(&t->out, event);
+}
+
+static void on_fields_known(unsigned probe, void *data)
+{
+	struct dp_trace *t = data;
+	dp_outputs_class(&t->out, probe);
+}
+
+static void on_note(const char *text, void *data)
+{
+	struct dp_trace *t = data;
+	dp_outputs_note(&t->out, text);
+}
+
+static struct dp_error *on_flush(uint64_t lost, void *data)
+{
+	struct dp_trace *t = data;
+	return dp_outputs_flush(&t->out, lost);
+}
+
+static void on_round(void *data)
+{
+	dp_answers_round(data);
+}
+
+static bool on_interrupted(bool leaving, void *data)
+{
+	struct dp_trace *t = data;
+	struct signalfd_siginfo info;
+	int sig = leaving ? 0 : dp_signals_kept();
+	if (!sig && read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		sig = (int)info.ssi_signo;
+	if (!leaving && sig)
+		t->signal = sig;
+	return sig;
+}
+
+void dp_trace_calls_init(struct dp_trace *t)
+{
+	dp_console_calls(t->options, &t->calls);
+	t->calls.event = on_event;
+	t->calls.fields_known = on_fields_known;
+	t->calls.note = on_note;
+	t->calls.flush = on_flush;
+	t->calls.round = on_round;
+	t->calls.interrupted = on_interrupted;
+	t->calls.run_data = t;
+	t->spec = t->options->trace;
+	t->spec.calls = &t->calls;
+}

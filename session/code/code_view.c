@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/code/code_view.h"
+
+#include <stdlib.h>
+
+#define KEEP_MAX 64u
+
+struct module_text {
+	struct dp_module *module;
+	struct dp_segment *segment;
+	struct dp_keep *keep;
+	struct dp_text text;
+};
+
+struct dp_texts {
+	struct dp_image *image;
+	struct dp_analysis *known;
+	struct module_text *module;
+	size_t n;
+};
+
+struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret)
+{
+	struct dp_texts *texts = calloc(1, sizeof(*texts));
+	if (!texts)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
+	texts->image = image;
+	struct dp_error *err = dp_analysis_create(&texts->known);
+	if (err) {
+		free(texts);
+		return err;
+	}
+	*ret = texts;
+	return NULL;
+}
+
+struct dp_texts *dp_texts_destroy(struct dp_texts *texts)
+{
+	for (size_t i = 0; texts && i < texts->n; i++) {
+		free(texts->module[i].segment);
+		free(texts->module[i].keep);
+	}
+	if (texts) {
+		dp_analysis_destroy(texts->known);
+		free(texts->module);
+	}
+	free(texts);
+	return NULL;
+}
+
+/* What the file says must be kept; how many. ret NULL: only count. */
+static size_t named_kept(struct dp_module *m, struct dp_keep *ret)
+{
+	size_t n = 0, i;
+	dp_addr at;
+	uint64_t size;
+	for (i = 0; dp_module_rseq(m, i, &at, &size); i++, n++)
+		if (ret)
+			ret[n] = (struct dp_keep){at.v, size, "the kernel restarts it elsewhere (rseq)"};
+	for (i = 0; dp_module_cancellation(m, i, &at, &size); i++, n++)
+		if (ret)
+			ret[n] = (struct dp_keep){at.v, size, "thread cancellation looks at the address"};
+	return n;
+}
+
+static struct dp_error *load(struct dp_module *m, struct module_text *ret)
+{
+	const size_t n = dp_module_nsegments(m);
+	struct dp_segment *segment = calloc(n + 1, sizeof(*segment));
+	const size_t nkeep = named_kept(m, NULL);
+	struct dp_keep *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
+	if (!segment || !keep) {
+		free(segment);
+		free(keep);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the segments of %s", dp_module_path(m));
+	}
+	size_t used = 0;
+	for (size_t i = 0; i < n; i++) {
+		dp_addr addr;
+		struct dp_segment *s = &segment[used];
+		if (dp_module_segment(m, i, &addr, &s->bytes, &s->n, &s->exec)) {
+			s->addr = addr.v;
+			used++;
+		}
+	}
+	ret->module = m;
+	ret->segment = segment;
+	ret->text = (struct dp_text){.segment = segment, .nsegments = used, .bias = dp_module_bias(m)};
+	ret->keep = keep;
+	ret->text.keep = keep;
+	ret->text.nkeep = dp_text_find_kept(&ret->text, keep, KEEP_MAX);
+	ret->text.nkeep += named_kept(m, keep + ret->text.nkeep);
+	ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
+	return NULL;
+}
+
+static struct module_text *find(struct dp_texts *texts, const struct dp_module *m)
+{
+	for (size_t i = 0; i < texts->n; i++)
+		if (texts->module[i].module == m)
+			return &texts->module[i];
+	return NULL;
+}
+
+struct dp_error *dp_texts_get(struct dp_texts *texts, const struct dp_site *site, const struct dp_text **ret)
+{
+	if (!site->module)
+		return dp_error(DP_TAG_NOT_CODE, "0x%llx is in no module", (unsigned long long)site->addr.v);
+	struct module_text *found = find(texts, site->module);
+	if (!found) {
+		struct module_text *grown = realloc(texts->module, (texts->n + 1) * sizeof(*grown));
+		if (!grown)
+			return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
+		texts->module = grown;
+		found = &grown[texts->n];
+		DP_TRY(load(site->module, found));
+		found->text.known = texts->known;
+		texts->n++;
+	}
+	found->text.function = site->function.start.v;
+	found->text.size = site->function.size;
+	*ret = &found->text;
+	return NULL;
+}
+
+char *dp_cache_dir(void)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *dir = NULL;
+	int n = -1;
+	if (xdg && *xdg == '/')
+		n = asprintf(&dir, "%s/dynprobe", xdg);
+	else if (home && *home)
+		n = asprintf(&dir, "%s/.cache/dynprobe", home);
+	return n < 0 ? NULL : dir;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the planner has to know of each module's code (struct dp_text), made once per module from what probes/ reads of its file.
+ */
+#ifndef DP_SESSION_CODE_CODE_VIEW_H
+#define DP_SESSION_CODE_CODE_VIEW_H
+
+#include "probes/probes.h"
+#include "trampoline/trampoline.h"
+
+struct dp_texts;
+struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret) DP_MUST_CHECK;
+struct dp_texts *dp_texts_destroy(struct dp_texts *texts);
+/* The text around `site`; valid until the next call. */
+struct dp_error *dp_texts_get(struct dp_texts *texts, const struct dp_site *site, const struct dp_text **ret) DP_MUST_CHECK;
+
+/* Where compiled tables are kept between runs: $XDG_CACHE_HOME or ~/.cache, then dynprobe. NULL if neither is set. Malloc'ed. */
+char *dp_cache_dir(void);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/code/hooks.h"
+
+#include "session/code/syscall_bytes.h"
+
+#include <stdlib.h>
+
+void dp_hooks_fini(struct dp_hooks *hooks)
+{
+	free(hooks->place);
+	free(hooks->text);
+	*hooks = (struct dp_hooks){0};
+}
+
+static struct dp_error *add(struct dp_hooks *hooks, const struct dp_hook_place *place, const struct dp_text *text)
+{
+	struct dp_hook_place *places = realloc(hooks->place, (hooks->n + 1) * sizeof(*places));
+	if (places)
+		hooks->place = places;
+	struct dp_text *texts = realloc(hooks->text, (hooks->n + 1) * sizeof(*texts));
+	if (texts)
+		hooks->text = texts;
+	if (!places || !texts)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
+	places[hooks->n] = *place;
+	texts[hooks->n++] = *text;
+	return NULL;
+}
+
+struct search {
+	struct dp_hooks *hooks;
+	struct dp_image *image;
+	struct dp_texts *texts;
+};
+
+static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
+{
+	const struct search *s = data;
+	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
+	const struct dp_text *text;
+	struct dp_hook_place place;
+	dp_image_function_at(s->image, site.addr, &site.function);
+	DP_TRY(dp_texts_get(s->texts, &site, &text));
+	struct dp_error *err = dp_hook_place(text, addr, &place);
+	if (err)
+		return dp_error_wrap(err, "%s", dp_module_name(m));
+	return place.site ? add(s->hooks, &place, text) : NULL;
+}
+
+struct dp_error *dp_hooks_find(struct dp_image *image, struct dp_hooks *hooks)
+{
+	struct dp_texts *texts = NULL;
+	DP_TRY(dp_texts_create(image, &texts));
+	struct search search = {hooks, image, texts};
+	struct dp_error *err = NULL;
+	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
+		struct dp_module *m = dp_image_module(image, i);
+		if (dp_module_path(m)[0] == '/') /* not the vdso, which only asks for the time */
+			err = dp_syscall_bytes(m, look_at, &search);
+	}
+	dp_texts_destroy(texts);
+	return err;
+}
+
+struct planning {
+	struct dp_hooks *hooks;
+	struct dp_image *image;
+	struct dp_planner *planner;
+	struct dp_texts *texts;
+	uint64_t entry;
+};
+
+static struct dp_error *plan_one(const struct planning *p, size_t i, uint64_t at)
+{
+	const struct dp_hook_place *hook = &p->hooks->place[i];
+	struct dp_site site = {.addr = dp_addr_of(at), .module = dp_image_module_at(p->image, dp_addr_of(at))};
+	const struct dp_text *text;
+	struct dp_plan plan;
+	dp_image_function_at(p->image, site.addr, &site.function);
+	DP_TRY(dp_texts_get(p->texts, &site, &text));
+	p->hooks->text[i] = *text;
+	const bool in_front = at == hook->site && at != hook->syscall; /* there it holds the jump */
+	const struct dp_request request = {
+	        .site = at,
+	        .probe = DP_NO_PROBE,
+	        .text = &p->hooks->text[i],
+	        .hook = p->entry,
+	        .syscall = hook->syscall,
+	        .any_call = hook->any,
+	        .tactics = in_front ? 1u << DP_TACTIC_JUMP : DP_TACTICS_JUMPS,
+	};
+	return dp_planner_add(p->planner, &request, &plan);
+}
+
+struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner, struct dp_texts *texts,
+                               uint64_t entry)
+{
+	const struct planning p = {hooks, image, planner, texts, entry};
+	for (size_t i = 0; i < hooks->n; i++) {
+		const struct dp_hook_place *hook = &hooks->place[i];
+		const uint64_t choice[] = {hook->site, hook->other, hook->site == hook->syscall ? 0 : hook->syscall};
+		struct dp_error *err = NULL;
+		for (size_t k = 0; k < sizeof(choice) / sizeof(*choice) && (!k || err); k++)
+			if (choice[k]) {
+				dp_error_destroy(err);
+				err = plan_one(&p, i, choice[k]);
+			}
+		if (err)
+			return dp_error_wrap(err, "no hook fits on the system call at 0x%llx", (unsigned long long)hook->syscall);
+	}
+	return NULL;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trace_spec.h"
+#include "session/expand/expand_internal.h"
+#include "session/code/function_points.h"
+#include "probes/point/more.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTES 3u /* lines about functions that are not known well, before they are only counted */
+
+/* ---- one function -------------------------------------------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 2, 3))) note(struct dp_expander *x, const char *fmt, ...)
+{
+	va_list args;
+	char text[1024];
+	if (x->notes++ >= NOTES)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	dp_trace_log(x->from, DP_LOG_INFO, "%s", text);
+}
+
+static void note_points(struct dp_expander *x, const struct dp_function *f, const struct dp_points *points)
+{
+	const char *name = *f->name ? f->name : "the function";
+	size_t unsure = 0;
+	uint64_t first = 0;
+	char more[48] = "";
+	for (size_t i = 0; i < points->nexits; i++)
+		if (points->exit[i].kind == DP_EXIT_UNSURE && !unsure++)
+			first = points->exit[i].addr;
+	if (unsure > 1)
+		snprintf(more, sizeof(more), " and %zu others", unsure - 1);
+	if (unsure)
+		note(x, "%s may also leave by the indirect jump at +0x%llx%s, which is not probed as a return", name,
+		     (unsigned long long)(first - f->start.v), more);
+	if (points->undecodable)
+		note(x, "%s: the bytes at +0x%llx are no instruction; what is behind them is not probed", name,
+		     (unsigned long long)(points->undecodable - f->start.v));
+}
+
+/* Returns of a fragment are the function's. */
+static struct dp_error *add_exit(struct dp_expander *x, size_t from, const struct dp_function_points *fp, size_t i)
+{
+	const struct dp_exit *exit = &fp->points.exit[i];
+	const struct dp_function *part = dp_function_part(fp, exit->addr);
+	const struct dp_expand_place at = {
+	        .f = part,
+	        .named = &fp->part[0],
+	        .offset = exit->addr - part->start.v,
+	        .point = DP_POINT_RETURN,
+	        .bound = true,
+	        .when = exit->when,
+	};
+	struct dp_probe *p;
+	return exit->kind == DP_EXIT_UNSURE ? NULL : dp_expand_add(x, from, &at, &p);
+}
+
+static struct dp_error *add_insn(struct dp_expander *x, size_t from, const struct dp_function_points *fp, size_t i)
+{
+	const struct dp_start *insn = &fp->points.insn[i];
+	const struct dp_function *part = dp_function_part(fp, insn->addr);
+	const struct dp_expand_place at = {.f = part, .offset = insn->addr - part->start.v, .bound = true};
+	struct dp_probe *p;
+	if (!insn->entered)
+		return dp_expand_add(x, from, &at, &p);
+	return dp_expand_add_refused(x, from, &at,
+	                             dp_error(DP_TAG_NOT_BOUNDARY,
+	                                      "%s+0x%llx: a branch of the function leads between the bytes of the instruction",
+	                                      part->name, (unsigned long long)at.offset));
+}
+
+/* Those of the function itself come before those of its fragments, wherever these lie. */
+static struct dp_error *add_exits(struct dp_expander *x, size_t from, const struct dp_function_points *fp)
+{
+	for (size_t k = 0; k < fp->nparts; k++)
+		for (size_t i = 0; i < fp->points.nexits; i++)
+			if (dp_function_part(fp, fp->points.exit[i].addr) == &fp->part[k])
+				DP_TRY(add_exit(x, from, fp, i));
+	return NULL;
+}
+
+static struct dp_error *add_insns(struct dp_expander *x, size_t from, const struct dp_function_points *fp)
+{
+	for (size_t k = 0; k < fp->nparts; k++)
+		for (size_t i = 0; i < fp->points.ninsns; i++)
+			if (dp_function_part(fp, fp->points.insn[i].addr) == &fp->part[k])
+				DP_TRY(add_insn(x, from, fp, i));
+	return NULL;
+}
+
+static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_point point, const struct dp_function_points *fp)
+{
+	const struct dp_expand_place at = {.f = &fp->part[0], .point = DP_POINT_RETURN};
+	const size_t before = x->out.trace.nprobes;
+	note_points(x, &fp->part[0], &fp->points);
+	if (point == DP_POINT_ALL)
+		DP_TRY(add_insns(x, from, fp));
+	DP_TRY(add_exits(x, from, fp));
+	if (x->out.trace.nprobes != before)
+		return NULL;
+	return dp_expand_add_refused(
+	        x, from, &at,
+	        dp_error(DP_TAG_NO_RETURN,
+	                 fp->points.nexits
+	                         ? "'%s' is left by nothing but indirect jumps of which it is not known where they lead"
+	                         : "'%s' has no ret and no tail jump: it never returns, or runs on into what follows it",
+	                 fp->part[0].name));
+}
+
+/* Entry, or the place that an offset leads to: one probe, at what is the same function in every build. */
+static struct dp_error *add_one(struct dp_expander *x, size_t from, enum dp_point point, const struct dp_function *f)
+{
+	const struct dp_probe *pattern = &x->from->probe[from];
+	struct dp_probe *p;
+	const struct dp_expand_place at = {
+	        .f = f,
+	        .offset = point == DP_POINT_PLACE ? pattern->spec.value : 0,
+	        .point = point,
+	        .plain = point == DP_POINT_PLACE ? !pattern->spec.has_offset : pattern->spec.point == DP_POINT_PLACE,
+	};
+	return dp_expand_add(x, from, &at, &p);
+}
+
+static struct dp_error *add_function(struct dp_expander *x, size_t from, const struct dp_selected *s)
+{
+	const struct dp_probe *pattern = &x->from->probe[from];
+	const enum dp_point point = pattern->entry ? DP_POINT_ENTRY : pattern->spec.point;
+	struct dp_function_points fp;
+	if (s->inside)
+		return dp_expand_inside(x, from, s);
+	if (s->ifunc) {
+		const struct dp_expand_place at = {.f = &s->function, .point = point};
+		return dp_expand_add_refused(x, from, &at,
+		                             dp_error(DP_TAG_NO_SYMBOL,
+		                                      "'%s' is an IFUNC: it only chooses which function calls of that name reach",
+		                                      s->function.name));
+	}
+	if (point == DP_POINT_ENTRY || point == DP_POINT_PLACE)
+		return add_one(x, from, point, &s->function);
+	if (point == DP_POINT_ALL)
+		DP_TRY(add_one(x, from, DP_POINT_ENTRY, &s->function));
+	struct dp_error *err = dp_function_points(x->image, x->texts, &s->function, &fp);
+	if (err) {
+		const struct dp_expand_place at = {.f = &s->function, .point = DP_POINT_RETURN};
+		return dp_expand_add_refused(x, from, &at, err);
+	}
+	err = add_points(x, from, point, &fp);
+	dp_function_points_fini(&fp);
+	return err;
+}
+
+/* ---- names, and the whole ------------------------------------------------------------------------------------------ */
+
+/* A name that was given is the one probe's, or a prefix of all of them. */
+static struct dp_error *name_pattern(struct dp_expander *x, const char *given, size_t first)
+{
+	struct dp_trace_spec *trace = &x->out.trace;
+	for (size_t i = first; i < trace->nprobes; i++) {
+		dp_auto_free char *base = dp_take(trace->probe[i].name, NULL), *with = NULL;
+		if (given && trace->nprobes - first == 1) {
+			trace->probe[i].name = strdup(given);
+			if (!trace->probe[i].name)
+				return dp_expand_no_memory();
+			continue;
+		}
+		if (given &&
+		    asprintf(&with, "%s_%.*s", given, (int)(190 - (strlen(given) < 189 ? strlen(given) : 189)), base) < 0)
+			return dp_expand_no_memory();
+		DP_TRY(dp_names_make(&x->names, given ? with : base, &trace->probe[i].name));
+	}
+	return NULL;
+}
+
+#define RESERVE 64u /* places of a line, a marker or returns of a library that comes later; unused ones are but names */
+
+/* A pattern of names may stand for any number of functions. */
+static bool can_wait(const struct dp_expander *x, size_t from, const struct dp_error *err)
+{
+	const struct dp_spec *spec = &x->from->probe[from].spec;
+	if (!x->from->pending || (err->tag != DP_TAG_NO_MODULE && (err->tag != DP_TAG_NO_SYMBOL || spec->module)))
+		return false;
+	return dp_spec_is_source(spec) ||
+	       (spec->point == DP_POINT_RETURN && !dp_spec_is_pattern(spec->symbol) && !dp_spec_is_pattern(spec->module));
+}
+
+static struct dp_error *cannot_wait(const struct dp_expander *x, const struct dp_spec *spec, struct dp_error *err)
+{
+	if (!x->from->pending || (err->tag != DP_TAG_NO_MODULE && err->tag != DP_TAG_NO_SYMBOL))
+		return err;
+	return dp_error_wrap(err,
+	                     "--pending does not wait for '%s': patterns and whole functions are looked up when the run begins",
+	                     spec->text);
+}
+
+/* As many as the library may turn out to have; what has none stays unseen. */
+static struct dp_error *reserve(struct dp_expander *x, size_t from)
+{
+	for (unsigned k = 0; k < RESERVE; k++) {
+		DP_TRY(dp_expand_copy(x, from));
+		struct dp_probe *p = &x->out.trace.probe[x->out.trace.nprobes - 1];
+		p->waits = true;
+		p->reserved = k > 0;
+		if (!k && x->from->probe[from].name)
+			continue;
+		dp_auto_free char *base = dp_take(p->name, NULL);
+		DP_TRY(dp_names_make(&x->names, base, &p->name));
+	}
+	return NULL;
+}
+
+/* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
+static struct dp_error *select_functions(struct dp_expander *x, const struct dp_spec *spec, struct dp_selection *ret)
+{
+	struct dp_selection more = {0};
+	bool known = true;
+	struct dp_error *err = dp_image_select(x->image, spec, x->from->except, x->from->nexcept, ret);
+	if (!err || err->tag != DP_TAG_NO_SYMBOL || !spec->symbol || dp_spec_is_source(spec))
+		return err;
+	struct dp_error *failed = dp_image_more(x->image, spec, false, &known, &more);
+	if (failed || known || !more.n) {
+		dp_error_destroy(failed);
+		dp_selection_fini(&more);
+		return err;
+	}
+	dp_error_destroy(err);
+	*ret = more;
+	return NULL;
+}
+
+/* Go's names have stars and brackets. */
+static bool is_name(const struct dp_spec *spec, const struct dp_selection *found)
+{
+	return spec->point != DP_POINT_ALL && !dp_spec_is_pattern(spec->module) && found->n == 1 && spec->symbol &&
+	       !strcmp(found->item[0].function.name, spec->symbol);
+}
+
+static struct dp_error *expand_one(struct dp_expander *x, size_t from)
+{
+	const struct dp_probe *p = &x->from->probe[from];
+	struct dp_selection found;
+	const size_t first = x->out.trace.nprobes;
+	x->pattern = dp_spec_has_pattern(&p->spec);
+	if (!dp_spec_selects(&p->spec))
+		return dp_expand_plain(x, from, add_function);
+	if (p->spec.call) {
+		DP_TRY(dp_expand_calls(x, from));
+		x->out.matched += x->out.trace.nprobes - first;
+		return name_pattern(x, p->name, first);
+	}
+	struct dp_error *unknown = select_functions(x, &p->spec, &found);
+	if (unknown && can_wait(x, from, unknown)) {
+		dp_error_destroy(unknown);
+		return reserve(x, from);
+	}
+	if (unknown)
+		return cannot_wait(x, &p->spec, unknown);
+	x->pattern = x->pattern && !is_name(&p->spec, &found);
+	struct dp_error *err = NULL;
+	for (size_t i = 0; !err && i < found.n; i++) {
+		err = dp_trace_step(x->from, "matching functions", i, found.n);
+		if (!err)
+			err = add_function(x, from, &found.item[i]);
+	}
+	dp_selection_fini(&found);
+	x->out.matched += x->out.trace.nprobes - first;
+	return err ? err : name_pattern(x, p->name, first);
+}
+
+static struct dp_error *expand_all(struct dp_expander *x)
+{
+	bool fresh;
+	for (size_t i = 0; i < x->from->nprobes; i++)
+		if (x->from->probe[i].name)
+			DP_TRY(dp_names_add(&x->names, x->from->probe[i].name, &fresh));
+	DP_TRY(dp_texts_create(x->image, &x->texts));
+	for (size_t i = 0; i < x->from->nprobes; i++)
+		DP_TRY(expand_one(x, i));
+	return NULL;
+}
+
+static void say(const struct dp_expander *x)
+{
+	if (x->notes > NOTES)
+		dp_trace_log(x->from, DP_LOG_INFO, "and so for %zu more functions", x->notes - NOTES);
+	if (x->out.matched)
+		dp_trace_log(x->from, DP_LOG_INFO, "matched %zu probe%s", x->out.matched, x->out.matched == 1 ? "" : "s");
+}
+
+bool dp_expands(const struct dp_trace_spec *trace)
+{
+	for (size_t i = 0; i < trace->nprobes; i++)
+		if (dp_spec_selects(&trace->probe[i].spec) || dp_expand_is_plain(&trace->probe[i]))
+			return true;
+	return false;
+}
+
+struct dp_error *dp_expand(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_expansion *ret)
+{
+	struct dp_expander x = {.from = trace, .image = image, .out = {.trace = *trace}};
+	x.out.trace.probe = NULL;
+	x.out.trace.typed = NULL;
+	x.out.trace.nprobes = 0;
+	struct dp_error *err = expand_all(&x);
+	dp_names_fini(&x.names);
+	dp_texts_destroy(x.texts);
+	if (!err)
+		say(&x);
+	if (err)
+		dp_expansion_fini(&x.out);
+	else
+		*ret = x.out;
+	return err;
+}
+
+void dp_expansion_fini(struct dp_expansion *e)
+{
+	for (size_t i = 0; i < e->trace.nprobes; i++) {
+		dp_probe_fini(&e->trace.probe[i]);
+		dp_typed_fini(&e->trace.typed[i]);
+	}
+	free(e->trace.probe);
+	free(e->trace.typed);
+	*e = (struct dp_expansion){0};
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trace_spec.h"
+#include "session/expand/expand_internal.h"
+#include "probes/elf/demangle.h"
+#include "probes/point/usdt/usdt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct dp_error *dp_expand_no_memory(void)
+{
+	return dp_error(DP_TAG_NOMEM, "out of memory for the probes that a pattern stands for");
+}
+
+static struct dp_error *make_room(struct dp_expander *x)
+{
+	struct dp_trace_spec *trace = &x->out.trace;
+	if (trace->nprobes >= DP_PROBES_MAX)
+		return dp_error(DP_TAG_USAGE,
+		                "the patterns stand for more than %u probes: narrow them, or leave functions out with -x",
+		                DP_PROBES_MAX);
+	if (trace->nprobes < x->capacity)
+		return NULL;
+	const size_t capacity = x->capacity ? 2 * x->capacity : 64;
+	struct dp_probe *probe = realloc(trace->probe, capacity * sizeof(*probe));
+	trace->probe = probe ? probe : trace->probe;
+	struct dp_typed *typed = realloc(trace->typed, capacity * sizeof(*typed));
+	trace->typed = typed ? typed : trace->typed;
+	if (!probe || !typed)
+		return dp_expand_no_memory();
+	x->capacity = capacity;
+	return NULL;
+}
+
+/* Both conditions have to hold. */
+static struct dp_error *join_when(struct dp_typed *t, const char *when)
+{
+	char *both = NULL;
+	if (!when)
+		return NULL;
+	if (asprintf(&both, t->when ? "%s && (%s)" : "%s", when, t->when) < 0)
+		return dp_expand_no_memory();
+	free(t->when);
+	t->when = both;
+	return NULL;
+}
+
+static bool is_of_many(const struct dp_spec *spec)
+{
+	return spec->call || spec->marker || dp_spec_is_pattern(spec->symbol) || dp_spec_is_pattern(spec->module);
+}
+
+/*
+ * What is recorded, and when. Every probe has its own: a condition holds its place's address. The new probe belongs to the
+ * options at once, which free it whatever comes.
+ */
+static struct dp_error *add_like(struct dp_expander *x, size_t from, const char *when, struct dp_probe **ret)
+{
+	struct dp_trace_spec *trace = &x->out.trace;
+	DP_TRY(make_room(x));
+	struct dp_probe *p = &trace->probe[trace->nprobes];
+	struct dp_typed *t = &trace->typed[trace->nprobes];
+	*p = (struct dp_probe){0};
+	*t = (struct dp_typed){0};
+	p->pattern = x->pattern ? (unsigned)from + 1 : 0;
+	p->many = x->pattern && is_of_many(&x->from->probe[from].spec);
+	trace->nprobes++;
+	if (!dp_typed_copy(&x->from->typed[from], t))
+		return dp_expand_no_memory();
+	DP_TRY(join_when(t, when));
+	DP_TRY(dp_typed_take(t, p));
+	*ret = p;
+	return NULL;
+}
+
+struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
+{
+	const struct dp_probe *old = &x->from->probe[from];
+	struct dp_probe *p;
+	DP_TRY(add_like(x, from, NULL, &p));
+	p->entry = old->entry;
+	p->leaves = old->leaves;
+	p->name = old->name ? strdup(old->name) : dp_probe_default_name(&old->spec);
+	if (!p->name)
+		return dp_expand_no_memory();
+	DP_TRY((old->spec.provider ? dp_spec_parse_usdt : dp_spec_parse)(old->spec.text, &p->spec));
+	p->spec.point = old->spec.point;
+	return NULL;
+}
+
+/* ---- one place ----------------------------------------------------------------------------------------------------- */
+
+/* An event's name before it is made unique. */
+static char *name_of(const struct dp_expand_place *at)
+{
+	const struct dp_function *f = at->named ? at->named : at->f;
+	const unsigned long long vaddr = f->start.v - (uint64_t)dp_module_bias(f->module);
+	const bool nameless = !*f->name, offset = at->point == DP_POINT_PLACE && !at->plain;
+	dp_auto_free char *readable = dp_demangle(f->name, false), *word = readable ? dp_expand_called(readable) : NULL;
+	if (at->called)
+		return dp_probe_default_name(&(struct dp_spec){.symbol = (char *)at->called});
+	const struct dp_spec spec = {
+	        .symbol = nameless        ? NULL
+	                  : word && *word ? word
+	                                  : (char *)f->name,
+	        .value = nameless ? vaddr + (offset ? at->offset : 0) : at->offset,
+	        .has_offset = offset,
+	        .point = at->plain ? DP_POINT_PLACE : at->point,
+	};
+	return dp_probe_default_name(&spec);
+}
+
+struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct dp_expand_place *at, struct dp_probe **ret)
+{
+	struct dp_probe *p;
+	DP_TRY(add_like(x, from, at->when, &p));
+	dp_auto_free char *text = dp_image_spell(x->image, at->f, at->offset);
+	p->selected = true;
+	p->entry = at->point == DP_POINT_ENTRY;
+	p->leaves = at->point == DP_POINT_RETURN;
+	p->name = name_of(at); /* unique when all are known */
+	p->build_id = at->bound ? strdup(dp_module_build_id(at->f->module)) : NULL;
+	if (!text || !p->name || (at->bound && !p->build_id))
+		return dp_expand_no_memory();
+	*ret = p;
+	return dp_spec_parse(text, &p->spec);
+}
+
+struct dp_error *dp_expand_add_refused(struct dp_expander *x, size_t from, const struct dp_expand_place *at, struct dp_error *why)
+{
+	struct dp_probe *p;
+	struct dp_error *err = dp_expand_add(x, from, at, &p);
+	if (err)
+		dp_error_destroy(why);
+	else
+		p->refused = why;
+	return err;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --syscall NAME: probes at the places that make the call, and right behind them. Where it is proved that a place makes one call
+ * only, its name decides now; the other places get the number as a condition. Behind those the number is gone (rax has the
+ * result), so a hit there is the call whose entry the same thread passed with the same stack pointer.
+ */
+#include "session/expand/expand_internal.h"
+#include "session/code/call_sites.h"
+#include "probes/point/syscalls.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBERS_MAX 40u /* of a pattern that is not *, at places that make any call: a condition for each */
+
+struct calls { /* one --syscall */
+	struct dp_expander *x;
+	size_t from;
+	const struct dp_spec *spec;
+	struct dp_call_sites sites;
+	bool all, entries, exits;
+	int32_t only;    /* the one number that is meant, or DP_CALL_ANY */
+	size_t numbers;  /* how many of those that have a name are meant */
+	size_t named;    /* places that make what is meant and nothing else */
+	size_t kept;     /* places that carry no probe */
+	char *condition; /* at a place that makes any call; NULL: all are meant */
+};
+
+static bool is_meant(const struct calls *c, int32_t nr)
+{
+	char number[32];
+	const char *name = dp_call_spell((uint64_t)nr, number, sizeof(number));
+	return c->all || !fnmatch(c->spec->call, name, 0);
+}
+
+/* ---- one place ----------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *set_text(char **to, const char *fmt, const char *name, const char *phase)
+{
+	free(*to);
+	if (asprintf(to, fmt, name, phase) < 0) {
+		*to = NULL;
+		return dp_expand_no_memory();
+	}
+	return NULL;
+}
+
+/* What is shown where nothing else was asked for. */
+static struct dp_error *set_context(struct calls *c, struct dp_typed *typed, bool exit)
+{
+	if (typed->ncontexts || c->x->from->asked.what)
+		return NULL;
+	free(typed->context);
+	typed->context = calloc(2, sizeof(*typed->context));
+	if (!typed->context || !(typed->context[0] = strdup(exit ? "retval" : "args")))
+		return dp_expand_no_memory();
+	typed->ncontexts = 1;
+	return NULL;
+}
+
+static struct dp_error *add_probe(struct calls *c, const struct dp_call_site *s, bool exit)
+{
+	char number[32];
+	dp_auto_free char *called = NULL;
+	const bool any = s->nr == DP_CALL_ANY;
+	const int32_t nr = any ? c->only : s->nr;
+	const char *name = nr == DP_CALL_ANY ? "any" : dp_call_spell((uint64_t)nr, number, sizeof(number));
+	const char *phase = exit ? "exit" : "entry";
+	DP_TRY(set_text(&called, "syscall_%s_%s", name, phase));
+	const struct dp_expand_place at = {
+	        .f = &s->function,
+	        .offset = (exit ? s->exit : s->entry) - s->function.start.v,
+	        .bound = true,
+	        .called = called,
+	        .when = any && !exit                        ? c->condition
+	                : exit && dp_call_returns_twice(nr) ? "$rax != 0"
+	                                                    : NULL,
+	};
+	struct dp_probe *p;
+	DP_TRY(dp_expand_add(c->x, c->from, &at, &p));
+	struct dp_typed *typed = &c->x->out.trace.typed[c->x->out.trace.nprobes - 1];
+	typed->call = (struct dp_call_at){.is = true, .exit = exit, .nr = nr, .chosen = any && exit && c->condition};
+	typed->call.back = (uint8_t)(s->exit - s->entry);
+	p->leaves = exit;
+	if (typed->call.chosen && !(typed->chosen = strdup(c->condition)))
+		return dp_expand_no_memory();
+	if (!c->x->from->probe[c->from].name)
+		DP_TRY(set_text(&p->title, "syscall:%s:%s", nr == DP_CALL_ANY ? "*" : name, phase));
+	return set_context(c, typed, exit);
+}
+
+/* At a place of any number, the exit is found by what its entry left behind, which two returns of one call would share. */
+static bool has_exit(const struct calls *c, int32_t nr)
+{
+	if (nr != DP_CALL_ANY)
+		return !dp_call_never_returns(nr);
+	return !dp_call_never_returns(c->only) && !dp_call_returns_twice(c->only);
+}
+
+/* Those of one number follow each other, so that they are one row of an answer. */
+static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
+{
+	const struct dp_call_site *s = c->sites.item;
+	for (size_t i = first; c->entries && i < end; i++)
+		if (!s[i].kept)
+			DP_TRY(add_probe(c, &s[i], false));
+	for (size_t i = first; c->exits && i < end && has_exit(c, s[i].nr); i++)
+		if (!s[i].kept && !s[i].no_exit)
+			DP_TRY(add_probe(c, &s[i], true));
+	for (size_t i = first; i < end; i++)
+		c->kept += s[i].kept;
+	return NULL;
+}
+
+static struct dp_error *add_all(struct calls *c)
+{
+	const struct dp_call_site *s = c->sites.item;
+	for (size_t i = 0, end; i < c->sites.n; i = end) {
+		for (end = i + 1; end < c->sites.n && s[end].nr == s[i].nr;)
+			end++;
+		if (s[i].nr != DP_CALL_ANY && !is_meant(c, s[i].nr))
+			continue;
+		c->named += s[i].nr != DP_CALL_ANY ? end - i : 0;
+		DP_TRY(add_number(c, i, end));
+	}
+	return NULL;
+}
+
+/* ---- what is meant ------------------------------------------------------------------------------------------------- */
+
+static bool mentions_end(const char *text)
+{
+	return text && (strstr(text, "retval") || strstr(text, "duration"));
+}
+
+/* Entry and exit, unless what is asked is known at one of the two only. A count counts calls. */
+static void choose_points(struct calls *c)
+{
+	const struct dp_trace_spec *trace = c->x->from;
+	const struct dp_typed *typed = &trace->typed[c->from];
+	bool end = trace->asked.slower_ns || mentions_end(trace->asked.value) || mentions_end(trace->asked.by) || mentions_end(typed->when);
+	for (size_t i = 0; i < typed->ncontexts; i++)
+		end |= mentions_end(typed->context[i]);
+	c->entries = c->spec->point == DP_POINT_ENTRY || (c->spec->point == DP_POINT_PLACE && !end);
+	c->exits = c->spec->point == DP_POINT_RETURN || (c->spec->point == DP_POINT_PLACE && (end || !trace->asked.what));
+}
+
+static struct dp_error *add_condition(struct calls *c, int32_t nr)
+{
+	char *longer = NULL;
+	if (asprintf(&longer, "%s%s$eax == %d", c->condition ? c->condition : "", c->condition ? " || " : "", nr) < 0)
+		return dp_expand_no_memory();
+	free(c->condition);
+	c->condition = longer;
+	return NULL;
+}
+
+static struct dp_error *too_many(const struct calls *c)
+{
+	return dp_error(DP_TAG_USAGE,
+	                "'%s' means %zu system calls, and more than %u need a narrower pattern, or * with --when 'nr == ...'",
+	                c->spec->text, c->numbers, NUMBERS_MAX);
+}
+
+static struct dp_error *meaning(struct calls *c)
+{
+	c->all = !strcmp(c->spec->call, "*");
+	c->only = dp_call_find(c->spec->call);
+	if (c->all)
+		return NULL;
+	for (int32_t nr = 0; nr < (int32_t)DP_CALL_END; nr++) {
+		if (!dp_call_name((uint64_t)nr) && nr != c->only)
+			continue;
+		if (!is_meant(c, nr))
+			continue;
+		if (++c->numbers <= NUMBERS_MAX)
+			DP_TRY(add_condition(c, nr));
+		c->only = c->numbers == 1 ? nr : DP_CALL_ANY;
+	}
+	if (!c->numbers)
+		return dp_error(
+		        DP_TAG_NO_SYMBOL,
+		        "'%s': there is no system call of that name; dynprobe list -p PID 'syscall:*' shows those that are made",
+		        c->spec->text);
+	return c->numbers > NUMBERS_MAX ? too_many(c) : NULL;
+}
+
+/* ---- what is said -------------------------------------------------------------------------------------------------- */
+
+static bool has_generated_code(struct dp_image *image)
+{
+	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
+		const struct dp_map *map = dp_image_map(image, i);
+		if (map->exec && (!map->path[0] || !strncmp(map->path, "[anon", 5)))
+			return true;
+	}
+	return false;
+}
+
+static void say(const struct calls *c)
+{
+	const size_t any = c->sites.n && c->sites.item[c->sites.n - 1].nr == DP_CALL_ANY;
+	if (!c->named && any)
+		dp_trace_log(c->x->from, DP_LOG_INFO, "%s: no code makes this call alone; only places that make any call are watched",
+		        c->spec->text);
+	if (c->sites.unknown)
+		dp_trace_log(c->x->from, DP_LOG_INFO,
+		        "%zu places that look like system calls are in code of which nothing is known: not probed",
+		        c->sites.unknown);
+	if (c->kept)
+		dp_trace_log(c->x->from, DP_LOG_INFO,
+		        "%zu places are in code that must stay as it is (DP-RSEQ, explain says why): not probed",
+		        c->kept);
+	if (has_generated_code(c->x->image))
+		dp_trace_log(c->x->from, DP_LOG_INFO,
+		        "the process has generated code; system calls that this code makes itself are not seen");
+}
+
+static struct dp_error *nothing(const struct calls *c)
+{
+	if (c->kept)
+		return dp_error(DP_TAG_RSEQ,
+		                "'%s': where this system call may be made (%zu places) is code that must stay as it is: thread "
+		                "cancellation goes by its addresses, or threads end there without a stack",
+		                c->spec->text, c->kept);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no code of %s makes this system call", c->spec->text,
+	                c->spec->module ? c->spec->module : "the process's files");
+}
+
+static struct dp_error *expand(struct calls *c)
+{
+	const size_t before = c->x->out.trace.nprobes;
+	DP_TRY(meaning(c));
+	DP_TRY(dp_call_sites_find(c->x->from, c->x->image, c->x->texts, c->spec, &c->sites));
+	choose_points(c);
+	DP_TRY(add_all(c));
+	if (c->x->out.trace.nprobes == before)
+		return nothing(c);
+	say(c);
+	return NULL;
+}
+
+struct dp_error *dp_expand_calls(struct dp_expander *x, size_t from)
+{
+	struct calls c = {.x = x, .from = from, .spec = &x->from->probe[from].spec};
+	struct dp_error *err = expand(&c);
+	dp_call_sites_fini(&c.sites);
+	free(c.condition);
+	return err;
+}

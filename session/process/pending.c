@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/process/pending.h"
+
+#include "session/process/session_scope.h"
+#include "injector/ring/loads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TOLD 8u
+
+struct dp_pending {
+	struct dp_plan hook;
+	bool hooked;
+	struct dp_error *unhooked;
+	bool news;                 /* something was loaded since the last round */
+	uint32_t late;             /* as last told */
+	struct dp_session **later; /* what was installed since, oldest first */
+	size_t nlater;
+	unsigned *told;             /* of each probe: how often something was said */
+	struct dp_loss *gone;       /* of those that were taken out again */
+	struct dp_target *draining; /* while one of `later` is, or NULL */
+};
+
+static struct dp_error *no_memory(void)
+{
+	return dp_error(DP_TAG_NOMEM, "out of memory for probes that wait");
+}
+
+static void log_waiting(const struct dp_session *s)
+{
+	struct dp_buf names;
+	size_t n = 0;
+	dp_buf_init(&names);
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		if (s->place[i].pending && !s->trace->probe[i].reserved) {
+			dp_buf_printf(&names, " %s", s->trace->probe[i].spec.text);
+			n++;
+		}
+	if (n)
+		dp_trace_log(s->trace, DP_LOG_WARNING, "%zu probe%s pending in %d:%s", n, n == 1 ? " is" : "s are",
+		             dp_target_pid(s->target), dp_buf_str(&names));
+	dp_buf_fini(&names);
+}
+
+struct dp_error *dp_pending_begin(struct dp_session *s)
+{
+	DP_TRY(dp_loads_check(s->target));
+	s->pending = calloc(1, sizeof(*s->pending));
+	if (!s->pending)
+		return no_memory();
+	s->pending->gone = calloc(s->trace->nprobes + 1, sizeof(*s->pending->gone));
+	s->pending->told = calloc(s->trace->nprobes + 1, sizeof(*s->pending->told));
+	if (!s->pending->gone || !s->pending->told)
+		return no_memory();
+	log_waiting(s);
+	return NULL;
+}
+
+struct dp_pending *dp_pending_destroy(struct dp_pending *p)
+{
+	if (!p)
+		return NULL;
+	for (size_t k = 0; k < p->nlater; k++)
+		dp_session_destroy(p->later[k]);
+	free(p->later);
+	free(p->gone);
+	free(p->told);
+	dp_error_destroy(p->unhooked);
+	free(p);
+	return NULL;
+}
+
+/* ---- the hook
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* Debuggers are told here: of what is about to be mapped, of what is mapped and has run no code yet, and the same of unmapping.
+ */
+static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+{
+	struct dp_site site;
+	const struct dp_text *text;
+	DP_TRY(dp_session_find_function(s, texts, "ld-linux-x86-64.so.2!_dl_debug_state", &site, &text));
+	const struct dp_request request = {
+	        .site = site.addr.v,
+	        .probe = DP_NO_PROBE,
+	        .text = text,
+	        .hook = dp_loads_hook(s->target),
+	};
+	return dp_planner_add(planner, &request, &s->pending->hook);
+}
+
+static struct dp_error *cannot_wait(struct dp_error *cause)
+{
+	return dp_error_wrap(cause, "--pending: the dynamic loader cannot be watched");
+}
+
+struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+{
+	if (!s->pending)
+		return NULL;
+	struct dp_error *err = plan_hook(s, planner, texts);
+	s->pending->hooked = !err;
+	return err ? cannot_wait(err) : NULL;
+}
+
+bool dp_pending_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused)
+{
+	if (!s->pending || !s->pending->hooked || plan->probe != DP_NO_PROBE || plan->site != s->pending->hook.site)
+		return false;
+	s->pending->unhooked = refused;
+	return true;
+}
+
+/* Its library was there when it was looked for, and may have been unloaded before anything was written. */
+static bool may_be_gone(const struct dp_session *of, size_t i)
+{
+	const struct dp_place *place = &of->place[i];
+	return place->refused && (place->refused->tag == DP_TAG_FOREIGN || place->refused->tag == DP_TAG_CHANGED) &&
+	       !dp_image_never_unloaded(dp_target_image(of->target), dp_addr_of(place->addr));
+}
+
+static void wait_instead(struct dp_session *s, size_t i)
+{
+	if (!may_be_gone(s, i))
+		return;
+	s->place[i].refused = dp_error_destroy(s->place[i].refused);
+	s->place[i].pending = true;
+}
+
+struct dp_error *dp_pending_armed(struct dp_session *s)
+{
+	struct dp_pending *p = s->pending;
+	if (!p)
+		return NULL;
+	if (p->unhooked)
+		return cannot_wait(dp_take(p->unhooked, NULL));
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		wait_instead(s, i);
+	dp_loads_serve(s->target, true);
+	p->news = true; /* what came between looking at the image and this */
+	return NULL;
+}
+
+/* ---- what is installed later
+ * --------------------------------------------------------------------------------------------------- */
+
+static bool add_later(struct dp_pending *p, struct dp_session *later)
+{
+	struct dp_session **grown = realloc(p->later, (p->nlater + 1) * sizeof(struct dp_session *));
+	if (!grown)
+		return false;
+	p->later = grown;
+	p->later[p->nlater++] = later;
+	return true;
+}
+
+static void add_loss(struct dp_loss *sum, const struct dp_loss *l)
+{
+	sum->full += l->full;
+	sum->no_slot += l->no_slot;
+	sum->forked += l->forked;
+	sum->abandoned += l->abandoned;
+	sum->damaged += l->damaged;
+	sum->other += l->other;
+	sum->nested += l->nested;
+	sum->unprimed += l->unprimed;
+	sum->no_stack += l->no_stack;
+	sum->overwritten += l->overwritten;
+	sum->unreadable += l->unreadable;
+	sum->unwanted += l->unwanted;
+}
+
+void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss *sum)
+{
+	struct dp_loss l;
+	if (!s->pending)
+		return;
+	add_loss(sum, &s->pending->gone[probe]);
+	for (size_t k = 0; k < s->pending->nlater; k++) {
+		dp_target_loss(s->pending->later[k]->target, probe, &l);
+		add_loss(sum, &l);
+	}
+}
+
+struct dp_target *dp_pending_draining(const struct dp_session *s)
+{
+	return s->pending && s->pending->draining ? s->pending->draining : s->target;
+}
+
+static void drain(struct dp_pending *p, struct dp_session *later, bool last, dp_hit_fn each, void *data)
+{
+	p->draining = later->target;
+	dp_error_destroy(dp_target_drain(later->target, last, each, data));
+	p->draining = NULL;
+}
+
+void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *data)
+{
+	for (size_t k = 0; s->pending && k < s->pending->nlater; k++)
+		drain(s->pending, s->pending->later[k], last, each, data);
+}
+
+/* Nothing of it stands any more: its text was unmapped. What is in its rings is taken, then the rest goes as well. */
+static void close_later(struct dp_session *s, size_t k, dp_hit_fn each, void *data)
+{
+	struct dp_pending *p = s->pending;
+	struct dp_session *later = p->later[k];
+	struct dp_loss l;
+	dp_error_destroy(dp_target_remove(later->target, &later->removal));
+	dp_session_note_removal(s, &later->removal);
+	drain(p, later, true, each, data);
+	for (unsigned i = 0; i < s->trace->nprobes; i++) {
+		dp_target_loss(later->target, i, &l);
+		add_loss(&p->gone[i], &l);
+	}
+	dp_session_destroy(later);
+	memmove(&p->later[k], &p->later[k + 1], (--p->nlater - k) * sizeof(struct dp_session *));
+}
+
+static bool stands(const struct dp_session *later)
+{
+	for (size_t i = 0; i < later->trace->nprobes; i++)
+		if (later->place[i].placed && !later->place[i].retired)
+			return true;
+	return false;
+}
+
+static void close_empty(struct dp_session *s, dp_hit_fn each, void *data)
+{
+	for (size_t k = s->pending->nlater; k-- > 0;)
+		if (!stands(s->pending->later[k]))
+			close_later(s, k, each, data);
+}
+
+/* ---- what was unloaded
+ * ----------------------------------------------------------------------------------------------------------- */
+
+struct look {
+	struct dp_session *s, *of; /* `of`: s itself, or a later one */
+	const struct dp_image *now;
+	dp_pending_note_fn note;
+	void *data;
+	uint32_t late; /* as of its begin */
+};
+
+/* Some programs load and unload all the time. */
+static void note(const struct look *l, size_t i, const char *what, const char *why)
+{
+	char text[768];
+	const bool verbose = dp_trace_logs(l->s->trace, DP_LOG_DEBUG);
+	unsigned *told = &l->s->pending->told[i];
+	if (*told > TOLD && !verbose)
+		return;
+	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", l->s->trace->probe[i].name, dp_target_pid(l->s->target), what,
+	         why, ++*told > TOLD && !verbose ? "; and so on" : "");
+	l->note(text, l->data);
+}
+
+/* Gone, or the file's own code is there again: then it was unloaded, and mapped at the same place since. */
+static bool unloaded(const struct look *l, size_t plan)
+{
+	const size_t i = l->of->planned[plan];
+	return !dp_loads_still_there(l->of->target, l->now, l->of->place[i].addr) || dp_loads_fresh(l->of->target, plan);
+}
+
+static void on_retired(size_t plan, const char *why, void *data)
+{
+	const struct look *l = data;
+	const size_t i = l->of->planned[plan];
+	if (i == SIZE_MAX)
+		return;
+	l->of->place[i].retired = true;
+	if (unloaded(l, plan)) {
+		l->s->place[i].pending = true;
+		note(l, i, "is pending again: its library was unloaded", "");
+		return;
+	}
+	l->s->place[i].retired = true;
+	free(l->s->place[i].retired_why);
+	l->s->place[i].retired_why = strdup(why);
+	note(l, i, "retired: ", why);
+}
+
+/* False if the target has ended. */
+static bool look_at_all(struct look *l)
+{
+	for (size_t k = 0; k <= l->s->pending->nlater; k++) {
+		l->of = k ? l->s->pending->later[k - 1] : l->s;
+		if (dp_target_watch(l->of->target, on_retired, l) != DP_WATCH_OK)
+			return false;
+	}
+	return true;
+}
+
+/* ---- what was loaded
+ * ------------------------------------------------------------------------------------------------------------- */
+
+/* The verdict of one probe of a later installation becomes the probe's. */
+static void take_place(const struct look *l, size_t i)
+{
+	struct dp_place *to = &l->s->place[i], *from = &l->of->place[i];
+	if (from->pending || !to->pending)
+		return;
+	/* The loading thread did not wait, if there was one, and may have unloaded it again. */
+	if (from->refused && dp_loads_late(l->s->target) != l->late)
+		return;
+	to->refused = dp_error_destroy(to->refused);
+	if (may_be_gone(l->of, i)) {
+		to->refused = to->placed ? NULL : dp_take(from->refused, NULL);
+		return;
+	}
+	to->pending = false;
+	to->addr = from->addr;
+	if (from->refused) {
+		to->refused = dp_take(from->refused, NULL);
+		to->retired = to->placed; /* it stood in an earlier one */
+		note(l, i, "was refused: ", to->refused->message);
+		return;
+	}
+	to->plan = from->plan;
+	to->placed = from->placed;
+	to->retired = false;
+	note(l, i, "is armed", "");
+}
+
+static bool found_any(const struct dp_session *later)
+{
+	for (size_t i = 0; i < later->trace->nprobes; i++)
+		if (!later->place[i].pending)
+			return true;
+	return false;
+}
+
+/* Takes over `later`. What could not be installed waits for the next time that something is loaded. */
+static void arm(struct look *l, struct dp_session *later)
+{
+	l->of = later;
+	struct dp_error *err = dp_session_install(later);
+	if (err) {
+		char text[512];
+		snprintf(text, sizeof(text), "pending probes in %d were not placed: %s [%s]", dp_target_pid(l->s->target),
+		         err->message, dp_tag_name(err->tag));
+		l->note(text, l->data);
+		dp_error_destroy(err);
+		dp_session_destroy(later);
+		return;
+	}
+	dp_session_note_install(l->s, &later->install);
+	for (size_t i = 0; i < l->s->trace->nprobes; i++)
+		take_place(l, i);
+	if (!stands(later) || !add_later(l->s->pending, later))
+		dp_session_destroy(later);
+}
+
+static void say_late(struct dp_session *s, dp_pending_note_fn note_fn, void *data)
+{
+	const uint32_t late = dp_loads_late(s->target);
+	char text[256];
+	if (late == s->pending->late)
+		return;
+	s->pending->late = late;
+	snprintf(text, sizeof(text),
+	         "a thread of %d that loaded a library went on before dynprobe had looked: hits until now are missed",
+	         dp_target_pid(s->target));
+	note_fn(text, data);
+}
+
+void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls)
+{
+	struct dp_pending *p = s->pending;
+	struct dp_session *later = NULL;
+	if (!p || s->ended || !(dp_loads_wait(s->target, 0) || p->news))
+		return;
+	dp_loads_hurry(s->target);
+	p->news = false;
+	say_late(s, calls->note, calls->data);
+	struct dp_error *err = dp_session_beside(s, &later);
+	if (!err) {
+		struct look l = {.s = s, .now = dp_target_image(later->target), .note = calls->note, .data = calls->data, .late = p->late};
+		if (look_at_all(&l)) {
+			dp_pending_places(s->trace, dp_target_image(later->target), dp_loads_late(s->target) == p->late);
+			err = dp_session_resolve_beside(later, s);
+		}
+		if (!err && later->place)
+			dp_session_scope_late(later, calls->known, calls->data);
+		if (!err && later->place && found_any(later))
+			arm(&l, dp_take(later, NULL));
+	}
+	dp_loads_answer(s->target);
+	dp_error_destroy(err); /* it ended, or there is no memory: the next look says so */
+	dp_session_destroy(later);
+	close_empty(s, calls->hit, calls->data);
+}
+
+bool dp_pending_lost(struct dp_session *s, size_t plan)
+{
+	const size_t i = s->planned[plan];
+	struct dp_session *now = NULL;
+	if (!s->pending)
+		return false;
+	struct dp_error *err = dp_session_beside(s, &now);
+	const struct look l = {.s = s, .of = s, .now = now ? dp_target_image(now->target) : NULL};
+	if (!err && unloaded(&l, plan))
+		s->place[i].pending = s->pending->news = true;
+	dp_error_destroy(err);
+	dp_session_destroy(now);
+	return s->place[i].pending;
+}
+
+int dp_pending_rest(struct dp_session *const *session, size_t n, int ms)
+{
+	const int each = n == 1 ? ms : ms > 2 ? 2 : ms;
+	bool waited = false;
+	for (size_t k = 0; k < n; k++) {
+		struct dp_session *s = session[k];
+		if (!s->pending || s->ended)
+			continue;
+		s->pending->news |= dp_loads_wait(s->target, waited ? 0 : each);
+		waited = true;
+	}
+	return waited ? 0 : ms;
+}
+
+/* ---- the end
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+static void note_never(struct dp_session *s)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		if (s->place[i].pending && !s->place[i].placed && !s->place[i].refused && !s->trace->probe[i].reserved)
+			s->place[i].refused = dp_error(DP_TAG_PENDING, "no library with it was loaded meanwhile");
+}
+
+struct dp_error *dp_pending_remove(struct dp_session *s)
+{
+	struct dp_error *first = NULL;
+	if (!s->pending)
+		return NULL;
+	dp_loads_serve(s->target, false);
+	for (size_t k = s->pending->nlater; k-- > 0;) {
+		struct dp_session *later = s->pending->later[k];
+		struct dp_error *err = dp_target_remove(later->target, &later->removal);
+		dp_session_note_removal(s, &later->removal);
+		if (first)
+			dp_error_destroy(err);
+		else
+			first = err;
+	}
+	note_never(s);
+	return first;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/process/session.h"
+
+#include "session/process/session_answers.h"
+#include "session/process/forecast.h"
+#include "session/process/pending.h"
+#include "session/process/preview.h"
+#include "session/process/session_trap.h"
+#include "session/code/code_view.h"
+#include "injector/ring/loads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INSTALL_TRIES 5
+
+static bool unwinds(const struct dp_session *s, const struct dp_probe *p)
+{
+	return dp_fields_unwind(&p->fields) || dp_session_counts_stacks(s->trace);
+}
+
+static bool reads_memory(const struct dp_probe *p)
+{
+	bool reads = dp_fields_may_fault(&p->fields) || dp_expr_reads(p->when);
+	for (size_t i = 0; i < p->fields.n && !reads; i++)
+		reads = dp_expr_reads(p->fields.field[i].expr);
+	return reads;
+}
+
+/* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
+static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
+{
+	if (!dp_target_filtered(s->target) || (!reads_memory(p) && !unwinds(s, p)))
+		return NULL;
+	return dp_error(
+	        DP_TAG_SECCOMP,
+	        "under a seccomp filter only registers are recorded and compared: memory and backtraces need system calls");
+}
+
+/* What a hit puts on the thread's stack is stated in docs/guarantees.md; LTTng's probes move to a stack of their own. */
+static struct dp_error *check_stack(const struct dp_session *s, const struct dp_probe *p, const struct dp_site *site)
+{
+	if (s->classes || !unwinds(s, p) || !site->module || !dp_module_small_stacks(site->module))
+		return NULL;
+	return dp_error(DP_TAG_SMALL_STACK, "a backtrace needs more stack than Go promises to the functions of %s",
+	                dp_module_name(site->module));
+}
+
+static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base, size_t i)
+{
+	const struct dp_probe *p = &s->trace->probe[i];
+	struct dp_place *place = &s->place[i];
+	struct dp_image *image = dp_target_image(s->target);
+	struct dp_site site = {.addr = dp_addr_of(place->addr)};
+	const uint64_t gates = dp_target_gates(s->target);
+	struct dp_request request = {
+	        .site = place->addr,
+	        .probe = (uint16_t)i,
+	        .lost = lost_base + i * sizeof(struct dp_lost),
+	        .hits = lost_base + dp_answers_row(s->trace, i) * sizeof(struct dp_lost) + offsetof(struct dp_lost, hits),
+	        .fields = place->bound_fields ? &place->fields : &p->fields,
+	        .when = place->when ? place->when : p->when,
+	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},
+	        .tactics = dp_session_tactics(s, i),
+	};
+	if (request.when)
+		dp_expr_bind((struct dp_expr *)request.when, site.addr);
+	site.module = dp_image_module_at(image, site.addr);
+	dp_image_function_at(image, site.addr, &site.function);
+	place->refused = check_filter(s, p);
+	if (!place->refused)
+		place->refused = check_stack(s, p, &site);
+	if (!place->refused && s->classes)
+		dp_session_sink_request(s, i, &request, &place->refused);
+	if (!place->refused)
+		place->refused = dp_session_answers_request(s, planner, texts, i, &request);
+	request.only_paired = s->trace->typed[i].call.chosen;
+	if (!place->refused)
+		place->refused = dp_texts_get(texts, &site, &request.text);
+	if (!place->refused)
+		place->refused = dp_target_name_overlap(s->target, place->addr, dp_planner_add(planner, &request, &place->plan));
+	place->planned = !place->refused;
+	s->nplanned += place->planned;
+}
+
+static int by_site_down(const void *a, const void *b, void *data)
+{
+	const size_t i = *(const size_t *)a, k = *(const size_t *)b;
+	const struct dp_place *place = data;
+	if (place[i].addr != place[k].addr)
+		return place[i].addr < place[k].addr ? 1 : -1;
+	return i < k ? 1 : i > k ? -1 : 0;
+}
+
+/*
+ * From high to low addresses: a jump relies upon the bytes behind it, and those of jumps that stand there already leave it more
+ * places to lead to. At one site the last one comes first: each later one's stub runs in front of it, so that hits come in the
+ * order in which probes were asked for. Owned by the caller; NULL: no memory.
+ */
+static size_t *planning_order(const struct dp_session *s)
+{
+	const size_t n = s->trace->nprobes;
+	size_t *order = malloc((n + 1) * sizeof(*order));
+	for (size_t i = 0; order && i < n; i++)
+		order[i] = i;
+	if (order && n)
+		qsort_r(order, n, sizeof(*order), by_site_down, s->place);
+	return order;
+}
+
+static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base)
+{
+	dp_auto_free size_t *order = planning_order(s);
+	if (!order)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+	for (size_t k = 0; k < s->trace->nprobes; k++) {
+		const size_t i = order[k];
+		DP_TRY(dp_trace_step(s->trace, "planning", k, s->trace->nprobes));
+		if (!s->place[i].refused && !s->place[i].pending)
+			plan_probe(s, planner, texts, lost_base, i);
+	}
+	return NULL;
+}
+
+static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planner, uint64_t lost_base)
+{
+	struct dp_texts *texts = NULL;
+	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
+	struct dp_error *err = dp_session_trap_plan(s, planner, texts); /* first: without them there are no traps at all */
+	if (!err)
+		err = plan_probes(s, planner, texts, lost_base);
+	if (!err && s->classes && s->nplanned)
+		s->unhooked = dp_session_plan_hook(s, planner, texts);
+	if (!err)
+		err = dp_pending_plan(s, planner, texts);
+	dp_texts_destroy(texts);
+	return err;
+}
+
+static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size_t *size)
+{
+	if (!dp_session_wants_unwind(s->trace))
+		return NULL;
+	dp_auto_free char *dir = dp_cache_dir();
+	return dp_unwind_compile(dp_target_image(s->target), dir, dp_stack_effect, ret, size);
+}
+
+/* What became of plan k: its probe's verdict, or the hook's. A plan of an evicted instruction is nobody's. */
+static void take_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused)
+{
+	if (s->hooked && plan->site == s->hook.site && plan->probe == DP_NO_PROBE)
+		s->unhooked = refused;
+	if (dp_pending_result(s, plan, refused))
+		return;
+	if (plan->probe == DP_NO_PROBE) {
+		if (refused != s->unhooked)
+			dp_error_destroy(refused);
+		return;
+	}
+	struct dp_place *place = &s->place[plan->probe];
+	place->plan = *plan;
+	place->refused = refused;
+	place->placed = !refused;
+}
+
+void dp_session_note_install(struct dp_session *s, const struct dp_install_stats *stats)
+{
+	const struct dp_install_stats before = s->install;
+	s->install = *stats;
+	s->install.pause_ns = before.pause_ns > stats->pause_ns ? before.pause_ns : stats->pause_ns;
+	if (!stats->why_frozen[0])
+		memcpy(s->install.why_frozen, before.why_frozen, sizeof(before.why_frozen));
+	s->install.held_ns += before.held_ns;
+	s->install.stops += before.stops;
+	s->install.vain += before.vain;
+}
+
+static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *planner, const uint8_t *unwind, size_t unwind_size)
+{
+	const struct dp_extent *extents;
+	const struct dp_plan *plans;
+	const size_t nextents = dp_planner_extents(planner, &extents), nplans = dp_planner_plans(planner, &plans);
+	dp_auto_free struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
+	if (!results)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+	struct dp_install_stats stats;
+	dp_forecast_say(s, plans, nplans);
+	struct dp_error *err =
+	        dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &stats);
+	dp_session_note_install(s, &stats); /* also one that is tried again */
+	if (err)
+		return err;
+	for (size_t k = 0; k < nplans; k++) {
+		s->planned[k] = plans[k].probe == DP_NO_PROBE ? SIZE_MAX : plans[k].probe;
+		take_result(s, &plans[k], results[k].refused);
+	}
+	return NULL;
+}
+
+struct planning {
+	struct dp_space *space;
+	struct dp_planner *planner;
+};
+
+static void planning_fini(struct planning *p)
+{
+	dp_planner_destroy(p->planner);
+	dp_space_destroy(p->space);
+	*p = (struct planning){0};
+}
+
+/* Anything far from code will do: only the length of generated code could depend on it, and it does not. */
+static const struct dp_runtime nowhere = {
+        .agent = DP_NOWHERE,
+        .acquire = DP_NOWHERE + 0x100000,
+        .read = DP_NOWHERE + 0x100100,
+        .string = DP_NOWHERE + 0x100200,
+        .backtrace = DP_NOWHERE + 0x100300,
+        .park = DP_NOWHERE + 0x100380,
+        .finish = DP_NOWHERE + 0x100400,
+        .ask = DP_NOWHERE + 0x100500,
+        .identity = DP_ID_SELF,
+        .tid_offset = 0x2d0,
+};
+
+/* Threads are looked at, and held for a moment. */
+static struct dp_error *prepare(struct dp_session *s, struct dp_space *space, struct dp_runtime *runtime, uint64_t *lost_base)
+{
+	dp_trace_stopping(s->trace, true);
+	struct dp_error *err = dp_target_prepare(s->target, space, (unsigned)s->trace->nprobes, runtime, lost_base);
+	dp_trace_stopping(s->trace, false);
+	return err;
+}
+
+static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
+{
+	struct dp_runtime runtime = nowhere;
+	uint64_t lost_base = nowhere.agent;
+	planning_fini(p);
+	DP_TRY(dp_session_answers_begin(s));
+	dp_session_answers_nowhere(&runtime);
+	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
+	runtime.faults = s->trap && !s->no_faults;
+	if (!s->trace->dry_run)
+		DP_TRY(prepare(s, p->space, &runtime, &lost_base));
+	runtime.flags_shown = dp_session_shows_flags(s);
+	if (s->classes)
+		dp_session_sink_runtime(s, &runtime);
+	DP_TRY(dp_planner_create(p->space, &runtime, &p->planner));
+	DP_TRY(dp_target_occupy(s->target, p->planner));
+	return plan_all(s, p->planner, lost_base);
+}
+
+/* With the agent's handler, if probes follow pointers. *done: it will stand. */
+static struct dp_error *plan_with_faults(struct dp_session *s, struct planning *p, bool *done)
+{
+	if (!dp_session_faults_wanted(s))
+		return NULL;
+	struct dp_error *err = dp_target_faults_check(s->target);
+	if (!err)
+		err = dp_session_trap_begin(s);
+	if (!err)
+		err = plan_once(s, p);
+	*done = !err;
+	if (err && err->tag != DP_TAG_TRAP_UNSAFE)
+		return err;
+	if (err)
+		dp_session_faults_refuse(s, err);
+	return NULL;
+}
+
+/* Without traps; with them, if that leaves something to be desired; without them again, if they cannot be had. */
+static struct dp_error *plan(struct dp_session *s, struct planning *p)
+{
+	bool done = false;
+	DP_TRY(plan_with_faults(s, p, &done));
+	if (done)
+		return NULL;
+	DP_TRY(plan_once(s, p));
+	const size_t wanting = dp_session_trap_wanting(s);
+	if (!wanting)
+		return NULL;
+	struct dp_error *why = dp_session_trap_begin(s);
+	if (!why) {
+		dp_session_trap_retry(s);
+		why = plan_once(s, p);
+		if (!why && dp_session_trap_is_spare(s) && dp_session_trap_wanting(s) >= wanting)
+			why = dp_error(DP_TAG_TRAP_UNSAFE, "it would not fit either");
+		if (!why)
+			return NULL;
+		s->trap = dp_session_trap_destroy(s->trap);
+		dp_session_trap_retry(s);
+		struct dp_error *err = plan_once(s, p);
+		if (err) {
+			dp_error_destroy(why);
+			return err;
+		}
+	}
+	dp_session_trap_refuse(s, why);
+	dp_error_destroy(why);
+	return NULL;
+}
+
+static struct dp_error *plan_and_install_once(struct dp_session *s, const uint8_t *unwind, size_t unwind_size)
+{
+	struct planning p = {0};
+	struct dp_error *err = plan(s, &p);
+	if (!err)
+		err = dp_trace_step(s->trace, "placing", 0, 0);
+	dp_trace_changing(s->trace);
+	if (!err && (s->nplanned || s->pending))
+		err = install_plans(s, p.planner, unwind, unwind_size);
+	planning_fini(&p);
+	return err;
+}
+
+/* A program that maps memory all the time takes, between plan and installation, the room that was planned with. */
+static struct dp_error *plan_and_install(struct dp_session *s)
+{
+	dp_auto_free uint8_t *unwind = NULL;
+	size_t unwind_size = 0;
+	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
+	for (int tried = 1;; tried++) {
+		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
+		const bool no_moment = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
+		if (err && err->tag == DP_TAG_TRAP_UNSAFE && dp_session_trap_is_spare(s))
+			dp_session_trap_no_spare(s, err);
+		else if (no_moment && !s->by_calls.later && dp_target_faults_wait(s->target))
+			dp_session_faults_put_off(s, err);
+		else if (no_moment)
+			dp_session_faults_refuse(s, err);
+		else if (!err || err->tag != DP_TAG_CHANGED || s->pending || s->trace->command ||
+		         tried == INSTALL_TRIES)
+			return err;
+		else
+			dp_error_destroy(err);
+		dp_session_trap_forget(s);
+		if (!s->trace->command)
+			DP_TRY(dp_target_refresh(s->target));
+	}
+}
+
+struct dp_error *dp_session_install(struct dp_session *s)
+{
+	if (s->lttng) {
+		dp_trace_changing(s->trace);
+		DP_TRY(dp_session_sink(s));
+	}
+	struct dp_error *err = plan_and_install(s);
+	if (!err)
+		dp_session_faults_installed(s);
+	if (!err)
+		err = dp_pending_armed(s);
+	if (!err)
+		dp_session_park_refused(s);
+	if (!err && s->lttng && s->nplanned)
+		err = dp_session_prime_late(s);
+	return err;
+}
+
+struct dp_error *dp_session_dry_run(struct dp_session *s)
+{
+	struct planning p = {0};
+	struct dp_error *err = plan(s, &p);
+	if (!err)
+		err = dp_preview_take(s, p.planner);
+	planning_fini(&p);
+	return err;
+}
+
+struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest)
+{
+	DP_TRY(dp_target_keep(s->target, manifest));
+	s->kept = true;
+	return NULL;
+}
+
+void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report)
+{
+	if (report->pause_ns > s->removal.pause_ns)
+		s->removal.pause_ns = report->pause_ns;
+	s->removal.held_ns += report->held_ns;
+	s->removal.stops += report->stops;
+	s->removal.vain += report->vain;
+	if (report->why_frozen[0])
+		memcpy(s->removal.why_frozen, report->why_frozen, sizeof(report->why_frozen));
+	s->removal.left_bytes += report->left_bytes;
+	s->removal.left_sites += report->left_sites;
+	if (report->left_bytes || report->left_sites)
+		memcpy(s->removal.why, report->why, sizeof(s->removal.why));
+}
+
+struct dp_error *dp_session_remove(struct dp_session *s)
+{
+	struct dp_remove_report report;
+	struct dp_error *first = dp_pending_remove(s);
+	struct dp_error *err = dp_target_remove(s->target, &report);
+	dp_session_note_removal(s, &report);
+	dp_session_park(s);
+	if (!first)
+		return err;
+	dp_error_destroy(err);
+	return first;
+}
+
+size_t dp_session_placed(const struct dp_session *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		n += s->place[i].placed;
+	return n;
+}
+
+/* A run that failed leaves events of its own in the process. (A command that was started dies with them before it has begun.) */
+static void give_up_events(struct dp_session *s)
+{
+	if (s->classes && !s->kept && !s->trace->command)
+		dp_error_destroy(dp_session_remove(s));
+}
+
+struct dp_session *dp_session_destroy(struct dp_session *s)
+{
+	if (!s)
+		return NULL;
+	give_up_events(s);
+	dp_pending_destroy(s->pending);
+	dp_session_answers_destroy(s->answers);
+	dp_target_close(s->target);
+	dp_session_sink_fini(s);
+	dp_error_destroy(s->unhooked);
+	dp_preview_destroy(s->preview);
+	dp_session_trap_destroy(s->trap);
+	for (size_t i = 0; s->place && i < s->trace->nprobes; i++) {
+		dp_error_destroy(s->place[i].refused);
+		free(s->place[i].retired_why);
+		dp_fields_fini(&s->place[i].fields);
+		dp_expr_destroy(s->place[i].when);
+	}
+	free(s->place);
+	free(s->planned);
+	free(s->loss);
+	free(s);
+	return NULL;
+}

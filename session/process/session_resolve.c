@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* From what was asked to addresses in one target. */
+#include "session/process/pending.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_error *make_places(struct dp_session *s)
+{
+	const size_t n = s->trace->nprobes;
+	s->place = calloc(n, sizeof(*s->place));
+	s->planned = calloc(DP_PLANS_PER_REQUEST * 2 * n + DP_OWN_SITES, sizeof(*s->planned));
+	s->loss = calloc(n, sizeof(*s->loss));
+	return s->place && s->planned && s->loss ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes of a target");
+}
+
+/*
+ * An instruction that a pattern stands for was found in the first target's file. What is the same file here has it at the same
+ * place, and its boundary is known; another build may have anything there.
+ */
+static struct dp_error *check_instruction(const struct dp_probe *p, const struct dp_site *site, const struct dp_text *text)
+{
+	if (!p->build_id)
+		return dp_text_check_boundary(text, site->addr.v);
+	if (strcmp(p->build_id, dp_module_build_id(site->module)))
+		return dp_error(DP_TAG_NO_SYMBOL,
+		                "%s is another build than the one in which '%s' was found: a new run on this process alone finds it",
+		                dp_module_path(site->module), p->spec.text);
+	return *p->build_id ? NULL : dp_text_check_boundary(text, site->addr.v);
+}
+
+/* A function's probe stands behind its endbr64, which an indirect call has to land on. */
+static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *texts, size_t i)
+{
+	const struct dp_probe *p = &s->trace->probe[i];
+	const struct dp_text *text;
+	struct dp_site site;
+	if (p->refused)
+		return dp_error(p->refused->tag, "%s", p->refused->message);
+	/* An address may lie where no file's code is: that has better names than "no function". */
+	if (!p->spec.symbol && !p->spec.module)
+		DP_TRY(dp_target_check_site(s->target, &(struct dp_site){.addr = dp_addr_of(p->spec.value)}));
+	DP_TRY(dp_image_resolve(dp_target_image(s->target), &p->spec, &site));
+	DP_TRY(dp_target_check_site(s->target, &site));
+	DP_TRY(dp_texts_get(texts, &site, &text));
+	if (p->entry)
+		site.addr = dp_addr_add(site.addr, (int64_t)dp_text_endbr(text, site.addr.v));
+	DP_TRY(check_instruction(p, &site, text));
+	s->place[i].addr = site.addr.v;
+	return NULL;
+}
+
+/* A library that is there will not get more symbols. */
+static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error *err)
+{
+	const struct dp_probe *p = &s->trace->probe[i];
+	return !p->selected && (err->tag == DP_TAG_NO_MODULE || (err->tag == DP_TAG_NO_SYMBOL && !p->spec.module));
+}
+
+static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++) {
+		DP_TRY(dp_trace_step(s->trace, "looking up", i, s->trace->nprobes));
+		if (s->trace->probe[i].waits) {
+			s->place[i].pending = true;
+			continue;
+		}
+		struct dp_error *err = resolve_probe(s, texts, i);
+		const bool late = err && may_wait(s, i, err);
+		if (late && s->trace->pending) {
+			s->place[i].pending = true;
+			dp_error_destroy(err);
+		} else if (err && s->trace->probe[i].selected)
+			s->place[i].refused = err;
+		else if (err)
+			return dp_error_wrap(err, "probe '%s' in %d (%s)%s", s->trace->probe[i].spec.text,
+			                     dp_target_pid(s->target), dp_target_comm(s->target),
+			                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach
+			                             ? "; if it comes with a library later on: --pending"
+			                             : "");
+	}
+	return NULL;
+}
+
+struct dp_error *dp_session_resolve(struct dp_session *s)
+{
+	struct dp_texts *texts = NULL;
+	DP_TRY(make_places(s));
+	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
+	struct dp_error *err = resolve_all(s, texts);
+	dp_texts_destroy(texts);
+	return err || !s->trace->pending ? err : dp_pending_begin(s);
+}
+
+struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struct dp_session *s)
+{
+	struct dp_texts *texts = NULL;
+	struct dp_image *image = dp_target_image(later->target);
+	DP_TRY(make_places(later));
+	DP_TRY(dp_texts_create(image, &texts));
+	for (size_t i = 0; i < s->trace->nprobes; i++) {
+		struct dp_place *place = &later->place[i];
+		const struct dp_spec *spec = &s->trace->probe[i].spec;
+		place->pending =
+		        !s->place[i].pending || s->trace->probe[i].waits || (spec->module && !dp_image_has_module(image, spec));
+		if (place->pending)
+			continue;
+		place->refused = resolve_probe(later, texts, i);
+		place->pending = place->refused && may_wait(later, i, place->refused);
+		if (place->pending)
+			place->refused = dp_error_destroy(place->refused);
+	}
+	dp_texts_destroy(texts);
+	return NULL;
+}
+
+struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts *texts, const char *name, struct dp_site *site,
+                                          const struct dp_text **text)
+{
+	struct dp_spec spec = {0};
+	DP_TRY(dp_spec_parse(name, &spec));
+	struct dp_error *err = dp_image_resolve(dp_target_image(s->target), &spec, site);
+	dp_spec_fini(&spec);
+	if (!err)
+		err = dp_texts_get(texts, site, text);
+	if (!err)
+		site->addr = dp_addr_add(site->addr, (int64_t)dp_text_endbr(*text, site->addr.v));
+	return err;
+}

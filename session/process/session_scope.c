@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/process/session_scope.h"
+#include "probes/expr/syntax/printf_form.h"
+#include "probes/expr/scope/scope.h"
+#include "probes/point/usdt/usdt.h"
+
+#include <string.h>
+
+static bool names_fields(const struct dp_typed *t)
+{
+	for (size_t i = 0; i < t->ncontexts; i++)
+		if (!dp_scope_is_fixed(t->context[i]))
+			return true;
+	return t->form;
+}
+
+/* ---- one place ----------------------------------------------------------------------------------------------------- */
+
+struct place {
+	struct dp_scope *scope;
+	struct dp_usdt_arg usdt[DP_USDT_MAX_ARGS];
+};
+
+static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed, struct place *ret)
+{
+	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = typed->inlined};
+	at.call = typed->call.is ? &typed->call : NULL;
+	at.site.module = dp_image_module_at(image, at.site.addr);
+	dp_image_function_at(image, at.site.addr, &at.site.function);
+	const struct dp_usdt *marker =
+	        at.site.module && point == DP_POINT_PLACE ? dp_module_marker_at(at.site.module, at.site.addr) : NULL;
+	if (marker) {
+		at.nusdt = dp_usdt_args(at.site.module, marker, ret->usdt);
+		at.usdt = ret->usdt;
+	}
+	return dp_scope_create(image, &at, &ret->scope);
+}
+
+/* Which field argument `i` of the format made, the fields from `before` on being its. */
+static struct dp_error *take_argument(struct dp_printf_form *form, size_t i, const struct dp_fields *fields, size_t before)
+{
+	form->field[i] = (unsigned)before;
+	for (size_t k = 0; k < i && fields->n == before; k++)
+		if (!strcmp(form->arg[k], form->arg[i])) {
+			form->field[i] = form->field[k];
+			return dp_printf_check(form, i, &fields->field[form->field[i]]);
+		}
+	if (fields->n == before)
+		return dp_error(DP_TAG_SYNTAX, "'%s' is a value that the format has already: give one of the two a name, x=%s",
+		                form->arg[i], form->arg[i]);
+	if (fields->n != before + 1)
+		return dp_error(DP_TAG_SYNTAX, "'%s' is not one value: a format takes its members or elements one by one",
+		                form->arg[i]);
+	return dp_printf_check(form, i, &fields->field[before]);
+}
+
+static struct dp_error *make_fields(struct dp_scope *scope, const struct dp_typed *typed, struct dp_fields *ret)
+{
+	struct dp_fields fields = {0};
+	struct dp_error *err = NULL;
+	for (size_t i = 0; !err && i < typed->ncontexts; i++) {
+		const size_t before = fields.n;
+		err = dp_scope_fields(scope, typed->context[i], &fields);
+		if (!err && typed->form && i < typed->form->n)
+			err = take_argument(typed->form, i, &fields, before);
+	}
+	if (err)
+		dp_fields_fini(&fields);
+	else
+		*ret = fields;
+	return err;
+}
+
+struct dp_error *dp_scope_typed(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed,
+                                struct dp_fields *ret)
+{
+	struct place place = {0};
+	DP_TRY(open_place(image, addr, point, typed, &place));
+	struct dp_error *err = make_fields(place.scope, typed, ret);
+	dp_scope_destroy(place.scope);
+	return err;
+}
+
+/* ---- a session's probes ---------------------------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool alike(const struct dp_fields *a, const struct dp_fields *b)
+{
+	if (a->n != b->n || dp_fields_may_fault(a) != dp_fields_may_fault(b))
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct dp_field *x = &a->field[i], *y = &b->field[i];
+		if (strcmp(x->name, y->name) || x->type != y->type || x->size != y->size || x->look != y->look ||
+		    x->hex != y->hex || (x->source == DP_SRC_NONE) != (y->source == DP_SRC_NONE) ||
+		    !same_text(x->label, y->label))
+			return false;
+	}
+	return true;
+}
+
+/* Whoever asks for one value wants to know that it is never there; of `args` it is said event by event. */
+static void warn(const struct dp_session *s, const struct dp_probe *p, const struct dp_typed *typed)
+{
+	for (size_t i = 0; i < typed->ncontexts && dp_trace_logs(s->trace, DP_LOG_INFO); i++)
+		for (size_t k = 0; k < p->fields.n; k++) {
+			const struct dp_field *f = &p->fields.field[k];
+			if (f->source != DP_SRC_NONE || !same_text(f->label ? f->label : f->name, typed->context[i]))
+				continue;
+			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' has no value there: %s", p->name, typed->context[i], f->absent);
+		}
+}
+
+static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_scope *scope)
+{
+	const struct dp_typed *typed = &s->trace->typed[i];
+	struct dp_probe *p = &s->trace->probe[i];
+	struct dp_place *place = &s->place[i];
+	DP_TRY(make_fields(scope, typed, &place->fields));
+	place->bound_fields = true;
+	if (!p->bound) {
+		struct dp_fields layout = {0};
+		DP_TRY(make_fields(scope, typed, &layout));
+		dp_fields_fini(&p->fields);
+		p->fields = layout;
+		p->bound = true;
+		warn(s, p, typed);
+	}
+	if (alike(&p->fields, &place->fields))
+		return NULL;
+	return dp_error(DP_TAG_NO_VALUE, "'%s' is made of other values here than in the first process: trace it by itself",
+	                p->name);
+}
+
+static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place *ret)
+{
+	const struct dp_probe *p = &s->trace->probe[i];
+	return open_place(dp_target_image(s->target), s->place[i].addr,
+	                  p->leaves  ? DP_POINT_RETURN
+	                  : p->entry ? DP_POINT_ENTRY
+	                             : DP_POINT_PLACE,
+	                  &s->trace->typed[i], ret);
+}
+
+struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret)
+{
+	struct place at = {0};
+	DP_TRY(open_probe(s, i, &at));
+	struct dp_error *err = dp_scope_expr(at.scope, text, ret);
+	dp_scope_destroy(at.scope);
+	return err;
+}
+
+static struct dp_error *bind(struct dp_session *s, size_t i)
+{
+	const struct dp_typed *typed = &s->trace->typed[i];
+	struct dp_probe *p = &s->trace->probe[i];
+	struct dp_place *place = &s->place[i];
+	struct place at = {0};
+	DP_TRY(open_probe(s, i, &at));
+	struct dp_error *err = names_fields(typed) ? bind_fields(s, i, at.scope) : NULL;
+	if (!err && typed->when) {
+		err = dp_scope_condition(at.scope, typed->when, &place->when);
+		/* Others ask whether it may fail. */
+		if (!err && !p->when)
+			err = dp_scope_condition(at.scope, typed->when, &p->when);
+	}
+	dp_scope_destroy(at.scope);
+	return err;
+}
+
+static bool has_work(const struct dp_typed *typed)
+{
+	return names_fields(typed) || (typed->when && dp_scope_has_names(typed->when));
+}
+
+struct dp_error *dp_session_scope(struct dp_session *s)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++) {
+		const struct dp_probe *p = &s->trace->probe[i];
+		struct dp_place *place = &s->place[i];
+		/* What waits for a library gets its meaning when that is there. */
+		if (place->refused || place->pending || !has_work(&s->trace->typed[i]))
+			continue;
+		DP_TRY(dp_trace_step(s->trace, "looking up what to record", i, s->trace->nprobes));
+		struct dp_error *err = bind(s, i);
+		if (err && p->selected)
+			place->refused = err;
+		else if (err)
+			return dp_error_wrap(err, "probe '%s' in %d (%s)", p->spec.text, dp_target_pid(s->target),
+			                     dp_target_comm(s->target));
+	}
+	return NULL;
+}
+
+void dp_session_scope_late(struct dp_session *later, void (*known)(unsigned probe, void *data), void *data)
+{
+	for (size_t i = 0; i < later->trace->nprobes; i++) {
+		const struct dp_probe *p = &later->trace->probe[i];
+		struct dp_place *place = &later->place[i];
+		const bool was_bound = p->bound;
+		if (place->refused || place->pending || !has_work(&later->trace->typed[i]))
+			continue;
+		place->refused = bind(later, i);
+		if (p->bound && !was_bound)
+			known((unsigned)i, data);
+	}
+}

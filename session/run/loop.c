@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop of a run: drain every ring, look at every site, sleep a little; until a signal, a limit or the end of all targets. No
+ * thread of a target is held here. The sleep is short when much came in, so that rings of busy threads do not fill.
+ */
+#include "session/run/snapshots.h"
+#include "session/run/run.h"
+#include "session/process/pending.h"
+#include "session/process/session_answers.h"
+#include "session/process/session_trap.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IDLE_MS  10
+#define BUSY_MS  1
+#define FLUSH_NS UINT64_C(200000000)
+#define MANY     256u
+#define LOOK     1024u /* hits that are shown between two looks at who waits for a snapshot; a power of two */
+
+void dp_run_note(const struct dp_run *run, const char *text)
+{
+	run->trace->calls->note(text, run->trace->calls->run_data);
+}
+
+bool dp_run_has_all(const struct dp_run *run)
+{
+	return run->trace->hits && run->recorded >= run->trace->hits;
+}
+
+static void on_hit(const struct dp_hit *hit, void *data)
+{
+	struct dp_run *run = data;
+	struct dp_session *s = run->session[run->current];
+	if (hit->probe >= run->trace->nprobes)
+		return;
+	if (dp_run_has_all(run))
+		return;
+	if (run->leaving && run->hurried) {
+		s->place[hit->probe].unshown++;
+		return;
+	}
+	/* The rings are the target's to write: what does not decode is counted, not shown. */
+	if (dp_fields_payload_length(&run->trace->probe[hit->probe].fields, hit->payload, hit->len) == SIZE_MAX) {
+		s->place[hit->probe].damaged++;
+		return;
+	}
+	const struct dp_event event = {
+	        .ns = hit->ns,
+	        .pid = dp_target_pid(s->target),
+	        .tid = hit->tid,
+	        .comm = dp_target_comm(s->target),
+	        .probe = hit->probe,
+	        .payload = hit->payload,
+	        .len = hit->len,
+	        .image = dp_target_image(dp_pending_draining(s)),
+	};
+	run->trace->calls->event(&event, run->trace->calls->run_data);
+	s->place[hit->probe].recorded++;
+	run->recorded++;
+	if (run->recorded & (LOOK - 1))
+		return;
+	dp_snapshots_round(run);
+	if (dp_run_must_leave(run) && !run->leaving)
+		dp_target_drain_break(dp_pending_draining(s));
+}
+
+void dp_run_drain(struct dp_run *run, bool last)
+{
+	const uint64_t before = run->recorded;
+	for (run->current = 0; run->current < run->nsessions; run->current++) {
+		struct dp_session *s = run->session[run->current];
+		dp_error_destroy(dp_target_drain(s->target, last || s->ended, on_hit, run));
+		dp_pending_drain(s, last || s->ended, on_hit, run);
+	}
+	run->flooded = run->recorded - before > MANY;
+	if (!last)
+		run->trace->calls->round(run->trace->calls->run_data);
+}
+
+void dp_run_note_losses(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		for (unsigned p = 0; p < run->trace->nprobes; p++) {
+			dp_target_loss(run->session[i]->target, p, &run->session[i]->loss[p]);
+			dp_pending_loss(run->session[i], p, &run->session[i]->loss[p]);
+			if (run->session[i]->answers)
+				dp_session_answers_loss(run->session[i], p);
+		}
+}
+
+uint64_t dp_run_lost(const struct dp_run *run)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < run->nsessions; i++)
+		for (unsigned p = 0; p < run->trace->nprobes; p++)
+			sum += dp_loss_sum(&run->session[i]->loss[p]);
+	return sum;
+}
+
+static void on_retired(size_t plan, const char *why, void *data)
+{
+	struct dp_run *run = data;
+	struct dp_session *s = run->session[run->current];
+	const size_t i = s->planned[plan];
+	char text[512];
+	if (i == SIZE_MAX)
+		return;
+	if (dp_pending_lost(s, plan))
+		return;
+	s->place[i].retired = true;
+	s->place[i].retired_why = strdup(why);
+	snprintf(text, sizeof(text), "probe %s in %d retired: %s", run->trace->probe[i].name, dp_target_pid(s->target), why);
+	dp_run_note(run, text);
+}
+
+static void on_note(const char *text, void *data)
+{
+	struct dp_run *run = data;
+	dp_run_note(run, text);
+}
+
+static void on_known(unsigned probe, void *data)
+{
+	struct dp_run *run = data;
+	run->trace->calls->fields_known(probe, run->trace->calls->run_data);
+}
+
+static const char *watch_all(struct dp_run *run)
+{
+	const char *why = "target exited";
+	const struct dp_pending_calls calls = {.hit = on_hit, .note = on_note, .known = on_known, .data = run};
+	size_t alive = 0;
+	for (run->current = 0; run->current < run->nsessions; run->current++) {
+		struct dp_session *s = run->session[run->current];
+		if (!s->ended) {
+			s->end = dp_target_watch(s->target, on_retired, run);
+			s->ended = s->end != DP_WATCH_OK;
+			dp_pending_round(s, &calls);
+			dp_session_faults_round(s);
+		}
+		alive += !s->ended;
+		if (s->end == DP_WATCH_EXECED)
+			why = "target called exec";
+	}
+	return alive ? NULL : why;
+}
+
+static bool is_over(const struct dp_run *run)
+{
+	const uint64_t duration = run->trace->duration_ns;
+	return duration && run->armed_ns && dp_now_ns() - run->armed_ns >= duration;
+}
+
+static const char *limits(const struct dp_run *run)
+{
+	if (dp_run_has_all(run))
+		return "hits";
+	if (is_over(run))
+		return "duration";
+	return NULL;
+}
+
+static int sleep_ms(const struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	int ms = run->flooded && !trace->asked.what ? BUSY_MS : IDLE_MS;
+	if (trace->duration_ns) {
+		const uint64_t end = run->armed_ns + trace->duration_ns, now = dp_now_ns();
+		const uint64_t left = end > now ? (end - now) / 1000000 : 0;
+		ms = left < (uint64_t)ms ? (int)left : ms;
+	}
+	return ms;
+}
+
+bool dp_run_interrupted(struct dp_run *run)
+{
+	const struct dp_trace_calls *c = run->trace->calls;
+	if (!run->ended_by && c->interrupted(false, c->run_data))
+		run->ended_by = "interrupt";
+	return run->ended_by;
+}
+
+bool dp_run_must_leave(void *data)
+{
+	struct dp_run *run = data;
+	const struct dp_trace_calls *c = run->trace->calls;
+	if (!run->leaving)
+		return dp_run_interrupted(run) || is_over(run);
+	run->hurried |= c->interrupted(true, c->run_data);
+	return run->hurried;
+}
+
+/* Sleeps until the next round, or a signal. */
+static void rest(struct dp_run *run)
+{
+	struct pollfd p = {.fd = run->trace->calls->wake_fd, .events = POLLIN};
+	if (poll(&p, 1, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, sleep_ms(run)))) > 0)
+		dp_run_interrupted(run);
+}
+
+struct dp_error *dp_run_loop(struct dp_run *run)
+{
+	uint64_t flushed = dp_now_ns();
+	while (!run->ended_by) {
+		const char *gone = watch_all(run);
+		dp_snapshots_round(run);
+		dp_run_drain(run, false);
+		/* What was lost since the drain before came behind what this one brought: beyond the last wanted hit it does not
+		 * count. */
+		if (!dp_run_has_all(run))
+			dp_run_note_losses(run);
+		if (dp_now_ns() - flushed > FLUSH_NS || !run->flooded) {
+			DP_TRY(run->trace->calls->flush(dp_run_lost(run), run->trace->calls->run_data));
+			flushed = dp_now_ns();
+		}
+		if (!run->ended_by) /* a signal, while events were shown */
+			run->ended_by = gone ? gone : limits(run);
+		if (!run->ended_by)
+			rest(run);
+	}
+	return NULL;
+}

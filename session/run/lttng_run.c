@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/run/lttng_run.h"
+
+#include "output/lttng/lttng.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_NS   UINT64_C(3000000000)
+#define TALK_NS   UINT64_C(10000000000)
+#define LISTED_NS UINT64_C(2000000000)
+#define SOON_NS   UINT64_C(200000000) /* from here on what it does not take is counted */
+#define WANTED_NS UINT64_C(2000000000)
+#define POLL_NS   1000000L
+
+static struct dp_error *check_targets(const struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_target_sink_check(run->session[i]->target));
+	return NULL;
+}
+
+static void use_lttng(struct dp_run *run)
+{
+	run->use_lttng = true;
+	for (size_t i = 0; i < run->nsessions; i++)
+		run->session[i]->lttng = true;
+}
+
+static void __attribute__((format(printf, 2, 3))) because(struct dp_run *run, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(run->why_ring, sizeof(run->why_ring), fmt, args);
+	va_end(args);
+}
+
+static const char **event_names(const struct dp_trace_spec *trace)
+{
+	const char **names = calloc(trace->nprobes + 1, sizeof(*names));
+	for (size_t i = 0; names && i < trace->nprobes; i++)
+		names[i] = trace->probe[i].name;
+	return names;
+}
+
+/* Nobody asked: the user's own session decides. That it cannot be, or that LTTng is ill, is no reason not to run. */
+static void choose_by_session(struct dp_run *run)
+{
+	bool covers = false;
+	dp_auto_free const char **names = event_names(run->trace);
+	struct dp_error *err = dp_lttng_current(&run->lttng_session, names, run->trace->nprobes, &covers, LOOK_NS);
+	const bool wanted = covers || (run->trace->sink == DP_SINK_CURRENT && run->lttng_session);
+	if (!err && wanted)
+		err = check_targets(run);
+	if (!err && wanted) {
+		run->lttng_covered = covers;
+		run->lttng_by_rule = !covers;
+		use_lttng(run);
+	} else if (err) {
+		because(run, "not LTTng: %s [%s]", err->message, dp_tag_name(err->tag));
+	} else if (run->lttng_session) {
+		because(run, "the current LTTng session '%s' has no rule for %s", run->lttng_session,
+		        run->trace->nprobes == 1 ? "it" : "all of them");
+	} else {
+		because(run, "there is no current LTTng session");
+	}
+	dp_error_destroy(err);
+}
+
+struct dp_error *dp_lttng_choose(struct dp_run *run)
+{
+	if (run->trace->sink == DP_SINK_RING) {
+		because(run, "as asked");
+		return NULL;
+	}
+	if (run->trace->sink == DP_SINK_AUTO || run->trace->sink == DP_SINK_CURRENT) {
+		/* Who wants to see, count or keep the events here has chosen. */
+		if (run->trace->own_events)
+			because(run, "as the options for showing and recording ask");
+		else
+			choose_by_session(run);
+		return NULL;
+	}
+	DP_TRY(check_targets(run));
+	use_lttng(run);
+	return NULL;
+}
+
+static void say_session(const struct dp_run *run)
+{
+	const char *name = dp_lttng_session(run->lttng);
+	dp_trace_log(run->trace, DP_LOG_WARNING, "events go to the LTTng session '%s' (%s)%s%s", name,
+	        run->lttng_covered             ? "its rules already want dynprobe:*"
+	        : run->lttng_by_rule           ? "the current one: it has a rule for them now"
+	        : dp_lttng_created(run->lttng) ? "created for this run"
+	                                       : "as asked",
+	        run->trace->attach ? "" : "; Ctrl-C ends",
+	        dp_lttng_active(run->lttng) ? "" : "; it is not started: lttng start");
+	dp_trace_log(run->trace, DP_LOG_WARNING, "to look at them: %s", dp_lttng_how_to_view(run->lttng));
+}
+
+static struct dp_error *enable(struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	dp_auto_free const char **names = event_names(trace);
+	if (!names)
+		return dp_error(DP_TAG_NOMEM, "out of memory for the event names");
+	return dp_lttng_enable(run->lttng, names, trace->nprobes, trace->filter);
+}
+
+/*
+ * A compiled-in tracepoint is there without a session daemon, and is heard of when one starts: so are probes, where no session
+ * was asked for.
+ */
+static bool goes_without(const struct dp_trace_spec *trace)
+{
+	if (trace->session || trace->set_url || trace->live_us || trace->filter)
+		return false;
+	struct dp_error *absent = dp_lttng_reachable();
+	if (!absent)
+		return false;
+	dp_trace_log(trace, DP_LOG_WARNING, "events go to no LTTng session yet: %s [%s]", absent->message, dp_tag_name(absent->tag));
+	dp_trace_log(trace, DP_LOG_WARNING,
+	             "sessions of a daemon that starts later get them: lttng enable-event -u 'dynprobe:*'%s",
+	             trace->attach ? "" : "; Ctrl-C ends");
+	dp_error_destroy(absent);
+	return true;
+}
+
+struct dp_error *dp_lttng_begin(struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	const struct dp_lttng_options lo = {
+	        .session = run->lttng_covered || run->lttng_by_rule ? run->lttng_session : trace->session,
+	        .set_url = trace->set_url,
+	        .live_us = trace->live_us,
+	        .name = dp_target_comm(run->session[0]->target),
+	        .timeout_ns = TALK_NS,
+	};
+	if (!run->lttng_covered && goes_without(trace))
+		return NULL;
+	DP_TRY(dp_lttng_open(&lo, &run->lttng));
+	free(run->lttng_session);
+	run->lttng_session = strdup(dp_lttng_session(run->lttng));
+	if (!run->lttng_covered)
+		DP_TRY(enable(run));
+	if (!run->lttng_by_rule) /* as lttng enable-event: who made the session starts it */
+		DP_TRY(dp_lttng_start(run->lttng));
+	say_session(run);
+	return NULL;
+}
+
+/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. What is hit
+ * before that, at the beginning, is nobody's loss. */
+static bool await_wanted(struct dp_session *s)
+{
+	const uint64_t start = dp_now_ns();
+	bool expected = false;
+	while (!dp_session_wanted(s)) {
+		if (dp_now_ns() >= start + WANTED_NS)
+			return false;
+		if (!expected && (expected = dp_now_ns() >= start + SOON_NS))
+			dp_session_expect(s);
+		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
+	}
+	return true;
+}
+
+/* From here on nothing is lost without being counted. */
+static void expect(struct dp_run *run, struct dp_session *s)
+{
+	struct dp_error *why = dp_target_sink_trouble(s->target);
+	run->unheard |= why != NULL;
+	dp_trace_log(run->trace, DP_LOG_WARNING,
+	        "warning: the session '%s' does not take the events of %d%s%s; hits are counted as lost until it "
+	        "does",
+	        dp_lttng_session(run->lttng), dp_target_pid(s->target), why ? ": " : "", why ? why->message : "");
+	dp_error_destroy(why);
+}
+
+void dp_lttng_settle(struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	dp_auto_free const char **names = event_names(trace);
+	for (size_t k = 0; run->lttng && names && k < run->nsessions; k++) {
+		const pid_t pid = dp_target_pid(run->session[k]->target);
+		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k])) {
+			/* LTTng opens an event's gate a little before the session that wants it. */
+			dp_lttng_sync(run->lttng);
+			continue;
+		}
+		if (!dp_lttng_wait_listed(run->lttng, pid, names, trace->nprobes, LISTED_NS))
+			dp_trace_log(run->trace, DP_LOG_WARNING, "the session daemon does not list the events of %d yet", pid);
+		if (dp_lttng_active(run->lttng) && !dp_session_wanted(run->session[k]))
+			expect(run, run->session[k]);
+	}
+}
+
+static void undo(const struct dp_run *run, struct dp_lttng *l)
+{
+	struct dp_error *err = dp_lttng_undo(l);
+	if (err)
+		dp_trace_log(run->trace, DP_LOG_WARNING, "the session '%s' may keep rules of this run: %s [%s]", dp_lttng_session(l),
+		        err->message, dp_tag_name(err->tag));
+	dp_error_destroy(err);
+}
+
+struct dp_error *dp_lttng_end(struct dp_run *run)
+{
+	struct dp_lttng *l = run->lttng;
+	run->lttng = NULL;
+	if (l && run->failed && !run->kept)
+		undo(run, l);
+	if (!l || !run->trace->attach || !run->kept)
+		return dp_lttng_close(l, l && dp_lttng_created(l));
+	dp_lttng_release(l);
+	return NULL;
+}

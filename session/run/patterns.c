@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whoever names a function wants to know if it is not probed: that is exit status 124. Whoever types a pattern does not know what
+ * it names, and of some hundred functions there is always one that cannot be probed (an IFUNC, a ud2, code without a known end).
+ * So those are counted, not refused: as long as some of the pattern's places are probed, and the others are a handful.
+ */
+#include "session/run/patterns.h"
+
+#include "base/cleanup.h"
+
+#include <stdlib.h>
+
+struct tally { /* one pattern in one process */
+	size_t places, refused;
+};
+
+static bool is_handful(const struct tally *t)
+{
+	if (t->refused == t->places)
+		return false;
+	return t->refused <= DP_PATTERN_HANDFUL || t->refused <= t->places / DP_PATTERN_HANDFUL;
+}
+
+static void judge_session(const struct dp_trace_spec *trace, struct dp_session *s, struct tally *tally)
+{
+	for (size_t i = 0; i < trace->nprobes; i++) {
+		struct tally *t = &tally[trace->probe[i].pattern];
+		t->places++;
+		t->refused += s->place[i].refused != NULL;
+	}
+	for (size_t i = 0; i < trace->nprobes; i++)
+		s->place[i].left_out = s->place[i].refused && trace->probe[i].pattern && is_handful(&tally[trace->probe[i].pattern]);
+}
+
+void dp_patterns_judge(struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	unsigned last = 0;
+	for (size_t i = 0; i < trace->nprobes; i++)
+		last = trace->probe[i].pattern > last ? trace->probe[i].pattern : last;
+	for (size_t k = 0; last && k < run->nsessions; k++) {
+		dp_auto_free struct tally *tally = calloc(last + 1u, sizeof(*tally));
+		if (tally) /* else they stay refusals */
+			judge_session(trace, run->session[k], tally);
+	}
+}

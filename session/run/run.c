@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/run/run.h"
+
+#include "session/process/session_scope.h"
+#include "session/run/lttng_run.h"
+#include "session/run/patterns.h"
+#include "session/run/snapshots.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDING_MS 500
+
+void dp_run_init(struct dp_run *run, const struct dp_trace_spec *trace)
+{
+	*run = (struct dp_run){.trace = trace, .start_ns = dp_now_ns()};
+}
+
+void dp_run_fini(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_session_destroy(run->session[i]);
+	free(run->session);
+	dp_error_destroy(dp_lttng_end(run));
+	free(run->lttng_session);
+	dp_snapshots_fini(run);
+	dp_expansion_fini(&run->expanded);
+}
+
+/* ---- the processes ------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
+{
+	struct dp_session **grown = realloc(run->session, (run->nsessions + 1) * sizeof(*grown));
+	if (!grown) {
+		dp_session_destroy(s);
+		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	}
+	run->session = grown;
+	run->session[run->nsessions++] = s;
+	return NULL;
+}
+
+struct dp_error *dp_run_launch(struct dp_run *run)
+{
+	struct dp_session *s = NULL;
+	DP_TRY(dp_session_launch(run->trace, &s));
+	return add_session(run, s);
+}
+
+struct dp_error *dp_run_attach(struct dp_run *run)
+{
+	struct dp_session *s = NULL;
+	for (size_t i = 0; i < run->trace->npids; i++) {
+		DP_TRY(dp_session_open(run->trace, run->trace->pid[i], &s));
+		DP_TRY(add_session(run, s));
+	}
+	return NULL;
+}
+
+/* Patterns become probes by what the first process has. */
+static struct dp_error *expand(struct dp_run *run)
+{
+	if (!dp_expands(run->trace))
+		return NULL;
+	DP_TRY(dp_expand(run->trace, dp_target_image(run->session[0]->target), &run->expanded));
+	run->trace = &run->expanded.trace;
+	for (size_t i = 0; i < run->nsessions; i++)
+		run->session[i]->trace = run->trace;
+	return NULL;
+}
+
+struct dp_error *dp_run_resolve(struct dp_run *run)
+{
+	DP_TRY(expand(run));
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_session_resolve(run->session[i]));
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_session_scope(run->session[i]));
+	return NULL;
+}
+
+struct dp_error *dp_run_dry_run(struct dp_run *run)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_session_dry_run(run->session[i]));
+	dp_patterns_judge(run);
+	return NULL;
+}
+
+/* ---- probes in and out ---------------------------------------------------------------------------------------------------- */
+
+static bool may_be_ending(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE ||
+	       err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE;
+}
+
+/* A process that is on its way out cannot be worked in any more, and takes its probes along. */
+static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
+	if (!err || err->tag == DP_TAG_INTERRUPTED)
+		return err;
+	return poll(&end, 1, may_be_ending(err) ? ENDING_MS : 0) > 0 ? dp_error_destroy(err) : err;
+}
+
+/* With probes in it, a process may end before all is done: what they recorded is shown. */
+static struct dp_error *install_one(struct dp_session *s)
+{
+	struct dp_error *err = dp_session_install(s);
+	return dp_session_placed(s) ? forgive_end(s, err) : err;
+}
+
+/* Is the probe that is to be superseded in the way of the one that takes its place? */
+static bool is_blocked_by_old(const struct dp_run *run)
+{
+	const struct dp_error *refused = run->supersedes && run->nsessions == 1 ? run->session[0]->place[0].refused : NULL;
+	return refused && (refused->tag == DP_TAG_STANDING || refused->tag == DP_TAG_OVERLAP || refused->tag == DP_TAG_NO_SPACE);
+}
+
+struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
+{
+	*placed = 0;
+	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
+		DP_TRY(install_one(run->session[i]));
+		*placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
+		dp_snapshots_round(run); /* its hits wait already, while the others are yet to be armed */
+	}
+	run->armed_ns = dp_now_ns();
+	if (is_blocked_by_old(run))
+		return dp_error(DP_TAG_STANDING, "the probe that stands leaves no room for another jump at its place");
+	dp_patterns_judge(run);
+	return NULL;
+}
+
+struct dp_error *dp_run_release(struct dp_run *run)
+{
+	DP_TRY(dp_target_release(run->session[0]->target));
+	if (run->trace->command)
+		run->armed_ns = dp_now_ns(); /* it was held until now */
+	return NULL;
+}
+
+size_t dp_run_placed(const struct dp_run *run)
+{
+	size_t placed = 0;
+	for (size_t i = 0; i < run->nsessions; i++)
+		placed += dp_session_placed(run->session[i]);
+	return placed;
+}
+
+static struct dp_error *remove_all(struct dp_run *run)
+{
+	struct dp_error *first = NULL;
+	for (size_t i = 0; i < run->nsessions; i++) {
+		struct dp_error *err = forgive_end(run->session[i], dp_session_remove(run->session[i]));
+		if (first)
+			dp_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+struct dp_error *dp_run_remove(struct dp_run *run)
+{
+	run->leaving = true;
+	run->leave_ns = dp_now_ns();
+	dp_snapshots_leave(run);
+	struct dp_error *err = remove_all(run);
+	run->clear_ns = dp_now_ns();
+	return err;
+}
+
+void dp_run_drain_rest(struct dp_run *run)
+{
+	dp_run_drain(run, true);
+	if (!dp_run_has_all(run))
+		dp_run_note_losses(run);
+}

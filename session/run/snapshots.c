@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/run/snapshots.h"
+#include "session/code/code_view.h"
+
+#include "base/cleanup.h"
+#include "injector/ring/park.h"
+#include "pmodules/capture/take.h"
+#include "pmodules/file/file.h"
+#include "probes/debug/debug_cache.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_MS   1
+#define WAIT_NS   UINT64_C(1000000000)
+#define ID_DIGITS 12 /* of the end of a snapshot's id: what its event says */
+#define READY     8  /* so many processes are rehearsed at a time: each keeps what it has read in memory */
+
+struct dp_snapshots {
+	struct dp_take *takes[READY], *take; /* several processes: the n-th has the n-th, in turn; that of `target` */
+	size_t ntakes;
+	struct dp_stopped_hit hit; /* the one that waits; dp_take_process() reads it */
+	struct dp_park_hit parked;
+	struct dp_target *target; /* in which */
+	bool promised;            /* its event says the id of a snapshot */
+	bool said_caged;
+	bool left; /* nobody is to wait any more */
+	uint64_t taken, failed, last_ns;
+	struct dp_park_counts counts; /* of all targets, at the end */
+};
+
+static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
+{
+	struct dp_run *run = data;
+	char line[1024];
+	if (level < DP_LOG_WARNING && !dp_trace_logs(run->trace, DP_LOG_DEBUG))
+		return;
+	snprintf(line, sizeof(line), "pmodule %s: %s", module, text);
+	dp_run_note(run, line);
+}
+
+static bool take_hit(void *data)
+{
+	struct dp_snapshots *s = data;
+	s->promised = dp_park_take(s->target, &s->parked);
+	return s->promised;
+}
+
+static bool hit_waits(void *data)
+{
+	const struct dp_snapshots *s = data;
+	return dp_park_waits(s->target, &s->parked);
+}
+
+static void let_hit_go(void *data)
+{
+	const struct dp_snapshots *s = data;
+	dp_park_done(s->target);
+}
+
+/* Somebody waits in the moment itself: what can be done before it is done now. What fails here is said then. */
+static void rehearse(struct dp_take *take, struct dp_target *t)
+{
+	dp_error_destroy(dp_take_rehearse(take, dp_target_pid(t)));
+}
+
+static void want(const struct dp_run *run, struct dp_snapshots *s)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	const uint64_t pause = trace->snapshots.take.still.max_pause_ns;
+	const struct dp_park_limits limits = {
+	        .hits = trace->snapshots.most, .interval_ns = trace->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_park_want(run->session[i]->target, &limits);
+	/* A command that is still held has nothing to rehearse. */
+	for (size_t i = 0; !trace->command && i < s->ntakes; i++)
+		rehearse(s->takes[i], run->session[i]->target);
+}
+
+struct dp_error *dp_snapshots_begin(struct dp_run *run)
+{
+	if (!run->trace->snapshots.on)
+		return NULL;
+	DP_TRY(dp_snapshot_check_place(NULL));
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_park_check(run->session[i]->target));
+	struct dp_snapshots *s = calloc(1, sizeof(*s));
+	if (!s)
+		return dp_error(DP_TAG_NOMEM, "out of memory for snapshots");
+	run->snapshots = s;
+	struct dp_take_options wanted = run->trace->snapshots.take;
+	s->hit.take = take_hit;
+	s->hit.waits = hit_waits;
+	s->hit.let_go = let_hit_go;
+	s->hit.data = s;
+	wanted.still.hit = &s->hit;
+	wanted.log = log_line;
+	wanted.data = run;
+	wanted.version = "dynprobe " DP_VERSION;
+	dp_auto_free char *cache = dp_cache_dir();
+	dp_debug_cache_dir(cache);
+	for (; s->ntakes < READY && s->ntakes < run->nsessions; s->ntakes++)
+		DP_TRY(dp_take_create(&wanted, &s->takes[s->ntakes]));
+	want(run, s);
+	return NULL;
+}
+
+/* ---- one hit --------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t id_of(const struct dp_snapshots *s)
+{
+	return s->parked.id & ((UINT64_C(1) << (4 * ID_DIGITS)) - 1);
+}
+
+/* The trace's event says the last digits, and so does the file's name. */
+static void identify(const struct dp_run *run, const struct dp_snapshots *s, struct dp_snapshot *shot)
+{
+	char digits[ID_DIGITS + 1];
+	snprintf(digits, sizeof(digits), "%0*" PRIx64, ID_DIGITS, id_of(s));
+	memcpy(shot->id + strlen(shot->id) - ID_DIGITS, digits, ID_DIGITS);
+	shot->hit = s->parked.id;
+	if (s->parked.probe < run->trace->nprobes) {
+		shot->probe = dp_snapshot_text(shot, run->trace->probe[s->parked.probe].name);
+		const char *when = run->trace->typed[s->parked.probe].when;
+		shot->condition = when ? dp_snapshot_text(shot, when) : NULL;
+	}
+}
+
+static struct dp_error *write_one(struct dp_run *run, struct dp_snapshot *shot)
+{
+	char path[4096], line[4400];
+	dp_take_name(shot, path, sizeof(path));
+	char *end = strrchr(path, '.');
+	const size_t n = end ? (size_t)(end - path) : strlen(path);
+	snprintf(path + n, sizeof(path) - n, ".%s.dps", shot->id + strlen(shot->id) - ID_DIGITS);
+	DP_TRY(dp_snapshot_write_beside(shot, path));
+	snprintf(line, sizeof(line), "snapshot %s: %zu thread%s of %d, held for %.2f ms", path, shot->nthreads,
+	         shot->nthreads == 1 ? "" : "s", shot->pid, (double)shot->pause_ns / 1e6);
+	if (shot->held_ns > shot->pause_ns)
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " (%.2f ms in all)", (double)shot->held_ns / 1e6);
+	dp_run_note(run, line);
+	return NULL;
+}
+
+static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
+{
+	struct dp_snapshot *shot = NULL;
+	s->hit.ns_tid = s->parked.ns_tid;
+	s->hit.regs = s->parked.regs;
+	struct dp_error *err = dp_take_process(s->take, dp_target_pid(s->target), &shot);
+	if (dp_park_release(s->target)) /* it waits still: there is none */
+		s->promised = false;
+	if (!err) {
+		identify(run, s, shot);
+		err = write_one(run, shot);
+		dp_snapshot_destroy(shot);
+	}
+	/* Behind a failure too: a hit that waited in vain for what had to be read is not to be followed by another. */
+	struct dp_park_counts counts;
+	dp_park_counts(s->target, &counts);
+	if (counts.left)
+		rehearse(s->take, s->target);
+	return err;
+}
+
+static void say_caged(struct dp_run *run, struct dp_snapshots *s)
+{
+	char line[256];
+	if (s->said_caged || !dp_park_is_caged(s->target))
+		return;
+	snprintf(line, sizeof(line),
+	         "process %d has put itself under a seccomp filter: hits wait no more, and go without snapshots (dynprobe "
+	         "snapshot "
+	         "%d takes one from outside)",
+	         dp_target_pid(s->target), dp_target_pid(s->target));
+	dp_run_note(run, line);
+	s->said_caged = true;
+}
+
+/* The limits are of the run. Each process keeps them for itself until it hears of what the others had. */
+static bool is_due(const struct dp_run *run, const struct dp_snapshots *s)
+{
+	const struct dp_snapshots_asked *a = &run->trace->snapshots;
+	return !s->taken || (s->taken < a->most && dp_now_ns() - s->last_ns >= a->interval_ns);
+}
+
+/* What is left of the limits, of the interval as seen now. */
+static void share(const struct dp_run *run, const struct dp_snapshots *s, struct dp_target *t)
+{
+	const struct dp_snapshots_asked *a = &run->trace->snapshots;
+	const uint64_t gone = dp_now_ns() - s->last_ns;
+	dp_park_bound(t, s->taken < a->most ? a->most - (uint32_t)s->taken : 0,
+	              gone < a->interval_ns ? a->interval_ns - gone : 0);
+}
+
+static void tell_the_others(const struct dp_run *run, const struct dp_snapshots *s)
+{
+	for (size_t i = 0; i < run->nsessions; i++)
+		if (run->session[i]->target != s->target)
+			share(run, s, run->session[i]->target);
+}
+
+static void look(struct dp_run *run, size_t nth)
+{
+	struct dp_snapshots *s = run->snapshots;
+	const struct dp_session *session = run->session[nth];
+	s->target = session->target;
+	s->take = s->takes[nth % s->ntakes];
+	if (session->ended)
+		return;
+	const bool waits = dp_park_look(s->target, &s->parked);
+	say_caged(run, s);
+	if (!waits)
+		return;
+	if (run->nsessions > 1 && !is_due(run, s)) {
+		dp_park_release(s->target);
+		share(run, s, s->target);
+		return;
+	}
+	s->promised = false;
+	struct dp_error *err = take_one(run, s);
+	s->last_ns = dp_now_ns();
+	s->taken += !err;
+	if (!err) {
+		tell_the_others(run, s);
+		return;
+	}
+	char line[1024], event[64] = "";
+	if (s->promised)
+		snprintf(event, sizeof(event), "; an event says %0*" PRIx64 ", and there is no such file", ID_DIGITS, id_of(s));
+	snprintf(line, sizeof(line), "no snapshot of %d: %s%s", dp_target_pid(s->target), err->message, event);
+	dp_run_note(run, line);
+	dp_error_destroy(err);
+	s->failed += s->promised; /* else its thread says that it went on without */
+}
+
+void dp_snapshots_round(struct dp_run *run)
+{
+	for (size_t i = 0; run->snapshots && !run->snapshots->left && i < run->nsessions; i++)
+		look(run, i);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------------------
+ */
+
+void dp_snapshots_leave(struct dp_run *run)
+{
+	if (run->snapshots)
+		run->snapshots->left = true;
+	for (size_t i = 0; run->snapshots && i < run->nsessions; i++) {
+		struct dp_park_counts one, *all = &run->snapshots->counts;
+		dp_park_leave(run->session[i]->target);
+		dp_park_counts(run->session[i]->target, &one);
+		all->late += one.late;
+		all->missed += one.missed;
+		all->over += one.over;
+	}
+}
+
+bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret)
+{
+	const struct dp_snapshots *s = run->snapshots;
+	if (s)
+		*ret = (struct dp_summary_snapshots){.taken = s->taken,
+		                                     .failed = s->failed,
+		                                     .over = s->counts.over,
+		                                     .missed = s->counts.missed,
+		                                     .late = s->counts.late};
+	return s != NULL;
+}
+
+void dp_snapshots_fini(struct dp_run *run)
+{
+	for (size_t i = 0; run->snapshots && i < run->snapshots->ntakes; i++)
+		dp_take_destroy(run->snapshots->takes[i]);
+	free(run->snapshots);
+	run->snapshots = NULL;
+}
+
+int dp_snapshots_rest(const struct dp_run *run, int ms)
+{
+	return run->snapshots && ms > LOOK_MS ? LOOK_MS : ms;
+}

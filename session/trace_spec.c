@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trace_spec.h"
+
+#include "probes/expr/scope/scope.h"
+#include "probes/expr/syntax/printf_form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
+{
+	to->context = calloc(from->ncontexts + 1, sizeof(*to->context));
+	if (!to->context)
+		return false;
+	for (size_t i = 0; i < from->ncontexts; i++) {
+		if (!(to->context[i] = strdup(from->context[i])))
+			return false;
+		to->ncontexts++;
+	}
+	to->when = from->when ? strdup(from->when) : NULL;
+	to->call = from->call;
+	to->chosen = from->chosen ? strdup(from->chosen) : NULL;
+	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
+	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;
+	if (err) {
+		dp_error_destroy(err);
+		return false;
+	}
+	return (!from->when || to->when) && (!from->inlined || to->inlined) && (!from->chosen || to->chosen);
+}
+
+void dp_typed_fini(struct dp_typed *t)
+{
+	for (size_t i = 0; i < t->ncontexts; i++)
+		free(t->context[i]);
+	free(t->context);
+	free(t->when);
+	free(t->inlined);
+	free(t->chosen);
+	dp_printf_destroy(t->form);
+	*t = (struct dp_typed){0};
+}
+
+struct dp_error *dp_typed_take(const struct dp_typed *typed, struct dp_probe *p)
+{
+	for (size_t i = 0; i < typed->ncontexts; i++) {
+		DP_TRY(dp_context_check(typed->context[i]));
+		if (dp_scope_is_fixed(typed->context[i]))
+			DP_TRY(dp_fields_add(&p->fields, typed->context[i]));
+	}
+	if (!typed->when || p->when)
+		return NULL;
+	DP_TRY(dp_scope_check(typed->when));
+	return dp_scope_has_names(typed->when) ? NULL : dp_scope_condition(NULL, typed->when, &p->when);
+}
