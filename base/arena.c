@@ -9,18 +9,18 @@
 #include <sys/mman.h>
 
 enum { CHUNK = 16384, ALIGN = 16 };
-/* What has come to be large goes on in large pages: a fault for each small one would cost more than filling it. */
+/* Once an arena is large it grows in huge pages: page faults for 4 KiB pages would cost more than filling them. */
 #define LARGE     ((size_t)2 << 20)
 #define TOTAL_MAX (256u << 20)
 
 struct dp_arena_chunk {
 	struct dp_arena_chunk *next;
 	size_t used, size;
-	size_t mapped; /* bytes of the mapping that it begins; 0: malloc'ed */
+	size_t mapped; /* size of the mapping that starts with this chunk, in bytes; 0 if malloc'ed */
 	unsigned char bytes[] __attribute__((aligned(ALIGN)));
 };
 
-/* One large page, aligned so that it may be one; NULL: there is no room for it. */
+/* Maps one huge page, aligned to its size. NULL if there is no memory. */
 static struct dp_arena_chunk *map_large(void)
 {
 	unsigned char *p = mmap(NULL, 2 * LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -30,7 +30,7 @@ static struct dp_arena_chunk *map_large(void)
 	if (before)
 		munmap(p, before);
 	munmap(p + before + LARGE, LARGE - before);
-	madvise(p + before, LARGE, MADV_HUGEPAGE); /* a wish */
+	madvise(p + before, LARGE, MADV_HUGEPAGE); /* best effort */
 	return (struct dp_arena_chunk *)(p + before);
 }
 

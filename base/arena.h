@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that is given back all at once: what a scope makes while it gives texts their meaning. */
+/* An arena: many small allocations, freed together. A scope uses one while it compiles expressions. */
 #ifndef DP_PROBES_ARENA_H
 #define DP_PROBES_ARENA_H
 
@@ -9,10 +9,10 @@
 struct dp_arena {
 	struct dp_arena_chunk *chunk;
 	size_t total;
-	bool failed; /* out of memory, or a text asked for more than any text needs */
+	bool failed; /* out of memory, or over the limit that no sane input reaches */
 };
 
-/* `n` zero bytes, aligned for anything; NULL (and `failed`) if there are none. */
+/* Returns `n` zero bytes, aligned for any type. NULL on failure, which also sets `failed`. */
 void *dp_arena_alloc(struct dp_arena *a, size_t n);
 char *dp_arena_copy(struct dp_arena *a, const char *text, size_t n);
 char *dp_arena_printf(struct dp_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

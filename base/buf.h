@@ -19,7 +19,7 @@ void dp_buf_put(struct dp_buf *b, const void *bytes, size_t n);
 void dp_buf_printf(struct dp_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Appends `n` zero bytes and returns where they start (NULL when out of memory); valid until the next append. */
 uint8_t *dp_buf_grow(struct dp_buf *b, size_t n);
-/* The bytes as a C string (a NUL is kept behind the last byte, not counted in len). Never NULL. */
+/* Returns the bytes as a C string: a NUL follows the last byte and is not counted in len. Never NULL. */
 const char *dp_buf_str(struct dp_buf *b);
 
 #endif

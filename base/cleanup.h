@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scope guards: what a function acquires is released when the name leaves its scope. */
+/* Scope guards: a resource is released when the variable that holds it goes out of scope. */
 #ifndef DP_BASE_CLEANUP_H
 #define DP_BASE_CLEANUP_H
 
@@ -36,7 +36,7 @@ static inline void dp_closedir_guard(DIR **d)
 #define dp_auto_fclose __attribute__((cleanup(dp_fclose_guard)))
 #define dp_auto_closedir __attribute__((cleanup(dp_closedir_guard)))
 
-/* Takes the value out of a guarded variable, leaving `none` behind. */
+/* Moves the value out of a guarded variable and leaves `none` in it. */
 #define dp_take(var, none) ({ __typeof__(var) dp_taken_ = (var); (var) = (none); dp_taken_; })
 
 #endif

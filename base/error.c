@@ -17,7 +17,7 @@ static const struct {
 #undef DP_TAG
 };
 
-/* Running out of memory while reporting must not itself fail, so this one is static and dp_error_destroy() knows it. */
+/* Reporting an out-of-memory error must not allocate, so this error is static; dp_error_destroy() does not free it. */
 static struct dp_error nomem = {.tag = DP_TAG_NOMEM, .message = (char *)"out of memory"};
 
 static struct dp_error *make(enum dp_tag tag, const char *fmt, va_list args)
@@ -81,7 +81,7 @@ struct dp_error *dp_error_destroy(struct dp_error *err)
 	return NULL;
 }
 
-/* The messages of these name the remedy themselves. */
+/* The messages of these tags contain the remedy already. */
 static bool says_it_all(enum dp_tag tag)
 {
 	return tag == DP_TAG_USAGE || tag == DP_TAG_SYNTAX || tag == DP_TAG_SYS || tag == DP_TAG_NO_SYMBOL || tag == DP_TAG_AMBIGUOUS;
@@ -117,7 +117,7 @@ const char *dp_tag_remedy(enum dp_tag tag)
 const char *dp_tag_theme(enum dp_tag tag)
 {
 	static const struct {
-		int tag; /* or -1: the theme of those that follow */
+		int tag; /* -1: the theme of the tags that follow */
 		const char *theme;
 	} rows[] = {
 #define DP_THEME(text) {-1, text},

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors are values with a cause chain (drgn and babeltrace2 are the models).
+ * Errors are values with a chain of causes (models: drgn, babeltrace2).
  *
- * A fallible function returns `struct dp_error *`: NULL is success, anything else is owned by the caller, who prints it,
- * wraps it or destroys it. Results come back through last parameters named `ret`, which are left alone on failure.
- * Only cli/ prints, and nobody below cli/ exits.
+ * A fallible function returns `struct dp_error *`. NULL means success. The caller owns any other value and prints, wraps or
+ * destroys it. Results come back through last parameters named `ret`, which do not change on failure. Only cli/ prints or exits.
  */
 #ifndef DP_BASE_ERROR_H
 #define DP_BASE_ERROR_H
@@ -12,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Every refusal has a tag; tags.def holds name, one-line meaning and remedy, and feeds `dynprobe explain`. */
+/* Every error has a tag. tags.def has the name, meaning and remedy of each tag; `dynprobe explain` prints them. */
 enum dp_tag {
 #define DP_TAG(id, text, meaning, remedy) DP_TAG_##id,
 #include "base/tags.def"
@@ -28,25 +27,26 @@ struct dp_error {
 };
 
 #define DP_MUST_CHECK __attribute__((warn_unused_result))
-/* An error is never NULL: without this gcc -O3 follows DP_TRY() past a failure and warns of results that were not set. */
+/* An error is never NULL. Without this attribute gcc -O3 thinks DP_TRY() may continue after a failure and warns of unset
+ * results. */
 #define DP_IS_ERROR __attribute__((returns_nonnull)) DP_MUST_CHECK
 
-/* A new error. The message names what was asked, what was found, and what to do next. Never NULL, even out of memory. */
+/* Creates an error. The message says what was asked, what was found, and what to do next. Never NULL, even when out of memory. */
 struct dp_error *dp_error(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
-/* The same for a failed system call: appends ": " and strerror(errno), and keeps errno. */
+/* The same for a failed system call: appends ": " and strerror(errno), and stores errno. */
 struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
-/* A layer's own words on top of `cause` (which it takes over); the tag stays that of the cause. */
+/* Adds a message on top of `cause`, keeps its tag, and takes ownership of it. */
 struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
-/* Accepts NULL. Returns NULL, so that `err = dp_error_destroy(err)` reads well. */
+/* Accepts NULL. Returns NULL, so that callers can write `err = dp_error_destroy(err)`. */
 struct dp_error *dp_error_destroy(struct dp_error *err);
-/* "dynprobe: error: MESSAGE [DP-TAG]", a "caused by" line per cause, and what to do. */
+/* Prints "dynprobe: error: MESSAGE [DP-TAG]", a "caused by" line for each cause, and the remedy. */
 void dp_error_print(const struct dp_error *err, FILE *to);
 
-/* "DP-FOREIGN" and so on; the text of dp_tag_find() is matched without regard to case, with or without "DP-". */
+/* The name is "DP-FOREIGN" and so on. dp_tag_find() ignores case and accepts names without "DP-". */
 const char *dp_tag_name(enum dp_tag tag);
 const char *dp_tag_meaning(enum dp_tag tag);
 const char *dp_tag_remedy(enum dp_tag tag);
-const char *dp_tag_theme(enum dp_tag tag); /* where it comes from */
+const char *dp_tag_theme(enum dp_tag tag); /* the part of dynprobe it comes from */
 bool dp_tag_find(const char *text, enum dp_tag *ret);
 
 #define DP_TRY(expr)                                                                                                             \

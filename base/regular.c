@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What stands at the name is looked at and opened as one thing, whoever renames meanwhile. */
+/* Opens the path once, checks the file, and reopens it by descriptor: a rename in between has no effect. */
 int dp_open_regular(const char *path)
 {
 	struct stat st;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Files whose names come from others: a name may be a device's, and opening one may be an action (a tape, a watchdog, a modem). */
+/* Opens files whose names are untrusted: a name may be a device's, and opening a device may be an action (tape, watchdog,
+ * modem). */
 #ifndef DP_BASE_REGULAR_H
 #define DP_BASE_REGULAR_H
 
-/* A descriptor to read a regular file from, close-on-exec; -1 and errno: ENXIO for what is another kind of file, which is not opened. */
+/* Opens a regular file for reading, close-on-exec. Returns -1 and sets errno on failure; ENXIO: not a regular file, not
+ * opened. */
 int dp_open_regular(const char *path);
 
 #endif

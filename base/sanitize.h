@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts on their way to a terminal, with parts that a program or a file chose. */
+/* Sanitizes text for a terminal when a program or a file chose parts of it. */
 #ifndef DP_BASE_HARMLESS_H
 #define DP_BASE_HARMLESS_H
 
-/* U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: what follows may be shown in another order than it has. */
+/* U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: these characters can change the order in which text is displayed. */
 static inline int dp_turns_text(const unsigned char *p)
 {
 	if (p[0] != 0xe2)
@@ -13,8 +13,7 @@ static inline int dp_turns_text(const unsigned char *p)
 	return p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9;
 }
 
-/* In place: control characters but \n and \t become '?', those of C1 (U+0080 to U+009F, in UTF-8) "??", marks that turn text
- * "???". */
+/* In place: control characters except \n and \t become '?', C1 controls (U+0080 to U+009F in UTF-8) "??", order marks "???". */
 static inline char *dp_sanitize(char *text)
 {
 	for (unsigned char *p = (unsigned char *)text; *p; p++) {
