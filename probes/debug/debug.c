@@ -12,7 +12,7 @@
 
 /* ---- one file ------------------------------------------------------------------------------------------------------ */
 
-/* Tables of frames alone are debug information to libdw, not to us. */
+/* A file with only call-frame tables is debug information for libdw, but not for us. */
 static bool has_units(Dwarf *dwarf)
 {
 	Dwarf_CU *cu = NULL;
@@ -89,11 +89,9 @@ struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d)
 	return NULL;
 }
 
-/* ---- where it is --------------------------------------------------------------------------------------------------- */
-
 /*
- * The mapped file again, by its path: libdw looks for .dwo files beside it. Another file of that name by now is none of ours;
- * then what was read must do.
+ * Opens the mapped file again by path, because libdw looks for .dwo files beside it. If the path leads to another file by now,
+ * the bytes in memory are used.
  */
 static bool open_own(struct dp_module *m, struct dp_debug_state *d)
 {
@@ -127,20 +125,18 @@ static bool open_separate(struct dp_module *m, struct dp_debug_state *d)
 	return opened;
 }
 
-/* ---- when there is none -------------------------------------------------------------------------------------------- */
-
 static struct dp_error *none(struct dp_module *m)
 {
 	const char *id = dp_module_build_id(m), *link, *urls = getenv("DEBUGINFOD_URLS");
 	uint32_t crc;
 	struct dp_buf text;
 	dp_buf_init(&text);
-	dp_buf_printf(&text, "there is no debug information for '%s'", m->path);
+	dp_buf_printf(&text, "no debug information for '%s'", m->path);
 	dp_buf_printf(&text, *id ? " (build-id %s): none in the file itself" : "%s: none in the file itself", id);
 	if (strlen(id) > 2)
 		dp_buf_printf(&text, ", no /usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
 	if (dp_debug_file_link(m->elf, &link, &crc))
-		dp_buf_printf(&text, ", no fitting '%s' beside it, in .debug or below /usr/lib/debug", link);
+		dp_buf_printf(&text, ", no matching '%s' beside it, in .debug or in /usr/lib/debug", link);
 	dp_buf_printf(&text, urls && *urls ? ", and debuginfod has none" : ", and DEBUGINFOD_URLS is not set");
 	dp_buf_printf(&text, "; install its debug symbols (Debian: the -dbgsym or -dbg package), or build it with -g");
 	struct dp_error *err = text.failed ? dp_error(DP_TAG_NOMEM, "out of memory for a message")
@@ -161,8 +157,8 @@ static struct dp_error *find(struct dp_module *m, struct dp_debug_state *d)
 	if (!dp_debug_alt_open(m, d, &alt))
 		return dp_error(
 		        DP_TAG_NO_DEBUG_INFO,
-		        "the debug information of '%s' (in %s) lies partly in a file that dwz made, '%s', which is not there "
-		        "or another; install it, it belongs to the same package",
+		        "the debug information of '%s' (in %s) needs the dwz file '%s', which is missing or does not "
+		        "match; install it: it belongs to the same package",
 		        m->path, d->path, alt);
 	d->open.dwarf = d->main.dwarf;
 	d->open.path = d->path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* .gnu_debugaltlink: what several debug files have in common, put into one by dwz. Names a file and its build-id. */
+/* .gnu_debugaltlink: a file into which dwz moved what several debug files share. The link has its name and build-id. */
 #include "base/cleanup.h"
 #include "base/regular.h"
 #include "probes/debug/debug_internal.h"
@@ -43,7 +43,7 @@ static bool by_build_id(struct dp_debug_state *d, const char *root, const uint8_
 	return try_open(d, path, id, n);
 }
 
-/* A relative name starts where the file that names it really is (a link of its build-id is somewhere else). */
+/* A relative name is relative to the real directory of the file that has the link (d->path may be a symlink by build-id). */
 static bool by_name(struct dp_debug_state *d, const char *root, const char *name, const uint8_t *id, size_t n)
 {
 	dp_auto_free char *path = NULL, *real = *name == '/' ? NULL : realpath(d->path, NULL);
@@ -64,7 +64,7 @@ bool dp_debug_alt_open(struct dp_module *m, struct dp_debug_state *d, const char
 {
 	const void *id;
 	if (d->dwfl)
-		return true; /* libdw has seen to it */
+		return true; /* libdw has opened it already */
 	const ssize_t n = dwelf_dwarf_gnu_debugaltlink(d->main.dwarf, name, &id);
 	if (n <= 0)
 		return true;

@@ -11,17 +11,17 @@
 
 #define CACHE_MAGIC   UINT64_C(0x31676562642e7064)
 #define CACHE_VERSION UINT64_C(1)
-#define LEAST         (UINT64_C(1) << 20) /* unpacked bytes */
+#define LEAST         (UINT64_C(1) << 20) /* uncompressed bytes */
 #define MOST          (UINT64_C(256) << 20)
-#define ID_MIN        8 /* bytes of a build-id: shorter ones are not trusted to be unique */
+#define ID_MIN        8 /* bytes of a build-id; shorter ones may not be unique */
 #define ID_MAX        64
 
-/* A file: the ELF file, unpacked, and this. */
+/* A cache file is the uncompressed ELF file, followed by this. */
 struct tail {
 	uint64_t magic, version;
 	uint64_t source[5];
-	uint64_t size;     /* of what is in front */
-	uint64_t checksum; /* of all in front of this word */
+	uint64_t size;     /* of the bytes before this struct */
+	uint64_t checksum; /* of all bytes before this word */
 };
 
 static char cache_dir[PATH_MAX];
@@ -42,12 +42,12 @@ static void add_words(uint64_t h[4], const uint64_t word[4])
 	}
 }
 
-/* Four sums beside each other, for each waits for its own last step. */
+/* Four independent sums, so that the processor computes them in parallel: the steps of one sum depend on each other. */
 static uint64_t checksum_of(const uint8_t *p, size_t n)
 {
 	uint64_t h[4] = {CACHE_MAGIC, n, ~CACHE_MAGIC, ~(uint64_t)n}, word[4];
 	for (; n >= sizeof(word); p += sizeof(word), n -= sizeof(word)) {
-		memcpy(word, p, sizeof(word)); /* of a size that is known: it is no call */
+		memcpy(word, p, sizeof(word)); /* a constant size, so gcc emits no call */
 		add_words(h, word);
 	}
 	if (n) {
@@ -59,8 +59,6 @@ static uint64_t checksum_of(const uint8_t *p, size_t n)
 		h[0] = (h[0] ^ h[i]) * UINT64_C(0x9e3779b97f4a7c15) ^ h[0] >> 29;
 	return h[0];
 }
-
-/* ---- which ----------------------------------------------------------------------------------------------------------- */
 
 static uint64_t packed_bytes(Elf *elf)
 {
@@ -100,16 +98,14 @@ bool dp_debug_cache_key(int fd, struct dp_debug_key *ret)
 	const bool fits = is_ours && packed_bytes(elf) >= LEAST && name(elf, ret->path);
 	elf_end(elf);
 	/*
-	 * The time of the last change cannot be set to what it was. Another root's file that says it is the same build is another
-	 * file: what others make is not taken for what our own root has.
+	 * ctime identifies the file's version: it cannot be set back. Device and inode are part of the key, too: a file below
+	 * another root that claims the same build-id is not trusted in place of our own.
 	 */
 	const uint64_t source[5] = {st.st_dev, st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_ctim.tv_sec,
 	                            (uint64_t)st.st_ctim.tv_nsec};
 	memcpy(ret->source, source, sizeof(source));
 	return fits;
 }
-
-/* ---- load ------------------------------------------------------------------------------------------------------------ */
 
 static bool is_believed(const uint8_t *bytes, size_t n, const struct dp_debug_key *key)
 {
@@ -135,14 +131,12 @@ struct dp_elf *dp_debug_cache_load(const struct dp_debug_key *key)
 	return elf;
 }
 
-/* ---- store ----------------------------------------------------------------------------------------------------------- */
-
 static void align(struct dp_buf *to)
 {
 	dp_buf_grow(to, -to->len % 16);
 }
 
-/* The section's bytes at the end, and where they are now. */
+/* Appends the section's bytes and updates its offset. */
 static bool put_section(struct dp_buf *to, Elf_Scn *s, Elf64_Shdr *head)
 {
 	if (head->sh_type == SHT_NOBITS || head->sh_type == SHT_NULL)
@@ -158,7 +152,7 @@ static bool put_section(struct dp_buf *to, Elf_Scn *s, Elf64_Shdr *head)
 	return !to->failed;
 }
 
-/* The header, the segments' headers where they are, sections one behind the other, their headers. */
+/* Writes the ELF header, the program headers at their old offsets, all sections, and the section headers. */
 static bool put_elf(struct dp_buf *to, Elf *elf)
 {
 	size_t size, nphdr, n;
@@ -223,7 +217,7 @@ static void write_beside(const struct dp_debug_key *key, const struct dp_buf *b)
 {
 	char temporary[PATH_MAX + 16];
 	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", key->path);
-	dp_auto_close int fd = make_dir() ? mkostemp(temporary, O_CLOEXEC) : -1; /* made 0600 */
+	dp_auto_close int fd = make_dir() ? mkostemp(temporary, O_CLOEXEC) : -1; /* mode 0600 */
 	if (fd >= 0 && (!write_all(fd, b->data, b->len) || rename(temporary, key->path)))
 		unlink(temporary);
 }

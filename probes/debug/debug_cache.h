@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug files are packed, and libdw unpacks all of one when it opens it, which takes longer than all else that is done with it.
- * So what was unpacked is kept, in files named by build-id, and mapped the next time. A cache is a help, never a condition: what
- * cannot be read, is damaged, or was made of another file is unpacked again; what cannot be written is not kept.
+ * A cache of uncompressed debug files. Debug files are compressed, and libdw uncompresses a whole file when it opens it, which
+ * takes longer than everything else. The cache keeps the result in a file named by build-id, and maps it the next time. It is
+ * only an optimization: a cache file that is unreadable, damaged or made from another file is ignored; write errors are ignored.
  */
 #ifndef DP_PROBES_DEBUG_CACHE_H
 #define DP_PROBES_DEBUG_CACHE_H
@@ -13,17 +13,17 @@
 #include <sys/stat.h>
 
 struct dp_debug_key {
-	char path[PATH_MAX]; /* of the file that keeps it */
-	uint64_t source[5];  /* the packed file: where it is, how large, when it was changed */
+	char path[PATH_MAX]; /* of the cache file */
+	uint64_t source[5];  /* identity of the compressed file: device, inode, size, ctime */
 };
 
-/* Where files are kept from now on: created when missing, for this user only; copied. NULL (as at first): nowhere. */
+/* Sets the cache directory: created when needed, for this user only. `dir` is copied. NULL (the default) disables the cache. */
 void dp_debug_cache_dir(const char *dir);
-/* False: nothing of this file is kept. It has no build-id, is not packed, or so little that it is not worth it. */
+/* False if the file is not cached: it has no build-id, is not compressed, or is too small to be worth it. */
 bool dp_debug_cache_key(int fd, struct dp_debug_key *ret);
-/* NULL if there is none to be believed. */
+/* NULL if there is no valid cache file. */
 struct dp_elf *dp_debug_cache_load(const struct dp_debug_key *key);
-/* Of the packed file, once libdw has unpacked it. */
+/* Stores the compressed file's content. Call it after libdw has uncompressed `elf`. */
 void dp_debug_cache_store(const struct dp_debug_key *key, Elf *elf);
 
 #endif

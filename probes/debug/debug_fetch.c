@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* debuginfod: asked through libdw, which loads the client only when it is used, and only where the user has named servers. */
+/* Fetches debug information from debuginfod through libdw, which loads the client on first use. Only if the user has set
+ * servers. */
 #include "probes/debug/debug_internal.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static const Dwfl_Callbacks callbacks = {
         .section_address = dwfl_offline_section_address,
 };
 
-/* libdw checks the build-id of what it gets. The addresses are the file's: libdw's own bias does not matter. */
+/* libdw checks the build-id of the downloaded file. The addresses are the file's own, so libdw's bias does not matter. */
 static bool report(struct dp_module *m, struct dp_debug_state *d, const char *path)
 {
 	Dwarf_Addr bias;

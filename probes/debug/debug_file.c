@@ -61,7 +61,7 @@ bool dp_debug_file_link(const struct dp_elf *elf, const char **name, uint32_t *c
 	return true;
 }
 
-/* The build-id says it without reading all of the file, which may be large. */
+/* Compares build-ids if both files have one: that does not read the whole debug file, which may be large. */
 static bool fits(const struct dp_elf *debug, const struct dp_elf *elf, uint32_t crc)
 {
 	const uint8_t *id;
@@ -71,7 +71,7 @@ static bool fits(const struct dp_elf *debug, const struct dp_elf *elf, uint32_t 
 	return lzma_crc32(debug->bytes, debug->size, 0) == crc;
 }
 
-/* Three places: beside the file, in .debug beside it, and in the system's tree of debug files. */
+/* Searches three places: beside the file, in .debug beside it, and in the system's tree of debug files. */
 static struct dp_elf *by_link(struct dp_module *m, const char *root, char **ret)
 {
 	const char *name;

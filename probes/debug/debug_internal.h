@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of opened debug information. */
+/* Internals of opened debug information. */
 #ifndef DP_PROBES_DEBUG_INTERNAL_H
 #define DP_PROBES_DEBUG_INTERNAL_H
 
@@ -17,31 +17,31 @@ struct dp_debug_file { /* one file, opened for libdw */
 	int fd;
 	Elf *elf;
 	Dwarf *dwarf;
-	struct dp_elf *bytes; /* what `elf` reads from, where it is no file */
+	struct dp_elf *bytes; /* the memory that `elf` reads, if it has no fd */
 };
 
 struct dp_debug_state {
-	struct dp_debug open; /* what others see */
+	struct dp_debug open; /* the public part */
 	struct dp_debug_file main, alt;
-	Dwfl *dwfl; /* where libdw found the file itself: it owns main.dwarf then */
+	Dwfl *dwfl; /* set if libdw found the file itself; it then owns main.dwarf */
 	char *path, *missing;
 	struct dp_debug_range *range; /* ascending starts */
 	size_t nranges, capacity;
 	bool ranges_known, table_fails;
 };
 
-/* Opens for reading; false if there is no debug information in it. */
-bool dp_debug_file_open(int fd, struct dp_debug_file *ret); /* takes the descriptor over */
-bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret); /* or what is kept of it: debug_cache.h */
+/* These open a file for reading. They return false if it has no debug information. */
+bool dp_debug_file_open(int fd, struct dp_debug_file *ret); /* takes ownership of fd */
+bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret); /* the same, through the cache of debug_cache.h */
 bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret);
 void dp_debug_file_close(struct dp_debug_file *f);
 
-/* debug_names.c: a section's bytes, none if it is not there; is some of it packed still? */
+/* debug_names.c: a section's bytes, empty if missing; whether a debug section is still compressed. */
 struct dp_span dp_debug_section(Dwarf *dwarf, const char *name);
 bool dp_debug_is_packed(Dwarf *dwarf);
-/* debug_alt.c: opens what dwz moved elsewhere. False where that is needed and not found; `name` is then what it is called. */
+/* debug_alt.c: opens the dwz file. False if it is needed but missing; `name` is then its name. */
 bool dp_debug_alt_open(struct dp_module *m, struct dp_debug_state *d, const char **name);
-/* debug_fetch.c: asks debuginfod, where the user wants that. */
+/* debug_fetch.c: asks debuginfod if the user has set servers. */
 bool dp_debug_fetch(struct dp_module *m, struct dp_debug_state *d);
 
 #endif

@@ -10,8 +10,6 @@
 
 enum { OFFSETS_MAX = 64, FEW = 6, FILTER_BITS = 1 << 16 };
 
-/* ---- the units ------------------------------------------------------------------------------------------------------- */
-
 static bool add(struct dp_debug_units *u, const struct dp_debug_unit *one)
 {
 	if (u->n == u->capacity) {
@@ -44,7 +42,7 @@ struct dp_span dp_debug_section(Dwarf *dwarf, const char *wanted)
 	return (struct dp_span){0};
 }
 
-/* Strings that are still packed cannot be looked through. */
+/* Compressed string sections cannot be searched. */
 bool dp_debug_is_packed(Dwarf *dwarf)
 {
 	size_t strings;
@@ -61,7 +59,7 @@ bool dp_debug_is_packed(Dwarf *dwarf)
 	return false;
 }
 
-/* A unit's bytes reach to the next one's first entry, or to the end of the section that all of them are in. */
+/* A unit's bytes end at the next unit's first entry, or at the end of the section. */
 static void bound(struct dp_debug_units *u, size_t from, struct dp_span info)
 {
 	for (size_t i = from; i < u->n; i++) {
@@ -76,7 +74,7 @@ static void bound(struct dp_debug_units *u, size_t from, struct dp_span info)
 	}
 }
 
-/* Forms of references that leave their unit, by the abbreviations; what cannot be read may be one. */
+/* refers_far(): true if an abbreviation has a reference form that leaves its unit, or cannot be parsed. */
 static bool uleb(struct dp_span *s, uint64_t *ret)
 {
 	*ret = 0;
@@ -162,7 +160,7 @@ bool dp_debug_units_load(struct dp_debug *debug, struct dp_debug_units *ret)
 	return done;
 }
 
-/* Their order is not that of the others. */
+/* Type units are not in the same order as the others. */
 bool dp_debug_units_add_types(struct dp_debug_units *units)
 {
 	Dwarf *dwarf = units->debug->dwarf;
@@ -194,8 +192,6 @@ struct dp_debug_unit *dp_debug_units_next(struct dp_debug_units *units, bool alt
 	}
 	return NULL;
 }
-
-/* ---- words in bytes ---------------------------------------------------------------------------------------------------- */
 
 typedef uint8_t lanes __attribute__((vector_size(16)));
 typedef uint64_t halves __attribute__((vector_size(16)));
@@ -230,7 +226,7 @@ static bool is_within(const uint8_t *p, size_t n, const uint32_t *word)
 	return false;
 }
 
-/* One of two words, at any byte: where their first two bytes are, sixteen positions at a time. */
+/* Finds one of two words at any byte offset: compares their first two bytes at sixteen positions at a time. */
 static bool holds_pair(const uint8_t *p, const uint8_t *end, const uint32_t word[2])
 {
 	const lanes none = {0}, x = none + (uint8_t)word[0], y = none + (uint8_t)word[1], x2 = none + (uint8_t)(word[0] >> 8),
@@ -299,14 +295,12 @@ void dp_debug_units_mark_words(struct dp_debug_units *units, uint32_t *word, siz
 	}
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------- */
-
 struct needle {
 	const char *word;
 	size_t length;
-	uint32_t offset[OFFSETS_MAX + 2]; /* of strings, then what is written out begins with */
+	uint32_t offset[OFFSETS_MAX + 2]; /* offsets of the strings, then the first bytes of the inline form */
 	size_t n;
-	bool many; /* more than can be looked for */
+	bool many; /* too many to search for */
 };
 
 static bool goes_on(uint8_t c)
@@ -314,7 +308,7 @@ static bool goes_on(uint8_t c)
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '$' || c >= 0x80;
 }
 
-/* A string may be the end of another one: it begins anywhere. */
+/* A string may be the tail of another one, so it may start anywhere. */
 static void find_strings(struct needle *k, struct dp_span s)
 {
 	const uint8_t *p = s.bytes, *end = p ? p + s.size : p;
@@ -329,7 +323,7 @@ static void find_strings(struct needle *k, struct dp_span s)
 	}
 }
 
-/* What stands in the unit itself: gcc's short names, all names of some compilers. */
+/* Names stored in the unit itself: short names by gcc, all names by some compilers. */
 static void add_written(struct needle *k)
 {
 	char text[5] = {0};
@@ -340,7 +334,7 @@ static void add_written(struct needle *k)
 	k->offset[k->n++] = word_at((const uint8_t *)text);
 }
 
-/* By index: the unit's part of the table of offsets has to hold one of them. */
+/* Names by index: the unit's part of .debug_str_offsets must contain one of the offsets. */
 static bool is_indexed(struct dp_debug_unit *one, struct dp_span table, uint32_t *offset, size_t n)
 {
 	Dwarf_Attribute attr;

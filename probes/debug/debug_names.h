@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which units of debug information may hold an entry of a name, found by looking at its bytes rather than by parsing: a name is
- * written out in its unit, or is there as the offset of a string. What cannot be told that way (split units, packed sections) may
- * hold any name.
+ * Finds units that may contain an entry with a name, without parsing: searches their bytes for the name itself or for the offset
+ * of a string with that name. Units that cannot be searched (split units, compressed sections) always count.
  */
 #ifndef DP_PROBES_DEBUG_NAMES_H
 #define DP_PROBES_DEBUG_NAMES_H
@@ -10,39 +9,39 @@
 #include "probes/debug/debug.h"
 
 struct dp_debug_unit {
-	Dwarf_Die die;              /* of the unit, with the whole content */
-	const uint8_t *start, *end; /* its bytes; NULL: they are elsewhere */
-	bool alt;                   /* of the file that dwz made */
+	Dwarf_Die die;              /* the unit's entry, with the full content */
+	const uint8_t *start, *end; /* its bytes; NULL if they are in another file */
+	bool alt;                   /* from the dwz file */
 	bool marked, walked;
 };
 struct dp_debug_units {
 	struct dp_debug_unit *unit;
 	size_t n, capacity, next;
 	struct dp_debug *debug;
-	bool refers; /* entries of a unit refer to those of others, so their names may be elsewhere */
+	bool refers; /* entries refer to entries of other units, so their names may be there */
 };
 
-/* All units, those of the alternate file behind the others; none is marked. False without memory. */
+/* Loads all units, those of the dwz file last; none is marked. False when out of memory. */
 bool dp_debug_units_load(struct dp_debug *debug, struct dp_debug_units *ret);
-/* Behind all of them the units of -fdebug-types-section, of one type each. False without memory. */
+/* Appends the units of -fdebug-types-section, which have one type each. False when out of memory. */
 bool dp_debug_units_add_types(struct dp_debug_units *units);
 void dp_debug_units_fini(struct dp_debug_units *units);
 /*
- * Marks those that may hold an entry whose name is `word`, or begins with it and goes on with what is no part of an identifier;
- * an entry that has the name of another unit's entry does not count. A NULL word: all of them.
+ * Marks units that may have an entry with the name `word`, or with `word` followed by a character that is not part of an
+ * identifier. Entries that take their name from another unit do not count. NULL marks all units.
  */
 void dp_debug_units_mark_name(struct dp_debug_units *units, const char *word);
-/* The word to look for: the last part of ns::name, without a template's arguments; NULL where that is not sure. */
+/* The word to search for: the last part of ns::name, without template arguments. NULL if there is no safe word. */
 struct dp_debug_word {
 	char text[128];
 };
 const char *dp_debug_word_of(const char *name, struct dp_debug_word *buf);
-/* Marks those whose line tables may have a file of that name (the last part of a path). */
+/* Marks units whose line tables may have a file of that name (the last part of a path). */
 void dp_debug_units_mark_file(struct dp_debug_units *units, const char *name);
-/* Marks those that hold one of the words: offsets of entries that they may refer to. The words are sorted. */
+/* Marks units that contain one of the words: offsets of entries to which they may refer. Sorts `word`. */
 void dp_debug_units_mark_words(struct dp_debug_units *units, uint32_t *word, size_t n);
 /*
- * The next marked unit of the file itself that has not been walked, which it is then. `alt`: of both files. NULL at the end.
+ * Returns the next marked unit that was not walked, and sets it to walked. `alt`: includes the dwz file. NULL at the end.
  */
 struct dp_debug_unit *dp_debug_units_next(struct dp_debug_units *units, bool alt);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which units have lines of a file: the header of a line table holds its name, or the offset of a string that ends with it. */
+/* Finds units with lines of a file: a line table's header has the file's name, or the offset of a string that ends with it. */
 #include "probes/debug/debug_internal.h"
 #include "probes/debug/debug_names.h"
 
@@ -8,7 +8,7 @@
 
 enum { STRINGS_MAX = 64, LENGTH = 4, VERSION = 2, SIZES = 2 };
 
-struct strings { /* offsets at which a string begins that ends with the name */
+struct strings { /* ranges of offsets at which a string starts that ends with the name */
 	struct {
 		uint32_t first, last;
 	} range[STRINGS_MAX];
@@ -45,7 +45,7 @@ static bool is_string(const struct strings *f, uint32_t offset)
 	return false;
 }
 
-/* The header of the table at `offset`; false if it is not understood. */
+/* Finds the header of the table at `offset`; false if its form is unknown. */
 static bool header_at(struct dp_span lines, uint64_t offset, struct dp_span *ret)
 {
 	const uint8_t *p = lines.bytes + offset;

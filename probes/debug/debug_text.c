@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Opened debug information is searched as plain text before it is parsed: most modules do not know the name that was asked for.
- */
+/* Searches debug information as plain text before it is parsed: most modules do not contain the requested name. */
 #include "probes/point/places.h"
 
 #include <string.h>
 
-/* The largest one comes last, by itself. */
+/* .debug_info is the largest section, so it is searched last, on its own. */
 static bool holds_names(const char *section, bool largest)
 {
 	static const char *const names[] = {".debug_str", ".debug_line_str", ".debug_line"};
@@ -17,7 +16,7 @@ static bool holds_names(const char *section, bool largest)
 	return false;
 }
 
-/* libdw has unpacked what was packed when it opened the file; what is packed still cannot be searched. */
+/* libdw has uncompressed sections when it opened the file. One that is still compressed cannot be searched. */
 static bool mentions(Elf *elf, const char *word, bool largest)
 {
 	Elf_Scn *scn = NULL;
@@ -30,7 +29,7 @@ static bool mentions(Elf *elf, const char *word, bool largest)
 		if (!name || shdr.sh_type == SHT_NOBITS)
 			continue;
 		if ((shdr.sh_flags & SHF_COMPRESSED) || !strncmp(name, ".zdebug", 7) || !strcmp(name, ".debug_addr"))
-			return true; /* the last: names may be in .dwo files */
+			return true; /* .debug_addr: names may be in .dwo files */
 		const Elf_Data *data = holds_names(name, largest) ? elf_getdata(scn, NULL) : NULL;
 		if (data && data->d_buf && memmem(data->d_buf, data->d_size, word, strlen(word)))
 			return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The units of debug information, and which of them has the code at an address. */
+/* Walks the units of debug information and finds the unit that has the code at an address. */
 #include "probes/debug/debug_internal.h"
 
 #include <dwarf.h>
@@ -18,7 +18,7 @@ static const char *dwo_name(Dwarf_Die *skeleton)
 	return found ? dwarf_formstring(&attr) : NULL;
 }
 
-/* The entry that has the content: the .dwo file's for a skeleton. */
+/* The entry with the content: for a skeleton, that of the .dwo file. */
 static void whole(struct dp_debug_state *d, Dwarf_CU *cu, Dwarf_Die *ret)
 {
 	Dwarf_Die skeleton, split;
@@ -48,8 +48,6 @@ bool dp_debug_next_unit(struct dp_debug *debug, Dwarf_CU **cursor, Dwarf_Die *re
 	return false;
 }
 
-/* ---- by address ---------------------------------------------------------------------------------------------------- */
-
 static bool add_range(struct dp_debug_state *d, uint64_t start, uint64_t end, Dwarf_CU *cu)
 {
 	if (d->nranges == d->capacity) {
@@ -73,7 +71,7 @@ static int compare(const void *a, const void *b)
 
 #define MAX_RANGES (4u << 20)
 
-/* Ranges that begin at 0 are of code that the linker left out. The skeleton has the ranges of a split unit. */
+/* Ranges that start at 0 belong to code that the linker dropped. For a split unit the skeleton has the ranges. */
 static void learn_ranges(struct dp_debug_state *d)
 {
 	Dwarf_CU *cu = NULL;
@@ -90,8 +88,8 @@ static void learn_ranges(struct dp_debug_state *d)
 }
 
 /*
- * The compiler's own table of units by address, where it made one, spares a look at each unit there is. It may lack what another
- * compiler made, and is believed only where the unit says the same.
+ * Uses the compiler's .debug_aranges, if there is one, instead of reading every unit. The table may lack units of other
+ * compilers, so an entry counts only if the unit itself confirms it.
  */
 static bool by_table(struct dp_debug_state *d, uint64_t pc, Dwarf_Die *ret)
 {
@@ -151,15 +149,13 @@ const char *dp_debug_decl_file(Dwarf_Die *die)
 	return dwarf_filesrc(files, index, NULL, NULL);
 }
 
-/* ---- scopes -------------------------------------------------------------------------------------------------------- */
-
 struct scopes {
 	uint64_t pc;
 	Dwarf_Die *found;
 	size_t n, max, steps;
 };
 
-#define MAX_STEPS (1u << 22) /* entries of one unit that are looked at */
+#define MAX_STEPS (1u << 22) /* entries of one unit that are visited */
 
 static bool may_hold_code(int tag)
 {
@@ -179,7 +175,7 @@ static bool may_hold_code(int tag)
 	}
 }
 
-/* Containers without ranges of their own are searched, too. Innermost are found first on the way back. */
+/* Also searches containers without ranges of their own. Adds scopes on the way back, so the innermost comes first. */
 static bool descend(struct scopes *s, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads call frame information within bounds: past the end, or at anything malformed, `bad` is set and zeroes come back. */
+/* A bounded reader for call frame information. Past the end, or at malformed data, it sets `bad` and returns zeros. */
 #ifndef DP_PROBES_CFI_READER_H
 #define DP_PROBES_CFI_READER_H
 
@@ -28,7 +28,7 @@ static inline const uint8_t *dp_cfi_take(struct dp_cfi_reader *r, uint64_t n)
 	return p;
 }
 
-/* n little-endian bytes, 1, 2, 4 or 8 */
+/* Reads n little-endian bytes; n is 1, 2, 4 or 8. */
 static inline uint64_t dp_cfi_uint(struct dp_cfi_reader *r, unsigned n)
 {
 	const uint8_t *p = dp_cfi_take(r, n);
@@ -76,7 +76,7 @@ static inline int64_t dp_cfi_sleb(struct dp_cfi_reader *r)
 	return (int64_t)v;
 }
 
-/* The format half of a pointer encoding (DW_EH_PE_*, low 4 bits). */
+/* Reads the format half of a pointer encoding (DW_EH_PE_*, low 4 bits). */
 static inline uint64_t dp_cfi_format(struct dp_cfi_reader *r, uint8_t encoding)
 {
 	switch (encoding & 0x0f) {
@@ -102,7 +102,7 @@ static inline uint64_t dp_cfi_format(struct dp_cfi_reader *r, uint8_t encoding)
 	}
 }
 
-/* A pointer to code: absolute or relative to its own place; other bases do not occur in .eh_frame of x86-64. */
+/* Reads a code pointer: absolute or pc-relative. Other bases do not occur in .eh_frame of x86-64. */
 static inline uint64_t dp_cfi_pointer(struct dp_cfi_reader *r, uint8_t encoding)
 {
 	uint64_t base = r->addr, v = dp_cfi_format(r, encoding);

@@ -10,7 +10,7 @@
 #include <setjmp.h>
 #include <string.h>
 
-#define MAX_SYMBOL   8192u /* longer names are left as they are: demangling is not linear in all of them */
+#define MAX_SYMBOL   8192u /* longer names stay mangled: demangling is not linear for all names */
 #define MAX_READABLE (1u << 16)
 
 struct readable {
@@ -23,7 +23,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
-/* A few hundred characters can stand for more than there is memory for; the demanglers only stop if they are left. */
+/* A few hundred characters may expand to more than all memory. The demanglers stop only when they are left by longjmp. */
 static void take_part(const char *part, size_t n, void *data)
 {
 	struct readable *r = data;
@@ -45,7 +45,7 @@ static bool demangle(struct readable *r, const char *symbol, int options)
 char *dp_demangle(const char *symbol, bool parameters)
 {
 	struct readable r = {0};
-	/* Without parameters there is no result to be dropped: that would be one inside of template arguments. */
+	/* Without parameters there is no result to drop: DMGL_RET_DROP would drop one inside template arguments. */
 	const int options = DMGL_ANSI | (parameters ? DMGL_PARAMS | DMGL_RET_DROP : 0);
 	if (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R') || strlen(symbol) > MAX_SYMBOL)
 		return NULL;
@@ -54,9 +54,7 @@ char *dp_demangle(const char *symbol, bool parameters)
 	return text;
 }
 
-/* ---- what was typed ------------------------------------------------------------------------------------------------ */
-
-/* A blank counts only between two words: "unsigned int". */
+/* Removes spaces, except those between two words: "unsigned int". */
 static char *squeeze(const char *text)
 {
 	char *out = malloc(strlen(text) + 1), *to = out;
@@ -68,7 +66,7 @@ static char *squeeze(const char *text)
 	return out;
 }
 
-/* Where a type's name ends: before *, &, and what separates it from others. */
+/* Where a type's name ends: before *, & and separators. */
 static size_t type_end(const char *text)
 {
 	size_t n = 0;
@@ -77,7 +75,7 @@ static size_t type_end(const char *text)
 	return n;
 }
 
-/* People write `const char *`, demanglers `char const*`. */
+/* Users write `const char *`, demanglers `char const*`. */
 static void turn_const(char *text)
 {
 	static const char word[] = "const ";
@@ -91,7 +89,7 @@ static void turn_const(char *text)
 	}
 }
 
-/* A parenthesis that opens parameters, and is no name's own. */
+/* The parenthesis that opens the parameters, not one that is part of a name. */
 static const char *find_signature(const char *text)
 {
 	static const char nameless[] = "(anonymousnamespace)", spaced[] = "(anonymous namespace)", op[] = "operator()";
@@ -105,7 +103,7 @@ static const char *find_signature(const char *text)
 	return NULL;
 }
 
-/* Mangled names have two letters for these, also where a constructor repeats them. */
+/* Mangled names abbreviate these to two letters, also in constructors, which repeat the class name. */
 static bool is_abbreviated(const char *word, size_t n)
 {
 	static const char *const words[] = {"allocator",      "basic_string", "string",  "basic_istream", "basic_ostream",
@@ -116,12 +114,12 @@ static bool is_abbreviated(const char *word, size_t n)
 	return false;
 }
 
-/* The last identifier before the parameters and the template's arguments. */
+/* The last identifier before the parameters and template arguments; "" if unsure. */
 static char *last_word(const char *text)
 {
 	const char *end = find_signature(text), *angle = strchr(text, '<');
 	end = end ? end : text + strlen(text);
-	while (end > text && angle && end > angle && end[-1] == '>') { /* back over <...> */
+	while (end > text && angle && end > angle && end[-1] == '>') { /* skip back over <...> */
 		int depth = 0;
 		do {
 			end--;
@@ -155,8 +153,6 @@ void dp_name_match_fini(struct dp_name_match *match)
 	*match = (struct dp_name_match){0};
 }
 
-/* ---- does it fit --------------------------------------------------------------------------------------------------- */
-
 static bool behind_operator(const char *start, const char *p)
 {
 	while (p > start && strchr("<>-=", p[-1]))
@@ -164,7 +160,7 @@ static bool behind_operator(const char *start, const char *p)
 	return p - start >= 8 && !strncmp(p - 8, "operator", 8);
 }
 
-/* Behind the '>' that closes what `p` is in; `p` may be at the '<'. */
+/* Returns the position after the '>' that closes the bracket around `p`; `p` may be at the '<'. */
 static const char *close_angle(const char *p)
 {
 	int depth = *p == '<' ? 0 : 1;
@@ -176,13 +172,13 @@ static const char *close_angle(const char *p)
 	return p;
 }
 
-/* What may stand behind the parameters without being typed. */
+/* What may follow the parameters without being typed. */
 static bool is_tail(const char *p, bool signature)
 {
 	return !*p || (signature && (!strncmp(p, "const", 5) || !strncmp(p, "volatile", 8) || *p == '&'));
 }
 
-/* The whole of `typed` against all of `name`. */
+/* Matches all of `typed` against all of `name`. */
 static bool fits(const char *typed, const char *name, bool signature)
 {
 	const char *const start = name;
@@ -203,7 +199,7 @@ static bool fits(const char *typed, const char *name, bool signature)
 	}
 }
 
-/* Where the next component of the name begins, outside of all brackets; NULL if there is none. */
+/* Start of the name's next component, outside of brackets; NULL if there is none. */
 static const char *next_component(const char *p)
 {
 	int depth = 0;

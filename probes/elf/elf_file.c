@@ -9,7 +9,7 @@
 
 #define PAGE 4096ULL
 
-/* Above this no address of a user-space file lies; sums of two such numbers do not overflow. */
+/* No user-space file has addresses above this. The sum of two such numbers does not overflow. */
 #define USER_END (1ULL << 47)
 
 struct dp_elf *dp_elf_destroy(struct dp_elf *elf)
@@ -40,7 +40,7 @@ static const char *parse(struct dp_elf *e)
 		return "its header is damaged";
 	if (e->ehdr.e_phnum && (e->ehdr.e_phentsize != sizeof(Elf64_Phdr) || e->ehdr.e_phoff > e->size ||
 	                        e->ehdr.e_phnum > (e->size - e->ehdr.e_phoff) / sizeof(Elf64_Phdr)))
-		return "its program headers lie outside of it";
+		return "its program headers are outside of the file";
 	e->phdr = calloc(e->ehdr.e_phnum + 1U, sizeof(*e->phdr));
 	if (!e->phdr)
 		return "out of memory";
@@ -67,7 +67,8 @@ struct dp_error *dp_elf_open(int fd, const char *name, struct dp_elf **ret)
 		return dp_error_sys(DP_TAG_SYS, "cannot examine '%s'", name);
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr))
 		return dp_error(DP_TAG_BAD_ELF, "'%s' cannot be used: it is not an ELF file", name);
-	/* Private and writable, though nobody writes: the kernel puts uprobes into every other private mapping of the file, ours too. */
+	/* Private and writable although nothing writes: the kernel inserts uprobes into all other private mappings of the
+	 * file. */
 	void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return dp_error_sys(DP_TAG_SYS, "cannot map '%s'", name);
@@ -212,7 +213,7 @@ bool dp_elf_extent(const struct dp_elf *e, uint64_t *start, uint64_t *end)
 	return lo < hi;
 }
 
-/* Walks the notes of one range; both sizes are rounded up to 4. */
+/* Walks the notes in one range. Both sizes are rounded up to 4. */
 static bool find_note(const uint8_t *p, size_t n, const uint8_t **bytes, size_t *len)
 {
 	Elf64_Nhdr h;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* .gnu_debugdata ("mini debug info"): an ELF file with only a .symtab, packed with xz, inside a stripped file. */
+/* .gnu_debugdata ("mini debug info"): an xz-compressed ELF file with only a .symtab, inside a stripped file. */
 #include "probes/debug/debug_file.h"
 
 #include <lzma.h>
 #include <stdlib.h>
 
-/* A few kilobytes may claim to unpack to anything. */
+/* Limits, because a few kilobytes may claim to uncompress to any size. */
 #define MAX_UNPACKED (256U << 20)
 #define MAX_MEMORY   (256U << 20)
 
-/* Unpacks all of it into a growing block. */
+/* Uncompresses everything into a growing buffer. */
 static uint8_t *unpack(lzma_stream *stream, size_t *size)
 {
 	size_t capacity = 256 << 10;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which function holds this address? Symbols may share an address (aliases) and may lie inside each other (assembly with inner
- * labels), so the index is sorted by address with the best alias first, and a running maximum of ends says how far
- * back a search has to go.
+ * Finds the function at an address. Symbols may share an address (aliases) and may be nested (assembly with inner labels). So the
+ * index is sorted by address, the best alias first, and a running maximum of ends limits how far a search goes back.
  */
 #include "probes/elf/symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Lower is better: functions before labels, sized before unsized, exported before local, plain before _names, strong before weak.
- */
+/* Lower is better: functions before labels, sized before unsized, default version before hidden, exported before local, no
+ * leading underscore before _names, strong before weak. */
 static unsigned rank(const struct dp_symbol *s)
 {
 	unsigned weak = s->bind == STB_GLOBAL ? 0 : 1, local = s->bind == STB_LOCAL ? 4 : 0;
@@ -51,7 +50,7 @@ void dp_symbol_index_build(struct dp_symbol_index *index, const struct dp_symbol
 	}
 }
 
-/* The innermost sized symbol that holds `value`; without one, the label right at or before it. */
+/* The innermost sized symbol that contains `value`; else the nearest label at or before it. */
 const struct dp_symbol *dp_symbol_index_at(const struct dp_symbol_index *index, uint64_t value)
 {
 	size_t lo = 0, hi = index->n;

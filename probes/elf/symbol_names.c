@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which symbols have this name? A run of thousands of probes asks that thousands of times. */
+/* Finds symbols by name, by a hash table: a run with thousands of probes looks up thousands of names. */
 #include "probes/elf/symbols.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GNU symbol versions of .dynsym: which definition of a name is the default one. */
+/* GNU symbol versions of .dynsym, which say which definition of a name is the default. */
 #ifndef DP_PROBES_SYMBOL_VERSIONS_H
 #define DP_PROBES_SYMBOL_VERSIONS_H
 

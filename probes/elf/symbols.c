@@ -12,7 +12,7 @@ static bool wanted_type(unsigned type)
 	       type == STT_COMMON;
 }
 
-/* Room for one more. */
+/* Ensures room for one more. */
 static struct dp_symbol *append(struct dp_symbols *s)
 {
 	if (s->n == s->capacity) {
@@ -38,7 +38,7 @@ bool dp_symbols_add(struct dp_symbols *s, const struct dp_symbol *symbol)
 	return true;
 }
 
-/* .symtab spells versions into the name: foo@@V is the default one, foo@V is not. */
+/* .symtab has versions in the name: foo@@V is the default one, foo@V is not. */
 static bool cut_version(struct dp_symbols *s, struct dp_symbol *symbol)
 {
 	const char *at = memchr(symbol->name, '@', symbol->len);
@@ -62,7 +62,7 @@ struct table { /* .symtab or .dynsym of one file */
 	struct dp_span symbols, strings;
 	const struct dp_elf *text;
 	uint64_t delta;
-	const struct dp_versions *versions; /* NULL: in the names */
+	const struct dp_versions *versions; /* NULL: versions are in the names */
 };
 
 static void load_one(struct dp_symbols *s, const struct table *t, size_t i)

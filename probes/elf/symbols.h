@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbols of one ELF file that name places in its text, and an index of them by address. */
+/* The code and data symbols of one ELF file, with indexes by address and by name. */
 #ifndef DP_PROBES_SYMBOLS_H
 #define DP_PROBES_SYMBOLS_H
 
@@ -13,17 +13,17 @@ struct dp_symbol {
 	uint8_t type;         /* STT_... */
 	uint8_t bind;         /* STB_... */
 	bool hidden;          /* foo@V, not the default foo@@V */
-	bool code;            /* lies in an executable segment */
+	bool code;            /* in an executable segment */
 };
 
 struct dp_symbols {
 	struct dp_symbol *symbol;
 	size_t n, capacity;
-	char **copies; /* names that had to be cut */
+	char **copies; /* names that had to be shortened */
 	size_t ncopies;
-	struct dp_elf *elf; /* a debug file that the names belong to, or NULL */
+	struct dp_elf *elf; /* debug file that owns the names, or NULL */
 	bool has_symtab;
-	bool failed; /* out of memory: some are missing */
+	bool failed; /* out of memory: some symbols are missing */
 };
 
 struct dp_symbol_index { /* functions by address */
@@ -33,16 +33,16 @@ struct dp_symbol_index { /* functions by address */
 	bool loaded;
 };
 
-struct dp_symbol_names { /* symbols by name: chains in a table of hashes */
-	uint32_t *head; /* of each hash: a symbol's number plus 1, or 0 */
-	uint32_t *next; /* of each symbol, the same; ascending along a chain */
+struct dp_symbol_names { /* symbols by name: a hash table with chains */
+	uint32_t *head; /* per hash: a symbol's number plus 1, or 0 */
+	uint32_t *next; /* per symbol: the same; ascending along a chain */
 	uint32_t mask;
 	bool loaded;
 };
 
-/* Adds .symtab and .dynsym of `from`; code is what lies in the executable segments of `text`, `delta` away. */
+/* Adds .symtab and .dynsym of `from`. Symbols in executable segments of `text` are code; its addresses are higher by `delta`. */
 void dp_symbols_load(struct dp_symbols *symbols, const struct dp_elf *from, const struct dp_elf *text, uint64_t delta);
-/* Adds one that other tables know of. False, and noted in `failed`, when out of memory. */
+/* Adds a symbol from another table. False, and `failed` is set, when out of memory. */
 bool dp_symbols_add(struct dp_symbols *symbols, const struct dp_symbol *symbol);
 void dp_symbols_fini(struct dp_symbols *symbols);
 
@@ -54,9 +54,9 @@ struct dp_symbol_name {
 struct dp_symbol_name dp_symbol_name_parse(const char *text);
 bool dp_symbol_matches(const struct dp_symbol *s, const struct dp_symbol_name *name);
 
-/* Without memory the chains hold nothing, and `head` is NULL. */
+/* When out of memory, `head` is NULL and lookups find nothing. */
 void dp_symbol_names_build(struct dp_symbol_names *names, const struct dp_symbols *symbols);
-/* Where to begin with symbols that may be called so: a number plus 1, or 0; `next` leads on. */
+/* First candidate for that name: a symbol's number plus 1, or 0. Follow `next` for more and compare the names. */
 uint32_t dp_symbol_names_first(const struct dp_symbol_names *names, const struct dp_symbol_name *name);
 void dp_symbol_names_fini(struct dp_symbol_names *names);
 

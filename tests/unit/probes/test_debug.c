@@ -149,7 +149,7 @@ Test(debug, the_file_of_another_build_is_not_taken)
 	build("gcc -g -O2");
 	shell("objcopy --only-keep-debug prog prog.debug && strip -g prog && objcopy --add-gnu-debuglink=prog.debug prog");
 	shell("gcc -g -O0 -Wl,--build-id prog.c -o other && objcopy --only-keep-debug other prog.debug");
-	expect_none(image_of("prog", BASE), "no fitting 'prog.debug'");
+	expect_none(image_of("prog", BASE), "no matching 'prog.debug'");
 }
 
 /* The image of scratch()/root/bin/prog as a process in a container with that root sees it. */
