@@ -155,11 +155,10 @@ static struct dp_error *find(struct dp_module *m, struct dp_debug_state *d)
 	if (!d->path)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the debug information of '%s'", m->path);
 	if (!dp_debug_alt_open(m, d, &alt))
-		return dp_error(
-		        DP_TAG_NO_DEBUG_INFO,
-		        "the debug information of '%s' (in %s) needs the dwz file '%s', which is missing or does not "
-		        "match; install it: it belongs to the same package",
-		        m->path, d->path, alt);
+		return dp_error(DP_TAG_NO_DEBUG_INFO,
+		                "the debug information of '%s' (in %s) needs the dwz file '%s', which is missing or does not "
+		                "match; install it: it belongs to the same package",
+		                m->path, d->path, alt);
 	d->open.dwarf = d->main.dwarf;
 	d->open.path = d->path;
 	return NULL;

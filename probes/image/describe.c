@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An address in words. */
+/* Formats addresses as text. */
 #include "probes/image/image.h"
 
 bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_function *ret)

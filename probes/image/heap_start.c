@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the kernel will put the heap of a process that has none yet. */
+/* Where the kernel puts the heap, also of a process that has none yet. */
 #include "probes/image/image.h"
 #include "probes/probes.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_FIELD     3 /* behind the name, which may hold anything; see proc(5) */
+#define FIRST_FIELD     3 /* first field after the name, which may contain anything; see proc_pid_stat(5) */
 #define START_BRK_FIELD 47
 
 static uint64_t field(const char *text, int wanted)

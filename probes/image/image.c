@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From mappings to modules. The anchor is an executable mapping of a file: the file's program headers say which segment
- * it is, that gives the bias, and the bias gives the extent to which all other mappings of that inode belong. So two
- * copies of one library (dlmopen) become two modules, and files that are only read become none.
+ * Turns mappings into modules. It starts from an executable mapping of a file: the file's program headers say which segment it
+ * is; that gives the bias, and the bias gives the extent, to which all other mappings of that inode belong. So two copies of a
+ * library (dlmopen) are two modules, and a file that is mapped only to be read is none.
  *
- * A program that has moved its text to memory without a file (for huge pages) has no such mapping any more. There the anchor is
- * a neighbour: a mapping of a file in whose executable segment that memory lies.
+ * A program that moved its text to anonymous memory (for huge pages) has no such mapping. Then the start is a neighbour: a
+ * mapping of a file whose executable segment covers that memory.
  */
 #include "probes/image/image.h"
 
@@ -18,7 +18,7 @@
 
 #define PAGE 4096ULL
 
-/* Takes it over, in any case. */
+/* Takes ownership of `m`, also on failure. */
 static struct dp_error *add_module(struct dp_image *image, struct dp_module *m)
 {
 	struct dp_module **grown = realloc(image->module, (image->nmodules + 1) * sizeof(*grown));
@@ -31,7 +31,7 @@ static struct dp_error *add_module(struct dp_image *image, struct dp_module *m)
 	return NULL;
 }
 
-/* The bias that makes `map` a piece of an executable segment. */
+/* Finds the bias with which `map` is part of an executable segment. */
 static bool find_bias(const struct dp_elf *elf, const struct dp_map *map, int64_t *bias)
 {
 	for (size_t i = 0; i < elf->nphdr; i++) {
@@ -58,7 +58,7 @@ static bool known(const struct dp_image *image, const struct dp_map *map)
 	return false;
 }
 
-/* Without its file a module is what lies between its first and last mapping; the bias is a guess nobody can use. */
+/* Without its file a module is the range from its first to its last mapping. The bias is a guess that is not used. */
 static void extent_from_maps(const struct dp_image *image, struct dp_module *m, const struct dp_map *map)
 {
 	m->start = map->start;
@@ -90,10 +90,10 @@ static void extent_from_file(struct dp_module *m, const struct dp_map *map)
 	if (find_bias(m->elf, map, &m->bias) && extent_from_bias(m))
 		return;
 	m->elf = dp_elf_destroy(m->elf);
-	m->failure = dp_error(DP_TAG_BAD_ELF, "the program headers of '%s' do not fit its mapping", m->path);
+	m->failure = dp_error(DP_TAG_BAD_ELF, "the program headers of '%s' do not match its mapping", m->path);
 }
 
-/* What the kernel calls memory that no file of a file system is behind. */
+/* True for memory that is not backed by a file of a file system. */
 static bool is_pseudo_file(const char *path)
 {
 	static const char *const prefixes[] = {"/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV"};
@@ -103,7 +103,7 @@ static bool is_pseudo_file(const char *path)
 	return path[0] != '/';
 }
 
-/* Files that are mapped executable but are no ELF files (JIT caches, code made in a memfd) are no modules. */
+/* Files that are mapped executable but are not ELF (JIT caches, code in a memfd) are not modules. */
 static struct dp_error *open_module(struct dp_image *image, const struct dp_map *map, struct dp_module **ret)
 {
 	dp_auto_close int fd = -1;
@@ -128,7 +128,7 @@ static struct dp_error *open_module(struct dp_image *image, const struct dp_map 
 	return NULL;
 }
 
-/* The bias by which `map` is some segment of the file, and `at` is in an executable one. */
+/* Finds the bias with which `map` is a segment of the file and `at` is in an executable one. */
 static bool find_bias_around(const struct dp_elf *elf, const struct dp_map *map, dp_addr at, int64_t *bias)
 {
 	for (size_t i = 0; i < elf->nphdr; i++) {
@@ -147,9 +147,9 @@ static bool find_bias_around(const struct dp_elf *elf, const struct dp_map *map,
 	return false;
 }
 
-#define PIECES 8 /* in which text may have been moved */
+#define PIECES 8 /* pieces in which text may have been moved */
 
-/* The next mapping of a file, below (-1) or above (1), if only a little memory without a file is between. */
+/* The next mapping of a file, below (-1) or above (1), with at most PIECES anonymous mappings in between. */
 static const struct dp_map *neighbour(const struct dp_image *image, const struct dp_map *map, int step)
 {
 	const struct dp_map *first = image->maps.map, *last = first + image->maps.n - 1;
@@ -164,7 +164,7 @@ static const struct dp_map *neighbour(const struct dp_image *image, const struct
 	return NULL;
 }
 
-/* Executable memory without a file: generated code, or the text of a file that nothing else stands for. */
+/* Anonymous executable memory: generated code, or the moved text of a file that has no module yet. */
 static struct dp_error *consider_moved(struct dp_image *image, const struct dp_map *map)
 {
 	for (int step = -1; step <= 1; step += 2) {
@@ -180,7 +180,7 @@ static struct dp_error *consider_moved(struct dp_image *image, const struct dp_m
 	return NULL;
 }
 
-/* Stubs and springboards are hundreds of mappings, and not worth a look into the file system each. */
+/* Our stubs and springboards are hundreds of mappings. Skipping them saves file system lookups. */
 static bool is_own(const struct dp_map *map)
 {
 	return !strcmp(map->path, "/memfd:" DP_MEMFD_NAME " (deleted)");
@@ -210,7 +210,7 @@ static struct dp_error *consider(struct dp_image *image, const struct dp_map *ma
 	return add_module(image, m);
 }
 
-/* libc.so and ld.so may be run as programs, hence the last rule; a program has no soname. */
+/* A program has no soname. libc.so and ld.so can be run as programs, hence the last rule. */
 static bool looks_like_a_program(const struct dp_module *m)
 {
 	uint64_t value;
@@ -221,7 +221,7 @@ static bool looks_like_a_program(const struct dp_module *m)
 	return dp_elf_phdr(m->elf, PT_INTERP) && !dp_elf_dynamic(m->elf, DT_SONAME, &value);
 }
 
-/* /proc/PID/exe is the executable, except where it is ld.so, which was asked to run another file. */
+/* /proc/PID/exe is the executable, except if it is ld.so, which was told to run another file. */
 static size_t find_executable(const struct dp_image *image)
 {
 	struct stat st = {0};
@@ -240,7 +240,7 @@ static size_t find_executable(const struct dp_image *image)
 	return named < image->nmodules ? named : 0;
 }
 
-/* Is the lowest segment mapped where it should be? */
+/* True if the lowest segment is mapped where it should be. */
 static bool is_whole(const struct dp_image *image, const struct dp_module *m)
 {
 	const struct dp_map *map = dp_maps_at(&image->maps, m->start);
@@ -248,8 +248,7 @@ static bool is_whole(const struct dp_image *image, const struct dp_module *m)
 }
 
 /*
- * A piece of text that the program mapped once more elsewhere (V8 does that to have its builtins near its code) is no second
- * copy of the module.
+ * Drops modules that are only a second mapping of a piece of text. (V8 maps text again to have its builtins near its code.)
  */
 static void drop_pieces(struct dp_image *image)
 {
@@ -367,7 +366,7 @@ struct dp_module *dp_image_module(const struct dp_image *image, size_t i)
 	return i < image->nmodules ? image->module[i] : NULL;
 }
 
-/* Nameless memory where a segment belongs: .bss, or text that was moved to huge pages. */
+/* Anonymous memory in place of a segment: .bss, or text that was moved to huge pages. */
 static bool replaces_segment(const struct dp_module *m, const struct dp_map *map, dp_addr addr)
 {
 	uint64_t vaddr = dp_module_vaddr(m, addr);

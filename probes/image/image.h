@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of an image. */
+/* Internals of an image. */
 #ifndef DP_PROBES_IMAGE_H
 #define DP_PROBES_IMAGE_H
 
@@ -14,9 +14,9 @@ struct dp_image {
 	bool lasting_known; /* never_unloaded.c */
 };
 
-/* called.c: the executable answers to the last part of `name`, too, unless a module has that name already. */
+/* called.c: adds the last part of `name` as a name of the executable, unless a module has it already. */
 void dp_image_call(struct dp_image *image, const char *name);
-/* To the names that the process was started by. */
+/* Adds the names by which the process was started. */
 void dp_image_call_as_started(struct dp_image *image);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The image of a file that nobody runs: the mappings that a kernel and a loader would make of it are written down as
- * /proc/PID/maps would show them.
+ * The image of a file that is not running. Writes the mappings that kernel and loader would make as /proc/PID/maps text.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -15,9 +14,9 @@
 #include <sys/stat.h>
 
 #define PAGE      UINT64_C(4096)
-#define HEAP_SIZE UINT64_C(0x21000) /* of a program that has just begun to use it */
+#define HEAP_SIZE UINT64_C(0x21000) /* of a program that has just started to use it */
 
-/* A path as maps has it: one line. */
+/* Writes a path as the kernel does in maps: on one line. */
 static void put_path(struct dp_buf *b, const char *path)
 {
 	for (; *path; path++)
@@ -29,7 +28,7 @@ static void put_path(struct dp_buf *b, const char *path)
 
 struct mapped { /* the text so far */
 	struct dp_buf text;
-	uint64_t base, end; /* end: of what is mapped by now */
+	uint64_t base, end; /* end: of the last mapping so far */
 	uint64_t inode;
 	const char *path;
 };
@@ -50,7 +49,7 @@ static void put_range(struct mapped *m, uint64_t start, uint64_t end, const Elf6
 	m->end = end;
 }
 
-/* Segments are in the order of their addresses; where they are not, the file is damaged. */
+/* Segments must be in ascending order; otherwise the file is damaged. */
 static void put_segments(struct mapped *m, const struct dp_elf *elf)
 {
 	for (size_t i = 0; i < elf->nphdr; i++) {
@@ -76,13 +75,14 @@ static struct dp_error *check(const struct dp_elf *elf, const char *path)
 {
 	uint64_t start, end;
 	if (elf->ehdr.e_type != ET_EXEC && elf->ehdr.e_type != ET_DYN)
-		return dp_error(DP_TAG_BAD_ELF, "'%s' is neither an executable nor a library: it has no addresses yet", path);
+		return dp_error(DP_TAG_BAD_ELF, "'%s' is not an executable or a shared library, so its code has no addresses",
+		                path);
 	if (!dp_elf_extent(elf, &start, &end) || end > DP_FILE_BASE_LIBRARY)
-		return dp_error(DP_TAG_BAD_ELF, "'%s' has no segments that could be loaded", path);
+		return dp_error(DP_TAG_BAD_ELF, "'%s' has no loadable segments", path);
 	return NULL;
 }
 
-/* A little heap, as every program has one: behind the program itself, and of a library's program far away. */
+/* A small heap, as every program has one: after the program; for a library, where a program would be. */
 static void put_heap(struct mapped *m, uint64_t start)
 {
 	dp_buf_printf(&m->text, "%llx-%llx rw-p 00000000 00:00 0 [heap]\n", (unsigned long long)start,
@@ -113,7 +113,7 @@ struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret)
 	dp_auto_free char *full = realpath(path, NULL);
 	dp_auto_close int fd = full ? open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
 	if (fd < 0 || fstat(fd, &st))
-		return dp_error_sys(DP_TAG_BAD_ELF, "opening '%s'", path);
+		return dp_error_sys(DP_TAG_BAD_ELF, "cannot open '%s'", path);
 	DP_TRY(dp_elf_open(fd, path, &elf));
 	struct dp_error *err = write_maps(full, elf, st.st_ino, &m);
 	if (!err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is mapped has changed, the modules are the same: all that is known of them stays. */
+/* Replaces an image's mappings and keeps its modules with all that is known about them. */
 #include "probes/image/image.h"
 
 #include <string.h>

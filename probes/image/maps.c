@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a number of at most 16 digits, so that it cannot overflow, and the character `end` behind it. */
+/* Reads a number (at most 16 digits in base 16, 19 in base 10, so it cannot overflow) and the character `end` after it. */
 static bool number(const char **p, unsigned base, char end, uint64_t *ret)
 {
 	uint64_t value = 0;
@@ -41,7 +41,7 @@ static bool permissions(const char **p, struct dp_map *m)
 	return true;
 }
 
-/* The inode is followed by a newline, the end of the text, or blanks and the path. */
+/* The inode is followed by a newline, the end of the text, or spaces and the path. */
 static bool inode(const char **p, struct dp_map *m)
 {
 	size_t digits = strspn(*p, "0123456789");
@@ -92,7 +92,7 @@ struct dp_error *dp_maps_parse(const char *text, struct dp_maps *ret)
 		if (!good) {
 			size_t number = maps.n + !m->path;
 			dp_maps_fini(&maps);
-			return dp_error(DP_TAG_INTERNAL, "line %zu of the target's memory map is not understood: '%.80s'", number,
+			return dp_error(DP_TAG_INTERNAL, "cannot parse line %zu of the target's memory map: '%.80s'", number,
 			                start);
 		}
 	}

@@ -50,7 +50,7 @@ struct dp_error *dp_module_failure(const struct dp_module *m)
 {
 	if (m->failure)
 		return dp_error(m->failure->tag, "%s", m->failure->message);
-	return dp_error(DP_TAG_BAD_ELF, "the file of '%s' is not at hand", m->path);
+	return dp_error(DP_TAG_BAD_ELF, "the file of '%s' is not available", m->path);
 }
 
 const char *dp_module_path(const struct dp_module *m)
@@ -82,7 +82,7 @@ const char *dp_module_build_id(struct dp_module *m)
 	return m->build_id;
 }
 
-/* The executable segment that holds `addr`, and its bytes. */
+/* Finds the executable segment that contains `addr`, and its bytes. */
 static bool text_segment(const struct dp_module *m, dp_addr addr, struct dp_span *ret)
 {
 	uint64_t vaddr = dp_module_vaddr(m, addr);
@@ -137,7 +137,7 @@ bool dp_module_eh_frame(struct dp_module *m, dp_addr *addr, const uint8_t **byte
 	return true;
 }
 
-/* Only segments with bytes in the file count, so the number in the program headers is not the module's. */
+/* Counts only segments with bytes in the file. `phdr` receives the index of the program header. */
 static bool nth_segment(const struct dp_module *m, size_t wanted, struct dp_span *ret, size_t *phdr)
 {
 	for (size_t i = 0; m->elf && i < m->elf->nphdr; i++)

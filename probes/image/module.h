@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a module: an ELF file mapped in the target, and what has been learned about it so far. */
+/* A module: an ELF file mapped in the target, with what is loaded from it so far. */
 #ifndef DP_PROBES_MODULE_H
 #define DP_PROBES_MODULE_H
 
@@ -7,12 +7,12 @@
 #include "probes/image/maps.h"
 #include "probes/elf/symbols.h"
 
-struct dp_fde { /* in the file's addresses */
+struct dp_fde { /* addresses are the file's */
 	uint64_t start, size;
 	uint64_t lsda; /* 0 if there is none */
 };
 
-struct dp_fdes { /* ascending, disjoint starts */
+struct dp_fdes { /* ascending, disjoint */
 	struct dp_fde *fde;
 	size_t n;
 	bool loaded, damaged; /* damaged: some entries could not be read */
@@ -25,8 +25,8 @@ struct dp_pads {
 };
 
 struct dp_readable {
-	const char *name; /* NULL: a free place */
-	char *text;       /* NULL: it is as readable as it gets */
+	const char *name; /* NULL: an empty slot */
+	char *text;       /* NULL: the name needs no demangling */
 };
 struct dp_readables { /* readable.c */
 	struct dp_readable *slot;
@@ -37,18 +37,18 @@ struct dp_readables { /* readable.c */
 
 struct dp_module {
 	char *path, *name;
-	char *called[DP_CALLED_MAX]; /* the executable: further names of it, or NULL; called.c */
-	dp_addr start, end; /* whole pages around all of its segments */
+	char *called[DP_CALLED_MAX]; /* only of the executable: further names, or NULL; called.c */
+	dp_addr start, end; /* whole pages around all segments */
 	int64_t bias;
 	uint64_t inode;
 	const char *mapped_path;  /* as in maps; the image owns it */
 	const char *root;         /* the image's */
-	struct dp_elf *elf;       /* NULL if the file cannot be used; then */
+	struct dp_elf *elf;       /* NULL if the file is not usable; `failure` then */
 	struct dp_error *failure; /* says why */
 	bool vdso;
 	bool executable;      /* the image's [0] */
 	bool lasting;         /* never_unloaded.c */
-	uint64_t hidden_main; /* main of a stripped executable; see below */
+	uint64_t hidden_main; /* main of a stripped executable; find_main.c */
 	bool hidden_main_known;
 
 	char build_id[2 * 64 + 1];
@@ -59,17 +59,17 @@ struct dp_module {
 	struct dp_symbol_names own_names, debug_names;
 	struct dp_fdes fdes;
 	struct dp_pads pads;
-	struct dp_debug_state *debug_info; /* debug.c: NULL until it is asked for, or if there is none; then */
+	struct dp_debug_state *debug_info; /* debug.c: NULL until loaded, or if there is none; then */
 	struct dp_error *debug_failure;    /* says why */
-	struct dp_markers *markers;        /* usdt.c: NULL until they are asked for */
+	struct dp_markers *markers;        /* usdt.c: NULL until loaded */
 	struct dp_readables readables;
 	int text_relocations; /* -1 unknown, else 0 or 1 */
 };
 
-/* `path` as in maps; `elf` is taken over and may be NULL, then the bias is 0 until somebody knows better. */
+/* `path` is as in maps. Takes ownership of `elf`, which may be NULL. The caller sets the bias. */
 struct dp_module *dp_module_create(const char *path, const char *root, struct dp_elf *elf);
 struct dp_module *dp_module_destroy(struct dp_module *m);
-/* A new error from the reason why the file cannot be used. */
+/* A new error that says why the file cannot be used. */
 struct dp_error *dp_module_failure(const struct dp_module *m) DP_MUST_CHECK;
 
 static inline uint64_t dp_module_vaddr(const struct dp_module *m, dp_addr addr)
@@ -82,31 +82,31 @@ static inline dp_addr dp_module_addr(const struct dp_module *m, uint64_t vaddr)
 	return dp_addr_of(vaddr + (uint64_t)m->bias);
 }
 
-/* module_file.c: the file behind a mapping, checked by its inode; falls back to /proc/PID/map_files and /proc/PID/exe. */
+/* module_file.c: opens the file of a mapping and checks its inode. Falls back to /proc/PID/exe and /proc/PID/map_files. */
 struct dp_error *dp_module_open(const struct dp_map *map, const char *root, int pid, int *fd) DP_MUST_CHECK;
 
-/* symbols.c: loaded on the first call. Debug symbols are wanted only where the file itself has no .symtab. */
+/* module_symbols.c: loaded on first use. Debug symbols are loaded only if the file itself has no .symtab. */
 const struct dp_symbols *dp_module_own_symbols(struct dp_module *m);
 const struct dp_symbols *dp_module_debug_symbols(struct dp_module *m);
 const struct dp_symbol_names *dp_module_own_names(struct dp_module *m);
 const struct dp_symbol_names *dp_module_debug_names(struct dp_module *m);
 const struct dp_symbol_index *dp_module_own_index(struct dp_module *m);
 const struct dp_symbol_index *dp_module_debug_index(struct dp_module *m);
-/* The function symbol around the file address `vaddr`, or NULL. */
+/* The function symbol around file address `vaddr`, or NULL. */
 const struct dp_symbol *dp_module_symbol_at(struct dp_module *m, uint64_t vaddr);
 
-/* eh_functions.c: what .eh_frame says about functions; loaded on the first call. */
+/* eh_functions.c: functions from .eh_frame, loaded on first use. */
 const struct dp_fdes *dp_module_fdes(struct dp_module *m);
 const struct dp_fde *dp_module_fde_at(struct dp_module *m, uint64_t vaddr);
-/* .eh_frame in the file. `exact` is false where its size is only bounded by its segment. */
+/* Finds .eh_frame in the file. `exact` is false if only the segment's end limits its size. */
 bool dp_elf_eh_frame(const struct dp_elf *elf, struct dp_span *ret, bool *exact);
 
-/* find_main.c: the file address of `main` from the code at the entry point; found once. */
+/* find_main.c: finds the file address of `main` from the code at the entry point, once. */
 struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr) DP_MUST_CHECK;
 
-/* relocations.c: applies what ld.so would write into [vaddr, vaddr+n) of the text. */
+/* relocations.c: applies the relocations of ld.so to the bytes [vaddr, vaddr+n) of the text. */
 void dp_module_relocate_text(struct dp_module *m, uint64_t vaddr, uint8_t *bytes, size_t n);
-/* What a relocation puts into the pointer at `vaddr`, as a file address; else what the file holds there. */
+/* The value of the pointer at `vaddr` after relocation, as a file address; without a relocation, what the file has there. */
 bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret);
 
 /* readable.c */
@@ -116,7 +116,7 @@ struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d);
 /* usdt.c */
 struct dp_markers *dp_markers_destroy(struct dp_markers *markers);
 
-/* describe.c: the function around `addr`; `m` holds it. */
+/* describe.c: the function around `addr`, which must be in `m`. */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A path in maps is only a hint: it may be another mount namespace's, or the file was replaced or deleted since. So each place
- * where the file may be is opened and its inode compared with that of the mapping. The device is not compared, because btrfs and
- * overlayfs show different ones in maps and in stat.
+ * A path in maps is only a hint: it may be from another mount namespace, or the file was replaced or deleted. So every candidate
+ * is opened and its inode compared with the mapping's. The device is not compared, because btrfs and overlayfs report different
+ * ones in maps and stat.
  */
 #include "base/cleanup.h"
 #include "base/regular.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Opens `prefix` + `path` if it is the file that `inode` means (0: any). Remembers in *seen that some other file was there. */
+/* Opens `prefix` + `path` if its inode is `inode` (0: any). Sets *seen if the path exists but is another file. */
 static int open_checked(const char *prefix, const char *path, uint64_t inode, bool *seen)
 {
 	dp_auto_free char *full = NULL;
@@ -24,7 +24,7 @@ static int open_checked(const char *prefix, const char *path, uint64_t inode, bo
 	}
 	int fd = dp_open_regular(full);
 	if (fd < 0) {
-		*seen |= errno == ENXIO; /* no regular file */
+		*seen |= errno == ENXIO; /* not a regular file */
 		return -1;
 	}
 	if (fstat(fd, &st) == 0 && (!inode || st.st_ino == inode))

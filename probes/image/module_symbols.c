@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A module's symbols, loaded when somebody asks. */
+/* Loads a module's symbols on first use. */
 #include "probes/debug/debug_file.h"
 #include "probes/image/function/gopclntab.h"
 
@@ -50,7 +50,7 @@ const struct dp_symbol_index *dp_module_debug_index(struct dp_module *m)
 	return &m->debug_index;
 }
 
-/* The debug file is read only for functions that the file itself does not know, or not the length of. */
+/* The debug file is read only if the file itself has no symbol here, or one without a size. */
 const struct dp_symbol *dp_module_symbol_at(struct dp_module *m, uint64_t vaddr)
 {
 	const struct dp_symbol *own = dp_symbol_index_at(dp_module_own_index(m), vaddr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names for people, remembered by module: backtraces show the same functions over and over. A symbol's name stays where it is as
- * long as its module, so that its address is the key.
+ * Caches demangled names per module: backtraces show the same functions repeatedly. A symbol's name stays in place as long as its
+ * module, so its address is the key.
  */
 #include "base/cleanup.h"
 #include "probes/elf/demangle.h"
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SHOWN 2048u /* a longer one says less than what it stands for */
+#define MAX_SHOWN 2048u /* longer ones are not useful to a reader */
 
 static bool is_mangled(const char *name)
 {
 	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 }
 
-/* Where the name of a function's part begins (.cold, .part.0), which is no part of the name: dots are within Rust's, too. */
+/* Where the suffix of a function's part (.cold, .part.0) starts, which is not part of the name. Rust's names may contain dots. */
 static const char *part_of(const char *name, const char *text)
 {
 	const char *dot = strchr(name, '.');
@@ -26,7 +26,7 @@ static const char *part_of(const char *name, const char *text)
 	return same && !strcmp(same, text) && strncmp(dot, ".llvm.", 6) != 0 ? dot : NULL;
 }
 
-/* The demangler drops the part along with the parameters. */
+/* The demangler drops the suffix along with the parameters, so it is added again. */
 static char *demangle(const char *name)
 {
 	dp_auto_free char *text = dp_demangle(name, false);
@@ -39,7 +39,7 @@ static char *demangle(const char *name)
 	return asprintf(&whole, "%s [clone %s]", text, part) < 0 ? NULL : whole;
 }
 
-/* Where the name is, or belongs; the table is never more than half full. */
+/* The slot of `name`, or the empty one where it belongs. The table is at most half full. */
 static struct dp_readable *place(struct dp_readable *slot, size_t size, const char *name)
 {
 	size_t i = (size_t)(((uintptr_t)name * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (size - 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ld.so writes. Text relocations are rare (old hand-written assembly linked with -z notext), but where they exist the
- * memory rightly differs from the file.
+ * Applies ld.so's relocations. Text relocations are rare (old assembly linked with -z notext), but with them memory legitimately
+ * differs from the file.
  */
 #include "probes/image/module.h"
 
 #include <string.h>
 
-/* The table of dynamic relocations, through the dynamic section so that it works without section headers. */
+/* The table of dynamic relocations, found through the dynamic section, so it works without section headers. */
 static bool rela_table(const struct dp_elf *elf, struct dp_span *ret)
 {
 	uint64_t at, size;
@@ -25,7 +25,7 @@ static Elf64_Rela rela_at(const struct dp_span *table, size_t i)
 	return r;
 }
 
-/* The file address that the relocation puts in place; false if another module decides it. */
+/* The file address that the relocation writes; false if another module defines it. */
 static bool target(const struct dp_elf *elf, const Elf64_Rela *r, uint64_t *ret)
 {
 	uint64_t symbols, type = ELF64_R_TYPE(r->r_info);
@@ -62,7 +62,7 @@ bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret)
 	return *ret != 0;
 }
 
-/* May the text be written to by ld.so at all? */
+/* True if ld.so may write to the text. */
 static bool has_text_relocations(const struct dp_elf *elf)
 {
 	uint64_t value;
@@ -91,7 +91,7 @@ void dp_module_relocate_text(struct dp_module *m, uint64_t vaddr, uint8_t *bytes
 	for (size_t i = 0; i < table.size / sizeof(Elf64_Rela); i++) {
 		Elf64_Rela r = rela_at(&table, i);
 		uint64_t value;
-		/* Wraps round on purpose: a relocation that starts up to 7 bytes before the range reaches into it. */
+		/* The unsigned arithmetic wraps on purpose: a relocation up to 7 bytes before the range reaches into it. */
 		if (r.r_offset + 7 - vaddr < n + 14 && target(m->elf, &r, &value))
 			apply(r.r_offset, value + (uint64_t)m->bias, vaddr, bytes, n);
 	}

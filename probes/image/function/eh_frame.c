@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .eh_frame in short: a list of entries, each a length (4 bytes, 0 ends or separates lists), an id and a body. Id 0 is a CIE:
- * what many functions share, among it how pointers are encoded (its augmentation string). Any other id is an FDE: the distance
- * back to its CIE, then the function's start and length, then, if the CIE's augmentation has an L, the place of its LSDA.
+ * .eh_frame is a list of entries: a length (4 bytes; 0 ends or separates lists), an id and a body. Id 0 is a CIE, which many
+ * functions share; its augmentation string says, among other things, how pointers are encoded. Any other id is an FDE: the id is
+ * the distance back to its CIE; the function's start and length follow and, if the augmentation has an L, the address of its
+ * LSDA.
  */
 #include "probes/image/function/eh_frame.h"
 
@@ -106,7 +107,7 @@ struct cie {
 	bool augmented, has_lsda;
 };
 
-/* The letters of the augmentation say what the augmentation data holds, in order. */
+/* The letters of the augmentation string name the fields of the augmentation data, in order. */
 static void read_augmentation(struct dp_reader *r, const char *letters, struct cie *cie)
 {
 	dp_read_uleb(r); /* length of the data */
@@ -119,7 +120,7 @@ static void read_augmentation(struct dp_reader *r, const char *letters, struct c
 			cie->pointers = (uint8_t)dp_read_fixed(r, 1);
 		} else if (*letters == 'P') {
 			uint8_t encoding = (uint8_t)dp_read_fixed(r, 1);
-			dp_read_pointer(r, encoding & 0x0f); /* only its size matters */
+			dp_read_pointer(r, encoding & 0x0f); /* skipped: only its size matters */
 		} else if (*letters != 'S' && *letters != 'B') {
 			r->bad = true;
 		}
@@ -146,7 +147,7 @@ static bool read_cie(struct dp_reader r, struct cie *cie)
 	return !r.bad;
 }
 
-/* Reads an entry's length and cuts a reader of its own for the body. */
+/* Reads an entry's length and makes a reader for its body. */
 static bool next_entry(struct dp_reader *r, struct dp_reader *body)
 {
 	uint64_t n = dp_read_fixed(r, 4);
@@ -158,7 +159,7 @@ static bool next_entry(struct dp_reader *r, struct dp_reader *body)
 	return !r->bad;
 }
 
-/* `id` is the distance from its own field, at `field`, back to the CIE. */
+/* `id` is the distance from its own offset `field` back to the CIE. */
 static bool cie_of(const struct dp_span *s, size_t field, uint64_t id, struct cie *cie)
 {
 	struct dp_reader r, body;
@@ -185,7 +186,7 @@ bool dp_eh_frame_walk(const struct dp_span *s, bool exact, dp_fde_each each, voi
 {
 	struct dp_reader r = {s->bytes, s->bytes + s->size, s->vaddr, false}, body;
 	struct cie cie = {0};
-	size_t known = SIZE_MAX; /* where `cie` is */
+	size_t known = SIZE_MAX; /* offset of the CIE in `cie` */
 	bool good = true;
 	while (r.end - r.p >= 4) {
 		const uint8_t *start = r.p;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Bounds of functions that no symbol names, from .eh_frame. */
+/* Bounds of functions without symbols, from .eh_frame. */
 #include "probes/image/function/eh_frame.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
 
-/* .eh_frame_hdr begins with a version, three encodings, and the pointer to .eh_frame. */
+/* .eh_frame_hdr starts with a version, three encodings and the pointer to .eh_frame. */
 static bool through_header(const struct dp_elf *elf, struct dp_span *ret)
 {
 	struct dp_span s;

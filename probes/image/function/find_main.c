@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stripped program has no symbol for main, but its start code hands main to the C library as the first argument:
+ * A stripped program has no symbol for main, but its start code passes main to the C library as the first argument:
  *
  *     glibc   _start:   lea main(%rip),%rdi | mov $main,%rdi | mov main@GOT(%rip),%rdi ; call __libc_start_main
  *     musl    _start:   mov %rsp,%rdi ; lea _DYNAMIC(%rip),%rsi ; and $-16,%rsp ; call _start_c
  *             _start_c: lea main(%rip),%rdi | mov $main,%edi | ... ; jmp or call __libc_start_main
  *
- * The few forms are matched as bytes; what they load must lie in the program's text, and a call or jump must follow.
+ * These few forms are matched as bytes. The loaded value must be in the program's text, and a call or jump must follow.
  */
 #include "probes/image/module.h"
 
 #include <string.h>
 
-#define WINDOW 96 /* bytes of start code looked at */
+#define WINDOW 96 /* bytes of start code to search */
 
 static int32_t rel32(const uint8_t *p)
 {
@@ -21,7 +21,7 @@ static int32_t rel32(const uint8_t *p)
 	return value;
 }
 
-/* What the instruction at `p` loads into rdi, if it is one of the known forms. */
+/* True if the instruction at `at` loads rdi in one of the known forms; `value` is what it loads. */
 static bool loads_rdi(const struct dp_elf *elf, const struct dp_span *code, size_t at, uint64_t *value)
 {
 	const uint8_t *p = code->bytes + at;
@@ -41,7 +41,7 @@ static bool loads_rdi(const struct dp_elf *elf, const struct dp_span *code, size
 	return true;
 }
 
-/* call or jmp, direct or through the GOT. */
+/* A call or jmp, direct or through the GOT. */
 static bool leaves(const struct dp_span *code, size_t at)
 {
 	const uint8_t *p = code->bytes + at;
@@ -69,7 +69,7 @@ static bool scan(const struct dp_elf *elf, uint64_t from, uint64_t *ret)
 	return false;
 }
 
-/* musl's _start passes the stack pointer on: where it calls to. */
+/* musl's _start calls _start_c with the stack pointer. Finds where it calls to. */
 static bool start_c(const struct dp_elf *elf, uint64_t from, uint64_t *ret)
 {
 	struct dp_span code;
@@ -102,9 +102,9 @@ struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr)
 		*vaddr = m->hidden_main;
 		return NULL;
 	}
-	return dp_error(
-	        DP_TAG_NO_MAIN,
-	        "'%s' has no symbol for main, and the code at its entry point 0x%llx does not show where it is; give main's "
-	        "address, or install the program's debug symbols",
-	        m->path, (unsigned long long)entry);
+	return dp_error(DP_TAG_NO_MAIN,
+	                "'%s' has no symbol for main, and the code at its entry point 0x%llx does not pass main in a known way; "
+	                "give main's "
+	                "address, or install the program's debug symbols",
+	                m->path, (unsigned long long)entry);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From an address to the function around it. */
+/* Finds the function around an address. */
 #include "probes/image/image.h"
 
 static bool starts_main(struct dp_module *m, uint64_t vaddr)
@@ -13,7 +13,7 @@ static bool starts_main(struct dp_module *m, uint64_t vaddr)
 	return found;
 }
 
-/* What a stripped program's own files still tell: its entry point has a name, and main's address is in the code there. */
+/* Names that a stripped program still has: _start is its entry point, and the code there contains main's address. */
 static const char *name_without_symbol(struct dp_module *m, uint64_t vaddr)
 {
 	if (m->executable && vaddr == m->elf->ehdr.e_entry)
@@ -22,8 +22,8 @@ static const char *name_without_symbol(struct dp_module *m, uint64_t vaddr)
 }
 
 /*
- * A symbol with a size is believed. One without (a label in assembly) ends where its FDE ends; where it has none of
- * its own its size stays unknown.
+ * The size of a sized symbol is used as it is. A symbol without size (a label in assembly) ends where the FDE around it ends;
+ * without an FDE its size stays unknown.
  */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret)
 {

@@ -35,7 +35,7 @@ static bool named_before(const struct list *l, dp_addr start, const char *name)
 	return false;
 }
 
-/* The index has the symbols sorted by address, the best of each address first. */
+/* The index is sorted by address, the best symbol of each address first. */
 static struct dp_error *add_symbols(struct dp_module *m, const struct dp_symbol_index *index, struct list *l)
 {
 	uint64_t reach = 0;
@@ -57,7 +57,7 @@ static struct dp_error *add_symbols(struct dp_module *m, const struct dp_symbol_
 	return NULL;
 }
 
-/* What no symbol reaches into. */
+/* Adds functions of .eh_frame that no symbol covers. */
 static struct dp_error *add_nameless(struct dp_module *m, struct list *l)
 {
 	const struct dp_fdes *fdes = dp_module_fdes(m);
@@ -88,7 +88,7 @@ static int compare(const void *a, const void *b)
 	return x->alias != y->alias ? x->alias - y->alias : strcmp(x->f.name, y->f.name);
 }
 
-/* The file's own symbols, and of its debug file those that it has not itself (one of the two is empty, or nearly). */
+/* Combines the file's own symbols with those of its debug file (one of the two is empty, or nearly). */
 static struct dp_error *collect(struct dp_module *m, struct list *l)
 {
 	struct dp_symbols all = {0};
@@ -135,6 +135,6 @@ bool dp_module_glob(const struct dp_module *m, const char *glob)
 bool dp_name_glob(const char *glob, const char *name)
 {
 	const char *bang = glob ? strrchr(glob, '!') : NULL, *symbol = bang ? bang + 1 : glob;
-	/* Go's names hold brackets and stars. */
+	/* A literal match comes first: Go's names contain brackets and stars. */
 	return !symbol || !*symbol || !strcmp(symbol, name) || !fnmatch(symbol, name, 0);
 }

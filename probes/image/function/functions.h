@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All functions of a module: what its symbols name, and what only its unwind tables know of. */
+/* Lists all functions of a module: from its symbols, and from its unwind tables if they have no symbol. */
 #ifndef DP_PROBES_FUNCTIONS_H
 #define DP_PROBES_FUNCTIONS_H
 
@@ -7,28 +7,29 @@
 
 struct dp_named {
 	struct dp_function f;
-	bool alias; /* a further name of the one before it */
-	bool ifunc; /* what is there only chooses the function that calls of that name reach */
+	bool alias; /* another name of the function before it */
+	bool ifunc; /* an IFUNC: its code selects the function that callers of the name reach */
 };
 
 /*
- * Ascending addresses; of several names of one address the best comes first, the others follow as aliases. Labels inside of a
- * function are none. Sizes that no symbol tells come from the unwind tables, or are 0. Malloc'ed; names are the module's.
+ * Lists the functions by ascending address. Of several names of one address the best comes first, the others follow as aliases.
+ * Labels inside a function are left out. A size that no symbol has comes from the unwind tables, or is 0. The caller frees the
+ * array; the module owns the names.
  */
 struct dp_error *dp_module_functions(struct dp_module *m, struct dp_named **ret, size_t *n) DP_MUST_CHECK;
 /*
- * Is `m`, is a function's name what a glob of the form [module '!'] symbol means? NULL: everything but the vdso. Module names are
- * understood as by dp_image_resolve().
+ * True if module `m`, or a function's name, matches a glob [module '!'] symbol. NULL matches everything except the vdso. Module
+ * names match as in dp_image_resolve().
  */
 bool dp_module_glob(const struct dp_module *m, const char *glob);
 bool dp_name_glob(const char *glob, const char *name);
 
 /*
- * The image of an executable or a library that is not running, as if it were loaded alone: at its own address if it has one, else
- * at one that is typical. DP_TAG_BAD_ELF if it cannot be.
+ * The image of an executable or library that is not running, as if it were loaded alone: at its own address if it has one, else
+ * at a typical one. DP_TAG_BAD_ELF on failure.
  */
 struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret) DP_MUST_CHECK;
-#define DP_FILE_BASE_PROGRAM 0x555555554000ULL /* where kernels put a PIE without ASLR */
+#define DP_FILE_BASE_PROGRAM 0x555555554000ULL /* where the kernel puts a PIE without ASLR */
 #define DP_FILE_BASE_LIBRARY 0x7f5555554000ULL
 
 #endif

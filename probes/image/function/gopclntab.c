@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A Go program's table of functions (go/src/runtime/symtab.go, cmd/link/internal/ld/pcln.go). It begins
+ * Reads a Go program's table of functions (go/src/runtime/symtab.go, cmd/link/internal/ld/pcln.go). Its header is
  *
- *     magic, 0, 0, smallest instruction, size of a pointer; then words of that size:
+ *     magic, 0, 0, smallest instruction, pointer size; then words of that size:
  *     Go 1.2    number of functions, the functions themselves
- *     Go 1.16   number, files, and from the table's start: names, units, file table, pc tables, functions
- *     Go 1.18   the same with the text's start in front of the names; Go 1.20 differs in the magic alone
+ *     Go 1.16   number, files, and offsets from the table's start: names, units, file table, pc tables, functions
+ *     Go 1.18   the same with the text's start before the names; Go 1.20 differs only in the magic
  *
- * Functions are pairs (start, offset of its record), ascending, and the end of the last one; the offset counts from where the
- * pairs begin (in Go 1.2 from the table's start). A record begins with the start again, then the name's offset. Up to Go 1.16
- * starts are addresses and pairs two words, later two 32-bit numbers, starts being counted from the text's start.
+ * Functions are ascending pairs (start, offset of its record), followed by the end of the last one. The offset counts from the
+ * first pair (Go 1.2: from the table's start). A record begins with the start again, then the name's offset. Up to Go 1.16 starts
+ * are addresses and pairs are two words; later pairs are two 32-bit numbers and starts count from the text's start.
  *
- * (In a PIE that Go before 1.18 made, relocations write the starts: such a table is not read.)
+ * A table is not read in a PIE from Go before 1.18, where relocations write the starts.
  *
- * Nothing in it is believed: every place is held against the section, functions ascend and lie in code.
+ * The table is untrusted: all offsets are checked against the section, and functions must ascend and lie in code.
  */
 #include "probes/image/function/gopclntab.h"
 
@@ -25,17 +25,17 @@
 #define MAGIC_16 0xfffffffau
 #define MAGIC_18 0xfffffff0u
 #define MAGIC_20 0xfffffff1u
-#define WORDS    8u /* where they begin */
+#define WORDS    8u /* offset of the header's words */
 #define WORD     8u
 #define INT3     0xcc
 
 struct table {
 	struct dp_span s;
-	uint64_t n;            /* functions */
+	uint64_t n;            /* number of functions */
 	uint64_t names, pairs; /* offsets */
-	uint64_t records;      /* what offsets of records count from */
-	uint64_t text;         /* what starts count from */
-	unsigned width;        /* bytes of a start */
+	uint64_t records;      /* base of the records' offsets */
+	uint64_t text;         /* base of the starts */
+	unsigned width;        /* size of a start, bytes */
 };
 
 bool dp_gopclntab_find(const struct dp_elf *elf, struct dp_span *ret)
@@ -62,7 +62,7 @@ static bool word(const struct table *t, unsigned i, uint64_t *ret)
 	return number(t, WORDS + (uint64_t)i * WORD, WORD, ret) && *ret <= t->s.size;
 }
 
-/* The text's start is an address: in a PIE, what a relocation writes there. */
+/* The text's start is an address; in a PIE a relocation writes it. */
 static bool text_start(const struct dp_elf *elf, struct table *t)
 {
 	return dp_elf_pointer(elf, t->s.vaddr + WORDS + 2 * WORD, &t->text) && dp_elf_executable(elf, t->text);
@@ -90,7 +90,7 @@ static bool read_header(const struct dp_elf *elf, struct table *t)
 	}
 }
 
-/* Start of function `i`; of the one behind the last: where that ends. */
+/* Start of function `i`. For i = n: end of the last function. */
 static bool start_of(const struct table *t, uint64_t i, uint64_t *ret)
 {
 	const uint64_t at = t->pairs + i * 2 * t->width;
@@ -114,7 +114,7 @@ static const char *name_of(const struct table *t, uint64_t i, size_t *len)
 	return *len && *len < t->s.size - at && *len <= UINT32_MAX ? (const char *)t->s.bytes + at : NULL;
 }
 
-/* Functions are padded with int3, which the table counts among them. */
+/* Functions are padded with int3; the table counts the padding as part of them. */
 static uint64_t without_padding(const struct dp_elf *elf, uint64_t start, uint64_t end)
 {
 	struct dp_span code;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of a Go program by the table that its runtime unwinds by, which stripping leaves in place. */
+/* Reads a Go program's functions from the table that its runtime uses to unwind. The table survives stripping. */
 #ifndef DP_PROBES_GOPCLNTAB_H
 #define DP_PROBES_GOPCLNTAB_H
 
 #include "probes/elf/symbols.h"
 
-/* The table's bytes. False if the file has none. */
+/* Finds the table's bytes. False if the file has none. */
 bool dp_gopclntab_find(const struct dp_elf *elf, struct dp_span *ret);
-/* Adds a symbol for each function. What is damaged adds nothing; names belong to the file. */
+/* Adds a symbol for each function; stops at damage. Names belong to the file. */
 void dp_gopclntab_load(struct dp_symbols *symbols, const struct dp_elf *elf);
 
 #endif
