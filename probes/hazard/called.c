@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the executable is called besides its file's name: redis-server may be a link to redis-check-rdb, python3 one to
- * python3.11. The process says that itself, and may say anything: a name that a module has already stays that module's.
+ * Further names of the executable: redis-server may be a link to redis-check-rdb, python3 one to python3.11. They come from the
+ * process and are untrusted: a name that a module has already stays that module's.
  */
 #include "base/cleanup.h"
 #include "probes/point/candidates.h"
@@ -29,7 +29,7 @@ void dp_image_call(struct dp_image *image, const char *name)
 			m->called[i] = dp_take(last, NULL);
 }
 
-/* The first line or argument; false if there is none. */
+/* Reads the first line or argument; false if there is none. */
 static bool read_first(int pid, const char *what, char *buf, size_t size)
 {
 	char path[64];
@@ -43,7 +43,7 @@ static bool read_first(int pid, const char *what, char *buf, size_t size)
 	return true;
 }
 
-/* Of argv[0] the first word, which servers keep when they write their state behind it; a login shell has a dash before it. */
+/* Uses comm and the first word of argv[0]: servers write their state after it, and a login shell has a dash before it. */
 void dp_image_call_as_started(struct dp_image *image)
 {
 	char text[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where SIGCANCEL's handler finds the pc between two labels, a system call has not been made yet, and the thread ends (glibc
- * from 2.41 on, sysdeps/nptl/cancellation-pc-check.h; musl, src/thread/pthread_cancel.c).
+ * Thread cancellation: SIGCANCEL's handler compares the pc with two labels. Between them the system call was not made yet, and
+ * the handler ends the thread (glibc from 2.41, sysdeps/nptl/cancellation-pc-check.h; musl, src/thread/pthread_cancel.c).
  */
 #include "probes/image/module.h"
 #include "probes/probes.h"
@@ -15,7 +15,7 @@ static bool is_called(const struct dp_symbol *s, const char *name)
 	return s->code && s->len == strlen(name) && !memcmp(s->name, name, s->len);
 }
 
-/* The lowest one above `from`; 0 if there is none. */
+/* The lowest label above `from`; 0 if there is none. */
 static uint64_t label(const struct dp_symbols *symbols, const char *name, uint64_t from)
 {
 	uint64_t lowest = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Landing pads: where a function continues when an exception passes through it. Each FDE may name an LSDA (language specific data
- * area): where pads are counted from (by default the function's start), the place of a type table, then the call sites: start,
- * length, pad, action; a pad of 0 means that there is none. gcc, clang, rustc and gnat all write this form.
+ * Landing pads: where a function continues when an exception passes through it. An FDE may name an LSDA (language specific data
+ * area). It has the base of the pads (default: the function's start), the address of a type table, then the call sites: start,
+ * length, pad, action; a pad of 0 means none. gcc, clang, rustc and gnat all use this form.
  */
 #include "probes/image/function/eh_frame.h"
 
@@ -56,7 +56,7 @@ static bool read_lsda(struct search *s, const struct dp_fde *fde)
 		base = dp_read_pointer(&r, encoding);
 	encoding = (uint8_t)dp_read_fixed(&r, 1);
 	if (encoding != DW_EH_PE_omit)
-		dp_read_uleb(&r); /* where the types end */
+		dp_read_uleb(&r); /* end of the types */
 	encoding = (uint8_t)dp_read_fixed(&r, 1);
 	uint64_t n = dp_read_uleb(&r);
 	if (r.bad || encoding == DW_EH_PE_omit || (encoding & 0x70) || n > (uint64_t)(r.end - r.p))
@@ -83,8 +83,8 @@ static void sort(struct dp_pads *pads)
 }
 
 /*
- * Go's runtime interrupts a goroutine anywhere and lets it go on there later: until then the place is on the goroutine's own stack,
- * which is no thread's. So every instruction of such a module may be landed on.
+ * Go's runtime can interrupt a goroutine at any instruction and resume it there later. Meanwhile the pc is on the goroutine's
+ * stack, which belongs to no thread. So in a Go module any instruction may be a landing pad: returns false.
  */
 bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *n)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which modules the program cannot unload: the executable, and what it was linked against, directly or through others. Known from
- * the files alone, by the names that they need and that they call themselves; where two modules answer to one name, neither is
- * taken to be the one. What was loaded by dlopen() or LD_PRELOAD is not among them, though it may stay as well.
+ * Finds the modules that the program cannot unload: the executable and its direct and indirect dependencies. Uses only the files'
+ * DT_NEEDED and DT_SONAME; a name that two modules have matches neither. Modules of dlopen() or LD_PRELOAD do not count, although
+ * they may stay as well.
  */
 #include "probes/image/image.h"
 #include "probes/probes.h"
@@ -38,7 +38,7 @@ static struct dp_module *only_one(const struct dp_image *image, const char *name
 	return found;
 }
 
-/* True if there was one that was not marked yet. */
+/* True if it marked a module that was not marked before. */
 static bool mark_needed(const struct dp_image *image, const struct dp_module *m)
 {
 	uint64_t offset;

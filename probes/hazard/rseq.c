@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences (rseq(2)): where the kernel interrupts a thread between start and end, it sends it to the abort handler,
- * whose four bytes in front must be a signature. A jump from in there to a stub would leave the range unseen. librseq, and
- * programs that follow it, collect the descriptors in a section: version, flags, start, length, abort handler, 32 bytes each.
+ * Restartable sequences (rseq(2)): if the kernel interrupts a thread between start and end, it moves it to the abort handler,
+ * which must have a signature in the four bytes before it. A jump from the range to a stub would leave the range unnoticed.
+ * librseq and similar libraries collect the descriptors in a section: version, flags, start, length, abort handler, 32 bytes
+ * each. Even `i` are ranges, odd ones abort handlers.
  */
 #include "probes/image/module.h"
 #include "probes/probes.h"

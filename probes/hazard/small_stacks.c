@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Goroutines start with stacks of 2 KiB, and only some 800 bytes are promised to a function that has not asked for more. Every Go
- * program carries the table that its runtime unwinds by.
+ * Goroutines start with stacks of 2 KiB, and a function that did not ask for more has only some 800 bytes. A module is Go code if
+ * it has the table with which Go's runtime unwinds.
  */
 #include "probes/image/function/gopclntab.h"
 #include "probes/image/module.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The grammar of -t: regs | reg:NAME | TYPE:NAME:ADDR | backtrace[:DEPTH]. */
+/* Parses -t: regs | reg:NAME | TYPE:NAME:ADDR | backtrace[:DEPTH]. */
 #include "agent/abi.h"
 #include "base/cleanup.h"
 #include "probes/record/fields_internal.h"
@@ -10,7 +10,7 @@
 
 enum { BACKTRACE_DEFAULT = 32, STRING_DEFAULT = 256, BYTES_MAX = 1024, XMM_BYTES = 16, NAME_MAX_LEN = 128 };
 
-/* A size of 0 means TYPE[N]; `limit` is the largest N. */
+/* A size of 0 means TYPE[N] is required; `limit` is the largest N. */
 static const struct type {
 	const char *name;
 	enum dp_type type;
@@ -57,15 +57,14 @@ static struct dp_error *add_register(struct dp_fields *fields, const char *text,
 		struct dp_buf help;
 		dp_buf_init(&help);
 		dp_register_suggest(name, false, &help);
-		struct dp_error *err =
-		        dp_lex_error(text, (size_t)(name - text), "no register of that name: %s", dp_buf_str(&help));
+		struct dp_error *err = dp_lex_error(text, (size_t)(name - text), "unknown register: %s", dp_buf_str(&help));
 		dp_buf_fini(&help);
 		return err;
 	}
 	return dp_fields_append(fields, &f);
 }
 
-/* In the order that debuggers print. */
+/* In the order of debuggers. */
 static struct dp_error *add_all_registers(struct dp_fields *fields)
 {
 	static const char *const order[] = {"rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8",
@@ -79,7 +78,7 @@ static struct dp_error *add_backtrace(struct dp_fields *fields, const char *text
 {
 	uint64_t n = BACKTRACE_DEFAULT;
 	if (depth && (!dp_lex_number(depth, strlen(depth), &n) || n < 1 || n > DP_BACKTRACE_MAX))
-		return dp_lex_error(text, (size_t)(depth - text), "the depth of a backtrace is a number from 1 to %u",
+		return dp_lex_error(text, (size_t)(depth - text), "the backtrace depth must be a number from 1 to %u",
 		                    DP_BACKTRACE_MAX);
 	struct dp_field f = {
 	        .name = (char *)DP_NAME_BACKTRACE,
@@ -91,7 +90,7 @@ static struct dp_error *add_backtrace(struct dp_fields *fields, const char *text
 	return dp_fields_append(fields, &f);
 }
 
-/* What --snapshot adds. */
+/* The field for --snapshot. */
 static struct dp_error *add_snapshot(struct dp_fields *fields)
 {
 	struct dp_field f = {
@@ -112,21 +111,21 @@ static const struct type *find_type(const char *name, size_t len)
 	return NULL;
 }
 
-/* The TYPE of TYPE:NAME:ADDR, `len` characters, into type, size and source of the field. */
+/* Parses the TYPE of TYPE:NAME:ADDR (`len` characters) into the field's type, size and source. */
 static struct dp_error *parse_type(const char *text, size_t len, struct dp_field *f)
 {
 	const char *bracket = memchr(text, '[', len);
 	const struct type *type = find_type(text, bracket ? (size_t)(bracket - text) : len);
 	if (!type)
-		return dp_lex_error(text, 0, "no type of that name; %s", type_list);
+		return dp_lex_error(text, 0, "unknown type; %s", type_list);
 	uint64_t n = type->size;
 	if (bracket && !type->limit)
-		return dp_lex_error(text, (size_t)(bracket - text), "only string and bytes take a size");
+		return dp_lex_error(text, (size_t)(bracket - text), "only string and bytes have a size");
 	if (!bracket && !n)
 		return dp_lex_error(text, len, "%s needs a size: %s[N]", type->name, type->name);
 	const char *number = bracket ? bracket + 1 : NULL, *end = text + len - 1;
 	if (bracket && (*end != ']' || !dp_lex_number(number, (size_t)(end - number), &n) || n < 1 || n > type->limit))
-		return dp_lex_error(text, (size_t)(number - text), "the size of %s is a number from 1 to %u, in brackets",
+		return dp_lex_error(text, (size_t)(number - text), "the size of %s must be a number from 1 to %u, in brackets",
 		                    type->name, type->limit);
 	f->type = type->type;
 	f->size = (uint32_t)n;
@@ -159,7 +158,7 @@ static struct dp_error *add_memory(struct dp_fields *fields, const char *text, c
 	if (!copy)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a field");
 	if (reserved(copy))
-		return dp_lex_error(text, (size_t)(name - text), "dynprobe uses this name itself: choose another");
+		return dp_lex_error(text, (size_t)(name - text), "dynprobe uses this name itself: choose another name");
 	f.name = copy;
 	return dp_fields_append(fields, &f);
 }
@@ -178,5 +177,5 @@ struct dp_error *dp_context_parse(struct dp_fields *fields, const char *context)
 		return add_snapshot(fields);
 	if (colon)
 		return add_memory(fields, context, colon);
-	return dp_lex_error(context, 0, "unknown context; known are regs, reg:NAME, TYPE:NAME:ADDR and backtrace[:DEPTH]");
+	return dp_lex_error(context, 0, "unknown context; use regs, reg:NAME, TYPE:NAME:ADDR or backtrace[:DEPTH]");
 }

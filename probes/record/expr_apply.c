@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the operators of expressions do to their operands. */
+/* Evaluates the operators of expressions. */
 #include "probes/record/expr_internal.h"
 
 #include <string.h>
@@ -18,13 +18,13 @@ static uint64_t bits_of(double f)
 	return bits;
 }
 
-/* As the machine does: what does not fit is INT64_MIN. */
+/* As the processor does: out of range gives INT64_MIN. */
 static uint64_t integer_of(double f)
 {
 	return f >= -0x1p63 && f < 0x1p63 ? (uint64_t)(int64_t)f : UINT64_C(1) << 63;
 }
 
-/* What does not fit into a signed one is taken 2^63 less: what is larger still is 0. */
+/* 2^63 and more: subtract 2^63, convert, add it again. 2^64 and more give 0. */
 static uint64_t unsigned_of(double f)
 {
 	return f >= 0x1p63 ? integer_of(f - 0x1p63) ^ UINT64_C(1) << 63 : integer_of(f);
@@ -114,7 +114,7 @@ static uint64_t apply_division(enum dp_expr_op op, uint64_t a, uint64_t b)
 		return a / b;
 	if (op == DP_OP_UMOD)
 		return a % b;
-	if (b == UINT64_MAX) /* the one quotient that overflows is among these */
+	if (b == UINT64_MAX) /* also avoids the one overflow, INT64_MIN / -1 */
 		return op == DP_OP_DIV ? 0 - a : 0;
 	return (uint64_t)(op == DP_OP_DIV ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }

@@ -85,7 +85,7 @@ struct dp_expr *dp_build_cast(struct dp_arena *a, struct dp_expr *x, uint8_t siz
 		return x;
 	if (dp_build_is_const(x, &v))
 		return dp_build_const(a, dp_expr_extend(v, size, is_signed));
-	/* What has this form already. */
+	/* The value has this form already. */
 	if ((x->kind == DP_EXPR_LOAD || x->kind == DP_EXPR_CAST) &&
 	    ((x->size == size && x->is_signed == is_signed) || (x->size < size && (!x->is_signed || is_signed))))
 		return x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making struct dp_expr in an arena: parts may be shared, constants are folded, NULL (out of memory) goes through. What is done
- * is copied out of it as a tree of its own.
+ * Builds struct dp_expr in an arena: parts may be shared, constants are folded, and NULL (out of memory) propagates.
+ * dp_build_finish() copies the result out of the arena as a tree.
  */
 #ifndef DP_PROBES_EXPR_BUILD_H
 #define DP_PROBES_EXPR_BUILD_H
@@ -18,7 +18,7 @@ struct dp_expr *dp_build_add(struct dp_arena *a, struct dp_expr *x, uint64_t n);
 struct dp_expr *dp_build_load(struct dp_arena *a, struct dp_expr *addr, uint8_t size, bool is_signed);
 struct dp_expr *dp_build_cast(struct dp_arena *a, struct dp_expr *x, uint8_t size, bool is_signed);
 bool dp_build_is_const(const struct dp_expr *x, uint64_t *ret);
-/* A tree of its own; DP_TAG_SYNTAX if it is too large (NULL: out of memory). */
+/* Copies the expression as a tree. DP_TAG_SYNTAX if it is too large. A NULL `x` means out of memory. */
 struct dp_error *dp_build_finish(const struct dp_expr *x, struct dp_expr **ret) DP_MUST_CHECK;
 
 #endif

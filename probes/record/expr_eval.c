@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference interpreter: what an expression means, in the plainest C. The compiled form is tested against it. */
+/* The reference interpreter, in plain C. It defines what an expression means; the compiled form is tested against it. */
 #include "agent/abi.h"
 #include "probes/record/expr_internal.h"
 
@@ -10,8 +10,6 @@
 		if (!(what))                                                                                                     \
 			return false;                                                                                            \
 	} while (0)
-
-/* ---- values --------------------------------------------------------------------------------------------------------- */
 
 static bool load(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
 {
@@ -51,9 +49,7 @@ static bool choose(const struct dp_expr *e, const struct dp_expr_world *world, u
 	return dp_expr_eval_in(chosen ? e->a : e->b, world, ret);
 }
 
-/* ---- strings -------------------------------------------------------------------------------------------------------- */
-
-struct text { /* the string that is looked at, character by character: what is not needed is not read */
+struct text { /* a string, read character by character and only as far as needed */
 	const struct dp_expr_world *world;
 	uint64_t addr;
 	bool own; /* in our memory */
@@ -68,7 +64,7 @@ static bool character(const struct text *t, size_t i, uint8_t *ret)
 	return t->world->read && t->world->read(t->addr + i, ret, 1, t->world->data);
 }
 
-/* The first `n` characters of the pattern. */
+/* Compares the first `n` characters of the pattern. */
 static bool match_start(const struct text *t, const char *pattern, size_t n, uint64_t *ret)
 {
 	uint8_t ch;
@@ -85,7 +81,7 @@ static bool only_stars(const char *pattern)
 	return !pattern[strspn(pattern, "*")];
 }
 
-/* After a mismatch the last star takes one character more. Nothing behind the longest string is looked at: it ends there. */
+/* After a mismatch the last star takes one more character. The string ends at DP_STRING_MAX; nothing after that is read. */
 static bool match_glob(const struct text *t, const char *pattern, uint64_t *ret)
 {
 	const char *star = NULL;
@@ -127,8 +123,6 @@ static bool match(const struct dp_expr *e, const struct dp_expr_world *world, ui
 		return match_glob(&t, e->text, ret);
 	return match_start(&t, e->text, strlen(e->text) + (e->match == DP_MATCH_EQUAL), ret);
 }
-
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t leaf(const struct dp_expr *e, const struct dp_expr_world *world)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The field table: the one description of a record's payload that stub, writers and metadata share. */
+/* The field table, which describes a record's payload to stubs, writers and metadata. */
 #include "agent/abi.h"
 #include "probes/record/fields_internal.h"
 
@@ -21,7 +21,8 @@ struct dp_error *dp_fields_append(struct dp_fields *fields, const struct dp_fiel
 			continue;
 		if (same_capture(&fields->field[i], field))
 			return NULL;
-		return dp_error(DP_TAG_SYNTAX, "two different fields are named '%s': give one of them another name", field->name);
+		return dp_error(DP_TAG_SYNTAX, "two different fields have the name '%s': give one of them another name",
+		                field->name);
 	}
 	struct dp_field *grown = reallocarray(fields->field, fields->n + 1, sizeof(*grown));
 	if (!grown)
@@ -38,8 +39,8 @@ struct dp_error *dp_fields_append(struct dp_fields *fields, const struct dp_fiel
 struct dp_error *dp_fields_check(const struct dp_fields *fields, const char *context)
 {
 	if (dp_fields_may_fault(fields) && fields->n > MASK_BITS)
-		return dp_error(DP_TAG_SYNTAX, "'%s' makes %zu fields: a probe that reads memory has at most %d", context,
-		                fields->n, MASK_BITS);
+		return dp_error(DP_TAG_SYNTAX, "'%s' gives %zu fields, but a probe that reads memory can have at most %d",
+		                context, fields->n, MASK_BITS);
 	size_t size = dp_fields_max_payload(fields);
 	if (size > PAYLOAD_MAX)
 		return dp_error(DP_TAG_SYNTAX,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding of payloads. The bytes come from memory that the target may write at will, so every length is checked against
- * what is left, and a string's end is looked for inside its limit only.
+ * Decodes payloads. The target can write to these bytes at any time, so every length is checked against what is left, and a
+ * string's NUL is searched only within its limit.
  */
 #include "agent/abi.h"
 #include "probes/record/fields_internal.h"
@@ -25,7 +25,7 @@ static const uint8_t *take(struct cursor *c, size_t n)
 	return bytes;
 }
 
-/* Little-endian, `n` of 1, 2, 4, 8 bytes. */
+/* Little-endian; `n` is 1, 2, 4 or 8. */
 static uint64_t load(const uint8_t *bytes, size_t n)
 {
 	uint64_t u = 0;

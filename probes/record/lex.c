@@ -36,7 +36,7 @@ bool dp_lex_identifier(const char *text, size_t len)
 	return len > 0;
 }
 
-/* A window of the text around `at`, safe for a terminal, and the column of the caret in it. */
+/* Appends a window of the text around `at`, safe for a terminal. Returns the caret's column. */
 static size_t show(struct dp_buf *buf, const char *text, size_t at)
 {
 	size_t from = at > SHOWN_BEFORE ? at - SHOWN_BEFORE : 0, column = 0, i = from;

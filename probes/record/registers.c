@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the numbering of the instruction set; 8, 4, 2 and 1 bytes wide. */
+/* Numbered as in instructions; 8, 4, 2 and 1 bytes wide. */
 static const char *const names[DP_REGISTERS][4] = {
         {"rax", "eax", "ax", "al"},      {"rcx", "ecx", "cx", "cl"},      {"rdx", "edx", "dx", "dl"},
         {"rbx", "ebx", "bx", "bl"},      {"rsp", "esp", "sp", "spl"},     {"rbp", "ebp", "bp", "bpl"},
@@ -63,11 +63,9 @@ bool dp_register_is_flags(const char *name)
 	return !strcmp(name, "rflags") || !strcmp(name, "eflags");
 }
 
-/* ---- spelling help ---- */
-
 enum { NAME_MAX_LEN = 8, SUGGESTIONS = 4 };
 
-/* The i-th of all names, or false behind the last. */
+/* Writes the i-th of all names to `out`; false after the last. */
 static bool candidate(size_t i, bool condition, char out[NAME_MAX_LEN])
 {
 	if (i < DP_REGISTERS * 4u)
@@ -90,7 +88,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return m < c ? m : c;
 }
 
-/* Levenshtein distance without regard to case; both at most NAME_MAX_LEN long. */
+/* Levenshtein distance, ignoring case. Both names have at most NAME_MAX_LEN characters. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[NAME_MAX_LEN + 1];
@@ -128,6 +126,6 @@ void dp_register_suggest(const char *name, bool condition, struct dp_buf *out)
 	if (found)
 		dp_buf_printf(out, "?");
 	else
-		dp_buf_printf(out, "known are rax ... r15 and their parts, rip, rflags, %s",
+		dp_buf_printf(out, "use rax ... r15 and their parts, rip, rflags, %s",
 		              condition ? "arg0 ... arg5" : "xmm0 ... xmm15");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Register names beyond dp_register_find(): listings and spelling help. */
+/* Register names: lookups beyond dp_register_find(), and spelling help. */
 #ifndef DP_PROBES_REGISTERS_H
 #define DP_PROBES_REGISTERS_H
 
@@ -12,10 +12,10 @@
 
 /* The 64-bit name of general register `reg` (0-15 as in struct dp_regs). */
 const char *dp_register_name(uint8_t reg);
-/* Is `name` xmm0 .. xmm15? */
+/* True for xmm0 .. xmm15. */
 bool dp_register_xmm(const char *name, uint8_t *reg);
 bool dp_register_is_flags(const char *name);
-/* "did you mean rax, eax?", or what names there are when none is near. `condition`: arg0-arg5 count, xmm does not. */
+/* Appends "did you mean rax, eax?", or a list of names if none is similar. `condition`: offers arg0-arg5 instead of xmm. */
 void dp_register_suggest(const char *name, bool condition, struct dp_buf *out);
 
 #endif

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of a function without a table its symbol tells where it begins; it ends with the symbol's size, and before the next function.
- * What lies between functions stays unknown. The symbols of separate debug files are not asked: they are many, and their files'
- * assembler functions have tables.
+ * A function without a table starts at its symbol and ends with the symbol's size, at the latest before the next function. Bytes
+ * between functions stay unknown. Symbols of separate debug files are not used: they are many, and assembler functions of such
+ * files have tables.
  */
 #include "probes/unwind/unwind_bare.h"
 
 #include <stdlib.h>
 
-#define SIZELESS 4096u /* how far a function may reach whose size nothing tells */
+#define SIZELESS 4096u /* assumed maximal size of a function whose size is unknown */
 
-struct pairs { /* new ones, offsets from the segment's start; `mark` ends what is known */
+struct pairs { /* new pairs, offsets from the segment's start; a `mark` ends a function */
 	struct pair {
 		uint32_t pc;
 		uint16_t row;
 		bool mark;
 	} * pair;
 	size_t n, cap;
-	struct dp_unwind_rows *rows; /* interns rules */
-	uint32_t base;               /* of the function */
+	struct dp_unwind_rows *rows; /* to intern rules */
+	uint32_t base;               /* start of the function */
 	bool failed;
 };
 
@@ -43,11 +43,11 @@ static void take_row(uint32_t offset, const struct dp_unwind_row *row, void *dat
 	struct pairs *p = data;
 	struct dp_unwind_row guess = *row;
 
-	guess.flags = DP_UNWIND_GUESSED; /* code may do what nobody who reads it foresees: the agent trusts it with nothing */
+	guess.flags = DP_UNWIND_GUESSED; /* a static analysis may be wrong, so the agent does not rely on such rows */
 	add(p, p->base + offset, row->kind ? dp_unwind_rows_intern(p->rows, &guess) : 0, false);
 }
 
-/* The pair of `rows` that says what holds at `offset`, or -1 in front of all. */
+/* The pair of `rows` that applies at `offset`, or -1 before the first one. */
 static ptrdiff_t pair_at(const struct dp_unwind_rows *rows, uint64_t offset)
 {
 	size_t lo = 0, hi = rows->n;
@@ -86,7 +86,7 @@ static int by_start(const void *a, const void *b)
 	return (x->size < y->size) - (x->size > y->size);
 }
 
-/* The functions of [start, end) that no table describes, ascending; of several symbols of one place the longest first. */
+/* Finds functions of [start, end) without a table, ascending. Of symbols with one address the longest comes first. */
 static bool find(struct dp_module *m, uint64_t start, uint64_t end, const struct dp_unwind_rows *rows, struct bares *ret)
 {
 	const struct dp_symbols *symbols = dp_module_own_symbols(m);
@@ -113,7 +113,7 @@ static bool find(struct dp_module *m, uint64_t start, uint64_t end, const struct
 	return true;
 }
 
-/* Where it ends: by its size, at the latest where a table begins, and without a size where the next one does. */
+/* The end of a function: by its size, or the next function if it has none; at the latest where a table begins. */
 static uint64_t end_of(const struct bare *f, const struct bare *next, const struct dp_unwind_rows *rows, uint64_t start,
                        uint64_t end)
 {
@@ -162,8 +162,8 @@ static bool follow_all(struct dp_module *m, uint64_t start, uint64_t end, dp_unw
 	return found;
 }
 
-/* What begins at one place: the end of a function without a table gives way to the table's row, and that to a function's begin.
- */
+/* Merges both lists. If pairs have the same offset, the last one wins: the end of a function, then the table's row, then a start
+ * of a function. */
 static void merge(const struct dp_unwind_rows *old, const struct pairs *p, struct dp_unwind_rows *ret)
 {
 	size_t i = 0, k = 0;

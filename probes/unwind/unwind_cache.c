@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 
 #define CACHE_MAGIC   UINT64_C(0x316368637577702e)
-#define CACHE_VERSION 3u /* of the rows' meaning; raise it when the compiler learns something */
-#define BUILD_ID_MIN  16 /* digits: shorter ones are not trusted to be unique */
+#define CACHE_VERSION 3u /* raise it when the meaning of rows changes or the compiler improves */
+#define BUILD_ID_MIN  16 /* hex digits; shorter ones may not be unique */
 
-/* A file: this, then the rules, the offsets and the indices. */
+/* A cache file is this header, then the rules, the offsets and the indices. */
 struct head {
 	uint64_t magic;
-	uint64_t checksum; /* of everything behind this word */
+	uint64_t checksum; /* of everything after this word */
 	uint32_t version;
 	uint32_t row_size;
 	uint64_t start, end;
@@ -59,8 +59,6 @@ static bool path_of(const struct dp_unwind_key *key, char path[PATH_MAX])
 
 	return n > 0 && n < PATH_MAX;
 }
-
-/* ---- load ---------------------------------------------------------------------------------------------------------------- */
 
 static bool read_all(int fd, void *to, size_t n)
 {
@@ -128,8 +126,6 @@ bool dp_unwind_cache_load(const struct dp_unwind_key *key, struct dp_unwind_rows
 	return true;
 }
 
-/* ---- store --------------------------------------------------------------------------------------------------------------- */
-
 static bool make_dir(const char *dir)
 {
 	char path[PATH_MAX];
@@ -187,7 +183,7 @@ void dp_unwind_cache_store(const struct dp_unwind_key *key, const struct dp_unwi
 	if (!usable(key) || !path_of(key, path) || !make_dir(key->dir))
 		return;
 	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	fd = mkostemp(temporary, O_CLOEXEC); /* made 0600 */
+	fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
 	if (fd < 0)
 		return;
 	head.checksum = checksum_of(&head, rows->rule, rows->pc, rows->row);

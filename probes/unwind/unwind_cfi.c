@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entries of .eh_frame (LSB core 5.0, 10.6; DWARF 5, 6.4.1): CIEs with what functions have in common, FDEs with the rest.
- *
- * One pass collects the FDEs of the wanted stretch, which come in the linker's order; then they are run by ascending address.
+ * Reads the entries of .eh_frame (LSB core 5.0, 10.6; DWARF 5, 6.4.1): CIEs, which functions share, and FDEs, one per function.
+ * One pass collects the FDEs of the wanted range, which are in the linker's order; then they are run by ascending address.
  */
 #include "probes/unwind/unwind_cfi.h"
 #include "probes/elf/cfi_reader.h"
@@ -13,9 +12,9 @@
 
 struct fde {
 	uint64_t start, end;
-	size_t insns; /* offset in the section */
-	uint32_t n;   /* bytes of instructions */
-	uint32_t cie; /* index */
+	size_t insns; /* offset of the instructions in the section */
+	uint32_t n;   /* size of the instructions, bytes */
+	uint32_t cie; /* index of the CIE */
 };
 
 struct scan {
@@ -43,9 +42,8 @@ static bool make_room(void **array, size_t n, size_t *cap, size_t each)
 	return true;
 }
 
-/* ---- CIEs ------------------------------------------------------------------------------------------------------------- */
-
-/* The letters of the augmentation string behind 'z', each with its data; unknown ones end the list, its length is known. */
+/* Reads the augmentation data, whose fields the letters after 'z' name. Stops at an unknown letter; the data's length is
+ * known. */
 static void read_augmentation(struct dp_cfi_reader *r, const char *letters, struct dp_cfi_cie *cie)
 {
 	for (; *letters && !r->bad; letters++) {
@@ -61,7 +59,7 @@ static void read_augmentation(struct dp_cfi_reader *r, const char *letters, stru
 		case 'P':
 			encoding = (uint8_t)dp_cfi_uint(r, 1);
 			if ((encoding & 0x70) == 0x50)
-				r->bad = true; /* aligned: not on x86-64 */
+				r->bad = true; /* aligned: not used on x86-64 */
 			else if (encoding != ENCODING_OMIT)
 				dp_cfi_format(r, encoding);
 			break;
@@ -76,7 +74,7 @@ static void read_augmentation(struct dp_cfi_reader *r, const char *letters, stru
 	}
 }
 
-/* Reads up to the instructions. False if this CIE is not of our kind. */
+/* Reads a CIE up to its instructions. False if its form is not supported. */
 static bool read_cie_head(struct dp_cfi_reader *r, struct dp_cfi_cie *cie)
 {
 	uint8_t version = (uint8_t)dp_cfi_uint(r, 1);
@@ -91,7 +89,7 @@ static bool read_cie_head(struct dp_cfi_reader *r, struct dp_cfi_cie *cie)
 	cie->code_align = dp_cfi_uleb(r);
 	cie->data_align = dp_cfi_sleb(r);
 	if ((version == 1 ? dp_cfi_uint(r, 1) : dp_cfi_uleb(r)) != 16)
-		return false; /* the return address is column 16 */
+		return false; /* the return address must be column 16 */
 	if (!*letters)
 		return !r->bad;
 	if (*letters != 'z')
@@ -124,7 +122,7 @@ static void read_cie(struct scan *s, struct dp_cfi_reader r, size_t offset)
 	s->cie[s->ncies++] = cie;
 }
 
-/* CIEs are found in ascending order, so an FDE's is among those seen; mostly the last. */
+/* CIEs are stored in ascending order. An FDE's CIE was seen before it, and is mostly the last one. */
 static struct dp_cfi_cie *find_cie(struct scan *s, size_t offset)
 {
 	size_t lo = 0, hi = s->ncies;
@@ -141,8 +139,6 @@ static struct dp_cfi_cie *find_cie(struct scan *s, size_t offset)
 	}
 	return lo < s->ncies && s->cie[lo].offset == offset ? &s->cie[lo] : NULL;
 }
-
-/* ---- FDEs ------------------------------------------------------------------------------------------------------------- */
 
 static void read_fde(struct scan *s, struct dp_cfi_reader r, const struct dp_cfi_cie *cie)
 {
@@ -168,7 +164,7 @@ static void read_fde(struct scan *s, struct dp_cfi_reader r, const struct dp_cfi
 	s->fde[s->nfdes++] = fde;
 }
 
-/* One entry behind its length. */
+/* Reads one entry, after its length. */
 static void read_entry(struct scan *s, struct dp_cfi_reader r, size_t offset)
 {
 	size_t id_offset = (size_t)(r.p - s->section->bytes);

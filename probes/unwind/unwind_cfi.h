@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* From .eh_frame to rows: a pure function over bytes, which it does not trust. */
+/* Compiles .eh_frame into rows. A pure function of its input, which is untrusted. */
 #ifndef DP_PROBES_UNWIND_CFI_H
 #define DP_PROBES_UNWIND_CFI_H
 
 #include "probes/unwind/unwind_rows.h"
 
 struct dp_cfi_section {
-	uint64_t addr; /* of bytes[0], in the address space that the code pointers are in */
+	uint64_t addr; /* address of bytes[0], in the address space of the code pointers */
 	const uint8_t *bytes;
 	size_t size;
 };
 
-/* What a CIE says for its FDEs. */
+/* What FDEs need from their CIE. */
 struct dp_cfi_cie {
 	size_t offset; /* in the section */
 	uint64_t code_align;
@@ -24,14 +24,14 @@ struct dp_cfi_cie {
 };
 
 /*
- * Adds the rows of all functions in [start, end), at most 4 GiB, with offsets from `start`. What is malformed or beyond the
- * tables' terms becomes "nothing known". False when out of memory.
+ * Adds the rows of all functions in [start, end), at most 4 GiB, with offsets from `start`. Malformed code, and code that rows
+ * cannot describe, becomes DP_UNWIND_NONE. False when out of memory.
  */
 bool dp_cfi_compile(const struct dp_cfi_section *section, uint64_t start, uint64_t end, struct dp_unwind_rows *ret);
 
 /*
- * Runs the instructions in [insns, insns + n) from `*row` on (unwind_program.c). `loc` is where they begin to hold; with
- * `ret` NULL (a CIE) nothing is added. False if they are malformed: the rows already added hold up to there.
+ * Runs the instructions [insns, insns + n), starting with `row` (unwind_program.c). `loc` is the first address they apply to.
+ * `ret` is NULL for a CIE: adds no rows. False if they are malformed; the rows added so far stay valid.
  */
 struct dp_cfi_run {
 	const struct dp_cfi_cie *cie;

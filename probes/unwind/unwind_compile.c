@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From an image to the block of agent/unwind/unwind.h: every executable segment's rows, with the distinct rules of all merged. */
+/* Compiles an image into the block of agent/unwind/unwind.h: the rows of every executable segment, with identical rules
+ * merged. */
 #include "probes/probes.h"
 #include "probes/unwind/unwind_bare.h"
 #include "probes/unwind/unwind_cache.h"
@@ -17,7 +18,7 @@ struct part {                /* an executable segment */
 struct parts {
 	struct part *part;
 	size_t n, cap;
-	struct dp_unwind_rows all; /* only its rules */
+	struct dp_unwind_rows all; /* only the rules are used */
 };
 
 static struct dp_error *add_part(struct parts *parts, uint64_t start, uint64_t end, struct part **ret)
@@ -27,7 +28,7 @@ static struct dp_error *add_part(struct parts *parts, uint64_t start, uint64_t e
 		struct part *part = realloc(parts->part, cap * sizeof(*part));
 
 		if (!part)
-			return dp_error(DP_TAG_NOMEM, "no memory for unwind tables");
+			return dp_error(DP_TAG_NOMEM, "out of memory for unwind tables");
 		parts->part = part;
 		parts->cap = cap;
 	}
@@ -47,8 +48,6 @@ static void parts_fini(struct parts *parts)
 	dp_unwind_rows_fini(&parts->all);
 }
 
-/* ---- modules --------------------------------------------------------------------------------------------------------- */
-
 struct how {
 	const char *cache_dir;
 	dp_unwind_follow follow;
@@ -56,10 +55,10 @@ struct how {
 
 static struct dp_error *no_memory(const struct dp_module *m)
 {
-	return dp_error(DP_TAG_NOMEM, "no memory for the unwind tables of %s", dp_module_name(m));
+	return dp_error(DP_TAG_NOMEM, "out of memory for the unwind tables of %s", dp_module_name(m));
 }
 
-/* Everything is compiled in the file's own addresses, so that the result holds wherever the file is mapped. */
+/* Compiles with file addresses, so that the cached result is valid wherever the file is mapped. */
 static struct dp_error *fill_part(struct dp_module *m, const struct how *how, struct part *part)
 {
 	uint64_t bias = (uint64_t)dp_module_bias(m);
@@ -101,7 +100,7 @@ static struct dp_error *add_module(struct parts *parts, struct dp_module *m, con
 	return NULL;
 }
 
-/* Code of files that could not be read is still code: frame pointers may lead through it. */
+/* Adds code of files that could not be read, because frame pointers may lead through it. */
 static struct dp_error *add_other_code(struct parts *parts, const struct dp_image *image)
 {
 	size_t known = parts->n;
@@ -126,7 +125,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* The agent's search needs ranges that ascend and do not overlap. */
+/* The agent's binary search needs ascending ranges that do not overlap. */
 static void order(struct parts *parts)
 {
 	size_t n = 0;
@@ -141,8 +140,6 @@ static void order(struct parts *parts)
 	}
 	parts->n = n;
 }
-
-/* ---- the block --------------------------------------------------------------------------------------------------------- */
 
 static size_t pcs_size(const struct part *part)
 {
@@ -161,7 +158,7 @@ static uint32_t rule_bit(uint8_t reg)
 	return reg >= 12 ? 1u << (reg - 12 + DP_UNWIND_R12) : 0;
 }
 
-/* Registers that `rule` starts from. */
+/* The registers that `rule` uses. */
 static uint32_t tracked_by(const struct dp_unwind_row *rule)
 {
 	uint32_t bits = rule_bit(rule->reg);
@@ -174,20 +171,20 @@ static uint32_t tracked_by(const struct dp_unwind_row *rule)
 	return bits;
 }
 
-/* Gives the part's rules their numbers in the block, in place. */
+/* Replaces the part's rule numbers by those of the block. */
 static struct dp_error *merge_rules(struct parts *parts, struct part *part)
 {
 	struct dp_unwind_rows *rows = &part->rows;
 	uint16_t *number = calloc(rows->nrules, sizeof(*number));
 
 	if (!number)
-		return dp_error(DP_TAG_NOMEM, "no memory for unwind tables");
+		return dp_error(DP_TAG_NOMEM, "out of memory for unwind tables");
 	for (size_t i = 0; i < rows->nrules; i++)
 		number[i] = dp_unwind_rows_intern(&parts->all, &rows->rule[i]);
 	for (size_t i = 0; i < rows->n; i++)
 		rows->row[i] = rows->row[i] < rows->nrules ? number[rows->row[i]] : 0;
 	free(number);
-	return parts->all.failed ? dp_error(DP_TAG_NOMEM, "no memory for unwind tables") : NULL;
+	return parts->all.failed ? dp_error(DP_TAG_NOMEM, "out of memory for unwind tables") : NULL;
 }
 
 static size_t block_size(const struct parts *parts)
@@ -238,7 +235,7 @@ static struct dp_error *build(const struct parts *parts, uint8_t **ret, size_t *
 	uint32_t at;
 
 	if (!block)
-		return dp_error(DP_TAG_NOMEM, "no memory for %zu bytes of unwind tables", size);
+		return dp_error(DP_TAG_NOMEM, "out of memory for %zu bytes of unwind tables", size);
 	put_head(block, parts, size);
 	head = (struct dp_unwind *)block;
 	ranges = (struct dp_unwind_range *)(block + head->ranges_offset);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call frame instructions of DWARF 5, 6.4.2, run over the one row that is true at a time.
+ * Runs the call frame instructions of DWARF 5, 6.4.2, on the current row.
  *
- * A row is kept in the very form that the agent reads, so remembering, restoring and comparing are struct copies. What a
- * row cannot say (other registers, odd offsets, general expressions) becomes UNKNOWN for a register, NONE for the CFA.
+ * A row has the form that the agent reads, so saving, restoring and comparing rows are struct copies. What a row cannot express
+ * (other registers, unaligned offsets, general expressions) becomes UNKNOWN for a register and NONE for the CFA.
  */
 #include "probes/elf/cfi_reader.h"
 #include "probes/unwind/unwind_cfi.h"
 
-#define DEPTH 16 /* of remember_state */
+#define DEPTH 16 /* of the remember_state stack */
 
 enum { RSP = 4, RBP = 5 };
 
@@ -21,7 +21,7 @@ struct machine {
 	unsigned depth;
 };
 
-/* DWARF's register numbers to those of struct dp_regs; 16 for what is none of them. */
+/* Maps DWARF's register numbers to those of struct dp_regs; 16 for any other register. */
 static uint8_t register_of(uint64_t dwarf)
 {
 	static const uint8_t map[16] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -29,7 +29,7 @@ static uint8_t register_of(uint64_t dwarf)
 	return dwarf < 16 ? map[dwarf] : 16;
 }
 
-/* Which rule of a row is about a DWARF register; -1 if none. */
+/* Index of the row's rule for a DWARF register; -1 if there is none. */
 static int rule_of(uint64_t dwarf)
 {
 	static const int8_t map[17] = {-1, -1, -1, DP_UNWIND_RBX, -1, -1, DP_UNWIND_RBP, DP_UNWIND_RSP, -1, -1, -1, -1, 3,
@@ -52,7 +52,7 @@ static void set_rule(struct machine *m, uint64_t dwarf, int16_t rule)
 		m->row.changed = (uint8_t)(m->row.changed | 1u << i);
 }
 
-/* `code` with a byte offset, where rows can hold it. */
+/* A rule with a byte offset; UNKNOWN if rows cannot express the offset. */
 static int16_t rule_at(enum dp_unwind_code code, int64_t offset)
 {
 	if (offset % 8 || offset / 8 > DP_UNWIND_RULE_MAX || offset / 8 < DP_UNWIND_RULE_MIN)
@@ -64,8 +64,6 @@ static int64_t factored(const struct machine *m, uint64_t n)
 {
 	return (int64_t)(n * (uint64_t)m->run->cie->data_align);
 }
-
-/* ---- expressions ---------------------------------------------------------------------------------------------------- */
 
 enum {
 	OP_DEREF = 0x06,
@@ -112,7 +110,7 @@ static bool set_cfa(struct machine *m, enum dp_unwind_kind kind, uint8_t reg, in
 	return m->row.kind != DP_UNWIND_NONE;
 }
 
-/* "... deref; plus_uconst n": what the CFA is kept in, by functions that realign their stack */
+/* "... deref; plus_uconst n": the CFA is stored in memory (functions that realign their stack). */
 static void cfa_deref(struct machine *m, struct dp_cfi_reader *e, enum dp_unwind_kind kind, uint8_t index)
 {
 	uint64_t add = eat(e, OP_PLUS_UCONST) ? dp_cfi_uleb(e) : 0;
@@ -122,7 +120,7 @@ static void cfa_deref(struct machine *m, struct dp_cfi_reader *e, enum dp_unwind
 	m->row.add = (int32_t)add;
 }
 
-/* "breg16 0; lit15; and; litN; ge; lit3; shl; plus": a procedure linkage table entry pushes once, at byte N */
+/* "breg16 0; lit15; and; litN; ge; lit3; shl; plus": a PLT entry pushes once, at byte N. */
 static void cfa_plt(struct machine *m, struct dp_cfi_reader *e)
 {
 	uint8_t n = 0;
@@ -177,8 +175,6 @@ static struct dp_cfi_reader block(struct machine *m)
 	return e;
 }
 
-/* ---- instructions ----------------------------------------------------------------------------------------------------- */
-
 static bool is_plain(const struct dp_unwind_row *row)
 {
 	int rbp = row->rule[DP_UNWIND_RBP] & 7, rbx = row->rule[DP_UNWIND_RBX] & 7;
@@ -188,7 +184,7 @@ static bool is_plain(const struct dp_unwind_row *row)
 	       (rbp == DP_UNWIND_SAME || rbp == DP_UNWIND_AT_CFA) && (rbx == DP_UNWIND_SAME || rbx == DP_UNWIND_AT_CFA);
 }
 
-/* The row as the agent shall see it. */
+/* The row in its final form for the agent. */
 static struct dp_unwind_row finished(const struct machine *m)
 {
 	struct dp_unwind_row row = m->row, plain = {0};
@@ -271,7 +267,7 @@ static bool pop_state(struct machine *m)
 	return true;
 }
 
-/* Where a rule takes a register and an operand, in the order read. */
+/* Instructions with a register and, mostly, an operand. */
 static bool register_insn(struct machine *m, uint8_t op)
 {
 	uint64_t reg = dp_cfi_uleb(&m->r);

@@ -104,7 +104,6 @@ struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr)
 	}
 	return dp_error(DP_TAG_NO_MAIN,
 	                "'%s' has no symbol for main, and the code at its entry point 0x%llx does not pass main in a known way; "
-	                "give main's "
-	                "address, or install the program's debug symbols",
+	                "give main's address, or install the program's debug symbols",
 	                m->path, (unsigned long long)entry);
 }
