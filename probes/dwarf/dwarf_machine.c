@@ -2,8 +2,6 @@
 #include "probes/debug/debug.h"
 #include "probes/dwarf/dwarf_operation.h"
 
-/* ---- the stack ---------------------------------------------------------------------------------------------------------- */
-
 void dp_dwarf_fail(struct dp_dwarf_machine *m, const char *why)
 {
 	if (!m->why)
@@ -39,8 +37,6 @@ struct dp_dwarf_item dp_dwarf_pop(struct dp_dwarf_machine *m)
 	dp_dwarf_fail(m, DP_ABSENT_UNKNOWN);
 	return (struct dp_dwarf_item){0};
 }
-
-/* ---- constants, addresses, registers ------------------------------------------------------------------------------------- */
 
 static void constant(struct dp_dwarf_machine *m, uint64_t number)
 {
@@ -138,7 +134,7 @@ static void thread_storage(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	dp_dwarf_push(m, why, v);
 }
 
-/* Of a register, that is, perhaps with a type: compilers write nothing else there. */
+/* Supports a single register, optionally typed: compilers emit nothing else here. */
 static void entry_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	Dwarf_Attribute attr;
@@ -152,7 +148,7 @@ static void entry_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	}
 	const bool typed = ops[0].atom == DW_OP_regval_type || ops[0].atom == DW_OP_GNU_regval_type;
 	reg = ops[0].number;
-	/* libdw's inner attribute belongs to no unit: the outer one does, and types are counted from its start. */
+	/* libdw's inner attribute belongs to no unit, so use the outer one: type offsets count from its unit's start. */
 	if (typed ? dp_dwarf_operand_type(m->attr, ops, &item.type) : dp_dwarf_is_register(ops, &reg)) {
 		const char *why = m->back->entry(m, reg, &item.value);
 		dp_dwarf_push_typed(m, why, item);
@@ -171,16 +167,13 @@ static void deref(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	dp_dwarf_push(m, why, v);
 }
 
-/* ---- control ----------------------------------------------------------------------------------------------------------------
- */
-
 static void nothing(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	(void)m;
 	(void)op;
 }
 
-/* What is skimmed counts as steps: no expression takes forever. (What libdw puts in front has no offset of its own.) */
+/* Skipped operations count as steps, so that every expression ends. (Operations that libdw puts in front have no offset.) */
 static void skip(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	const Dwarf_Word target = op->offset + 3 + (Dwarf_Word)(int64_t)(int16_t)op->number;
@@ -203,9 +196,6 @@ static void branch(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 		skip(m, op);
 }
 
-/* ---- how it ends ------------------------------------------------------------------------------------------------------------
- */
-
 static void stack_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	(void)op;
@@ -219,7 +209,7 @@ static void implicit_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 		dp_dwarf_fail(m, DP_ABSENT_UNKNOWN);
 }
 
-/* There is no pointer; what it would point to may be known. */
+/* The pointer itself was optimized out; the object it would point to may be known. */
 static void implicit_pointer(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	m->is_implicit = m->attr && !dwarf_getlocation_implicit_pointer(m->attr, op, &m->target);
@@ -242,7 +232,7 @@ static void piece(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	end_piece(m, op->number);
 }
 
-/* Of whole bytes: behind others nobody knows what lies where. */
+/* Supports whole bytes only. After another size the offsets of later pieces are unknown. */
 static void bit_piece(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	if (op->number % 8 == 0 && !op->number2) {
@@ -253,9 +243,6 @@ static void bit_piece(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	end_piece(m, UINT64_MAX);
 	m->at = m->nops;
 }
-
-/* ---- the table ----------------------------------------------------------------------------------------------------------------
- */
 
 const struct dp_dwarf_operation dp_dwarf_operations[256] = {
         [DW_OP_addr] = {.step = address},
@@ -332,7 +319,7 @@ const struct dp_dwarf_operation dp_dwarf_operations[256] = {
 
 void dp_dwarf_start(struct dp_dwarf_machine *m, const struct dp_dwarf_back *back, void *data, unsigned *steps)
 {
-	/* One by one: snapshots come here for every variable, and most expressions are a single operation. */
+	/* Field by field, which is faster: a snapshot runs this for every variable, and most expressions are one operation. */
 	m->back = back;
 	m->data = data;
 	m->debug = NULL;
@@ -344,7 +331,7 @@ void dp_dwarf_start(struct dp_dwarf_machine *m, const struct dp_dwarf_back *back
 	m->result = DP_DWARF_ADDRESS;
 }
 
-/* After a failure only pieces count: the next one may be there. */
+/* After a failure only pieces are run: the next piece may have a value. */
 void dp_dwarf_run(struct dp_dwarf_machine *m, const Dwarf_Op *ops, size_t n)
 {
 	m->ops = ops;

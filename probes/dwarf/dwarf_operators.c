@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DWARF's operators: what they do to the stack and to their operands. */
+/* DWARF's stack, arithmetic, logical and comparison operators. */
 #include "probes/dwarf/dwarf_operation.h"
 
 void dp_dwarf_shuffle(struct dp_dwarf_machine *m, const Dwarf_Op *op)
@@ -28,7 +28,7 @@ static void push_applied(struct dp_dwarf_machine *m, enum dp_expr_op op, struct 
 	dp_dwarf_push_typed(m, why, a);
 }
 
-/* The generic type is signed but for mod and shr (2.5.1.4). */
+/* The generic type is signed, except for mod and shr (2.5.1.4). */
 void dp_dwarf_binary(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	const struct dp_dwarf_operation *o = &dp_dwarf_operations[op->atom];
@@ -50,7 +50,7 @@ void dp_dwarf_binary(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	push_applied(m, is_signed ? o->of_signed : o->of_unsigned, a, b.value);
 }
 
-/* By more bits than there are nothing is left, or the sign. */
+/* Shifting by more bits than the value has gives 0, or the sign. */
 void dp_dwarf_shift(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	const struct dp_dwarf_item b = dp_dwarf_pop(m);
@@ -68,7 +68,7 @@ void dp_dwarf_shift(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 		dp_dwarf_push(m, why, count);
 		return;
 	}
-	/* Shifts to the right take the value for signed, or unsigned, whatever its type is. */
+	/* Right shifts treat the value as signed or unsigned, whatever its type. */
 	const struct dp_dwarf_type as = {.size = type.size, .is_signed = op->atom == DW_OP_shra};
 	if (type.size && op->atom != DW_OP_shl)
 		why = m->back->cast(m, a.value, as, &a.value);
@@ -89,7 +89,7 @@ static const char *absolute(struct dp_dwarf_machine *m, union dp_dwarf_value *v)
 	return why ? why : m->back->apply(m, DP_OP_SUB, operand, v);
 }
 
-/* Of floating-point numbers only the sign is concerned. */
+/* Changes only the sign bit. */
 static const char *real_sign(struct dp_dwarf_machine *m, unsigned atom, struct dp_dwarf_item *a)
 {
 	union dp_dwarf_value operand[2] = {a->value};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DWARF 5's values with base types: integers of a size, floats and doubles. */
+/* DWARF 5's typed values: integers of a size, floats and doubles. */
 #include "probes/dwarf/dwarf_operation.h"
 #include "probes/dwarf/type.h"
 
@@ -25,8 +25,6 @@ bool dp_dwarf_operand_type(Dwarf_Attribute *attr, const Dwarf_Op *op, struct dp_
 	Dwarf_Die die;
 	return attr && !dwarf_getlocation_die(attr, op, &die) && base_type(&die, ret);
 }
-
-/* ---- conversions ---------------------------------------------------------------------------------------------------------- */
 
 static const char *apply(struct dp_dwarf_machine *m, enum dp_expr_op op, union dp_dwarf_value *v)
 {
@@ -81,9 +79,6 @@ void dp_dwarf_reinterpret(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	dp_dwarf_push_typed(m, known && from == size ? NULL : DP_ABSENT_UNKNOWN, a);
 }
 
-/* ---- where they come from ---------------------------------------------------------------------------------------------------
- */
-
 void dp_dwarf_typed_constant(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	Dwarf_Attribute attr;
@@ -117,10 +112,7 @@ void dp_dwarf_typed_register(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	dp_dwarf_push_typed(m, why, item);
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------------------
- */
-
-/* A float's +, -, * and / come out the same if they are done with doubles and rounded afterwards. */
+/* For +, -, * and / of floats, computing in double and rounding afterwards gives the same result. */
 void dp_dwarf_real_binary(struct dp_dwarf_machine *m, enum dp_expr_op op, struct dp_dwarf_item a, struct dp_dwarf_item b)
 {
 	const struct dp_dwarf_type type = a.type;

@@ -40,7 +40,7 @@ struct dp_storage dp_storage_none(struct dp_arena *a, const char *absent)
 	return one(a, (struct dp_piece){.kind = DP_PIECE_NONE, .size = UINT64_MAX, .absent = absent});
 }
 
-/* The piece that holds byte `at`, and how far inside of it that is. */
+/* Finds the piece with byte `at` and the offset in that piece. */
 static const struct dp_piece *find(const struct dp_storage *s, uint64_t at, uint64_t *inside)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -53,7 +53,7 @@ static const struct dp_piece *find(const struct dp_storage *s, uint64_t at, uint
 	return NULL;
 }
 
-/* `size` bytes of one piece, zero-extended. */
+/* Reads `size` bytes of one piece, zero-extended. */
 static struct dp_expr *part(struct dp_arena *a, const struct dp_piece *p, uint64_t inside, uint64_t size, const char **absent)
 {
 	if (p->kind == DP_PIECE_NONE || (p->kind == DP_PIECE_VALUE && inside + size > WORD)) {
@@ -66,7 +66,7 @@ static struct dp_expr *part(struct dp_arena *a, const struct dp_piece *p, uint64
 	return dp_build_cast(a, shifted, (uint8_t)size, false);
 }
 
-/* From several pieces: in the largest steps that loads can make. */
+/* Reads from several pieces, in the largest steps that loads support. */
 static struct dp_expr *join(struct dp_arena *a, const struct dp_storage *s, uint64_t size, const char **absent)
 {
 	struct dp_expr *whole = NULL;

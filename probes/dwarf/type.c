@@ -24,8 +24,8 @@ const struct dp_ctype dp_ctype_void_pointer = {.kind = DP_CTYPE_POINTER, .size =
 /* ---- from the debug information ---- */
 
 /*
- * Floating-point numbers of sixteen bytes are the x87's or IEEE's quadruple ones, which only their names tell apart; and
- * -mlong-double-128 gives one the name of the other.
+ * 16-byte floats are x87's or IEEE's quadruple precision. Only their names tell them apart, and with -mlong-double-128 one has
+ * the other's name.
  */
 static bool is_x87(struct dp_ctype *t)
 {
@@ -40,7 +40,7 @@ static bool is_x87(struct dp_ctype *t)
 	return false;
 }
 
-/* What has no kind of its own. */
+/* Types that expressions cannot compute with. */
 static void wide_type(struct dp_ctype *t, uint64_t encoding)
 {
 	t->kind = DP_CTYPE_OTHER;
@@ -58,14 +58,14 @@ const char *dp_ctype_unread(const struct dp_ctype *t)
 	static const struct {
 		const char *name, *why;
 	} named[] = {
-	        {"_Float128", "of type _Float128, which dynprobe does not read"},
-	        {"__float128", "of type __float128, which dynprobe does not read"},
-	        {"long double", "of type long double, of a size that dynprobe does not read"},
+	        {"_Float128", "of type _Float128, which dynprobe does not support"},
+	        {"__float128", "of type __float128, which dynprobe does not support"},
+	        {"long double", "of type long double, of a size that dynprobe does not support"},
 	};
 	for (size_t i = 0; t->name && i < sizeof(named) / sizeof(*named); i++)
 		if (!strcmp(t->name, named[i].name))
 			return named[i].why;
-	return "of a type that dynprobe does not read";
+	return "of a type that dynprobe does not support";
 }
 
 static void base_type(struct dp_ctype *t)
@@ -109,7 +109,7 @@ static void enum_type(struct dp_ctype *t)
 		t->kind = DP_CTYPE_OTHER;
 }
 
-/* One array for each dimension: the outermost is written first. */
+/* Makes one array per dimension; the outermost comes first in the source. */
 static const struct dp_ctype *array_type(struct dp_arena *arena, Dwarf_Die *die)
 {
 	uint64_t count[DIMENSIONS_MAX];
@@ -249,7 +249,7 @@ static const struct {
         {"char", &dp_ctype_char},
 };
 
-/* "unsigned long int" in any order of the words. */
+/* Accepts "unsigned long int" with its words in any order. */
 static bool count_words(const char *name, unsigned count[6])
 {
 	static const char *const words[] = {"signed", "unsigned", "char", "short", "int", "long"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the entries of types say, for all who walk them. The debug information may be damaged: every walk is bounded. */
+/* Reads entries of types. The debug information may be damaged, so every walk is bounded. */
 #include "probes/dwarf/type.h"
 
 #include <dwarf.h>
@@ -23,7 +23,7 @@ bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret)
 	Dwarf_Word u;
 	if (!dwarf_attr_integrate(die, attribute, &attr))
 		return false;
-	/* Of the forms with a size libdw extends the sign; compilers write with them what is not negative. */
+	/* libdw sign-extends fixed-size forms, but compilers use these only for values that are not negative. */
 	const unsigned form = dwarf_whatform(&attr);
 	const bool is_signed = form == DW_FORM_sdata || form == DW_FORM_implicit_const;
 	if (is_signed ? dwarf_formsdata(&attr, &value) : dwarf_formudata(&attr, &u))
@@ -45,7 +45,7 @@ bool dp_die_type(Dwarf_Die *die, Dwarf_Die *ret)
 	return dwarf_attr_integrate(die, DW_AT_type, &attr) && dwarf_formref_die(&attr, ret);
 }
 
-/* What stands in a unit for a type that has a unit of its own (-fdebug-types-section). */
+/* Replaces the stub of a type that has its own unit (-fdebug-types-section) by the type. */
 static void follow_signature(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -85,7 +85,7 @@ struct dp_dimension dp_die_dimension(Dwarf_Die *subrange)
 	if (dp_die_unsigned(subrange, DW_AT_count, &d.n)) {
 		d.is_known = true;
 	} else if (dp_die_unsigned(subrange, DW_AT_upper_bound, &upper)) {
-		/* The bound of int x[0] is -1, in a form of 4 or 8 bytes. */
+		/* int x[0] has the bound -1, in a form of 4 or 8 bytes. */
 		d.is_known = upper < INT32_MAX || upper >= UINT32_MAX;
 		d.n = upper < INT32_MAX ? upper + 1 : 0;
 	} else {
@@ -95,7 +95,7 @@ struct dp_dimension dp_die_dimension(Dwarf_Die *subrange)
 	return d;
 }
 
-/* Signed if its type says so or a value is negative: old compilers give enumerations no type. */
+/* Signed if its type is, or if a value is negative: old compilers give enumerations no type. */
 bool dp_die_enumeration_is_signed(Dwarf_Die *die, uint64_t *size)
 {
 	Dwarf_Die underlying, child;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of records: where they are, bit-fields of both ways that DWARF has had, unnamed unions, base classes. */
+/* Finds members of records: both DWARF encodings of bit-fields, unnamed unions, base classes. */
 #include "probes/dwarf/type.h"
 
 #include <dwarf.h>
@@ -17,7 +17,7 @@ static void bit_field(Dwarf_Die *die, struct dp_member *m)
 		m->offset = at / 8;
 		m->bit = at % 8;
 	} else if (dp_die_unsigned(die, DW_AT_bit_offset, &at)) {
-		/* DWARF 3: from the most significant bit of a storage unit. */
+		/* DWARF 3: counts from the most significant bit of a storage unit. */
 		dp_die_unsigned(die, DW_AT_byte_size, &storage);
 		if (at + bits <= storage * 8)
 			m->bit = storage * 8 - at - bits;
@@ -26,7 +26,7 @@ static void bit_field(Dwarf_Die *die, struct dp_member *m)
 	m->bit %= 8;
 }
 
-/* The place is a number; an expression is that of a virtual base (or of DWARF 2: plus_uconst). */
+/* The location is a number. An expression belongs to a virtual base (or in DWARF 2 is plus_uconst). */
 static bool place_of(Dwarf_Die *die, uint64_t *ret)
 {
 	Dwarf_Attribute attr;
@@ -81,12 +81,12 @@ struct search {
 	struct dp_arena *arena;
 	const char *name;
 	struct dp_member *ret;
-	struct dp_member at; /* what the record is in the outermost one */
+	struct dp_member at; /* the searched record within the outermost one */
 	unsigned depth;
 	bool found;
 };
 
-/* The member of a member. A virtual base of a virtual base has no place that one computation tells. */
+/* Combines a member with its outer one. A virtual base in a virtual base has no location that one computation gives. */
 static struct dp_member inside(const struct dp_member *outer, const struct dp_member *m)
 {
 	struct dp_member r = *m;

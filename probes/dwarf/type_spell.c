@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How C and C++ write a type: declarators around the name, namespaces in front of it. */
+/* Writes a type as C or C++ source: declarators around the name, namespaces before it. */
 #include "base/buf.h"
 #include "probes/dwarf/type.h"
 
@@ -10,12 +10,12 @@ enum { NESTING_MAX = 32, PARAMETERS_MAX = 32, STEPS_MAX = 4096, DIMENSIONS_MAX =
 
 struct spelling {
 	struct dp_arena *arena;
-	unsigned depth, words; /* functions of functions may have any number of parameters */
+	unsigned depth, words; /* limit: functions may nest and have any number of parameters */
 };
 
 static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner);
 
-/* "name", a blank where one is needed, "inner". */
+/* "name", a space if needed, "inner". */
 static const char *join(struct spelling *s, const char *name, const char *inner)
 {
 	const bool blank = *inner && *name;
@@ -29,9 +29,7 @@ static bool is_c(Dwarf_Die *die)
 	return !dwarf_diecu(die, &unit, NULL, NULL) || dp_die_unit_is_c(&unit);
 }
 
-/* ---- namespaces ---------------------------------------------------------------------------------------------------------- */
-
-/* Entries lie in the order of the tree: what holds one begins before it, and its sibling behind it. */
+/* Entries are stored in tree order: a container starts before its entries, its sibling after them. */
 static bool holds(Dwarf_Die *container, Dwarf_Off offset)
 {
 	Dwarf_Die next;
@@ -45,7 +43,7 @@ static bool is_container(int tag)
 	return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
 
-/* "std::" in front of `die`, "" in C. */
+/* The scope of `die`, such as "std::"; "" in C. */
 static const char *scope_of(struct spelling *s, Dwarf_Die *die)
 {
 	Dwarf_Die unit, child;
@@ -69,7 +67,7 @@ static const char *scope_of(struct spelling *s, Dwarf_Die *die)
 	return text ? text : "";
 }
 
-/* What stands for a type in a type unit may have no name of its own. */
+/* The stub of a type that has its own unit may have no name. */
 static void to_definition(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -90,8 +88,6 @@ static const char *named(struct spelling *s, Dwarf_Die *at, const char *keyword)
 	                                   scope, TEXT_MAX, name);
 	return text ? text : "";
 }
-
-/* ---- declarators --------------------------------------------------------------------------------------------------------- */
 
 static bool binds_tighter(Dwarf_Die *die)
 {
@@ -121,7 +117,7 @@ static const char *member_pointer(struct spelling *s, Dwarf_Die *die, const char
 	return pointer(s, die, sign ? sign : "*", inner);
 }
 
-/* A constant array has constant elements: compilers may say both, and people say it once. */
+/* A const array has const elements. Compilers may state both; the source states it once. */
 static bool is_said_of_elements(Dwarf_Die *die, Dwarf_Die to)
 {
 	unsigned steps = 0;
@@ -132,7 +128,7 @@ static bool is_said_of_elements(Dwarf_Die *die, Dwarf_Die to)
 	return dwarf_tag(&to) == dwarf_tag(die);
 }
 
-/* Of a pointer the qualifier stands behind the star. */
+/* A pointer's qualifier comes after the star. */
 static const char *qualified(struct spelling *s, Dwarf_Die *die, const char *word, const char *inner)
 {
 	Dwarf_Die to;
@@ -267,7 +263,7 @@ const char *dp_type_spell_array(struct dp_arena *arena, Dwarf_Die *element, cons
 	return text;
 }
 
-/* Below pointers, arrays and qualifiers; a typedef keeps its name. */
+/* Strips pointers, arrays and qualifiers; keeps a typedef's name. */
 const char *dp_type_spell_base(struct dp_arena *arena, Dwarf_Die *type)
 {
 	struct spelling s = {.arena = arena};

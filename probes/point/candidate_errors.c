@@ -6,7 +6,7 @@
 
 #define SHOWN 10 /* lines of a list */
 
-/* The error from a finished message. */
+/* Makes the error from the finished message. */
 static struct dp_error *finish(enum dp_tag tag, struct dp_buf *text)
 {
 	struct dp_error *err =
@@ -15,7 +15,7 @@ static struct dp_error *finish(enum dp_tag tag, struct dp_buf *text)
 	return err;
 }
 
-/* Does module!symbol name only this one? */
+/* True if module!symbol names only this candidate. */
 static bool unique(const struct dp_candidates *c, size_t at, bool *same_module)
 {
 	bool alone = true;
@@ -57,7 +57,7 @@ static void offer_all(struct dp_suggest *suggest, const struct dp_symbols *symbo
 			dp_suggest_offer(suggest, symbols->symbol[i].name, symbols->symbol[i].len);
 }
 
-/* Modules that could not be searched may hold the symbol. */
+/* Mentions modules that could not be searched: they may have the symbol. */
 static void print_unread(struct dp_image *image, const struct dp_spec *spec, struct dp_buf *text)
 {
 	size_t n = 0;
@@ -77,8 +77,7 @@ struct dp_error *dp_candidates_unknown(const struct dp_candidates *c, struct dp_
 	struct dp_suggest suggest;
 	struct dp_buf text;
 	if (c->data.symbol)
-		return dp_error(DP_TAG_NOT_CODE, "'%s' is not a function: in %s that name is data", spec->symbol,
-		                c->data.module->name);
+		return dp_error(DP_TAG_NOT_CODE, "'%s' is not a function: in %s it is data", spec->symbol, c->data.module->name);
 	struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);
 	dp_suggest_init(&suggest, name.base, name.len);
 	for (size_t i = 0; i < image->nmodules; i++) {
@@ -95,7 +94,7 @@ struct dp_error *dp_candidates_unknown(const struct dp_candidates *c, struct dp_
 	return finish(DP_TAG_NO_SYMBOL, &text);
 }
 
-/* How compilers and glibc call the implementations of NAME: NAME.avx2.0, __NAME_avx2, __NAME_sse2_unaligned. */
+/* Names that compilers and glibc give to implementations: NAME.avx2.0, __NAME_avx2, __NAME_sse2_unaligned. */
 static bool implements(const struct dp_symbol *s, const char *name, size_t len)
 {
 	static const char *const units[] = {"sse",     "ssse",    "avx",  "evex", "erms",
@@ -138,8 +137,7 @@ struct dp_error *dp_candidates_ifunc(const struct dp_candidate *c)
 	list_implementations(dp_module_debug_symbols(c->module), c->symbol->name, &text, &n);
 	if (!n && !text.failed) {
 		text.len = before;
-		dp_buf_printf(&text,
-		              "no symbol names them here, so give the address of the one in use, or install debug symbols");
+		dp_buf_printf(&text, "they have no symbols here: give the address of the one in use, or install debug symbols");
 	}
 	return finish(DP_TAG_NO_SYMBOL, &text);
 }
@@ -148,12 +146,12 @@ struct dp_error *dp_candidates_no_module(const struct dp_image *image, const str
 {
 	struct dp_buf text;
 	dp_buf_init(&text);
-	dp_buf_printf(&text, "no module of the target is called '%s'; it has mapped", spec->module);
+	dp_buf_printf(&text, "the target has no module '%s'; its modules:", spec->module);
 	for (size_t i = 0; i < image->nmodules && i < 2 * SHOWN; i++)
 		dp_buf_printf(&text, "%s %s", i ? "," : "", image->module[i]->name);
 	if (image->nmodules > 2 * SHOWN)
 		dp_buf_printf(&text, " and %zu more", image->nmodules - 2 * SHOWN);
 	if (!image->nmodules)
-		dp_buf_printf(&text, " none at all");
+		dp_buf_printf(&text, " none");
 	return finish(DP_TAG_NO_MODULE, &text);
 }

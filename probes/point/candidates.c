@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* People type sonames: libsqlite3.so.0 is libsqlite3.so.0.8.6 (and libssl.so is libssl.so.3). */
+/* Users type sonames: libsqlite3.so.0 means libsqlite3.so.0.8.6, and libssl.so means libssl.so.3. */
 static bool is_soname_of(const char *typed, const char *name)
 {
 	const size_t n = strlen(typed);

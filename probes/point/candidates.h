@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The places that a symbol's name may mean, collected over modules, and the messages when that is not exactly one. */
+/* The places that a symbol name may mean, over all modules, and the errors if it is not exactly one. */
 #ifndef DP_PROBES_CANDIDATES_H
 #define DP_PROBES_CANDIDATES_H
 
@@ -11,19 +11,19 @@ struct dp_candidate {
 };
 
 struct dp_candidates {
-	struct dp_candidate *item; /* different addresses */
+	struct dp_candidate *item; /* distinct addresses */
 	size_t n, capacity;
-	struct dp_candidate data; /* a variable of that name, if one was met */
+	struct dp_candidate data; /* a variable with that name, if one was found */
 	bool failed;              /* out of memory */
 };
 
-/* Is `m` what `spec` has before its '!'? The vdso is meant only where it is named. */
+/* True if `m` matches the module of `spec`. The vdso matches only if it is named. */
 bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec);
-/* Size of the function at a symbol: its own, else what is left of its FDE; 0 if neither is known. */
+/* Size of the function at a symbol: the symbol's, else the rest of its FDE; 0 if unknown. */
 uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s);
 /*
- * Adds what the symbols of `m` (its own, or those of its debug file) have under `name`; older versions of a symbol count only if
- * there is no default one.
+ * Adds the symbols of `m` (its own, or those of its debug file) with that name. Old symbol versions count only if there is no
+ * default version.
  */
 void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, bool debug, const struct dp_symbol_name *name);
 void dp_candidates_fini(struct dp_candidates *c);

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* ---- C++ and Rust -------------------------------------------------------------------------------------------------- */
-
 static bool is_cold(const struct dp_symbol *s)
 {
 	return strstr(s->name, ".cold");
@@ -44,8 +42,6 @@ static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec 
 	return NULL;
 }
 
-/* ---- inlined copies ------------------------------------------------------------------------------------------------ */
-
 static void copies(struct dp_module *m, const struct dp_spec *spec, bool known, struct dp_places *ret)
 {
 	struct dp_debug *debug;
@@ -66,7 +62,7 @@ static void find_copies(struct dp_image *image, const struct dp_spec *spec, cons
 	}
 }
 
-/* The function itself is not one of its copies. */
+/* Removes the function itself from its copies. */
 static void leave_out(struct dp_places *l, dp_addr addr)
 {
 	size_t n = 0;
@@ -79,8 +75,6 @@ static void leave_out(struct dp_places *l, dp_addr addr)
 	}
 	l->found.n = n;
 }
-
-/* -------------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *search(struct dp_image *image, const struct dp_spec *spec, bool inlined, bool *known,
                                struct dp_places *ret)

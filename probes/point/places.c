@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* ---- the list ------------------------------------------------------------------------------------------------------ */
-
 static bool grow(struct dp_places *l)
 {
 	const size_t capacity = l->capacity ? 2 * l->capacity : 16;
@@ -67,16 +65,14 @@ void dp_places_fini(struct dp_places *l)
 	*l = (struct dp_places){0};
 }
 
-/* ---- modules, and what to say if none has it ----------------------------------------------------------------------- */
-
 struct search {
 	struct dp_image *image;
 	const struct dp_spec *spec;
 	struct dp_places found;
 	struct dp_line_query line;
-	bool relative_known;      /* FUNCTION:LINE, and there is such a function */
-	size_t searched;          /* modules with debug information */
-	struct dp_error *without; /* why the first one without has none */
+	bool relative_known;      /* FUNCTION:LINE: the function exists */
+	size_t searched;          /* number of modules with debug information */
+	struct dp_error *without; /* why the first module without debug information has none */
 };
 
 struct declared_in {
@@ -85,7 +81,7 @@ struct declared_in {
 	struct dp_debug *debug;
 };
 
-/* The line is counted from where the function is said to begin. */
+/* Line numbers are relative to the function's declaration. */
 static void declared(Dwarf_Die *die, void *data)
 {
 	const struct declared_in *in = data;
@@ -133,7 +129,7 @@ static void search_module(struct search *s, struct dp_module *m)
 		search_function(s, m, debug);
 	else
 		dp_lines_find(m, debug, &s->line, &s->found);
-	/* A file whose name does not look like one. */
+	/* The name may be a file's although it does not look like one. */
 	if (spec->function && !spec->file && !s->relative_known) {
 		s->line = (struct dp_line_query){.file = spec->function, .line = spec->line};
 		dp_lines_find(m, debug, &s->line, &s->found);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry jumps through a word that a relocation fills with the function's address; the relocation has the function's symbol.
- * Linkers lay entries out in several ways (.plt, .plt.sec with endbr64, .plt.got), all of them 16 or 8 bytes long with one `jmp
+ * A PLT entry jumps through a GOT word that a relocation sets to the function's address; the relocation has the function's
+ * symbol. Linkers use several layouts (.plt, .plt.sec with endbr64, .plt.got); all have entries of 16 or 8 bytes with one `jmp
  * *word(%rip)`.
  */
 #include "probes/point/plt.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-struct words { /* which symbol belongs to a word */
+struct words { /* maps GOT words to symbols */
 	const struct dp_elf *elf;
 	struct dp_span rela[2], symbols, strings;
 };
@@ -50,7 +50,7 @@ static bool is_word_of(const struct words *w, uint64_t word, const char *wanted)
 	return false;
 }
 
-/* The word that the entry at `at` jumps through. */
+/* Finds the word through which the entry at `at` jumps. */
 static bool word_of(const struct dp_span *s, size_t at, size_t size, uint64_t *ret)
 {
 	for (size_t i = at; i + 6 <= at + size && i + 6 <= s->size; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A probe's name and its end. */
+/* A probe's default name, and its destructor. */
 #include "base/cleanup.h"
 #include "probes/probes.h"
 
 #include <string.h>
 
-/* LTTng takes 255 characters of an event's name, the provider and the colon among them; what is added to a symbol has to fit too. */
+/* LTTng limits an event's name to 255 characters, including the provider and the colon; suffixes must fit, too. */
 #define SYMBOL_MAX_LEN 160
 
 static const char *suffix_of(enum dp_point point)

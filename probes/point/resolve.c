@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a probe point to the one site it names. The symbols of the mapped files themselves come first, debug files are opened only
- * when those do not know the name: that keeps attaching fast, and lets what a library exports win over a static
- * function of the same name elsewhere.
+ * Resolves a spec to its one site. Searches the symbols of the mapped files first, and debug files only if those do not have the
+ * name: attaching stays fast, and a library's exported function wins over a static function of the same name elsewhere.
  */
 #include "probes/point/candidates.h"
 
@@ -15,7 +14,7 @@ static bool is_main(const struct dp_spec *spec)
 	return !strcmp(spec->symbol, "main");
 }
 
-/* Looks into the first `n` modules. */
+/* Searches the first `n` modules. */
 static void search(struct dp_image *image, const struct dp_spec *spec, size_t n, struct dp_candidates *found)
 {
 	struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);
@@ -45,16 +44,16 @@ uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s)
 	return fde ? fde->start + fde->size - s->value : s->size;
 }
 
-/* Adds the offset and sees that it stays inside. */
+/* Adds the offset and checks that it stays inside the function. */
 static struct dp_error *finish(const struct dp_spec *spec, const struct dp_function *f, struct dp_site *ret)
 {
 	dp_addr start, end, addr = dp_addr_add(f->start, (int64_t)spec->value);
 	if (spec->value && f->size && spec->value >= f->size)
 		return dp_error(DP_TAG_NOT_CODE,
-		                "'%s': the function is 0x%llx bytes long, so the offset 0x%llx is behind its end", spec->text,
+		                "'%s': the function is 0x%llx bytes long, so the offset 0x%llx is beyond its end", spec->text,
 		                (ull)f->size, (ull)spec->value);
 	if (!dp_module_text_bounds(f->module, addr, &start, &end))
-		return dp_error(DP_TAG_NOT_CODE, "'%s' leads to 0x%llx, outside of the code of %s", spec->text, (ull)addr.v,
+		return dp_error(DP_TAG_NOT_CODE, "'%s' is at 0x%llx, which is outside of the code of %s", spec->text, (ull)addr.v,
 		                f->module->name);
 	if (f->module->vdso)
 		return dp_error(DP_TAG_VDSO, "'%s' is in the vdso, which the kernel provides", spec->text);
@@ -62,7 +61,7 @@ static struct dp_error *finish(const struct dp_spec *spec, const struct dp_funct
 	return NULL;
 }
 
-/* main found in the start code: the function's bounds are what .eh_frame says. */
+/* Resolves main from the start code; .eh_frame has its bounds. */
 static struct dp_error *resolve_hidden_main(struct dp_module *m, const struct dp_spec *spec, struct dp_site *ret)
 {
 	uint64_t vaddr;
@@ -96,8 +95,8 @@ static struct dp_error *choose(struct dp_image *image, const struct dp_spec *spe
 }
 
 /*
- * main without a module is the executable's; a library that has one too is no reason to ask back. Only where the executable has
- * none is it a library's (test frameworks do that).
+ * A main without a module is the executable's, even if a library has one too. A library's main is used only if the executable has
+ * none (test frameworks).
  */
 static struct dp_error *resolve_symbol(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret)
 {
@@ -111,7 +110,7 @@ static struct dp_error *resolve_symbol(struct dp_image *image, const struct dp_s
 	return err;
 }
 
-/* Why an address that no module's text holds cannot be probed. */
+/* Says why an address outside of all modules' text cannot be probed. */
 static struct dp_error *no_code(const struct dp_image *image, const struct dp_spec *spec, dp_addr addr)
 {
 	const struct dp_map *map = dp_image_map_at(image, addr);
@@ -126,7 +125,7 @@ static struct dp_error *no_code(const struct dp_image *image, const struct dp_sp
 		        "at any time",
 		        spec->text, (ull)addr.v, *map->path ? map->path : "generated code");
 	return dp_error(DP_TAG_NOT_CODE, "'%s': 0x%llx is not executable (it is in %s)", spec->text, (ull)addr.v,
-	                *map->path ? map->path : "nameless memory");
+	                *map->path ? map->path : "anonymous memory");
 }
 
 static struct dp_error *resolve_address(struct dp_image *image, struct dp_module *m, const struct dp_spec *spec,
@@ -147,7 +146,7 @@ static struct dp_error *resolve_address(struct dp_image *image, struct dp_module
 	return NULL;
 }
 
-/* The one module that an address in a file is relative to. */
+/* Finds the one module to which a file address is relative. */
 static struct dp_error *only_module(struct dp_image *image, const struct dp_spec *spec, struct dp_module **ret)
 {
 	struct dp_module *first = NULL;
@@ -156,7 +155,8 @@ static struct dp_error *only_module(struct dp_image *image, const struct dp_spec
 		if (!dp_module_matches(m, spec))
 			continue;
 		if (first && first->bias != m->bias)
-			return dp_error(DP_TAG_AMBIGUOUS, "'%s' fits %s and %s; name one, or give the address in the target",
+			return dp_error(DP_TAG_AMBIGUOUS,
+			                "'%s' matches %s and %s; name one of them, or give the address in the target",
 			                spec->module, first->path, m->path);
 		first = m;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a pattern to the functions it names, by their symbols. A function is an address here: its aliases count once, under the
- * best name that fits, and an exception that names any alias takes the function out.
+ * Finds the functions that match a pattern, by their symbols. A function is one address: its aliases count once, under the best
+ * name that matches, and an exception that matches any alias excludes the function.
  */
 #include "base/cleanup.h"
 #include "probes/point/candidates.h"
@@ -13,7 +13,7 @@
 
 struct gather {
 	const struct dp_spec *spec;
-	struct dp_name_match match; /* of names as C++ and Rust have them */
+	struct dp_name_match match; /* for C++ and Rust names */
 	const char *const *except;
 	size_t nexcept;
 	struct dp_selection found;
@@ -21,14 +21,12 @@ struct gather {
 	bool failed; /* out of memory */
 };
 
-/* ---- what counts --------------------------------------------------------------------------------------------------- */
-
 static bool is_function(const struct dp_symbol *s)
 {
 	return s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
 }
 
-/* The part of a function that is seldom run, which compilers put elsewhere: it belongs to the function. */
+/* The rarely executed part of a function, which compilers place elsewhere. It belongs to the function. */
 static bool is_fragment(const struct dp_symbol *s)
 {
 	static const char cold[] = ".cold";
@@ -60,8 +58,6 @@ static bool excepted(const struct gather *g, const struct dp_module *m, const st
 	return false;
 }
 
-/* ---- gathering ----------------------------------------------------------------------------------------------------- */
-
 static void append(struct gather *g, const struct dp_selected *one)
 {
 	if (g->found.n == g->capacity) {
@@ -77,7 +73,7 @@ static void append(struct gather *g, const struct dp_selected *one)
 	g->found.item[g->found.n++] = *one;
 }
 
-/* The symbols of one address, the best first. */
+/* Handles the symbols of one address, the best first. */
 static void take_group(struct gather *g, struct dp_module *m, const struct dp_symbol *const *group, size_t n)
 {
 	const struct dp_symbol *best = NULL;
@@ -111,7 +107,7 @@ static void take_index(struct gather *g, struct dp_module *m, const struct dp_sy
 	}
 }
 
-/* Of the same address the file's own symbol comes before the debug file's, which was appended later. */
+/* For one address the file's own symbol comes before the debug file's, which was appended later. */
 static int compare(const void *a, const void *b)
 {
 	const struct dp_selected *x = a, *y = b;
@@ -135,10 +131,9 @@ static struct dp_error *none(const struct gather *g)
 {
 	const char *where = g->spec->module ? g->spec->module : "the target";
 	if (g->excepted)
-		return dp_error(DP_TAG_NO_SYMBOL, "'%s': all %zu functions that match in %s are left out by -x", g->spec->text,
+		return dp_error(DP_TAG_NO_SYMBOL, "'%s': all %zu matching functions in %s are excluded by -x", g->spec->text,
 		                g->excepted, where);
-	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function in %s has a name that matches '%s'", g->spec->text, where,
-	                g->spec->symbol);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function in %s matches '%s'", g->spec->text, where, g->spec->symbol);
 }
 
 static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
@@ -159,8 +154,6 @@ static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 	return g->found.n ? NULL : none(g);
 }
 
-/* ---- a function that is written out -------------------------------------------------------------------------------- */
-
 static struct dp_error *by_name(struct dp_image *image, struct gather *g)
 {
 	struct dp_site site;
@@ -174,7 +167,7 @@ static struct dp_error *by_name(struct dp_image *image, struct gather *g)
 	return g->failed ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text) : NULL;
 }
 
-/* Go's names hold brackets and stars. */
+/* Go's names contain brackets and stars. */
 static bool is_a_name(struct dp_image *image, const struct dp_spec *spec)
 {
 	const struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);

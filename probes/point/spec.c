@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grammar of probe points: [module '!'] (symbol ['+' offset] | address) [':' point], and DTrace's spelling of it,
- * pid$target:module:function:name.
+ * Parses specs: [module '!'] (symbol ['+' offset] | address) [':' point], and DTrace's pid$target:module:function:name.
  */
 #include "base/cleanup.h"
 #include "probes/point/spec_internal.h"
@@ -11,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* UTF-8 characters take one column. */
+/* A UTF-8 character takes one column. */
 struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why)
 {
 	size_t column = 0;
@@ -46,9 +45,9 @@ static struct dp_error *digits(struct dp_spec_part p, size_t start, unsigned bas
 		unsigned digit = digit_of(p.text[at]);
 		if (digit >= base)
 			return dp_spec_wrong(p.text, at,
-			                     base == 8    ? "this is no octal digit (a leading 0 means octal, 0x hexadecimal)"
-			                     : base == 16 ? "this is no hexadecimal digit"
-			                                  : "this is no decimal digit (hexadecimal numbers start with 0x)");
+			                     base == 8    ? "not an octal digit (a leading 0 means octal, 0x hexadecimal)"
+			                     : base == 16 ? "not a hexadecimal digit"
+			                                  : "not a decimal digit (hexadecimal numbers start with 0x)");
 		if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
 			return dp_spec_wrong(p.text, start, "the number does not fit into 64 bits");
 	}
@@ -61,7 +60,7 @@ static bool is_hex(struct dp_spec_part p)
 	return p.end - p.at >= 2 && p.text[p.at] == '0' && (p.text[p.at + 1] == 'x' || p.text[p.at + 1] == 'X');
 }
 
-/* The number that all of `p` must be. */
+/* Parses all of `p` as a number. */
 static struct dp_error *number(struct dp_spec_part p, uint64_t *ret)
 {
 	const size_t start = p.at;
@@ -69,25 +68,25 @@ static struct dp_error *number(struct dp_spec_part p, uint64_t *ret)
 		return digits(p, start, p.text[p.at] == '0' ? 8 : 10, ret);
 	p.at += 2;
 	if (p.at == p.end)
-		return dp_spec_wrong(p.text, p.at, "hexadecimal digits are missing behind 0x");
+		return dp_spec_wrong(p.text, p.at, "hexadecimal digits are missing after 0x");
 	return digits(p, start, 16, ret);
 }
 
-/* Characters that no symbol has, but typing errors do. */
+/* Rejects characters that no symbol has. */
 static struct dp_error *check_characters(const char *text)
 {
 	for (size_t i = 0; text[i]; i++)
 		if (iscntrl((unsigned char)text[i]))
-			return dp_spec_wrong("(not shown)", 0, "the probe point holds a control character");
+			return dp_spec_wrong("(not shown)", 0, "the probe point contains a control character");
 	size_t start = strspn(text, " "), end = strlen(text);
 	if (start)
-		return dp_spec_wrong(text, 0, "a probe point does not start with a blank");
+		return dp_spec_wrong(text, 0, "a probe point cannot start with a space");
 	if (end && text[end - 1] == ' ')
-		return dp_spec_wrong(text, end - 1, "a probe point does not end with a blank");
+		return dp_spec_wrong(text, end - 1, "a probe point cannot end with a space");
 	return end ? NULL : dp_spec_wrong(text, 0, "a symbol or an address is missing");
 }
 
-/* The last '+' that a digit follows; operator+ and the like stay symbols. */
+/* Finds the last '+' before a digit. operator+ and the like remain part of the symbol. */
 static size_t find_plus(struct dp_spec_part p)
 {
 	size_t found = 0;
@@ -103,7 +102,7 @@ static struct dp_error *take_symbol(struct dp_spec_part p, struct dp_spec *spec)
 	return spec->symbol ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
 }
 
-/* A symbol with its offset, or an address. */
+/* Parses a symbol with an optional offset, or an address. */
 static struct dp_error *place(struct dp_spec_part p, struct dp_spec *spec)
 {
 	if (p.at == p.end)
@@ -111,7 +110,7 @@ static struct dp_error *place(struct dp_spec_part p, struct dp_spec *spec)
 	if (isdigit((unsigned char)p.text[p.at])) {
 		const char *plus = memchr(p.text + p.at, '+', p.end - p.at);
 		if (plus)
-			return dp_spec_wrong(p.text, (size_t)(plus - p.text), "an address takes no offset: add it up");
+			return dp_spec_wrong(p.text, (size_t)(plus - p.text), "an address takes no offset: add the two numbers");
 		return number(p, &spec->value);
 	}
 	size_t plus = find_plus(p);
@@ -119,7 +118,7 @@ static struct dp_error *place(struct dp_spec_part p, struct dp_spec *spec)
 		return dp_spec_wrong(p.text, p.at, "a symbol is missing before the offset");
 	if (plus) {
 		if (spec->point != DP_POINT_PLACE)
-			return dp_spec_wrong(p.text, plus, "an offset is a place of its own: it takes no :entry, :return or :*");
+			return dp_spec_wrong(p.text, plus, "a symbol with an offset takes no :entry, :return or :*");
 		DP_TRY(number((struct dp_spec_part){p.text, plus + 1, p.end}, &spec->value));
 		spec->has_offset = true;
 		p.end = plus;
@@ -141,7 +140,7 @@ static bool find_point(struct dp_spec_part p, enum dp_point *ret)
 	return false;
 }
 
-/* Cuts ":entry", ":return" or ":*" off. Symbols may hold colons themselves (Go's do), so other words stay. */
+/* Cuts off ":entry", ":return" or ":*". Other words stay, because symbols may contain colons (Go's do). */
 static struct dp_error *cut_point(struct dp_spec_part *p, struct dp_spec *spec)
 {
 	const char *colon = memrchr(p->text + p->at, ':', p->end - p->at);
@@ -149,15 +148,13 @@ static struct dp_error *cut_point(struct dp_spec_part *p, struct dp_spec *spec)
 	if (!colon || (at > p->at && colon[-1] == ':'))
 		return NULL;
 	if (at + 1 == p->end)
-		return dp_spec_wrong(p->text, at + 1, "entry, return or * is missing behind the ':'");
+		return dp_spec_wrong(p->text, at + 1, "entry, return or * is missing after the ':'");
 	if (find_point((struct dp_spec_part){p->text, at + 1, p->end}, &spec->point))
 		p->end = at;
 	return NULL;
 }
 
-/* ---- DTrace's spelling --------------------------------------------------------------------------------------------- */
-
-/* "pid$target:" or "pid123:"; where the rest begins, 0 if it is something else. */
+/* Length of "pid$target:" or "pid123:" without the colon; 0 if the text starts differently. */
 static size_t dtrace_prefix(const char *text)
 {
 	static const char target[] = "pid$target";
@@ -171,7 +168,7 @@ static size_t dtrace_prefix(const char *text)
 	return n > 3 && text[n] == ':' ? n : 0;
 }
 
-/* An offset in DTrace is hexadecimal without 0x. */
+/* DTrace's offsets are hexadecimal without 0x. */
 static struct dp_error *dtrace_name(struct dp_spec_part p, struct dp_spec *spec)
 {
 	spec->point = DP_POINT_ALL;
@@ -182,11 +179,11 @@ static struct dp_error *dtrace_name(struct dp_spec_part p, struct dp_spec *spec)
 	spec->has_offset = true;
 	p.at += is_hex(p) ? 2 : 0;
 	if (p.at == p.end || digit_of(p.text[p.at]) >= 16)
-		return dp_spec_wrong(p.text, start, "the name of a probe is entry, return, * or an offset in hexadecimal digits");
+		return dp_spec_wrong(p.text, start, "the name of a probe must be entry, return, * or a hexadecimal offset");
 	return digits(p, start, 16, &spec->value);
 }
 
-/* The function "-" stands for no function: the offset is one in the module. */
+/* The function "-" means no function: the offset is relative to the module. */
 static struct dp_error *dtrace_function(struct dp_spec_part p, struct dp_spec *spec)
 {
 	if (p.at == p.end)
@@ -194,14 +191,14 @@ static struct dp_error *dtrace_function(struct dp_spec_part p, struct dp_spec *s
 	if (!part_is(p, "-"))
 		return take_symbol(p, spec);
 	if (!spec->module || spec->point != DP_POINT_PLACE)
-		return dp_spec_wrong(p.text, p.at, "the function - goes with a module and an offset");
+		return dp_spec_wrong(p.text, p.at, "the function - needs a module and an offset");
 	spec->has_offset = false;
 	return NULL;
 }
 
 static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_spec *spec)
 {
-	static const char form[] = "DTrace's spelling is pid$target:MODULE:FUNCTION:NAME, where empty parts mean any";
+	static const char form[] = "the DTrace form is pid$target:MODULE:FUNCTION:NAME, where empty parts match anything";
 	const size_t end = strlen(text);
 	const char *first = text + prefix, *second = *first == ':' ? strchr(first + 1, ':') : NULL, *third = strrchr(text, ':');
 	if (!second || third == second)
@@ -215,9 +212,7 @@ static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_
 	return dtrace_function((struct dp_spec_part){text, function, name - 1}, spec);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- */
-
-/* The last '!' that is no operator's: C++ has ! and !=. */
+/* Finds the last '!' that is not part of an operator (C++ has ! and !=). */
 static const char *find_bang(const char *text)
 {
 	static const char op[] = "operator";
@@ -316,7 +311,7 @@ bool dp_spec_is_pattern(const char *text)
 	return text && strpbrk(text, "*?[");
 }
 
-/* foo(char*): the stars of parameters are no pattern's. */
+/* foo(char*): stars in parameters are not a pattern. */
 static bool is_signature(const char *symbol)
 {
 	const char *open = strchr(symbol, '('), *close = strrchr(symbol, ')');

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* From a place to the words that name it, and it alone, whoever reads them later. */
+/* Writes a spec that names exactly one place, unambiguously. */
 #include "base/cleanup.h"
 #include "probes/point/candidates.h"
 
 #include <string.h>
 
-/* The module's name, or its path where the name fits another one too. */
+/* The module's name, or its path if the name also matches another module. */
 static const char *module_word(const struct dp_image *image, struct dp_module *m)
 {
 	const struct dp_spec spec = {.module = m->name};
@@ -15,7 +15,7 @@ static const char *module_word(const struct dp_image *image, struct dp_module *m
 	return m->name;
 }
 
-/* Does the text mean what it was made of? A symbol may hold characters of the grammar. */
+/* True if the text parses to the parts it was made of. Symbols may contain characters of the grammar. */
 static bool reads_back(const char *text, const char *module, const char *symbol, uint64_t offset)
 {
 	struct dp_spec spec;
@@ -28,7 +28,7 @@ static bool reads_back(const char *text, const char *module, const char *symbol,
 	return same;
 }
 
-/* Is the function the only thing of that name in its module? */
+/* True if the module has no other function with this name. */
 static bool alone(const struct dp_function *f)
 {
 	const struct dp_symbol_name name = dp_symbol_name_parse(f->name);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define LONGEST  127
-#define MAX_WORK (100ULL * 1000 * 1000) /* characters compared: a tenth of a second */
+#define MAX_WORK (100ULL * 1000 * 1000) /* character comparisons, about a tenth of a second */
 
 void dp_suggest_init(struct dp_suggest *s, const char *wanted, size_t len)
 {
@@ -16,7 +16,7 @@ static unsigned min(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment, row by row; gives up where a whole row is beyond the limit. */
+/* Optimal string alignment distance, row by row. Stops when a whole row exceeds the limit. */
 static unsigned distance(struct dp_suggest *s, const char *b, size_t m)
 {
 	unsigned rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -42,7 +42,7 @@ static unsigned distance(struct dp_suggest *s, const char *b, size_t m)
 	return last[m];
 }
 
-/* foo.part.0, foo.cold, foo.constprop.0: what the compiler made of foo. */
+/* True for foo.part.0, foo.cold, foo.constprop.0: parts that the compiler made from foo. */
 static bool is_part(const struct dp_suggest *s, const char *name, size_t len)
 {
 	return len > s->len && name[s->len] == '.' && !memcmp(name, s->wanted, s->len);

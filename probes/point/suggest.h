@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* "Did you mean": the names nearest to a mistyped one, by edit distance with swapped neighbours, within bounded work. */
+/* "Did you mean": names similar to a mistyped one, by edit distance with transpositions, with bounded work. */
 #ifndef DP_PROBES_SUGGEST_H
 #define DP_PROBES_SUGGEST_H
 
@@ -8,7 +8,7 @@
 #define DP_SUGGESTIONS 5
 
 struct dp_suggestion {
-	const char *name; /* the caller's, must stay */
+	const char *name; /* owned by the caller, must stay valid */
 	size_t len;
 	unsigned distance;
 };
@@ -16,7 +16,7 @@ struct dp_suggestion {
 struct dp_suggest {
 	const char *wanted;
 	size_t len;
-	unsigned limit; /* distance beyond which a name is no candidate */
+	unsigned limit; /* maximal distance of a suggestion */
 	uint64_t work;
 	struct dp_suggestion best[DP_SUGGESTIONS];
 	size_t n;

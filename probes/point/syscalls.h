@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The system calls of x86-64, by number, and what a probe at a `syscall` instruction knows of the one that is made there. */
+/* The system calls of x86-64 by number, and what a probe at a `syscall` instruction knows about its call. */
 #ifndef DP_PROBES_SYSCALLS_H
 #define DP_PROBES_SYSCALLS_H
 
@@ -10,45 +10,45 @@
 #include <stdint.h>
 
 #define DP_CALL_ARGS 6u
-#define DP_CALL_ANY  -1 /* the number of a place that makes more than one call */
+#define DP_CALL_ANY  -1 /* the number of a place that makes several calls */
 
-enum dp_call_kind { /* how an argument is shown */
+enum dp_call_kind { /* how to display an argument */
 	            DP_CALL_INT,
 	            DP_CALL_LONG,
 	            DP_CALL_UNSIGNED,
 	            DP_CALL_HEX32,
 	            DP_CALL_HEX64,
 	            DP_CALL_POINTER,
-	            DP_CALL_STRING, /* that the program hands over */
+	            DP_CALL_STRING, /* a string that the program passes in */
 };
 struct dp_call_arg {
-	const char *name; /* `len` characters of it */
+	const char *name; /* `len` characters, not terminated */
 	size_t len;
 	enum dp_call_kind kind;
 };
 
-/* "openat"; NULL if there is none of that number. Numbers are below DP_CALL_END, with holes. */
+/* Such as "openat"; NULL if there is no call with that number. Numbers are below DP_CALL_END, with gaps. */
 #define DP_CALL_END 1024u
 const char *dp_call_name(uint64_t nr);
-/* The same with "syscall_1234" for those without a name, in `buf`. */
+/* The same, or "syscall_1234" in `buf` for calls without a name. */
 const char *dp_call_spell(uint64_t nr, char *buf, size_t size);
-/* The number of a name, syscall_N included; DP_CALL_ANY if there is no such call. */
+/* The number for a name, also for syscall_N; DP_CALL_ANY if there is none. */
 int32_t dp_call_find(const char *name);
-/* Its arguments by name, how many; DP_CALL_ANY if they are not known. */
+/* Fills in the named arguments and returns how many; DP_CALL_ANY if they are unknown. */
 int dp_call_args(int32_t nr, struct dp_call_arg ret[DP_CALL_ARGS]);
-/* Does it come back a second time, in a child, with 0? */
+/* True if the call returns a second time, with 0 in a child. */
 bool dp_call_returns_twice(int32_t nr);
-/* Does it never come back where it was made? */
+/* True if the call never returns to its caller. */
 bool dp_call_never_returns(int32_t nr);
-/* What a probe is about; all zeroes: no system call. */
+/* The call that a probe is for; all zeros: no system call. */
 struct dp_call_at {
 	bool is, exit;
-	bool chosen;  /* exit: the place makes other calls as well, so only hits whose entry was seen are meant */
-	uint8_t back; /* exit: bytes from its place back to where the entry's probe stands */
+	bool chosen;  /* exit: the place makes other calls, too, so only hits with a matching entry count */
+	uint8_t back; /* exit: bytes from its place back to the entry's probe */
 	int32_t nr;   /* or DP_CALL_ANY */
 };
 
-/* What --syscall takes: NAME or a pattern, module! before it, :entry or :exit behind it. */
+/* Parses the argument of --syscall: NAME or a pattern, optionally with module! before it and :entry or :exit after it. */
 struct dp_spec;
 struct dp_error *dp_spec_parse_call(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inlined functions. The debug information has an abstract entry for each function that was inlined (or cloned), and in the
- * functions around it an entry per copy that points there. With LTO and dwz the two are in different units. Units that hold the
- * name are walked, then those that refer to what was found there; and all of these for the copies.
+ * Finds inlined functions. The debug information has an abstract entry for each inlined or cloned function; each copy has an
+ * entry that refers to it. With LTO and dwz the two may be in different units. So units that contain the name are walked, then
+ * those that refer to entries found there, then all of these for copies.
  */
 #include "probes/debug/debug_names.h"
 #include "probes/point/places.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEPS    (64u << 20) /* entries that are looked at */
-#define MAX_ABSTRACT 4096u       /* functions of one name */
-#define MAX_NAMED    16384u      /* their entries, declarations included */
+#define MAX_STEPS    (64u << 20) /* entries to visit */
+#define MAX_ABSTRACT 4096u       /* functions with one name */
+#define MAX_NAMED    16384u      /* their entries, with declarations */
 
 struct walk {
 	const struct dp_inline_query *q;
@@ -21,14 +21,12 @@ struct walk {
 	struct dp_module *m;
 	struct dp_debug *debug;
 	struct dp_places *ret;
-	const void *abstract[MAX_ABSTRACT]; /* where the entries are in memory: unique over all files */
+	const void *abstract[MAX_ABSTRACT]; /* entries' addresses in memory: unique across files */
 	size_t nabstract, steps;
 	struct dp_debug_units units;
-	uint32_t named[MAX_NAMED]; /* offsets of entries that others may refer to */
-	size_t nnamed, asked;      /* those that were looked for already */
+	uint32_t named[MAX_NAMED]; /* offsets of entries to which others may refer */
+	size_t nnamed, asked;      /* asked: how many of these were searched already */
 };
-
-/* ---- the name ------------------------------------------------------------------------------------------------------ */
 
 static const char *linkage_name(Dwarf_Die *die)
 {
@@ -50,15 +48,13 @@ static bool is_named(const struct walk *w, Dwarf_Die *die)
 	return !w->q->file || (file && dp_path_ends(file, w->q->file));
 }
 
-/* ---- places -------------------------------------------------------------------------------------------------------- */
-
 const char *dp_inline_called(Dwarf_Die *die)
 {
 	const char *linkage = linkage_name(die);
 	return linkage ? linkage : dwarf_diename(die);
 }
 
-/* `copy`: the entry of what was inlined, or NULL. */
+/* `copy`: entry of the inlined copy, or NULL. */
 static void add(struct walk *w, uint64_t pc, const char *in, Dwarf_Die *copy)
 {
 	char *label = NULL;
@@ -90,12 +86,10 @@ static void function(struct walk *w, Dwarf_Die *die)
 	if (w->q->declared)
 		w->q->declared(die, w->q->data);
 	else if (!dp_inline_entry(die, &pc) && w->nabstract < MAX_ABSTRACT)
-		w->abstract[w->nabstract++] = die->addr; /* with LTO DW_AT_inline is missing */
+		w->abstract[w->nabstract++] = die->addr; /* with LTO, DW_AT_inline is missing */
 	else if (w->q->out_of_line && pc)
 		add(w, pc, NULL, NULL);
 }
-
-/* ---- the walk ------------------------------------------------------------------------------------------------------ */
 
 static bool holds_functions(int tag)
 {
@@ -142,7 +136,7 @@ static void find_copies(struct walk *w, Dwarf_Die *parent, const char *in, unsig
 	} while (w->steps++ < MAX_STEPS && !dwarf_siblingof(&die, &die));
 }
 
-/* Entries of other units may have their names from those that were found: clones, and what dwz or the linker has put elsewhere. */
+/* Entries of other units may refer to the found ones for their name: clones, and entries moved by dwz or the linker. */
 static bool find_referring(struct walk *w)
 {
 	if (!w->units.refers || w->asked == w->nnamed)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an inlined copy begins. gcc says it (DW_AT_entry_pc); clang gives ranges alone, and moves a copy's blocks about: the rare
- * ones to the end, and what a loop is entered at behind its body. The lowest address may be hit never, or too often. Debuggers
- * then go by the line table: a copy begins where the first of its function's lines does. What is inlined there stands for the
- * line that calls it.
+ * Finds where an inlined copy starts. gcc states it (DW_AT_entry_pc). clang gives only ranges and reorders a copy's blocks: rare
+ * ones go to the end, and a loop's entry after its body. So the lowest address may be hit never, or too often. Like debuggers,
+ * this uses the line table: a copy starts at the lowest line of its function; code inlined into it counts as the line that calls
+ * it.
  */
 #include "probes/point/places.h"
 
@@ -15,9 +15,9 @@ enum { NESTED_MAX = 64, DEPTH_MAX = 32, ROWS_MAX = 1 << 16 };
 struct search {
 	Dwarf_Lines *lines;
 	size_t nlines;
-	const char *file; /* that the function is in */
-	int first;        /* its own line */
-	int line;         /* the best one so far, or 0 */
+	const char *file; /* file of the function */
+	int first;        /* line of its declaration */
+	int line;         /* lowest line so far, or 0 */
 	uint64_t pc;
 	Dwarf_Die nested[NESTED_MAX];
 	size_t nnested;
@@ -49,8 +49,6 @@ static bool unit_of(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	return !dwarf_cu_info(die->cu, NULL, NULL, ret, NULL, NULL, NULL, NULL) && ret->addr;
 }
-
-/* ---- what is inlined in the copy ------------------------------------------------------------------------------------ */
 
 static bool is_called_in_file(const struct search *s, Dwarf_Die *die, int *line)
 {
@@ -96,8 +94,6 @@ static bool is_nested(struct search *s, uint64_t pc)
 	return false;
 }
 
-/* ---- its own lines ---------------------------------------------------------------------------------------------------- */
-
 static uint64_t address_of(const struct search *s, size_t i)
 {
 	Dwarf_Addr addr;
@@ -105,7 +101,7 @@ static uint64_t address_of(const struct search *s, size_t i)
 	return l && !dwarf_lineaddr(l, &addr) ? addr : 0;
 }
 
-/* The first row at `pc`, or the one that reaches over it. */
+/* The first row at `pc`, or the row that covers it. */
 static size_t row_around(const struct search *s, uint64_t pc)
 {
 	size_t lo = 0, hi = s->nlines;
@@ -145,8 +141,6 @@ static void look_at_lines(struct search *s, Dwarf_Die *die)
 			look_at_row(s, i, pc < start ? start : pc);
 		}
 }
-
-/* ---- the entry ---------------------------------------------------------------------------------------------------------- */
 
 static bool first_range(Dwarf_Die *die, uint64_t *ret)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line's code may be in many places: compilers move parts of it about, and every inlined copy and every instance of a template
- * has its own. Each stretch of instructions that belongs to the line begins at a row of the line table; those rows that are said
- * to be the beginning of a statement are the line's places. Rows that follow one of the same line continue its stretch.
+ * Finds the code of a source line. It may be in many places: compilers move parts of it, and every inlined copy and template
+ * instance has its own. Each run of instructions of the line starts at a row of the line table. Rows that begin a statement are
+ * the line's places; a row after one of the same line continues its run.
  */
 #include "probes/debug/debug_names.h"
 #include "probes/point/places.h"
@@ -56,7 +56,7 @@ static void search_unit(struct dp_module *m, struct dp_debug *debug, Dwarf_Die *
 {
 	Dwarf_Lines *lines;
 	size_t n;
-	const char *known = NULL; /* rows of one file share its name */
+	const char *known = NULL; /* rows of a file share the name's address */
 	bool ours = false, inside = false, taken = false;
 	if (dwarf_getsrclines(unit, &lines, &n))
 		return;

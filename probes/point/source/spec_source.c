@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Probe points in terms of the source: FILE:LINE, FUNCTION:LINE, FUNCTION@FILE, usdt:PROVIDER:MARKER. */
+/* Parses source specs: FILE:LINE, FUNCTION:LINE, FUNCTION@FILE, usdt:PROVIDER:MARKER. */
 #include "probes/point/spec_internal.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@ static struct dp_error *take(struct dp_spec_part p, char **ret)
 	return *ret ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
 }
 
-/* As compilers for machine code take them. Versions of symbols (GLIBC_2.2.5) end otherwise. */
+/* Suffixes of source files. Symbol versions (GLIBC_2.2.5) end differently. */
 static bool is_file(struct dp_spec_part p)
 {
 	static const char *const ends[] = {"c",   "cc",  "cpp", "cxx", "c++", "C",   "h",   "hh",   "hpp", "hxx", "inc",
@@ -29,7 +29,7 @@ static bool is_file(struct dp_spec_part p)
 	return false;
 }
 
-/* ":LINE" at the end; where its colon is, or 0. */
+/* Finds ":LINE" at the end. Returns the colon's offset, or 0. */
 static size_t find_line(struct dp_spec_part p)
 {
 	size_t at = p.end;
@@ -42,7 +42,7 @@ static size_t find_line(struct dp_spec_part p)
 static struct dp_error *take_line(struct dp_spec_part p, size_t colon, struct dp_spec *spec)
 {
 	if (p.end - colon > 10)
-		return dp_spec_wrong(p.text, colon + 1, "there are no files of so many lines");
+		return dp_spec_wrong(p.text, colon + 1, "the line number is too large");
 	spec->line = (uint32_t)strtoul(p.text + colon + 1, NULL, 10);
 	spec->has_line = true;
 	return NULL;
@@ -55,13 +55,13 @@ struct dp_error *dp_spec_marker(struct dp_spec_part p, struct dp_spec *spec)
 	if (!colon || at == p.at)
 		return dp_spec_wrong(p.text, colon ? at : p.end, "a marker is PROVIDER:NAME; both may be patterns");
 	if (at + 1 == p.end)
-		return dp_spec_wrong(p.text, p.end, "the marker's name is missing behind the ':' (* means all of them)");
+		return dp_spec_wrong(p.text, p.end, "the marker's name is missing after the ':' (* means all)");
 	DP_TRY(take((struct dp_spec_part){p.text, p.at, at}, &spec->provider));
 	DP_TRY(take((struct dp_spec_part){p.text, at + 1, p.end}, &spec->marker));
 	return take(p, &spec->symbol);
 }
 
-/* Behind the last @, if that is a file. */
+/* Finds a file after the last @. Returns the @'s offset, or 0. */
 static size_t find_file(struct dp_spec_part p)
 {
 	const char *at = memrchr(p.text + p.at, '@', p.end - p.at);
@@ -82,7 +82,7 @@ struct dp_error *dp_spec_source(struct dp_spec_part p, struct dp_spec *spec, boo
 	if (!*taken)
 		return NULL;
 	if (spec->point == DP_POINT_ALL || (colon && spec->point != DP_POINT_PLACE))
-		return dp_spec_wrong(p.text, p.end, "this goes with the name of a function only");
+		return dp_spec_wrong(p.text, p.end, ":entry, :return and :* go with the name of a function only");
 	if (colon)
 		DP_TRY(take_line(p, colon, spec));
 	if (at) {
@@ -94,8 +94,6 @@ struct dp_error *dp_spec_source(struct dp_spec_part p, struct dp_spec *spec, boo
 		return dp_spec_wrong(p.text, colon + 1, "the lines of a file count from 1");
 	return take(p, &spec->symbol);
 }
-
-/* ---- system calls -------------------------------------------------------------------------------------------------- */
 
 static size_t cut_word(struct dp_spec_part p, const char *word)
 {
@@ -118,9 +116,9 @@ struct dp_error *dp_spec_call(struct dp_spec_part p, bool bare, struct dp_spec *
 	spec->point = entry ? DP_POINT_ENTRY : leave ? DP_POINT_RETURN : DP_POINT_PLACE;
 	for (size_t i = p.at; i < p.end; i++)
 		if (!isalnum((unsigned char)p.text[i]) && !strchr("_*?[]!-^", p.text[i]))
-			return dp_spec_wrong(p.text, i, "a system call's name, or a pattern; :entry or :exit may stand behind it");
+			return dp_spec_wrong(p.text, i, "expected a system call's name or pattern, then perhaps :entry or :exit");
 	if (p.at == p.end)
-		return dp_spec_wrong(p.text, p.end, "the system call's name is missing (* means all of them)");
+		return dp_spec_wrong(p.text, p.end, "the system call's name is missing (* means all)");
 	DP_TRY(take(p, &spec->symbol));
 	return take(p, &spec->call);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .note.stapsdt, version 3: for each marker a note with three addresses (of the nop, of .stapsdt.base when it was linked, of the
- * semaphore) and three strings (provider, name, operands). A prelinked file has moved since; its .stapsdt.base tells how far.
+ * Reads .note.stapsdt, version 3. Each marker's note has three addresses (the nop, .stapsdt.base at link time, the semaphore) and
+ * three strings (provider, name, operands). A prelinked file has moved; the section .stapsdt.base tells how far.
  */
 #include "probes/point/usdt/usdt.h"
 
@@ -18,8 +18,6 @@ struct dp_markers {
 	struct dp_usdt *item;
 	size_t n, capacity;
 };
-
-/* ---- notes --------------------------------------------------------------------------------------------------------- */
 
 static const char *string(const uint8_t **p, const uint8_t *end)
 {
@@ -122,8 +120,6 @@ const struct dp_usdt *dp_module_marker_at(struct dp_module *m, dp_addr addr)
 	return NULL;
 }
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------- */
-
 static bool find_in(const struct dp_symbols *symbols, const struct dp_symbol_names *names, const struct dp_symbol_name *name,
                     uint64_t *ret)
 {
@@ -155,9 +151,7 @@ size_t dp_usdt_args(struct dp_module *m, const struct dp_usdt *marker, struct dp
 	return dp_usdt_args_parse(marker->args, find_symbol, m, ret);
 }
 
-/* ---- choosing ------------------------------------------------------------------------------------------------------ */
-
-/* In the source a name has two underscores where a - is meant, and where sys/sdt.h is used they stay; both are understood. */
+/* A probe's name in the source has two underscores for a -; sys/sdt.h keeps them. Matches both spellings. */
 static bool is_name(const char *glob, const char *name)
 {
 	char dashed[256];
@@ -205,6 +199,6 @@ struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *sp
 		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text);
 	if (ret->found.n)
 		return NULL;
-	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no marker of that name among the %zu of %s; `dynprobe list --usdt` shows them",
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no marker of that name among the %zu of %s; `dynprobe list --usdt` lists them",
 	                spec->text, all, spec->module ? spec->module : "the target");
 }

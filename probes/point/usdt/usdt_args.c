@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operands of a marker: SIZE@OPERAND, separated by blanks. SIZE is in bytes, negative for signed values, with an f behind it
- * for floating ones; OPERAND is what the assembler would take: $5, %eax, -16(%rbp), (%rax,%rbx,4), name+8(%rip).
+ * Parses a marker's operands: SIZE@OPERAND, separated by spaces. SIZE is in bytes, negative if signed, with an f after it if
+ * floating-point. OPERAND is in assembler syntax: $5, %eax, -16(%rbp), (%rax,%rbx,4), name+8(%rip).
  */
 #include "probes/point/usdt/usdt.h"
 
@@ -31,7 +31,7 @@ static bool number(struct cursor *c, int64_t *ret)
 		return false;
 	memcpy(text, c->p, n);
 	text[n] = 0;
-	/* Large unsigned constants are written as such. */
+	/* Large unsigned constants are written unsigned. */
 	*ret = *text == '-' ? strtoll(text, &end, 0) : (int64_t)strtoull(text, &end, 0);
 	c->p += end - text;
 	return true;
@@ -46,7 +46,7 @@ static bool name(struct cursor *c, const char **ret, size_t *len)
 	return *len;
 }
 
-/* A register's name behind its %. */
+/* A register's name after its %. */
 static bool reg(struct cursor *c, uint8_t *ret, uint8_t *shift, uint8_t *size)
 {
 	const char *at;
@@ -73,7 +73,7 @@ static bool xmm(struct cursor *c, uint8_t *ret)
 	return true;
 }
 
-/* name, name+8, -4+name, 16: a sum. *relative: an address is in it. */
+/* A sum: name, name+8, -4+name, 16. *relative: it contains an address. */
 static bool displacement(struct cursor *c, int64_t *ret, bool *relative)
 {
 	*ret = 0;
@@ -96,13 +96,13 @@ static bool displacement(struct cursor *c, int64_t *ret, bool *relative)
 	return true;
 }
 
-/* (%base,%index,scale), each part optional; of 64-bit registers only: others are for other machines. */
+/* (%base,%index,scale), each part optional; 64-bit registers only. */
 static bool address(struct cursor *c, struct dp_usdt_arg *a, bool relative)
 {
 	uint8_t shift, size;
 	int64_t scale = 1;
 	if (!eat(c, '('))
-		return relative; /* a variable's name alone; a number alone is none of ours */
+		return relative; /* valid for a variable's name; a number alone is not an operand */
 	if (c->end - c->p >= 4 && !strncmp(c->p, "%rip", 4)) {
 		c->p += 4;
 		return relative && eat(c, ')');
@@ -132,7 +132,7 @@ static bool operand(struct cursor *c, struct dp_usdt_arg *a)
 		a->xmm = true;
 		return true;
 	}
-	if (c->p < c->end && *c->p == '%') { /* a segment's name is no register's */
+	if (c->p < c->end && *c->p == '%') { /* a segment register is not a general register and fails */
 		a->kind = DP_USDT_REG;
 		if (!reg(c, &a->base, &a->shift, &size))
 			return false;

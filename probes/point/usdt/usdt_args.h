@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An argument of a USDT marker, as its operand string says (`-4@%eax`, `8@-16(%rbp)`, `-8@(%rax,%rbx,4)`, `4@$5`, `8@foo(%rip)`).
- */
+/* An argument of a USDT marker, from its operand string: `-4@%eax`, `8@-16(%rbp)`, `-8@(%rax,%rbx,4)`, `4@$5`, `8@foo(%rip)`. */
 #ifndef DP_PROBES_USDT_ARGS_H
 #define DP_PROBES_USDT_ARGS_H
 
@@ -17,9 +16,9 @@ struct dp_usdt_arg {
 	enum dp_usdt_kind kind;
 	uint8_t size; /* bytes: 1, 2, 4, 8 */
 	bool is_signed, is_float;
-	bool xmm; /* DP_USDT_REG: base is a vector register */
+	bool xmm; /* DP_USDT_REG: `base` is a vector register */
 	uint8_t base, index, scale, shift;
-	int64_t disp; /* symbols and rip resolved to target addresses */
+	int64_t disp; /* symbols and rip are resolved to target addresses */
 };
 
 #endif
