@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* From the tree to typed values, by C's rules, and at once to the machine's terms. */
+/* Lowers the syntax tree: computes types by C's rules and emits struct dp_expr at once. */
 #include "probes/expr/scope/scope_internal.h"
 #include "probes/point/suggest.h"
 #include "probes/record/lex.h"
 
 #include <string.h>
-
-/* ---- values ---------------------------------------------------------------------------------------------------------- */
 
 static struct dp_expr *widen(struct dp_scope *s, struct dp_expr *bits, uint64_t size)
 {
@@ -59,7 +57,7 @@ struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, st
 	return NULL;
 }
 
-/* A float is not made by way of a double, which would round twice. */
+/* Converts to float directly: the way through a double would round twice. */
 static enum dp_expr_op of_integer(const struct dp_ctype *from, const struct dp_ctype *to)
 {
 	const bool large = from->size == 8 && !from->is_signed;
@@ -100,9 +98,7 @@ struct dp_operand dp_lower_truth(struct dp_scope *s, struct dp_operand o)
 	return o;
 }
 
-/* ---- members and elements --------------------------------------------------------------------------------------------- */
-
-/* A reference is what it refers to. */
+/* Replaces a reference by the object it refers to. */
 static void follow_reference(struct dp_scope *s, struct dp_operand *o)
 {
 	const char *absent = NULL;
@@ -159,7 +155,7 @@ struct dp_error *dp_lower_member(struct dp_scope *s, const struct dp_ast *ast, s
 	struct dp_member m;
 	record.type = dp_type_complete(s, record.type);
 	if (record.type->kind != DP_CTYPE_RECORD)
-		return dp_lex_error(s->text, ast->at, "what stands before '%s' is no struct, union or class, but %s", name,
+		return dp_lex_error(s->text, ast->at, "'%s' needs a struct, union or class before it, not %s", name,
 		                    record.type->name ? record.type->name : "something else");
 	if (!dp_ctype_member(&s->arena, record.type, name, &m))
 		return no_member(s, ast, record.type, name);
@@ -172,13 +168,13 @@ struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, st
 	const struct dp_operand place = pointer;
 	DP_TRY(dp_lower_value(s, ast, &pointer));
 	if (pointer.type->kind != DP_CTYPE_POINTER)
-		return dp_lex_error(s->text, ast->at, "this is no pointer; cast it to one: *(int *)%s",
+		return dp_lex_error(s->text, ast->at, "this is not a pointer; cast it to one: *(int *)%s",
 		                    pointer.type->is_word ? "$rdi" : "p");
 	const struct dp_ctype *to = dp_ctype_to(&s->arena, pointer.type);
 	if (!to)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a type");
 	if (to->kind == DP_CTYPE_VOID)
-		return dp_lex_error(s->text, ast->at, "a void pointer points to nothing that has a type: cast it first");
+		return dp_lex_error(s->text, ast->at, "a void pointer has no target type: cast it first");
 	*ret = (struct dp_operand){.type = to, .is_place = true};
 	if (!pointer.absent || !place.is_place || place.type->kind != DP_CTYPE_POINTER ||
 	    !dp_location_behind(s, &place.storage, &ret->storage))
@@ -197,7 +193,7 @@ static struct dp_error *lower_member_of(struct dp_scope *s, const struct dp_ast 
 	return dp_lower_member(s, ast, record, ast->name, ret);
 }
 
-/* Element `i` of an array that need not be in memory. */
+/* Element `i` of an array, which need not be in memory. */
 static struct dp_operand element(struct dp_operand array, const struct dp_ctype *to, uint64_t i)
 {
 	array.type = to;
@@ -213,7 +209,7 @@ static struct dp_error *lower_index(struct dp_scope *s, const struct dp_ast *ast
 	DP_TRY(dp_lower(s, ast->b, &index));
 	DP_TRY(dp_lower_value(s, ast->b, &index));
 	if (index.type->kind != DP_CTYPE_INT)
-		return dp_lex_error(s->text, ast->b->at, "an index is an integer");
+		return dp_lex_error(s->text, ast->b->at, "an index must be an integer");
 	const struct dp_ctype *to = base.type->kind == DP_CTYPE_ARRAY || base.type->kind == DP_CTYPE_POINTER
 	                                    ? dp_ctype_to(&s->arena, base.type)
 	                                    : NULL;
@@ -254,8 +250,6 @@ static struct dp_error *lower_slice(struct dp_scope *s, const struct dp_ast *ast
 	return ret->type ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a type");
 }
 
-/* ---- literals, types ---------------------------------------------------------------------------------------------------- */
-
 static void lower_number(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	*ret = (struct dp_operand){
@@ -274,11 +268,11 @@ static void lower_number(struct dp_scope *s, const struct dp_ast *ast, struct dp
 static struct dp_error *no_type(struct dp_scope *s, const struct dp_ast_type *type)
 {
 	DP_TRY(dp_scope_debug(s));
-	return dp_error(DP_TAG_NO_VARIABLE, "the debug information of '%s' knows no type '%s'", dp_module_path(s->at.site.module),
+	return dp_error(DP_TAG_NO_VARIABLE, "the debug information of '%s' has no type '%s'", dp_module_path(s->at.site.module),
 	                type->name);
 }
 
-/* C converts a 128-bit integer to a narrower one by leaving out the upper bits. */
+/* C converts a 128-bit integer to a narrower one by dropping the upper bits. */
 static void take_low_half(struct dp_scope *s, struct dp_operand *o, const struct dp_ctype *to)
 {
 	if (!o->is_place || o->bits || !dp_ctype_is_wide(o->type) || o->type->is_long_double || to->kind != DP_CTYPE_INT ||
@@ -298,7 +292,8 @@ static struct dp_error *lower_cast(struct dp_scope *s, const struct dp_ast *ast,
 	take_low_half(s, ret, to);
 	DP_TRY(dp_lower_value(s, ast->a, ret));
 	if (!dp_ctype_is_scalar(to) || ret->string || ret->is_comm)
-		return dp_lex_error(s->text, ast->at, "casts are to numbers and pointers; for an object in memory: *(%s *)p",
+		return dp_lex_error(s->text, ast->at,
+		                    "a cast must be to a number or a pointer; for an object in memory use *(%s *)p",
 		                    ast->type->name);
 	*ret = dp_lower_convert(s, *ret, to);
 	return NULL;
@@ -316,7 +311,7 @@ static struct dp_error *lower_sizeof(struct dp_scope *s, const struct dp_ast *as
 		return no_type(s, ast->type);
 	t = dp_type_complete(s, t);
 	if (!t->size)
-		return dp_lex_error(s->text, ast->at, "its size is not known");
+		return dp_lex_error(s->text, ast->at, "its size is unknown");
 	*ret = (struct dp_operand){.type = &dp_ctype_ulong, .value = dp_build_const(&s->arena, t->size)};
 	return NULL;
 }
@@ -325,7 +320,7 @@ static struct dp_error *lower_str(struct dp_scope *s, const struct dp_ast *ast, 
 {
 	DP_TRY(dp_lower(s, ast->a, ret));
 	DP_TRY(dp_lower_value(s, ast->a, ret));
-	/* A marker's arguments have sizes, and no types. */
+	/* A marker's arguments have sizes, but no types. */
 	const bool marker = s->at.usdt && ret->type->size == sizeof(uint64_t) && ret->type->kind != DP_CTYPE_FLOAT;
 	if (ret->type->kind != DP_CTYPE_POINTER && !ret->type->is_word && !marker)
 		return dp_lex_error(s->text, ast->at, "str() takes a pointer, an array or a register");
@@ -334,8 +329,6 @@ static struct dp_error *lower_str(struct dp_scope *s, const struct dp_ast *ast, 
 	ret->length = ast->value;
 	return NULL;
 }
-
-/* ---- operators ------------------------------------------------------------------------------------------------------------ */
 
 static struct dp_error *address_of(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators with two or three operands. Numbers that are written out have no type until they meet a value that has one: among
- * themselves they are computed in 64 bits. A register is a signed word of 64 bits, whatever number it meets.
+ * Lowers operators with two or three operands. A literal number has no type until it meets a value with one; two literals are
+ * computed in 64 bits. A register is a signed 64-bit word with any number.
  */
 #include "probes/record/lex.h"
 #include "probes/expr/scope/scope_internal.h"
@@ -85,9 +85,7 @@ static bool float_op(int op, enum dp_expr_op *ret)
 	return false;
 }
 
-/* ---- types ----------------------------------------------------------------------------------------------------------- */
-
-/* C has no literal of its own for the least int: -2147483648 is a long. */
+/* C has no literal for the least int: -2147483648 is a long. */
 static bool is_least(const struct dp_ast *ast, uint64_t v)
 {
 	return ast->kind == DP_AST_UNARY && ast->a->kind == DP_AST_NUMBER && (int64_t)v == INT32_MIN;
@@ -130,7 +128,7 @@ const struct dp_ctype *dp_promoted(const struct dp_operand *o)
 	return t;
 }
 
-/* C11, 6.3.1.8. */
+/* The usual arithmetic conversions, C11, 6.3.1.8. */
 static const struct dp_ctype *common(const struct dp_operand *a, const struct dp_operand *b)
 {
 	const struct dp_ctype *x = dp_promoted(a), *y = dp_promoted(b);
@@ -147,14 +145,12 @@ static const struct dp_ctype *common(const struct dp_operand *a, const struct dp
 	return is_signed ? &dp_ctype_int : &dp_ctype_uint;
 }
 
-/* ---- strings ------------------------------------------------------------------------------------------------------------ */
-
 static bool is_text(const struct dp_operand *o)
 {
 	return o->is_str || o->is_comm || o->type->kind == DP_CTYPE_POINTER;
 }
 
-/* "GET*" is a prefix: cheaper to look for than a pattern. */
+/* "GET*" is a prefix, which is cheaper to match than a pattern. */
 static enum dp_match match_of(struct dp_scope *s, const char *pattern, const char **text)
 {
 	const size_t n = strlen(pattern), plain = strcspn(pattern, "*?");
@@ -182,15 +178,13 @@ static struct dp_error *compare_string(struct dp_scope *s, const struct dp_ast *
 	if (ast->op == DP_AST_MATCH)
 		e.match = match_of(s, pattern, &pattern);
 	if (pattern && strlen(pattern) > 255)
-		return dp_lex_error(s->text, ast->at, "a string that is compared with has at most 255 characters");
+		return dp_lex_error(s->text, ast->at, "a string in a comparison can have at most 255 characters");
 	e.text = (char *)pattern;
 	ret->value = pattern ? dp_build(&s->arena, e) : NULL;
 	if (ast->op == DP_AST_NE)
 		ret->value = dp_build_unary(&s->arena, DP_OP_NOT, ret->value);
 	return NULL;
 }
-
-/* ---- arithmetic ----------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *constants(struct dp_scope *s, const struct dp_ast *ast, struct pair *p, struct dp_operand *ret)
 {
@@ -236,7 +230,7 @@ static struct dp_error *float_arithmetic(struct dp_scope *s, const struct dp_ast
 {
 	enum dp_expr_op op;
 	if (!float_op(ast->op, &op))
-		return dp_lex_error(s->text, ast->at, "this operator takes integers");
+		return dp_lex_error(s->text, ast->at, "this operator needs integers");
 	*ret = (struct dp_operand){.type = is_comparison(ast->op) ? &dp_ctype_int : type};
 	ret->value = dp_build_binary(&s->arena, op, p->a.value, p->b.value);
 	if (!is_comparison(ast->op) && type->size == sizeof(float))
@@ -249,7 +243,7 @@ static struct dp_error *shift(struct dp_scope *s, const struct dp_ast *ast, stru
 	struct dp_arena *a = &s->arena;
 	const struct dp_ctype *type = dp_promoted(&p->a);
 	if (type->kind != DP_CTYPE_INT || p->b.type->kind != DP_CTYPE_INT)
-		return dp_lex_error(s->text, ast->at, "shifts take integers");
+		return dp_lex_error(s->text, ast->at, "shifts need integers");
 	struct dp_expr *count = p->b.value;
 	if (type->size < 8)
 		count = dp_build_binary(a, DP_OP_AND, count, dp_build_const(a, 31));
@@ -276,9 +270,6 @@ static struct dp_error *arithmetic(struct dp_scope *s, const struct dp_ast *ast,
 		ret->value = dp_build_cast(&s->arena, ret->value, (uint8_t)type->size, type->is_signed);
 	return NULL;
 }
-
-/* ---- logic ------------------------------------------------------------------------------------------------------------------
- */
 
 static struct dp_error *logic(struct dp_scope *s, const struct dp_ast *ast, struct pair *p, struct dp_operand *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of a system call's arguments. They are in rdi, rsi, rdx, r10, r8 and r9, and the kernel leaves these registers alone:
- * they are there behind the call, too, with what it has written where they point to.
+ * The named arguments of a system call. They are in rdi, rsi, rdx, r10, r8 and r9. The kernel preserves these registers, so they
+ * are valid after the call, too, and point to what the kernel has written.
  */
 #include "probes/expr/scope/scope_fields.h"
 
@@ -15,7 +15,7 @@ struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n)
 	return (struct dp_operand){.type = &dp_ctype_word, .value = dp_build_reg(&s->arena, order[n])};
 }
 
-/* Go makes its calls where it has checked for no more than a few hundred bytes of stack: a string there is for those who ask for it. */
+/* Go makes system calls with only a few hundred bytes of stack checked, so strings are captured there only on request. */
 static bool has_room(struct dp_scope *s)
 {
 	return !s->at.site.module || !dp_module_small_stacks(s->at.site.module);
@@ -58,14 +58,14 @@ static void number(struct dp_scope *s, struct dp_operand *ret)
 	*ret = (struct dp_operand){.type = &dp_ctype_call};
 	ret->value = call->nr == DP_CALL_ANY ? dp_build_reg(&s->arena, RAX) : dp_build_const(&s->arena, (uint64_t)call->nr);
 	if (call->nr == DP_CALL_ANY && call->exit)
-		ret->absent = "the entry before it, in the same thread, has the call's number";
+		ret->absent = "only the entry, the event before this one in the same thread, has the call's number";
 }
 
 static void result(struct dp_scope *s, struct dp_operand *ret)
 {
 	*ret = (struct dp_operand){.type = &dp_ctype_result, .value = dp_build_reg(&s->arena, RAX)};
 	if (!s->at.call->exit)
-		ret->absent = "a system call's result is known at its exit only";
+		ret->absent = "a system call's result is known only at its exit";
 }
 
 bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret)
@@ -88,7 +88,7 @@ bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret)
 	return true;
 }
 
-/* What is not known by name is shown as it is. */
+/* Arguments without a known name are shown as raw words. */
 static struct dp_error *add_word(struct dp_fields_maker *m, unsigned n)
 {
 	const char *name = dp_arena_printf(&m->s->arena, "arg%u", n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a name stands for: a variable that is visible at the site, a member of C++'s `this`, a register or a fact of the hit, and
- * at last a variable of another file. A $ before the name leaves variables out.
+ * Resolves a name: a variable visible at the site, a member of C++'s `this`, a register or a fact of the hit, and last a variable
+ * of another file. A $ before the name excludes variables.
  */
 #include "probes/record/expr_internal.h"
 #include "probes/record/lex.h"
@@ -17,9 +17,7 @@ static void machine_word(struct dp_operand *ret, struct dp_expr *value)
 	*ret = (struct dp_operand){.type = &dp_ctype_word, .value = value};
 }
 
-/* ---- registers ------------------------------------------------------------------------------------------------------- */
-
-/* "arg0" .. "arg5" by the System V calling convention. */
+/* Parses "arg0" .. "arg5" (System V calling convention) and higher numbers. */
 static bool argument_number(const char *name, unsigned *ret)
 {
 	if (strncmp(name, "arg", 3) != 0 || name[3] < '0' || name[3] > '9' || (name[4] && name[5]))
@@ -71,8 +69,8 @@ static struct dp_error *argument(struct dp_scope *s, unsigned n, const struct dp
 		return dp_error(DP_TAG_NO_VARIABLE, "the marker has %zu arguments, arg0 to arg%zu", s->at.nusdt,
 		                s->at.nusdt ? s->at.nusdt - 1 : 0);
 	if (s->at.usdt && !s->at.usdt[n].size)
-		return dp_error(DP_TAG_NO_VALUE, "arg%u of the marker is in a place that cannot be read: thread-local, or by a symbol that was stripped",
-		                n);
+		return dp_error(DP_TAG_NO_VALUE,
+		                "arg%u of the marker cannot be located: it is thread-local, or its symbol was stripped", n);
 	if (s->at.usdt) {
 		*ret = usdt_value(s, &s->at.usdt[n]);
 		return NULL;
@@ -97,8 +95,6 @@ static bool general_register(struct dp_scope *s, const char *name, struct dp_ope
 	return true;
 }
 
-/* ---- facts of the hit --------------------------------------------------------------------------------------------------- */
-
 static const struct {
 	const char *name;
 	enum dp_fact fact;
@@ -121,13 +117,13 @@ static bool fact(struct dp_scope *s, const char *name, struct dp_operand *ret)
 		*ret = (struct dp_operand){.type = facts[i].type, .is_comm = facts[i].fact == DP_FACT_COMM};
 		ret->value = dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_FACT, .value = facts[i].fact});
 		if (facts[i].fact == DP_FACT_DURATION && s->at.point != DP_POINT_RETURN)
-			ret->absent = "a duration is known at returns only (--return)";
+			ret->absent = "a duration is known only at returns (--return)";
 		return true;
 	}
 	return false;
 }
 
-/* A jump to another function hands the result over to that one. */
+/* True if the site is a ret. After a tail jump another function computes the result. */
 static bool is_ret(struct dp_scope *s)
 {
 	uint8_t b[2] = {0};
@@ -146,9 +142,9 @@ static void result(struct dp_scope *s, struct dp_operand *ret)
 	dp_error_destroy(err);
 	machine_word(ret, dp_build_reg(&s->arena, 0));
 	if (s->at.point != DP_POINT_RETURN)
-		ret->absent = "a result is known at returns only (--return)";
+		ret->absent = "a result is known only at returns (--return)";
 	else if (!is_ret(s))
-		ret->absent = "the function ends in a jump to another one, which has yet to make the result";
+		ret->absent = "the function ends in a jump to another function, which has yet to compute the result";
 	if (!function || ret->absent)
 		return;
 	ret->type = dp_ctype_of(&s->arena, function);
@@ -191,13 +187,10 @@ struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const s
 	struct dp_buf help;
 	dp_buf_init(&help);
 	dp_register_suggest(name, true, &help);
-	struct dp_error *err = dp_lex_error(s->text, ast->at, "no register of that name: %s", dp_buf_str(&help));
+	struct dp_error *err = dp_lex_error(s->text, ast->at, "unknown register: %s", dp_buf_str(&help));
 	dp_buf_fini(&help);
 	return err;
 }
-
-/* ---- variables --------------------------------------------------------------------------------------------------------------
- */
 
 static bool is_c(struct dp_scope *s)
 {
@@ -215,7 +208,7 @@ static void variable(struct dp_scope *s, struct dp_variable *v, struct dp_operan
 	ret->type = dp_type_complete(s, ret->type);
 }
 
-/* A member of the object that the C++ function is called for. */
+/* A member of the object for which the C++ function was called. */
 static bool this_member(struct dp_scope *s, const char *name, struct dp_operand *ret)
 {
 	struct dp_variable v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where arguments and results are by the System V ABI (AMD64 supplement 1.0, 3.2.3): values up to 16 bytes by the classes of
- * their eightbytes in general and vector registers, all others in memory.
+ * Locates arguments and results by the System V ABI (AMD64 supplement 1.0, 3.2.3): values up to 16 bytes are in general and
+ * vector registers by the classes of their eightbytes, all others in memory.
  */
 #include "probes/expr/scope/scope_internal.h"
 
@@ -23,7 +23,7 @@ static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offse
 static void merge(struct classes *c, uint64_t offset, uint64_t size, enum abi_class class)
 {
 	if (offset % (size ? size : 1) || offset + size > 2 * EIGHTBYTE)
-		class = CLASS_MEMORY; /* an unaligned member sends all of it to memory */
+		class = CLASS_MEMORY; /* an unaligned member puts the whole object in memory */
 	enum abi_class *at = &c->eightbyte[offset / EIGHTBYTE < 2 ? offset / EIGHTBYTE : 1];
 	if (class > *at)
 		*at = class;
@@ -85,7 +85,7 @@ static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offse
 	}
 }
 
-/* A C++ object that cannot be copied byte by byte is passed by an address. */
+/* True for a C++ object that cannot be copied bytewise: its address is passed. */
 static bool by_reference(const struct dp_ctype *t)
 {
 	Dwarf_Die die = t->die;
@@ -97,7 +97,7 @@ static struct classes classes_of(struct dp_scope *s, const struct dp_ctype *t)
 {
 	struct classes c = {.s = s};
 	if (t->is_long_double)
-		c.eightbyte[0] = CLASS_MEMORY; /* as an argument; results have the x87's registers */
+		c.eightbyte[0] = CLASS_MEMORY; /* as an argument; a result is in x87 registers */
 	else if (t->kind == DP_CTYPE_VOID || (t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t)) ||
 	         (t->kind == DP_CTYPE_RECORD && !t->size))
 		c.eightbyte[0] = CLASS_UNKNOWN;
@@ -110,12 +110,10 @@ static struct classes classes_of(struct dp_scope *s, const struct dp_ctype *t)
 	return c;
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------ */
-
-struct passing { /* what earlier arguments have used up */
+struct passing { /* registers and stack used by earlier arguments */
 	unsigned integers, vectors;
-	uint64_t stack; /* bytes, behind the return address */
-	bool lost;      /* an argument of unknown class: nothing behind it is certain */
+	uint64_t stack; /* bytes after the return address */
+	bool lost;      /* an argument of unknown class: the locations of later ones are unknown */
 };
 
 static const uint8_t integer_registers[INTEGERS] = {7, 6, 2, 1, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
@@ -147,7 +145,7 @@ static bool align_member(const struct dp_member *m, void *data)
 	return true;
 }
 
-/* Sixteen bytes are the alignment of long double and __int128; vectors say theirs nowhere. */
+/* long double and __int128 are 16-byte aligned. Debug information does not tell the alignment of vectors. */
 static void align_to(struct alignment *a, const struct dp_ctype *t)
 {
 	Dwarf_Die die = t->die;
@@ -170,7 +168,7 @@ static void align_to(struct alignment *a, const struct dp_ctype *t)
 	a->unknown |= inner.unknown;
 }
 
-/* rustc's own convention, which is not C's where its LLVM splits a 128-bit integer between registers and the stack. */
+/* rustc's convention differs from C's when LLVM splits a 128-bit integer between registers and the stack. */
 static bool is_rust(struct dp_scope *s)
 {
 	return s->unit.addr && dwarf_srclang(&s->unit) == DW_LANG_Rust;
@@ -184,7 +182,7 @@ static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const s
 	const uint64_t align = alignment.bytes;
 	if (alignment.unknown || align > 16 || (dp_ctype_is_wide(t) && is_rust(s))) {
 		p->lost = true;
-		return dp_storage_none(&s->arena, "passed in a way that dynprobe does not know");
+		return dp_storage_none(&s->arena, "passed in a way that dynprobe does not support");
 	}
 	if (align > EIGHTBYTE)
 		p->stack = (p->stack + align - 1) / align * align;
@@ -195,7 +193,7 @@ static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const s
 
 static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
 {
-	static const char unknown[] = "passed in a way that dynprobe does not know";
+	static const char unknown[] = "passed in a way that dynprobe does not support";
 	struct dp_storage storage = {0};
 	unsigned integers = 0, vectors = 0;
 	if (t->kind == DP_CTYPE_RECORD && by_reference(t)) {
@@ -224,7 +222,7 @@ static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struc
 	return storage;
 }
 
-/* A result in memory has its address passed as a hidden first argument. */
+/* A result in memory: its address is a hidden first argument. */
 static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
 {
 	struct passing p = {0};
@@ -238,7 +236,7 @@ static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
 	return p;
 }
 
-/* Compilers may give a function that nobody else calls a convention of its own, and say so. */
+/* A compiler may give a local function its own calling convention; the debug information or the symbol's suffix tells so. */
 static bool is_conventional(struct dp_scope *s, Dwarf_Die *function)
 {
 	uint64_t convention = 0;
@@ -262,8 +260,6 @@ struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf
 	return dp_storage_none(&s->arena, DP_ABSENT_NOT_SET);
 }
 
-/* ---- results ---------------------------------------------------------------------------------------------------------- */
-
 struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 {
 	static const uint8_t integer[2] = {0, 2}; /* rax rdx */
@@ -271,7 +267,7 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 	struct dp_storage storage = {0};
 	const struct classes c = classes_of(s, type);
 	if (c.eightbyte[0] == CLASS_UNKNOWN || type->is_long_double || (!c.eightbyte[0] && !c.eightbyte[1]))
-		return dp_storage_none(&s->arena, "returned in a way that dynprobe does not know");
+		return dp_storage_none(&s->arena, "returned in a way that dynprobe does not support");
 	if (c.eightbyte[0] == CLASS_MEMORY || (type->kind == DP_CTYPE_RECORD && by_reference(type)))
 		return dp_storage_memory(&s->arena, dp_build_reg(&s->arena, 0));
 	for (unsigned i = 0; i < 2 && i * EIGHTBYTE < type->size; i++) {

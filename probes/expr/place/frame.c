@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a function's locals are counted from: the canonical frame address by call frame information, or a register. */
+/* The base of a function's locals: the canonical frame address, from call frame information, or a register. */
 #include "probes/expr/scope/scope_internal.h"
 #include "probes/image/module.h"
 
@@ -19,7 +19,7 @@ static struct dp_expr *cfa_by(struct dp_scope *s, Dwarf_CFI *cfi, uint64_t pc)
 	return cfa;
 }
 
-/* .eh_frame is the mapped file's; where there is none, .debug_frame may be with the debug information. */
+/* Uses .eh_frame of the mapped file, else .debug_frame of the debug information. */
 struct dp_expr *dp_frame_cfa(struct dp_scope *s)
 {
 	const struct dp_module *m = s->at.site.module;
@@ -36,8 +36,8 @@ struct dp_expr *dp_frame_cfa(struct dp_scope *s)
 }
 
 /*
- * clang counts from rbp in functions that keep a frame pointer. That holds only between the prologue and the epilogue: where
- * the call frame information counts from rbp as well.
+ * In functions with a frame pointer clang's offsets count from rbp. That is valid only between prologue and epilogue: where the
+ * call frame information uses rbp as well.
  */
 static bool frame_pointer_stands(struct dp_scope *s)
 {

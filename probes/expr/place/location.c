@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DWARF's location expressions over values that are not known yet: what comes out is the computation that a stub makes at the
- * site. Sources: DWARF 5, section 2.6; the System V psABI for the numbers of registers.
+ * Location expressions whose values are not known yet: the result is the computation that a stub makes at the site. Sources:
+ * DWARF 5, section 2.6; the System V psABI for register numbers.
  */
 #include "probes/dwarf/dwarf_machine.h"
 #include "probes/expr/scope/scope_internal.h"
@@ -13,11 +13,9 @@ struct location {
 	struct dp_dwarf_machine machine;
 	struct dp_scope *s;
 	struct dp_storage pieces;
-	bool is_nested; /* for the sake of another one */
+	bool is_nested; /* evaluated for another expression */
 	unsigned steps;
 };
-
-/* ---- values that are not known yet -------------------------------------------------------------------------------------- */
 
 static struct location *location_of(struct dp_dwarf_machine *m)
 {
@@ -71,8 +69,6 @@ static bool is_number(struct dp_dwarf_machine *m, union dp_dwarf_value v, uint64
 	return dp_build_is_const(v.expr, ret);
 }
 
-/* ---- what is known of the site ------------------------------------------------------------------------------------------ */
-
 static const char *cfa(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
 {
 	return known(dp_frame_cfa(location_of(m)->s), ret);
@@ -87,7 +83,7 @@ static const char *frame_base(struct dp_dwarf_machine *m, union dp_dwarf_value *
 	return ret->expr ? NULL : absent;
 }
 
-/* What a register held when the function was entered is known there only. */
+/* The registers' values at the function's entry are available only there. */
 static const char *entry(struct dp_dwarf_machine *m, uint64_t number, union dp_dwarf_value *ret)
 {
 	return location_of(m)->s->at_entry ? reg(m, number, ret) : DP_ABSENT_OPTIMIZED;
@@ -102,9 +98,7 @@ static const char *tls(struct dp_dwarf_machine *m, union dp_dwarf_value offset, 
 	return ret->expr ? NULL : absent;
 }
 
-/* ---- how it ends -------------------------------------------------------------------------------------------------------- */
-
-/* The bytes of a value that stands in the debug information itself, eight at a time. */
+/* Adds a value that is stored in the debug information, in pieces of eight bytes. */
 static void implicit_bytes(struct location *l, const uint8_t *bytes, uint64_t n)
 {
 	for (uint64_t at = 0; at < n; at += DP_DWARF_WORD) {
@@ -167,8 +161,6 @@ static const struct dp_dwarf_back back = {.constant = constant,
                                           .tls = tls,
                                           .piece = piece};
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
-
 static struct dp_dwarf_machine *start(struct location *l, struct dp_scope *s, Dwarf_Attribute *attr, bool is_nested)
 {
 	dp_dwarf_start(&l->machine, &back, l, &l->steps);
@@ -217,7 +209,7 @@ struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwa
 	return e;
 }
 
-/* The expression begins with the object's address, and goes by its table of virtual functions. */
+/* The expression starts with the object's address and uses its virtual table. */
 struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *object, const struct dp_member *m)
 {
 	Dwarf_Die die = m->base;

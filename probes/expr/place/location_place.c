@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a location is made of beyond DWARF's own words: registers, thread-local storage, the end of the stack. */
+/* Locations that DWARF leaves to the ABI: registers, thread-local storage, the end of the stack. */
 #include "probes/expr/scope/scope_internal.h"
 #include "probes/image/module.h"
 
@@ -16,7 +16,7 @@ struct dp_expr *dp_location_register(struct dp_scope *s, uint64_t number, unsign
 	return NULL;
 }
 
-/* gcc's split units hold the symbol's address where the offset in the segment should be. */
+/* gcc's split units have the symbol's address instead of the offset in the segment. */
 static bool offset_of(const struct dp_scope *s, const Elf64_Phdr *tls, const struct dp_expr *e, uint64_t *ret)
 {
 	uint64_t v;
@@ -50,7 +50,7 @@ struct dp_expr *dp_location_thread_local(struct dp_scope *s, const struct dp_exp
 	return dp_build_add(&s->arena, dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_THREAD}), offset - size);
 }
 
-/* Below the red zone is the stub's own stack, and whatever a signal left there. */
+/* Below the red zone are the stub's own stack and old signal frames. */
 bool dp_location_is_dead(const struct dp_expr *addr)
 {
 	enum { RSP = 4, RED_ZONE = 128 };

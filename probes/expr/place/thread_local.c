@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a library's thread-local variables are (U. Drepper, ELF Handling for Thread-Local Storage, 3.4). The dynamic loader gives
- * each module a number, and writes it where the module asks for it (R_X86_64_DTPMOD64); a thread's vector, at the thread pointer
- * plus 8, has the module's block by that number. That is the C library's to lay out: only glibc's is known here. Modules that
- * were there at the start have a block in every thread; of others a vector may still say where an earlier module's was, so they
- * are left out.
+ * Locates a library's thread-local variables (U. Drepper, ELF Handling for Thread-Local Storage, 3.4). The dynamic loader gives
+ * each module a number and writes it where the module needs it (R_X86_64_DTPMOD64). A thread's vector, at the thread pointer plus
+ * 8, has the module's block at that index. The layout is the C library's; only glibc's is supported. Modules loaded at the start
+ * have a block in every thread. For others the vector may still have an earlier module's block, so they are left out.
  */
 #include "probes/expr/scope/scope_internal.h"
 #include "probes/image/module.h"
 
 #include <string.h>
 
-/* A block that a thread has none of yet is said to be at -1: behind that nothing is mapped for so many bytes. */
+/* A thread without a block yet has -1 as its address; after that nothing is mapped for this many bytes. */
 enum { BLOCK_MAX = 60000, WORD = 8, VECTOR = 8, ENTRY = 16 };
 
 static bool dynamic_table(const struct dp_elf *elf, int64_t tag, struct dp_span *ret)
@@ -33,7 +32,7 @@ static bool symbol_at(const struct dp_elf *elf, uint64_t i, Elf64_Sym *ret, cons
 	return true;
 }
 
-/* Another module's variable of that name may be the one that is meant. */
+/* False if another module has a variable with that name: that one may be meant. */
 static bool is_alone(struct dp_image *image, const struct dp_module *m, const char *name)
 {
 	const size_t length = strlen(name);
@@ -57,7 +56,7 @@ static bool is_own(struct dp_scope *s, const struct dp_module *m, uint64_t i)
 	return symbol_at(m->elf, i, &symbol, &name) && symbol.st_shndx != SHN_UNDEF && is_alone(s->image, m, name);
 }
 
-/* Where the loader has written the module's number. */
+/* Finds the word into which the loader writes the module's number. */
 static bool number_of(struct dp_scope *s, const struct dp_module *m, uint64_t *ret)
 {
 	struct dp_span table;

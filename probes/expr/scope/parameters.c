@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of functions. What a copy has left is listed in it, by gcc in any order, by clang without what was optimized out; what
- * the function has declared stands in its abstract origin.
+ * Parameters of copied functions. A copy lists those it still has: gcc's in any order, clang's without optimized-out ones. The
+ * abstract origin has the function's declaration.
  */
 #include "probes/expr/scope/scope_internal.h"
 
@@ -29,7 +29,7 @@ static size_t list(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
 	return n;
 }
 
-/* Puts the copy's own entry, from the n that are not in place yet, in the place of the origin's. */
+/* Replaces the origin's entry by the copy's own, taken from the n entries not used yet. */
 static bool put(Dwarf_Die *place, Dwarf_Die *own, size_t n)
 {
 	Dwarf_Die origin;
@@ -43,8 +43,8 @@ static bool put(Dwarf_Die *place, Dwarf_Die *own, size_t n)
 }
 
 /*
- * A function by itself has what it is passed; gcc drops a constructor's hidden parameters (__in_chrg, __vtt_parm), whoever is
- * inlined has lost others: by clang also `this`.
+ * Parameters missing in a copy: in a function of its own, gcc drops a constructor's hidden ones (__in_chrg, __vtt_parm), which
+ * are not passed. An inlined copy has lost others; clang's may have lost `this`.
  */
 static bool is_kept(Dwarf_Die *function, Dwarf_Die *lost)
 {
@@ -62,7 +62,7 @@ size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
 	for (size_t i = 0; i < declared; i++)
 		if (put(&ret[i], own, n) || is_kept(function, &ret[i]))
 			ret[k++] = ret[i];
-	/* What the origin does not know: a clone's, or all of a function that has no origin. */
+	/* Parameters that the origin lacks: a clone's, or all of a function without an origin. */
 	for (size_t i = 0; i < n && k < max; i++)
 		if (own[i].addr)
 			ret[k++] = own[i];

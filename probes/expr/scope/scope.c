@@ -31,9 +31,7 @@ struct dp_scope *dp_scope_destroy(struct dp_scope *scope)
 	return NULL;
 }
 
-/* ---- the debug information of the site ------------------------------------------------------------------------------ */
-
-/* The entry itself, or what an endbr64 there is followed by. */
+/* True if the site is the entry, or the instruction after an endbr64 there. */
 static bool is_entry(const struct dp_scope *s, uint64_t entry)
 {
 	static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -49,7 +47,7 @@ static bool is_entry(const struct dp_scope *s, uint64_t entry)
 	return read && !memcmp(bytes, endbr64, sizeof(endbr64));
 }
 
-/* Up to the real function: what lies around it declares types only. */
+/* Keeps functions up to the real one: entries around it only declare types. */
 static void cut_functions(struct dp_scope *s)
 {
 	for (size_t i = 0; i < s->nfunctions; i++)
@@ -71,7 +69,7 @@ static struct dp_error *look_around(struct dp_scope *s)
 		if (breakpoints[i] > s->body && dwarf_haspc(f, breakpoints[i]) > 0)
 			s->body = breakpoints[i];
 	free(breakpoints);
-	/* At a function's entry what was inlined there has not begun: the function is meant. */
+	/* At a function's entry, copies inlined there have not started: use the function. */
 	if (s->at_entry && s->at.point == DP_POINT_ENTRY) {
 		s->function[0] = *f;
 		s->nfunctions = 1;
@@ -83,7 +81,7 @@ static struct dp_error *look_around(struct dp_scope *s)
 static struct dp_error *open_debug(struct dp_scope *s)
 {
 	if (!s->at.site.module)
-		return dp_error(DP_TAG_NO_DEBUG_INFO, "the probe's place is in no file, so nothing tells its variables");
+		return dp_error(DP_TAG_NO_DEBUG_INFO, "the probe is not in the code of a file, so its variables are unknown");
 	DP_TRY(dp_module_debug(s->at.site.module, &s->debug));
 	s->pc = dp_debug_pc(s->debug, s->at.site.addr);
 	if (!dp_debug_unit_at(s->debug, s->pc, &s->unit))
@@ -94,8 +92,8 @@ static struct dp_error *open_debug(struct dp_scope *s)
 		                                                                      : "the probe's place");
 	if (s->debug->missing_dwo && dwarf_tag(&s->unit) == DW_TAG_skeleton_unit)
 		return dp_error(DP_TAG_NO_DEBUG_INFO,
-		                "the debug information of '%s' is in '%s', which is not there; keep the .dwo files: those that dwp "
-		                "has packed into one are not read",
+		                "the debug information of '%s' is in '%s', which is missing; keep the .dwo files: dynprobe "
+		                "does not read dwp packages",
 		                dp_module_path(s->at.site.module), s->debug->missing_dwo);
 	return look_around(s);
 }
@@ -119,8 +117,6 @@ Dwarf_Die *dp_scope_outer(struct dp_scope *s)
 	return s->nfunctions ? &s->function[s->nfunctions - 1] : NULL;
 }
 
-/* ---- expressions ------------------------------------------------------------------------------------------------------ */
-
 struct dp_error *dp_scope_check(const char *text)
 {
 	struct dp_arena arena = {0};
@@ -130,7 +126,7 @@ struct dp_error *dp_scope_check(const char *text)
 	return err;
 }
 
-/* $duration, $retval and $rip are never variables, but what they are is known at a place only. */
+/* $duration, $retval and $rip are never variables, but depend on the place. */
 static bool is_of_a_place(const struct dp_token *t)
 {
 	return t->kind == DP_TOKEN_NAME ||
@@ -189,7 +185,7 @@ static struct dp_error *anywhere(struct dp_scope *scope, const char *text, bool 
 	struct dp_scope none = {.asked = true};
 	if (scope)
 		return scope_expr(scope, text, is_condition, ret);
-	none.no_debug = dp_error(DP_TAG_NO_DEBUG_INFO, "names of the program have a meaning at a probe's place only");
+	none.no_debug = dp_error(DP_TAG_NO_DEBUG_INFO, "names of the program can be used only at a probe's place");
 	struct dp_error *err = scope_expr(&none, text, is_condition, ret);
 	dp_error_destroy(none.no_debug);
 	dp_arena_fini(&none.arena);

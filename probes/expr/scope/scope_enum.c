@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The names of an enumeration's values, in one block that outlives the debug information. */
+/* Copies an enumeration's names and values into one block, which outlives the debug information. */
 #include "probes/expr/scope/scope_fields.h"
 
 #include <dwarf.h>
@@ -8,7 +8,7 @@
 
 enum { ENUMERATORS_MAX = 4096 };
 
-/* Single bits, among them one above the first two: more than a count from 0. */
+/* Flags are single bits, one of them above the first two: more than a count from 0. */
 static bool is_flags(const struct dp_enumeration *e)
 {
 	uint64_t highest = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One field. Its name is an identifier made from what was typed; what was typed is its label. */
+/* Makes a field. What was typed is its label; its name is an identifier made from the label. */
 #include "agent/abi.h"
 #include "base/cleanup.h"
 #include "probes/expr/scope/scope_fields.h"
@@ -9,8 +9,6 @@
 #include <string.h>
 
 enum { NAME_LENGTH = 100, TEXT_DEFAULT = 64 };
-
-/* ---- names ------------------------------------------------------------------------------------------------------------ */
 
 /* "req->hdr.len" -> "req_hdr_len" */
 static void make_name(const char *label, char name[NAME_LENGTH + 24])
@@ -25,7 +23,7 @@ static void make_name(const char *label, char name[NAME_LENGTH + 24])
 	}
 	while (n && name[n - 1] == '_')
 		n--;
-	/* A leading underscore would meet the names that recordings need themselves. */
+	/* Names with a leading underscore are reserved for recordings. */
 	const size_t under = strspn(name, "_") < n ? strspn(name, "_") : n;
 	memmove(name, name + under, n - under);
 	name[n - under] = '\0';
@@ -62,8 +60,6 @@ static bool is_there(const struct dp_fields *fields, const struct dp_field *f)
 	return false;
 }
 
-/* ---- appending -------------------------------------------------------------------------------------------------------- */
-
 static struct dp_error *no_memory(void)
 {
 	return dp_error(DP_TAG_NOMEM, "out of memory for a field");
@@ -80,7 +76,7 @@ static struct dp_error *push(struct dp_fields_maker *m, struct dp_field *f)
 	return NULL;
 }
 
-/* Takes over what the field owns. The same field twice is kept once; different ones of one name are told apart by a number. */
+/* Takes ownership of the field's members. Adds the same field only once; different fields with one name get a number. */
 static struct dp_error *append(struct dp_fields_maker *m, const char *given, const char *label, struct dp_field f)
 {
 	char name[NAME_LENGTH + 24], base[NAME_LENGTH + 24];
@@ -110,8 +106,6 @@ static struct dp_error *append(struct dp_fields_maker *m, const char *given, con
 	return err;
 }
 
-/* ---- kinds of fields ---------------------------------------------------------------------------------------------------- */
-
 static void describe(struct dp_field *f, const struct dp_operand *o)
 {
 	const struct dp_ctype *t = o->type;
@@ -123,7 +117,7 @@ static void describe(struct dp_field *f, const struct dp_operand *o)
 	f->hex = t->kind == DP_CTYPE_POINTER;
 	f->look = t->is_bool ? DP_LOOK_BOOL : t->is_char ? DP_LOOK_CHAR : t->look;
 	f->names = dp_enumeration_of(t);
-	/* A register by itself is bits, not a number. */
+	/* A register alone is shown as bits, not as a number. */
 	if (t->is_word && o->value && o->value->kind == DP_EXPR_REG) {
 		f->type = DP_TYPE_UINT;
 		f->hex = true;
@@ -131,7 +125,7 @@ static void describe(struct dp_field *f, const struct dp_operand *o)
 	}
 }
 
-/* A register needs no computation. */
+/* A register is captured directly, without an expression. */
 static bool take_register(struct dp_field *f, const struct dp_expr *e)
 {
 	if (e->kind == DP_EXPR_CAST && e->size >= f->size)
@@ -176,7 +170,7 @@ static struct dp_error *field_at(struct dp_fields_maker *m, const char *name, co
 struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,
                                uint64_t length)
 {
-	/* With room for the dots of one that is cut. */
+	/* with room for the dots of a truncated string */
 	const uint64_t size = (length ? length : TEXT_DEFAULT) + sizeof("...");
 	const struct dp_field f = {
 	        .type = DP_TYPE_STRING, .size = size > DP_STRING_MAX ? DP_STRING_MAX : (uint32_t)size, .source = DP_SRC_STRING};
@@ -189,7 +183,7 @@ struct dp_error *dp_field_bytes(struct dp_fields_maker *m, const char *name, con
 	return field_at(m, name, label, f, addr);
 }
 
-/* The halves where they are not both in memory: registers, constants. */
+/* For values not entirely in memory (registers, constants): captures both halves. */
 static struct dp_error *field_halves(struct dp_fields_maker *m, const char *name, const char *label, struct dp_field f,
                                      const struct dp_operand *o)
 {
@@ -219,12 +213,12 @@ struct dp_error *dp_field_wide(struct dp_fields_maker *m, const char *name, cons
 	const struct dp_field f = {.type = DP_TYPE_BYTES, .size = 16, .source = DP_SRC_MEMORY, .look = o->type->look};
 	const char *absent = NULL;
 	if (o->bits)
-		return dp_field_absent(m, name, label, o->type, "a bit-field of 128 bits, which dynprobe does not read");
+		return dp_field_absent(m, name, label, o->type, "a bit-field of 128 bits, which dynprobe does not support");
 	struct dp_expr *addr = dp_storage_whole(&m->s->arena, &o->storage, f.size, &absent);
 	return addr ? field_at(m, name, label, f, addr) : field_halves(m, name, label, f, o);
 }
 
-/* Always a number, whatever it would have been: nothing of it is read. */
+/* A field without a value always has an integer-like type, because nothing is read. */
 struct dp_error *dp_field_absent(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_ctype *type,
                                  const char *why)
 {

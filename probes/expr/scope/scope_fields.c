@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one -t argument makes: a struct becomes a field for each member, an array one for each of its first elements, char arrays
- * and char pointers are strings.
+ * Makes the fields of one -t argument: a struct gives a field per member, an array one for each of its first elements; char
+ * arrays and char pointers are strings.
  */
 #include "probes/expr/scope/scope_fields.h"
 #include "agent/abi.h"
@@ -14,8 +14,6 @@
 #include <string.h>
 
 enum { DEPTH_MAX = 2, FIELDS_MAX = 32, ARGS_MAX = 60, ELEMENTS = 8, SLICE_ELEMENTS = 60, BYTES_SHOWN = 64, BYTES_MAX = 1024 };
-
-/* ---- what a value consists of ------------------------------------------------------------------------------------------ */
 
 struct flatten {
 	struct dp_fields_maker *m;
@@ -30,7 +28,7 @@ static struct dp_error *no_memory(void)
 	return dp_error(DP_TAG_NOMEM, "out of memory for a field");
 }
 
-/* Behind the bracket that closes the one at `text`. */
+/* The position after the bracket that closes the one at `text`. */
 static const char *behind(const char *text)
 {
 	size_t open = 0;
@@ -50,7 +48,7 @@ static const char *behind_name(const char *text)
 	return text + strspn(text, " \t\n");
 }
 
-/* Does a member or an element of all of it follow, if one is written behind it? Not so with `*p`, `&x` and `(struct s *)p`. */
+/* True if a member or element written after the text applies to all of it. Not so for `*p`, `&x` and `(struct s *)p`. */
 static bool takes_suffix(const char *text)
 {
 	text = *text == '(' ? behind(text) : behind_name(text);
@@ -72,7 +70,7 @@ static const char *as_base(struct dp_arena *a, const char *label)
 	return takes_suffix(label) ? label : dp_arena_printf(a, "(%s)", label);
 }
 
-/* Bases and unnamed members stand for what is in them. */
+/* Bases and unnamed members are replaced by their members. */
 static bool flatten_member(const struct dp_member *member, void *data)
 {
 	struct flatten *f = data;
@@ -81,7 +79,7 @@ static bool flatten_member(const struct dp_member *member, void *data)
 	Dwarf_Die die = member->die;
 	if (!f->m->budget)
 		return false;
-	if (dp_die_flag(&die, DW_AT_artificial)) /* the pointer to virtual functions */
+	if (dp_die_flag(&die, DW_AT_artificial)) /* the pointer to the virtual table */
 		return true;
 	if (!member->name || !*member->name) {
 		struct flatten inner = *f;
@@ -104,7 +102,7 @@ static struct dp_error *record_fields(struct dp_fields_maker *m, const char *nam
 	if (depth >= DEPTH_MAX)
 		return NULL;
 	struct flatten f = {.m = m, .record = &o, .name = name, .label = label, .join = ".", .depth = depth};
-	/* *req is read as req->len. */
+	/* *req is shown as req->len. */
 	if (label[0] == '*') {
 		f.label = label + 1 + strspn(label + 1, " ");
 		f.join = "->";
@@ -157,7 +155,7 @@ static struct dp_error *array_fields(struct dp_fields_maker *m, const char *name
 	}
 	if (!o.type->count || !to->size)
 		return dp_field_absent(m, name, label, o.type, "an array of unknown length: give a slice, a[0:4]");
-	/* The elements of an array of structs are a level of their own; they may still show members. */
+	/* The elements of an array of structs are a level of their own, but may still show members. */
 	return depth > DEPTH_MAX
 	               ? NULL
 	               : element_fields(m, name, label, o, to, to->kind == DP_CTYPE_RECORD && depth ? depth - 1 : depth);
@@ -186,8 +184,6 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
 		return dp_field_text(m, name, label, o.value, o.length);
 	return dp_field_scalar(m, name, label, o);
 }
-
-/* ---- args, locals --------------------------------------------------------------------------------------------------------- */
 
 struct all {
 	struct dp_fields_maker *m;
@@ -242,9 +238,6 @@ static struct dp_error *add_all(struct dp_fields_maker *m, bool parameters)
 	return all.err;
 }
 
-/* ---- one context ------------------------------------------------------------------------------------------------------------
- */
-
 static size_t identifier(const char *text)
 {
 	size_t n = 0;
@@ -264,7 +257,7 @@ bool dp_scope_is_fixed(const char *context)
 	return n && context[at] == ':' && context[at + 1] != ':';
 }
 
-/* NAME=EXPR: where EXPR begins, 0 if there is no name. */
+/* NAME=EXPR: the offset of EXPR; 0 if there is no name. */
 static size_t given_name(const char *text)
 {
 	const size_t n = identifier(text), blank = n + strspn(text + n, " ");
@@ -280,7 +273,7 @@ static const char *trimmed(struct dp_arena *a, const char *text)
 	return dp_arena_copy(a, text, n);
 }
 
-/* str(p->name, 9) is called p->name. */
+/* str(p->name, 9) has the label p->name. */
 static const char *label_of(struct dp_arena *a, const struct dp_ast *ast, const char *text)
 {
 	const char *open = strchr(text, '(');
@@ -305,7 +298,7 @@ static struct dp_error *add_expression(struct dp_fields_maker *m, const char *co
 	DP_TRY(dp_ast_parse(&s->arena, text, &ast));
 	DP_TRY(dp_lower(s, ast, &o));
 	if (o.string)
-		return dp_lex_error(text, ast->at, "a string by itself is no value");
+		return dp_lex_error(text, ast->at, "a string alone is not a value");
 	const char *label = name ? name : label_of(&s->arena, ast, text);
 	if (!label || (from && !name))
 		return no_memory();
@@ -333,7 +326,7 @@ static bool names_flags(const struct dp_ast *ast)
 	return names_flags(ast->a) || names_flags(ast->b) || names_flags(ast->c);
 }
 
-/* What cannot be parsed is refused elsewhere. */
+/* Ignores syntax errors: they are reported elsewhere. */
 bool dp_context_shows_flags(const char *text)
 {
 	struct dp_fields fixed = {0};

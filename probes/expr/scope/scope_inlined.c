@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inlined functions that begin at a site. gcc lets one begin at an instruction (DW_AT_entry_pc, with the number of a location view)
- * that its own ranges leave out, and several of them at the same one: by its address alone the site would belong to the function
- * around them, whose variables may have the same names.
+ * Inlined functions that start at the site. gcc may start a copy at an instruction outside of its ranges (DW_AT_entry_pc, with a
+ * location view number), and several copies at one instruction. By its address alone the site would belong to the surrounding
+ * function, whose variables may have the same names.
  */
 #include "probes/point/places.h"
 #include "probes/expr/scope/scope_internal.h"
@@ -27,7 +27,7 @@ static bool is_wanted(const struct dp_scope *s, Dwarf_Die *die)
 	return name && s->at.inlined && !strcmp(name, s->at.inlined);
 }
 
-/* One that is inlined in itself is meant once: the outer copy begins first. */
+/* A copy inlined in itself counts once: the outer one starts first. */
 static bool begins_in_found(const struct search *f)
 {
 	return f->nfound && f->depth > f->nfound && f->path[f->nfound - 1].addr == f->found[f->nfound - 1].addr;
@@ -45,7 +45,7 @@ static void take(struct search *f, Dwarf_Die *die)
 	f->matches++;
 }
 
-/* Where it is not said, a copy begins in its ranges: to look for the place takes longer than to look at these. */
+/* A copy without DW_AT_entry_pc starts in its ranges. Checking them is faster than computing the start. */
 static bool may_begin(const struct dp_scope *s, Dwarf_Die *die)
 {
 	return dwarf_hasattr(die, DW_AT_entry_pc) || dwarf_haspc(die, s->pc) > 0;
@@ -73,7 +73,7 @@ static void descend(struct search *f, Dwarf_Die *parent, unsigned depth)
 	} while (f->steps++ < STEPS_MAX && !dwarf_siblingof(&die, &die));
 }
 
-/* The copy and what it was inlined in, innermost first. */
+/* Sets the functions around the site to the copy and its callers, innermost first. */
 static void enter(struct dp_scope *s, const struct search *f)
 {
 	const Dwarf_Die outer = *dp_scope_outer(s);
@@ -96,7 +96,7 @@ struct dp_error *dp_scope_inlined(struct dp_scope *s)
 		return NULL;
 	if (f->matches != 1)
 		return dp_error(DP_TAG_NO_VALUE,
-		                "%s of '%s' begin%s at the probe's place by the debug information, so its variables cannot be told",
+		                "by the debug information, %s of '%s' start%s at the probe, so its variables are unknown",
 		                f->matches ? "more than one inlined copy" : "no inlined copy", s->at.inlined,
 		                f->matches ? "" : "s");
 	enter(s, f);

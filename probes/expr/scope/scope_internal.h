@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a scope: what is known of the site, and the steps from names to the machine's terms. */
+/* Internals of a scope: what is known of the site, and the steps from names to struct dp_expr. */
 #ifndef DP_PROBES_SCOPE_INTERNAL_H
 #define DP_PROBES_SCOPE_INTERNAL_H
 
@@ -14,146 +14,147 @@ struct dp_scope {
 	struct dp_image *image;
 	struct dp_scope_at at;
 	struct dp_arena arena;
-	const char *text; /* that is being given a meaning, for carets */
-	/* Debug information, on demand. */
+	const char *text; /* being compiled, for carets */
+	/* Debug information, loaded on demand. */
 	bool asked;
-	struct dp_error *no_debug; /* why there is none for this site */
+	struct dp_error *no_debug; /* why this site has none */
 	struct dp_debug *debug;
-	uint64_t pc; /* in the debug information's addresses */
+	uint64_t pc; /* the site, in the debug information's addresses */
 	Dwarf_Die unit;
-	Dwarf_Die function[DP_SCOPE_FUNCTIONS]; /* around the site, innermost first; the last is no inlined one */
+	Dwarf_Die function[DP_SCOPE_FUNCTIONS]; /* around the site, innermost first; the last one is not inlined */
 	size_t nfunctions;
-	/* What begins at the site but is not around it by its ranges, where the site was not named after one of them. */
+	/* Inlined functions that start at the site although their ranges exclude it, unless the site was named after one of
+	 * them. */
 	Dwarf_Die beginning[DP_SCOPE_FUNCTIONS];
 	size_t nbeginning;
-	bool at_entry;       /* the site is the function's first instruction (behind an endbr64) */
-	uint64_t body;       /* where the function's body begins: behind the prologue */
-	struct dp_found_name *names; /* what has been looked for, found or not: an expression may ask for a name many times */
-	/* The canonical frame address, on demand. */
+	bool at_entry;       /* the site is the function's first instruction, or follows its endbr64 */
+	uint64_t body;       /* start of the function's body, after the prologue */
+	struct dp_found_name *names; /* cache of lookups, also failed ones: an expression may use a name many times */
+	/* The canonical frame address, computed on demand. */
 	bool cfa_asked;
 	struct dp_expr *cfa;
 };
 
 struct dp_variable {
 	Dwarf_Die die;
-	Dwarf_Die function; /* whose parameter or local it is; addr NULL for others */
+	Dwarf_Die function; /* function of the parameter or local; addr NULL for others */
 	const char *name;
-	bool is_parameter, is_constant; /* an enumerator: `value` */
-	bool is_ambiguous;              /* an inlined function that begins at the site may be meant */
+	bool is_parameter, is_constant; /* is_constant: an enumerator, see `value` */
+	bool is_ambiguous;              /* may belong to an inlined function that starts at the site */
 	uint64_t value;
 	uint64_t base_offset;
-	const struct dp_ctype *type; /* of an enumerator */
+	const struct dp_ctype *type; /* only of an enumerator */
 };
 struct dp_found_name {
 	struct dp_found_name *next;
 	const char *name;
-	int how; /* DP_NAME_NEAR, DP_NAME_FAR, or the tag of a type */
+	int how; /* DP_NAME_NEAR, DP_NAME_FAR, or a type's tag */
 	bool found;
 	struct dp_variable variable;
 	Dwarf_Die type;
 };
 enum { DP_NAME_NEAR = -1, DP_NAME_FAR = -2 };
-/* NULL if that has not been looked for. */
+/* A cached lookup; NULL if the name was not looked up. */
 struct dp_found_name *dp_scope_recall(struct dp_scope *s, const char *name, int how);
-/* For what has been found; its name outlives that of whoever asked. NULL without memory. */
+/* Adds a cache entry, with its own copy of the name. NULL when out of memory. */
 struct dp_found_name *dp_scope_remember(struct dp_scope *s, const char *name, int how);
 
-/* Opens the debug information of the site's module. DP_TAG_NO_DEBUG_INFO. */
+/* Opens the debug information of the site's module, or returns DP_TAG_NO_DEBUG_INFO. */
 struct dp_error *dp_scope_debug(struct dp_scope *s) DP_MUST_CHECK;
-/* The function, or NULL: the innermost one, inlined or not; the real one. */
+/* The innermost function (inlined or not), and the real one; NULL if unknown. */
 Dwarf_Die *dp_scope_inner(struct dp_scope *s);
 Dwarf_Die *dp_scope_outer(struct dp_scope *s);
 
-/* scope_inlined.c: puts the inlined function that the site was named after into `function`, or fills in `beginning`. */
+/* scope_inlined.c: adds the inlined function after which the site was named to `function`, or fills in `beginning`. */
 struct dp_error *dp_scope_inlined(struct dp_scope *s) DP_MUST_CHECK;
-/* Is the site where this inlined function begins? */
+/* True if this inlined function starts at the site. */
 bool dp_scope_is_beginning(struct dp_scope *s, Dwarf_Die *function);
 
-/* frame.c: the CFA by call frame information; NULL if there is none. */
+/* frame.c: the CFA from call frame information; NULL if there is none. */
 struct dp_expr *dp_frame_cfa(struct dp_scope *s);
-/* DW_AT_frame_base of the real function; NULL and *absent. */
+/* DW_AT_frame_base of the real function; NULL and *absent on failure. */
 struct dp_expr *dp_frame_base(struct dp_scope *s, const char **absent);
 
-/* location.c: where the location attribute says that the object is, at the site. */
+/* location.c: where the object of a location attribute is, at the site. */
 struct dp_storage dp_location_of(struct dp_scope *s, Dwarf_Attribute *attr);
-/* The object behind a pointer that the compiler did without (DW_OP_implicit_pointer); false if that is not why it is not there. */
+/* The target of an optimized-out pointer (DW_OP_implicit_pointer); false if the pointer is missing for another reason. */
 bool dp_location_behind(struct dp_scope *s, const struct dp_storage *pointer, struct dp_storage *ret);
-/* Where the virtual base is that the member of an object at `object` is in. */
+/* The location of the virtual base with member `m` in an object at `object`. */
 struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *object, const struct dp_member *m);
-/* A list of operations (of a frame base, a CFA) with one value. NULL and *absent. */
+/* Evaluates operations with one value (frame base, CFA). NULL and *absent on failure. */
 struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwarf_Op *ops, size_t n, const char **absent);
-/* By DWARF's numbering: a general register's value, a vector register's low half. NULL if there is no such register. */
+/* By DWARF's number: a general register's value, or a vector register's low half. NULL if there is no such register. */
 struct dp_expr *dp_location_register(struct dp_scope *s, uint64_t number, unsigned size);
-/* The address of a thread-local variable from its offset in the module's segment; NULL and perhaps *absent. */
+/* Address of a thread-local variable at an offset in the module's segment. NULL on failure, may set *absent. */
 struct dp_expr *dp_location_thread_local(struct dp_scope *s, const struct dp_expr *e, const char **absent);
-/* thread_local.c: the same in a library, whose segment is so large. NULL if it is not known where. */
+/* thread_local.c: the same for a library; `size` is its segment's. NULL if unknown. */
 struct dp_expr *dp_thread_local_of_library(struct dp_scope *s, uint64_t size, uint64_t offset);
-/* Is the address below the stack that is in use? */
+/* True if the address is below the used part of the stack. */
 bool dp_location_is_dead(const struct dp_expr *addr);
 
-/* abi_args.c: where the System V ABI passes parameter `die` of the function at its entry, and where it returns a value. */
+/* abi_args.c: where the System V ABI passes parameter `die` at the function's entry, and where it returns a value. */
 struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die);
 struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type);
 
-/* ---- variables.c ------------------------------------------------------------------------------------------------------ */
+/* ---- variables.c ---- */
 
-/* A variable, parameter or enumerator that is visible at the site. `far`: also those of other units and of the executable. */
+/* Finds a variable, parameter or enumerator visible at the site. `far`: also in other units and the executable. */
 bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret);
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
 /* The value of a DW_AT_const_value. */
 struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr);
-/* Parameters or locals of the innermost function, in the order of the source. Shadowed ones are left out. */
+/* Walks the innermost function's parameters or locals in source order, without shadowed ones. */
 void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data);
-/* parameters.c: those of a function or of a copy, in the order of its declaration, those that the copy has lost included. */
+/* parameters.c: the parameters of a function or copy in declaration order, with those that the copy has lost. */
 #define DP_PARAMETERS_MAX 128u
 size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max);
-/* Does what `function` is a copy of declare that name, which is not in the copy? `ret` has no place then. */
+/* True if the original of the copy `function` declares that name and the copy lacks it. `ret` then has no location. */
 bool dp_parameters_lost(Dwarf_Die *function, const char *name, Dwarf_Die *ret);
-/* DP_TAG_NO_VARIABLE with what it may have meant. */
+/* DP_TAG_NO_VARIABLE, with suggestions. */
 struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at) DP_MUST_CHECK;
-/* types_find.c: a type by its name; NULL if the debug information does not know it. */
+/* type_find.c: finds a type by name; NULL if the debug information does not have it. */
 const struct dp_ctype *dp_type_find(struct dp_scope *s, const struct dp_ast_type *type);
 /* The definition of a record that is only declared here; the type itself if there is none. */
 const struct dp_ctype *dp_type_complete(struct dp_scope *s, const struct dp_ctype *type);
 
-/* ---- lower*.c: an expression's meaning ---------------------------------------------------------------------------------- */
+/* ---- lower*.c: from the syntax tree to struct dp_expr ---- */
 
 struct dp_operand {
 	const struct dp_ctype *type;
-	bool is_place;             /* `storage` (and bits); else `value` */
+	bool is_place;             /* the value is in `storage` (and bits), else in `value` */
 	struct dp_storage storage;
 	uint64_t bit, bits;        /* a bit-field; bits 0: none */
-	struct dp_expr *value;     /* integers extended to 64 bits by their type, pointers, the bits of doubles */
-	const char *absent;        /* there is no value, and why */
-	bool is_constant;          /* a number without a type yet; 64 bits */
-	bool is_literal;           /* as typed: above INT64_MAX it is unsigned */
-	bool is_enumerator;        /* C's, which are ints where they fit, whatever the enumeration is */
+	struct dp_expr *value;     /* integers extended to 64 bits, pointers, the bits of doubles */
+	const char *absent;        /* reason why there is no value */
+	bool is_constant;          /* a number without a type so far; 64 bits */
+	bool is_literal;           /* as typed: unsigned above INT64_MAX */
+	bool is_enumerator;        /* a C enumerator: an int if it fits, whatever the enumeration's type */
 	const char *string;        /* a string literal */
 	bool is_str, is_comm;      /* str(p): the type is a pointer; comm */
 	uint64_t length;           /* of str(p, n), or 0 */
-	bool is_slice;             /* show the elements however many they are */
+	bool is_slice;             /* show all elements, whatever their number */
 };
 struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_binary(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
-/* lower_call.c: a name of the system call that the site makes. */
+/* lower_call.c: resolves a name of the system call at the site. */
 bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret);
 struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n);
-/* The object's value: read from where it is; arrays become pointers. May set `absent`. */
+/* Reads the operand's value from its storage; arrays become pointers. May set `absent`. */
 struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *o) DP_MUST_CHECK;
-/* The value as another scalar type. */
+/* Converts the value to another scalar type. */
 struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, const struct dp_ctype *to);
-/* What C's integer promotions make of it. */
+/* The type after C's integer promotions. */
 const struct dp_ctype *dp_promoted(const struct dp_operand *o);
-/* The type that C gives the constant: hexadecimal and octal numbers may become unsigned. */
+/* The type of a C constant: hexadecimal and octal numbers may become unsigned. */
 const struct dp_ctype *dp_literal_type(const struct dp_scope *s, const struct dp_ast *ast, const struct dp_operand *o);
-/* 0 or 1. */
+/* Converts a value for use as a condition: a float is compared with 0. */
 struct dp_operand dp_lower_truth(struct dp_scope *s, struct dp_operand o);
 /* The member of a record. */
 struct dp_error *dp_lower_member(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand record, const char *name,
                                  struct dp_operand *ret) DP_MUST_CHECK;
-/* The object behind a pointer. */
+/* Dereferences a pointer. */
 struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand pointer, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_operand dp_operand_member(struct dp_scope *s, const struct dp_operand *record, const struct dp_member *m);
 

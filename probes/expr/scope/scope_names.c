@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What names were found to be, at one site: a condition of forty terms asks for the same ones, and each search reads a unit. */
+/* Caches name lookups at one site: a condition may use a name many times, and each lookup reads a whole unit. */
 #include "probes/expr/scope/scope_internal.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Types by name: of casts, of sizeof, and the definitions of what is only declared. */
+/* Finds types by name: for casts and sizeof, and definitions of types that are only declared. */
 #include "probes/debug/debug_names.h"
 #include "probes/expr/scope/scope_internal.h"
 
@@ -65,7 +65,7 @@ static bool look_up(struct dp_scope *s, int tag, const char *name, Dwarf_Die *re
 	struct dp_debug_unit *one;
 	bool found = s->unit.addr && in_container(&search, &s->unit, name, 0);
 	if (!found && dp_debug_units_load(s->debug, &units)) {
-		(void)dp_debug_units_add_types(&units); /* without memory for all, some of them */
+		(void)dp_debug_units_add_types(&units); /* best effort: some may be missing when out of memory */
 		dp_debug_units_mark_name(&units, dp_debug_word_of(name, &(struct dp_debug_word){{0}}));
 		while (!found && (one = dp_debug_units_next(&units, true)))
 			found = in_container(&search, &one->die, name, 0);

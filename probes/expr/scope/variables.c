@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names: what C's and C++'s scopes make visible at a site, and where it is. */
+/* Resolves variable names by C's and C++'s scopes at a site, and locates the variables. */
 #include "probes/debug/debug_names.h"
 #include "probes/dwarf/dwarf_machine.h"
 #include "probes/expr/scope/scope_internal.h"
@@ -44,8 +44,6 @@ static bool take(struct lookup *l, Dwarf_Die *die)
 	return true;
 }
 
-/* ---- enumerators ---------------------------------------------------------------------------------------------------- */
-
 static bool in_enumeration(struct lookup *l, Dwarf_Die *type)
 {
 	Dwarf_Die child;
@@ -67,10 +65,7 @@ static bool in_enumeration(struct lookup *l, Dwarf_Die *type)
 	return false;
 }
 
-/* ---- locals ----------------------------------------------------------------------------------------------------------- */
-
-/* Those of inner blocks come first, and in a block the last one of a name: a block declares a name once, but lists it before use.
- */
+/* Inner blocks come first. In a block the last entry with a name wins: a block declares a name once, but lists it before use. */
 static bool in_block(struct lookup *l, Dwarf_Die *block, unsigned depth)
 {
 	Dwarf_Die child, found;
@@ -95,14 +90,15 @@ static bool in_block(struct lookup *l, Dwarf_Die *block, unsigned depth)
 	return any && take(l, &found);
 }
 
-/* clang leaves out of a copy what it has optimized out: the name is not that of a variable further out then. */
+/* clang omits optimized-out variables from a copy. The name then does not mean a variable of an outer function. */
 static bool is_lost(struct lookup *l)
 {
 	Dwarf_Die die;
 	return dp_parameters_lost(&l->function, l->name, &die) && take(l, &die);
 }
 
-/* The name of a function that begins at this very instruction may be meant, or another of that name: an address does not tell. */
+/* The variable may belong to an inlined function that starts at this instruction, or to another one: the address does not
+ * tell. */
 static bool in_beginning(struct lookup *l)
 {
 	for (size_t i = 0; i < l->s->nbeginning; i++) {
@@ -128,9 +124,7 @@ static bool in_functions(struct lookup *l)
 	return false;
 }
 
-/* ---- globals ---------------------------------------------------------------------------------------------------------- */
-
-/* A declaration alone has its definition elsewhere; a definition without a place was optimized out. */
+/* A declaration has its definition elsewhere; a definition without a location was optimized out. */
 static bool is_defined(Dwarf_Die *die)
 {
 	return dwarf_hasattr(die, DW_AT_location) || dwarf_hasattr(die, DW_AT_const_value) ||
@@ -139,7 +133,7 @@ static bool is_defined(Dwarf_Die *die)
 
 static bool in_container(struct lookup *l, Dwarf_Die *container, const char *name, unsigned depth, bool external);
 
-/* `name` may be ns::x; a name without one is found in every namespace, as if there were a using for each. */
+/* `name` may be ns::x. A name without namespace matches in every namespace, as if there were a using for each. */
 static bool in_namespace(struct lookup *l, Dwarf_Die *die, const char *name, unsigned depth, bool external)
 {
 	const char *sep = strstr(name, "::"), *own = name_of(die);
@@ -148,7 +142,7 @@ static bool in_namespace(struct lookup *l, Dwarf_Die *die, const char *name, uns
 	return (!sep || !own) && in_container(l, die, name, depth + 1, external);
 }
 
-/* gcc defines what a namespace declares outside of it: the mangled name, _ZN2ns1xE, has its parts. */
+/* gcc emits definitions of a namespace's variables outside of it: the mangled name, _ZN2ns1xE, has the parts. */
 static bool is_mangled(Dwarf_Die *die, const char *name)
 {
 	Dwarf_Attribute attr;
@@ -212,7 +206,7 @@ static bool in_container(struct lookup *l, Dwarf_Die *container, const char *nam
 	return false;
 }
 
-/* A variable that is declared in the function's own unit or namespace, but defined elsewhere, is found there. */
+/* Finds variables declared in the function's unit or namespace but defined in another unit. */
 static bool in_other_units(struct lookup *l)
 {
 	struct dp_debug_units units;
@@ -220,7 +214,7 @@ static bool in_other_units(struct lookup *l)
 	bool found = false;
 	if (!dp_debug_units_load(l->s->debug, &units))
 		return false;
-	/* A definition may have its name from a declaration in another unit. */
+	/* A definition may take its name from a declaration in another unit. */
 	dp_debug_units_mark_name(&units, units.refers ? NULL : dp_debug_word_of(l->name, &(struct dp_debug_word){{0}}));
 	while (!found && (one = dp_debug_units_next(&units, false))) {
 		l->steps = 0;
@@ -230,7 +224,7 @@ static bool in_other_units(struct lookup *l)
 	return found;
 }
 
-/* file.c::name: the unit whose file has that name, or ends with it behind a slash. */
+/* file.c::name: matches a unit whose path is the file or ends with a slash and the file. */
 static bool names_file(Dwarf_Die *unit, const char *file, size_t n)
 {
 	const char *path = dwarf_diename(unit);
@@ -278,8 +272,6 @@ bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_
 	return known->found;
 }
 
-/* ---- where it is -------------------------------------------------------------------------------------------------------- */
-
 struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr)
 {
 	Dwarf_Word value;
@@ -302,7 +294,7 @@ struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr
 	return storage;
 }
 
-/* One place for the whole function, in its frame. */
+/* True if the variable is in the frame for the whole function. */
 static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
 {
 	Dwarf_Op *ops;
@@ -312,7 +304,7 @@ static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
 	       dwarf_getlocation_addr(attr, s->pc, &ops, &n, 1) == 1 && dp_dwarf_is_in_frame(ops, n);
 }
 
-/* A library's variable that the executable has as well (a copy relocation, say) may be that one, or not. */
+/* The executable may have the library's variable, too (a copy relocation): it is unclear which one is used. */
 static bool is_shared_with_executable(struct dp_scope *s, struct dp_variable *v)
 {
 	struct dp_module *exe = dp_image_module(s->image, 0);
@@ -329,9 +321,8 @@ static bool is_shared_with_executable(struct dp_scope *s, struct dp_variable *v)
 }
 
 /*
- * Of a parameter of type __int128 in two registers that are not followed, gcc says for all of the function that it is in the
- * first one and in that which comes next by gcc's own numbers (rsi and rdi, for what is in rsi and rdx), where it was at the
- * entry at best.
+ * For an __int128 parameter in two registers gcc may claim, for the whole function, that it is in the first register and in the
+ * next one by gcc's own numbering (rsi and rdi instead of rsi and rdx). At best that is true at the entry.
  */
 static bool is_guessed(struct dp_scope *s, const struct dp_variable *v, Dwarf_Attribute *attr, const struct dp_storage *at)
 {
@@ -350,7 +341,7 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 	if (is_shared_with_executable(s, v))
 		return dp_storage_none(&s->arena, "the executable has a variable of that name, too");
 	if (dwarf_attr_integrate(&v->die, DW_AT_location, &attr)) {
-		/* Before the prologue has stored them, parameters are where the caller put them. */
+		/* Before the prologue stores them, parameters are where the caller put them. */
 		if (real && (s->at_entry || s->pc < s->body) && lives_in_frame(s, &attr)) {
 			if (s->at_entry && v->is_parameter)
 				return dp_abi_argument(s, &v->function, &v->die);
@@ -362,7 +353,7 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 		if (!is_guessed(s, v, &attr, &at))
 			return at;
 		return real && s->at_entry ? dp_abi_argument(s, &v->function, &v->die)
-		                           : dp_storage_none(&s->arena, "the compiler tells no more than where it was passed");
+		                           : dp_storage_none(&s->arena, "the debug information only tells where it was passed");
 	}
 	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))
 		return dp_variable_constant(s, &attr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All parameters, all locals; and what a name that is unknown may have meant. */
+/* Walks all parameters or locals, and suggests names for an unknown one. */
 #include "probes/expr/scope/scope_internal.h"
 #include "probes/point/suggest.h"
 #include "probes/record/lex.h"
@@ -22,7 +22,7 @@ static const char *name_of(Dwarf_Die *die)
 	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
 }
 
-/* What an inner block declares hides what an outer one does. */
+/* A declaration in an inner block shadows one in an outer block. */
 static void add(struct walk *w, Dwarf_Die *die)
 {
 	const char *name = name_of(die);
@@ -45,7 +45,7 @@ static void list_parameters(struct walk *w, Dwarf_Die *function)
 		add(w, &parameter[i]);
 }
 
-/* Its own variables first, then those of the block inside: later ones win. */
+/* Adds a block's variables, then those of the inner block, which replace them. */
 static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
 {
 	Dwarf_Die child, inner;
@@ -86,8 +86,6 @@ void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct d
 			return;
 	}
 }
-
-/* ---- suggestions -------------------------------------------------------------------------------------------------------- */
 
 static void offer_block(struct dp_scope *s, Dwarf_Die *block, struct dp_suggest *to, unsigned depth)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The language by its grammar alone: what was typed, as a tree. Names have no meaning yet (scope.h). */
+/* The expression language's syntax: the text as a tree. Names are resolved later (scope.h). */
 #ifndef DP_PROBES_AST_H
 #define DP_PROBES_AST_H
 
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 enum dp_ast_kind {
-	DP_AST_NUMBER,   /* value; `is_unsigned`: written with u, or above INT64_MAX; `is_long`: with l; `is_typed`: with either */
-	DP_AST_FLOAT,    /* real; `is_single`: written with f */
+	DP_AST_NUMBER,   /* value; `is_unsigned`: u suffix or above INT64_MAX; `is_long`: l suffix; `is_typed`: any suffix */
+	DP_AST_FLOAT,    /* real; `is_single`: f suffix */
 	DP_AST_STRING,   /* name (unescaped), len */
 	DP_AST_NAME,     /* name: x, ns::x, file.c::x */
 	DP_AST_REGISTER, /* name without the $ */
@@ -22,9 +22,9 @@ enum dp_ast_kind {
 	DP_AST_SLICE,    /* a[b:c], constants */
 	DP_AST_CAST,     /* (type)a */
 	DP_AST_SIZEOF,   /* of `type`, or of a */
-	DP_AST_STR,      /* str(a) or str(a, value): the string at a, of at most `value` characters (0: not said) */
+	DP_AST_STR,      /* str(a) or str(a, value): the string at a, at most `value` characters (0: not given) */
 };
-enum dp_ast_op { /* of binary operators; unary ones are their character */
+enum dp_ast_op { /* binary operators; unary ones are their character */
 	DP_AST_OR = 256, DP_AST_AND, DP_AST_EQ, DP_AST_NE, DP_AST_MATCH, DP_AST_LE, DP_AST_GE, DP_AST_SHL, DP_AST_SHR,
 	DP_AST_ARROW, DP_AST_SCOPE,
 };
@@ -33,14 +33,14 @@ struct dp_ast_type { /* of a cast or sizeof */
 	const char *name; /* "unsigned char", "foo_t", "ns::Foo"; without struct, union, enum or class */
 	int tag;          /* 's', 'u', 'e', 'c' of these words, or 0 */
 	unsigned pointers;
-	/* T (*)[3][4]: an array of three arrays of four T, and how many pointers lead to that. */
+	/* T (*)[3][4]: an array of three arrays of four T; `outer` is the number of stars. */
 	uint64_t dimension[DP_AST_DIMENSIONS];
 	unsigned dimensions, outer;
 	size_t at;
 };
 struct dp_ast {
 	enum dp_ast_kind kind;
-	size_t at; /* in the text, for carets */
+	size_t at; /* offset in the text, for carets */
 	int op;
 	bool arrow, is_unsigned, is_long, is_typed, is_single;
 	uint64_t value;
@@ -51,12 +51,12 @@ struct dp_ast {
 	struct dp_ast_type *type;
 };
 
-/* One expression that is all of the text. Errors are DP_TAG_SYNTAX with a caret. Depth and size are bounded. */
+/* Parses the whole text as one expression. Errors are DP_TAG_SYNTAX with a caret. Depth and size are bounded. */
 struct dp_error *dp_ast_parse(struct dp_arena *arena, const char *text, struct dp_ast **ret) DP_MUST_CHECK;
-/* Expressions with commas between them, as behind a printf format; at most `max`. */
+/* Parses expressions separated by commas, as after a printf format; at most `max`. */
 struct dp_error *dp_ast_parse_list(struct dp_arena *arena, const char *text, size_t from, struct dp_ast **ret, size_t max,
                                    size_t *n) DP_MUST_CHECK;
-/* Where the operand's text ends: [at, end) of a label. */
+/* The text of an operator of enum dp_ast_op; "" for others. */
 const char *dp_ast_binary_text(int op);
 
 #endif

@@ -30,8 +30,6 @@ static bool is_name_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* ---- numbers ---- */
-
 static struct dp_error *bad_number(const char *text, const struct dp_token *t)
 {
 	return dp_lex_error(text, t->at, "not a number below 2^64: 0x... (hexadecimal), 0... (octal) or decimal");
@@ -84,8 +82,6 @@ static struct dp_error *lex_number(const char *text, struct dp_token *t)
 	return dp_lex_number(text + t->at, end - t->at, &t->value) ? NULL : bad_number(text, t);
 }
 
-/* ---- strings and characters ---- */
-
 static bool unescape(const char *text, size_t *at, char *ret)
 {
 	static const char from[] = "ntr0ab\\\"'?vfe", to[] = "\n\t\r\0\a\b\\\"'?\v\f\033";
@@ -108,7 +104,7 @@ static bool unescape(const char *text, size_t *at, char *ret)
 	return true;
 }
 
-/* Also 'a', which is a number; longer ones name a file. */
+/* 'a' is a number; a longer text in single quotes is a file's name. */
 static struct dp_error *lex_quoted(struct dp_arena *arena, const char *text, struct dp_token *t)
 {
 	const char quote = text[t->at];
@@ -129,11 +125,9 @@ static struct dp_error *lex_quoted(struct dp_arena *arena, const char *text, str
 		t->value = (uint64_t)(int64_t)copy[0];
 	}
 	if (quote == '"' && memchr(copy, '\0', t->len))
-		return dp_lex_error(text, t->at, "a string cannot hold a NUL, which ends it");
+		return dp_lex_error(text, t->at, "a string cannot contain a NUL");
 	return NULL;
 }
-
-/* ---- names and operators ---- */
 
 static struct dp_error *lex_name(struct dp_arena *arena, const char *text, struct dp_token *t)
 {
@@ -147,7 +141,7 @@ static struct dp_error *lex_name(struct dp_arena *arena, const char *text, struc
 		for (at += 2; is_name_char(text[at]);)
 			at++;
 	if (at == start)
-		return dp_lex_error(text, t->at, "'$' needs a register's name behind it");
+		return dp_lex_error(text, t->at, "'$' needs a register's name after it");
 	t->kind = is_register ? DP_TOKEN_REGISTER : DP_TOKEN_NAME;
 	t->end = at;
 	t->len = at - start;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of the language. */
+/* The tokens of the language. */
 #ifndef DP_PROBES_AST_LEX_H
 #define DP_PROBES_AST_LEX_H
 
@@ -19,13 +19,13 @@ struct dp_token {
 	size_t at, end; /* in the text */
 	int op;         /* a character, or enum dp_ast_op */
 	uint64_t value;
-	bool is_unsigned, is_long, is_single; /* by the suffix: u, l, f */
+	bool is_unsigned, is_long, is_single; /* from the suffix: u, l, f */
 	double real;
 	const char *text; /* strings (unescaped), names */
 	size_t len;
 };
 
-/* The token at or behind `at`, blanks passed over. */
+/* Reads the token at or after `at`; skips spaces. */
 struct dp_error *dp_token_next(struct dp_arena *arena, const char *text, size_t at, struct dp_token *ret) DP_MUST_CHECK;
 
 #endif

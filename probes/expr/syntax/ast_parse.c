@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C's expressions: precedence climbing over one table of binary operators, recursive descent for the rest. A parenthesis is a
- * cast if what it holds is a type by its words or its stars, or if an operand that no operator introduces follows it; so that
- * the grammar needs no program. Depth and size are bounded, so that nothing that walks the tree can run out of stack.
+ * Parses C expressions: precedence climbing with one table of binary operators, recursive descent for the rest. Parentheses are a
+ * cast if they contain a type, by its words or stars, or if an operand follows without an operator; so the parser needs no
+ * program. Depth and size are bounded, so that recursion over the tree cannot overflow the stack.
  */
 #include "probes/expr/syntax/ast_parse.h"
 
@@ -22,8 +22,6 @@ static struct dp_error *make(struct parser *p, struct dp_ast node, struct dp_ast
 	return NULL;
 }
 
-/* ---- operands ---- */
-
 static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 {
 	struct dp_ast node = {.kind = DP_AST_SIZEOF, .at = p->t.at};
@@ -31,9 +29,9 @@ static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 	if (is_op(p, '(')) {
 		const struct parser before = *p;
 		DP_TRY(advance(p));
-		/* In sizeof (x)->y x is no type. */
+		/* In sizeof (x)->y, x is not a type. */
 		if (dp_ast_try_type(p, true, &node.type) && !is_op(p, '.') && !is_op(p, DP_AST_ARROW) && !is_op(p, '[')) {
-			/* sizeof (x) of a variable: whoever knows the names tells them apart. */
+			/* sizeof (x) may be of a type or a variable: lowering decides, which knows the names. */
 			if (!dp_ast_tag(&before) && !node.type->pointers && !node.type->dimensions)
 				DP_TRY(make(p, (struct dp_ast){.kind = DP_AST_NAME, .at = node.type->at, .name = node.type->name},
 				            &node.a));
@@ -56,7 +54,7 @@ static struct dp_error *parse_str(struct parser *p, struct dp_ast **ret)
 	if (is_op(p, ',')) {
 		DP_TRY(advance(p));
 		if (p->t.kind != DP_TOKEN_NUMBER || !p->t.value || p->t.value > 1023)
-			return dp_lex_error(p->text, p->t.at, "the length of a string is a number from 1 to 1023");
+			return dp_lex_error(p->text, p->t.at, "the length of a string must be a number from 1 to 1023");
 		node.value = p->t.value;
 		DP_TRY(advance(p));
 	}
@@ -83,7 +81,7 @@ static struct dp_error *parse_string(struct parser *p, struct dp_ast **ret)
 	const bool single = p->text[p->t.at] == '\'';
 	DP_TRY(advance(p));
 	if (single && !is_op(p, DP_AST_SCOPE))
-		return dp_lex_error(p->text, node.at, "a character is one character; strings take double quotes");
+		return dp_lex_error(p->text, node.at, "single quotes take one character; use double quotes for strings");
 	if (!single)
 		return make(p, node, ret);
 	DP_TRY(advance(p));
@@ -150,14 +148,12 @@ static struct dp_error *parse_primary(struct parser *p, struct dp_ast **ret)
 	}
 }
 
-/* ---- behind an operand ---- */
-
-/* file.c::name came in pieces. */
+/* file.c::name was lexed as several tokens. */
 static struct dp_error *parse_file_name(struct parser *p, struct dp_ast **left)
 {
 	struct dp_ast *m = *left;
 	if (m->kind != DP_AST_MEMBER || m->arrow || m->a->kind != DP_AST_NAME)
-		return dp_lex_error(p->text, p->t.at, "'::' stands between a file or namespace and a name");
+		return dp_lex_error(p->text, p->t.at, "'::' must be between a file or namespace and a name");
 	DP_TRY(advance(p));
 	if (p->t.kind != DP_TOKEN_NAME)
 		return dp_lex_error(p->text, p->t.at, "expected a variable of that file");
@@ -172,7 +168,7 @@ static struct dp_error *parse_member(struct parser *p, struct dp_ast **left)
 	struct dp_ast node = {.kind = DP_AST_MEMBER, .at = p->t.at, .a = *left, .arrow = is_op(p, DP_AST_ARROW)};
 	DP_TRY(advance(p));
 	if (p->t.kind != DP_TOKEN_NAME)
-		return dp_lex_error(p->text, p->t.at, "expected the name of a member");
+		return dp_lex_error(p->text, p->t.at, "expected a member's name");
 	node.name = p->t.text;
 	node.at = p->t.at;
 	const char *scope = node.arrow || node.a->kind != DP_AST_NAME ? NULL : strstr(p->t.text, "::");
@@ -197,7 +193,7 @@ static struct dp_error *parse_index(struct parser *p, struct dp_ast **left)
 		DP_TRY(parse_cond(p, &node.c));
 		if (node.b->kind != DP_AST_NUMBER || node.c->kind != DP_AST_NUMBER)
 			return dp_lex_error(p->text, node.at,
-			                    "the bounds of a slice [FROM:TO] are numbers; TO is not part of it");
+			                    "the bounds of a slice [FROM:TO] must be numbers; TO is not part of it");
 	}
 	DP_TRY(expect(p, ']', node.at, "this bracket is not closed"));
 	return make(p, node, left);
@@ -235,8 +231,6 @@ static struct dp_error *parse_unary(struct parser *p, struct dp_ast **ret)
 	p->depth--;
 	return NULL;
 }
-
-/* ---- operators ---- */
 
 static int precedence(const struct parser *p)
 {
@@ -298,7 +292,7 @@ static struct dp_error *trailing(const struct parser *p)
 static struct dp_error *begin(struct parser *p, size_t from)
 {
 	if (strlen(p->text) > TEXT_MAX)
-		return dp_lex_error(p->text, TEXT_MAX, "an expression has at most %d characters", TEXT_MAX);
+		return dp_lex_error(p->text, TEXT_MAX, "an expression can have at most %d characters", TEXT_MAX);
 	return dp_token_next(p->arena, p->text, from, &p->t);
 }
 

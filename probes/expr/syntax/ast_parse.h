@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the grammar share. */
+/* Shared by the files of the parser. */
 #ifndef DP_PROBES_AST_PARSE_H
 #define DP_PROBES_AST_PARSE_H
 
@@ -13,7 +13,7 @@
 struct parser {
 	struct dp_arena *arena;
 	const char *text;
-	struct dp_token t; /* the one to be looked at */
+	struct dp_token t; /* the current token */
 	unsigned nodes, depth;
 };
 
@@ -32,7 +32,7 @@ static inline bool is_word(const struct parser *p, const char *word)
 	return p->t.kind == DP_TOKEN_NAME && !strcmp(p->t.text, word);
 }
 
-/* `opened`: where the fault is shown. */
+/* `opened`: where the caret goes on error. */
 static inline struct dp_error *expect(struct parser *p, int op, size_t opened, const char *what)
 {
 	if (!is_op(p, op))
@@ -40,12 +40,12 @@ static inline struct dp_error *expect(struct parser *p, int op, size_t opened, c
 	return advance(p);
 }
 
-/* ast_type.c: looks ahead behind an opened parenthesis; the parser is left where it was unless it is a type in parentheses.
- * `any`: nothing has to follow. */
+/* ast_type.c: tries to parse a type after an opened parenthesis. The parser does not move unless it is a type in parentheses.
+ * `any`: nothing needs to follow. */
 bool dp_ast_try_type(struct parser *p, bool any, struct dp_ast_type **ret);
-/* A word that names a type of C and nothing else. */
+/* True for a word that is only a C type's name. */
 bool dp_ast_is_plain(const char *word);
-/* struct, union, enum or class: the letter that stands for it; else 0. */
+/* The letter for struct, union, enum or class; 0 for another token. */
 int dp_ast_tag(const struct parser *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Types in casts and behind sizeof. */
+/* Parses types in casts and after sizeof. */
 #include "probes/expr/syntax/ast_parse.h"
 
 static const char *const plain_types[] = {"void",   "char",   "short",    "int",   "long", "float",
@@ -13,7 +13,7 @@ bool dp_ast_is_plain(const char *word)
 	return false;
 }
 
-/* uint64_t: nobody calls a variable so. */
+/* Such as uint64_t: not used for variables. */
 static bool looks_like_type(const char *name, size_t n)
 {
 	return n > 2 && !memcmp(name + n - 2, "_t", 2);
@@ -31,10 +31,10 @@ static bool is_qualifier(const struct parser *p)
 
 static struct dp_error *no_type(const struct parser *p)
 {
-	return dp_lex_error(p->text, p->t.at, "expected the name of a type");
+	return dp_lex_error(p->text, p->t.at, "expected a type's name");
 }
 
-/* The words of a type's name, joined by single blanks. */
+/* Reads the words of a type's name and joins them with single spaces. */
 static struct dp_error *type_name(struct parser *p, struct dp_ast_type *type)
 {
 	const char *name = NULL;
@@ -59,7 +59,7 @@ static struct dp_error *type_name(struct parser *p, struct dp_ast_type *type)
 	return name ? NULL : no_type(p);
 }
 
-/* (*), as pointers to arrays have it behind the element's type. */
+/* Parses the (*) of a pointer to an array, after the element's type. */
 static struct dp_error *parse_outer(struct parser *p, struct dp_ast_type *type)
 {
 	const size_t open = p->t.at;
@@ -81,7 +81,7 @@ static struct dp_error *parse_dimensions(struct parser *p, struct dp_ast_type *t
 		DP_TRY(advance(p));
 		if (p->t.kind != DP_TOKEN_NUMBER || !p->t.value || p->t.value > UINT32_MAX ||
 		    type->dimensions == DP_AST_DIMENSIONS)
-			return dp_lex_error(p->text, p->t.at, "an array's type has from 1 to %u numbers of elements: int[4]",
+			return dp_lex_error(p->text, p->t.at, "an array type must have 1 to %u dimensions, such as int[4]",
 			                    DP_AST_DIMENSIONS);
 		type->dimension[type->dimensions++] = p->t.value;
 		DP_TRY(advance(p));
@@ -109,7 +109,7 @@ static struct dp_error *parse_type(struct parser *p, struct dp_ast_type **ret)
 	return NULL;
 }
 
-/* What follows a parenthesis that makes it a cast. */
+/* True if this token after parentheses makes them a cast. */
 static bool starts_operand(const struct parser *p)
 {
 	switch (p->t.kind) {
@@ -143,7 +143,7 @@ bool dp_ast_try_type(struct parser *p, bool any, struct dp_ast_type **ret)
 		dp_error_destroy(err);
 		return false;
 	}
-	/* (a[4]) is an element, if that is not the name of a type; nothing is cast to an array. */
+	/* (a[4]) is an element unless a is certainly a type. Casts to arrays do not exist. */
 	if (type->dimensions && !type->outer && !(any && certain))
 		return false;
 	if (!certain && !type->pointers && !type->outer && !any && !starts_operand(&ahead))

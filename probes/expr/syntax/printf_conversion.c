@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conversions of a format, for who takes it apart and for who follows it. */
+/* Parses one conversion of a printf format. Used by the parser and the output. */
 #include "probes/expr/syntax/printf_form.h"
 
 #include <ctype.h>

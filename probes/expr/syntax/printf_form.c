@@ -22,9 +22,7 @@ size_t dp_printf_begins(const char *text)
 	return 0;
 }
 
-/* ---- the text --------------------------------------------------------------------------------------------------------- */
-
-/* Takes the format, from quote to quote; *end is behind it. */
+/* Takes the format between the quotes; *end is the offset after it. */
 static struct dp_error *take_format(const char *text, size_t *end, struct dp_printf_form *form, size_t where[])
 {
 	struct dp_conversion c;
@@ -35,10 +33,9 @@ static struct dp_error *take_format(const char *text, size_t *end, struct dp_pri
 	for (; text[at] && text[at] != '"'; at++) {
 		const char *escape = text[at] == '\\' && text[at + 1] ? strchr("n\nt\t\"\"\\\\", text[at + 1]) : NULL;
 		if (text[at] == '\\' && !escape)
-			return dp_lex_error(text, at, "unknown escape: \\n, \\t, \\\" and \\\\ are known");
+			return dp_lex_error(text, at, "unknown escape; use \\n, \\t, \\\" or \\\\");
 		if (text[at] == '%' && !dp_printf_conversion(text + at, &c))
-			return dp_lex_error(text, at,
-			                    "this is no conversion that is known: %%d %%i %%u %%x %%s %%c %%p %%f %%%%");
+			return dp_lex_error(text, at, "unknown conversion; use %%d %%i %%u %%x %%s %%c %%p %%f %%%%");
 		if (text[at] == '%' && c.letter == '%')
 			form->format[n++] = text[at++];
 		else if (text[at] == '%' && used == DP_PRINTF_ARGS)
@@ -58,7 +55,7 @@ static struct dp_error *take_format(const char *text, size_t *end, struct dp_pri
 	return NULL;
 }
 
-/* Where an argument ends: at a comma outside of parentheses, brackets and quotes. */
+/* The end of an argument: a comma outside of parentheses, brackets and quotes. */
 static size_t argument_end(const char *text, size_t at)
 {
 	int depth = 0;
@@ -89,7 +86,7 @@ static struct dp_error *take_argument(const char *text, size_t at, size_t end, s
 	if (!form->arg[i])
 		return no_memory();
 	if (!strcmp(form->arg[i], "args") || !strcmp(form->arg[i], "locals"))
-		return dp_lex_error(text, at, "'%s' is not one value: give it to -t", form->arg[i]);
+		return dp_lex_error(text, at, "'%s' is not one value: use -t for it", form->arg[i]);
 	return dp_context_check(form->arg[i]);
 }
 
@@ -107,7 +104,7 @@ static struct dp_error *take_arguments(const char *text, size_t at, struct dp_pr
 		DP_TRY(take_argument(text, at + 1, end, form, i++));
 		at = end;
 	}
-	return i == form->n ? NULL : dp_lex_error(text, where[i], "there is no argument for this conversion");
+	return i == form->n ? NULL : dp_lex_error(text, where[i], "this conversion has no argument");
 }
 
 struct dp_error *dp_printf_parse(const char *text, struct dp_printf_form **ret)
@@ -140,8 +137,6 @@ struct dp_printf_form *dp_printf_destroy(struct dp_printf_form *form)
 	return NULL;
 }
 
-/* ---- types ------------------------------------------------------------------------------------------------------------ */
-
 static bool fits(char letter, const struct dp_field *f)
 {
 	const bool integer = f->type == DP_TYPE_INT || f->type == DP_TYPE_UINT;
@@ -165,8 +160,8 @@ static const char *what_is(const struct dp_field *f)
 	return f->type == DP_TYPE_STRING    ? "a string: %s"
 	       : f->type == DP_TYPE_FLOAT   ? "a floating-point number: %f"
 	       : f->type == DP_TYPE_POINTER ? "a pointer: %p"
-	       : f->look >= DP_LOOK_INT128  ? "of sixteen bytes, which a format has no conversion for: show it with -t"
-	       : f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE ? "nothing that a format can show: give it to -t"
+	       : f->look >= DP_LOOK_INT128  ? "of sixteen bytes, for which there is no conversion: use -t"
+	       : f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE ? "not a value that a format can show: use -t"
 	                                                                  : "an integer: %d, %u, %x or %c";
 }
 

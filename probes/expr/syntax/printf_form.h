@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The printf form of a probe, 'foo "a=%d s=%s", a, str(s)': its fields are the arguments, and the format says how they are shown. */
+/* The printf form of a probe, 'foo "a=%d s=%s", a, str(s)': its fields are the arguments, displayed by the format. */
 #ifndef DP_PROBES_PRINTF_FORM_H
 #define DP_PROBES_PRINTF_FORM_H
 
@@ -11,7 +11,7 @@ struct dp_printf_form {
 	char *text;                     /* as typed, from the quote on */
 	char *format;                   /* without quotes and escapes */
 	char *arg[DP_PRINTF_ARGS];      /* as for -t */
-	unsigned field[DP_PRINTF_ARGS]; /* which one an argument is, once the fields are known */
+	unsigned field[DP_PRINTF_ARGS]; /* field of each argument, set once the fields are known */
 	size_t n;
 };
 
@@ -21,14 +21,15 @@ struct dp_conversion {
 	char letter;          /* d u x X c s p f; % for %% */
 };
 
-/* Where the format begins in what was typed for a probe; 0 if there is none. */
+/* Offset of the format in what was typed for a probe; 0 if there is none. */
 size_t dp_printf_begins(const char *text);
-/* From the quote on. Checks conversions and the number of arguments. DP_TAG_SYNTAX with a caret. */
+/* Parses from the quote on. Checks conversions and the number of arguments. DP_TAG_SYNTAX with a caret. */
 struct dp_error *dp_printf_parse(const char *text, struct dp_printf_form **ret) DP_MUST_CHECK;
 struct dp_printf_form *dp_printf_destroy(struct dp_printf_form *form);
-/* The conversion at a %, and its length; 0 if it is none. Length modifiers (l, ll, h, z) are passed over: a value has its own width. */
+/* Parses the conversion at a % and returns its length; 0 if invalid. Skips length modifiers (l, ll, h, z): values have their own
+ * width. */
 size_t dp_printf_conversion(const char *at, struct dp_conversion *ret);
-/* Does argument `i` show this field as it is? */
+/* Checks that the conversion of argument `i` can display this field. */
 struct dp_error *dp_printf_check(const struct dp_printf_form *form, size_t i, const struct dp_field *field) DP_MUST_CHECK;
 
 #endif
