@@ -230,7 +230,7 @@ class Patterns(Case):
         self.assertEqual(self.names("--function", "tail_*", "-x", "*_memory", "--exclude", "points!tail_dir*")[0],
                          {"tail_register", "tail_conditional"})
         r = self.attach(self.t, "--function", "tail_*", "-x", "tail*", "-n", 1)
-        self.assert_refused(r, "DP-NO-SYMBOL", "left out by -x")
+        self.assert_refused(r, "DP-NO-SYMBOL", "excluded by -x")
 
     def test_what_matches_nothing_is_an_error(self):
         self.assert_refused(self.attach(self.t, "--function", "nothing_like_*", "-n", 1), "DP-NO-SYMBOL", "nothing_like_*")

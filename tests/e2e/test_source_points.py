@@ -209,7 +209,7 @@ class Lines(SourceCase):
             self.assert_refused(r, "DP-SYNTAX", words)
             self.assertIn(f"\n  {text}\n  {' ' * column}^", r.err.split(" [DP-")[0] + "\n", r.err)
         caret("--probe", "layers.c:0", 9, "count from 1")
-        caret("--probe", "layers.c:123456789012", 9, "so many lines")
+        caret("--probe", "layers.c:123456789012", 9, "line number is too large")
         caret("--probe", "layers.c:12:entry", 11, "the name of a function only")
         caret("--usdt", "provider", 8, "PROVIDER:NAME")
         caret("--usdt", "provider:", 9, "name is missing")

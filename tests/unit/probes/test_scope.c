@@ -163,7 +163,7 @@ static const struct {
         {"a[b:4]", "bounds of a slice"},
         {"12z", "not a number"},
         {"99999999999999999999", "not a number"},
-        {"p->", "name of a member"},
+        {"p->", "member's name"},
         {"str(p, 0)", "length of a string"},
         {"$", "register's name"},
         {"'ab' + 1", "one character"},
