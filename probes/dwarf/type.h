@@ -94,7 +94,7 @@ struct dp_dimension {
 	bool is_known, is_dynamic;
 };
 struct dp_dimension dp_die_dimension(Dwarf_Die *subrange);
-/* True if a value of the enumeration is negative. Sets `size` if only the underlying type has it. */
+/* True if the enumeration is signed, by its type or a negative value. Sets a *size of 0 to the underlying type's size. */
 bool dp_die_enumeration_is_signed(Dwarf_Die *die, uint64_t *size);
 /* An enumerator's value, extended. */
 bool dp_die_enumerator(Dwarf_Die *die, bool is_signed, uint64_t *ret);

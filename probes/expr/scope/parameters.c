@@ -43,8 +43,8 @@ static bool put(Dwarf_Die *place, Dwarf_Die *own, size_t n)
 }
 
 /*
- * Parameters missing in a copy: in a function of its own, gcc drops a constructor's hidden ones (__in_chrg, __vtt_parm), which
- * are not passed. An inlined copy has lost others; clang's may have lost `this`.
+ * True if a parameter that the copy lacks still counts. A function of its own lists all that it is passed: gcc drops a
+ * constructor's hidden parameters (__in_chrg, __vtt_parm). An inlined copy has lost others; clang's may have lost `this`.
  */
 static bool is_kept(Dwarf_Die *function, Dwarf_Die *lost)
 {

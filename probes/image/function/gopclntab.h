@@ -7,7 +7,7 @@
 
 /* Finds the table's bytes. False if the file has none. */
 bool dp_gopclntab_find(const struct dp_elf *elf, struct dp_span *ret);
-/* Adds a symbol for each function; stops at damage. Names belong to the file. */
+/* Adds a symbol for each function. Damaged entries add nothing. Names belong to the file. */
 void dp_gopclntab_load(struct dp_symbols *symbols, const struct dp_elf *elf);
 
 #endif
