@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An address in the target. It has a type of its own, so that it is never dereferenced here by mistake (after rr's
- * remote_ptr). */
+/* An address in the target. It has a type of its own, so that nothing dereferences it here by mistake (as rr's remote_ptr). */
 #ifndef DP_BASE_ADDR_H
 #define DP_BASE_ADDR_H
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 enum { CHUNK = 16384, ALIGN = 16 };
-/* Once an arena is large it grows in huge pages: page faults for 4 KiB pages would cost more than filling them. */
+/* A large arena grows in huge pages: page faults for 4 KiB pages would cost more than filling them. */
 #define LARGE     ((size_t)2 << 20)
 #define TOTAL_MAX (256u << 20)
 

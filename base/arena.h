@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An arena: many small allocations, freed together. A scope uses one while it compiles expressions. */
+/* An arena: many small allocations, freed together. */
 #ifndef DP_PROBES_ARENA_H
 #define DP_PROBES_ARENA_H
 
@@ -9,7 +9,7 @@
 struct dp_arena {
 	struct dp_arena_chunk *chunk;
 	size_t total;
-	bool failed; /* out of memory, or over the limit that no sane input reaches */
+	bool failed; /* out of memory, or over TOTAL_MAX, which no sane input reaches */
 };
 
 /* Returns `n` zero bytes, aligned for any type. NULL on failure, which also sets `failed`. */

@@ -17,7 +17,7 @@ static const struct {
 #undef DP_TAG
 };
 
-/* Reporting an out-of-memory error must not allocate, so this error is static; dp_error_destroy() does not free it. */
+/* Reporting out of memory must not allocate: this error is static, and dp_error_destroy() does not free it. */
 static struct dp_error nomem = {.tag = DP_TAG_NOMEM, .message = (char *)"out of memory"};
 
 static struct dp_error *make(enum dp_tag tag, const char *fmt, va_list args)

@@ -27,22 +27,21 @@ struct dp_error {
 };
 
 #define DP_MUST_CHECK __attribute__((warn_unused_result))
-/* An error is never NULL. Without this attribute gcc -O3 thinks DP_TRY() may continue after a failure and warns of unset
- * results. */
+/* An error is never NULL. Without this gcc -O3 thinks DP_TRY() may go on after a failure and warns of unset results. */
 #define DP_IS_ERROR __attribute__((returns_nonnull)) DP_MUST_CHECK
 
-/* Creates an error. The message says what was asked, what was found, and what to do next. Never NULL, even when out of memory. */
+/* Creates an error. The message says what was asked, what was found, and what to do. Never NULL, even when out of memory. */
 struct dp_error *dp_error(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* The same for a failed system call: appends ": " and strerror(errno), and stores errno. */
 struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* Adds a message on top of `cause`, keeps its tag, and takes ownership of it. */
 struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
-/* Accepts NULL. Returns NULL, so that callers can write `err = dp_error_destroy(err)`. */
+/* Accepts NULL. Returns NULL, for `err = dp_error_destroy(err)`. */
 struct dp_error *dp_error_destroy(struct dp_error *err);
 /* Prints "dynprobe: error: MESSAGE [DP-TAG]", a "caused by" line for each cause, and the remedy. */
 void dp_error_print(const struct dp_error *err, FILE *to);
 
-/* The name is "DP-FOREIGN" and so on. dp_tag_find() ignores case and accepts names without "DP-". */
+/* The name is "DP-FOREIGN" and so on. dp_tag_find() ignores case and a missing "DP-". */
 const char *dp_tag_name(enum dp_tag tag);
 const char *dp_tag_meaning(enum dp_tag tag);
 const char *dp_tag_remedy(enum dp_tag tag);

@@ -67,8 +67,8 @@ struct dp_error *dp_elf_open(int fd, const char *name, struct dp_elf **ret)
 		return dp_error_sys(DP_TAG_SYS, "cannot examine '%s'", name);
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr))
 		return dp_error(DP_TAG_BAD_ELF, "'%s' cannot be used: it is not an ELF file", name);
-	/* Private and writable although nothing writes: the kernel inserts uprobes into all other private mappings of the
-	 * file. */
+	/* Private and writable although nothing writes: into read-only private mappings of the file the kernel inserts
+	 * uprobes. */
 	void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 	if (bytes == MAP_FAILED)
 		return dp_error_sys(DP_TAG_SYS, "cannot map '%s'", name);

@@ -40,7 +40,7 @@ struct dp_symbol_names { /* symbols by name: a hash table with chains */
 	bool loaded;
 };
 
-/* Adds .symtab and .dynsym of `from`. Symbols in executable segments of `text` are code; its addresses are higher by `delta`. */
+/* Adds .symtab and .dynsym of `from`, with `delta` added to addresses. Code is what is in executable segments of `text`. */
 void dp_symbols_load(struct dp_symbols *symbols, const struct dp_elf *from, const struct dp_elf *text, uint64_t delta);
 /* Adds a symbol from another table. False, and `failed` is set, when out of memory. */
 bool dp_symbols_add(struct dp_symbols *symbols, const struct dp_symbol *symbol);
