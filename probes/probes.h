@@ -319,7 +319,7 @@ enum dp_expr_kind {
 	DP_EXPR_REG,    /* reg, shift, size: zero-extended; rip is a constant, rflags as DP_EXPR_RFLAGS */
 	DP_EXPR_RFLAGS,
 	DP_EXPR_UNARY,  /* op: '!' '~' '-' */
-	DP_EXPR_BINARY, /* op: see enum dp_op_kind; && and || short-circuit */
+	DP_EXPR_BINARY, /* op: see enum dp_expr_op; && and || short-circuit */
 	DP_EXPR_LOAD,   /* `size` bytes (1, 2, 4, 8) at address a, extended per is_signed */
 	DP_EXPR_CAST,   /* the low `size` bytes of a, extended per is_signed */
 	DP_EXPR_COND,   /* c ? a : b; evaluates only the selected one */

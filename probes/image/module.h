@@ -116,7 +116,7 @@ struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d);
 /* usdt.c */
 struct dp_markers *dp_markers_destroy(struct dp_markers *markers);
 
-/* describe.c: the function around `addr`, which must be in `m`. */
+/* function_at.c: the function around `addr`, which must be in `m`. */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret);
 
 #endif
