@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent's files share. The contract with the tool is abi.h. */
+/* Shared by the agent's files. The contract with the tool is abi.h. */
 #ifndef DP_AGENT_AGENT_H
 #define DP_AGENT_AGENT_H
 
@@ -7,15 +7,15 @@
 
 #include <stdbool.h>
 
-/* Only entry points named in abi.h leave the blob. */
+/* Exports an entry point named in abi.h; the blob exports nothing else. */
 #define DP_EXPORT __attribute__((visibility("default"), used))
 
-struct dp_thread { /* who is hitting the probe */
+struct dp_thread { /* the thread that hit the probe */
 	uint64_t key;
 	uint32_t tid;
 };
 
-struct dp_reservation { /* comes back in rax and rdx */
+struct dp_reservation { /* returned in rax and rdx */
 	struct dp_record *record;
 	struct dp_slot *slot;
 };
@@ -23,7 +23,7 @@ struct dp_reservation { /* comes back in rax and rdx */
 /* ---- thread.c: which slot is this thread's --------------------------------------------------- */
 
 struct dp_thread dp_thread_self(const struct dp_agent *agent);
-/* The thread's slot, claimed if it has none; NULL if there is none left. Its owner may still have to announce itself. */
+/* The thread's slot, claimed if it has none; NULL if none is left. Its owner may still have to announce itself. */
 struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *self);
 /* Writes the DP_RECORD_THREAD that must precede the thread's first record in this slot. False if the ring is full. */
 bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self);
@@ -42,9 +42,9 @@ bool dp_ring_overwrite(const struct dp_agent *agent, struct dp_slot *slot, uint3
 
 /* ---- sweep.c ----------------------------------------------------------------------------------- */
 
-/* Is this a time to look again though no slot was left? Only ever while no tool looks after the slots. */
+/* Whether to search again although no slot was left. Never true while a tool manages the slots. */
 bool dp_slots_retry(struct dp_agent *agent);
-/* Frees slots whose owners are gone, if no tool does that. How many it were. */
+/* Frees slots whose owners are gone, if no tool does that. Returns how many. */
 unsigned dp_slots_sweep(struct dp_agent *agent);
 
 /* ---- read.c ---------------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t
 
 /* ---- entry points ---------------------------------------------------------------------------- */
 
-/* What dp_thunk_acquire calls. `record` is NULL if the hit is lost (and counted). */
+/* Called by dp_thunk_acquire. `record` is NULL if the hit is lost (and counted). */
 struct dp_reservation dp_acquire(const struct dp_probe_desc *desc);
 DP_EXPORT void dp_agent_read(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_string(struct dp_capture *capture, const struct dp_op *op);
