@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose cells a hit is counted in (decision 0020). Like the thread table, the table of blocks lies in memory that a fork child
- * finds zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. The worst that follows
- * is a second block for the same thread.
+ * Finds the cells that a hit is counted in (decision 0020). Like the thread table, the table of blocks is in memory that a fork
+ * child finds zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. At worst the
+ * thread then gets a second block.
  */
 #include "agent/answer.h"
 #include "agent/ask.h"
 
 #define MIX   UINT64_C(0x9e3779b97f4a7c15)
-#define REACH 64u /* table entries that are tried from a key's own place on */
+#define REACH 64u /* table entries tried, from the key's own place on */
 
 static uint64_t block_at(const struct dp_answers *a, uint64_t i)
 {
@@ -27,7 +27,7 @@ static uint32_t place_of(uint64_t key, uint32_t n)
 	return (uint32_t)(index + n) & (DP_TABLE_SIZE - 1);
 }
 
-/* The block of this key, or 0. *room: is there a place for one? */
+/* The block of this key, or 0. *room: whether there is a free entry for one. */
 static uint64_t find(struct dp_agent *agent, uint64_t key, bool *room)
 {
 	*room = false;
@@ -58,7 +58,7 @@ static bool publish(struct dp_agent *agent, uint64_t key, uint64_t block)
 	return false;
 }
 
-/* The number of a block that nobody has, or nblocks. */
+/* The number of an unused block, or nblocks. */
 static uint64_t take(const struct dp_answers *a)
 {
 	struct dp_answers_head *head = (struct dp_answers_head *)(uintptr_t)a->head;
@@ -156,7 +156,7 @@ struct dp_cells dp_answer_keyed(const struct dp_probe_desc *desc, uint64_t key)
 
 /* ---- backtraces ---------------------------------------------------------------------------------- */
 
-#define DEPTH 63u /* on the stack of the hit */
+#define DEPTH 63u /* words on the stack of the hit */
 
 static uint64_t hash(const uint64_t *stack)
 {
@@ -175,11 +175,11 @@ void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)
 	struct dp_thread self;
 	struct dp_capture own = *capture;
 	uint64_t words[2 + DEPTH];
-	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte, the frames behind it on words of their own */
+	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte; the frames after it are aligned words */
 
 	*to = (struct dp_cells){0, 0};
 	if (DP_LOAD(&agent->live) != DP_LIVE) {
-		dp_answer_cells(capture->desc); /* counts it */
+		dp_answer_cells(capture->desc); /* counts the loss */
 		return;
 	}
 	self = dp_thread_self(agent);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Cells of answers: counts instead of records. */
+/* Cells of aggregations: counts instead of records. */
 #ifndef DP_AGENT_ANSWER_H
 #define DP_AGENT_ANSWER_H
 
 #include "agent/agent.h"
 
-struct dp_cells { /* comes back in rax and rdx */
+struct dp_cells { /* returned in rax and rdx */
 	uint64_t at;     /* a block, or one key's cells; 0: the hit is lost, and counted */
 	uint64_t shared; /* 1: other threads write there too */
 };
 
-/* What dp_thunk_cells and dp_thunk_keyed call. */
+/* Called by dp_thunk_cells and dp_thunk_keyed. */
 struct dp_cells dp_answer_cells(const struct dp_probe_desc *desc);
 struct dp_cells dp_answer_keyed(const struct dp_probe_desc *desc, uint64_t key);
-/* `stack`: its number of frames, then these; or NULL. */
+/* `stack`: the number of frames, then the frames; or NULL. */
 struct dp_cells dp_answer_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack);
 
 DP_EXPORT void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions of an expression. In: rax = operand, rdx = struct dp_ask. Out: rax = the answer, rcx = 0 if there is none. Keeps everything
- * but rax, rcx, rdx and flags; the direction flag stays as it is: the agent has no string instructions (check.sh).
+ * Queries of an expression. In: rax = operand, rdx = struct dp_ask. Out: rax = the result, rcx = 0 if there is none. Preserves
+ * all but rax, rcx, rdx and flags; the direction flag stays as it is: the agent has no string instructions (check.sh).
  */
 	.text
 	.globl	dp_thunk_ask

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions of an expression, apart from strings. */
+/* Queries of an expression, except those about strings. */
 #include "agent/ask.h"
 #include "agent/syscall.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What expressions ask the agent for (agent/abi.h, DP_SYM_ASK). */
+/* Expressions' queries to the agent (agent/abi.h, DP_SYM_ASK). */
 #ifndef DP_AGENT_ASK_H
 #define DP_AGENT_ASK_H
 
 #include "agent/agent.h"
 
-struct dp_answer { /* comes back in rax and rdx */
+struct dp_answer { /* returned in rax and rdx */
 	uint64_t value;
-	uint64_t known; /* 0: there is no answer */
+	uint64_t known; /* 0: no result */
 };
 
-/* What dp_thunk_ask calls. */
+/* Called by dp_thunk_ask. */
 struct dp_answer dp_ask(uint64_t operand, const struct dp_ask *ask);
 /* Base of the fs segment, by a system call. */
 uint64_t dp_thread_base(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a borrowed thread runs one C function. The tool has moved it here with all its other registers as they were (its signals
- * blocked), and knows it again by its place: anywhere in DP_CALL_CODE bytes from here, or deeper on the call's own stack.
+ * A borrowed thread runs one C function here. The tool has moved it here with all other registers unchanged and its signals
+ * blocked, and recognises it by its pc: within DP_CALL_CODE bytes from here, or deeper on the call's own stack.
  *
- * The vector state is saved and restored here and not by the tool, which may die meanwhile; so is errno. The program's stack is
- * never written: not even the flags go there. When the function has returned, the thread waits a moment for the tool, which puts
- * registers, mask and an interrupted call back exactly. A dead tool does not come, and the thread brings itself home, as in the
- * borrower's code: from DP_CALL_HOME on no flag, no stack and no vector register is touched, so that signals may come.
+ * The vector state and errno are saved and restored here and not by the tool, which may die meanwhile. The program's stack is
+ * never written, not even to save the flags. When the function has returned, the thread waits briefly for the tool, which
+ * restores registers, mask and an interrupted call exactly. If the tool is dead, the thread restores its own state, as in the
+ * borrower's code: from DP_CALL_HOME on no flag, no stack and no vector register is touched, so that signals may arrive.
  */
 #include "agent/call.h"
 
@@ -40,14 +40,14 @@ dp_call_entry:
 
 .Lcall:
 	movq	FRAME(DP_CALL_STACK), %rsp
-	pushq	$2			/* flags as the C ABI wants them */
+	pushq	$2			/* flags that the C ABI requires */
 	popfq
 	pushq	%rbx
 	pushq	%r12
 	movq	%rsp, %r12
 	subq	$DP_CALL_XAREA, %rsp
 	andq	$-64, %rsp
-	movq	%rsp, %rbx		/* the header behind the legacy area must be zero where it is not written */
+	movq	%rsp, %rbx		/* the header after the legacy area must be zero where XSAVE does not write it */
 	movl	$0, %eax
 .Lzero:
 	movq	$0, 512(%rbx,%rax)
@@ -99,11 +99,11 @@ dp_call_entry:
 	popq	%r12
 	movl	$DP_CALL_RETURNED, FRAME(DP_CALL_STATE)
 
-	movl	$15, %ebx		/* times 2 ms for the tool to come */
+	movl	$15, %ebx		/* waits 2 ms this many times for the tool */
 .Lwait:
 	movq	$0, FRAME(DP_CALL_WAIT)
 	movq	$2000000, FRAME(DP_CALL_WAIT + 8)
-	movl	$270, %eax		/* pselect6: has no restart block, so the interrupted call keeps its own */
+	movl	$270, %eax		/* pselect6 has no restart block, so the interrupted call keeps its own */
 	movl	$0, %edi
 	movl	$0, %esi
 	movl	$0, %edx

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frame of a C call on a borrowed thread: what the tool writes before, and dp_call_entry reads (agent/call.S; this file is
- * read by the assembler too). It lies in the sink's data region at a fixed distance from dp_call_entry, so that the way home
- * needs no register to find it.
+ * The frame of a C call on a borrowed thread: the tool writes it, dp_call_entry reads it (agent/call.S; the assembler reads this
+ * file too). It is in the sink's data region at a fixed distance from dp_call_entry, so that restoring the state needs no
+ * register to find it.
  */
 #ifndef DP_AGENT_CALL_H
 #define DP_AGENT_CALL_H
 
 #define DP_SINK_DATA     0x100000                        /* data region - text region */
-#define DP_CALL_FRAMES   0x10000                         /* where frames may lie in the data region: from here ... */
+#define DP_CALL_FRAMES   0x10000                         /* frames are in the data region, from this offset on */
 #define DP_CALL_DISTANCE (DP_SINK_DATA + DP_CALL_FRAMES) /* frame - dp_call_entry */
 
 #define DP_CALL_HOME 16  /* dp_call_entry + this: self-restore from the frame, nothing else */
-#define DP_CALL_CODE 640 /* bytes from dp_call_entry on in which a thread may stand because of a call */
+#define DP_CALL_CODE 640 /* a thread whose pc is within so many bytes from dp_call_entry is in a call */
 
 /* Offsets in the frame. */
 #define DP_CALL_STATE  0 /* 32 bits: DP_CALL_IDLE and so on */
@@ -22,7 +22,7 @@
 #define DP_CALL_ARG    24 /* four arguments */
 #define DP_CALL_RESULT 56
 #define DP_CALL_ERRNO  64 /* int *(void): __errno_location */
-#define DP_CALL_STACK  72 /* where the call's stack begins, a multiple of 64 */
+#define DP_CALL_STACK  72 /* start of the call's stack, a multiple of 64 */
 #define DP_CALL_SAVED  80 /* the thread's errno */
 #define DP_CALL_WAIT   88 /* a struct timespec */
 #define DP_CALL_MASK   104
@@ -43,7 +43,7 @@
 /* Values of DP_CALL_STATE. */
 #define DP_CALL_IDLE     0
 #define DP_CALL_ASKED    1 /* a thread may be in the call */
-#define DP_CALL_RETURNED 2 /* the function has returned; the thread waits for the tool, or is on its way home */
+#define DP_CALL_RETURNED 2 /* the function has returned; the thread waits for the tool, or restores its state */
 
 #define DP_CALL_XAREA 32768 /* room for vector state on the call's stack */
 

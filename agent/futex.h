@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for the tool, on words that it shares with us. */
+/* Waits for the tool, on words shared with it. */
 #ifndef DP_AGENT_FUTEX_H
 #define DP_AGENT_FUTEX_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #define DP_FUTEX_WAKE        1
-#define DP_FUTEX_WAIT_BITSET 9 /* the time is absolute, by CLOCK_MONOTONIC. Not private: the tool waits on these words too */
+#define DP_FUTEX_WAIT_BITSET 9 /* absolute time, CLOCK_MONOTONIC. Not private: the tool waits on these words too */
 #define DP_EINTR             4
 #define DP_EAGAIN            11
 
@@ -39,7 +39,7 @@ static inline struct dp_timespec dp_futex_now(void)
 	return now;
 }
 
-/* Waits until the word is not `value`, or until `end`; false if the end has come. */
+/* Waits until the word is not `value`, or until `end`; false if `end` has passed. */
 static inline bool dp_futex_wait(uint32_t *word, uint32_t value, const struct dp_timespec *end)
 {
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stub at the loader's _dl_debug_state calls this without an argument. Which struct dp_agent is its own stands in the text, as a
- * word that the tool fills in before anything leads here.
+ * Called without arguments by the stub at the loader's _dl_debug_state. The address of its struct dp_agent is in the text, in a
+ * word that the tool fills in before any jump leads here.
  */
 	.text
 	.globl	dp_agent_loaded

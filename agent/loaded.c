@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that loads or unloads a library comes by here, with the loader's lock held: every thread that wants to load, to look
- * up a symbol late, or to end may wait for it. So the wait has an end that needs nobody: not the tool, which may be dead, stopped
- * or slow. Who was not answered in time says so, and from then on nobody waits until a tool says that it answers again.
+ * A thread that loads or unloads a library comes here holding the loader's lock: every thread that loads a library, resolves a
+ * symbol lazily, or exits may wait for it. So the wait has a time limit that does not depend on the tool, which may be dead,
+ * stopped or slow. A thread that got no answer in time records that, and no thread waits again until a tool says that it answers.
  *
- * The program's signal handlers may run in the middle of the wait. It is one futex call with an absolute end, so being
- * interrupted and starting anew does not make it longer.
+ * The program's signal handlers may run during the wait. It is one futex call with an absolute time limit, so interrupting and
+ * restarting it does not make it longer.
  */
 #include "agent/loaded.h"
 
 #include "agent/futex.h"
 
-/* False if nobody has answered. */
+/* False if there was no answer in time. */
 static bool answered(struct dp_control *c, uint32_t ticket)
 {
 	struct dp_timespec end = dp_futex_now();
@@ -34,7 +34,7 @@ void dp_loaded_tell(struct dp_agent *agent)
 	uint32_t ticket;
 
 	if (!agent || DP_LOAD(&agent->live) != DP_LIVE)
-		return; /* a fork child: its parent's tool is not its own */
+		return; /* a fork child is not served by its parent's tool */
 	c = dp_agent_control(agent);
 	ticket = __atomic_add_fetch(&c->loads, 1, __ATOMIC_ACQ_REL);
 	if (!DP_LOAD(&c->loads_served))

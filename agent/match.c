@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings of the program against a text. Only characters that decide are looked at, so that a string is no failure where a
- * difference came before the memory that is not there. What is read at once is an aligned piece: it lies in one page, and so can
- * be read as a whole or not at all.
+ * Compares strings of the program with a text. Reads only the characters that decide the result: unmapped memory after a
+ * difference is not a failure. Reads aligned pieces: a piece is in one page, so it is readable as a whole or not at all.
  */
 #include "agent/ask.h"
 #include "agent/syscall.h"
@@ -14,7 +13,7 @@
 struct text {
 	const struct dp_agent *agent;
 	uint64_t addr;
-	uint64_t from; /* address of the piece; not a multiple of PIECE: none yet */
+	uint64_t from; /* address of the piece; not a multiple of PIECE: none read yet */
 	uint8_t piece[PIECE];
 };
 
@@ -41,7 +40,7 @@ static struct dp_answer is(bool so)
 	return (struct dp_answer){so, 1};
 }
 
-/* Is the text its beginning, or, with the NUL, all of it? */
+/* Does the string begin with the text or, with `whole`, end there too? */
 static struct dp_answer match_start(struct text *t, const char *wanted, bool whole)
 {
 	uint8_t ch;
@@ -65,8 +64,8 @@ static bool only_stars(const char *pattern)
 }
 
 /*
- * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each of at most as many steps. Behind the
- * longest string nothing is looked at: it ends there.
+ * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each with at most as many steps. The
+ * string is taken to end at DP_STRING_MAX: nothing after that is read.
  */
 static struct dp_answer match_glob(struct text *t, const char *pattern)
 {
@@ -106,7 +105,7 @@ struct dp_answer dp_match(uint64_t addr, const struct dp_ask *ask)
 	t.agent = (const struct dp_agent *)(uintptr_t)ask->agent;
 	t.addr = addr;
 	t.from = 1;
-	if (ask->comm) { /* in the piece already */
+	if (ask->comm) { /* read into the piece here */
 		t.addr = t.from = 0;
 		t.piece[0] = 0;
 		dp_syscall4(DP_SYS_PRCTL, DP_PR_GET_NAME, (uint64_t)(uintptr_t)t.piece, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gcc calls these even in freestanding code. Plain loops, no string instructions: a hit may come with the direction flag
- * set, and clearing and restoring it costs more than the loop.
+ * gcc calls these even in freestanding code. Plain loops, no string instructions: a hit may have the direction flag set, and
+ * clearing and restoring it costs more than the loop.
  */
 #include "agent/agent.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that an expression names: any address at all. Where the agent's handler stands, it is simply read, and a fault says what
- * is not there. Elsewhere process_vm_readv on ourselves copies what is there and says what is not: a system call.
+ * Reads memory that an expression names: any address. While the agent's fault handler is installed, plain loads are used, and a
+ * fault shows what is unmapped. Otherwise process_vm_readv on the process itself copies what is mapped: a system call.
  */
 #include "agent/trap/trap_agent.h"
 
@@ -49,8 +49,8 @@ static uint32_t length(const uint8_t *dst, uint32_t n)
 }
 
 /*
- * Reads up to `limit` bytes, never touching a page behind the one that holds the NUL. Returns the bytes in front of the NUL,
- * `limit` if there was none, or -1 if it ends in unreadable memory. `*written` = how many bytes of dst may be non-zero.
+ * Reads up to `limit` bytes, and no page after the one with the NUL. Returns the bytes before the NUL, `limit` if there was none,
+ * or -1 if the string runs into unreadable memory. `*written` = how many bytes of dst may be non-zero.
  */
 static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint32_t limit, uint32_t *written)
 {
@@ -91,7 +91,7 @@ void dp_agent_string(struct dp_capture *capture, const struct dp_op *op)
 	}
 	keep = (uint32_t)n + 1;
 	capture->cursor[n] = 0;
-	/* What may be given back to the ring has to be zero. */
+	/* Bytes given back to the ring must be zero. */
 	if (written > keep)
 		memset(capture->cursor + keep, 0, written - keep);
 	capture->cursor += keep;

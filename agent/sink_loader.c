@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sink's own thread in the target: loads the shared object, then stays in it (service.c there). It is a thread
- * of the target's libc (liblttng-ust needs one), but until the object is loaded it uses nothing of the libc but what struct
- * dp_sink names, and no descriptor of the program: its descriptor table is its own from the start (sink.h says why). It stays,
- * because registering an event uses LTTng's sockets, which only threads that share this table have.
+ * The sink's own thread in the target: loads the shared object, then runs its service loop (service.c). It is a thread of the
+ * target's libc (liblttng-ust needs one), but until the object is loaded it uses of the libc only the functions that struct
+ * dp_sink names, and no descriptor of the program: its descriptor table is its own from the start (sink.h says why). It never
+ * ends, because registering an event uses LTTng's sockets, which only threads that share this table have.
  */
 #include "agent/lttng/sink.h"
 
@@ -31,9 +31,9 @@ enum {
 #define MFD_NOEXEC_SEAL 0x8
 #define MFD_EXEC        0x10
 #define EINTR           4
-#define DESCRIPTORS     4096 /* closed one by one where there is no close_range */
+#define DESCRIPTORS     4096 /* closed one by one if there is no close_range */
 #define MASK_ALL_BUT_GLIBCS                                                                                                      \
-	(~UINT64_C(0x180000000)) /* as glibc's own threads do: 32 cancels, 33 makes setuid reach everybody                       \
+	(~UINT64_C(0x180000000)) /* as glibc's own threads do: 32 cancels, 33 makes setuid reach all threads                     \
 	                          */
 
 typedef void *(*dlopen_fn)(const char *path, int flags);
@@ -61,7 +61,7 @@ static void block_signals(void)
 	                 : "rcx", "r11", "memory");
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------------------------------------- */
 
 static void copy_text(char *to, uint64_t size, const char *from)
 {
@@ -78,19 +78,18 @@ static void fail(struct dp_sink *sink, const char *what)
 	__atomic_store_n(&sink->state, DP_SINK_FAILED, __ATOMIC_RELEASE);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------------------
- */
+/* ---- descriptors ---------------------------------------------------------------------------------------------------------- */
 
 static int64_t make_memfd(const char *name)
 {
-	static const uint32_t kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL}; /* as injector/target/memfd.c */
+	static const uint32_t kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL}; /* as in injector/target/memfd.c */
 	int64_t fd = -1;
 	for (unsigned i = 0; fd < 0 && i < sizeof(kind) / sizeof(*kind); i++)
 		fd = syscall3(SYS_MEMFD_CREATE, (uint64_t)(uintptr_t)name, MFD_CLOEXEC | kind[i], 0);
 	return fd;
 }
 
-/* A table of our own, in which 0, 1 and 2 lead nowhere. */
+/* A descriptor table of our own, with 0, 1 and 2 on /dev/null. */
 static int own_descriptors(void)
 {
 	static const char null[] = "/dev/null";
@@ -101,7 +100,7 @@ static int own_descriptors(void)
 			syscall3(SYS_CLOSE, fd, 0, 0);
 	}
 	int64_t fd = syscall3(SYS_OPEN, (uint64_t)(uintptr_t)null, O_RDWR, 0);
-	if (fd < 0) /* a container may have none */
+	if (fd < 0) /* a container may have no /dev/null */
 		fd = make_memfd(null);
 	for (uint64_t i = 0; i < 3 && fd >= 0; i++)
 		if ((uint64_t)fd != i)
@@ -111,7 +110,7 @@ static int own_descriptors(void)
 
 static int64_t write_image(struct dp_sink *sink)
 {
-	static const char name[] = DP_SINK_SO; /* not DP_MEMFD_NAME: it is no leftover */
+	static const char name[] = DP_SINK_SO; /* not DP_MEMFD_NAME, which would look like a leftover */
 	const uint64_t at = (uint64_t)(uintptr_t)sink + sink->so_offset;
 	const int64_t fd = make_memfd(name);
 	for (uint64_t done = 0; fd >= 0 && done < sink->so_size;) {
@@ -127,8 +126,7 @@ static int64_t write_image(struct dp_sink *sink)
 	return fd;
 }
 
-/* ---- loading
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------------------------------------------- */
 
 static char *put_text(char *to, const char *text)
 {
@@ -148,9 +146,8 @@ static char *put_number(char *to, uint64_t n)
 }
 
 /*
- * The name stays in ld.so's list of loaded objects, and debuggers open what stands there: by a name that means a thread of the
- * opener's own
- * ("thread-self") they would open a descriptor of theirs, and wait for ever if that is a pipe. This thread is in nobody else's
+ * The name stays in ld.so's list of loaded objects, and debuggers open that name. "thread-self" would mean a thread of the
+ * debugger: it would open a descriptor of its own, and block for ever if that is a pipe. This thread id exists in no other
  * process.
  */
 static void path_of(int64_t fd, char *to)
@@ -178,10 +175,10 @@ static void load(struct dp_sink *sink)
 	if (((dlopen_fn)(uintptr_t)sink->dlopen)(ust, RTLD_NOW | RTLD_NOLOAD))
 		__atomic_fetch_or(&sink->flags, DP_SINK_UST_PRESENT, __ATOMIC_RELAXED);
 	else if (!own_descriptors())
-		return fail(sink, "the thread could not get descriptors of its own");
+		return fail(sink, "the sink's thread could not get a descriptor table of its own");
 	const int64_t fd = write_image(sink);
 	if (fd < 0)
-		return fail(sink, "no memory file could be made for the shared object");
+		return fail(sink, "cannot create a memory file for the shared object");
 	void *handle = open_image(sink, fd);
 	if (handle) {
 		__atomic_fetch_or(&sink->flags, DP_SINK_LOADED, __ATOMIC_RELAXED);
@@ -196,7 +193,7 @@ static void load(struct dp_sink *sink)
 		if (sink->enter && !sink->error[0])
 			__atomic_store_n(&sink->state, DP_SINK_READY, __ATOMIC_RELEASE);
 		else
-			fail(sink, "the shared object gave no reason");
+			fail(sink, "the shared object failed without a reason");
 	}
 }
 
@@ -212,6 +209,6 @@ void *dp_sink_loader(struct dp_sink *sink)
 	load(sink);
 	__atomic_fetch_or(&sink->flags, DP_SINK_THREAD_OVER, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&sink->state, __ATOMIC_ACQUIRE) == DP_SINK_READY)
-		((sink_fn)(uintptr_t)sink->dwell)(sink); /* for ever */
+		((sink_fn)(uintptr_t)sink->dwell)(sink); /* never returns */
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Raw system calls: no libc, so errno of the program is never touched. Results below 0 are -errno. */
+/* Raw system calls without the libc, so the program's errno does not change. Results below 0 are -errno. */
 #ifndef DP_AGENT_SYSCALL_H
 #define DP_AGENT_SYSCALL_H
 
@@ -30,7 +30,7 @@ static inline int64_t dp_syscall4(int64_t nr, uint64_t a, uint64_t b, uint64_t c
 	return ret;
 }
 
-/* Blocks every signal of this thread; *old = those that were. */
+/* Blocks all signals of this thread; *old = the mask before. */
 static inline int64_t dp_syscall_block_signals(uint64_t *old)
 {
 	const uint64_t all = ~UINT64_C(0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hit becomes an event: what the code that <lttng/tracepoint-event.h> generates for a compiled-in tracepoint does, but with
- * fields known at run time only. The payload is packed as the trace will have it (x86-64 has no alignment in LTTng's buffers), so
- * it is written at once.
+ * Makes an event of a hit, like the code that <lttng/tracepoint-event.h> generates for a compiled-in tracepoint, but with fields
+ * known only at run time. The payload is packed as in the trace (x86-64 has no alignment in LTTng's buffers), so it is written as
+ * a whole.
  */
 #include "agent/lttng/event.h"
 
-#define _LGPL_SOURCE /* the read side of RCU inline: a few lines each, which its header allows to any program */
+#define _LGPL_SOURCE /* inlines the read side of RCU: a few lines each, which the header allows to any program */
 #include <lttng/urcu/pointer.h>
 #include <lttng/urcu/urcu-ust.h>
 #include <lttng/ust-ringbuffer-context.h>
@@ -58,7 +58,7 @@ static bool recording(const struct lttng_ust_event_recorder *recorder)
 	return CMM_ACCESS_ONCE(channel->session->active) && CMM_ACCESS_ONCE(channel->enabled);
 }
 
-/* For one session's channel, or one trigger. Types that a later liblttng-ust may add are not ours to serve. */
+/* For one session's channel, or one trigger. Ignores types that a later liblttng-ust may add. */
 static void deliver(struct hit *hit, struct lttng_ust_event_common *to, uint64_t site)
 {
 	struct lttng_ust_probe_ctx ctx = {.struct_size = sizeof(ctx), .ip = (void *)(uintptr_t)site};
@@ -77,7 +77,7 @@ static void deliver(struct hit *hit, struct lttng_ust_event_common *to, uint64_t
 		notify(hit, to->child, &ctx);
 }
 
-/* ---- as a reader of LTTng's lists: <lttng/urcu/static/urcu-ust.h>, without looking up the thread's variable each time  */
+/* ---- reader of LTTng's lists: <lttng/urcu/static/urcu-ust.h>, without looking up the thread's variable each time */
 
 static uint64_t nesting(const struct lttng_ust_urcu_reader *reader)
 {
@@ -101,7 +101,7 @@ static void read_unlock(struct lttng_ust_urcu_reader *reader)
 	cmm_barrier();
 }
 
-/* The hit before was left by a longjmp while it was a reader. Without this, LTTng would wait for it for ever. */
+/* The hit before was left by a longjmp while it was a reader. LTTng would wait for it for ever. */
 static void end_abandoned(struct dp_block *block, struct lttng_ust_urcu_reader *reader)
 {
 	if (nesting(reader) >= block->abandoned)
@@ -119,7 +119,7 @@ void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, u
 	        .operands = block->operands,
 	};
 	const int saved = *block->errno_at;
-	if (!reader) { /* the thread ends: LTTng has left it already */
+	if (!reader) { /* the thread ends and LTTng's state for it is gone */
 		dp_lttng_lose(&((struct dp_lost *)(uintptr_t)desc->lost)->unprimed);
 		return;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a hit may go on, where it is not obvious. Runs before the vector state is saved: general registers only. */
+/* Decides whether a hit may go on, where the fast path cannot. Runs before the vector state is saved: general registers only. */
 #include "agent/lttng/hosted.h"
 
 __thread struct dp_block *dp_lttng_block;
 
-/* These look like the start of a block whose thread is in a hit. */
+/* They look like the start of a block whose thread is in a hit. */
 static uint64_t guest[16] __attribute__((aligned(64))) = {DP_SINK_GUEST};
 static uint64_t priming[16] __attribute__((aligned(64))) = {1};
 
@@ -29,7 +29,7 @@ bool dp_lttng_begin_priming(void)
 
 void dp_lttng_end_priming(struct dp_block *block)
 {
-	__asm__ volatile("" ::: "memory"); /* a hit on what is called before finds the thread unprimed */
+	__asm__ volatile("" ::: "memory"); /* until here a hit in a called function finds the thread unprimed */
 	if ((const void *)dp_lttng_block == priming)
 		dp_lttng_block = block;
 }
@@ -40,8 +40,8 @@ static bool regular(const struct dp_block *block, uint64_t rsp)
 }
 
 /*
- * The hit under way was left for good if the thread is now in a frame above it: a signal handler on the same stack would be
- * below. On other stacks that cannot be told, as their order means nothing.
+ * The current hit was left for good if the thread is now in a frame above it: a signal handler on the same stack would be below.
+ * On other stacks this cannot be decided, as their order means nothing.
  */
 static bool abandoned(const struct dp_block *block, uint64_t rsp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields of a probe as LTTng's types. All are aligned to 8 bits: the payload is packed. */
+/* A probe's fields as LTTng types. All are aligned to 8 bits: the payload is packed. */
 #include "agent/lttng/event.h"
 #include "agent/lttng/guest/redirect.h"
 
@@ -71,10 +71,10 @@ static bool identifier(const char *name, size_t room)
 		if (!letter(name[i]) && (name[i] < '0' || name[i] > '9'))
 			return false;
 	}
-	return false; /* no end */
+	return false; /* no NUL */
 }
 
-/* Whether a field is, or brings, one of this name. */
+/* Whether a field has this name, or brings a field that has it. */
 static bool brings(const struct dp_sink_field *f, const char *name)
 {
 	const size_t n = strlen(f->name);
@@ -110,14 +110,14 @@ const char *dp_lttng_check_fields(const struct dp_sink_field *fields, uint32_t n
 		if (!identifier(fields[i].name, sizeof(fields[i].name)))
 			return "a field's name is not a C identifier";
 		if (!good_size(&fields[i]))
-			return "a field has a size that its type cannot have";
+			return "a field's size does not fit its type";
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (mask && brings(&fields[i], MASK_NAME))
-			return "a field is called " MASK_NAME ", like the one that says which could not be read";
+			return "the field name " MASK_NAME " is reserved for the list of unreadable fields";
 		for (uint32_t j = 0; j < n; j++)
 			if (i != j && brings(&fields[i], fields[j].name))
-				return "two fields have one name";
+				return "two fields have the same name";
 	}
 	return NULL;
 }

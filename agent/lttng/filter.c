@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What LTTng's filters and captures read: for each field, in order, one operand, as the code that <lttng/tracepoint-event.h>
- * generates lays them out: integers widened to 64 bits, floats to double, strings as a pointer, arrays and sequences as length
- * and pointer. Fields marked nofilter (a sequence's length) have none.
+ * Operands for LTTng's filters and captures: one for each field, in order, laid out like those of the code that
+ * <lttng/tracepoint-event.h> generates: integers widened to 64 bits, floats to double, strings as a pointer, arrays and sequences
+ * as length and pointer. Fields marked nofilter (a sequence's length) have none.
  */
 #include "agent/lttng/event.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stubs call (the convention is in sink.h).
+ * Called by stubs (sink.h describes the convention).
  *
- * dp_lttng_enter decides the common case by itself: a live agent, a primed thread that is not in a hit, on its regular stack with room.
+ * dp_lttng_enter decides the common case: a live agent, a primed thread that is not in a hit, on its regular stack with room.
  *
- * dp_lttng_emit calls LTTng, compiled code that uses vector registers: those that are in use are saved, by plain moves (XSAVE would cost as
- * much as the event). Which are in use the processor says (XGETBV 1, Intel SDM 1, 13.6): in most programs zmm0-15 have nothing above
- * xmm. A component that was not in use holds zeroes; if the callee used it, it is brought back to its initial state, so that the
- * program does not carry it from then on. x87 and AMX tiles are left alone: no code of LTTng or the libc's string functions touches them,
- * and the psABI has no call that would.
+ * dp_lttng_emit calls LTTng, compiled code that uses vector registers. Those in use are saved, by plain moves (XSAVE would cost
+ * as much as the event). The processor tells which are in use (XGETBV 1, Intel SDM 1, 13.6): in most programs zmm0-15 have
+ * nothing above xmm. A component that was not in use is all zero; if the callee used it, it is reset to its initial state, so
+ * that the program does not carry it from then on. x87 and AMX tiles are not saved: LTTng and the libc's string functions do not
+ * use them, and by the psABI no call expects them.
  */
 #include "agent/lttng/layout.h"
 
-/* On emit's stack, from rsp. */
+/* Offsets from rsp on emit's stack. */
 #define AREA_LOW   0	/* xmm, ymm or zmm 0-15 */
 #define AREA_HIGH  1024	/* zmm16-31 */
 #define AREA_MASKS 2048	/* k0-7 */
@@ -157,10 +157,11 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	addq	$DP_LTTNG_RECORD_HEADER, %rsi
 	subq	%rsi, %rdx
 	.size	dp_lttng_emit_capture, . - dp_lttng_emit_capture
-	/* falls through */
+	/* fall through */
 
 	.type	.Lemit, @function
-.Lemit:						/* rdi = desc, rsi = payload, rdx = its size; keeps what a C function keeps */
+.Lemit:						/* rdi = desc, rsi = payload, rdx = its size; preserves what a C function
+                                                   preserves */
 	.cfi_startproc
 	pushq	%rbp
 	.cfi_def_cfa_offset 16
@@ -184,7 +185,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 1:	stmxcsr	AREA_MXCSR(%rsp)
 	movl	AREA_MXCSR(%rsp), %eax
 	xorl	$0x1f80, %eax
-	testl	$0xffc0, %eax			/* all but what past operations left in the flags */
+	testl	$0xffc0, %eax			/* all but the status flags of past operations */
 	jnz	.Lmxcsr
 .Lmxcsr_set:
 	movl	dp_lttng_vector(%rip), %eax
@@ -222,7 +223,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	jnz	.Lload_wide
 	testl	$DP_VECTOR_AVX, %r9d
 	jz	4f
-	vzeroupper				/* as it was, see above */
+	vzeroupper				/* see above */
 4:	each_low movaps, xmm, 16, 1
 .Lloaded_low:
 	testl	$DP_VECTOR_ZMM16, %r8d
@@ -251,7 +252,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	ret
 	.cfi_restore_state
 
-.Lmxcsr:					/* no trap in our arithmetic because of the program's choice */
+.Lmxcsr:					/* our arithmetic must not trap because of the program's settings */
 	movl	$0x1f80, AREA_NOW(%rsp)
 	ldmxcsr	AREA_NOW(%rsp)
 	jmp	.Lmxcsr_set
@@ -288,11 +289,11 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 1:	each_mask kmovw, 1
 	jmp	.Lloaded
 
-.Lwere_unused:					/* eax: components that programs may use, but this one had not */
+.Lwere_unused:					/* eax: components that were not in use before */
 	movl	%eax, %r10d
 	movl	$1, %ecx
 	testl	%r9d, %r9d
-	jns	.Lcleaned			/* then all counted as in use */
+	jns	.Lcleaned			/* in this case all counted as in use */
 	xgetbv
 	andl	%r10d, %eax
 	andl	$DP_VECTOR_ZMM16 | DP_VECTOR_OPMASK, %eax
@@ -302,8 +303,8 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	jmp	.Lcleaned
 
 /*
- * Onto the block's own stack, with all signals blocked: a signal meant for an alternate stack would start at its top again and not know
- * that the handler that we came from is still there.
+ * Moves to the block's own stack, with all signals blocked: a signal for an alternate stack would start at its top and overwrite
+ * the handler that we came from.
  */
 .Lmove:
 	pushq	%rdi
@@ -339,7 +340,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 
 /* ---- prime -------------------------------------------------------------------------------------------------------- */
 
-/* Once in a thread's life: the simple way, with all vector state (but for AMX tiles, which nobody here touches, and x87). */
+/* Runs once per thread: simply saves all vector state (except AMX tiles, which nothing here uses, and x87). */
 	.globl	dp_lttng_prime_hook
 	.hidden	dp_lttng_prime_hook
 	.type	dp_lttng_prime_hook, @function
@@ -401,7 +402,7 @@ dp_lttng_prime_hook:
 
 /* ---- callbacks ---------------------------------------------------------------------------------------------------- */
 
-/* One address per event, by which emit knows its own entries in a list that LTTng keeps by name. Nobody calls them. */
+/* One address per event, by which emit recognises its entries in a list that LTTng keeps by name. Never called. */
 	.globl	dp_lttng_callbacks
 	.hidden	dp_lttng_callbacks
 	.type	dp_lttng_callbacks, @function

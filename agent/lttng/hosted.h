@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libdynprobe-lttng.so share. It is an ordinary shared object of the target's libc, but part of it runs in the
- * middle of a hit: those files (hit.S, enter.c, emit.c, filter.c, wake.c's first half) call nothing that may allocate, lock or
- * block.
+ * Shared by the files of libdynprobe-lttng.so. It is an ordinary shared object of the target's libc, but part of it runs inside a
+ * hit: those files (hit.S, enter.c, emit.c, filter.c, the first half of service.c) call nothing that may allocate, lock or block.
  */
 #ifndef DP_AGENT_LTTNG_HOSTED_H
 #define DP_AGENT_LTTNG_HOSTED_H
@@ -23,20 +22,20 @@ struct lttng_ust_urcu_reader;
 /* ---- a thread's block --------------------------------------------------------------------------------------------- */
 
 struct dp_block {
-	uint64_t busy;               /* rsp of the hit under way, 0: none */
-	uint64_t move;               /* top of `stack` if the hit under way must not use the thread's own stack, else 0 */
+	uint64_t busy;               /* rsp of the current hit, 0: none */
+	uint64_t move;               /* top of `stack` if the current hit must not use the thread's own stack, else 0 */
 	uint64_t stack_lo, stack_hi; /* of the thread's regular stack */
 	uint64_t sigmask;            /* while moved: the thread's own */
-	uint64_t reading;            /* RCU nesting + 1 while the hit under way is a reader, else 0 */
-	uint64_t abandoned;          /* `reading` of a hit that a longjmp left: to be ended by the next emit */
+	uint64_t reading;            /* RCU nesting + 1 while the current hit is a reader, else 0 */
+	uint64_t abandoned;          /* `reading` of a hit that a longjmp left; the next emit ends it */
 	struct lttng_ust_urcu_reader *
-	        *reader;       /* the thread's variables of these names: their addresses do not change, and asking */
-	int *errno_at;         /* for them costs a call each */
-	struct dp_block *next; /* in the list of free ones */
-	uint64_t thread;       /* whose it is: the thread pointer; 0: of every thread that is a guest */
+	        *reader;       /* the thread's variables of these names: their addresses are constant, and */
+	int *errno_at;         /* looking one up costs a call */
+	struct dp_block *next; /* next free one */
+	uint64_t thread;       /* thread pointer of its thread; 0: shared by all guest threads */
 	struct dp_slot slot __attribute__((aligned(64))); /* for the unwinder */
 	uint8_t record[DP_RECORD_MAX];                    /* header unused */
-	uint64_t operands[2 * DP_LTTNG_FIELDS];           /* what LTTng's filters and captures read */
+	uint64_t operands[2 * DP_LTTNG_FIELDS];           /* input of LTTng's filters and captures */
 	uint64_t cache[DP_UNWIND_CACHE];
 	uint8_t guard[4096] __attribute__((aligned(4096)));
 	uint8_t stack[65536];
@@ -57,12 +56,12 @@ _Static_assert(DP_LTTNG_RECORD_HEADER == offsetof(struct dp_record, payload), "l
 extern __thread struct dp_block *dp_lttng_block __attribute__((tls_model("initial-exec")));
 
 /*
- * enter.c. The pointer says "being primed" in between: when it is NULL, the thread is in no code that the sink calls. False: it has a block, or
- * is being primed. End with NULL if there is none; no effect on a thread that has become a guest.
+ * enter.c. Between the two the pointer means "being primed"; while it is NULL, the thread runs no code that the sink calls.
+ * False: it has a block, or is being primed. End with NULL if there is none. No effect on a thread that has become a guest.
  */
 bool dp_lttng_begin_priming(void);
 void dp_lttng_end_priming(struct dp_block *block);
-/* thread.c. False, with errno: no thread can be primed. */
+/* thread.c. False, with errno: threads cannot be primed. */
 bool dp_lttng_threads_init(struct dp_sink *sink);
 void dp_lttng_prime(void);
 
@@ -76,9 +75,9 @@ void dp_lttng_emit(void);
 void dp_lttng_emit_capture(void);
 void dp_lttng_prime_hook(void);
 
-/* enter.c: what the fast path in hit.S does not decide. True: the hit goes on in `block`. */
+/* enter.c: decides what the fast path in hit.S does not. True: the hit goes on in `block`. */
 bool dp_lttng_enter_slow(const struct dp_probe_desc *desc, uint64_t rsp);
-/* emit.c: the vector state is saved */
+/* emit.c: called with the vector state saved */
 void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, uint64_t size, struct dp_block *block);
 
 static inline void dp_lttng_lose(uint64_t *counter)
@@ -86,15 +85,15 @@ static inline void dp_lttng_lose(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- the guest's manners ------------------------------------------------------------------------------------------ */
+/* ---- guest threads ------------------------------------------------------------------------------------------------- */
 
-/* enter.c. Where a thread's pointer to its block is, from its thread pointer (psABI, variant II). */
+/* enter.c. Offset of a thread's pointer to its block from its thread pointer (psABI, variant II). */
 uint64_t dp_lttng_block_offset(void);
-/* enter.c. This thread is not the program's: its hits are passed over. */
+/* enter.c. This thread is not the program's: its hits are ignored. */
 void dp_lttng_be_guest(void);
-/* guest.c. Where the program had liblttng-ust before us: whether the calling thread is one of LTTng's, by its name. */
+/* guest.c. If the program had liblttng-ust first: whether the calling thread is one of LTTng's, judged by its name. */
 bool dp_lttng_named_as_ours(void);
-/* Gives this thread, and those that it will make, an ordinary priority and the program's processors. */
+/* Gives this thread, and those that it creates, a normal priority and the processors of the program. */
 void dp_lttng_ordinary_priority(void);
 
 /* ---- requests ----------------------------------------------------------------------------------------------------- */

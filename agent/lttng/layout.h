@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where things lie in a thread's block (read by the assembler too), and what the processor can hold. */
+/* Offsets in a thread's block (also for the assembler), and the vector state that the processor can have. */
 #ifndef DP_AGENT_LTTNG_LAYOUT_H
 #define DP_AGENT_LTTNG_LAYOUT_H
 
-/* struct dp_block; BUSY and THREAD are read by the tool too */
+/* struct dp_block; the tool reads BUSY and THREAD too */
 #define DP_BLOCK_BUSY     0
 #define DP_BLOCK_MOVE     8
 #define DP_BLOCK_STACK_LO 16
@@ -13,12 +13,12 @@
 #define DP_BLOCK_SLOT     128
 #define DP_BLOCK_RECORD   320
 
-/* Of the contracts with the tool, for the assembler. */
+/* Parts of the contracts with the tool, for the assembler. */
 #define DP_LTTNG_LIVE          0x6576696c62707964 /* DP_LIVE */
 #define DP_LTTNG_STACK         16384              /* DP_SINK_STACK */
 #define DP_LTTNG_RECORD_HEADER 16                 /* struct dp_record before its payload */
 
-/* dp_lttng_vector: the components of vector state that the system lets programs use, numbered as in XCR0, and two flags */
+/* dp_lttng_vector: the components of vector state enabled by the system, numbered as in XCR0, and two flags */
 #define DP_VECTOR_AVX      0x4
 #define DP_VECTOR_OPMASK   0x20
 #define DP_VECTOR_ZMM_HIGH 0x40 /* upper halves of zmm0-15 */
@@ -27,6 +27,6 @@
 #define DP_VECTOR_BW       0x40000000 /* mask registers have 64 bits */
 #define DP_VECTOR_INUSE    0x80000000 /* XGETBV tells which components are in use */
 
-#define DP_LTTNG_EVENTS 4096 /* that can be registered in the life of a process */
+#define DP_LTTNG_EVENTS 4096 /* limit of events registered in the life of a process */
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of the tool: events to register or to park. Runs on the loader's thread, one request at a time.
+ * Serves the tool's requests to register or park events. Runs on the loader's thread, one request at a time.
  *
  * All new events of a request go into one description: LTTng's work grows with the number of descriptions, not of events. Nothing
  * is ever unregistered: liblttng-ust forgets all but one of an event's uses when it is enabled in several channels of a session,
- * and a session daemon with per-process buffers refuses an event that it has seen before. So a parked event is used again, and
- * one that looks like another live one is told apart by the URI of its model.
+ * and a session daemon with per-process buffers refuses an event that it has seen before. So a parked event is used again, and an
+ * event equal to another live one is distinguished by its model's URI.
  */
 #include "agent/lttng/event.h"
 #include "agent/lttng/guest/redirect.h"
@@ -18,12 +18,12 @@
 #define NAME_MAX_UST   255
 #define SIGNATURE      "const void *, payload, size_t, size" /* the same for all: LTTng compares only this text */
 
-static const int loglevel = 13; /* LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_LINE: what a tracepoint has that says nothing */
+static const int loglevel = 13; /* LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_LINE: the default for a tracepoint */
 static struct dp_event *all;    /* never freed */
-static uint32_t count;          /* of callbacks used */
+static uint32_t count;          /* callbacks used */
 
 struct batch {
-	struct dp_sink_event **asked; /* whom to answer */
+	struct dp_sink_event **asked; /* requests to answer */
 	struct lttng_ust_tracepoint **tps;
 	const struct lttng_ust_event_desc **descs;
 	struct lttng_ust_probe_desc *probe;
@@ -55,7 +55,7 @@ static const char *check_name(const char *name, size_t room)
 		return "the event's name is longer than LTTng allows";
 	for (size_t i = 0; i < n; i++)
 		if (strchr("\"\\*", name[i]) || (unsigned char)name[i] < ' ' || name[i] == 0x7f)
-			return "the event's name has a character that LTTng's metadata cannot hold";
+			return "the event's name has a character that LTTng's metadata does not allow";
 	return NULL;
 }
 
@@ -67,7 +67,7 @@ static const struct dp_sink_field *fields_of(const struct dp_sink *sink, const s
 static const char *check(const struct dp_sink *sink, const struct dp_sink_event *e)
 {
 	if (e->first_field > sink->max_fields || e->nfields > sink->max_fields - e->first_field)
-		return "the fields lie outside of their table";
+		return "the event's fields are outside the field table";
 	const char *why = check_name(e->name, sizeof(e->name));
 	return why ? why : dp_lttng_check_fields(fields_of(sink, e), e->nfields, e->mask != 0);
 }
@@ -90,7 +90,7 @@ static bool same(const struct dp_event *event, const struct dp_sink_event *e, co
 	return true;
 }
 
-/* A parked event like this one, or NULL; how many live ones there are like it. */
+/* A parked event like this one, or NULL; *ret_twins: how many live ones are like it. */
 static struct dp_event *find(const struct dp_sink_event *e, const struct dp_sink_field *fields, uint32_t *ret_twins)
 {
 	struct dp_event *parked = NULL;
@@ -135,7 +135,7 @@ static struct dp_event *create(const struct dp_sink_event *e, const struct dp_si
 		return NULL;
 	event->callback = (void (*)(void))(uintptr_t)&dp_lttng_callbacks[count];
 	if (!fill(event, e, fields) || (twins && dp_lttng_asprintf(&uri, "dynprobe:gen/%u", twins) < 0))
-		return NULL; /* what it holds is lost: the target has no memory left anyway */
+		return NULL; /* what it owns is leaked: the target has no memory left anyway */
 	event->uri = uri;
 	event->loglevel = &loglevel;
 	event->desc = (struct lttng_ust_event_desc){
@@ -182,7 +182,8 @@ static void take(struct batch *batch, const struct dp_sink *sink, struct dp_sink
 		return answer(e, event);
 	}
 	if (count == DP_LTTNG_EVENTS)
-		return refuse(e, "this process has registered as many different events as it can; only a restart helps");
+		return refuse(e,
+		              "this process has registered the maximum number of different events; restart it to register more");
 	event = create(e, fields_of(sink, e), twins);
 	if (!event)
 		return refuse(e, "no memory");
@@ -206,7 +207,7 @@ static bool make_batch(struct batch *batch, uint32_t n)
 	return batch->asked && batch->tps && batch->descs && batch->probe;
 }
 
-/* LTTng keeps pointers into tps, descs and probe for ever. */
+/* LTTng keeps pointers to tps, descs and probe for ever. */
 static void register_batch(struct batch *batch)
 {
 	*batch->probe = (struct lttng_ust_probe_desc){
@@ -220,7 +221,7 @@ static void register_batch(struct batch *batch)
 	if (!failed && lttng_ust_probe_register(batch->probe))
 		return;
 	for (uint32_t i = 0; i < batch->n; i++)
-		refuse(batch->asked[i], "liblttng-ust refused the event"); /* and it stays marked live: never used again */
+		refuse(batch->asked[i], "liblttng-ust refused the event"); /* it stays marked live, so it is never used again */
 }
 
 void dp_lttng_serve(struct dp_sink *sink)
@@ -229,7 +230,8 @@ void dp_lttng_serve(struct dp_sink *sink)
 	struct batch batch = {0};
 	const uint32_t n = sink->nevents;
 	const bool memory = n && n <= sink->max_events && make_batch(&batch, n);
-	for (uint32_t i = 0; i < n && i < sink->max_events; i++) { /* parked ones may serve the same request again */
+	for (uint32_t i = 0; i < n && i < sink->max_events; i++) { /* first, so that parked events can serve the same request
+		                                                      again */
 		if (events[i].release)
 			park(&events[i]);
 	}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sink's thread once it is loaded. It serves the tool's requests, and writes to LTTng's descriptors what hits have to write
- * there: a hit is on a thread of the program, where the same numbers mean the program's files.
+ * The service loop of the sink's thread. It serves the tool's requests, and writes hits' data to LTTng's descriptors: a hit runs
+ * on a thread of the program, where the same numbers mean the program's files.
  *
- *   - wake-ups of the consumer, one byte once per sub-buffer: a bit per descriptor, as more than one byte says nothing more;
- *   - notifications of triggers: a few slots. When all are taken the hit is told EAGAIN, and LTTng counts the notification as
+ *   - wake-ups of the consumer, one byte once per sub-buffer: a bit per descriptor, as more than one byte has no more effect;
+ *   - notifications of triggers: a few slots. When all are taken the hit gets EAGAIN, and LTTng counts the notification as
  *     lost.
  *
- * (Opening /proc/self/task/TID/fd/N in the hit would take a number in the program's table for a moment, where a dup2 of the
- * program could strike it, and fails in a process that may not open a pipe of the session daemon's user.)
+ * (A hit that opened /proc/self/task/TID/fd/N would briefly use a number in the program's table, which a dup2 of the program
+ * could replace; and it fails in a process that may not open a pipe of the session daemon's user.)
  *
- * The first half runs in hits: no lock, no libc. close() of LTTng's threads takes back what is not written yet: the number may be
- * another file's next. LTTng closes only after a grace period, so no hit can ask for the old one any more.
+ * The first half runs in hits: no lock, no libc. When a thread of LTTng calls close(), what is not written yet is discarded: the
+ * number may soon be another file's. LTTng closes only after a grace period, so no hit can use the old one any more.
  */
 #include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
@@ -28,7 +28,7 @@
 
 #define WAKE_FDS  4096u /* descriptors of LTTng: a few dozen per session */
 #define NOTES     32u
-#define RETRY_MIN INT64_C(10000000) /* ns between attempts at a full pipe */
+#define RETRY_MIN INT64_C(10000000) /* ns between attempts to write to a full pipe */
 #define RETRY_MAX INT64_C(900000000)
 
 enum note_state {
@@ -48,7 +48,7 @@ struct note {
 static uint64_t wanted[WAKE_FDS / 64]; /* a bit per descriptor */
 static struct note notes[NOTES];
 static uint64_t tickets;
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* residents only, never a hit */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* taken by resident threads only, never by a hit */
 uint32_t dp_lttng_work;
 
 /* ---- in hits ----------------------------------------------------------------------------------------------------- */
@@ -63,13 +63,13 @@ static long raw(long nr, long a, long b, long c, long d)
 
 static void alarm_service(void)
 {
-	if (__atomic_exchange_n(&dp_lttng_work, 1, __ATOMIC_SEQ_CST) != 1) /* 1: another hit has, or is about to */
+	if (__atomic_exchange_n(&dp_lttng_work, 1, __ATOMIC_SEQ_CST) != 1) /* 1: another hit has woken it, or is about to */
 		raw(SYS_futex, (long)&dp_lttng_work, FUTEX_WAKE_PRIVATE, 1, 0);
 }
 
 static ssize_t again(void)
 {
-	errno = EAGAIN; /* of any other error LTTng would make an abort() */
+	errno = EAGAIN; /* on any other error LTTng would call abort() */
 	return -1;
 }
 
@@ -84,7 +84,7 @@ static struct note *take_note(void)
 	return NULL;
 }
 
-/* Of more than one byte: a message that has to arrive whole. */
+/* More than one byte: a message that must arrive whole. */
 ssize_t dp_lttng_post(int fd, const struct iovec *parts, int n)
 {
 	size_t size = 0;
@@ -145,7 +145,7 @@ static void write_wakes(void)
 		        __atomic_load_n(&wanted[i], __ATOMIC_RELAXED) ? __atomic_exchange_n(&wanted[i], 0, __ATOMIC_SEQ_CST) : 0;
 		for (; bits; bits &= bits - 1)
 			raw(SYS_write, (long)(i * 64) + __builtin_ctzl(bits), (long)"", 1,
-			    0); /* a full pipe wakes the consumer too */
+			    0); /* if the pipe is full, the consumer is awake */
 	}
 }
 
@@ -159,7 +159,7 @@ static struct note *oldest(void)
 	return found;
 }
 
-/* Those that are ready, in order. True: a pipe is full, the rest has to wait. */
+/* Writes those that are ready, in order. True: a pipe is full, the rest must wait. */
 static bool write_notes(void)
 {
 	for (struct note *note; (note = oldest()) != NULL;) {

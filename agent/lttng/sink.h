@@ -2,22 +2,22 @@
 /*
  * The contract between the tool, its loader in the target, and the LTTng sink (libdynprobe-lttng.so).
  *
- * liblttng-ust in somebody else's process is a guest with threads, descriptors and thread-local memory of its own. So that the
- * host does not notice:
+ * liblttng-ust is a guest in the target, with threads, descriptors and thread-local memory of its own. So that the program does
+ * not notice:
  *
  *   - It is dlopen'ed on a thread of our own, never on one of the program's. A thread of the program is borrowed for one
- *     pthread_create() only, at a point where it can hold no lock that this needs.
+ *     pthread_create() only, at a safe point: it holds no lock that this needs.
  *   - That thread first gives itself a descriptor table of its own (close_range with CLOSE_RANGE_UNSHARE) in which 0, 1 and 2
- *     are /dev/null. The threads that liblttng-ust makes inherit it. The program's close loops cannot reach LTTng's descriptors,
- *     its own descriptor numbers do not change, and nothing of its own is held open.
- *   - What liblttng-ust asks of the C library goes through functions of ours (redirect.c), since before its own constructors
- *     (early.c). What a hit would write, the consumer's wake-ups and triggers' notifications, the sink's thread writes (service.c).
- *   - Its destructors never run: at exit() they would be on a thread of the program, closing the program's files by number.
- *   - LTTng's constructor does not wait for a session daemon: one that hangs delays nobody.
- *   - Where the program had liblttng-ust itself before we came, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as
+ *     are /dev/null. The threads that liblttng-ust creates inherit it. The program's close loops cannot reach LTTng's
+ *     descriptors, its own descriptor numbers do not change, and none of its files is kept open.
+ *   - liblttng-ust's calls of the C library go through our functions (redirect.c), from before its own constructors
+ *     (early.c). Instead of a hit, the sink's thread writes the consumer's wake-ups and triggers' notifications (service.c).
+ *   - Its destructors never run: at exit() they would run on a thread of the program and close the program's files by number.
+ *   - LTTng's constructor does not wait for a session daemon: one that hangs causes no delay.
+ *   - If the program had liblttng-ust before us, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as
  *     exposed as it chose to be.
- *   - Per-thread memory is allocated ("primed") outside of hits: by the tool, in threads that exist, at points where they hold no
- *     lock that malloc or liblttng-ust takes; by a hook at a thread's start in later ones. A hit in an unprimed thread is counted.
+ *   - Per-thread memory is allocated ("primed") outside of hits: in existing threads by the tool, at points where they hold no
+ *     lock that malloc or liblttng-ust takes; in later ones by a hook at the thread's start. Hits in unprimed threads are counted.
  *   - Nothing is ever unregistered or dlclosed: events are parked, and used again by the next probe of the same name and fields.
  *
  * The sink's regions stay in the target until it ends or calls exec:
@@ -37,28 +37,31 @@
 
 enum dp_sink_state {
 	DP_SINK_EMPTY = 0,
-	DP_SINK_LOADING = 1, /* the loader's thread is at work */
+	DP_SINK_LOADING = 1, /* the loader's thread is loading */
 	DP_SINK_READY = 2,
-	DP_SINK_FAILED = 3, /* `error` says why; no second try in this process */
+	DP_SINK_FAILED = 3, /* `error` says why; no second attempt in this process */
 };
 
 enum dp_sink_request {
 	DP_SINK_IDLE = 0,
 	DP_SINK_ASKED = 1,  /* the tool has written events and fields */
-	DP_SINK_SERVED = 2, /* every event has its answer */
+	DP_SINK_SERVED = 2, /* every event has been answered */
 };
 
 #define DP_SINK_UST_PRESENT 1u /* flags: liblttng-ust was in the process before the sink */
-#define DP_SINK_THREAD_OVER 2u /* flags: the loader's thread has nothing more to do for now */
+#define DP_SINK_THREAD_OVER 2u /* flags: the loader's thread has no more work for now */
 #define DP_SINK_LOADED      4u /* flags: the shared object is in the process, and stays */
-#define DP_SINK_THREAD      "dynprobe-sink" /* what that thread is called once the sink is loaded */
+#define DP_SINK_THREAD      "dynprobe-sink" /* name of that thread once the sink is loaded */
 
 #define DP_SINK_SO "libdynprobe-lttng.so" /* the loaded object shows as /memfd:libdynprobe-lttng.so in /proc/PID/maps */
 
-/* A tool's, in a gate that is 0: a session should want the event, and does not. Its hits are counted as `unwanted` until LTTng changes the gate. */
+/*
+ * Written by a tool to a gate that is 0: a session should want the event, and does not. Its hits count as `unwanted` until LTTng
+ * changes the gate.
+ */
 #define DP_SINK_EXPECTED 2u
 
-#define DP_SINK_WORK 2u /* look at `request`. Hits write 1, and wake the thread whenever they find anything else. */
+#define DP_SINK_WORK 2u /* look at `request`. Hits write 1, and wake the thread if the word had any other value. */
 
 #define DP_SINK_ERROR 256u
 #define DP_SINK_NAME  256u
@@ -66,7 +69,7 @@ enum dp_sink_request {
 struct dp_sink {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t state;   /* enum dp_sink_state, a futex word nobody waits on: the tool polls */
+	uint32_t state;   /* enum dp_sink_state; the tool polls it */
 	uint32_t request; /* enum dp_sink_request; after a change see `work` */
 	uint32_t flags;
 	uint64_t size;    /* of the data region */
@@ -80,23 +83,29 @@ struct dp_sink {
 	uint64_t stack_offset, stack_size; /* for code run on a borrowed thread */
 	uint64_t scratch_offset, scratch_size; /* for the tool's calls */
 	/* Written by the sink before it becomes READY. */
-	uint64_t enter, emit, emit_capture; /* what stubs call, see below */
+	uint64_t enter, emit, emit_capture; /* called by stubs, see below */
 	uint64_t prime;                     /* void prime(void): C ABI, in the thread to be primed */
 	uint64_t prime_hook;                /* the same for a stub's hook: preserves vector state and errno */
 	uint64_t serve;                     /* void serve(struct dp_sink *): answers a request; called by dwell */
-	uint64_t redirected;                /* 1: what liblttng-ust asks of the C library goes through us */
+	uint64_t redirected;                /* 1: liblttng-ust's calls of the C library go through us */
 	uint64_t primed;                    /* threads primed so far */
 	char error[DP_SINK_ERROR];
-	uint64_t owner_pid, owner_start; /* whose sink it is: a fork child shares the data, but has none of the threads */
-	uint64_t call, loader;           /* dp_call_entry and dp_sink_loader of this text, which an older dynprobe may have brought */
-	uint64_t dwell;                  /* void dwell(struct dp_sink *): what the loader's thread does once READY; never returns */
-	uint64_t work;                   /* uint32_t on which that thread sleeps while it is 0; the tool makes it DP_SINK_WORK */
-	uint64_t loader_tid;             /* of the loader's thread, by its own count; while it lives, text and data are in use */
-	uint64_t block; /* where, from its thread pointer, each thread has the address of its block (layout.h), NULL before it is primed; 0: unknown */
+	uint64_t owner_pid, owner_start; /* of the process that owns the sink: a fork child shares the data, but has none of
+	                                    the threads */
+	uint64_t call, loader;           /* dp_call_entry and dp_sink_loader in this text, which an older dynprobe may have
+	                                    mapped */
+	uint64_t dwell;                  /* void dwell(struct dp_sink *): the service loop of the loader's thread once READY;
+	                                    never returns */
+	uint64_t work;                   /* uint32_t on which that thread sleeps while it is 0; the tool sets it to
+	                                    DP_SINK_WORK */
+	uint64_t loader_tid;             /* tid of the loader's thread, in its own pid namespace; while it lives, text and data
+	                                    are in use */
+	uint64_t block; /* offset from the thread pointer of the address of each thread's block (layout.h), NULL before it is
+	                   primed; 0: unknown */
 	uint64_t reserved[8];
 };
 
-#define DP_SINK_GUEST UINT64_MAX /* in the place of a block's BUSY: a thread whose hits are passed over */
+#define DP_SINK_GUEST UINT64_MAX /* value of a block's BUSY in a thread whose hits are ignored */
 
 enum dp_sink_type {
 	DP_SINK_INT,       /* size 1, 2, 4, 8 bytes */
@@ -116,8 +125,8 @@ struct dp_sink_field {
 };
 
 /*
- * One event to be registered as dynprobe:NAME. An event of the same name and fields that is parked is used again. Two live events may
- * have one name and different fields (LTTng tells them apart by id); each has its own callback address.
+ * One event to be registered as dynprobe:NAME. A parked event of the same name and fields is used again. Two live events may have
+ * one name and different fields (LTTng distinguishes them by id); each has its own callback address.
  */
 struct dp_sink_event {
 	char name[DP_SINK_NAME];
@@ -130,21 +139,21 @@ struct dp_sink_event {
 };
 
 /*
- * What stubs call. All preserve every register but those named, and the vector, mask, x87 and MXCSR state; errno too.
+ * Called by stubs. All preserve every register but those named, and the vector, mask, x87 and MXCSR state; errno too.
  *
  * enter: in rax = struct dp_probe_desc. Out: rcx = struct dp_record to be filled (only its payload counts) or 0 (counted in
  *        desc->lost), rsi = a struct dp_slot for the unwinder's helpers. Changes rax, rcx, rdx, rsi, flags. The same convention as
  *        dp_thunk_acquire. Each successful enter is followed by exactly one emit or emit_capture on the same thread.
  * emit:  in rax = desc, rcx = record, rdx = payload bytes. Changes rax, rcx, rdx, rsi, flags. For stubs without helper calls.
- * emit_capture: void (struct dp_capture *rdi), C ABI for general registers: takes the place of dp_agent_finish.
+ * emit_capture: void (struct dp_capture *rdi), C ABI for general registers: replaces dp_agent_finish.
  *
- * Stack below the caller: DP_SINK_STACK bytes on the thread's own stack; where there is less, or the hit is on another stack (alternate
- * signal stack, coroutine), emit moves to a stack of its own; enter and helpers need DP_SINK_STACK_SMALL there.
+ * Stack needed: DP_SINK_STACK bytes of the thread's own stack. If there is less, or the hit is on another stack (alternate signal
+ * stack, coroutine), emit moves to a stack of its own; enter and helpers need DP_SINK_STACK_SMALL there.
  */
 #define DP_SINK_STACK       16384u
 #define DP_SINK_STACK_SMALL 512u
 
-/* What the loader looks up in the shared object: void dp_lttng_start(struct dp_sink *), fills the entry points or `error`. */
+/* Looked up by the loader in the shared object: void dp_lttng_start(struct dp_sink *), fills the entry points or `error`. */
 #define DP_SYM_SINK_START "dp_lttng_start"
 
 /*
@@ -152,7 +161,7 @@ struct dp_sink_event {
  *   void *dp_sink_loader(struct dp_sink *)   start routine for pthread_create: loads the sink if it is EMPTY, sets
  *                                            DP_SINK_THREAD_OVER, and stays in dwell: LTTng's sockets, which registering may
  *                                            use, are in its descriptor table only
- *   dp_call_entry                            where a borrowed thread runs a C function (see agent/call.S)
+ *   dp_call_entry                            runs a C function on a borrowed thread (see agent/call.S)
  */
 #define DP_SYM_SINK_LOADER "dp_sink_loader"
 #define DP_SYM_CALL        "dp_call_entry"

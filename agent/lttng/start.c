@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The entry point of libdynprobe-lttng.so, called once, on the loader's thread, when liblttng-ust's constructors have run. */
+/* The entry point of libdynprobe-lttng.so. Called once, on the loader's thread, after liblttng-ust's constructors. */
 #include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
 
@@ -17,7 +17,7 @@ static uint32_t read_xcr0(void)
 	return low;
 }
 
-/* Intel SDM 1, 13.2: how programs learn which vector state there is. */
+/* Detects the available vector state, Intel SDM 1, 13.2. */
 static uint32_t vector_state(void)
 {
 	uint32_t a, b, c, d, flags = 0;
@@ -37,8 +37,8 @@ static void fail(struct dp_sink *sink, const char *what, const char *why)
 }
 
 /*
- * NULL: the loader and early.c have seen the same. Where the program had liblttng-ust itself, that stays as the program knows it:
- * it shares its descriptors with it.
+ * NULL: the loader and early.c agree. If the program had liblttng-ust first, that is left unchanged: the program shares its
+ * descriptors with it.
  */
 static const char *check_guest(const struct dp_sink *sink)
 {
@@ -53,10 +53,10 @@ static const char *check_guest(const struct dp_sink *sink)
 	case DP_GUEST_UNKNOWN:
 		break;
 	}
-	return "the target's loader did not resolve the sink's functions";
+	return "the target's dynamic loader did not resolve the sink's functions";
 }
 
-/* What the sink's thread needs itself, before any other thread: ld.so then knows LTTng's thread-local memory. */
+/* Prepares the sink's thread itself, before any other thread: ld.so then knows LTTng's thread-local memory. */
 static void begin(void)
 {
 	dp_lttng_ordinary_priority();
@@ -74,7 +74,7 @@ __attribute__((visibility("default"))) void dp_lttng_start(struct dp_sink *sink)
 void dp_lttng_start(struct dp_sink *sink)
 {
 	if (sink->magic != DP_SINK_MAGIC || sink->abi != DP_SINK_ABI)
-		return fail(sink, "the tool and its shared object are of different versions", NULL);
+		return fail(sink, "dynprobe and its shared object have different versions", NULL);
 	dp_lttng_anchor();
 	dp_lttng_be_guest();
 	dp_lttng_vector = vector_state();
@@ -84,7 +84,7 @@ void dp_lttng_start(struct dp_sink *sink)
 	sink->redirected = dp_lttng_guest == DP_GUEST_SETTLED;
 	begin();
 	if (!dp_lttng_threads_init(sink))
-		return fail(sink, "no thread can be prepared", strerror(errno));
+		return fail(sink, "cannot prepare threads for LTTng", strerror(errno));
 	sink->enter = entry(dp_lttng_enter);
 	sink->emit = entry(dp_lttng_emit);
 	sink->emit_capture = entry(dp_lttng_emit_capture);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread needs before its first hit, allocated while it holds no lock: LTTng's own per-thread data, and our block. The
- * blocks of ended threads are used again. Hits that come after a thread's key destructors have begun find it unprimed.
+ * Allocates what a thread needs before its first hit, while it holds no lock: LTTng's per-thread data, and our block. The blocks
+ * of ended threads are used again. Hits after the start of a thread's key destructors find it unprimed.
  */
 #include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
@@ -15,21 +15,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define MAIN_STACK   (UINT64_C(8) << 20) /* assumed of the main thread's stack at most: what is below may not be able to grow */
+#define MAIN_STACK   (UINT64_C(8) << 20) /* assumed maximum of the main thread's stack: what is below may not be able to grow */
 #define ADDRESS_BITS 47
 #define POINTER_MASK (((UINT64_C(1) << ADDRESS_BITS) - 1) & ~UINT64_C(4095))
 
-extern void *__libc_stack_end; /* of ld.so: where the main thread's stack began */
+extern void *__libc_stack_end; /* of ld.so: start of the main thread's stack */
 
-static struct dp_sink *told; /* where to count */
+static struct dp_sink *told; /* its `primed` counts */
 static uint64_t *alive;      /* reads 0 in a fork child */
 static pthread_key_t at_end;
-static uint64_t free_blocks; /* the first one's address; the bits that it leaves unused count, against ABA */
+static uint64_t free_blocks; /* the first one's address; its unused bits count exchanges, against ABA */
 
 static uint64_t tagged(const struct dp_block *block, uint64_t before)
 {
 	const uint64_t tag =
-	        (before & ~POINTER_MASK) + 1; /* of the low 12 bits: 4096 exchanges within one look are not possible */
+	        (before & ~POINTER_MASK) + 1; /* of the low 12 bits: 4096 exchanges within one attempt are not possible */
 	return (uint64_t)(uintptr_t)block | (tag & ~POINTER_MASK & 4095);
 }
 
@@ -65,7 +65,7 @@ static struct dp_block *new_block(void)
 	return block;
 }
 
-/* The thread's regular stack; where it cannot be learnt, every hit goes to the block's. */
+/* The thread's regular stack. If it is unknown, every hit goes to the block's. */
 static void learn_stack(struct dp_block *block)
 {
 	pthread_attr_t attr;
@@ -100,7 +100,7 @@ static void reset(struct dp_block *block)
 	learn_stack(block);
 }
 
-/* At the thread's end: hits in what follows must not find a block that another thread may take. */
+/* Runs at the thread's end: later hits must not use a block that another thread may take. */
 static void ended(void *block)
 {
 	dp_lttng_block = NULL;
@@ -108,11 +108,11 @@ static void ended(void *block)
 	give_back(block);
 }
 
-/* NULL: there is no room. */
+/* NULL: out of memory. */
 static struct dp_block *allocate(void)
 {
 	lttng_ust_init_thread();
-	lttng_ust_urcu_read_lock(); /* the first time registers the thread */
+	lttng_ust_urcu_read_lock(); /* the first call registers the thread */
 	lttng_ust_urcu_read_unlock();
 	dp_lttng_tls_prime();
 	struct dp_block *block = take_free();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs before liblttng-ust does anything: as the resolver of an indirect function. ld.so relocates a library after those it
- * depends on, resolvers last, and calls constructors when all of them are relocated. So at this moment liblttng-ust's tables of
- * addresses are complete, and its constructor, which makes threads, sockets and shared memory, has not run. (-z initfirst would
- * also lead here, but ld.so then keeps the half-loaded object in a global variable: a fork child of that moment that loads a
- * library of its own would initialise ours, relocated or not.)
+ * Runs before all code of liblttng-ust: as the resolver of an indirect function. ld.so relocates a library after those it depends
+ * on, resolvers last, and calls constructors when all of them are relocated. So now liblttng-ust's address tables are complete,
+ * and its constructor, which creates threads, sockets and shared memory, has not run. (-z initfirst would also work, but ld.so
+ * then keeps the half-loaded object in a global variable: a fork child made at that moment that loads a library of its own would
+ * initialise ours, relocated or not.)
  *
- * A resolver cannot be told anything: what it has to know, it sees in the order of the loaded objects. Those that came with us
- * come after us; a liblttng-ust that comes before us is the program's own, and nothing of it is changed. Nor can it mark its
- * thread: thread-local memory is set up after relocation.
+ * A resolver has no arguments: it learns all from the order of the loaded objects. Objects loaded for us come after us; a
+ * liblttng-ust before us is the program's own, and is not changed. Nor can the resolver mark its thread: thread-local memory is
+ * set up after relocation.
  */
 #include "agent/lttng/guest/redirect.h"
 
@@ -52,7 +52,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-extern int lttng_ust_loaded __attribute__((weak)); /* liblttng-ust's: 1 when its constructor has run */
+extern int lttng_ust_loaded __attribute__((weak)); /* liblttng-ust's: 1 after its constructor */
 
 static void fail(const char *why)
 {
@@ -71,13 +71,13 @@ static bool change(const struct dp_object *o, uint64_t *found)
 	return dp_object_seal(o);
 }
 
-/* Programs have a libnuma of their own. */
+/* The program may have a libnuma of its own. */
 static bool came_with_us(const struct search *s, unsigned i)
 {
 	return s->found[i].dynamic && s->found[i].position > s->found[OURS].position;
 }
 
-/* A loader that relocates in another order: LTTng's threads have begun without us, and stay as they are. */
+/* The loader relocates in another order: LTTng's threads have started without us, and are left as they are. */
 static bool too_late(const struct search *s)
 {
 	if (!&lttng_ust_loaded || !lttng_ust_loaded)
@@ -85,7 +85,7 @@ static bool too_late(const struct search *s)
 	for (unsigned i = UST; i <= TRACEPOINT; i++)
 		if (came_with_us(s, i) && !change(&s->found[i], NULL))
 			break;
-	fail("the target's loader did not call the sink before liblttng-ust's constructors");
+	fail("the target's dynamic loader did not call the sink before liblttng-ust's constructors");
 	return true;
 }
 
@@ -94,25 +94,25 @@ static void settle(const struct search *s)
 	uint64_t found = 0, ignored = 0;
 	dp_lttng_tls_init((const uint64_t[DP_TLS_MODULES]){s->found[UST].tls_module, s->found[COMMON].tls_module});
 	if (!change(&s->found[UST], &found))
-		return fail("liblttng-ust's tables of addresses cannot be changed in this process");
+		return fail("cannot change liblttng-ust's address tables in this process");
 	if (s->found[CONTROL].dynamic)
-		return fail("the program is itself a part of LTTng (it has liblttng-ust-ctl)");
+		return fail("the program is itself part of LTTng (it uses liblttng-ust-ctl)");
 	for (unsigned i = COMMON; i <= NUMA; i++)
 		if (came_with_us(s, i) && !change(&s->found[i], &ignored))
-			return fail("the tables of addresses of liblttng-ust's parts cannot be changed in this process");
+			return fail("cannot change the address tables of liblttng-ust's libraries in this process");
 	if (~found & dp_lttng_redirections_needed())
-		return fail("this liblttng-ust calls the C library in a way that dynprobe does not know");
+		return fail("this version of liblttng-ust calls the C library in a way that dynprobe does not support");
 	dp_lttng_guest = DP_GUEST_SETTLED;
 }
 
-/* The program may move and unmount its directories, and enter other mount namespaces, as if LTTng's threads were not there. */
+/* Lets the program move and unmount its directories, and enter other mount namespaces, despite LTTng's threads. */
 static void leave_directory(void)
 {
 	if (unshare(CLONE_FS) == 0 && chdir("/") != 0)
-		return; /* then they stay where the program was */
+		return; /* they keep the program's directory */
 }
 
-/* Our own calls, before the first of them. ld.so seals the table when it is done with us. */
+/* Rebinds our own calls, before the first of them. ld.so seals the table after us. */
 static void be_libcs(void)
 {
 	struct dp_object own;

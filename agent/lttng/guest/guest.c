@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that the program does not know: LTTng's and the sink's. Probed functions that they call are not the program's doing:
- * such hits are neither recorded nor counted. And what they have from the thread that was borrowed to make the first of them,
- * they should not have: real-time priority, or its one processor.
+ * Threads that the program does not know: LTTng's and the sink's. Their calls of probed functions are not the program's: such
+ * hits are neither recorded nor counted. The first of these threads inherits from the borrowed thread that created it what it
+ * should not have: real-time priority, or its processor affinity.
  */
 #include "agent/lttng/hosted.h"
 
@@ -13,7 +13,7 @@
 
 #define COMM_MAX 16
 
-/* LTTng's threads are called like the program, and "-ust". */
+/* LTTng's threads are named after the program, plus "-ust". */
 bool dp_lttng_named_as_ours(void)
 {
 	char comm[COMM_MAX] = "";

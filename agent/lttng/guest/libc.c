@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C library's own functions. A program may export functions by the same names (an allocator, a sandbox that guards
- * descriptors, wrappers of any kind), and ld.so leads every library's calls to those: also the guest's, which they are not made
- * for. So what the guest imports is looked up here as if the program had nothing of that name.
+ * Finds the C library's own functions. A program may export functions of the same names (an allocator, a sandbox that guards
+ * descriptors, wrappers of any kind), and ld.so binds every library's calls to those, the guest's too, for which they are not
+ * made. So the guest's imports are looked up here as if the program exported none of them.
  *
- * This runs first of all, in our own library before its imports are what they should be: nothing here is called by name.
+ * This runs first, before our own library's imports are rebound: nothing here is called by name.
  */
 #include "agent/lttng/guest/redirect.h"
 
@@ -40,10 +40,10 @@ static const char *name_at(const struct library *l, uint64_t offset)
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-#define VERSION_HIDDEN 0x8000u /* not the one for those who name none */
+#define VERSION_HIDDEN 0x8000u /* not the default version */
 #define VERSION_MASK   0x7fffu
 
-/* The name of a version that a library defines; NULL: no such. */
+/* The name of a version that a library defines, or NULL. */
 static const char *defined_version(const struct library *l, unsigned index)
 {
 	const ElfW(Verdef) *d = table_of(l, DT_VERDEF);
@@ -64,7 +64,7 @@ static const char *needed_in(const struct library *l, const ElfW(Verneed) * need
 	}
 }
 
-/* The name of the version in which an object wants its symbol of this number; NULL: any. */
+/* The name of the version that an object needs for symbol number `symbol`; NULL: any. */
 static const char *needed_version(const struct library *l, uint32_t symbol)
 {
 	const ElfW(Half) *versions = table_of(l, DT_VERSYM);
@@ -101,7 +101,7 @@ static bool is_wanted(const struct library *l, const ElfW(Sym) * s, uint32_t num
 	return version && same(version, w->version);
 }
 
-/* By the hash table: buckets of symbols, whose last has a hash with the lowest bit set. */
+/* Uses the hash table: buckets of symbols; the last of a bucket has the lowest bit of its hash set. */
 static const ElfW(Sym) * find(const struct library *l, const struct wanted *w)
 {
 	const uint32_t *h = table_of(l, DT_GNU_HASH);
@@ -119,7 +119,7 @@ static const ElfW(Sym) * find(const struct library *l, const struct wanted *w)
 	return NULL;
 }
 
-/* 0: no function of that name. */
+/* 0: no such function. */
 static uint64_t function(const struct wanted *w)
 {
 	for (unsigned i = 0; i < nlibraries; i++) {
@@ -165,7 +165,7 @@ static bool is_of_libc(const struct library *l)
 	return false;
 }
 
-/* Their first segment has the headers of the file. */
+/* Their first segment contains the file's headers. */
 static uint64_t end_of(uint64_t base)
 {
 	const ElfW(Ehdr) *header = (const void *)base;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of a loaded object that say where its calls lead and what runs when the process ends. Never its code, never anybody
- * else's. */
+/* Tables of a loaded object that bind its calls and list its destructors. Changes neither code nor other objects. */
 #include "agent/lttng/guest/redirect.h"
 
 #include <elf.h>
@@ -17,7 +16,7 @@ void dp_object_of(const struct dl_phdr_info *info, struct dp_object *ret)
 		const uint64_t start = info->dlpi_addr + p->p_vaddr;
 		if (p->p_type == PT_DYNAMIC)
 			ret->dynamic = start;
-		if (p->p_type == PT_GNU_RELRO) { /* rounded as ld.so does */
+		if (p->p_type == PT_GNU_RELRO) { /* rounded like in ld.so */
 			ret->relro = start & PAGE_MASK;
 			ret->relro_end = (start + p->p_memsz) & PAGE_MASK;
 		}
@@ -75,7 +74,7 @@ static void store(uint64_t where, const void *value)
 	__atomic_store_n((const void **)where, value, __ATOMIC_RELEASE);
 }
 
-/* What leads to functions by their names: NULL, a variable's or another kind's entry. */
+/* The symbol, if the entry binds a function by name; NULL: an entry of a variable or of another kind. */
 static const ElfW(Sym) * import(const struct dp_object *o, const ElfW(Rela) * r)
 {
 	const uint32_t type = ELF64_R_TYPE(r->r_info);
