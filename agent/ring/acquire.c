@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The slow path of a hit: everything that the stub's few instructions do not decide. */
+/* The slow path of a hit: what the stub's few instructions cannot handle. */
 #include "agent/agent.h"
 
 static struct dp_reservation lose(uint64_t *cause)

@@ -3,8 +3,8 @@
 #include "agent/agent.h"
 
 /*
- * What the record did not need goes back to the ring, unless a signal handler's record already follows. Those bytes are
- * still zero, as the ring demands: helpers write nothing beyond the cursor that they leave non-zero.
+ * Returns the unused end of the reservation to the ring, unless a signal handler's record already follows. Those bytes are still
+ * zero, as the ring requires: helpers leave nothing non-zero beyond the cursor.
  */
 static uint32_t trim(struct dp_slot *slot, const struct dp_record *record, uint32_t used, uint32_t reserved)
 {

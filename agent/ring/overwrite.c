@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flight recorder: where no tool drains, a full ring gives up its oldest records. abi.h tells who may move a tail, and when.
+ * The flight recorder: while no tool drains, a full ring gives up its oldest records. abi.h says who may move a tail, and when.
  *
- * Signals are blocked meanwhile. Otherwise a handler's hits would need room in the middle of this, out of memory that is neither
- * record nor zeroed, and a handler that never returns would leave it that way. An eighth of the ring at a time makes two system
- * calls in thousands of hits of that.
+ * Signals are blocked meanwhile. Otherwise a handler's hits would need room in a ring that is partly neither record nor zeroed,
+ * and a handler that never returns would leave it that way. Giving up an eighth of the ring at a time takes two system calls in
+ * thousands of hits.
  */
 #include "agent/agent.h"
 #include "agent/syscall.h"
 
-#define GIVE_MOST   65536u /* bytes at a time: a hit that has to do this should not take long either */
+#define GIVE_MOST   65536u /* bytes at a time, so that the hit that does this stays short */
 #define TALLY       8u
 #define NOWHERE     UINT64_MAX
 #define TICKS_A_DAY (UINT64_C(1) << 48)
@@ -24,8 +24,8 @@ struct pass {
 	struct dp_slot *slot;
 	struct dp_control *control;
 	uint64_t tail, head;
-	uint64_t room;   /* of the ring; behind it pages need not exist */
-	uint64_t filler; /* the one that was met, or NOWHERE: there is one lap end between tail and head at most */
+	uint64_t room;   /* of the ring; pages after it need not exist */
+	uint64_t filler; /* the filler found, or NOWHERE: at most one lap ends between tail and head */
 	uint32_t nprobes;
 	struct tally tally;
 };
@@ -37,7 +37,7 @@ static uint64_t *word_at(const struct dp_slot *slot, uint64_t pos)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* Other threads count in the same place: not once per record. */
+/* Once per batch and not per record: other threads add to the same counters. */
 static void flush(struct pass *p)
 {
 	struct dp_lost *lost = (struct dp_lost *)((uintptr_t)p->control + p->control->lost_offset);
@@ -66,9 +66,9 @@ static void count(struct pass *p, uint16_t probe)
 	t->n[i]++;
 }
 
-/* ---- what stands in the ring ----------------------------------------------------------------- */
+/* ---- the ring's contents -------------------------------------------------------------------- */
 
-/* The size of the record at pos; 0 if it is not committed, or makes no sense. */
+/* The size of the record at pos; 0 if it is not committed, or invalid. */
 static uint32_t record_size(const struct pass *p, uint64_t pos)
 {
 	uint64_t word = DP_LOAD(word_at(p->slot, pos)), left = p->slot->mask + 1 - (pos & p->slot->mask);
@@ -98,9 +98,9 @@ static void give_up_record(struct pass *p, uint64_t pos)
 		count(p, probe);
 }
 
-/* ---- what was never committed ---------------------------------------------------------------- */
+/* ---- abandoned reservations ------------------------------------------------------------------ */
 
-/* Below it nobody writes any more, because the thread that did is gone. */
+/* Nothing below it is written any more, because the thread that did is gone. */
 static uint64_t settled(const struct pass *p)
 {
 	uint64_t pos = DP_LOAD(&p->slot->settled);
@@ -108,7 +108,7 @@ static uint64_t settled(const struct pass *p)
 	return pos % 8 == 0 && pos - p->tail <= p->head - p->tail ? pos : p->tail;
 }
 
-/* Has this reservation been in the way for so long that its hit cannot be under way? Notes when it was first seen. */
+/* Whether this reservation has been in the way for so long that its hit must have ended. Notes when it was first seen. */
 static bool stuck(struct dp_slot *slot, uint64_t pos)
 {
 	uint64_t now = dp_rdtsc();
@@ -120,7 +120,7 @@ static bool stuck(struct dp_slot *slot, uint64_t pos)
 	return false;
 }
 
-/* An abandoned record's payload may look like a header, but hardly with a time behind it that makes sense. */
+/* An abandoned record's payload may look like a header, but hardly one followed by a plausible time. */
 static bool plausible(const struct pass *p, uint64_t pos)
 {
 	uint16_t probe = (uint16_t)(*word_at(p->slot, pos) >> 32);
@@ -130,7 +130,7 @@ static bool plausible(const struct pass *p, uint64_t pos)
 	return probe == DP_RECORD_PAD || dp_rdtsc() - *word_at(p->slot, pos + 8) < TICKS_A_DAY;
 }
 
-/* The end of the gap that starts at pos, or pos if its hit may still be under way. */
+/* The end of the gap that starts at pos, or pos if its hit may not have ended. */
 static uint64_t skip(struct pass *p, uint64_t pos)
 {
 	bool final = pos < settled(p);
@@ -141,7 +141,7 @@ static uint64_t skip(struct pass *p, uint64_t pos)
 	p->slot->abandoned++;
 	do {
 		pos += 8;
-		if ((pos & p->slot->mask) >= p->room) /* nothing of a lap lies there, not even its filler */
+		if ((pos & p->slot->mask) >= p->room) /* nothing of a lap is there, not even its filler */
 			pos = (pos | p->slot->mask) + 1;
 	} while (pos < end && !plausible(p, pos));
 	return pos < end ? pos : end;
@@ -162,7 +162,7 @@ static bool begin(const struct dp_agent *agent, struct dp_slot *slot, struct pas
 	return p->tail % 8 == 0 && p->head % 8 == 0 && p->head - p->tail <= slot->mask + 1;
 }
 
-/* Up to where `size` bytes at head need the ring empty, and some more, so that this is seldom. */
+/* The tail at which `size` bytes fit at head, and some more, so that this happens rarely. */
 static uint64_t goal(const struct pass *p, uint32_t size)
 {
 	uint64_t ring = p->slot->mask + 1, at = p->head & p->slot->mask;
@@ -172,7 +172,7 @@ static uint64_t goal(const struct pass *p, uint32_t size)
 	return end - ring > p->tail + more ? end - ring : p->tail + more;
 }
 
-/* Of a filler only the first word is there. */
+/* A filler has only its first word. */
 static void zero(const struct pass *p, uint64_t to)
 {
 	uint64_t lap_end = (p->tail | p->slot->mask) + 1, first = to < lap_end ? to : lap_end;
@@ -202,7 +202,7 @@ static bool give_up(struct pass *p, uint32_t size)
 	return pos != p->tail;
 }
 
-/* Not worth a system call while the oldest record is that of a hit under way. */
+/* Avoids the system calls while the oldest record is that of a hit that has not ended. */
 static bool promising(struct pass *p)
 {
 	return p->head != p->tail && (record_size(p, p->tail) || settled(p) > p->tail || stuck(p->slot, p->tail));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread whose hit is to be seen in a snapshot waits here, in the middle of the hit, until the tool has looked. Like every wait
- * of ours it has an end that needs nobody: not the tool, which may be dead, stopped or slow. Who was not answered in time says
- * so, and from then on nobody waits until a tool says that it answers again.
+ * A thread with a hit for a snapshot waits here, inside the hit, until the tool has inspected the process. Like all our waits it
+ * has a time limit that does not depend on the tool, which may be dead, stopped or slow. A thread that got no answer in time
+ * records that, and no thread waits again until a tool says that it answers.
  */
 #include "agent/ring/park.h"
 
@@ -37,16 +37,16 @@ static bool move(struct dp_park *park, uint32_t from, uint32_t to)
 }
 
 /*
- * The place is ours. False if nobody has answered by `end`. Once the tool has looked it may want to look again, while the others
- * go on in between: that too has its end there, and what it has seen by then is a snapshot.
+ * Called with the state claimed. False if there was no answer by `end`. The tool may inspect the process several times and let
+ * the other threads run in between: that ends at `end` too, and what it has seen by then is a snapshot.
  */
 static bool wait(struct dp_park *park, const struct dp_timespec *end)
 {
 	__atomic_exchange_n(&park->state, DP_PARK_PARKED, __ATOMIC_SEQ_CST);
-	if (!DP_LOAD(&park->served)) /* the tool has left since, and may not have seen us */
+	if (!DP_LOAD(&park->served)) /* the tool left in between, and may not have seen us */
 		move(park, DP_PARK_PARKED, DP_PARK_REFUSED);
 	dp_futex(&park->state, DP_FUTEX_WAKE, INT32_MAX, NULL);
-	/* An answer in the last moment is one: then the tool has moved it. */
+	/* An answer at the last moment counts: the tool has then changed the state. */
 	if (!dp_futex_wait(&park->state, DP_PARK_PARKED, end) && move(park, DP_PARK_PARKED, DP_PARK_FREE))
 		return false;
 	if (!dp_futex_wait(&park->state, DP_PARK_KEPT, end))
@@ -61,7 +61,7 @@ struct hit {
 	struct dp_timespec end;
 };
 
-/* Whoever follows runs for as long as this one has waited, at least: a slow tool does not keep a busy program from its work. */
+/* Delays the next snapshot by at least the time that this one took, so that a slow tool does not stall a busy program. */
 static void rest(struct dp_park *park, const struct hit *hit)
 {
 	const uint64_t now = dp_rdtsc(), next = now + (now - hit->tsc);
@@ -93,7 +93,7 @@ static uint64_t take_place(struct dp_park *park, const struct hit *hit)
 	return 0;
 }
 
-/* A child by vfork has our memory, and keeps its parent waiting, who could not be held for a snapshot. */
+/* A vfork child has our memory, and blocks its parent, which could not be stopped for a snapshot. */
 static bool is_own(const struct dp_park *park)
 {
 	return (uint64_t)dp_syscall0(DP_SYS_GETPID) == park->pid;
@@ -110,12 +110,12 @@ uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t prob
 		return lost(&park->over);
 	if (!is_own(park) || dp_syscall_block_signals(&mask))
 		return lost(&park->missed);
-	/* All calls that a filter of the program's may forbid are made before the place is ours, but the one that waits. */
+	/* All system calls that a seccomp filter may forbid come before the claim, except the wait itself. */
 	hit.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
 	hit.end = end_of(park);
 	if (!move(park, DP_PARK_FREE, DP_PARK_CLAIMED)) {
 		lost(&park->missed);
-	} else if (!is_due(park, hit.tsc)) { /* another thread's was between the two looks */
+	} else if (!is_due(park, hit.tsc)) { /* another thread's hit came between the two checks */
 		DP_STORE(&park->state, DP_PARK_FREE);
 		lost(&park->over);
 	} else {
@@ -125,7 +125,7 @@ uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t prob
 	return id;
 }
 
-/* Parking takes the registers, which the stub saved for the unwinder (capture->regs). */
+/* Uses the registers that the stub saved for the unwinder (capture->regs). */
 DP_EXPORT void dp_agent_park(struct dp_capture *capture, const struct dp_op *op);
 void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
 {

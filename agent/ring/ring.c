@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room in a ring, for one producer that interrupts itself.
+ * Reserves room in a ring, for one producer that interrupts itself.
  *
- * Every step may be interrupted by a signal handler that runs whole hits of its own in the same ring. That is harmless: head
- * is moved by cmpxchg only, and never comes back to a value it had; so are limit and room, and what was found too late costs
- * another round and nothing else.
+ * Every step may be interrupted by a signal handler that runs whole hits in the same ring. That is harmless: head is changed by
+ * cmpxchg only, and never returns to a former value; nor do limit and room. A change noticed too late only costs another
+ * iteration.
  */
 #include "agent/agent.h"
 
@@ -36,7 +36,7 @@ static bool take_any(struct dp_control *control, uint64_t room, uint64_t want)
 	return take(&control->pool, want - room);
 }
 
-/* Makes the room at least `need` bytes, or finds that somebody else changed it. False: there is no memory for that now. */
+/* Makes the room at least `need` bytes, unless another thread or the tool changed it meanwhile. False: no memory for that now. */
 static bool grow(struct dp_control *control, struct dp_slot *slot, uint64_t room, uint64_t need)
 {
 	if (room & DP_ROOM_HELD)
@@ -59,7 +59,7 @@ static bool grow(struct dp_control *control, struct dp_slot *slot, uint64_t room
 	return true;
 }
 
-/* At the end of the room: is more of it better than to start again at the beginning, which is free up to the tail? */
+/* At the end of the room: whether more room is better than starting again at the beginning, which is free up to the tail. */
 static bool wants_more(const struct dp_control *control, uint64_t room, uint64_t unread)
 {
 	if (room < DP_ROOM_GOOD && DP_LOAD(&control->pool) > control->pool_most / 8)
@@ -67,14 +67,14 @@ static bool wants_more(const struct dp_control *control, uint64_t room, uint64_t
 	return unread >= room / 2;
 }
 
-/* The rest of this lap goes to a filler. */
+/* Fills the rest of this lap. */
 static void next_lap(struct dp_slot *slot, uint64_t pos, uint64_t next)
 {
 	if (dp_cmpxchg_local(&slot->head, pos, next))
 		dp_ring_commit(record_at(slot, pos), (uint32_t)(next - pos), DP_RECORD_PAD);
 }
 
-/* limit does not allow `size` bytes at pos. Makes it allow them, or goes on to the next lap. False: full. */
+/* limit does not allow `size` bytes at pos. Makes it allow them, or starts the next lap. False: full. */
 static bool extend(struct dp_control *control, struct dp_slot *slot, uint64_t pos, uint32_t size)
 {
 	uint64_t limit = DP_LOAD(&slot->limit), seen = DP_LOAD(&slot->room), tail = DP_LOAD(&slot->tail);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots of threads that are gone. A tool looks after them; where none is (flight recorder), the threads that find no slot do.
- * From within the process the answer of tgkill is final: a thread that it does not find runs no instruction of the program any
- * more. One whose id was given to another thread is taken for alive, and its slot stays.
+ * Frees slots of threads that are gone. A tool normally does this; without one (flight recorder), the threads that find no slot
+ * do. From within the process the answer of tgkill is final: a thread that it does not find runs no instruction of the program
+ * any more. A slot whose tid was given to another thread is kept: that thread counts as alive.
  */
 #include "agent/agent.h"
 #include "agent/syscall.h"
 
-#define PATIENCE 1024u /* lost hits between two looks: each costs a system call per slot */
+#define PATIENCE 1024u /* lost hits between two searches: each costs a system call per slot */
 
 static bool unattended(const struct dp_agent *agent)
 {
@@ -20,7 +20,7 @@ bool dp_slots_retry(struct dp_agent *agent)
 
 	if (!unattended(agent))
 		return false;
-	DP_STORE(&agent->refused, refused); /* other threads may count at the same time: it need not be exact */
+	DP_STORE(&agent->refused, refused); /* inexact if other threads count at the same time */
 	return refused % PATIENCE == 0;
 }
 

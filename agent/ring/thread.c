@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which slot is this thread's.
+ * Finds this thread's slot.
  *
- * The truth is in the slots: a slot belongs to the thread whose key and tid it holds, and changes hands by cmpxchg of its
- * {tid, state} word only. The thread table is a cache of that truth; its entries may be stale, doubled or lost, and the worst
- * that follows is a walk through the slots. So nothing here needs a lock, and a signal handler may run all of it in the
- * middle of any of it.
+ * A slot belongs to the thread whose key and tid are in it, and changes owner by cmpxchg of its {tid, state} word only. The
+ * thread table is only a cache: its entries may be stale, doubled or lost, and at worst that costs a walk through the slots. So
+ * nothing here needs a lock, and a signal handler may run all of it in the middle of any of it.
  *
- * A slot changes hands like this (tid and state; P = DP_TID_PENDING, S = DP_TID_SUSPECT):
+ * How a slot changes owner (tid and state; P = DP_TID_PENDING, S = DP_TID_SUSPECT):
  *
  *   any FREE or DEAD  ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread
  *   other USED        ->  mine|P USED                    ->  mine USED             same key: the other is gone, its TCB reused
  *   other USED        ->  other|S USED  ->  DEAD                                   by the tool, which looks for `other` in
- * between other USED        ->  DEAD                                                     by any thread, without a tool (sweep.c)
+ *                                                                                  between
+ *   other USED        ->  DEAD                                                     by any thread, without a tool (sweep.c)
  *
  * P keeps the fast path out until the DP_RECORD_THREAD is written.
  */
 #include "agent/agent.h"
 #include "agent/syscall.h"
 
-#define REACH 64u /* table entries that are tried from a key's own place on */
+#define REACH 64u /* table entries tried, from the key's own place on */
 
 struct dp_thread dp_thread_self(const struct dp_agent *agent)
 {
@@ -47,7 +47,7 @@ static enum dp_slot_state state_of(uint64_t word)
 	return (enum dp_slot_state)(word >> 32);
 }
 
-/* Is the slot this thread's? If it was that of an earlier thread with the same key, it becomes ours. */
+/* Whether the slot is this thread's. Takes it over from an earlier thread with the same key. */
 static bool own(struct dp_slot *slot, const struct dp_thread *self)
 {
 	for (;;) {
@@ -61,12 +61,12 @@ static bool own(struct dp_slot *slot, const struct dp_thread *self)
 		if (dp_cmpxchg(dp_slot_word(slot), word, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED)))
 			break;
 	}
-	slot->stack_lo = 0; /* that was another stack */
+	slot->stack_lo = 0; /* of another stack */
 	slot->stack_hi = 0;
 	return true;
 }
 
-/* A slot of ours that the table does not know. */
+/* A slot of this thread that is not in the table. */
 static struct dp_slot *find_owned(const struct dp_agent *agent, const struct dp_thread *self)
 {
 	for (uint32_t i = 0; i < agent->nslots; i++) {
@@ -96,7 +96,7 @@ static bool claim(struct dp_slot *slot, const struct dp_thread *self)
 	return true;
 }
 
-/* A search that found nothing is not repeated before a slot was given back: threads without a slot should not pay for it. */
+/* A search that found nothing is repeated only after a slot was given back: threads without a slot must not pay for it. */
 static bool exhausted(const struct dp_agent *agent)
 {
 	return DP_LOAD(&agent->exhausted) == DP_LOAD(&dp_agent_control(agent)->slots_freed) + 1;
@@ -117,7 +117,7 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 	return NULL;
 }
 
-/* A signal handler's hit was quicker and took another slot for us: this one was never used. */
+/* A hit in a signal handler took another slot for us meanwhile: this one was never used. */
 static void give_back(struct dp_agent *agent, struct dp_slot *slot)
 {
 	DP_STORE(dp_slot_word(slot), dp_slot_pack(0, DP_SLOT_DEAD));
@@ -126,7 +126,7 @@ static void give_back(struct dp_agent *agent, struct dp_slot *slot)
 
 /* ---- table ----------------------------------------------------------------------------------- */
 
-/* Thread ids are small numbers: shifted up, or they would all hash to the table's end. */
+/* Thread ids are small numbers: unshifted, all would hash to the start of the table. */
 static struct dp_thread_entry *entry_at(struct dp_agent *agent, const struct dp_thread *self, uint32_t n)
 {
 	uint64_t key = agent->identity == DP_ID_TID ? self->key << 32 : self->key;
@@ -154,7 +154,7 @@ static struct dp_thread_entry *find_entry(struct dp_agent *agent, const struct d
 	return NULL;
 }
 
-/* Takes an entry that is free, or whose slot has gone to a thread with another key. */
+/* Takes an entry that is free, or whose slot belongs to a thread with another key. */
 static bool take_entry(struct dp_thread_entry *entry, uint64_t key, struct dp_slot *slot)
 {
 	uint64_t old = DP_LOAD(&entry->key);
@@ -174,7 +174,7 @@ static bool take_entry(struct dp_thread_entry *entry, uint64_t key, struct dp_sl
 	return true;
 }
 
-/* Makes the table lead to `slot`; if it already leads to another slot of this thread, that one is used. */
+/* Enters `slot` in the table; if that already has another slot of this thread, returns the other one. */
 static struct dp_slot *publish(struct dp_agent *agent, const struct dp_thread *self, struct dp_slot *slot, bool fresh)
 {
 	struct dp_thread_entry *entry = find_entry(agent, self);
@@ -215,8 +215,8 @@ struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *s
 /* ---- announcement ---------------------------------------------------------------------------- */
 
 /*
- * Nobody but this thread writes to the slot from here on, so reservations below head that are not committed never will be.
- * Only the outermost of nested hits may say so, before it reserves anything itself.
+ * Only this thread writes to the slot from here on, so reservations below head that are not committed never will be. Only the
+ * outermost of nested hits may record that, before it reserves anything itself.
  */
 static void settle(struct dp_slot *slot, uint32_t tid)
 {

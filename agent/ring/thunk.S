@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stub's way into C. In: rax = descriptor. Out: rcx = record or 0, rsi = slot. The stub has stepped over the red zone and
- * saved rax, rcx, rdx, rsi and the arithmetic flags; everything else that C may change is saved here. The direction flag
- * stays as it is: the agent has no string instructions (check.sh).
+ * The stub's calls of C functions. In: rax = descriptor. Out: rcx = record or 0, rsi = slot. The stub has stepped over the red
+ * zone and saved rax, rcx, rdx, rsi and the arithmetic flags; all else that C may change is saved here. The direction flag stays
+ * as it is: the agent has no string instructions (check.sh).
  */
-	.cfi_sections .debug_frame /* for debuggers; nothing of it is mapped */
+	.cfi_sections .debug_frame /* for debuggers; not mapped into the target */
 	.text
 	.macro	thunk name, function
 	.globl	\name

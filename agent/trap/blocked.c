@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of the signals that are taken each thread has blocked, as far as the program knows. A thread's place is written by that
- * thread (its signal handlers included), and by a tool that holds it.
+ * Per-thread mask of the hooked signals, as the program sees it. A thread's place is written by that thread (its signal handlers
+ * included), and by a tool that holds it.
  */
 #include "agent/trap/trap_agent.h"
 
@@ -9,9 +9,9 @@
 enum { NR_GETPPID = 110, NR_KCMP = 312, KCMP_VM = 1 };
 
 /*
- * A vfork child runs in its parent's memory with actions of its own, until it executes: the parent's stay as they are. A fork
- * child, whose agent is no longer live, has a copy for itself, and may make vfork children that share it. Which of the two the
- * caller is, only the kernel knows. Where it does not tell, a fork child is more likely.
+ * A vfork child runs in its parent's memory with signal actions of its own, until it calls exec: the parent's must not change. A
+ * fork child, whose agent is no longer live, has a copy of the state, and may make vfork children that share it. Only the kernel
+ * knows which of the two the caller is. If it does not tell, a fork child is more likely.
  */
 static bool shares_memory(const struct dp_trap *trap, uint64_t pid)
 {
@@ -20,7 +20,7 @@ static bool shares_memory(const struct dp_trap *trap, uint64_t pid)
 	return DP_LOAD(&agent->live) == DP_LIVE || !dp_syscall4(NR_KCMP, pid, (uint64_t)dp_syscall0(NR_GETPPID), KCMP_VM, 0);
 }
 
-/* What is noted is of its parent's threads. Some of them have ended, and the child may have an id that one of those had. */
+/* Drops the entries of its parent's threads. Some have ended, and the child may have the tid of one of those. */
 static void forget_others(struct dp_trap *trap)
 {
 	for (unsigned i = 0; i < DP_TRAP_THREADS; i++)
@@ -46,7 +46,7 @@ static uint64_t *place_at(struct dp_trap *trap, uint32_t tid, unsigned nth)
 	return &trap->blocked[(tid + nth) % DP_TRAP_THREADS];
 }
 
-/* Where the thread is noted, or NULL. */
+/* The thread's place, or NULL. */
 static uint64_t *place_of(struct dp_trap *trap, uint32_t tid)
 {
 	for (unsigned i = 0; i < DP_TRAP_PROBES; i++)
@@ -55,13 +55,13 @@ static uint64_t *place_of(struct dp_trap *trap, uint32_t tid)
 	return NULL;
 }
 
-/* Threads block everything before they end, and do not come back for their place. */
+/* Threads block all signals before they end, and leave their places behind. */
 static bool is_gone(uint32_t tid)
 {
 	return dp_syscall4(DP_SYS_TGKILL, (uint64_t)dp_syscall0(DP_SYS_GETPID), tid, 0, 0) == -DP_ESRCH;
 }
 
-/* If there is no place, the program is told that they are not blocked. */
+/* If there is no place, the program sees the signals as not blocked. */
 static void note(struct dp_trap *trap, uint32_t tid, uint64_t word)
 {
 	for (unsigned i = 0; i < DP_TRAP_PROBES; i++)
@@ -89,7 +89,7 @@ bool dp_trap_hold(struct dp_trap *trap, uint32_t tid, unsigned sig)
 	uint64_t *place = place_of(trap, tid);
 	const uint64_t bit = DP_TRAP_BIT_OF(sig), word = place ? DP_LOAD(place) : 0;
 
-	/* All signals are blocked in the handler: nobody else writes to this place. */
+	/* All signals are blocked in the handler: nothing else writes to this place. */
 	if (!(word >> DP_TRAP_BLOCKED & bit))
 		return false;
 	DP_STORE(place, word | bit << DP_TRAP_PENDING);

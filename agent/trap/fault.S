@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads and stores that may fault. The handler of SIGSEGV and SIGBUS (trap.c) sends a thread that faults anywhere between dp_fault_copy and
- * dp_fault_short to the latter.
+ * Loads and stores that may fault. The handler of SIGSEGV and SIGBUS (trap.c) moves a thread that faults between dp_fault_copy
+ * and dp_fault_short to the latter.
  */
 	.text
 /* uint64_t dp_fault_copy(void *dst, uint64_t src, uint64_t n) */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system calls by which a program could take our signals from us. Their `syscall` instructions are hooked; each call is made
- * here with those taken out of what the program passes, and put back into what it gets, so that it sees its own settings.
+ * The system calls by which a program could change our handling of the hooked signals. Their `syscall` instructions are hooked:
+ * each call is made here, with the hooked signals removed from the program's arguments and added to its results, so that it sees
+ * its own settings.
  *
- * The program's pointers are followed where a bad one is reported as the kernel would have. Everything else goes the
- * program's own way: a hook that returns NULL has changed nothing.
+ * Bad pointers are reported only where the kernel would report them too. All other calls are left to the program: a hook that
+ * returns 0 has changed nothing.
  */
 #include "agent/trap/trap_agent.h"
 
@@ -45,7 +46,7 @@ static uint64_t address(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
-/* ---- the program's memory: a thread's id names its process as well, in a fork or vfork child too --------------------------- */
+/* ---- the program's memory: a tid names its process too, in a fork or vfork child as well ----------------------------------- */
 
 static bool copy(int64_t nr, uint64_t here, uint64_t there, uint64_t n)
 {
@@ -76,12 +77,11 @@ static bool copy_out(uint64_t to, const void *from, uint64_t n)
 	return copy(DP_SYS_PROCESS_VM_WRITEV, address(from), to, n);
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ------------------------------------------------------------------------------------------------------------ */
 
 /*
- * What the kernel is given for it: our handler, on the stack on which the program's own would run. Each time: a tool that died
- * while it gave the actions back has left this one to the program and the hooks to us.
+ * Installs our handler, on the stack that the program's own would use. Each time: a tool that died while it restored the actions
+ * has left this one to the program and the hooks to us.
  */
 static void set_flags(unsigned sig, const struct dp_trap_action *own)
 {
@@ -105,7 +105,7 @@ static int64_t own_action(struct dp_trap *trap, unsigned sig, const struct dp_tr
 	return old_to && !copy_out(old_to, &old, sizeof(old)) ? -EFAULT : 0;
 }
 
-/* The taken signals that the program has in the mask of this one's handler. */
+/* The hooked signals in the program's mask for this signal's handler. */
 static uint64_t noted(const struct dp_trap *trap, uint64_t bit)
 {
 	uint64_t mask = 0;
@@ -165,8 +165,8 @@ static bool sigaction(struct dp_trap *trap, const struct dp_regs *r, int64_t *re
 }
 
 /*
- * In the program's SIGSEGV handler the kernel's mask says that SIGSEGV is blocked (DP_TRAP_IN_SEGV), and goes on doing so unless
- * the program ends that: what is noted for a thread would outlive the handler.
+ * In the program's SIGSEGV handler the kernel's mask marks SIGSEGV as blocked (DP_TRAP_IN_SEGV), and continues to unless the
+ * program unblocks it: a thread's entry in `blocked` would outlive the handler.
  */
 static bool is_in_segv(void)
 {
@@ -177,7 +177,7 @@ static bool is_in_segv(void)
 }
 
 struct change {          /* of a mask */
-	uint64_t kernel; /* without what is taken, and with the mark where it is to stay or to go */
+	uint64_t kernel; /* without the hooked signals; with the mark if it is to stay or to be removed */
 	uint64_t taken;  /* to be noted */
 };
 
@@ -196,7 +196,7 @@ static struct change change_of(const struct dp_trap *trap, uint64_t how, uint64_
 	return c;
 }
 
-/* What the program is told of the mask that was. */
+/* The old mask as the program must see it. */
 static uint64_t shown(const struct dp_trap *trap, uint64_t kernel, uint64_t noted)
 {
 	const uint64_t segv = DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) & trap->signals;
@@ -220,7 +220,8 @@ static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *
 		return true;
 	const struct change c = change_of(trap, how, new);
 	if (set && c.taken && how == SIG_BLOCK)
-		dp_trap_set_blocked(trap, tid, c.taken, 0); /* before the others: what is told of it is never behind */
+		dp_trap_set_blocked(trap, tid, c.taken, 0); /* before the others, so that what the program sees is never
+		                                               outdated */
 	*ret = dp_syscall4(NR_RT_SIGPROCMASK, how, set ? address(&c.kernel) : 0, address(&old), sizeof(old));
 	if (!*ret && set && how == SIG_SETMASK)
 		dp_trap_set_blocked(trap, tid, c.taken, trap->signals & ~c.taken);
@@ -233,8 +234,9 @@ static bool sigprocmask(struct dp_trap *trap, const struct dp_regs *r, int64_t *
 }
 
 /*
- * Calls that wait with a mask of the moment, under which the handlers run that end the wait. Where one of ours is in it, the call
- * is made here with a copy; the thread may be given up in it (DP_SYM_TRAP_CALLED). `which`: the argument that leads to the mask.
+ * Calls with a temporary signal mask, under which the handlers run that interrupt the call. If it contains a hooked signal, the
+ * call is made here with a copy. The tool may take the thread out of it (DP_SYM_TRAP_CALLED). `which`: the argument that points
+ * to the mask.
  */
 static bool wait_masked(const struct dp_trap *trap, const struct dp_regs *r, uint32_t nr, unsigned which, uint64_t size,
                         int64_t *ret)
@@ -250,7 +252,7 @@ static bool wait_masked(const struct dp_trap *trap, const struct dp_regs *r, uin
 	return true;
 }
 
-/* The same, where the last argument leads to the mask's address and size. */
+/* The same, for calls whose last argument points to the mask's address and size. */
 static bool wait_packed(const struct dp_trap *trap, const struct dp_regs *r, uint32_t nr, int64_t *ret)
 {
 	uint64_t arg[6] = {r->gpr[RDI], r->gpr[RSI], r->gpr[RDX], r->gpr[R10], r->gpr[R8], r->gpr[R9]};
@@ -285,8 +287,8 @@ static bool wait_uring(const struct dp_trap *trap, const struct dp_regs *r, int6
 }
 
 /*
- * A child that begins with no handlers would die of the first trap; glibc's posix_spawn makes such ones. It is told what an older
- * kernel would tell it, and resets them in the child.
+ * A child that starts without handlers would die of the first trap; glibc's posix_spawn makes such children. It gets the answer
+ * of an older kernel, and then resets the handlers in the child.
  */
 static bool clone3(const struct dp_regs *r, int64_t *ret)
 {

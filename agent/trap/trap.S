@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handler leaves the kernel's frame as it is: either the C part has sent the interrupted thread to its stub, and the frame is
- * returned from; or the signal is the program's, whose handler then finds the very frame that the kernel would have made for it.
+ * The handler leaves the kernel's frame unchanged: either the C part has moved the interrupted thread to its stub, and the
+ * handler returns through the frame; or the signal is the program's, whose handler then gets the frame that the kernel would have
+ * made for it.
  */
 	.text
 	.globl	dp_agent_trap, dp_trap_entry, dp_trap_return
@@ -26,7 +27,7 @@ dp_trap_entry:
 	jmp	*%r11
 	.size	dp_agent_trap, . - dp_agent_trap
 
-/* In these very bytes, by which unwinders know a signal frame. */
+/* Unwinders recognise a signal frame by exactly these bytes. */
 	.globl	dp_agent_trap_restorer
 	.type	dp_agent_trap_restorer, @function
 	nop

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The signals that are taken. First is asked whether one is ours: an int3 of ours, a load that may fault. What an instruction of
- * the program raises where we have put it (in a stub) is shown to the program at its own address. All signals are blocked while
- * this runs, and there is neither a trap nor a fault in it.
+ * Handles the hooked signals. First checks whether a signal is ours: our int3, or a load that may fault. A signal raised by a
+ * program's instruction that was moved to a stub is reported to the program at the original address. All signals are blocked
+ * while this runs, and it neither traps nor faults.
  */
 #include "agent/trap/trap_agent.h"
 
 enum {
 	SI_CODE = 2, /* words of 32 bits in siginfo */
 	SI_ADDR = 4,
-	SI_KERNEL = 0x80, /* what an int3 brings */
+	SI_KERNEL = 0x80, /* si_code of an int3 */
 	UC_LINK = 1,
 	UC_RIP = 21, /* words of 64 bits in ucontext: flags, link, stack (3), r8..r15, di, si, bp, bx, dx, ax, cx, sp */
 	UC_SIGMASK = 37,
-	FRAME_RETURN = -1, /* the word before it: where the handler returns to */
+	FRAME_RETURN = -1, /* the word before it: the handler's return address */
 };
 #define ACTION_DEFAULT 0
 #define ACTION_IGNORE  1
 
-/* Where a thread at `pc` goes on, 0 if the table does not say. */
+/* Where a thread at `pc` continues, 0 if not in the table. */
 static uint64_t find(uint64_t table, uint32_t n, uint64_t pc)
 {
 	const struct dp_fixup *at = (const struct dp_fixup *)(uintptr_t)table;
@@ -42,7 +42,7 @@ static uint64_t find_load(const struct dp_trap *trap, uint64_t pc)
 	return find(trap->fixups, trap->nfixups, pc);
 }
 
-/* An int3 brings SI_KERNEL and the pc behind it. */
+/* An int3 has si_code SI_KERNEL and the pc after it. */
 static uint64_t find_ours(const struct dp_trap *trap, unsigned sig, int32_t code, uint64_t pc)
 {
 	if (sig == DP_TRAP_SIGTRAP)
@@ -53,8 +53,8 @@ static uint64_t find_ours(const struct dp_trap *trap, unsigned sig, int32_t code
 }
 
 /*
- * What the program has not asked for ends it, as without us: the default action, and the same signal once more, which stays
- * pending until the interrupted registers and mask are back.
+ * A signal that the program does not handle kills it, as without us: the default action, and the same signal once more, which
+ * stays pending until the interrupted registers and mask are back.
  */
 static void die(unsigned sig, const uint32_t *info)
 {
@@ -65,7 +65,7 @@ static void die(unsigned sig, const uint32_t *info)
 	            (uint64_t)(uintptr_t)info);
 }
 
-/* The program's handler gets the kernel's own frame; its mask is what the kernel would have set, but for what is taken. */
+/* The program's handler gets the kernel's own frame; its mask is what the kernel would have set, without the hooked signals. */
 static uint64_t pass(struct dp_trap *trap, unsigned sig, uint64_t *uc)
 {
 	struct dp_trap_action *own = &trap->action[sig - 1];
@@ -88,11 +88,11 @@ static bool is_blocked(struct dp_trap *trap, unsigned sig, const uint64_t *uc)
 	return dp_trap_blocked(trap, dp_trap_tid()) & DP_TRAP_BIT_OF(sig);
 }
 
-/* The program's signal: its handler's address, or 0 if there is nothing to call. */
+/* A signal for the program: its handler's address, or 0 if there is nothing to call. */
 static uint64_t foreign(struct dp_trap *trap, unsigned sig, const uint32_t *info, uint64_t *uc)
 {
 	const uint64_t handler = DP_LOAD(&trap->action[sig - 1].handler);
-	const bool forced = (int32_t)info[SI_CODE] > 0; /* by what the thread did: neither blocked nor ignored */
+	const bool forced = (int32_t)info[SI_CODE] > 0; /* raised by the thread's own instruction: neither blocked nor ignored */
 
 	if (!forced && dp_trap_hold(trap, dp_trap_tid(), sig))
 		return 0;
@@ -103,7 +103,7 @@ static uint64_t foreign(struct dp_trap *trap, unsigned sig, const uint32_t *info
 	return 0;
 }
 
-/* An instruction of the program in a stub: the registers are those that it would have had at its own place. */
+/* For a program's instruction in a stub: reports the original pc and address. */
 static void show_original(const struct dp_trap *trap, uint32_t *info, uint64_t *uc)
 {
 	const uint64_t pc = uc[UC_RIP], to = find(trap->pairs, trap->npairs, pc);

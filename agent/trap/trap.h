@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traps and faults: what the tool and the agent share about sites that hold an int3 instead of a jump, about loads that may
- * fault, and about the program's own use of the signals meanwhile. Decision 0016 says why it is done this way.
+ * Traps and faults: shared by the tool and the agent. Covers sites with an int3 instead of a jump, loads that may fault, and the
+ * program's own use of these signals meanwhile. Decision 0016 gives the reasons.
  *
- * struct dp_trap lies in a private mapping of the group's memfd: a fork child has its own copy and goes on by it, without a tool.
- * The text's word DP_SYM_TRAP_STATE, written by the tool before anything leads there, holds its address.
+ * struct dp_trap is in a private mapping of the group's memfd: a fork child has its own copy and works with it without a tool.
+ * Its address is in the text's word DP_SYM_TRAP_STATE, which the tool writes before any jump leads there.
  *
- * The program never has the signals that are taken (`signals`) blocked for the kernel, and never a handler of its own: what it
- * asks for at a hooked system call is kept here and told when it asks back.
+ * For the kernel the program never blocks the hooked signals (`signals`) and never has handlers of its own for them: what it sets
+ * at a hooked system call is kept here and returned when it asks.
  */
 #ifndef DP_AGENT_TRAP_H
 #define DP_AGENT_TRAP_H
 
 #include "agent/abi.h"
 
-enum { /* the signals that may be taken: all below 16 */
+enum { /* the signals that may be hooked: all below 16 */
        DP_TRAP_SIGILL = 4,
        DP_TRAP_SIGTRAP = 5,
        DP_TRAP_SIGBUS = 7,
@@ -25,17 +25,11 @@ enum { /* the signals that may be taken: all below 16 */
 #define DP_TRAP_BIT_OF(sig) (UINT64_C(1) << ((sig)-1))
 #define DP_TRAP_BIT         DP_TRAP_BIT_OF(DP_TRAP_SIGTRAP)
 #define DP_FAULT_BITS       (DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) | DP_TRAP_BIT_OF(DP_TRAP_SIGBUS)) /* what a load may raise */
-#define DP_SHOWN_BITS       (DP_TRAP_BIT_OF(DP_TRAP_SIGILL) | DP_TRAP_BIT_OF(DP_TRAP_SIGFPE))  /* whose pc is put right as well */
-/*
- * Blocked for the kernel while the program's SIGSEGV handler runs, in which it has SIGSEGV blocked: the kernel keeps this mark in
- * its frames and takes it away at their end. Nobody misses it: the number is one that the C library keeps to itself and delays at
- * will.
- */
-#define DP_TRAP_IN_SEGV DP_TRAP_BIT_OF(33)
+#define DP_SHOWN_BITS       (DP_TRAP_BIT_OF(DP_TRAP_SIGILL) | DP_TRAP_BIT_OF(DP_TRAP_SIGFPE))  /* whose pc is corrected too */
 
 /*
- * The word uc_link, which the kernel leaves 0 and does not read, of frames that send their thread into a stub. What is left of
- * such a frame on a stack may long outlive the stub and the agent; by this it is known that nobody will return through it.
+ * Value of uc_link, which the kernel leaves 0 and does not read, in frames that send their thread into a stub. Remains of such a
+ * frame on a stack may outlive the stub and the agent; the value shows that no thread will return through it.
  */
 #define DP_FRAME_OVER UINT64_C(0xd19b0ba7f2a3e0fe)
 
@@ -53,34 +47,34 @@ struct dp_trap_action {   /* the kernel's struct sigaction */
 #define DP_SA_RESET    UINT64_C(0x80000000)
 
 #define DP_TRAP_THREADS 4096u
-#define DP_TRAP_PROBES  8u /* places that a thread may have: from tid % DP_TRAP_THREADS on */
-/* A place: the thread's id, the bits (signal - 1) that the program has blocked in it, and of those the ones that were sent
- * meanwhile. */
+#define DP_TRAP_PROBES  8u /* possible places of a thread: from tid % DP_TRAP_THREADS on */
+/*
+ * A place: tid, a bit (signal - 1) for each signal that the program has blocked in it, and one for each of these that is pending.
+ */
 #define DP_TRAP_BLOCKED 32
 #define DP_TRAP_PENDING 48
 
 struct dp_trap {
-	uint32_t armed;                                /* 0: the hooks let every call pass */
-	uint32_t pid;                                  /* whose actions these are */
-	uint64_t agent;                                /* struct dp_agent: no longer live in a fork child */
-	uint64_t signals;                              /* that are taken, as a mask */
-	uint64_t masks[DP_TRAP_SIGNALS];               /* [s - 1] bit n-1: the program's sa_mask of signal n holds signal s */
+	uint32_t armed;                                /* 0: the hooks change no call */
+	uint32_t pid;                                  /* of the process whose actions these are */
+	uint64_t agent;                                /* struct dp_agent; not live in a fork child */
+	uint64_t signals;                              /* mask of the hooked signals */
+	uint64_t masks[DP_TRAP_SIGNALS];               /* [s - 1] bit n-1: the program's sa_mask of signal n contains signal s */
 	struct dp_trap_action action[DP_TRAP_SIGNALS]; /* [s - 1]: the program's own */
-	/* Each ascending: addresses of int3s and where their threads go on; loads that may fault; places in stubs, and equal ones
-	 * in the program. */
+	/* Each ascending: int3s and where their threads continue; loads that may fault; places in stubs and the original ones. */
 	uint64_t sites, fixups, pairs; /* struct dp_fixup[] */
 	uint32_t nsites, nfixups, npairs, reserved;
-	/* The tools': */
+	/* For the tools: */
 	uint64_t text, text_size;          /* of the agent */
 	uint64_t called;                   /* DP_SYM_TRAP_CALLED */
 	uint64_t scratch[8];               /* for system calls */
 	uint64_t blocked[DP_TRAP_THREADS]; /* 0: free */
-	struct dp_fixup table[];           /* what the addresses above lead to */
+	struct dp_fixup table[];           /* the arrays above */
 };
 
 /*
- * What the kernel is given in place of the program's action: it runs where the program's own handler would, and calls are
- * restarted behind it as they would be. One that the program ignores would not have interrupted them.
+ * Flags of our action in place of the program's: it runs on the stack of the program's own handler, and restarts calls like that
+ * one. A signal that the program ignores would not have interrupted them.
  */
 static inline uint64_t dp_trap_flags(unsigned sig, const struct dp_trap_action *own)
 {
@@ -90,15 +84,15 @@ static inline uint64_t dp_trap_flags(unsigned sig, const struct dp_trap_action *
 	return DP_SA_SIGINFO | DP_SA_RESTORER | stack | restart;
 }
 
-/* The handler and its restorer; where a hooked system call goes, uint64_t (struct dp_regs *): not 0 if it was done. */
+/* The handler and its restorer; the function for a hooked system call, uint64_t (struct dp_regs *): not 0 if it made the call. */
 #define DP_SYM_TRAP          "dp_agent_trap"
 #define DP_SYM_TRAP_RESTORER "dp_agent_trap_restorer"
 #define DP_SYM_TRAP_SYSCALL  "dp_agent_trap_syscall"
-/* The word that holds the address of struct dp_trap. */
+/* The word with the address of struct dp_trap. */
 #define DP_SYM_TRAP_STATE "dp_agent_trap_state"
 /*
- * Behind the system call that a hook makes for a thread which waits with a mask of the moment. A thread that is stopped there
- * with its call to be restarted may as well make it anew where the program makes it: rbx holds the struct dp_regs to go back to.
+ * After the system call that a hook makes for a thread with a temporary signal mask. A thread that is stopped here with a call to
+ * be restarted may instead repeat it at the program's own instruction: rbx points to the struct dp_regs to go back to.
  */
 #define DP_SYM_TRAP_CALLED "dp_agent_trap_called"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent's trap files share. */
+/* Shared by the agent's trap files. */
 #ifndef DP_AGENT_TRAP_AGENT_H
 #define DP_AGENT_TRAP_AGENT_H
 
@@ -18,32 +18,32 @@
 struct dp_trap *dp_trap_state(void);
 #define DP_LOCAL __attribute__((visibility("hidden")))
 extern DP_LOCAL const uint8_t dp_trap_entry[], dp_trap_return[]; /* DP_SYM_TRAP, DP_SYM_TRAP_RESTORER */
-/* A system call with changed arguments, of a hook that may be given up in it (DP_SYM_TRAP_CALLED). */
+/* Makes a system call with changed arguments, for a hook; the tool may take the thread out of it (DP_SYM_TRAP_CALLED). */
 int64_t dp_trap_call(const uint64_t arg[6], int64_t nr, const struct dp_regs *regs);
 
 /* ---- trap.c ---- */
 
-/* `info` and `uc` as the kernel wrote them. What to call in our place, or 0. */
+/* `info` and `uc` are the kernel's. Returns the handler to call instead of us, or 0. */
 uint64_t dp_trap_handle(int sig, uint32_t *info, uint64_t *uc);
 
 /* ---- fault.S ---- */
 
-/* Copies up to n bytes; how many it were, where the rest cannot be read or written. Only while the handler stands. */
+/* Copies up to n bytes; returns how many, fewer if the rest is not accessible. Only while the fault handler is installed. */
 DP_LOCAL uint64_t dp_fault_copy(uint64_t dst, uint64_t src, uint64_t n);
 extern DP_LOCAL const uint8_t dp_fault_short[];
 
 /* ---- blocked.c ---- */
 
-/* Is the caller a process that shares the memory of the one whose state this is? A fork child makes the state its own. */
+/* Whether the caller shares the memory of the process whose state this is. In a fork child, makes the state the child's own. */
 bool dp_trap_is_vfork_child(struct dp_trap *trap);
-/* The signals that the program has blocked in this thread, of those that are taken. */
+/* The hooked signals that the program has blocked in this thread. */
 uint64_t dp_trap_blocked(struct dp_trap *trap, uint32_t tid);
-/* If it is blocked: notes that one came. */
+/* If the signal is blocked, marks it pending and returns true. */
 bool dp_trap_hold(struct dp_trap *trap, uint32_t tid, unsigned sig);
-/* What came while it was blocked comes when it no longer is. */
+/* Pending signals are sent when they are unblocked. */
 void dp_trap_set_blocked(struct dp_trap *trap, uint32_t tid, uint64_t on, uint64_t off);
 
-/* Does it stand in this process? */
+/* Whether the fault handler is installed in this process. */
 static inline bool dp_faults_are_ours(const struct dp_trap *trap)
 {
 	return trap && DP_LOAD(&trap->armed) && (trap->signals & DP_FAULT_BITS) == DP_FAULT_BITS;

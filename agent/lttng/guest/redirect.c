@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What liblttng-ust gets when it calls the C library. A resident thread (redirect.h) has LTTng's descriptors, and mostly gets what
- * it asked for. On a thread of the program the same numbers are the program's files:
+ * The functions that liblttng-ust gets in place of the C library's. A resident thread (redirect.h) has LTTng's descriptors, and
+ * mostly gets what it asks for. On a thread of the program the same numbers are the program's files:
  *
- *   write, writev   of a hit are handed to the sink's thread (service.c)
- *   close           does nothing; what makes a descriptor, or uses one otherwise, fails as if it were not there
+ *   write, writev   in a hit are passed to the sink's thread (service.c)
+ *   close           does nothing; other functions that make or use a descriptor fail as if there were none
  *
  * And for all threads:
  *
  *   fork            fails: the program's fork handlers and SIGCHLD handler would run, its wait() would find the child. LTTng
- *                   forks only to make a file of shared memory with certain permissions: shm_open does that.
+ *                   forks only to create a file of shared memory with certain permissions: shm_open does that.
  *   syscall         perf_event_open is refused, and with it the perf contexts, which would open a descriptor and allocate
  *                   memory in a hit
- *   getenv          LTTng's constructor is told not to wait for a session daemon, which may hang. No plug-ins, debug output or
- *                   blocking: whoever set these variables did not mean a program that had no LTTng.
- *   setsockopt      LTTng derives the patience of its sockets from the same variable: with 10 ms a busy daemon would be given
- *                   up in the middle of an event's registration, and the event be missing
+ *   getenv          LTTng's constructor must not wait for a session daemon, which may hang. No plug-ins, debug output or
+ *                   blocking: these variables were not set for a program without LTTng.
+ *   setsockopt      LTTng derives its socket timeouts from the same variable: with 10 ms it would give a busy daemon up
+ *                   in the middle of an event's registration, and the event would be missing
  *   strdup ...      redirect_memory.c
  *   dl_iterate_phdr redirect_phdr.c
  *   __tls_get_addr  redirect_tls.c
@@ -42,8 +42,8 @@
 __thread uint32_t dp_lttng_resident;
 
 /*
- * The loader's thread cannot be marked when the redirections are made: thread-local memory is set up later. It is told by its
- * id at its first call from liblttng-ust's constructors; then nobody's id is asked for any more.
+ * The loader's thread cannot be marked when the redirections are made: thread-local memory is set up later. It is recognised by
+ * its tid at its first call from liblttng-ust's constructors; after that no tid is checked any more.
  */
 static int loader;
 
@@ -64,7 +64,7 @@ static bool resident(void)
 	return true;
 }
 
-#define PATIENCE_S 3 /* what liblttng-ust grants a session daemon if nobody asks for anything else */
+#define PATIENCE_S 3 /* liblttng-ust's default timeout for a session daemon */
 
 static int refuse(int why)
 {
@@ -188,7 +188,7 @@ static int to_pipe2(int fds[2], int flags)
 
 #define WAIT_FILE "/lttng-ust-wait-"
 
-/* Where an application waits for a session daemon to come: of everybody, or with "-UID" at its end of one user. */
+/* An application waits in this file for a session daemon: for any one, or if it ends in "-UID", for one user's. */
 static void make_wait_file(const char *name)
 {
 	const bool one_user = strchr(name + sizeof(WAIT_FILE) - 1, '-') != NULL;
@@ -198,7 +198,7 @@ static void make_wait_file(const char *name)
 		return;
 	if (fstat(fd, &st) == 0 && st.st_size == 0 && st.st_uid == geteuid() && fchmod(fd, one_user ? 0640 : 0666) == 0 &&
 	    ftruncate(fd, sysconf(_SC_PAGESIZE)) != 0)
-		shm_unlink(name); /* no room: as it was */
+		shm_unlink(name); /* no space: restores the former state */
 	close(fd);
 }
 
@@ -266,7 +266,7 @@ static void *begin(void *arg)
 	return b.routine(b.argument);
 }
 
-/* A thread has the descriptors of the one that makes it. */
+/* A thread shares the descriptors of the one that creates it. */
 static int to_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routine)(void *), void *argument)
 {
 	if (!resident())

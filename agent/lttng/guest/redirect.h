@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How liblttng-ust is made to live in somebody else's process without touching what is the program's (sink.h says what that is).
+ * How liblttng-ust runs in the target without touching what is the program's (see sink.h).
  *
  * Two kinds of threads call liblttng-ust: residents, which share LTTng's own descriptor table (the sink's thread and those that
- * LTTng makes), and the program's threads, in hits. What liblttng-ust calls by name is led to functions of ours that tell them
- * apart: see redirect.c.
+ * LTTng creates), and the program's threads, in hits. Its imports are redirected to functions of ours that distinguish the two:
+ * see redirect.c.
  */
 #ifndef DP_AGENT_LTTNG_REDIRECT_H
 #define DP_AGENT_LTTNG_REDIRECT_H
@@ -22,12 +22,12 @@ struct iovec;
 /* ---- early.c: before liblttng-ust's own constructors ------------------------------------------------------------- */
 
 enum dp_lttng_guest {
-	DP_GUEST_UNKNOWN = 0, /* the constructor has not run */
-	DP_GUEST_HOST,        /* the program had liblttng-ust before: it is left as it is */
-	DP_GUEST_SETTLED,     /* everything is led to us, since before the first line of liblttng-ust ran */
+	DP_GUEST_UNKNOWN = 0, /* the resolver has not run */
+	DP_GUEST_HOST,        /* the program had liblttng-ust first: left unchanged */
+	DP_GUEST_SETTLED,     /* all imports go to us, from before liblttng-ust's first instruction */
 	DP_GUEST_FAILED,
 };
-/* Calling it has no effect; that it is called makes ld.so resolve it (early.c). */
+/* Has no effect; the call makes ld.so run the resolver (early.c). */
 void dp_lttng_anchor(void);
 extern enum dp_lttng_guest dp_lttng_guest;
 extern const char *dp_lttng_guest_error; /* when FAILED */
@@ -37,7 +37,7 @@ extern const char *dp_lttng_guest_error; /* when FAILED */
 struct dp_object {
 	uint64_t base, relro, relro_end;
 	uint64_t dynamic;    /* address of its dynamic section; 0: no such object */
-	uint64_t tls_module; /* 0: has none */
+	uint64_t tls_module; /* 0: none */
 	unsigned position;   /* in the order of loading */
 };
 
@@ -45,45 +45,45 @@ struct dl_phdr_info;
 /* Fills all but `position`. */
 void dp_object_of(const struct dl_phdr_info *info, struct dp_object *ret);
 bool dp_object_contains(const struct dl_phdr_info *info, const void *address);
-/* Of its dynamic section, 0 if it has no such tag: an entry's value, and where a table is. Neither calls anything by name. */
+/* An entry's value and a table's address, 0 if the dynamic section has no such tag. Neither calls anything by name. */
 uint64_t dp_object_entry(const struct dp_object *o, int64_t tag);
 uint64_t dp_object_table(const struct dp_object *o, int64_t tag);
-const char *dp_object_soname(const struct dp_object *o); /* "" if it has none */
+const char *dp_object_soname(const struct dp_object *o); /* "" without one */
 bool dp_object_unseal(const struct dp_object *o);
 bool dp_object_seal(const struct dp_object *o);
 /*
- * Between unseal and seal. What dp_lttng_redirection() knows by name is led there, a bit for each that was found is set in *found; the rest to
- * the C library.
+ * Between unseal and seal. Redirects the names that dp_lttng_redirection() knows and sets a bit of each one found in *found;
+ * binds the rest to the C library.
  */
 void dp_object_redirect(const struct dp_object *o, uint64_t *found);
-/* All to the C library. Calls nothing by name. */
+/* Binds all to the C library. Calls nothing by name. */
 void dp_object_rebind(const struct dp_object *o);
 void dp_object_drop_destructors(const struct dp_object *o);
 
-/* ---- libc.c: what the program has not put in the place of the C library's functions ------------------------------ */
+/* ---- libc.c: the C library's own functions, despite a program's functions of the same names --------------------- */
 
-/* First of all; the program loads no library meanwhile. */
+/* Must be called first; the program loads no library meanwhile. */
 void dp_libc_find(void);
-/* Where an import of the object (the symbol's number) is to lead, that leads to `value`: there, or to the C library's own. */
+/* The address for an import of the object (by symbol number) that is bound to `value`: that one, or the C library's own. */
 uint64_t dp_libc_instead(const struct dp_object *of, uint32_t symbol, uint64_t value);
 /* This library itself. */
 void dp_libc_object(struct dp_object *ret);
 
 /* ---- redirect.c -------------------------------------------------------------------------------------------------- */
 
-/* This thread has LTTng's descriptor table. */
+/* Whether this thread has LTTng's descriptor table. */
 extern __thread uint32_t dp_lttng_resident __attribute__((tls_model("initial-exec")));
-/* So has the thread of this id, which cannot be marked yet. */
+/* The thread of this tid has it too, but cannot be marked yet. */
 void dp_lttng_loader_is(int tid);
 
-/* The function that takes the place of libc's `name`, and its number (below 64); NULL: liblttng-ust may have the libc's. */
+/* The replacement of libc's `name`, and its number (below 64); NULL: liblttng-ust may use the libc's. */
 void *dp_lttng_redirection(const char *name, unsigned *ret_number);
-/* Bits of those without which liblttng-ust would reach the program. */
+/* Bits of those without which liblttng-ust would affect the program. */
 uint64_t dp_lttng_redirections_needed(void);
 
-/* ---- redirect_memory.c: functions that hand over memory ------------------------------------------------------------- */
+/* ---- redirect_memory.c: functions that return allocated memory ------------------------------------------------------- */
 
-/* As the C library's of the same names; `flag` of the checking ones is not looked at. */
+/* Like the C library's of the same names; the checking ones ignore `flag`. */
 char *dp_lttng_strdup(const char *text);
 char *dp_lttng_strndup(const char *text, size_t n);
 int dp_lttng_vasprintf(char **ret, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
@@ -92,7 +92,7 @@ int dp_lttng_vasprintf_chk(char **ret, int flag, const char *format, va_list lis
 int dp_lttng_asprintf_chk(char **ret, int flag, const char *format, ...) __attribute__((format(printf, 3, 4)));
 ssize_t dp_lttng_getdelim(char **line, size_t *size, int end, FILE *stream);
 
-/* ---- redirect_phdr.c: dl_iterate_phdr() that holds no lock while the callback works --------------------------------- */
+/* ---- redirect_phdr.c: dl_iterate_phdr() without a lock during the callback -------------------------------------- */
 
 struct dl_phdr_info;
 int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
@@ -102,22 +102,22 @@ int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *)
 struct dp_tls_index {
 	uint64_t module, offset;
 };
-/* Before the first redirection is made. `modules` of LTTng's libraries, 0: none. */
+/* Before the first redirection. `modules`: TLS module numbers of LTTng's libraries, 0: none. */
 #define DP_TLS_MODULES 2u
 void dp_lttng_tls_init(const uint64_t modules[DP_TLS_MODULES]);
 void *dp_lttng_tls_get(const struct dp_tls_index *index);
-/* Once LTTng's thread-local memory has been allocated for this thread. */
+/* After LTTng's thread-local memory has been allocated for this thread. */
 void dp_lttng_tls_prime(void);
 
 /* ---- service.c: the sink's thread -------------------------------------------------------------------------------- */
 
-/* In hits: the same results as write() and writev() have for a pipe. */
+/* In hits. The same results as write() and writev() on a pipe. */
 ssize_t dp_lttng_post_wake(int fd);
 ssize_t dp_lttng_post(int fd, const struct iovec *parts, int n);
-/* In residents: close(), after which nothing that was posted for the descriptor is written any more. */
+/* In residents. Like close(); what was posted for the descriptor is not written any more. */
 int dp_lttng_close(int fd);
-/* Never returns: serves the tool's requests and writes what hits have posted. */
+/* Never returns: serves the tool's requests and writes what hits posted. */
 void dp_lttng_dwell(struct dp_sink *sink);
-extern uint32_t dp_lttng_work; /* the futex word on which that thread sleeps while it is 0 */
+extern uint32_t dp_lttng_work; /* futex word: that thread sleeps while it is 0 */
 
 #endif

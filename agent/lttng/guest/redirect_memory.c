@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a program has an allocator of its own, the C library's functions take from that what they hand over, and the guest, which
- * knows the C library's allocator alone (libc.c), would give it back to the wrong one. So these are made anew.
+ * If the program has an allocator of its own, the C library's functions return memory from that. The guest, which uses the C
+ * library's allocator only (libc.c), would free it with the wrong one. So these functions are reimplemented.
  */
 #include "agent/lttng/guest/redirect.h"
 

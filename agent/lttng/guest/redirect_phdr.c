@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dl_iterate_phdr() holds a lock of ld.so's for as long as its callback works, and LTTng's callback looks into files, at every
- * start of a session. A fork child of that moment finds the lock taken by a thread that it does not have, for ever: ld.so renews
- * its other locks in a child, but not this one, and the child's next dlopen() hangs. So LTTng's callback gets copies, when the
- * lock is free again. What it uses of an object is in the copies: base, name and program headers.
+ * dl_iterate_phdr() holds a lock of ld.so during its callback, and LTTng's callback reads files, at every start of a session. In
+ * a fork child made meanwhile the lock stays taken by a thread that does not exist there: ld.so resets its other locks in a
+ * child, but not this one, and the child's next dlopen() hangs. So LTTng's callback gets copies, after the lock is released. What
+ * it uses of an object is in the copies: base, name and program headers.
  */
 #include "agent/lttng/guest/redirect.h"
 
@@ -13,7 +13,7 @@
 
 struct copies {
 	char *room;
-	size_t size, used; /* `used` goes on counting where the room ends */
+	size_t size, used; /* `used` counts on past the end of the room */
 	size_t n;
 };
 
@@ -42,7 +42,7 @@ static int copy(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* In the order in which copy() put them. */
+/* In the order of copy(). */
 static struct dl_phdr_info *next(const struct copies *c, size_t *at)
 {
 	struct dl_phdr_info *info = (void *)(c->room + *at);
@@ -56,7 +56,7 @@ int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *)
 	struct copies c = {0};
 	int result = 0;
 	dl_iterate_phdr(copy, &c);
-	do { /* until the program loads nothing in between */
+	do { /* repeats if the program loaded libraries meanwhile */
 		free(c.room);
 		c = (struct copies){.size = c.used, .room = malloc(c.used)};
 		if (!c.room)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Thread-local memory of LTTng's libraries, in hits. ld.so's __tls_get_addr frees and allocates when the program has loaded or
- * unloaded libraries since the thread's last call of it: in a hit on malloc() that would be a deadlock. Where the blocks of
- * LTTng's libraries are does not change while the thread lives, so it is asked once, when the thread is primed.
+ * unloaded libraries since the thread's last call of it: in a hit on malloc() that would be a deadlock. The addresses of LTTng's
+ * blocks do not change while the thread lives, so they are looked up once, when the thread is primed.
  */
 #include "agent/lttng/guest/redirect.h"
 
@@ -14,7 +14,7 @@ static __thread uint64_t block[DP_TLS_MODULES] __attribute__((tls_model("initial
 
 void dp_lttng_tls_init(const uint64_t modules[DP_TLS_MODULES])
 {
-	real = __tls_get_addr; /* before our own address of it leads here */
+	real = __tls_get_addr; /* before it is redirected here */
 	for (unsigned i = 0; i < DP_TLS_MODULES; i++)
 		module[i] = modules[i];
 }
