@@ -213,7 +213,7 @@ struct dp_answer_key {  /* followed by the stack of --by backtrace (number of fr
 #define DP_ANSWER_REACH 64u /* entries tried, from the key's own place on */
 /* A call that was entered and has not returned. Index: stack address (of the return address) >> 4 modulo DP_ANSWER_PAIRS. */
 struct dp_answer_pair {
-	uint64_t call; /* stack address | pair number << 48; 0: free */
+	uint64_t call; /* stack address << 16 | pair number; 0: free */
 	uint64_t tsc;
 };
 #define DP_ANSWER_PAIRS 16384u

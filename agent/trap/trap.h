@@ -26,6 +26,11 @@ enum { /* the signals that may be hooked: all below 16 */
 #define DP_TRAP_BIT         DP_TRAP_BIT_OF(DP_TRAP_SIGTRAP)
 #define DP_FAULT_BITS       (DP_TRAP_BIT_OF(DP_TRAP_SIGSEGV) | DP_TRAP_BIT_OF(DP_TRAP_SIGBUS)) /* what a load may raise */
 #define DP_SHOWN_BITS       (DP_TRAP_BIT_OF(DP_TRAP_SIGILL) | DP_TRAP_BIT_OF(DP_TRAP_SIGFPE))  /* whose pc is corrected too */
+/*
+ * Blocked for the kernel while the program's SIGSEGV handler runs, in which SIGSEGV is blocked: the kernel saves this mark in its
+ * frames and removes it when they end. Blocking this signal does no harm: the C library reserves it for itself and may delay it.
+ */
+#define DP_TRAP_IN_SEGV DP_TRAP_BIT_OF(33)
 
 /*
  * Value of uc_link, which the kernel leaves 0 and does not read, in frames that send their thread into a stub. Remains of such a

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walker: from the registers at a probe to the chain of callers, inside the target, without a debugger.
+ * The walker: computes the chain of callers from the registers at a probe, inside the target, without a debugger.
  *
- * Each round finds the rule for the frame's pc (cache, else two binary searches), computes the CFA, and reads the return
- * address and the few registers that outer rules may start from. A return address points behind the call, maybe already
- * into the next function, so it is looked up one byte lower; the site itself and a pc that a signal interrupted are exact.
+ * Each round finds the rule for the frame's pc (cache, else two binary searches), computes the CFA, and reads the return address
+ * and the few registers that outer rules may start from. A return address points after the call, maybe already into the next
+ * function, so it is looked up one byte lower. The site itself and a pc that a signal interrupted are exact.
  *
- * Nearly all frames are plain: CFA from rsp or rbp, return address below it. A run of those is walked in registers here; for
- * anything else unwind_step.c does one frame, and the run goes on. A nested hit in a signal handler may use the same slot
- * in the middle of anything: what is shared is one word at a time, what is worked on is local.
- * Stack used, with everything below: about 650 bytes.
+ * Nearly all frames are plain: CFA from rsp or rbp, return address below it. A run of those is walked in registers here; for any
+ * other unwind_step.c does one frame, and the run continues. A nested hit in a signal handler may use the same slot at any point:
+ * shared data is one word at a time, working data is local. Stack used, with all callees: about 650 bytes.
  */
 #include "agent/unwind/unwind_walk.h"
 
@@ -47,8 +46,8 @@ static void start(struct dp_walk *w, const struct dp_capture *capture, const str
 		dp_walk_enter_stack(w);
 }
 
-struct run {               /* what changes from one plain frame to the next, in registers */
-	uint64_t pc, look; /* where it is; where to look it up */
+struct run {               /* what changes between plain frames, in registers */
+	uint64_t pc, look; /* the frame's pc; the pc to look up */
 	uint64_t rsp, rbp, rbx;
 	uint32_t known, place;
 };
@@ -65,7 +64,7 @@ static inline int plain_rule(const struct dp_walk *w, int16_t rule, uint64_t cfa
 	return 1;
 }
 
-/* The rule of a plain frame, found without waiting for its pc: the guess gives it, the pc has only to agree. */
+/* The rule of a plain frame. The guess gives it and the pc is only compared, so the load does not wait for the pc. */
 static inline const struct dp_unwind_row *plain_row(const struct dp_walk *w, const struct run *r, uint32_t guess)
 {
 	uint64_t entry = dp_walk_entry(w, guess), number = entry & 0xffff;
@@ -76,7 +75,7 @@ static inline const struct dp_unwind_row *plain_row(const struct dp_walk *w, con
 	return DP_LIKELY(row->flags == DP_UNWIND_PLAIN && !(row->changed & w->rare)) ? row : 0;
 }
 
-/* One frame whose rule is cached, guessed and plain. Anything else: 0, nothing done, and the general way goes on. */
+/* One frame whose rule is cached, guessed and plain. Otherwise returns 0 and changes nothing; the general code does the frame. */
 static inline int plain_step(const struct dp_walk *w, struct run *r, uint32_t depth)
 {
 	uint32_t guess = *dp_walk_guess(w, r->place, depth) % DP_UNWIND_ENTRIES;
@@ -87,7 +86,7 @@ static inline int plain_step(const struct dp_walk *w, struct run *r, uint32_t de
 		return 0;
 	if (row->reg != DP_GPR_RSP) {
 		cfa = rbp;
-		__asm__ volatile("" : "+r"(cfa)); /* a branch, foreseen: a conditional move would wait for rbp */
+		__asm__ volatile("" : "+r"(cfa)); /* a predicted branch: a conditional move would wait for rbp */
 	}
 	cfa += (uint64_t)(int64_t)row->off;
 	if (DP_UNLIKELY(cfa <= r->rsp || !dp_walk_in_range(w, cfa - 8)))
@@ -105,7 +104,7 @@ static inline int plain_step(const struct dp_walk *w, struct run *r, uint32_t de
 	return 1;
 }
 
-/* As many plain frames as follow each other. Records those it leaves; returns how many there are in all. */
+/* Walks consecutive plain frames. Records the frames that it leaves; returns the total number of frames. */
 static inline uint32_t plain_run(struct dp_walk *w, uint8_t *to, uint32_t n, uint32_t limit)
 {
 	struct run r = {w->pc, w->pc - !w->exact, w->gpr[DP_GPR_RSP], w->gpr[DP_GPR_RBP], w->gpr[DP_GPR_RBX], w->known, w->place};
@@ -129,9 +128,9 @@ static inline uint32_t plain_run(struct dp_walk *w, uint8_t *to, uint32_t n, uin
 }
 
 /*
- * A pc outside of every module (generated code) is recorded if a call can have left it there; what frame pointers find behind
- * it counts only when the chain comes back into a module. A pc in a module that no call left is where something was made to
- * begin (a context, a handler's way back): nothing in front of it is meant.
+ * A pc outside of every module (generated code) is recorded if it follows a call; the frames that frame pointers find beyond it
+ * count only if the chain returns into a module. A pc in a module that does not follow a call is the start of something (a
+ * context, a signal handler's return): it is looked up as it is.
  */
 static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compiled unwind tables: what the tool makes from .eh_frame and the agent walks with.
+ * The compiled unwind tables: the tool makes them from .eh_frame, the agent walks with them.
  *
- * One read-only block; everything inside is found by offsets from its start:
+ * One read-only block; all contents are found by offsets from its start:
  *
  *   struct dp_unwind          header
  *   struct dp_unwind_range[]  executable segments of the target, ascending, absolute addresses
  *   struct dp_unwind_row[]    the distinct rules, shared by all ranges; [0] is "nothing known"
- *   per range: uint32_t pc[]  offsets from the range's start, ascending: where a rule begins to hold
- *              uint16_t row[] which rule that is
+ *   per range: uint32_t pc[]  offsets from the range's start, ascending: where a rule starts to apply
+ *              uint16_t row[] the rule's index
  *
- * A rule says how to get the caller's state from a frame's own: the CFA (the caller's rsp, as a rule), the return address and
- * the registers that rules of outer frames may need. Numbering of registers: as in struct dp_regs. The names follow
- * DWARF 5, 6.4.
+ * A rule says how to get the caller's state from a frame's own: the CFA (normally the caller's rsp), the return address and the
+ * registers that rules of outer frames may need. Numbering of registers: as in struct dp_regs. The names follow DWARF 5, 6.4.
  */
 #ifndef DP_AGENT_UNWIND_H
 #define DP_AGENT_UNWIND_H
@@ -24,7 +23,7 @@
 struct dp_unwind {
 	uint64_t magic;
 	uint64_t size;       /* of the block */
-	uint32_t generation; /* tells cache entries of one block from those of the block it replaced */
+	uint32_t generation; /* distinguishes cache entries of one block from those of the block it replaced */
 	uint32_t tracked;    /* bit i: some rule starts from the register of rule[i]; only these are worth recovering */
 	uint32_t nranges, nrows;
 	uint32_t ranges_offset, rows_offset;
@@ -38,7 +37,7 @@ struct dp_unwind_range {
 };
 
 enum dp_unwind_kind {
-	DP_UNWIND_NONE = 0,   /* nothing known here */
+	DP_UNWIND_NONE = 0,   /* nothing known */
 	DP_UNWIND_REG = 1,    /* CFA = reg + off */
 	DP_UNWIND_PLT = 2,    /* CFA = rsp + off + (pc % 16 >= index ? 8 : 0) */
 	DP_UNWIND_DEREF = 3,  /* CFA = *(reg + off) + add */
@@ -55,7 +54,7 @@ enum dp_unwind_code {
 	DP_UNWIND_IN_REG = 4,  /* in register n */
 	DP_UNWIND_VALUE = 5,   /* is CFA + 8n */
 	DP_UNWIND_UNKNOWN = 6, /* lost */
-	DP_UNWIND_END = 7,     /* of the return address: there is no caller */
+	DP_UNWIND_END = 7,     /* of the return address: no caller */
 };
 #define DP_UNWIND_RULE(code, n) ((int16_t)((n)*8 + (code)))
 #define DP_UNWIND_RULE_MAX      4095 /* bounds of n */
@@ -70,7 +69,7 @@ enum dp_unwind_reg { /* index into dp_unwind_row.rule */
 	             DP_UNWIND_NRULES = 8,
 };
 
-#define DP_UNWIND_EXACT 1u /* flag: a signal frame; the caller's pc is where it was interrupted, not behind a call */
+#define DP_UNWIND_EXACT 1u /* flag: a signal frame; the caller's pc is the interrupted one and does not follow a call */
 #define DP_UNWIND_PLAIN                                                                                                          \
 	2u /* flag: DP_UNWIND_REG of rsp or rbp, return address at CFA - 8, rsp, rbp and rbx same or in memory at the CFA */
 #define DP_UNWIND_GUESSED 4u /* flag, without DP_UNWIND_PLAIN: read from code, not from a table; may be wrong */
@@ -88,19 +87,19 @@ _Static_assert(sizeof(struct dp_unwind_row) == 32, "rows are found by a shift");
 #define DP_UNWIND_ROWS_MAX 65535u
 
 /*
- * The hot cache of a slot: words, so that a nested signal never sees half an entry. A set is two neighbouring words. Entry:
- * bits 0-15 row, 16-25 generation, 26-63 pc / sets; 0 is empty. Together with its set an entry names the pc wholly, so a
- * hit is never a guess. Behind the entries: guesses (uint16_t, as many) at the place of a frame's entry, found from that of
- * the frame inside of it. They are checked; they let the processor look ahead of the chain of return addresses.
+ * The hot cache of a slot: words, so that a nested signal never sees half an entry. A set is two neighbouring words. Entry: bits
+ * 0-15 row, 16-25 generation, 26-63 pc / sets; 0 is empty. An entry and its set identify the pc completely, so a match is exact.
+ * After the entries: guesses (uint16_t, as many), at the index of a frame's entry, derived from that of the next inner frame.
+ * They are verified; they let the processor work ahead of the chain of return addresses.
  */
 #define DP_UNWIND_SETS_SHIFT  9u
 #define DP_UNWIND_ENTRIES     1024u                                       /* two per set */
 #define DP_UNWIND_CACHE       (DP_UNWIND_ENTRIES + DP_UNWIND_ENTRIES / 4) /* words of 8 bytes in all */
 #define DP_UNWIND_GENERATIONS 1024u
-#define DP_UNWIND_PC_MAX      (UINT64_C(1) << 47) /* user addresses lie below */
+#define DP_UNWIND_PC_MAX      (UINT64_C(1) << 47) /* user addresses are below */
 
 /*
- * struct dp_slot.stack_lo holds the stack range seen readable as one word, for the same reason: the first page's address,
+ * struct dp_slot.stack_lo contains the stack range found readable as one word, for the same reason: the first page's address,
  * plus the number of pages in its low 12 bits. stack_hi is not used.
  */
 #define DP_UNWIND_PAGE UINT64_C(4096)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a pc to its rule: the slot's cache, else two binary searches in the tables. Nothing found there is trusted. */
+/* Finds the rule of a pc: in the slot's cache, else by two binary searches in the tables. All values read are checked. */
 #include "agent/unwind/unwind_walk.h"
 
 static const struct dp_unwind_row *row_at(const struct dp_walk *w, uint64_t row)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which memory is the stack: the pages around rsp that a fault-safe read has seen. They are read directly from then on, and
- * slot->stack_lo keeps them from hit to hit; everything else is read through the kernel, word by word.
+ * Determines the stack's memory: the pages around rsp that a fault-safe read found readable. They are read directly from then on,
+ * and slot->stack_lo keeps them from hit to hit; all else is read through the kernel, word by word.
  */
 #include "agent/unwind/unwind_walk.h"
 

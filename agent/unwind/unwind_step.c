@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From one frame to its caller by every kind of rule, through signal frames, and by frame pointers where no rule is known. */
+/* Steps from one frame to its caller by every kind of rule, through signal frames, and by frame pointers if no rule is known. */
 #include "agent/unwind/unwind_walk.h"
 
 static int compute_cfa(struct dp_walk *w, const struct dp_unwind_row *row, uint64_t *ret)
@@ -29,7 +29,7 @@ static int compute_cfa(struct dp_walk *w, const struct dp_unwind_row *row, uint6
 	return 1;
 }
 
-/* The value that `rule` gives for a register that is `same` in this frame. */
+/* The value that `rule` gives for a register; `*value` is its value in this frame. */
 static DP_NOINLINE int apply(struct dp_walk *w, int16_t rule, uint64_t cfa, uint64_t *value)
 {
 	int code = rule & 7;
@@ -59,7 +59,7 @@ static inline uint32_t number_of(uint32_t i)
 	return i < DP_UNWIND_R12 ? DP_GPR_RBX + i : DP_GPR_R12 - DP_UNWIND_R12 + i;
 }
 
-/* Registers other than rsp, rbp and the return address. One that is to come from another, just replaced, is lost. */
+/* Registers other than rsp, rbp and the return address. One whose source register was just replaced is lost. */
 static void recover(struct dp_walk *w, const struct dp_unwind_row *row, uint64_t cfa, uint32_t which)
 {
 	uint32_t done = 0;
@@ -79,7 +79,7 @@ static void recover(struct dp_walk *w, const struct dp_unwind_row *row, uint64_t
 	}
 }
 
-/* Progress: towards the stack's base, or a bounded number of times to another one. */
+/* Ensures progress: towards the stack's base, or a bounded number of times to another stack. */
 static int may_move(struct dp_walk *w, uint64_t sp)
 {
 	if (sp > w->gpr[DP_GPR_RSP])
@@ -136,7 +136,7 @@ static int step_signal(struct dp_walk *w)
 	return 1;
 }
 
-/* mov $15, %eax (or %rax); syscall: the return from a signal handler, in a libc that says nothing about it */
+/* mov $15, %eax (or %rax); syscall: the signal return of a libc without unwind information for it */
 static int is_sigreturn(struct dp_walk *w)
 {
 	uint64_t code;
@@ -146,7 +146,7 @@ static int is_sigreturn(struct dp_walk *w)
 	return code == UINT64_C(0x0f0000000fc0c748) || (code & UINT64_C(0xffffffffffffff)) == UINT64_C(0x050f0000000fb8);
 }
 
-/* E8 and four bytes, or FF with 2 in the middle of its ModRM byte, which one to five bytes more may follow. */
+/* E8 and four bytes, or FF with 2 as the reg field of its ModRM byte, followed by up to five more bytes. */
 int dp_walk_behind_call(struct dp_walk *w)
 {
 	uint64_t code = 0, page = w->pc & (DP_UNWIND_PAGE - 1);
@@ -168,15 +168,14 @@ int dp_walk_behind_call(struct dp_walk *w)
 
 static int step_frame_pointer(struct dp_walk *w)
 {
-	uint64_t rbp = w->gpr[DP_GPR_RBP], frame[2]; /* the caller's rbp, where it goes on */
+	uint64_t rbp = w->gpr[DP_GPR_RBP], frame[2]; /* the caller's rbp, the return address */
 
 	if (is_sigreturn(w))
 		return step_signal(w);
 	if (!(w->known >> DP_GPR_RBP & 1) || rbp & 7 || rbp < w->gpr[DP_GPR_RSP] ||
 	    rbp - w->gpr[DP_GPR_RSP] > DP_UNWIND_REACH * DP_UNWIND_PAGE)
 		return 0;
-	/* A guess: not even where the stack has been seen is it read directly, for another stack may lie there now, a shorter
-	 * one. */
+	/* A guess: even pages known as stack are not read directly, because another, shorter stack may be there now. */
 	if (dp_self_read(w->agent, frame, rbp, sizeof(frame)))
 		return 0;
 	dp_walk_guess_from_here(w);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of one walk, and the small things that its hot path is made of. */
+/* The state of one walk, and the inline functions of its hot path. */
 #ifndef DP_AGENT_UNWIND_WALK_H
 #define DP_AGENT_UNWIND_WALK_H
 
 #include "agent/agent.h"
 #include "agent/unwind/unwind.h"
 
-#define DP_UNWIND_REACH    64u /* pages that a range grows at once, each seen by one system call */
-#define DP_UNWIND_SWITCHES 8u  /* times a walk may leave for another stack */
+#define DP_UNWIND_REACH    64u /* pages that a range grows at once, each checked by one system call */
+#define DP_UNWIND_SWITCHES 8u  /* times that a walk may change to another stack */
 
 enum { DP_GPR_RBX = 3, DP_GPR_RSP = 4, DP_GPR_RBP = 5, DP_GPR_R12 = 12 };
 #define DP_GPR_SAVED ((1u << DP_GPR_RBX) | (1u << DP_GPR_RSP) | (1u << DP_GPR_RBP) | (0xfu << DP_GPR_R12))
@@ -22,15 +22,15 @@ struct dp_walk {
 	uint64_t *cache;
 	uint32_t place; /* of the frame's cache entry */
 	uint32_t generation;
-	uint32_t rare; /* rules that the plain step leaves out though they matter */
+	uint32_t rare; /* rules that matter but that the plain step does not handle */
 	uint64_t gpr[16];
 	uint64_t pc;
 	uint64_t lo, hi;   /* readable stack */
 	uint64_t span;     /* words may start in [lo, lo + span) */
-	uint32_t known;    /* registers whose value is right in this frame */
+	uint32_t known;    /* registers whose value is known in this frame */
 	uint32_t switches; /* left */
 	uint8_t exact;     /* pc is not a return address */
-	uint8_t own;       /* lo..hi is of the stack that the hit came from: worth keeping */
+	uint8_t own;       /* lo..hi is on the stack of the hit: worth keeping */
 	uint8_t guessed;   /* lo..hi is empty, and stays so */
 };
 
@@ -42,31 +42,31 @@ struct dp_walk {
 
 /* rsp left the known range: a deeper call, or another stack. */
 void dp_walk_enter_stack(struct dp_walk *w);
-/* From an alternate stack to the thread's own, through a signal frame. */
+/* rsp has left the known range: a deeper call, or another stack. */
 void dp_walk_change_stack(struct dp_walk *w);
 /*
- * The walk goes on by a guess. From here on nothing is read directly: a guess that is wrong leads into whatever lies there, also
- * into what was a stack once, and that may go away at any moment. Nor is anything kept that such a walk has seen.
+ * The walk continues by a guess. From here on nothing is read directly: a wrong guess may lead to any memory, even to a former
+ * stack that may be unmapped at any moment. Nothing that such a walk has read is kept.
  */
 void dp_walk_guess_from_here(struct dp_walk *w);
-/* A word outside of the known range, without ever faulting. */
+/* Reads a word outside of the known range without faulting. */
 int dp_walk_read_far(struct dp_walk *w, uint64_t addr, uint64_t *ret);
 
 /* ---- unwind_lookup.c ------------------------------------------------------------------------------------------------ */
 
-/* The rule for frame `depth`, or NULL where no module is. */
+/* The rule for frame `depth`, or NULL outside of all modules. */
 const struct dp_unwind_row *dp_walk_lookup(struct dp_walk *w, uint32_t depth);
 
 /* ---- unwind_step.c -------------------------------------------------------------------------------------------------- */
 
-/* To the caller, by any rule. 0 where it is not known. */
+/* Steps to the caller, by any rule. 0 if it is unknown. */
 int dp_walk_step(struct dp_walk *w, const struct dp_unwind_row *row);
-/* Is what is in front of pc a call, in memory that can be read? Where tables are wrong, chains lead into data. */
+/* Whether pc follows a call, in readable memory. With wrong tables, chains lead into data. */
 int dp_walk_behind_call(struct dp_walk *w);
 
 /* ---- hot ------------------------------------------------------------------------------------------------------------ */
 
-/* The program's memory, which the compiler knows nothing about. A test may read another process here. */
+/* Loads from the program's memory, which the compiler does not know. A test may read another process here. */
 #ifndef DP_UNWIND_LOAD
 static inline uint64_t dp_walk_load(uint64_t addr)
 {
@@ -104,7 +104,7 @@ static inline uint64_t dp_walk_set(uint64_t pc)
 	return (pc ^ pc >> DP_UNWIND_SETS_SHIFT) & (DP_UNWIND_ENTRIES / 2 - 1);
 }
 
-/* An entry without its row. Wider than an entry can be where pc is no user address. */
+/* An entry without its row. Too wide for any entry if pc is not a user address. */
 static inline uint64_t dp_walk_key(const struct dp_walk *w, uint64_t pc)
 {
 	return (pc >> DP_UNWIND_SETS_SHIFT) << 10 | w->generation;
@@ -115,7 +115,7 @@ static inline uint64_t dp_walk_entry(const struct dp_walk *w, uint64_t place)
 	return __atomic_load_n(&w->cache[place], __ATOMIC_RELAXED);
 }
 
-/* Where the entry of frame `depth` was last time, outside of one whose entry is at `place`. */
+/* The last known entry of frame `depth`, the caller of one whose entry is at `place`. */
 static inline uint16_t *dp_walk_guess(const struct dp_walk *w, uint32_t place, uint32_t depth)
 {
 	return (uint16_t *)(w->cache + DP_UNWIND_ENTRIES) + (place + depth * 61) % DP_UNWIND_ENTRIES;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An instruction is [prefixes] [REX] opcode [ModRM [SIB] [disp]] [imm]. REX = 0100WRXB: W makes the operand 64 bits wide, R, X
- * and B are the fourth bits of the ModRM register, the SIB index and the base. Three exceptions rule the code below: base
- * rsp/r12 needs a SIB byte, base rbp/r13 needs a displacement, and byte registers 4-7 mean spl..dil with any REX prefix
- * but ah..bh without one.
+ * and B are the fourth bits of the ModRM register, the SIB index and the base. The code below has to handle three exceptions:
+ * base rsp/r12 needs a SIB byte, base rbp/r13 needs a displacement, and byte registers 4-7 mean spl..dil with any REX prefix but
+ * ah..bh without one.
  */
 #include "trampoline/arch/x86_64/asm/asm.h"
 
 #include <string.h>
 
-/* What there is room for needs no call. */
+/* Avoids the call if there is room. */
 static void byte(struct dp_asm *a, unsigned b)
 {
 	struct dp_buf *out = a->out;
@@ -30,7 +30,7 @@ static void word(struct dp_asm *a, uint64_t v, unsigned bytes)
 		dp_buf_put(out, &v, bytes);
 		return;
 	}
-	memcpy(out->data + out->len, &v, sizeof(v)); /* as many as a register has; those too many are overwritten next */
+	memcpy(out->data + out->len, &v, sizeof(v)); /* a whole register; the excess bytes are overwritten next */
 	out->len += bytes;
 	out->data[out->len] = 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small x86-64 encoder: just the instructions that stubs are made of. Operands come in AT&T order (source, destination),
- * a function is named for its mnemonic. Misuse (a label never bound, a jump out of reach) sets `failed`, to be checked once
- * at the end, like the buffer's own flag.
+ * A small x86-64 encoder, for the instructions in stubs only. Operands are in AT&T order (source, destination), functions are
+ * named after mnemonics. Misuse (a label never bound, a jump out of reach) sets `failed`, to be checked once at the end, like the
+ * buffer's own flag.
  */
 #ifndef DP_TRAMPOLINE_X86_64_ASM_H
 #define DP_TRAMPOLINE_X86_64_ASM_H
@@ -124,26 +124,26 @@ struct dp_asm {
 	uint16_t nlabels, nfixups;
 	int64_t label[DP_ASM_LABELS]; /* offset from start, -1 while unbound */
 	struct {
-		uint32_t end; /* offset from start of the byte behind the displacement */
+		uint32_t end; /* offset from start of the byte after the displacement */
 		uint16_t label;
 		uint16_t bytes; /* 1 or 4 */
 	} fixup[DP_ASM_FIXUPS];
 	uint16_t nguards;
 	struct {
 		uint32_t load;  /* offset from start of an instruction that may fault */
-		uint16_t label; /* where its thread goes on */
+		uint16_t label; /* where its thread continues */
 	} guard[DP_ASM_GUARDS];
 };
 
 void dp_asm_init(struct dp_asm *a, struct dp_buf *out, uint64_t at);
-/* Resolves what is left. False if something failed; the bytes are then useless. */
+/* Resolves open references. False if something failed; the bytes are then useless. */
 bool dp_asm_finish(struct dp_asm *a);
 uint64_t dp_asm_here(const struct dp_asm *a);
 void dp_asm_align(struct dp_asm *a, unsigned to); /* a power of two; filled with int3 */
 void dp_asm_data(struct dp_asm *a, const void *bytes, size_t n);
 struct dp_label dp_asm_label(struct dp_asm *a);
 void dp_asm_bind(struct dp_asm *a, struct dp_label label);
-/* The next instruction may fault; then its thread goes on at `to`, which must be in the same stub. At most DP_ASM_GUARDS. */
+/* The next instruction may fault; its thread then continues at `to`, which must be in the same stub. At most DP_ASM_GUARDS. */
 void dp_asm_guard(struct dp_asm *a, struct dp_label to);
 
 /* `size` is the operand's width in bytes: 1, 2, 4 or 8. */
@@ -187,14 +187,13 @@ void dp_asm_movlps_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
 void dp_asm_movss_store(struct dp_asm *a, unsigned xmm, struct dp_rm to);
 void dp_asm_mov_xmm(struct dp_asm *a, unsigned size, unsigned xmm, unsigned to); /* movd, movq: low 4 or 8 bytes */
 
-/* Jumps to bound labels take the short form where it reaches; forward ones are near, unless asked to be short. */
+/* Jumps to bound labels are short if that reaches; forward ones are near, unless the short form is requested. */
 void dp_asm_jmp(struct dp_asm *a, struct dp_label to);
 void dp_asm_jcc(struct dp_asm *a, enum dp_cc cc, struct dp_label to);
 void dp_asm_jcc_short(struct dp_asm *a, enum dp_cc cc, struct dp_label to);
-/* Direct where it reaches, else through `scratch`. */
+/* Direct if that reaches, else through `scratch`. */
 void dp_asm_call(struct dp_asm *a, uint64_t target, unsigned scratch);
-/* Compares the 32-bit word at an address with 0. Direct where it reaches, else through `scratch`, whose value it keeps on the
- * stack. */
+/* Compares the 32-bit word at an address with 0. Direct if that reaches, else through `scratch`, which is saved on the stack. */
 void dp_asm_cmp_zero(struct dp_asm *a, uint64_t address, unsigned scratch);
 
 #endif

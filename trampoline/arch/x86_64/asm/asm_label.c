@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Labels, and the instructions that refer to them. A displacement counts from the end of its instruction, which here is
- * always the end of the displacement itself.
+ * Labels, and the instructions that refer to them. A displacement is relative to the end of its instruction, which here is always
+ * the end of the displacement itself.
  */
 #include "trampoline/arch/x86_64/asm/asm.h"
 
@@ -9,7 +9,7 @@
 
 void dp_asm_init(struct dp_asm *a, struct dp_buf *out, uint64_t at)
 {
-	/* Labels and fixups are filled one by one: to clear all of them would take longer than most stubs. */
+	/* Labels and fixups are initialised one by one: clearing all of them would take longer than most stubs. */
 	a->out = out;
 	a->at = at;
 	a->start = out->len;
@@ -65,7 +65,7 @@ void dp_asm_guard(struct dp_asm *a, struct dp_label to)
 	a->guard[a->nguards++].label = to.id;
 }
 
-/* Writes the distance to a bound label, or room for it. */
+/* Writes the distance to a bound label, or reserves space for it. */
 static void refer(struct dp_asm *a, struct dp_label to, uint8_t bytes)
 {
 	int64_t distance = a->label[to.id] - (int64_t)(offset(a) + bytes);
@@ -98,7 +98,7 @@ bool dp_asm_finish(struct dp_asm *a)
 	return !a->failed && !a->out->failed;
 }
 
-/* Is the label behind us and near enough for a two-byte jump? */
+/* Whether the label is bound and within reach of a two-byte jump. */
 static bool reaches_short(const struct dp_asm *a, struct dp_label to)
 {
 	int64_t distance = a->label[to.id] - (int64_t)(offset(a) + 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trampoline/arch/x86_64/asm/encode.h"
 
-/* Little-endian, like the host: this folder generates code for the architecture it is named after, on that architecture. */
+/* Little-endian, like the host: this folder is only built on the architecture for which it generates code. */
 void dp_put_u8(struct dp_buf *out, uint8_t v)
 {
 	dp_buf_put(out, &v, sizeof(v));

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WORD       4u
-#define IMMEDIATES 4u /* largest immediate behind a RIP-relative operand: the address counts from its end */
+#define IMMEDIATES 4u /* largest immediate after a RIP-relative operand: the address is relative to its end */
 
 typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));
 typedef uint64_t unaligned64 __attribute__((aligned(1), may_alias));
@@ -83,9 +83,9 @@ struct dp_branch_targets *dp_branch_targets_destroy(struct dp_branch_targets *l)
 	return NULL;
 }
 
-/* ---- one place ------------------------------------------------------------------------------------------------------------ */
+/* ---- one operand ---------------------------------------------------------------------------------------------------------- */
 
-/* A RIP-relative operand, maybe a lea's: of a label, or of a jump table. */
+/* A RIP-relative operand; a lea's may be a label or a jump table. */
 static void note_operand(struct pass *p, uint64_t target, bool lea)
 {
 	struct bases *b = &p->bases;
@@ -107,13 +107,13 @@ static void note_operand(struct pass *p, uint64_t target, bool lea)
 	b->at[b->n++] = target;
 }
 
-/* May this byte be the last in front of a rel32 or of a RIP-relative displacement? Few are. */
+/* Whether this byte may be the last before a rel32 or a RIP-relative displacement. Few are. */
 static bool may_precede(uint8_t byte)
 {
 	return (byte & 0xc7) == 0x05 || (byte & 0xf0) == 0x80 || (byte & 0xfe) == 0xe8 || byte == 0xf8;
 }
 
-/* The word at `i` of an executable segment, as an operand, if an instruction stands there. */
+/* The word at `i` of an executable segment, taken as the operand of a possible instruction. */
 static void look_at_operand(struct pass *p, size_t i)
 {
 	const uint8_t *word = p->segment->bytes + i;
@@ -133,7 +133,7 @@ static void scan_operands(struct pass *p)
 			look_at_operand(p, i);
 }
 
-/* Eight bytes that are an address, in the file or in the target; in a module linked to a fixed address, four. */
+/* Eight bytes that are an address, of the file or of the target; in a module linked to a fixed address, four. */
 static void scan_pointers(struct pass *p)
 {
 	const struct dp_segment *s = p->segment;
@@ -151,8 +151,8 @@ static void scan_pointers(struct pass *p)
 }
 
 /*
- * What counts from its own address in data is .eh_frame, whose words are aligned. (.eh_frame_hdr counts from its own start: near
- * functions' entries there would look like addresses a few bytes into others.)
+ * In data, only .eh_frame has addresses relative to themselves, and its words are aligned. (.eh_frame_hdr's are relative to its
+ * start: the entries of near functions would look like addresses a few bytes into others.)
  */
 static void scan_self_relative(struct pass *p)
 {
@@ -164,8 +164,7 @@ static void scan_self_relative(struct pass *p)
 	}
 }
 
-/* ---- jump tables ------------------------------------------------------------------------------------------------------------
- */
+/* ---- jump tables ---------------------------------------------------------------------------------------------------------- */
 
 static const struct dp_segment *segment_at(const struct dp_text *text, uint64_t addr)
 {
@@ -175,7 +174,7 @@ static const struct dp_segment *segment_at(const struct dp_text *text, uint64_t 
 	return NULL;
 }
 
-/* The four-byte entries from `base` on, as long as they lead into code. */
+/* The four-byte entries from `base` on, until one does not lead into code. */
 static void note_table(struct pass *p, uint64_t base)
 {
 	const struct dp_segment *s = segment_at(p->text, base);
@@ -204,8 +203,7 @@ static void note_tables(struct pass *p)
 			note_table(p, b->at[i]);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------------------------------------ */
 
 static bool make_sets(struct dp_branch_targets *l, const struct dp_text *text)
 {

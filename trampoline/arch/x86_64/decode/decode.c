@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two decoders, one answer. Capstone 4.0.2 does not know 1350 AVX-512 instructions of glibc and misnames a few others, so
- * Zydis, which knows them, describes the instruction; Capstone's length is the check on it. Where they differ, one of them
- * is wrong, and a wrong length destroys the target: refused. An instruction that Zydis does not know is refused too, since
+ * Two decoders must agree. Capstone 4.0.2 does not know 1350 AVX-512 instructions of glibc and misnames a few others, so Zydis,
+ * which knows them, describes the instruction; Capstone's length checks it. If the lengths differ, one of them is wrong, and a
+ * wrong length destroys the target, so the instruction is refused. An instruction that Zydis does not know is refused too, since
  * Capstone's tables are the older ones.
  */
 #include "trampoline/arch/x86_64/decode/decode.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One per thread, never closed: opening one costs more than many instructions. */
+/* One per thread, never closed: opening one costs as much as many instructions. */
 static csh capstone(void)
 {
 	static _Thread_local csh handle;
@@ -39,18 +39,18 @@ static void hex(const uint8_t *bytes, size_t n, char *buf, size_t size)
 }
 
 /*
- * Capstone always writes an instruction's text too, which takes longer than all else that is done for a probe. Its answer is
- * remembered by the bytes in front of displacement and immediate, on which alone the length depends, for the instructions of
- * the two oldest maps; in the others an immediate can be a part of the opcode.
+ * Capstone always writes an instruction's text too, which takes longer than all other work for a probe. Its length is cached by
+ * the bytes before displacement and immediate, which alone determine the length, for the instructions of the two oldest maps. In
+ * the others an immediate can be part of the opcode.
  */
 #define MEMORY 4096u
 
 struct memory {
-	uint64_t lead; /* the bytes, and their number on top; 0: nothing yet */
+	uint64_t lead; /* the bytes, and their number in the top byte; 0: free */
 	uint8_t len;   /* 0: Capstone does not know it */
 };
 
-/* The bytes that settle the length, 0 if they are not known to do so. */
+/* The bytes that determine the length; 0 if that is not certain. */
 static uint64_t lead_of(const struct dp_insn *insn)
 {
 	const uint8_t *opcode = insn->bytes + insn->opcode_at;
@@ -92,16 +92,19 @@ struct dp_error *dp_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct
 		n = DP_INSN_MAX;
 	const bool known = dp_decode_zydis(bytes, n, addr, &insn);
 	const size_t second = known ? second_opinion(&insn, bytes, n) : 0;
-	/* ud1 and ud0 have operands for some, and none for others; what never completes has no length that would matter. */
+	/*
+	 * Disassemblers differ on the operands of ud1 and ud0; the length of an instruction that never completes does not matter.
+	 */
 	if (known && (!second || second == insn.len || insn.flow == DP_FLOW_TRAP)) {
 		*ret = insn;
 		return NULL;
 	}
 	hex(bytes, n < 8 ? n : 8, dump, sizeof(dump));
 	if (!known)
-		return dp_error(DP_TAG_UNDECODABLE, "0x%llx: the bytes %s are no instruction that is known",
-		                (unsigned long long)addr, dump);
-	return dp_error(DP_TAG_UNDECODABLE, "0x%llx: the decoders disagree about the bytes %s: Zydis sees %u bytes, Capstone %zu",
+		return dp_error(DP_TAG_UNDECODABLE, "0x%llx: the bytes %s are not a known instruction", (unsigned long long)addr,
+		                dump);
+	return dp_error(DP_TAG_UNDECODABLE,
+	                "0x%llx: the decoders disagree about the bytes %s: length %u by Zydis, %zu by Capstone",
 	                (unsigned long long)addr, dump, insn.len, second);
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walking through functions needs lengths and direct branches, nothing else, and that many thousand times. The length of an
- * instruction of the two oldest opcode maps depends on its REX prefix, on one of 66, f2 and f3, on the opcode, on ModRM, and
- * on whether the SIB byte has a base; whether it exists at all, too. So the decoder is asked once for each such combination, and
- * its answer remembered. Plain branches are what their opcode says. All else (other prefixes, newer maps) the decoder is
- * asked each time; and whenever the bytes end near.
+ * Walks through functions need only lengths and direct branches, but many thousand times. The length of an instruction of the two
+ * oldest opcode maps, and whether it exists, depend on its REX prefix, on one of 66, f2 and f3, on the opcode, on ModRM, and on
+ * whether the SIB byte has a base. So the decoder runs once for each such combination, and the result is cached. Plain branches
+ * are decoded here. For all else (other prefixes, newer maps), and close to the end of the bytes, the decoder runs each time.
  */
 #include "trampoline/arch/x86_64/decode/decode.h"
 
@@ -14,7 +13,7 @@
 #define LEN_BITS    5
 
 struct shape {
-	uint8_t prefix, rex, at; /* opcode's place */
+	uint8_t prefix, rex, at; /* index of the opcode */
 	bool wide;               /* 0f */
 	uint8_t opcode;
 };
@@ -25,7 +24,7 @@ enum form {
 	FORM_MODRM,
 };
 
-/* Per thread, like the decoder. An entry is a combination and, in its low bits, the length; 0: none yet. */
+/* Per thread, like the decoder. An entry is a combination and, in its low bits, the length; 0: free. */
 static _Thread_local uint32_t memory[1u << MEMORY_BITS];
 static _Thread_local uint8_t forms[2][256];
 
@@ -68,7 +67,7 @@ static struct shape shape_of(const uint8_t *bytes)
 	return s;
 }
 
-/* Branches without a prefix: 70 to 7f, e0 to e3, eb; e8, e9; 0f 80 to 0f 8f. False: it is none of them. */
+/* Branches without a prefix: 70 to 7f, e0 to e3, eb; e8, e9; 0f 80 to 0f 8f. False: not one of these. */
 static bool plain_branch(const struct shape *s, const uint8_t *bytes, uint64_t addr, struct dp_step *ret)
 {
 	int32_t near;

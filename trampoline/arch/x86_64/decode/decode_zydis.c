@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Zydis' view of an instruction, which knows where each of its fields lies. */
+/* Decodes with Zydis, which reports the position of each field. */
 #include "trampoline/arch/x86_64/decode/decode.h"
 
 #include <Zydis/Zydis.h>
@@ -61,7 +61,7 @@ static enum dp_flow flow_of(const ZydisDecodedInstruction *in)
 			return direct ? DP_FLOW_JMP : DP_FLOW_JMP_IND;
 		return flow_of_mnemonic(in);
 	case ZYDIS_CATEGORY_COND_BR:
-		if (!direct) /* xend and its like count as branches */
+		if (!direct) /* xend and similar ones count as branches */
 			return flow_of_mnemonic(in);
 		if (is_loop(in->mnemonic))
 			return DP_FLOW_JCXZ;
@@ -72,8 +72,8 @@ static enum dp_flow flow_of(const ZydisDecodedInstruction *in)
 }
 
 /*
- * The operand-size prefix on a near branch is ignored by Intel and cuts rip to 16 bits on AMD. With REX.W it means nothing
- * (the padding of TLS calls). Copied forms may keep it; re-encoded ones would have to choose, so they are odd.
+ * The operand-size prefix on a near branch is ignored by Intel and truncates rip to 16 bits on AMD. With REX.W it has no effect
+ * (the padding of TLS calls). Copied instructions may keep it. Re-encoded ones would have to choose, so they are DP_FLOW_ODD.
  */
 static bool is_ambiguous(const ZydisDecodedInstruction *in, enum dp_flow flow)
 {
@@ -94,13 +94,13 @@ static void fill_operands(const ZydisDecodedInstruction *in, struct dp_insn *ret
 	ret->stack_base = in->raw.modrm.mod != 3 && in->raw.modrm.rm == 4 && in->raw.sib.base == 4 && !rex_b;
 }
 
-/* Legacy prefixes and REX come first; whatever follows is VEX, EVEX or an opcode. */
+/* Legacy prefixes and REX come first; VEX, EVEX or the opcode follows. */
 static uint8_t opcode_offset(const ZydisDecodedInstruction *in)
 {
 	return in->raw.prefix_count;
 }
 
-/* Branches in VEX coding are of another processor family (jkzd, jknzd); here they raise SIGILL, and must not become branches. */
+/* VEX-coded branches exist in another processor family (jkzd, jknzd); here they raise SIGILL and must not count as branches. */
 static bool is_foreign(const ZydisDecodedInstruction *in)
 {
 	return in->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY && in->raw.imm[0].is_relative;

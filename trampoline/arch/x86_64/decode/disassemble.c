@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* By Zydis, which knows more instructions than Capstone and decides about lengths anyway (decode.c). */
+/* Uses Zydis, which knows more instructions than Capstone and determines the lengths anyway (decode.c). */
 #include "trampoline/code/disassemble.h"
 
 #include <Zydis/Zydis.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To keep the flags costs as much as a compare and a count together, and mostly nobody wants them: functions begin by moving
- * registers and making room on the stack. So the code behind the site is followed, into calls and both ways at branches, until
- * each flag has been written. What the decoder calls a write may be none (a shift by cl of 0, a repeated compare of nothing), so
- * only instructions that always write count as such; what is not known to be harmless counts as a look.
+ * Preserving the flags costs as much as a compare and a count together, and is rarely needed: functions start by moving registers
+ * and adjusting the stack. So the code after the site is followed, into calls and both ways at branches, until each flag has been
+ * written. Some writes in the decoder's terms may write nothing (a shift by cl of 0, a repeated compare of length 0), so only
+ * instructions that always write are counted as writes; all doubtful ones are counted as reads.
  */
 #include "trampoline/arch/x86_64/decode/flags.h"
 #include "trampoline/code/text.h"
@@ -54,7 +54,7 @@ static bool writes_always(ZydisMnemonic mnemonic)
 	}
 }
 
-/* AF behind a logical instruction is undefined: it is not what it was in front of it. */
+/* A logical instruction leaves AF undefined: its old value is not needed. */
 static uint32_t written(const ZydisDecodedInstruction *in)
 {
 	const ZydisAccessedFlags *f = in->cpu_flags;
@@ -103,7 +103,7 @@ static bool looks(const ZydisDecodedInstruction *in, uint32_t flags)
 	}
 }
 
-/* One instruction of a way; false: it looks, or nobody knows. */
+/* One instruction of a path. False: it reads a flag, or that is unknown. */
 static bool step(struct walk *w, const ZydisDecoder *decoder, struct way at)
 {
 	size_t n;

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that nothing marks but its bytes, and that no probe may touch. All of it is written by hand, in assembly: the bytes are
- * the same in every build.
+ * Protected code that can only be recognised by its bytes, and that must not be probed. All of it is hand-written assembly: the
+ * bytes are the same in every build.
  *
- * Signal restorers    A signal handler returns there, and they call rt_sigreturn. libgcc, libunwind and gdb compare the bytes
- * with those at a return address to know a signal frame; the C libraries and Go's runtime keep to the form for their sake.
- * Cancellable calls   glibc from 2.41 on (__syscall_cancel_arch) and musl (__syscall_cp_asm): between the look at the flag and
- * the syscall, that included, SIGCANCEL's handler knows by the pc that the call has not happened yet, and ends the thread. With
- * the pc in a stub it would leave the thread to wait, for good. Behind the syscall the range is over. Ends of threads     musl's
- * __unmapself unmaps its own stack and exits. Go's runtime.exitThread tells others that its stack is theirs, and exits. A stub in
- * between would push into what is gone, or what another thread runs on.
+ *   Signal restorers    Signal handlers return to them, and they call rt_sigreturn. libgcc, libunwind and gdb compare the bytes
+ *                       at a return address with this form to recognise a signal frame; the C libraries and Go's runtime keep it.
+ *   Cancellable calls   glibc from 2.41 on (__syscall_cancel_arch) and musl (__syscall_cp_asm). From the check of the flag to the
+ *                       syscall, inclusive, SIGCANCEL's handler sees by the pc that the call has not happened yet, and ends the
+ *                       thread. With the pc in a stub the thread would wait for ever. The range ends after the syscall.
+ *   Ends of threads     musl's __unmapself unmaps its own stack and exits. Go's runtime.exitThread releases its stack to other
+ *                       threads, and exits. A stub in between would push to an unmapped or foreign stack.
  */
 #include "trampoline/trampoline.h"
 
 #include <string.h>
 
-#define RESTORER "signal handlers return to it, and unwinders know it by its bytes"
-#define THREAD   "a thread ends there that has no stack any more"
-#define CANCEL   "by its addresses thread cancellation knows whether a system call was made"
+#define RESTORER "signal handlers return to it, and unwinders recognise it by its bytes"
+#define THREAD   "threads end there, without a stack"
+#define CANCEL   "thread cancellation relies on its addresses"
 #define MOST     35u
 
 static const struct form {
 	const char *why;
 	bool cancel;
-	uint8_t from, n; /* kept are the bytes [from, n) */
+	uint8_t from, n; /* protected are the bytes [from, n) */
 	uint8_t bytes[MOST];
 } forms[] = {
         /* mov $15,%rax; syscall */
         {RESTORER, false, 0, 9, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
         /* mov $15,%eax; syscall */
         {RESTORER, false, 0, 7, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
-        /* mov $11,%eax; and from here on: syscall; xor %rdi,%rdi; mov $60,%eax; syscall */
+        /* mov $11,%eax; then the protected part: syscall; xor %rdi,%rdi; mov $60,%eax; syscall */
         {THREAD, false, 5, 17, {0xb8, 0x0b, 0, 0, 0, 0x0f, 0x05, 0x48, 0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05}},
         /* movl $0,(%rax); mov $0,%edi, or xor %edi,%edi; mov $60,%eax; syscall */
         {THREAD, false, 0, 18, {0xc7, 0x00, 0, 0, 0, 0, 0xbf, 0, 0, 0, 0, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05}},
@@ -42,8 +42,8 @@ static const struct form {
 };
 
 /*
- * The look at the flag, in front of a cancellable call: mov (%rdi),%eax; then a test of it or of (%rdi), and a jump, which the
- * libraries write differently: 4 to 9 bytes. How many bytes it has; 0 if it is not there.
+ * The check of the flag before a cancellable call: mov (%rdi),%eax; then a test of it or of (%rdi), and a jump, which differ
+ * between the libraries: 4 to 9 bytes. Returns its length; 0 if it is not there.
  */
 static uint8_t look_in_front(const uint8_t *at, size_t room)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does an indirect jump leave its function? There is no telling in general; compilers write few forms, and what is none of these
- * stays unsure.
+ * Decides whether an indirect jump leaves its function. This cannot be known in general; compilers use few forms, and all others
+ * are DP_LEAVE_UNSURE.
  *
  *   jmp *x(%rip)              through a pointer that the linker or the program set: leaves
- *   jmp *8(%rax)              through a member of a structure, of a vtable for one: leaves
- *   jmp *t(,%rax,8)           a table of addresses: its first entry tells, where it can be read
+ *   jmp *8(%rax)              through a member of a structure, for example of a vtable: leaves
+ *   jmp *t(,%rax,8)           a table of addresses: decided by its first entry, if that can be read
  *   add %rdx,%rax; jmp *%rax  a table of offsets from itself or from a label (switch in position-independent code): stays
- *   mov (...),%rax; jmp *%rax a pointer was loaded: leaves, unless the function has labels whose addresses are kept
+ *   mov (...),%rax; jmp *%rax a pointer was loaded: leaves, unless the function has labels whose addresses are stored
  *                             (computed goto); then one loaded from a table stays, and another one is unsure
- *   pop %rbx; jmp *...        what would be unsure leaves, as the frame has just been given back
+ *   pop %rbx; jmp *...        leaves even if otherwise unsure, as the frame has just been removed
  */
 #include "trampoline/code/returns.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-#define LOOK_BACK 24u /* instructions in which the jump's register is set */
-#define EPILOGUE  8u  /* instructions between giving the frame back and leaving */
-#define ENTRIES   4u  /* of a table that are looked at */
+#define LOOK_BACK 24u /* instructions searched for the one that sets the register */
+#define EPILOGUE  8u  /* instructions between the removal of the frame and the jump */
+#define ENTRIES   4u  /* of a table that are checked */
 
 typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));
 typedef uint64_t unaligned64 __attribute__((aligned(1), may_alias));
@@ -42,9 +42,9 @@ static ZydisRegister whole(ZydisRegister reg)
 	return ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 }
 
-/* ---- what names places in the function ----------------------------------------------------------------------------- */
+/* ---- addresses inside the function ------------------------------------------------------------------------------------ */
 
-/* A place that is not the function's beginning. */
+/* Inside the function, but not its start. */
 static bool is_inside(const struct dp_function_code *code, uint64_t addr)
 {
 	return addr != code->parts->part[0].start && dp_parts_hold(code->parts, addr);
@@ -58,7 +58,7 @@ static const struct dp_segment *segment_at(const struct dp_text *text, uint64_t 
 	return NULL;
 }
 
-/* Offsets from their own table, which lead into the function. */
+/* Whether the table has offsets from itself that lead into the function. */
 static bool is_offset_table(const struct dp_function_code *code, uint64_t table)
 {
 	const struct dp_segment *s = segment_at(code->parts->text, table);
@@ -76,7 +76,7 @@ static void look_at_lea(struct dp_function_code *code, size_t i)
 	uint64_t target;
 	size_t n;
 	const uint8_t *bytes = dp_text_at(code->parts->text, code->insn[i].addr, &n);
-	/* Full decoding is slow: only what has lea's opcode and a RIP-relative operand. */
+	/* Full decoding is slow: only for lea's opcode with a RIP-relative operand. */
 	if (!bytes || n < 7 || !((bytes[0] == 0x8d && (bytes[1] & 0xc7) == 5) || (bytes[1] == 0x8d && (bytes[2] & 0xc7) == 5)) ||
 	    !decode(code, i, &f) || f.in.mnemonic != ZYDIS_MNEMONIC_LEA ||
 	    ZYAN_FAILED(ZydisCalcAbsoluteAddress(&f.in, &f.op[1], code->insn[i].addr, &target)))
@@ -85,7 +85,7 @@ static void look_at_lea(struct dp_function_code *code, size_t i)
 	code->tables |= is_offset_table(code, target);
 }
 
-/* Pointers into the function in data: addresses, as the linker wrote them or as relocations add them. */
+/* Whether data contains pointers into the function: addresses as written by the linker or as added by relocations. */
 static bool pointed_at(const struct dp_function_code *code, const struct dp_segment *s)
 {
 	const struct dp_text *text = code->parts->text;
@@ -116,7 +116,7 @@ static bool is_indexed(const ZydisDecodedOperand *m)
 	return m->mem.index != ZYDIS_REGISTER_NONE && m->mem.scale == 8;
 }
 
-/* A table of addresses at a place that the instruction names: in a program that is not position-independent. */
+/* A table of addresses at a constant address: in a program that is not position-independent. */
 static enum dp_leave by_table(const struct dp_function_code *code, const ZydisDecodedOperand *m)
 {
 	const uint64_t table = (uint64_t)m->mem.disp.value;
@@ -171,13 +171,13 @@ static enum dp_leave by_register(const struct dp_function_code *code, size_t i, 
 	return code->labels || code->tables ? DP_LEAVE_UNSURE : DP_LEAVE_YES;
 }
 
-/* A register that a function gives back as it was. */
+/* A callee-saved register. */
 static bool is_preserved(ZydisRegister reg)
 {
 	return reg == ZYDIS_REGISTER_RBX || reg == ZYDIS_REGISTER_RBP || (reg >= ZYDIS_REGISTER_R12 && reg <= ZYDIS_REGISTER_R15);
 }
 
-/* Nothing inside of a function jumps on without a frame that it had. */
+/* A jump inside a function does not follow the removal of its frame. */
 bool dp_after_epilogue(const struct dp_function_code *code, size_t i)
 {
 	struct full f;

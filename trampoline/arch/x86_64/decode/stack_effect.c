@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a function does to its stack, read from its code: for hand-written code that no unwind table describes.
+ * Derives a function's stack layout from its code: for hand-written code without an unwind table.
  *
- * At its first byte the return address is at rsp. From there every path is followed, and what each instruction does to rsp and to
- * the registers that a caller may need is added up. Where two paths disagree, or an instruction does something else to
- * rsp than pushing, popping, adding and restoring it from rbp, nothing is known from there on: a walk then ends, or follows frame
- * pointers. As objtool does for the kernel.
+ * At its first byte the return address is at rsp. From there every path is followed, adding up the effect of each instruction on
+ * rsp and on the registers that a caller may need. Where two paths disagree, or an instruction changes rsp in another way than
+ * pushing, popping, adding and restoring it from rbp, the state is unknown from there on: a walk then ends, or follows frame
+ * pointers. objtool does the same for the kernel.
  */
 #include "agent/unwind/unwind.h"
 #include "trampoline/arch/x86_64/decode/decode.h"
@@ -23,11 +23,11 @@ enum { RSP = 4, RBP = 5, SAVED_RBP = 1 };
 
 struct state {
 	int64_t depth;        /* CFA - rsp */
-	int64_t frame;        /* CFA - rbp; 0: rbp is not of this frame */
+	int64_t frame;        /* CFA - rbp; 0: rbp does not point into this frame */
 	int16_t saved[SAVED]; /* (CFA - its place) / 8; 0: the register is the caller's; UNSURE */
-	uint8_t len;          /* of the instruction, once it has been looked at */
+	uint8_t len;          /* of the instruction, once it was decoded */
 	bool reached;
-	bool lost; /* depth is not known; frame may be */
+	bool lost; /* depth is unknown; frame may be known */
 };
 
 struct follow {
@@ -41,8 +41,8 @@ struct follow {
 
 struct shape {
 	uint8_t rex, opcode;
-	bool wide;           /* the opcode is behind an 0f */
-	const uint8_t *rest; /* behind the opcode */
+	bool wide;           /* the opcode follows an 0f */
+	const uint8_t *rest; /* after the opcode */
 	bool modrm_reg;      /* ModRM names two registers */
 	uint8_t reg, rm;     /* with their REX bits; rm only if modrm_reg */
 };
@@ -63,7 +63,7 @@ static struct shape shape_of(const uint8_t *p)
 	return s;
 }
 
-/* Which of state.saved; -1: no register that a callee preserves. */
+/* Index in state.saved; -1: not a callee-saved register. */
 static int saved_index(unsigned reg)
 {
 	if (reg >= 12)
@@ -84,7 +84,7 @@ static void push(struct state *s, unsigned reg)
 	int i = saved_index(reg);
 
 	s->depth += 8;
-	/* The first time it is the caller's value: nobody changes a register that has to be preserved before it is saved. */
+	/* The first push saves the caller's value: no code changes a callee-saved register before saving it. */
 	if (i >= 0 && !s->saved[i] && !s->lost && s->depth % 8 == 0)
 		s->saved[i] = (int16_t)(s->depth / 8 <= INT16_MAX ? s->depth / 8 : UNSURE);
 }
@@ -107,7 +107,7 @@ static void to_frame(struct state *s, int64_t off)
 	s->depth = s->frame - off;
 }
 
-/* add, sub, lea and mov with rsp as their result, in the forms that are understood. */
+/* add, sub, lea and mov with rsp as their result, in the supported forms. */
 static bool adjusts(struct state *s, const struct shape *i)
 {
 	const uint8_t *p = i->rest;
@@ -153,7 +153,7 @@ static unsigned writes_what(const struct shape *i)
 	return (op & 0xf0) == 0xb0 || (op & 0xf8) == 0x90 ? TO_LOW : NOTHING;
 }
 
-/* Behind 0f: cmov, set, shifts, bit tests, imul, cmpxchg, movzx, movsx, popcnt and its like, xadd, bswap. */
+/* After 0f: cmov, set, shifts, bit tests, imul, cmpxchg, movzx, movsx, popcnt and similar, xadd, bswap. */
 static unsigned wide_writes_what(const struct shape *i)
 {
 	const uint8_t op = i->opcode;
@@ -168,13 +168,13 @@ static unsigned wide_writes_what(const struct shape *i)
 	return (op & 0xf8) == 0xc8 ? TO_LOW : NOTHING;
 }
 
-/* Of one byte without REX: 4 to 7 are ah to bh. */
+/* The full register of a byte operand: without REX, 4 to 7 are ah to bh. */
 static unsigned whole(const struct shape *i, unsigned reg, bool byte)
 {
 	return byte && !i->rex && reg >= 4 && reg < 8 ? reg - 4 : reg;
 }
 
-/* Does an instruction that neither pushes nor pops, nor adjusts rsp, write a register in whole or in part? */
+/* Whether an instruction that neither pushes nor pops, nor adjusts rsp, writes a register in whole or in part. */
 static bool writes(const struct shape *i, unsigned reg)
 {
 	const unsigned what = i->wide ? wide_writes_what(i) : writes_what(i), low = (i->opcode & 7) | (unsigned)(i->rex & 1) << 3;
@@ -186,7 +186,7 @@ static bool writes(const struct shape *i, unsigned reg)
 	return (what & TO_REG && whole(i, i->reg, byte) == reg) || (what & TO_RM && i->modrm_reg && whole(i, i->rm, byte) == reg);
 }
 
-/* cpuid gives rbx; what VEX and three-byte opcodes write is not looked at closely: adcx, mulx, andn and their like. */
+/* cpuid writes rbx; VEX and three-byte opcodes are treated roughly: adcx, mulx, andn and similar. */
 static bool writes_many(const struct shape *i)
 {
 	if (i->wide)
@@ -194,7 +194,7 @@ static bool writes_many(const struct shape *i)
 	return i->opcode == 0xc4 && (i->rest[0] & 0x1f) >= 2 && i->rest[2] >= 0xf0;
 }
 
-/* A register that is written before it is saved, by a push, is not the caller's any more. */
+/* A register that is written before a push saves it no longer has the caller's value. */
 static void overwrite(struct state *s, const struct shape *i)
 {
 	static const uint8_t number[SAVED] = {3, RBP, 12, 13, 14, 15};
@@ -212,7 +212,7 @@ static bool pushes_or_pops(struct state *s, const struct shape *i)
 	const unsigned low = (i->opcode & 7) | (unsigned)(i->rex & 1) << 3;
 
 	if (i->wide) {
-		const bool segment = (i->opcode & 0xf6) == 0xa0; /* push and pop of fs and gs: nobody does */
+		const bool segment = (i->opcode & 0xf6) == 0xa0; /* push and pop of fs and gs: never used */
 
 		s->lost |= segment;
 		return segment;
@@ -242,7 +242,7 @@ static bool is_prefix(uint8_t byte)
 	       byte == 0xf0;
 }
 
-/* What the instruction leaves behind. */
+/* Applies the instruction's effect. */
 static void apply(struct state *s, const struct shape *i, bool cut)
 {
 	if (pushes_or_pops(s, i))
@@ -263,7 +263,7 @@ static bool ends(const struct shape *i)
 	       i->opcode == 0xcc || (i->opcode == 0xff && ((i->reg & 7) == 4 || (i->reg & 7) == 5));
 }
 
-/* Two paths come together. True if something is known less well than before. */
+/* Merges two paths. True if less is known than before. */
 static bool merge(struct state *old, const struct state *s)
 {
 	struct state was = *old;
@@ -293,7 +293,7 @@ static void go_on(struct follow *f, uint64_t to, const struct state *s)
 	}
 }
 
-/* One instruction: its state is handed on to those that may come next. */
+/* Passes the state after one instruction on to its successors. */
 static void step(struct follow *f, uint32_t at)
 {
 	uint8_t bytes[32] = {0}, *p = bytes;
@@ -310,7 +310,8 @@ static void step(struct follow *f, uint32_t at)
 	i = shape_of(p);
 	apply(&s, &i, memchr(bytes, 0x66, (size_t)(p - bytes)) != NULL);
 	if (step.relative && !i.wide && i.opcode == 0xe8 && step.target == at + step.len) {
-		s.lost = true; /* to learn where it is, or to run what follows twice: a return address more, for how long? */
+		s.lost = true; /* a call to the next instruction: either gets the pc, or runs the following code twice; how
+		                  long the return address stays is unknown */
 		s.depth = 0;
 	}
 	if (step.relative && (i.wide || i.opcode != 0xe8))
@@ -348,7 +349,7 @@ static struct dp_unwind_row row_of(const struct state *s)
 	return row;
 }
 
-/* A return from a signal handler is called by the kernel: walkers know it by these bytes. */
+/* The kernel sets up the return from a signal handler: walkers recognise it by these bytes. */
 static bool is_sigreturn(const uint8_t *code, size_t n)
 {
 	return (n >= 9 && !memcmp(code, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9)) ||
@@ -363,7 +364,9 @@ static bool prepare(struct follow *f)
 	return f->at && f->todo && f->queued;
 }
 
-/* A row for each instruction that was reached, and "nothing known" behind those that nothing follows, and where reading ended. */
+/*
+ * A row for each instruction reached, and "nothing known" after those without a successor, and at the end of the analysed part.
+ */
 static void give_rows(const struct follow *f, size_t n, dp_unwind_each each, void *data)
 {
 	static const struct dp_unwind_row none;

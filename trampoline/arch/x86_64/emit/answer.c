@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stub that answers, ascending:
+ * A stub that aggregates, ascending:
  *
- *	descriptor                  for the agent
- *	slow paths                  the thread's first hit, and threads that have no block
- *	entry:                      prologue, gates, condition, cells, epilogue
+ * 	descriptor                  for the agent
+ * 	slow paths                  the thread's first hit, and threads that have no block
+ * 	entry:                      prologue, gates, condition, cells, epilogue
  *
- * A thread finds its block by a hash of %fs:0 (agent/abi.h), all threads in the same way; in low memory the tables' addresses are
- *part of the instructions. The thread id is not looked at: who has the control block has the cells. A plain count does with two
- *registers, and decides its condition before it takes them, where the flags need not be kept.
+ * A thread finds its block by a hash of %fs:0 (agent/abi.h), which is the same for all threads. In low memory the tables'
+ * addresses are part of the instructions. The thread id is not checked: the cells belong to the control block. A plain count
+ * needs only two registers, and tests its condition before it saves them, if the flags need not be preserved.
  */
 #include "trampoline/arch/x86_64/emit/answer.h"
 
@@ -25,14 +25,14 @@ struct stub {
 	const struct dp_request *req;
 	struct dp_view view;
 	bool timed, keyed; /* keyed: by an expression or by backtrace; the agent finds the cells */
-	bool spread;       /* threads cannot be told apart: cells are everybody's */
-	bool flags;        /* the program's have to be kept */
-	bool direct;       /* the value is the duration, and nothing else asks for that: it stays in rax */
-	bool counted;      /* something asks how many hits there were */
+	bool spread;       /* threads cannot be distinguished: all cells are shared */
+	bool flags;        /* the program's flags must be preserved */
+	bool direct;       /* the value is the duration, which nothing else needs: it stays in rax */
+	bool counted;      /* some expression needs the number of hits */
 	unsigned room;     /* enum dp_frame_room */
 	int64_t cells;                /* offset of the probe's cells in a block */
 	struct dp_exits exits;        /* of every expression */
-	struct dp_runtime rt_stacked; /* by backtrace: the agent's other entry points in the usual ones' places */
+	struct dp_runtime rt_stacked; /* by backtrace: with the agent's other entry points in place of the usual ones */
 	struct dp_field field;
 	struct dp_fields backtrace;
 	struct dp_label desc, slow, have, unpaired, restore, leave;
@@ -59,7 +59,7 @@ static void in_table(struct dp_asm *a, uint8_t opcode, unsigned reg, bool absolu
 	dp_asm_data(a, &disp, 4);
 }
 
-/* What tells this thread from others into rcx. Without a base of its own it has nothing in the table. */
+/* Loads the thread's key into rcx. A thread without an fs base of its own has no entry in the table. */
 static void find_key(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
 {
 	static const uint8_t rdfsbase_rcx[] = {0xf3, 0x48, 0x0f, 0xae, 0xc1};
@@ -72,7 +72,7 @@ static void find_key(struct dp_asm *a, const struct dp_runtime *rt, struct dp_la
 	dp_asm_jcc(a, DP_CC_E, slow);
 }
 
-/* The block of this thread into `to`; changes rcx, rdx, and rsi if the table is far. */
+/* Loads this thread's block into `to`; changes rcx, rdx, and rsi if the table is far. */
 static void find_block(struct dp_asm *a, const struct dp_runtime *rt, unsigned to, struct dp_label slow)
 {
 	const bool low = is_low(rt);
@@ -93,9 +93,9 @@ void dp_answer_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_la
 }
 
 /*
- * Where threads cannot be told apart: one of DP_ANSWER_SPREAD blocks into rsi, by the stack that the thread is on. All are
- * everybody's, but that threads meet in one is rare. To `slow` in a fork child, where the agent's memory is wiped. Changes rcx,
- * rdx and flags.
+ * If threads cannot be distinguished: loads one of 1 << DP_ANSWER_SPREAD_BITS blocks into rsi, selected by the stack pointer. All
+ * are shared, but two threads rarely use the same. To `slow` in a fork child, where the agent's memory is wiped. Changes rcx, rdx
+ * and flags.
  */
 static void spread_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)
 {
@@ -134,7 +134,7 @@ void dp_answer_lose(struct dp_asm *a, const struct dp_runtime *rt, const struct 
 
 /* ---- a count of hits -------------------------------------------------------------------------------------------------- */
 
-/* Can it do with two registers? */
+/* Whether two registers are enough. */
 static bool is_plain_count(const struct stub *s)
 {
 	const struct dp_request *req = s->req;
@@ -142,7 +142,7 @@ static bool is_plain_count(const struct stub *s)
 	       (!req->when || dp_expr_is_light(req->when));
 }
 
-/* A thread whose block is not in its place, or that has none. */
+/* A thread whose block is not at its hash index, or that has none. */
 static void count_slowly(struct stub *s, struct dp_label done)
 {
 	struct dp_label locked = dp_asm_label(&s->a), out = dp_asm_label(&s->a);
@@ -174,8 +174,7 @@ static void count(struct stub *s)
 	dp_asm_pop(a, DP_RSI);
 }
 
-/* `bare`: the condition is decided on the registers themselves, and rax, which nobody needs, stays. To `past` in front of the
- * frame. */
+/* `bare`: tests the condition on the unsaved registers, and leaves rax alone. To `past` before the frame is made. */
 static void enter_plain_count(struct stub *s, bool bare, struct dp_label past)
 {
 	struct dp_expr_code light = {.a = &s->a, .rt = s->rt};
@@ -194,7 +193,7 @@ static uint64_t emit_plain_count(struct stub *s)
 	struct dp_asm *a = &s->a;
 	const bool bare = !s->flags && dp_frame_gates_near(a, s->req);
 	struct dp_label done = dp_asm_label(a), past = dp_asm_label(a);
-	dp_asm_bind(a, s->restore); /* from count(), far */
+	dp_asm_bind(a, s->restore); /* from count(), if far */
 	dp_asm_pop(a, DP_RSI);
 	count_slowly(s, done);
 	dp_asm_align(a, CACHE_LINE);
@@ -222,7 +221,7 @@ static struct dp_expr_code code_of(struct stub *s)
 	return (struct dp_expr_code){.a = &s->a, .rt = s->rt, .exits = s->exits, .view = s->view};
 }
 
-/* The value into rax; rsi stays. */
+/* Loads the value into rax; preserves rsi. */
 static void emit_value(struct stub *s)
 {
 	struct dp_expr_code c = code_of(s);
@@ -238,7 +237,7 @@ static void emit_condition(struct stub *s)
 		dp_expr_jump(&c, s->req->when, false, s->restore);
 }
 
-/* What cannot be computed is not counted, but that it happened is. */
+/* A hit that cannot be computed is not aggregated, but counted as unreadable. */
 static void emit_undecided(struct stub *s)
 {
 	const struct dp_answer *answer = s->req->answer;
@@ -250,7 +249,7 @@ static void emit_undecided(struct stub *s)
 	dp_asm_jmp(&s->a, s->restore);
 }
 
-/* The key's cells into rsi, by the agent. NE: they are everybody's. */
+/* Loads the key's cells into rsi, using the agent. NE: they are shared. */
 static void emit_keyed(struct stub *s)
 {
 	struct dp_expr_code c = code_of(s);
@@ -263,7 +262,7 @@ static void emit_keyed(struct stub *s)
 	dp_asm_test(&s->a, 8, DP_RCX, dp_rm_reg(DP_RCX));
 }
 
-/* The same for the backtrace's cells: the capture of one field, whose helper answers instead of writing. */
+/* The same for the backtrace's cells: a capture of one field, whose helper returns cells instead of writing a record. */
 static void emit_stacked(struct stub *s)
 {
 	struct dp_capture_code c = {.a = &s->a, .view = s->view, .desc = s->desc};
@@ -278,7 +277,7 @@ static void emit_stacked(struct stub *s)
 	dp_asm_alu_imm(&s->a, DP_ALU_CMP, 8, 0, dp_rm_mem(DP_RSP, DP_FRAME_OUT + 8));
 }
 
-/* Behind a block in rsi: what is asked for. */
+/* Aggregates, with the block in rsi. */
 static void emit_answer(struct stub *s, bool locked)
 {
 	struct dp_label shared = dp_asm_label(&s->a);
@@ -301,8 +300,8 @@ static void emit_answer(struct stub *s, bool locked)
 }
 
 /*
- * A call's end: only one that is known and took long enough goes on. The time is looked at behind the search for the block: what
- * comes behind rdtsc waits for it, what comes in front does not.
+ * The end of a call: continues only if the entry is known and the call took long enough. The time is read after the search for
+ * the block: what follows rdtsc waits for it, what precedes it does not.
  */
 static void emit_leave_call(struct stub *s)
 {
@@ -317,7 +316,7 @@ static void emit_leave_call(struct stub *s)
 	dp_asm_jcc(&s->a, DP_CC_B, s->restore);
 }
 
-/* Behind the block's finding. */
+/* After the block has been found. */
 static void emit_known(struct stub *s)
 {
 	if (s->req->enters) {
@@ -331,13 +330,13 @@ static void emit_known(struct stub *s)
 	emit_answer(s, s->spread);
 }
 
-/* By a key alone, it is the agent that finds the block. */
+/* For keys alone, the agent finds the block. */
 static bool needs_block(const struct stub *s)
 {
 	return s->req->pair || !s->keyed;
 }
 
-/* A block that many threads share has no pairs: their stacks would take each other's places. */
+/* A shared block has no pairs: different threads' calls would overwrite each other's. */
 static void emit_slow(struct stub *s)
 {
 	struct dp_label locked = dp_asm_label(&s->a);
@@ -391,7 +390,7 @@ static uint64_t emit_general(struct stub *s)
 	return start;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------------------------------------------------------- */
 
 static bool is_duration(const struct dp_expr *e)
 {
@@ -439,7 +438,7 @@ struct dp_error *dp_answer_stub_emit(struct dp_buf *out, uint64_t at, const stru
 	struct stub s = {.rt = rt, .req = req};
 	struct dp_probe_desc desc = {.agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site};
 	if (!rt->answers.head)
-		return dp_error(DP_TAG_INTERNAL, "a probe is to answer, and there are no cells for it");
+		return dp_error(DP_TAG_INTERNAL, "an aggregating probe has no cells");
 	stub_init(&s, out, at);
 	dp_asm_bind(&s.a, s.desc);
 	desc.stack_words = (uint16_t)(s.field.size ? s.field.size + 1 : 0);

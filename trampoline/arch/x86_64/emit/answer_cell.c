@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hit in its cells. Each cell is changed by one instruction, or by cmpxchg: a signal handler's hit comes before or behind it.
- * With a lock prefix the same code is for cells that many threads share.
+ * Adds a hit to its cells. Each cell is changed by one instruction, or by cmpxchg: a signal handler's hit comes before or after
+ * it. With a lock prefix the same code works for shared cells.
  */
 #include "trampoline/arch/x86_64/emit/answer.h"
 
@@ -26,7 +26,7 @@ static void add_one(struct dp_asm *a, struct dp_rm cell, bool locked)
 	dp_asm_alu_imm(a, DP_ALU_ADD, 8, 1, cell);
 }
 
-/* The bucket's number is in rcx. */
+/* The bucket's index is in rcx. */
 static void add_bucket(struct dp_asm *a, int64_t disp, bool locked)
 {
 	static const uint8_t addq_rsi_rcx_8[] = {0x48, 0x83, 0x84, 0xce}; /* addq $imm8,disp32(%rsi,%rcx,8) */
@@ -36,7 +36,7 @@ static void add_bucket(struct dp_asm *a, int64_t disp, bool locked)
 	dp_asm_data(a, "\x01", 1);
 }
 
-/* Twice the value and 1 has its highest bit where the bucket's number is; of 0 too. Values below 0 go to the last bucket. */
+/* The highest bit of 2 * value + 1 is the bucket's index, for 0 too. Values below 0 go to the last bucket. */
 static void log2_bucket(struct dp_asm *a)
 {
 	static const uint8_t bsr_rcx_rcx[] = {0x48, 0x0f, 0xbd, 0xc9}, cmovs_rdx_rcx[] = {0x48, 0x0f, 0x48, 0xca};
@@ -48,8 +48,8 @@ static void log2_bucket(struct dp_asm *a)
 }
 
 /*
- * rax / step into rax, which is below `limit`. As a multiplication by the rounded reciprocal, exact for 32 bits; only the widest
- * ranges are worth a division.
+ * rax / step into rax, which is below `limit`. Multiplies by the rounded reciprocal, exact for 32 bits; only wider ranges need a
+ * division.
  */
 static void divide(struct dp_asm *a, uint64_t step, uint64_t limit)
 {
@@ -85,7 +85,7 @@ static void linear_bucket(struct dp_asm *a, const struct dp_answer *answer)
 	dp_asm_bind(a, done);
 }
 
-/* The greater of the cell and rdx into the cell. */
+/* Stores the maximum of the cell and rdx in the cell. */
 static void greatest(struct dp_asm *a, struct dp_rm cell, bool locked)
 {
 	struct dp_label again = dp_asm_label(a), done = dp_asm_label(a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trampoline/arch/x86_64/emit/capture.h"
 
-/* ---- which way a field goes ----------------------------------------------------------------------------------------- */
+/* ---- how a field is captured ----------------------------------------------------------------------------------------- */
 
 static bool is_memory(const struct dp_field *f)
 {
@@ -95,7 +95,7 @@ void dp_capture_init(struct dp_capture_code *c, const struct dp_runtime *rt, con
 			init_field(c->a, &fields->field[i], &c->field[i]);
 }
 
-/* Strings are copied in words: the last one may hang over. */
+/* Strings are copied in words: the last one may exceed the size. */
 size_t dp_capture_reserve(const struct dp_fields *fields)
 {
 	size_t over = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call section of a stub: the fields that the agent's C code fetches. Below the stub's own frame lie
+ * The call section of a stub: the fields that the agent's C code fetches. Below the stub's own frame are
  *
- *	rbx ->	the site's rbx
- *		the registers that C code may change
- *		(alignment)
- *		struct dp_regs      only if there is a backtrace, or a snapshot
- *		struct dp_op        of a computed address
- *	rsp ->	struct dp_capture
+ * 	rbx ->	the site's rbx
+ * 		the registers that C code may change
+ * 		(alignment)
+ * 		struct dp_regs      only if there is a backtrace, or a snapshot
+ * 		struct dp_op        of a computed address
+ * 	rsp ->	struct dp_capture
  *
- * and rbx, which C code preserves, finds it all again. Vector registers stay live, and the direction flag stays as it is: the
- * agent uses general registers only, and no string instruction; the sink's entry points see to both themselves.
+ * All are addressed from rbx, which C code preserves. Vector registers stay live, and the direction flag stays as it is: the
+ * agent uses general registers only, and no string instruction; the sink's entry points handle both themselves.
  */
 #include "trampoline/arch/x86_64/emit/capture.h"
 
@@ -39,7 +39,7 @@ static void view_saved(struct dp_view *v, unsigned reg, int32_t disp)
 	v->disp[reg] = disp;
 }
 
-/* Everything from rbx: what the stub pushed, and what we push. */
+/* Addresses all from rbx: what the stub pushed, and what is pushed here. */
 static struct dp_view make_view(const struct dp_view *stub)
 {
 	struct dp_view v = *stub;
@@ -143,7 +143,7 @@ static void call_helper(struct dp_capture_code *c, size_t i, size_t op)
 	dp_asm_call(c->a, helper_of(&c->rt, f->source), DP_RAX);
 }
 
-/* A field that cannot be computed: nothing, or an address that nobody has. */
+/* A field that cannot be computed: 0, or an address that is never mapped. */
 void dp_capture_put_aside_called(struct dp_capture_code *c, size_t i)
 {
 	const struct dp_field *f = &c->fields->field[i];
@@ -173,7 +173,7 @@ static unsigned store_one(struct dp_capture_code *c, size_t i, unsigned at)
 	return f->size;
 }
 
-/* Stores a run of fields that need no call at the cursor, and moves it. Returns the field behind them. */
+/* Stores a run of fields that need no call at the cursor, and moves it. Returns the next field. */
 static size_t store_run(struct dp_capture_code *c, size_t i)
 {
 	unsigned n = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A payload that needs no call: registers are stored, expressions computed, memory and strings copied with guarded loads. rsi
- * points to the record, or behind a string to what follows it; the record's address then is on the stack.
+ * points to the record, or after a string to the byte that follows it; then the record's address is on the stack.
  *
- * A string is copied in words. A word that holds a zero byte shows it by the highest bits of (w - 0x01..01) & ~w & 0x80..80, the
- * lowest of which is that byte's. Where all words lie in one page the loads go no further than the first: the page is there or
- * not. At the end of a page it goes byte by byte. What a record has behind its last field is of no account.
+ * A string is copied in words. A zero byte in a word sets a high bit in (w - 0x01..01) & ~w & 0x80..80, and the lowest such bit
+ * is in that byte. If all words are in one page, only the first load can fault: the page is mapped or not. At the end of a page
+ * the string is copied by bytes. Bytes of a record after its last field do not matter.
  */
 #include "trampoline/arch/x86_64/emit/capture.h"
 
@@ -26,7 +26,7 @@ static bool has_strings(const struct dp_fields *fields)
 	return false;
 }
 
-/* Only what has always been there: registers and constants. */
+/* Registers and constants only. */
 static bool is_plain(const struct dp_fields *fields)
 {
 	for (size_t i = 0; i < fields->n; i++)
@@ -50,7 +50,7 @@ static struct dp_label found(const struct dp_capture_field *l, unsigned k)
 	return (struct dp_label){(uint16_t)(l->found.id + k)};
 }
 
-/* Where the field is, from rsi. */
+/* Offset of the field from rsi. */
 static unsigned place_of(const struct dp_fields *fields, size_t i)
 {
 	unsigned at = start(fields);
@@ -62,7 +62,7 @@ static unsigned place_of(const struct dp_fields *fields, size_t i)
 	return at;
 }
 
-/* ---- aside: faults, and strings to their ends -------------------------------------------------------------------------- */
+/* ---- out of line: faults, and the ends of strings -------------------------------------------------------------------- */
 
 static void mark(struct dp_capture_code *c, size_t i)
 {
@@ -83,7 +83,7 @@ static void empty_string(struct dp_capture_code *c, size_t i, unsigned at)
 	dp_asm_jmp(c->a, c->field[i].back);
 }
 
-/* What is in front of the string's end in this word; the end beyond the limit is none. */
+/* The end of a string in each word; an end beyond the limit does not count. */
 static void put_ends(struct dp_capture_code *c, const struct dp_field *f, const struct dp_capture_field *l, unsigned at)
 {
 	for (unsigned k = 0; k < words_of(f); k++) {
@@ -133,7 +133,7 @@ static void put_string_aside(struct dp_capture_code *c, size_t i)
 	const unsigned at = place_of(c->fields, i);
 	put_ends(c, f, l, at);
 	put_bytewise(c, f, l, at);
-	dp_asm_bind(c->a, l->slow_fault); /* rcx bytes are left: back to the string's start */
+	dp_asm_bind(c->a, l->slow_fault); /* rcx bytes are left: return to the string's start */
 	dp_asm_lea(c->a, dp_rm_index(DP_RSI, DP_RCX, -(int64_t)f->size), DP_RSI);
 	empty_string(c, i, 0);
 	dp_exits_put(c->a, &l->exits);
@@ -170,9 +170,9 @@ void dp_capture_put_aside(struct dp_capture_code *c)
 	}
 }
 
-/* ---- the straight way -------------------------------------------------------------------------------------------------- */
+/* ---- inline ------------------------------------------------------------------------------------------------------------- */
 
-/* Address into rax. */
+/* Loads the address into rax. */
 static void locate(struct dp_capture_code *c, size_t i)
 {
 	const struct dp_field *f = &c->fields->field[i];
@@ -221,7 +221,7 @@ static void copy_string(struct dp_capture_code *c, size_t i, unsigned at)
 	dp_asm_bind(a, l->back);
 }
 
-/* Returns where the next one is, from rsi. */
+/* Returns the offset of the next field from rsi. */
 static unsigned put_field(struct dp_capture_code *c, size_t i, unsigned at)
 {
 	const struct dp_field *f = &c->fields->field[i];

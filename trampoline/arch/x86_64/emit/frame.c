@@ -41,7 +41,7 @@ bool dp_frame_gates_near(const struct dp_asm *a, const struct dp_request *req)
 	return true;
 }
 
-static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: the flags */
+static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: contains the flags */
 
 static int32_t words_of(unsigned room)
 {

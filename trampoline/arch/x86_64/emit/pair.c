@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call is known by its thread, its function and the address of its return address: rsp at the entry, and again at every ret and
- * tail jump. No two calls that both are going on have the same one, however many stacks the thread has. So the place of an entry
- * is taken from that address, and a match is a match: what longjmp, an exception or a coroutine leaves behind is written over by
- * the next call at that address, or by one 256 KiB further, and nobody takes it for his own.
+ * A call is identified by its thread, its function and the address of its return address: rsp at the entry, and again at every
+ * ret and tail jump. Two unfinished calls never have the same one, however many stacks the thread has. So the entry's index is
+ * derived from that address, and a match is exact: an entry abandoned by longjmp, an exception or a coroutine is overwritten by
+ * the next call at that address, or at one 256 KiB further, and never matches another call.
  *
- * A signal handler's calls may write over the same place between any two instructions here. The entry therefore looks at the time
- * again when both words are written, and the return looks at the call behind the time.
+ * A signal handler's calls may overwrite the same entry between any two instructions here. So the entry code checks the time
+ * again after it has written both words, and the return code reads the time before it checks the call.
  */
 #include "trampoline/arch/x86_64/emit/pair.h"
 
-#define PLACE ((int32_t)((DP_ANSWER_PAIRS - 1) << 4)) /* rsp & this is the place's offset */
+#define PLACE ((int32_t)((DP_ANSWER_PAIRS - 1) << 4)) /* rsp & this is the entry's offset */
 
 _Static_assert(sizeof(struct dp_answer_pair) == 16, "stack addresses differ by 16");
 
@@ -21,7 +21,7 @@ void dp_pair_now(struct dp_asm *a)
 	dp_asm_alu_store(a, DP_ALU_OR, 8, DP_RDX, dp_rm_reg(DP_RAX));
 }
 
-/* The call's name into rcx, its place's offset in the block's pairs into rdx. */
+/* Loads the call's identity into rcx, its entry's offset in the block's pairs into rdx. */
 static void emit_call(struct dp_asm *a, const struct dp_view *view, uint16_t pair)
 {
 	dp_view_load(a, view, DP_RSP, 0, 8, DP_RCX);
@@ -49,7 +49,7 @@ void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp
 static void emit_ns(struct dp_asm *a, uint64_t tick_ns)
 {
 	static const uint8_t mul_rcx[] = {0x48, 0xf7, 0xe1}, shrd_32_rdx_rax[] = {0x48, 0x0f, 0xac, 0xd0, 32};
-	const bool whole = tick_ns <= UINT32_MAX; /* less than 1 ns: then the product's upper word is the result as it is */
+	const bool whole = tick_ns <= UINT32_MAX; /* less than 1 ns: the product's upper word is the result */
 	dp_asm_mov_const(a, whole ? tick_ns << 32 : tick_ns, DP_RCX);
 	dp_asm_data(a, mul_rcx, sizeof(mul_rcx));
 	if (whole)

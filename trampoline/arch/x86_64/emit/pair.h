@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long calls take: their entries are kept by thread and stack address until they return. */
+/* Durations of calls: their entries are kept by thread and stack address until they return. */
 #ifndef DP_TRAMPOLINE_X86_64_PAIR_H
 #define DP_TRAMPOLINE_X86_64_PAIR_H
 
@@ -8,11 +8,11 @@
 
 /* Time stamp into rax; changes rdx. */
 void dp_pair_now(struct dp_asm *a);
-/* The thread's block is in rsi: notes the call that begins. Changes rax, rcx, rdx, rsi and flags. */
+/* With the thread's block in rsi: notes the start of a call. Changes rax, rcx, rdx, rsi and flags. */
 void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair);
 /*
- * Block in rsi, dp_pair_now() in rax: the duration in ns into rax and to view->duration (0: nowhere), and the call is forgotten.
- * To `unpaired` if its entry is not known. Changes rax, rcx, rdx and flags.
+ * With the block in rsi and dp_pair_now() in rax: the duration in ns into rax and to view->duration (0: not stored), and drops
+ * the entry. To `unpaired` if there is no entry. Changes rax, rcx, rdx and flags.
  */
 void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
                    struct dp_label unpaired);
