@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a debugger needs to know of a stub: at each pc, which instruction of the program the thread is at, and where the program's
- * stack pointer and registers are. Read out of the stub's bytes, so that it also holds for stubs of other tools and versions.
+ * A stub's frame information for debuggers: at each pc, which instruction of the program the thread is at, and where the
+ * program's stack pointer and registers are. Derived from the stub's bytes, so that it is also correct for stubs of other tools
+ * and versions.
  */
 #ifndef DP_TRAMPOLINE_FRAMES_H
 #define DP_TRAMPOLINE_FRAMES_H
@@ -10,13 +11,13 @@
 
 #define DP_FRAME_REGS 16u /* numbered as in struct dp_regs */
 
-struct dp_frame_row { /* holds from `pc` to the next row */
+struct dp_frame_row { /* applies from `pc` to the next row */
 	uint64_t pc;
-	uint64_t original; /* the program's instruction that is about to run, or runs */
-	bool known;        /* false: nothing of what follows */
+	uint64_t original; /* the program's instruction that runs or is about to run */
+	bool known;        /* false: the following fields are unknown */
 	uint8_t base;      /* the program's rsp is this register (rsp or rbx) plus `offset` */
 	int32_t offset;
-	int32_t saved[DP_FRAME_REGS]; /* where the program's register lies, from its rsp; 0: in the register itself */
+	int32_t saved[DP_FRAME_REGS]; /* offset of the program's register from its rsp; 0: in the register itself */
 };
 struct dp_frame_rows {
 	struct dp_frame_row *row; /* ascending */
@@ -24,8 +25,8 @@ struct dp_frame_rows {
 	uint64_t end; /* of the last one */
 };
 /*
- * Code at [start, start+n), followed from each pair's stub address that lies there: at those addresses the state is the
- * original's. Bytes that nothing leads to (data) get no row of their own.
+ * Code at [start, start+n), followed from the stub address of each pair in it: at those addresses the state is the original's.
+ * Bytes that nothing leads to (data) get no row of their own.
  */
 struct dp_error *dp_stub_frames(const uint8_t *bytes, size_t n, uint64_t start, const struct dp_pc_pair *pair, size_t npairs,
                                 struct dp_frame_rows *ret) DP_MUST_CHECK;

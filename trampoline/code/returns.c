@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a function's instructions start and where it is left: at every ret, and at every jump out of it, which stands for a call
- * and a ret (a tail call). No return address is looked at or changed. Instructions are taken as they follow each other in memory;
- * what does not decode is data, and nothing behind it is believed.
+ * Finds a function's instruction starts and exits: every ret, and every jump out of it, which replaces a call and a ret (a tail
+ * call). Return addresses are neither read nor changed. Instructions are decoded linearly; undecodable bytes are data, and the
+ * rest of the part is not analysed.
  */
 #include "trampoline/code/returns.h"
 
@@ -32,7 +32,7 @@ bool dp_parts_hold(const struct dp_parts *parts, uint64_t addr)
 struct walk {
 	const struct dp_parts *parts;
 	struct dp_points points;
-	uint64_t *target; /* of direct branches that stay inside */
+	uint64_t *target; /* of direct branches inside the function */
 	size_t ntargets;
 	bool failed; /* out of memory */
 };
@@ -124,7 +124,7 @@ static struct dp_start *start_before(struct dp_start *sorted, size_t n, uint64_t
 	return lo ? &sorted[lo - 1] : NULL;
 }
 
-/* glibc jumps over a lock prefix where there is one thread only: that is one instruction and two. */
+/* glibc jumps over a lock prefix if there is only one thread: these bytes are one instruction and two. */
 static void mark_entered(struct walk *w)
 {
 	struct dp_start *insn = w->points.insn;
@@ -137,9 +137,9 @@ static void mark_entered(struct walk *w)
 	}
 }
 
-/* ---- jumps that need a second look --------------------------------------------------------------------------------- */
+/* ---- jumps that need more analysis ----------------------------------------------------------------------------------- */
 
-/* A jump to the own beginning is a loop, or a call of itself in the place of a return: then the frame has been given back. */
+/* A jump to the function's start is a loop, or a tail call to itself: then the frame has been removed before. */
 static bool calls_itself(const struct walk *w, const struct dp_function_code *code, const struct dp_insn *insn, size_t i)
 {
 	return insn->flow == DP_FLOW_JMP && insn->target == w->parts->part[0].start && dp_after_epilogue(code, i);

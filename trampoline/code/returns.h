@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a jump leave its function? What depends on the architecture is in arch/x86_64/leave.c. */
+/* Whether a jump leaves its function. The architecture's part is in arch/x86_64/decode/leave.c. */
 #ifndef DP_TRAMPOLINE_RETURNS_H
 #define DP_TRAMPOLINE_RETURNS_H
 
@@ -17,17 +17,16 @@ struct dp_function_code {
 	const struct dp_parts *parts;
 	const struct dp_start *insn; /* ascending */
 	size_t n;
-	bool looked,
-	        labels; /* labels: something names an address inside the function, other than its branches and relative tables */
-	bool tables;    /* tables of offsets that lead into it */
+	bool looked, labels; /* labels: an address inside the function is used other than by its branches and relative tables */
+	bool tables;         /* tables of offsets that lead into it */
 };
 
 enum dp_leave { DP_LEAVE_NO, DP_LEAVE_YES, DP_LEAVE_UNSURE };
-/* Of the indirect jump insn[i]. */
+/* Classifies the indirect jump insn[i]. */
 enum dp_leave dp_indirect_leaves(struct dp_function_code *code, size_t i);
-/* Has the frame been given back just before insn[i]? */
+/* Whether the frame was removed just before insn[i]. */
 bool dp_after_epilogue(const struct dp_function_code *code, size_t i);
-/* When a conditional jump is taken, in the terms of probes/. */
+/* The condition of a conditional jump, in the language of probes/. */
 const char *dp_jcc_condition(const struct dp_insn *insn);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define LARGEST (UINT64_C(1) << 24) /* bytes of a function; what claims to be larger is not one */
+#define LARGEST (UINT64_C(1) << 24) /* bytes of a function; larger ones are not believed */
 
 struct entry {
 	struct dp_sweep sweep;
@@ -70,7 +70,7 @@ static bool grow(struct dp_sweeps *sweeps)
 	return true;
 }
 
-/* No compiler and no one by hand writes this: add %al,(%rax), or a branch that leaves all code. */
+/* Never written by compilers or by hand: add %al,(%rax), or a branch out of all code. */
 static bool looks_like_data(const struct dp_text *text, const uint8_t *bytes, const struct dp_step *step)
 {
 	size_t n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the instructions of a function start, found by walking through it once. Neighbours of a site that would give way have to
- * be instructions for certain: a function whose bytes look like data anywhere is not trusted at all.
+ * The instruction starts of a function, found by one linear walk. An evicted neighbour must be an instruction for certain: a
+ * function that contains bytes which look like data is not trusted at all.
  */
 #ifndef DP_TRAMPOLINE_SWEEP_H
 #define DP_TRAMPOLINE_SWEEP_H
@@ -15,9 +15,9 @@ struct dp_sweeps *dp_sweeps_destroy(struct dp_sweeps *sweeps);
 struct dp_sweep {
 	uint64_t start, size;
 	bool good;             /* decodes from its start exactly to its end, and nothing in it looks like data */
-	const uint8_t *length; /* of the instruction that starts at each byte; 0: none does */
+	const uint8_t *length; /* of the instruction at each byte; 0: none starts there */
 };
-/* A function of the module. NULL when out of memory, or if it is not to be believed. */
+/* A function of the module. NULL when out of memory, or if its size is not credible. */
 const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text, const struct dp_range *function);
 
 #endif

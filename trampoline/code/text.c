@@ -49,7 +49,7 @@ static struct dp_error *not_boundary(const struct dp_text *text, uint64_t addr, 
 	                (unsigned long long)(behind - text->function));
 }
 
-/* Walks from the function's start. Undecodable bytes on the way are data: then nothing is known about boundaries behind them. */
+/* Walks from the function's start. Undecodable bytes on the way are data: boundaries after them are unknown. */
 static struct dp_error *walk(const struct dp_text *text, uint64_t addr)
 {
 	struct dp_insn insn;
@@ -77,7 +77,7 @@ struct dp_error *dp_text_check_boundary(const struct dp_text *text, uint64_t add
 	return dp_decode(bytes, n, addr, &insn);
 }
 
-/* The segment that begins with the file's first byte: program headers are in it. */
+/* The segment with the file's first byte, and so with the program headers. */
 static const struct dp_segment *first_segment(const struct dp_text *text)
 {
 	for (size_t i = 0; i < text->nsegments; i++)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions by the module's own unwind index (.eh_frame_hdr: a sorted table of starts, each with its FDE, which has the length).
- * Only the encodings that every linker writes are read: a table of 32-bit offsets from the index, FDEs that count from
- * themselves.
+ * Supports only the encodings that every linker writes: a table of 32-bit offsets from the index, self-relative FDEs.
  */
 #include "trampoline/code/text.h"
 
@@ -12,9 +11,9 @@
 #define PCREL4   0x1b
 #define UDATA4   0x03
 #define DATAREL4 0x3b
-#define TABLE    12u /* behind the version, three encodings, .eh_frame's place and the count */
+#define TABLE    12u /* after the version, three encodings, .eh_frame's address and the count */
 #define EXTENDED UINT32_MAX
-#define FDE_PC   8u /* behind length and CIE */
+#define FDE_PC   8u /* after length and CIE */
 
 static bool read_at(const struct dp_text *text, uint64_t addr, void *to, size_t n)
 {
@@ -28,7 +27,7 @@ static bool read_at(const struct dp_text *text, uint64_t addr, void *to, size_t 
 	return false;
 }
 
-/* Entry `i` of the table: where a function starts, and its FDE. */
+/* Entry `i` of the table: a function's start, and its FDE. */
 static bool entry(const struct dp_text *text, uint64_t index, uint64_t i, uint64_t *start, uint64_t *fde)
 {
 	int32_t pair[2];
@@ -62,7 +61,7 @@ bool dp_text_function(const struct dp_text *text, uint64_t addr, struct dp_range
 	if (head.version != VERSION || head.frame != PCREL4 || head.count != UDATA4 || head.table != DATAREL4)
 		return false;
 	uint64_t lo = 0, hi = head.n;
-	while (lo < hi) { /* lo: how many start at or below addr */
+	while (lo < hi) { /* lo: number of starts at or below addr */
 		uint64_t middle = (lo + hi) / 2;
 		if (!entry(text, index, middle, &start, &fde))
 			return false;

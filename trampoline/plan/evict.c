@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Neighbours give way. An evicted instruction becomes a jump of its own to a stub that runs it and goes back behind it; its head
- * stays an entry, the heads behind it stay what they are, so nothing has to be known about who jumps where.
+ * Evicts neighbours. An evicted instruction becomes a jump to a stub that runs it and jumps back to after it. Its head stays an
+ * entry, and the following heads do not change, so control flow does not matter.
  *
- * successor   The upper bytes of a short site's rel32 are its successors' bytes. Evict one or two of those, and they can be
- * chosen:
+ * successor   The upper bytes of a short site's rel32 are its successors' bytes. If one or two of those are evicted, they can be
+ *             chosen:
  *
  *                 31 c0         e9 xx|e9 yy yy|ff ff     the site's jump: e9, xx e9 yy yy; the successor's: e9, yy yy ff ff
  *                 89 d1 ..
  *
- * neighbour   The site becomes a short jump (eb) to a jump hidden inside an instruction in reach, which gives way for that: the
- * first bytes of its place are its own jump, what is behind them is the site's. A site of one byte has only the eb: the next
- *             instruction's first byte says where it leads, unless that gives way as well.
+ * neighbour   The site becomes a short jump (eb) to a jump embedded in an instruction within reach, which is evicted for that:
+ *             its first bytes are its own jump, the following ones the site's. A site of one byte has only the eb: the next
+ *             instruction's first byte decides where it leads, unless that is evicted too.
  *
- * The evicted instructions have to be instructions, not data: they come from a function that decodes from its start to its end,
- * or follow the site without a jump in between.
+ * Evicted instructions must be instructions, not data: they are in a function that decodes from its start to its end, or follow
+ * the site without a jump in between.
  */
 #include "trampoline/plan/evict.h"
 
@@ -23,10 +23,10 @@
 
 #include <string.h>
 
-#define FOLLOWERS 4u   /* bytes of a jump behind a site's own */
+#define FOLLOWERS 4u   /* bytes of a jump after a site's own */
 #define SHARE     256u /* of the budget, for one arrangement of jumps */
 
-/* ---- who may give way ----------------------------------------------------------------------------------------------------- */
+/* ---- which instructions can be evicted --------------------------------------------------------------------------------- */
 
 bool dp_search_untouched(const struct dp_search *s, uint64_t addr, uint8_t n)
 {
@@ -36,7 +36,7 @@ bool dp_search_untouched(const struct dp_search *s, uint64_t addr, uint8_t n)
 	return true;
 }
 
-/* Does control reach what is behind the instruction? Calls may never return: then anything may be there. */
+/* Whether control reaches the next instruction. Calls may never return: anything may follow them. */
 static bool goes_on(const struct dp_insn *insn)
 {
 	return insn->flow == DP_FLOW_NEXT || insn->flow == DP_FLOW_JCC;
@@ -52,7 +52,7 @@ static struct dp_analysis *known_of(const struct dp_search *s)
 	return dp_planner_known(s->job->planner, &s->job->item->text);
 }
 
-/* The function around `addr`, NULL if it is not known. */
+/* The function around `addr`, NULL if unknown. */
 static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 {
 	struct dp_range function;
@@ -71,7 +71,7 @@ static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 	return sweep;
 }
 
-/* Length of the instruction that starts at `addr` in a function to be trusted; 0: there is none. */
+/* Length of the instruction at `addr` in a trusted function; 0: none starts there. */
 uint8_t dp_search_length(struct dp_search *s, uint64_t addr)
 {
 	const struct dp_sweep *sweep = sweep_at(s, addr);
@@ -87,7 +87,7 @@ void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret)
 		const struct dp_sweep *sweep = sweep_at(s, addr);
 		const struct dp_range in = sweep ? (struct dp_range){sweep->start, sweep->size} : s->gap;
 		uint64_t run =
-		        addr - in.start < in.size ? in.start + in.size - addr : 1; /* all of them one function's, or nobody's */
+		        addr - in.start < in.size ? in.start + in.size - addr : 1; /* the rest of this function, or of the gap */
 		run = run < n - x ? run : n - x;
 		if (sweep && sweep->good && !(s->lost && covers(sweep, s->job->request->site)))
 			memcpy(ret + x, sweep->length + (addr - sweep->start), run);
@@ -95,14 +95,14 @@ void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret)
 	}
 }
 
-/* Padding behind a function, unmistakably. */
+/* Certain padding after a function. */
 static bool is_padding(struct dp_search *s, const struct dp_insn *insn)
 {
 	const struct dp_sweep *sweep = sweep_at(s, insn->addr - 1);
 	return sweep && sweep->good && insn->addr == sweep->start + sweep->size && insn->nop && insn->len > 1;
 }
 
-/* The instruction at `addr`, if it is one for certain: `follows` says that control reaches it from the site. */
+/* The instruction at `addr`, if it certainly is one. `follows`: control reaches it from the site. */
 bool dp_search_instruction(struct dp_search *s, uint64_t addr, bool follows, struct dp_insn *ret)
 {
 	size_t n;
@@ -117,10 +117,9 @@ bool dp_search_may_move(const struct dp_search *s, const struct dp_insn *insn)
 	return dp_search_untouched(s, insn->addr, insn->len) && dp_insn_may_move(insn);
 }
 
-/* ---- entering what was found ------------------------------------------------------------------------------------------------
- */
+/* ---- entering the result ---------------------------------------------------------------------------------------------- */
 
-/* Both decoders, not only the fast one: a wrong length would destroy the program. */
+/* Checks with both decoders, not only the fast one: a wrong length would destroy the program. */
 static bool is_certain(const struct dp_search *s, const struct dp_insn *insn)
 {
 	struct dp_insn again;
@@ -139,7 +138,7 @@ bool dp_search_note(struct dp_search *s, struct dp_error *err, uint32_t entered)
 	return !err;
 }
 
-/* Stubs of evicted instructions are put next: not where the springboards will be. */
+/* Reserves the springboards' places before the stubs of evicted instructions are written. */
 bool dp_search_hold(struct dp_search *s)
 {
 	static const uint8_t filler[DP_JMP_FAR];
@@ -161,7 +160,7 @@ void dp_search_release(struct dp_search *s, uint8_t i)
 	s->held[i] = false;
 }
 
-/* The evicted instruction's own plan, whose jump is hop `i`; the knot's jumps in its bytes end at offset `end`. */
+/* Enters the evicted instruction's own plan, whose jump is hop `i`; the chain's jumps in its bytes end at offset `end`. */
 bool dp_search_enter_victim(struct dp_search *s, const struct dp_insn *insn, uint8_t i, uint8_t end)
 {
 	const struct dp_hop *hop = &s->knot.hop[i];
@@ -193,7 +192,7 @@ void dp_search_take_back(struct dp_search *s)
 		dp_unplace(s->job->planner, s->entered[--s->nentered]);
 }
 
-/* Each arrangement has its share of the budget: one that is hopeless must not use up all of it. */
+/* Each arrangement has its share of the budget: a hopeless one must not use up all of it. */
 bool dp_search_solve(struct dp_search *s)
 {
 	const unsigned share = s->room.budget < SHARE ? s->room.budget : SHARE, rest = s->room.budget - share;
@@ -203,8 +202,7 @@ bool dp_search_solve(struct dp_search *s)
 	return solved;
 }
 
-/* ---- successors -------------------------------------------------------------------------------------------------------------
- */
+/* ---- successors ------------------------------------------------------------------------------------------------------- */
 
 static bool enter_successors(struct dp_search *s, uint32_t *ret)
 {
@@ -223,7 +221,7 @@ static bool enter_successors(struct dp_search *s, uint32_t *ret)
 /* By the site's length: as many prefixes as leave the site's jump a choice among pages. */
 static const uint8_t hurried[DP_JMP_NEAR] = {0, 3, 1, 0, 1};
 
-/* The site with the victims behind it. */
+/* Tries the site with the victims after it. */
 static bool try_successors(struct dp_search *s, uint32_t *ret)
 {
 	const struct dp_plan *plan = &s->job->item->plan;
@@ -243,7 +241,7 @@ static bool try_successors(struct dp_search *s, uint32_t *ret)
 	return false;
 }
 
-/* The instructions behind the site that own a byte of some form of its jump, `most` of them. */
+/* The instructions after the site that own a byte of some form of its jump, at most `most`. */
 static uint8_t follow(struct dp_search *s, uint8_t most, struct dp_insn next[static FOLLOWERS])
 {
 	const struct dp_insn *last = &s->job->first;
@@ -266,7 +264,7 @@ static bool try_one(struct dp_search *s, const struct dp_insn *victim, uint32_t 
 	return dp_search_may_move(s, victim) && try_successors(s, ret);
 }
 
-/* The first one; if that does not do, any of them: above all the one that owns the top byte. At last two. */
+/* First only the first one; then any of them, mainly the owner of the top byte; then two. */
 static bool successors(struct dp_search *s, uint32_t *ret)
 {
 	struct dp_insn next[FOLLOWERS];
@@ -284,8 +282,7 @@ static bool successors(struct dp_search *s, uint32_t *ret)
 	return false;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- all -------------------------------------------------------------------------------------------------------------- */
 
 static void look_around(struct dp_search *s, struct dp_job *job)
 {
@@ -325,5 +322,5 @@ struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)
 		if (dp_search_leads(&s, ret))
 			return NULL;
 	}
-	return dp_error(DP_TAG_NO_SPACE, "no neighbour can give way so that a jump leads to a free address");
+	return dp_error(DP_TAG_NO_SPACE, "no neighbouring instruction can be evicted so that a jump reaches a free address");
 }

@@ -254,7 +254,7 @@ Test(plan, message_names_instruction_tactics_and_reasons)
 	cr_assert(err && err->cause);
 	cr_expect(strstr(err->message, "0x555555555000: xorl %eax, %eax"), "%s", err->message);
 	cr_expect(strstr(err->cause->message, "jump: the instruction has only 2 bytes; pun: "), "%s", err->cause->message);
-	cr_expect(strstr(err->cause->message, "window: the function around it is not known"), "%s", err->cause->message);
+	cr_expect(strstr(err->cause->message, "window: its function is unknown"), "%s", err->cause->message);
 	dp_error_destroy(err);
 	world_fini(&w);
 }

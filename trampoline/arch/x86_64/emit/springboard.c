@@ -20,7 +20,7 @@ bool dp_rel_reaches(const struct dp_rel *rel, uint64_t target)
 	return dp_reaches(rel->end, target) && ((uint32_t)(target - rel->end) & rel->mask) == rel->value;
 }
 
-/* What it leads to may change: some room for a stub further away. */
+/* The stub that it leads to may change: reserves the longer form if the stub is far away. */
 static uint8_t size_at(uint64_t at, uint64_t entry)
 {
 	const int64_t distance = (int64_t)(entry - at);
@@ -41,7 +41,7 @@ static bool may_be_read(uint64_t at)
 	return DP_PAGE - (at & (DP_PAGE - 1)) >= DP_PC_READ;
 }
 
-/* Where the first `unused` bytes are known to be unused in our pages. */
+/* With the first `unused` bytes known to be unused in our pages. */
 static bool try_unused(const struct search *s, uint64_t at, uint8_t unused)
 {
 	uint8_t size = size_at(at, s->entry);
@@ -58,8 +58,8 @@ static bool try_at(const struct search *s, uint64_t at)
 }
 
 /*
- * Not the first place of a range, but any: the bytes that are chosen here may become the upper bytes of the jump in front, if
- * that place is asked for too, and zeros would lead it nowhere.
+ * Any place in a range, rather than the first: the bytes chosen here may become the upper bytes of the jump before it, if that
+ * jump is placed too, and with zeros there it could not reach any free address.
  */
 static uint64_t anywhere(const struct search *s, uint64_t n)
 {
@@ -68,7 +68,7 @@ static uint64_t anywhere(const struct search *s, uint64_t n)
 
 /* ---- our own pages -------------------------------------------------------------------------------------------------------- */
 
-/* Contiguous targets in page `i`. A springboard taken meanwhile may be in the way of the lowest place: then behind it. */
+/* Contiguous targets in page `i`. If a springboard found in this search is in the way at the lowest place, continues after it. */
 static bool used_from(const struct search *s, size_t i, uint64_t lo, uint64_t hi)
 {
 	uint8_t size = size_at(lo, s->entry);
@@ -93,7 +93,7 @@ static bool try_step(const struct search *s, size_t i, uint64_t at)
 	return try_unused(s, at, size);
 }
 
-/* The same, if the lowest byte is fixed. What is asked for first is the least that a springboard can do with. */
+/* The same, if the lowest byte is fixed. First looks for the smallest size of a springboard. */
 static bool used_steps(const struct search *s, size_t i, int64_t lo, int64_t hi)
 {
 	const struct dp_rel *rel = s->rel;
@@ -142,7 +142,7 @@ static bool used_page(const struct search *s, size_t i)
 	return used_part(s, i, lo, middle - 1) || used_part(s, i, middle, hi);
 }
 
-/* Pages that can hold a target, by the rel32's upper bytes. False if there are none. */
+/* The pages that can contain a target, by the rel32's upper bytes. False if there are none. */
 static bool used_range_of(const struct dp_room *room, const struct dp_rel *rel, size_t *first, uint64_t *last)
 {
 	const uint32_t top = rel->mask >> 16 == 0xffff ? 0xffff : 0xffffff, high = ~top;
@@ -179,7 +179,7 @@ bool dp_room_possible(const struct dp_room *room, const struct dp_rel *rel)
 
 /* ---- fresh pages ---------------------------------------------------------------------------------------------------------- */
 
-/* Somewhere in a fresh page of the range; else at the range's ends, which may share a page with it. */
+/* Tries a fresh page in the range; else the range's ends, which may share a page with it. */
 static bool fresh_range(const struct search *s, uint64_t lo, uint64_t hi)
 {
 	uint64_t at;
@@ -204,7 +204,7 @@ static bool fresh_block(const struct search *s, int64_t base)
 		return fresh_range(s, start + (rel->value & 0xff00), start + (rel->value & 0xff00) + 0xff);
 	if (rel->mask & 0xff00)
 		return try_at(s, start + (rel->value & LOW16));
-	for (uint32_t high = 0; high < 0x10000; high += 0x1000) /* one of a page */
+	for (uint32_t high = 0; high < 0x10000; high += 0x1000) /* one per page */
 		if (try_at(s, start + high + (rel->value & 0xff)))
 			return true;
 	return false;
@@ -232,7 +232,7 @@ static bool fresh_top(const struct search *s, int64_t base)
 	return false;
 }
 
-/* Top bytes from the stub's own outwards: what is near each other costs fewer page tables. In other variants from anywhere. */
+/* Tries top bytes from the stub's own outwards: nearby addresses need fewer page tables. Other variants start anywhere. */
 static bool each_fresh(const struct search *s)
 {
 	const struct dp_rel *rel = s->rel;

@@ -2,24 +2,23 @@
 /*
  * A stub's layout, ascending:
  *
- *	descriptor, operations      data for the agent
- *	slow:                       asks the agent for a record
- *	aside:                      what fails, and strings to their ends
- *	body (only with a condition)
- *	entry:                      prologue, gates, then the condition or the body, then the epilogue
+ * 	descriptor, operations      data for the agent
+ * 	slow:                       gets a record from the agent
+ * 	aside:                      failures, and the ends of strings
+ * 	body (only with a condition)
+ * 	entry:                      prologue, gates, then the condition or the body, then the epilogue
  *
- * so that what runs most often runs straight. Where the program writes its flags before it looks at them (flags.h) they are not
- * kept, and a condition on registers alone is decided in front of the prologue: a false one is a compare and a branch. The
- * prologue steps over the red zone, then frees rax for the flags: lahf and seto, which together with sahf and an addition cost
- * nothing, while popfq costs as much as the rest of a hit. Everything happens above rsp, because a signal may arrive between any
- * two instructions.
+ * so that the most frequent path runs straight. If the program writes its flags before it reads them (flags.h) they are not
+ * preserved, and a condition on registers alone is tested before the prologue: a false one costs a compare and a branch. The
+ * prologue steps over the red zone, then saves rax and puts the flags there: lahf and seto, which together with sahf and an
+ * addition cost nothing, while popfq costs as much as the rest of a hit. All data is above rsp, because a signal may arrive
+ * between any two instructions.
  *
- * The fast path is re-entrant without a lock prefix: a signal handler of the same thread is the only one that can move
- * slot.head in between, and cmpxchg is one instruction. The timestamp is read inside of that loop, so the records that it
- * reserves lie in the order of their timestamps.
+ * The fast path is re-entrant without a lock prefix: only a signal handler of the same thread can change slot.head in between,
+ * and cmpxchg is one instruction. The timestamp is read inside of that loop, so the records are in the order of their timestamps.
  *
- * With the LTTng sink the body asks the sink for the record and hands it back filled; there is no ring and no slow path. The
- * direction flag stays the program's there too: to look at it and to clear it for compiled code is up to the sink's entry points.
+ * With the LTTng sink the body gets the record from the sink and hands it back filled; there is no ring and no slow path. The
+ * direction flag stays the program's there too: the sink's entry points clear it for compiled code.
  */
 #include "trampoline/arch/x86_64/emit/stub.h"
 #include "trampoline/arch/x86_64/decode/flags.h"
@@ -39,15 +38,15 @@ struct stub {
 	const struct dp_runtime *rt;
 	const struct dp_request *req;
 	bool plain;               /* no condition: the body is part of the entry */
-	bool flags;               /* the program's flags have to be kept */
-	bool bare;                /* the condition comes in front of the prologue, which the body brings */
-	enum dp_view_level level; /* what the condition needs to have saved */
+	bool flags;               /* the program's flags must be preserved */
+	bool bare;                /* the condition is before the prologue, which is part of the body */
+	enum dp_view_level level; /* registers that the condition needs saved */
 	uint32_t reserve;
 	struct dp_capture_code capture;
 	struct dp_exits exits; /* of the condition */
 	struct dp_label desc, slow, have, body, restore, unwind, leave;
-	bool timed;    /* the hit knows how long the call took */
-	bool counted;  /* it knows how many there were */
+	bool timed;    /* the hit needs the duration of the call */
+	bool counted;  /* it needs the number of hits */
 	unsigned room; /* enum dp_frame_room */
 	struct dp_label find, known, unpaired;
 };
@@ -78,7 +77,7 @@ static void emit_rdtsc(struct dp_asm *a)
 	dp_asm_alu_store(a, DP_ALU_OR, 8, DP_RAX, dp_rm_reg(DP_RDX));
 }
 
-/* Record into rcx, slot into rsi, timestamp into rdx, by the agent; to `restore` if there is no room. */
+/* Gets record into rcx, slot into rsi, timestamp into rdx from the agent; to `restore` if there is no room. */
 static void emit_acquire(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
@@ -89,7 +88,7 @@ static void emit_acquire(struct stub *s)
 	emit_rdtsc(a);
 }
 
-/* The slot of this thread into rsi. */
+/* Loads this thread's slot into rsi. */
 static void emit_lookup(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
@@ -127,7 +126,7 @@ static void emit_reserve(struct stub *s)
 	dp_asm_alu_load(a, DP_ALU_ADD, 8, dp_rm_mem(DP_RSI, offsetof(struct dp_slot, base)), DP_RCX);
 }
 
-/* One store makes the record valid, so it is the last. */
+/* This store makes the record valid, so it comes last. */
 static void emit_commit(struct stub *s)
 {
 	struct dp_record head = {.size = s->reserve, .probe = s->req->probe};
@@ -155,7 +154,7 @@ static void emit_ring_body(struct stub *s)
 	}
 }
 
-/* The sink's record into rcx; to `restore` if there is none. Filled, it goes back. */
+/* Gets the sink's record into rcx; to `restore` if there is none. Hands it back filled. */
 static void emit_sink_body(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
@@ -182,7 +181,7 @@ static void emit_body(struct stub *s)
 		emit_ring_body(s);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- all --------------------------------------------------------------------------------------------------------------- */
 
 static void emit_data(struct stub *s)
 {
@@ -201,7 +200,7 @@ static void emit_data(struct stub *s)
 	dp_capture_put_data(&s->capture);
 }
 
-/* The condition cannot be decided. Many threads may count at once. */
+/* The condition cannot be evaluated. Many threads may count at once. */
 static void emit_undecided(struct stub *s)
 {
 	if (!s->exits.n)
@@ -214,7 +213,7 @@ static void emit_undecided(struct stub *s)
 
 /* ---- returns with durations -------------------------------------------------------------------------------------------- */
 
-/* A thread whose block only the agent knows, and calls whose entry nobody has seen. */
+/* Threads whose block only the agent can find, and calls without a known entry. */
 static void emit_unpaired(struct stub *s)
 {
 	struct dp_label lost = dp_asm_label(&s->a);
@@ -233,7 +232,7 @@ static void emit_unpaired(struct stub *s)
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
-/* The duration into the frame, and into rax. */
+/* The duration into the frame and into rax. */
 static void emit_duration(struct stub *s, const struct dp_view *view)
 {
 	struct dp_asm *a = &s->a;
@@ -246,7 +245,7 @@ static void emit_duration(struct stub *s, const struct dp_view *view)
 	dp_pair_leave(a, view, s->rt, s->req->pair, s->unpaired);
 }
 
-/* Everything is saved at once: duration and number have their places in that frame, where condition and fields find them. */
+/* Saves all registers at once: condition and fields find duration and number in that frame. */
 static void emit_framed(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
@@ -426,7 +425,7 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	stub_init(&s, out, at);
 	emit_data(&s);
 	emit_out_of_line(&s);
-	dp_asm_align(&s.a, CACHE_LINE); /* a short stub then is one fetch: a false condition costs as much as its jumps */
+	dp_asm_align(&s.a, CACHE_LINE); /* a short stub is then one fetch: a false condition costs only its jumps */
 	ret->entry = dp_asm_here(&s.a);
 	emit_entry(&s);
 	bool good = dp_stub_finish(&s.a, ret);

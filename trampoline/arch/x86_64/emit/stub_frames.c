@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows a stub's code as the processor would, both ways at each branch, and keeps account of rsp: pushes and pops, lea, and rbx
- * where it has been made to point to the frame (the alignment for calls into C loses rsp). What is pushed for the first time
- * since the site is the program's own register.
+ * Follows a stub's code as the processor would, both ways at each branch, and tracks rsp: pushes and pops, lea, and rbx once it
+ * points to the frame (aligning the stack for calls into C loses rsp). The first push of a register since the site saves the
+ * program's value.
  */
 #include "trampoline/code/frames.h"
 
@@ -14,8 +14,8 @@ enum { RBX = 3, RSP = 4 };
 
 struct state {
 	bool seen;
-	bool has[2];    /* is the program's rsp known from rsp, from rbx? */
-	int32_t off[2]; /* and how far is it */
+	bool has[2];    /* whether the program's rsp is known relative to rsp, to rbx */
+	int32_t off[2]; /* its distance */
 	uint64_t original;
 	int32_t saved[DP_FRAME_REGS];
 };
@@ -28,8 +28,8 @@ struct walk {
 	uint64_t start;
 	const struct dp_pc_pair *pair;
 	size_t npairs;
-	struct state *at;  /* of each byte: in front of the instruction there, if `seen` */
-	uint32_t *pending; /* offsets whose instruction is still to be followed */
+	struct state *at;  /* for each byte: the state before the instruction there, if `seen` */
+	uint32_t *pending; /* offsets of instructions still to be followed */
 	size_t npending;
 };
 
@@ -48,7 +48,7 @@ static int reg_of(const ZydisDecodedOperand *op)
 	return op->reg.value - ZYDIS_REGISTER_RAX;
 }
 
-/* Of "disp(%rsp)" or "disp(%rbx)": from where it counts, or -1. */
+/* The base of "disp(%rsp)" or "disp(%rbx)", or -1. */
 static int by_of(const ZydisDecodedOperand *op)
 {
 	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.index != ZYDIS_REGISTER_NONE)
@@ -124,7 +124,7 @@ static void step(struct state *s, const struct insn *i)
 		else
 			other(s, i);
 		return;
-	case ZYDIS_MNEMONIC_CALL: /* comes back with rsp as it was */
+	case ZYDIS_MNEMONIC_CALL: /* returns with rsp unchanged */
 		return;
 	default:
 		other(s, i);
@@ -165,7 +165,7 @@ static void follow(struct walk *w, uint32_t at)
 		reach(w, pc + i.in.length, &s);
 }
 
-/* The states that are known first, so that nothing leads to them with another one. */
+/* Sets the known states first, so that no other state is recorded for them. */
 static void begin(struct walk *w)
 {
 	for (size_t k = 0; k < w->npairs; k++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two mutually recursive generators. jump() compiles an expression for its truth: comparisons and logic become jumps, and a
- * comparison of a register with a constant is one instruction on the live register. value() (expr_value.c) compiles it for its
- * value, into rax; a binary operator takes its right side in rcx, and what has to wait is pushed. The side that needs more pushes
- * goes first (Sethi and Ullman), so that their number grows with the logarithm of the expression. What fails, fails as a whole,
- * and nothing else has effects, hence the order of evaluation is free but for && || and ?:.
+ * Two mutually recursive generators. dp_expr_jump() compiles an expression for its truth: comparisons and logic become jumps, and
+ * a comparison of a register with a constant is one instruction on the live register. dp_expr_value() (expr_value.c) compiles it
+ * for its value, into rax; a binary operator has its right side in rcx, and intermediate values are pushed. The side that needs
+ * more pushes goes first (Sethi and Ullman), so that their number grows with the logarithm of the expression. A failure fails the
+ * whole expression, and there are no side effects, so the order of evaluation is free but for && || and ?:.
  *
- * A load that faults leaves in the middle, with words on the stack: there is one exit for each number of them, each falling
- * through to the next, so that a failure takes off what is there.
+ * A load that faults leaves in the middle, with words on the stack. There is one exit for each number of words, each falling
+ * through to the next, so that a failure pops exactly those.
  */
 #include "trampoline/arch/x86_64/expr/expr_code.h"
 
@@ -41,7 +41,7 @@ static bool is_constant(const struct dp_expr *e, uint64_t wanted)
 	return dp_expr_constant(e, &k) && k == wanted;
 }
 
-/* The side of `e == 0` or `e != 0` that decides, or NULL. */
+/* The side of `e == 0` or `e != 0` that is not the constant, or NULL. */
 static const struct dp_expr *against_zero(const struct dp_expr *e)
 {
 	if (e->kind != DP_EXPR_BINARY || (e->op != DP_OP_EQ && e->op != DP_OP_NE))
@@ -97,7 +97,7 @@ void dp_expr_jump(struct dp_expr_code *c, const struct dp_expr *e, bool sense, s
 	}
 }
 
-/* ---- what it takes -------------------------------------------------------------------------------------------------- */
+/* ---- resources --------------------------------------------------------------------------------------------------------- */
 
 unsigned dp_expr_guards(const struct dp_expr *e)
 {
@@ -120,7 +120,7 @@ bool dp_expr_asks_for(const struct dp_expr *e, enum dp_fact fact)
 	return dp_expr_asks_for(e->a, fact) || dp_expr_asks_for(e->b, fact) || dp_expr_asks_for(e->c, fact);
 }
 
-/* Compiles it for nobody. */
+/* Compiles the expression to a scratch buffer. */
 enum dp_view_level dp_expr_level(const struct dp_runtime *rt, const struct dp_expr *e)
 {
 	struct dp_buf out;

@@ -7,15 +7,15 @@
 #include "trampoline/arch/x86_64/expr/stub_view.h"
 #include "trampoline/trampoline.h"
 
-#define DP_EXPR_PUSHES 8u /* words that may wait on the stack */
+#define DP_EXPR_PUSHES 8u /* words that may be pushed */
 
-/* Where the thread of an expression that fails goes on: at[n] while n words wait. */
+/* Where a failing expression continues: at[n] with n words pushed. */
 struct dp_exits {
 	uint8_t n; /* 0: it cannot fail */
 	struct dp_label at[DP_EXPR_PUSHES + 1];
 };
 void dp_exits_init(struct dp_asm *a, const struct dp_expr *e, struct dp_exits *ret);
-/* Emits what takes the waiting words off the stack. The code for a failure follows. */
+/* Emits the code that pops the pushed words. The code for a failure follows. */
 void dp_exits_put(struct dp_asm *a, const struct dp_exits *exits);
 
 struct dp_expr_code {
@@ -23,22 +23,23 @@ struct dp_expr_code {
 	const struct dp_runtime *rt;
 	struct dp_exits exits;
 	struct dp_view view; /* view.pushed follows the pushes */
-	uint8_t words;       /* that wait on the stack */
-	uint16_t changed; /* bit r: register r was used. Only what the view has saved may be, and never any but rax, rcx, rdx */
+	uint8_t words;       /* number of words pushed */
+	uint16_t changed;    /* bit r: register r was used. Only saved registers of the view may be, and of those only rax, rcx,
+	                        rdx */
 };
 
-/* Can the condition be decided with flags alone, without a scratch register? Then dp_view_light() is enough for it. */
+/* Whether the condition needs flags only and no scratch register. Then dp_view_light() is enough. */
 bool dp_expr_is_light(const struct dp_expr *e);
-/* What must have been saved. */
+/* The registers that must have been saved. */
 enum dp_view_level dp_expr_level(const struct dp_runtime *rt, const struct dp_expr *e);
-/* Does it ask for this fact? False for NULL. */
+/* Whether it uses this fact. False for NULL. */
 bool dp_expr_asks_for(const struct dp_expr *e, enum dp_fact fact);
-/* How many guards (asm.h) it may take, at most. */
+/* The maximum of guards (asm.h) that it needs. */
 unsigned dp_expr_guards(const struct dp_expr *e);
 
 /*
- * Emits code that jumps to `to` if the condition is `sense`, and else falls through. Changes rax, rcx, rdx as far as the view has
- * them saved, and the flags; of a light condition the flags only. Sets a->failed if the stack or the view are not enough.
+ * Emits code that jumps to `to` if the condition is `sense`, and else falls through. Changes rax, rcx, rdx if the view has them
+ * saved, and the flags; a light condition changes the flags only. Sets a->failed if the stack or the view are insufficient.
  */
 void dp_expr_jump(struct dp_expr_code *c, const struct dp_expr *e, bool sense, struct dp_label to);
 /* The same for the value, into rax. */

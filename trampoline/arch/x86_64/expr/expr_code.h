@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the expression compiler share. */
+/* Shared by the files of the expression compiler. */
 #ifndef DP_TRAMPOLINE_X86_64_EXPR_CODE_H
 #define DP_TRAMPOLINE_X86_64_EXPR_CODE_H
 
@@ -8,12 +8,12 @@
 
 /* ---- expr_value.c ---- */
 
-/* The register is going to be changed. */
+/* Marks the register as changed. */
 void dp_code_claim(struct dp_expr_code *c, unsigned reg);
 struct dp_label dp_code_failure(struct dp_expr_code *c);
 /* Extends the low `size` bytes of rax. */
 void dp_code_extend(struct dp_expr_code *c, unsigned size, bool is_signed);
-/* How many words lie on the stack at most while the value is computed. */
+/* The maximum of words on the stack while the value is computed. */
 unsigned dp_code_pushes(const struct dp_expr *e);
 /* cmp or test; returns the condition code of "true". */
 enum dp_cc dp_code_compare(struct dp_expr_code *c, const struct dp_expr *e);
@@ -23,9 +23,9 @@ enum dp_cc dp_code_compare(struct dp_expr_code *c, const struct dp_expr *e);
 void dp_code_load(struct dp_expr_code *c, const struct dp_expr *e);
 void dp_code_fact(struct dp_expr_code *c, enum dp_fact fact);
 void dp_code_thread(struct dp_expr_code *c);
-/* May that many instructions more be guarded? */
+/* Whether n more instructions can be guarded. */
 bool dp_code_guards(const struct dp_expr_code *c, unsigned n);
-/* Asks the agent about the operand in rax; the answer is in rax. What may fail goes where the expression's failures go. */
+/* Queries the agent about the operand in rax; the result is in rax. With `may_fail`, a failure goes to the expression's exits. */
 void dp_code_ask(struct dp_expr_code *c, const struct dp_ask *ask, const char *text, bool may_fail);
 
 /* ---- expr_match.c ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Floating values, as the bits of doubles in general registers. An operation borrows xmm0 and xmm1 (their low 128 bits: what SSE
- * instructions write; they leave the upper parts alone) and MXCSR, whose sticky flags, masks and rounding are the program's: all
- * are back when it is done, so that a failure elsewhere in the expression finds nothing to put back.
+ * Floating-point values, as the bits of doubles in general registers. An operation borrows xmm0 and xmm1 (their low 128 bits: SSE
+ * instructions write only those) and MXCSR, whose sticky flags, masks and rounding are the program's. All are restored at the end
+ * of the operation, so that a failure elsewhere in the expression has nothing to restore.
  */
 #include "trampoline/arch/x86_64/expr/expr_code.h"
 
@@ -57,7 +57,7 @@ static void arithmetic(struct dp_expr_code *c, enum dp_expr_op op)
 	CODE(c, MOVQ_XMM0_RAX);
 }
 
-/* cmpsd makes all ones or all zeroes; > and >= are < and <= of the exchanged sides, so that a NaN makes them false. */
+/* cmpsd makes all ones or all zeroes; > and >= are < and <= with exchanged sides, so that a NaN makes them false. */
 static void compare(struct dp_expr_code *c, enum dp_expr_op op)
 {
 	static const char predicate[] = {0, 4, 1, 2, 1, 2}; /* eq, neq, lt, le, lt, le */
@@ -84,7 +84,7 @@ void dp_code_float(struct dp_expr_code *c, enum dp_expr_op op)
 #define CVTSI2SD "\xf2\x48\x0f\x2a\xc0" /* %rax,%xmm0 */
 #define CVTSI2SS "\xf3\x48\x0f\x2a\xc0"
 
-/* What has its highest bit set is halved, its lowest bit kept for the rounding, and doubled. */
+/* A value with its highest bit set is halved, keeping its lowest bit for the rounding, and then doubled. */
 static void from_unsigned(struct dp_expr_code *c, bool single)
 {
 	struct dp_label large = dp_asm_label(c->a), end = dp_asm_label(c->a);
@@ -103,7 +103,7 @@ static void from_unsigned(struct dp_expr_code *c, bool single)
 	dp_asm_bind(c->a, end);
 }
 
-/* 2^63 and more: 2^63 is taken off, and put back as the highest bit. */
+/* From 2^63 on: subtracts 2^63, and sets it as the highest bit. */
 static void to_unsigned(struct dp_expr_code *c)
 {
 	struct dp_label small = dp_asm_label(c->a), end = dp_asm_label(c->a);

@@ -20,7 +20,7 @@ static bool is_known(const struct dp_expr *e)
 	}
 }
 
-/* A constant division by 0 is none. */
+/* A constant division by 0 is not a constant. */
 bool dp_expr_constant(const struct dp_expr *e, uint64_t *ret)
 {
 	static const struct dp_expr_world nothing;
@@ -94,7 +94,7 @@ static bool is_wider(const struct dp_expr *cast, const struct dp_part *part)
 	return cast->size > part->size;
 }
 
-/* A cast of a register is a part of it: what is cast to more has been extended with zeroes already. */
+/* A cast of a register is a part of it; a cast to a wider type needs nothing, as the part is zero-extended already. */
 bool dp_expr_part(const struct dp_expr *e, struct dp_part *ret)
 {
 	const struct dp_expr *reg = e->kind == DP_EXPR_CAST ? e->a : e;
@@ -108,7 +108,7 @@ bool dp_expr_part(const struct dp_expr *e, struct dp_part *ret)
 	return true;
 }
 
-/* rsp has to be computed, so it is none. */
+/* rsp must be computed, so it does not count. */
 static bool is_plain(const struct dp_expr *e, struct dp_part *ret)
 {
 	return dp_expr_part(e, ret) && ret->reg != DP_RSP;
@@ -119,7 +119,7 @@ static uint64_t low(uint64_t k, unsigned size)
 	return size == 8 ? k : k & ((UINT64_C(1) << 8 * size) - 1);
 }
 
-/* Is k a value that the part can have, and an immediate of its width? */
+/* Whether k is a value that the part can have, and an immediate of its width. */
 static bool fits(uint64_t k, const struct dp_part *part)
 {
 	unsigned unused = 64 - 8u * part->size;
@@ -128,7 +128,7 @@ static bool fits(uint64_t k, const struct dp_part *part)
 	return k == (part->is_signed ? (uint64_t)((int64_t)(k << unused) >> unused) : low(k, part->size));
 }
 
-/* Extended with zeroes they compare as unsigned numbers of their own width; extended by their sign the order stays, both ways. */
+/* Zero-extended parts compare as unsigned numbers of their own width; sign extension preserves signed and unsigned order. */
 static enum dp_expr_op narrowed(enum dp_expr_op op, const struct dp_part *part)
 {
 	bool becomes_unsigned = part->size < 8 && !part->is_signed && op >= DP_OP_LT && op <= DP_OP_GE;

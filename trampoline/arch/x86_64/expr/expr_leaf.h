@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a condition fits into one instruction, and the tables of operators. */
+/* Conditions that are one instruction, and the tables of operators. */
 #ifndef DP_TRAMPOLINE_X86_64_EXPR_LEAF_H
 #define DP_TRAMPOLINE_X86_64_EXPR_LEAF_H
 
 #include "probes/probes.h"
 #include "trampoline/arch/x86_64/expr/stub_view.h"
 
-/* Is the value known here and now? */
+/* Whether the value is a constant. */
 bool dp_expr_constant(const struct dp_expr *e, uint64_t *ret);
 
 bool dp_expr_is_compare(enum dp_expr_op op); /* of integers */
@@ -26,7 +26,7 @@ struct dp_part {
 };
 bool dp_expr_part(const struct dp_expr *e, struct dp_part *ret);
 
-/* A comparison on the flags of one instruction over registers as the view has them. */
+/* A comparison by the flags of one instruction on registers as in the view. */
 struct dp_leaf {
 	enum { DP_LEAF_CMP_IMM, DP_LEAF_TEST_IMM, DP_LEAF_CMP_REG } kind;
 	struct dp_part part, other;

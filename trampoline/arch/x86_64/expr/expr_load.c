@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads, and what is true of a hit. A load is one instruction with a guard where the agent's handler stands; elsewhere the agent
- * is asked, who reads by a system call.
+ * Loads, and facts about a hit. A load is one guarded instruction if the agent's fault handler is installed; otherwise the agent
+ * reads by a system call.
  */
 #include "trampoline/arch/x86_64/expr/expr_code.h"
 
@@ -40,7 +40,7 @@ bool dp_code_guards(const struct dp_expr_code *c, unsigned n)
 
 /* ---- loads ---------------------------------------------------------------------------------------------------------- */
 
-/* Strips constants that are added: the rest of the address is what is returned. */
+/* Strips added constants and returns the rest of the address. */
 static const struct dp_expr *base_of(const struct dp_expr *e, int32_t *disp)
 {
 	for (*disp = 0; e->kind == DP_EXPR_BINARY && e->op == DP_OP_ADD;) {
@@ -112,8 +112,8 @@ void dp_code_thread(struct dp_expr_code *c)
 }
 
 /*
- * The kernel keeps the processor's number (12 bits) and its node as the limit of a segment, for the vdso. lsl is older than rdpid
- * and rdtscp, and takes one register.
+ * The kernel stores the processor's number (12 bits) and its node as the limit of a segment, for the vdso. lsl is older than
+ * rdpid and rdtscp, and needs one register.
  */
 static void emit_cpu(struct dp_expr_code *c)
 {

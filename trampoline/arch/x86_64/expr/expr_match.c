@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings compared with a text that is known now. All of its length is compared in words of the machine where that stays in one
- * page: then what lies behind the string's own end can be read as well as the string itself, and a difference is a difference. At
- * the end of a page, for patterns, and for long texts the agent looks, character by character.
+ * Compares strings with a constant text. If the text's whole length, from the string's start, is in one page, it is compared in
+ * machine words: the bytes after the string's end are then as readable as the string itself. At the end of a page, for patterns,
+ * and for long texts the agent compares, character by character.
  */
 #include "trampoline/arch/x86_64/expr/expr_code.h"
 
@@ -43,7 +43,7 @@ static void ask(struct dp_expr_code *c, const struct dp_expr *e)
 	dp_asm_test(c->a, 8, DP_RAX, dp_rm_reg(DP_RAX));
 }
 
-/* The text against what rax points to. */
+/* Compares the text with the string at rax. */
 static void compare_pieces(struct dp_expr_code *c, const struct dp_expr *e, struct dp_label differ)
 {
 	const size_t n = length(e);
@@ -51,7 +51,7 @@ static void compare_pieces(struct dp_expr_code *c, const struct dp_expr *e, stru
 		unsigned size = piece(n - at);
 		struct dp_rm there = dp_rm_mem(DP_RAX, (int64_t)at);
 		uint64_t k = 0;
-		memcpy(&k, e->text + at, size); /* the NUL is one of its characters */
+		memcpy(&k, e->text + at, size); /* the NUL is part of the text */
 		if (size == 8)
 			dp_asm_mov_const(c->a, k, DP_RCX);
 		dp_asm_guard(c->a, dp_code_failure(c));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values, into rax. See expr.c. */
+/* Computes values in rax. See expr.c. */
 #include "trampoline/arch/x86_64/expr/expr_code.h"
 
 /* ---- registers and the stack ---------------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static unsigned most(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* How many words lie on the stack at most while value(e) runs. */
+/* The maximum of words on the stack while value(e) runs. */
 unsigned dp_code_pushes(const struct dp_expr *e)
 {
 	if (is_simple(e))
@@ -133,7 +133,7 @@ static bool is_immediate(const struct dp_expr *e, int32_t *ret)
 	return true;
 }
 
-/* A whole register that an instruction may name. */
+/* A whole register that can be an instruction's operand. */
 static bool is_operand(const struct dp_expr *e, struct dp_part *ret)
 {
 	return dp_expr_part(e, ret) && ret->size == 8 && ret->reg != DP_RSP;
@@ -141,7 +141,7 @@ static bool is_operand(const struct dp_expr *e, struct dp_part *ret)
 
 /* ---- arithmetic ----------------------------------------------------------------------------------------------------- */
 
-/* a op b, or where that is the same and shorter b op a. */
+/* a op b, or b op a if that is equal and shorter. */
 static struct dp_expr ordered(const struct dp_expr *e)
 {
 	struct dp_expr r = *e;
@@ -165,7 +165,7 @@ static void shift(struct dp_expr_code *c, const struct dp_expr *e)
 	}
 }
 
-/* INT64_MIN / -1 would be a fault, so -1 is no divisor of idiv. */
+/* INT64_MIN / -1 would fault, so idiv is not used for -1. */
 static void divide_signed(struct dp_expr_code *c, bool remainder)
 {
 	struct dp_label minus_one = dp_asm_label(c->a), end = dp_asm_label(c->a);
@@ -254,7 +254,7 @@ static void unary(struct dp_expr_code *c, const struct dp_expr *e)
 		dp_code_convert(c, e->op);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- all --------------------------------------------------------------------------------------------------------------- */
 
 static bool is_truth(const struct dp_expr *e)
 {

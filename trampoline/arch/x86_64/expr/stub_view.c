@@ -53,7 +53,7 @@ void dp_view_load(struct dp_asm *a, const struct dp_view *v, unsigned reg, unsig
 		dp_asm_mov_zx(a, size, dp_rm_reg(to), to);
 }
 
-/* pushfq still tells DF, IF and the rarer ones as at the site; the arithmetic flags come from what was saved at the start. */
+/* pushfq still gives DF, IF and the rarer flags as at the site; the arithmetic flags come from those saved at the start. */
 void dp_view_load_rflags(struct dp_asm *a, const struct dp_view *v)
 {
 	dp_asm_pushfq(a);

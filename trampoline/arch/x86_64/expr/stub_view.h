@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the site's registers are while a stub runs: live, or in memory because the stub has taken the register over. Condition
- * and capture code ask here, so that they are the same code at every stage of the stub.
+ * The location of the site's registers while a stub runs: live, or in memory because the stub uses the register. Condition and
+ * capture code use it, so that the same code works at every stage of the stub.
  */
 #ifndef DP_TRAMPOLINE_X86_64_STUB_VIEW_H
 #define DP_TRAMPOLINE_X86_64_STUB_VIEW_H
@@ -9,29 +9,26 @@
 #include "trampoline/arch/x86_64/asm/asm.h"
 
 struct dp_view {
-	uint8_t base;   /* register that `disp` counts from */
-	uint8_t pushed; /* bytes pushed since, when base is rsp */
+	uint8_t base;   /* register that `disp` is relative to */
+	uint8_t pushed; /* bytes pushed since then, if base is rsp */
 	uint16_t saved; /* bit r: register r is in memory at disp[r] */
 	int32_t disp[16];
 	int32_t rsp;   /* the site's rsp is base + rsp */
-	int32_t flags; /* what lahf and seto left, as one word: OF in byte 0, the low byte of rflags in byte 1 */
+	int32_t flags; /* result of lahf and seto, as one word: OF in byte 0, the low byte of rflags in byte 1 */
 	uint64_t rip;
-	int32_t duration; /* a word: ns since the call's entry (pair.h); 0: not known here */
-	int32_t hits;     /* a word: the number of this hit (frame.h); 0: not known here */
+	int32_t duration; /* a word: ns since the call's entry (pair.h); 0: unknown */
+	int32_t hits;     /* a word: the number of this hit (frame.h); 0: unknown */
 };
 
-/*
- * What the stub has pushed: rax, and then as many as `level` says of the flags (until then in rax), rcx, rdx, rsi. What is pushed
- * is free to be used.
- */
+/* What the stub has pushed: rax, then up to `level`: the flags (until then in rax), rcx, rdx, rsi. Pushed registers are free. */
 enum dp_view_level { DP_VIEW_LIGHT, DP_VIEW_RAX, DP_VIEW_RCX, DP_VIEW_RDX, DP_VIEW_FULL };
 struct dp_view dp_view_at(enum dp_view_level level, uint64_t rip);
 struct dp_view dp_view_light(uint64_t rip);
-/* Nothing pushed, nothing saved: for light conditions where the flags are free. */
+/* Nothing pushed or saved: for light conditions if the flags are free. */
 struct dp_view dp_view_bare(uint64_t rip);
 struct dp_view dp_view_full(uint64_t rip);
 #define DP_VIEW_RED_ZONE   128
-#define DP_VIEW_FULL_BYTES 40 /* on the stack, red zone not counted */
+#define DP_VIEW_FULL_BYTES 40 /* on the stack, without the red zone */
 
 bool dp_view_is_saved(const struct dp_view *v, unsigned reg);
 /* Operand for `shift` / 8 bytes into register `reg`, not rsp. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rbx, which C code preserves, leads back to the stub's frame. The flags go through pushfq and popfq: the program's direction
- * flag is whatever the program made it, and a hook runs seldom enough to pay for that.
+ * rbx, which C code preserves, points to the stub's frame. The flags are saved with pushfq and popfq, because the program's
+ * direction flag must be restored too; a hook runs rarely enough for that.
  */
 #include "trampoline/arch/x86_64/hooks/hook.h"
 

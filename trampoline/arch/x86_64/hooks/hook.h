@@ -6,8 +6,8 @@
 #include "trampoline/arch/x86_64/asm/asm.h"
 
 /*
- * Calls `target` as the C ABI wants it: aligned stack, direction flag clear. Keeps every register and flag but those that the
- * stub has saved; vector, x87 and MXCSR state is the callee's to keep.
+ * Calls `target` by the C ABI: aligned stack, direction flag clear. Preserves every register and flag but those that the stub has
+ * saved; the callee preserves vector, x87 and MXCSR state.
  */
 void dp_hook_call(struct dp_asm *a, uint64_t target);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which system call does a `syscall` instruction make, and where can a hook on it stand?
+ * Determines which system call a `syscall` instruction makes, and where to put a hook on it.
  *
- * Compilers and libraries write  mov $nr,%eax  close in front of the syscall, in code that nothing jumps into. Then the number is
- * known, and the mov (five bytes) takes the jump. Where the number comes from elsewhere, the hook asks for it as it runs. So
- * being wrong about a number's origin is what must not happen: it counts as known only where the straight code in front of the
- * call sets it, or copies it from a register that the whole function sets to nothing but known numbers.
+ * Compilers and libraries write mov $nr,%eax closely before the syscall, in code that nothing jumps into. Then the number is
+ * known, and the jump replaces the mov (five bytes). If the number comes from elsewhere, the hook checks it at run time. A wrong
+ * number must never count as known: so it does only if the straight code before the call sets it, or copies it from a register
+ * that the whole function sets to nothing but known numbers.
  */
 #include "trampoline/arch/x86_64/hooks/hook_syscall.h"
 
@@ -20,23 +20,23 @@
 #define JUMP_LEN     5
 #define PAGE         4096u
 #define SEARCH       256
-#define CALLER_SAVED 0x0fc7u /* rax rcx rdx rsi rdi r8..r11: what a call does not keep */
+#define CALLER_SAVED 0x0fc7u /* rax rcx rdx rsi rdi r8..r11: not preserved by a call */
 
 struct item { /* an instruction of the function */
 	struct dp_insn insn;
 	bool entered;    /* a branch of the function leads to it */
 	uint16_t writes; /* general registers, a bit each */
-	bool constant;   /* it sets the one that it writes to `value` */
+	bool constant;   /* it sets the register that it writes to `value` */
 	uint64_t value;
-	int8_t copied; /* it copies this register into the one that it writes; -1: it does not */
+	int8_t copied; /* it copies this register to the one that it writes; -1: it does not */
 	bool pop;
-	uint32_t seen; /* registers that a search has been here for */
+	uint32_t seen; /* registers for which a search has been here */
 };
 
 struct function {
 	struct item *item;
 	size_t n;
-	bool closed; /* nothing leads in or out but its entry, its returns, and branches that are seen */
+	bool closed; /* entered only at its start or by visible branches, left only by returns and those */
 };
 
 static struct dp_error *unsafe(uint64_t addr, const char *what)
@@ -106,7 +106,7 @@ static bool is_branch(const struct dp_insn *insn)
 	       insn->flow == DP_FLOW_XBEGIN;
 }
 
-/* A jump out of it may lead to a part of it that lies elsewhere, and comes back; an indirect one leads anywhere. */
+/* A jump out of the function may lead to another part of it, and return from there; an indirect one leads anywhere. */
 static void follow(struct function *f, const struct dp_insn *insn)
 {
 	if (insn->flow == DP_FLOW_JMP_IND)
@@ -120,7 +120,7 @@ static void follow(struct function *f, const struct dp_insn *insn)
 		f->closed = false;
 }
 
-/* Up to the function's end, or to the first bytes that are no instruction. */
+/* Reads up to the function's end, or to the first bytes that do not decode. */
 static struct dp_error *read_function(const struct dp_text *text, struct function *f)
 {
 	f->item = calloc(text->size + 1, sizeof(*f->item));
@@ -156,18 +156,17 @@ static bool is_hooked(uint64_t nr)
 	return false;
 }
 
-/* ---- where a number comes from ----------------------------------------------------------------------------------------------
- */
+/* ---- origin of a number ------------------------------------------------------------------------------------------------- */
 
 struct search {
 	struct function *f;
-	struct { /* ways still to go back: from in front of `item`, for `reg` */
+	struct { /* paths still to be followed back: from before `item`, for `reg` */
 		size_t item;
 		int reg;
 	} todo[SEARCH];
 	size_t n;
 	bool lost;
-	/* Instead of whether a hook is needed: is it always the same number? */
+	/* If set, checks that all numbers are the same, instead of whether one needs a hook. */
 	bool same, any;
 	uint64_t value;
 };
@@ -195,7 +194,7 @@ static void take_number(struct search *s, uint64_t nr)
 	s->value = nr;
 }
 
-/* The instruction `from` ran in front of where `reg` is wanted. */
+/* The instruction `from` runs before the point where `reg` is needed. */
 static void ask(struct search *s, size_t from, int reg)
 {
 	const struct item *item = &s->f->item[from];
@@ -239,7 +238,10 @@ static void run_search(struct search *s, size_t call)
 	}
 }
 
-/* Where ways are hidden: does no instruction at all bring another number? (What a pop brings is the caller's, on the way out.) */
+/*
+ * For functions with hidden paths: whether no instruction at all sets another number. (A pop restores the caller's value, on
+ * exit.)
+ */
 static bool nothing_else(const struct function *f, int reg)
 {
 	bool any = false;
@@ -254,7 +256,7 @@ static bool nothing_else(const struct function *f, int reg)
 	return any;
 }
 
-/* Does every way to `call` bring a number that needs no hook? */
+/* Whether every path to `call` sets a number that needs no hook. */
 static bool only_others(struct function *f, size_t call)
 {
 	struct search s = {.f = f};
@@ -265,7 +267,7 @@ static bool only_others(struct function *f, size_t call)
 	return !s.lost;
 }
 
-/* May the call be one that needs a hook? *any: only its number can tell, as it runs. */
+/* Whether the call may need a hook. *any: only its number at run time can tell. */
 static bool may_be_hooked(struct function *f, size_t start, size_t call, bool *any)
 {
 	*any = false;
@@ -292,20 +294,20 @@ static bool relocatable(const struct item *item)
 	return good;
 }
 
-/* The mov of a register in front of the call: it may run twice. 0 if there is none. */
+/* The mov of a register right before the call, which may run twice. 0 if there is none. */
 static uint64_t copy_in_front(const struct function *f, size_t start, size_t call)
 {
 	const bool copies = call > start && f->item[call - 1].copied > 0 && f->item[call - 1].writes == 1;
 	return copies ? f->item[call - 1].insn.addr : 0;
 }
 
-/* Can its first bytes be written in one piece, all of them being its own? */
+/* Whether its first bytes, all of them its own, can be written at once. */
 static bool holds_jump(const struct dp_insn *insn)
 {
 	return insn->len >= JUMP_LEN && (insn->addr & (PAGE - 1)) + JUMP_LEN <= PAGE;
 }
 
-/* The nearest instruction in front of the call that holds a jump; the call itself if there is none. */
+/* The nearest instruction before the call that is long enough for a jump; the call itself if there is none. */
 static uint64_t site_of(const struct function *f, size_t start, size_t call)
 {
 	for (size_t i = call; i > start && relocatable(&f->item[i - 1]); i--)
@@ -315,9 +317,8 @@ static uint64_t site_of(const struct function *f, size_t start, size_t call)
 }
 
 /*
- * In bytes that are no function's: hand-written code keeps its constants there, and nothing tells them from code for sure.
- * Whatever a call's number could come from in the few bytes before makes it one: a mov to eax, from a register or of a small
- * number.
+ * Outside of all functions hand-written code has its constants, which cannot be told from code for sure. The bytes count as a
+ * call if an instruction shortly before could set the number: a mov to eax, from a register or of a small number.
  */
 static bool looks_like_call(const struct dp_text *text, uint64_t addr)
 {
@@ -339,7 +340,7 @@ static bool in_function(const struct dp_text *text, uint64_t addr)
 	return text->function && addr >= text->function && addr - text->function < text->size;
 }
 
-/* The first instruction that begins at `addr` or behind it. */
+/* The first instruction at or after `addr`. */
 static size_t find_item(const struct function *f, uint64_t addr)
 {
 	size_t i = 0;
@@ -358,13 +359,12 @@ struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct
 	struct function f = {0};
 	*ret = (struct dp_hook_place){.syscall = addr};
 	if (!in_function(text, addr))
-		return looks_like_call(text, addr) ? unsafe(addr, "it is in no function that symbols or unwind tables name")
-		                                   : NULL;
+		return looks_like_call(text, addr) ? unsafe(addr, "no symbol or unwind table names its function") : NULL;
 	DP_TRY(read_function(text, &f));
 	dp_auto_free struct item *owned = f.item;
 	const size_t call = find_item(&f, addr);
 	if (call == f.n && (!f.n || f.item[f.n - 1].insn.addr + f.item[f.n - 1].insn.len <= addr))
-		return unsafe(addr, "its function cannot be decoded up to there");
+		return unsafe(addr, "its function cannot be decoded up to the call");
 	if (!is_call(&f, call, addr))
 		return NULL; /* these bytes are part of another instruction */
 	const size_t start = run_start(&f, call);
@@ -378,7 +378,7 @@ struct dp_error *dp_hook_place(const struct dp_text *text, uint64_t addr, struct
 
 /* ---- probes on system calls ------------------------------------------------------------------------------------------- */
 
-/* The number that every way to the call brings: set in the straight code in front of it, or by a search that sees all ways. */
+/* The number on every path to the call: set by the straight code before it, or found by a search that sees all paths. */
 static bool known_number(struct function *f, size_t start, size_t call, uint64_t *ret)
 {
 	struct search s = {.f = f, .same = true};
@@ -414,7 +414,7 @@ struct dp_error *dp_syscall_place(const struct dp_text *text, uint64_t addr, str
 	const struct dp_insn *front = call > start ? &f.item[call - 1].insn : NULL;
 	if (known_number(&f, start, call, &nr) && nr <= INT32_MAX)
 		ret->nr = (int32_t)nr;
-	/* mov $nr,%eax: all arguments are there already, and the call itself stays where it is. */
+	/* mov $nr,%eax: all arguments are already set, and the call itself stays in place. */
 	const bool fits = front && f.item[call - 1].constant && f.item[call - 1].writes == 1 && holds_jump(front);
 	ret->entry = fits ? front->addr : addr;
 	ret->exit = addr + f.item[call].insn.len;

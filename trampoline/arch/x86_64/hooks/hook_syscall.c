@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hook's stub: the instructions from the site up to the syscall, then, if the number may be one of those, the call of ours. It
- * either has made the call, and the thread goes on behind the syscall, or it has done nothing, and the thread makes it where the
- * program does: a thread that waits in the kernel then has a pc of the program's own, which unwinders know and no removal waits
- * for.
+ * A hook's stub: the instructions from the site up to the syscall, then, if the number may be one that the agent handles, the
+ * call of our function. Either that has made the system call, and the thread continues after the syscall; or it has done nothing,
+ * and the thread makes the call at the program's own instruction: a thread that waits in the kernel then has a pc of the program,
+ * which unwinders know and which delays no removal.
  *
- * rcx is free from the last instruction in front of a syscall on: the processor overwrites it.
+ * rcx is free after the last instruction before a syscall: the processor overwrites it.
  */
 #include "trampoline/arch/x86_64/hooks/hook_syscall.h"
 
@@ -24,7 +24,7 @@ enum {
 const uint32_t dp_hooked_calls[] = {13, 14, 130, 270, 271, 281, 333, 426, 435, 441};
 const size_t dp_nhooked_calls = sizeof(dp_hooked_calls) / sizeof(*dp_hooked_calls);
 
-/* jmp to a place of the program's, which is in reach of every stub of its module. */
+/* jmp to an address of the program, which every stub of its module reaches. */
 static void emit_jmp(struct dp_asm *a, uint64_t target)
 {
 	const uint64_t behind = dp_asm_here(a) + 5;
@@ -35,7 +35,7 @@ static void emit_jmp(struct dp_asm *a, uint64_t target)
 	dp_asm_data(a, &rel, sizeof(rel));
 }
 
-/* lea -nr(%rax),%ecx; jecxz: no flag is touched. Falls through if it is none of them. */
+/* lea -nr(%rax),%ecx; jecxz: changes no flag. Falls through if no number matches. */
 static void emit_filter(struct dp_asm *a)
 {
 	enum { LEA = 6, JECXZ = 3, STEP = LEA + JECXZ, JMP_SHORT = 2 };
@@ -48,7 +48,7 @@ static void emit_filter(struct dp_asm *a)
 	}
 }
 
-/* struct dp_regs at rsp, as the syscall would find it; rbx leads there. */
+/* struct dp_regs at rsp, as before the syscall; rbx points to it. */
 static void emit_save(struct dp_asm *a, uint64_t rip)
 {
 	dp_asm_lea(a, dp_rm_mem(DP_RSP, -RED_ZONE), DP_RSP);
@@ -84,7 +84,7 @@ static void emit_call(struct dp_asm *a, uint64_t target)
 	dp_asm_test(a, 4, DP_RAX, dp_rm_reg(DP_RAX));
 }
 
-/* The instructions in front of the syscall, at their new place. */
+/* The instructions before the syscall, relocated. */
 static struct dp_error *emit_run(struct dp_buf *out, uint64_t at, size_t start, const struct dp_request *req)
 {
 	struct dp_insn insn;
@@ -92,14 +92,14 @@ static struct dp_error *emit_run(struct dp_buf *out, uint64_t at, size_t start, 
 		size_t n;
 		const uint8_t *bytes = dp_text_at(req->text, from, &n);
 		if (!bytes || !dp_decode_zydis(bytes, n, from, &insn) || insn.flow != DP_FLOW_NEXT)
-			return dp_error(DP_TAG_UNRELOCATABLE, "what stands in front of the syscall at 0x%llx cannot be moved",
+			return dp_error(DP_TAG_UNRELOCATABLE, "the instructions before the syscall at 0x%llx cannot be moved",
 			                (unsigned long long)req->syscall);
 		DP_TRY(dp_relocate(&insn, at + (out->len - start), out));
 	}
 	return NULL;
 }
 
-/* Does the syscall stand as it was? */
+/* Whether the jump is in an instruction before the syscall, which is then unchanged. */
 static bool holds_jump(const struct dp_request *req)
 {
 	size_t n;
@@ -109,9 +109,9 @@ static bool holds_jump(const struct dp_request *req)
 }
 
 /*
- * done:  restore; jmp behind the syscall
- * entry: the run; the filter, and out if it is none of them; save; call; jne done; restore
- * out:   jmp to the syscall; or, if the site is that itself or a mov in front of it that may run twice, into what follows
+ * done:  restore; jmp to after the syscall
+ * entry: the relocated instructions; the filter, and to out if no number matches; save; call; jne done; restore
+ * out:   jmp to the syscall; or, if the site is the syscall or a mov before it that may run twice, into the following code
  */
 struct dp_error *dp_syscall_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_request *req, uint64_t *entry)
 {
@@ -127,7 +127,7 @@ struct dp_error *dp_syscall_stub_emit(struct dp_buf *out, uint64_t at, const str
 	DP_TRY(emit_run(out, at, start, req));
 	if (req->any_call) {
 		emit_filter(&a);
-		dp_asm_jmp(&a, pass); /* 5 bytes: it leads forward */
+		dp_asm_jmp(&a, pass); /* 5 bytes, as it leads forward */
 	}
 	emit_save(&a, req->syscall);
 	emit_call(&a, req->hook);

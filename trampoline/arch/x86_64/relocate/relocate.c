@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Relocation in one lesson. Most instructions do not know where they stand and are copied. Those that do:
+ * How relocation works. Most instructions do not depend on their address and are copied. The others are:
  *
- *   RIP-relative operand   same bytes, new disp32: it counts from the instruction's end, so only the two addresses matter
- *   direct branch          near form (rel32), or through a quadword where the target is out of reach; a conditional one
+ *   RIP-relative operand   same bytes, new disp32: it is relative to the instruction's end, so only the two addresses matter
+ *   direct branch          near form (rel32), or through a quadword if the target is out of reach; a conditional one
  *                          then jumps over it with the inverted condition
  *   jcxz, loop             exist with rel8 only: they jump over a short jump to a full one. The prefixes and the opcode
  *                          are kept, so the counter is changed or tested exactly as before
  *   call                   pushes the ORIGINAL return address, then jumps. The callee returns into the original code, so
  *                          unwinders and code that reads its return address notice nothing, and no frame of ours stays on the
  *                          stack. An operand based on rsp sees rsp 8 lower than it would have: its displacement grows by 8
- *   syscall                the processor puts the address behind it into rcx, which is corrected
+ *   syscall                the processor stores the following address in rcx, which is corrected
  *
- * What raises a signal by design is refused, since the signal's handler looks at the pc, which would be ours; unless the agent's handler
- * comes first and puts that right by the plan's pairs.
+ * Instructions that raise a signal by design are refused, since the handler may read the pc, which would be ours; unless the
+ * agent's handler runs first and corrects it by the plan's pairs.
  */
 #include "trampoline/arch/x86_64/relocate/relocate.h"
 
@@ -32,14 +32,14 @@ bool dp_relocated_continues(const struct dp_insn *insn)
 	return dp_insn_continues(insn) && insn->flow != DP_FLOW_CALL && insn->flow != DP_FLOW_CALL_IND;
 }
 
-/* Replaces the disp32 of `bytes` (a form of `insn` that ends at `end`), so that it names the same address as before. */
+/* Replaces the disp32 of `bytes` (a form of `insn` that ends at `end`), so that it refers to the same address as before. */
 static struct dp_error *fix_rip(const struct dp_insn *insn, uint64_t end, uint8_t *bytes)
 {
 	int32_t disp;
 	if (!insn->disp_at)
 		return NULL;
 	if (insn->addr32)
-		return refuse(insn, "its address is relative to eip, cut to 32 bits");
+		return refuse(insn, "its address is relative to eip and truncated to 32 bits");
 	memcpy(&disp, insn->bytes + insn->disp_at, sizeof(disp));
 	uint64_t target = insn->addr + insn->len + (uint64_t)(int64_t)disp;
 	if (!dp_reaches(end, target))
@@ -60,7 +60,7 @@ static struct dp_error *copy(const struct dp_insn *insn, uint64_t to, struct dp_
 
 static void put_jcc(const struct dp_insn *insn, uint64_t to, struct dp_buf *out)
 {
-	/* 70+cc, or 0f 80+cc; the rel operand follows the byte that holds the condition */
+	/* 70+cc, or 0f 80+cc; the rel operand follows the byte with the condition */
 	uint8_t condition = insn->bytes[insn->rel_at - 1] & 0xf;
 	if (dp_reaches(to + 6, insn->target)) {
 		dp_put_u8(out, 0x0f); /* jcc target */
@@ -97,10 +97,10 @@ static void put_call(const struct dp_insn *insn, uint64_t to, struct dp_buf *out
 	dp_put_jmp(out, to + (out->len - before), insn->target);
 }
 
-/* Adds 8 to the displacement of [rsp + ...] in the `n` bytes at `bytes`; the new length, or 0 if that cannot be. */
+/* Adds 8 to the displacement of [rsp + ...] in the `n` bytes at `bytes`. Returns the new length, or 0 if impossible. */
 static size_t raise_displacement(uint8_t *bytes, size_t modrm_at, size_t n)
 {
-	size_t disp_at = modrm_at + 2; /* behind ModRM and SIB */
+	size_t disp_at = modrm_at + 2; /* after ModRM and SIB */
 	uint8_t mod = bytes[modrm_at] >> 6;
 	int32_t disp = 0;
 	if (mod == 1)
@@ -117,9 +117,9 @@ static size_t raise_displacement(uint8_t *bytes, size_t modrm_at, size_t n)
 }
 
 /*
- * A call reads its target before it pushes, and faults there with nothing changed: programs find null pointers by that. So the
- * operand is read first, by a push to where the return address will be; it faults in the same way, and what it leaves is
- * overwritten. (Not for operands relative to rip: those are the module's own.)
+ * A call reads its target before it pushes, and a fault there changes nothing: programs detect null pointers that way. So the
+ * operand is read first, by a push to the place of the return address; it faults in the same way, and its result is overwritten.
+ * (Not for operands relative to rip: those are in the module itself.)
  */
 static struct dp_error *put_operand_check(const struct dp_insn *insn, uint64_t to, struct dp_buf *out)
 {
@@ -144,7 +144,7 @@ static struct dp_error *put_call_indirect(const struct dp_insn *insn, uint64_t t
 	if (insn->stack_base)
 		n = raise_displacement(bytes, insn->modrm_at, n);
 	if (!n || n > DP_INSN_MAX)
-		return refuse(insn, "its displacement from rsp cannot be raised by the pushed return address");
+		return refuse(insn, "its displacement from rsp cannot be adjusted for the pushed return address");
 	if (bytes[insn->modrm_at] >> 6 != 3 && !insn->disp_at)
 		DP_TRY(put_operand_check(insn, to, out));
 	dp_put_push(out, insn->addr + insn->len);
@@ -185,9 +185,9 @@ struct dp_error *dp_relocate(const struct dp_insn *insn, uint64_t to, struct dp_
 	case DP_FLOW_TRAP:
 		if (insn->guarded)
 			return copy(insn, to, out);
-		return refuse(insn, "it raises a signal, whose handler may look at the address");
+		return refuse(insn, "it raises a signal, and the handler may read the address");
 	case DP_FLOW_ODD:
-		return refuse(insn, "far or 16-bit transfers and sysenter are not moved");
+		return refuse(insn, "far and 16-bit transfers and sysenter cannot be moved");
 	default:
 		return copy(insn, to, out);
 	}

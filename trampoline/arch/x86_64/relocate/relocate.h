@@ -8,16 +8,16 @@
 #include "trampoline/trampoline.h"
 
 /*
- * Appends the form of `insn` that does at address `to` (where the next byte of `out` will lie) what it does at insn->addr. Where
- * it goes on to the following instruction, the result goes on behind its own bytes; everything else (branch targets, the return
- * address of a call) leads to the original addresses. DP_TAG_UNRELOCATABLE if there is no such form.
+ * Appends the form of `insn` that has the same effect at address `to` (of the next byte of `out`) as at insn->addr. If it
+ * continues with the following instruction, the result continues after its own bytes; all other addresses (branch targets, the
+ * return address of a call) are the original ones. DP_TAG_UNRELOCATABLE if there is no such form.
  */
 struct dp_error *dp_relocate(const struct dp_insn *insn, uint64_t to, struct dp_buf *out) DP_MUST_CHECK;
-/* Does the relocated form go on behind its bytes? Not for calls: they return to the original code. */
+/* Whether the relocated form continues after its bytes. Not for calls: they return to the original code. */
 bool dp_relocated_continues(const struct dp_insn *insn);
 /*
- * A run of adjacent instructions, then the jump back behind the last one (if it goes on). out->data[0] will lie at `base`. Adds
- * to plan->pair where each relocated instruction stands for its original.
+ * A run of adjacent instructions, then the jump back to after the last one (if that continues). out->data[0] is for address
+ * `base`. Adds to plan->pair the relocated and the original address of each instruction.
  */
 struct dp_error *dp_relocate_run(const struct dp_insn *insn, size_t n, uint64_t base, struct dp_buf *out,
                                  struct dp_plan *plan) DP_MUST_CHECK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * First every hop's number of prefixes is chosen, which settles prefixes and opcodes; then, from the first hop on, places for the
- * springboards. A hop's place settles bytes of the next one's rel32: its lower ones, which mean little. So the search seldom goes
- * back.
+ * First chooses the number of prefixes of each jump, which fixes prefixes and opcodes; then, from the first jump on, places for
+ * the springboards. A jump's place fixes bytes of the next one's rel32: its lower ones, which matter little. So the search rarely
+ * backtracks.
  *
- * Prefixes that e9 ignores on every processor: segment overrides, address size and REX. Not 66 (AMD cuts rip to 16 bits), not f2,
- * f3, f0. Where a prefix is the upper byte of the jump in front of it, its value decides where that one leads.
+ * Uses prefixes that e9 ignores on every processor: segment overrides, address size and REX. Not 66 (AMD truncates rip to 16
+ * bits), f2, f3, f0. If a prefix is the upper byte of the jump before it, its value decides where that one leads.
  */
 #include "trampoline/arch/x86_64/tactics/chain.h"
 
@@ -26,7 +26,7 @@ struct level {
 	uint8_t i;
 };
 
-/* What may still become of the hop's rel32. False if it relies on what it must not, or can lead nowhere. */
+/* The possible values of the jump's rel32. False if it relies on a forbidden byte, or can lead nowhere. */
 static bool rel_of(const struct dp_chain *knot, const struct dp_hop *hop, struct dp_rel *ret)
 {
 	const uint8_t end = dp_hop_end(hop);
@@ -42,7 +42,7 @@ static bool rel_of(const struct dp_chain *knot, const struct dp_hop *hop, struct
 			ret->value |= (uint32_t)knot->byte[x] << 8 * k;
 		}
 	}
-	/* The highest target of negative rel32: below 64 KiB there is nothing. */
+	/* The highest target of negative rel32: nothing below 64 KiB is usable. */
 	int64_t highest = (int32_t)(ret->value | (~ret->mask & 0xffffff) | (ret->mask >> 24 ? 0 : 0x7f000000u));
 	return (int64_t)ret->end + highest >= 0x10000;
 }
@@ -90,7 +90,7 @@ static bool solve(struct dp_chain *knot, uint8_t i)
 
 /* ---- prefixes ------------------------------------------------------------------------------------------------------------- */
 
-/* Offset of the prefix that is the highest byte of an earlier hop's rel32 that can still be chosen, or -1: its value matters. */
+/* Offset of the prefix that is the highest byte of an earlier jump's rel32 that can still be chosen, or -1: its value matters. */
 static int deciding(const struct dp_chain *knot)
 {
 	for (uint8_t i = 0; i + 1 < knot->nhops; i++) {
@@ -113,7 +113,7 @@ static bool possible(struct dp_chain *knot)
 	return true;
 }
 
-/* Prefixes and opcodes are fixed: the rest. */
+/* Solves the rest, with prefixes and opcodes fixed. */
 static bool solve_values(struct dp_chain *knot)
 {
 	int x = deciding(knot);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which instructions a 5-byte jump covers, and what may never be covered: a call or system call with something behind it, since
- * threads return there. That nothing else leads inside is proved in window_proof.c. Where fewer bytes than five can be covered,
- * the rest of the jump is what follows, as in a pun: the instructions behind the last one stay what they are.
+ * Selects the instructions that a 5-byte jump covers. A call or system call with a following instruction must not be covered,
+ * since threads return there. window_proof.c proves that nothing else leads inside. If fewer than five bytes can be covered, the
+ * rest of the jump is the following bytes, as in a pun: the instructions after the last one do not change.
  */
 #include "trampoline/arch/x86_64/tactics/window.h"
 
@@ -26,19 +26,18 @@ static bool in_function(const struct dp_text *text, uint64_t addr, size_t n)
 	return addr >= text->function && addr - text->function + n <= text->size;
 }
 
-/* Takes the instruction at ret->covered, or, where control does not get there, the padding. False: it cannot be covered; *why
- * says so. */
+/* Takes the instruction at ret->covered, or padding if control does not get there. False: it cannot be covered, *why says why. */
 static bool take(const struct dp_text *text, uint64_t site, bool reached, struct dp_fit *ret, struct dp_error **why)
 {
 	const uint64_t at = site + ret->covered;
 	struct dp_insn insn;
 	size_t n;
 	const uint8_t *bytes = dp_text_at(text, at, &n);
-	*why = bytes ? dp_decode(bytes, n, at, &insn) : refuse("the executable segment ends behind it");
+	*why = bytes ? dp_decode(bytes, n, at, &insn) : refuse("the executable segment ends after it");
 	if (!*why && reached && !in_function(text, at, insn.len))
-		*why = refuse("the function ends behind it");
+		*why = refuse("the function ends after it");
 	if (!*why && !reached && !dp_insn_is_padding(&insn))
-		*why = refuse("control flow ends before the jump would, and no padding follows");
+		*why = refuse("control flow ends within the jump, and no padding follows");
 	if (*why)
 		return false;
 	if (ret->covered)
@@ -50,7 +49,7 @@ static bool take(const struct dp_text *text, uint64_t site, bool reached, struct
 	return true;
 }
 
-/* Covers as many instructions as the jump needs, but for `most`, and for what nothing may follow. */
+/* Covers as many instructions as the jump needs, at most `most`, and none after one to which threads return. */
 static struct dp_error *cover(const struct dp_text *text, uint64_t site, uint8_t most, struct dp_fit *ret)
 {
 	struct dp_error *why = NULL;
@@ -64,7 +63,7 @@ static struct dp_error *cover(const struct dp_text *text, uint64_t site, uint8_t
 		reached = reached && dp_insn_continues(last);
 	}
 	if (ret->covered < DP_JMP_NEAR && !ret->ninterior)
-		return why ? why : refuse("nothing that follows can be covered");
+		return why ? why : refuse("no following instruction can be covered");
 	dp_error_destroy(why);
 	return NULL;
 }
@@ -74,11 +73,10 @@ struct dp_error *dp_window_fit(struct dp_analysis *known, const struct dp_text *
 {
 	*ret = (struct dp_fit){0};
 	if (!text->size || !text->pads_known)
-		return refuse(text->size ? "it is not known where else the module's code is entered"
-		                         : "the function around it is not known");
+		return refuse(text->size ? "the module's landing pads are unknown" : "its function is unknown");
 	DP_TRY(cover(text, first->addr, most, ret));
 	const struct dp_branch_targets *landings = dp_analysis_branch_targets(known, text);
 	if (!landings)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the places of the module that something leads to");
+		return dp_error(DP_TAG_NOMEM, "out of memory for the module's branch targets");
 	return dp_window_prove(text, landings, first->addr, ret->interior, ret->ninterior);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The proof that nothing lands inside a window. It does not reconstruct control flow, which would be wrong where the program is
- * unusual; it looks at every place of the module's file where an address of the window's inside could be written, in any of the
- * ways in which x86-64 code and data write addresses. Whatever looks like one counts as one.
+ * Proves that nothing jumps inside a window. Does not reconstruct control flow, which would be wrong for unusual programs; checks
+ * every place of the module's file that could contain an address inside the window, in any of the forms in which x86-64 code and
+ * data contain addresses. Whatever looks like one counts as one.
  *
  *   rel32          e8, e9, 0f 8x, c7 f8 (call, jmp, jcc, xbegin) and every RIP-relative ModRM, at every byte of the executable
  *                  segments, as if instructions started everywhere
@@ -11,13 +11,13 @@
  *   pointers       eight bytes anywhere in any segment that are the address, in the file or in the target: function pointers,
  *                  relocation addends, symbol values, absolute jump tables. In a module linked to a fixed address, four bytes
  *   self-relative  four aligned bytes in data segments that lead there from their own address: function starts in .eh_frame
- *   jump tables    for every address that a lea in the module names: the run of four-byte entries there that lead, counted from
+ *   jump tables    for every address that a lea in the module names: the run of four-byte entries there that lead, relative to
  *                  that address, into executable segments
- *   labels         a lea of an address inside the function: code that computes where to jump (no such function is touched)
+ *   labels         a lea of an address inside the function: code that computes a jump target (such functions are refused)
  *   landing pads   from the caller
  *
- * Not covered: code that takes a function's address and adds to it where no lea shows it, and jumps from other modules to
- * symbol+n. Both would have to be written by hand, in another file than the function's own.
+ * Not covered: code that adds to a function's address without a visible lea, and jumps from other modules to symbol+n. Both would
+ * have to be written by hand, in another file than the function's own.
  */
 #include "trampoline/arch/x86_64/tactics/window_proof.h"
 
@@ -31,8 +31,8 @@
 struct proof {
 	const struct dp_text *text;
 	uint64_t site;
-	unsigned inside;  /* bit i: site + i must not be landed on */
-	const char *what; /* what leads inside, and where it is, 0: somewhere in the module */
+	unsigned inside;  /* bit i: nothing may jump to site + i */
+	const char *what; /* what leads inside, and its address, 0: anywhere in the module */
 	uint64_t where;
 };
 
@@ -48,8 +48,7 @@ static bool is_inside(const struct proof *p, uint64_t addr)
 	return addr - p->site < 8 && (p->inside >> (addr - p->site) & 1);
 }
 
-/* ---- rel8
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rel8 --------------------------------------------------------------------------------------------------------------- */
 
 static bool is_short_branch(uint8_t opcode)
 {
@@ -68,9 +67,9 @@ static bool scan_short_outside(struct proof *p)
 	return false;
 }
 
-#define HEADS 512u /* instruction starts that are remembered around the site, on either side */
+#define HEADS 512u /* range around the site, on either side, for which instruction starts are stored */
 
-/* Is `addr` within the bytes whose instruction starts `heads` (a bit each, from `base`) knows, and not one of them? */
+/* Whether `addr` is in the range of `heads` (instruction starts, a bit each, from `base`), but not one of them. */
 static bool between(const uint64_t *heads, uint64_t base, uint64_t upto, uint64_t addr)
 {
 	uint64_t bit = addr - base;
@@ -78,8 +77,8 @@ static bool between(const uint64_t *heads, uint64_t base, uint64_t upto, uint64_
 }
 
 /*
- * Along the instructions of the function. The starts of those near the site are kept, so that a branch into the middle of one of
- * them shows that the function's code is not what it seems.
+ * Walks the instructions of the function. Stores the starts of those near the site, so that a branch into the middle of one of
+ * them reveals that the code is not what it seems.
  */
 static bool scan_function(struct proof *p, uint64_t *heads, uint64_t base, bool check)
 {
@@ -89,7 +88,7 @@ static bool scan_function(struct proof *p, uint64_t *heads, uint64_t base, bool 
 	struct dp_step step;
 	for (uint64_t at = p->text->function; at < end; at += step.len, bytes += step.len, n -= step.len) {
 		if (!bytes || !dp_decode_step(bytes, n, at, &step) || at + step.len > end)
-			return found(p, "what is not an instruction", at);
+			return found(p, "an undecodable instruction", at);
 		if (check && step.relative && (is_inside(p, step.target) || between(heads, base, end, step.target)))
 			return found(p, "a branch", at);
 		if (at >= base && at - base < 2 * HEADS)
@@ -105,10 +104,9 @@ static bool scan_short_inside(struct proof *p)
 	return scan_function(p, heads, base, false) || scan_function(p, heads, base, true);
 }
 
-/* ---- the proof
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the proof ---------------------------------------------------------------------------------------------------------- */
 
-/* Index of the first landing pad at or behind the site. */
+/* Index of the first landing pad at or after the site. */
 static size_t first_pad(const struct proof *p)
 {
 	size_t lo = 0, hi = p->text->npads;
@@ -144,7 +142,7 @@ static bool scan_module(struct proof *p, const struct dp_branch_targets *landing
 			return found(p, what[kind], 0);
 	}
 	return dp_branch_targets_lea_in(landings, p->text->function + 1, p->text->function + p->text->size) &&
-	       found(p, "a jump to a label whose address is computed", 0);
+	       found(p, "a computed jump to a label", 0);
 }
 
 struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_branch_targets *landings, uint64_t site,
@@ -156,7 +154,6 @@ struct dp_error *dp_window_prove(const struct dp_text *text, const struct dp_bra
 	if (!scan_pads(&p) && !scan_short_outside(&p) && !scan_module(&p, landings) && !scan_short_inside(&p))
 		return NULL;
 	if (!p.where)
-		return dp_error(DP_TAG_TOO_SHORT, "%s somewhere in the module may lead into the instructions that follow",
-		                p.what);
-	return dp_error(DP_TAG_TOO_SHORT, "%s at 0x%" PRIx64 " may lead into the instructions that follow", p.what, p.where);
+		return dp_error(DP_TAG_TOO_SHORT, "%s somewhere in the module may lead into the following instructions", p.what);
+	return dp_error(DP_TAG_TOO_SHORT, "%s at 0x%" PRIx64 " may lead into the following instructions", p.what, p.where);
 }
