@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The gate that every agent passes before it is embedded: check.sh AGENT.SO
-# What it refuses would run in somebody else's process, where nobody could repair it.
+# Checks an agent before it is embedded: check.sh AGENT.SO
+# A fault in the agent would harm the target, and could not be repaired there.
 set -u
 agent=$1
 status=0
@@ -36,7 +36,7 @@ exported=$(nm -D --defined-only "$agent" | awk '{ print $3 }' | grep -v -E '^(dp
 
 all=$(objdump -d --no-show-raw-insn "$agent" | grep -E '^ *[0-9a-f]+:|^[0-9a-f]+ <')
 [ -n "$all" ] || refuse "no disassembly"
-# dp_call_entry is in no hit's way: it saves the vector state of a borrowed thread and puts it back, and sets it to what C expects.
+# dp_call_entry is not used by hits: it saves a borrowed thread's vector state, sets it to what C expects, and restores it.
 code=$(echo "$all" | awk '/^[0-9a-f]+ </ { call = /<dp_call_entry>/; next } {
 	if (!call || $2 !~ /^(xsavec64|xsave64|xrstor64|fxsave64|fxrstor64|fninit|ldmxcsr)$/) print }')
 deny() {
@@ -47,7 +47,7 @@ deny "vector, mask or MMX registers (a hit saves general registers only)" '%([xy
 deny "x87" "$(printf ':\t')(f[a-z0-9]+|emms)( |\$)|%st"
 deny "vector or extended state" "$(printf ':\t')(xsave|xrstor|ldmxcsr|stmxcsr|vzero|tile|v[a-z]+ )"
 deny "string instructions (the direction flag may be set)" "$(printf ':\t')(rep[nez]* |(movs|stos|lods|cmps|scas|ins|outs)[bwlq]? .*[(:]%[er]?[sd]i\\))|(cld|std)\$"
-deny "instructions that not every machine or kernel offers" "$(printf ':\t')(rdfsbase|wrfsbase|rdgsbase|wrgsbase|rdpid|cpuid|xgetbv|xbegin|rdrand)"
+deny "instructions that not every machine or kernel supports" "$(printf ':\t')(rdfsbase|wrfsbase|rdgsbase|wrgsbase|rdpid|cpuid|xgetbv|xbegin|rdrand)"
 deny "a way into the kernel other than syscall" "$(printf ':\t')(int[0-9]* |sysenter|int3)"
 deny "%gs" '%gs:'
 deny "undefined code" '\(bad\)|ud2'

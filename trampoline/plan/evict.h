@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The search for neighbours that give way: what its two kinds (evict.c, evict_near.c) have in common. */
+/* The search for neighbours to evict: shared by its two kinds (evict.c, evict_near.c). */
 #ifndef DP_TRAMPOLINE_EVICT_H
 #define DP_TRAMPOLINE_EVICT_H
 
@@ -7,52 +7,52 @@
 #include "trampoline/plan/place.h"
 
 #define DP_SEARCH_SWEEPS 4
-#define DP_SEARCH_BEHIND 144u /* of a site: as far as a short jump reaches back, and the longest instruction */
+#define DP_SEARCH_BEHIND 144u /* bytes before a site: the backward reach of a short jump, and the longest instruction */
 #define DP_SEARCH_AROUND (DP_SEARCH_BEHIND + 160u + DP_CHAIN_BYTES)
 
 struct dp_search {
 	struct dp_job *job;
-	const struct dp_sweep *sweep[DP_SEARCH_SWEEPS]; /* the site's own function, if that is known, and those around it */
+	const struct dp_sweep *sweep[DP_SEARCH_SWEEPS]; /* the site's own function, if known, and those around it */
 	uint8_t nsweeps;
-	struct dp_range gap; /* in which there is no function */
-	bool lost;           /* the site is no instruction of its function, as far as can be seen */
+	struct dp_range gap; /* range without any function */
+	bool lost;           /* by the analysis the site is not an instruction of its function */
 	uint64_t base;
 	uint8_t byte[DP_SEARCH_AROUND], state[DP_SEARCH_AROUND];
 	bool measured;
-	uint8_t length[DP_SEARCH_AROUND]; /* once measured: dp_search_length() of each place that a short jump may need */
+	uint8_t length[DP_SEARCH_AROUND]; /* once measured: dp_search_length() of each address that a short jump may need */
 	struct dp_room room;
 	struct dp_chain knot;
 	struct dp_insn victim[2];
 	uint8_t nvictims;
 	uint32_t entered[DP_CHAIN_HOPS]; /* items, in order */
 	uint8_t nentered;
-	bool held[DP_CHAIN_HOPS]; /* the hop's springboard has its room, but is not put yet */
+	bool held[DP_CHAIN_HOPS]; /* the springboard's place is reserved, but not written yet */
 };
 
-/* Length of the instruction that starts at `addr` in a function to be trusted; 0: there is none. */
+/* Length of the instruction at `addr` in a trusted function; 0: none starts there. */
 uint8_t dp_search_length(struct dp_search *s, uint64_t addr);
-/* The same of each of the `n` places from s->base on. */
+/* The same for each of the `n` addresses from s->base on. */
 void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret);
-/* Does no other jump change or rely upon one of these bytes? */
+/* Whether no other jump changes or relies on one of these bytes. */
 bool dp_search_untouched(const struct dp_search *s, uint64_t addr, uint8_t n);
-/* The instruction at `addr`, if it is one for certain: `follows` says that control reaches it from the site. */
+/* The instruction at `addr`, if it certainly is one. `follows`: control reaches it from the site. */
 bool dp_search_instruction(struct dp_search *s, uint64_t addr, bool follows, struct dp_insn *ret);
 bool dp_search_may_move(const struct dp_search *s, const struct dp_insn *insn);
 /* Solves s->knot with its share of the budget. */
 bool dp_search_solve(struct dp_search *s);
-/* Once it is solved: keeps the room of all springboards, until each is put. */
+/* For a solved chain: reserves the places of all springboards, until each is written. */
 bool dp_search_hold(struct dp_search *s);
 void dp_search_release(struct dp_search *s, uint8_t hop);
-/* The evicted instruction's own plan, whose jump is hop `i`; the knot's jumps in its bytes end at offset `end`. */
+/* Enters the evicted instruction's own plan, whose jump is hop `i`; the chain's jumps in its bytes end at offset `end`. */
 bool dp_search_enter_victim(struct dp_search *s, const struct dp_insn *insn, uint8_t i, uint8_t end);
-/* Takes note of what was entered, or of why not; true if it was. */
+/* Records the item that was entered, or drops the error; true if there was none. */
 bool dp_search_note(struct dp_search *s, struct dp_error *err, uint32_t entered);
-/* Nothing that was entered stays, and no room is kept. */
+/* Removes all that was entered and releases the reserved places. */
 void dp_search_take_back(struct dp_search *s);
 
-/* evict_near.c: a short jump to a jump that is hidden in a neighbour. */
+/* evict_near.c: a short jump to a jump embedded in a neighbour. */
 bool dp_search_neighbours(struct dp_search *s, uint32_t *ret);
-/* The same from a site of one byte, behind which the next instruction becomes a jump whose first byte leads there. */
+/* The same for a site of one byte: the next instruction becomes a jump whose first byte leads there. */
 bool dp_search_leads(struct dp_search *s, uint32_t *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The site becomes a short jump to a jump hidden in an instruction in reach (lesson: evict.c). Where both of its bytes are its
- * own, any place within 128 bytes will do; a site of one byte leads where the next instruction's first byte says.
+ * The site becomes a short jump to a jump embedded in an instruction within reach (explained in evict.c). If both of its bytes
+ * are its own, any place within 128 bytes will do; a site of one byte leads where the next instruction's first byte says.
  */
 #include "trampoline/plan/evict.h"
 
@@ -14,7 +14,7 @@ static uint8_t larger(uint8_t a, uint8_t b)
 	return a > b ? a : b;
 }
 
-/* The site's part: a short jump to the hidden one. */
+/* The site's part: a short jump to the embedded one. */
 static bool enter_short(struct dp_search *s, uint64_t hidden, uint32_t *ret)
 {
 	struct dp_item item = *s->job->item;
@@ -39,8 +39,7 @@ static bool enter_neighbour(struct dp_search *s, uint64_t hidden, uint32_t *ret)
 	return dp_search_enter_victim(s, &s->victim[0], 0, end) && enter_short(s, hidden, ret);
 }
 
-/* The site's jump hidden at `hidden`, inside the victim. The site's own bytes are not to be relied upon: they are written later.
- */
+/* The site's jump, embedded at `hidden` in the victim. Must not rely on the site's own bytes: they are written later. */
 static bool try_hidden(struct dp_search *s, uint64_t hidden, uint32_t *ret)
 {
 	const struct dp_plan *plan = &s->job->item->plan;
@@ -67,7 +66,7 @@ static bool try_hidden(struct dp_search *s, uint64_t hidden, uint32_t *ret)
 	return false;
 }
 
-/* Is the place in reach of the site's short jump? */
+/* Whether the site's short jump reaches the address. */
 static bool in_reach(const struct dp_search *s, uint64_t hidden)
 {
 	const uint64_t from = s->job->request->site + SHORT_JUMP;
@@ -77,15 +76,13 @@ static bool in_reach(const struct dp_search *s, uint64_t hidden)
 	return !(s->state[at] & DP_BYTE_UNKNOWN) && hidden == from + (uint64_t)(int64_t)(int8_t)s->byte[at];
 }
 
-/*
- * Where the hidden jump is best: where its bytes are all its own, and not all of the bytes of the victim's own jump are its.
- */
+/* The best offset of the embedded jump: all its bytes are its own, and some bytes of the victim's own jump are too. */
 static uint8_t best_in(uint8_t len)
 {
 	return len >= 2 * DP_JMP_NEAR ? DP_JMP_NEAR : (uint8_t)(len - DP_JMP_NEAR);
 }
 
-/* Is there a place inside of the instruction that could hold the jump? A quick look. */
+/* A quick check whether the instruction has an offset for the embedded jump. */
 static bool may_host(const struct dp_search *s, uint64_t addr, uint8_t len)
 {
 	if (!dp_search_untouched(s, addr, len))
@@ -108,7 +105,7 @@ static bool neighbour(struct dp_search *s, uint64_t addr, uint32_t *ret)
 		return false;
 	if (addr < site + SHORT_JUMP && addr + victim->len > site)
 		return false;
-	const uint8_t best = best_in(victim->len); /* in a hurry, only there */
+	const uint8_t best = best_in(victim->len); /* the only one tried in a hurry */
 	if (victim->len > DP_JMP_NEAR + 1 && in_reach(s, addr + best) && try_hidden(s, addr + best, ret))
 		return true;
 	for (uint8_t first = 1; !s->job->hurry && first < victim->len; first++)
@@ -126,7 +123,7 @@ static void measure(struct dp_search *s)
 	s->measured = true;
 }
 
-/* The longer instructions first. */
+/* Longer instructions first. */
 bool dp_search_neighbours(struct dp_search *s, uint32_t *ret)
 {
 	measure(s);
@@ -139,15 +136,14 @@ bool dp_search_neighbours(struct dp_search *s, uint32_t *ret)
 	return false;
 }
 
-/* ---- a site of one byte whose next instruction gives way too
- * ------------------------------------------------------------------------ */
+/* ---- a site of one byte whose next instruction is evicted too --------------------------------------------------------- */
 
 static void look_again(struct dp_search *s)
 {
 	dp_sites_bytes(s->job->planner->sites, &s->job->item->text, s->base, DP_SEARCH_AROUND, s->byte, s->state);
 }
 
-/* The instruction around `hidden`, if it may host a jump there. */
+/* The instruction that contains `hidden`, if it may have a jump embedded there. */
 static bool host_of(struct dp_search *s, uint64_t hidden, uint64_t behind, struct dp_insn *ret)
 {
 	for (uint64_t at = hidden - 1; at > hidden - DP_INSN_MAX; at--) {
@@ -160,7 +156,7 @@ static bool host_of(struct dp_search *s, uint64_t hidden, uint64_t behind, struc
 	return false;
 }
 
-/* The next instruction becomes a jump that begins with `lead`, which as a distance leads to `hidden`. */
+/* The next instruction becomes a jump that starts with `lead`, which as a displacement leads to `hidden`. */
 static bool try_lead(struct dp_search *s, const struct dp_insn *next, uint8_t lead, uint32_t *ret)
 {
 	const uint64_t hidden = s->job->request->site + SHORT_JUMP + (uint64_t)(int64_t)(int8_t)lead;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places one request. Its stub is generated first, since springboards have to know where they lead; then the tactics are tried in
- * order, first with springboards in pages that are ours anyway: a page per springboard would cost 4 KiB and a mapping each.
+ * Places one request. Its stub is generated first, since springboards must know their target. Then the tactics are tried in
+ * order, first with springboards in pages that we have anyway: a page per springboard would cost 4 KiB and a mapping each.
  *
- * Two kinds of bytes of a site are spoken for: those that its jump changes, and those that the jump relies upon without changing
- * them (a pun's tail). Several jumps may rely on the same byte, whoever wrote it; but what one relies upon or changes, no other
- * may change.
+ * A site reserves two kinds of bytes: those that its jump changes, and those that the jump relies on without changing them (a
+ * pun's tail). Several jumps may rely on the same byte, whoever wrote it; but a byte that one relies on or changes must not be
+ * changed by another.
  */
 #include "trampoline/plan/place.h"
 
@@ -17,14 +17,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define BUDGET 16384u /* places that one jump's search may look at */
-#define HURRY  256u   /* the same, where it is only about saving pages */
+#define BUDGET 16384u /* places that one jump's search may try */
+#define HURRY  256u   /* the same, if the only purpose is to save pages */
 /*
- * Probes in small numbers get the simplest patch, at the price of a page for many a springboard. From so many pages on, a
- * neighbour is rather evicted than another page taken.
+ * A few probes get the simplest patch, at the price of a page for many springboards. From this number of pages on, rather evicts
+ * a neighbour than takes another page.
  */
 #define MANY_PAGES 64u
-#define MOST_PAGES 128u /* and from so many on after a search that is not in a hurry, which costs as much as all the rest */
+#define MOST_PAGES 128u /* from this number on even by a thorough search, which costs as much as all other work */
 #define SPARSE     40u  /* bytes of a module for each plan */
 
 void dp_room_init(struct dp_room *room, const struct dp_planner *planner, const struct dp_job *job)
@@ -58,7 +58,7 @@ struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item,
 	return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
 }
 
-/* Lets the item's springboard lead to `to`; if that does not reach, it leads to where it did. */
+/* Makes the item's springboard lead to `to`. If that is out of reach, changes nothing. */
 static struct dp_error *redirect(struct dp_planner *planner, const struct dp_item *item, uint64_t to)
 {
 	const uint64_t at = item->plan.springboard;
@@ -86,7 +86,7 @@ void dp_item_init(struct dp_item *item, const struct dp_request *request, const 
 
 /* ---- one jump ------------------------------------------------------------------------------------------------------------- */
 
-/* Replaces *err, which may be NULL, by the outcome of the next try; true if that is good. */
+/* Replaces *err, which may be NULL, by the result of the next attempt; true if that succeeded. */
 static bool outcome(struct dp_error **err, struct dp_error *next)
 {
 	dp_error_destroy(*err);
@@ -94,7 +94,7 @@ static bool outcome(struct dp_error **err, struct dp_error *next)
 	return !next;
 }
 
-/* A jump that changes only the `own` bytes at the site. If there is none, *err stays. */
+/* A jump that changes only the `own` bytes at the site. If there is none, *err does not change. */
 static bool single(struct dp_job *job, const struct dp_ground *ground, enum dp_tactic tactic, uint8_t own, uint32_t *ret,
                    struct dp_error **err)
 {
@@ -122,7 +122,7 @@ static bool is_free(const struct dp_ground *ground, uint8_t n)
 	return true;
 }
 
-/* Is it worth a neighbour to save a page? Not where all neighbours will be wanted for themselves. */
+/* Whether evicting a neighbour to save a page is worth it. Not if most neighbours will be probed themselves. */
 static bool saves_pages(const struct dp_job *job)
 {
 	uint64_t start, end;
@@ -130,7 +130,7 @@ static bool saves_pages(const struct dp_job *job)
 	return dp_pages_n(job->planner->pages) > MANY_PAGES && dp_sites_n(job->planner->sites) < (end - start) / SPARSE;
 }
 
-/* Tactics that displace the site's instruction alone: with what is there, then with fresh pages. */
+/* Tactics that displace the site's instruction only: with existing pages, then with fresh ones. */
 static bool alone(struct dp_job *job, const struct dp_ground *ground, unsigned allowed, uint32_t *ret, struct dp_error **err)
 {
 	const uint8_t len = job->first.len;
@@ -165,13 +165,13 @@ static struct dp_error *put_window(struct dp_job *job, const struct dp_ground *g
 	memcpy(plan->interior, fit->interior, sizeof(plan->interior));
 	job->fresh = true;
 	if (!single(job, ground, DP_TACTIC_WINDOW, own, ret, &err) && !err)
-		err = dp_error(DP_TAG_NO_SPACE, "no free address where the jump could lead");
+		err = dp_error(DP_TAG_NO_SPACE, "no free address within reach of the jump");
 	if (err)
 		dp_stubs_drop(job->planner, plan);
 	return err;
 }
 
-/* As many instructions as the jump needs; else fewer, down to two. The first refusal says most. */
+/* As many instructions as the jump needs; else fewer, down to two. Keeps the first refusal, which is the most informative. */
 static struct dp_error *window(struct dp_job *job, const struct dp_ground *ground, uint32_t *ret)
 {
 	const struct dp_text *text = job->request->text;
@@ -197,7 +197,7 @@ static struct dp_error *window(struct dp_job *job, const struct dp_ground *groun
 
 /* ---- refusals ------------------------------------------------------------------------------------------------------------- */
 
-/* Which of two refusals says more: what belongs to the instruction, then other probes, then room, then its length. */
+/* Ranks refusals: about the instruction itself, then other probes, then room, then its length. */
 static int weight(enum dp_tag tag)
 {
 	switch (tag) {
@@ -212,10 +212,10 @@ static int weight(enum dp_tag tag)
 	}
 }
 
-/* Collects the tactics' refusals into one error, whose tag is that of the weightiest. */
+/* Merges the tactics' refusals into one error, with the highest-ranking tag. */
 static struct dp_error *collect(struct dp_error *all, struct dp_error *one, enum dp_tactic tactic)
 {
-	/* The site's own instruction can be moved, that is known by now: a window complains about those that follow. */
+	/* The site's own instruction is known to be movable: a window complains about the following ones. */
 	bool follower = one->tag == DP_TAG_UNDECODABLE || one->tag == DP_TAG_UNRELOCATABLE;
 	enum dp_tag tag = tactic == DP_TACTIC_WINDOW && follower ? DP_TAG_TOO_SHORT : one->tag;
 	if (all && weight(all->tag) >= weight(tag))
@@ -233,8 +233,8 @@ static struct dp_error *simple_refusal(const struct dp_insn *insn, enum dp_tacti
 	if (tactic == DP_TACTIC_JUMP && is_short)
 		return dp_error(DP_TAG_TOO_SHORT, "the instruction has only %u bytes", insn->len);
 	if (tactic == DP_TACTIC_JUMP || is_short)
-		return dp_error(DP_TAG_NO_SPACE, "no free address where the jump could lead");
-	return dp_error(DP_TAG_TOO_SHORT, "there is nothing to share");
+		return dp_error(DP_TAG_NO_SPACE, "no free address within reach of the jump");
+	return dp_error(DP_TAG_TOO_SHORT, "the instruction is long enough for a whole jump");
 }
 
 static struct dp_error *refuse(const struct dp_insn *insn, struct dp_error *all)
@@ -244,8 +244,7 @@ static struct dp_error *refuse(const struct dp_insn *insn, struct dp_error *all)
 	return all ? dp_error_wrap(all, "%s: no jump fits", text) : dp_error(DP_TAG_TOO_SHORT, "%s: no tactic is allowed", text);
 }
 
-/* ---- a site of its own ------------------------------------------------------------------------------------------------------
- */
+/* ---- a new site ------------------------------------------------------------------------------------------------------ */
 
 static struct dp_error *jumps(struct dp_job *job, const struct dp_ground *ground, unsigned allowed, uint32_t *ret)
 {
@@ -307,10 +306,9 @@ static struct dp_error *place_new(struct dp_job *job, unsigned allowed, bool tra
 	return traps ? trap(job, ret) : jumps(job, &ground, allowed, ret);
 }
 
-/* ---- a site that is taken ---------------------------------------------------------------------------------------------------
- */
+/* ---- a site in use --------------------------------------------------------------------------------------------------- */
 
-/* An evicted instruction becomes a probe where it runs now: its stub gets one, its jump stays. */
+/* An evicted instruction becomes a probe: it gets a stub with the probe, its jump stays. */
 static struct dp_error *promote(struct dp_job *job, struct dp_item *item)
 {
 	struct dp_planner *planner = job->planner;
@@ -333,17 +331,17 @@ static struct dp_error *promote(struct dp_job *job, struct dp_item *item)
 	return NULL;
 }
 
-/* A new jump in place of one that leads to the older stub itself. It relies on as many bytes at least. */
+/* Replaces a jump that leads directly to the older stub. The new one relies on at least as many bytes. */
 static struct dp_error *jump_anew(struct dp_job *job, const struct dp_item *base, uint32_t *ret)
 {
 	struct dp_ground ground;
 	struct dp_error *err = NULL;
-	if (base->nusers) /* a neighbour's jump has this one's bytes for its own tail */
-		return dp_error(DP_TAG_NO_SPACE, "the jump that is there cannot change: others rely upon its bytes");
+	if (base->nusers) /* a neighbour's jump has this one's bytes as its tail */
+		return dp_error(DP_TAG_NO_SPACE, "the existing jump cannot change: other jumps rely on its bytes");
 	dp_sites_bytes(job->planner->sites, job->request->text, base->plan.site, sizeof(ground.byte), ground.byte, ground.state);
 	job->fresh = true;
 	if (!single(job, &ground, base->plan.tactic, base->plan.changed, ret, &err) && !err)
-		return dp_error(DP_TAG_NO_SPACE, "no free address where a second jump could lead");
+		return dp_error(DP_TAG_NO_SPACE, "no free address within reach of a second jump");
 	if (!err) {
 		struct dp_plan *plan = &dp_sites_item(job->planner->sites, *ret)->plan;
 		plan->len = plan->len < base->plan.len ? base->plan.len : plan->len;
@@ -369,7 +367,7 @@ static struct dp_error *jump_as_before(struct dp_job *job, const struct dp_item 
 	return err;
 }
 
-/* Another probe at the same site: its stub goes on to the one that is there. */
+/* Another probe at the same site: its stub continues with the existing one. */
 static struct dp_error *stack(struct dp_job *job, uint32_t below, uint32_t *ret)
 {
 	const struct dp_item *base = dp_sites_item(job->planner->sites, below);
@@ -404,10 +402,9 @@ static struct dp_error *place_again(struct dp_job *job, unsigned allowed, uint32
 	return promote(job, item);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------------------------------- */
 
-/* Could the instruction run from a stub at all? Asked first, so that its refusal is not hidden behind those of the tactics. */
+/* Whether the instruction could run from a stub at all. Checked first, so that the tactics' refusals do not hide it. */
 static struct dp_error *check_relocatable(const struct dp_insn *insn)
 {
 	struct dp_buf scratch;
@@ -424,7 +421,7 @@ static struct dp_error *check_keep(const struct dp_text *text, const struct dp_i
 	const struct dp_keep *keep = dp_text_kept(text, insn->addr, insn->len);
 	if (!keep)
 		return NULL;
-	return dp_error(DP_TAG_RSEQ, "0x%" PRIx64 " is in [0x%" PRIx64 ", 0x%" PRIx64 "), which must stay as it is: %s",
+	return dp_error(DP_TAG_RSEQ, "0x%" PRIx64 " is in [0x%" PRIx64 ", 0x%" PRIx64 "), which must not change: %s",
 	                insn->addr, keep->start, keep->start + keep->size, keep->why);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The planner: requests one after the other, each placed among those before it (place.c, evict.c); where those are in the way,
- * they are placed anew (replan.c).
+ * The planner: places requests one after the other among the earlier ones (place.c, evict.c); if those are in the way, places
+ * them anew (replan.c).
  */
 #include "trampoline/plan/planner.h"
 
@@ -50,7 +50,7 @@ struct dp_error *dp_planner_occupy(struct dp_planner *planner, uint64_t addr, ui
 {
 	struct dp_item item = {.foreign = true, .below = dp_sites_at(planner->sites, addr)};
 	if (changed > len || len > sizeof(item.plan.new_bytes))
-		return dp_error(DP_TAG_INTERNAL, "a standing probe of %u bytes, %u of them changed", len, changed);
+		return dp_error(DP_TAG_INTERNAL, "an installed probe of %u bytes, %u of them changed", len, changed);
 	item.plan = (struct dp_plan){.site = addr, .probe = DP_NO_PROBE, .changed = changed, .len = len};
 	uint32_t i = dp_sites_new(planner->sites, &item);
 	if (i == DP_NO_ITEM || !dp_sites_enter(planner->sites, i))
@@ -58,8 +58,7 @@ struct dp_error *dp_planner_occupy(struct dp_planner *planner, uint64_t addr, ui
 	return NULL;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------------------------------------
- */
+/* ---- results ---------------------------------------------------------------------------------------------------------- */
 
 struct ordered {
 	uint32_t seq, item;
@@ -71,7 +70,7 @@ static int by_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* What a plan relies upon was there when it was entered, and leaves only with it: so the order of entering will do. */
+/* All that a plan relies on was there when it was entered, and is removed only with it: so the order of entering is right. */
 static void gather(struct dp_planner *planner)
 {
 	const uint32_t all = dp_sites_n(planner->sites);
@@ -99,8 +98,7 @@ size_t dp_planner_plans(struct dp_planner *planner, const struct dp_plan **ret)
 	return planner->plans ? planner->nplans : 0;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- requests --------------------------------------------------------------------------------------------------------- */
 
 static bool may_help(const struct dp_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Placing anew. The plans that touch the site's window, everything that relies upon bytes they wrote, and the instructions that
- * were evicted for no other's sake are taken out; then all of them are placed again with the new request, from high to low
- * addresses, since a jump relies upon what is behind it. Whatever goes wrong, all is put back exactly as it was.
+ * Placing anew. Removes the plans that touch the site's window, all that rely on bytes they wrote, and the instructions that were
+ * evicted for no other plan; then places all of them again with the new request, from high to low addresses, since a jump relies
+ * on the bytes after it. On failure everything is restored exactly.
  */
 #include "trampoline/plan/planner.h"
 
@@ -12,28 +12,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST   512u /* plans taken out at a time */
-#define WINDOW 24u  /* bytes behind the site that its jumps may want */
-#define FAR    160u /* from an item to those that rely on it */
-#define TRIES  8u   /* orders that are tried */
-#define MANY   64u  /* with more plans than that only the first of them */
-#define BACK   24u  /* steps back, of up to four items each, in each of them */
+#define MOST   512u /* plans removed at a time */
+#define WINDOW 24u  /* bytes after the site that its jumps may use */
+#define FAR    160u /* distance from an item to those that rely on it */
+#define TRIES  8u   /* orders tried */
+#define MANY   64u  /* with more plans, only the first order is tried */
+#define BACK   24u  /* backtracking steps, of up to four items each, in each order */
 
 struct saved {
 	uint32_t item;
 	uint8_t *stub, *springboard; /* bytes */
-	uint8_t springboard_size;    /* 0: none of its own */
+	uint8_t springboard_size;    /* 0: it has none of its own */
 };
 
 struct replan {
 	struct dp_planner *planner;
-	uint32_t set[MOST]; /* items to be taken out */
+	uint32_t set[MOST]; /* items to be removed */
 	unsigned n;
-	struct saved saved[MOST]; /* in the order of taking out */
+	struct saved saved[MOST]; /* in the order of removal */
 	unsigned nsaved;
 	uint32_t placed[MOST + 1];
 	unsigned nplaced;
-	unsigned promoted; /* so many of them have to go together: behind those is a probe on what one of them evicted */
+	unsigned promoted; /* the first ones, as many, must be undone together: among them is a probe on an instruction that
+	                      one of them evicted */
 };
 
 static struct dp_item *item_of(const struct replan *r, uint32_t i)
@@ -41,8 +42,7 @@ static struct dp_item *item_of(const struct replan *r, uint32_t i)
 	return dp_sites_item(r->planner->sites, i);
 }
 
-/* ---- the closure ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the closure ------------------------------------------------------------------------------------------------------ */
 
 static bool has(const struct replan *r, uint32_t i)
 {
@@ -52,7 +52,8 @@ static bool has(const struct replan *r, uint32_t i)
 	return false;
 }
 
-/* With everything below it at the same site: a probe there goes as one. False if there are too many, or one that cannot be moved.
+/*
+ * Includes all items below it at the same site: a probe there moves as a whole. False if there are too many, or an immovable one.
  */
 static bool include(struct replan *r, uint32_t i)
 {
@@ -86,8 +87,10 @@ static bool include_users(struct replan *r, uint32_t i)
 	return true;
 }
 
-/* Evicted instructions that nobody else needs are left to dp_unplace(), but have to be saved: all that the set relies upon and is
- * not asked. */
+/*
+ * dp_unplace() removes evicted instructions that are no longer needed, but they must be saved: all that the set relies on and
+ * that no request asked for.
+ */
 static bool include_victims(struct replan *r, uint32_t i)
 {
 	const struct dp_item *item = item_of(r, i);
@@ -113,8 +116,7 @@ static bool closure(struct replan *r, uint64_t site)
 	return r->n != 0;
 }
 
-/* ---- taking out and putting back --------------------------------------------------------------------------------------------
- */
+/* ---- removing and restoring ------------------------------------------------------------------------------------------- */
 
 static int by_seq_down(const void *a, const void *b, void *data)
 {
@@ -152,7 +154,7 @@ static void forget(struct replan *r)
 	}
 }
 
-/* All are saved first: the springboard of several probes at one site leads elsewhere as soon as one of them is out. */
+/* Saves all first: a springboard shared by several probes at one site leads elsewhere once one of them is removed. */
 static bool take_out(struct replan *r)
 {
 	qsort_r(r->set, r->n, sizeof(*r->set), by_seq_down, r);
@@ -167,7 +169,7 @@ static bool take_out(struct replan *r)
 
 static void put(struct replan *r, uint64_t at, const uint8_t *bytes, size_t n)
 {
-	/* The pages were ours a moment ago and nothing has come in between: only memory could be missing. */
+	/* The pages were ours just before and nothing was done in between: only memory could be missing. */
 	if (n)
 		dp_error_destroy(dp_pages_put(r->planner->pages, at, bytes, n));
 }
@@ -183,8 +185,7 @@ static void put_back(struct replan *r)
 	}
 }
 
-/* ---- placing anew -----------------------------------------------------------------------------------------------------------
- */
+/* ---- placing anew ----------------------------------------------------------------------------------------------------- */
 
 struct ask {
 	const struct dp_request *request;
@@ -218,7 +219,7 @@ static bool place_next(struct replan *r, const struct ask *ask)
 	return true;
 }
 
-/* Until only n are left; or none, where others than those would be left without what they rely upon. */
+/* Undoes down to n items; or all, if items other than those n would lose what they rely on. */
 static void undo(struct replan *r, unsigned n)
 {
 	if (n < r->promoted)
@@ -228,8 +229,8 @@ static void undo(struct replan *r, unsigned n)
 }
 
 /*
- * How many could be placed; all of them are good. What one chooses may leave nothing to the next, whose upper bytes those are:
- * then the last ones are taken back and choose something else.
+ * Returns how many could be placed; n is success. One item's choice may leave no place to the next, whose upper bytes it has
+ * chosen: then the last ones are undone and choose something else.
  */
 static unsigned place_all(struct replan *r, const struct ask *ask, unsigned n)
 {
@@ -250,7 +251,7 @@ static unsigned place_all(struct replan *r, const struct ask *ask, unsigned n)
 	return r->nplaced == n ? n : most;
 }
 
-/* A trap leaves the jumps in front of it one byte less to choose: then one of those may be the next one to need one. */
+/* A trap leaves the jumps before it one choice less: one of those may then need a trap too. */
 static bool may_trap(const struct dp_item *item, bool traps)
 {
 	return traps && item->request.tactics >> DP_TACTIC_TRAP & 1;
@@ -283,7 +284,7 @@ static bool place_in_order(struct replan *r, const struct ask *ask, unsigned n, 
 	return false;
 }
 
-/* From high to low addresses; whoever does not fit then has the first choice the next time. */
+/* From high to low addresses; an item that does not fit goes first in the next attempt. */
 static bool place_anew(struct replan *r, const struct dp_request *request, bool traps, uint32_t *ret)
 {
 	struct ask ask[MOST + 1];
@@ -296,7 +297,7 @@ static bool place_anew(struct replan *r, const struct dp_request *request, bool 
 		memmove(ask + 1, ask, done * sizeof(*ask));
 		ask[0] = failed;
 	}
-	/* Where no neighbour gives way, a site takes nothing from those in front of it; then there is always room for a trap. */
+	/* Without evictions, a site takes no byte from those before it; there is always room for a trap. */
 	qsort(ask, n, sizeof(*ask), by_site_down);
 	r->planner->plain = true;
 	const bool good = place_in_order(r, ask, n, request, ret, &done);

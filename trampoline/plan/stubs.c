@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Room for stubs, near the module and one behind the other, and what is put there. */
+/* Allocates room for stubs, near the module and one after the other, and generates them there. */
 #include "trampoline/arch/x86_64/asm/encode.h"
 #include "trampoline/arch/x86_64/emit/springboard.h"
 #include "trampoline/arch/x86_64/emit/stub.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 
 #define STUB_ALIGN  16u
-#define REACH       UINT64_C(0x7c000000) /* of a 32-bit displacement, less 64 MiB for the module's bss and the stub itself */
+#define REACH       UINT64_C(0x7c000000) /* of a 32-bit displacement, minus 64 MiB for the module's bss and the stub itself */
 #define CHUNK       UINT64_C(0x10000)
 #define STUB_GUESS  512u
-#define MOVED_GUESS 64u /* nothing but a moved instruction and the way back */
+#define MOVED_GUESS 64u /* only a moved instruction and the jump back */
 
 struct reach {
 	uint64_t lo, hi, near;
 };
 
-/* From everywhere in there, everything in the module is in reach, and the other way round. */
+/* Any address in this range reaches the whole module by rel32, and the reverse. */
 static struct reach reach_of(const struct dp_text *text)
 {
 	uint64_t start, end;
@@ -61,7 +61,7 @@ static bool add_chunk(struct dp_planner *planner, const struct reach *reach, siz
 	return false;
 }
 
-/* The last chunk first: those before are full, but for what was taken out again. */
+/* The last chunk first: earlier ones are full, except where stubs were removed. */
 static bool find_room(struct dp_planner *planner, const struct reach *reach, size_t size, uint64_t *at)
 {
 	for (size_t i = planner->nchunks; i-- > 0;)
@@ -70,7 +70,7 @@ static bool find_room(struct dp_planner *planner, const struct reach *reach, siz
 	return add_chunk(planner, reach, size) && in_chunk(planner, &planner->chunk[planner->nchunks - 1], reach, size, at);
 }
 
-/* The chunk's next stub starts behind this one. */
+/* The chunk's next stub starts after this one. */
 static void advance(struct dp_planner *planner, uint64_t end)
 {
 	for (size_t i = planner->nchunks; i-- > 0;)
@@ -120,7 +120,7 @@ static void pad(struct dp_buf *out, uint64_t stub)
 		dp_put_u8(out, DP_INT3);
 }
 
-/* Its size is known only when it is done. */
+/* The size of a stub is known only after it was generated. */
 struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *text, const struct dp_request *request,
                               const struct dp_code *code, struct dp_plan *plan)
 {
@@ -154,7 +154,7 @@ struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *
 void dp_stubs_drop(struct dp_planner *planner, const struct dp_plan *plan)
 {
 	dp_pages_drop(planner->pages, plan->stub, (size_t)(plan->stub_end - plan->stub));
-	for (size_t i = planner->nchunks; i-- > 0;) /* the last one's room is free again */
+	for (size_t i = planner->nchunks; i-- > 0;) /* a last stub's room is free again */
 		if (planner->chunk[i].next == ((plan->stub_end + STUB_ALIGN - 1) & ~(uint64_t)(STUB_ALIGN - 1)))
 			planner->chunk[i].next = plan->stub;
 }

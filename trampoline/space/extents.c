@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILLER 0xcc /* int3: nothing runs into unused bytes, and if it did, it would stop there */
+#define FILLER 0xcc /* int3: a thread that runs into unused bytes by error stops there */
 
 #define NOT_LOOKED UINT8_MAX
 #define SOMEWHERE  (UINT8_MAX - 1)
@@ -19,11 +19,11 @@ struct page {
 struct dp_pages {
 	struct dp_space *space;
 	struct page **page; /* ascending */
-	uint64_t *addr;     /* of each page: what is looked at most, in one place */
-	uint32_t *number;   /* addr / DP_PAGE, of which the lower bits will do */
-	uint8_t *none;      /* of each page: so many unused bytes start nowhere in it; or NOT_LOOKED, SOMEWHERE */
+	uint64_t *addr;     /* of each page: read most often, so in an array of its own */
+	uint32_t *number;   /* addr / DP_PAGE; its lower bits are enough */
+	uint8_t *none;      /* of each page: no run of this many unused bytes starts in it; or NOT_LOOKED, SOMEWHERE */
 	size_t n, cap;
-	struct dp_extent *extent; /* the last answer of dp_pages_extents() */
+	struct dp_extent *extent; /* the last result of dp_pages_extents() */
 	size_t nextents;
 };
 
@@ -87,7 +87,7 @@ static size_t part(uint64_t addr, size_t n)
 	return n < room ? n : room;
 }
 
-/* Bits [from, from + n) of word `word`, as far as they are in it. */
+/* The bits of [from, from + n) that are in word `word`. */
 static uint64_t word_mask(size_t word, size_t from, size_t n)
 {
 	const size_t lo = from > 64 * word ? from - 64 * word : 0, hi = from + n - 64 * word;
@@ -122,14 +122,14 @@ static bool all_ours(const struct dp_pages *pages, uint64_t addr, size_t n)
 	return page_at(pages, addr) && page_at(pages, addr + n - 1) && dp_pages_fits(pages, addr, n);
 }
 
-/* Bit k: the `n` bytes from 64 * word + k on are unused, as far as they lie in the page. `n` is at most 64. */
+/* Bit k: the `n` bytes from 64 * word + k on are unused, as far as they are in the page. `n` is at most 64. */
 static uint64_t starts(const struct page *page, size_t word, size_t n)
 {
 	uint64_t low = ~page->used[word], high = word + 1 < DP_PAGE / 64 ? ~page->used[word + 1] : UINT64_MAX;
 	for (size_t have = 1; low && have < n;) { /* runs of `have` bytes */
 		const size_t more = n - have < have ? n - have : have;
 		low &= low >> more | high << (64 - more);
-		high &= high >> more; /* what is shifted in matters to nobody: `n` bytes from the low word end in the high one */
+		high &= high >> more; /* the bits shifted in do not matter: `n` bytes from the low word end in the high one */
 		have += more;
 	}
 	return low;
@@ -171,8 +171,10 @@ uint64_t dp_pages_addr(const struct dp_pages *pages, size_t i)
 	return pages->addr[i];
 }
 
-/* Distances of a page's addresses have at most two values above their twelve lowest bits; those are compared, many pages at a
- * time. */
+/*
+ * The distances of a page's addresses have at most two values above their twelve lowest bits. Compares those, for many pages at a
+ * time.
+ */
 size_t dp_pages_match(const struct dp_pages *pages, size_t i, size_t end, const struct dp_page_match *match)
 {
 	typedef uint32_t vector __attribute__((vector_size(16), aligned(4), may_alias));
@@ -220,7 +222,7 @@ uint16_t dp_pages_unused(const struct dp_pages *pages, size_t i, uint64_t addr, 
 	return found;
 }
 
-/* Most pages are full: that is seen once. */
+/* Most pages are full: that is found once and cached. */
 bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint64_t hi, size_t n, uint64_t *ret)
 {
 	uint8_t *none = &pages->none[i];
@@ -324,7 +326,7 @@ static void mark(struct page *page, size_t from, size_t n, bool used)
 	page->nused = used ? page->nused + n : page->nused - n;
 }
 
-/* Index of the page at `addr`, made if there is none. */
+/* Index of the page at `addr`, which is created if missing. */
 static struct dp_error *own(struct dp_pages *pages, uint64_t addr, size_t *ret)
 {
 	*ret = index_of(pages, addr);
@@ -366,7 +368,7 @@ void dp_pages_drop(struct dp_pages *pages, uint64_t addr, size_t n)
 	}
 }
 
-/* One extent from page `i` on; the index behind its last page. On out of memory extent->bytes stays NULL. */
+/* One extent from page `i` on; returns the index after its last page. When out of memory extent->bytes stays NULL. */
 static size_t merge(const struct dp_pages *pages, size_t i, struct dp_extent *extent)
 {
 	size_t end = i + 1;

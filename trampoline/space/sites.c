@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The map from addresses to items is a hash table of blocks of 256 addresses: text is dense, and neighbours are asked for
- * together. */
+/* Maps addresses to items by a hash table of blocks of 256 addresses: code is dense, and neighbours are looked up together. */
 #include "trampoline/space/sites.h"
 
 #include "trampoline/code/text.h"
@@ -62,8 +61,7 @@ struct dp_item *dp_sites_item(const struct dp_sites *sites, uint32_t i)
 	return sites->item[i];
 }
 
-/* ---- the map ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the map ---------------------------------------------------------------------------------------------------------- */
 
 static struct block **slot_of(struct block **slot, size_t mask, uint64_t addr)
 {
@@ -93,7 +91,7 @@ static bool grow(struct dp_sites *sites)
 	return true;
 }
 
-/* Makes sure that there is a block for `addr`. */
+/* Ensures that there is a block for `addr`. */
 static bool prepare(struct dp_sites *sites, uint64_t addr)
 {
 	addr &= ~(uint64_t)(BLOCK - 1);
@@ -122,7 +120,7 @@ uint32_t dp_sites_at(const struct dp_sites *sites, uint64_t addr)
 	return block ? block->item[addr % BLOCK] - 1 : DP_NO_ITEM;
 }
 
-/* The first item at or behind `addr`, below `end`. */
+/* The first item at or after `addr`, below `end`. */
 static uint32_t next_item(const struct dp_sites *sites, uint64_t addr, uint64_t end)
 {
 	while (addr < end) {
@@ -153,8 +151,7 @@ uint32_t dp_sites_touching(const struct dp_sites *sites, uint64_t addr, size_t n
 	}
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- items ------------------------------------------------------------------------------------------------------------ */
 
 uint32_t dp_sites_new(struct dp_sites *sites, const struct dp_item *item)
 {
@@ -243,8 +240,7 @@ void dp_sites_return(struct dp_sites *sites, uint32_t i)
 	item->live = true;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------------ */
 
 static void overlay(const struct dp_item *item, uint64_t addr, size_t n, uint8_t *byte, uint8_t *state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free addresses of a target, as the sorted list of what is taken. Neighbouring ranges are merged, so that two entries
- * always have room between them. The list stays short (mappings plus our own pages): array and binary search are enough.
+ * The free addresses of a target, as the sorted list of taken ranges. Neighbouring ranges are merged, so two entries always have
+ * room between them. The list stays short (mappings plus our own pages): array and binary search are enough.
  */
 #include "trampoline/space/space.h"
 
@@ -12,7 +12,7 @@
 #define HIGHEST      UINT64_C(0x7ffffffff000) /* 47 bits less the guard page */
 #define MIB          UINT64_C(0x100000)
 #define HEAP_GROWTH  (256 * MIB)
-#define HEAP_RANDOM  (1024 * MIB) /* how far behind bss a kernel may put a heap that does not exist yet */
+#define HEAP_RANDOM  (1024 * MIB) /* how far after bss a kernel may place a heap that does not exist yet */
 #define STACK_GROWTH (16 * MIB)
 
 struct range {
@@ -48,7 +48,7 @@ struct dp_space *dp_space_destroy(struct dp_space *space)
 	return NULL;
 }
 
-/* Index of the first taken range that ends behind `addr`. */
+/* Index of the first taken range that ends after `addr`. */
 static size_t first_behind(const struct dp_space *space, uint64_t addr)
 {
 	size_t lo = 0, hi = space->n;
@@ -62,7 +62,7 @@ static size_t first_behind(const struct dp_space *space, uint64_t addr)
 	return lo;
 }
 
-/* Opens a hole of one entry at `i`. */
+/* Makes room for an entry at `i`. */
 static bool insert(struct dp_space *space, size_t i)
 {
 	if (space->n == space->cap) {
@@ -130,7 +130,7 @@ bool dp_space_is_free(const struct dp_space *space, uint64_t start, uint64_t end
 	return start < end && (i == space->n || space->taken[i].start >= end);
 }
 
-/* The gap in front of taken range `i`, cut to [lo, hi): the place for `size` bytes nearest to `near`. */
+/* The place for `size` bytes nearest to `near`, in the gap before taken range `i`, cut to [lo, hi). */
 static bool fit_gap(const struct dp_space *space, size_t i, struct range limit, uint64_t near, uint64_t size, uint64_t *ret)
 {
 	uint64_t lo = i ? space->taken[i - 1].end : 0;
@@ -167,7 +167,7 @@ bool dp_space_find(const struct dp_space *space, uint64_t lo, uint64_t hi, uint6
 	if (near > limit.end)
 		near = limit.end;
 	size = dp_page_up(size);
-	size_t middle = first_behind(space, near); /* the gap in front of it holds `near` or lies above */
+	size_t middle = first_behind(space, near); /* the gap before it contains `near` or is above */
 	if (middle < space->n && space->taken[middle].start <= near)
 		middle++;
 	for (size_t i = middle; i <= space->n && !has_above; i++) {
@@ -201,7 +201,7 @@ bool dp_space_alloc(struct dp_space *space, uint64_t lo, uint64_t hi, uint64_t n
 	return true;
 }
 
-/* A mapping with the room that the kernel may grow it into. */
+/* A mapping, with the room into which it may grow. */
 static struct dp_error *reserve_map(struct dp_space *space, const struct dp_map *map, bool *heap)
 {
 	uint64_t start = map->start.v, end = map->end.v;
@@ -214,7 +214,7 @@ static struct dp_error *reserve_map(struct dp_space *space, const struct dp_map 
 	return dp_space_reserve(space, start, end);
 }
 
-/* No [heap] yet: it will start where the kernel says, or, if that is not known, somewhere behind the executable's bss. */
+/* No [heap] yet: it will start where the kernel says, or, if that is unknown, somewhere after the executable's bss. */
 static struct dp_error *reserve_future_heap(struct dp_space *space, const struct dp_image *image)
 {
 	const uint64_t start = dp_image_heap_start(image);

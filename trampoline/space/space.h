@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of the address model, for the planner: look-ups without taking, and giving back. All ranges are whole pages. */
+/* Private to the planner: look-ups in the address model without taking, and releasing. All ranges are whole pages. */
 #ifndef DP_TRAMPOLINE_SPACE_H
 #define DP_TRAMPOLINE_SPACE_H
 
@@ -27,10 +27,10 @@ static inline uint64_t dp_saturating_sub(uint64_t a, uint64_t b)
 	return a < b ? 0 : a - b;
 }
 
-/* As dp_space_alloc(), but takes nothing. */
+/* Like dp_space_alloc(), but takes nothing. */
 bool dp_space_find(const struct dp_space *space, uint64_t lo, uint64_t hi, uint64_t near, uint64_t size, uint64_t *ret);
 bool dp_space_is_free(const struct dp_space *space, uint64_t start, uint64_t end);
-/* Gives back what was taken: [start, end) lies in one reserved range. False when out of memory (nothing changed). */
+/* Releases what was taken: [start, end) is in one reserved range. False when out of memory (nothing changed). */
 bool dp_space_release(struct dp_space *space, uint64_t start, uint64_t end);
 
 #endif

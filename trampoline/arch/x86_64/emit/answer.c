@@ -2,9 +2,9 @@
 /*
  * A stub that aggregates, ascending:
  *
- * 	descriptor                  for the agent
- * 	slow paths                  the thread's first hit, and threads that have no block
- * 	entry:                      prologue, gates, condition, cells, epilogue
+ *	descriptor                  for the agent
+ *	slow paths                  the thread's first hit, and threads that have no block
+ *	entry:                      prologue, gates, condition, cells, epilogue
  *
  * A thread finds its block by a hash of %fs:0 (agent/abi.h), which is the same for all threads. In low memory the tables'
  * addresses are part of the instructions. The thread id is not checked: the cells belong to the control block. A plain count

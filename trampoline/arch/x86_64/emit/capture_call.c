@@ -2,12 +2,12 @@
 /*
  * The call section of a stub: the fields that the agent's C code fetches. Below the stub's own frame are
  *
- * 	rbx ->	the site's rbx
- * 		the registers that C code may change
- * 		(alignment)
- * 		struct dp_regs      only if there is a backtrace, or a snapshot
- * 		struct dp_op        of a computed address
- * 	rsp ->	struct dp_capture
+ *	rbx ->	the site's rbx
+ *		the registers that C code may change
+ *		(alignment)
+ *		struct dp_regs      only if there is a backtrace, or a snapshot
+ *		struct dp_op        of a computed address
+ *	rsp ->	struct dp_capture
  *
  * All are addressed from rbx, which C code preserves. Vector registers stay live, and the direction flag stays as it is: the
  * agent uses general registers only, and no string instruction; the sink's entry points handle both themselves.

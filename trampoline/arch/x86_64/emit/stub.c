@@ -2,11 +2,11 @@
 /*
  * A stub's layout, ascending:
  *
- * 	descriptor, operations      data for the agent
- * 	slow:                       gets a record from the agent
- * 	aside:                      failures, and the ends of strings
- * 	body (only with a condition)
- * 	entry:                      prologue, gates, then the condition or the body, then the epilogue
+ *	descriptor, operations      data for the agent
+ *	slow:                       gets a record from the agent
+ *	aside:                      failures, and the ends of strings
+ *	body (only with a condition)
+ *	entry:                      prologue, gates, then the condition or the body, then the epilogue
  *
  * so that the most frequent path runs straight. If the program writes its flags before it reads them (flags.h) they are not
  * preserved, and a condition on registers alone is tested before the prologue: a false one costs a compare and a branch. The
