@@ -37,9 +37,9 @@
  * a filler, as at the ring's end. So positions and offsets do not depend on the room. The tool gives unused memory back
  * (drain_room.c):
  *   the tool     sets room = less, with DP_ROOM_HELD: the thread takes no more until the pages are gone. Then it sets limit to a
- *                value that it never had; then, after a full barrier, it reads head. If the ring is empty, nothing is written after
- *                the room from now on but one record at head, by a hit that had read the old limit (to reserve it needs that very
- *                head, and moves it), and the filler after that. All other pages there are given back.
+ *                value that it never had; then, after a full barrier, it reads head. If the ring is empty, nothing is written
+ *                after the room from now on but one record at head, by a hit that had read the old limit (to reserve it needs
+ *                that very head, and moves it), and the filler after that. All other pages there are given back.
  *   the thread   reads limit, then room, and replaces that very limit by the new one (locked): a limit that was computed from an
  *                older room is never stored after the tool's.
  *
@@ -57,8 +57,8 @@
  *                       `reclaiming` reads 0; from then on it owns that tail. The wait is short: the thread has nothing
  *                       else to do, but may be off its processor, or stopped. Only then does it read `tail` and `tail_tid`.
  *   a tool gives back   finishes all of its writes to rings, tails and tail_tids, then writes overwrite = 1
- *   a tool died         overwrite is 0, rings fill and lose as `full`; the next tool does either of the above. Bytes that the dead
- *                       tool had zeroed without having moved the tail look like an abandoned reservation.
+ *   a tool died         overwrite is 0, rings fill and lose as `full`; the next tool does either of the above. Bytes that the
+ *                       dead tool had zeroed without having moved the tail look like an abandoned reservation.
  *   the agent           writes reclaiming = 1, then, after a full barrier, reads overwrite; if that is not 1, it changes
  *                       nothing. reclaiming = 0 is its last store.
  *
@@ -201,7 +201,7 @@ struct dp_answers_head {
 #define DP_ANSWERS_HEAD sizeof(struct dp_answers_head)
 /* With DP_ID_TID and without by_base the first blocks, 1 << this many, are shared too; the hit's stack address selects one. */
 #define DP_ANSWER_SPREAD_BITS 4u
-struct dp_answer_loss { /* hits of one probe without an answer */
+struct dp_answer_loss { /* hits of one probe that were not aggregated */
 	uint64_t unpaired; /* returns without a known entry */
 	uint64_t crowded;  /* no room for another key */
 };
@@ -439,8 +439,8 @@ struct dp_op {
  */
 #define DP_SYM_ACQUIRE "dp_thunk_acquire"
 /*
- * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one. DP_SYM_KEYED: with
- * the key in rdx, rsi = that key's cells.
+ * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one.
+ * DP_SYM_KEYED: with the key in rdx, rsi = that key's cells.
  */
 #define DP_SYM_CELLS "dp_thunk_cells"
 #define DP_SYM_KEYED "dp_thunk_keyed"

@@ -26,7 +26,7 @@ struct dp_error *dp_space_from_image(const struct dp_image *image, struct dp_spa
 /* Takes `size` bytes (whole pages) inside [lo, hi), as near to `near` as possible. False if there is no room. */
 bool dp_space_alloc(struct dp_space *space, uint64_t lo, uint64_t hi, uint64_t near, uint64_t size, uint64_t *ret);
 
-/* ---- code under a site (text.c) ---------------------------------------------------------------------------------------------- */
+/* ---- code under a site (text.c) -------------------------------------------------------------------------------------------- */
 
 struct dp_segment { /* bytes of a module's file as mapped: all PT_LOAD segments, to prove windows */
 	uint64_t addr;
@@ -106,7 +106,7 @@ struct dp_points {
 struct dp_error *dp_text_points(const struct dp_text *text, const struct dp_range *part, size_t n, struct dp_points *ret) DP_MUST_CHECK;
 void dp_points_fini(struct dp_points *points);
 
-/* ---- planning (plan.c) --------------------------------------------------------------------------------------------------------- */
+/* ---- planning (plan.c) ----------------------------------------------------------------------------------------------------- */
 
 enum dp_tactic {
 	DP_TACTIC_JUMP,   /* (a) the jump fits into the instruction */
@@ -315,7 +315,7 @@ struct dp_extent { /* whole pages to map r-x in the target, with their contents 
 	uint8_t *bytes;
 	size_t n;
 };
-/* Everything that has to be mapped; ascending, page-aligned, adjacent extents merged. Owned by the planner. */
+/* All that must be mapped; ascending, page-aligned, adjacent extents merged. Owned by the planner. */
 size_t dp_planner_extents(struct dp_planner *planner, const struct dp_extent **ret);
 
 /* A dp_unwind_follow (probes/probes.h): analyses hand-written code of this architecture from its first instruction on. */

@@ -17,7 +17,8 @@
  *   - If the program had liblttng-ust before us, DP_SINK_UST_PRESENT, nothing is unshared or redirected: it is as
  *     exposed as it chose to be.
  *   - Per-thread memory is allocated ("primed") outside of hits: in existing threads by the tool, at points where they hold no
- *     lock that malloc or liblttng-ust takes; in later ones by a hook at the thread's start. Hits in unprimed threads are counted.
+ *     lock that malloc or liblttng-ust takes; in later ones by a hook at the thread's start. Hits in an unprimed thread are
+ *     counted.
  *   - Nothing is ever unregistered or dlclosed: events are parked, and used again by the next probe of the same name and fields.
  *
  * The sink's regions stay in the target until it ends or calls exec:
@@ -142,8 +143,8 @@ struct dp_sink_event {
  * Called by stubs. All preserve every register but those named, and the vector, mask, x87 and MXCSR state; errno too.
  *
  * enter: in rax = struct dp_probe_desc. Out: rcx = struct dp_record to be filled (only its payload counts) or 0 (counted in
- *        desc->lost), rsi = a struct dp_slot for the unwinder's helpers. Changes rax, rcx, rdx, rsi, flags. The same convention as
- *        dp_thunk_acquire. Each successful enter is followed by exactly one emit or emit_capture on the same thread.
+ *        desc->lost), rsi = a struct dp_slot for the unwinder's helpers. Changes rax, rcx, rdx, rsi, flags. The same convention
+ *        as dp_thunk_acquire. Each successful enter is followed by exactly one emit or emit_capture on the same thread.
  * emit:  in rax = desc, rcx = record, rdx = payload bytes. Changes rax, rcx, rdx, rsi, flags. For stubs without helper calls.
  * emit_capture: void (struct dp_capture *rdi), C ABI for general registers: replaces dp_agent_finish.
  *

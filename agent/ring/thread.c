@@ -126,7 +126,7 @@ static void give_back(struct dp_agent *agent, struct dp_slot *slot)
 
 /* ---- table ----------------------------------------------------------------------------------- */
 
-/* Thread ids are small numbers: unshifted, all would hash to the start of the table. */
+/* Thread ids are small numbers: unshifted, all would hash to the end of the table. */
 static struct dp_thread_entry *entry_at(struct dp_agent *agent, const struct dp_thread *self, uint32_t n)
 {
 	uint64_t key = agent->identity == DP_ID_TID ? self->key << 32 : self->key;

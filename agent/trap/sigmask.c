@@ -4,7 +4,7 @@
  * each call is made here, with the hooked signals removed from the program's arguments and added to its results, so that it sees
  * its own settings.
  *
- * Bad pointers are reported only where the kernel would report them too. All other calls are left to the program: a hook that
+ * A bad pointer is reported only where the kernel would report it too. All other calls are left to the program: a hook that
  * returns 0 has changed nothing.
  */
 #include "agent/trap/trap_agent.h"

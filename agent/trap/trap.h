@@ -6,8 +6,8 @@
  * struct dp_trap is in a private mapping of the group's memfd: a fork child has its own copy and works with it without a tool.
  * Its address is in the text's word DP_SYM_TRAP_STATE, which the tool writes before any jump leads there.
  *
- * For the kernel the program never blocks the hooked signals (`signals`) and never has handlers of its own for them: what it sets
- * at a hooked system call is kept here and returned when it asks.
+ * The program's blocking of the hooked signals (`signals`) and its handlers for them never reach the kernel: what it sets at a
+ * hooked system call is kept here and returned when it asks.
  */
 #ifndef DP_AGENT_TRAP_H
 #define DP_AGENT_TRAP_H

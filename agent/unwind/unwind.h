@@ -89,7 +89,7 @@ _Static_assert(sizeof(struct dp_unwind_row) == 32, "rows are found by a shift");
 /*
  * The hot cache of a slot: words, so that a nested signal never sees half an entry. A set is two neighbouring words. Entry: bits
  * 0-15 row, 16-25 generation, 26-63 pc / sets; 0 is empty. An entry and its set identify the pc completely, so a match is exact.
- * After the entries: guesses (uint16_t, as many), at the index of a frame's entry, derived from that of the next inner frame.
+ * After the entries: as many guesses (uint16_t) of the place of a frame's entry, found by the place of the next inner frame's.
  * They are verified; they let the processor work ahead of the chain of return addresses.
  */
 #define DP_UNWIND_SETS_SHIFT  9u

@@ -115,7 +115,7 @@ static inline uint64_t dp_walk_entry(const struct dp_walk *w, uint64_t place)
 	return __atomic_load_n(&w->cache[place], __ATOMIC_RELAXED);
 }
 
-/* The last known entry of frame `depth`, the caller of one whose entry is at `place`. */
+/* The last place of frame `depth`'s entry when the next inner frame's was at `place`. */
 static inline uint16_t *dp_walk_guess(const struct dp_walk *w, uint32_t place, uint32_t depth)
 {
 	return (uint16_t *)(w->cache + DP_UNWIND_ENTRIES) + (place + depth * 61) % DP_UNWIND_ENTRIES;

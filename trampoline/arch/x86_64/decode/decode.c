@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One per thread, never closed: opening one costs as much as many instructions. */
+/* One per thread, never closed: opening one takes longer than decoding many instructions. */
 static csh capstone(void)
 {
 	static _Thread_local csh handle;

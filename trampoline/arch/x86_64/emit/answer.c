@@ -214,7 +214,7 @@ static uint64_t emit_plain_count(struct stub *s)
 	return start;
 }
 
-/* ---- everything else -------------------------------------------------------------------------------------------------- */
+/* ---- all other stubs -------------------------------------------------------------------------------------------------- */
 
 static struct dp_expr_code code_of(struct stub *s)
 {
