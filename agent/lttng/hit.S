@@ -160,8 +160,7 @@ dp_lttng_emit_capture:				/* struct dp_capture: cursor, record, slot, desc */
 	/* fall through */
 
 	.type	.Lemit, @function
-.Lemit:						/* rdi = desc, rsi = payload, rdx = its size; preserves what a C function
-                                                   preserves */
+.Lemit:						/* rdi = desc, rsi = payload, rdx = its size; callee-saved registers as in C */
 	.cfi_startproc
 	pushq	%rbp
 	.cfi_def_cfa_offset 16

@@ -420,7 +420,8 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	if (req->answer || req->enters)
 		return dp_answer_stub_emit(out, at, rt, req, ret);
 	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
-		return dp_error(DP_TAG_SYNTAX, "the probe's fields take %zu bytes, a record has room for %u: capture fewer or shorter fields",
+		return dp_error(DP_TAG_SYNTAX,
+		                "the probe's fields take %zu bytes, a record has room for %u: capture fewer or shorter fields",
 		                dp_capture_reserve(req->fields), DP_RECORD_MAX);
 	stub_init(&s, out, at);
 	emit_data(&s);
