@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of a sleeping thread, read while nobody holds it. That this is one state, of one moment, needs two readings with the
- * same registers and the same number of context switches: docs/live-patching.md. The order of the files matters: the counts come
- * first before, and last after.
+ * Reads the state of a sleeping thread without stopping it. The readings describe one moment only if a second reading has the
+ * same registers and the same number of context switches: docs/live-patching.md. The order of the files matters: the counts are
+ * read first before, and last after.
  */
 #include "injector/tracee/stop/asleep.h"
 
@@ -20,7 +20,7 @@
 #define LOWEST      UINT64_C(4096)
 #define STATUS_ROOM 8192
 
-/* The kernel gives each of these files whole to one read. */
+/* The kernel returns each of these files whole in one read. */
 static bool read_file(pid_t pid, pid_t tid, const char *name, char *ret, size_t room)
 {
 	char path[64];
@@ -32,8 +32,8 @@ static bool read_file(pid_t pid, pid_t tid, const char *name, char *ret, size_t 
 }
 
 /*
- * False if the kernel does not count, somebody traces it, or it is in a sleep of another kind. What is said of the last two holds
- * for the whole time in which the count stays the same.
+ * False if the kernel does not count switches, the thread is traced, or its sleep is of another kind. The last two hold as long
+ * as the count stays the same.
  */
 static bool read_switches(pid_t pid, pid_t tid, uint64_t *ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells of our end is the end of a connection. One word in it says that there is nothing to inherit. */
+/* The child notices our end when our end of a socket pair closes. One byte in it tells the child to exit without acting. */
 #include "injector/tracee/stop/cleanup_child.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct dp_cleanup_child {
 	int link;
 };
 
-/* Nothing that we have open may stay open for longer than we live: others wait for the end of our output. */
+/* No descriptor of ours may stay open longer than we live: a reader of our output waits for its end. */
 static void keep_only(int fd)
 {
 	const int null = open("/dev/null", O_RDWR);
@@ -51,7 +51,7 @@ struct dp_error *dp_cleanup_child_create(void (*act)(const void *data), const vo
 	struct dp_cleanup_child *h = calloc(1, sizeof(*h));
 	if (!h || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
 		free(h);
-		return dp_error_sys(DP_TAG_SYS, "a connection to a process that clears up after us");
+		return dp_error_sys(DP_TAG_SYS, "cannot create the socket pair of the cleanup process");
 	}
 	h->pid = fork();
 	if (!h->pid) {
@@ -66,14 +66,14 @@ struct dp_error *dp_cleanup_child_create(void (*act)(const void *data), const vo
 	}
 	close(ends[1]);
 	free(h);
-	return dp_error_sys(DP_TAG_SYS, "a process that clears up after us");
+	return dp_error_sys(DP_TAG_SYS, "cannot fork the cleanup process");
 }
 
 struct dp_cleanup_child *dp_cleanup_child_dismiss(struct dp_cleanup_child *h)
 {
 	if (!h)
 		return NULL;
-	const ssize_t n = send(h->link, "", 1, MSG_NOSIGNAL); /* it may have been killed */
+	const ssize_t n = send(h->link, "", 1, MSG_NOSIGNAL); /* the child may have been killed */
 	(void)n;
 	close(h->link);
 	while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)

@@ -2,25 +2,25 @@
 /*
  * System calls that a ptrace stop interrupts for good.
  *
- * Most blocked calls answer a stop with one of the kernel's restart codes (-512 .. -516): the program never sees it. A few
- * return plain -EINTR, which the kernel hands to the program although no signal came. At the stop we still see it in rax and
- * turn it into -514 (ERESTARTNOHAND): "again, unless a handler runs now", so that a real signal still interrupts the call.
- * (Winding rip back by two would swallow the real one.) A call that restarts begins its timeout anew; that is why threads in
- * calls with one are not borrowed. A tool that is killed between the stop and its look at rax leaves the -EINTR to the program,
- * as SIGSTOP and SIGCONT would. close() is not in the list: after its -EINTR the descriptor is gone.
+ * Most blocked calls return one of the kernel's restart codes (-512 .. -516) at a stop, and the program never sees it. A few
+ * return plain -EINTR, which the kernel passes to the program although no signal came. At the stop it is still in rax, and we
+ * turn it into -514 (ERESTARTNOHAND): "restart, unless a handler runs now", so that a real signal still interrupts the call.
+ * (Moving rip back by two would swallow the real one.) A restarted call begins its timeout anew; that is why threads in calls
+ * with a timeout are not borrowed. If the tool is killed between the stop and its look at rax, the program gets the -EINTR, as
+ * after SIGSTOP and SIGCONT. close() is not in the list: after its -EINTR the descriptor is gone.
  *
- * Which calls those are is asked of the kernel by tests/unit/injector/test_eintr_every.c, for all that can be made to block
- * there, with and without timeouts. Of sockets the rule is one place, sock_intr_errno() in the kernel's include/net/sock.h:
- * -EINTR if SO_RCVTIMEO or SO_SNDTIMEO is set, so every call is listed that can reach a socket. copy_file_range() cannot, and
- * tee() and vmsplice() know pipes only. Read in the kernel's source alone: tcdrain(), and what older kernels answer. Not listed:
- * what a driver or a FUSE server may answer by itself to other calls, and io_submit(), which succeeds, while the -EINTR of a
- * request that blocked in it becomes that request's result.
+ * tests/unit/injector/test_eintr_every.c checks the list against the kernel, for all calls that can be made to block there, with
+ * and without timeouts. For sockets the rule is in one place, sock_intr_errno() in the kernel's include/net/sock.h: -EINTR if
+ * SO_RCVTIMEO or SO_SNDTIMEO is set, so every call is listed that can reach a socket. copy_file_range() cannot, and tee() and
+ * vmsplice() take pipes only. Known from the kernel's source alone: tcdrain(), and what older kernels return. Not listed: -EINTR
+ * that a driver or a FUSE server returns from other calls, and io_submit(), which succeeds, while the -EINTR of a request that
+ * blocked in it becomes that request's result.
  *
- * A second source: a signal that the process ignores (SIGCHLD by default, for one) wakes nobody, unless the thread that it is
- * sent to is traced, for then its tracer may want to know. If that thread stands, the kernel has another one take the signal, and
- * where that one is not traced itself, nobody sees its -EINTR. Signals of the process are sent to its leader, and those of
- * children to the thread that started them. So such a thread is taken behind the others and let go before them (freeze.c), and is
- * not borrowed where another one can be (borrow_choose.c).
+ * A second source: a signal that the process ignores (SIGCHLD by default, for one) wakes no thread, unless the thread it is sent
+ * to is traced, since the tracer may want to know. If that thread is stopped, the kernel gives the signal to another thread; if
+ * that one is untraced, its -EINTR is not seen by us. Signals to the process go to its leader, and those from children to the
+ * thread that started them. So these threads are stopped after the others and released before them (freeze.c), and are borrowed
+ * only if no other thread can be (borrow_choose.c).
  */
 #include "injector/tracee/stop/eintr.h"
 
@@ -31,10 +31,10 @@
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
 #endif
-#define KVM_RUN    0xae80u     /* of linux/kvm.h */
-#define NOTIF_RECV 0xc0502100u /* of linux/seccomp.h */
+#define KVM_RUN    0xae80u     /* from linux/kvm.h */
+#define NOTIF_RECV 0xc0502100u /* from linux/seccomp.h */
 #define EXT_ARG    8u          /* IORING_ENTER_EXT_ARG: the call may carry a timeout */
-#define SHIFTS     0x28u       /* FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE: made twice, they do it twice */
+#define SHIFTS     0x28u       /* FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE: repeated, they act twice */
 
 #define ERESTARTNOHAND 514
 
@@ -51,9 +51,9 @@ static enum dp_eintr plain_if(bool plain)
 static bool ioctl_ends(uint32_t request, uint64_t arg)
 {
 	switch (request) {
-	case KVM_RUN: /* the guest goes on where it was, and a signal that the call lets in ends it again */
+	case KVM_RUN: /* the guest resumes where it was, and a signal that the call lets in ends it again */
 		return true;
-	case TCSBRK: /* tcdrain(). With 0 it sends a break, and does not say whether it has */
+	case TCSBRK: /* tcdrain(). With 0 it sends a break, and does not tell whether it did */
 		return arg != 0;
 	case NOTIF_RECV: /* before Linux 6.6 */
 		return true;
@@ -99,7 +99,7 @@ enum dp_eintr dp_eintr_class(long nr, const uint64_t args[6])
 	case SYS_sendfile: /* one end may be such a socket */
 	case SYS_splice:
 		return DP_EINTR_SOCKET;
-	case SYS_fallocate: /* hugetlbfs, and tmpfs on older kernels: what is there already stays, or has been taken back */
+	case SYS_fallocate: /* hugetlbfs, and tmpfs on older kernels: allocated pages stay, or have been taken back */
 		return plain_if(!(args[1] & SHIFTS));
 	case SYS_ioctl:
 		return plain_if(ioctl_ends((uint32_t)args[1], args[2]));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deadlock that only a signal resolves. A thread that calls exec kills its siblings and waits, holding a lock of the kernel,
- * until they are reaped; those that we have seized are reaped by us or by nobody. If we are seizing a further thread at that
- * moment, we wait for that lock: nobody moves any more, and the target hangs for as long as we live.
+ * Resolves a deadlock that only a signal can end. A thread that calls exec kills its siblings and waits, holding a kernel lock,
+ * until they are reaped; only we can reap those that we have seized. If we are seizing another thread at that moment, we wait for
+ * that lock: both sides wait, and the target hangs for as long as we live.
  *
- * The wait for the lock can be interrupted, though the kernel resumes it by itself. So a timer runs while threads are seized, and
- * its handler reaps what has died. It takes no stop away (dp_stop_reap()), and not the thread group's leader: the exec takes care
- * of that one itself, and as our own child it keeps its exit status for whoever waits for the command.
+ * The wait for the lock can be interrupted, though the kernel then resumes it. So a timer runs while threads are being seized,
+ * and its handler reaps the dead ones. It consumes no stop (dp_stop_reap()), and does not reap the thread group's leader: the
+ * exec handles that one itself, and if it is our own child, its exit status is kept for whoever waits for the command.
  */
 #include "injector/tracee/stop/exec_reaper.h"
 

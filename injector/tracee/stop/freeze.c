@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All threads of a process held at once, for as short as can be.
+ * Stops all threads of a process together, for as short as possible.
  *
- * What can be done while the threads still run is done then: listing them, looking at their states, seizing them. Then all
- * are interrupted, and each one's registers are read while the others are still on their way. That the set is complete is seen
- * from one number: the link count of /proc/PID/task is the number of threads + 2. Only if that disagrees are they listed
- * again. A thread in uninterruptible sleep (a vfork parent above all) is better met before it is seized: asked to stop, it
- * neither stops nor can be detached. A worker of the kernel's (dp_task_is_worker()) is counted, comes and goes, and is never
- * stopped: the request that it works on would fail.
+ * Whatever does not need stopped threads is done first: list them, read their states, seize them. Then all are interrupted, and
+ * each one's registers are read while others are still stopping. The link count of /proc/PID/task, the number of threads + 2,
+ * shows whether the set is complete; they are listed again only if it is not. A thread in uninterruptible sleep (a vfork parent
+ * above all) is best found before it is seized: it neither stops nor can be detached. A kernel worker (dp_task_is_worker()) is
+ * counted, comes and goes, and is never stopped: the request it works on would fail.
  *
- * The threads that signals are sent to are taken when all others stand, and let go before them: as long as one of those is
- * traced, a signal that the process ignores is not, and whoever runs may be woken in its place (eintr.c).
+ * Threads that signals are sent to are stopped last and released first: while one of them is traced, a signal that the process
+ * ignores is not ignored, and may wake a running thread instead (eintr.c).
  */
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/eintr.h"
@@ -29,23 +28,23 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* A thread that was killed while held is reaped by us or by nobody, and an exec of its process waits for that. */
+/* Only we can reap a thread that was killed while held, and an exec of its process waits for that. */
 #define DYING_NS UINT64_C(50000000)
 
-#define LOOK_NS   200000 /* between two looks at a thread whose state changes without notice */
+#define LOOK_NS   200000 /* between two polls of a state that changes without notice */
 #define LAST_TURN 3u
-#define STRAY_NS  UINT64_C(5000000) /* for one that signals are sent to and that did not stop in time: to be let go first */
+#define STRAY_NS  UINT64_C(5000000) /* signals are sent to it and it did not stop in time: to be released first */
 
 struct freezer {
 	const struct dp_process *p;
 	struct dp_freeze f;
 	size_t cap;
 	uint64_t deadline;
-	struct dp_tids later; /* those that are taken when the others stand */
+	struct dp_tids later; /* to be stopped after all others */
 	bool nested;          /* the target lives in another pid namespace */
-	uint64_t free_ns;     /* nobody stood until then; 0: nobody was asked to */
+	uint64_t free_ns;     /* no thread was stopped until then; 0: none was asked to stop */
 	bool execed;
-	bool only_workers; /* the last listing had nobody else but the kernel's workers */
+	bool only_workers; /* the last listing had only kernel workers */
 };
 
 static struct dp_error *gone(const struct dp_process *p)
@@ -54,8 +53,8 @@ static struct dp_error *gone(const struct dp_process *p)
 }
 
 /*
- * Waits until no thread is in uninterruptible sleep, which most are for microseconds only. Nothing is seized yet. The kernel's
- * workers are taken off the list.
+ * Waits until no thread is in uninterruptible sleep, which mostly takes microseconds. No thread is seized yet. Removes the kernel
+ * workers from the list.
  */
 static struct dp_error *await_stoppable(const struct dp_process *p, struct dp_tids *tids, uint64_t deadline)
 {
@@ -80,7 +79,7 @@ static struct dp_error *await_stoppable(const struct dp_process *p, struct dp_ti
 static bool known(const struct freezer *z, pid_t tid, size_t hint)
 {
 	const size_t n = z->f.n;
-	/* Lists keep their order, but for the few that were taken last: those behind them stand a little in front of the hint. */
+	/* Lists keep their order, except for the few stopped last: the entries after those are a little before the hint. */
 	for (size_t k = 0; k < n; k++)
 		if (z->f.thread[(hint % n + n - k) % n].tid == tid)
 			return true;
@@ -139,7 +138,7 @@ static struct dp_error *adopt_each(struct freezer *z, const struct dp_tids *tids
 {
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < tids->n; i++)
-		if (turn[i] == which && !known(z, tids->tid[i], i)) /* a listing may name one twice */
+		if (turn[i] == which && !known(z, tids->tid[i], i)) /* a listing may contain a thread twice */
 			err = adopt(z, tids->tid[i], which == ADDRESSED);
 	return err;
 }
@@ -152,8 +151,8 @@ static enum turn turn_to_seize(const struct freezer *z, pid_t tid, size_t hint)
 }
 
 /*
- * Seizes every listed thread that is not seized yet; those last from which signals are handed to others (eintr.c), or, the first
- * time, not yet.
+ * Seizes every listed thread that is not seized yet. Threads whose signals would go to others (eintr.c) are seized last, or, the
+ * first time, later.
  */
 static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids, bool first)
 {
@@ -182,14 +181,13 @@ static struct dp_error *adopt_later(struct freezer *z, uint64_t limit_ns)
 			err = adopt(z, z->later.tid[i], true);
 	dp_exec_reaper_end();
 	z->later.n = 0;
-	z->deadline = dp_now_ns() + limit_ns; /* to begin anew would take longer */
+	z->deadline = dp_now_ns() + limit_ns; /* to begin again would take longer */
 	return err;
 }
 
 /*
- * Takes off the list who is held already, and the kernel's workers. That nobody else is left is certain if the listing had as
- * many as there were, counted behind it, and all of them are still there behind the count: those that are held, and the workers,
- * are.
+ * Removes from the list the threads already held, and the kernel workers. It is certain that no others are left if the listing is
+ * as long as the thread count, read after it, and all listed threads still exist after the count. Held threads and workers do.
  */
 static void keep_new(struct freezer *z, int task_dir, struct dp_tids *tids)
 {
@@ -215,7 +213,7 @@ static struct dp_error *adopt_listed(struct freezer *z, int task_dir)
 	return err;
 }
 
-/* Everything that needs nobody to stand. */
+/* Everything that needs no stopped thread. */
 static struct dp_error *prepare(struct freezer *z)
 {
 	struct dp_buf status;
@@ -249,7 +247,7 @@ static void take_stop(struct freezer *z, struct dp_held *h, struct dp_stop stop)
 	z->execed |= stop.kind == DP_STOP_EXEC;
 }
 
-/* One look at every thread that has not stopped yet; returns how many are still running. */
+/* Polls every thread that has not stopped yet; returns how many still run. */
 static size_t collect(struct freezer *z)
 {
 	size_t running = 0;
@@ -263,8 +261,8 @@ static size_t collect(struct freezer *z)
 }
 
 /*
- * Waits for one thread after the other. They stop in parallel, so each is waited for only until the slowest before it has
- * stopped. The wait sleeps until a SIGCHLD tells of a stop: the threads may need this very processor in order to stop.
+ * Waits for one thread after the other. They stop in parallel, so the total wait is that for the slowest. Each wait sleeps until
+ * SIGCHLD reports a stop: the threads may need this processor in order to stop.
  */
 static void await_in_turn(struct freezer *z, size_t from, uint64_t until)
 {
@@ -279,8 +277,8 @@ static void await_in_turn(struct freezer *z, size_t from, uint64_t until)
 }
 
 /*
- * Threads that stood and were killed since. An exec of the process kills them, and its thread does not stand before they are
- * reaped.
+ * Finds threads that were killed after they had stopped. An exec of the process kills them, and its thread does not stop until
+ * they are reaped.
  */
 static void bury(struct freezer *z)
 {
@@ -294,7 +292,7 @@ static void bury(struct freezer *z)
 }
 
 #define FIRST_NS UINT64_C(100000000) /* for the first thread to stop */
-#define SLICE_NS UINT64_C(250000)    /* after which it is seen whether any thread has stopped */
+#define SLICE_NS UINT64_C(250000)    /* between two checks whether any thread has stopped */
 
 static bool somebody_stands(const struct freezer *z)
 {
@@ -305,8 +303,8 @@ static bool somebody_stands(const struct freezer *z)
 }
 
 /*
- * The limit is for how long a thread is kept waiting by us. While none stands, nobody is: a thread that only waits for a
- * processor on a busy machine may take longer.
+ * The limit bounds how long we keep a thread stopped. While none is stopped, the deadline moves: on a busy machine a thread may
+ * wait longer for a processor.
  */
 static struct dp_error *await_all(struct freezer *z, size_t from, uint64_t limit_ns)
 {
@@ -339,7 +337,7 @@ static size_t alive(const struct freezer *z)
 	return n;
 }
 
-/* Has the process no other threads than those that stand? */
+/* Are all threads of the process stopped? */
 static bool complete(const struct freezer *z, int task_dir)
 {
 	struct stat st;
@@ -347,8 +345,8 @@ static bool complete(const struct freezer *z, int task_dir)
 }
 
 /*
- * Threads that are just dying are counted, but cannot be seized; that passes. If it does not, the count means something else on
- * this kernel, and some listings without a new thread have to do.
+ * Dying threads are counted but cannot be seized; that passes. If it does not, the count means something else on this kernel, and
+ * a few listings without a new thread must suffice.
  */
 static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit_ns)
 {
@@ -370,14 +368,14 @@ static struct dp_error *stop_all(struct freezer *z, int task_dir, uint64_t limit
 	return alive(z) ? NULL : gone(z->p);
 }
 
-/* Everything back; a thread that did not stop is named, and let go when it stops. */
+/* Releases all threads. A thread that did not stop is named in the error, and released when it stops. */
 static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct dp_freeze *ret)
 {
 	pid_t stuck = 0;
 	for (size_t i = 0; i < z->f.n; i++)
 		if (!z->f.thread[i].stopped && !z->f.thread[i].exited)
 			stuck = z->f.thread[i].tid;
-	dp_watchdog_start(); /* until those stand that were asked to, and are let go */
+	dp_watchdog_start(); /* until all that were asked to stop have stopped and are released */
 	dp_thaw_all(&z->f);
 	dp_holds_in_vain();
 	if (z->free_ns)
@@ -391,7 +389,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct 
 	return err;
 }
 
-/* Those that ended while we stopped the others are not part of the result. */
+/* Threads that ended while others were being stopped are not part of the result. */
 static void drop_exited(struct dp_freeze *f)
 {
 	size_t n = 0;
@@ -425,7 +423,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 		return gone(p);
 	dp_watchdog_start();
 	struct dp_error *err = prepare(&z);
-	z.deadline = dp_now_ns() + limit_ns; /* the limit is for how long threads stand */
+	z.deadline = dp_now_ns() + limit_ns; /* the limit bounds the time threads are stopped */
 	if (!err)
 		err = stop_all(&z, task_dir, limit_ns);
 	free(z.later.tid);
@@ -438,8 +436,8 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 }
 
 /*
- * While a thread stands that signals are sent to, those who are let go are woken by them: it goes first (eintr.c). One that
- * was not waiting may have started its first child a moment ago; and one that waits for a child has, whatever was seen of it when
+ * While a thread that signals are sent to is stopped, released threads are woken by its signals: it goes first (eintr.c). A
+ * thread that was not waiting may have just started its first child. One that waits for a child has one, whatever was seen when
  * it was seized.
  */
 static unsigned turn_of(const struct dp_held *h)
@@ -455,7 +453,7 @@ static void let_go(struct dp_freeze *f, const struct dp_held *but)
 {
 	bool stray = false;
 	for (unsigned turn = 0; turn <= LAST_TURN; turn++) {
-		if (turn == LAST_TURN && stray) /* those that only wait can do that a little longer */
+		if (turn == LAST_TURN && stray) /* threads that only wait can do so a little longer */
 			dp_stray_settle(STRAY_NS);
 		for (size_t i = 0; i < f->n; i++) {
 			struct dp_held *h = &f->thread[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stops of single threads; shared by freeze, borrow and launch. Private to the ptrace half of injector/. */
+/* Stops of single threads, for freeze, borrow and launch. Private to the ptrace half of injector/. */
 #ifndef DP_INJECTOR_FREEZE_H
 #define DP_INJECTOR_FREEZE_H
 
@@ -8,15 +8,15 @@
 #include <signal.h>
 
 /*
- * TRACESYSGOOD is not for comfort: a tracer that dies between a system-call stop and its own wait leaves the stop's code behind
- * as a signal to send. With the option that is 0x85, which the kernel rejects; without it, it is a deadly SIGTRAP.
- * TRACEEXEC tells when the program replaces itself under our hands.
+ * TRACESYSGOOD is for safety: if a tracer dies between a system-call stop and its wait, the kernel sends the stop's code to the
+ * thread as a signal. With this option that is 0x85, which the kernel rejects; without it, a deadly SIGTRAP. TRACEEXEC reports an
+ * exec by the program.
  */
 #define DP_SEIZE_OPTIONS (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
 
 enum dp_stop_kind {
 	DP_STOP_NONE,    /* still running */
-	DP_STOP_TRAP,    /* what PTRACE_INTERRUPT asks for */
+	DP_STOP_TRAP,    /* the stop of PTRACE_INTERRUPT */
 	DP_STOP_GROUP,   /* the same in a job-stopped process */
 	DP_STOP_SYSCALL, /* PTRACE_SYSCALL: entry or exit */
 	DP_STOP_SIGNAL,  /* about to receive `sig` */
@@ -28,23 +28,22 @@ struct dp_stop {
 	int sig;
 };
 #define DP_FOREVER UINT64_MAX
-/* Waits for a stop of a traced thread until `deadline_ns` (0: looks once). The stop is not consumed: see freeze_stop.c. */
+/* Waits until `deadline_ns` for a stop of a traced thread (0: polls once). The stop is not consumed: see freeze_stop.c. */
 struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns);
 /* The same, but sleeps at once: for a thread that is not expected to stop within microseconds. */
 struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns);
 
 /*
- * Reaps a child or traced thread that has ended; false if it has not. By no other way may one be waited for that is traced: of
- * such one the kernel reports stops too, whatever it was asked for, and a stop that was taken is never reported again. May be
- * called by a signal's handler.
+ * Reaps a child or traced thread that has ended; false if it has not. Always use this for traced threads: for them the kernel
+ * reports stops too, whatever the caller asked for, and a consumed stop is never reported again. Async-signal-safe.
  */
 bool dp_stop_reap(pid_t tid, siginfo_t *ret);
 /* The same for one that was killed: waits for its end. */
 void dp_stop_await_end(pid_t pid);
 
-/* Makes `h` a held thread from a stop: registers, pending signal, mended call. False if it died. */
+/* Makes `h` a held thread from a stop: registers, pending signal, -EINTR turned into a restart (eintr.c). False if it died. */
 bool dp_held_take(struct dp_held *h, struct dp_stop stop);
-/* Lets a stopped thread go as it should go on. */
+/* Releases a stopped thread with its registers and its pending signal. */
 void dp_held_release(struct dp_held *h);
 /* Seizes one thread; *gone if it has ended. */
 struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone) DP_MUST_CHECK;
@@ -52,9 +51,10 @@ struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone
 struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_CHECK;
 
 /*
- * A thread that we asked to stop, that did not, and that therefore cannot be detached either: it is let go as soon as it stops.
- * dp_stray_settle() waits for that a moment; after it, every dp_mem_read() and every freeze looks (dp_stray_reap()), and a timer does
- * (dp_stray_look(), from the handler of its signal): what we are busy with meanwhile may take long, and nobody is to stand for it.
+ * Late stops. A thread that did not stop when asked cannot be detached either; it is released as soon as it stops.
+ * dp_stray_settle() waits for that for a while. After it, every dp_mem_read() and every freeze checks (dp_stray_reap()), and so
+ * does a timer's signal handler (dp_stray_look()): other work of ours may take long, and the thread must not stay stopped
+ * meanwhile.
  */
 void dp_stray_add(pid_t tid);
 void dp_stray_reap(void);

@@ -2,10 +2,9 @@
 /*
  * One thread's stops.
  *
- * Waiting never consumes a stop (WNOWAIT): the kernel clears a stop's code when a tracer consumes it, and a tracer killed
- * after that would swallow the signal that a signal-delivery stop was about to deliver. Unconsumed, the code stays, and the
- * thread of a dead tracer receives its signal. Interrupt, group and exec stops ignore the code; for system-call stops see
- * DP_SEIZE_OPTIONS.
+ * Waiting never consumes a stop (WNOWAIT). The kernel clears a stop's code when a tracer consumes it; a tracer killed after that
+ * would swallow the signal that a signal-delivery stop was about to deliver. Unconsumed, the code stays, and the thread receives
+ * its signal when its tracer dies. Interrupt, group and exec stops ignore the code; for system-call stops see DP_SEIZE_OPTIONS.
  */
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/stop/eintr.h"
@@ -25,7 +24,7 @@
 
 #define SPIN_NS   10000u
 #define TOLD_NS   UINT64_C(250000) /* SIGCHLD ends the sleep earlier, unless another thread of ours took it */
-#define UNTOLD_NS UINT64_C(100000)  /* enough to sleep in earnest */
+#define UNTOLD_NS UINT64_C(100000)  /* enough to really sleep */
 #define STRAY_NS  UINT64_C(1000000)
 
 /* The leader of our own child keeps its exit status for whoever waits for the command. */
@@ -85,12 +84,12 @@ static struct dp_stop look(pid_t tid, int flags)
 	do
 		rc = waitid(P_PID, (id_t)tid, &si, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags);
 	while (rc != 0 && errno == EINTR);
-	if (rc != 0) /* ECHILD: ended, and its id is gone or another thread's (exec) */
+	if (rc != 0) /* ECHILD: ended, and its id is free or another thread's (exec) */
 		return (struct dp_stop){DP_STOP_EXITED, 0};
 	return si.si_pid ? decode(tid, &si) : (struct dp_stop){DP_STOP_NONE, 0};
 }
 
-/* Whoever started us may have ignored it: then the kernel sends none. */
+/* Our parent may have set it to be ignored; then the kernel sends none. */
 static bool is_sent_sigchld(void)
 {
 	struct sigaction now;
@@ -98,8 +97,8 @@ static bool is_sent_sigchld(void)
 }
 
 /*
- * Until its SIGCHLD. Sleeping in earnest matters: at a raised priority a rest so short that its timer expires on the way to sleep
- * lets nobody else run, and the thread that is waited for may need this very processor in order to stop.
+ * Sleeps until SIGCHLD. The sleep must be real: at a raised priority, a sleep so short that its timer expires on the way lets no
+ * other thread run, and the awaited thread may need this processor in order to stop.
  */
 struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns)
 {
@@ -109,7 +108,7 @@ struct dp_stop dp_stop_sleep(pid_t tid, uint64_t deadline_ns)
 	uint64_t now;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, &old); /* before the look: one that comes behind it ends the rest */
+	sigprocmask(SIG_BLOCK, &child, &old); /* before the check: a SIGCHLD after it ends the sleep */
 	while ((stop = look(tid, WNOHANG)).kind == DP_STOP_NONE && (now = dp_now_ns()) < deadline_ns) {
 		const uint64_t left = deadline_ns - now < UNTOLD_NS ? UNTOLD_NS : deadline_ns - now;
 		sigtimedwait(&child, NULL, &(const struct timespec){0, (long)(left < most ? left : most)});
@@ -125,7 +124,7 @@ struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns)
 	struct dp_stop stop = look(tid, WNOHANG);
 	if (stop.kind != DP_STOP_NONE || !deadline_ns)
 		return stop;
-	/* On another processor it stops sooner than we would wake up. */
+	/* On another processor it stops before we would wake up. */
 	for (const uint64_t until = dp_now_ns() + SPIN_NS; stop.kind == DP_STOP_NONE && dp_now_ns() < until;)
 		stop = look(tid, WNOHANG);
 	return stop.kind == DP_STOP_NONE ? dp_stop_sleep(tid, deadline_ns) : stop;
@@ -135,7 +134,7 @@ bool dp_held_take(struct dp_held *h, struct dp_stop stop)
 {
 	h->exited = stop.kind == DP_STOP_EXITED;
 	if (h->exited || ptrace(PTRACE_GETREGS, h->tid, NULL, &h->regs) != 0)
-		return false; /* killed at the stop: its exit is still to come, and to be reaped */
+		return false; /* killed at the stop: its exit is still to come, and must be reaped */
 	h->stopped = true;
 	h->group_stopped = stop.kind == DP_STOP_GROUP;
 	h->pending_signal = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
@@ -152,8 +151,8 @@ void dp_held_release(struct dp_held *h)
 		return;
 	if (!h->stopped) {
 		/*
-		 * Not detached blindly: it may stand by now, in a call whose -EINTR was not mended. A stray is looked at first.
-		 * It comes to stand only if somebody has asked it to.
+		 * Do not detach it blindly: it may have stopped by now, in a call whose -EINTR was not turned into a restart. A
+		 * late stop is checked for that first. It stops only if it was asked to.
 		 */
 		if (!h->held_at_ns)
 			ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
@@ -178,7 +177,7 @@ static struct dp_error *seize_refused(const struct dp_process *p, pid_t tid, int
 	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid))
 		tracer = (pid_t)dp_status_long(dp_buf_str(&status), "TracerPid", 0);
 	dp_buf_fini(&status);
-	if (tracer && dp_is_own_task(tracer)) /* a stray of ours */
+	if (tracer && dp_is_own_task(tracer)) /* a late stop of ours */
 		return dp_unstoppable(p, tid);
 	errno = sys;
 	if (!tracer)
@@ -211,12 +210,11 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid)
 	return dp_error(DP_TAG_UNSTOPPABLE, "thread %d of process %d (%s) did not stop in time", tid, p->pid, p->comm);
 }
 
-/* ---- strays
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- late stops --------------------------------------------------------------------------------------------------------------------- */
 
-static __thread pid_t *stray; /* tracing belongs to a thread, and so does this */
+static __thread pid_t *stray; /* per thread, as tracing is */
 static __thread size_t nstrays, stray_capacity;
-static volatile sig_atomic_t changing; /* the list; dp_stray_look() leaves it alone then */
+static volatile sig_atomic_t changing; /* the list is being changed; dp_stray_look() leaves it alone then */
 
 static void note_stray(pid_t tid)
 {
@@ -224,7 +222,7 @@ static void note_stray(pid_t tid)
 		size_t capacity = stray_capacity ? 2 * stray_capacity : 64;
 		pid_t *grown = realloc(stray, capacity * sizeof(*grown));
 		if (!grown)
-			return; /* it is let go when we end */
+			return; /* it is released when we end */
 		stray = grown;
 		stray_capacity = capacity;
 	}
@@ -239,7 +237,7 @@ void dp_stray_add(pid_t tid)
 	dp_watchdog_strays();
 }
 
-/* Lets it go if it stands. True: it does not, and may yet. */
+/* Releases it if it has stopped. True: it has not, and may yet. */
 static bool may_stand_later(pid_t *tid)
 {
 	siginfo_t si = {0};
@@ -254,7 +252,7 @@ static bool may_stand_later(pid_t *tid)
 	return false;
 }
 
-/* Nothing is freed or asked for here that a handler may not. Who has ended is seen to by dp_stray_reap(). */
+/* Async-signal-safe: frees and allocates nothing. dp_stray_reap() handles threads that have ended. */
 bool dp_stray_look(void)
 {
 	const int saved = errno;

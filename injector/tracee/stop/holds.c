@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread is held from its stop, which we see a little later than it happens, until it is let go. What is counted begins when it
- * was asked to stop, or when it was last known to run: rather too much than too little. On a busy machine that contains the time
- * for which it waited for a processor in order to stop.
+ * Measures pauses. A thread's pause lasts from its stop to its release. dynprobe sees the stop a little late, so it counts from
+ * the moment when the thread was asked to stop, or was last known to run: rather too much than too little. On a busy machine this
+ * includes the time the thread waited for a processor in order to stop.
  *
- * On a busy machine a thread may be stopped again before it has had a processor: to the program that is one pause. It is seen from
- * its registers: one that was not waiting in a call and has the very registers that it was let go with has not run.
+ * On a busy machine a thread may be stopped again before it has run; to the program that is one pause. The registers show it: a
+ * thread that was not waiting in a call and still has the registers of its release has not run.
  *
- * One tool has one of these: whoever holds threads is the only one who does.
+ * The sums are global: no other tool can hold these threads at the same time.
  */
 #include "injector/tracee/stop/holds.h"
 
 #include <string.h>
 
-#define LAST 256u /* threads of which it is known how they were let go; others are one pause each time */
+#define LAST 256u /* threads whose last release is remembered; for others each pause counts alone */
 
 static struct dp_holds sum;
-static uint64_t begin_ns, end_ns; /* of the hold that is going on */
+static uint64_t begin_ns, end_ns; /* of the current hold */
 static struct last {
 	pid_t tid;
-	struct user_regs_struct regs; /* as it went on */
-	uint64_t paused_ns;           /* until then, since it ran */
+	struct user_regs_struct regs; /* at its release */
+	uint64_t paused_ns;           /* until then, since it last ran */
 } last[LAST];
 
 static struct last *last_of(pid_t tid)
@@ -28,7 +28,7 @@ static struct last *last_of(pid_t tid)
 	return &last[(unsigned)tid % LAST];
 }
 
-/* -ERESTART...: it waited, and went on waiting. */
+/* -ERESTART...: it waited, and continued to wait. */
 static bool waits(const struct dp_held *h)
 {
 	return h->in_syscall_stop && (int64_t)h->regs.rax <= -512;
@@ -41,7 +41,7 @@ void dp_holds_took(struct dp_held *h)
 	h->paused_ns = same ? l->paused_ns : 0;
 }
 
-/* For how long the thread has been kept from running, in one. */
+/* How long the thread has been kept from running, without a break. */
 static uint64_t pause_of(const struct dp_held *h, uint64_t now)
 {
 	const uint64_t paused = h->paused_ns + now - h->held_at_ns;
@@ -64,7 +64,7 @@ void dp_holds_ended(const struct dp_held *h)
 	const uint64_t paused = pause_of(h, now);
 	if (paused > sum.longest_ns)
 		sum.longest_ns = paused;
-	if (end_ns && h->held_at_ns > end_ns) /* it began when the last one was over, of which nobody said so */
+	if (end_ns && h->held_at_ns > end_ns) /* the last hold ended earlier, without dp_holds_over() */
 		dp_holds_over();
 	if (!end_ns || h->held_at_ns < begin_ns)
 		begin_ns = h->held_at_ns;

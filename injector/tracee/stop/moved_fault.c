@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread may be stopped between a fault and the signal of it: by the signal itself, or, before the signal is taken from the
- * queue, by our interrupt. SIGFPE, SIGILL, SIGTRAP and some SIGSEGV then carry the pc as si_addr (sigaction(2)). Whoever moves
- * the thread from a stub to the program has to move that address as well. Only a signal that has been taken from the queue can be
- * changed (PTRACE_SETSIGINFO); one that has not is waited for.
+ * A thread may stop between a fault and the fault's signal: at the signal's delivery, or, while the signal is still queued, at
+ * our interrupt. SIGFPE, SIGILL, SIGTRAP and some SIGSEGV then carry the pc as si_addr (sigaction(2)). When a thread is moved
+ * from a stub to the program, that address must move as well. Only a signal that has been taken from the queue can be changed
+ * (PTRACE_SETSIGINFO); for a queued one the caller waits.
  */
 #include "injector/tracee/stop/moved_fault.h"
 

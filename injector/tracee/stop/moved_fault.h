@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that is moved while the signal of a fault at its pc is on its way. */
+/* Moving a thread while the signal of a fault at its pc is pending. */
 #ifndef DP_INJECTOR_MOVED_FAULT_H
 #define DP_INJECTOR_MOVED_FAULT_H
 
 #include "injector/tracee/tracee.h"
 
-/* Is the signal of a fault at its pc yet to be taken from its queue? Then its pc has to stay. */
+/* Is the signal of a fault at its pc still queued? Then its pc must not change. */
 bool dp_fault_waits(const struct dp_held *h);
-/* Before its pc becomes `to`: the signal that it is about to get, of a fault at its pc, says `to` as well. */
+/*
+ * Call it before the pc becomes `to`: if the thread is about to receive the signal of a fault at its pc, si_addr becomes `to`
+ * too.
+ */
 void dp_fault_move(const struct dp_held *h, uint64_t to);
 
 #endif

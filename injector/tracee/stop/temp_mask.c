@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait with a mask of the moment: sigsuspend, ppoll, pselect6, epoll_pwait and what is like them.
+ * Calls with a temporary signal mask: sigsuspend, ppoll, pselect6, epoll_pwait and the like.
  *
- * While such a call waits, the thread's mask is the call's; the kernel has put the thread's own aside and brings it back when the
- * call is over. That state cannot be restored: a tracer who sets a mask makes the kernel forget that there were two
- * (PTRACE_SETSIGMASK), and so does every return to the program. What we give back is therefore the thread's own mask, and a call
- * that begins anew and takes its mask again. For a signal that the thread itself has blocked that is exact: it stays pending
- * until the call lets it through. One that only the call holds back, though, would be delivered at once, and end the call with an
- * EINTR that it could not have given by itself. Then the call is made anew by the program's own instruction, behind the handler,
- * as if the signal had come just before it. Unless one has come that does end the call: that one wins.
+ * While such a call waits, the thread's mask is the call's; the kernel saves the thread's own mask and restores it after the
+ * call. A tracer cannot restore that state: PTRACE_SETSIGMASK makes the kernel forget the saved mask, and so does every return to
+ * user code. So we set the thread's own mask and let the call restart, which sets its mask again. For a signal that the thread
+ * itself blocks this is exact: it stays pending until the call lets it through. But a signal that only the call blocks would be
+ * delivered at once, and end the call with an EINTR that it could not have returned on its own. For such calls rip is moved back
+ * to the program's own syscall instruction, which runs after the handler, as if the signal had come just before the call. The
+ * exception: if a signal is pending that does end the call, that signal wins.
  */
 #include "injector/tracee/stop/temp_mask.h"
 #include "injector/tracee/proc/proc.h"
@@ -16,7 +16,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
-#define RESTARTS UINT64_C(-514) /* ERESTARTNOHAND: what all of them answer, or what was made of their EINTR (eintr.c) */
+#define RESTARTS UINT64_C(-514) /* ERESTARTNOHAND: what all of them return, or what eintr.c made of their EINTR */
 
 bool dp_temp_mask_waits(const struct dp_held *h)
 {
@@ -51,7 +51,7 @@ bool dp_temp_mask_take(const struct dp_process *p, const struct dp_held *h, stru
 	return true;
 }
 
-/* Will a signal end the call at once? One with a handler that nobody holds back. */
+/* Will a pending signal end the call at once? One with a handler, and blocked by neither mask. */
 static bool is_ended(const struct dp_process *p, const struct dp_held *h, const struct dp_temp_mask *m)
 {
 	const uint64_t pending = dp_proc_mask(p->pid, h->tid, "SigPnd") | dp_proc_mask(p->pid, h->tid, "ShdPnd");

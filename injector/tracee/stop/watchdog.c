@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tool's death lets everything go that it holds: the kernel sees to that. Its standing still does not. Somebody stops it
- * (kill -STOP, a debugger, a control group that is frozen), and the program stands with it, for as long as that lasts.
+ * If the tool dies, the kernel releases every thread it holds. If the tool is stopped (kill -STOP, a debugger, a frozen cgroup),
+ * the program stays stopped with it, for as long as that lasts.
  *
- * So two timers of the kernel's run while threads are held. The first sends us SIGCONT, which ends a stop by job control, also
- * one that comes again. The second sends SIGKILL, for what SIGCONT does not end (ptrace, the freezer): that is the safe end,
- * whatever we were at. Nobody else is needed for it, who could be stopped together with us, and it costs the held threads two
- * calls of a microsecond.
+ * So two kernel timers run while threads are held. The first sends us SIGCONT, which ends a stop by job control, repeatedly. The
+ * second sends SIGKILL, for stops that SIGCONT does not end (ptrace, the freezer): that is safe at any point of our work. This
+ * needs no other process, which could be stopped together with us, and adds two system calls of a microsecond to the hold.
  *
- * A thread that was asked to stop and does so when all is over stands until somebody looks, and we may be busy with something
- * else for seconds: the first timer's handler looks. (It needs a handler anyway: the kernel starts a timer again when its signal
- * is delivered, and one that is ignored, as SIGCONT is, may not count as delivered.)
+ * A thread may stop late, after its freeze was given up. It then stays stopped until we look, and we may be busy for seconds: the
+ * first timer's handler looks. (It needs a handler anyway: the kernel restarts a timer when its signal is delivered, and an
+ * ignored signal, as SIGCONT is, may not count as delivered.)
  *
- * A debugger on dynprobe itself: set dp_watchdog_is_off before.
+ * To debug dynprobe itself, set dp_watchdog_is_off first.
  */
 #include "injector/tracee/stop/watchdog.h"
 
@@ -30,7 +29,7 @@
 bool dp_watchdog_is_off;
 
 static timer_t goad, end; /* SIGCONT, SIGKILL */
-static pid_t owner;       /* of the timers: a child has none */
+static pid_t owner;       /* of the timers: a forked child inherits none */
 static unsigned depth;
 static uint64_t limit, grace, lit_ns;
 static struct sigaction before; /* of SIGCONT */
@@ -71,7 +70,7 @@ static void set(timer_t timer, uint64_t first_ns, uint64_t then_ns)
 
 static void light(void)
 {
-	const uint64_t often = limit < OFTEN_NS ? OFTEN_NS : limit; /* we have to get on as well */
+	const uint64_t often = limit < OFTEN_NS ? OFTEN_NS : limit; /* dynprobe needs time to make progress as well */
 	lit_ns = dp_now_ns();
 	set(goad, often, often);
 	set(end, limit + grace, 0);
@@ -80,7 +79,7 @@ static void light(void)
 static void be_continued(int sig)
 {
 	(void)sig;
-	if (!dp_stray_look() && !depth) /* it would go on until we end: nobody looks for those that have ended meanwhile */
+	if (!dp_stray_look() && !depth) /* else it would run until we end: the handler does not remove threads that have exited */
 		set(goad, 0, 0);
 }
 

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* While we hold threads of a process, somebody else sees to it that we let them go: the kernel (watchdog.c). */
+/* Kernel timers that resume, then kill, a tool that holds threads for too long (watchdog.c). */
 #ifndef DP_INJECTOR_WATCHDOG_H
 #define DP_INJECTOR_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DP_WATCHDOG_NS       UINT64_C(1000000000) /* until a stopped dynprobe is continued, if nothing else was said */
-#define DP_WATCHDOG_GRACE_NS UINT64_C(9000000000) /* and from then on until it is killed */
-extern bool dp_watchdog_is_off; /* set by a debugger: none is lit */
-/* Before the first thread is seized; may be nested, the outermost counts. Where the kernel has no timer left there is no fuse. */
+#define DP_WATCHDOG_NS       UINT64_C(1000000000) /* until a stopped dynprobe is continued, by default */
+#define DP_WATCHDOG_GRACE_NS UINT64_C(9000000000) /* and from then until it is killed */
+extern bool dp_watchdog_is_off; /* set by a debugger: no timer is started */
+/*
+ * Call it before the first thread is seized. Calls nest; the outermost counts. If the kernel has no timer left, there is no
+ * watchdog.
+ */
 void dp_watchdog_start(void);
-/* When the last one is let go. */
+/* Call it when the last thread is released. */
 void dp_watchdog_stop(void);
-/* There are threads that will stop later (dp_stray_add()): until they have gone on we are continued and they are looked at,
- * often. */
+/* Some threads will stop late (dp_stray_add()): until they are released, dynprobe is often continued and checks on them. */
 void dp_watchdog_strays(void);
-/* Of those there is none left. */
+/* No such thread is left. */
 void dp_watchdog_no_strays(void);
-/* A lit one, from now on: other times than those above. */
+/* Changes the times of a running watchdog, from now on. */
 void dp_watchdog_limit(uint64_t limit_ns, uint64_t grace_ns);
-/* We are still at it: the times begin anew. For a hold that has no end but that of its work; costs a call now and then, not each
- * time. */
+/* Restarts the times. For holds whose length depends on their work alone. Cheap: makes system calls only now and then. */
 void dp_watchdog_alive(void);
 
 #endif
