@@ -5,14 +5,14 @@
 #include <elf.h>
 #include <sys/ptrace.h>
 
-#define MOST_WORDS (UINT64_C(1) << 21) /* the kernel's own limit on arguments is far below */
+#define MOST_WORDS (UINT64_C(1) << 21) /* the kernel's limit on arguments is far lower */
 
 static bool word(const struct dp_process *p, uint64_t at, uint64_t *ret)
 {
 	return dp_mem_read(p, dp_addr_of(at), ret, sizeof(*ret)) == sizeof(*ret);
 }
 
-/* The address behind the next zero word. */
+/* Moves *at past the next zero word. */
 static bool skip_list(const struct dp_process *p, uint64_t *at)
 {
 	uint64_t value, limit = *at + MOST_WORDS * sizeof(value);

@@ -10,8 +10,8 @@ struct dp_entry {
 	uint64_t value; /* the executable's entry point */
 };
 /*
- * Reads the vector from the new stack; the process is held by us and has not run since exec. *is_static: no loader was mapped
- * (AT_BASE is 0), and `ret` is not filled.
+ * Reads the vector from the new stack of a process that we hold and that has not run since exec. *is_static: no loader was mapped
+ * (AT_BASE is 0); `ret` is then not filled.
  */
 struct dp_error *dp_entry_find(const struct dp_process *p, struct dp_entry *ret, bool *is_static) DP_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that can be known of a process without a stop and without a change, and every refusal that follows from it. The
- * kernel's own answer decides (opening /proc/PID/task/TID/mem asks the very question that PTRACE_SEIZE asks); what is read
- * besides that only serves to name the rule and the fix.
+ * Checks a process without a stop and without a change, and refuses what cannot be probed. The kernel's answer decides: opening
+ * /proc/PID/task/TID/mem makes the same check as PTRACE_SEIZE. Everything else that is read only serves to name the rule and the
+ * fix.
  */
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/look.h"
@@ -35,8 +35,8 @@ uint64_t dp_process_start_time(pid_t pid)
 }
 
 /*
- * The kernel writes the text piece by piece, and mappings come and go meanwhile: one that has grown since it was written appears
- * once more, and a read that ends within a line has been seen. True if the lines are whole and ascend.
+ * The kernel writes the text in pieces, while mappings come and go: a mapping that grew meanwhile appears twice, and a read may
+ * end within a line. True if the lines are whole and ascend.
  */
 static bool is_consistent(const struct dp_buf *b)
 {
@@ -57,13 +57,13 @@ static bool is_consistent(const struct dp_buf *b)
 static struct dp_error *read_maps(const struct dp_process *p, struct dp_buf *b)
 {
 	if (!dp_proc_slurp(b, "/proc/%d/task/%d/maps", p->pid, p->alive))
-		return b->failed ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid)
+		return b->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the memory map of process %d", p->pid)
 		                 : dp_error_sys(errno == EACCES || errno == EPERM ? DP_TAG_PERMISSION : DP_TAG_GONE,
-		                                "reading the memory map of process %d", p->pid);
-	if (!b->len) /* an exiting process has no memory any more */
-		return dp_error(DP_TAG_GONE, "process %d has no memory any more", p->pid);
+		                                "cannot read the memory map of process %d", p->pid);
+	if (!b->len) /* an exiting process has no memory left */
+		return dp_error(DP_TAG_GONE, "process %d is exiting: it has no memory left", p->pid);
 	dp_buf_str(b);
-	return b->failed ? dp_error(DP_TAG_NOMEM, "reading the memory map of process %d", p->pid) : NULL;
+	return b->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the memory map of process %d", p->pid) : NULL;
 }
 
 struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
@@ -81,10 +81,10 @@ struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
 			return err;
 		nanosleep(&(struct timespec){0, tried < MAPS_TRIES / 2 ? 20000 : 1000000}, NULL);
 	}
-	return dp_error(DP_TAG_CHANGED, "the memory map of process %d changes too fast to be read", p->pid);
+	return dp_error(DP_TAG_CHANGED, "cannot read the memory map of process %d: it changes too fast", p->pid);
 }
 
-/* The thread group's leader and its names, from any of its threads' ids. */
+/* Finds the thread group's leader and its ids, from any of its threads' ids. */
 static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 {
 	struct dp_buf status;
@@ -95,7 +95,7 @@ static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 		return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", pid);
 	}
 	pid_t leader = (pid_t)dp_status_long(dp_buf_str(&status), "Tgid", pid);
-	if (leader != pid) { /* a thread's id: the rest is asked of its leader */
+	if (leader != pid) { /* a thread's id: ask its leader for the rest */
 		dp_buf_fini(&status);
 		return find_group(leader, ret);
 	}
@@ -107,7 +107,7 @@ static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 	return NULL;
 }
 
-/* Finds a thread that is alive, or refuses zombies and kernel threads. */
+/* Finds a live thread; refuses zombies and kernel threads. */
 static struct dp_error *find_alive(struct dp_process *p)
 {
 	struct dp_task_stat stat;
@@ -120,7 +120,7 @@ static struct dp_error *find_alive(struct dp_process *p)
 	if (!p->leader_zombie)
 		return NULL;
 	if (!dp_proc_tids(p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", p->pid);
 	p->alive = 0;
 	for (size_t i = 0; i < tids.n && !p->alive; i++)
 		if (dp_proc_stat(p->pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X' &&
@@ -128,7 +128,8 @@ static struct dp_error *find_alive(struct dp_process *p)
 			p->alive = tids.tid[i];
 	free(tids.tid);
 	if (!p->alive)
-		return dp_error(DP_TAG_ZOMBIE, "process %d (%s) has ended and waits for its parent", p->pid, p->comm);
+		return dp_error(DP_TAG_ZOMBIE, "process %d (%s) is a zombie: it has exited, but its parent has not reaped it", p->pid,
+		                p->comm);
 	return NULL;
 }
 
@@ -140,7 +141,7 @@ static struct dp_error *refuse_traced(const struct dp_process *p, pid_t tid, pid
 	                comm);
 }
 
-/* The line has what is on; a line like it what may not be changed. */
+/* This line lists enabled features; a similar one lists the locked features. */
 static bool has_shadow_stack(const char *status)
 {
 	const char *on = dp_status_find(status, "x86_Thread_features");
@@ -170,14 +171,14 @@ static struct dp_error *check_threads(struct dp_process *p)
 	struct dp_error *err = NULL;
 	struct dp_tids tids;
 	if (!dp_proc_tids(p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", p->pid);
 	for (size_t i = 0; i < tids.n && !err; i++)
 		err = dp_check_thread(p, tids.tid[i]);
 	free(tids.tid);
 	return err;
 }
 
-/* 64 or 32, from the auxiliary vector: the size of a program header is the one entry that both kinds have and that differs. */
+/* 64 or 32, from the auxiliary vector: the size of a program header is the one entry that both classes have and that differs. */
 static int class_from_auxv(const struct dp_process *p)
 {
 	struct dp_buf b;
@@ -214,17 +215,19 @@ struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
 		return NULL;
 	const char *mode = p->seccomp_strict ? "in strict seccomp mode" : "under a seccomp filter";
 	if (!allowed)
-		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s, which would refuse or kill on our system calls", p->pid,
+		return dp_error(DP_TAG_SECCOMP,
+		                "process %d (%s) runs %s, which could reject dynprobe's system calls or kill the process", p->pid,
 		                p->comm, mode);
 	if (geteuid() != 0)
-		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s; only root may suspend it", p->pid, p->comm, mode);
+		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s; only root may suspend it: run dynprobe as root", p->pid,
+		                p->comm, mode);
 	dp_buf_init(&b);
 	bool own = dp_proc_slurp(&b, "/proc/self/status") && dp_status_long(dp_buf_str(&b), "Seccomp", 0) != 0;
 	dp_buf_fini(&b);
 	if (own)
 		return dp_error(DP_TAG_SECCOMP,
-		                "process %d (%s) runs %s, and dynprobe itself does too, so that it may not suspend it", p->pid,
-		                p->comm, mode);
+		                "process %d (%s) runs %s; dynprobe cannot suspend it, because dynprobe itself runs under seccomp",
+		                p->pid, p->comm, mode);
 	return NULL;
 }
 

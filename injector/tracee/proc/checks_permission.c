@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why the kernel does not let us trace a process. Its order of questions (ptrace(2), "Ptrace access mode checking"): same uids or
- * CAP_SYS_PTRACE; then dumpable; then the security modules: Yama's ptrace_scope, and capabilities the target has beyond ours.
+ * Explains why the kernel does not let us trace a process. The kernel checks in this order (ptrace(2), "Ptrace access mode
+ * checking"): same uids or CAP_SYS_PTRACE; then dumpable; then the security modules: Yama's ptrace_scope, and capabilities beyond
+ * ours.
  */
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
@@ -40,7 +41,7 @@ static struct dp_error *explain_scope(const struct dp_process *p, long scope)
 {
 	const char *who = scope == 1   ? "parents only"
 	                  : scope == 2 ? "processes with CAP_SYS_PTRACE only"
-	                               : "nobody until the next boot";
+	                               : "no process until the next boot";
 	const char *fix = scope == 1   ? "run dynprobe as root, start the program with dynprobe -c, or set the rule to 0"
 	                  : scope == 2 ? "run dynprobe as root"
 	                               : "reboot with another setting";
@@ -62,7 +63,7 @@ static bool not_dumpable(const struct dp_process *p, long uid)
 	char path[64];
 	struct stat st;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", p->pid, p->alive);
-	return stat(path, &st) == 0 && (long)st.st_uid != uid; /* such a process's files belong to root */
+	return stat(path, &st) == 0 && (long)st.st_uid != uid; /* the /proc files of such a process belong to root */
 }
 
 static struct dp_error *explain(const struct dp_process *p, const char *theirs, const char *mine)
@@ -119,5 +120,5 @@ struct dp_error *dp_check_permission(const struct dp_process *p)
 		return NULL;
 	if (errno == EACCES || errno == EPERM)
 		return refuse(p);
-	return dp_error_sys(DP_TAG_NO_PROCESS, "opening the memory of process %d", p->pid);
+	return dp_error_sys(DP_TAG_NO_PROCESS, "cannot open the memory of process %d", p->pid);
 }

@@ -25,7 +25,7 @@ static uint64_t soft_limit(const char *limits, const char *name)
 	return isdigit((unsigned char)*line) ? strtoull(line, NULL, 10) : UINT64_MAX;
 }
 
-/* kB in the text, bytes here. */
+/* Returns bytes; the text has kB. */
 static uint64_t kib_of(const char *text, const char *name, uint64_t missing)
 {
 	const char *at = dp_status_find(text, name);
@@ -108,7 +108,7 @@ uint64_t dp_limit_left(struct dp_limit l)
 	return l.most == UINT64_MAX ? UINT64_MAX : l.most > l.used ? l.most - l.used : 0;
 }
 
-/* ---- saying ------------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------------- */
 
 static const char *amount(uint64_t bytes, char ret[32])
 {
@@ -124,8 +124,8 @@ static struct dp_error *too_large(const struct dp_process *p, const char *what, 
 {
 	char most[32], left[32], want[32], share[64] = "";
 	if (need->share > 1)
-		snprintf(share, sizeof(share), ", and may take one part in %u of what is left", need->share);
-	return dp_error(DP_TAG_LIMIT, "process %d (%s) may have %s of %s, and %s are left; probes need %s%s: %s", p->pid, p->comm,
+		snprintf(share, sizeof(share), ", and may use 1/%u of what is left", need->share);
+	return dp_error(DP_TAG_LIMIT, "process %d (%s) may use %s of %s, of which %s are left; probes need %s%s: %s", p->pid, p->comm,
 	                amount(l.most, most), what, amount(dp_limit_left(l), left), amount(need->address, want), share, helps);
 }
 
@@ -141,9 +141,8 @@ static struct dp_error *check_files(const struct dp_process *p, const struct dp_
 	if (dp_limit_left(l->files))
 		return NULL;
 	return dp_error(DP_TAG_LIMIT,
-	                "process %d (%s) has no free file descriptor (RLIMIT_NOFILE is %llu), and mapping needs one for a "
-	                "moment: raise the "
-	                "limit (prlimit --pid %d --nofile=%llu)",
+	                "process %d (%s) has no free file descriptor (RLIMIT_NOFILE is %llu), but mapping needs one "
+	                "temporarily: raise the limit (prlimit --pid %d --nofile=%llu)",
 	                p->pid, p->comm, (unsigned long long)l->files.most, p->pid, (unsigned long long)l->files.most + 1);
 }
 
@@ -152,9 +151,8 @@ static struct dp_error *check_mappings(const struct dp_process *p, const struct 
 	if (dp_limit_left(l->mappings) >= need + PATIENT_MAPS)
 		return NULL;
 	return dp_error(DP_TAG_LIMIT,
-	                "process %d (%s) has %llu mappings of the %llu that vm.max_map_count allows, and probes need %llu: raise "
-	                "it (sysctl "
-	                "vm.max_map_count=%llu)",
+	                "process %d (%s) has %llu of the %llu mappings that vm.max_map_count allows, and probes need %llu: raise "
+	                "the limit (sysctl vm.max_map_count=%llu)",
 	                p->pid, p->comm, (unsigned long long)l->mappings.used, (unsigned long long)l->mappings.most,
 	                (unsigned long long)need, (unsigned long long)(2 * l->mappings.most));
 }
@@ -165,9 +163,8 @@ static struct dp_error *check_committed(const struct dp_limits *l, uint64_t need
 	if (dp_limit_left(l->committed) >= need)
 		return NULL;
 	return dp_error(DP_TAG_LIMIT,
-	                "with vm.overcommit_memory=2 all memory has to exist beforehand: probes need %s, and of %s (CommitLimit) "
-	                "%s are left: use "
-	                "a smaller --max-memory or --buffer-size, or raise vm.overcommit_ratio",
+	                "vm.overcommit_memory=2 requires all memory in advance: probes need %s, but of %s (CommitLimit) "
+	                "%s are left: use a smaller --max-memory or --buffer-size, or raise vm.overcommit_ratio",
 	                amount(need, want), amount(l->committed.most, most), amount(dp_limit_left(l->committed), left));
 }
 
@@ -210,9 +207,8 @@ static struct dp_error *named(const struct dp_process *p, const struct dp_need *
 	case EACCES:
 	case EPERM:
 		return dp_error(DP_TAG_LIMIT,
-		                "process %d (%s) may not map new code: a policy of the system (vm.memfd_noexec, a security "
-		                "module) or one of its own "
-		                "(PR_SET_MDWE) forbids it",
+		                "process %d (%s) may not map new code: a system policy (vm.memfd_noexec, a security module) "
+		                "or its own policy (PR_SET_MDWE) forbids it",
 		                p->pid, p->comm);
 	default:
 		return NULL;

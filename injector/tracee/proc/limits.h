@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits that stand in the way of what dynprobe maps: of the process, of the machine, and of dynprobe itself. They are read before
- * anything is done, so that a refusal changes nothing, and again when a call in the target has failed, to say why.
+ * Limits on what dynprobe maps: those of the process, the machine, and dynprobe itself. Read before anything is done, so that a
+ * refusal changes nothing, and again after a failed call in the target, to name the cause.
  */
 #ifndef DP_INJECTOR_LIMITS_H
 #define DP_INJECTOR_LIMITS_H
@@ -15,7 +15,7 @@ struct dp_limit {
 struct dp_limits {
 	struct dp_limit address;  /* RLIMIT_AS, bytes */
 	struct dp_limit data;     /* RLIMIT_DATA */
-	struct dp_limit locked;   /* RLIMIT_MEMLOCK; without a limit for a process that may lock what it likes */
+	struct dp_limit locked;   /* RLIMIT_MEMLOCK; unlimited with CAP_IPC_LOCK */
 	struct dp_limit files;    /* RLIMIT_NOFILE; used: descriptors below it */
 	struct dp_limit mappings; /* vm.max_map_count */
 	struct dp_limit committed; /* CommitLimit, where vm.overcommit_memory is 2 */
@@ -23,32 +23,32 @@ struct dp_limits {
 	bool locks; /* the process has locked memory */
 };
 
-/* What cannot be read is taken for unlimited. `maps`: the process's memory map. */
+/* Unreadable limits count as unlimited. `maps`: the text of the process's memory map. */
 void dp_limits_read(const struct dp_process *p, const char *maps, struct dp_limits *ret);
 uint64_t dp_limit_left(struct dp_limit l);
 
-struct dp_need { /* of an install */
+struct dp_need { /* what an install needs */
 	uint64_t address;   /* bytes of address space */
 	uint64_t private;   /* of them private and writable */
-	uint64_t committed; /* bytes that have to exist beforehand */
+	uint64_t committed; /* bytes that must be committed in advance */
 	uint64_t mappings;
-	unsigned share;     /* no more than one part in so many of what is left may be taken: the program needs the rest; 0: all */
+	unsigned share;     /* at most one `share`th of what is left may be used: the program needs the rest; 0: all */
 	size_t ring_size;   /* largest ring that would fit, for the message; 0: none would */
 };
-/* DP_TAG_LIMIT names the limit, its value and what helps. */
+/* The DP_TAG_LIMIT error names the limit, its value and the fix. */
 struct dp_error *dp_limits_check(const struct dp_process *p, const struct dp_limits *l, const struct dp_need *need) DP_MUST_CHECK;
-/* Names the limit that made a call in the target fail, if one did. Takes `err`, returns it or what it was replaced by. */
+/* Names the limit that made a call in the target fail, if one did. Takes `err`; returns it, or an error that replaces it. */
 struct dp_error *dp_limits_name(const struct dp_process *p, const struct dp_need *need, struct dp_error *err) DP_MUST_CHECK;
 
-/* ---- of dynprobe itself: RLIMIT_FSIZE holds for memory files as well ------------------------------------------------------------ */
+/* ---- of dynprobe itself: RLIMIT_FSIZE also applies to memory files --------------------------------------------------------- */
 
-/* Sizes a memory file; the limit is lifted meanwhile as far as may be. DP_TAG_LIMIT. */
+/* Sizes a memory file; raises the limit meanwhile as far as allowed. DP_TAG_LIMIT. */
 struct dp_error *dp_file_size(int fd, uint64_t size) DP_MUST_CHECK;
-/* Writes all of it. */
+/* Writes all `n` bytes. */
 struct dp_error *dp_file_write(int fd, const void *bytes, size_t n, uint64_t offset) DP_MUST_CHECK;
-/* Makes all of its pages exist. */
+/* Allocates all pages. */
 struct dp_error *dp_file_allocate(int fd, uint64_t size) DP_MUST_CHECK;
-/* The largest file that may be made here, and the error where that is too small. */
+/* The largest file dynprobe may make, and the error if that is too small. */
 uint64_t dp_file_most(void);
 struct dp_error *dp_file_too_large(uint64_t size) DP_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dynprobe's own RLIMIT_FSIZE, which holds for memory files: SIGXFSZ would kill the tool in the middle of an attach. It is lifted
- * around each call, and not for longer: commands that are started inherit it.
+ * dynprobe's own RLIMIT_FSIZE, which also applies to memory files: SIGXFSZ would kill the tool in the middle of an attach. It is
+ * raised around each call only, because launched commands inherit it.
  */
 #include "injector/tracee/proc/limits.h"
 
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* *old is to be put back by restore(). */
+/* Saves the limit in *old, for restore(). */
 static uint64_t lift(struct rlimit *old)
 {
 	struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
@@ -41,9 +41,8 @@ uint64_t dp_file_most(void)
 static struct dp_error *too_small(uint64_t most, uint64_t size)
 {
 	return dp_error(DP_TAG_LIMIT,
-	                "dynprobe itself may write files of %llu KiB (RLIMIT_FSIZE), and the memory that it shares with the "
-	                "process has %llu: use a "
-	                "smaller --buffer-size, or start it with a higher limit (ulimit -f unlimited)",
+	                "dynprobe may write files of at most %llu KiB (RLIMIT_FSIZE), but needs %llu KiB of memory shared with "
+	                "the process: use a smaller --buffer-size, or run dynprobe with a higher limit (ulimit -f unlimited)",
 	                (unsigned long long)(most >> 10), (unsigned long long)(size >> 10));
 }
 
@@ -60,7 +59,7 @@ struct dp_error *dp_file_size(int fd, uint64_t size)
 	if (size > most)
 		err = too_small(most, size);
 	else if (ftruncate(fd, (off_t)size))
-		err = dp_error_sys(DP_TAG_SYS, "sizing the shared memory to %llu bytes", (unsigned long long)size);
+		err = dp_error_sys(DP_TAG_SYS, "cannot resize the shared memory to %llu bytes", (unsigned long long)size);
 	restore(&old);
 	return err;
 }
@@ -84,7 +83,7 @@ struct dp_error *dp_file_write(int fd, const void *bytes, size_t n, uint64_t off
 	if (offset + n > most)
 		err = too_small(most, offset + n);
 	else if (!put(fd, bytes, n, offset))
-		err = dp_error_sys(DP_TAG_SYS, "filling the shared memory");
+		err = dp_error_sys(DP_TAG_SYS, "cannot write to the shared memory");
 	restore(&old);
 	return err;
 }
@@ -94,8 +93,7 @@ struct dp_error *dp_file_allocate(int fd, uint64_t size)
 	if (!fallocate(fd, 0, 0, (off_t)size))
 		return NULL;
 	return dp_error_sys(errno == ENOSPC || errno == ENOMEM ? DP_TAG_LIMIT : DP_TAG_SYS,
-	                    "%llu KiB of memory for probes, which has to exist beforehand (vm.overcommit_memory=2 or mlockall), "
-	                    "cannot be had: use a "
-	                    "smaller --max-memory or --buffer-size",
+	                    "cannot allocate %llu KiB of memory for probes in advance (vm.overcommit_memory=2 or mlockall "
+	                    "requires it): use a smaller --max-memory or --buffer-size",
 	                    (unsigned long long)(size >> 10));
 }

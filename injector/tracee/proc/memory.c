@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The target's memory. Reading asks process_vm_readv first (no descriptor, no stop) and /proc/PID/task/TID/mem for what that
- * cannot see (execute-only text). Writing text goes through /proc/PID/task/TID/mem, which copies the page in this process
- * only, or through PTRACE_POKEDATA where newer kernels refuse forced writes.
+ * Reads and writes the target's memory. Reads use process_vm_readv (no descriptor, no stop), then /proc/PID/task/TID/mem for what
+ * that cannot read (execute-only text). Text is written through /proc/PID/task/TID/mem, which copies the page in this process
+ * only, or by PTRACE_POKEDATA where newer kernels refuse forced writes.
  *
- * Writing data is done at any time, also while no thread is held. process_vm_writev names a thread by its id, and the thread may
- * have ended a moment ago, and its id be a thread's of somebody else's program. So the memory is opened once, when the target is:
- * an open /proc/PID/task/TID/mem stands for the memory that the process had then (proc(5)), through which it is reached until it
- * is given up, by exec or the end; then a write is told so. That the id was still the process's when it was opened is seen behind
- * it: the process by that number has the start time that it had before.
+ * Data is written at any time, also while no thread is held. process_vm_writev names a thread by id, and that thread may just
+ * have ended and its id belong to another program. So dp_mem_open() opens the memory once: an open /proc/PID/task/TID/mem refers
+ * to the memory that the process had then (proc(5)), until exec or exit; after that writes fail. Checking the process's start
+ * time after the open shows that the id was still the process's.
  */
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/tracee.h"
@@ -52,7 +51,7 @@ size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n
 	return done;
 }
 
-/* Where we were started without descriptor 0, which stands for none here. */
+/* Moves descriptor 0 elsewhere, in case dynprobe was started without one: 0 means "none" here. */
 static int not_zero(int fd)
 {
 	if (fd)
@@ -62,7 +61,7 @@ static int not_zero(int fd)
 	return fd;
 }
 
-/* Without it, what would have been asked is taken for the worst. */
+/* Optional: without it, questions about maps are answered by the worst case. */
 static int open_maps(const struct dp_process *p)
 {
 	char path[64];
@@ -85,7 +84,7 @@ struct dp_error *dp_mem_open(struct dp_process *p)
 		close(fd);
 	errno = sys;
 	return fd < 0 ? dp_error_sys(errno == ENOENT || errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS,
-	                             "opening the memory of process %d (%s)", p->pid, p->comm)
+	                             "cannot open the memory of process %d (%s)", p->pid, p->comm)
 	              : dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
 }
 
@@ -98,7 +97,7 @@ void dp_mem_close(struct dp_process *p)
 	p->mem = p->maps = 0;
 }
 
-/* Zero bytes: that memory is given up. */
+/* Returns 0 if that memory no longer exists. */
 static ssize_t write_some(const struct dp_process *p, uint64_t at, const void *bytes, size_t n)
 {
 	const struct iovec here = {(void *)(uintptr_t)bytes, n}, there = {(void *)(uintptr_t)at, n};
@@ -115,8 +114,8 @@ struct dp_error *dp_mem_write(const struct dp_process *p, dp_addr addr, const vo
 		if (!put)
 			errno = ESRCH;
 		if (put <= 0)
-			return dp_error_sys(errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS, "writing %zu bytes at %#llx in process %d",
-			                    n, (unsigned long long)addr.v, p->pid);
+			return dp_error_sys(errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS,
+			                    "cannot write %zu bytes at %#llx in process %d", n, (unsigned long long)addr.v, p->pid);
 		done += (size_t)put;
 	}
 	return NULL;
@@ -129,7 +128,7 @@ struct dp_error *dp_mem_write_parts(const struct dp_process *p, const struct dp_
 	return NULL;
 }
 
-/* Word by word; a word that is not covered whole keeps its other bytes. */
+/* Writes word by word; the other bytes of a partial word are kept. */
 static bool poke(pid_t tid, dp_addr addr, const uint8_t *buf, size_t n)
 {
 	for (size_t i = 0; i < n; i += sizeof(long)) {
@@ -165,6 +164,6 @@ struct dp_error *dp_mem_write_text(const struct dp_process *p, pid_t held_tid, d
 		return NULL;
 	if (poke(held_tid, dp_addr_add(addr, (int64_t)done), (const uint8_t *)buf + done, n - done))
 		return NULL;
-	return dp_error_sys(errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS, "writing %zu bytes of text at %#llx in process %d", n,
+	return dp_error_sys(errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS, "cannot write %zu bytes of text at %#llx in process %d", n,
 	                    (unsigned long long)addr.v, p->pid);
 }

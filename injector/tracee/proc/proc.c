@@ -34,7 +34,7 @@ bool dp_proc_slurp(struct dp_buf *b, const char *fmt, ...)
 	}
 }
 
-/* Reads a file that fits into `n` - 1 bytes without any allocation: this one is also used while threads are held. */
+/* Reads a file of at most `n` - 1 bytes without allocation: also used while threads are held. */
 static bool read_small(char *buf, size_t n, pid_t pid, pid_t tid, const char *file)
 {
 	char path[64];
@@ -56,16 +56,16 @@ bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret)
 
 bool dp_stat_parse(const char *text, struct dp_task_stat *ret)
 {
-	const char *p = strrchr(text, ')'); /* the name may hold anything, ')' too */
+	const char *p = strrchr(text, ')'); /* the name may contain anything, ')' too */
 	return p && sscanf(p + 1, " %c %d %*d %*d %*d %*d %" SCNu64 " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
 	                   &ret->state, &ret->ppid, &ret->flags, &ret->start_time) == 4;
 }
 
-/* Their values in the kernel's include/linux/sched.h, and since when they mean this for threads of processes. */
+/* Values from the kernel's include/linux/sched.h, and the kernel since which each means this for threads of processes. */
 #define PF_IO_WORKER      0x00000010u
-#define PF_IO_WORKER_IN   5012u /* before: workers are kernel threads, and the bit is a virtual processor's (5.4) */
+#define PF_IO_WORKER_IN   5012u /* before: workers are kernel threads; in 5.4 the bit marks virtual processors */
 #define PF_USER_WORKER    0x00004000u
-#define PF_USER_WORKER_IN 6004u /* before: the bit belongs to whoever loads modules (until 5.16) */
+#define PF_USER_WORKER_IN 6004u /* before (until 5.16): the bit marks tasks that load modules */
 
 bool dp_flags_of_worker(uint64_t flags, unsigned kernel)
 {
@@ -158,7 +158,7 @@ void dp_printable(char *text)
 			*p = '?';
 }
 
-/* The kernel ends the name with a newline; one before that is part of it. */
+/* The kernel appends a newline; any earlier one is part of the name. */
 void dp_proc_comm(pid_t pid, char *ret, size_t n)
 {
 	if (!read_small(ret, n, pid, 0, "comm"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc says of processes and threads, as small values. Private to the ptrace half of injector/. */
+/* Reads /proc of processes and threads. Private to the ptrace half of injector/. */
 #ifndef DP_INJECTOR_PROC_H
 #define DP_INJECTOR_PROC_H
 
@@ -26,17 +26,17 @@ bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret);
 bool dp_stat_parse(const char *text, struct dp_task_stat *ret);
 
 /*
- * A thread of the process that only ever runs kernel code: io_uring's workers and pollers, vhost's workers. It is listed and
- * counted like any other. It is never stopped: a stop makes the request that it works on fail. It never executes the program's
- * text, so there is no reason to stop it.
+ * A thread of the process that only runs kernel code: io_uring's workers and pollers, vhost's workers. It is listed and counted
+ * like any other. Never stop it: the request it works on would fail. It executes no text of the program, so there is no reason to
+ * stop it.
  */
 bool dp_task_is_worker(const struct dp_task_stat *stat);
-/* The same for a given kernel, 1000 * major + minor: what the flags mean has changed. */
+/* The same for a given kernel, 1000 * major + minor: the flags' meaning has changed. */
 bool dp_flags_of_worker(uint64_t flags, unsigned kernel);
 /* False too if there is no such thread. */
 bool dp_proc_is_worker(pid_t pid, pid_t tid);
 
-/* The text behind "NAME:" and its white space in a status file's text, or NULL. */
+/* The text after "NAME:" and white space in a status file's text, or NULL. */
 const char *dp_status_find(const char *status, const char *name);
 long dp_status_long(const char *status, const char *name, long missing);
 /* The last number of the NSpid line: the id in the innermost pid namespace. *nested: the line has more than one. */
@@ -46,30 +46,30 @@ struct dp_tids {
 	pid_t *tid;
 	size_t n;
 };
-/* The thread ids of a process, malloc'ed; n = 0 if there are none (or no such process). False: out of memory. */
+/* Lists the thread ids of a process, malloc'ed; n = 0 if there are none (or no such process). False: out of memory. */
 bool dp_proc_tids(pid_t pid, struct dp_tids *ret);
 
-/* The text as it may go to a terminal or into one line of a log: control characters, which others chose, become '?'. */
+/* Replaces control characters by '?', for terminals and one-line logs: other programs chose the text. */
 void dp_printable(char *text);
 /* "comm" of a process or thread, printable; "?" if unknown. */
 void dp_proc_comm(pid_t pid, char *ret, size_t n);
 
-/* Is the thread waiting for its vfork child? Looks at the system call in which it is blocked. */
+/* Does the thread wait for its vfork child? Judged by the system call it is blocked in. */
 bool dp_proc_in_vfork(pid_t pid, pid_t tid);
-/* The system call in which a thread is blocked, and its arguments; false if it is running or the file is refused. */
+/* The system call that a thread is blocked in, and its arguments; false if it runs or the file cannot be read. */
 bool dp_proc_syscall(pid_t pid, pid_t tid, long *nr, uint64_t args[6]);
 struct dp_proc_call {
 	long nr; /* -1: none, and sp and pc are 0 */
 	uint64_t args[6], sp, pc;
 };
-/* The same with the thread's stack pointer and the address behind the call: together they tell one call from another. */
+/* The same with the thread's stack pointer and the address after the call: together they identify one call. */
 void dp_proc_call(pid_t pid, pid_t tid, struct dp_proc_call *ret);
-/* Has the thread started processes that are still there? False too where the kernel does not tell. */
+/* Has the thread children that still exist? False too if the kernel does not tell. */
 bool dp_proc_has_children(pid_t pid, pid_t tid);
 
-/* One field of /proc/PID/task/TID/status as a mask of signals. */
+/* One field of /proc/PID/task/TID/status as a signal mask. */
 uint64_t dp_proc_mask(pid_t pid, pid_t tid, const char *field);
-/* Several at once; 0 for what is not there. */
+/* Several at once; a missing field gives 0. */
 void dp_proc_masks(pid_t pid, pid_t tid, const char *const *fields, uint64_t *ret, size_t n);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that run in the target's memory without being threads of it: clone(CLONE_VM) without CLONE_THREAD, vfork() for one.
- * No list of the kernel's names them; kcmp(2) tells of two processes whether their memory is one. Where it may not be asked
- * (another user's process, a kernel without it) the answer is no. A kernel thread that works in a process's memory for a while
- * (io_uring's before 5.12, vhost's before 6.4) executes none of its text.
+ * Finds processes that share the target's memory without being threads of it: made by clone(CLONE_VM) without CLONE_THREAD, as
+ * vfork() does. The kernel has no list of them; kcmp(2) compares the memory of two processes. Where it is refused (another user's
+ * process, a kernel without it) the answer is no. Kernel threads that use a process's memory for a while (io_uring's before 5.12,
+ * vhost's before 6.4) are skipped: they execute none of its text.
  */
 #include "injector/tracee/proc/sharers.h"
 #include "injector/tracee/proc/proc.h"

@@ -4,7 +4,7 @@
 
 #include "injector/tracee/tracee.h"
 
-/* A process that shares the memory of `p` and is no thread of it, or 0. */
+/* A process that shares the memory of `p` but is not a thread of it, or 0. */
 pid_t dp_sharer(const struct dp_process *p);
 
 #endif

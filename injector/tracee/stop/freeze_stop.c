@@ -181,7 +181,7 @@ static struct dp_error *seize_refused(const struct dp_process *p, pid_t tid, int
 		return dp_unstoppable(p, tid);
 	errno = sys;
 	if (!tracer)
-		return dp_error_sys(sys == EPERM ? DP_TAG_PERMISSION : DP_TAG_SYS, "seizing thread %d of process %d (%s)", tid,
+		return dp_error_sys(sys == EPERM ? DP_TAG_PERMISSION : DP_TAG_SYS, "cannot seize thread %d of process %d (%s)", tid,
 		                    p->pid, p->comm);
 	dp_proc_comm(tracer, comm, sizeof(comm));
 	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s)", tid, p->pid, p->comm, tracer,
