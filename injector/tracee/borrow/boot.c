@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The borrower's code. While the tool lives, only its first instruction runs: the tool sets the registers of a call, the
- * thread executes `syscall`, and stands again at the call's exit, inside the kernel, where the tool can put back anything. So
- * the exit of the last call is where the thread is given back exactly.
+ * The borrower's code. While the tool lives, only its first instruction runs: the tool sets the registers of a call, the thread
+ * executes `syscall`, and stops at the call's exit, inside the kernel, where the tool can set any state. So the thread is
+ * restored exactly at the exit of the last call.
  *
- * If the tool has died, nobody stops the thread there, and it falls into the rest, which must bring it home alone: signal mask,
- * then the registers that a system call uses or destroys. Nothing in here changes a flag, the stack pointer, the
- * stack, or a vector register, so that they need no restoring (and a signal may come at any point); constants lie behind the
- * code. A thread that was in an interrupted call executes that call again, as the kernel would have made it do. What this way
- * cannot save: a handler that ran meanwhile would have made pause() return, and no longer does.
+ * If the tool has died, nothing stops the thread there, and it runs into the rest, which restores it without help: the signal
+ * mask, then the registers that a system call uses or destroys. This code changes no flag, stack pointer, stack or vector
+ * register, so these need no restoring (and a signal may come at any point); the constants are after the code. A thread that was
+ * in an interrupted call executes that call again, as the kernel would have made it do. One case is lost: if a handler ran
+ * meanwhile, pause() should return, but does not.
  *
- * Behind the self-restore lies a loop that makes several calls without a stop in between, from a table in the target's memory. It
+ * After the self-restore is a loop that makes several calls without a stop in between, from a table in the target's memory. It
  * changes no flag either (lea and jrcxz instead of add, cmp and branches), and ends in the self-restore.
  */
 #include "injector/tracee/borrow/boot.h"
@@ -33,14 +33,14 @@ static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
 	return p + n;
 }
 
-/* An instruction of `n` bytes, the last four of which are to be the distance from its end to a constant. */
+/* Writes `n` opcode bytes, then the 32-bit distance from the instruction's end to a constant. */
 static uint8_t *put_rip(uint8_t *p, const uint8_t *op, size_t n, const uint8_t *constant)
 {
 	int32_t disp = (int32_t)(constant - (p + n + 4));
 	return put(put(p, op, n), &disp, sizeof(disp));
 }
 
-/* Where the thread goes on by itself. */
+/* Where the thread resumes on its own. */
 static void resume_point(const struct user_regs_struct *r, uint64_t c[NCONSTANTS])
 {
 	int64_t rax = (int64_t)r->rax;
@@ -48,7 +48,7 @@ static void resume_point(const struct user_regs_struct *r, uint64_t c[NCONSTANTS
 	c[RIP] = r->rip;
 	if ((int64_t)r->orig_rax < 0 || !(rax == -512 || rax == -513 || rax == -514 || rax == -516))
 		return;
-	c[RAX] = rax == -516 ? SYS_restart_syscall : r->orig_rax; /* -516: ERESTART_RESTARTBLOCK, the kernel remembers the rest */
+	c[RAX] = rax == -516 ? SYS_restart_syscall : r->orig_rax; /* -516: ERESTART_RESTARTBLOCK, the kernel has saved the rest */
 	c[RIP] = r->rip - 2;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unused bytes in executable memory of a stranger.
+ * Finds unused bytes in the target's executable memory.
  *
- * An executable segment seldom ends at a page's end, but the mapping does: what follows the segment's bytes in that page is
- * reachable by no reference of the program. Only tails that are all zero, or were before a killed tool wrote there, are taken.
- * The vdso, whose image is padded in the same way, is the last resort: writing to it gives this process its own copy of that
- * page. Program headers are read from the target's memory, so the files need not be reachable (another mount namespace, deleted).
+ * An executable segment seldom ends at a page's end, but the mapping does: the program never refers to the bytes in that page
+ * after the segment's end. Only tails that are all zero, or were before a killed tool wrote there, are used. The vdso, whose
+ * image is padded in the same way, is the last resort: a write to it gives this process its own copy of that page. Program
+ * headers are read from the target's memory, so the files need not be reachable (another mount namespace, deleted).
  */
 #include "injector/tracee/borrow/boot.h"
 
@@ -17,7 +17,7 @@
 
 #define MODULES_MOST 256
 
-struct line { /* of /proc/PID/maps */
+struct line { /* a line of /proc/PID/maps */
 	uint64_t start, end, offset, inode;
 	char perms[5], dev[16];
 	const char *path;
@@ -40,8 +40,8 @@ static const char *next_line(const char *text)
 }
 
 /*
- * Before a line is taken apart: most are of threads' stacks, and all threads may be waiting for us. The fields are "start-end
- * perms offset dev inode".
+ * A quick check before parsing: most lines are threads' stacks, and all threads may be stopped meanwhile. The fields are
+ * "start-end perms offset dev inode".
  */
 static bool is_code(const char *text)
 {
@@ -56,7 +56,7 @@ static bool is_first_of_a_file(const char *text)
 	       strncmp(perms + 15, "00:00 0 ", 8) != 0;
 }
 
-/* Where the file of `exec` is mapped from its first byte on: the nearest such mapping at or below it. */
+/* Finds where the file of `exec` is mapped from its first byte on: the nearest such mapping at or below it. */
 static bool find_base(const char *maps, const struct line *exec, uint64_t *ret)
 {
 	struct line l;
@@ -74,7 +74,7 @@ static bool find_base(const char *maps, const struct line *exec, uint64_t *ret)
 	return found;
 }
 
-/* The end of the executable segment that lies in `exec`, from the program headers at `base`; 0 if that cannot be said. */
+/* The end of the executable segment in `exec`, from the program headers at `base`; 0 if unknown. */
 static uint64_t segment_end(const struct dp_process *p, uint64_t base, const struct line *exec)
 {
 	Elf64_Ehdr eh;
@@ -102,7 +102,9 @@ static bool is_vdso(const struct line *l)
 	return !strncmp(l->path, "[vdso]", 6);
 }
 
-/* Each of its system calls ends behind its second byte and in front of its end. The range may go around the end of all addresses.
+/*
+ * Is the code at `place` in the range from which the thread's calls are made? Each of its calls ends after its second byte and
+ * before its end. The range may wrap around the end of the address space.
  */
 static bool calls_are_made(const struct dp_process *p, uint64_t place, size_t size)
 {
@@ -150,8 +152,8 @@ static int compare_sizes(const void *a, const void *b)
 }
 
 /*
- * Smallest first, the vdso last. A mapping that was written to once goes into a core file as a whole, and a program that crashes
- * with probes in it is not to write all of libc's text.
+ * Lists code mappings, smallest first, the vdso last. A mapping that was once written to goes into a core file as a whole, and a
+ * crash with probes should not dump all of libc's text.
  */
 static size_t list_code(const char *maps, struct line line[MODULES_MOST])
 {
@@ -170,7 +172,7 @@ static size_t list_code(const char *maps, struct line line[MODULES_MOST])
 bool dp_boot_leftover_at(const struct dp_process *p, uint64_t pc)
 {
 	uint8_t tail[DP_BOOT_SIZE], wiped[DP_BOOT_SIZE];
-	const uint64_t at = (pc | 0xfff) + 1 - DP_BOOT_SIZE; /* the places end where mappings do */
+	const uint64_t at = (pc | 0xfff) + 1 - DP_BOOT_SIZE; /* places end where mappings do */
 	if (pc < at || dp_mem_read(p, dp_addr_of(at), tail, sizeof(tail)) != sizeof(tail))
 		return false;
 	memcpy(wiped, tail, sizeof(tail));

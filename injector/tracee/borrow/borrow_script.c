@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several system calls on a borrowed thread, between one resume and one stop. The loop that makes them is part of the borrower's
- * code (boot.c); the table is in the target's memory.
+ * Makes several system calls on a borrowed thread, between one resume and one stop. The loop that makes them is part of the
+ * borrower's code (boot.c); the table is in the target's memory.
  *
- * The thread runs free meanwhile, for a stop at each of its calls is what is to be saved. Behind the last call, or the first that
- * failed, it makes a mark and waits a moment for us in a call that has no restart block (so an interrupted call of the
- * program's own keeps its). If time is up before, it is stopped between two calls: that is how nobody is held for long.
+ * The thread runs freely meanwhile: this saves a stop at each call. After the last call, or the first that failed, it sets a mark
+ * and waits for us briefly in a call that has no restart block (so the program's own interrupted call keeps its own). If the time
+ * is up before that, it is stopped between two calls, so that no thread is held for long.
  *
- * Our own death: the thread finishes the table, waits its moment, and brings itself home as from a single call. While it may do
- * so nobody else writes to the table: the word in front says that it is in use, until the thread stands again.
+ * If dynprobe dies, the thread finishes the table, waits, and restores itself as after a single call. Until it has stopped again,
+ * the table's first word marks the table as in use, so that no other tool writes to it.
  */
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/borrow/borrow.h"
@@ -26,17 +26,17 @@
 
 #define STEPS        33u /* in one table */
 #define IN_USE       UINT64_C(0x6573752d6e69)
-#define PENDING      INT64_MIN /* the result of no system call */
+#define PENDING      INT64_MIN /* no system call returns this */
 #define WAIT_NS      30000000
 #define LATE_NS      UINT64_C(3000000000) /* for a call that does not return */
 #define STEP_NS      1500u                /* of a call, roughly */
-#define POLL_NS      10000                /* between the first looks, then longer: the thread may need this very processor */
+#define POLL_NS      10000                /* between the first polls, then longer: the thread may need this processor */
 #define POLL_MOST_NS 100000
 
 struct table {
 	uint64_t in_use;
 	struct timespec wait;
-	struct dp_boot_step step[STEPS + 2]; /* and the mark, and the wait */
+	struct dp_boot_step step[STEPS + 2]; /* plus the mark and the wait */
 };
 _Static_assert(sizeof(struct table) <= DP_SCRIPT_ROOM, "the table fits");
 
@@ -88,15 +88,15 @@ static struct dp_error *write_table(const struct dp_borrow *b, uint64_t room, co
 }
 
 /*
- * What has become of it. A thread that was stopped right behind a call has not noted the result yet; of a call that would be
- * restarted there is none.
+ * Reads the results. A thread that was stopped right after a call has not stored the result yet; a call that would be restarted
+ * has none.
  */
 static struct dp_error *read_table(const struct dp_borrow *b, uint64_t room, const struct user_regs_struct *now,
                                    struct dp_step *step, size_t n)
 {
 	struct dp_boot_step was[STEPS];
 	if (!peek(b, step_at(room, 0), was, n * sizeof(*was)))
-		return dp_error(DP_TAG_GONE, "process %d (%s) ended or unmapped what was mapped into it", b->p.pid, b->p.comm);
+		return dp_error(DP_TAG_GONE, "process %d (%s) ended or unmapped dynprobe's memory", b->p.pid, b->p.comm);
 	const int64_t rax = (int64_t)now->rax;
 	for (size_t i = 0; i < n; i++) {
 		const bool behind = now->rip == b->boot.v + DP_BOOT_SCRIPT_CALL && now->rbx == step_at(room, i) &&
@@ -109,7 +109,7 @@ static struct dp_error *read_table(const struct dp_borrow *b, uint64_t room, con
 	return NULL;
 }
 
-/* ---- there and back ------------------------------------------------------------------------------------------------------- */
+/* ---- run and fetch --------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *gone(struct dp_borrow *b)
 {
@@ -122,11 +122,11 @@ static bool resume(struct dp_borrow *b, uint64_t room)
 	struct user_regs_struct r = b->h->regs;
 	r.rip = b->boot.v + DP_BOOT_SCRIPT;
 	r.rbx = step_at(room, 0);
-	r.orig_rax = UINT64_MAX; /* the call that the stop interrupted is not to be restarted here */
+	r.orig_rax = UINT64_MAX; /* the interrupted call must not restart here */
 	return !ptrace(PTRACE_SETREGS, b->h->tid, NULL, &r) && !ptrace(PTRACE_CONT, b->h->tid, NULL, NULL);
 }
 
-/* A stop on the way that was not asked for. An error leaves the thread in it. */
+/* Handles an unrequested stop. An error leaves the thread stopped. */
 static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop)
 {
 	if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC)
@@ -134,13 +134,14 @@ static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop)
 	const int sig = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
 	if (sig && sig != SIGSTOP)
 		return sig == SIGSYS ? dp_dispatch_refused(&b->p, b->h->tid)
-		                     : dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system calls", sig,
+		                     : dp_error(DP_TAG_REMOTE,
+		                                "signal %d interrupted dynprobe's system calls on thread %d of process %d", sig,
 		                                b->h->tid, b->p.pid);
 	ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)sig); /* job-stopped: one more stop for each resume */
 	return NULL;
 }
 
-/* Until the mark is made, or time is up. */
+/* Waits until the mark is set, or time is up. */
 static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64_t until_ns)
 {
 	const uint64_t late = dp_now_ns() + LATE_NS, end = until_ns < late ? until_ns : late;
@@ -149,7 +150,7 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t room, size_t n, uint64
 		int64_t mark = PENDING;
 		const struct dp_stop stop = dp_stop_wait(b->h->tid, 0);
 		if (stop.kind == DP_STOP_SIGNAL && stop.sig != SIGSTOP)
-			return NULL; /* all are blocked: it is no longer at our calls, or they failed badly */
+			return NULL; /* all are blocked: it left our calls, or they failed badly */
 		if (stop.kind != DP_STOP_NONE)
 			DP_TRY(pass(b, stop));
 		if (!peek(b, step_at(room, n) + offsetof(struct dp_boot_step, result), &mark, sizeof(mark)) || mark != PENDING ||
@@ -164,7 +165,7 @@ static bool in_script(const struct dp_borrow *b, uint64_t rip)
 	return rip - (b->boot.v + DP_BOOT_SCRIPT) < DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT;
 }
 
-/* Stops it where it is: *now. If we come too late, it is on its way home or there, and is left to go on. */
+/* Stops the thread where it is: *now. If we are too late, it is restoring itself or has done so, and continues. */
 static struct dp_error *fetch(struct dp_borrow *b, struct user_regs_struct *now)
 {
 	const uint64_t deadline = dp_now_ns() + LATE_NS;
@@ -180,7 +181,7 @@ static struct dp_error *fetch(struct dp_borrow *b, struct user_regs_struct *now)
 			return gone(b);
 		b->home = !in_script(b, now->rip);
 		if (b->home || stop.kind == DP_STOP_TRAP || stop.kind == DP_STOP_GROUP)
-			return NULL; /* at home it may have met a signal, which is delivered when it is seen out */
+			return NULL; /* after its self-restore it may have met a signal, which is delivered at its release */
 		DP_TRY(pass(b, stop));
 	}
 }
@@ -208,7 +209,7 @@ static struct dp_error *run_one(struct dp_borrow *b, struct dp_step *step)
 struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
                                   size_t *done)
 {
-	/* With all threads held none may go home: of a launched command it would be the start of the program. */
+	/* With all threads held it must not restore itself: in a launched command that would start the program. */
 	const bool by_table = n > 1 && !b->frozen && is_free(b, room);
 	*done = 0;
 	while (*done < n) {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Bytes that PTRACE_GETREGSET(NT_X86_XSTATE) may fill on this machine, AMX tiles included: from CPUID leaf 0xD. */
+/* The most bytes that PTRACE_GETREGSET(NT_X86_XSTATE) fills on this machine, AMX tiles included: from CPUID leaf 0xD. */
 size_t dp_xstate_size(void);
 
 #endif

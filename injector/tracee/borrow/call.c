@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C code on a thread of somebody else. agent/call.S is the other side.
+ * Runs C code on a thread of the target. agent/call.S is the other side.
  *
- * While the function runs, the thread is on its own but for its signals: all are blocked, except the one that glibc itself
- * needs answered (setuid sends it to every thread and waits, holding the very lock that pthread_create wants). No stop is made
- * for each of its system calls: on a busy machine each would cost a turn in the queue for a processor. Instead the thread, having
- * returned from the function, says so in the frame and waits some milliseconds in a call without restart block; there it is
- * stopped and given back exactly. If we come too late, it is on its way home or there, and is left alone.
+ * While the function runs, the thread is not stopped, but all its signals are blocked, except the one that glibc itself needs
+ * (setuid sends it to every thread and waits, holding the lock that pthread_create needs). Its system calls are not stopped at:
+ * on a busy machine each stop would cost a wait for a processor. Instead, after the function has returned, the thread notes that
+ * in the frame and waits some milliseconds in a call without restart block; there it is stopped and restored exactly. If we are
+ * too late, it is restoring itself or has done so, and is left alone.
  *
- * Order against our own death, as in borrow.c: first the frame, then the place (its self-restore), then the mask, then the call.
+ * The order protects against our own death, as in borrow.c: first the frame, then the pc (its self-restore), then the mask, then
+ * the call.
  */
 #include "injector/tracee/borrow/call.h"
 
@@ -29,9 +30,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define SIGSETXID 33 /* glibc's */
+#define SIGSETXID 33 /* glibc's internal signal */
 #define CALL_MASK (~(UINT64_C(1) << (SIGSETXID - 1)))
-#define STAND_NS  UINT64_C(100000000) /* for a thread that we asked to stop: on a busy machine it first needs a processor */
+#define STAND_NS  UINT64_C(100000000) /* for a thread asked to stop: on a busy machine it first needs a processor */
 #define POLL_NS   20000
 
 static struct dp_error *gone(const struct dp_process *p)
@@ -54,7 +55,7 @@ static uint32_t xsave_kind(void)
 	return __get_cpuid_count(0xd, 1, &eax, &ebx, &ecx, &edx) && (eax & 2) ? 2 : 1;
 }
 
-/* Where the thread goes on by itself: what the kernel would have made of an interrupted call. */
+/* Where the thread resumes on its own: what the kernel would have made of an interrupted call. */
 static void put_resume(uint8_t *frame, const struct user_regs_struct *r)
 {
 	const int64_t rax = (int64_t)r->rax;
@@ -103,13 +104,13 @@ static void set_idle(const struct dp_process *p, const struct dp_call_site *site
 	dp_error_destroy(dp_mem_write(p, dp_addr_of(site->frame + DP_CALL_STATE), &idle, sizeof(idle)));
 }
 
-/* ---- there and back ------------------------------------------------------------------------------------------------------ */
+/* ---- run and fetch -------------------------------------------------------------------------------------------------------- */
 
 static bool set_rip(const struct dp_held *h, uint64_t rip)
 {
 	struct user_regs_struct r = h->regs;
 	r.rip = rip;
-	r.orig_rax = UINT64_MAX; /* the call that the stop interrupted is not to be restarted here */
+	r.orig_rax = UINT64_MAX; /* the interrupted call must not restart here */
 	return ptrace(PTRACE_SETREGS, h->tid, NULL, &r) == 0;
 }
 
@@ -118,7 +119,7 @@ static bool set_mask(const struct dp_held *h, uint64_t mask)
 	return ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(mask), &mask) == 0;
 }
 
-/* Mask and registers; the thread stays held. */
+/* Restores mask and registers; the thread stays held. */
 static struct dp_error *give_back(const struct dp_process *p, struct dp_held *h, const struct dp_temp_mask *masks)
 {
 	if (dp_temp_mask_give_back(p, h, masks) && ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs) == 0)
@@ -132,7 +133,7 @@ static bool in_call_code(const struct dp_call_site *site, uint64_t rip)
 	return rip - site->entry < DP_CALL_CODE;
 }
 
-/* A stop on the way. *sig: what to pass on; an error ends the call. */
+/* Handles a stop during the call. *sig: the signal to pass on; an error ends the call. */
 static struct dp_error *pass(const struct dp_process *p, struct dp_held *h, struct dp_stop stop, int *sig)
 {
 	*sig = 0;
@@ -141,7 +142,8 @@ static struct dp_error *pass(const struct dp_process *p, struct dp_held *h, stru
 		*sig = stop.sig;
 		if (stop.sig == SIGSTOP || stop.sig == SIGSETXID)
 			return NULL;
-		return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our call", stop.sig, h->tid, p->pid);
+		return dp_error(DP_TAG_REMOTE, "signal %d interrupted dynprobe's call on thread %d of process %d", stop.sig,
+		                h->tid, p->pid);
 	case DP_STOP_EXITED:
 		h->exited = true;
 		return gone(p);
@@ -152,14 +154,14 @@ static struct dp_error *pass(const struct dp_process *p, struct dp_held *h, stru
 	}
 }
 
-/* Until the function has returned. *late: it has not. */
+/* Waits until the function has returned. *late: it has not. */
 static struct dp_error *run(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site, uint64_t deadline,
                             bool *late)
 {
 	int sig = 0;
 	*late = false;
 	if (ptrace(PTRACE_CONT, h->tid, NULL, NULL) != 0 && errno != ESRCH)
-		return dp_error_sys(DP_TAG_SYS, "resuming thread %d of process %d", h->tid, p->pid);
+		return dp_error_sys(DP_TAG_SYS, "cannot resume thread %d of process %d", h->tid, p->pid);
 	for (;;) {
 		const struct dp_stop stop = dp_stop_wait(h->tid, 0);
 		if (stop.kind != DP_STOP_NONE) {
@@ -177,8 +179,8 @@ static struct dp_error *run(const struct dp_process *p, struct dp_held *h, const
 }
 
 /*
- * The function has returned, or it is too late for it. A thread that still stands in the code of the call is given back; one
- * elsewhere is either home already or still in the function, and goes on.
+ * The function has returned, or its time is up. A thread still in the code of the call is restored here; one elsewhere has
+ * restored itself or is still in the function, and continues.
  */
 static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site,
                               const struct dp_temp_mask *masks)
@@ -223,12 +225,12 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
 	uint64_t value = 0;
 	pid_t earlier = 0;
 	bool late = false;
-	if (!dp_call_over(p, site, &earlier)) /* it comes home with what the frame says */
+	if (!dp_call_over(p, site, &earlier)) /* its thread restores itself from the frame */
 		return !earlier ? gone(p)
-		                : dp_error(DP_TAG_SINK, "thread %d of process %d (%s) is still in an earlier call", earlier,
-		                           p->pid, p->comm);
+		                : dp_error(DP_TAG_SINK, "thread %d of process %d (%s) is still in an earlier call of dynprobe",
+		                           earlier, p->pid, p->comm);
 	if (dp_xstate_size() > DP_CALL_XAREA)
-		return dp_error(DP_TAG_SINK, "this processor's vector state is larger than a call has room for");
+		return dp_error(DP_TAG_SINK, "this processor's vector state does not fit in the frame of a call");
 	if (!dp_temp_mask_take(p, h, &masks))
 		return gone(p);
 	dp_rseq_abort(p, h);
@@ -236,7 +238,7 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
 	DP_TRY(enter(p, h, site));
 	struct dp_error *err = run(p, h, site, dp_now_ns() + limit_ns, &late);
 	if (err) {
-		if (!h->exited) /* a fault inside the function: it is ended here, and what it held stays held */
+		if (!h->exited) /* a fault inside the function: the call ends here, and any lock it holds stays locked */
 			dp_error_destroy(give_back(p, h, &masks));
 		return err;
 	}

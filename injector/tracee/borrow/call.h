@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One C function run on a borrowed thread. Private to injector/; see call.c. */
+/* Runs one C function on a borrowed thread. Private to injector/; see call.c. */
 #ifndef DP_INJECTOR_CALL_H
 #define DP_INJECTOR_CALL_H
 
@@ -11,13 +11,13 @@ struct dp_call_site { /* addresses in the target, see agent/call.h */
 };
 
 /*
- * Runs `fn` on `h`, which is held by us alone at a place where it holds no lock that `fn` needs, and holds it again afterwards,
- * with everything as it was. Other threads run meanwhile. If the function has not returned after limit_ns, the thread is let go
- * (h->exited is set) and comes home by itself, and the site must not be used again before dp_call_over().
+ * Runs `fn` on `h`, which only we hold, at a place where it holds no lock that `fn` needs; afterwards `h` is held again, with
+ * everything as it was. Other threads run meanwhile. If the function has not returned after limit_ns, the thread is released
+ * (h->exited is set) and restores itself later; do not use the site again before dp_call_over() is true.
  */
 struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site, uint64_t fn,
                          const uint64_t args[4], uint64_t limit_ns, uint64_t *result) DP_MUST_CHECK;
-/* Has the last call on this site, by whatever tool, certainly ended? `tid` names the thread otherwise. */
+/* Has the last call on this site, by any tool, certainly ended? If not, `tid` is its thread. */
 bool dp_call_over(const struct dp_process *p, const struct dp_call_site *site, pid_t *tid);
 
 #endif

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forking somebody else's process, unseen.
+ * Forks another process without its noticing.
  *
- * The borrowed thread calls clone(CLONE_FILES | CLONE_FS) with no exit signal: no descriptor is held open twice, no handler of
- * fork runs, and neither wait() nor SIGCHLD tell of the child. The child is traced from its first moment (PTRACE_O_TRACECLONE),
- * and stands.
+ * The borrowed thread calls clone(CLONE_FILES | CLONE_FS) with no exit signal: no descriptor is held open twice, no fork handler
+ * runs, and neither wait() nor SIGCHLD report the child. The child is traced from its start (PTRACE_O_TRACECLONE), and stopped.
  *
- * Our own death: a child that nobody stops would go on as a second copy of the program. So the call is not the borrower's usual
- * one, but one that looks at its result: the child ends itself, the thread goes home (boot.c). It is written over the borrower's
- * loop of calls, which nobody uses meanwhile. Once the child stands, it dies with us (PTRACE_O_EXITKILL, on the child alone).
+ * If dynprobe dies, an unstopped child would continue as a second copy of the program. So the thread does not use the borrower's
+ * usual call, but one that checks its result: the child exits, the thread restores itself (boot.c). That code overwrites the
+ * borrower's script loop, which is not in use then. Once the child has stopped, it dies with us (PTRACE_O_EXITKILL, on it alone).
  *
- * A child with no exit signal stays in the list of its parent's children until somebody waits for clones. We do, in the process's
- * name. If we are killed our heir does, and if it is killed with us, the next dynprobe that makes a copy: it knows what is ours
- * by its name.
+ * A child with no exit signal stays in its parent's list of children until it is waited for with __WCLONE. The borrowed thread
+ * does that. If we are killed, our cleanup child arranges it, and if that is killed too, the next dynprobe that makes a copy: it
+ * recognizes ours by name.
  *
- * Descriptors that are shared would stay open when the process ends or calls exec while the copy stands: the port of a server
- * that is to be started again, the lock of a file. So the copy makes calls of its own, behind the pause: it takes a name, and
- * lets go of all of them. And where memory runs out it is the copy that is to go, not the program.
+ * Shared descriptors would stay open when the process ends or calls exec while the copy exists: the port of a server that is to
+ * be restarted, the lock of a file. So after the pause the copy makes calls of its own: it takes a name, and closes all
+ * descriptors. And if memory runs out, the copy must be killed, not the program.
  */
 #include "injector/tracee/borrow/copy.h"
 
@@ -42,7 +41,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CALL_LIMIT_NS  UINT64_C(10000000000) /* page tables of a terabyte */
+#define CALL_LIMIT_NS  UINT64_C(10000000000) /* for the page tables of a terabyte */
 #define STAND_LIMIT_NS UINT64_C(1000000000)
 #define BORROW_NS      UINT64_C(2000000)
 #define CLEAR_TRIES    50
@@ -50,11 +49,11 @@
 #define STOPS_MOST     16
 #define DEAD_TRIES     1000
 #define ORPHANS        16u       /* at a time */
-#define COPY_NAME      "dp-copy" /* as the forker says it */
+#define COPY_NAME      "dp-copy" /* as in `forker` */
 
 struct dp_copy {
 	struct dp_process parent;
-	pid_t pid, ns_pid; /* ns_pid: as the process knows it */
+	pid_t pid, ns_pid; /* ns_pid: in the process's namespace */
 	uint64_t start_time;
 	bool suspended; /* seccomp */
 	struct dp_cleanup_child *heir;
@@ -81,7 +80,7 @@ static const uint8_t forker[] = {
         'd',  'p',  '-',  'c', 'o', 'p', 'y', 0, /* name */
 };
 #define CHILD_CALLS 2
-#define HOME_AT     7u /* of the jump's distance */
+#define HOME_AT     7u /* offset of the jump's distance */
 _Static_assert(sizeof(forker) <= DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT && SYS_exit_group == 231, "it fits over the loop of calls");
 
 static struct dp_error *gone(struct dp_borrow *b)
@@ -109,14 +108,14 @@ static bool set_call(const struct dp_borrow *b)
 {
 	struct user_regs_struct r = b->h->regs;
 	r.rip = b->boot.v + DP_BOOT_SCRIPT;
-	r.orig_rax = UINT64_MAX; /* the call that the stop interrupted is not to be restarted here */
+	r.orig_rax = UINT64_MAX; /* the interrupted call must not restart here */
 	r.rax = SYS_clone;
 	r.rdi = CLONE_FILES | CLONE_FS;
 	r.rsi = r.rdx = r.r10 = r.r8 = r.r9 = 0;
 	return ptrace(PTRACE_SETREGS, b->h->tid, NULL, &r) == 0;
 }
 
-/* A stop that is not a system call's: the child was made, or job control. */
+/* Handles a stop other than a system call's: the child was made, or job control. */
 static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop, pid_t *child, int *sig)
 {
 	unsigned long msg = 0;
@@ -131,20 +130,20 @@ static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop, pid_t *ch
 		*sig = stop.sig;
 		if (stop.sig == SIGSTOP)
 			return NULL;
-		return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system call", stop.sig, b->h->tid,
-		                b->p.pid);
+		return dp_error(DP_TAG_REMOTE, "signal %d interrupted dynprobe's system call on thread %d of process %d",
+		                stop.sig, b->h->tid, b->p.pid);
 	case DP_STOP_TRAP:
 	case DP_STOP_GROUP:
 		return NULL;
 	case DP_STOP_NONE:
 		b->stuck = true;
-		return dp_error(DP_TAG_REMOTE, "forking process %d (%s) takes too long", b->p.pid, b->p.comm);
+		return dp_error(DP_TAG_REMOTE, "the fork of process %d (%s) timed out", b->p.pid, b->p.comm);
 	default:
 		return gone(b);
 	}
 }
 
-/* A fork cannot be broken off. When its time is over the other threads go on; what comes of it then is of no moment. */
+/* A fork cannot be interrupted. When its time is up, the other threads are released; its result no longer matters then. */
 static struct dp_stop await(struct dp_borrow *b, uint64_t until_ns, uint64_t limit_ns)
 {
 	struct dp_stop stop = dp_stop_wait(b->h->tid, until_ns < limit_ns ? until_ns : limit_ns);
@@ -156,14 +155,14 @@ static struct dp_stop await(struct dp_borrow *b, uint64_t until_ns, uint64_t lim
 	return dp_stop_wait(b->h->tid, limit_ns);
 }
 
-/* Through the call's entry and the event to its exit. */
+/* Runs the thread through the call's entry and the clone event to its exit. */
 static struct dp_error *call(struct dp_borrow *b, uint64_t until_ns, pid_t *child, int64_t *result)
 {
 	const uint64_t limit = dp_now_ns() + CALL_LIMIT_NS;
 	int sig = 0;
 	for (int stops = 0; stops < 2;) {
 		if (ptrace(PTRACE_SYSCALL, b->h->tid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
-			return dp_error_sys(DP_TAG_SYS, "resuming thread %d of process %d", b->h->tid, b->p.pid);
+			return dp_error_sys(DP_TAG_SYS, "cannot resume thread %d of process %d", b->h->tid, b->p.pid);
 		const struct dp_stop stop = await(b, until_ns, limit);
 		sig = 0;
 		if (stop.kind == DP_STOP_SYSCALL)
@@ -176,7 +175,7 @@ static struct dp_error *call(struct dp_borrow *b, uint64_t until_ns, pid_t *chil
 	return errno == ESRCH ? gone(b) : NULL;
 }
 
-/* From here on it dies with us. */
+/* From here on the copy dies with us. */
 static struct dp_error *bind(const struct dp_copy *c)
 {
 	const struct dp_stop stop = dp_stop_wait(c->pid, dp_now_ns() + STAND_LIMIT_NS);
@@ -184,10 +183,10 @@ static struct dp_error *bind(const struct dp_copy *c)
 	if (stop.kind != DP_STOP_NONE && stop.kind != DP_STOP_EXITED &&
 	    ptrace(PTRACE_SETOPTIONS, c->pid, NULL, (void *)options) == 0)
 		return NULL;
-	return dp_error(DP_TAG_REMOTE, "the copy of the process did not come to stand");
+	return dp_error(DP_TAG_REMOTE, "the copy of the process did not stop");
 }
 
-/* The process waits for it. */
+/* Makes the process wait for the copy. */
 static struct dp_error *clear(pid_t ns_pid, struct dp_borrow *b)
 {
 	const uint64_t args[6] = {(uint64_t)ns_pid, 0, __WCLONE | WNOHANG, 0};
@@ -212,7 +211,7 @@ static void unmake(struct dp_copy *c, struct dp_borrow *b)
 
 /*
  * The first child in a new pid namespace would be its init, and the namespace would end with it: the program could never fork
- * into it again. The offsets of a new time namespace are fixed by its first child.
+ * into it again. The first child in a new time namespace fixes its offsets.
  */
 static bool is_elsewhere(const struct dp_borrow *b, const char *ns)
 {
@@ -220,7 +219,7 @@ static bool is_elsewhere(const struct dp_borrow *b, const char *ns)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/ns/%s", b->p.pid, b->h->tid, ns);
 	const bool known = readlink(path, own, sizeof(own) - 1) > 0;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/ns/%s_for_children", b->p.pid, b->h->tid, ns);
-	const bool is_there = readlink(path, children, sizeof(children) - 1) > 0; /* not before the first child */
+	const bool is_there = readlink(path, children, sizeof(children) - 1) > 0; /* missing before the first child */
 	return known && (!is_there || strcmp(own, children) != 0);
 }
 
@@ -229,7 +228,7 @@ static struct dp_error *check(const struct dp_borrow *b)
 	DP_TRY(dp_borrow_check(b));
 	if (!is_elsewhere(b, "pid") && !is_elsewhere(b, "time"))
 		return NULL;
-	return dp_error(DP_TAG_REMOTE, "children of process %d (%s) begin in another namespace: a copy would be one of them",
+	return dp_error(DP_TAG_REMOTE, "children of process %d (%s) start in another namespace, and so would a copy",
 	                b->p.pid, b->p.comm);
 }
 
@@ -237,11 +236,12 @@ static struct dp_error *judge(const struct dp_copy *c, const struct dp_borrow *b
 {
 	const struct dp_process *p = &c->parent;
 	if (result < 0)
-		return dp_error(DP_TAG_REMOTE, "process %d (%s) may not fork: %s", p->pid, p->comm, strerror((int)-result));
+		return dp_error(DP_TAG_REMOTE, "process %d (%s) cannot fork: %s", p->pid, p->comm, strerror((int)-result));
 	if (!c->pid)
-		return dp_error(DP_TAG_REMOTE, "the copy of process %d is not seen", p->pid);
+		return dp_error(DP_TAG_REMOTE, "the kernel did not report the copy of process %d", p->pid);
 	if (b->frozen && b->frozen->parted)
-		return dp_error(DP_TAG_REMOTE, "a fork of process %d (%s) takes longer than --max-pause allows", p->pid, p->comm);
+		return dp_error(DP_TAG_REMOTE, "the fork of process %d (%s) took longer than --max-pause allows", p->pid,
+		                p->comm);
 	return bind(c);
 }
 
@@ -272,7 +272,7 @@ struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, u
 	return err;
 }
 
-/* To the entry of each of its calls, and through it. Signals of its process group may stop it; none is delivered. */
+/* Runs the copy through the entry and exit of each of its calls. Signals to its process group may stop it; none is delivered. */
 static void let_go_of_files(const struct dp_copy *c)
 {
 	const uint64_t deadline = dp_now_ns() + STAND_LIMIT_NS;
@@ -295,7 +295,7 @@ static void prefer_to_lose(const struct dp_copy *c)
 	(void)n;
 }
 
-/* The id in the process's namespace of a copy that a killed dynprobe and its heir have left; 0: it is no such. */
+/* The id, in the process's namespace, of a copy that a killed dynprobe and its cleanup child left; 0: it is not one. */
 static pid_t orphan(pid_t pid)
 {
 	struct dp_buf status;
@@ -340,7 +340,7 @@ static void find_orphans(const struct dp_process *p, struct orphans *ret)
 	free(tids.tid);
 }
 
-/* In a thread that we borrow for it. */
+/* On a thread borrowed for this. */
 static struct dp_error *borrow_and_clear(const struct dp_copy *c, const struct orphans *others)
 {
 	struct dp_borrow *b = NULL;
@@ -379,9 +379,9 @@ static void clear_patiently(const struct dp_copy *c)
 	}
 }
 
-/* ---- behind the pause, and at the end -------------------------------------------------------------------------------------- */
+/* ---- after the pause, and at the end -------------------------------------------------------------------------------------- */
 
-/* We are the heir. The kernel has killed the copy, which takes its time with much memory. */
+/* Runs in the cleanup child. The kernel has killed the copy, which takes time if it has much memory. */
 static void inherit(const void *data)
 {
 	const struct dp_copy *c = data;
@@ -405,7 +405,7 @@ void dp_copy_part(struct dp_copy *c)
 	if (!dp_proc_stat(c->pid, 0, &stat))
 		return;
 	c->start_time = stat.start_time;
-	dp_error_destroy(dp_cleanup_child_create(inherit, c, &c->heir)); /* without one the next dynprobe clears up */
+	dp_error_destroy(dp_cleanup_child_create(inherit, c, &c->heir)); /* without one the next dynprobe cleans up */
 }
 
 pid_t dp_copy_pid(const struct dp_copy *c)

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Syscall User Dispatch (prctl(PR_SET_SYSCALL_USER_DISPATCH), Linux 5.11): a thread's system calls are not made, but given to the
- * program's handler of SIGSYS, unless they come from one range of addresses, or a byte of the program's says that they may be
- * made. Wine runs Windows programs so. The kernel's documentation: admin-guide/syscall-user-dispatch.rst.
+ * Syscall User Dispatch (prctl(PR_SET_SYSCALL_USER_DISPATCH), Linux 5.11). The kernel does not make such a thread's system calls
+ * but sends them to the program's SIGSYS handler, unless they come from one range of addresses, or a byte of the program, the
+ * selector, allows them. Wine uses it. The kernel's documentation: admin-guide/syscall-user-dispatch.rst.
  *
- * A call of ours would go to that handler as well, and, since all signals are blocked while a thread works for us, end the
- * program. So a thread that does this works for us only if nobody can change its mind: from within the range; or while all
- * threads are held, if the byte allows it. A probe is not put into such a program: what a hit does may take a system call, and
- * nobody can say beforehand in which thread.
+ * A call of ours would go to that handler as well, and, since all signals are blocked in a borrowed thread, end the program. So
+ * such a thread is borrowed only if the answer cannot change: from within the range; or with all threads held, if the selector
+ * allows calls. Such a program is not probed: a hit may make a system call, and it is unknown in advance in which thread.
  *
- * It is asked of a thread that stands (PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, Linux 6.4); /proc does not show it. Who does it
- * handles SIGSYS, so no thread is stopped for it in a program that does not. Kernels before 6.4 do not answer. There, and where
- * the program handles SIGSYS, that signal is not blocked while a thread works for us: it stops at the signal, which is taken back
- * with the call.
+ * Only a stopped thread can be asked (PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, Linux 6.4); /proc does not tell. Programs that use
+ * it handle SIGSYS, so in others no thread is stopped for this. Kernels before 6.4 do not answer. There, if the program handles
+ * SIGSYS, that signal is not blocked in a borrowed thread: the thread stops at the signal, which is discarded with the call.
  */
 #include "injector/tracee/borrow/dispatch.h"
 #include "injector/target/target.h"
@@ -93,7 +91,7 @@ struct dp_error *dp_dispatch_check(struct dp_target *t)
 	struct looked_for l = {.p = &t->process};
 	struct dp_error *err = NULL;
 	bool ignored;
-	if (t->launch || !handles_sigsys(&t->process, t->process.alive)) /* exec turns it off */
+	if (t->launch || !handles_sigsys(&t->process, t->process.alive)) /* exec turns dispatch off */
 		return NULL;
 	for (int round = 0; !err && !l.found && !l.each.met_all && round < ROUNDS; round++)
 		err = dp_each_round(t, &l.each, look, &l, &ignored);

@@ -128,8 +128,8 @@ static struct dp_error *find_alive(struct dp_process *p)
 			p->alive = tids.tid[i];
 	free(tids.tid);
 	if (!p->alive)
-		return dp_error(DP_TAG_ZOMBIE, "process %d (%s) is a zombie: it has exited, but its parent has not reaped it", p->pid,
-		                p->comm);
+		return dp_error(DP_TAG_ZOMBIE, "process %d (%s) is a zombie: it has exited, but its parent has not reaped it",
+		                p->pid, p->comm);
 	return NULL;
 }
 

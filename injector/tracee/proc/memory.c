@@ -115,7 +115,8 @@ struct dp_error *dp_mem_write(const struct dp_process *p, dp_addr addr, const vo
 			errno = ESRCH;
 		if (put <= 0)
 			return dp_error_sys(errno == ESRCH ? DP_TAG_GONE : DP_TAG_SYS,
-			                    "cannot write %zu bytes at %#llx in process %d", n, (unsigned long long)addr.v, p->pid);
+			                    "cannot write %zu bytes at %#llx in process %d", n, (unsigned long long)addr.v,
+			                    p->pid);
 		done += (size_t)put;
 	}
 	return NULL;

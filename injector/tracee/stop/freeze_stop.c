@@ -181,8 +181,8 @@ static struct dp_error *seize_refused(const struct dp_process *p, pid_t tid, int
 		return dp_unstoppable(p, tid);
 	errno = sys;
 	if (!tracer)
-		return dp_error_sys(sys == EPERM ? DP_TAG_PERMISSION : DP_TAG_SYS, "cannot seize thread %d of process %d (%s)", tid,
-		                    p->pid, p->comm);
+		return dp_error_sys(sys == EPERM ? DP_TAG_PERMISSION : DP_TAG_SYS, "cannot seize thread %d of process %d (%s)",
+		                    tid, p->pid, p->comm);
 	dp_proc_comm(tracer, comm, sizeof(comm));
 	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s)", tid, p->pid, p->comm, tracer,
 	                comm);
@@ -210,7 +210,7 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid)
 	return dp_error(DP_TAG_UNSTOPPABLE, "thread %d of process %d (%s) did not stop in time", tid, p->pid, p->comm);
 }
 
-/* ---- late stops --------------------------------------------------------------------------------------------------------------------- */
+/* ---- late stops ------------------------------------------------------------------------------------------------------------ */
 
 static __thread pid_t *stray; /* per thread, as tracing is */
 static __thread size_t nstrays, stray_capacity;
