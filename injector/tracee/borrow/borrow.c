@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread lent for system calls; boot.c is the code it runs.
+ * Borrows one thread for system calls; boot.c is the code it runs.
  *
- * Signals are the hard part: one that is delivered during a call would run its handler in the middle of foreign registers, and
- * one that is taken and put back later loses its sender's particulars. So the thread's mask blocks all of them for the time of
- * the borrow; they stay pending, or go to other threads as they would, and are delivered by the kernel at the release, with
- * the raw registers of the interrupted call in place: pause() returns, exactly once. (SIGSTOP cannot be blocked: it is
- * passed on, the thread goes on working for us inside the job stop, and is found stopped after the release.)
+ * Signals are the hard part: a signal delivered during a call would run its handler with foreign registers, and one that is taken
+ * and sent again later loses its siginfo. So the thread's mask blocks all signals while it is borrowed; they stay pending, or go
+ * to other threads as usual, and the kernel delivers them at the release, with the raw registers of the interrupted call in
+ * place: pause() returns, exactly once. (SIGSTOP cannot be blocked: it is passed on, the thread keeps working for us inside the
+ * job stop, and is stopped after the release.)
  *
- * Order against the tool's own death: the code is written before the thread stands in it; the thread stands in it before its
- * mask changes; at the end the mask goes back first, then the registers, then the code. At each point the self-restore or
- * the kernel's restart brings it home. The page of the code stays a private copy of identical content: it cannot be given back
+ * The order protects against the tool's own death: the code is written before the thread enters it; the thread enters it before
+ * its mask changes; at the end the mask is restored first, then the registers, then the code. At each point the self-restore or
+ * the kernel's restart restores the thread. The code's page stays a private copy with identical content: it cannot be unmapped
  * from within itself.
  */
 #include "injector/tracee/borrow/borrow.h"
@@ -34,7 +34,7 @@
 #define LEFTOVERS     3u
 #define HOME_NS       UINT64_C(1000000000)
 #define HOME_TRIES    15
-#define HOME_REST_NS  50000L /* twice as long each time, 1.6 s in all */
+#define HOME_REST_NS  50000L /* doubled each time, 1.6 s in all */
 
 #ifndef PTRACE_EVENTMSG_SYSCALL_ENTRY
 #define PTRACE_EVENTMSG_SYSCALL_ENTRY 1
@@ -45,12 +45,12 @@ static struct dp_error *gone(const struct dp_borrow *b)
 	return dp_error(DP_TAG_GONE, "process %d (%s) ended or called exec", b->p.pid, b->p.comm);
 }
 
-/* Sets the registers of a call; `rip` in the boot code. */
+/* Sets the registers of a call; `rip` is in the boot code. */
 static bool set_call(struct dp_borrow *b, uint64_t rip, long nr, const uint64_t args[6])
 {
 	struct user_regs_struct r = b->h->regs;
 	r.rip = rip;
-	r.orig_rax = UINT64_MAX; /* the call that the stop interrupted is not to be restarted here */
+	r.orig_rax = UINT64_MAX; /* the interrupted call must not restart here */
 	if (args) {
 		r.rax = (uint64_t)nr;
 		r.rdi = args[0];
@@ -76,8 +76,8 @@ static bool is_zero(const struct dp_borrow *b)
 }
 
 /*
- * May a thread still be on its way home through the code that a killed tool left there? Only with all threads held can that be
- * looked at; otherwise the code is left alone.
+ * May a thread still be restoring itself through the code that a killed tool left there? This can be checked only with all
+ * threads held; otherwise leave the code alone.
  */
 static bool somebody_stands_in(const struct dp_borrow *b)
 {
@@ -92,8 +92,8 @@ static bool somebody_stands_in(const struct dp_borrow *b)
 }
 
 /*
- * Several tools may have been killed, at different places; whoever works while threads run leaves those alone. Each is looked for
- * while all threads are held, hence no more than the first ones.
+ * Several tools may have been killed, leaving code at different places; a tool that works while threads run leaves it alone. All
+ * threads are held during this search, so only the first few places are searched.
  */
 static void wipe_leftovers(struct dp_borrow *b, const char *maps)
 {
@@ -107,7 +107,7 @@ static void wipe_leftovers(struct dp_borrow *b, const char *maps)
 	b->boot = dp_addr_of(0);
 }
 
-/* Where nobody can change that its calls are made: with all threads held, or from one range of addresses. */
+/* If the thread's calls are dispatched, uses only the range of addresses from which they are always made. */
 static void confine(struct dp_borrow *b)
 {
 	uint64_t start, size;
@@ -124,7 +124,7 @@ static struct dp_error *no_place(const struct dp_borrow *b)
 	                                  b->p.pid, b->p.comm, DP_BOOT_SIZE);
 }
 
-/* Writes the boot code to the first place that takes it, and moves the thread into it. */
+/* Writes the boot code to the first usable place, and moves the thread into it. */
 static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 {
 	uint8_t code[DP_BOOT_SIZE];
@@ -159,7 +159,7 @@ static struct dp_error *begin(struct dp_borrow *b, bool suspend)
 {
 	dp_auto_free char *maps = NULL;
 	if (suspend && !suspend_seccomp(b, true))
-		return dp_error_sys(DP_TAG_SECCOMP, "suspending the seccomp filter of process %d (%s)", b->p.pid, b->p.comm);
+		return dp_error_sys(DP_TAG_SECCOMP, "cannot suspend the seccomp filter of process %d (%s)", b->p.pid, b->p.comm);
 	dp_rseq_abort(&b->p, b->h);
 	if (b->p.known_maps) {
 		struct dp_error *err = enter(b, b->p.known_maps);
@@ -176,7 +176,7 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 {
 	struct dp_borrow *b = calloc(1, sizeof(*b));
 	if (!b)
-		return dp_error(DP_TAG_NOMEM, "borrowing a thread of process %d", p->pid);
+		return dp_error(DP_TAG_NOMEM, "out of memory for a borrowed thread of process %d", p->pid);
 	b->p = *p;
 	b->frozen = f;
 	b->h = &b->own;
@@ -190,7 +190,7 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 	b->p.alive = b->h->tid;
 	err = begin(b, suspend);
 	if (err)
-		err = dp_error_wrap(err, "borrowing thread %d", b->h->tid);
+		err = dp_error_wrap(err, "cannot borrow thread %d", b->h->tid);
 	if (err)
 		dp_error_destroy(dp_borrow_end(b, NULL));
 	else
@@ -204,7 +204,7 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t deadline)
 	int sig = 0;
 	for (;;) {
 		if (ptrace(PTRACE_SYSCALL, b->h->tid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
-			return dp_error_sys(DP_TAG_SYS, "resuming thread %d of process %d", b->h->tid, b->p.pid);
+			return dp_error_sys(DP_TAG_SYS, "cannot resume thread %d of process %d", b->h->tid, b->p.pid);
 		struct dp_stop stop = dp_stop_wait(b->h->tid, deadline);
 		sig = 0;
 		switch (stop.kind) {
@@ -217,10 +217,10 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t deadline)
 			sig = stop.sig;
 			if (sig == SIGSTOP)
 				continue;
-			if (sig == SIGSYS) /* see dispatch.c: it is taken back with the call */
+			if (sig == SIGSYS) /* see dispatch.c: discarded with the call */
 				return dp_dispatch_refused(&b->p, b->h->tid);
-			return dp_error(DP_TAG_REMOTE, "signal %d met thread %d of process %d in our system call", sig, b->h->tid,
-			                b->p.pid);
+			return dp_error(DP_TAG_REMOTE, "signal %d interrupted dynprobe's system call on thread %d of process %d",
+			                sig, b->h->tid, b->p.pid);
 		case DP_STOP_NONE:
 			b->stuck = true;
 			return dp_error(DP_TAG_REMOTE, "a system call run in process %d (%s) did not return", b->p.pid,
@@ -258,7 +258,7 @@ struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t 
 	if (!set_call(b, b->boot.v, nr, args))
 		return gone(b);
 	DP_TRY(run(b, deadline));
-	if (at_entry(b)) /* always, but for a stop left over from before */
+	if (at_entry(b)) /* always, except after a stop left over from before */
 		DP_TRY(run(b, deadline));
 	errno = 0;
 	long value = ptrace(PTRACE_PEEKUSER, b->h->tid, (void *)offsetof(struct user_regs_struct, rax), NULL);
@@ -270,12 +270,12 @@ struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t 
 	return NULL;
 }
 
-/* Mask, registers, code: in this order. */
+/* Restores mask, registers and code, in this order. */
 static struct dp_error *leave(struct dp_borrow *b)
 {
 	static const uint8_t zeroes[DP_BOOT_SIZE];
 	if (b->boot.v && !dp_temp_mask_give_back(&b->p, b->h, &b->masks))
-		return NULL; /* it died, and with it its memory */
+		return NULL; /* it died, and its memory with it */
 	if (ptrace(PTRACE_SETREGS, b->h->tid, NULL, &b->h->regs) != 0)
 		return NULL;
 	b->h->regs_changed = false;
@@ -284,7 +284,7 @@ static struct dp_error *leave(struct dp_borrow *b)
 	return b->boot.v ? dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL) : NULL;
 }
 
-/* A call that blocks for ever: the thread is let go as soon as it can be stopped, and restores itself. The code stays. */
+/* A call that blocks for ever: the thread is released as soon as it can be stopped, and restores itself. The code stays. */
 static void abandon(struct dp_borrow *b)
 {
 	ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
@@ -294,8 +294,8 @@ static void abandon(struct dp_borrow *b)
 }
 
 /*
- * We came too late, and it went home. It is seen out of our code, which is taken away then as always; or it is left alone with
- * it.
+ * We were too late: the thread restored itself. Waits until it has left our code, then removes the code as usual; otherwise
+ * leaves both alone.
  */
 static struct dp_error *see_home(struct dp_borrow *b)
 {
@@ -310,7 +310,10 @@ static struct dp_error *see_home(struct dp_borrow *b)
 		b->h->stopped = false; /* in our code, or in a handler that returns there */
 		ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)b->h->pending_signal);
 		nanosleep(&(struct timespec){0, HOME_REST_NS << tried}, NULL);
-		/* One that stands already would stand again as soon as it goes on, and get nowhere. */
+		/*
+		 * If it has stopped already, an interrupt would stop it again as soon as it resumes, and it would make no
+		 * progress.
+		 */
 		if (dp_stop_wait(b->h->tid, 0).kind == DP_STOP_NONE)
 			ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
 	}
@@ -358,7 +361,7 @@ struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, 
 	DP_TRY(dp_remote_syscall(b, nr, args, &got));
 	if (got < 0 && got > -4096) {
 		errno = (int)-got;
-		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+		return dp_error_sys(DP_TAG_REMOTE, "%s failed in the target", name);
 	}
 	*result = got;
 	return NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which thread to borrow: one that notices nothing. Best is one blocked in a call that the kernel restarts by itself; then a
- * running one; then one in a call whose -EINTR we mend. One in such a call with a timeout, which begins anew, is not stopped for
- * this; in a freeze it has been stopped like all others already, and may serve when nobody else can. One that signals are
- * sent to would hand those that the process ignores to others, as long as it is ours (eintr.c). A
- * thread in uninterruptible sleep is not asked to stop: it would not, and could not be let go.
+ * Chooses the thread to borrow: one that is not disturbed. Best is one blocked in a call that the kernel restarts; then a running
+ * one; then one in a call whose -EINTR we turn into a restart. One in such a call with a timeout, which would begin anew, is not
+ * stopped for this; in a freeze it is stopped like all others, and may serve if no other can. While a thread that signals are
+ * sent to is borrowed, signals that the process ignores go to others (eintr.c). A thread in uninterruptible sleep is not asked to
+ * stop: it would not, and could not be released.
  */
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/borrow/borrow.h"
@@ -24,13 +24,14 @@
 
 #define CODE64 0x33 /* cs of 64-bit code */
 
-/* DISPATCHED: only with all threads held. LEADER: blocked, and signals of the process are sent to it. PARENT: signals of children
- * are. */
+/*
+ * DISPATCHED: only with all threads held. LEADER: blocked, and signals to the process go to it. PARENT: children's signals go to
+ * it.
+ */
 enum rank { BLOCKED, LEADER, RUNNING, MENDED, PARENT, MAYBE_TIMED, TIMED, SIGNALLED, DISPATCHED, UNFIT };
-#define FURTHER 16 /* threads that are looked at when only the leader is blocked */
+#define FURTHER 16 /* more threads to inspect if only the leader is blocked */
 
-/* ---- in a freeze
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- in a freeze -------------------------------------------------------------------------------------------------------- */
 
 static bool in_restart(const struct user_regs_struct *r)
 {
@@ -39,8 +40,8 @@ static bool in_restart(const struct user_regs_struct *r)
 }
 
 /*
- * One with a descriptor table of its own (LTTng's listeners, where our sink brought them): what it opens, the next thread that is
- * borrowed would not find, or find as something else.
+ * Has the thread a descriptor table of its own (as LTTng's listeners, if our sink brought them)? The next borrowed thread would
+ * not find a descriptor that it opens, or find another file.
  */
 static bool has_own_files(const struct dp_process *p, pid_t tid)
 {
@@ -48,8 +49,8 @@ static bool has_own_files(const struct dp_process *p, pid_t tid)
 }
 
 /*
- * One that is on its way home from a tool killed a moment ago is left to get there: borrowed again, and its second tool killed as
- * well, it would come back to code that by then may be somebody else's.
+ * A thread that restores itself after a tool was just killed is left alone: borrowed again, and its second tool killed as well,
+ * it would return to code that may have been overwritten by then.
  */
 static enum rank rank_held(const struct dp_process *p, const struct dp_held *h)
 {
@@ -68,8 +69,8 @@ static enum rank rank_held(const struct dp_process *p, const struct dp_held *h)
 }
 
 /*
- * A thread at a signal's delivery: the signal goes in, and the thread stands again, by the interrupt still pending, at the
- * first instruction of the handler. False if it did not get there.
+ * For a thread at a signal's delivery: delivers the signal and, by the pending interrupt, stops the thread again at the handler's
+ * first instruction. False if it did not get there.
  */
 static bool deliver(const struct dp_process *p, struct dp_held *h, uint64_t deadline)
 {
@@ -117,13 +118,12 @@ struct dp_error *dp_choose_frozen(const struct dp_process *p, struct dp_freeze *
 	return NULL;
 }
 
-/* ---- among running threads
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- among running threads ---------------------------------------------------------------------------------------------- */
 
 struct candidate {
 	pid_t tid;
 	enum rank rank;
-	bool asleep; /* uninterruptibly */
+	bool asleep; /* in uninterruptible sleep */
 };
 
 static enum rank rank_blocked(pid_t pid, pid_t tid)
@@ -137,14 +137,14 @@ static enum rank rank_blocked(pid_t pid, pid_t tid)
 		return BLOCKED;
 	case DP_EINTR_PLAIN:
 		return MENDED;
-	case DP_EINTR_SOCKET: /* only the stop will tell whether its socket has a timeout */
+	case DP_EINTR_SOCKET: /* only a stop tells whether its socket has a timeout */
 		return MAYBE_TIMED;
 	default:
 		return UNFIT;
 	}
 }
 
-/* Where there are others to hand a signal to. */
+/* Demotes threads that signals are sent to, if the process has other threads. */
 static enum rank rank_addressed(const struct dp_process *p, pid_t tid, enum rank rank)
 {
 	if (rank <= MENDED && dp_proc_has_children(p->pid, tid))
@@ -167,7 +167,7 @@ static struct candidate look_at(const struct dp_process *p, pid_t tid, bool alon
 	return c;
 }
 
-/* Stops one thread. *ok: it stands and may be borrowed. Otherwise it goes on, and the next one is tried. */
+/* Stops one thread. *ok: it may be borrowed. Otherwise it is released, and the next one is tried. */
 static struct dp_error *stop_one(const struct dp_process *p, pid_t tid, uint64_t limit_ns, struct dp_held *h, bool *ok)
 {
 	bool gone;
@@ -206,7 +206,7 @@ static pid_t read_ns_tid(const struct dp_process *p, pid_t tid)
 	return ns_tid;
 }
 
-/* The threads in the order of their rank, one after the other, until one is ours. */
+/* Tries the threads in the order of their rank, until one can be borrowed. */
 static struct dp_error *try_all(const struct dp_process *p, const struct candidate *c, size_t n, uint64_t limit_ns,
                                 struct dp_held *ret)
 {
@@ -268,7 +268,7 @@ struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns
 	dp_stray_reap();
 	if (dp_process_start_time(p->pid) != p->start_time)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
-	for (;;) { /* a thread in a page fault or a short vfork is back soon; one in a timed call may not be */
+	for (;;) { /* a page fault or a short vfork is over soon; a timed call may not be */
 		struct dp_error *err = choose_once(p, limit_ns, ret);
 		const bool nobody = err && err->tag == DP_TAG_NO_THREAD;
 		if (!err || (err->tag != DP_TAG_UNSTOPPABLE && !nobody && err->tag != DP_TAG_VFORK) ||

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starting a command and holding it where everything is mapped and nothing of its own has run.
+ * Starts a command and holds it where everything is mapped and none of its own code has run.
  *
  * A static executable is held right after exec. A dynamic one first needs its loader, which at its end jumps to the address that
- * the kernel wrote into the auxiliary vector as AT_ENTRY (glibc and musl alike). That word is bent to a few bytes of our own in
- * the tail of a text page: a system call that we are told of, then a jump to the real entry point. When the call comes,
- * everything is put back and the thread stands at its entry point. If the tool dies meanwhile, nobody is told, and the program
- * starts as if nothing had been. No trap instruction, no single step.
+ * the kernel wrote into the auxiliary vector as AT_ENTRY (glibc and musl alike). That word is redirected to a few bytes of ours
+ * in the tail of a text page: a system call that stops for us, then a jump to the real entry point. When the call comes,
+ * everything is restored and the thread is held at its entry point. If the tool dies meanwhile, the call has no effect, and the
+ * program starts normally. No trap instruction, no single step.
  *
- * What the program finds different at its entry point: nothing that the ABI defines (rdx and rsp are the loader's); rax, rcx and
+ * Differences that the program sees at its entry point: none that the ABI defines (rdx and rsp are the loader's); rax, rcx and
  * r11 are zero.
  */
 #include "injector/tracee/borrow/boot.h"
@@ -26,9 +26,9 @@
 
 struct dp_launch {
 	struct dp_process p;
-	struct dp_freeze f; /* of one thread */
+	struct dp_freeze f; /* has one thread */
 	bool is_static;
-	int failure; /* pipe: errno of exec */
+	int failure; /* pipe, carries the errno of exec */
 	/* while the loader runs: */
 	struct dp_entry entry;
 	dp_addr trip;
@@ -36,7 +36,7 @@ struct dp_launch {
 
 static struct dp_error *ended(const struct dp_launch *l)
 {
-	return dp_error(DP_TAG_GONE, "the command (%s) ended before its first own instruction", l->p.comm);
+	return dp_error(DP_TAG_GONE, "the command (%s) ended before its own code ran", l->p.comm);
 }
 
 /* ---- the child ----------------------------------------------------------------------------------------------------------- */
@@ -58,11 +58,11 @@ static struct dp_error *fork_child(struct dp_launch *l, char *const argv[], int 
 {
 	int to_child[2], to_us[2];
 	if (pipe2(to_child, O_CLOEXEC) != 0)
-		return dp_error_sys(DP_TAG_SYS, "making a pipe");
+		return dp_error_sys(DP_TAG_SYS, "cannot create a pipe");
 	if (pipe2(to_us, O_CLOEXEC) != 0) {
 		close(to_child[0]);
 		close(to_child[1]);
-		return dp_error_sys(DP_TAG_SYS, "making a pipe");
+		return dp_error_sys(DP_TAG_SYS, "cannot create a pipe");
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -74,19 +74,20 @@ static struct dp_error *fork_child(struct dp_launch *l, char *const argv[], int 
 	*go = to_child[1];
 	l->failure = to_us[0];
 	l->p.pid = l->p.alive = l->p.ns_pid = pid;
-	return pid < 0 ? dp_error_sys(DP_TAG_SYS, "forking for the command") : NULL;
+	return pid < 0 ? dp_error_sys(DP_TAG_SYS, "cannot fork for the command") : NULL;
 }
+
 
 /* ---- stops --------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *resume(const struct dp_launch *l, int request, int sig)
 {
 	if (ptrace(request, l->p.pid, NULL, (void *)(long)sig) != 0 && errno != ESRCH)
-		return dp_error_sys(DP_TAG_SYS, "resuming the command");
+		return dp_error_sys(DP_TAG_SYS, "cannot resume the command");
 	return NULL;
 }
 
-/* Runs on, passing signals through, to the next stop of the wanted kind or to an exec. */
+/* Resumes, passing signals through, up to the next stop of the wanted kind or an exec. */
 static struct dp_error *run_to(const struct dp_launch *l, int request, enum dp_stop_kind want, struct dp_stop *ret)
 {
 	int sig = 0;
@@ -101,7 +102,7 @@ static struct dp_error *run_to(const struct dp_launch *l, int request, enum dp_s
 	}
 }
 
-/* From the exec's own stop to the exit of its system call: from there on, the next system call is the thread's next one. */
+/* Runs from the exec's own stop to the exit of its system call, so that the next system-call stop is a new call's. */
 static struct dp_error *finish_exec(const struct dp_launch *l)
 {
 	struct dp_stop stop;
@@ -114,16 +115,16 @@ static struct dp_error *no_exec(const struct dp_launch *l, const char *command)
 	if (read(l->failure, &sys, sizeof(sys)) != (ssize_t)sizeof(sys))
 		return ended(l);
 	errno = sys;
-	return dp_error_sys(DP_TAG_EXEC, "starting %s", command);
+	return dp_error_sys(DP_TAG_EXEC, "cannot start %s", command);
 }
 
 static struct dp_error *to_exec(struct dp_launch *l, const char *command, int go)
 {
 	struct dp_stop stop;
 	if (ptrace(PTRACE_SEIZE, l->p.pid, NULL, (void *)(long)DP_SEIZE_OPTIONS) != 0)
-		return dp_error_sys(DP_TAG_PERMISSION, "tracing the command");
+		return dp_error_sys(DP_TAG_PERMISSION, "cannot trace the command");
 	if (write(go, "", 1) != 1)
-		return dp_error_sys(DP_TAG_SYS, "writing to the command");
+		return dp_error_sys(DP_TAG_SYS, "cannot write to the command's pipe");
 	for (;;) {
 		stop = dp_stop_wait(l->p.pid, DP_FOREVER);
 		if (stop.kind == DP_STOP_EXEC)
@@ -134,7 +135,7 @@ static struct dp_error *to_exec(struct dp_launch *l, const char *command, int go
 	}
 }
 
-/* ---- the loader's way ---------------------------------------------------------------------------------------------------- */
+/* ---- running the loader ------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *set_trip(struct dp_launch *l)
 {
@@ -154,7 +155,7 @@ static struct dp_error *set_trip(struct dp_launch *l)
 	return dp_mem_write(&l->p, l->entry.slot, &l->trip.v, sizeof(l->trip.v));
 }
 
-/* The thread first, then what it came by. */
+/* Restores the thread first, then the vector and the code. */
 static struct dp_error *clear_trip(struct dp_launch *l)
 {
 	static const uint8_t zeroes[DP_TRIP_SIZE];
@@ -170,7 +171,7 @@ static struct dp_error *clear_trip(struct dp_launch *l)
 	return dp_mem_write_text(&l->p, l->p.pid, l->trip, zeroes, sizeof(zeroes), NULL);
 }
 
-/* Runs the loader until our call comes and is over. *again: the program called exec on the way (from a constructor). */
+/* Runs the loader until our call is over. *again: the program called exec meanwhile (from a constructor). */
 static struct dp_error *run_loader(struct dp_launch *l, bool *again)
 {
 	struct dp_stop stop;
@@ -186,7 +187,7 @@ static struct dp_error *run_loader(struct dp_launch *l, bool *again)
 		if (r.rip == l->trip.v + DP_TRIP_CALLED)
 			break;
 	}
-	/* Its entry; the exit is the place where registers can be put. */
+	/* That was its entry; registers can be set at its exit. */
 	return run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop);
 }
 
@@ -202,7 +203,7 @@ static struct dp_error *to_entry(struct dp_launch *l)
 	return clear_trip(l);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *hold(struct dp_launch *l)
 {
@@ -224,7 +225,7 @@ static struct dp_error *start(struct dp_launch *l, char *const argv[])
 	return hold(l);
 }
 
-/* A command that cannot be held never ran: it ends here, unless it has ended by itself. */
+/* Kills a command that cannot be held, unless it has already ended: it never ran. */
 static void discard(struct dp_launch *l)
 {
 	if (l->p.pid > 0) {
