@@ -77,7 +77,6 @@ static struct dp_error *fork_child(struct dp_launch *l, char *const argv[], int 
 	return pid < 0 ? dp_error_sys(DP_TAG_SYS, "cannot fork for the command") : NULL;
 }
 
-
 /* ---- stops --------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *resume(const struct dp_launch *l, int request, int sig)
