@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cells of answers (decision 0020), as the tool reads them: sums over the blocks that were handed out. Nothing is ever reset,
- * so any two readings differ by what happened in between, and the last one after the removal is exact. The memory is the target's
- * to write: what it says of itself is kept within bounds.
+ * Reads the cells of aggregations (decision 0020): sums over the blocks that threads use. Nothing is ever reset, so two readings
+ * differ by what happened in between, and the last one, after the removal, is exact. The target can write to the memory, so
+ * values read from it are bounds-checked.
  */
 #include "injector/ring/clock.h"
 #include "injector/target/target.h"
@@ -11,12 +11,12 @@
 
 #define BLOCKS_MOST  1024u
 #define BLOCKS_LEAST (1u << DP_ANSWER_SPREAD_BITS)
-#define BLOCKS_BYTES (UINT64_C(256) << 20) /* of addresses; a page takes memory when it is written to */
+#define BLOCKS_BYTES (UINT64_C(256) << 20) /* of address space; a page uses memory when written to */
 #define SECOND_NS    UINT64_C(1000000000)
 
 static uint64_t line_up(uint64_t n)
 {
-	return (n + 127) & ~UINT64_C(127); /* two lines: processors fetch them in pairs */
+	return (n + 127) & ~UINT64_C(127); /* two cache lines: processors fetch them in pairs */
 }
 
 void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want)
@@ -46,7 +46,7 @@ struct dp_answers dp_answers_layout(const struct dp_target *t, uint64_t *size)
 	a.nblocks = (uint32_t)(BLOCKS_BYTES / end < BLOCKS_LEAST  ? BLOCKS_LEAST
 	                       : BLOCKS_BYTES / end > BLOCKS_MOST ? BLOCKS_MOST
 	                                                          : BLOCKS_BYTES / end);
-	if (t->ahead && a.nblocks > 2 * t->limits.threads + BLOCKS_LEAST) /* each takes its memory at once */
+	if (t->ahead && a.nblocks > 2 * t->limits.threads + BLOCKS_LEAST) /* each block uses its memory at once */
 		a.nblocks = 2 * t->limits.threads + BLOCKS_LEAST;
 	*size = DP_ANSWERS_HEAD + (a.nblocks + 1) * a.size;
 	return a;
@@ -76,7 +76,7 @@ static const uint8_t *block_at(const struct dp_target *t, uint64_t i)
 	return t->data + dp_data_layout(t).cells + DP_ANSWERS_HEAD + i * t->runtime.answers.size;
 }
 
-/* Blocks to read; the shared one comes last. 0: there are none. */
+/* The number of blocks to read; the shared one comes last. 0: there are none. */
 static uint64_t nblocks(const struct dp_target *t)
 {
 	const struct dp_answers *a = &t->runtime.answers;

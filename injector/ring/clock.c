@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A knot is a point of the converted curve; behind the last knot it goes on with `slope`. A new comparison of the clocks adds
- * a knot on the curve as it is (so nothing that was converted changes), and bends what follows so that the curve meets the
- * clock again one period later. Only if the clock is far ahead (the machine slept) the curve jumps, forwards.
+ * A knot is a point of the conversion curve; after the last knot the curve continues with `slope`. A new comparison of the clocks
+ * adds a knot on the curve (so nothing converted before changes), and sets the slope after it so that the curve meets the clock
+ * one period later. Only if the clock is far ahead (the machine slept) does the curve jump, forward.
  */
 #include "injector/ring/clock.h"
 
@@ -18,13 +18,13 @@
 
 struct knot {
 	struct dp_clock_pair at;
-	uint64_t slope; /* from here to the next one: ns per tick, 32 bits behind the point */
+	uint64_t slope; /* to the next knot: ns per tick, 32 bits after the point */
 };
 
 struct dp_clock {
-	struct knot knot[KNOTS]; /* a ring: the last n */
+	struct knot knot[KNOTS]; /* a ring: the last KNOTS */
 	uint64_t nknots;
-	struct dp_clock_pair ref, prev; /* readings that frequencies are measured from */
+	struct dp_clock_pair ref, prev; /* readings that frequencies are computed from */
 	uint64_t period;                /* ns until the next comparison */
 };
 
@@ -36,7 +36,7 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Both clocks at once: the try with the least time between two counts around the clock's reading. */
+/* Reads both clocks: the try with the least time between the two counts around the clock's reading. */
 static struct dp_clock_pair read_pair(void)
 {
 	struct dp_clock_pair best = {0, 0};
@@ -76,10 +76,10 @@ struct dp_error *dp_clock_create_at(struct dp_clock_pair first, struct dp_clock_
 	struct dp_clock *c;
 
 	if (!slope)
-		return dp_error(DP_TAG_INTERNAL, "the time stamp counter stands still");
+		return dp_error(DP_TAG_INTERNAL, "the time stamp counter does not advance");
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return dp_error(DP_TAG_NOMEM, "no memory for a clock");
+		return dp_error(DP_TAG_NOMEM, "out of memory for a clock");
 	c->ref = c->prev = first;
 	c->period = MIN_PERIOD;
 	add_knot(c, first, slope);
@@ -110,7 +110,7 @@ struct dp_clock *dp_clock_destroy(struct dp_clock *clock)
 	return NULL;
 }
 
-/* The slope that leads from `at` back to the clock within a period, never less than half or more than twice the true one. */
+/* The slope that leads from at_ns back to the clock within a period, between half and twice the true one. */
 static uint64_t bend(const struct dp_clock *c, struct dp_clock_pair now, uint64_t at_ns, uint64_t true_slope)
 {
 	__int128 off = (__int128)now.ns - at_ns, slope;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the time stamp counter to CLOCK_MONOTONIC. The agent writes raw counts; the tool compares the two clocks every now
- * and then and converts between them by straight pieces that meet at their ends, so that converted times never jump back.
+ * Converts the time stamp counter to CLOCK_MONOTONIC. The agent writes raw counts; the tool compares the two clocks now and then,
+ * and converts by line segments that meet at their ends, so that converted times never go back.
  */
 #ifndef DP_INJECTOR_CLOCK_H
 #define DP_INJECTOR_CLOCK_H
@@ -12,20 +12,20 @@
 
 struct dp_clock;
 
-/* Reads both clocks once, early: the longer ago that is when a clock is made, the better its first guess at the frequency. */
+/* Reads both clocks once. Call it early: the longer before dp_clock_create(), the better the first estimate of the frequency. */
 void dp_clock_prime(void);
-/* Compares the clocks since dp_clock_prime(), or for a fifth of a millisecond, for a first guess at the counter's frequency. */
+/* Estimates the counter's frequency from the time since dp_clock_prime(), or from a fifth of a millisecond. */
 struct dp_error *dp_clock_create(struct dp_clock **ret) DP_MUST_CHECK;
 /* Accepts NULL. */
 struct dp_clock *dp_clock_destroy(struct dp_clock *clock);
-/* Call it often: it compares the clocks anew when that is due, after milliseconds at first, then once a second. */
+/* Call it often: it compares the clocks when due, after milliseconds at first, then once a second. */
 void dp_clock_update(struct dp_clock *clock);
-/* Never falls as tsc rises, and later updates never change what it says about a count before the last one. */
+/* Monotonic in tsc; later updates never change the result for a count before the last update. */
 uint64_t dp_clock_ns(const struct dp_clock *clock, uint64_t tsc);
-/* Ticks of the counter in so many ns, roughly. */
+/* The counter's ticks in `ns` nanoseconds, roughly. */
 uint64_t dp_clock_ticks(const struct dp_clock *clock, uint64_t ns);
 
-/* For tests: the same, with given readings instead of those of the machine. */
+/* For tests: the same, from given readings of the clocks. */
 struct dp_clock_pair {
 	uint64_t tsc, ns;
 };

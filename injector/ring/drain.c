@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes over all rings, merged by time.
+ * Reads all rings in passes, merged by time.
  *
- * Hits may be passed on up to a horizon: a count below which no ring can still get a hit. A thread reserves before it reads the
- * time stamp counter, so whoever has reserved nothing when a pass begins will get a later time than that; whoever has reserved
- * but not committed got its time after the last pass that saw it idle. So the horizon is the begin of the pass, or that
- * earlier time, and the merge is exact, unless a thread stays in the middle of a hit for longer than HOLD_NS.
+ * A pass hands out hits up to a horizon: a count below which no ring can get another hit. A thread reserves space before it reads
+ * the time stamp counter, so a thread with nothing reserved when a pass begins will get a later time; one that has reserved but
+ * not committed got its time after the last pass that saw it idle. So the horizon is the start of the pass, or that earlier time,
+ * and the merge is exact, unless a thread stays in the middle of a hit for longer than HOLD_NS.
  */
 #include "injector/ring/drain.h"
 
@@ -16,12 +16,12 @@
 #include <string.h>
 
 #define HOLD_NS     UINT64_C(100000000)
-#define QUEUE_BYTES ((size_t)64 << 20) /* copied out and not passed on, over all lanes */
+#define QUEUE_BYTES ((size_t)64 << 20) /* copied out and not passed on, for all lanes together */
 #define MIN_QUOTA   ((size_t)4 * DP_RECORD_MAX)
 #define MAX_QUOTA   ((size_t)8 << 20)
-#define FULL_LOOK   256u /* every so many passes also slots that seem never used are looked at */
+#define FULL_LOOK   256u /* every so many passes, also check slots that seem unused */
 
-struct dp_hit_sink { /* where the hits go */
+struct dp_hit_sink { /* receives the hits */
 	dp_hit_fn each;
 	void *data;
 };
@@ -37,7 +37,7 @@ struct dp_drain {
 	uint64_t passes, previous;
 	uint64_t last_ns;
 	uint64_t damaged, abandoned;
-	bool broken; /* the consumer has enough for now */
+	bool broken; /* the consumer wants no more for now */
 	struct dp_room room;
 };
 
@@ -53,7 +53,7 @@ static struct dp_error *check_layout(const struct dp_control *c, size_t size)
 	bool ring_ok = c->ring_size >= 2u * DP_RECORD_MAX && (c->ring_size & (c->ring_size - 1)) == 0;
 
 	if (c->magic != DP_MAGIC || c->abi != DP_ABI_VERSION)
-		return dp_error(DP_TAG_INTERNAL, "the shared region is not one of this version");
+		return dp_error(DP_TAG_INTERNAL, "the shared region has another version");
 	if (!ring_ok || !c->nslots || !within(c->lost_offset, c->nprobes, sizeof(struct dp_lost), size) ||
 	    !within(c->slots_offset, c->nslots, sizeof(struct dp_slot), size) ||
 	    !within(c->rings_offset, c->nslots, c->ring_size, size))
@@ -61,13 +61,13 @@ static struct dp_error *check_layout(const struct dp_control *c, size_t size)
 	return NULL;
 }
 
-/* Whose the first records are, where the thread's announcement was overwritten. */
+/* The thread of the first records, if the record that names it was overwritten. */
 static pid_t first_tid(const struct dp_slot *slot)
 {
 	return slot->tail_tid <= DP_TID_MASK ? (pid_t)slot->tail_tid : 0;
 }
 
-/* No header may straddle the ring's end. */
+/* Aligned to 8: no header may cross the ring's end. */
 static uint64_t first_tail(struct dp_drain *d, const struct dp_slot *slot)
 {
 	uint64_t tail = __atomic_load_n(&slot->tail, __ATOMIC_RELAXED);
@@ -102,7 +102,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 		return err;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return dp_error(DP_TAG_NOMEM, "no memory to drain the rings");
+		return dp_error(DP_TAG_NOMEM, "out of memory for draining the rings");
 	d->control = control;
 	d->lost = (struct dp_lost *)(void *)((uint8_t *)control + layout.lost_offset);
 	d->nlanes = layout.nslots;
@@ -112,7 +112,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	d->active = calloc(d->nlanes, sizeof(*d->active));
 	d->heap = calloc(d->nlanes, sizeof(*d->heap));
 	if (!d->lane || !d->active || !d->heap)
-		err = dp_error(DP_TAG_NOMEM, "no memory to drain %u rings", d->nlanes);
+		err = dp_error(DP_TAG_NOMEM, "out of memory for draining %u rings", d->nlanes);
 	if (!err)
 		err = dp_clock_create(&d->clock);
 	if (err) {
@@ -187,7 +187,7 @@ static void pass_on(struct dp_drain *d, const struct dp_item *item, dp_hit_fn ea
 	     data);
 }
 
-/* Everything queued up to the horizon, by time. The number of hits. */
+/* Passes on everything queued up to the horizon, by time. Returns the number of hits. */
 static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void *data)
 {
 	uint64_t n = 0;
@@ -214,7 +214,7 @@ static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void
 
 /* ---- pass ------------------------------------------------------------------------------------ */
 
-/* Slots are claimed in ascending order: behind a free one all are free, unless the target scribbled over one. */
+/* Slots are claimed in ascending order: after a free one all are free, unless the target overwrote one. */
 static void find_used(struct dp_drain *d, bool all)
 {
 	while (d->nused < d->nlanes && (all || dp_lane_word(&d->lane[d->nused]) >> 32 != DP_SLOT_FREE))
@@ -249,7 +249,7 @@ static struct dp_error *collect(struct dp_drain *d, struct dp_collect *pass, boo
 	return NULL;
 }
 
-/* `hold`: wait for hits that are just being written. */
+/* `hold`: wait for hits that are being written. */
 static uint64_t horizon_of(const struct dp_drain *d, const struct dp_collect *pass, bool last, bool hold)
 {
 	uint64_t horizon = last ? UINT64_MAX : pass->begin - DP_TICKS_SKEW;
@@ -266,7 +266,7 @@ static uint64_t horizon_of(const struct dp_drain *d, const struct dp_collect *pa
 	return horizon;
 }
 
-/* `all`: nothing waits for a later pass. `final`: nobody writes any more. */
+/* `all`: no hit waits for a later pass. `final`: no thread writes any more. */
 static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_hit_sink to)
 {
 	struct dp_collect pass = {
@@ -350,7 +350,7 @@ static uint64_t pack(uint32_t tid, uint64_t state)
 	return state << 32 | tid;
 }
 
-/* Nobody's, and nobody can claim it yet. */
+/* The slot has no owner, and cannot be claimed yet. */
 static void dead(struct dp_drain *d, struct dp_lane *lane)
 {
 	dp_room_clear(&d->room, lane);
@@ -360,8 +360,8 @@ static void dead(struct dp_drain *d, struct dp_lane *lane)
 }
 
 /*
- * Thread ids are reused. So the slot is first marked as suspect, which sends any hit in it to the agent's slow path, and the
- * thread looked for once more; only then nobody can be using it.
+ * Thread ids are reused. So mark the slot as suspect first, which sends any hit in it to the agent's slow path, then check for
+ * the thread again; only after that is it certain that no thread uses the slot.
  */
 static void reap(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
 {
@@ -382,7 +382,7 @@ static void reap(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, 
 
 static void reap_one(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
 {
-	if (dp_lane_word(lane) == pack(0, DP_SLOT_CLAIM)) /* a tool was killed in the middle of this */
+	if (dp_lane_word(lane) == pack(0, DP_SLOT_CLAIM)) /* a tool was killed while freeing it */
 		dead(d, lane);
 	else
 		reap(d, lane, alive, data);

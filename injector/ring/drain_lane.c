@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Consuming one ring whose other end belongs to a process that may write anything, anywhere, at any time. So: the tail is our
- * own and never read back; the head is read once per pass and checked; a record's first word is read once and checked,
- * then used; the rest is copied out before anything in it is believed. What makes no sense is counted and skipped.
+ * Consumes one ring, whose other end belongs to a process that may write anything, anywhere, at any time. So our tail is never
+ * read back; the head is read once per pass and checked; a record's first word is read once and checked, then used; the rest is
+ * copied out before it is used. Inconsistent data is counted and skipped.
  */
 #include "injector/ring/drain_lane.h"
 
@@ -48,8 +48,8 @@ static bool committed(struct header h)
 }
 
 /*
- * The head that a pass began with may have been trimmed since, so that it leads into the middle of a later record, or to nothing.
- * The head of this moment is always behind every committed record.
+ * The head read at the start of a pass may have been trimmed since, and then points into a later record, or to nothing. The
+ * current head is always after every committed record.
  */
 static uint64_t head_now(const struct dp_lane *lane)
 {
@@ -100,7 +100,7 @@ void dp_lane_pop(struct dp_lane *lane)
 	}
 }
 
-/* Room for an item behind the last one, or NULL without memory. */
+/* Makes room for an item after the last one; NULL if out of memory. */
 static struct dp_item *queue_room(struct dp_lane *lane, size_t n)
 {
 	if (lane->end + n > lane->size && lane->start) {
@@ -151,7 +151,7 @@ static bool take_hit(struct dp_lane *lane, uint64_t pos, struct header h, const 
 		++*pass->damaged;
 		return true;
 	}
-	/* A signal handler's hit may stand behind the hit it interrupted, and be older. */
+	/* A signal handler's hit may follow the hit it interrupted, and be older. */
 	if (item->tsc > lane->last_key)
 		lane->last_key = item->tsc;
 	item->key = lane->last_key;
@@ -174,8 +174,9 @@ static bool take(struct dp_lane *lane, uint64_t pos, struct header h, const stru
 	return true;
 }
 
-/* Zeroes what was consumed, then lets the agent have it. Of a filler only the first word is there: the pages behind need not
- * exist. */
+/*
+ * Zeroes the consumed bytes, then frees them for the agent. A filler has only its first word: the pages after it need not exist.
+ */
 static void consume(struct dp_lane *lane, uint64_t pos)
 {
 	uint64_t n = pos - lane->tail, off = lane->tail & lane->mask;
@@ -188,7 +189,7 @@ static void consume(struct dp_lane *lane, uint64_t pos)
 	__atomic_store_n(&lane->slot->tail, pos, __ATOMIC_RELEASE);
 }
 
-/* Among what is skipped may have been the thread's announcement. */
+/* The skipped bytes may include the record that names the thread. */
 static void skipped(struct dp_lane *lane, const struct dp_collect *pass)
 {
 	uint64_t word = dp_lane_word(lane);
@@ -201,7 +202,7 @@ static void skipped(struct dp_lane *lane, const struct dp_collect *pass)
 
 /* ---- what was never written ------------------------------------------------------------------ */
 
-/* Below this position nobody will commit any more. */
+/* Below this position no thread will commit any more. */
 static uint64_t settled(const struct dp_lane *lane)
 {
 	uint64_t pos;
@@ -212,7 +213,7 @@ static uint64_t settled(const struct dp_lane *lane)
 	return pos % 8 == 0 && pos - lane->tail <= lane->head - lane->tail ? pos : lane->tail;
 }
 
-/* Does a record start here? The gap's payload may look like a header, but hardly with a time behind it that makes sense. */
+/* Does a record start here? The gap's payload may look like a header, but hardly with a plausible time after it. */
 static bool plausible(const struct dp_lane *lane, uint64_t pos, const struct dp_collect *pass)
 {
 	struct header h = read_header(lane, pos);
@@ -226,7 +227,7 @@ static bool plausible(const struct dp_lane *lane, uint64_t pos, const struct dp_
 	return tsc + (UINT64_C(1) << 36) > lane->last_key && tsc <= pass->begin + DP_TICKS_WRONG;
 }
 
-/* The end of the gap that starts at pos: the next record, or `end`. */
+/* Returns the end of the gap that starts at pos: the next record, or `end`. */
 static uint64_t skip_abandoned(struct dp_lane *lane, uint64_t pos, uint64_t end, const struct dp_collect *pass)
 {
 	uint64_t room = dp_lane_room(lane);
@@ -234,7 +235,7 @@ static uint64_t skip_abandoned(struct dp_lane *lane, uint64_t pos, uint64_t end,
 	++*pass->abandoned;
 	do {
 		pos += 8;
-		if ((pos & lane->mask) >= room) /* nothing of a lap lies there, not even its filler */
+		if ((pos & lane->mask) >= room) /* no bytes of a lap are there, not even its filler */
 			pos = (pos | lane->mask) + 1;
 	} while (pos < end && !plausible(lane, pos, pass));
 	return pos < end ? pos : end;
@@ -242,7 +243,7 @@ static uint64_t skip_abandoned(struct dp_lane *lane, uint64_t pos, uint64_t end,
 
 /* ---- pass ------------------------------------------------------------------------------------ */
 
-/* The head makes no sense: starts afresh with an empty ring, in the lap after the last one that made sense. */
+/* The head is invalid: restarts with an empty ring, in the lap after the last valid one. */
 static void recover(struct dp_lane *lane, uint64_t head, const struct dp_collect *pass)
 {
 	uint64_t fresh = (lane->tail | lane->mask) + 1;
@@ -287,13 +288,13 @@ static void note_pending(struct dp_lane *lane, bool pending, const struct dp_col
 
 enum step {
 	STEP_ON,
-	STEP_END,   /* nothing there: what was reserved was trimmed away */
+	STEP_END,   /* nothing there: the reservation was trimmed away */
 	STEP_STUCK, /* reserved, not yet committed */
 	STEP_CUT,   /* the queue is full */
 	STEP_NOMEM,
 };
 
-/* Looks at what stands at *pos, takes it and moves *pos behind it. */
+/* Takes the record at *pos and moves *pos past it. */
 static enum step step(struct dp_lane *lane, uint64_t *pos, const struct dp_collect *pass)
 {
 	struct header h = read_header(lane, *pos);
@@ -336,6 +337,6 @@ struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *
 	lane->cut = result == STEP_CUT;
 	note_pending(lane, result == STEP_STUCK, pass);
 	if (result == STEP_NOMEM)
-		return dp_error(DP_TAG_NOMEM, "no memory for the hits of thread %d", (int)lane->tid);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the hits of thread %d", (int)lane->tid);
 	return NULL;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of rings goes back to all of them, and to the system: that of threads that have ended, that of threads that have hit
- * nothing for a while, and, where it is short, that of rings that are larger than they were needed lately. How that is done while
- * the thread may hit again at any moment is told in agent/abi.h; decision 0030 says why nothing written is ever lost by it.
+ * Returns rings' memory to the pool and to the system: that of threads that have ended, that of threads without hits for a while,
+ * and, if memory is short, that of rings larger than recently needed. agent/abi.h explains how this works while the thread may
+ * hit at any moment; decision 0030 explains why nothing written is lost.
  */
 #include "injector/ring/drain_lane.h"
 
 #include <sys/mman.h>
 
 #define PAGE       UINT64_C(4096)
-#define CALM_LOOKS 5u /* that a thread with memory to spare is left alone */
+#define CALM_LOOKS 5u /* looks for which a thread with spare memory is left alone */
 
 static uint64_t ring_size(const struct dp_lane *lane)
 {
@@ -33,7 +33,7 @@ static void give(struct dp_room *r, uint64_t first, uint64_t more)
 	__atomic_fetch_add(&r->control->pool, more, __ATOMIC_RELAXED);
 }
 
-/* How much it was. Its thread may have taken more just now, and takes no more until it is not held any longer. */
+/* Returns the old room. The thread may have just taken more; it takes no more until DP_ROOM_HELD is cleared. */
 static uint64_t hold_room(struct dp_lane *lane, uint64_t left)
 {
 	const uint64_t room = dp_room_bytes(__atomic_exchange_n(&lane->slot->room, left | DP_ROOM_HELD, __ATOMIC_SEQ_CST));
@@ -46,15 +46,18 @@ static void set_room(struct dp_lane *lane, uint64_t room)
 	__atomic_store_n(&lane->slot->room, room, __ATOMIC_SEQ_CST);
 }
 
-/* A limit that the slot never had: real ones are multiples of 8. It allows nothing: so many bytes were written before. */
+/*
+ * Sets a limit that the slot never had: real ones are multiples of 8. It allows no writing: that position has already been
+ * written.
+ */
 static void shut(struct dp_lane *lane)
 {
 	__atomic_store_n(&lane->slot->limit, 2 * (uint64_t)++lane->given - 1, __ATOMIC_SEQ_CST);
 }
 
 /*
- * What lies behind the first step of an empty ring, but for where its thread stands: a hit that is under way may write one record
- * there, and the filler behind it.
+ * Gives back an empty ring's memory after the first step, except around the thread's position: a hit in progress may write one
+ * record there, and the filler after it.
  */
 static void punch_but_here(struct dp_room *r, struct dp_lane *lane, uint64_t room)
 {
@@ -68,10 +71,7 @@ static void punch_but_here(struct dp_room *r, struct dp_lane *lane, uint64_t roo
 	give(r, 0, room - DP_ROOM_STEP + owed - lane->owed);
 }
 
-/*
- * Makes the room of a ring that is empty as small as it was in the beginning. What its thread hits meanwhile has that much: if it
- * is more, it is counted as lost.
- */
+/* Shrinks an empty ring to its initial room. Hits meanwhile have that much; what does not fit counts as lost. */
 static void shrink(struct dp_room *r, struct dp_lane *lane)
 {
 	const uint64_t room = hold_room(lane, DP_ROOM_STEP);

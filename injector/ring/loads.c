@@ -23,13 +23,13 @@ struct dp_error *dp_loads_check(struct dp_target *t)
 {
 	bool found = false;
 	if (t->process.seccomp)
-		return dp_error(DP_TAG_PENDING, "process %d (%s) is under a seccomp filter, and waiting takes system calls",
+		return dp_error(DP_TAG_PENDING, "process %d (%s) is under a seccomp filter, but waiting takes system calls",
 		                t->process.pid, t->process.comm);
 	for (size_t i = 0; i < dp_image_nmaps(t->image) && !found; i++)
 		found = dp_image_map(t->image, i)->exec && is_loader(dp_image_map(t->image, i)->path);
 	return found ? NULL
 	             : dp_error(DP_TAG_PENDING,
-	                        "process %d (%s) has not the dynamic loader of glibc (%s), which would tell of libraries",
+	                        "process %d (%s) does not use glibc's dynamic loader (%s), which reports loaded libraries",
 	                        t->process.pid, t->process.comm, glibc_loader);
 }
 
@@ -70,7 +70,7 @@ bool dp_loads_wait(struct dp_target *t, int ms)
 	const struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
 	if (!c)
 		return false;
-	/* Only this tool writes loads_done, and only what it has seen: equal means that nothing is new. */
+	/* Only this tool writes loads_done, and only values it has read: equal means that nothing is new. */
 	if (__atomic_load_n(&c->loads, __ATOMIC_ACQUIRE) == t->loads_seen && ms > 0)
 		syscall(SYS_futex, &c->loads, FUTEX_WAIT, t->loads_seen, &limit, NULL, 0);
 	const uint32_t now = __atomic_load_n(&c->loads, __ATOMIC_ACQUIRE);
@@ -104,8 +104,7 @@ uint32_t dp_loads_late(const struct dp_target *t)
 	return c ? __atomic_load_n(&c->loads_late, __ATOMIC_ACQUIRE) : 0;
 }
 
-/* ---- what is mapped
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- what is mapped -------------------------------------------------------------------------------------------------------- */
 
 bool dp_loads_still_there(struct dp_target *t, const struct dp_image *now, uint64_t addr)
 {

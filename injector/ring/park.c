@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* All of it is the target's to write, so nothing here is trusted: registers are data, and a state that makes no sense is put in
- * order. */
+/*
+ * The target can write to all of this memory, so nothing in it is trusted: registers are data, and an invalid state is repaired.
+ */
 #include "injector/ring/park.h"
 
 #include "injector/target/target.h"
@@ -49,7 +50,7 @@ void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
 	t->park = *limits;
 }
 
-/* In ticks of the time stamp counter. */
+/* Converts to ticks of the time stamp counter. */
 static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
 {
 	uint64_t tick = 0;
@@ -68,7 +69,7 @@ struct dp_error *dp_park_init(struct dp_target *t)
 	p->wait_ns = t->park.wait_ns;
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
 		p->salt = dp_now_ns();
-	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all that follow */
+	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all later ids */
 	p->pid = (uint64_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
 	p->served = 1;
 	return NULL;
@@ -113,7 +114,7 @@ static bool read_status(const struct dp_target *t, pid_t tid, struct status *ret
 	return found;
 }
 
-/* In another pid namespace its number here is not known. */
+/* For another pid namespace, where the thread's id in ours is unknown. */
 static bool has_ns_tid(const struct dp_target *t, pid_t ns_tid)
 {
 	struct dp_tids tids;
@@ -127,7 +128,7 @@ static bool has_ns_tid(const struct dp_target *t, pid_t ns_tid)
 	return found;
 }
 
-/* A thread that was killed while it waited, or behind its answer, leaves its place taken. */
+/* A thread killed while it waited, or after its answer, leaves its place occupied. */
 static bool is_gone(struct dp_target *t, uint32_t ns_tid)
 {
 	char path[64];
@@ -135,7 +136,7 @@ static bool is_gone(struct dp_target *t, uint32_t ns_tid)
 	if (t->process.ns_pid != t->process.pid) {
 		if (!t->park_watch.stuck_ns)
 			t->park_watch.stuck_ns = now;
-		if (now - t->park_watch.stuck_ns < WATCH_NS) /* one that waits is not to wait for that */
+		if (now - t->park_watch.stuck_ns < WATCH_NS) /* a waiting thread should not wait for this check */
 			return false;
 		t->park_watch.stuck_ns = now;
 		return !has_ns_tid(t, (pid_t)ns_tid);
@@ -144,7 +145,7 @@ static bool is_gone(struct dp_target *t, uint32_t ns_tid)
 	return access(path, F_OK) != 0;
 }
 
-/* The first thread, and each of the others in its turn. */
+/* Checks the first thread, and each of the others in turn. */
 static void look_for_filter(struct dp_target *t)
 {
 	struct dp_park_watch *w = &t->park_watch;
@@ -174,7 +175,7 @@ bool dp_park_look(struct dp_target *t, struct dp_park_hit *ret)
 		dp_park_leave(t);
 		return false;
 	}
-	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE); /* we are here, whatever somebody has thought meanwhile */
+	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE); /* we are here, even if a thread gave up on us meanwhile */
 	const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 	if (state == DP_PARK_FREE || state == DP_PARK_CLAIMED) {
 		t->park_watch.stuck_ns = 0;
@@ -198,7 +199,7 @@ bool dp_park_take(struct dp_target *t, const struct dp_park_hit *hit)
 		return false;
 	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != DP_PARK_KEPT && !move(p, DP_PARK_PARKED, DP_PARK_KEPT))
 		return false;
-	__atomic_store_n(&p->served, 0, __ATOMIC_RELEASE); /* until we look again nobody is to wait */
+	__atomic_store_n(&p->served, 0, __ATOMIC_RELEASE); /* until the next look no thread should wait */
 	return true;
 }
 
@@ -234,7 +235,7 @@ void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns)
 	uint64_t rest = 0;
 	if (!p || !t->park.hits)
 		return;
-	dp_error_destroy(ticks_of(rest_ns, &rest)); /* it was found once; without it the tool's own look at its clock decides */
+	dp_error_destroy(ticks_of(rest_ns, &rest)); /* it worked before; otherwise the tool's own clock check decides */
 	__atomic_store_n(&p->next_tsc, __builtin_ia32_rdtsc() + rest, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->left, left, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Draining a target's rings, and giving back the slots of threads that are gone. */
+/* Drains a target's rings, and frees the slots of threads that are gone. */
 #include "injector/ring/drain.h"
 #include "injector/target/target.h"
 #include "injector/tracee/proc/proc.h"
@@ -11,11 +11,11 @@
 
 #define REAP_EVERY_NS UINT64_C(1000000000)
 
-/* The target's thread ids as its own pid namespace numbers them. */
+/* The target's thread ids in its own pid namespace. */
 struct living {
 	const struct dp_target *t;
 	struct dp_tids ns;
-	bool unknown; /* they could not be listed: all count as alive */
+	bool unknown; /* listing failed: all count as alive */
 };
 
 static pid_t ns_tid_of(pid_t pid, pid_t tid)
@@ -29,7 +29,7 @@ static pid_t ns_tid_of(pid_t pid, pid_t tid)
 	return ns_tid;
 }
 
-/* In our own namespace the directory of a thread answers; in another one every thread has to be asked for its name there. */
+/* In our own namespace a thread's directory answers; in another one each thread's id there must be read. */
 static void list_living(struct living *l)
 {
 	const struct dp_process *p = &l->t->process;
