@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event for each thread and processor, all of a processor's into one ring. Threads that come later inherit their maker's
- * events. One that came while the others were being opened may have events of its own besides: of each thread only those samples
- * count that come by the event that its first one came by.
+ * Opens one event per thread and processor; all events of a processor use one ring. New threads inherit their creator's events. A
+ * thread created while events are being opened may also have events of its own: of each thread only the samples of the event that
+ * its first sample came from count.
  */
 #include "injector/perf/samples_internal.h"
 
@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #define STACK_BYTES (32u << 10)
-#define RING_PAGES  256u /* the most; a power of two */
+#define RING_PAGES  256u /* maximum; a power of two */
 #define RING_LEAST  16u
 #define ROUNDS      16
-#define REGS        UINT64_C(0x00ff03ff) /* of asm/perf_regs.h: the general registers, rip and the flags */
+#define REGS        UINT64_C(0x00ff03ff) /* from asm/perf_regs.h: the general registers, rip and the flags */
 #define CPUS_MAX    4096
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
@@ -75,26 +75,26 @@ static struct dp_error *refused(pid_t pid)
 	const long level = paranoid();
 	if (why == EMFILE || why == ENFILE)
 		return dp_error(DP_TAG_PERF,
-		                "the samples of %d need more open files than the limit allows (ulimit -n): one for each thread "
-		                "and processor",
+		                "sampling process %d needs one open file per thread and processor, more than the limit allows: "
+		                "raise it (ulimit -n)",
 		                pid);
 	if (why == ENOSYS || level == -100)
 		return dp_error(DP_TAG_PERF, "this kernel has no perf events (perf_event_open: %s)", strerror(why));
 	if ((why == EACCES || why == EPERM) && level > 2)
 		return dp_error(DP_TAG_PERF,
-		                "kernel.perf_event_paranoid is %ld, which keeps perf events from all but root: as root, sysctl "
+		                "kernel.perf_event_paranoid is %ld, which allows perf events to root only: as root, run sysctl "
 		                "kernel.perf_event_paranoid=2",
 		                level);
 	if (why == EACCES || why == EPERM)
 		return dp_error(DP_TAG_PERF,
-		                "perf events of %d are not allowed (%s; kernel.perf_event_paranoid is %ld): the process is "
-		                "another user's, or a container's seccomp filter forbids them",
+		                "perf events of process %d are not allowed (%s; kernel.perf_event_paranoid is %ld): the process "
+		                "belongs to another user, or a container's seccomp filter forbids them",
 		                pid, strerror(why), level);
 	errno = why;
-	return dp_error_sys(DP_TAG_PERF, "perf events of %d", pid);
+	return dp_error_sys(DP_TAG_PERF, "cannot open perf events for process %d", pid);
 }
 
-/* Of any thread: the first one of the process may have ended, and the others go on. */
+/* Opens an event for any thread: the process's first one may have ended before the others. */
 static int open_any(const struct dp_samples *s)
 {
 	struct dp_tids tids;
@@ -111,8 +111,8 @@ static int open_any(const struct dp_samples *s)
 }
 
 /*
- * What this kernel and this user may not have is left out: the kernel's own time, the count of what was lost (what is lost last
- * is not known then), and the word that children of fork() are none of ours (their samples are dropped then).
+ * Drops what this kernel or user does not allow: the kernel's own time, the count of lost samples (the last losses are then
+ * unknown), and excluding children of fork() (their samples are then dropped).
  */
 static struct dp_error *settle(struct dp_samples *s)
 {
@@ -138,11 +138,11 @@ static struct dp_error *map_ring(struct dp_samples *s, int cpu, int fd)
 	for (size_t pages = RING_PAGES; pages >= RING_LEAST; pages /= 2) {
 		void *base = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (base == MAP_FAILED)
-			continue; /* users have a limit (kernel.perf_event_mlock_kb) */
+			continue; /* ordinary users have a limit (kernel.perf_event_mlock_kb) */
 		*ring = (struct dp_perf_ring){.base = base, .size = pages * page, .fd = fd};
 		return NULL;
 	}
-	return dp_error_sys(DP_TAG_PERF, "memory for samples; kernel.perf_event_mlock_kb and ulimit -l bound it");
+	return dp_error_sys(DP_TAG_PERF, "cannot map memory for samples (limited by kernel.perf_event_mlock_kb and ulimit -l)");
 }
 
 static struct event *new_event(struct dp_samples *s)
@@ -164,18 +164,18 @@ static struct dp_error *add_event(struct dp_samples *s, pid_t tid, int cpu)
 	if (!e)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the samples of a thread");
 	const int fd = open_event(&s->attr, tid, cpu);
-	if (fd < 0 && (errno == ESRCH || errno == ENODEV || errno == ENXIO)) /* the thread is gone, the processor is off */
+	if (fd < 0 && (errno == ESRCH || errno == ENODEV || errno == ENXIO)) /* the thread is gone, or the processor is off */
 		return NULL;
 	if (fd < 0)
 		return refused(s->pid);
 	*e = (struct event){.fd = fd, .tid = tid};
 	s->nevents++;
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &e->id))
-		return dp_error_sys(DP_TAG_PERF, "the number of a perf event");
+		return dp_error_sys(DP_TAG_PERF, "cannot get the id of a perf event");
 	if (!s->ring[cpu].base)
 		return map_ring(s, cpu, fd);
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, s->ring[cpu].fd))
-		return dp_error_sys(DP_TAG_PERF, "a ring for the samples of thread %d", tid);
+		return dp_error_sys(DP_TAG_PERF, "cannot set up a ring for the samples of thread %d", tid);
 	return NULL;
 }
 
@@ -187,7 +187,7 @@ static bool is_known(const struct dp_samples *s, pid_t tid)
 	return false;
 }
 
-/* Until a look at the threads finds none that is new: from then on all are made by threads that have events. */
+/* Call it until a listing has no new thread: from then on all new ones are created by threads that have events. */
 static struct dp_error *add_threads(struct dp_samples *s, bool *fresh)
 {
 	struct dp_tids tids;
@@ -231,7 +231,7 @@ static struct dp_error *open_all(struct dp_samples *s)
 		DP_TRY(add_threads(s, &fresh));
 	if (s->nevents)
 		qsort(s->event, s->nevents, sizeof(*s->event), dp_samples_by_id);
-	return s->nevents ? NULL : dp_error(DP_TAG_NO_PROCESS, "there is no process %d any more", s->pid);
+	return s->nevents ? NULL : dp_error(DP_TAG_NO_PROCESS, "process %d has ended", s->pid);
 }
 
 struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp_samples **ret)
@@ -272,7 +272,7 @@ struct dp_error *dp_samples_start(struct dp_samples *s)
 {
 	for (size_t i = 0; i < s->nevents; i++)
 		if (ioctl(s->event[i].fd, PERF_EVENT_IOC_ENABLE, 0))
-			return dp_error_sys(DP_TAG_PERF, "starting the samples of %d", s->pid);
+			return dp_error_sys(DP_TAG_PERF, "cannot start sampling process %d", s->pid);
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples of a process's threads on CPU time, by the kernel's own timers (perf events): registers and the top of the stack, at so
- * many moments of a second that each thread runs. The process is neither stopped nor changed, gets no signal, and may have
+ * Samples of a process's threads on CPU time, by the kernel's perf events: registers and the top of the stack, a given number of
+ * times per second of each thread's running time. The process is neither stopped nor changed, gets no signal, and may have
  * another tracer.
  */
 #ifndef DP_INJECTOR_SAMPLES_H
@@ -20,54 +20,58 @@ struct dp_sample {
 	struct dp_regs regs;
 	const uint8_t *stack; /* `n` bytes from rsp on; valid during the call */
 	size_t n;
-	bool cut; /* the stack goes on behind them */
+	bool cut; /* the stack continues after them */
 };
 
 struct dp_samples;
 /*
- * Of all threads that `pid` has and will have. `on_exec`: they begin when it executes another program. Not started otherwise.
- * DP_TAG_PERF says why the kernel refuses.
+ * Opens events for all current and future threads of `pid`. `on_exec`: sampling starts when it calls exec; otherwise at
+ * dp_samples_start(). DP_TAG_PERF says why the kernel refuses.
  */
 struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp_samples **ret) DP_MUST_CHECK;
 struct dp_error *dp_samples_start(struct dp_samples *s) DP_MUST_CHECK;
 void dp_samples_stop(struct dp_samples *s);
-/* Hands out what has come. */
+/* Passes on the samples that have arrived. */
 void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data);
-/* What has happened to the process's code since dp_samples_looked() (or the beginning), as far as is known. During `each` all is
- * known that happened before that sample. Times as a sample's; 0: it has not. */
+/*
+ * Changes to the process's code since dp_samples_looked() (or the start). During `each`, everything is known that happened before
+ * that sample. Times are like a sample's; 0: it did not happen.
+ */
 struct dp_samples_news {
-	uint64_t file_ns;  /* code of a file was mapped, for the first time since then */
-	uint64_t other_ns; /* code of no file was */
-	uint64_t exec_ns;  /* the process became another program */
+	uint64_t file_ns;  /* file-backed code was mapped, the first time */
+	uint64_t other_ns; /* other code was mapped */
+	uint64_t exec_ns;  /* the process called exec */
 };
 void dp_samples_news(const struct dp_samples *s, struct dp_samples_news *ret);
-/* At `ns`, or later, the process's maps were read. */
+/* Call it when the process's maps were read at `ns` or later. */
 void dp_samples_looked(struct dp_samples *s, uint64_t ns);
 
 struct dp_samples_stats {
-	uint64_t lost;      /* the rings were full */
-	uint64_t throttled; /* times that the kernel found the rate too high and paused */
-	uint64_t foreign;   /* without a 64-bit user context */
-	uint64_t children;  /* processes that it has started: no samples of them */
-	bool user_only;     /* the kernel lets us see no time that is spent inside of it */
+	uint64_t lost;      /* lost because rings were full */
+	uint64_t throttled; /* times the kernel paused because the rate was too high */
+	uint64_t foreign;   /* samples without a 64-bit user context */
+	uint64_t children;  /* child processes; they are not sampled */
+	bool user_only;     /* the kernel hides the time spent inside it */
 };
 void dp_samples_stats(const struct dp_samples *s, struct dp_samples_stats *ret);
 struct dp_samples *dp_samples_destroy(struct dp_samples *s);
 
-/* samples_walk.c: a walk with tables of dp_unwind_compile() over the sample's copy of the stack. At most `most` frames; how many.
+/*
+ * samples_walk.c: unwinds the sample's copy of the stack with tables of dp_unwind_compile(). Returns the number of frames, at
+ * most `most`.
  */
 struct dp_sample_walker;
 struct dp_error *dp_sample_walker_create(struct dp_sample_walker **ret) DP_MUST_CHECK;
-/* New tables; they must live until the next ones. */
+/* Sets new tables; they must live until replaced. */
 void dp_sample_walker_tables(struct dp_sample_walker *w, const uint8_t *unwind);
 size_t dp_sample_walk(struct dp_sample_walker *w, const struct dp_sample *sample, uint64_t *pc, size_t most);
-/* Did the last walk end where the copy of the stack ends? */
+/* Did the last walk end at the end of the stack's copy? */
 bool dp_sample_left(void);
 struct dp_sample_walker *dp_sample_walker_destroy(struct dp_sample_walker *w);
 
-/* samples_image.c: the process that a thread belongs to; `tid` if there is no such thread. */
+/* samples_image.c: the process of a thread; `tid` if there is no such thread. */
 pid_t dp_samples_leader(pid_t tid);
-/* The process's files, and tables for walks, as of now; by /proc alone. Both are the caller's. */
+/* The process's files, and unwind tables, as of now; reads /proc only. The caller owns both. */
 struct dp_image;
 struct dp_error *dp_samples_image(pid_t pid, const char *cache_dir, struct dp_image **image, uint8_t **unwind) DP_MUST_CHECK;
 void dp_samples_comm(pid_t pid, char *ret, size_t n);

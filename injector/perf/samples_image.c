@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the addresses of samples mean: the process's files as they are mapped, by /proc alone. */
+/* Maps the addresses of samples to the process's files; reads /proc only. */
 #include "injector/perf/samples.h"
 
 #include "injector/tracee/proc/proc.h"
@@ -11,7 +11,7 @@
 
 #define VDSO_MAX (64u << 10)
 
-/* The vdso is in no file. Where its bytes may not be read, its frames have no names, and walks end there. */
+/* The vdso is in no file. If its bytes cannot be read, its frames have no names, and walks end there. */
 static struct dp_error *add_vdso(struct dp_image *image, pid_t pid)
 {
 	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
@@ -54,7 +54,7 @@ pid_t dp_samples_leader(pid_t tid)
 	return leader;
 }
 
-/* A thread by whose number /proc tells of the process: nothing is left under that of a first thread that has ended. */
+/* Finds a thread whose /proc entry describes the process: that of an exited first thread is empty. */
 static pid_t alive(pid_t pid)
 {
 	struct dp_task_stat stat;
@@ -77,8 +77,8 @@ struct dp_error *dp_samples_image(pid_t pid, const char *cache_dir, struct dp_im
 	struct dp_error *err =
 	        dp_proc_slurp(&b, "/proc/%d/maps", (int)tid) && b.len
 	                ? make(tid, dp_buf_str(&b), cache_dir, image, unwind)
-	                : dp_error(DP_TAG_NO_PROCESS, "the mappings of %d cannot be read: it has ended, or is another user's",
-	                           (int)pid);
+	                : dp_error(DP_TAG_NO_PROCESS,
+	                           "cannot read the mappings of process %d: it has ended, or belongs to another user", (int)pid);
 	dp_buf_fini(&b);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What samples.c opens and samples_read.c reads. */
+/* The events that samples.c opens and samples_read.c reads. */
 #ifndef DP_INJECTOR_SAMPLES_INTERNAL_H
 #define DP_INJECTOR_SAMPLES_INTERNAL_H
 
@@ -14,11 +14,11 @@
 struct event {
 	int fd;
 	uint64_t id;
-	pid_t tid; /* that it was opened for */
+	pid_t tid; /* the thread it was opened for */
 };
-struct owner {             /* by whose event a thread's samples come */
-	pid_t tid, by;     /* by 0: not known yet */
-	uint64_t ended_ns; /* or 0; its number may be another thread's from then on */
+struct owner {             /* the event's thread that a thread's samples come from */
+	pid_t tid, by;     /* by 0: not yet known */
+	uint64_t ended_ns; /* or 0; later another thread may have its id */
 };
 
 struct dp_samples {
@@ -26,20 +26,20 @@ struct dp_samples {
 	struct perf_event_attr attr;
 	struct event *event;
 	size_t nevents, capacity;
-	struct dp_perf_ring *ring; /* of each processor */
+	struct dp_perf_ring *ring; /* one per processor */
 	int ncpus;
 	struct owner *owner; /* a hash table; a power of two; tid 0: free */
 	size_t nowners, nslots;
 	struct dp_samples_stats stats;
 	uint8_t scratch[RECORD_MAX];
-	/* While rings are drained. */
+	/* Used while rings are drained. */
 	void (*each)(const struct dp_sample *sample, void *data);
 	void *data;
 	struct dp_samples_news news;
 	uint64_t looked_ns;
-	pid_t child; /* the last that was counted */
+	pid_t child; /* the last one counted */
 };
 
-int dp_samples_by_id(const void *x, const void *y); /* events */
+int dp_samples_by_id(const void *x, const void *y); /* compares events */
 
 #endif

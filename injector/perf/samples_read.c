@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rings tell: samples, and what happened to the process between them. */
+/* Reads the rings: samples, and changes to the process between them. */
 #include "injector/perf/samples_internal.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static bool is_first_owners(struct dp_samples *s, pid_t tid, uint64_t id, uint64
 		return true;
 	if (!o->by)
 		o->by = by;
-	else if (o->ended_ns && ns > o->ended_ns) /* another thread of that number */
+	else if (o->ended_ns && ns > o->ended_ns) /* another thread with that id */
 		*o = (struct owner){.tid = tid, .by = by};
 	return o->by == by;
 }
@@ -72,7 +72,7 @@ struct raw { /* a sample's first words */
 
 static void take_regs(const uint64_t r[NREGS], struct dp_regs *ret)
 {
-	static const uint8_t order[8] = {0, 3, 1, 2, 6, 7, 5, 4}; /* ax bx cx dx si di bp sp as struct dp_regs numbers them */
+	static const uint8_t order[8] = {0, 3, 1, 2, 6, 7, 5, 4}; /* ax bx cx dx si di bp sp in struct dp_regs's order */
 	for (unsigned i = 0; i < 8; i++)
 		ret->gpr[order[i]] = r[i];
 	ret->rip = r[8];
@@ -81,7 +81,7 @@ static void take_regs(const uint64_t r[NREGS], struct dp_regs *ret)
 		ret->gpr[8 + i] = r[10 + i];
 }
 
-/* regs, the size asked for, the bytes, how many of them are real */
+/* layout: registers, requested size, that many bytes, number of valid bytes */
 static bool take_context(const uint8_t *at, const uint8_t *end, struct dp_sample *ret)
 {
 	uint64_t regs[NREGS], size, real = 0;
@@ -121,7 +121,7 @@ static void take_sample(struct dp_samples *s, const struct dp_perf_record *r)
 
 /* ---- what happened to the process --------------------------------------------------------------------------------- */
 
-enum { TRAILER = 32, TRAILER_TIME = 24 }; /* of every record but samples: pid and tid, time, id, cpu */
+enum { TRAILER = 32, TRAILER_TIME = 24 }; /* of every record except samples: pid and tid, time, id, cpu */
 
 struct task { /* PERF_RECORD_FORK, PERF_RECORD_EXIT */
 	uint32_t pid, ppid, tid, ptid;
@@ -167,7 +167,7 @@ static void on_mapped(struct dp_samples *s, const struct dp_perf_record *r)
 {
 	struct mapped m;
 	memcpy(&m, r->bytes, sizeof(m));
-	/* The kernel calls what is of no file "//anon" or "[heap]". */
+	/* The kernel names memory without a file "//anon" or "[heap]". */
 	if ((pid_t)m.pid == s->pid)
 		note(s, m.path[0] == '/' && m.path[1] != '/' ? &s->news.file_ns : &s->news.other_ns, time_of(r));
 }
@@ -221,10 +221,10 @@ void dp_samples_looked(struct dp_samples *s, uint64_t ns)
 	s->news = (struct dp_samples_news){0};
 }
 
-/* The rings tell of losses only in front of the next record that has room; the events have counted all. */
+/* The rings report losses only before the next record that fits; the events' counters have them all. */
 static uint64_t lost_by_count(const struct dp_samples *s)
 {
-	uint64_t sum = 0, values[2]; /* the count, and what was lost */
+	uint64_t sum = 0, values[2]; /* the count, and the number lost */
 	for (size_t i = 0; s->attr.read_format && i < s->nevents; i++)
 		sum += read(s->event[i].fd, values, sizeof(values)) == (ssize_t)sizeof(values) ? values[1] : 0;
 	return sum;

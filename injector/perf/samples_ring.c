@@ -7,7 +7,7 @@
 
 struct stretch {
 	uint64_t from, to;
-	bool samples; /* these, or all others */
+	bool samples; /* samples, or all other records */
 };
 
 static uint64_t end_of(const struct dp_perf_ring *ring)
@@ -21,7 +21,7 @@ static void read_stretch(const struct dp_perf_ring *ring, struct stretch s, uint
 	const struct perf_event_mmap_page *page = ring->base;
 	const uint8_t *bytes = (const uint8_t *)ring->base + page->data_offset;
 	while (s.to - s.from >= sizeof(struct perf_event_header)) {
-		struct perf_event_header header; /* records are multiples of 8 bytes: a header never goes around the end */
+		struct perf_event_header header; /* records are multiples of 8 bytes: a header never wraps */
 		const size_t at = s.from % ring->size;
 		memcpy(&header, bytes + at, sizeof(header));
 		if (header.size < sizeof(header) || header.size > s.to - s.from)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's walker, compiled once more for the tool: what it reads of the program's memory is the sample's copy of the stack.
- * Nothing behind the copy is read, so a frame is either right or missing.
+ * The agent's unwinder, compiled again for the tool: it reads the sample's copy of the stack instead of the program's memory. It
+ * reads nothing beyond the copy, so a frame is either right or missing.
  */
 #include "injector/perf/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const struct dp_sample *current; /* the tool has one thread that walks */
-static bool left;                       /* something behind the copy was asked for */
+static const struct dp_sample *current; /* only one thread of the tool walks */
+static bool left;                       /* a read went beyond the copy */
 
 enum { PAGE = 4096 };
 
@@ -17,7 +17,7 @@ static bool copied(void *dst, uint64_t src, size_t n)
 {
 	const uint64_t sp = current->regs.gpr[4], at = src - sp;
 	memset(dst, 0, n);
-	/* What lies below rsp is asked for only to learn whether the page is there. */
+	/* Memory below rsp is only read to learn whether the page exists. */
 	if (src < sp && src >= (sp & -(uint64_t)PAGE))
 		return true;
 	if (at >= current->n || current->n - at < n) {
@@ -89,7 +89,7 @@ size_t dp_sample_walk(struct dp_sample_walker *w, const struct dp_sample *sample
 	const struct dp_op op = {.size = (uint32_t)(most < DP_BACKTRACE_MAX ? most : DP_BACKTRACE_MAX)};
 	current = sample;
 	left = false;
-	w->slot.stack_lo = 0; /* the copy is of this moment alone */
+	w->slot.stack_lo = 0; /* the copy is valid for this sample only */
 	dp_agent_backtrace(&capture, &op);
 	current = NULL;
 	memcpy(pc, payload + 1, payload[0] * sizeof(*pc));

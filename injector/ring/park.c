@@ -40,7 +40,7 @@ struct dp_error *dp_park_check(const struct dp_target *t)
 		return NULL;
 	return dp_error(
 	        DP_TAG_SECCOMP,
-	        "process %d (%s) is under a seccomp filter, and a hit that waits for its snapshot makes system calls; take "
+	        "process %d (%s) is under a seccomp filter, but a hit that waits for its snapshot makes system calls; take "
 	        "the snapshot from outside: dynprobe snapshot %d",
 	        t->process.pid, t->process.comm, t->process.pid);
 }
