@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * injector/: the target. Opens it, borrows its threads, maps the agent and the stubs into it, patches its text in one
- * transaction, drains its rings, and takes everything out again. Knows ptrace and /proc; no DWARF, no Lua.
+ * transaction, drains its rings, and removes everything again. Uses ptrace and /proc; no DWARF, no Lua.
  *
- * The life of a target, each step a verb that either completes or leaves the target as it was:
+ * The life of a target; each step either completes or leaves the target as it was:
  *
- *   open / launch  -> checks (is it ours to trace, can it be patched?), no change at all
+ *   open / launch  -> checks (may it be traced, can it be patched?), no change at all
  *   prepare        -> layout: where everything will be in the target (dp_runtime for the emitter); still no change
  *   install        -> one transaction: map, copy, verify bytes, write; the first time with all threads held
  *   drain, watch   -> called every few milliseconds; no thread is held
- *   remove         -> restore the bytes, wait until no thread is in a stub, give back the mappings; no freeze
+ *   remove         -> restore the bytes, wait until no thread is in a stub, unmap; no freeze
  *   close
  *
- * No thread stays ptrace-attached between these calls. If the tool is killed inside any of them, borrowed threads run on by
+ * No thread stays ptrace-attached between these calls. If the tool is killed inside any of them, borrowed threads restore
  * themselves (see borrow.c), and a later dynprobe finds the site table in the target and cleans up (recover.c).
  */
 #ifndef DP_INJECTOR_INJECTOR_H
@@ -32,18 +32,18 @@ struct dp_target; /* opaque */
 struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
-	bool look;          /* only to ask: nothing that is found is taken out */
-	bool live;          /* hold no more than one thread at a time where that can be done: as when something of ours stands there already */
-	bool gates;         /* stubs have gates, and there is room for a manifest: probes that may outlive the tool */
+	bool look;          /* inspect only: remove nothing that is found */
+	bool live;          /* where possible hold at most one thread at a time, as if probes were already installed */
+	bool gates;         /* stubs have gates, and there is room for a manifest: for resident probes */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
-	uint64_t max_memory; /* bytes that all rings may take; 0: a share of what the process may still have */
-	uint64_t max_pause_ns; /* so long all threads may be held together (DP_TAG_UNSTOPPABLE); 0: DP_MAX_PAUSE_NS */
+	uint64_t max_memory; /* bytes that all rings may use; 0: a share of what the process may still use */
+	uint64_t max_pause_ns; /* longest hold of all threads together (DP_TAG_UNSTOPPABLE); 0: DP_MAX_PAUSE_NS */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
 	void (*verbose)(const char *line, void *data); /* -v progress, or NULL */
 	void *verbose_data;
 	/*
-	 * Called now and then while sites are placed, or removed, when no thread is held: so many of them are done. False while
-	 * they are placed: dp_target_install() is to give up (DP_TAG_INTERRUPTED). May be NULL.
+	 * Called now and then while sites are placed or removed, when no thread is held: `done` of `of` sites are done. If it
+	 * returns false while they are placed, dp_target_install() gives up (DP_TAG_INTERRUPTED). May be NULL.
 	 */
 	bool (*progress)(bool removing, size_t done, size_t of, void *data);
 	void *progress_data;
@@ -51,94 +51,101 @@ struct dp_target_options {
 
 /*
  * Checks everything that can be checked without a stop and without a change, and refuses by tag: NO_PROCESS, ZOMBIE,
- * KERNEL_THREAD, WRONG_ARCH, PERMISSION (naming the rule and the fix), TRACED (naming the tracer), LOCKED, HUGETLB, SECCOMP. A
- * thread group is named by any of its threads' ids. What a killed dynprobe left behind is removed first.
+ * KERNEL_THREAD, WRONG_ARCH, PERMISSION (naming the rule and the fix), TRACED (naming the tracer), LOCKED, HUGETLB, SECCOMP.
+ * `pid` may be any thread of the group. First removes what a killed dynprobe left.
  */
 struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
 /*
- * Starts argv[0] (found by PATH) and holds it where everything it links against is mapped and relocated, and none of its
- * own code has run: the executable's entry point (for static executables right after exec). The target waits there until the
- * first install or dp_target_release(). DP_TAG_EXEC if the command cannot be started (err->sys = errno of exec).
- * SECCOMP as above: filters are inherited.
+ * Starts argv[0] (found by PATH) and holds it where everything it links against is mapped and relocated, and none of its own code
+ * has run: the executable's entry point (for static executables right after exec). The target waits there until the first install
+ * or dp_target_release(). DP_TAG_EXEC if the command cannot be started (err->sys = errno of exec). SECCOMP as above: filters are
+ * inherited.
  */
 struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
 /* Lets a launched target run from where dp_target_launch() holds it. */
 struct dp_error *dp_target_release(struct dp_target *t) DP_MUST_CHECK;
-/* Forgets the target; removes probes that still stand. A launched command that was never released is killed. Accepts NULL. */
+/* Frees the target; removes probes that are still installed. Kills a launched command that was never released. Accepts NULL. */
 struct dp_target *dp_target_close(struct dp_target *t);
 
-/* Does a seccomp filter watch the target (--allow-seccomp)? Then nothing that a hit does may be a system call. */
+/* Is the target under a seccomp filter (--allow-seccomp)? Then hits must make no system calls. */
 bool dp_target_filtered(const struct dp_target *t);
 pid_t dp_target_pid(const struct dp_target *t);
 const char *dp_target_comm(const struct dp_target *t);
-/* The image as of open; dp_target_refresh() reads it anew. Owned by the target. */
+/* The image at open; dp_target_refresh() reads it again. Owned by the target. */
 struct dp_image *dp_target_image(struct dp_target *t);
 struct dp_error *dp_target_refresh(struct dp_target *t) DP_MUST_CHECK;
-/* Reads the target's memory without stopping it; the number of bytes read from the front (0 if none). */
+/* Reads the target's memory without stopping it. Returns the number of bytes read from the front (0 if none). */
 size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n);
-/* May this place be patched at all? Refuses DP_TAG_VDSO, DP_TAG_MOVED_TEXT, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (generated code without a file). */
+/*
+ * Can this place be patched at all? Refuses DP_TAG_VDSO, DP_TAG_MOVED_TEXT, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (generated code
+ * without a file).
+ */
 struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site) DP_MUST_CHECK;
 /* A file descriptor that polls readable when the target is gone (pidfd). */
 int dp_target_exit_fd(const struct dp_target *t);
 
 /*
  * Decides where agent, stubs, data and tables will be, and how threads are identified; fills `runtime` for the planner. `space`
- * already excludes what is mapped; the injector takes its own ranges from it. `nprobes` probes with up to DP_PLANS_PER_REQUEST sites
- * each will follow, and up to DP_OWN_SITES of our own. `lost[i]` of probe i is at *lost_base + i * sizeof(struct dp_lost).
+ * already excludes what is mapped; the injector takes its own ranges from it. Allows for `nprobes` probes with up to
+ * DP_PLANS_PER_REQUEST sites each, and up to DP_OWN_SITES of our own. The losses of probe i are at *lost_base + i * sizeof(struct
+ * dp_lost).
  */
 struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
 				   uint64_t *lost_base) DP_MUST_CHECK;
-/* Before prepare: nothing will be written to rings (sink lttng), so the least room for them is mapped. */
+/* Before prepare: no rings will be written (sink lttng), so the least room for them is mapped. */
 void dp_target_no_rings(struct dp_target *t);
-/* After prepare, with options.gates: the gate of probe i is at dp_target_gates() + 4 * i, and open from install on. 0 without gates. */
+/*
+ * After prepare, with options.gates: the gate of probe i is at dp_target_gates() + 4 * i, and is open after install. 0 without
+ * gates.
+ */
 uint64_t dp_target_gates(const struct dp_target *t);
 
 #define DP_OWN_SITES 4u
 
 /*
- * Traps (trap.c; decision 0016). dp_target_trap_check() refuses DP_TAG_TRAP_UNSAFE where they cannot be made safe. Before prepare,
- * dp_target_trap_room() names the hooks that will stand (NULL: no traps after all), one request each, which all have to be placed
- * (dp_target_trap_hook() is what they call). A trap whose moment did not come is refused with the same tag by dp_target_install().
+ * Traps (trap.c; decision 0016). dp_target_trap_check() refuses DP_TAG_TRAP_UNSAFE if they cannot be made safe. Before prepare,
+ * dp_target_trap_room() names the hooks (NULL: no traps after all), one request each, all of which must be placed; they call
+ * dp_target_trap_hook(). A trap for which no suitable moment came is refused with the same tag by dp_target_install().
  */
 #define DP_HOOKS_MAX 4096u
 struct dp_error *dp_target_trap_check(struct dp_target *t) DP_MUST_CHECK;
 struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_place *hook, size_t nhooks) DP_MUST_CHECK;
 uint64_t dp_target_trap_hook(const struct dp_target *t);
 /*
- * Loads that may fault without a system call (same decision): the agent's handler takes SIGSEGV, SIGBUS, SIGILL and SIGFPE as well. Behind
- * dp_target_trap_room(), before prepare; needs the same hooks. From prepare on dp_target_faults_ready() is what runtime.faults says. If
- * the handler's moment does not come, dp_target_install() is refused as a whole (DP_TAG_TRAP_UNSAFE): to be planned anew without. So are
- * programs that ignore those signals, by dp_target_faults_check().
+ * Loads that may fault without a system call (same decision): the agent also handles SIGSEGV, SIGBUS, SIGILL and SIGFPE. Call
+ * dp_target_faults_want() after dp_target_trap_room(), before prepare; it needs the same hooks. After prepare
+ * dp_target_faults_ready() equals runtime.faults. If no suitable moment for the handler comes, dp_target_install() refuses
+ * everything (DP_TAG_TRAP_UNSAFE): plan again without it. dp_target_faults_check() refuses programs that ignore those signals.
  */
 struct dp_error *dp_target_faults_check(const struct dp_target *t) DP_MUST_CHECK;
 void dp_target_faults_want(struct dp_target *t, bool on);
 bool dp_target_faults_ready(const struct dp_target *t);
 /*
- * Nothing waits for the handler: hooks go in, loads that may fault are the agent's to make, who reads by system calls until the handler
- * stands. Behind dp_target_faults_want(), which ends it.
+ * The install does not wait for the handler: hooks are installed, and the agent makes loads that may fault by system calls until
+ * the handler is installed. Call it after dp_target_faults_want(), which cancels it.
  */
 void dp_target_faults_later(struct dp_target *t);
-/* After the installation: why the handler does not stand; NULL: it does, or nobody has tried. */
+/* After install: why the handler is not installed; NULL: it is, or was not tried. */
 const char *dp_target_faults_why(const struct dp_target *t);
-/* May dp_target_faults_retry() find a moment for it? */
+/* Can dp_target_faults_retry() still find a suitable moment for it? */
 bool dp_target_faults_wait(const struct dp_target *t);
 /*
- * One try, which holds all threads for some ms at most (*held_ns), and nobody as long as the thread that was in the way sleeps where it did.
- * dp_target_faults_wait() says what came of it; an error means that it is of no use to go on.
+ * Tries once; holds all threads for a few ms at most (*held_ns), and none while the thread that was in the way still sleeps where
+ * it did. dp_target_faults_wait() tells the result; an error means that further tries are useless.
  */
 struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns) DP_MUST_CHECK;
 
 /*
- * Answers (answers.c, decision 0020): cells instead of records. Before prepare; runtime.answers says where they will be. What is read is
- * a sum over all threads, of this moment or, after the removal, of all that happened.
+ * Aggregations (answers.c, decision 0020): cells instead of records. Before prepare; runtime.answers says where they will be.
+ * Readings are sums over all threads, up to now or, after the removal, of everything.
  */
 struct dp_cells_want {
-	unsigned words;    /* cells of each probe, or of each of its keys; 0: none */
-	unsigned greatest; /* from this one on not the sum of the threads' counts, but the greatest of them */
-	unsigned keys;     /* most keys of a thread, a power of two; 0: no keys */
-	unsigned stack;    /* words in front of a key's cells: the number of frames, and the frames */
-	unsigned entries;  /* requests that only note when calls begin: sites besides those of the probes */
-	bool pairs;        /* durations are asked for */
+	unsigned words;    /* cells per probe, or per key of a probe; 0: none */
+	unsigned greatest; /* cells from this one on hold the threads' maximum, not the sum */
+	unsigned keys;     /* most keys per thread, a power of two; 0: no keys */
+	unsigned stack;    /* words before a key's cells: the number of frames, and the frames */
+	unsigned entries;  /* requests that only record when calls begin: sites besides the probes' */
+	bool pairs;        /* measure durations */
 	bool only;         /* no probe writes records */
 };
 void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want);
@@ -151,7 +158,7 @@ struct dp_key_cells {
 	const uint64_t *cells;
 };
 typedef bool (*dp_key_fn)(const struct dp_key_cells *key, void *data);
-/* Each key of each thread: the same one comes as often as threads have it. False if `each` has said so. */
+/* Passes each key of each thread: a key comes once per thread that has it. False if `each` returned false. */
 bool dp_target_keys(const struct dp_target *t, dp_key_fn each, void *data);
 /* Adds one thread's cell number i to the sum. */
 static inline void dp_cells_add(const struct dp_cells_want *want, uint64_t *sum, unsigned i, uint64_t cell)
@@ -165,40 +172,40 @@ static inline void dp_cells_add(const struct dp_cells_want *want, uint64_t *sum,
 struct dp_footprint { /* bytes that an install maps besides the planner's extents and the unwind tables */
 	unsigned mappings;
 	uint64_t bytes;
-	uint64_t rings; /* address space; a ring takes memory when its thread records */
-	uint64_t ring_memory; /* that all rings together may take */
+	uint64_t rings; /* address space; a ring uses memory when its thread records */
+	uint64_t ring_memory; /* most that all rings together may use */
 };
-/* What prepare and install would map for that many probes. The target is not asked. */
+/* What prepare and install would map for that many probes. Does not access the target. */
 struct dp_error *dp_target_footprint(const struct dp_target *t, unsigned nprobes, struct dp_footprint *ret) DP_MUST_CHECK;
 
 struct dp_install_result {
-	struct dp_error *refused; /* why this site was left alone (DP_TAG_FOREIGN, DP_TAG_BUSY), or NULL if it was placed. Owned by the caller. */
+	struct dp_error *refused; /* why this site was not placed (DP_TAG_FOREIGN, DP_TAG_BUSY), or NULL. Owned by the caller. */
 };
 struct dp_install_stats {
-	uint64_t pause_ns; /* longest time that any thread of the target was held, since it was opened, in vain too */
-	uint64_t held_ns;  /* during which one was, in sum */
-	unsigned stops;    /* how often one was stopped, or all together */
+	uint64_t pause_ns; /* longest hold of any thread since the target was opened, including failed tries */
+	uint64_t held_ns;  /* total time during which at least one was held */
+	unsigned stops;    /* times one was stopped, or all together */
 	unsigned vain;     /* of these: given up */
 	unsigned threads;
-	unsigned freezes;  /* tries that it took */
+	unsigned freezes;  /* tries needed */
 	bool written_by_poke; /* /proc/PID/mem was refused */
-	bool live;            /* no more than one thread was held at a time, freezes is 0 */
-	char why_frozen[160]; /* else: why not */
+	bool live;            /* at most one thread was held at a time; freezes is 0 */
+	char why_frozen[160]; /* otherwise: why not */
 };
 /*
  * One transaction. Maps the extents, agent, data and `unwind` (may be NULL), compares every site's bytes with plan->old_bytes,
- * writes those that agree: with all threads held, or, where something of ours stands already, with all running (decision 0015).
- * Windows and what is guarded (traps, fix-ups) are written with all threads held. A site refused here is reported in results[i];
- * the others are placed. An error means that nothing was changed, or that it was taken out again, but for what err->message says.
+ * and writes those that agree: with all threads held, or, if probes are already installed, with all running (decision 0015).
+ * Windows and guarded sites (traps, fix-ups) are written with all threads held. A refused site is reported in results[i]; the
+ * others are placed. On error nothing was changed, or it was removed again, except as err->message says.
  */
 struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *extents, size_t nextents, const struct dp_plan *plans,
 				   size_t nplans, const void *unwind, size_t unwind_size, struct dp_install_result *results,
 				   struct dp_install_stats *stats) DP_MUST_CHECK;
 
-/* ---- while it runs -------------------------------------------------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------------------------------------- */
 
 struct dp_hit { /* one drained record; pointers are valid during the call */
-	uint64_t ns; /* CLOCK_MONOTONIC, never falling within one thread */
+	uint64_t ns; /* CLOCK_MONOTONIC, never decreases within a thread */
 	uint64_t tsc;
 	pid_t tid; /* in the target's pid namespace */
 	uint16_t probe;
@@ -207,13 +214,13 @@ struct dp_hit { /* one drained record; pointers are valid during the call */
 };
 typedef void (*dp_hit_fn)(const struct dp_hit *hit, void *data);
 /*
- * Consumes what the rings hold. Each call's hits come in time order, and none is older than the last of the call before, as
- * far as hits committed late allow. Damaged ring contents (the memory is the target's to write) are skipped and counted.
- * `last`: the target is quiescent or gone: take everything, count abandoned reservations.
+ * Consumes the records in the rings. Each call's hits come in time order, and none is older than the last of the previous call,
+ * as far as hits committed late allow. Damaged ring contents (the target can write to this memory) are skipped and counted.
+ * `last`: the target is quiescent or gone: takes everything, counts abandoned reservations.
  */
 struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
 
-/* From within `each`: the other hits wait for the next call. */
+/* Call it from `each`: the other hits wait for the next call. */
 void dp_target_drain_break(struct dp_target *t);
 
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
@@ -221,84 +228,87 @@ void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 enum dp_watch {
 	DP_WATCH_OK,
 	DP_WATCH_EXITED,
-	DP_WATCH_EXECED,   /* the program replaced itself: its probes are gone */
+	DP_WATCH_EXECED,   /* the program called exec: its probes are gone */
 };
 /*
- * Looks at every site: a first byte that turned 0xCC is another tool's trap: the rest of the original bytes is written back and
- * the site retired (decision 11); sites whose mapping vanished are retired too. `retired` is called per site.
+ * Checks every site. A first byte that became 0xCC is another tool's trap: writes the rest of the original bytes back and retires
+ * the site (decision 11). Also retires sites whose mapping is gone. Calls `retired` per site.
  */
 enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, const char *why, void *data), void *data);
 
 struct dp_remove_report {
 	uint64_t pause_ns, held_ns; /* as in struct dp_install_stats */
 	unsigned stops, vain;
-	size_t left_bytes;   /* still mapped because a thread stands in it or may return to it */
+	size_t left_bytes;   /* still mapped because a thread is in it or may return to it */
 	size_t left_sites;   /* sites that could not be restored (foreign bytes now) */
-	bool occupied;       /* a thread is on its way from one byte of the text to another that the restoration of the latter waits for */
-	size_t waiting;      /* probes that are shut, and go when those do that rely upon their bytes */
-	bool live;           /* no more than one thread was held at a time */
-	char why_frozen[160]; /* else: why not */
+	bool occupied;       /* a thread is in transit between two bytes of text; restoring the latter waits for it */
+	size_t waiting;      /* disabled probes; removed when those go that rely on their bytes */
+	bool live;           /* at most one thread was held at a time */
+	char why_frozen[160]; /* otherwise: why not */
 	char why[128];
 };
 /*
- * Restores every site and gives back everything that can be given back. The target may be gone: that is no error. The rings stay readable
- * here until the target is closed or prepared anew: drain with `last` after this.
+ * Restores every site and frees everything possible. It is no error if the target is gone. The rings stay readable here until the
+ * target is closed or prepared again: drain with `last` after this.
  */
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
 
-/* ---- probes that outlive the tool (resident.c, keep.c) -------------------------------------------------------------------------------- */
+/* ---- probes that outlive the tool (resident.c, keep.c) --------------------------------------------------------------------- */
 
 /*
- * Leaves what was installed in place: writes `manifest` (a text for later tools, at most DP_MANIFEST_MAX bytes with its NUL), lets
- * full rings overwrite their oldest records, marks the control page as kept and unserved. The target then has nothing installed as
- * far as this tool is concerned. Needs options.gates.
+ * Leaves the probes installed as resident probes: writes `manifest` (a text for later tools, at most DP_MANIFEST_MAX bytes with
+ * its NUL), lets full rings overwrite their oldest records, marks the control page as kept and unserved. For this tool the target
+ * then has nothing installed. Needs options.gates.
  */
 struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest) DP_MUST_CHECK;
 #define DP_MANIFEST_MAX (1u << 20)
 
-/* One group of probes that an earlier tool left on purpose. Found by dp_target_open() from the target itself; owned by the target. */
+/* One group of resident probes that an earlier tool left. Found by dp_target_open() in the target itself; owned by the target. */
 struct dp_resident;
 size_t dp_target_nstanding(const struct dp_target *t);
 struct dp_resident *dp_target_resident(struct dp_target *t, size_t i);
 const char *dp_resident_manifest(const struct dp_resident *s);
 unsigned dp_resident_nprobes(const struct dp_resident *s);
-/* Where probe i stands: 0 if it does not (removed, superseded, retired). */
+/* The site of probe i: 0 if it has none (removed, superseded, retired). */
 uint64_t dp_resident_site(const struct dp_resident *s, unsigned probe);
 bool dp_resident_retired(const struct dp_resident *s, unsigned probe);
-uint64_t dp_resident_sink(const struct dp_resident *s); /* struct dp_sink that it emits through, or 0 */
+uint64_t dp_resident_sink(const struct dp_resident *s); /* the struct dp_sink it emits through, or 0 */
 bool dp_resident_enabled(const struct dp_resident *s, unsigned probe);
-/* Opens or shuts the probe's gate; nothing is stopped. */
+/* Opens or closes the probe's gate; stops no thread. */
 struct dp_error *dp_resident_enable(struct dp_resident *s, unsigned probe, bool on) DP_MUST_CHECK;
 struct dp_error *dp_resident_set_manifest(struct dp_resident *s, const char *manifest) DP_MUST_CHECK;
-/* Counters as of now. */
+/* The current counters. */
 void dp_resident_loss(struct dp_resident *s, unsigned probe, struct dp_loss *ret);
 /*
- * Takes the rings over for the time of a recording: no more overwriting, the control page names this tool as its server. Works without
- * a mapping (process_vm_readv, /proc/PID/mem), hence for unprivileged users too. dp_resident_release() is the opposite; so is the
- * tool's death, as the next tool sees.
+ * Takes over the rings for a recording: no more overwriting, the control page names this tool as its server. Works without a
+ * mapping (process_vm_readv, /proc/PID/mem), hence for unprivileged users too. dp_resident_release() undoes it; so does the
+ * tool's death, as the next tool detects.
  */
 struct dp_error *dp_resident_serve(struct dp_resident *s) DP_MUST_CHECK;
 struct dp_error *dp_resident_drain(struct dp_resident *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
 struct dp_error *dp_resident_release(struct dp_resident *s) DP_MUST_CHECK;
 /*
- * Takes out the probes with remove[i] (NULL: all). When no site stands any more the whole group is unmapped. Sites that others
- * changed are reported, not touched.
+ * Removes the probes with remove[i] (NULL: all). Once no site is left, unmaps the whole group. Sites that others changed are
+ * reported, not touched.
  */
 struct dp_error *dp_resident_remove(struct dp_resident *s, const bool *remove, struct dp_remove_report *report) DP_MUST_CHECK;
 /*
- * A site of dp_target_install() that coincides exactly (address and bytes) with a standing probe's takes that one's place in the same
- * freeze if this was announced here before; otherwise it is refused as DP_TAG_STANDING.
+ * Announces that a site of dp_target_install() may replace this probe in the same freeze, if address and bytes are the same.
+ * Otherwise such a site is refused as DP_TAG_STANDING.
  */
 struct dp_error *dp_resident_supersede(struct dp_resident *s, unsigned probe) DP_MUST_CHECK;
 
-/* Tells the planner of the sites that stand and stay; after what is to be superseded was announced, before the first probe is added. */
+/* Tells the planner which sites are taken and stay. Call it after dp_resident_supersede(), before the first probe is added. */
 struct dp_error *dp_target_occupy(struct dp_target *t, struct dp_planner *planner) DP_MUST_CHECK;
-/* What the planner says of a site near a standing one (DP_TAG_OVERLAP) in terms of that one: DP_TAG_STANDING. Takes and returns the error. */
+/*
+ * Turns the planner's refusal of a site near a resident one (DP_TAG_OVERLAP) into one that names that probe: DP_TAG_STANDING.
+ * Takes and returns the error.
+ */
 struct dp_error *dp_target_name_overlap(struct dp_target *t, uint64_t site, struct dp_error *err) DP_MUST_CHECK;
 
-/* ---- the LTTng sink (sink.c, sink_safe.c, sink_prime.c); contract with the target: agent/lttng/sink.h ---------------------------------------- */
+/* ---- the LTTng sink (sink.c, sink_safe.c, sink_prime.c); contract with the target: agent/lttng/sink.h ---------------------- */
 
-/* Can the sink be loaded at all? DP_TAG_SINK names what is missing (static, musl, no dlopen, threads without own control blocks). */
+/* Can the sink be loaded at all? DP_TAG_SINK names the obstacle (static, musl, no dlopen, threads without own control blocks). */
 struct dp_error *dp_target_sink_check(struct dp_target *t) DP_MUST_CHECK;
 struct dp_sink_entries { /* addresses in the target */
 	uint64_t sink; /* struct dp_sink */
@@ -307,13 +317,13 @@ struct dp_sink_entries { /* addresses in the target */
 	bool fresh;        /* loaded by this call, not found */
 };
 struct dp_sink_stats {
-	uint64_t pause_ns;   /* longest time that a thread of the program was held */
+	uint64_t pause_ns;   /* longest hold of a thread of the program */
 	uint64_t load_ns;    /* until the sink was ready */
 	size_t threads, primed, unprimed; /* of the last dp_target_sink_prime() */
 };
 /*
- * Loads the sink, or finds the one that is there. Threads of the program run meanwhile, but for one that is borrowed shortly. `limit_ns`
- * bounds the wait for the loader; what is not finished then is left to finish by itself, and DP_TAG_SINK returned.
+ * Loads the sink, or finds the one already loaded. The program's threads keep running, except one that is borrowed briefly.
+ * `limit_ns` bounds the wait for the loader; if it is not done by then, it finishes on its own, and DP_TAG_SINK is returned.
  */
 struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, struct dp_sink_entries *ret, struct dp_sink_stats *stats) DP_MUST_CHECK;
 struct dp_sink_class {
@@ -322,15 +332,15 @@ struct dp_sink_class {
 	uint64_t event, gate;     /* out */
 	struct dp_error *refused; /* out, owned by the caller */
 };
-/* Registers (or takes out of parking) all of them in one batch. */
+/* Registers all of them (or reuses parked ones) in one batch. */
 struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n, struct dp_sink_stats *stats) DP_MUST_CHECK;
-/* A session should want these, and does not: from now on their hits are counted as lost (dp_loss.unwanted) until it does. */
+/* A session should record these classes, but does not: until it does, their hits count as lost (dp_loss.unwanted). */
 void dp_target_sink_expect(struct dp_target *t, const struct dp_sink_class *classes, size_t n);
-/* What keeps LTTng from working in the process; NULL: nothing that can be seen from outside. */
+/* What keeps LTTng from working in the process; NULL: nothing visible from outside. */
 struct dp_error *dp_target_sink_trouble(struct dp_target *t) DP_MUST_CHECK;
 /* Parks events whose probes are gone. */
 struct dp_error *dp_target_sink_park(struct dp_target *t, const uint64_t *events, size_t n) DP_MUST_CHECK;
-/* Primes every thread that can be primed within limit_ns; may be called again for those that are left. */
+/* Primes every thread that can be primed within limit_ns; call it again for the rest. */
 struct dp_error *dp_target_sink_prime(struct dp_target *t, uint64_t limit_ns, struct dp_sink_stats *stats) DP_MUST_CHECK;
 
 /* Exit status of a launched target as waitpid() gives it, once it has ended. */

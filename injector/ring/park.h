@@ -60,7 +60,7 @@ bool dp_park_is_caged(const struct dp_target *t);
 void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns);
 
 struct dp_park_counts {
-	uint64_t late, missed, over; /* hits without a snapshot: not answered in time; while another waited; beyond the limits */
+	uint64_t late, missed, over; /* hits without a snapshot: answered too late; while another waited; beyond the limits */
 	uint32_t left;
 };
 void dp_park_counts(const struct dp_target *t, struct dp_park_counts *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ptrace half of injector/: holding threads, borrowing one for system calls, reading and writing text. The other half
- * (target.c, layout.c, install.c, remove.c, recover.c, watch.c) says what is done with them.
+ * The ptrace half of injector/: stops threads, borrows one for system calls, reads and writes memory. The other half (target/,
+ * patch/) decides what is done with it.
  */
 #ifndef DP_INJECTOR_TRACEE_H
 #define DP_INJECTOR_TRACEE_H
@@ -13,34 +13,39 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-/* ---- checks.c: everything that can be known without a stop and without a change ------------------------------------------- */
+/* ---- checks.c: checks without a stop and without a change ------------------------------------------------------------------ */
 
-struct dp_process { /* what /proc says of a process */
+struct dp_process { /* a process as /proc describes it */
 	pid_t pid;   /* thread group leader */
 	pid_t alive; /* a thread that is not a zombie: use its /proc/PID/task/TID for maps and mem */
-	pid_t ns_pid; /* its pid in its own innermost pid namespace */
+	pid_t ns_pid; /* its pid in its innermost pid namespace */
 	char comm[64];
 	uint64_t start_time;
-	bool leader_zombie, seccomp, seccomp_strict, shadow_stack; /* the last three: of any thread */
+	bool leader_zombie, seccomp, seccomp_strict, shadow_stack; /* the last three: true for any thread */
 	/*
-	 * Not filled by dp_process_check(): its memory (dp_mem_open()), or 0. Copies of this struct use it as well; who opened it closes
-	 * it, behind them.
+	 * The memory file (dp_mem_open()), or 0. Not filled by dp_process_check(). Copies of this struct share it; whoever opened
+	 * it closes it last.
 	 */
 	int mem;
-	/* Likewise its maps, for questions about one address: opened with `mem`, or 0. */
+	/* Likewise the maps file, for questions about one address: opened with `mem`, or 0. */
 	int maps;
-	/* Nor this: the text of maps as it was read earlier, or NULL. A borrower looks there for a place first, and
-	 * checks what it finds, so that no thread has to be held while the file is read. */
+	/*
+	 * Nor this: the text of maps as read earlier, or NULL. A borrower first looks for a place in it, and checks what it
+	 * finds, so that no thread is held while the file is read.
+	 */
 	const char *known_maps;
-	/* If calls_size: the borrower's code is put nowhere else, for only from there the thread's calls are made (dispatch.h). */
+	/*
+	 * If calls_size is set, the borrower's code must be in this range: the thread's calls are made only from there
+	 * (dispatch.h).
+	 */
 	uint64_t calls_start, calls_size;
-	/* The borrower's code is not put in here: these pages are about to be replaced. */
+	/* The borrower's code must not be here: these pages are about to be replaced. */
 	uint64_t avoid_start, avoid_end;
 };
 /*
- * Fills `ret` or refuses: DP_TAG_NO_PROCESS, ZOMBIE, KERNEL_THREAD, WRONG_ARCH, TRACED (names pid and comm of the tracer), PERMISSION
- * (ptrace_scope, uid, dumpable or capability, and the fix), SECCOMP unless allowed (strict mode is always refused unless root),
- * `pid` may be any thread of the group.
+ * Fills `ret` or refuses: DP_TAG_NO_PROCESS, ZOMBIE, KERNEL_THREAD, WRONG_ARCH, TRACED (names pid and comm of the tracer),
+ * PERMISSION (ptrace_scope, uid, dumpable or capability, and the fix), SECCOMP unless allowed (strict mode is always refused
+ * unless root). `pid` may be any thread of the group.
  */
 struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_process *ret) DP_MUST_CHECK;
 /* The whole text of /proc/PID/task/TID/maps, malloc'ed. */
@@ -50,20 +55,20 @@ uint64_t dp_process_start_time(pid_t pid);
 /* CLOCK_MONOTONIC in ns. */
 uint64_t dp_now_ns(void);
 
-/* ---- freeze.c: all threads held ------------------------------------------------------------------------------------------------ */
+/* ---- freeze.c: all threads stopped ----------------------------------------------------------------------------------------- */
 
 struct dp_held { /* one held thread */
 	pid_t tid;
 	pid_t ns_tid;
-	struct user_regs_struct regs; /* raw, as of the stop */
+	struct user_regs_struct regs; /* raw, at the stop */
 	bool regs_changed;            /* dp_thaw() writes `regs` back if set */
 	bool in_syscall_stop;         /* stopped inside a system call: orig_rax >= 0 */
 	uint64_t held_at_ns;          /* when it was asked to stop */
 	/* private to freeze.c and borrow.c: */
 	bool seized, stopped, exited, group_stopped;
-	bool addressed;     /* signals of the process, or of children, are sent to it: see eintr.c */
+	bool addressed;     /* signals to the process, or from children, go to it: see eintr.c */
 	uint64_t paused_ns; /* holds.c */
-	int pending_signal; /* signal-delivery stop met while stopping: injected again on release */
+	int pending_signal; /* the signal of a signal-delivery stop met while stopping: delivered at release */
 };
 
 struct dp_freeze {
@@ -73,39 +78,40 @@ struct dp_freeze {
 	bool parted;               /* dp_thaw_but() */
 };
 /*
- * Seizes and interrupts every thread of `p`, again until no new one appears, waits until all stand, reads their registers, and
- * mends the -EINTR of calls that the stop interrupted (decision 10: rax -4 in the list becomes -514, in `regs`, written
- * back at once so that it also holds if the tool dies). If not all stand within `limit_ns` (and again that for those that signals are sent to, which are taken last), everything is released: DP_TAG_VFORK
- * (a thread waits for its vfork child) or DP_TAG_UNSTOPPABLE. DP_TAG_GONE if the process ended. DP_TAG_TRACED if another tracer came.
- * With an error *ret has no threads, and from begin_ns to end_ns some stood in vain (0 and 0: none did).
+ * Seizes and interrupts every thread of `p`, repeatedly until no new one appears, waits until all have stopped, reads their
+ * registers, and restarts the calls that the stop interrupted with -EINTR (decision 10: for listed calls rax -4 becomes -514, in
+ * `regs`, and is written back at once so that it also holds if the tool dies). If not all stop within `limit_ns` (plus the same
+ * again for those that signals are sent to, which are stopped last), releases all: DP_TAG_VFORK (a thread waits for its vfork
+ * child) or DP_TAG_UNSTOPPABLE. DP_TAG_GONE if the process ended. DP_TAG_TRACED if another tracer came. On error *ret has no
+ * threads, and from begin_ns to end_ns some were stopped for nothing (0 and 0: none was).
  */
 struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, struct dp_freeze *ret) DP_MUST_CHECK;
-/* Writes changed registers back, lets every thread go (PTRACE_DETACH), frees the list. */
+/* Writes changed registers back, releases every thread (PTRACE_DETACH), frees the list. */
 void dp_thaw_all(struct dp_freeze *f);
-/* All but one: what keeps that one shall not keep the others. */
+/* Releases all but one, which then does not delay the others. */
 void dp_thaw_but(struct dp_freeze *f, const struct dp_held *but);
 
-/* ---- borrow.c: one thread lent for system calls ------------------------------------------------------------------------------------ */
+/* ---- borrow.c: one thread borrowed for system calls ------------------------------------------------------------------------ */
 
 struct dp_borrow; /* opaque */
 /*
- * Takes one thread: of an existing freeze (`f` not NULL: the thread stays held afterwards), or seizes one for itself. Threads in a
- * timed call on the -EINTR list are passed over, and so are threads whose release could not be exact. Writes the boot code (a
- * `syscall`, the tripwire call and the self-restore with this thread's registers) into unused bytes at the end of an executable file
- * mapping of the target, and keeps the bytes that were there. DP_TAG_NO_THREAD if none can be borrowed, DP_TAG_VFORK,
- * DP_TAG_GONE, DP_TAG_UNSTOPPABLE. With `f` NULL the thread's stop is bounded by limit_ns.
+ * Borrows one thread: from an existing freeze (`f` not NULL: the thread stays held afterwards), or by seizing one. Skips threads
+ * in a timed call on the -EINTR list, and threads that could not be restored exactly. Writes the boot code (a `syscall`, the
+ * self-restore with this thread's registers and the script loop) into unused bytes at the end of an executable file mapping of
+ * the target, which are zero before and after. DP_TAG_NO_THREAD if none can be borrowed, DP_TAG_VFORK, DP_TAG_GONE,
+ * DP_TAG_UNSTOPPABLE. With `f` NULL, limit_ns bounds the thread's stop.
  */
 struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f, uint64_t limit_ns, bool suspend_seccomp,
 				 struct dp_borrow **ret) DP_MUST_CHECK;
 /* Runs one system call in the target on the borrowed thread. `*result` is the raw return value (-errno on failure). */
 struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
-/* The same for a call that has to succeed: a failure is an error in which the call is called `name`. */
+/* The same for a call that must succeed: a failure is an error that names the call `name`. */
 struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
 /*
- * Several system calls, without a stop between them (borrow_script.c). `room`: DP_SCRIPT_ROOM bytes of the target's memory that are
- * ours and were zero before they were first used; 0, or where a thread of an earlier script has not come home: each call between two stops.
- * Ends with the first that returns something else than `want`, and between two calls when until_ns has come. *done: how many
- * returned what they should; the one behind them, if `made`, did not.
+ * Runs several system calls without a stop in between (borrow_script.c). `room`: DP_SCRIPT_ROOM bytes of our memory in the
+ * target, zero before their first use. If it is 0, or a thread of an earlier script still uses it, each call runs between two
+ * stops. Ends at the first call that does not return `want`, and between two calls at until_ns. *done: the number of calls that
+ * returned `want`; the one after them, if `made`, did not.
  */
 struct dp_step {
 	long nr;
@@ -117,37 +123,39 @@ struct dp_step {
 #define DP_SCRIPT_ROOM 2848u
 struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
 				  size_t *done) DP_MUST_CHECK;
-/* With all threads held, and none in a borrower's code: whatever script was there is over. */
+/* Marks the room as free. Call it with all threads held, and none in a borrower's code: no script can be running then. */
 void dp_script_forget(const struct dp_process *p, uint64_t room);
-/* Does the thread work for us no more, since a call did not return, or since we came too late and it went home? */
+/* Is the thread no longer usable, because a call did not return or because we were too late and it restored itself? */
 bool dp_borrow_lost(const struct dp_borrow *b);
-/* The fs base and the ids of the borrowed thread. */
+/* The borrowed thread's fs base and ids. */
 uint64_t dp_borrow_fs_base(const struct dp_borrow *b);
 pid_t dp_borrow_tid(const struct dp_borrow *b);
 pid_t dp_borrow_ns_tid(const struct dp_borrow *b);
 /*
- * Gives the thread back exactly (tripwire, raw registers), removes the boot code (the page is restored byte for byte), and releases
- * the thread if it was not part of a freeze. `held_ns`: how long it was held. Accepts a borrow whose thread has died.
+ * Restores the thread exactly (mask, raw registers), removes the boot code (the page's bytes are restored), and releases the
+ * thread if it was not part of a freeze. `held_ns`: how long it was held. Accepts a borrow whose thread has died.
  */
 struct dp_error *dp_borrow_end(struct dp_borrow *b, uint64_t *held_ns);
 
-/* ---- memory.c ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory.c -------------------------------------------------------------------------------------------------------------- */
 
-/* Reads without a stop (process_vm_readv, /proc/PID/mem as fallback); bytes read from the front. */
+/* Reads without a stop (process_vm_readv, /proc/PID/mem as fallback). Returns the number of bytes read from the front. */
 size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n);
-/* Writes text, also where it is not writable, through /proc/PID/task/TID/mem; `held_tid` must be ptrace-stopped by us. PTRACE_POKEDATA as
- * fallback (*by_poke is set, may be NULL). */
+/*
+ * Writes text, also if it is not writable, through /proc/PID/task/TID/mem; we must have `held_tid` ptrace-stopped. Falls back to
+ * PTRACE_POKEDATA (then *by_poke is set; may be NULL).
+ */
 struct dp_error *dp_mem_write_text(const struct dp_process *p, pid_t held_tid, dp_addr addr, const void *buf, size_t n,
 				   bool *by_poke) DP_MUST_CHECK;
 /*
- * /proc/PID/task/TID/mem into p->mem: from here on what is written goes to the memory that the process has now, or nowhere, whatever
- * becomes of its thread ids. DP_TAG_GONE if the process is no longer the one that was looked at.
+ * Opens /proc/PID/task/TID/mem as p->mem: from now on writes go to the memory that the process has now, or fail, even if its
+ * thread ids are reused. DP_TAG_GONE if the process is no longer the one that was checked.
  */
 struct dp_error *dp_mem_open(struct dp_process *p) DP_MUST_CHECK;
 void dp_mem_close(struct dp_process *p);
 /*
- * Writes data that the target itself could write, without a stop. Without p->mem the thread p->alive has to be held: while it is
- * traced no other can get its id.
+ * Writes data that the target itself could write, without a stop. Without p->mem the thread p->alive must be held: while it is
+ * traced its id is not reused.
  */
 struct dp_error *dp_mem_write(const struct dp_process *p, dp_addr addr, const void *buf, size_t n) DP_MUST_CHECK;
 struct dp_mem_part {
@@ -155,17 +163,17 @@ struct dp_mem_part {
 	const void *bytes;
 	size_t n;
 };
-/* Several of them, in this order. */
+/* Writes several parts, in this order. */
 struct dp_error *dp_mem_write_parts(const struct dp_process *p, const struct dp_mem_part *part, size_t n) DP_MUST_CHECK;
 
-/* ---- launch.c -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- launch.c -------------------------------------------------------------------------------------------------------------- */
 
-struct dp_launch; /* opaque: a started command, held before its own first code */
-/* See dp_target_launch(). Held means: stopped under ptrace by us at its entry point, registers as the program expects them. */
+struct dp_launch; /* opaque: a started command, held before any of its own code runs */
+/* See dp_target_launch(). Held means: ptrace-stopped by us at its entry point, with the registers that the program expects. */
 struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid_t *pid) DP_MUST_CHECK;
 /* Is the executable static (no interpreter)? Then no TLS exists yet. */
 bool dp_launch_is_static(const struct dp_launch *l);
-/* The held thread as a freeze of one, so that dp_borrow_begin() and installs can use it; dp_thaw_all() on it releases the command. */
+/* The held thread as a freeze of one, for dp_borrow_begin() and installs; dp_thaw_all() on it releases the command. */
 struct dp_freeze *dp_launch_freeze(struct dp_launch *l);
 /* Detaches if still held; frees. Does not wait for or kill the command. Accepts NULL. */
 void dp_launch_destroy(struct dp_launch *l);
