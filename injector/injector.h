@@ -76,10 +76,7 @@ struct dp_image *dp_target_image(struct dp_target *t);
 struct dp_error *dp_target_refresh(struct dp_target *t) DP_MUST_CHECK;
 /* Reads the target's memory without stopping it. Returns the number of bytes read from the front (0 if none). */
 size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n);
-/*
- * Can this place be patched at all? Refuses DP_TAG_VDSO, DP_TAG_MOVED_TEXT, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (generated code
- * without a file).
- */
+/* Can this place be patched? Refuses DP_TAG_VDSO, DP_TAG_MOVED_TEXT, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (code without a file). */
 struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site) DP_MUST_CHECK;
 /* A file descriptor that polls readable when the target is gone (pidfd). */
 int dp_target_exit_fd(const struct dp_target *t);
@@ -94,10 +91,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 				   uint64_t *lost_base) DP_MUST_CHECK;
 /* Before prepare: no rings will be written (sink lttng), so the least room for them is mapped. */
 void dp_target_no_rings(struct dp_target *t);
-/*
- * After prepare, with options.gates: the gate of probe i is at dp_target_gates() + 4 * i, and is open after install. 0 without
- * gates.
- */
+/* With options.gates, after prepare: probe i's gate is at dp_target_gates() + 4 * i, open after install. 0 without gates. */
 uint64_t dp_target_gates(const struct dp_target *t);
 
 #define DP_OWN_SITES 4u
@@ -301,8 +295,7 @@ struct dp_error *dp_resident_supersede(struct dp_resident *s, unsigned probe) DP
 /* Tells the planner which sites are taken and stay. Call it after dp_resident_supersede(), before the first probe is added. */
 struct dp_error *dp_target_occupy(struct dp_target *t, struct dp_planner *planner) DP_MUST_CHECK;
 /*
- * Turns the planner's refusal of a site near a resident one (DP_TAG_OVERLAP) into one that names that probe: DP_TAG_STANDING.
- * Takes and returns the error.
+ * Names the resident probe near `site` in the planner's refusal (DP_TAG_OVERLAP): DP_TAG_STANDING. Takes and returns the error.
  */
 struct dp_error *dp_target_name_overlap(struct dp_target *t, uint64_t site, struct dp_error *err) DP_MUST_CHECK;
 

@@ -46,10 +46,7 @@ static void set_room(struct dp_lane *lane, uint64_t room)
 	__atomic_store_n(&lane->slot->room, room, __ATOMIC_SEQ_CST);
 }
 
-/*
- * Sets a limit that the slot never had: real ones are multiples of 8. It allows no writing: that position has already been
- * written.
- */
+/* Sets a limit that the slot never had (real ones are multiples of 8), and that is already past: it allows no writing. */
 static void shut(struct dp_lane *lane)
 {
 	__atomic_store_n(&lane->slot->limit, 2 * (uint64_t)++lane->given - 1, __ATOMIC_SEQ_CST);

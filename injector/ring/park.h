@@ -54,9 +54,7 @@ bool dp_park_release(struct dp_target *t); /* false: none waited */
  */
 bool dp_park_is_caged(const struct dp_target *t);
 
-/*
- * For a limit that several targets share: at most `left` more here, and none before `rest_ns`. Does not affect a waiting thread.
- */
+/* For a limit shared by targets: at most `left` more here, none before `rest_ns`. Does not affect a waiting thread. */
 void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns);
 
 struct dp_park_counts {

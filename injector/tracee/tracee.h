@@ -22,22 +22,14 @@ struct dp_process { /* a process as /proc describes it */
 	char comm[64];
 	uint64_t start_time;
 	bool leader_zombie, seccomp, seccomp_strict, shadow_stack; /* the last three: true for any thread */
-	/*
-	 * The memory file (dp_mem_open()), or 0. Not filled by dp_process_check(). Copies of this struct share it; whoever opened
-	 * it closes it last.
-	 */
+	/* The memory file (dp_mem_open()), or 0. dp_process_check() leaves it 0. Copies share it; its opener closes it last. */
 	int mem;
 	/* Likewise the maps file, for questions about one address: opened with `mem`, or 0. */
 	int maps;
-	/*
-	 * Nor this: the text of maps as read earlier, or NULL. A borrower first looks for a place in it, and checks what it
-	 * finds, so that no thread is held while the file is read.
-	 */
+	/* The text of maps as read earlier, or NULL; not filled by dp_process_check(). A borrower first looks for a place there,
+	 * and checks what it finds, so that no thread is held while the file is read. */
 	const char *known_maps;
-	/*
-	 * If calls_size is set, the borrower's code must be in this range: the thread's calls are made only from there
-	 * (dispatch.h).
-	 */
+	/* If calls_size: the borrower's code must be here, because the thread's calls are made only from here (dispatch.h). */
 	uint64_t calls_start, calls_size;
 	/* The borrower's code must not be here: these pages are about to be replaced. */
 	uint64_t avoid_start, avoid_end;

@@ -81,7 +81,7 @@ static const uint8_t script[] = {
 static const uint8_t home[] = {0xe9}; /* home: jmp to the self-restore */
 _Static_assert(sizeof(struct dp_boot_step) == 80 && DP_BOOT_SCRIPT + sizeof(script) + 5 == DP_BOOT_SCRIPT_END &&
                        DP_BOOT_SCRIPT_END + 8 * NCONSTANTS <= DP_BOOT_SIZE,
-               "the code fits, and knows the table");
+               "the code fits, and matches the table");
 
 void dp_boot_build(const struct user_regs_struct *r, uint64_t sigmask, uint8_t ret[DP_BOOT_SIZE])
 {

@@ -310,10 +310,7 @@ static struct dp_error *see_home(struct dp_borrow *b)
 		b->h->stopped = false; /* in our code, or in a handler that returns there */
 		ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)b->h->pending_signal);
 		nanosleep(&(struct timespec){0, HOME_REST_NS << tried}, NULL);
-		/*
-		 * If it has stopped already, an interrupt would stop it again as soon as it resumes, and it would make no
-		 * progress.
-		 */
+		/* If it has stopped already, an interrupt would stop it again at once, and it would make no progress. */
 		if (dp_stop_wait(b->h->tid, 0).kind == DP_STOP_NONE)
 			ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
 	}

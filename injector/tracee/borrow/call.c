@@ -248,8 +248,7 @@ struct dp_error *dp_call(const struct dp_process *p, struct dp_held *h, const st
 	if (err || late)
 		return err ? err
 		           : dp_error(DP_TAG_SINK,
-		                      "a call on thread %d of process %d (%s) has not returned yet; it is left to finish by "
-		                      "itself",
+		                      "a call on thread %d of process %d (%s) has not returned yet; it will finish on its own",
 		                      h->tid, p->pid, p->comm);
 	*result = value;
 	return NULL;

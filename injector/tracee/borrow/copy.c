@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks another process without its noticing.
+ * Forks another process, unnoticed by its program.
  *
  * The borrowed thread calls clone(CLONE_FILES | CLONE_FS) with no exit signal: no descriptor is held open twice, no fork handler
  * runs, and neither wait() nor SIGCHLD report the child. The child is traced from its start (PTRACE_O_TRACECLONE), and stopped.
@@ -81,7 +81,7 @@ static const uint8_t forker[] = {
 };
 #define CHILD_CALLS 2
 #define HOME_AT     7u /* offset of the jump's distance */
-_Static_assert(sizeof(forker) <= DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT && SYS_exit_group == 231, "it fits over the loop of calls");
+_Static_assert(sizeof(forker) <= DP_BOOT_SCRIPT_END - DP_BOOT_SCRIPT && SYS_exit_group == 231, "it fits over the script loop");
 
 static struct dp_error *gone(struct dp_borrow *b)
 {

@@ -13,10 +13,7 @@ enum dp_dispatch {
 };
 /* The state of a stopped thread. `start` and `size` may be NULL. */
 enum dp_dispatch dp_dispatch_of(const struct dp_process *p, pid_t tid, uint64_t *start, uint64_t *size);
-/*
- * The signals to block in a borrowed thread: all, but not SIGSYS if the kernel does not tell of dispatch, since it then reveals
- * it.
- */
+/* The signals to block in a borrowed thread: all, but if the kernel does not tell of dispatch, not SIGSYS, which does. */
 uint64_t dp_dispatch_mask(const struct dp_process *p, pid_t tid);
 struct dp_error *dp_dispatch_refused(const struct dp_process *p, pid_t tid) DP_MUST_CHECK;
 

@@ -9,10 +9,7 @@
 struct dp_error *dp_check_permission(const struct dp_process *p) DP_MUST_CHECK;
 /* If seccomp is on: DP_TAG_SECCOMP unless `allowed` and this user may suspend it. */
 struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed) DP_MUST_CHECK;
-/*
- * Reads one thread's status: its seccomp mode and shadow stack into `p`; DP_TAG_TRACED if it has a tracer. Ignores a thread that
- * ended.
- */
+/* Reads a thread's seccomp mode and shadow stack into `p`; DP_TAG_TRACED if it has a tracer. Ignores a thread that ended. */
 struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid) DP_MUST_CHECK;
 /* Is `tid` a thread of dynprobe itself? */
 bool dp_is_own_task(pid_t tid);

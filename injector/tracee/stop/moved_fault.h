@@ -7,10 +7,7 @@
 
 /* Is the signal of a fault at its pc still queued? Then its pc must not change. */
 bool dp_fault_waits(const struct dp_held *h);
-/*
- * Call it before the pc becomes `to`: if the thread is about to receive the signal of a fault at its pc, si_addr becomes `to`
- * too.
- */
+/* Call it before the pc becomes `to`: adapts si_addr of the fault signal about to be delivered, if it equals the pc. */
 void dp_fault_move(const struct dp_held *h, uint64_t to);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sets and restores the signal mask of a stopped thread, also in a call with a temporary mask (temp_mask.c). Private to
- * injector/.
- */
+/* Sets and restores a stopped thread's signal mask, also in a call with a temporary one (temp_mask.c). Private to injector/. */
 #ifndef DP_INJECTOR_MOMENT_H
 #define DP_INJECTOR_MOMENT_H
 

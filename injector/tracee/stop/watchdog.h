@@ -9,20 +9,17 @@
 #define DP_WATCHDOG_NS       UINT64_C(1000000000) /* until a stopped dynprobe is continued, by default */
 #define DP_WATCHDOG_GRACE_NS UINT64_C(9000000000) /* and from then until it is killed */
 extern bool dp_watchdog_is_off; /* set by a debugger: no timer is started */
-/*
- * Call it before the first thread is seized. Calls nest; the outermost counts. If the kernel has no timer left, there is no
- * watchdog.
- */
+/* Call it before the first thread is seized. Calls nest; the outermost counts. If no kernel timer is free, it does nothing. */
 void dp_watchdog_start(void);
 /* Call it when the last thread is released. */
 void dp_watchdog_stop(void);
-/* Some threads will stop late (dp_stray_add()): until they are released, dynprobe is often continued and checks on them. */
+/* Some threads will stop late (dp_stray_add()): until they are released, a timer continues us and checks on them. */
 void dp_watchdog_strays(void);
 /* No such thread is left. */
 void dp_watchdog_no_strays(void);
 /* Changes the times of a running watchdog, from now on. */
 void dp_watchdog_limit(uint64_t limit_ns, uint64_t grace_ns);
-/* Restarts the times. For holds whose length depends on their work alone. Cheap: makes system calls only now and then. */
+/* Restarts the times, for holds whose length depends on their work alone. Makes system calls only now and then. */
 void dp_watchdog_alive(void);
 
 #endif
