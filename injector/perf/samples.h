@@ -56,7 +56,7 @@ struct dp_samples_stats {
 void dp_samples_stats(const struct dp_samples *s, struct dp_samples_stats *ret);
 struct dp_samples *dp_samples_destroy(struct dp_samples *s);
 
-/* samples_walk.c: unwinds the sample's copy of the stack with tables of dp_unwind_compile(). Returns at most `most` frames. */
+/* samples_walk.c: unwinds the sample's stack with tables of dp_unwind_compile(). Returns the number of frames, at most `most`. */
 struct dp_sample_walker;
 struct dp_error *dp_sample_walker_create(struct dp_sample_walker **ret) DP_MUST_CHECK;
 /* Sets new tables; they must live until replaced. */

@@ -228,8 +228,8 @@ static struct dp_error *check(const struct dp_borrow *b)
 	DP_TRY(dp_borrow_check(b));
 	if (!is_elsewhere(b, "pid") && !is_elsewhere(b, "time"))
 		return NULL;
-	return dp_error(DP_TAG_REMOTE, "children of process %d (%s) start in another namespace, and so would a copy",
-	                b->p.pid, b->p.comm);
+	return dp_error(DP_TAG_REMOTE, "children of process %d (%s) start in another namespace, and so would a copy", b->p.pid,
+	                b->p.comm);
 }
 
 static struct dp_error *judge(const struct dp_copy *c, const struct dp_borrow *b, int64_t result)

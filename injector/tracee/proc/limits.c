@@ -125,9 +125,9 @@ static struct dp_error *too_large(const struct dp_process *p, const char *what, 
 	char most[32], left[32], want[32], share[64] = "";
 	if (need->share > 1)
 		snprintf(share, sizeof(share), ", and may use 1/%u of what is left", need->share);
-	return dp_error(DP_TAG_LIMIT, "process %d (%s) may use %s of %s, of which %s are left; probes need %s%s: %s",
-	                p->pid, p->comm, amount(l.most, most), what, amount(dp_limit_left(l), left), amount(need->address, want),
-	                share, helps);
+	return dp_error(DP_TAG_LIMIT, "process %d (%s) may use %s of %s, of which %s are left; probes need %s%s: %s", p->pid,
+	                p->comm, amount(l.most, most), what, amount(dp_limit_left(l), left), amount(need->address, want), share,
+	                helps);
 }
 
 static const char *smaller_ring(const struct dp_need *need, const char *option, pid_t pid, char ret[128])
