@@ -5,8 +5,8 @@
 #include "injector/target/target.h"
 
 /*
- * Writing made private copies of pages of text; those that equal the file again are given back (decision 9). Nothing is lost
- * where that cannot be done.
+ * Writing made private copies of text pages. Those that equal the file again are given back (decision 9). If that is not
+ * possible, nothing is lost.
  */
 void dp_remove_copies(struct dp_target *t, const struct dp_installation *in, struct dp_remove_report *report);
 

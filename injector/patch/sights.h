@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands at thousands of sites, seen at one look: page by page, for the kernel is asked once for many of them. Made at the
- * first look; kept with the installation (in->sights).
+ * Compares the text at thousands of sites with what it should be, page by page, because one system call reads many pages. Created
+ * at the first use; kept with the installation (in->sights).
  */
 #ifndef DP_INJECTOR_SIGHTS_H
 #define DP_INJECTOR_SIGHTS_H
 
 #include "injector/target/target.h"
 
-/* What should stand at site i: its own bytes, and over them what later sites of the same group have written. */
+/* The bytes that should be at site i: its own, overwritten by those of later sites of the same group. */
 void dp_placed_expected(const struct dp_installation *in, size_t i, uint8_t *bytes);
 
 struct dp_sights; /* opaque */
 /* Accepts NULL. */
 struct dp_sights *dp_sights_destroy(struct dp_sights *s);
-/* What is expected may be another thing from now on: a site was given up. */
+/* A site was given up, so the expected bytes may differ from now on. */
 void dp_sights_forget(struct dp_installation *in);
 /*
- * Numbers of those sites of t->in that stand and whose bytes are not as expected, or cannot be read; ascending. Valid until the
- * next call.
+ * Indices of the sites of t->in that are installed and whose bytes differ or cannot be read, ascending. Valid until the next
+ * call.
  */
 struct dp_error *dp_sights_look(struct dp_target *t, const size_t **ret, size_t *n) DP_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands in a process, for debuggers: the code that dynprobe mapped there and the places that lead to it. Only read, from
- * the process itself, while it runs or is stopped, whoever traces it and whether or not the tool that made all this still lives.
+ * For debuggers: the code that dynprobe mapped into a process, and the sites that lead to it. Reads the process only. It may run
+ * or be stopped, be traced by anyone, and the tool need not be alive.
  */
 #ifndef DP_INJECTOR_VISIBLE_H
 #define DP_INJECTOR_VISIBLE_H
@@ -11,19 +11,19 @@
 #include <sys/types.h>
 
 struct dp_stub_map_stub {
-	uint64_t site; /* the program's instruction that led to it */
+	uint64_t site; /* the program's instruction that leads to it */
 	uint64_t start;
 	uint8_t *bytes;
 	size_t n;
-	struct dp_pc_pair pair[DP_SITE_PAIRS]; /* some lie outside of the stub: its springboards */
+	struct dp_pc_pair pair[DP_SITE_PAIRS]; /* springboards are outside of the stub */
 	uint8_t npairs;
-	bool springboard; /* not the stub itself, but a jump on the way to it */
+	bool springboard; /* not the stub, but a jump on the way to it */
 };
 struct dp_stub_map {
 	struct dp_image *image;
 	struct dp_range *code; /* executable mappings, ascending in each group */
 	size_t ncode;
-	uint64_t *agent; /* where agents stand that are the same as this tool's */
+	uint64_t *agent; /* addresses of agents that are identical to this tool's */
 	size_t nagents;
 	struct dp_stub_map_stub *stub;
 	size_t nstubs;

@@ -5,8 +5,8 @@
 #include "injector/tracee/tracee.h"
 
 /*
- * memfd_create() on a borrowed thread, of a file that can be mapped executable. `room` as for dp_remote_script(); `name`: where the
- * file's name stands in the target's memory.
+ * Calls memfd_create() on a borrowed thread; the file can be mapped executable. `room`: as for dp_remote_script(). `name`:
+ * address of the file name in the target's memory.
  */
 struct dp_error *dp_remote_memfd(struct dp_borrow *b, uint64_t room, uint64_t name, int64_t *fd) DP_MUST_CHECK;
 

@@ -9,7 +9,7 @@
 struct dp_error *dp_shared_write(struct dp_target *t, const struct dp_region *r, const void *bytes, size_t n) DP_MUST_CHECK;
 /* Maps the data region here, and writes slots, sites, control page and the target's private header. The magic word comes last. */
 struct dp_error *dp_shared_fill(struct dp_target *t) DP_MUST_CHECK;
-/* Lets go of the tool's side; the target's mappings are mapping.c's business. */
+/* Releases the tool's side only; mapping.c unmaps the target's. */
 void dp_shared_close(struct dp_target *t);
 
 #endif

@@ -23,12 +23,12 @@ struct dp_ranges {
 	uint64_t low, high; /* of all bans */
 };
 struct dp_error *dp_ranges_create(struct dp_image *image, uint64_t own, uint64_t own_size, struct dp_ranges *ret) DP_MUST_CHECK;
-/* The code alone: nothing is banned. */
+/* The code only: nothing is banned. */
 struct dp_error *dp_ranges_of_code(struct dp_image *image, struct dp_ranges *ret) DP_MUST_CHECK;
 void dp_ranges_fini(struct dp_ranges *r);
 const struct dp_code *dp_ranges_code(const struct dp_ranges *r, uint64_t addr);
 const struct dp_ban *dp_ranges_ban(const struct dp_ranges *r, uint64_t addr);
-/* Could `addr` be where a call returns to? Only the bytes before it are looked at. */
+/* Could `addr` be a return address? Checks only the bytes before it. */
 bool dp_code_after_call(const struct dp_code *c, uint64_t addr);
 
 #endif

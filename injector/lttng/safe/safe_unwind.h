@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frame by frame instead of word by word. Private to safe*.c. */
+/* Judges a stack frame by frame instead of word by word. Private to safe*.c. */
 #ifndef DP_INJECTOR_SAFE_UNWIND_H
 #define DP_INJECTOR_SAFE_UNWIND_H
 
@@ -11,13 +11,13 @@ struct dp_unwinder; /* opaque */
 struct dp_unwinder *dp_unwinder_create(const struct dp_process *p, struct dp_image *image, const struct dp_ranges *ranges);
 void dp_unwinder_destroy(struct dp_unwinder *u);
 
-/* Code without tables at which the stacks of threads of our own begin (the sink's loader): frames that reach it have been followed. */
+/* Code without tables where stacks of our own threads begin (the sink's loader): frames that reach it are complete. */
 void dp_unwinder_begins_at(struct dp_unwinder *u, uint64_t start, uint64_t end);
 
 enum dp_unwound { DP_UNWOUND_SAFE, DP_UNWOUND_UNSAFE, DP_UNWOUND_UNKNOWN };
-/* Unknown: the frames could not be followed to the stack's base. */
+/* DP_UNWOUND_UNKNOWN: the frames could not be followed to the base of the stack. */
 enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process *p, const struct dp_held *h, char why[128]);
-/* Is one of the frames that were followed last a signal handler's? */
+/* Was one of the last followed frames a signal handler's? */
 bool dp_unwinder_met_signal(const struct dp_unwinder *u);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What a tool leaves that was killed before anything was mapped. */
+/* Leftovers of a tool that was killed before it mapped anything. */
 #ifndef DP_INJECTOR_STRAY_H
 #define DP_INJECTOR_STRAY_H
 
 #include "injector/target/target.h"
 
-/* Calls `found` for each descriptor of the target that is one of our memfds, until it fails. */
+/* Calls `found` for each of our memfds among the target's descriptors, until `found` fails. */
 typedef struct dp_error *(*dp_stray_fn)(struct dp_target *t, int64_t fd, uint64_t inode, void *data);
 struct dp_error *dp_stray_descriptors(struct dp_target *t, dp_stray_fn found, void *data) DP_MUST_CHECK;
-/* The same for all of the target's descriptors; `inode` is 0. */
+/* The same for all descriptors of the target; `inode` is 0. */
 struct dp_error *dp_descriptors(struct dp_target *t, dp_stray_fn found, void *data) DP_MUST_CHECK;
-/* Is that descriptor of the target one of our memfds, now? Asked while threads are held, or they might put another file there. */
+/* Is this descriptor of the target one of our memfds now? Call with threads held, or the program may replace the file. */
 bool dp_stray_is_ours(const struct dp_target *t, int64_t fd);
-/* A private region that was just made: nothing but the memfd's name is in it. Without an address (not mapped) if there is none. */
+/* A private region that has just been made and contains only the memfd's name. Not mapped, with address 0, if there is none. */
 struct dp_region dp_stray_private(struct dp_target *t);
 
 #endif

@@ -5,16 +5,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How much memory a process may still take before somebody is killed for it. */
+/* How much more memory a process can use before the kernel kills a process for it. */
 struct dp_headroom {
 	uint64_t left;  /* bytes */
-	uint64_t most;  /* what the limit that decides allows */
-	char by[1088];  /* the file that says so: a control group's, or /proc/meminfo */
+	uint64_t most;  /* the limit that applies */
+	char by[1088];  /* where the limit comes from: a control group's file, or /proc/meminfo */
 };
 
 /*
- * Over all control groups that the process is in, of both versions, and the machine. File cache that is not in use counts as free. What
- * cannot be read does not limit. `root` is put in front of every path: "" but for tests.
+ * Considers all control groups of the process, of both versions, and the machine. Inactive file cache counts as free. A file that
+ * cannot be read sets no limit. `root` is prepended to every path: "" outside of tests.
  */
 void dp_headroom_read(const char *root, pid_t pid, struct dp_headroom *ret);
 
