@@ -4,7 +4,7 @@
 #include "agent/abi.h"
 
 #define SHARE_MOST    (UINT64_C(64) << 20)
-#define SPARE_THREADS 64u /* that begin before memory of others is given back */
+#define SPARE_THREADS 64u /* new threads that get a ring before other rings give memory back */
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -23,7 +23,7 @@ struct dp_budget dp_budget_split(uint64_t most, unsigned threads, unsigned slots
 	if (!b.slots)
 		b.slots = 1;
 	b.first = DP_ROOM_STEP * min(b.slots, 2 * (uint64_t)threads + SPARE_THREADS);
-	/* Of little memory half is left to whoever needs more than the first step. */
+	/* If memory is small, half of it is reserved for rings that need more than the first step. */
 	if (b.first > most / 2)
 		b.first = most / 2 / DP_ROOM_STEP * DP_ROOM_STEP;
 	return b;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A descriptor in the target that does not get in the program's way.
+ * Makes a descriptor in the target without disturbing the program.
  *
- * The kernel gives a new descriptor the lowest free number, and programs rely on that: close(0) and open() again is to give 0. So
- * the borrowed thread makes the descriptor, duplicates it to a high free number and closes the low one, in one script: while it
- * does so, a program with one thread does not run, and one with several finds the low number taken for some two microseconds.
+ * The kernel gives a new descriptor the lowest free number, and programs rely on that: after close(0), open() must return 0. So
+ * the borrowed thread makes the descriptor, duplicates it to a high free number and closes the low one, all in one script. A
+ * program with one thread does not run meanwhile; one with several finds the low number taken for about two microseconds.
  *
- * A script knows no variables. What the kernel will answer is predicted from the descriptors that are open, and where it answers
- * otherwise the script ends, and the rest is done call by call. The high number lies within the table that the kernel has
- * allocated: to make the table larger would make the thread wait for a grace period of RCU.
+ * A script has no variables: the kernel's results are predicted from the open descriptors. If a result differs, the script ends,
+ * and the rest is done call by call. The high number lies within the table that the kernel has allocated, because growing the
+ * table would make the thread wait for an RCU grace period.
  */
 #include "injector/target/target.h"
 
@@ -26,7 +26,7 @@
 #define TABLE_MOST 65536
 
 struct plan {
-	int64_t low, high; /* high < 0: none is free */
+	int64_t low, high; /* high < 0: no second number is free */
 };
 
 static bool *open_numbers(pid_t pid, pid_t tid, size_t n)
@@ -80,7 +80,7 @@ static struct dp_step close_it(int64_t fd)
 	return (struct dp_step){.nr = SYS_close, .args = {(uint64_t)fd}};
 }
 
-/* The prediction was wrong somewhere: what is left to do. */
+/* A result was not as predicted: does the remaining steps. */
 static struct dp_error *finish(struct dp_borrow *b, struct dp_step step[3], int64_t high, int64_t *fd)
 {
 	const int64_t low = step[0].got;
@@ -92,7 +92,7 @@ static struct dp_error *finish(struct dp_borrow *b, struct dp_step step[3], int6
 		step[1] = duplicate(low, high);
 		DP_TRY(dp_remote_syscall(b, step[1].nr, step[1].args, &step[1].got));
 	}
-	if (step[1].got < 0) /* its limit on descriptors is lower than the table */
+	if (step[1].got < 0) /* the limit on descriptors is lower than the table size */
 		return NULL;
 	*fd = step[1].got;
 	if (step[2].made)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads stopped one after the other, each alone.
+ * Stops threads one after the other, each alone.
  *
- * That a round has met all of them cannot be seen from a listing alone, while threads come and go: it may end early, when the
- * thread that it stands at ends. The link count of /proc/PID/task is the number of threads + 2; only a listing of that many
- * counts. A thread that is done stays done, known by its id and its start, as long as whoever asks makes sure that nothing but a
- * thread that is not done can undo it: then those that start later are done as well, for they come from one that was.
+ * While threads come and go, a listing may be incomplete: it may end early if the thread it has reached ends. The link count of
+ * /proc/PID/task is the number of threads + 2; only a listing of that length counts. A thread that is done, known by its tid and
+ * start time, stays done. The caller must make sure that only a thread that is not done can change that. Then threads that start
+ * later are done too, because a done thread started them.
  */
 #include "injector/target/target.h"
 #include "injector/tracee/stop/asleep.h"
@@ -20,11 +20,12 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 
-#define STOP_NS UINT64_C(1000000000) /* on a busy machine a thread first needs a processor; nobody waits for us meanwhile */
+/* on a busy machine a thread first needs a processor; no other thread waits for us meanwhile */
+#define STOP_NS UINT64_C(1000000000)
 #define LISTS   8
-#define PATIENT 4 /* rounds in which a running thread with children is waited for: see eintr.c */
+#define PATIENT 4 /* rounds in which a running thread with children is left alone: see eintr.c */
 
-/* A listing that has every thread; false if they come and go too fast. */
+/* Lists all threads; false if they come and go too fast. */
 static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
 {
 	for (int i = 0; i < LISTS; i++) {
@@ -32,7 +33,9 @@ static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
 		const bool counted = !fstat(task_dir, &before);
 		if (!dp_proc_tids(t->process.pid, tids))
 			return false;
-		/* Before as well: one that ends while it is listed takes those behind it off the list, and itself off the count.
+		/*
+		 * A thread that ends while it is listed removes itself from the count and later threads from the list, so check
+		 * before too.
 		 */
 		if (counted && !fstat(task_dir, &after) && before.st_nlink == 2 + tids->n && after.st_nlink == 2 + tids->n)
 			return true;
@@ -56,14 +59,14 @@ static pid_t ns_tid_of(const struct dp_target *t, pid_t tid)
 	return ns_tid;
 }
 
-/* False if it does not stand (yet); then it goes on as if nothing had been. */
+/* *stands is false if the thread did not stop (yet); then it runs on undisturbed. */
 static struct dp_error *stop(struct dp_target *t, struct dp_held *h, bool *stands)
 {
 	bool gone;
 	*stands = false;
 	struct dp_error *err = dp_held_seize(&t->process, h->tid, &gone);
 	if (err && (err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK)) {
-		/* still ours from a round before, in which it did not stop */
+		/* Still seized from an earlier round, in which it did not stop. */
 		dp_stray_settle(STOP_NS);
 		return dp_error_destroy(err);
 	}
@@ -111,7 +114,7 @@ static struct dp_error *visit_hurried(struct dp_target *t, struct dp_each *e, co
 	return done ? dp_seen_add(&e->done, m->tid, m->stat.start_time) : NULL;
 }
 
-/* The priority is raised for one thread's hold, not for a round: where there is one processor, nobody else runs meanwhile. */
+/* Raises the priority for one thread's hold, not for a round: on a single processor no other process runs meanwhile. */
 static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
 	struct dp_priority priority;
@@ -122,8 +125,8 @@ static struct dp_error *visit(struct dp_target *t, struct dp_each *e, const stru
 }
 
 /*
- * Is it done without having been stopped? Should its id be another thread's by now, then what is noted is one that has gone, and
- * the other one is met in the next round.
+ * Is it done without being stopped? If its tid has been reused meanwhile, the entry made is for the thread that has gone, and the
+ * next round meets the new one.
  */
 static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, const struct met *m)
 {
@@ -136,9 +139,9 @@ static bool is_done_asleep(const struct dp_target *t, const struct dp_each *e, c
 
 static struct dp_error *meet(struct dp_target *t, struct dp_each *e, const struct met *m)
 {
-	if (dp_task_is_worker(&m->stat)) /* stopped, it would end a request of the program's */
+	if (dp_task_is_worker(&m->stat)) /* stopping it would end one of the program's requests */
 		return dp_seen_add(&e->done, m->tid, m->stat.start_time);
-	if (m->stat.state == 'D') /* asked to stop it would not, and could not be let go */
+	if (m->stat.state == 'D') /* it would not stop, and could not be released */
 		return NULL;
 	if (m->stat.state == 'Z' || m->stat.state == 'X' || is_done_asleep(t, e, m))
 		return dp_seen_add(&e->done, m->tid, m->stat.start_time);
@@ -165,7 +168,7 @@ struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *e, dp_each_f
 		const bool there = dp_proc_stat(t->process.pid, m.tid, &m.stat);
 		if (there ? dp_seen_has(e->done, m.tid, m.stat.start_time) : dp_seen_id(e->done, m.tid))
 			continue;
-		*all = false; /* whatever it turns out to be, ended even: those that it has started meanwhile are not listed */
+		*all = false; /* even if it has ended: threads that it started meanwhile are not listed */
 		err = there ? meet(t, e, &m) : NULL;
 		e->met_all &= !there || dp_seen_has(e->done, m.tid, m.stat.start_time);
 	}

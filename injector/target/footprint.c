@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the layout of layout.c comes to, before anything is laid out. */
+/* Computes the size of the layout of layout.c before anything is laid out. */
 #include "injector/target/target.h"
 
 struct dp_error *dp_target_footprint(const struct dp_target *t, unsigned nprobes, struct dp_footprint *ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping threads again and again in short tries, instead of once for long: a thread that does not stop within 2 ms (starved of
- * a CPU, or waiting for its vfork child) must not keep the others waiting. While we hold threads we are the one the target waits
- * for, so we ask for a better place in the scheduler's queue first.
+ * Stops all threads in repeated short attempts instead of a long one: a thread that does not stop within 2 ms (starved of CPU, or
+ * waiting for its vfork child) must not keep the others waiting. While threads are held, the target waits for us, so the
+ * scheduling priority is raised first.
  */
 #include "injector/target/target.h"
 
@@ -13,24 +13,24 @@
 #include <time.h>
 
 #define TRIES     120
-#define TRIES_MAX 400 /* each of them short */
+#define TRIES_MAX 400 /* with --max-pause: each one is short */
 #define REST_NS   UINT64_C(10000000)
 #define MOST_NS   UINT64_C(3000000000)
-#define LEAST_NS  UINT64_C(200000) /* in less not even a few threads come to stand */
+#define LEAST_NS  UINT64_C(200000) /* in less time not even a few threads can stop */
 #define SECOND_NS UINT64_C(1000000000)
 
 void dp_priority_raise(struct dp_priority *old)
 {
-	/* Ctrl-Z would stop us in the middle, and the target with us. */
+	/* Ctrl-Z would stop us in the middle, and the target too. */
 	sigset_t stops;
 	sigemptyset(&stops);
 	sigaddset(&stops, SIGTSTP);
 	sigaddset(&stops, SIGTTIN);
 	sigaddset(&stops, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &stops, &old->mask);
-	/* Short rests are to be short at the usual priority too. */
+	/* Makes short sleeps short at normal priority too. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	/* Not inherited by a command that is started meanwhile. */
+	/* SCHED_RESET_ON_FORK: a command that is started meanwhile does not inherit it. */
 	const struct sched_param want = {.sched_priority = 1};
 	old->policy = sched_getscheduler(0);
 	old->raised = old->policy >= 0 && !sched_getparam(0, &old->param) &&
@@ -50,8 +50,8 @@ static bool is_passing(const struct dp_error *err)
 }
 
 /*
- * Later tries accept a longer hold, or a busy machine would never be probed. What is to leave a process leaves it, at last: a
- * removal that has tried so often is not polite anew at each of its turns.
+ * Later attempts may hold threads longer, or a busy machine could never be probed. A removal must succeed in the end, so it
+ * continues with the longer limits at each of its steps instead of starting over.
  */
 static uint64_t limit_of(const struct dp_target *t, int tried)
 {
@@ -68,12 +68,11 @@ static int most_tries(const struct dp_freeze_retry *p)
 	return p->max_pause_ns ? TRIES_MAX : TRIES;
 }
 
-/* Whoever was held in vain runs for as long, at least: also if we were kept from our work, and held them for longer than we meant
- * to. */
+/* Threads that were held in vain run for at least as long, even if we were delayed and held them longer than intended. */
 uint64_t dp_freeze_retry_rest(uint64_t held_ns)
 {
 	const uint64_t from = dp_now_ns(), end = from + (held_ns > REST_NS ? held_ns : REST_NS);
-	/* Signals of the watchdog end a sleep early. */
+	/* The watchdog's signals end a sleep early. */
 	for (uint64_t now = from; now < end; now = dp_now_ns())
 		nanosleep(&(struct timespec){(time_t)((end - now) / SECOND_NS), (long)((end - now) % SECOND_NS)}, NULL);
 	return dp_now_ns() - from;
@@ -95,7 +94,7 @@ static struct dp_error *out_of_patience(const struct dp_freeze_retry *p, struct 
 	if (p->max_pause_ns)
 		snprintf(each, sizeof(each), " (--max-pause: %.4g ms at a time)", (double)p->max_pause_ns / 1e6);
 	struct dp_error *more =
-	        dp_error(err->tag, "%s; tries to stop all of them together held the others for %.1f ms%s, and may not longer",
+	        dp_error(err->tag, "%s; attempts to stop all threads held the others for %.1f ms%s, which is the limit",
 	                 err->message, (double)spent_ns / 1e6, each);
 	dp_error_destroy(err);
 	return more;
@@ -109,7 +108,7 @@ struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
 		const uint64_t usual = limit_of(t, tried), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
 		struct dp_error *err = dp_freeze_all(&t->process, usual < left ? usual : left, ret);
 		if (!err) {
-			t->process.alive = ret->thread[0].tid; /* the one that we looked through may have ended */
+			t->process.alive = ret->thread[0].tid; /* the thread used before may have ended */
 			return NULL;
 		}
 		const uint64_t held = account(&t->patience, ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where everything will be in the target. Stubs and springboards go where the planner finds them near the code; all else goes far
- * away from code, heap and stacks, at a random place: springboards keep the room within reach, and an attacker finds no fixed
- * address.
+ * The layout of everything in the target. The planner puts stubs and springboards near the code. Everything else goes far away
+ * from code, heap and stacks, at a random address: the space within reach stays free for springboards, and an attacker finds no
+ * fixed address.
  */
 #include "agent/unwind/unwind.h"
 #include "injector/target/shared.h"
@@ -20,7 +20,7 @@
 #define NEAR_LOW   UINT64_C(0x10000000)
 #define NEAR_HIGH  UINT64_C(0x7f000000)
 #define NEAR_MOST  (UINT64_C(512) << 20)
-#define TABLES_MAX (UINT64_C(64) << 20) /* reserved; only what the tables need is mapped */
+#define TABLES_MAX (UINT64_C(64) << 20) /* reserved; only the used part is mapped */
 
 struct dp_data_layout dp_data_layout(const struct dp_target *t)
 {
@@ -37,7 +37,8 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 		end = dp_page_up(end + (uint64_t)o->nslots * DP_UNWIND_CACHE * sizeof(uint64_t));
 	}
 	if (o->gates) {
-		/* Two rooms, so that a new text never stands half written: control->manifest_offset leads to the one that holds.
+		/*
+		 * Two buffers, so that readers never see a half-written manifest: control->manifest_offset selects the valid one.
 		 */
 		l.manifest = (end + 2 * DP_MANIFEST_MAX - 1) & ~(UINT64_C(2) * DP_MANIFEST_MAX - 1);
 		end = l.manifest + 2 * DP_MANIFEST_MAX;
@@ -56,9 +57,9 @@ uint64_t dp_target_gates(const struct dp_target *t)
 }
 
 /*
- * A core file of the target would hold every page of the rings, used or not: writing it takes seconds and allocates them all,
- * which may end the process before its core is written. The code of stubs and agent stays while it is small: a debugger shows
- * threads in it.
+ * Without this, a core file of the target would contain every page of the rings, used or not: writing it would take seconds and
+ * allocate them all, which may kill the process before its core is written. The code of stubs and agent is included while it is
+ * small: a debugger shows threads in it.
  */
 #define CORE_CODE_MOST (UINT64_C(512) << 10)
 
@@ -80,7 +81,7 @@ static uint64_t random_below(uint64_t limit)
 	return dp_page_down(r % limit);
 }
 
-/* Counts are cheapest where one instruction reaches their cells by their address alone: in the lowest 2 GiB. */
+/* Counting is fastest if an instruction can address the cells absolutely: in the lowest 2 GiB. */
 static bool place_low(const struct dp_target *t, struct dp_space *space, uint64_t size, uint64_t *ret)
 {
 	return t->cells.only && size <= NEAR_MOST &&
@@ -103,7 +104,7 @@ static struct dp_error *regions_create(struct dp_installation *in)
 	return NULL;
 }
 
-/* One block: agent text, tables, data, private; each behind an unmapped page so that an overrun cannot reach the next. */
+/* One block: agent text, tables, trap table, data, private. An unmapped page keeps an overrun of one from reaching the next. */
 static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_t agent_size)
 {
 	struct dp_region *r = t->in.region;
@@ -122,7 +123,7 @@ static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_
 	r[DP_REGION_TABLES].addr = base + text + DP_PAGE;
 	r[DP_REGION_TRAP].addr = r[DP_REGION_TABLES].addr + tables + DP_PAGE;
 	r[DP_REGION_DATA].addr = r[DP_REGION_TRAP].addr + trap + DP_PAGE;
-	t->in.private.addr = r[DP_REGION_DATA].addr + data; /* directly behind: recover.c finds it there */
+	t->in.private.addr = r[DP_REGION_DATA].addr + data; /* directly after it: recover.c looks for it there */
 	return NULL;
 }
 
@@ -162,7 +163,8 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	DP_TRY(dp_dispatch_check(t));
 	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));
 	if (t->process.seccomp && rt.identity == DP_ID_TID)
-		return dp_error(DP_TAG_SECCOMP, "every hit in %d would need a system call, which its seccomp filter may punish",
+		return dp_error(DP_TAG_SECCOMP,
+		                "every hit in process %d would need a system call, which its seccomp filter may not allow",
 		                t->process.pid);
 	rt.bases = rt.identity == DP_ID_TID && t->bases_differ && (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE);
 	rt.answers.by_base = rt.bases;

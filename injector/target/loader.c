@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's ELF file is carried in the tool's read-only data. It has one loadable segment without relocations or writable data
- * (agent/check.sh is the gate), so loading means: copy its bytes, find its names.
+ * Loads the agent, an ELF file in the tool's read-only data. It has one loadable segment, no relocations and no writable data
+ * (agent/check.sh makes sure), so loading is copying its bytes and looking up its symbols.
  */
 #include "injector/target/target.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making and unmaking our mappings in the target, by system calls on a borrowed thread.
+ * Maps and unmaps our memory in the target, by system calls on a borrowed thread.
  *
- * The private region comes first, for two reasons: the memfd's name has to lie in the target's memory, and if the tool dies
- * before the control page exists, the next one knows the private region by its place right behind the data region (recover.c).
+ * The private region is mapped first, for two reasons: the memfd's name must be in the target's memory, and if the tool dies
+ * before the control page exists, the next tool finds the private region by its place directly after the data region (recover.c).
  */
 #include "injector/target/memfd.h"
 #include "injector/target/target.h"
@@ -33,7 +33,7 @@ static struct dp_step step_of(const struct dp_region *r, int flags, int64_t fd)
 static struct dp_error *take_mapped(struct dp_region *r, int64_t got)
 {
 	if (got == -EEXIST)
-		return dp_error(DP_TAG_CHANGED, "the range at 0x%llx was taken by the target meanwhile; try again",
+		return dp_error(DP_TAG_CHANGED, "the target has mapped other memory at 0x%llx in the meantime; try again",
 		                (unsigned long long)r->addr);
 	if (got < 0 && got > -4096) {
 		errno = (int)-got;
@@ -42,9 +42,9 @@ static struct dp_error *take_mapped(struct dp_region *r, int64_t got)
 	r->mapped = true;
 	if ((uint64_t)got == r->addr)
 		return NULL;
-	/* A kernel older than MAP_FIXED_NOREPLACE took the address for a hint. */
+	/* A kernel without MAP_FIXED_NOREPLACE treated the address as a hint. */
 	r->addr = (uint64_t)got;
-	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
+	return dp_error(DP_TAG_CHANGED, "the kernel did not map memory at the requested address in the target");
 }
 
 static struct dp_step no_core_step(const struct dp_region *r)
@@ -85,7 +85,7 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	struct dp_region *r = &t->in.private;
 	int64_t got;
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
-	/* At once: by the name it is known for ours if we are killed before the memfd exists. */
+	/* At once: the name identifies the region as ours if we are killed before the memfd exists. */
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name)));
 	DP_TRY(dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
 	                      &got));
@@ -102,8 +102,7 @@ static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, ui
 	return dp_file_size(t->memfd, size);
 }
 
-/* Has the program locked memory? Then it may have asked for the future as well (mlockall), and a new mapping is filled at once.
- */
+/* If the program has locked memory, it may have used mlockall(MCL_FUTURE), and a new mapping is populated at once. */
 static bool locks_memory(const struct dp_target *t)
 {
 	struct dp_buf status;
@@ -114,7 +113,7 @@ static bool locks_memory(const struct dp_target *t)
 	return locks;
 }
 
-/* The rings are far larger than what is used of them: mapped without access, unlocked, and only then opened. */
+/* Only a small part of the rings is used: maps them without access, unlocks them, and only then allows access. */
 static struct dp_error *map_unlocked(struct dp_borrow *b, struct dp_region *r, int fd)
 {
 	const int prot = r->prot;
@@ -129,11 +128,12 @@ static struct dp_error *map_unlocked(struct dp_borrow *b, struct dp_region *r, i
 	return err;
 }
 
-/* ---- many at once -----------------------------------------------------------------------------------------------------------
+/*
+ * ---- several mappings at once -------------------------------------------------------------------------------------------------
  */
 
 struct batch {
-	struct dp_region **region; /* that of each step */
+	struct dp_region **region; /* of each step */
 	struct dp_step *step;
 	size_t n;
 };
@@ -161,8 +161,8 @@ static void batch_add(struct batch *batch, struct dp_region *r, struct dp_step s
 }
 
 /*
- * A thread that works while the others run is not kept for longer than its lease. *done: how many steps were made as they should
- * be; the one behind those failed if it was made, and has not been tried if time was up.
+ * A thread that works while the others run is kept no longer than its lease. *done: number of steps that succeeded. The next step
+ * failed if it was made; else it was not tried because time was up.
  */
 static struct dp_error *run_batch(const struct dp_installation *in, struct dp_borrow *b, struct batch *batch,
                                   struct dp_lease *lease, size_t *done)
@@ -225,8 +225,8 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 }
 
 /*
- * Is the descriptor still the memfd? Between two freezes the program may have closed it (a close loop), or the thread of a killed
- * tool its own; and the number may be a file of the program's by now.
+ * Is the descriptor still the memfd? Between two freezes the program may have closed it (a close loop), or the borrowed thread of
+ * a killed tool may have closed its own; the number may be one of the program's files by now.
  */
 static bool still_ours(const struct dp_target *t, pid_t tid, int64_t fd)
 {
@@ -247,11 +247,11 @@ struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b)
 		return NULL;
 	struct dp_error *err = dp_remote_call(b, "close", SYS_close, (const uint64_t[6]){fd}, &ignored);
 	if (err && err->tag == DP_TAG_NO_THREAD)
-		t->remote_fd = (int64_t)fd; /* our thread went home by itself: the next one closes it */
+		t->remote_fd = (int64_t)fd; /* the borrowed thread resumed on its own: the next one closes it */
 	return err;
 }
 
-/* The first error; the second is dropped. */
+/* Returns the first error and drops the second. */
 static struct dp_error *first_of(struct dp_error *first, struct dp_error *second)
 {
 	if (!first)
@@ -260,7 +260,7 @@ static struct dp_error *first_of(struct dp_error *first, struct dp_error *second
 	return first;
 }
 
-/* The region that the private one lies directly behind, if both are mapped. */
+/* The region directly before the private one, if both are mapped. */
 static struct dp_region *data_region(struct dp_installation *in)
 {
 	for (size_t i = 0; in->private.mapped && i < in->nregions; i++)
@@ -289,7 +289,7 @@ struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b, struct 
 {
 	struct dp_error *err = NULL;
 	if (!still_ours(t, dp_borrow_tid(b), t->remote_fd))
-		err = dp_error(DP_TAG_CHANGED, "process %d (%s) closed a descriptor of ours during attach; try again",
+		err = dp_error(DP_TAG_CHANGED, "process %d (%s) closed a descriptor of dynprobe during the attach; try again",
 		               t->process.pid, t->process.comm);
 	if (!err)
 		err = map_regions(t, b, lease);
@@ -298,11 +298,11 @@ struct dp_error *dp_map_finish(struct dp_target *t, struct dp_borrow *b, struct 
 	if (!err)
 		err = dp_map_close(t, b);
 	if (err && err->tag == DP_TAG_NO_THREAD)
-		return err; /* what is mapped stays: the next thread goes on */
+		return err; /* mapped regions stay: the next thread continues */
 	return err ? give_up(t, b, err) : NULL;
 }
 
-/* Of one that fails the others are still tried. */
+/* After a failure it still tries the others. */
 static struct dp_error *unmap_batch(struct dp_installation *in, struct dp_borrow *b, struct batch *batch, struct dp_lease *lease)
 {
 	struct dp_error *first = NULL;
@@ -339,7 +339,7 @@ static struct dp_error *unmap_but(struct dp_installation *in, const struct dp_re
 		batch.step[batch.n++] = (struct dp_step){.nr = SYS_munmap, .args = {r->addr, r->size}};
 	}
 	struct dp_error *err = unmap_batch(in, b, &batch, lease);
-	if (batch.n && held_enough(lease)) /* what is left is large */
+	if (batch.n && held_enough(lease)) /* the data region is left, and it is large */
 		lease->more = true;
 	batch_fini(&batch);
 	return err;
@@ -354,8 +354,8 @@ struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b, s
 	if (!data)
 		return first_of(first, unmap_region(b, &in->private));
 	/*
-	 * Without the control page nobody would find the private region, and without that one nobody believes the control page.
-	 * The table of the script lies there, so this is a call of its own.
+	 * In one call: without the control page no tool would find the private region, and without the private region no tool
+	 * trusts the control page. The script table is in the private region, so this call is not part of a script.
 	 */
 	struct dp_region both = {.addr = data->addr, .size = data->size + in->private.size, .mapped = true};
 	first = first_of(first, unmap_region(b, &both));

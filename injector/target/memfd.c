@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm.memfd_noexec=1 wants the executable kind asked for by name; kernels before 6.3 do not know that flag. With 2 no memfd may be
- * started by execve(2): one of that kind can be mapped executable all the same, which the setting is not about.
+ * With vm.memfd_noexec=1 an executable memfd needs the flag MFD_EXEC; kernels before 6.3 do not know it. With 2, execve(2) must
+ * not run a memfd. One with MFD_NOEXEC_SEAL can still be mapped executable, which the setting does not restrict.
  */
 #include "injector/target/memfd.h"
 #include "injector/target/target.h"

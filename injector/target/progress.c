@@ -8,6 +8,6 @@ struct dp_error *dp_target_progress(const struct dp_target *t, size_t done, size
 		return NULL;
 	if (t->options.progress(removing, done, of, t->options.progress_data) || removing)
 		return NULL;
-	return dp_error(DP_TAG_INTERRUPTED, "a signal came while the probes were placed in %d (%s): none was left",
+	return dp_error(DP_TAG_INTERRUPTED, "interrupted while installing probes in process %d (%s): none was left installed",
 	                t->process.pid, t->process.comm);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences (rseq(2)): the kernel sends a thread that it interrupts in one to the abort handler, when the thread
- * returns to user code. If it returns to other code, ours, the kernel forgets the sequence, and would let the thread finish it
- * although others have run.
+ * Restartable sequences (rseq(2)): a thread that is interrupted in one continues at its abort handler when it returns to user
+ * code. If it returns to other code, such as ours, the kernel forgets the sequence, and the thread would finish it although other
+ * threads have run.
  *
- * The kernel says which sequence a thread is in since Linux 5.13. Before, the module that holds its pc is asked: programs that
- * follow librseq (tcmalloc does) describe their sequences in a section.
+ * Since Linux 5.13 the kernel says which sequence a thread is in. Before that, we look in the module that contains its pc:
+ * programs that follow librseq (such as tcmalloc) list their sequences in a section.
  */
 #include "injector/tracee/borrow/borrow.h"
 #include "injector/tracee/stop/freeze.h"
@@ -25,7 +25,7 @@
 
 #define SEQUENCE_AT 8 /* in struct rseq of linux/rseq.h */
 
-/* False if this kernel does not say. *abort: 0 if the thread is in none. */
+/* False if this kernel cannot tell. *abort is 0 if the thread is in no sequence. */
 static bool ask_kernel(const struct dp_process *p, const struct dp_held *h, uint64_t *abort)
 {
 	struct {
@@ -61,7 +61,7 @@ uint64_t dp_rseq_of_file(const struct dp_process *p, uint64_t pc)
 	struct dp_module *m = err ? NULL : dp_image_module_at(image, dp_addr_of(pc));
 	for (size_t i = 0; m && !found && dp_module_rseq(m, i, &start, &size); i += 2)
 		if (pc - start.v < size && dp_module_rseq(m, i + 1, &handler, &size) && size)
-			found = handler.v + size - 1; /* behind its signature */
+			found = handler.v + size - 1; /* after its signature */
 	dp_image_destroy(image);
 	dp_error_destroy(err);
 	return found;
@@ -70,7 +70,7 @@ uint64_t dp_rseq_of_file(const struct dp_process *p, uint64_t pc)
 void dp_rseq_abort(const struct dp_process *p, struct dp_held *h)
 {
 	uint64_t abort = 0;
-	if (h->in_syscall_stop || (int64_t)h->regs.orig_rax >= 0) /* no sequence has a system call in it */
+	if (h->in_syscall_stop || (int64_t)h->regs.orig_rax >= 0) /* a sequence contains no system calls */
 		return;
 	if (!ask_kernel(p, h, &abort))
 		abort = dp_rseq_of_file(p, h->regs.rip);

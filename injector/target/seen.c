@@ -33,7 +33,7 @@ bool dp_seen_id(const struct dp_seen *set, pid_t tid)
 struct dp_error *dp_seen_add(struct dp_seen **set, pid_t tid, uint64_t start_time)
 {
 	struct dp_seen *one = find(*set, tid);
-	if (one) { /* the id of one that has gone */
+	if (one) { /* a reused tid */
 		one->start_time = start_time;
 		return NULL;
 	}

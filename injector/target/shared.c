@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filling the shared memory: agent, stubs, tables, control page, slots. Nothing in the target leads there yet. */
+/* Fills the shared memory: agent, stubs, tables, control page, slots. Nothing in the target uses it yet. */
 #include "injector/target/shared.h"
 #include "agent/unwind/unwind.h"
 #include "base/cleanup.h"
@@ -112,8 +112,7 @@ static void sites_init(struct dp_target *t, const struct dp_data_layout *l)
 	}
 }
 
-/* The thread table behind it is zero already: fresh anonymous memory. The name that the memfd was made with is overwritten here.
- */
+/* The thread table after it is already zero: fresh anonymous memory. Overwrites the name that the memfd was made with. */
 static struct dp_error *private_init(struct dp_target *t, const struct dp_data_layout *l)
 {
 	const uint64_t data = t->in.region[DP_REGION_DATA].addr;
@@ -133,7 +132,7 @@ static struct dp_error *private_init(struct dp_target *t, const struct dp_data_l
 	return dp_mem_write(&t->process, dp_addr_of(t->in.private.addr), agent, DP_AGENT_TABLE);
 }
 
-/* The word of the agent's text by which a hook finds the agent's state: a hook has no descriptor. */
+/* Writes the word of the agent's text that points a hook to the agent's state, because a hook has no descriptor. */
 static struct dp_error *text_init(struct dp_target *t)
 {
 	struct dp_agent_image agent;
@@ -142,7 +141,7 @@ static struct dp_error *text_init(struct dp_target *t)
 	return dp_file_write(t->memfd, &at, sizeof(at), t->in.region[DP_REGION_TEXT].offset + agent.loaded_state);
 }
 
-/* A group of a library that came later: its rings take from the first group's memory, and give it back when they go. */
+/* For a library that came later: its group's rings use memory of the first group, and return it at the end. */
 static void move_memory(struct dp_target *t, bool back)
 {
 	struct dp_control *c = t->first ? (void *)t->first->data : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening, launching, refreshing and closing a target; the small questions about it. */
+/* Opening, launching, refreshing and closing a target, and simple queries. */
 #include "injector/target/target.h"
 
 #include "injector/resident/resident.h"
@@ -66,7 +66,7 @@ static int pidfd_of(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* The vdso is in no file: its bytes are the target's. */
+/* The vdso is in no file: takes its bytes from the target. */
 static struct dp_error *add_vdso(struct dp_target *t)
 {
 	for (size_t i = 0; i < dp_image_nmaps(t->image); i++) {
@@ -126,10 +126,10 @@ struct dp_error *dp_target_open_beside(struct dp_target *first, struct dp_target
 	struct dp_error *err = create(&first->options, &t);
 	if (!err) {
 		t->first = first;
-		t->process = first->process; /* locked and looked through for leftovers by `first` */
+		t->process = first->process; /* `first` has locked it and handled leftovers */
 		t->process.known_maps = NULL;
-		t->process.mem = 0;     /* that one is its own */
-		t->options.live = true; /* something of ours stands there */
+		t->process.mem = 0;     /* that descriptor belongs to `first` */
+		t->options.live = true; /* one of our groups is installed there */
 		t->exit_fd = pidfd_of(t->process.pid);
 		err = dp_mem_open(&t->process);
 	}
@@ -143,8 +143,8 @@ struct dp_error *dp_target_open_beside(struct dp_target *first, struct dp_target
 }
 
 /*
- * What dp_process_check() asks of others, and what the command may have from birth: the filter of whoever started us, or one that
- * a preloaded library came with.
+ * The checks of dp_process_check() that matter for a command we start: it may have a seccomp filter from birth, inherited or from
+ * a preloaded library.
  */
 static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 {
@@ -153,7 +153,8 @@ static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 	t->exit_fd = pidfd_of(pid);
 	DP_TRY(dp_mem_open(&t->process));
 	DP_TRY(dp_check_thread(&t->process, pid));
-	DP_TRY(dp_refuse_shadow_stack(t)); /* a dynamic program's loader has turned it on by now; a static one does so later */
+	/* a dynamic program's loader has turned it on by now; a static program does so later */
+	DP_TRY(dp_refuse_shadow_stack(t));
 	DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
 	return dp_target_refresh(t);
 }
@@ -179,13 +180,13 @@ struct dp_error *dp_target_release(struct dp_target *t)
 	if (!t->launch)
 		return NULL;
 	dp_thaw_all(dp_launch_freeze(t->launch));
-	dp_holds_take(); /* it had not begun yet */
+	dp_holds_take(); /* the program had not begun yet */
 	dp_launch_destroy(t->launch);
 	t->launch = NULL;
 	return NULL;
 }
 
-/* Nothing of the command's own code has run, so it is as if it had never been started. */
+/* None of the command's own code has run, so killing it has no effect on anything. */
 static void abandon_launch(struct dp_target *t)
 {
 	kill(t->process.pid, SIGKILL);
@@ -204,7 +205,7 @@ struct dp_target *dp_target_close(struct dp_target *t)
 		abandon_launch(t);
 	dp_error_destroy(dp_target_remove(t, &ignored));
 	dp_stray_reap();
-	if (t->data) /* what could not be removed may be, by whoever comes next, even if this process lives on */
+	if (t->data) /* lets the next tool remove what remains, even if this process lives on */
 		__atomic_store_n(&((struct dp_control *)(void *)t->data)->tool_pid, 0, __ATOMIC_RELEASE);
 	dp_shared_close(t);
 	for (size_t i = 0; i < t->nstanding; i++)
@@ -236,7 +237,7 @@ struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site 
 	const struct dp_module *m = dp_image_module_at(t->image, site->addr);
 	if (m && dp_module_moved(m, map, site->addr))
 		return dp_error(DP_TAG_MOVED_TEXT,
-		                "0x%llx is text of %s that the program has moved out of the file, to %s, as for huge pages",
+		                "0x%llx is text of %s that the program has moved from the file to %s, as is done for huge pages",
 		                (unsigned long long)site->addr.v, dp_module_name(m), *map->path ? map->path : "anonymous memory");
 	if (!map->inode)
 		return dp_error(DP_TAG_NOT_CODE, "0x%llx is in generated code without a file", (unsigned long long)site->addr.v);
@@ -281,7 +282,7 @@ int dp_target_exit_fd(const struct dp_target *t)
 bool dp_target_exit_status(struct dp_target *t, int *status)
 {
 	siginfo_t info;
-	dp_stray_reap(); /* one of its threads that stopped late would wait for us, and we for it */
+	dp_stray_reap(); /* a thread of it that stopped late would wait for us, and we for it */
 	if (!t->launch_ended && dp_stop_reap(t->process.pid, &info)) {
 		t->launch_status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status & 0xff, 0)
 		                                              : info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);

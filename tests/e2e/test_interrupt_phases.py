@@ -149,7 +149,7 @@ class Phases(Case):
                 self.answered(tool, sent, crowding, removal)
             self.assertIn(tool.process.returncode, (0, 128 + signal.SIGINT), tool.text()[-2000:])
             if tool.process.returncode:
-                self.assertRegex(tool.text(), "while the probes were placed in .* none was left")
+                self.assertRegex(tool.text(), "interrupted while installing probes in .* none was left")
             self.clean(t, before)
         self.assert_result_ok(t)
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Borrower's code that killed tools left in the tails of text, taken out while the program runs.
+ * Removes boot code that killed tools left at the ends of text, while the program runs.
  *
- * A thread of a killed tool may still be on its way home through it, or have a signal frame that returns there; no other thread
- * ever enters it. So the claim of docs/live-patching.md holds here as well: a thread that was once seen outside stays outside.
- * When all were seen so, the bytes become zeroes again.
+ * A thread borrowed by a killed tool may still run through it, or have a signal frame that returns there; no other thread ever
+ * enters it. So a thread that was seen outside once stays outside (docs/live-patching.md). When all threads were seen outside,
+ * the bytes are zeroed.
  */
 #include "injector/target/target.h"
 #include "injector/tracee/borrow/boot.h"
@@ -56,7 +56,7 @@ static bool look_asleep(const struct dp_held *h, void *data)
 	return is_outside(data, h);
 }
 
-/* Newer kernels let only a tracer write, so it is done while a thread is stopped; one is enough. */
+/* Newer kernels let only a tracer write, so write while a thread is stopped; one is enough. */
 static bool wipe(struct dp_freeze *one, void *data)
 {
 	static const uint8_t zeroes[DP_BOOT_SIZE];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Between two looks at a target anything may have happened: threads ended, the program replaced itself or put itself into a cage.
+/*
+ * Checks to repeat at each stop: since the last one threads may have ended, and the program may have called exec or installed a
+ * seccomp filter.
  */
 #include "injector/target/group/group.h"
 #include "injector/tracee/proc/proc.h"
@@ -10,7 +12,7 @@
 
 static struct dp_error *gone(const struct dp_target *t)
 {
-	return dp_error(DP_TAG_GONE, "process %d (%s) called exec or unmapped what was mapped into it", t->process.pid,
+	return dp_error(DP_TAG_GONE, "process %d (%s) called exec or unmapped dynprobe's memory", t->process.pid,
 	                t->process.comm);
 }
 
@@ -20,11 +22,11 @@ struct dp_error *dp_stopped_holds(struct dp_target *t, const struct dp_installat
 	const dp_addr at = dp_addr_of(in->private.addr);
 	if (!in->private.mapped)
 		return NULL;
-	/* The thread that we look through may have ended, and the process lives on. */
+	/* The thread that we read through may have ended while the process lives on. */
 	if (dp_mem_read(&t->process, at, &live, sizeof(live)) != sizeof(live) &&
 	    (!dp_pick_living(t) || dp_mem_read(&t->process, at, &live, sizeof(live)) != sizeof(live)))
 		return gone(t);
-	/* Before it is filled it holds zero, as in a fork child. */
+	/* Before it is filled it is zero, as in a fork child. */
 	return live == DP_LIVE || !in->live ? NULL : gone(t);
 }
 
@@ -86,22 +88,21 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 	if (t->process.seccomp)
 		return dp_error(DP_TAG_NO_THREAD, "process %d (%s) is under a seccomp filter", t->process.pid, t->process.comm);
 	DP_TRY(dp_borrow_begin(&t->process, NULL, limit_ns, false, &b));
-	if (!lives(&t->process)) /* one that was borrowed may end sooner than the first */
+	if (!lives(&t->process)) /* a borrowed thread may end sooner than the first one */
 		t->process.alive = dp_borrow_tid(b);
 	if (!under_filter(t->process.pid, dp_borrow_tid(b))) {
 		*ret = b;
 		return NULL;
 	}
 	dp_error_destroy(dp_borrow_end(b, NULL));
-	return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has put itself under a seccomp filter", t->process.pid,
-	                t->process.comm);
+	return dp_error(DP_TAG_NO_THREAD, "process %d (%s) has installed a seccomp filter", t->process.pid, t->process.comm);
 }
 
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret)
 {
 	struct dp_borrow *b = NULL;
 	DP_TRY(dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, t->process.seccomp, &b));
-	/* Filters belong to threads, and this one may have come under one since we looked. It has made no call for us yet. */
+	/* Filters belong to threads, and this thread may have got one since the last check. It has made no call for us yet. */
 	const bool caged = !t->process.seccomp && under_filter(t->process.pid, dp_borrow_tid(b));
 	if (!caged) {
 		*ret = b;
@@ -111,5 +112,5 @@ struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct
 	t->process.seccomp = true;
 	if (t->options.allow_seccomp)
 		return dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, true, ret);
-	return dp_error(DP_TAG_SECCOMP, "process %d (%s) has put itself under a seccomp filter", t->process.pid, t->process.comm);
+	return dp_error(DP_TAG_SECCOMP, "process %d (%s) has installed a seccomp filter", t->process.pid, t->process.comm);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a hit knows its thread without a system call (decision 12).
+ * How a hit identifies its thread without a system call (decision 12).
  *
- * The ABI puts the thread control block's own address at %fs:0, and both glibc and musl keep the kernel's thread id in it. Where
- * it is differs by library and version, so it is not assumed: the place is one whose word equals the thread id for every thread
- * that we can see. A block that does not look like that, or two threads with one block (raw clone), mean one gettid() per hit
- * instead.
+ * By the ABI, %fs:0 contains the address of the thread control block, and both glibc and musl keep the kernel's thread ID in it.
+ * Its offset depends on library and version, so it is searched for: the offset at which the word equals the thread ID in every
+ * visible thread. If a block does not look like that, or two threads share one (raw clone), each hit calls gettid() instead.
  */
 #include "injector/target/group/group.h"
 #include "injector/tracee/proc/proc.h"
@@ -48,7 +47,7 @@ static bool read_block(const struct dp_target *t, pid_t tid, uint64_t fs, struct
 	return self == fs;
 }
 
-/* The usual places first: in a single-threaded program other words of the block may hold the same number by chance. */
+/* Known offsets first: in a single-threaded program other words of the block may equal the tid by chance. */
 static bool find_offset(const struct block *b, uint32_t *ret)
 {
 	static const uint32_t usual[] = {GLIBC_TID, MUSL_TID};
@@ -82,7 +81,7 @@ static bool lives(const struct dp_target *t, pid_t tid)
 	return dp_proc_stat(t->process.pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
-/* Do two living threads have the same one? Sorts them. The block of a thread that has ended may be another's by now. */
+/* Do two living threads have the same fs base? Sorts the array. The block of a dead thread may have been reused. */
 static bool has_equal(const struct dp_target *t, struct base *base, size_t n)
 {
 	bool equal = false;
@@ -93,7 +92,7 @@ static bool has_equal(const struct dp_target *t, struct base *base, size_t n)
 	return equal;
 }
 
-/* True as well if that cannot be told. */
+/* Also true if that is unknown. */
 static bool same_block_twice(const struct dp_target *t, const struct dp_freeze *f, bool none_counts)
 {
 	dp_auto_free struct base *base = malloc((f->n + 1) * sizeof(*base));
@@ -134,13 +133,13 @@ static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_ident
 	t->bases_differ = !same_block_twice(t, f, false);
 }
 
-/* Not while threads are held: whoever reads our output may be one of them. */
+/* Not while threads are held: the reader of our output may be one of them. */
 static void tell(const struct dp_target *t, enum dp_identity identity)
 {
-	dp_target_log(t, "threads are told apart by %s", identity == DP_ID_SELF ? "their control block" : "gettid (slower)");
+	dp_target_log(t, "hits identify their thread by %s", identity == DP_ID_SELF ? "its control block" : "gettid (slower)");
 }
 
-/* As the agent that stands in the process already knows them. */
+/* Takes the choice of an agent that is already installed in the process. */
 static bool known(const struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	for (size_t i = 0; i < t->nstanding; i++) {
@@ -159,10 +158,10 @@ static bool known(const struct dp_target *t, enum dp_identity *identity, uint32_
 
 struct one_by_one {
 	const struct dp_target *t;
-	struct base *base; /* of those seen: no two threads may have one block */
+	struct base *base; /* of the threads seen so far: no two may share a block */
 	size_t n, cap;
 	uint32_t offset;
-	bool any, fits, lost; /* lost: one could not be noted */
+	bool any, fits, lost; /* lost: out of memory for one */
 };
 
 static bool remember(struct one_by_one *o, const struct dp_held *h)
@@ -198,7 +197,7 @@ static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *i
 	struct dp_each each = {0};
 	struct dp_error *err = NULL;
 	bool ignored;
-	/* Threads that start meanwhile are like those that start later: made by one of these. */
+	/* Threads that start meanwhile need no check, as those that start later: one of these made them. */
 	for (int round = 0; !err && !each.met_all && round < ROUNDS; round++)
 		err = dp_each_round(t, &each, look, &o, &ignored);
 	const bool differ = each.met_all && o.any && !o.lost && !has_equal(t, o.base, o.n);
@@ -215,7 +214,7 @@ struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identit
 	*tid_offset = 0;
 	t->bases_differ = false;
 	if (t->launch) {
-		/* A static program stands before its thread control block exists. */
+		/* A static program stops before its thread control block exists. */
 		*identity = DP_ID_TID;
 		t->bases_differ = true;
 		if (!dp_launch_is_static(t->launch))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tool that is killed while it makes its mappings leaves the memfd's descriptor open in the target, and perhaps nothing else
- * but the private region, which holds the memfd's name and no word more.
+ * A tool that is killed while mapping leaves the memfd's descriptor open in the target. It may have mapped only the private
+ * region, which then contains the memfd's name and nothing else.
  */
 #include "injector/target/group/stray.h"
 
@@ -63,7 +63,7 @@ struct dp_error *dp_stray_descriptors(struct dp_target *t, dp_stray_fn found, vo
 	return NULL;
 }
 
-/* What mapping.c writes first, and before anything else is there. */
+/* The state right after mapping.c has written the name. */
 static bool just_made(struct dp_target *t, const struct dp_map *m)
 {
 	static const char name[16] = DP_MEMFD_NAME;

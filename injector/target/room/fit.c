@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How large the rings are and how many: as asked, or as large as the limits of the process allow. Addresses and memory are the
- * program's own: what it is about to need is left to it.
+ * Chooses the size and number of the rings: as requested, or as large as the limits of the process allow. Addresses and memory
+ * belong to the program: enough is left for what it may need soon.
  */
 #include "injector/target/room/headroom.h"
 #include "injector/target/target.h"
@@ -10,15 +10,15 @@
 #define RING_DEFAULT  (UINT64_C(1) << 20)
 #define RING_GOOD     (UINT64_C(64) << 10) /* below that, fewer rings are better than smaller ones */
 #define SLOTS_DEFAULT 1024u
-#define AGENT_ROOM    (UINT64_C(256) << 10) /* of addresses: code, and unmapped pages between */
-#define FIXED_MAPS    8u                    /* regions besides stubs, and what is split on the way */
+#define AGENT_ROOM    (UINT64_C(256) << 10) /* address space for code and the unmapped pages between regions */
+#define FIXED_MAPS    8u                    /* regions other than stubs, and mappings split in between */
 
 struct choice {
 	uint64_t ring;
 	unsigned slots;
 };
 
-/* Threads come and go: more slots than there are threads now. */
+/* More slots than there are threads now, because threads come and go. */
 static unsigned slots_least(const struct dp_target *t)
 {
 	const unsigned want = 2 * t->limits.threads + 16;
@@ -31,7 +31,7 @@ static struct choice first_choice(const struct dp_target *t)
 	return (struct choice){.ring = t->asked_ring ? t->asked_ring : RING_DEFAULT, .slots = slots};
 }
 
-/* The next smaller one; false if there is none that was not asked for otherwise. */
+/* The next smaller choice; false if none is left that the user's options allow. */
 static bool smaller(const struct dp_target *t, struct choice *c)
 {
 	const unsigned least = slots_least(t);
@@ -72,7 +72,7 @@ static bool fits(const struct dp_target *t, struct choice c, const struct dp_nee
 	       need->address <= dp_file_most();
 }
 
-/* The largest ring that would fit, if one was asked for that does not. */
+/* The largest ring that would fit, if the requested one does not. */
 static size_t fitting_ring(const struct dp_target *t, struct choice c)
 {
 	struct dp_need need;
@@ -89,14 +89,13 @@ static size_t fitting_ring(const struct dp_target *t, struct choice c)
 static struct dp_error *too_little(const struct dp_target *t, const struct dp_headroom *h)
 {
 	return dp_error(DP_TAG_LIMIT,
-	                "%llu KiB of memory are left to process %d (%s) by %s (%llu KiB); rings may take half of it, and need "
-	                "%llu KiB: raise the "
-	                "limit, or say how much they may take (--max-memory)",
+	                "%llu KiB of memory are left for process %d (%s), limited by %s (%llu KiB); the rings may use half of "
+	                "that and need %llu KiB: raise the limit, or set --max-memory",
 	                (unsigned long long)(h->left >> 10), t->process.pid, t->process.comm, h->by,
 	                (unsigned long long)(h->most >> 10), (unsigned long long)(DP_BUDGET_LEAST >> 10));
 }
 
-/* Later groups of a process live on what the first one has left. */
+/* Later groups of a process use what the first group has left. */
 static uint64_t of_the_first(const struct dp_target *t, uint64_t most)
 {
 	const struct dp_control *c = t->first ? (const void *)t->first->data : NULL;
@@ -105,8 +104,8 @@ static uint64_t of_the_first(const struct dp_target *t, uint64_t most)
 }
 
 /*
- * vm.overcommit_memory=2: a page that cannot be had is a SIGBUS, in the middle of a hit. A process that has locked its memory has
- * asked for pages that exist before they are used.
+ * With vm.overcommit_memory=2, a page that cannot be allocated is a SIGBUS in the middle of a hit. A process that has locked its
+ * memory wants all pages allocated in advance.
  */
 static struct dp_error *choose_memory(struct dp_target *t)
 {

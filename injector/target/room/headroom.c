@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A control group's limit holds for the groups below it as well, so each is looked at from the process's own up to where the file
- * system is mounted. /proc/PID/cgroup has the paths as our own control group namespace sees them, and so has our mountinfo.
+ * A control group's limit also applies to the groups below it, so this looks at each one from the process's own up to the mount
+ * point. /proc/PID/cgroup and our mountinfo both show paths relative to our control group namespace.
  */
 #include "injector/target/room/headroom.h"
 
@@ -19,7 +19,7 @@ struct names { /* of the files of one version */
 static const struct names v1 = {{"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes", "total_inactive_file"};
 static const struct names v2 = {{"memory.max", "memory.high"}, "memory.current", "inactive_file"};
 
-#define UNLIMITED (UINT64_MAX / 4) /* version 1 says "no limit" by a number about that large */
+#define UNLIMITED (UINT64_MAX / 4) /* version 1 uses a number about this large for "no limit" */
 #define PATH      1024
 
 static bool slurp(struct dp_buf *b, const char *root, const char *path)
@@ -86,13 +86,13 @@ static void look_at(const char *root, const char *dir, const struct names *names
 		take(h, number_of(root, dir, names->most[i], UINT64_MAX), used, dir, names->most[i]);
 }
 
-/* The group at `path` below what is mounted (its root is the group `base`), and those above it. */
+/* Examines the group at `path` below the mount point (whose root is the group `base`), and those above it. */
 static void look_up(const char *root, const char *mount, const char *base, const char *path, const struct names *names,
                     struct dp_headroom *h)
 {
 	char dir[PATH];
 	const size_t top = strlen(mount), n = strlen(base);
-	if (strstr(path, "/..")) /* outside of what is to be seen from here */
+	if (strstr(path, "/..")) /* outside of the visible part of the hierarchy */
 		path = "";
 	else if (n > 1 && !strncmp(path, base, n) && (path[n] == '/' || !path[n]))
 		path += n;
@@ -109,8 +109,9 @@ static void look_up(const char *root, const char *mount, const char *base, const
 	}
 }
 
-/* The process's group in the hierarchy of the memory controller of version 1 ("N:...,memory,...:PATH"), or of version 2
- * ("0::PATH"). */
+/*
+ * The process's group in the hierarchy of the version 1 memory controller ("N:...,memory,...:PATH"), or of version 2 ("0::PATH").
+ */
 static bool group_of(const char *cgroup, bool second, char ret[PATH])
 {
 	for (const char *at = cgroup; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
