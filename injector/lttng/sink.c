@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loading the LTTng sink: map it, have one thread of the program call pthread_create, and wait until the new thread has done the
- * rest. What is expensive (dlopen, LTTng's start) happens on that thread while the program runs.
+ * Loads the LTTng sink: maps it, has one thread of the program call pthread_create, and waits until the new thread is ready. The
+ * slow part (dlopen, LTTng's start) happens on that thread while the program runs.
  */
 #include "injector/lttng/sink.h"
 
@@ -20,14 +20,13 @@
 #define TAKE_BACK_NS UINT64_C(1000000000)
 #define THREAD_AT(v) ((v)->data + (v)->head.scratch_offset + (v)->head.scratch_size - 8) /* pthread_create's result */
 
-/* ---- may it be loaded? ------------------------------------------------------------------------------------------------------
- */
+/* ---- can it be loaded? ----------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *check_filter(const struct dp_target *t)
 {
 	if (!t->process.seccomp)
 		return NULL;
-	return dp_error(DP_TAG_SINK, "process %d (%s) runs under a seccomp filter, which LTTng's own system calls may offend",
+	return dp_error(DP_TAG_SINK, "process %d (%s) runs under a seccomp filter, which may forbid system calls of LTTng",
 	                t->process.pid, t->process.comm);
 }
 
@@ -41,7 +40,7 @@ static struct dp_error *check_proc(const struct dp_target *t)
 	if (errno != ENOENT && errno != ENOTDIR)
 		return dp_error_sys(DP_TAG_SINK, "looking for /proc in the root directory of process %d (%s)", t->process.pid,
 		                    t->process.comm);
-	return dp_error(DP_TAG_SINK, "process %d (%s) has no /proc in its root directory, and the sink is loaded through it",
+	return dp_error(DP_TAG_SINK, "process %d (%s) has no /proc in its root directory, which the sink needs to be loaded",
 	                t->process.pid, t->process.comm);
 }
 
@@ -63,7 +62,7 @@ static struct dp_error *no_block(const struct dp_target *t, pid_t tid)
 	                tid, t->process.pid, t->process.comm);
 }
 
-/* One after the other, each for a few microseconds. */
+/* Stops one thread at a time, for a few microseconds. */
 static struct dp_error *check_thread(struct dp_target *t, pid_t tid)
 {
 	struct dp_held h;
@@ -90,21 +89,20 @@ static struct dp_error *check_threads(struct dp_target *t)
 		return dp_safe_own_block(&t->process, h) ? NULL : no_block(t, h->tid);
 	}
 	if (!dp_proc_tids(t->process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", t->process.pid);
+		return dp_error(DP_TAG_NOMEM, "cannot list the threads of process %d", t->process.pid);
 	for (size_t i = 0; !err && i < tids.n; i++)
 		err = check_thread(t, tids.tid[i]);
 	free(tids.tid);
 	return err;
 }
 
-/* What is called in the target for the sink, and parts of a hit, run with all signals blocked: a trap met there would end the
- * process. */
+/* Calls in the target for the sink, and parts of a hit, run with all signals blocked: a trap there would kill the process. */
 static struct dp_error *check_traps(const struct dp_target *t)
 {
 	for (size_t i = 0; i < t->nstanding; i++)
 		if (t->standing[i]->in.trap)
 			return dp_error(DP_TAG_SINK,
-			                "process %d (%s) holds probes that stand as traps, which the LTTng sink cannot be with",
+			                "process %d (%s) has probes with traps, which cannot be combined with the LTTng sink",
 			                t->process.pid, t->process.comm);
 	return NULL;
 }
@@ -117,8 +115,8 @@ struct dp_error *dp_target_sink_check(struct dp_target *t)
 	DP_TRY(check_proc(t));
 	DP_TRY(dp_sink_view_open(t, &v));
 	if (v.data && v.head.state == DP_SINK_FAILED)
-		return dp_error(DP_TAG_SINK, "the LTTng sink failed to load into process %d (%s) before: %s", t->process.pid,
-		                t->process.comm, v.head.error);
+		return dp_error(DP_TAG_SINK, "an earlier attempt to load the LTTng sink into process %d (%s) failed: %s",
+		                t->process.pid, t->process.comm, v.head.error);
 	DP_TRY(check_symbols(&v));
 	DP_TRY(dp_sink_refuse_stopped(&v));
 	return check_threads(t);
@@ -127,7 +125,7 @@ struct dp_error *dp_target_sink_check(struct dp_target *t)
 /* ---- loading
  * ------------------------------------------------------------------------------------------------------------------- */
 
-/* *refused: the call has come back, and there is no new thread. */
+/* *refused: the call returned, but no thread was created. */
 static struct dp_error *start_thread(struct dp_sink_view *v, uint64_t deadline, bool *refused)
 {
 	uint64_t create, result = 0;
@@ -157,10 +155,8 @@ static struct dp_error *await_ready(struct dp_sink_view *v, uint64_t deadline)
 		if (v->head.state == DP_SINK_FAILED)
 			return failed(v);
 		if (dp_now_ns() >= deadline)
-			return dp_error(
-			        DP_TAG_SINK,
-			        "the LTTng sink is still loading in process %d (%s); it goes on by itself, try again later",
-			        v->process.pid, v->process.comm);
+			return dp_error(DP_TAG_SINK, "the LTTng sink is still loading in process %d (%s); try again later",
+			                v->process.pid, v->process.comm);
 		nanosleep(&(struct timespec){0, POLL_NS}, NULL);
 		dp_pick_living(v->t);
 		v->process.alive = v->t->process.alive;
@@ -202,15 +198,15 @@ static bool thread_lives(const struct dp_sink_view *v)
 	return lives;
 }
 
-/* What load() has done in the process. */
+/* Result of load(). */
 struct loading {
-	bool fresh;   /* the sink was there, or mapped here, and nothing had run in it */
-	bool mapped;  /* here */
-	bool refused; /* its thread could not be made */
-	bool started; /* it was made, and the program's thread that made it is back where it was */
+	bool fresh;   /* nothing had run in the sink before */
+	bool mapped;  /* by this run */
+	bool refused; /* its thread could not be created */
+	bool started; /* its thread was created, and the borrowed thread is back in the program */
 };
 
-/* Is nobody in the sink any more, nor ever again? */
+/* Is no thread in the sink, now or later? */
 static bool is_unused(const struct dp_sink_view *v, const struct loading *l)
 {
 	if (l->refused)
@@ -219,8 +215,8 @@ static bool is_unused(const struct dp_sink_view *v, const struct loading *l)
 }
 
 /*
- * A load that came to nothing leaves nothing; a later run may try again. Once the shared object is in the process it stays, and
- * so does what another tool has mapped, or what a thread of the program may still stand in.
+ * Undoes a load that failed, so that a later run can try again. Exceptions: the shared object stays once it is loaded, and so do
+ * mappings of another tool and those in which a thread of the program may still be.
  */
 static void take_back(struct dp_sink_view *v, const struct loading *l)
 {
@@ -245,7 +241,7 @@ static struct dp_error *load(struct dp_sink_view *v, uint64_t limit_ns, struct l
 	l->fresh = v->head.state == DP_SINK_EMPTY;
 	if (v->head.state == DP_SINK_FAILED)
 		return failed(v);
-	if (l->fresh) /* just mapped, or an earlier tool came no further than that */
+	if (l->fresh) /* just mapped, or an earlier tool got no further */
 		DP_TRY(start_thread(v, deadline, &l->refused));
 	l->started = l->fresh;
 	return await_ready(v, deadline);
@@ -267,7 +263,7 @@ struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, str
 	if (err)
 		return err;
 	fill_entries(&v, l.fresh, ret);
-	t->sink = ret->sink; /* the probes that are installed from now on emit through it */
+	t->sink = ret->sink; /* probes installed from now on emit through it */
 	dp_target_log(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", l.fresh ? "loaded" : "found",
 	              (unsigned long long)stats->load_ns / 1000, (unsigned long long)v.pause_ns / 1000);
 	return NULL;

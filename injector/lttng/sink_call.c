@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls in the target: which thread, when, and never two on one stack. */
+/* Calls functions in the target: chooses the thread and the time, and never runs two calls on one stack. */
 #include "injector/lttng/sink.h"
 
 #include "injector/tracee/stop/freeze.h"
@@ -13,10 +13,10 @@
 #include <time.h>
 
 #define CALL_NS     UINT64_C(1000000000) /* for one function to return */
-#define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to be seen at home */
-#define REST_NS     2000000L             /* between two looks at all threads */
-#define TIMED_ROUND 1                    /* from which round on a thread in a timed call may be disturbed */
-#define ODD_ROUND   20                   /* and one that is scheduled unlike the others */
+#define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to return */
+#define REST_NS     2000000L             /* between two rounds over all threads */
+#define TIMED_ROUND 1                    /* first round in which a thread in a timed call may be disturbed */
+#define ODD_ROUND   20                   /* and one with unusual scheduling */
 
 static void note_pause(struct dp_sink_view *v, const struct dp_held *h)
 {
@@ -27,7 +27,7 @@ static void note_pause(struct dp_sink_view *v, const struct dp_held *h)
 
 /* ---- an earlier call ---------------------------------------------------------------------------------------------------- */
 
-/* The thread that an earlier tool's call ran on, by its id in its own namespace; 0 if it has ended. */
+/* The thread of an earlier tool's call, by its tid in its own namespace; 0 if it has ended. */
 static pid_t find_ns_tid(const struct dp_sink_view *v, pid_t ns_tid)
 {
 	struct dp_tids tids;
@@ -47,7 +47,7 @@ static pid_t find_ns_tid(const struct dp_sink_view *v, pid_t ns_tid)
 	return found;
 }
 
-/* Is the thread of an earlier call home? It is where nothing of ours is on its stack (the sink's text is banned). */
+/* *home: the thread of an earlier call has returned, so nothing of ours is on its stack (the sink's text is banned). */
 static struct dp_error *settle(struct dp_sink_view *v, pid_t ns_tid, bool *home)
 {
 	struct dp_held h;
@@ -113,7 +113,7 @@ static struct dp_error *call_launched(struct dp_sink_view *v, uint64_t fn, const
 	struct dp_held *h = &dp_launch_freeze(v->t->launch)->thread[0];
 	char why[128] = "";
 	if (!dp_safe_here(v->safe, &v->process, h, why))
-		return dp_error(DP_TAG_SINK, "the command (%s) cannot be lent for a call: %s", v->process.comm, why);
+		return dp_error(DP_TAG_SINK, "the command (%s) cannot run a call for dynprobe: %s", v->process.comm, why);
 	return call_held(v, h, fn, args, result);
 }
 
@@ -133,12 +133,13 @@ static struct dp_error *take_and_call(struct dp_sink_view *v, pid_t tid, uint64_
 	return err;
 }
 
-/* From before the stop on, the thread waits for us. */
+/* Raises the priority before the stop, because the thread waits for us from then on. */
 static struct dp_error *call_running(struct dp_sink_view *v, pid_t tid, uint64_t fn, const uint64_t args[4], uint64_t *result,
                                      enum dp_safe_outcome *outcome, char why[128])
 {
 	struct dp_priority priority;
-	DP_TRY(await_earlier(v)); /* also of this tool: a thread that we could not fetch is on its way home by the frame */
+	/* or one of this tool: a thread that we could not get back returns by itself, using the frame */
+	DP_TRY(await_earlier(v));
 	dp_priority_raise(&priority);
 	struct dp_error *err = take_and_call(v, tid, fn, args, result, outcome, why);
 	dp_priority_restore(&priority);
@@ -155,8 +156,7 @@ struct dp_error *dp_sink_call_one(struct dp_sink_view *v, pid_t tid, uint64_t fn
 	return call_launched(v, fn, none, &ignored);
 }
 
-/* ---- any thread
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- any thread ---------------------------------------------------------------------------------------------------------- */
 
 struct search {
 	uint64_t fn;
@@ -178,7 +178,7 @@ static struct dp_error *try_rank(struct dp_sink_view *v, const struct dp_tids *t
 		DP_TRY(call_running(v, tids->tid[i], s->fn, s->args, s->result, &outcome, s->why));
 		s->done = outcome == DP_SAFE_HELD;
 		if (outcome == DP_SAFE_STOPPED_JOB)
-			return dp_error(DP_TAG_SINK, "process %d (%s) is stopped; let it go on first (kill -CONT %d)",
+			return dp_error(DP_TAG_SINK, "process %d (%s) is stopped; continue it first (kill -CONT %d)",
 			                v->process.pid, v->process.comm, v->process.pid);
 	}
 	return NULL;
@@ -189,7 +189,7 @@ static struct dp_error *one_round(struct dp_sink_view *v, struct search *s)
 	struct dp_tids tids;
 	struct dp_error *err = NULL;
 	if (!dp_proc_tids(v->process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", v->process.pid);
+		return dp_error(DP_TAG_NOMEM, "cannot list the threads of process %d", v->process.pid);
 	if (!tids.n)
 		err = dp_error(DP_TAG_GONE, "process %d (%s) ended", v->process.pid, v->process.comm);
 	for (int rank = DP_SAFE_BEST; !err && !s->done && rank < DP_SAFE_NEVER; rank++)
@@ -202,7 +202,7 @@ static struct dp_error *one_round(struct dp_sink_view *v, struct search *s)
 struct dp_error *dp_sink_call_any(struct dp_sink_view *v, uint64_t fn, const uint64_t args[4], uint64_t deadline,
                                   uint64_t *result)
 {
-	struct search s = {.fn = fn, .args = args, .result = result, .why = "none was seen"};
+	struct search s = {.fn = fn, .args = args, .result = result, .why = "no thread was seen"};
 	if (v->t->launch)
 		return call_launched(v, fn, args, result);
 	for (;; s.round++) {
@@ -212,7 +212,7 @@ struct dp_error *dp_sink_call_any(struct dp_sink_view *v, uint64_t fn, const uin
 		if (dp_now_ns() >= deadline)
 			return dp_error(
 			        DP_TAG_NO_THREAD,
-			        "no thread of process %d (%s) came to a point where it can be lent for a call; of thread %d: %s",
+			        "no thread of process %d (%s) reached a point where it can run a call for dynprobe; thread %d: %s",
 			        v->process.pid, v->process.comm, s.last, s.why);
 		nanosleep(&(struct timespec){0, REST_NS}, NULL);
 	}

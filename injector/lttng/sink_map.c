@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bringing the sink's two regions into the target.
+ * Maps the sink's two regions in the target.
  *
- * Text and data lie at a fixed distance (agent/call.h). The mappings are made by one thread, while the others run, where that may
- * be (dp_not_live()); they are filled through our own descriptor of the memory file afterwards, and the magic word comes last:
- * what is found without it is a killed tool's leftover that nothing runs in, and is taken out by the next one.
+ * Text and data are at a fixed distance (agent/call.h). One thread makes the mappings while the others run, if that is possible
+ * (dp_not_live()). Then the tool fills them through its own descriptor of the memfd; the magic word comes last. A region without
+ * it was left by a killed tool; nothing runs in it, and the next tool removes it.
  */
 #include "injector/lttng/sink.h"
 #include "injector/target/memfd.h"
@@ -36,15 +36,15 @@
 #define SCRATCH    (UINT64_C(1) << 20)
 #define MAP_TRIES  20
 #define BORROW_NS  UINT64_C(1000000000)
-#define ROOM       64u /* in the page below the stack: what the thread is to do; in front of it the name */
+#define ROOM       64u /* offset of the script in the page below the stack; the name is before it */
 
 extern const uint8_t dp_sink_so[], dp_sink_so_end[];
 
 struct plan {
 	struct dp_agent_image agent;
 	struct dp_sink head;
-	uint64_t guard; /* address of the page below the call stack */
-	int fd;         /* ours */
+	uint64_t guard; /* the page below the call stack */
+	int fd;         /* the tool's own */
 	bool locked;
 	bool mapped_guard, mapped_text, mapped_data, mapped_stack;
 };
@@ -79,10 +79,10 @@ static struct dp_error *choose_place(const struct dp_sink_view *v, uint64_t size
 	return dp_error(DP_TAG_NO_SPACE, "no free addresses for the LTTng sink in process %d", v->process.pid);
 }
 
-/* Offsets in the data region. What is not written costs no memory. */
+/* Offsets in the data region. Pages that are never written cost no memory. */
 static void lay_out(struct dp_sink *s)
 {
-	uint64_t at = UINT64_C(1) << 20; /* below: the head, and the frames of calls */
+	uint64_t at = UINT64_C(1) << 20; /* before it: the head, and the frames of calls */
 	s->so_offset = at;
 	at = dp_page_up(at + s->so_size);
 	s->max_events = MAX_EVENTS;
@@ -107,8 +107,7 @@ static struct dp_error *find_symbols(struct dp_sink_view *v, struct dp_sink *s)
 	return dp_sink_symbol(v, "pthread_detach", &s->pthread_detach);
 }
 
-/* Has the program locked memory? Then it may have asked for the future as well (mlockall), and a new mapping is filled at once.
- */
+/* If the program has locked memory, it may have used mlockall(MCL_FUTURE), and a new mapping is populated at once. */
 static bool locks_memory(const struct dp_sink_view *v)
 {
 	struct dp_buf status;
@@ -124,7 +123,7 @@ static struct dp_error *make_plan(struct dp_sink_view *v, struct plan *p)
 	struct dp_sink *s = &p->head;
 	const uint64_t so_size = (uint64_t)((uintptr_t)dp_sink_so_end - (uintptr_t)dp_sink_so);
 	if (!so_size)
-		return dp_error(DP_TAG_SINK, "this dynprobe was built without the LTTng sink (liblttng-ust was not there)");
+		return dp_error(DP_TAG_SINK, "this dynprobe was built without the LTTng sink (liblttng-ust was not found)");
 	DP_TRY(dp_agent_image_load(&p->agent));
 	*s = (struct dp_sink){.abi = DP_SINK_ABI, .so_size = so_size};
 	DP_TRY(find_symbols(v, s));
@@ -154,10 +153,10 @@ static struct dp_error *map_at(struct dp_borrow *b, uint64_t at, uint64_t size, 
 	if ((uint64_t)got == at)
 		return NULL;
 	dp_error_destroy(dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){(uint64_t)got, size}, &got));
-	return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
+	return dp_error(DP_TAG_CHANGED, "the kernel did not map memory at the requested address in the target");
 }
 
-/* The name has to lie in the target's memory: in the page that keeps the call stack from growing into what is below. */
+/* The name must be in the target's memory: in the guard page below the call stack. */
 static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p, int64_t *fd)
 {
 	static const char name[] = DP_MEMFD_NAME;
@@ -191,7 +190,7 @@ static struct dp_error *map_data(const struct dp_sink_view *v, struct dp_borrow 
 	return dp_remote_call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){v->data, size, (uint64_t)prot}, &got);
 }
 
-/* Everything but the stack first: what is found of a half-made sink starts at the data. */
+/* Maps the stack last: a half-made sink is found by its data. */
 static struct dp_error *map_all(const struct dp_sink_view *v, struct dp_borrow *b, int64_t fd, struct plan *p)
 {
 	const struct dp_sink *s = &p->head;
@@ -235,8 +234,7 @@ static struct dp_error *map_on(struct dp_sink_view *v, struct dp_borrow *b, stru
 	return err;
 }
 
-/* ---- once, and again
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- one attempt, and several ---------------------------------------------------------------------------------------------- */
 
 typedef struct dp_error *action(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p);
 
@@ -298,12 +296,12 @@ static struct dp_error *do_patiently(struct dp_sink_view *v, action *act, struct
 		struct dp_error *err = do_once(v, act, p);
 		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= MAP_TRIES)
 			return err;
-		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
+		dp_error_destroy(err); /* a moment later a thread is elsewhere */
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 	}
 }
 
-/* The stack and the page below it lie in the data's range. */
+/* Includes the stack and the page below it, which are in the data's range. */
 static struct dp_error *unmap_on(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
 {
 	(void)p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Priming the threads that exist: each runs the sink's prime() once, at a point where it is safe to, one thread at a time. Most
- * stand safe at the first look; the others are looked at again until the time is up.
+ * Primes the existing threads: each runs the sink's prime() once at a safe point, one thread at a time. Most are at a safe point
+ * at the first attempt; the others are retried until the deadline.
  */
 #include "injector/lttng/sink.h"
 
@@ -16,12 +16,12 @@
 
 struct priming {
 	struct dp_sink_view *v;
-	size_t ready, open; /* as of the last round; open: still to be primed */
+	size_t ready, open; /* of the last round; open: not primed yet */
 	char why[128];
 	pid_t last;
 };
 
-/* LTTng's listeners and our own threads never hit a probe that counts. */
+/* Hits in LTTng's listener threads and in our own threads are not counted. */
 static bool is_guest(pid_t pid, pid_t tid)
 {
 	struct dp_buf comm;
@@ -54,7 +54,7 @@ static struct dp_error *prime_one(struct priming *m, pid_t tid, const struct dp_
 	return dp_seen_add(&m->v->t->primed, tid, stat->start_time);
 }
 
-/* What a thread has of LTTng's it keeps for its life. */
+/* A thread keeps its LTTng state for life. */
 static struct dp_error *look_at(struct priming *m, pid_t tid)
 {
 	const pid_t pid = m->v->process.pid;
@@ -74,7 +74,7 @@ static struct dp_error *one_round(struct priming *m)
 	const pid_t pid = m->v->process.pid;
 	m->ready = m->open = 0;
 	if (!dp_proc_tids(pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", pid);
+		return dp_error(DP_TAG_NOMEM, "cannot list the threads of process %d", pid);
 	if (!tids.n)
 		err = dp_error(DP_TAG_GONE, "process %d (%s) ended", pid, m->v->process.comm);
 	for (size_t i = 0; !err && i < tids.n; i++)
@@ -92,7 +92,7 @@ static struct dp_error *prime(struct priming *m, uint64_t deadline)
 		if (!m->open || dp_now_ns() >= deadline)
 			return NULL;
 		nanosleep(&(struct timespec){0, rest}, NULL);
-		rest = rest < REST_MOST ? 2 * rest : REST_MOST; /* one that stands still need not be looked at all the time */
+		rest = rest < REST_MOST ? 2 * rest : REST_MOST; /* a thread that does not move need not be checked often */
 	}
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests to the sink's own thread: registering events in a batch, parking them. The request area is shared memory of the
- * target, written without a stop. To wake the thread, which sleeps in a futex wait on another word, that is changed, and the
- * thread stopped for a moment: the wait begins anew, and finds another word. No thread of the program takes part.
+ * target, written without stopping anything. The thread sleeps in a futex wait on another word. To wake it, the tool changes that
+ * word and stops the thread briefly: the wait restarts and sees the new value. No thread of the program is involved.
  */
 #include "injector/lttng/sink.h"
 
@@ -75,8 +75,7 @@ static void wake(const struct dp_sink_view *v)
 	free(tids.tid);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *put(const struct dp_sink_view *v, size_t offset, uint32_t value)
 {
@@ -94,7 +93,7 @@ static struct dp_error *await_served(struct dp_sink_view *v)
 		const uint64_t now = dp_now_ns();
 		if (now >= deadline)
 			break;
-		if (now >= again) { /* it may have been on its way to sleep */
+		if (now >= again) { /* it may have been about to sleep */
 			wake(v);
 			again = now + STOP_NS;
 		}
@@ -103,8 +102,8 @@ static struct dp_error *await_served(struct dp_sink_view *v)
 	DP_TRY(dp_sink_refuse_stopped(v));
 	return dp_error(
 	        DP_TAG_LTTNG,
-	        "LTTng in process %d (%s) did not take the events within %d s: it asks the session daemon about each event that "
-	        "a session wants, and that one hangs or is busy; the program runs on meanwhile",
+	        "LTTng in process %d (%s) did not register the events within %d s: it asks the session daemon about each event "
+	        "that a session wants, and the daemon hangs or is busy; the program keeps running",
 	        v->process.pid, v->process.comm, (int)(SERVE_NS / 1000000000));
 }
 
@@ -112,7 +111,7 @@ static struct dp_error *ask(struct dp_sink_view *v, struct request *r)
 {
 	const uint32_t work = DP_SINK_WORK;
 	const uint64_t events = v->data + v->head.events_offset, fields = v->data + v->head.fields_offset;
-	DP_TRY(await_served(v)); /* a dead tool's request */
+	DP_TRY(await_served(v)); /* finishes a dead tool's request */
 	DP_TRY(dp_mem_write(&v->process, dp_addr_of(events), r->event, r->nevents * sizeof(*r->event)));
 	DP_TRY(dp_mem_write(&v->process, dp_addr_of(fields), r->field, r->nfields * sizeof(*r->field)));
 	DP_TRY(put(v, offsetof(struct dp_sink, nevents), (uint32_t)r->nevents));
@@ -172,17 +171,17 @@ static void encode(const struct dp_sink_class *c, struct request *r)
 
 static void decode(struct dp_sink_event *e, struct dp_sink_class *c)
 {
-	e->error[sizeof(e->error) - 1] = '\0'; /* the program may have written anything there */
+	e->error[sizeof(e->error) - 1] = '\0'; /* the program may have overwritten it */
 	dp_printable(e->error);
 	c->event = e->event;
 	c->gate = e->gate;
 	c->refused = NULL;
 	if (!e->event)
-		c->refused = dp_error(DP_TAG_SINK, "LTTng did not take the event dynprobe:%s: %s", c->name,
+		c->refused = dp_error(DP_TAG_SINK, "LTTng refused the event dynprobe:%s: %s", c->name,
 		                      e->error[0] ? e->error : "no reason given");
 }
 
-/* As many as fit into one request. */
+/* As many classes as fit in one request. */
 static size_t batch(const struct dp_sink_view *v, const struct dp_sink_class *classes, size_t n, size_t *nfields)
 {
 	size_t taken = 0;
@@ -215,7 +214,7 @@ struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_cla
 		size_t nfields;
 		const size_t part = batch(&v, classes + done, n - done, &nfields);
 		if (!part)
-			return dp_error(DP_TAG_SINK, "the event dynprobe:%s has more fields than fit", classes[done].name);
+			return dp_error(DP_TAG_SINK, "the event dynprobe:%s has too many fields", classes[done].name);
 		DP_TRY(register_batch(&v, classes + done, part, nfields));
 		done += part;
 	}
@@ -231,7 +230,7 @@ struct dp_error *dp_target_sink_park(struct dp_target *t, const uint64_t *events
 		auto_request struct request r = {0};
 		const size_t part = n - done < v.head.max_events ? n - done : v.head.max_events;
 		if (!part)
-			return dp_error(DP_TAG_SINK, "what the LTTng sink says of itself in the process makes no sense");
+			return dp_error(DP_TAG_SINK, "the data of the LTTng sink in the process is damaged");
 		DP_TRY(request_create(part, 0, &r));
 		for (size_t i = 0; i < part; i++)
 			r.event[r.nevents++] = (struct dp_sink_event){.release = 1, .event = events[done + i]};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* LTTng is in the process and takes no events: why. It tells nobody, so what it needs is looked at from outside. */
+/*
+ * Finds out why LTTng, loaded into the process, records no events. It reports no errors, so its resources are checked from
+ * outside.
+ */
 #include "injector/lttng/sink.h"
 
 #include "agent/lttng/sink.h"
@@ -27,12 +30,12 @@ void dp_target_sink_expect(struct dp_target *t, const struct dp_sink_class *clas
 }
 
 struct guest {
-	pid_t pid, sink; /* sink: the thread's id, or 0 */
+	pid_t pid, sink; /* sink: the thread's tid, or 0 */
 	unsigned listeners;
-	int highest; /* of LTTng's descriptors */
+	int highest; /* descriptor number */
 };
 
-#define LISTENER "-ust" /* how LTTng's threads end their names */
+#define LISTENER "-ust" /* suffix of the names of LTTng's threads */
 
 static void see_thread(struct guest *g, pid_t tid)
 {
@@ -76,7 +79,7 @@ static struct dp_error *no_descriptors(const struct dp_target *t, const struct g
 		return NULL;
 	return dp_error(
 	        DP_TAG_SINK,
-	        "LTTng has used all of the %llu descriptors that process %d may have (RLIMIT_NOFILE), and needs two for each "
+	        "LTTng has used all %llu descriptors that process %d may have (RLIMIT_NOFILE), and needs two for each "
 	        "channel and processor: raise the limit (prlimit --pid %d --nofile=1024) before the next run, or use --sink ring",
 	        (unsigned long long)limits.files.most, g->pid, g->pid);
 }
@@ -88,10 +91,11 @@ struct dp_error *dp_target_sink_trouble(struct dp_target *t)
 	if (!g.sink)
 		return NULL;
 	if (!g.listeners)
-		return dp_error(DP_TAG_SINK,
-		                "LTTng could not start its threads in process %d: its user (RLIMIT_NPROC) or its cgroup "
-		                "(pids.max) may have no "
-		                "more; use --sink ring",
-		                g.pid);
+		return dp_error(
+		        DP_TAG_SINK,
+		        "LTTng could not start its threads in process %d: it is at the limit of its user (RLIMIT_NPROC) or "
+		        "of its cgroup (pids.max); "
+		        "use --sink ring",
+		        g.pid);
 	return no_descriptors(t, &g);
 }

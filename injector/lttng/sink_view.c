@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the sink in a target, and the symbols it needs. */
+/* Finds the sink in a target, and the symbols that it needs. */
 #include "injector/lttng/sink.h"
 
 #include "injector/lttng/safe/sink_symbols.h"
@@ -47,7 +47,7 @@ void dp_sink_view_fini(struct dp_sink_view *v)
 struct dp_error *dp_sink_head(struct dp_sink_view *v)
 {
 	const size_t got = dp_mem_read(&v->process, dp_addr_of(v->data), &v->head, sizeof(v->head));
-	v->head.error[sizeof(v->head.error) - 1] = '\0'; /* the program may have written anything there */
+	v->head.error[sizeof(v->head.error) - 1] = '\0'; /* the program may have overwritten it */
 	dp_printable(v->head.error);
 	if (got == sizeof(v->head) && v->head.magic == DP_SINK_MAGIC)
 		return NULL;
@@ -66,14 +66,14 @@ static struct dp_error *read_image(struct dp_sink_view *v)
 static struct dp_error *check_owner(const struct dp_sink_view *v)
 {
 	if (v->head.abi != DP_SINK_ABI)
-		return dp_error(DP_TAG_SINK, "process %d (%s) holds the LTTng sink of another version of dynprobe; use that one",
+		return dp_error(DP_TAG_SINK, "process %d (%s) has the LTTng sink of another dynprobe version; use that version",
 		                v->process.pid, v->process.comm);
 	if (v->head.owner_pid != (uint64_t)v->process.ns_pid || v->head.owner_start != v->process.start_time)
-		return dp_error(
-		        DP_TAG_SINK,
-		        "process %d (%s) was forked from one that had the LTTng sink: it has the sink's memory, but none of its "
-		        "threads; use --sink ring",
-		        v->process.pid, v->process.comm);
+		return dp_error(DP_TAG_SINK,
+		                "process %d (%s) was forked from a process with the LTTng sink: it has the sink's memory, but "
+		                "none of its "
+		                "threads; use --sink ring",
+		                v->process.pid, v->process.comm);
 	return NULL;
 }
 
@@ -121,7 +121,7 @@ struct dp_error *dp_sink_view_ready(struct dp_target *t, struct dp_sink_view *re
 /* ---- symbols ----------------------------------------------------------------------------------------------------------------
  */
 
-/* Libraries of glibc, newest layout first; the executable takes over variables of theirs (copy relocations). */
+/* glibc's libraries, newest layout first, and the executable, which has copies of their variables (copy relocations). */
 static bool may_define(const struct dp_sink_view *v, size_t i)
 {
 	static const char *const names[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2"};
@@ -153,7 +153,7 @@ struct dp_error *dp_sink_symbol(struct dp_sink_view *v, const char *name, uint64
 {
 	if (!has_libc(v))
 		return dp_error(DP_TAG_SINK,
-		                "process %d (%s) does not use glibc (static, or another libc): nothing can be loaded into it",
+		                "process %d (%s) does not use glibc (static, or another libc): the sink cannot be loaded",
 		                v->process.pid, v->process.comm);
 	for (size_t i = 0; i < dp_image_nmodules(v->image); i++) {
 		struct dp_exports e;
@@ -176,6 +176,6 @@ struct dp_error *dp_sink_refuse_stopped(const struct dp_sink_view *v)
 	struct dp_task_stat stat;
 	if (v->t->launch || !dp_proc_stat(v->process.pid, v->process.alive, &stat) || stat.state != 'T')
 		return NULL;
-	return dp_error(DP_TAG_SINK, "process %d (%s) is stopped, and nothing can be loaded before it goes on (kill -CONT %d)",
-	                v->process.pid, v->process.comm, v->process.pid);
+	return dp_error(DP_TAG_SINK, "process %d (%s) is stopped: continue it first (kill -CONT %d)", v->process.pid,
+	                v->process.comm, v->process.pid);
 }

@@ -19,8 +19,7 @@
 #define REST_NS       3000000L
 #define GO_BUILD_INFO "\xff Go buildinf:"
 
-/* ---- can it be done at all? ---------------------------------------------------------------------------------------------------
- */
+/* ---- can traps be used? ----------------------------------------------------------------------------------------------- */
 
 static struct dp_error *unsafe(const struct dp_target *t, const char *what)
 {
@@ -46,30 +45,28 @@ static bool is_go(struct dp_target *t)
 struct dp_error *dp_target_trap_check(struct dp_target *t)
 {
 	if (t->process.seccomp || t->process.seccomp_strict)
-		return unsafe(t, "runs under a seccomp filter, which may forbid what a hook does");
+		return unsafe(t, "runs under a seccomp filter, which may forbid the system calls of a hook");
 	if (dp_proc_mask(t->process.pid, t->process.alive, "SigIgn") & DP_TRAP_BIT)
-		return unsafe(t, "ignores SIGTRAP, and would pass that on to what it executes");
+		return unsafe(t, "ignores SIGTRAP, and programs that it executes must inherit that");
 	if (t->sink)
 		return unsafe(
-		        t,
-		        "has probes that emit through LTTng, whose hits block all signals for a while; traps need --sink ring");
+		        t, "has probes that emit through LTTng, whose hits block all signals for a time; traps need --sink ring");
 	for (size_t i = 0; i < t->nstanding; i++) {
 		if (t->standing[i]->in.trap)
-			return unsafe(t, "already holds probes of an earlier dynprobe with traps; remove those first");
+			return unsafe(t, "already has probes with traps of an earlier dynprobe; remove them first");
 		if (t->standing[i]->in.sink)
-			return unsafe(t, "holds probes of an earlier dynprobe that emit through LTTng, whose hits block all "
-			                 "signals for a while");
+			return unsafe(t, "has probes of an earlier dynprobe that emit through LTTng, whose hits block all "
+			                 "signals for a time");
 	}
 	return is_go(t) ? unsafe(t, "is a Go program: its stacks are too small for hooks on system calls") : NULL;
 }
 
-/* ---- room --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the hooks and what the handler needs -------------------------------------------------------------------------------- */
 
 struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_place *hook, size_t nhooks)
 {
 	if (nhooks > DP_HOOKS_MAX)
-		return unsafe(t, "makes system calls at more places than can be watched");
+		return unsafe(t, "makes system calls in more places than dynprobe can hook");
 	struct dp_hook_place *copy = malloc((nhooks + 1) * sizeof(*copy));
 	if (!copy)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
@@ -95,7 +92,7 @@ static bool ignores_faults(const struct dp_target *t)
 struct dp_error *dp_target_faults_check(const struct dp_target *t)
 {
 	return ignores_faults(t)
-	               ? unsafe(t, "ignores a signal that a bad pointer raises, and would pass that on to what it executes")
+	               ? unsafe(t, "ignores a signal that a bad pointer raises, and programs that it executes must inherit that")
 	               : NULL;
 }
 
@@ -111,10 +108,9 @@ bool dp_target_faults_ready(const struct dp_target *t)
 	return t->trap.faults && t->trap.wanted && !t->trap.later;
 }
 
-/* ---- in
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- installing ---------------------------------------------------------------------------------------------------------- */
 
-/* Those of the signals whose handlers run in the same way. */
+/* The signals whose handlers must have these flags. */
 static uint64_t alike(const struct dp_trap_action *own, uint64_t signals, uint64_t flags)
 {
 	uint64_t same = 0;
@@ -146,19 +142,19 @@ static struct dp_error *take_actions(struct dp_target *t, struct dp_borrow *b)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
 	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++)
 		if ((t->trap.signals & DP_TRAP_BIT_OF(sig)) && own[sig - 1].handler == 1)
-			return unsafe(t, "ignores a signal that is needed, and would pass that on to what it executes");
+			return unsafe(t, "ignores a signal that dynprobe needs, and programs that it executes must inherit that");
 	struct dp_error *err = put_handler(t, b, own);
 	if (err)
 		dp_error_destroy(dp_trap_give_actions(&t->in, b, t->trap.signals));
 	return err;
 }
 
-/* What the program had becomes what it sees, and then the handler goes in. */
+/* Records the program's actions, which it continues to see, then installs the handler. */
 static struct dp_error *take_over(struct dp_target *t, struct dp_borrow *b)
 {
 	uint64_t masks[DP_TRAP_SIGNALS] = {0};
 	DP_TRY(dp_trap_masks(t, b, t->in.trap, t->trap.signals, masks));
-	DP_TRY(DP_TRAP_PUT(t, t->in.trap, masks, &masks)); /* before they change: whoever comes after our death finds them */
+	DP_TRY(DP_TRAP_PUT(t, t->in.trap, masks, &masks)); /* before they change, so that a later tool finds them if we die */
 	struct dp_error *err = dp_trap_strip(t, b, t->in.trap, t->trap.signals, masks);
 	if (!err)
 		err = take_actions(t, b);
@@ -180,7 +176,7 @@ static struct dp_error *borrow_and_take_over(struct dp_target *t, struct dp_free
 	return err;
 }
 
-/* One that the program ignores stays ignored, where it can be done without. */
+/* Signals that the program ignores stay ignored, unless we need them. */
 static uint64_t choose_signals(const struct dp_target *t)
 {
 	const uint64_t ignored = dp_proc_mask(t->process.pid, t->process.alive, "SigIgn");
@@ -205,7 +201,7 @@ static struct dp_error *check_threads(struct dp_target *t, const struct dp_freez
 	return NULL;
 }
 
-/* The hooks count from the first change on: what is noted for a thread is then told to it, and whoever comes later undoes it. */
+/* The hooks are active from the first change on: they report the recorded state to each thread, and a later tool can undo it. */
 static struct dp_error *take_over_held(struct dp_target *t, struct dp_freeze *f)
 {
 	const uint32_t armed = 1, idle = 0;
@@ -245,13 +241,13 @@ void dp_trap_rest(void)
 	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 }
 
-/* A moment later a thread stands elsewhere. */
+/* Is it worth trying again, because a thread will have moved on? */
 static bool passes(const struct dp_error *err)
 {
 	return err && (err->tag == DP_TAG_TRAP_UNSAFE || err->tag == DP_TAG_NO_THREAD);
 }
 
-/* Threads that do not come to stand together in time are no reason to refuse what can do without. */
+/* If threads cannot be stopped together in time, that must not refuse probes which can do without the handler. */
 static struct dp_error *unsafe_too(struct dp_error *err)
 {
 	if (!err || (err->tag != DP_TAG_UNSTOPPABLE && err->tag != DP_TAG_VFORK))
@@ -273,8 +269,7 @@ struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently)
 	}
 }
 
-/* ---- later ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- installing the handler later ------------------------------------------------------------------------------------------ */
 
 void dp_target_faults_later(struct dp_target *t)
 {
@@ -298,7 +293,7 @@ bool dp_target_faults_wait(const struct dp_target *t)
 	return t->trap.waits;
 }
 
-/* As long as it sleeps where it was, holding all threads once more would only show that again. */
+/* While it sleeps in the same place, holding all threads again would fail again. */
 static bool sleeps_there(const struct dp_target *t)
 {
 	struct dp_asleep a;
@@ -306,7 +301,7 @@ static bool sleeps_there(const struct dp_target *t)
 	       a.sp == t->trap.in_way_sp;
 }
 
-/* Another tool may have taken one away since. */
+/* Another tool may have removed one. */
 static bool hooks_stand(const struct dp_target *t)
 {
 	for (size_t i = 0; i < t->in.nplaced; i++)
@@ -315,7 +310,7 @@ static bool hooks_stand(const struct dp_target *t)
 	return true;
 }
 
-/* From now on the probes go before the handler does. If it does not go in after all, nothing is different. */
+/* From now on a removal takes the probes out before the handler. Harmless if the handler is not installed after all. */
 static void guard_all(struct dp_installation *in)
 {
 	for (size_t i = 0; i < in->nplaced; i++) {
@@ -330,7 +325,7 @@ static void guard_all(struct dp_installation *in)
 static struct dp_error *arm_briefly(struct dp_target *t, uint64_t *held_ns)
 {
 	struct dp_freeze f = {0};
-	guard_all(&t->in); /* before anybody stands: there may be thousands */
+	guard_all(&t->in); /* before threads are held: there may be thousands of sites */
 	struct dp_error *err = dp_freeze_all(&t->process, DP_FREEZE_LIMIT_NS, &f);
 	if (!err) {
 		err = take_over_held(t, &f);
@@ -348,7 +343,7 @@ struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns)
 		return NULL;
 	if (!hooks_stand(t)) {
 		t->trap.waits = false;
-		return unsafe(t, "had a hook on a system call changed by another tool");
+		return unsafe(t, "has a system call hook that another tool has changed");
 	}
 	dp_priority_raise(&priority);
 	struct dp_error *err = arm_briefly(t, held_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's signal actions, read and written by system calls of a borrowed thread. */
+/* Reads and writes the program's signal actions by system calls on a borrowed thread. */
 #include "injector/trap/trap.h"
 
 #include "injector/tracee/proc/proc.h"
@@ -10,7 +10,7 @@
 
 #define SIGNALS 64u
 #define SLOTS   2u                                    /* actions in struct dp_trap's scratch */
-#define TAKEN   (DP_TRAP_BIT_OF(DP_TRAP_SIGNALS) - 1) /* the signals that may be: what the target's memory says may be anything */
+#define TAKEN   (DP_TRAP_BIT_OF(DP_TRAP_SIGNALS) - 1) /* all valid signals: the target's memory is not trusted */
 _Static_assert(SLOTS * sizeof(struct dp_trap_action) <= sizeof(((struct dp_trap *)0)->scratch), "they fit");
 
 struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64_t trap, unsigned sig,
@@ -75,7 +75,7 @@ static unsigned next_signal(uint64_t *signals)
 	return sig;
 }
 
-/* As many at a time as there is room for. */
+/* Reads as many at a time as fit in the scratch area. */
 struct dp_error *dp_trap_read_actions(struct dp_target *t, const struct dp_installation *in, struct dp_borrow *b,
                                       uint64_t signals, struct dp_trap_action ret[DP_TRAP_SIGNALS])
 {
@@ -110,7 +110,7 @@ struct dp_error *dp_trap_set_actions(struct dp_target *t, struct dp_borrow *b, u
 	return make(&t->in, b, step, n);
 }
 
-/* Which of `signals` are in the masks of handlers. */
+/* Which of `signals` do the masks of handlers contain? */
 struct dp_error *dp_trap_masks(struct dp_target *t, struct dp_borrow *b, uint64_t trap, uint64_t signals,
                                uint64_t masks[DP_TRAP_SIGNALS])
 {

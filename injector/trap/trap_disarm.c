@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Out again: what is guarded first, then, when no thread needs the handler any more, the program's own actions and masks. */
+/* Removes the guarded sites first. When no thread needs the handler any more, restores the program's own actions and masks. */
 #include "injector/trap/trap.h"
 
 #include "injector/patch/quiesce/quiesce_frames.h"
@@ -18,11 +18,11 @@
 struct disarm {
 	struct dp_target *t;
 	struct dp_installation *in;
-	struct dp_trap *trap; /* as it is in the target, with its tables */
+	struct dp_trap *trap; /* as in the target, with its tables */
 	const struct dp_fixup *sites;
 	struct dp_remove_report *report;
 	char *why;
-	bool exactly; /* there is time to wait for what is seldom */
+	bool exactly; /* there is time to wait for rare states */
 };
 
 static bool is_trap(const struct dp_placed *p)
@@ -30,7 +30,7 @@ static bool is_trap(const struct dp_placed *p)
 	return p->written && p->len == 1 && p->new_bytes[0] == 0xcc && p->old_bytes[0] != 0xcc;
 }
 
-/* In the order in which each has what it relies upon: a jump may reckon with the byte of a trap. */
+/* Restores in an order that respects dependencies: a jump may rely on the byte of a trap. */
 static struct dp_error *restore_guarded(const struct disarm *d)
 {
 	struct dp_remove_report report = {0};
@@ -49,8 +49,8 @@ static struct dp_error *restore_guarded(const struct disarm *d)
 }
 
 /*
- * Is none left? A jump to a stub that may fault, or an int3, whoever's it is: one that would meet the program without our handler
- * would end it.
+ * Are all jumps to stubs that may fault gone, and all int3s, including those of others? Any that is left would kill the program
+ * without our handler.
  */
 static bool all_gone(const struct disarm *d)
 {
@@ -61,16 +61,17 @@ static bool all_gone(const struct disarm *d)
 		const bool trap = is_trap(p) && dp_mem_read(&d->t->process, dp_addr_of(p->addr), &now, 1) == 1 && now == 0xcc;
 		if (!trap && !(p->written && p->guarded && !is_trap(p) && stands))
 			continue;
-		snprintf(d->why, 128, "%s at 0x%llx",
-		         trap ? "a breakpoint stands where a trap was," : "a probe cannot be taken out",
+		snprintf(d->why, 128, "%s at 0x%llx", trap ? "a breakpoint has replaced a trap" : "a probe cannot be removed",
 		         (unsigned long long)p->addr);
 		return false;
 	}
 	return true;
 }
 
-/* Not those that are not ours: the program has set them anew by a call of code that has no hook, or a tool that died early never
- * took them. */
+/*
+ * Only actions that are ours: the program may have set others by a call without a hook, and a tool that died early never replaced
+ * them.
+ */
 static struct dp_error *give_actions(const struct disarm *d, struct dp_borrow *b)
 {
 	struct dp_trap_action now[DP_TRAP_SIGNALS];
@@ -113,26 +114,26 @@ static bool all_clear(const struct disarm *d, struct dp_freeze *f)
 		dp_trap_rewind(h, d->sites, d->trap->nsites);
 		if (dp_trap_clear(d->t, d->trap, h, d->exactly))
 			continue;
-		snprintf(d->why, 128, "thread %d is on its way through a trap or a hook", h->tid);
+		snprintf(d->why, 128, "thread %d is running a trap or a hook", h->tid);
 		return false;
 	}
-	/* A load that may fault needs the handler until nobody is in its stub, nor will return there. */
+	/* The handler is needed until no thread is in a stub with a load that may fault, or will return there. */
 	return !(d->trap->signals & DP_FAULT_BITS) || dp_quiesce(d->t, d->in, f, d->why);
 }
 
-/* The head as it is now: hooks change it until all threads are held. What is behind it stays as it was written. */
+/* Reads the head, which hooks change until all threads are held. The rest does not change after it is written. */
 static struct dp_error *read_table(struct disarm *d, uint64_t size, uint64_t part)
 {
 	const uint64_t most = (size - sizeof(*d->trap)) / sizeof(*d->trap->table);
 	if (dp_mem_read(&d->t->process, dp_addr_of(d->in->trap), d->trap, part) != part)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", d->t->process.pid, d->t->process.comm);
 	if (d->trap->nsites > most || d->trap->sites != d->in->trap + sizeof(*d->trap))
-		return dp_error(DP_TAG_DAMAGED, "the table of traps in process %d makes no sense", d->t->process.pid);
+		return dp_error(DP_TAG_DAMAGED, "the trap table in process %d is damaged", d->t->process.pid);
 	d->sites = d->trap->table;
 	return NULL;
 }
 
-/* No guarded site stands any more: nobody comes to the handler anew. */
+/* No guarded site is left, so no thread enters the handler anew. */
 static struct dp_error *disarm_held(struct disarm *d, uint64_t size, bool *done)
 {
 	struct dp_freeze f = {0};
@@ -166,7 +167,7 @@ static struct dp_error *disarm_once(struct disarm *d, uint64_t size, bool *done)
 	return err;
 }
 
-/* The region's size, from the mappings that were found. */
+/* The region's size, from the mappings. */
 static uint64_t size_of(const struct dp_installation *in)
 {
 	for (size_t i = 0; i < in->nregions; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent's handler looks up: traps, loads that may fault, and where in stubs the program's own instructions run. */
+/* The tables of the agent's handler: traps, loads that may fault, and where the program's own instructions are in stubs. */
 #include "injector/trap/trap.h"
 
 #include "injector/target/shared.h"
@@ -45,7 +45,7 @@ static void put_entry(struct tables *tables, uint64_t pc, uint64_t to)
 		tables->trap->table[tables->n++] = (struct dp_fixup){pc, to};
 }
 
-/* What was put from `first` on is one table. */
+/* Makes a table of the entries added since `first`. */
 static uint32_t end_table(struct tables *tables, size_t first, uint64_t *addr)
 {
 	const size_t n = tables->n - first;
@@ -54,7 +54,7 @@ static uint32_t end_table(struct tables *tables, size_t first, uint64_t *addr)
 	return (uint32_t)n;
 }
 
-/* Where the registers are those that the instruction would have at its own place, and where a thread may go on from there. */
+/* Only points at which the registers are the same as at the original instruction, and from which a thread can continue there. */
 static void put_pairs(struct tables *tables, const struct dp_plan *plan)
 {
 	for (size_t k = 0; k < plan->npairs; k++) {
@@ -73,7 +73,7 @@ static int by_site_and_order(const void *a, const void *b)
 	return p < q ? -1 : p > q;
 }
 
-/* Of several probes at one site the last one's stub runs first, and goes on to the others'. */
+/* Of several probes at one site, the last one's stub runs first and continues to the others. */
 static struct dp_error *put_sites(struct tables *tables, const struct dp_plan *plans, size_t n)
 {
 	dp_auto_free const struct dp_plan **trap = malloc((n + 1) * sizeof(*trap));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where threads stand while traps come and go.
+ * Checks where threads are while traps are installed and removed.
  *
- * Nobody may have our signals blocked when the first trap comes to stand, and nobody be about to: not now (the mask), not when
- * the call that it waits in is over (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is
- * found by its shape, as in quiesce.c), not by a system call behind a hook that it has passed already.
+ * When the first trap is installed, no thread may block our signals or be about to: not now (its mask), not when the system call
+ * it waits in returns (the kernel's saved mask), not when a signal handler returns (the mask in its frame, which is recognised by
+ * its layout, as in quiesce.c), and not by a system call whose hook it has already passed.
  */
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/temp_mask.h"
@@ -25,16 +25,16 @@
 #define RESTART_BLOCK UINT64_C(-516) /* ERESTART_RESTARTBLOCK */
 
 enum {
-	FRAME_FLAGS = 1, /* words from the saved rip on */
+	FRAME_FLAGS = 1, /* word offsets from the saved rip */
 	FRAME_CS = 2,
 	FRAME_MASK = 16,
 	FRAME_WORDS = 17,
-	STACKS = 4, /* that one thread's signal frames may lead through */
+	STACKS = 4, /* stacks that one thread's signal frames may lead to */
 };
 
-/* ---- code of which a part has run ------------------------------------------------------------------------------------------ */
+/* ---- partly executed code ------------------------------------------------------------------------------------------------- */
 
-/* Behind a hook's site, but not behind its system call. */
+/* After a hook's site, but before the end of its system call. */
 static bool behind_hook(const struct dp_target *t, uint64_t pc)
 {
 	for (size_t i = 0; i < t->trap.nhooks; i++)
@@ -44,9 +44,8 @@ static bool behind_hook(const struct dp_target *t, uint64_t pc)
 }
 
 /*
- * Behind a call that a hook's stub makes for the program, as one that the hook is not for is where the hook took its
- * instruction's place: a thread that sleeps there for long is where it would be behind the program's own instruction, and no more
- * in the way.
+ * After a call that a hook's stub makes for the program, because the hook displaced the call's instruction and does not need it.
+ * A thread that sleeps there is as good as after the program's own instruction, so it does not prevent arming.
  */
 static bool behind_call(const struct dp_target *t, uint64_t pc)
 {
@@ -73,12 +72,11 @@ static size_t read_stack(pid_t tid, uint64_t at, void *buf, size_t n)
 	return got > 0 ? (size_t)got : 0;
 }
 
-struct frames { /* what a thread's stacks say */
+struct frames { /* what is found on a thread's stacks */
 	pid_t tid;
 	uint64_t other[STACKS];
 	size_t nother;
-	bool blocked; /* the thread has one of our signals blocked: by the handler that it is in, or by what that one interrupted?
-	               */
+	bool blocked; /* the thread blocks one of our signals, because of its signal handler or of the interrupted code */
 	const char *why;
 };
 
@@ -87,16 +85,16 @@ static void look_at(const struct dp_target *t, struct frames *s, const uint64_t 
 	if ((word[FRAME_CS] & 0xffff) != USER_CS || !(word[FRAME_FLAGS] & FLAGS_ALWAYS) || (word[FRAME_FLAGS] & FLAGS_NEVER))
 		return;
 	if (word[FRAME_MASK] & t->trap.signals)
-		s->why = "runs a signal handler behind which it has our signals blocked";
+		s->why = "runs a signal handler that returns to code with dynprobe's signals blocked";
 	else if (s->blocked)
-		s->why = "runs a signal handler with our signals blocked";
+		s->why = "runs a signal handler with dynprobe's signals blocked";
 	else if (between(t, word[0]))
-		s->why = "runs a signal handler that interrupted a system call's preparation";
+		s->why = "runs a signal handler that interrupted the code before a system call";
 	if (s->nother < STACKS)
-		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
+		s->other[s->nother++] = word[-1]; /* RSP precedes RIP */
 }
 
-/* How far that was. */
+/* Returns the end of the range that was read. */
 static uint64_t look_through(const struct dp_target *t, struct frames *s, uint64_t rsp)
 {
 	static uint64_t words[16384];
@@ -128,13 +126,16 @@ static const char *frames_in_the_way(const struct dp_target *t, const struct dp_
 /* ---- arming ------------------------------------------------------------------------------------------------------------------
  */
 
-/* Does it wait with a mask that the call was given, and with SIGTRAP in it? The call would be restarted with that mask. */
+/* Does it wait in a call with a temporary mask that blocks our signals? The call would be restarted with that mask. */
 static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uint64_t blocked)
 {
 	return (blocked & t->trap.signals) && dp_temp_mask_waits(h);
 }
 
-/* /proc would say it in a file of forty lines, which takes longer than the rest of what is asked of a thread that stands. */
+/*
+ * /proc/PID/status has the same information in forty lines; reading that would take longer than all other checks of a stopped
+ * thread.
+ */
 static bool is_queued(pid_t tid, int sig)
 {
 	siginfo_t queued[8];
@@ -149,14 +150,13 @@ static bool is_queued(pid_t tid, int sig)
 	return n < 0;
 }
 
-/* An int3 has it sent. Another fault's signal, for an instruction of the program, is the program's whoever stands in the kernel.
- */
+/* An int3 queues a SIGTRAP. Signals of other faults come from the program's own instructions and belong to the program. */
 static bool is_pending(const struct dp_held *h)
 {
 	return h->pending_signal == SIGTRAP || is_queued(h->tid, SIGTRAP);
 }
 
-/* Of a thread that waits with a mask of the moment, ptrace says what its own is. */
+/* For a thread that waits with a temporary signal mask, ptrace reports the thread's own mask instead. */
 static uint64_t blocked_now(const struct dp_target *t, const struct dp_held *h)
 {
 	uint64_t mask;
@@ -169,11 +169,11 @@ const char *dp_trap_in_the_way(struct dp_target *t, const struct dp_held *h)
 {
 	const uint64_t blocked = blocked_now(t, h);
 	if (waits_masked(t, h, blocked))
-		return "waits with our signals blocked for the moment";
+		return "waits with a temporary mask that blocks dynprobe's signals";
 	if (is_pending(h))
-		return "is about to get a SIGTRAP";
+		return "has a pending SIGTRAP";
 	if (between(t, h->regs.rip))
-		return "is in front of a system call";
+		return "is about to make a system call";
 	return frames_in_the_way(t, h, blocked & t->trap.signals);
 }
 
@@ -184,7 +184,7 @@ static uint32_t id_of(const struct dp_held *h)
 	return (uint32_t)(h->ns_tid ? h->ns_tid : h->tid);
 }
 
-/* The first of a thread's places that is noted for `wanted`; 0 if none is. */
+/* The first of a thread's slots that contains `wanted`; 0 if none does. */
 static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uint32_t wanted, uint64_t *word)
 {
 	for (uint32_t i = 0; i < DP_TRAP_PROBES; i++) {
@@ -195,7 +195,7 @@ static uint64_t find_place(struct dp_target *t, uint64_t trap, uint32_t tid, uin
 	return 0;
 }
 
-/* Its registers are written back when it is let go. */
+/* The registers are written back when the thread is released. */
 static bool set_mask(const struct dp_target *t, struct dp_held *h, const struct dp_temp_mask *m)
 {
 	h->regs_changed = true;
@@ -211,15 +211,15 @@ struct dp_error *dp_trap_unblock(struct dp_target *t, struct dp_held *h)
 		return NULL;
 	const uint64_t at = find_place(t, t->in.trap, tid, 0, &free), word = tid | (m.own & t->trap.signals) << DP_TRAP_BLOCKED;
 	if (!at)
-		return dp_error(DP_TAG_TRAP_UNSAFE, "too many threads of process %d have our signals blocked", t->process.pid);
+		return dp_error(DP_TAG_TRAP_UNSAFE, "too many threads of process %d block dynprobe's signals", t->process.pid);
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), &word, sizeof(word)));
 	m.own &= ~t->trap.signals;
 	if (set_mask(t, h, &m))
 		return NULL;
-	return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d has our signals blocked", h->tid, t->process.pid);
+	return dp_error(DP_TAG_TRAP_UNSAFE, "thread %d of process %d blocks dynprobe's signals", h->tid, t->process.pid);
 }
 
-/* What came while it was blocked comes when the program ends that. */
+/* Signals that arrived while blocked are delivered when the program unblocks them. */
 void dp_trap_block(struct dp_target *t, uint64_t trap, struct dp_held *h)
 {
 	const uint64_t none = 0;
@@ -257,9 +257,9 @@ static uint64_t stub_of(struct dp_target *t, uint64_t site)
 }
 
 /*
- * A call that the kernel is to go on with (nanosleep and its like remember how much is left) and on whose instruction a trap has
- * come to stand: the way through the trap's handler would make the kernel forget, and the call end with EINTR. The thread goes on
- * in the stub at once.
+ * For a call that the kernel would resume (nanosleep and others remember the time left), when its instruction has become a trap.
+ * The signal of the trap would make the kernel forget that, and the call fail with EINTR. So the thread continues in the stub
+ * directly.
  */
 void dp_trap_restart(struct dp_target *t, struct dp_held *h)
 {
@@ -295,9 +295,9 @@ void dp_trap_rewind(struct dp_held *h, const struct dp_fixup *site, uint32_t nsi
 }
 
 /*
- * A call that is made anew begins under the thread's own mask, not under the mask of the moment that it was stopped with: a
- * signal that the call alone lets through would otherwise be handled in front of it, and the call wait for ever. False if one has
- * come already: that ends the call, which takes no time.
+ * A repeated call starts with the thread's own mask, not with the temporary mask that it was stopped with. Otherwise a signal
+ * that only the call lets through would be handled before the call, which would then wait forever. False if such a signal has
+ * arrived: that ends the call soon.
  */
 static bool before_the_call(const struct dp_target *t, const struct dp_held *h)
 {
@@ -310,8 +310,7 @@ static bool before_the_call(const struct dp_target *t, const struct dp_held *h)
 	       !ptrace(PTRACE_SETSIGMASK, h->tid, (void *)sizeof(own), &own);
 }
 
-/* A thread that waits in a call which a hook has made for it makes it anew where the program does, if the kernel would restart
- * it. */
+/* A thread that waits in a call made by a hook repeats it at the program's own instruction, if the kernel would restart it. */
 static bool move_out(struct dp_target *t, const struct dp_trap *trap, struct dp_held *h)
 {
 	const int64_t rax = (int64_t)h->regs.rax;
@@ -339,7 +338,7 @@ bool dp_trap_noted(const struct dp_trap *trap, const struct dp_held *h)
 	return false;
 }
 
-/* A signal handler's end would undo what is set now. */
+/* The return of a signal handler would undo the mask that is set now. */
 static bool in_handler(struct dp_target *t, const struct dp_trap *trap, const struct dp_held *h)
 {
 	return dp_trap_noted(trap, h) && frames_in_the_way(t, h, true);

@@ -110,7 +110,7 @@ class Faults(Case):
             r = self.attach(t, "--function", "foo", "-t", text, "-n", 10)
             self.assert_texts(r)
             said = r.summary["memory_by_calls"]
-            self.assertIn("runs a signal handler with our signals blocked", said["why"])
+            self.assertIn("runs a signal handler with dynprobe's signals blocked", said["why"])
             self.assertIsNone(said["ns"])
         r = self.attach(t, *self.TEXT, "-n", 10, json_events=False)
         self.assertRegex(r.err, r"(?m)^  memory +read by system calls, which takes microseconds: thread \d+ of process \d+ \(obstacle\) runs a signal")

@@ -43,7 +43,7 @@ class Trap(Case):
         t = self.target("trapped", 300)
         for offset in starts(t.path, "trapped_work"):
             r = self.attach_traps(t, "--probe", f"trapped_work+{offset}", "-t", "reg:rdi", "-d", "1")
-            if "for the moment" in r.err or "signal handler" in r.err:  # it does that most of the time
+            if "temporary mask" in r.err or "signal handler" in r.err:  # it does that most of the time
                 self.assert_refused(r, "DP-TRAP-UNSAFE")
             else:
                 self.assert_trapped(r)
