@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leaving probes in place. Until the word `kept` is written this is an ordinary installation, which the next tool would take out
- * if we were killed; from then on it is one that was left on purpose. Only then are the probes that it was put over given up.
+ * Leaves probes in place. Until `kept` is written this is an ordinary installation, which the next tool would remove if we were
+ * killed; afterwards the probes are resident. Only then are the probes below it given up.
  */
 #include "injector/target/shared.h"
 
@@ -10,12 +10,12 @@
 static void give_up_below(struct dp_target *t, struct dp_placed *p)
 {
 	if (p->probe == DP_NO_PROBE)
-		return; /* one of our own comes back when this one goes */
+		return; /* one of our own sites comes back when this one is removed */
 	for (struct dp_placed *below; (below = dp_resident_below(t, &t->in, p));)
 		dp_placed_mark(t, below, DP_SITE_RESTORED);
 }
 
-/* As far as this tool is concerned nothing stands any more. */
+/* For this tool, nothing is installed any more. */
 static void forget(struct dp_target *t)
 {
 	t->installed = false;
@@ -28,15 +28,14 @@ struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest)
 	const size_t n = strlen(manifest) + 1;
 	struct dp_control *c = (void *)t->data;
 	if (!t->installed || !c || !t->options.gates)
-		return dp_error(DP_TAG_INTERNAL, "there are no probes in %d that could be left in place", t->process.pid);
+		return dp_error(DP_TAG_INTERNAL, "process %d has no probes that could be left in place", t->process.pid);
 	if (n > DP_MANIFEST_MAX)
-		return dp_error(DP_TAG_USAGE, "what is to be noted of the probes has %zu bytes; there is room for %u", n,
-		                DP_MANIFEST_MAX);
+		return dp_error(DP_TAG_USAGE, "the manifest of the probes has %zu bytes; the limit is %u", n, DP_MANIFEST_MAX);
 	if (t->gone)
 		return dp_error(DP_TAG_GONE, "process %d (%s) is gone", t->process.pid, t->process.comm);
 	memcpy(t->data + dp_data_layout(t).manifest, manifest, n);
 	__atomic_store_n(&c->tool_pid, 0, __ATOMIC_RELEASE);
-	/* It takes system calls, which a seccomp filter may punish. */
+	/* Overwriting takes system calls, which a seccomp filter may forbid. */
 	__atomic_store_n(&c->overwrite, !t->process.seccomp, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->kept, 1, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < t->in.nplaced; i++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of what earlier dynprobes left in a process (resident_find.c finds it).
+ * Handles what earlier dynprobes left in a process (resident_find.c finds it).
  *
- * Two tools that open the same process at once are kept apart by a lock on its /proc entry, which no process has to be asked for
- * and which ends with its holder. So what is found without a control page is a dead tool's, and not one that is just being made.
+ * A lock on the process's /proc entry excludes a second tool. It needs nothing from the process, and ends with its holder. So a
+ * group without a control page belongs to a dead tool, and is not just being made.
  *
- * Four cases: a living tool serves the group: refuse (decision 17). It was left on purpose: it becomes one of the target's
- * standing groups. Its tool is dead: restore and unmap as it would have. The process is a fork of a probed one (its private
- * region reads as zero): its text and mappings are its own to clean, but the site table is its parent's and is only read.
+ * Four cases. A living tool serves the group: refuse (decision 17). It was left on purpose: it becomes one of the target's
+ * resident groups. Its tool is dead: restore and unmap. The process is a fork of a probed one (its private region reads as zero):
+ * its text and mappings are its own to clean up, but the site table belongs to its parent and is only read.
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/swap/swap.h"
@@ -25,11 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ENDING_NS  UINT64_C(3000000000) /* for the child of a tool that has ended */
-#define UNKNOWN_NS UINT64_C(50000000)   /* the kernel does not say who has it: let go meanwhile, or of another pid namespace */
+#define ENDING_NS  UINT64_C(3000000000) /* for a child of a tool that has ended */
+#define UNKNOWN_NS UINT64_C(50000000)   /* the kernel does not name the holder: released meanwhile, or in another pid namespace */
 
-/* Whose lock is on the file, by the kernel's list ("1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF"); 0 if it does not say.
- */
+/* The holder of the lock, from /proc/locks ("1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF"); 0 if unknown. */
 static pid_t lock_holder(int fd)
 {
 	struct stat st;
@@ -54,8 +53,8 @@ static bool lives(pid_t pid)
 }
 
 /*
- * A tool that has ended may have a child that is about to end, too, and until then has the lock by a copy of the descriptor. That
- * is no reason to refuse. False: a living tool has it.
+ * A tool that has ended may have a child that is about to end and still holds the lock through its copy of the descriptor; that
+ * is no reason to refuse. False: a living tool holds the lock.
  */
 static bool take_lock(int fd, pid_t *holder)
 {
@@ -71,8 +70,8 @@ static bool take_lock(int fd, pid_t *holder)
 }
 
 /*
- * Not its `mem`, which goes with the first thread while others live on: this one can be opened as long as the process has a
- * thread. Only its owner and root may.
+ * Not /proc/PID/mem, which cannot be opened after the first thread has ended: this file can be opened as long as the process has
+ * a thread, by its owner and root only.
  */
 struct dp_error *dp_lock(struct dp_target *t)
 {
@@ -81,8 +80,8 @@ struct dp_error *dp_lock(struct dp_target *t)
 	t->lock_fd = open(path, O_RDONLY | O_CLOEXEC);
 	pid_t holder = 0;
 	if (t->lock_fd < 0 || take_lock(t->lock_fd, &holder))
-		return NULL; /* what cannot be opened here will be refused with its own reason */
-	return dp_error(DP_TAG_LOCKED, "another dynprobe (%d) is at work in %d (%s); stop it first", holder, t->process.pid,
+		return NULL; /* if it cannot be opened here, a later step fails with its own reason */
+	return dp_error(DP_TAG_LOCKED, "another dynprobe (%d) is using process %d (%s); stop it first", holder, t->process.pid,
 	                t->process.comm);
 }
 
@@ -95,14 +94,13 @@ static struct dp_error *take_out(struct dp_target *t, struct dp_resident *s)
 	if (err)
 		return err;
 	if (report.left_bytes || report.left_sites)
-		return dp_error(DP_TAG_BUSY, "what an earlier dynprobe left in %d cannot be removed yet: %s", t->process.pid,
-		                report.why);
-	dp_target_log(t, "removed what an earlier dynprobe had left in %d", t->process.pid);
+		return dp_error(DP_TAG_BUSY, "the probes that an earlier dynprobe left in process %d cannot be removed yet: %s",
+		                t->process.pid, report.why);
+	dp_target_log(t, "removed what an earlier dynprobe left in process %d", t->process.pid);
 	return NULL;
 }
 
-/* ---- who stands where -------------------------------------------------------------------------------------------------------
- */
+/* ---- state of each site ---------------------------------------------------------------------------------------------------- */
 
 static bool stands(const struct dp_placed *q, const uint8_t *now)
 {
@@ -127,9 +125,9 @@ static bool original(const struct dp_placed *p, const uint8_t *now)
 }
 
 /*
- * The text has the last word on what stands, for the tool that wrote both may have been killed between the two. A probe under
- * another kept one was superseded; a site of our own rests there until the other one goes; under an unfinished one it comes back
- * as that is taken out.
+ * The text decides what is installed, because the tool that wrote text and table may have been killed between the two. A probe
+ * under another resident one was superseded. A site of our own waits below until the one above is removed. A site under an
+ * unfinished group comes back when that group is removed.
  */
 static void settle(struct dp_target *t, const struct dp_groups *g, size_t i, struct dp_placed *p)
 {
@@ -147,7 +145,7 @@ static void settle(struct dp_target *t, const struct dp_groups *g, size_t i, str
 		p->changed = !p->covered;
 }
 
-/* Of two leftovers at one place (a fork's, say) only one can have something to restore. */
+/* Of two leftovers at one place (a fork's, for example) only one can have something to restore. */
 static void settle_left(struct dp_target *t, const struct dp_groups *g, size_t i, struct dp_placed *p)
 {
 	uint8_t now[sizeof(p->new_bytes)];
@@ -168,15 +166,14 @@ static void settle_all(struct dp_target *t, const struct dp_groups *g)
 		}
 }
 
-/* ---- what becomes of it ------------------------------------------------------------------------------------------------------
- */
+/* ---- handling the groups --------------------------------------------------------------------------------------------------- */
 
-/* The kept ones become the target's. */
+/* The groups left on purpose become the target's. */
 static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
 {
 	t->standing = calloc(g->n + 1, sizeof(struct dp_resident *));
 	if (!t->standing)
-		return dp_error(DP_TAG_NOMEM, "out of memory for what an earlier dynprobe left");
+		return dp_error(DP_TAG_NOMEM, "out of memory for the probes of an earlier dynprobe");
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->kind[i] != DP_GROUP_KEPT)
 			continue;
@@ -200,7 +197,7 @@ static struct dp_error *take_out_left(struct dp_target *t, const struct dp_group
 	return NULL;
 }
 
-/* New text that a tool, killed in the act, never put in its place. */
+/* Removes new text that a killed tool never moved into place. */
 static struct dp_error *sweep_text(struct dp_target *t, const struct dp_groups *g)
 {
 	for (size_t i = 0; i < g->n; i++)
@@ -209,7 +206,10 @@ static struct dp_error *sweep_text(struct dp_target *t, const struct dp_groups *
 	return NULL;
 }
 
-/* A removal was cut short, or all was superseded while threads were inside. If they still are, the next tool tries again. */
+/*
+ * For a removal that was cut short, or probes that were all superseded while threads were inside. If they still are, the next
+ * tool retries.
+ */
 static void take_out_empty(struct dp_target *t, bool *changed)
 {
 	size_t kept = 0;

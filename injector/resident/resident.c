@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes that an earlier tool left on purpose: what is asked about them, and what can be changed without stopping anybody. All of
- * it is in the data region, which the target itself may write: so may we, through its memory, without the memfd that only
- * root could open again.
+ * Probes that an earlier tool left on purpose: queries, and changes that need no stop. All of it is in the data region, which the
+ * target can write, so we can too, through its memory. The memfd is not needed; only root could open it again.
  */
 #include "injector/resident/resident.h"
 #include "injector/patch/quiesce/code_index.h"
@@ -18,7 +17,7 @@
 static struct dp_error *out_of_reach(const struct dp_resident *s)
 {
 	const struct dp_target *t = s->target;
-	return dp_error(DP_TAG_GONE, "what an earlier dynprobe left in %d (%s) is no longer there", t->process.pid,
+	return dp_error(DP_TAG_GONE, "the probes that an earlier dynprobe left in process %d (%s) are gone", t->process.pid,
 	                t->process.comm);
 }
 
@@ -44,8 +43,7 @@ struct dp_error *dp_resident_put(const struct dp_resident *s, uint64_t offset, c
 	return dp_mem_write(&t->process, dp_addr_of(s->data + offset), buf, n);
 }
 
-/* ---- who is there -------------------------------------------------------------------------------------------------------------
- */
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 size_t dp_target_nstanding(const struct dp_target *t)
 {
@@ -98,8 +96,7 @@ bool dp_resident_retired(const struct dp_resident *s, unsigned probe)
 	return p && (p->state == DP_SITE_RETIRED || (p->state == DP_SITE_PLANNED && p->changed));
 }
 
-/* ---- what can be changed while all goes on -----------------------------------------------------------------------------------
- */
+/* ---- changes while the program runs ---------------------------------------------------------------------------------------- */
 
 static uint64_t gate_of(const struct dp_resident *s, unsigned probe)
 {
@@ -108,7 +105,7 @@ static uint64_t gate_of(const struct dp_resident *s, unsigned probe)
 
 static struct dp_error *no_probe(const struct dp_resident *s, unsigned probe)
 {
-	return dp_error(DP_TAG_NO_PROBE, "probe %u of those left in %d does not stand", probe, s->target->process.pid);
+	return dp_error(DP_TAG_NO_PROBE, "probe %u of those left in process %d is not installed", probe, s->target->process.pid);
 }
 
 bool dp_resident_enabled(const struct dp_resident *s, unsigned probe)
@@ -128,13 +125,13 @@ struct dp_error *dp_resident_enable(struct dp_resident *s, unsigned probe, bool 
 	return dp_resident_put(s, gate_of(s, probe), &open, sizeof(open));
 }
 
-/* Into the room that does not hold the present text; then one aligned word says that it holds. */
+/* Writes the text to the unused buffer; then one aligned write makes it the valid one. */
 struct dp_error *dp_resident_set_manifest(struct dp_resident *s, const char *manifest)
 {
 	const size_t n = strlen(manifest) + 1;
 	const uint64_t room = s->control.manifest_offset ^ s->control.manifest_size;
 	if (n > s->control.manifest_size)
-		return dp_error(DP_TAG_USAGE, "what is to be noted of the probes has %zu bytes; there is room for %llu", n,
+		return dp_error(DP_TAG_USAGE, "the manifest of the probes has %zu bytes; the limit is %llu", n,
 		                (unsigned long long)s->control.manifest_size);
 	char *copy = strdup(manifest);
 	if (!copy)
@@ -166,8 +163,7 @@ void dp_resident_loss(struct dp_resident *s, unsigned probe, struct dp_loss *ret
 		dp_shadow_loss(s->shadow, probe, ret);
 }
 
-/* ---- one above the other ----------------------------------------------------------------------------------------------------
- */
+/* ---- stacked sites --------------------------------------------------------------------------------------------------------- */
 
 struct dp_error *dp_resident_supersede(struct dp_resident *s, unsigned probe)
 {
@@ -212,7 +208,7 @@ static bool claims(const struct dp_installation *in, const struct dp_placed *p, 
 	return false;
 }
 
-/* `now` has p->len bytes; a site put over another covers all of that one's. */
+/* `now` has p->len bytes; a site written over another covers all of its bytes. */
 bool dp_resident_claims(struct dp_target *t, const struct dp_installation *except, const struct dp_placed *p, const uint8_t *now)
 {
 	if (except != &t->in && t->installed && claims(&t->in, p, now))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which mappings of a process are ours, and which belong together. They carry the memfd's name, and one memfd is one group: the
- * kernel may have split a region in several lines (mlock, mprotect) or joined two. The writable one starts with the control page.
+ * Finds which mappings of a process are ours, and groups them. They have the memfd's name, and each memfd is one group. The
+ * kernel may have split a region into several mappings (mlock, mprotect) or merged two. The writable one starts with the control
+ * page.
  *
- * Right behind the data region lies the private one, which has no name. That it is there tells a probed process from a dynprobe
- * that has its target's rings mapped; that it is filled tells a probed process from its forks.
+ * Directly after the data region is the private one, which has no name. If it exists, the process is a target, not a dynprobe
+ * that has its target's rings mapped. If it is filled, the process is not a fork of the target.
  */
 #include "injector/resident/resident.h"
 #include "injector/target/group/stray.h"
@@ -20,7 +21,7 @@
 
 static struct dp_error *no_memory(void)
 {
-	return dp_error(DP_TAG_NOMEM, "out of memory for what an earlier dynprobe left");
+	return dp_error(DP_TAG_NOMEM, "out of memory for the probes of an earlier dynprobe");
 }
 
 struct dp_resident *dp_resident_destroy(struct dp_resident *s)
@@ -59,8 +60,7 @@ static bool grow(struct dp_groups *groups)
 	return group && kind;
 }
 
-/* The group of a memfd, a new one if it is the first that is seen of it; NULL without memory. All memfds are of one file system.
- */
+/* The group of a memfd, created if new; NULL without memory. The inode identifies it: all memfds are in one file system. */
 static struct dp_resident *group_of(struct dp_target *t, struct dp_groups *groups, uint64_t inode)
 {
 	for (size_t i = 0; i < groups->n; i++)
@@ -107,7 +107,7 @@ static struct dp_error *add_descriptor(struct dp_target *t, int64_t fd, uint64_t
 	return NULL;
 }
 
-/* Does one of our regions lie directly before it? Then it is that group's, which will find it itself. */
+/* Is it directly after one of our regions? Then it belongs to that group, which finds it by itself. */
 static bool belongs(const struct dp_groups *groups, const struct dp_region *private)
 {
 	for (size_t i = 0; i < groups->n; i++)
@@ -119,7 +119,7 @@ static bool belongs(const struct dp_groups *groups, const struct dp_region *priv
 	return false;
 }
 
-/* Of a memfd whose data is not mapped yet, or that was not even made. */
+/* The private region of a memfd whose data is not mapped yet, or that was not even created. */
 static struct dp_error *add_private(struct dp_target *t, struct dp_groups *groups)
 {
 	const struct dp_region stray = dp_stray_private(t);
@@ -135,7 +135,7 @@ static struct dp_error *add_private(struct dp_target *t, struct dp_groups *group
 /* ---- one group ---------------------------------------------------------------------------------------------------------------
  */
 
-/* Where the control page is: a writable region that starts with its magic word. *sink: with the LTTng sink's. */
+/* Finds the control page: a writable region that starts with its magic word. *sink: one starts with the LTTng sink's. */
 static struct dp_error *find_data(struct dp_resident *s, bool *sink)
 {
 	for (size_t i = 0; i < s->in.nregions; i++) {
@@ -148,7 +148,7 @@ static struct dp_error *find_data(struct dp_resident *s, bool *sink)
 		if (magic != DP_MAGIC)
 			continue;
 		if (s->data)
-			return dp_error(DP_TAG_DAMAGED, "two control pages of one dynprobe are mapped in %d",
+			return dp_error(DP_TAG_DAMAGED, "process %d has two control pages of one dynprobe",
 			                s->target->process.pid);
 		s->data = r->addr;
 		s->data_size = r->size;
@@ -181,20 +181,20 @@ static bool find_private(struct dp_resident *s, uint64_t addr)
 	return true;
 }
 
-/* Before there was a control page: the private region lies behind the only writable one (layout.c). */
+/* Without a control page: the private region is after the only writable one (layout.c). */
 static struct dp_error *without_control(struct dp_resident *s, enum dp_group_kind *kind)
 {
 	for (size_t i = 0; i < s->in.nregions && !s->in.private.mapped; i++)
 		if (s->in.region[i].prot & PROT_WRITE)
 			find_private(s, s->in.region[i].addr + s->in.region[i].size);
 	if (s->in.live)
-		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in %d is overwritten",
+		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in process %d has been overwritten",
 		                s->target->process.pid);
 	*kind = DP_GROUP_LEFT;
 	return NULL;
 }
 
-/* Is it the same pid namespace as ours, or can its pids not be judged from here? */
+/* Also true if the tool is in another pid namespace, where its pid cannot be checked. */
 static bool tool_lives(const struct dp_control *c)
 {
 	struct stat st;
@@ -211,19 +211,21 @@ static struct dp_error *check_control(const struct dp_resident *s)
 	const struct dp_target *t = s->target;
 	const struct dp_control *c = &s->control;
 	if (c->abi != DP_ABI_VERSION)
-		return dp_error(DP_TAG_LOCKED, "%d holds probes of another version of dynprobe; remove them with that one",
+		return dp_error(DP_TAG_LOCKED,
+		                "process %d has probes of another version of dynprobe; remove them with that version",
 		                t->process.pid);
 	if (!dp_control_valid(c, s->data_size) || c->private_addr != s->data + s->data_size || !s->in.private.mapped)
-		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in %d makes no sense", t->process.pid);
+		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in process %d is damaged",
+		                t->process.pid);
 	if (s->in.live && tool_lives(c))
-		return dp_error(DP_TAG_LOCKED, "dynprobe %llu is at work in %d (%s); stop it first",
+		return dp_error(DP_TAG_LOCKED, "another dynprobe (%llu) is using process %d (%s); stop it first",
 		                (unsigned long long)c->tool_pid, t->process.pid, t->process.comm);
 	return NULL;
 }
 
 /*
- * Some dynprobe's view of its target? There is no code by it; what the kernel happened to map behind it, as it does with a new
- * heap, is not the region that the control page tells of.
+ * Is it a dynprobe's view of its target? Such a view has no code with it. A mapping that happens to follow it, such as a new
+ * heap, is not the region that the control page names.
  */
 static bool is_view(const struct dp_resident *s)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Probes that stand in the target already, as the planner of new ones has to know them. */
+/* Tells the planner of new probes about those that are already in the target. */
 #include "injector/resident/resident.h"
 
 /*
- * One that is to be superseded is not in the way: what takes its place has exactly its bytes. Sites that are nobody's probe are
- * left to the look at install: a new group's own hook may be put over an old one's.
+ * Probes that will be superseded are not in the way: the new one uses exactly their bytes. Sites without a probe are left to the
+ * check at install time: a new group's hook may be written over an old one's.
  */
 static bool in_the_way(const struct dp_placed *p)
 {
@@ -34,8 +34,8 @@ struct dp_error *dp_target_name_overlap(struct dp_target *t, uint64_t site, stru
 				continue;
 			dp_error_destroy(err);
 			return dp_error(DP_TAG_STANDING,
-			                "a probe that an earlier dynprobe left in %d stands at 0x%llx%s; take it out first",
-			                t->process.pid, (unsigned long long)p->addr, p->addr == site ? "" : ", in the way");
+			                "a probe that an earlier dynprobe left in process %d is at 0x%llx%s; remove it first",
+			                t->process.pid, (unsigned long long)p->addr, p->addr == site ? "" : " and overlaps");
 		}
 	}
 	return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking out what an earlier tool left: some of its probes, whose stubs stay for threads that are inside, or the last ones, and
- * then everything. A kill in between leaves a group of fewer probes, or one without any, which the next tool takes out.
+ * Removes probes of an earlier tool: some of them, whose stubs stay for threads inside, or the last ones, and then everything. A
+ * kill in between leaves a group with fewer probes, or with none, which the next tool removes.
  */
 #include "injector/resident/resident.h"
 
@@ -14,7 +14,7 @@ static bool wanted(const struct dp_placed *p, const bool *remove)
 	return p->probe != DP_NO_PROBE && (!remove || remove[p->probe]);
 }
 
-/* Sites that somebody else changed may lead into our stubs by ways that we do not know: as long as such a one is left, all is. */
+/* Sites that others changed may still lead into our stubs in unknown ways: as long as one is left, everything stays. */
 static bool leaves_none(const struct dp_resident *s, const bool *remove)
 {
 	for (size_t i = 0; i < s->in.nplaced; i++) {
@@ -25,7 +25,7 @@ static bool leaves_none(const struct dp_resident *s, const bool *remove)
 	return true;
 }
 
-/* A probe whose bytes others rely upon is shut; it goes with them. */
+/* A probe whose bytes others rely on is disabled; it is removed with them. */
 static struct dp_error *restore_some(struct dp_resident *s, const bool *chosen, struct dp_remove_report *report)
 {
 	static const uint32_t shut;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Serving what an earlier tool left: for the time of a recording its rings are drained, and do not overwrite themselves. A ring
- * must never have two consumers; how the threads hand theirs over and get it back is told in agent/abi.h.
+ * Serves an earlier tool's probes: during a recording their rings are drained and do not overwrite old records. A ring must never
+ * have two consumers; agent/abi.h describes how threads hand over their rings and get them back.
  */
 #include "injector/resident/resident.h"
 
@@ -19,8 +19,8 @@ static struct dp_error *set_word(struct dp_resident *s, uint64_t offset, uint64_
 }
 
 /*
- * A server that is named is believed to live as long as it does; so the name goes last. Under a seccomp filter nothing overwrites
- * itself: that takes system calls.
+ * A named server counts as alive while its process exists, so its name is removed last. Under a seccomp filter nothing is
+ * overwritten, because that takes system calls.
  */
 struct dp_error *dp_resident_unserve(struct dp_resident *s)
 {
@@ -56,7 +56,8 @@ struct dp_error *dp_resident_serve(struct dp_resident *s)
 struct dp_error *dp_resident_drain(struct dp_resident *s, bool last, dp_hit_fn each, void *data)
 {
 	if (!s->shadow)
-		return dp_error(DP_TAG_INTERNAL, "the probes left in %d are not served by this dynprobe", s->target->process.pid);
+		return dp_error(DP_TAG_INTERNAL, "this dynprobe does not serve the probes left in process %d",
+		                s->target->process.pid);
 	return dp_shadow_run(s, last, each, data);
 }
 

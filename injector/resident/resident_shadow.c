@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Draining rings that cannot be mapped. An earlier tool's memfd has no descriptor any more, and only root could open it again.
- * So the consumer works on a private copy of the data region that is kept in step: before a pass the slots and what their
- * threads wrote since are read (process_vm_readv), after it zeroes are written over what was consumed, and then the new tails.
+ * Drains rings that cannot be mapped: no descriptor of an earlier tool's memfd is open, and only root could open it again. So the
+ * consumer works on a private copy of the data region. Before each pass the slots and the new records are read
+ * (process_vm_readv); after it zeroes are written over what was consumed, and then the new tails.
  *
- * Neither call copies in an order, or in pieces, that anybody promises. Reading: a record counts as committed only if an earlier
- * call saw its first word; its payload comes from a second one. Writing: a tail is written byte by byte, the lowest first, each
- * as an element of its own, so that every value in between is below the new one: a thread that sees it believes its ring fuller
- * than it is.
+ * Neither call guarantees an order or a granularity of its copies. Reading: a record counts as committed only if an earlier call
+ * saw its first word; a second call reads its payload. Writing: a tail is written byte by byte, lowest first, each as an element
+ * of its own. So every intermediate value is below the new one, and a thread that sees it takes its ring for fuller than it is.
  */
 #include "injector/resident/resident.h"
 #include "injector/ring/drain.h"
@@ -23,13 +22,13 @@
 #define REST_NS 1000000L
 
 struct dp_shadow {
-	struct dp_control *view; /* sparse: what is never touched costs nothing */
+	struct dp_control *view; /* sparse: untouched pages cost no memory */
 	size_t size;
 	struct dp_drain *drain;
 	struct dp_slot *slot; /* in the view */
-	uint64_t *sent;       /* the tails that the target knows */
-	bool *broken;         /* its head or tail makes no sense: left alone from then on */
-	uint8_t *first;       /* what the first of two readings saw of a ring */
+	uint64_t *sent;       /* the tails as the target knows them */
+	bool *broken;         /* its head or tail is invalid: not used any more */
+	uint8_t *first;       /* a ring as the first of two reads saw it */
 	uint64_t damaged;
 };
 
@@ -55,10 +54,9 @@ void dp_shadow_loss(const struct dp_shadow *sh, unsigned probe, struct dp_loss *
 	ret->damaged += here.damaged + (probe ? 0 : sh->damaged);
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-/* The slots from the first on, up to one that was never used: behind it none was. */
+/* Reads the slots up to the first unused one; all later ones are unused too. */
 static struct dp_error *fetch_slots(struct dp_resident *s, struct dp_shadow *sh)
 {
 	const uint32_t all = s->control.nslots;
@@ -72,8 +70,8 @@ static struct dp_error *fetch_slots(struct dp_resident *s, struct dp_shadow *sh)
 }
 
 /*
- * Behind a ring's room there is nothing but the rest of fillers, and pages that to read would make. A tool that made the room
- * smaller left what its thread may have been about to write: a record and a filler's first word.
+ * Beyond a ring's room there are only remains of fillers, and pages that reading would allocate. But if a tool made the room
+ * smaller, the thread may have been writing there: a record and a filler's first word.
  */
 static uint64_t end_of_lap(const struct dp_resident *s, uint32_t i, uint64_t at)
 {
@@ -82,7 +80,7 @@ static uint64_t end_of_lap(const struct dp_resident *s, uint32_t i, uint64_t at)
 	return end < size ? end : size;
 }
 
-/* [from, to) of ring i as one or two pieces. `base` is the ring's start, here or there. */
+/* [from, to) of ring i as one or two pieces. `base`: start of the ring, in either process. */
 static size_t pieces(const struct dp_resident *s, uint32_t i, uint64_t base, uint64_t from, uint64_t to, struct iovec piece[2])
 {
 	const uint64_t size = s->control.ring_size, at = from & (size - 1), n = to - from, end = end_of_lap(s, i, at);
@@ -114,8 +112,8 @@ static struct dp_error *read_ring(const struct dp_resident *s, uint32_t i, uint6
 }
 
 /*
- * Ends the view of ring i before the first record that the first reading did not see committed. Below `settled` nobody writes any
- * more: both readings saw the same.
+ * Ends the view of ring i before the first record that was not committed at the first read. Below `settled` no thread writes any
+ * more, so both reads saw the same.
  */
 static void stop_at_pending(const struct dp_resident *s, struct dp_shadow *sh, uint32_t i)
 {
@@ -129,7 +127,7 @@ static void stop_at_pending(const struct dp_resident *s, struct dp_shadow *sh, u
 			memset(ring_here(s, sh, i) + (pos & mask), 0, sizeof(word));
 			return;
 		} else if (!(uint32_t)word || (uint32_t)word % 8) {
-			return; /* damaged: the consumer's business */
+			return; /* damaged: the consumer handles it */
 		} else {
 			pos += (uint32_t)word;
 		}
@@ -145,7 +143,7 @@ static struct dp_error *fetch_ring(struct dp_resident *s, struct dp_shadow *sh, 
 {
 	struct dp_slot *slot = &sh->slot[i];
 	if (!sh->broken[i] && head_is_odd(s, sh, i)) {
-		/* Caught in the middle of being written, or really so? */
+		/* Was it read while being written, or is it really invalid? */
 		DP_TRY(dp_resident_get(s, s->control.slots_offset + i * sizeof(*slot), slot, sizeof(*slot)));
 		sh->broken[i] = head_is_odd(s, sh, i);
 		sh->damaged += sh->broken[i];
@@ -169,12 +167,11 @@ static struct dp_error *fetch(struct dp_resident *s, struct dp_shadow *sh)
 	return NULL;
 }
 
-/* ---- giving back
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- giving back ----------------------------------------------------------------------------------------------------------- */
 
-#define PARTS 11 /* two of the ring, whose the rest is, and the tail's */
+#define PARTS 11 /* two of the ring, the tail's owner, and the bytes of the tail */
 
-/* The bytes of the tail that change, each by itself. */
+/* The changed bytes of the tail, one part each. */
 static size_t tail_bytes(const uint8_t *old, const uint8_t *new, uint64_t there, struct dp_mem_part *part)
 {
 	size_t n = 0;
@@ -184,7 +181,7 @@ static size_t tail_bytes(const uint8_t *old, const uint8_t *new, uint64_t there,
 	return n;
 }
 
-/* The consumer has zeroed its copy of what it took: that is what is written, then whose the rest is, and then the tail. */
+/* Writes the ring, in whose copy the consumer has zeroed what it took; then the owner of the rest; then the tail. */
 static struct dp_error *give_back(struct dp_resident *s, struct dp_shadow *sh, uint32_t i)
 {
 	struct iovec from[2], to[2];
@@ -202,8 +199,7 @@ static struct dp_error *give_back(struct dp_resident *s, struct dp_shadow *sh, u
 	return NULL;
 }
 
-/* ---- passes
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *give_back_all(struct dp_resident *s, struct dp_shadow *sh)
 {
@@ -213,7 +209,7 @@ static struct dp_error *give_back_all(struct dp_resident *s, struct dp_shadow *s
 	return NULL;
 }
 
-/* A target that is gone has taken its rings along: what was read of them before is passed on. */
+/* The rings of a target that is gone are gone too; records that were read before are still passed on. */
 static struct dp_error *unless_gone(struct dp_error *err, bool *gone)
 {
 	*gone = err && err->tag == DP_TAG_GONE;
@@ -234,7 +230,7 @@ static struct dp_error *allocate(struct dp_resident *s, struct dp_shadow *sh)
 	sh->size = s->data_size;
 	void *view = mmap(NULL, sh->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (view == MAP_FAILED)
-		return dp_error_sys(DP_TAG_NOMEM, "a copy of %zu MiB of rings", sh->size >> 20);
+		return dp_error_sys(DP_TAG_NOMEM, "cannot allocate a copy of %zu MiB of rings", sh->size >> 20);
 	sh->view = view;
 	sh->slot = (void *)((uint8_t *)view + s->control.slots_offset);
 	sh->sent = calloc(s->control.nslots, sizeof(*sh->sent));
@@ -251,7 +247,9 @@ static bool reclaiming(const struct dp_resident *s, const struct dp_shadow *sh)
 	return false;
 }
 
-/* Until no thread is at its own ring's tail: those that come later see that they may not. The tails count only then. */
+/*
+ * Waits until no thread uses its own ring's tail; threads that come later see that they may not. The tails are valid only then.
+ */
 static struct dp_error *await_tails(struct dp_resident *s, struct dp_shadow *sh)
 {
 	for (int tried = 0; tried < TRIES; tried++) {
@@ -260,11 +258,11 @@ static struct dp_error *await_tails(struct dp_resident *s, struct dp_shadow *sh)
 			return fetch_slots(s, sh);
 		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 	}
-	return dp_error(DP_TAG_BUSY, "a thread of %d stands where it holds its ring; is the process stopped?",
+	return dp_error(DP_TAG_BUSY, "a thread of process %d does not release its ring; is the process stopped?",
 	                s->target->process.pid);
 }
 
-/* A record never straddles the ring's end because all are multiples of 8 long: with another tail one would. */
+/* No record crosses the ring's end, because all lengths are multiples of 8. With an unaligned tail one would. */
 static void take_tail(struct dp_shadow *sh, uint32_t i)
 {
 	if (sh->slot[i].tail % 8) {

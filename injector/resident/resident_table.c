@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control page and what it leads to, read from a process that could have written anything there. Every offset and count is
- * checked against the region's size before it is used, and what does not fit is refused as a whole: half a site table would
- * leave half of the text patched.
+ * Reads the control page and what it refers to from a process that could have written anything there. Every offset and count is
+ * checked against the region's size before use. If one is invalid, everything is refused: half a site table would leave half of
+ * the text patched.
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/resident/resident.h"
@@ -17,7 +17,7 @@ static bool within(uint64_t offset, uint64_t count, uint64_t each, uint64_t size
 	return offset % 4 == 0 && offset >= sizeof(struct dp_control) && offset <= size && count <= (size - offset) / each;
 }
 
-/* What only probes that are kept have. */
+/* Checks the fields that only resident probes have. */
 static bool kept_valid(const struct dp_control *c, uint64_t size)
 {
 	const uint64_t room = c->manifest_size, both = c->manifest_offset & ~room;
@@ -46,7 +46,7 @@ static bool site_valid(const struct dp_resident *s, const struct dp_site_entry *
 	       (e->probe < s->control.nprobes || e->probe == DP_NO_PROBE);
 }
 
-/* A fork's table is its parent's: what has become of the sites there since says nothing about here. */
+/* A fork's table is its parent's: later changes of site states there do not apply here. */
 static void take_site(const struct dp_resident *s, const struct dp_site_entry *e, uint64_t at, struct dp_placed *p)
 {
 	*p = (struct dp_placed){
@@ -69,7 +69,7 @@ static void take_site(const struct dp_resident *s, const struct dp_site_entry *e
 		p->pair[i] = (struct dp_pc_pair){e->pair[i].stub, e->pair[i].original, e->pair[i].fix_rcx};
 }
 
-/* For questions about single probes, and about what is near an address: of thousands of either. */
+/* For queries about single probes, and about addresses, among thousands of sites. */
 static struct dp_error *index_sites(struct dp_resident *s)
 {
 	const size_t n = s->control.nprobes;
@@ -95,8 +95,9 @@ struct dp_error *dp_resident_read_sites(struct dp_resident *s)
 		const uint64_t at = c->sites_offset + i * sizeof(e);
 		DP_TRY(dp_resident_get(s, at, &e, sizeof(e)));
 		if (!site_valid(s, &e))
-			return dp_error(DP_TAG_DAMAGED, "entry %zu of the site table of an earlier dynprobe in %d makes no sense",
-			                i, s->target->process.pid);
+			return dp_error(DP_TAG_DAMAGED,
+			                "entry %zu of the site table of an earlier dynprobe in process %d is damaged", i,
+			                s->target->process.pid);
 		take_site(s, &e, s->data + at, &s->in.placed[s->in.nplaced++]);
 		s->in.calls_out |= s->in.placed[s->in.nplaced - 1].calls_out;
 	}
@@ -111,14 +112,15 @@ struct dp_error *dp_resident_read_manifest(struct dp_resident *s)
 	bool ends = false;
 	if (!text)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the manifest of an earlier dynprobe");
-	for (uint64_t at = 0; !err && !ends && at < room; at += DP_PAGE) { /* a page that is read becomes one that is in memory */
+	for (uint64_t at = 0; !err && !ends && at < room; at += DP_PAGE) { /* reading a page allocates it */
 		err = dp_resident_get(s, s->control.manifest_offset + at, text + at, DP_PAGE);
 		ends = !err && memchr(text + at, 0, DP_PAGE);
 	}
 	if (!err && !ends)
-		err = dp_error(DP_TAG_DAMAGED, "the manifest of an earlier dynprobe in %d has no end", s->target->process.pid);
+		err = dp_error(DP_TAG_DAMAGED, "the manifest of an earlier dynprobe in process %d has no end",
+		               s->target->process.pid);
 	if (!err)
-		s->manifest = strdup(text); /* most of the room is empty */
+		s->manifest = strdup(text); /* most of the buffer is empty */
 	free(text);
 	return err || s->manifest ? err : dp_error(DP_TAG_NOMEM, "out of memory for the manifest of an earlier dynprobe");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups are found as in resident_find.c, by the memfd's name and the control page's magic word; but whatever makes no sense is
- * left out instead of refused, and a tool that is at work is no reason not to look: a debugger wants what there is, now.
+ * Groups are found as in resident_find.c, by the memfd's name and the control page's magic word. But invalid data is skipped
+ * instead of refused, and a running tool does not prevent reading: a debugger wants what is there now.
  */
 #include "injector/resident/stub_map.h"
 
@@ -20,16 +20,16 @@ extern const uint8_t dp_agent_blob[], dp_agent_blob_end[];
 struct reader {
 	struct dp_process p;
 	struct dp_stub_map v;
-	uint64_t inode; /* of the group at hand, whose code begins at v.code[first] */
+	uint64_t inode; /* of the current group, whose code begins at v.code[first] */
 	size_t first;
 };
 
 static struct dp_error *no_memory(void)
 {
-	return dp_error(DP_TAG_NOMEM, "out of memory for the probes that stand in a process");
+	return dp_error(DP_TAG_NOMEM, "out of memory for the probes of a process");
 }
 
-/* One more item behind `n` of them; NULL without memory. */
+/* Appends a zeroed item to the `n` items; NULL without memory. */
 static void *append(void **list, size_t *n, size_t size)
 {
 	void *grown = realloc(*list, (*n + 1) * size);
@@ -65,7 +65,7 @@ static struct dp_error *add_stub(struct reader *r, const struct dp_site_entry *e
 	return NULL;
 }
 
-/* Pairs outside of the stub are jumps that lead to it. */
+/* A pair outside of the stub is a jump that leads to it. */
 static struct dp_error *add_springboard(struct reader *r, const struct dp_site_entry *e, uint64_t at)
 {
 	uint8_t bytes[16];
@@ -101,7 +101,7 @@ static struct dp_error *add_sites(struct reader *r, uint64_t data, const struct 
 
 /* ---- groups ------------------------------------------------------------------------------------------------------------ */
 
-/* Its first bytes will do: further on there are words that tools fill in. */
+/* Compares only the first bytes: later on there are words that tools fill in. */
 static struct dp_error *add_agent(struct reader *r, const struct dp_agent_image *agent, uint64_t at)
 {
 	uint8_t there[512];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is a thread at a point where it can be lent for a C function?
+ * Decides whether a thread is at a safe point, where it can call a C function for us.
  *
- * It is unless it may hold a lock that the function needs, and it may hold one only while a function that takes such a lock is
- * active: while an address in that function lies on its stack as a place to return to, or as the pc that a signal
- * interrupted. See safe_ranges.c for which functions those are.
+ * It is, unless it may hold a lock that the function needs. It may hold one only while a function that takes such a lock is
+ * active: while an address in that function is on its stack as a return address, or as the pc that a signal interrupted.
+ * safe_ranges.c says which functions those are.
  */
 #include "injector/lttng/safe/safe.h"
 
@@ -64,8 +64,8 @@ struct scan {
 	struct dp_safe *s;
 	const struct dp_process *p;
 	char *why;
-	uint64_t other; /* the stack that a signal frame on this one names, or 0 */
-	bool running;   /* not blocked in a system call: nameless libc functions count too */
+	uint64_t other; /* the other stack that a signal frame on this one refers to, or 0 */
+	bool running;   /* not blocked in a system call: functions of libc without a name count too */
 };
 
 static bool is_frame_shape(const uint64_t *word)
@@ -95,7 +95,7 @@ static size_t read_stack(const struct dp_process *p, uint64_t at, void *buf, siz
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* Where the stack around `rsp` ends: at the thread's control block if it is in the same mapping, or with the mapping. */
+/* End of the stack around `rsp`: the thread's control block if it is in the same mapping, or the end of the mapping. */
 static uint64_t stack_end(const struct dp_safe *s, uint64_t rsp, uint64_t fs)
 {
 	const struct dp_map *m = dp_image_map_at(s->image, dp_addr_of(rsp));
@@ -103,12 +103,13 @@ static uint64_t stack_end(const struct dp_safe *s, uint64_t rsp, uint64_t fs)
 	return fs > rsp && fs < end ? fs : end;
 }
 
-/* Clean from `rsp` to the end? */
+/* True if no bad word is between `rsp` and `end`. */
 static bool scan_from(struct scan *c, uint64_t rsp, uint64_t end)
 {
 	static uint64_t words[16384];
 	uint64_t at = (rsp + 7) &
-	              ~UINT64_C(7); /* what lies below is over, but for signal frames' red zones, which hold no return address */
+	              /* words below rsp are dead, except in red zones of signal frames, which contain no return address */
+	              ~UINT64_C(7);
 	if (end - at > STACK_LIMIT) {
 		snprintf(c->why, 128, "its stack is too deep");
 		return false;
@@ -145,8 +146,7 @@ static bool scan_stacks(struct dp_safe *s, const struct dp_process *p, const str
 	return true;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------------------
- */
+/* ---- the whole check ---------------------------------------------------------------------------------------------------- */
 
 bool dp_safe_own_block(const struct dp_process *p, const struct dp_held *h)
 {
@@ -162,13 +162,13 @@ bool dp_safe_here(struct dp_safe *s, const struct dp_process *p, const struct dp
 {
 	const struct dp_ban *ban = dp_ranges_ban(&s->ranges, h->regs.rip);
 	if (ban) {
-		snprintf(why, 128, "it stands in %s", ban->what);
+		snprintf(why, 128, "it is in %s", ban->what);
 		return false;
 	}
 	if (!dp_ranges_code(&s->ranges, h->regs.rip)) {
 		const struct dp_map *m = dp_image_map_at(s->image, dp_addr_of(h->regs.rip));
-		if (!m || !m->exec) { /* a library that came after the image was read */
-			snprintf(why, 128, "it stands in code that is new");
+		if (!m || !m->exec) { /* a library that was loaded after the image was read */
+			snprintf(why, 128, "it is in code that was loaded just now");
 			return false;
 		}
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code in which a thread may hold a lock that malloc, pthread_create, dlopen or liblttng-ust take: the dynamic loader, malloc by
- * whatever name, the parts of libc that create, fork, exit or walk modules, LTTng itself, and ourselves.
+ * Code in which a thread may hold a lock that malloc, pthread_create, dlopen or liblttng-ust take: the dynamic loader, malloc
+ * under any name, the parts of libc that create, fork, exit or list modules, LTTng itself, and our own code.
  *
- * libc's own malloc is one object file, so its functions lie together, those without a name in between and before the first:
- * the range reaches from the end of the last foreign function below to the first one above. Another library that has a malloc is
- * banned as a whole; in the executable (a static jemalloc), the functions named like one.
+ * libc's malloc is one object file, so its functions are adjacent, with nameless ones between them and before the first. The
+ * range reaches from the end of the last other function below to the first one above. Any other library with a malloc is banned
+ * as a whole; in the executable (a static jemalloc), functions with malloc's names are.
  */
 #include "injector/lttng/safe/safe_ranges.h"
 
@@ -25,7 +25,7 @@ static const char *const malloc_names[] = {
         "reallocarray",
 };
 
-/* Of libc, libpthread and libdl. */
+/* In libc, libpthread and libdl. */
 static const char *const libc_names[] = {
         "pthread_create",
         "pthread_exit",
@@ -172,7 +172,7 @@ static const struct dp_code *code_of(const struct dp_ranges *r, uint64_t addr)
 	return NULL;
 }
 
-/* Functions named in `list`, each by itself. */
+/* Bans each function named in `list`. */
 static struct dp_error *ban_named(struct dp_ranges *r, const struct dp_exports *e, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < e->n; i++)
@@ -181,7 +181,7 @@ static struct dp_error *ban_named(struct dp_ranges *r, const struct dp_exports *
 	return NULL;
 }
 
-/* One object file's functions, from the lowest to the highest named one, and the nameless ones around them. */
+/* Bans one object file's functions, from the lowest to the highest named one, and the nameless ones around them. */
 static struct dp_error *ban_malloc(struct dp_ranges *r, const struct dp_exports *e)
 {
 	uint64_t low = UINT64_MAX, high = 0;
@@ -208,7 +208,7 @@ static struct dp_error *ban_malloc(struct dp_ranges *r, const struct dp_exports 
 	return add_ban(r, below < low ? below : low, above, "malloc");
 }
 
-/* A program with its own malloc inside may have other functions of those names too: any symbol will do. */
+/* A program with a built-in malloc may also have other functions with allocator names, so all these names are banned. */
 static struct dp_error *ban_in_executable(struct dp_ranges *r, const struct dp_exports *e)
 {
 	DP_TRY(ban_named(r, e, malloc_names, sizeof(malloc_names) / sizeof(*malloc_names)));
@@ -219,7 +219,7 @@ static struct dp_error *ban_in(struct dp_ranges *r, struct dp_module *m, bool ex
 {
 	struct dp_exports e;
 	if (MATCHES(banned_modules, dp_module_name(m)))
-		return NULL; /* by its mappings */
+		return NULL; /* ban_maps() bans these */
 	DP_TRY(dp_exports_read(m, &e));
 	struct dp_error *err = NULL;
 	if (is_libc(m)) {
@@ -235,7 +235,7 @@ static struct dp_error *ban_in(struct dp_ranges *r, struct dp_module *m, bool ex
 	return err;
 }
 
-/* By the mapping's name, so that it also holds for files that cannot be read from here (our own, deleted ones). */
+/* Bans by the mapping's name, which also works for files that cannot be read from here (deleted ones, such as ours). */
 static struct dp_error *ban_maps(struct dp_ranges *r, struct dp_image *image)
 {
 	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
@@ -247,7 +247,7 @@ static struct dp_error *ban_maps(struct dp_ranges *r, struct dp_image *image)
 	return NULL;
 }
 
-/* Overlapping ranges become one. */
+/* Merges overlapping ranges. */
 static void merge(struct dp_ranges *r)
 {
 	size_t n = 0;
@@ -316,8 +316,7 @@ void dp_ranges_fini(struct dp_ranges *r)
 	*r = (struct dp_ranges){0};
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 const struct dp_code *dp_ranges_code(const struct dp_ranges *r, uint64_t addr)
 {
@@ -349,7 +348,7 @@ const struct dp_ban *dp_ranges_ban(const struct dp_ranges *r, uint64_t addr)
 	return NULL;
 }
 
-/* The length of `ff /2` (call through a register or memory) from its opcode byte on. */
+/* Length of `ff /2` (call through a register or memory), counted from the opcode byte. */
 static unsigned indirect_length(const uint8_t *p)
 {
 	const unsigned mod = p[1] >> 6, rm = p[1] & 7;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping one thread to look whether it can be lent. What is known without a stop is asked first: a running or sleeping thread,
- * its call, its scheduling. A thread in a timed call that ptrace interrupts begins its timeout anew (eintr.c), so it comes last.
+ * Stops one thread and checks whether it is at a safe point. First checks what is known without a stop: whether it runs or
+ * sleeps, its system call, its scheduling. A timed call that ptrace interrupts restarts its timeout (eintr.c), so threads in one
+ * come last.
  */
 #include "injector/lttng/safe/safe.h"
 
@@ -19,7 +20,7 @@
 #include <sys/syscall.h>
 
 #define CODE64  0x33
-#define STOP_NS UINT64_C(100000000) /* on a busy machine it first needs a processor; nothing waits for us until it stands */
+#define STOP_NS UINT64_C(100000000) /* on a busy machine it first needs a processor; no other thread waits for us meanwhile */
 
 /* ---- without a stop ---------------------------------------------------------------------------------------------------------
  */
@@ -30,11 +31,11 @@ static bool ordinary_schedule(const struct dp_process *p, pid_t tid)
 	if (sched_getscheduler(tid) != SCHED_OTHER)
 		return false;
 	if (sched_getaffinity(tid, sizeof(own), &own) || sched_getaffinity(p->pid, sizeof(leader), &leader))
-		return true; /* more processors than fit: nobody narrows by hand there */
+		return true; /* more processors than cpu_set_t holds: assume no special affinity */
 	return CPU_COUNT(&own) >= CPU_COUNT(&leader);
 }
 
-/* Calls in the middle of which a program changes its memory or its threads. */
+/* Calls during which a program changes its memory or its threads. */
 static bool passing_call(long nr)
 {
 	switch (nr) {
@@ -72,8 +73,7 @@ enum dp_safe_rank dp_safe_rank(struct dp_safe *s, const struct dp_process *p, pi
 	return dp_eintr_class(nr, args) == DP_EINTR_TIMED ? DP_SAFE_TIMED : DP_SAFE_BEST;
 }
 
-/* ---- with one -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- with a stop ----------------------------------------------------------------------------------------------------------- */
 
 static pid_t read_ns_tid(const struct dp_process *p, pid_t tid)
 {
@@ -94,7 +94,7 @@ static enum dp_safe_outcome judge(struct dp_safe *s, const struct dp_process *p,
 		return DP_SAFE_STOPPED_JOB;
 	}
 	if (h->pending_signal || h->regs.cs != CODE64) {
-		snprintf(why, 128, "a signal is on its way to it");
+		snprintf(why, 128, "it has a pending signal, or runs 32-bit code");
 		return DP_SAFE_UNSAFE;
 	}
 	if (dp_dispatch_of(p, h->tid, NULL, NULL) != DP_DISPATCH_NONE) {
@@ -113,7 +113,7 @@ struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid
 	*outcome = DP_SAFE_GONE;
 	if (!dp_proc_stat(p->pid, tid, &stat) || dp_task_is_worker(&stat))
 		return NULL;
-	if (stat.state == 'D') { /* could neither stop nor be let go */
+	if (stat.state == 'D') { /* it could not stop, nor be released */
 		snprintf(why, 128, "it sleeps uninterruptibly");
 		*outcome = DP_SAFE_UNSAFE;
 		return NULL;

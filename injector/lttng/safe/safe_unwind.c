@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's frames, from the tables that every x86-64 library carries (.eh_frame), with libdw. Stacks are full of stale words:
- * of python3, nginx and bash, all have an address in malloc lying about in some unused local, for ever. Only frames tell what is
+ * Finds a thread's call frames with libdw, from the tables that every x86-64 library has (.eh_frame). Stacks are full of stale
+ * words: on those of python3, nginx and bash an unused local contains an address in malloc forever. Only frames show what is
  * active.
  *
- * A table can be wrong, a file can have been replaced, and libdw guesses where it finds no table. So the frames are believed only
- * if each return address lies behind a call instruction, and if they end where threads begin: in the program's _start (a call
- * with hlt behind it) or in clone (a call with the exit system call behind it). In libc's start_thread, only the call of the
- * thread's own function, which is indirect, is a place where a thread is at home; from the direct ones it is being born or dying.
+ * A table can be wrong, a file can have been replaced, and libdw guesses where it finds no table. So the frames are trusted only
+ * if each return address follows a call instruction, and if they end where threads begin: in the program's _start (a call
+ * followed by hlt) or in clone (a call followed by the exit system call). In libc's start_thread, a thread is safe only below the
+ * indirect call of its own function; below the direct calls it is starting or exiting.
  */
 #include "injector/lttng/safe/safe_unwind.h"
 
@@ -33,12 +33,12 @@ struct dp_unwinder {
 	uint64_t begin, begin_end; /* dp_unwinder_begins_at() */
 	/* of the thread being judged: */
 	const struct dp_held *h;
-	uint8_t copy[COPY]; /* of its stack, from rsp on */
+	uint8_t copy[COPY]; /* copy of its stack, from rsp on */
 	size_t copied;
 	unsigned nframes;
-	uint64_t pc, before; /* of the outermost frame so far, and of the one that it called */
-	bool active;         /* `pc` is no return address */
-	bool begun;          /* the frames reached the code at which threads of our own begin */
+	uint64_t pc, before; /* of the outermost frame so far, and of its callee */
+	bool active;         /* `pc` is not a return address */
+	bool begun;          /* the frames reached the code where our own threads begin */
 	bool signalled;      /* one of them is a signal frame */
 	enum dp_unwound verdict;
 	char *why;
@@ -99,7 +99,7 @@ static bool same_file(const struct dp_map *a, const struct dp_map *b)
 	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
 
-/* The mappings from `i` on that belong to one file; *exec: it has code. */
+/* End of the run of mappings from `i` on that belong to one file; *exec: it has code. */
 static size_t group(const struct dp_image *image, size_t i, bool *exec)
 {
 	const struct dp_map *first = dp_image_map(image, i);
@@ -117,7 +117,7 @@ static size_t group(const struct dp_image *image, size_t i, bool *exec)
 	return end;
 }
 
-/* Every file's tables are opened now, while nobody waits. */
+/* Opens the tables of all files now, while no thread is held. */
 static void report(struct dp_unwinder *u)
 {
 	bool exec;
@@ -241,7 +241,7 @@ static enum dp_unwound judge_base(struct dp_unwinder *u)
 	const struct dp_code *c = dp_ranges_code(u->ranges, u->pc);
 	if (!c)
 		return DP_UNWOUND_UNKNOWN;
-	if (u->active) /* a command at its entry point */
+	if (u->active) /* a launched command at its entry point */
 		return u->nframes == 1 && !dp_ranges_ban(u->ranges, u->pc) ? DP_UNWOUND_SAFE : DP_UNWOUND_UNKNOWN;
 	if (starts_with(c, u->pc, hlt, sizeof(hlt)))
 		return DP_UNWOUND_SAFE;
@@ -249,7 +249,7 @@ static enum dp_unwound judge_base(struct dp_unwinder *u)
 		return DP_UNWOUND_UNKNOWN;
 	if (!after_direct_call(u->ranges, u->before))
 		return DP_UNWOUND_SAFE;
-	snprintf(u->why, 128, "it is being born or dying");
+	snprintf(u->why, 128, "it is starting or exiting");
 	return DP_UNWOUND_UNSAFE;
 }
 
@@ -270,7 +270,7 @@ enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process
 	const int rc = dwfl_getthread_frames(u->dwfl, 1, look_at, u);
 	if (u->verdict != DP_UNWOUND_SAFE || u->begun)
 		return u->verdict;
-	(void)rc; /* at the outermost frame it may say that there is no table for what is beyond */
+	(void)rc; /* at the outermost frame it may fail because there is no table for the caller */
 	return u->nframes ? judge_base(u) : DP_UNWOUND_UNKNOWN;
 }
 

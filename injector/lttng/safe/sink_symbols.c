@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dynamic symbol table, straight from a module's segments: what other modules can call. Debugging symbols would name more,
- * and are not there when they are needed. Source: System V ABI, "Dynamic Section"; GNU symbol versions (the hidden bit marks old
- * ones).
+ * Reads the dynamic symbol table, which lists what other modules can call, from a module's segments. Debugging symbols have more
+ * names, but are often missing. Sources: System V ABI, "Dynamic Section"; GNU symbol versions (the hidden bit marks old ones).
  */
 #include "injector/lttng/safe/sink_symbols.h"
 
@@ -12,7 +11,7 @@
 
 #define VERSION_HIDDEN 0x8000u
 
-struct view { /* `n` bytes of the file that are at `addr` in the target */
+struct view { /* `n` bytes of the file, which are at `addr` in the target */
 	const uint8_t *bytes;
 	size_t n;
 };
