@@ -11,9 +11,9 @@
 
 #define LIVE_TRIES   40
 #define REST_NS      2000000L
-#define FRAMES_AFTER 4 /* tries: most need none */
+#define FRAMES_AFTER 4 /* attempts before tables are made; most removals need none */
 
-/* The site in whose bytes `addr` lies, other than `q`; SIZE_MAX if there is none. */
+/* The site, other than `q`, whose bytes contain `addr`; SIZE_MAX if there is none. */
 static size_t host_of(const struct dp_installation *in, size_t q, uint64_t addr)
 {
 	struct dp_near near = dp_near_bytes(in, addr, 1);
@@ -56,7 +56,7 @@ struct dp_error *dp_embedded_find(struct dp_installation *in, const bool *chosen
 {
 	struct dp_embedded h = {.in = in, .host = calloc(in->nplaced + 1, sizeof(*h.host))};
 	struct dp_error *err = h.host ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
-	for (size_t i = 0; !err && i < in->nplaced; i++) /* also what is restored: a thread may still be on its way */
+	for (size_t i = 0; !err && i < in->nplaced; i++) /* restored ones too: a thread may still be on its way */
 		err = note(in, chosen, i, &h);
 	if (h.n)
 		qsort(h.at, h.n, sizeof(*h.at), by_stub);
@@ -128,7 +128,7 @@ struct dp_error *dp_embedded_leave_live(struct dp_target *t, const struct dp_emb
 		snprintf(report->why, sizeof(report->why), "process %d shares its memory and may be in a probe", sharer);
 	}
 	if (!err && !*left && !report->why[0])
-		snprintf(report->why, sizeof(report->why), "not every thread could be looked at");
+		snprintf(report->why, sizeof(report->why), "not every thread could be checked");
 	if (each.held_ns > report->pause_ns)
 		report->pause_ns = each.held_ns;
 	dp_each_fini(&each);

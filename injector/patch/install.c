@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One transaction (decision 8). First everything is mapped and filled while the target runs; then the sites are written
- * (install_sites.c): with all threads held, or live (decision 0015).
+ * Installation as one transaction (decision 8). First everything is mapped and filled while the target runs. Then the sites are
+ * written (install_sites.c): with all threads held, or live (decision 0015).
  */
 #include "injector/patch/install.h"
 #include "injector/patch/quiesce/code_index.h"
@@ -41,7 +41,7 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 	return NULL;
 }
 
-/* What is put over another probe covers all of its bytes, and gives them all back. */
+/* A site over another probe covers all of that probe's bytes, so that its removal restores them all. */
 static void cover(struct dp_target *t, struct dp_placed *p)
 {
 	const struct dp_placed *below = dp_resident_below(t, &t->in, p);
@@ -50,8 +50,8 @@ static void cover(struct dp_target *t, struct dp_placed *p)
 }
 
 /*
- * Where the handler is to take faults, every probe waits for it: no instruction is to fault at an address that is not the
- * program's. What relies upon a guarded plan is guarded as well; it comes later in the order.
+ * If the handler takes faults, every probe is guarded, and so installed after it: every fault must have an address of the
+ * program's. A plan that relies on a guarded one is guarded too; it comes later in the order.
  */
 static bool is_guarded(const struct install *i, size_t k)
 {
@@ -116,8 +116,7 @@ static struct dp_error *map_finish(struct dp_target *t, struct dp_borrow *b, uin
 	return dp_map_finish(t, b, NULL);
 }
 
-/* ---- live: one thread works at a time, and none for long ---------------------------------------------------------------------
- */
+/* ---- live: one thread works at a time, and only briefly -------------------------------------------------------------------- */
 
 #define BORROW_NS UINT64_C(1000000000)
 
@@ -149,7 +148,7 @@ static struct dp_error *map_live(struct install *i, uint64_t file_size)
 {
 	struct dp_lease lease = {0};
 	DP_TRY(lend(i, dp_map_begin, file_size, &lease));
-	i->t->installed = true; /* from here on there is something to take out */
+	i->t->installed = true; /* from here on there is something to remove */
 	do
 		DP_TRY(lend(i, NULL, 0, &lease));
 	while (lease.more);
@@ -166,13 +165,13 @@ void dp_install_say_why(struct install *i, const char *why)
 	dp_target_log(i->t, "all threads are held: %s", why);
 }
 
-/* Then nothing was done, and nothing has to be undone. */
+/* True if no thread could be borrowed: then nothing was done, and nothing must be undone. */
 static bool nobody_to_lend(const struct dp_error *err)
 {
 	return err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK;
 }
 
-/* True if the error only means that it has to be done with all threads held. */
+/* True if the error only means that all threads must be held. */
 static bool go_on_held(struct install *i, struct dp_error *err)
 {
 	if (!nobody_to_lend(err) && err->tag != DP_TAG_CHANGED && err->tag != DP_TAG_REMOTE && err->tag != DP_TAG_NO_SPACE &&
@@ -199,8 +198,8 @@ static struct dp_error *map_held(struct install *i, struct dp_freeze *f, map_ste
 }
 
 /*
- * All threads are held, although only one works: on a busy machine that one would otherwise wait for a processor at each of its
- * calls, and be held for many times longer.
+ * Holds all threads although only one works: on a busy machine that one would otherwise wait for a processor at each of its
+ * calls, and be held many times longer.
  */
 static struct dp_error *map_once(struct install *i, map_step step, uint64_t file_size)
 {
@@ -224,7 +223,7 @@ static struct dp_error *map_patiently(struct install *i, map_step step, uint64_t
 		dp_priority_restore(&priority);
 		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= MAP_TRIES)
 			return err;
-		dp_error_destroy(err); /* a moment later a thread stands elsewhere */
+		dp_error_destroy(err); /* a moment later a thread is elsewhere */
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 	}
 }
@@ -239,7 +238,7 @@ static struct dp_error *map(struct install *i, uint64_t file_size)
 	if (i->t->installed) /* the first step is done */
 		return map_patiently(i, map_finish, file_size);
 	DP_TRY(map_patiently(i, dp_map_begin, file_size));
-	i->t->installed = true; /* from here on there is something to take out */
+	i->t->installed = true; /* from here on there is something to remove */
 	return map_patiently(i, map_finish, file_size);
 }
 
@@ -259,21 +258,20 @@ static struct dp_error *fill(struct install *i)
 	return dp_shared_fill(t);
 }
 
-/* ---- what is guarded: when the hooks stand
- * ------------------------------------------------------------------------------------------ */
+/* ---- guarded sites: after the hooks ---------------------------------------------------------------------------------------- */
 
 static struct dp_error *check_hooks(const struct install *i)
 {
 	for (size_t k = 0; k < i->nplans; k++)
 		if (i->plans[k].probe == DP_NO_PROBE && i->results[k].refused)
-			return dp_error(DP_TAG_TRAP_UNSAFE, "no hook on a system call: %s", i->results[k].refused->message);
+			return dp_error(DP_TAG_TRAP_UNSAFE, "cannot hook a system call: %s", i->results[k].refused->message);
 	return NULL;
 }
 
-/* Without the handler: those that cannot do without it are refused, the others are written. */
+/* Without the handler: refuses the sites that need it, and writes the others. */
 static struct dp_error *do_without(struct install *i, const struct dp_error *why)
 {
-	dp_target_log(i->t, "the handler of traps and faults does not go in: %s", why->message);
+	dp_target_log(i->t, "the trap and fault handler is not installed: %s", why->message);
 	for (size_t k = 0; k < i->nplans; k++) {
 		struct dp_placed *p = &i->t->in.placed[k];
 		if (!p->guarded || p->written)
@@ -286,7 +284,7 @@ static struct dp_error *do_without(struct install *i, const struct dp_error *why
 	return dp_install_sites(i, false);
 }
 
-/* Loads that may fault can be planned anew without, traps cannot. */
+/* Loads that may fault can be planned again without the handler, traps cannot. */
 static bool may_plan_anew(const struct install *i)
 {
 	for (size_t k = 0; k < i->nplans; k++)
@@ -295,7 +293,7 @@ static bool may_plan_anew(const struct install *i)
 	return false;
 }
 
-/* What cannot be done in another way is worth more tries: each holds all threads. */
+/* Probes that cannot be made in another way justify more attempts, each of which holds all threads. */
 static bool needs_handler(const struct install *i)
 {
 	for (size_t k = 0; k < i->nplans; k++)
@@ -304,7 +302,7 @@ static bool needs_handler(const struct install *i)
 	return false;
 }
 
-/* Nothing is guarded, and the handler goes in when it can, if its hooks stand. */
+/* Guards nothing for now; the handler is installed later, if its hooks are in place. */
 static struct dp_error *put_off(struct install *i)
 {
 	struct dp_error *err = check_hooks(i);
@@ -318,12 +316,12 @@ static struct dp_error *arm(struct install *i)
 	struct dp_error *err = check_hooks(i);
 	const bool hooked = !err;
 	if (hooked) {
-		dp_install_say_why(i, "the handler of traps and faults goes in with all threads held");
+		dp_install_say_why(i, "the trap and fault handler is installed with all threads held");
 		dp_priority_raise(&priority);
 		err = dp_trap_arm(i->t, needs_handler(i));
 		dp_priority_restore(&priority);
 	}
-	if (i->t->trap.held_ns > i->stats->pause_ns) /* of what was tried in vain, too */
+	if (i->t->trap.held_ns > i->stats->pause_ns) /* of failed attempts too */
 		i->stats->pause_ns = i->t->trap.held_ns;
 	if (err)
 		dp_trap_wait(i->t, err, hooked);
@@ -355,17 +353,17 @@ static struct dp_error *transaction(struct install *i)
 	DP_TRY(add_placed(i));
 	i->t->file_size = file_size;
 	DP_TRY(dp_limits_name(&i->t->process, &i->t->need, map(i, file_size)));
-	dp_installation_index(&i->t->in); /* with what is mapped now */
+	dp_installation_index(&i->t->in); /* with the current mappings */
 	DP_TRY(fill(i));
 	i->announced = true;
-	dp_semaphores_raise(i->t, i->plans, i->nplans); /* as late as can be: we may be killed at any moment */
+	dp_semaphores_raise(i->t, i->plans, i->nplans); /* as late as possible: we may be killed at any moment */
 	DP_TRY(dp_install_sites(i, false));
 	return add_guarded(i);
 }
 
 /*
- * Ended or replaced after the first probes stood: they were hit, perhaps, and what they recorded is here. The others were not
- * placed in time.
+ * If the target ended or called exec after the first probes were written, these may have been hit, and their records are here: no
+ * error. The others were not placed in time.
  */
 static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 {
@@ -380,7 +378,7 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 	return written ? dp_error_destroy(err) : err;
 }
 
-/* What cannot be taken out is said: nobody else knows of it. */
+/* Reports what cannot be removed, because no later step will. */
 static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct dp_install_stats *stats)
 {
 	struct dp_remove_report report;
@@ -390,8 +388,8 @@ static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct d
 	stats->stops += report.stops;
 	stats->vain += report.vain;
 	if (failed || report.left_sites || report.left_bytes)
-		err = dp_error_wrap(err, "%zu sites and %zu bytes stay in %d: %s", report.left_sites, report.left_bytes,
-		                    t->process.pid, failed ? failed->message : report.why);
+		err = dp_error_wrap(err, "%zu sites and %zu bytes are left in process %d: %s", report.left_sites,
+		                    report.left_bytes, t->process.pid, failed ? failed->message : report.why);
 	dp_error_destroy(failed);
 	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows change instructions between which a thread may stand. Where all of them stand is found once for each time that they are
- * held, however many windows wait for it: their stacks are long.
+ * A window displaces several instructions, and a thread may be between two of them. One scan finds this for all threads and all
+ * waiting windows, once per hold, because stacks are long.
  */
 #include "injector/patch/install.h"
 #include "injector/patch/quiesce/code_index.h"
@@ -16,7 +16,7 @@ struct install_look {
 	uint64_t *addr; /* of inner instructions, ascending */
 	bool *hit;
 	size_t n;
-	enum group *group; /* may a thread come back from its stubs? */
+	enum group *group; /* may a thread return from the group's stubs? */
 };
 
 static int by_value(const void *a, const void *b)
@@ -72,8 +72,8 @@ void dp_install_look_take(struct install_look *look, const struct install *i, st
 }
 
 /*
- * A window's inner instructions may be where a thread comes back to from the stub of an older probe nearby, even of one that was
- * taken out: until its group is unmapped, threads may still be inside.
+ * A thread may return to a window's inner instructions from the stub of an older probe nearby, even of a removed one: until the
+ * group is unmapped, threads may be inside.
  */
 static bool may_come_back(struct install *i, struct dp_freeze *f, const struct dp_placed *p)
 {
@@ -99,7 +99,7 @@ bool dp_install_look_busy(struct install *i, struct dp_freeze *f, size_t k)
 	for (size_t m = 0; m < plan->ninterior; m++) {
 		const uint64_t at = plan->site + plan->interior[m];
 		const uint64_t *found = bsearch(&at, look->addr, look->n, sizeof(at), by_value);
-		/* More than one window may have it. */
+		/* Several windows may contain it. */
 		if (!found || look->hit[found - look->addr])
 			return true;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In which order, and while who runs. Nearly all sites are written live, by new pages (swap.h). Those that cannot be, for what
- * they are (windows, traps) or for where they are (text that cannot be replaced, a filter), and what relies upon their bytes,
- * wait; they are written with all threads held, again and again for a moment, so that no thread stands for longer because there
- * are many of them.
+ * The order in which sites are written, and whether threads run meanwhile. Nearly all sites are written live, by page replacement
+ * (swap.h). The others wait: because of their kind (windows, traps), because of their place (text that cannot be replaced, a
+ * seccomp filter), or because they rely on bytes of one that waits. They are written with all threads held, in several short
+ * holds, so that many sites do not make a hold longer.
  *
- * If the tool dies in between, the threads run on with some sites patched and some not: sites come in an order in which each has
- * what it relies upon, and each patched one leads to a finished stub.
+ * If the tool dies in between, the threads run on with some sites patched and some not. The order guarantees that each site comes
+ * after those that it relies on, and each patched site leads to a finished stub.
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/install.h"
@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-#define HOLD_NS    UINT64_C(2000000) /* of writing, behind what it takes to stop all threads, and to look at their stacks */
+#define HOLD_NS    UINT64_C(2000000) /* for writing; stopping all threads and scanning their stacks is not included */
 #define LIVE_TRIES 3
 
 /* ---- live ------------------------------------------------------------------------------------------------------------------ */
@@ -37,10 +37,10 @@ static bool relies_on_held(const struct install *i, size_t k)
 static const char *needs_hold(const struct install *i, size_t k)
 {
 	if (i->plans[k].ninterior)
-		return "a window has to be looked at with all threads held";
+		return "a window must be checked with all threads held";
 	if (i->plans[k].tactic == DP_TACTIC_TRAP)
-		return "a thread may be about to go on with a call where a trap comes to stand";
-	return relies_on_held(i, k) ? "what it relies upon is written with all threads held" : NULL;
+		return "a thread may be about to restart a system call where a trap is written";
+	return relies_on_held(i, k) ? "it relies on bytes that are written with all threads held" : NULL;
 }
 
 static void hold(struct install *i, size_t k, const char *why)
@@ -60,7 +60,7 @@ static void edit_all(struct install *i, bool guarded, struct dp_placed **below)
 	}
 }
 
-/* `last`: what was not refused, and does not stand, has to wait. */
+/* `last`: sites that are neither refused nor written must wait for a hold. */
 static void settle(struct install *i, bool guarded, struct dp_placed **below, bool last)
 {
 	for (size_t k = 0; k < i->nplans; k++) {
@@ -73,7 +73,7 @@ static void settle(struct install *i, bool guarded, struct dp_placed **below, bo
 	}
 }
 
-/* Then what is left may be written with all threads held. */
+/* True if the rest may be written with all threads held. */
 static bool may_be_held(const struct dp_error *err)
 {
 	switch (err->tag) {
@@ -90,7 +90,7 @@ static bool may_be_held(const struct dp_error *err)
 	}
 }
 
-/* A thread that had no processor in time, say; or somebody else's write. */
+/* Worth a retry: for example, a thread had no processor in time, or another process wrote to the page. */
 static bool passes(const struct dp_error *err, const struct dp_swap *s)
 {
 	return err && (err->tag == DP_TAG_REMOTE || err->tag == DP_TAG_CHANGED) && !s->unheld;
@@ -109,7 +109,7 @@ static struct dp_error *commit(struct install *i, bool guarded, struct dp_placed
 	if (!err || !may_be_held(err))
 		return err;
 	if (*again)
-		dp_target_log(i->t, "once more: %s", err->message);
+		dp_target_log(i->t, "retrying: %s", err->message);
 	else
 		dp_install_say_why(i, err->message);
 	return dp_error_destroy(err);
@@ -134,10 +134,10 @@ static struct dp_error *write_live(struct install *i, bool guarded)
 
 /* ---- with all threads held ------------------------------------------------------------------------------------------------- */
 
-struct turn { /* once that they are held */
+struct turn { /* what is written in one hold */
 	size_t from, end;
 	bool guarded;
-	struct dp_swap *across; /* of the only site, which lies in two pages */
+	struct dp_swap *across; /* for a single site that crosses pages */
 	uint64_t held_ns;
 };
 
@@ -153,8 +153,7 @@ static size_t next_due(const struct install *i, size_t k, bool guarded)
 	return k;
 }
 
-/* Those of one kind that come next: windows, whose turn begins with a look at all stacks; or others; or one that crosses pages.
- */
+/* Takes the next sites of one kind: windows, which need a scan of all stacks; or others; or a single one that crosses pages. */
 static void take_turn(const struct install *i, struct turn *turn)
 {
 	turn->from = turn->end = next_due(i, turn->from, turn->guarded);
@@ -167,7 +166,7 @@ static void take_turn(const struct install *i, struct turn *turn)
 	       windows == (i->plans[turn->end].ninterior > 0));
 }
 
-/* What takes long is done before anybody stands. */
+/* Does everything slow before threads are held. */
 static struct dp_error *prepare(struct install *i, struct turn *turn)
 {
 	turn->across = NULL;
@@ -188,14 +187,14 @@ static void write_turn(struct install *i, struct turn *turn, struct dp_freeze *f
 		dp_trap_restart(i->t, &f->thread[n]);
 }
 
-/* Without the live way nobody has looked at the threads' identities since they were chosen. */
+/* If sites were not written live, the threads' identities have not been checked since they were chosen. */
 static struct dp_error *check_threads(const struct install *i, const struct dp_freeze *f, bool first)
 {
 	const struct dp_target *t = i->t;
 	DP_TRY(dp_stopped_ours(i->t));
 	if (!first || dp_identity_holds(t, f, t->runtime.identity, t->runtime.tid_offset))
 		return NULL;
-	return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during attach; try again");
+	return dp_error(DP_TAG_CHANGED, "the target's threads changed their control blocks during the attach; try again");
 }
 
 static struct dp_error *hold_and_write(struct install *i, struct turn *turn, bool first)
@@ -286,7 +285,7 @@ static void add_supports(const struct install *i, size_t k, bool *only)
 	}
 }
 
-/* What a site relies upon comes before it in the order of the plans. */
+/* In the order of the plans, a site comes after those that it relies on. */
 static bool pick_hooks(const struct install *i, bool *only)
 {
 	bool any = false;
@@ -299,7 +298,10 @@ static bool pick_hooks(const struct install *i, bool *only)
 	return any;
 }
 
-/* A thread that starts between two pages must not come to a probe before the hook that prepares it for LTTng stands. */
+/*
+ * Writes the hooks first: a thread that starts between two pages must not reach a probe before the hook that prepares it for
+ * LTTng.
+ */
 static struct dp_error *write_hooks(struct install *i)
 {
 	dp_auto_free bool *only = calloc(i->nplans + 1, sizeof(*only));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One site: its bytes are compared with what they should be, and if they agree, they are overwritten: with all threads held, by
- * one write inside one page (or, where a jump lies across two, by new pages), or live, by new pages.
+ * Writes one site if its bytes are as expected: with all threads held by one write within a page (or by page replacement, if the
+ * jump crosses a page boundary); live by page replacement.
  */
 #include "injector/patch/install.h"
 #include "injector/patch/quiesce/code_index.h"
@@ -18,15 +18,14 @@ static void hex(const uint8_t *bytes, size_t n, char *to)
 	to[n ? 3 * n - 1 : 0] = 0;
 }
 
-/* ---- probes that were there before -------------------------------------------------------------------------------------------
- */
+/* ---- earlier probes -------------------------------------------------------------------------------------------------------- */
 
 static bool may_cover(const struct dp_placed *p, const struct dp_placed *q)
 {
 	return q->announced || (p->probe == DP_NO_PROBE && q->probe == DP_NO_PROBE);
 }
 
-/* Does one of them change a byte that the other changes or relies upon? */
+/* Does one of them change a byte that the other changes or relies on? */
 static bool in_the_way(const struct dp_placed *p, const struct dp_placed *q)
 {
 	for (uint64_t at = p->addr > q->addr ? p->addr : q->addr; at < p->addr + p->len && at < q->addr + q->len; at++) {
@@ -43,12 +42,12 @@ static struct dp_error *check_left(const struct install *i, const struct dp_plac
 	if (!dp_placed_stands(q) || q == below || !in_the_way(p, q))
 		return NULL;
 	if (below && q->covered && q->addr == p->addr)
-		return NULL; /* rests under that one */
-	return dp_error(DP_TAG_STANDING, "a probe that an earlier dynprobe left in %d stands at 0x%llx%s; take it out first",
-	                i->t->process.pid, (unsigned long long)q->addr, q->addr == p->addr ? "" : ", in the way");
+		return NULL; /* covered by that one */
+	return dp_error(DP_TAG_STANDING, "a probe that an earlier dynprobe left in process %d is at 0x%llx%s; remove it first",
+	                i->t->process.pid, (unsigned long long)q->addr, q->addr == p->addr ? "" : " and overlaps");
 }
 
-/* Jumps that stand elsewhere and are not covered lead to one that is hidden in these bytes: they stay as they are. */
+/* Uncovered jumps elsewhere may lead to one that is embedded in these bytes: then the bytes must stay as they are. */
 static struct dp_error *check_hidden(const struct install *i, const struct dp_placed *below)
 {
 	for (size_t n = 0; below && n < i->t->nstanding; n++) {
@@ -57,10 +56,11 @@ static struct dp_error *check_hidden(const struct install *i, const struct dp_pl
 		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;) {
 			const struct dp_placed *q = &s->in.placed[k];
 			if (dp_placed_stands(q) && !q->covered && dp_placed_leads_into(q, below))
-				return dp_error(DP_TAG_STANDING,
-				                "a probe that an earlier dynprobe left in %d at 0x%llx jumps by way of 0x%llx; "
-				                "take it out first",
-				                i->t->process.pid, (unsigned long long)q->addr, (unsigned long long)below->addr);
+				return dp_error(
+				        DP_TAG_STANDING,
+				        "a probe that an earlier dynprobe left in process %d at 0x%llx jumps through 0x%llx; "
+				        "remove it first",
+				        i->t->process.pid, (unsigned long long)q->addr, (unsigned long long)below->addr);
 		}
 	}
 	return NULL;
@@ -80,26 +80,25 @@ static struct dp_error *check_standing(const struct install *i, const struct dp_
 	return check_hidden(i, *below);
 }
 
-/* What it relies upon may have been refused: a jump to one that is hidden elsewhere would lead into the middle of an instruction.
- */
+/* A site that it relies on may have been refused: a jump to an embedded one would then lead into the middle of an instruction. */
 static struct dp_error *check_supports(const struct install *i, const struct dp_plan *plan)
 {
 	for (size_t n = 0; n < plan->nsupports; n++) {
 		struct dp_near near = dp_near(&i->t->in, plan->support[n], plan->support[n] + 1);
 		for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)
 			if (i->refused[k])
-				return dp_error(i->refused_tag, "what its jump relies upon, at 0x%llx, was refused",
+				return dp_error(i->refused_tag, "its jump relies on the patch at 0x%llx, which was refused",
 				                (unsigned long long)plan->support[n]);
 	}
 	return NULL;
 }
 
-/* ---- the transaction
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *compare(const struct install *i, const struct dp_placed *p, const struct dp_placed *below)
 {
-	const uint8_t *expected = below ? below->new_bytes : p->old_bytes; /* or our own, by a call that was thought to hang */
+	/* our own bytes are fine too: a call that was given up may have written them */
+	const uint8_t *expected = below ? below->new_bytes : p->old_bytes;
 	uint8_t now[sizeof(p->old_bytes)];
 	char is[64], should[64];
 	const size_t got = i->swap ? dp_swap_read(i->swap, p->addr, now, p->len)
@@ -121,7 +120,7 @@ static struct dp_error *check_site(struct install *i, struct dp_freeze *f, size_
 	DP_TRY(check_supports(i, &i->plans[k]));
 	DP_TRY(check_standing(i, p, below));
 	if (i->plans[k].ninterior && dp_install_look_busy(i, f, k))
-		return dp_error(DP_TAG_BUSY, "a thread stands, or will return, inside the %u bytes at 0x%llx", p->len,
+		return dp_error(DP_TAG_BUSY, "a thread is, or will return, inside the %u bytes at 0x%llx", p->len,
 		                (unsigned long long)p->addr);
 	return compare(i, p, *below);
 }
@@ -137,7 +136,7 @@ bool dp_install_crosses(const struct install *i, size_t k)
 	return dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1);
 }
 
-/* Two writes would be needed, and dying between them would leave half a jump. */
+/* Replaces the pages: two writes could leave half a jump if the tool dies in between. */
 static struct dp_error *write_across(struct dp_freeze *f, const struct dp_placed *p, struct dp_swap *s)
 {
 	const struct dp_swap_edit edit = edit_of(p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking everything out again: restore the text (restore.c), then, when no thread can still be in our code (quiesce.c), give back
- * the mappings by system calls on one borrowed thread; while all threads run, or, where that cannot be, with all held. Works on a
- * struct dp_installation, whether install.c of this run made it or recover.c found it.
+ * Removes an installation, made by install.c or found by recover.c: restores the text (restore.c), waits until no thread can be
+ * in our code (quiesce.c), then unmaps everything by system calls on one borrowed thread. All threads run meanwhile, or, if that
+ * is impossible, all are held.
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
@@ -31,11 +31,11 @@
 #define TRIES        60
 #define UNMAP_TRIES  20
 #define LIVE_TRIES   80
-#define FRAMES_AFTER 4 /* tries: most need none */
+#define FRAMES_AFTER 4 /* attempts before tables are made; most removals need none */
 #define BORROW_NS    UINT64_C(1000000000)
 #define REST_NS      5000000L
 #define LOOK_NS      1000000L
-#define HOLD_NS      UINT64_C(2000000) /* of unmapping, behind what it takes to stop all threads */
+#define HOLD_NS      UINT64_C(2000000) /* for unmapping; stopping all threads is not included */
 
 void dp_installation_fini(struct dp_installation *in)
 {
@@ -59,7 +59,7 @@ static bool may_live(struct dp_target *t, struct dp_remove_report *report)
 	return !report->why_frozen[0];
 }
 
-/* True if what is left is to be done with all threads held. */
+/* True if the rest can be done with all threads held. */
 static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, struct dp_error *err)
 {
 	if (err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NOMEM)
@@ -71,7 +71,7 @@ static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, str
 	return true;
 }
 
-/* They cannot be held or looked at, only waited for. */
+/* Processes that share the memory cannot be held or inspected, only waited for. */
 static bool is_shared(const struct dp_target *t, struct dp_remove_report *report)
 {
 	const pid_t pid = dp_sharer(&t->process);
@@ -80,7 +80,7 @@ static bool is_shared(const struct dp_target *t, struct dp_remove_report *report
 	return pid != 0;
 }
 
-/* One try: *quiet if the code may go. No thread enters anew: the text is restored. */
+/* One attempt: *quiet if the code may be unmapped. The text is restored, so no thread enters it. */
 static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
                                      bool *quiet)
 {
@@ -95,8 +95,10 @@ static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation
 		note_pause(report, &f);
 	}
 	dp_priority_restore(&priority);
-	/* Whoever shared its memory then does so now, or is out of it: this looks at every process of the machine, and nobody
-	 * need stand for it. */
+	/*
+	 * After the freeze, because this scans every process of the machine. A process that shared the memory then either still
+	 * does, or is out of it.
+	 */
 	*quiet = *quiet && !is_shared(t, report);
 	return err;
 }
@@ -109,7 +111,7 @@ static size_t mapped_bytes(const struct dp_installation *in)
 	return sum;
 }
 
-/* *more: time was up before all was done. */
+/* *more: time ran out before all was done. */
 static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *in, struct dp_freeze *f, bool *more)
 {
 	struct dp_borrow *b = NULL;
@@ -117,7 +119,7 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 	DP_TRY(dp_stopped_holds(t, in));
 	DP_TRY(dp_borrow_held(t, f, &b));
 	if (!dp_stray_is_ours(t, t->remote_fd))
-		t->remote_fd = -1; /* a thread that its dead borrower was about to let close it has done so meanwhile */
+		t->remote_fd = -1; /* a thread that a killed tool had borrowed has closed it in the meantime */
 	struct dp_error *err = dp_map_close(t, b);
 	if (!err)
 		err = dp_unmap_all(in, b, &lease);
@@ -129,7 +131,7 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 	return err;
 }
 
-/* All threads are held for the reason that install.c gives. */
+/* Holds all threads, for the reason given in install.c. */
 static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
 {
 	struct dp_freeze f = {0};
@@ -156,8 +158,8 @@ static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, s
 }
 
 /*
- * Longer and longer. On a busy machine a thread gets a processor to stop and for nothing else, and never leaves the stub, if it
- * is asked to stop again too soon.
+ * Increasing pauses. On a busy machine, a thread that is stopped again too soon gets the processor only to stop, and never leaves
+ * the stub.
  */
 static long rest_ns(int tried)
 {
@@ -169,7 +171,7 @@ static void rest(int tried)
 	nanosleep(&(struct timespec){.tv_nsec = rest_ns(tried)}, NULL);
 }
 
-/* With all threads held, as long as it takes. */
+/* With all threads held, again and again. */
 static struct dp_error *await_clear_held(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report,
                                          bool *quiet)
 {
@@ -187,8 +189,7 @@ static struct dp_error *await_clear_held(struct dp_target *t, struct dp_installa
 	return NULL;
 }
 
-/* ---- while all threads run (docs/live-patching.md)
- * ------------------------------------------------------------------------------ */
+/* ---- while all threads run (docs/live-patching.md) ------------------------------------------------------------------------ */
 
 struct clear {
 	struct dp_target *t;
@@ -208,7 +209,7 @@ static bool is_clear_asleep(const struct dp_held *h, void *data)
 	return dp_quiesce_asleep(c->t, c->in, h);
 }
 
-/* They come and go, and a moment without one is short: looked for all through a rest, since nobody is held for that. */
+/* Sharers come and go, and moments without one are short: checks during the whole pause, because no thread is held for it. */
 static bool await_unshared(const struct dp_target *t, struct dp_remove_report *report, int tried)
 {
 	const uint64_t until = dp_now_ns() + (uint64_t)rest_ns(tried);
@@ -220,7 +221,7 @@ static bool await_unshared(const struct dp_target *t, struct dp_remove_report *r
 	return true;
 }
 
-/* No thread enters any more: one that was seen outside stays outside. */
+/* No thread enters the code any more, so a thread that was seen outside stays outside. */
 static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
 	struct clear c = {t, in, report};
@@ -234,7 +235,7 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 			rest(tried);
 		report->why[0] = 0;
 		err = dp_each_round(t, &each, is_clear, &c, quiet);
-		/* asked last: those that it started in a probe are there by now */
+		/* Last, because it also sees sharers that a thread started in a probe meanwhile. */
 		shared = !err && *quiet && !await_unshared(t, report, tried);
 		*quiet = *quiet && !shared;
 		if (!err)
@@ -253,9 +254,10 @@ static struct dp_error *restore_and_clear(struct dp_target *t, struct dp_install
 	if (report->left_sites || report->occupied)
 		return NULL;
 	DP_TRY(await_clear(t, in, report, quiet));
-	return *quiet || report->why[0] ? NULL
-	                                : dp_error(DP_TAG_UNSTOPPABLE,
-	                                           "the threads of %d come and go too fast to be met one by one", t->process.pid);
+	return *quiet || report->why[0]
+	               ? NULL
+	               : dp_error(DP_TAG_UNSTOPPABLE, "the threads of process %d start and end too fast to be checked one by one",
+	                          t->process.pid);
 }
 
 static struct dp_error *unmap_lent(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
@@ -296,7 +298,10 @@ static struct dp_error *unmap_live(struct dp_target *t, struct dp_installation *
 	return err;
 }
 
-/* ---- one way or the other -------------------------------------------------------------------------------------------------- */
+/*
+ * ---- live or held
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 static struct dp_error *restore(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
@@ -345,11 +350,11 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 {
 	bool quiet = false, untrapped = true;
 	if (in->trap)
-		snprintf(report->why_frozen, sizeof(report->why_frozen), "traps are taken out with all threads held");
+		snprintf(report->why_frozen, sizeof(report->why_frozen), "traps are removed with all threads held");
 	DP_TRY(dp_trap_disarm(t, in, report, &untrapped));
 	if (untrapped)
 		DP_TRY(restore(t, in, report, &quiet));
-	else /* what needs no handler goes all the same */
+	else /* sites that need no handler are removed anyway */
 		DP_TRY(dp_restore(t, in, NULL, report));
 	if (!quiet) {
 		note_left(in, report);
@@ -357,17 +362,17 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 	}
 	report->why[0] = 0;
 	dp_remove_copies(t, in, report);
-	dp_error_destroy(dp_swap_sweep(t, in)); /* the last look at the note, which goes with our mappings */
+	dp_error_destroy(dp_swap_sweep(t, in)); /* the last use of the note, which is unmapped with our memory */
 	in->index = dp_code_index_destroy(in->index);
 	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)
 		return err;
-	snprintf(report->why, sizeof(report->why), "the target has put itself under a seccomp filter meanwhile");
+	snprintf(report->why, sizeof(report->why), "the target has installed a seccomp filter in the meantime");
 	report->left_bytes = mapped_bytes(in);
 	return dp_error_destroy(err);
 }
 
-/* That the target has gone is no error: its probes went with it. */
+/* A target that is gone is no error: its probes are gone too. */
 static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 {
 	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_PROCESS && err->tag != DP_TAG_ZOMBIE))
@@ -386,7 +391,7 @@ static bool has_no_memory(struct dp_target *t)
 	return none;
 }
 
-/* A process that ends meanwhile takes its probes with it: what could not be put back stands nowhere. */
+/* A process that ends meanwhile takes its probes with it: nothing is left. */
 static void forget_what_went(struct dp_target *t, struct dp_remove_report *report)
 {
 	if ((!report->left_sites && !report->left_bytes) || (!t->gone && !has_no_memory(t)))

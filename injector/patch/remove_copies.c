@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of pages of text go back to the file. Which they are is found while the threads run; they are held only to be sure that
- * it is still the file's text that stands there, a few pages at a time.
+ * Gives private copies of text pages back to the file. The pages are found while the threads run. They are held, for a few pages
+ * at a time, only to make sure that the mapping is still the file's text.
  */
 #include "injector/patch/remove_copies.h"
 #include "injector/patch/swap/swap.h"
@@ -62,7 +62,7 @@ static uint64_t *written_pages(const struct dp_installation *in, size_t *ret)
 	return page;
 }
 
-/* What the file itself holds for a mapped page: no relocation applied, since the kernel applies none either. */
+/* The file's bytes for a mapped page. No relocations are applied; the kernel applies none either. */
 static bool read_file_page(const struct dp_target *t, const struct dp_map *map, uint64_t page, uint8_t bytes[DP_PAGE])
 {
 	char path[96];

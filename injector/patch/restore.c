@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Giving back one site's bytes: with all threads held, or live, by new pages (swap.h). */
+/* Restores one site's bytes: with all threads held, or live by page replacement (swap.h). */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/restore_pass.h"
 #include "injector/target/group/group.h"
@@ -18,7 +18,7 @@ static bool starts_with_trap(const uint8_t *now, const struct dp_placed *p)
 	return now[0] == 0xcc && p->new_bytes[0] != 0xcc && !memcmp(now + 1, p->new_bytes + 1, p->len - 1u);
 }
 
-/* What has to be written where the bytes are as `now`; false if it is not ours any more. */
+/* *skip: how many leading bytes must stay, given the current bytes `now`. False if they are no longer ours. */
 static bool restore_from(const struct dp_placed *p, const uint8_t *now, unsigned *skip)
 {
 	*skip = starts_with_trap(now, p) ? 1 : 0;
@@ -38,7 +38,7 @@ void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t by
 	}
 }
 
-/* The bytes that the file has for `addr`, as it is mapped there now. False if they cannot be read. */
+/* Reads the bytes that the file mapped at `addr` has there. False if they cannot be read. */
 static bool read_mapped_file(const struct dp_target *t, const struct dp_map *m, uint64_t addr, uint8_t *bytes, size_t n)
 {
 	char path[96];
@@ -56,8 +56,8 @@ static bool read_mapped_file(const struct dp_target *t, const struct dp_map *m, 
 }
 
 /*
- * Is the text mapped that we wrote into, by the kernel's own word? That a read failed may have other reasons; and where the
- * program has unloaded a library, another file's text may be.
+ * According to the kernel, is the text that we wrote into still mapped? A failed read may have other reasons, and after the
+ * program unloaded a library, another file's text may be there.
  */
 static bool still_mapped(struct dp_target *t, const struct dp_installation *in, size_t i)
 {
@@ -79,7 +79,7 @@ static bool still_mapped(struct dp_target *t, const struct dp_installation *in, 
 	return mapped;
 }
 
-/* The text as its file has it, or with another tool's trap before it. */
+/* Is it the file's text, possibly with another tool's trap as the first byte? */
 static bool is_original(const struct dp_installation *in, size_t i, const uint8_t *now)
 {
 	const struct dp_placed *p = &in->placed[i];
@@ -93,8 +93,7 @@ static bool is_original(const struct dp_installation *in, size_t i, const uint8_
 	return false;
 }
 
-/* The probe that was there before is there again, if one was put aside for this one; the trap's owner knows only the file's
- * bytes. */
+/* If this probe superseded one, that one comes back. If another tool's trap is there, the tool knows only the file's bytes. */
 static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp_placed *p, unsigned skip)
 {
 	return below && !skip ? below->new_bytes : p->old_bytes;
@@ -125,7 +124,7 @@ static bool write_across(const struct restore *r, const struct dp_swap_edit *e)
 	return done;
 }
 
-/* Across two pages it takes new ones, if they can be had. */
+/* If the site crosses pages, replaces them if possible. */
 static bool write_held(const struct restore *r, struct dp_placed *p, const struct dp_swap_edit *e)
 {
 	if (dp_page_down(e->addr) != dp_page_down(e->addr + e->len - 1) && write_across(r, e))
@@ -156,7 +155,7 @@ static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 	return RESTORED;
 }
 
-/* Text that comes and goes meanwhile is looked at with all threads held. */
+/* Text that may be unloaded is examined with all threads held. */
 static enum outcome failed(const struct restore *r, size_t i)
 {
 	return r->swap && !dp_image_never_unloaded(r->t->image, dp_addr_of(r->in->placed[i].addr)) ? IMPOSSIBLE : FAILED;
@@ -168,11 +167,12 @@ enum outcome dp_restore_site(struct restore *r, size_t i)
 	uint8_t now[sizeof(p->new_bytes)];
 	unsigned skip = 0;
 	if (read_now(r, p, now) != p->len)
-		return still_mapped(r->t, r->in, i) ? failed(r, i) : RESTORED; /* if the mapping is gone, our bytes are too */
+		/* if the mapping is gone, our bytes are gone too */
+		return still_mapped(r->t, r->in, i) ? failed(r, i) : RESTORED;
 	if (is_original(r->in, i, now))
 		return RESTORED;
 	if (!restore_from(p, now, &skip))
-		/* Of a probe over or under this one; or given up to another tool, whose bytes these are. */
+		/* Bytes of a probe over or under this one, or of another tool that the site was given up to. */
 		return dp_resident_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r->t, r->in, i)
 		               ? RESTORED
 		               : failed(r, i);
@@ -190,7 +190,7 @@ void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state
 		        dp_mem_write(&t->process, dp_addr_of(p->entry_at + offsetof(struct dp_site_entry, state)), &byte, 1));
 }
 
-/* ---- who relies upon whom ---------------------------------------------------------------------------------------------- */
+/* ---- dependencies between sites ------------------------------------------------------------------------------------------ */
 
 bool dp_placed_stands(const struct dp_placed *p)
 {
@@ -203,10 +203,7 @@ bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p)
 	return to && to - p->addr < p->len;
 }
 
-/*
- * Would putting back the bytes of `p` change one that `q` relies upon, or one that it has written over them, or the jump that it
- * leads to?
- */
+/* Would restoring `p` change a byte that `q` relies on, a byte that `q` has written over it, or the jump that `q` leads to? */
 static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
 {
 	if (dp_placed_leads_into(q, p))
@@ -219,7 +216,7 @@ static bool in_use_by(const struct dp_placed *p, const struct dp_placed *q)
 	return false;
 }
 
-/* Of the same group only later ones rely upon it; those that go in the same pass have gone already. */
+/* Only later sites of the same group rely on it. Those that are removed in this pass are already done. */
 static bool in_use_of(const struct restore *r, size_t i, struct dp_near near, bool held)
 {
 	for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;)

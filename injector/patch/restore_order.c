@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving bytes back, in which order, and while who runs. Nearly all go live, by new pages (swap.h); those of text that cannot be
- * replaced with all threads held, for as few sites at a time as their number makes necessary.
+ * The order in which bytes are restored, and whether threads run meanwhile. Nearly all are restored live, by page replacement
+ * (swap.h); those in text that cannot be replaced with all threads held, in as few batches as their number allows.
  *
- * Later sites may rely upon what earlier ones have written, so it goes the other way round than writing; and a site whose bytes
- * another one that stays relies upon, or covers, stays too: if it was to go, its probe is shut, and it goes with the last of
- * those.
+ * Later sites may rely on what earlier ones have written, so the order is the reverse of writing. A site whose bytes another one
+ * relies on or covers stays as long as that one stays: its probe is disabled, and it is removed with the last of those.
  */
 #include "injector/patch/embedded.h"
 #include "injector/patch/restore_pass.h"
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLD_NS    UINT64_C(2000000) /* of writing, behind what it takes to stop all threads */
+#define HOLD_NS    UINT64_C(2000000) /* for writing; stopping all threads is not included */
 #define LIVE_TRIES 3
 
 static bool is_meant(const struct restore *r, size_t i)
@@ -50,7 +49,7 @@ static void say_why(struct restore *r, const char *why)
 
 /* ---- live ------------------------------------------------------------------------------------------------------------------ */
 
-/* What the pages are made from was only read so far: marks come when they stand. */
+/* So far the pages were only read: states are recorded after the commit. */
 static void edit_all(struct restore *r)
 {
 	for (size_t i = r->in->nplaced; i-- > 0;) {
@@ -70,8 +69,7 @@ static void edit_all(struct restore *r)
 	}
 }
 
-/* After the commit: of those that were edited, what stands; the others are for another try, or, the `last` time, to be held for.
- */
+/* After the commit: records the edited sites that are in place. The others are retried, or, the `last` time, wait for a hold. */
 static void settle(struct restore *r, bool last)
 {
 	for (size_t i = r->in->nplaced; i-- > 0;) {
@@ -91,13 +89,13 @@ static void settle(struct restore *r, bool last)
 	}
 }
 
-/* Then there is nothing to be held, or no way to do so. */
+/* Holding the threads is pointless or impossible then. */
 static bool is_final(const struct dp_error *err)
 {
 	return err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NOMEM;
 }
 
-/* A thread that had no processor in time, say; or somebody else's write. */
+/* Worth a retry: for example, a thread had no processor in time, or another process wrote to the page. */
 static bool passes(const struct dp_error *err, const struct dp_swap *s)
 {
 	return err && (err->tag == DP_TAG_REMOTE || err->tag == DP_TAG_CHANGED) && !s->unheld;
@@ -117,7 +115,7 @@ static struct dp_error *commit(struct restore *r, bool *again)
 	if (!err || is_final(err))
 		return err;
 	if (*again)
-		dp_target_log(r->t, "once more: %s", err->message);
+		dp_target_log(r->t, "retrying: %s", err->message);
 	else
 		say_why(r, err->message);
 	return dp_error_destroy(err);
@@ -152,7 +150,7 @@ static void restore_one(struct restore *r, size_t i)
 	take_outcome(r, i, dp_restore_site(r, i));
 }
 
-/* Down to where the next site is that waits; 0: there is none. */
+/* Goes down to the next site that waits; 0: there is none. */
 static size_t next_held(const struct restore *r, size_t next)
 {
 	while (next > 0 && !r->done[next - 1].held)
@@ -160,7 +158,7 @@ static size_t next_held(const struct restore *r, size_t next)
 	return next;
 }
 
-/* As many as the time is enough for; one that lies in two pages comes alone, for its new pages were prepared before. */
+/* As many as time allows. One that crosses pages is done alone, because its new pages were prepared before. */
 static void restore_some(struct restore *r, size_t *next)
 {
 	const uint64_t until = dp_now_ns() + HOLD_NS;
@@ -211,10 +209,9 @@ static struct dp_error *restore_turns(struct restore *r)
 	return NULL;
 }
 
-/* ---- one pass ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- one pass -------------------------------------------------------------------------------------------------------------- */
 
-/* What a call wrote that we gave up waiting for. No other bytes lead to our stubs. */
+/* Finds sites written by a call that we gave up waiting for. No other bytes lead to our stubs. */
 static void find_late(struct restore *r)
 {
 	for (size_t i = 0; i < r->in->nplaced; i++) {
@@ -256,10 +253,9 @@ static struct dp_error *pass(struct restore r)
 	return NULL;
 }
 
-/* ---- jumps that are hidden in others' bytes ----------------------------------------------------------------------------------
- */
+/* ---- jumps embedded in other sites' bytes ---------------------------------------------------------------------------------- */
 
-/* Those with jumps that are hidden in them stay. Owned by the caller; NULL: no memory. */
+/* The chosen sites without embedded jumps. Owned by the caller; NULL: no memory. */
 static bool *all_but_hosts(const struct restore *r, const struct dp_embedded *hidden)
 {
 	bool *chosen = calloc(r->in->nplaced + 1, sizeof(*chosen));
@@ -268,7 +264,7 @@ static bool *all_but_hosts(const struct restore *r, const struct dp_embedded *hi
 	return chosen;
 }
 
-/* They go with a later try, or the next removal. */
+/* The hosts of embedded jumps wait for a later attempt, or the next removal. */
 static void keep_hosts(struct restore *r, const struct dp_embedded *hidden)
 {
 	r->report->occupied = true;
@@ -277,7 +273,7 @@ static void keep_hosts(struct restore *r, const struct dp_embedded *hidden)
 			dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
 }
 
-/* What leads to hidden jumps; then no thread is on its way from one to the other; then the rest. */
+/* First restores the jumps that lead to embedded ones; waits until no thread is between the two; then restores the rest. */
 static struct dp_error *in_two_steps(struct restore *r, const struct dp_embedded *hidden)
 {
 	bool left = false;
@@ -286,9 +282,9 @@ static struct dp_error *in_two_steps(struct restore *r, const struct dp_embedded
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	struct restore first = *r;
 	first.chosen = chosen;
-	first.kept = hidden->host; /* one that an earlier try has left waiting, too */
+	first.kept = hidden->host; /* also one that an earlier attempt left waiting */
 	DP_TRY(pass(first));
-	if (r->report->left_sites) /* one of them may lead there still */
+	if (r->report->left_sites) /* one of them may still lead there */
 		return keep_hosts(r, hidden), NULL;
 	if (r->f)
 		left = dp_embedded_leave(r->t, hidden, r->f, r->report->why);

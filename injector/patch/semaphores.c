@@ -16,7 +16,7 @@ static uint64_t semaphore_of(struct dp_target *t, uint64_t site)
 	return marker && marker->semaphore ? marker->semaphore + (uint64_t)dp_module_bias(m) : 0;
 }
 
-/* A library may have gone, and its counter with it: nothing to be done, and no error. */
+/* If the library was unloaded, its counter is gone: nothing to do, and no error. */
 static void count(struct dp_target *t, uint64_t addr, int change)
 {
 	uint16_t value;
@@ -29,7 +29,7 @@ static void count(struct dp_target *t, uint64_t addr, int change)
 	dp_error_destroy(dp_mem_write(&t->process, dp_addr_of(addr), &value, sizeof(value)));
 }
 
-/* It stands already, and is only to change hands (dp_resident_supersede()): so does its count. */
+/* The site is in place and only changes its owner (dp_resident_supersede()), and so does its count. */
 static bool announced(struct dp_target *t, uint64_t site)
 {
 	for (size_t k = 0; k < t->nstanding; k++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#define PAGES 64u /* read by one call: they stay in the processor's cache until they were looked at */
+#define PAGES 64u /* per call, few enough to stay in the processor's cache until they are compared */
 
 struct sight {
 	uint64_t addr;
@@ -69,7 +69,7 @@ static struct dp_error *create(const struct dp_installation *in, struct dp_sight
 		s->odd = calloc(in->nplaced + 1, sizeof(*s->odd));
 	if (!s || !s->sight || !s->odd) {
 		dp_sights_destroy(s);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a look at the probes");
+		return dp_error(DP_TAG_NOMEM, "out of memory for checking the probes");
 	}
 	for (size_t i = 0; i < in->nplaced; i++) {
 		const struct dp_placed *p = &in->placed[i];
@@ -92,7 +92,7 @@ struct batch { /* pages that are read by one call */
 	size_t first, end; /* their sights */
 };
 
-/* The pages of the next sights. One that lies across the end of its page is read by itself. */
+/* Collects the pages of the next sights. A sight that crosses the end of its page is read separately. */
 static void fill(const struct dp_sights *s, struct batch *b)
 {
 	b->n = 0;
@@ -106,7 +106,7 @@ static void fill(const struct dp_sights *s, struct batch *b)
 	}
 }
 
-/* How many pages were read, from the front. */
+/* Number of pages read, from the start. */
 static size_t read_pages(const struct dp_target *t, struct dp_sights *s, const struct batch *b)
 {
 	struct iovec here = {s->page, b->n * DP_PAGE}, there[PAGES];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Other patchers exist (decision 11). A uprobe on our site replaces the first byte by a trap and later puts the file's first byte
- * back, not ours: together with our tail that is wrong code. So when the trap is seen, the rest of the original bytes is written
- * back behind it (nobody decodes them while the trap stands), and the probe is retired. When the first byte is already the
- * original one again, the same repair is overdue and done at once. The same where a byte changes that a jump only relies upon:
- * the jump leads elsewhere now.
+ * Handles other tools that patch the same text (decision 11). A uprobe on our site replaces the first byte by a trap, and later
+ * restores the file's first byte, not ours: with the rest of our jump, that is wrong code. So when the trap is seen, the rest of
+ * the original bytes is restored after it (no thread decodes them while the trap is there), and the probe is retired. If the
+ * first byte is already the original one, the same repair is overdue and done at once. The same happens if a byte changes that a
+ * jump only relies on: the jump now leads elsewhere.
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/embedded.h"
@@ -26,7 +26,7 @@ static bool ended(struct dp_target *t)
 	return t->exit_fd >= 0 ? poll(&p, 1, 0) > 0 : dp_process_start_time(t->process.pid) != t->process.start_time;
 }
 
-/* A process that is ending gives up its memory before its pidfd says so; one that called exec has some at every moment. */
+/* A process that is ending frees its memory before its pidfd reports the end; one that called exec always has some. */
 static bool has_memory(const struct dp_process *p)
 {
 	struct dp_buf statm;
@@ -37,14 +37,17 @@ static bool has_memory(const struct dp_process *p)
 	return some;
 }
 
-/* ---- bytes that are not as we left them ------------------------------------------------------------------------------------ */
+/*
+ * ---- unexpected bytes
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static bool overlap(const struct dp_placed *p, const struct dp_placed *q)
 {
 	return p->addr < q->addr + q->len && q->addr < p->addr + p->len;
 }
 
-/* Of the site's bytes those that are still ours become the old ones. False if there is none. */
+/* Replaces those of the site's bytes that are still ours by the old ones. False if there are none. */
 static bool give_up_bytes(const struct dp_placed *p, uint8_t *now, unsigned *first, unsigned *end)
 {
 	*first = *end = 0;
@@ -82,7 +85,7 @@ static void add(struct going *g, size_t k)
 	g->list[g->n++] = k;
 }
 
-/* Of those near it what relies upon site i. */
+/* Adds the sites of `near` that rely on site i. */
 static void add_users(struct going *g, size_t i, struct dp_near near)
 {
 	const struct dp_placed *p = g->in->placed;
@@ -97,7 +100,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Site `i`, and what relies upon its bytes, and what relies upon those: ascending. NULL: no memory. */
+/* Site `i`, the sites that rely on its bytes, those that rely on these, and so on: ascending. NULL: no memory. */
 static size_t *going(const struct dp_target *t, size_t i, size_t *n)
 {
 	struct going g = {.in = &t->in};
@@ -116,7 +119,7 @@ static size_t *going(const struct dp_target *t, size_t i, size_t *n)
 	return NULL;
 }
 
-/* All at once, while all threads run. What relies upon the site's bytes goes first. */
+/* Repairs all at once, while all threads run. Sites that rely on others are restored first. */
 static struct dp_error *repair_live(struct dp_target *t, const size_t *list, size_t n, struct dp_swap *s)
 {
 	while (n-- > 0) {
@@ -132,7 +135,7 @@ static struct dp_error *repair_live(struct dp_target *t, const size_t *list, siz
 	return dp_swap_commit(s, NULL, NULL);
 }
 
-/* Those that are hosts of hidden jumps, or those that are not. */
+/* Writes only the hosts of embedded jumps, or only the others. */
 static void write_held(struct dp_target *t, const size_t *list, size_t n, const bool *host, bool which, const struct dp_freeze *f)
 {
 	while (n-- > 0) {
@@ -147,7 +150,7 @@ static void write_held(struct dp_target *t, const size_t *list, size_t n, const 
 	}
 }
 
-/* What holds jumps that a signal handler will return to waits for the next round. */
+/* A host of a jump to which a signal handler will return waits for the next round. */
 static struct dp_error *repair_held(struct dp_target *t, const size_t *list, size_t n, const struct dp_embedded *hidden)
 {
 	struct dp_freeze f = {0};
@@ -182,7 +185,7 @@ static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size
 	if (!err && s)
 		err = repair_live(t, list, n, s);
 	dp_swap_destroy(s);
-	if (err || hidden.n) { /* uprobes, say */
+	if (err || hidden.n) { /* for example because of uprobes */
 		dp_error_destroy(err);
 		err = repair_held(t, list, n, &hidden);
 	}
@@ -190,7 +193,7 @@ static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size
 	return err;
 }
 
-/* Looked at anew: since the first look the other tool may have gone on. True if nothing of ours is left there. */
+/* Reads the bytes again, because the other tool may have changed them since. True if none of ours is left there. */
 static bool repair(struct dp_target *t, size_t i)
 {
 	const struct dp_placed *p = &t->in.placed[i];
@@ -201,7 +204,7 @@ static bool repair(struct dp_target *t, size_t i)
 	if (!list)
 		return false;
 	struct dp_error *err = repair_all(t, list, n);
-	dp_error_destroy(err); /* another tracer holds it, say: the next round tries again */
+	dp_error_destroy(err); /* for example because another tracer holds it: the next round retries */
 	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len || !give_up_bytes(p, now, &first, &end);
 }
 
@@ -212,7 +215,7 @@ static void retire(struct dp_placed *p)
 		p->entry->state = DP_SITE_RETIRED;
 }
 
-/* Is the private region there? A thread that we looked through may have ended, so another one is asked before it is denied. */
+/* Is the private region there? The thread that we read through may have ended, so tries another one before saying no. */
 static bool still_there(struct dp_target *t)
 {
 	struct dp_error *err = dp_stopped_ours(t);
@@ -223,11 +226,13 @@ static bool still_there(struct dp_target *t)
 	return there;
 }
 
-/* Repaired, and so given up. What else there is of our jump has shown that its module is still the one that holds the counter. */
+/*
+ * Gives up the site after its repair. The rest of our jump showed that its module, which contains the counter, is still mapped.
+ */
 static bool give_up(struct dp_target *t, size_t i)
 {
 	const bool done = repair(t, i);
-	if (done && still_there(t)) /* after an exec the counter's address is another program's */
+	if (done && still_there(t)) /* after an exec the counter's address belongs to another program */
 		dp_semaphores_lower(t, &t->in.placed[i]);
 	return done;
 }
@@ -238,25 +243,25 @@ static const char *look(struct dp_target *t, size_t i)
 	const struct dp_placed *p = &t->in.placed[i];
 	uint8_t now[sizeof(p->new_bytes)], want[sizeof(p->new_bytes)];
 	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
-		return "its mapping is gone";
+		return "its memory was unmapped";
 	dp_placed_expected(&t->in, i, want);
 	if (!memcmp(now, want, p->len))
 		return NULL;
 	if (!memcmp(now + 1, want + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0]))
 		return give_up(t, i) ? "another tool put a breakpoint or uprobe there" : NULL;
-	if (!memcmp(now, want, p->nchanged)) /* the jump is whole, and leads astray */
-		return give_up(t, i) ? "another tool changed a byte behind it that its jump relies upon" : NULL;
+	if (!memcmp(now, want, p->nchanged)) /* the jump is complete, but leads elsewhere */
+		return give_up(t, i) ? "another tool changed a byte after it that its jump relies on" : NULL;
 	return "another tool changed its bytes";
 }
 
-/* Its own bytes show that its module, which holds the counter of a marker there, is still the one that was probed. */
+/* Its original bytes show that its module, which contains the marker's counter, is still the probed one. */
 static bool is_restored(struct dp_target *t, const struct dp_placed *p)
 {
 	uint8_t now[sizeof(p->old_bytes)];
 	return dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len && !memcmp(now, p->old_bytes, p->len);
 }
 
-/* What went with it; or goes now, if the site's bytes were another tool's before anything was repaired. */
+/* Retires sites that were repaired with it. If another tool's bytes were at the site before any repair, repairs them now. */
 static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
 	size_t n;
@@ -267,7 +272,7 @@ static void retire_dependent(struct dp_target *t, size_t i, void (*retired)(size
 		if (is_restored(t, &t->in.placed[list[n]]))
 			dp_semaphores_lower(t, &t->in.placed[list[n]]);
 		retire(&t->in.placed[list[n]]);
-		retired(list[n], "another tool changed what it relies upon", data);
+		retired(list[n], "another tool changed bytes that it relies on", data);
 	}
 }
 
@@ -277,8 +282,10 @@ static enum dp_watch over(struct dp_target *t)
 	return ended(t) || !has_memory(&t->process) ? DP_WATCH_EXITED : DP_WATCH_EXECED;
 }
 
-/* One that is not as it should be, or was not a moment ago. False if the process ended, or called exec, in the middle of the
- * look: nobody took the site then. */
+/*
+ * Examines a site whose bytes differ, or did a moment ago. False if the process ended or called exec meanwhile: then no other
+ * tool took the site.
+ */
 static bool look_closer(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
 	const char *why = t->in.placed[i].state == DP_SITE_PLANNED ? look(t, i) : NULL;
@@ -305,12 +312,12 @@ enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, 
 		return DP_WATCH_OK;
 	if (!still_there(t))
 		return over(t);
-	dp_error_destroy(dp_sights_look(t, &odd, &n)); /* without memory: the next round tries again */
+	dp_error_destroy(dp_sights_look(t, &odd, &n)); /* without memory: the next round retries */
 	for (size_t i = 0; there && i < n; i++)
 		there = look_closer(t, odd[i], retired, data);
 	for (size_t i = 0; i < n; i++)
 		given_up |= t->in.placed[odd[i]].state != DP_SITE_PLANNED;
-	if (given_up) /* what it had written over others is expected no more */
+	if (given_up) /* bytes that it wrote over others are no longer expected */
 		dp_sights_forget(&t->in);
 	return there ? DP_WATCH_OK : over(t);
 }

@@ -21,7 +21,7 @@ struct pair {
 };
 struct dp_code_index {
 	struct span *span;      /* executable regions */
-	struct at *site, *lead; /* sites by their address, short jumps by where they lead to */
+	struct at *site, *lead; /* sites by address; short jumps by the address that they lead to */
 	struct pair *pair;
 	size_t nspans, nsites, nleads, npairs;
 };
@@ -35,8 +35,7 @@ uint64_t dp_placed_leads_to(const struct dp_placed *p)
 	return p->addr + SHORT_JUMP_LEN + (uint64_t)(int64_t)(int8_t)p->new_bytes[1];
 }
 
-/* ---- making it ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------------------------------------- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -52,7 +51,7 @@ static int by_addr(const void *a, const void *b)
 	return x->i < y->i ? -1 : x->i > y->i;
 }
 
-/* Pairs lie in memory in the order of their sites. */
+/* Pairs are in memory in the order of their sites. */
 static int by_stub(const void *a, const void *b)
 {
 	const struct pair *x = a, *y = b;

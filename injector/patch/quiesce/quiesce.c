@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When may generated code be taken away? When no thread stands in it and none will return into it.
+ * Decides when generated code may be unmapped: when no thread is in it and none will return into it.
  *
- * Stubs leave no return address behind (but see quiesce_frames.c): a displaced call pushes the program's own, and calls into the
- * agent return while the thread's pc is in the agent. So only two things can lead back: a thread's pc, and a signal frame whose
- * saved pc is ours (the handler ran, or runs, on top of a stub, possibly on a stack of its own: the frame names the one it
- * interrupted). Saved pcs are found by the shape of the kernel's rt_sigframe: in its gregs the words are ... RSP, RIP, EFLAGS,
- * CS|GS|FS|SS, so a word that is one of our addresses counts only if what follows looks like flags and a user code segment. Plain
- * stale words, left by calls long since returned, do not match. Source: struct sigcontext_64 in the kernel's
- * uapi/asm/sigcontext.h.
+ * Stubs leave no return address on a stack (exceptions: quiesce_frames.c). A displaced call pushes the program's own, and during
+ * calls into the agent the thread's pc is in the agent. So only two things can lead back: a thread's pc, and a signal frame whose
+ * saved pc is ours. Its handler runs, or ran, on top of a stub, possibly on an alternate stack; the frame names the stack it
+ * interrupted. Saved pcs are found by the layout of the kernel's rt_sigframe: the words in its gregs are ... RSP, RIP, EFLAGS,
+ * CS|GS|FS|SS. So a word that is one of our addresses counts only if the next ones look like flags and a user code segment. Plain
+ * stale words of finished calls do not match. Source: struct sigcontext_64 in the kernel's uapi/asm/sigcontext.h.
  */
 #include "agent/trap/trap.h"
 #include "injector/patch/quiesce/code_index.h"
@@ -27,9 +26,9 @@
 #define USER_CS       0x33
 #define FLAGS_ALWAYS  0x2u
 #define FLAGS_NEVER   (~UINT64_C(0x3f7fd7))
-#define FRAME_RETURN  22 /* words in front of the saved pc: where the frame's handler returns to */
+#define FRAME_RETURN  22 /* words before the saved pc: where the frame's handler returns to */
 #define UC_FLAGS_MOST 7  /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-#define RESTORER_MOST 32 /* bytes of a restorer up to its system call: glibc's 9, musl's 9, Go's 9 */
+#define RESTORER_MOST 32 /* bytes of a restorer up to its system call: 9 in glibc, musl and Go */
 #define PAGE          4096
 
 bool dp_installation_holds(const struct dp_installation *in, uint64_t pc)
@@ -53,7 +52,7 @@ static void move(struct dp_held *h, const struct dp_pc_pair *pair)
 	h->regs_changed = true;
 }
 
-/* One of those, sorted by their stubs. */
+/* Binary search; `pair` is sorted by stub. */
 static const struct dp_pc_pair *pair_at(const struct dp_pc_pair *pair, size_t n, uint64_t pc)
 {
 	size_t lo = 0, hi = n;
@@ -85,15 +84,15 @@ static const struct dp_pc_pair *find_pair(const struct dp_installation *in, uint
 	return NULL;
 }
 
-/* Do the words look like RIP, EFLAGS, CS|GS|FS|SS of a signal frame? The rare one is asked first: this runs for every word. */
+/* Do the words look like RIP, EFLAGS, CS|GS|FS|SS of a signal frame? Tests the rarest match first: this runs for every word. */
 static bool is_frame_shape(const uint64_t *word)
 {
 	return (word[2] & 0xffff) == USER_CS && (word[1] & FLAGS_ALWAYS) && !(word[1] & FLAGS_NEVER);
 }
 
 /*
- * Not dp_mem_read(): that reads guard pages as well, and so from one thread's stack into the next. By the thread itself: any
- * other may have ended, and then nothing could be read, and nothing found.
+ * Not dp_mem_read(), which reads guard pages too, and so from one thread's stack into the next. Reads through the thread itself:
+ * any other may have ended, and then nothing could be read or found.
  */
 static size_t read_stack(pid_t tid, uint64_t at, void *buf, size_t n)
 {
@@ -105,21 +104,21 @@ static size_t read_stack(pid_t tid, uint64_t at, void *buf, size_t n)
 struct scan {
 	struct dp_target *t;
 	const struct dp_installation *in;
-	const uint64_t *addr; /* addresses looked for as plain words, ascending, or NULL: saved pcs in our code */
-	bool *hit;            /* out, of each */
+	const uint64_t *addr; /* addresses to find as plain words, ascending; NULL: find saved pcs in our code */
+	bool *hit;            /* out: found, for each */
 	size_t n;
-	const struct dp_pc_pair *pair; /* or saved pcs at one of these, npairs of them */
+	const struct dp_pc_pair *pair; /* or find saved pcs at one of these npairs */
 	size_t npairs;
-	uint64_t other[4]; /* stacks that signal frames found on the way were put over (alternate stacks) */
+	uint64_t other[4]; /* stacks that signal frames on the way interrupted (alternate stacks) */
 	size_t nother;
 	pid_t tid;
 	uint64_t rsp;
 	bool found;
-	bool whole;   /* a signal frame with the word that its handler returns by: the thread's frames tell whether one will */
-	bool suspect; /* what was found may be a word of a call long since over */
+	bool whole;   /* found a signal frame with its return word: the thread's frames tell whether a handler will use it */
+	bool suspect; /* what was found may be a stale word of a finished call */
 };
 
-/* Which of those addresses, if any; noted as found. */
+/* Marks the address as hit if it is one of those to find. */
 static void look_for(struct scan *s, uint64_t value)
 {
 	size_t lo = 0, hi = s->n;
@@ -136,7 +135,7 @@ static void look_for(struct scan *s, uint64_t value)
 		s->hit[lo] = true;
 }
 
-/* Is the saved pc of a frame one that is looked for? */
+/* Is the saved pc of a frame one to find? */
 static bool is_wanted(const struct scan *s, uint64_t pc)
 {
 	if (s->pair)
@@ -144,7 +143,7 @@ static bool is_wanted(const struct scan *s, uint64_t pc)
 	return !s->addr && (dp_installation_holds(s->in, pc) || dp_frames_in_sink(s->in->frames, pc));
 }
 
-/* Does the code there do a system call at once, as a signal's restorer has to? Also true of what cannot be read. */
+/* Does the code there make a system call soon, as a signal's restorer must? Also true if it cannot be read. */
 static bool may_be_restorer(const struct scan *s, uint64_t pc)
 {
 	uint8_t code[RESTORER_MOST];
@@ -158,12 +157,15 @@ static bool is_mapped_low(uint64_t pc)
 }
 
 /*
- * A frame whose handler has returned can stand for long in the part of a stack that a later call has taken but not written. Two
- * kinds are known for certain. One that returns by our own restorer is of the agent's handler of traps and faults, which has sent
- * its thread into a stub: a thread in that handler has its pc in the agent, and no other handler runs on top of it. If that
- * agent is gone, the handler's mark is still known. And one that is partly overwritten: the word by which its handler would
- * return leads to no restorer, and the ucontext does not begin as the kernel fills it (a copy of a ucontext, which a program may
- * put back one day, does).
+ * A frame whose handler has returned can remain for long in a part of the stack that a later call has allocated but not written.
+ * Two kinds are certainly stale.
+ *
+ * One returns to our own restorer: it belongs to the agent's trap and fault handler, which has sent its thread into a stub. A
+ * thread that is still in that handler has its pc in the agent, and no other handler runs on top of it. If that agent is gone,
+ * the handler's mark is still recognised.
+ *
+ * The other is partly overwritten: its return word leads to no restorer, and its ucontext does not begin as the kernel fills it.
+ * (A copy of a ucontext, which a program may restore one day, does.)
  */
 static bool is_over(const struct scan *s, const uint64_t *word, size_t before)
 {
@@ -196,10 +198,10 @@ static void look_at_word(struct scan *s, const uint64_t *word, size_t before, si
 		return;
 	judge_frame(s, word, before);
 	if (before && s->nother < sizeof(s->other) / sizeof(*s->other))
-		s->other[s->nother++] = word[-1]; /* RSP comes before RIP */
+		s->other[s->nother++] = word[-1]; /* RSP precedes RIP */
 }
 
-/* Every word of a stack from `rsp` up to where it ends, or to what was found: how far that was. */
+/* Scans a stack from `rsp` to its end, or until something is found. Returns the end of the scanned range. */
 static uint64_t scan_from(struct scan *s, uint64_t rsp)
 {
 	static uint64_t words[16384];
@@ -214,7 +216,7 @@ static uint64_t scan_from(struct scan *s, uint64_t rsp)
 			look_at_word(s, &words[i], i, n - i);
 		if (n < most)
 			return at + n * sizeof(*words);
-		seen = FRAME_RETURN; /* a frame's words may straddle two reads */
+		seen = FRAME_RETURN; /* a frame's words may be split over two reads */
 		at += sizeof(words) - (FRAME_RETURN + 4) * sizeof(*words);
 	}
 	return at;
@@ -232,17 +234,17 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 	return s->found;
 }
 
-/* A handler that has returned may leave a whole frame behind, where a later call has taken the stack and not written to it. */
+/* A handler that has returned may leave a whole frame, in stack that a later call has allocated but not written. */
 static bool returns(const struct scan *s, const struct dp_frames *frames, const struct dp_held *h)
 {
 	return s->whole && !dp_frames_left_over(frames, &s->t->process, h);
 }
 
-/* Moves the thread out of a stub if it can be; true if it does not stand in our code (any more). */
+/* Moves the thread out of a stub if possible. True if it is not in our code (any more). */
 static bool stands_clear(const struct dp_target *t, const struct dp_installation *in, struct dp_held *h)
 {
 	const struct dp_pc_pair *pair = find_pair(in, h->regs.rip);
-	if (!pair) /* through a dead tool's boot code it may be on its way to a stub */
+	if (!pair) /* it may be on its way to a stub through a dead tool's boot code */
 		return !dp_installation_holds(in, h->regs.rip) && !dp_boot_leftover_at(&t->process, h->regs.rip);
 	if (dp_fault_waits(h))
 		return false;
@@ -250,12 +252,12 @@ static bool stands_clear(const struct dp_target *t, const struct dp_installation
 	return true;
 }
 
-/* The cheap question first, for all: while it is answered, every thread is held. */
+/* Checks all pcs first, which is cheap, because all threads are held meanwhile. */
 bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128])
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (!stands_clear(t, in, &f->thread[i])) {
-			snprintf(why, 128, "thread %d stands in a probe", f->thread[i].tid);
+			snprintf(why, 128, "thread %d is in a probe", f->thread[i].tid);
 			return false;
 		}
 	for (size_t i = 0; i < f->n; i++) {
@@ -272,7 +274,7 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 	return true;
 }
 
-/* Of a thread that may end meanwhile. */
+/* False if the thread has ended meanwhile. */
 static bool has_stack(const struct dp_held *h)
 {
 	uint64_t top;
@@ -300,7 +302,7 @@ bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp
 	return !pair_at(pair, n, h->regs.rip) && has_stack(h) && !dp_returns_to(t, NULL, h, pair, n);
 }
 
-/* Where the thread is, and where the kernel will put it back to if it restarts an interrupted call. */
+/* Checks the thread's pc, and the pc at which the kernel restarts an interrupted call. */
 static void look_at_pc(struct scan *s, const struct user_regs_struct *r)
 {
 	const bool restarts = (int64_t)r->orig_rax >= 0 && (int64_t)r->rax <= -512 && (int64_t)r->rax >= -516;

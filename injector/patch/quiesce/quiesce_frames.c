@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stubs that call code which is not ours (LTTng's, malloc at a thread's start) leave a return address behind while their thread
- * is far away. Such an address on a stack is a suspicion, and no more: words of calls long since over lie about for ever in
- * places that nobody writes to. So where one is found, the thread's frames decide; if they cannot be followed, it counts.
+ * Stubs that call foreign code (LTTng's, malloc at a thread's start) leave a return address on the stack while their thread is
+ * elsewhere. Such an address is only a suspicion, because stale words of finished calls remain where nothing overwrites them. So
+ * if one is found, the thread's frames decide; if they cannot be followed, it counts.
  *
- * Which stubs are that? Those of requests with a hook (dp_plan.calls_out), and with a sink, all. A wrong "no" would unmap a stub
- * under a thread that returns into it, so "no" is said only of what has the same two reasons as an ordinary probe's stub to leave
- * nothing behind: what it displaces pushes the program's own return address, and what it calls is the agent, in whose text the pc
- * is meanwhile. A neighbour that was evicted is its displaced instructions and a jump back, and calls nothing; the entry of a
- * function whose calls are timed calls the agent. Neither is a user's probe (DP_NO_PROBE), as hooks are not; what tells them
- * apart is set where the stub's code is generated. In the site table it is "no hook" that has a bit (DP_SITE_NO_HOOK): what a
- * tool left that knew of no such bit counts as a hook.
+ * Which stubs call foreign code? Those of requests with a hook (dp_plan.calls_out), and with a sink, all. A wrong "no" would
+ * unmap a stub under a thread that returns into it. So "no" requires the two reasons for which an ordinary probe's stub leaves
+ * nothing behind: a displaced call pushes the program's own return address, and a call goes to the agent, so the pc is in the
+ * agent's text meanwhile. An evicted neighbour's stub is its displaced instructions and a jump back, and calls nothing; the entry
+ * of a function whose calls are timed calls the agent. Like hooks, neither is a user's probe (DP_NO_PROBE); the difference is
+ * recorded where the stub's code is generated. In the site table, "no hook" has a bit (DP_SITE_NO_HOOK): sites of a tool that did
+ * not know the bit count as hooks.
  *
- * Quicker, and true also of threads whose frames cannot be followed (a JIT's): a thread notes that it is in a hit, or being primed,
- * after it has come into the sink's code and until just before it leaves it.
+ * A faster check also works for threads whose frames cannot be followed (a JIT's): a thread records that it is in a hit, or being
+ * primed, from after it enters the sink's code until just before it leaves it.
  *
- * A hit on a small stack is written on one that the sink gives its thread (agent/lttng/hit.S): what is on that stack leads back
- * to the block that it is part of, whose address, a page's, counts as a suspicion too.
+ * On a small stack, a hit runs on a stack that the sink gives its thread (agent/lttng/hit.S). A word on that stack points back to
+ * the block that contains it, which is page-aligned; this address counts as a suspicion too.
  */
 #include "injector/patch/quiesce/quiesce_frames.h"
 
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define BLOCK_MOST (UINT64_C(1) << 18) /* of a thread's block and its stack */
+#define BLOCK_MOST (UINT64_C(1) << 18) /* size of a thread's block with its stack */
 
 struct dp_frames {
 	char *maps;
@@ -36,7 +36,7 @@ struct dp_frames {
 	struct dp_ranges ranges;
 	struct dp_unwinder *unwinder;
 	uint64_t sink_code, sink_code_end;
-	uint64_t block; /* as in struct dp_sink */
+	uint64_t block; /* see struct dp_sink */
 	uint64_t loader, loader_end;
 };
 
@@ -52,7 +52,7 @@ struct dp_frames *dp_frames_destroy(struct dp_frames *f)
 	return NULL;
 }
 
-/* In place of code that takes locks, the frames are looked through for ours. */
+/* Bans our code instead of code that takes locks, so that the unwinder searches the frames for it. */
 static bool ban_stubs(struct dp_ranges *r, const struct dp_installation *in)
 {
 	struct dp_ban *ban = calloc(in->nregions + 1, sizeof(*ban));
@@ -93,7 +93,7 @@ static void find_sink(struct dp_target *t, const struct dp_installation *in, str
 	f->sink_code_end = m->end.v;
 }
 
-/* The image of now: the sink came after the target was opened. */
+/* Uses a current image: the sink came after the target was opened. */
 static struct dp_error *fill(struct dp_target *t, const struct dp_installation *in, struct dp_frames *f)
 {
 	char root[32];
@@ -141,7 +141,7 @@ static bool read_word(const struct dp_process *p, uint64_t at, uint64_t *ret)
 	return dp_mem_read(p, dp_addr_of(at), ret, sizeof(*ret)) == sizeof(*ret);
 }
 
-/* The program may have put the thread pointer elsewhere: where it should be, it points to itself (psABI, TLS variant II). */
+/* The program may have changed the thread pointer. A valid one points to a pointer to itself (psABI, TLS variant II). */
 bool dp_frames_no_hit(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h)
 {
 	const uint64_t tp = h->regs.fs_base;
@@ -164,7 +164,7 @@ bool dp_frames_clear(const struct dp_frames *f, const struct dp_process *p, cons
 	return false;
 }
 
-/* A frame that its handler will return by is one of the thread's own. */
+/* A frame that a handler will return by is one of the thread's call frames. */
 bool dp_frames_left_over(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h)
 {
 	char why[128];

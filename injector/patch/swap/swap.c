@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is to be written, as pages: read back as if it stood already, so that one edit can build upon another. */
+/* Holds the edits as pages. Reads see pending edits, so that one edit can build on another. */
 #include "injector/patch/swap/swap.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -53,7 +53,7 @@ struct dp_swap *dp_swap_destroy(struct dp_swap *s)
 	return NULL;
 }
 
-/* The index of the page, or where it belongs. */
+/* Index of the page, or where it would be inserted. */
 static size_t find(const struct dp_swap *s, uint64_t page)
 {
 	size_t lo = 0, hi = s->n;
@@ -122,7 +122,7 @@ size_t dp_swap_read(struct dp_swap *s, uint64_t addr, void *buf, size_t n)
 	return done;
 }
 
-/* Every page of the site, those included of which nothing changes: what its jump relies upon comes with it. */
+/* Touches every page of the site, even unchanged ones, so that the bytes that its jump relies on are replaced with it. */
 static bool touch(struct dp_swap *s, const struct dp_swap_edit *e)
 {
 	const uint64_t last = dp_page_down(e->addr + e->len - 1);

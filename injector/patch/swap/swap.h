@@ -91,7 +91,7 @@ struct dp_swap {
 	bool locked; /* the program has locked memory */
 	bool whole;  /* replace each module's text as a whole, so that it ends up in one piece */
 	bool hot;    /* it is changed repeatedly */
-	bool shared; /* hot: shared with a process that is no thread */
+	bool shared; /* hot: another process shares the memory */
 	int mem; /* /proc/PID/mem, or -1 */
 	char why[192];
 	/* Text that the program may unload (docs/decisions/0029): */

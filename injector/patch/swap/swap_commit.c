@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * New pages made beside the text, and moved over it.
+ * Makes new pages beside the text and moves them over it.
  *
  *   one thread   openat the module's file, mmap the runs' pages of it at `base`, close
- *   nobody       the tool writes what is to stand there (/proc/PID/mem copies the page), and looks at everything once more
+ *   the tool     writes the new contents (/proc/PID/mem copies the page), and checks everything again
  *   one thread   mremap each run over the text
  *
- * Few pages are done in a single stop. The new pages hold what the live ones hold: of every page that is this process's own copy
- * (other probes', another tool's, a relocation's) the contents are carried over, and a page that equals the file's stays the
- * file's. If pages of the new mapping are copies from the start, the kernel has put a uprobe there; such text is left alone.
+ * Few pages are done in a single stop. The new pages have the contents of the live ones: if a page is a private copy (with other
+ * probes, another tool's changes, relocations), its contents are copied; a page that equals the file's stays the file's. If pages
+ * of the new mapping are private copies from the start, the kernel has put a uprobe there; such text is not replaced.
  *
- * Our own death: before the mapping exists, a note in the private region says where it will be, and what it will be of; mremap
- * does all or nothing; and the note holds until nothing is left at `base`.
+ * If the tool dies: before the mapping exists, a note in the private region says where it will be, and of which file. mremap does
+ * all or nothing. The note stays until nothing is left at `base`.
  */
 #include "injector/patch/swap/swap_job.h"
 
@@ -28,7 +28,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#define PIECES_MOST 32 /* the same when it is in that many pieces already */
+#define PIECES_MOST 32 /* with more, too, text is replaced as a whole */
 #define PAGES_QUICK 8  /* written while the thread is held */
 #define BORROW_NS   UINT64_C(1000000000)
 #define BASE_GAP    UINT64_C(0x1000000)
@@ -65,7 +65,7 @@ struct dp_error *dp_job_take_thread(struct job *j)
 {
 	struct dp_target *t = j->s->t;
 	struct dp_error *err;
-	if (j->b && dp_borrow_lost(j->b)) /* it has gone home; another one, then */
+	if (j->b && dp_borrow_lost(j->b)) /* it resumed on its own: borrows another one */
 		dp_error_destroy(dp_job_give_thread(j, NULL));
 	if (j->b)
 		return NULL;
@@ -110,7 +110,7 @@ static bool is_touched(const struct dp_swap_page *p)
 	return p->touched && !p->stands && !p->failed;
 }
 
-/* Adjacent pages are one run; too many runs are one. */
+/* Adjacent pages form a run; too many runs are merged into one. */
 static void find_runs(struct job *j)
 {
 	const struct dp_swap *s = j->s;
@@ -136,7 +136,7 @@ static void find_runs(struct job *j)
 	}
 }
 
-/* Far from code and heap, where this group is: nobody else is given addresses there without asking for them. */
+/* Far from code and heap, near this group: the kernel places no other mappings there unless asked. */
 static bool find_base(struct job *j)
 {
 	const uint64_t size = j->span.end - j->span.start;
@@ -164,12 +164,12 @@ static struct dp_error *prepare(struct job *j)
 {
 	const struct dp_swap *s = j->s;
 	if (!s->in->private.mapped || s->in->private.size < dp_page_up(sizeof(struct dp_agent)))
-		return dp_error(DP_TAG_CHANGED, "there is no room for a note in %d", s->t->process.pid);
+		return dp_error(DP_TAG_CHANGED, "there is no space for a recovery note in process %d", s->t->process.pid);
 	if (!s->hot && !room_for_mappings(s))
 		return dp_error(DP_TAG_CHANGED, "process %d has nearly as many mappings as the kernel allows", s->t->process.pid);
 	find_runs(j);
 	if (!find_base(j))
-		return dp_error(DP_TAG_NO_SPACE, "no room for a copy of %llu bytes of text",
+		return dp_error(DP_TAG_NO_SPACE, "no free addresses for a copy of %llu bytes of text",
 		                (unsigned long long)(j->span.end - j->span.start));
 	return NULL;
 }
@@ -184,15 +184,14 @@ static struct dp_error *put_note(const struct job *j)
 	struct dp_swap_note old,
 	        note = {0, j->base, j->span.start, j->span.end, j->span.offset, m->inode, m->dev_major, m->dev_minor};
 	const uint64_t magic = DP_SWAP_MAGIC;
-	if (dp_swap_note(j->s->t, j->s->in, &old)) /* a thread that works by it is not yet home */
-		return dp_error(DP_TAG_CHANGED, "an earlier dynprobe's work in %d is not over yet", p->pid);
+	if (dp_swap_note(j->s->t, j->s->in, &old)) /* a thread that works by that note has not finished */
+		return dp_error(DP_TAG_CHANGED, "an earlier dynprobe's text replacement in process %d has not finished", p->pid);
 	DP_TRY(dp_mem_write(p, dp_addr_of(NOTE(j->s)), &note, sizeof(note)));
 	DP_TRY(dp_mem_write(p, dp_addr_of(PATH(j->s)), m->path, strlen(m->path) + 1));
 	return dp_mem_write(p, dp_addr_of(NOTE(j->s)), &magic, sizeof(magic));
 }
 
-/* ---- new pages
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- new pages ------------------------------------------------------------------------------------------------------------- */
 
 struct dp_error *dp_job_open(struct job *j, int64_t *fd)
 {
@@ -202,7 +201,7 @@ struct dp_error *dp_job_open(struct job *j, int64_t *fd)
 	return err ? dp_error_wrap(err, "opening %s", j->span.map->path) : NULL;
 }
 
-/* The new pages of each run, and the end of the descriptor. */
+/* Maps the new pages of each run, then closes the descriptor. */
 static size_t write_steps(const struct job *j, int64_t fd, struct dp_step step[RUNS_MOST + 1])
 {
 	size_t n = 0;
@@ -224,21 +223,21 @@ static struct dp_error *take_mapped(struct job *j, size_t i, const struct dp_ste
 	if (step->made && step->got == step->want)
 		return NULL;
 	if (step->made && !failed)
-		return dp_error(DP_TAG_CHANGED, "the target's kernel placed a mapping elsewhere than asked");
+		return dp_error(DP_TAG_CHANGED, "the kernel did not map memory at the requested address in the target");
 	errno = step->made ? (int)-step->got : EINTR;
 	return dp_error_sys(DP_TAG_REMOTE, "mmap in the target, for text of %s", j->span.map->path);
 }
 
-/* It was not closed, since a step before failed. Whatever file it is; but the program may have closed it itself meanwhile. */
+/* Closes the descriptor if a failed step left it open. Checks its file first, because the program may have closed it itself. */
 static void close_there(struct job *j, int64_t fd, const struct dp_swap_note *note)
 {
 	char name[24];
 	int64_t ignored;
 	snprintf(name, sizeof(name), "%lld", (long long)fd);
-	struct dp_error *err = dp_job_take_thread(j); /* the one that opened it may have gone home */
+	struct dp_error *err = dp_job_take_thread(j); /* the one that opened it may have resumed on its own */
 	if (!err && dp_swap_is_file(j->s->t, dp_borrow_tid(j->b), name, note))
 		err = dp_job_call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored);
-	j->unsure |= err != NULL; /* then the note leads the next one to it */
+	j->unsure |= err != NULL; /* then the note leads the next tool to it */
 	dp_error_destroy(err);
 }
 
@@ -278,7 +277,7 @@ static struct dp_error *put_page(struct job *j, uint64_t at, const uint8_t *want
 	if (dp_mem_read(&j->s->t->process, dp_addr_of(to), now, DP_PAGE) != DP_PAGE)
 		return dp_error(DP_TAG_GONE, "the new text of %s cannot be read", j->span.map->path);
 	if (!memcmp(now, want, DP_PAGE))
-		return NULL; /* the file's page, shared with everybody */
+		return NULL; /* the file's page, shared with other processes */
 	if (!j->held_writes && pwrite(j->mem, want, DP_PAGE, (off_t)to) == (ssize_t)DP_PAGE)
 		return NULL;
 	j->held_writes = true;
@@ -286,7 +285,7 @@ static struct dp_error *put_page(struct job *j, uint64_t at, const uint8_t *want
 	return dp_mem_write_text(&j->s->t->process, dp_borrow_tid(j->b), dp_addr_of(to), want, DP_PAGE, NULL);
 }
 
-/* Copies among the new pages before anything was written: not our doing. */
+/* Private copies among the new pages before we wrote anything are uprobes. */
 static struct dp_error *refuse_uprobes(const struct job *j, const struct run *r)
 {
 	uint8_t *copy = NULL;
@@ -295,10 +294,10 @@ static struct dp_error *refuse_uprobes(const struct job *j, const struct run *r)
 	for (size_t i = 0; i < (r->end - r->start) / DP_PAGE; i++)
 		any |= copy[i];
 	free(copy);
-	return any ? dp_error(DP_TAG_CHANGED, "the kernel holds uprobes in %s", j->span.map->path) : NULL;
+	return any ? dp_error(DP_TAG_CHANGED, "the kernel has uprobes in %s", j->span.map->path) : NULL;
 }
 
-/* Every page of the run that is not to be the file's. */
+/* Writes every page of the run that differs from the file's. */
 static struct dp_error *fill_run(struct job *j, const struct run *r)
 {
 	uint8_t *copy = NULL;
@@ -317,15 +316,15 @@ static struct dp_error *fill_run(struct job *j, const struct run *r)
 	return err;
 }
 
-/* ---- once more ----------------------------------------------------------------------------------------------------------- */
+/* ---- final check ----------------------------------------------------------------------------------------------------------- */
 
-/* Is the live text what the new pages were made from? */
+/* Is the live text still what the new pages were made from? */
 static struct dp_error *look_again(struct job *j, const struct run *r)
 {
 	struct dp_swap *s = j->s;
 	uint8_t now[DP_PAGE], *copy = NULL;
 	if (!dp_swap_maps(s->t, &j->span, base_of(j, r->start), offset_of(j, r->start)))
-		return dp_error(DP_TAG_CHANGED, "another file than %s is there under its name", j->span.map->path);
+		return dp_error(DP_TAG_CHANGED, "%s has been replaced by another file", j->span.map->path);
 	DP_TRY(dp_swap_copies(s->t, r->start, r->end, &copy));
 	bool same = true;
 	for (size_t i = 0; same && i < (r->end - r->start) / DP_PAGE; i++) {
@@ -339,7 +338,7 @@ static struct dp_error *look_again(struct job *j, const struct run *r)
 	return same ? NULL : dp_job_changed(j);
 }
 
-/* What was not moved goes; then the note. */
+/* Unmaps pages that were not moved, then clears the note. */
 static struct dp_error *tidy(struct job *j, struct dp_error *err)
 {
 	struct dp_error *failed = NULL;
@@ -353,7 +352,7 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 			failed = dp_job_call(j, "munmap", SYS_munmap,
 			                     (const uint64_t[6]){base_of(j, r->start), r->end - r->start}, &ignored);
 	}
-	if (!failed && !j->unsure) /* else the next one finds it, and tidies up when that thread is home */
+	if (!failed && !j->unsure) /* else the next tool finds it, and cleans up when that thread has finished */
 		dp_swap_clear_note(j->s->t, j->s->in);
 	err = dp_job_give_thread(j, err);
 	if (!err)
@@ -390,7 +389,7 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 	if (!f && !j.stays && s->unheld)
 		return dp_error(DP_TAG_CHANGED, "the program may unload %s at any moment", span->map->path);
 	DP_TRY(prepare(&j));
-	/* Opened once: whatever the process becomes, it is this memory that is written to. */
+	/* Opened once, so that writes go to this memory even if the process calls exec. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", s->t->process.pid, s->t->process.alive);
 	j.mem = open(path, O_RDWR | O_CLOEXEC);
 	struct dp_error *err = tidy(&j, replace(&j));
@@ -399,7 +398,7 @@ static struct dp_error *commit_span(struct dp_swap *s, const struct dp_swap_span
 	return err;
 }
 
-/* The module's, or, if it cannot be told which that is, the page alone: it is not tried again. */
+/* Marks the module's pages, or only this page if its module is unknown: they are not retried. */
 static void set_failed(struct dp_swap *s, size_t i, const struct dp_swap_span *span)
 {
 	s->page[i]->failed = true;
@@ -407,7 +406,7 @@ static void set_failed(struct dp_swap *s, size_t i, const struct dp_swap_span *s
 		s->page[i]->failed = true;
 }
 
-/* Then there is no sense in trying the next module. */
+/* Then trying the next module is pointless. */
 static bool is_final(const struct dp_error *err)
 {
 	return err->tag != DP_TAG_CHANGED && err->tag != DP_TAG_REMOTE && err->tag != DP_TAG_NO_SPACE && err->tag != DP_TAG_SYS;

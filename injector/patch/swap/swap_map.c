@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kind of mapping is it, and is it still? Asked by PROCMAP_QUERY (Linux 6.11) where the kernel knows it, for that is one
- * call instead of the text of all mappings; and of /proc/PID/pagemap, which tells a private copy from the file's own page.
+ * Checks the kind of a mapping, and whether it still exists. Uses PROCMAP_QUERY (Linux 6.11) if available, because that is one
+ * call instead of reading the text of all mappings; and /proc/PID/pagemap, which tells private copies from the file's own pages.
  */
 #include "injector/patch/swap/swap.h"
 
@@ -32,7 +32,7 @@ static bool fits(const struct dp_swap *s, const struct dp_map *m, char why[192])
 	else if (n >= sizeof(deleted) && !strcmp(m->path + n - sizeof(deleted) + 1, deleted))
 		is = "its file has been deleted or replaced";
 	else if (n >= DP_SWAP_PATH_MAX || strchr(m->path, '\\'))
-		is = "its file's name is too long or odd";
+		is = "its file name is too long or has unusual characters";
 	else if (s->locked)
 		is = "the program locks its memory";
 	if (is)
@@ -58,7 +58,7 @@ bool dp_swap_span_at(const struct dp_swap *s, uint64_t addr, struct dp_swap_span
 	return true;
 }
 
-/* ---- as of now ---------------------------------------------------------------------------------------------------------- */
+/* ---- current state --------------------------------------------------------------------------------------------------------- */
 
 struct query { /* struct procmap_query of the kernel's uapi/linux/fs.h */
 	uint64_t size, query_flags, query_addr, vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
@@ -137,7 +137,7 @@ static uint64_t writable_end(int maps, uint64_t addr, uint64_t most)
 	return most;
 }
 
-/* Asked for each thread, with all of them held: the file is open already, if it can be. */
+/* Called for each thread with all of them held, so p->maps is open already if possible. */
 uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most)
 {
 	char path[64];
@@ -173,7 +173,8 @@ struct dp_error *dp_swap_copies(const struct dp_target *t, uint64_t start, uint6
 	free(word);
 	if (!told) {
 		free(copy);
-		return dp_error(DP_TAG_CHANGED, "the kernel does not say which pages of %d are its own copies", t->process.pid);
+		return dp_error(DP_TAG_CHANGED, "the kernel does not report which pages of process %d are private copies",
+		                t->process.pid);
 	}
 	*ret = copy;
 	return NULL;

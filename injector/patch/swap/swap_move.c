@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* New pages moved over the text; and what is left to do where the kernel stops halfway. */
+/* Moves new pages over the text, and repairs the text if the kernel fails halfway. */
 #include "injector/patch/swap/swap_job.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define REPAIRS 300 /* of text that has gone */
+#define REPAIRS 300 /* attempts to restore unmapped text */
 
 struct dp_error *dp_job_changed(const struct job *j)
 {
@@ -41,8 +41,8 @@ static struct dp_error *map_again(struct job *j, const struct run *r)
 }
 
 /*
- * The kernel had unmapped the text before it found that it cannot go on: it had no memory at that moment. Whoever runs into the
- * hole meanwhile is lost: no time, and no giving up before it was tried again and again.
+ * The kernel unmapped the text before it failed for lack of memory. A thread that runs into the hole crashes, so retry at once,
+ * and many times.
  */
 static void repair(struct job *j, const struct run *r)
 {
@@ -57,7 +57,7 @@ static void repair(struct job *j, const struct run *r)
 	}
 }
 
-/* Is there still what is to be replaced? */
+/* Is the text to be replaced still there? */
 static struct dp_error *check_run(const struct job *j, const struct run *r)
 {
 	const struct dp_target *t = j->s->t;
@@ -101,8 +101,7 @@ static struct dp_error *move(struct job *j)
 	return err;
 }
 
-/* ---- text that the program may unload (docs/decisions/0029) -------------------------------------------------------------------
- */
+/* ---- text that the program may unload (docs/decisions/0029) ---------------------------------------------------------- */
 
 static struct dp_error *not_held(struct job *j, struct dp_error *err)
 {
@@ -124,7 +123,7 @@ static void note_hold(struct job *j, size_t threads, uint64_t ns)
 		*j->held_ns = ns;
 }
 
-/* Nobody unloads it, and maps something else in its place, between the look at what is mapped there and the move. */
+/* Holds all threads, so that none unloads the text, and maps something else there, between the check and the move. */
 static struct dp_error *move_held(struct job *j)
 {
 	struct dp_freeze f = {0};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One page, written where it is, again and again (docs/decisions/0018-text-that-is-toggled.md).
+ * Writes one page in place, repeatedly (docs/decisions/0018-text-that-is-toggled.md).
  *
- * New pages are needed because other threads may run what is being written. Where there is only one, that one is stopped anyway
- * to do the work; while it stands nobody runs, and one write inside one page is as good as a new page, and done in a tenth of the
- * time. It is all or nothing if we die, since the kernel copies it in one go; and where the thread stands does not matter, as
- * with new pages: each boundary of an instruction stays one.
+ * New pages are needed because other threads may run what is being written. In a process with one thread, that thread is stopped
+ * for the work anyway. Meanwhile nothing runs, so one write within a page is as good as a new page, in a tenth of the time. It is
+ * all or nothing if we die, because the kernel copies it in one go. As with new pages, the thread's pc does not matter: every
+ * instruction boundary stays one.
  */
 #include "injector/patch/swap/swap.h"
 #include "injector/tracee/stop/freeze.h"
@@ -33,7 +33,7 @@ static bool is_touched(const struct dp_swap_page *p)
 	return p->touched && !p->stands;
 }
 
-/* The one page that is to be written; NULL if there are several, or a site lies in two. */
+/* The only page to write; NULL if there are several, or a site crosses pages. */
 static struct dp_swap_page *only_page(const struct dp_swap *s)
 {
 	struct dp_swap_page *only = NULL;
@@ -47,7 +47,7 @@ static struct dp_swap_page *only_page(const struct dp_swap *s)
 	return only;
 }
 
-/* Opened once: whatever the process becomes, it is this memory that is written to. */
+/* Opened once, so that writes go to this memory even if the process calls exec. */
 static bool open_mem(struct dp_swap *s)
 {
 	char path[64];
@@ -73,7 +73,7 @@ static struct dp_error *stop(struct dp_swap *s, struct dp_held *h, bool *stands)
 	bool gone;
 	*stands = false;
 	if (!dp_proc_stat(s->t->process.pid, h->tid, &stat) || stat.state == 'D')
-		return NULL; /* asked to stop it would not, and could not be let go */
+		return NULL; /* it would not stop, and could not be released */
 	DP_TRY(dp_held_seize(&s->t->process, h->tid, &gone));
 	if (gone)
 		return NULL;
@@ -85,7 +85,7 @@ static struct dp_error *stop(struct dp_swap *s, struct dp_held *h, bool *stands)
 	return NULL;
 }
 
-/* From the first byte that changes to the last. */
+/* Writes from the first byte that changes to the last. */
 static bool write_page(const struct dp_swap *s, const struct dp_swap_page *p)
 {
 	uint8_t now[DP_PAGE];

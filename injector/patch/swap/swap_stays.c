@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which modules can the program not unload? Its executable, and what that needs from the start: the closure of DT_NEEDED, read
- * from the loader's list (r_debug of the System V ABI). Of two modules with one name the first in the list is the one that was
- * loaded for it: what dlopen() brings comes behind. Anything else may be gone, and something new in its place, between our last
- * look and the move, if another thread calls dlclose and dlopen just then.
+ * Finds the modules that the program cannot unload: its executable, and what that needs from the start: the closure of DT_NEEDED,
+ * read from the loader's list (r_debug of the System V ABI). Of two modules with one name, the first in the list was loaded for
+ * it: modules from dlopen() come later. Any other module may be unloaded, and its place reused, between our last check and the
+ * move, if another thread calls dlclose and dlopen at that moment.
  *
- * Read once: what is in that closure stays there.
+ * Read once, because modules in that closure stay.
  */
 #include "injector/patch/swap/swap.h"
 
@@ -33,7 +33,7 @@ struct module {
 };
 struct dp_stays {
 	const struct dp_swap *s;
-	uint64_t phdr; /* of the program */
+	uint64_t phdr; /* the program's headers */
 	size_t n;
 	struct module module[MODULES_MOST];
 };
@@ -70,7 +70,7 @@ static void read_dynamic(const struct dp_swap *s, struct module *m)
 		get_name(s, m->names + soname, m->soname);
 }
 
-/* Where the program's dynamic section is, from the kernel's word on its program headers; 0 if it has none. */
+/* Address of the program's dynamic section, from its program headers as the kernel reports them; 0 if it has none. */
 static uint64_t find_dynamic(const struct dp_swap *s, uint64_t *phdr)
 {
 	char path[64];
@@ -149,8 +149,8 @@ static void mark_all(struct dp_stays *l)
 }
 
 /*
- * Is that address in the module that the text belongs to? A second copy of the same file (dlmopen) is another module, with
- * another base: the file's pages lie from the base on, in the order of their offsets.
+ * Is that address in the module that the text belongs to? A second copy of the same file (dlmopen) is another module with another
+ * base: a module's pages follow its base in the order of their file offsets.
  */
 static bool is_of(const struct dp_swap *s, uint64_t addr, const struct dp_swap_span *span)
 {
@@ -162,7 +162,7 @@ static bool is_of(const struct dp_swap *s, uint64_t addr, const struct dp_swap_s
 		const struct dp_map *m = dp_image_map(s->image, i);
 		if (m->start.v > lo && m->start.v <= hi && !m->offset && m->inode == b->inode && m->dev_major == b->dev_major &&
 		    m->dev_minor == b->dev_minor)
-			return false; /* the first page of the other copy lies in between */
+			return false; /* the other copy's first page is in between */
 	}
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a tool leaves that dies while it makes new text: pages that were never moved to their place, an open file. A thread that
- * it had borrowed may still be about to make them; so threads are held, and one that is not yet home is waited for.
+ * Cleans up after a tool that died while making new text: pages that were never moved, an open file. A thread that it had
+ * borrowed may still be about to make them, so threads are held, and one that has not finished is waited for.
  */
 #include "injector/patch/swap/swap.h"
 #include "injector/target/group/group.h"
@@ -51,7 +51,7 @@ uint64_t dp_swap_inode(const struct dp_target *t, pid_t tid, const char *fd)
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-/* The program may have closed it meanwhile, and opened something else in its place. */
+/* Is it still that file? The program may have closed it and opened another in its place. */
 bool dp_swap_is_file(const struct dp_target *t, pid_t tid, const char *name, const struct dp_swap_note *note)
 {
 	char path[320], line[128];
@@ -68,7 +68,7 @@ bool dp_swap_is_file(const struct dp_target *t, pid_t tid, const char *name, con
 	return (flags & ~(unsigned)O_LARGEFILE & ~0100000u) == DP_SWAP_OPEN;
 }
 
-/* A mapping that can only be what the note says: of that file, at the place that the page of it has there. */
+/* Can the mapping only be the one in the note: of that file, at the right offset? */
 static bool is_left(const struct dp_map *m, const struct dp_swap_note *n)
 {
 	return m->inode == n->inode && m->dev_major == n->dev_major && m->dev_minor == n->dev_minor && m->read && m->exec &&
@@ -150,5 +150,5 @@ struct dp_error *dp_swap_sweep(struct dp_target *t, const struct dp_installation
 			nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 		DP_TRY(sweep_once(&w, in, &done));
 	}
-	return NULL; /* or the note stays, for the next tool */
+	return NULL; /* else the note stays, for the next tool */
 }
