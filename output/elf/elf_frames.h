@@ -7,7 +7,7 @@
 #include "trampoline/code/frames.h"
 
 void dp_frames_put(struct dp_buf *out, const struct dp_frame_rows *rows);
-/* The `n` bytes of another section, whose code addresses are raised by `at`. */
+/* Copies `n` bytes of another section and adds `at` to its code addresses. */
 void dp_frames_copy(struct dp_buf *out, const uint8_t *section, size_t n, uint64_t at);
 
 #endif

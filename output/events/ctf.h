@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CTF 1.8, the parts that metadata and packets agree on. All alignments are 8 bits, so the packed structures below are the
- * bytes of the stream, and the payload of a record (agent/abi.h) is the payload of an event.
+ * The parts of CTF 1.8 that metadata and packets share. All alignments are 8 bits, so the packed structs below are the bytes of
+ * the stream, and the payload of a record (agent/abi.h) is the payload of an event.
  */
 #ifndef DP_OUTPUT_CTF_H
 #define DP_OUTPUT_CTF_H
@@ -19,9 +19,9 @@ struct dp_ctf_packet {
 	uint32_t stream_id;
 	/* stream.packet.context */
 	uint64_t begin, end;                /* timestamps of the first and the last event */
-	uint64_t content_bits, packet_bits; /* the same: packets have no padding */
+	uint64_t content_bits, packet_bits; /* equal: packets have no padding */
 	uint64_t seq;                       /* counts from 0 */
-	uint64_t discarded;                 /* of the stream so far */
+	uint64_t discarded;                 /* in the stream so far */
 } __attribute__((packed));
 
 struct dp_ctf_event {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which session daemon there is for this user, and what stands between them: the words of our messages. */
+/* Finds this user's session daemon, and explains why it cannot be reached. */
 #ifndef DP_OUTPUT_LTTNG_DAEMON_H
 #define DP_OUTPUT_LTTNG_DAEMON_H
 
@@ -7,13 +7,13 @@
 
 #include <stdint.h>
 
-/* liblttng-ctl found no session daemon: is there one that this user may not talk to, and what is to be done? */
+/* liblttng-ctl found no session daemon. The error says whether there is one that this user may not use, and what to do. */
 struct dp_error *dp_lttng_absent(void) DP_MUST_CHECK;
-/* The daemon did not answer within the time. */
+/* The daemon did not answer in time. */
 struct dp_error *dp_lttng_silent(uint64_t timeout_ns) DP_MUST_CHECK;
 
 /*
- * What LTTng answered, as an error: `code` is liblttng-ctl's (its sign does not matter); the rest says what was asked. Call it in
+ * LTTng's answer as an error. `code` is liblttng-ctl's (its sign does not matter); the format says what was requested. Call it in
  * the process that called liblttng-ctl.
  */
 struct dp_error *dp_lttng_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_MUST_CHECK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers for readers: tables and histograms, NDJSON, folded stacks for flame graphs. */
+/* Aggregations for users: tables and histograms, NDJSON, folded stacks for flame graphs. */
 #ifndef DP_OUTPUT_ANSWERS_H
 #define DP_OUTPUT_ANSWERS_H
 
@@ -10,18 +10,18 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-struct dp_answer_row { /* of one probe, or of one of its keys */
+struct dp_answer_row { /* for one probe, or for one of its keys */
 	const char *name;
 	pid_t pid;
 	bool keyed;
 	uint64_t key;
 	const uint64_t *frames; /* the key as a backtrace, innermost first; or NULL */
 	unsigned nframes;
-	bool cut; /* there are callers behind them */
+	bool cut; /* there are more callers */
 	struct dp_image *image; /* names for the frames */
 	const uint64_t *cells;
 	uint64_t hits;
-	uint64_t unpaired, crowded; /* lost; in the row without a key */
+	uint64_t unpaired, crowded; /* lost; only in the row without a key */
 };
 
 enum dp_answers_rank { DP_RANK_HITS, DP_RANK_SUM, DP_RANK_AVERAGE, DP_RANK_MIN, DP_RANK_MAX };
@@ -31,27 +31,27 @@ struct dp_answers_shown {
 	bool average;
 	const char *value, *by; /* as typed, or NULL */
 	bool ns;                /* values are durations */
-	bool pids;              /* of several processes */
-	bool delta;             /* what came since the last time */
+	bool pids;              /* rows of several processes */
+	bool delta;             /* only what came since the last report */
 	int64_t low;
 	uint64_t step;
 	uint32_t buckets;
 	size_t top;                      /* rows to show; 0: all */
-	double seconds;                  /* that this is about */
-	const struct dp_answer_row *row; /* the greatest first */
+	double seconds;                  /* length of the period */
+	const struct dp_answer_row *row; /* greatest first */
 	size_t n;
 };
 
-/* Hits in these cells. */
+/* Number of hits in these cells. */
 uint64_t dp_answer_hits(unsigned what, const uint64_t *cells, unsigned words);
-/* Minimum and maximum as they were before they went into cells. */
+/* The minimum and maximum that cells encode. */
 int64_t dp_answer_max_of(uint64_t cell);
 int64_t dp_answer_min_of(uint64_t cell);
-/* Bounds of a bucket of a histogram: [*from, *to), INT64_MIN and INT64_MAX where it is open. */
+/* Bounds of a histogram's bucket: [*from, *to); INT64_MIN or INT64_MAX where it is open. */
 void dp_answer_bucket(const struct dp_answers_shown *a, unsigned i, int64_t *from, int64_t *to);
 unsigned dp_answer_nbuckets(const struct dp_answers_shown *a);
 
-/* The greatest come first, those without a hit last; equal ones by hits, by name, and then as their cells lie in memory. */
+/* Sorts the greatest first and those without a hit last; equal ones by hits, by name, and then by the address of their cells. */
 void dp_answers_sort(struct dp_answer_row *row, size_t n, enum dp_answers_rank rank);
 
 void dp_answers_text(const struct dp_answers_shown *a, FILE *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the looking commands show: `dynprobe list` and --dry-run. docs/json.md describes the JSON. */
+/* Output of the commands that only inspect: `dynprobe list` and --dry-run. docs/json.md describes the JSON. */
 #ifndef DP_OUTPUT_PLAN_H
 #define DP_OUTPUT_PLAN_H
 
@@ -11,12 +11,12 @@
 
 /* ---- list ------------------------------------------------------------------------------------------------------------------ */
 
-struct dp_listed_site { /* an instruction, and how a probe would stand there */
+struct dp_listed_site { /* an instruction, and how it would be probed */
 	uint64_t addr;
 	const uint8_t *bytes;
 	size_t n;
 	const char *text;   /* of the instruction */
-	const char *tactic; /* NULL if refused; then */
+	const char *tactic; /* NULL if refused; then tag and reason are set */
 	const char *tag, *reason;
 	const char *source; /* "server.c:120", or NULL */
 };
@@ -24,47 +24,47 @@ struct dp_listed_site { /* an instruction, and how a probe would stand there */
 struct dp_listed_marker { /* a USDT marker */
 	const char *path, *module, *provider, *name;
 	const char *args;     /* its operands */
-	uint64_t addr, vaddr; /* vaddr: in the file */
+	uint64_t addr, vaddr; /* vaddr: address in the file */
 	uint64_t semaphore;   /* 0: none */
 };
-/* A line: address, usdt:PROVIDER:NAME with its module, operands. */
+/* One line: address, usdt:PROVIDER:NAME with its module, operands. */
 void dp_marker_text(const struct dp_listed_marker *m, FILE *to);
 void dp_marker_json(const struct dp_listed_marker *m, FILE *to); /* one line, {"type":"marker",...} */
 
 struct dp_listed_function {
 	const char *path;          /* of the module's file */
-	const char *module, *name; /* name "": none is known */
-	uint64_t addr, size;       /* size 0: not known */
-	uint64_t vaddr;            /* in the file: what names a function without a name */
+	const char *module, *name; /* name "": unknown */
+	uint64_t addr, size;       /* size 0: unknown */
+	uint64_t vaddr;            /* address in the file: identifies a function without a name */
 	bool ifunc;
-	const char *const *alias; /* further names */
+	const char *const *alias; /* other names */
 	size_t naliases;
-	const struct dp_listed_site *site; /* NULL: not asked for */
+	const struct dp_listed_site *site; /* NULL: not requested */
 	size_t nsites;
 };
-/* A line, and one for each site; `reasons`: of refusals, too. */
+/* One line, and one for each site; `reasons`: also show why sites are refused. */
 void dp_function_text(const struct dp_listed_function *f, bool reasons, FILE *to);
 void dp_function_json(const struct dp_listed_function *f, FILE *to); /* one line, {"type":"function",...} */
 
 /* ---- --dry-run ------------------------------------------------------------------------------------------------------------- */
 
-struct dp_planned_bytes { /* one patched place: [0, changed) changes, [changed, len) is relied upon as it is */
+struct dp_planned_bytes { /* one patch: [0, changed) changes, [changed, len) must stay as it is */
 	uint64_t addr;
 	const char *where; /* "foo+0x4/0x21 [server]" */
 	const uint8_t *before, *after;
 	size_t len, changed;
-	uint64_t stub, springboard; /* springboard 0: the jump leads to the stub itself */
+	uint64_t stub, springboard; /* springboard 0: the jump leads to the stub directly */
 	size_t stub_size;
 };
 
 struct dp_planned_site {
 	pid_t pid;
 	const char *name, *spec;
-	struct dp_planned_bytes patch; /* of a refused one only addr and where */
-	const char *tactic;            /* NULL if refused; then */
+	struct dp_planned_bytes patch; /* if refused, only addr and where */
+	const char *tactic;            /* NULL if refused; then tag and reason are set */
 	const char *tag, *reason;
 	unsigned displaced;                     /* bytes of instructions that run in the stub */
-	const struct dp_planned_bytes *evicted; /* neighbours that give way */
+	const struct dp_planned_bytes *evicted; /* evicted neighbours */
 	size_t nevicted;
 };
 
@@ -77,17 +77,17 @@ struct dp_plan_total { /* of one process */
 	pid_t pid;
 	const char *comm;
 	size_t asked, placed;
-	size_t evicted, hooks;                        /* hooks: patches of our own, on system calls */
-	const struct dp_plan_count *tactic, *refusal; /* those that occur; ended by a NULL word */
+	size_t evicted, hooks;                        /* hooks: our own patches, on system calls */
+	const struct dp_plan_count *tactic, *refusal; /* those that occur; terminated by a NULL word */
 	size_t text_pages;                            /* pages of the program's text that become private copies */
 	size_t stub_mappings;
-	uint64_t stub_bytes; /* stubs and springboards, whole pages */
+	uint64_t stub_bytes; /* of stubs and springboards, in whole pages */
 	unsigned own_mappings;
 	uint64_t own_bytes;  /* agent and its data */
-	uint64_t ring_bytes; /* address space: taken as threads record */
-	uint64_t install_ns, removal_ns; /* about */
-	uint64_t pause_ns, together_ns;  /* so long a thread is held at most; all of them, where they have to be */
-	uint64_t ring_memory; /* as much of it as may be taken by all of them */
+	uint64_t ring_bytes; /* address space; memory is taken as threads record */
+	uint64_t install_ns, removal_ns; /* estimates */
+	uint64_t pause_ns, together_ns;  /* longest hold of one thread, and of all threads together */
+	uint64_t ring_memory; /* limit for the memory of all rings */
 	const char *note;    /* what the figures leave out, or NULL */
 };
 

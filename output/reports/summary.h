@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the summary's text and JSON count alike. */
+/* Counting for the summary's text and JSON. */
 #ifndef DP_OUTPUT_SUMMARY_H
 #define DP_OUTPUT_SUMMARY_H
 
 #include "output/output.h"
 
-/* Loss by cause, in the order of enum; names for readers and for programs. */
+/* Causes of loss. dp_loss_names has a name for people and a key for programs for each. */
 enum dp_loss_cause {
 	DP_LOSS_FULL,
 	DP_LOSS_NO_SLOT,
@@ -34,10 +34,10 @@ struct dp_counts {
 	size_t left_out; /* of the refused */
 };
 
-/* The counts of one probe, or of all. Hits are recorded + lost. */
+/* The counts of one probe, or of all. hits = recorded + lost. */
 struct dp_counts dp_summary_count(const struct dp_summary_probe *probe, size_t n);
 
-/* Groups of equal words: tactics or tags. `word` may be NULL, such probes are left out. */
+/* Counts equal words: tactics or tags. Probes for which `word` is NULL are left out. */
 struct dp_group {
 	const char *word;
 	size_t n;
@@ -45,9 +45,10 @@ struct dp_group {
 /* Writes at most `max` groups in order of appearance and returns how many; `word` picks the word of a probe. */
 size_t dp_summary_group(const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *), struct dp_group *groups,
                         size_t max);
-const char *dp_summary_tactic(const struct dp_summary_probe *p);      /* of a placed one */
-const char *dp_summary_refusal_tag(const struct dp_summary_probe *p);  /* of a refused one */
-const char *dp_summary_left_out_tag(const struct dp_summary_probe *p); /* of one that is only a note; of the others: */
+const char *dp_summary_tactic(const struct dp_summary_probe *p);      /* of a placed probe */
+const char *dp_summary_refusal_tag(const struct dp_summary_probe *p);  /* of a refused probe */
+/* of one that is only a note; of the other refused ones: */
+const char *dp_summary_left_out_tag(const struct dp_summary_probe *p);
 const char *dp_summary_trouble_tag(const struct dp_summary_probe *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot as one page for a browser: data, style and program in one file, nothing fetched from anywhere. */
+/* A snapshot as one HTML page: data, style and script in one file, without external resources. */
 #ifndef DP_OUTPUT_REPORT_H
 #define DP_OUTPUT_REPORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot for people (text) and for programs (JSON, share/snapshot.schema.json). */
+/* Shows a snapshot as text, and as JSON (share/snapshot.schema.json). */
 #ifndef DP_OUTPUT_SHOW_H
 #define DP_OUTPUT_SHOW_H
 
@@ -11,24 +11,24 @@
 #define DP_SHOW_VARS 32u
 struct dp_show_options {
 	bool color;
-	unsigned width;   /* of a line; 0: no end */
-	bool quiet;       /* heads and frames only */
+	unsigned width;   /* of a line; 0: unlimited */
+	bool quiet;       /* only headers and frames */
 	unsigned verbose; /* 1: attributes, types, what pmodules hid; 2: addresses of variables */
-	bool ungrouped;   /* every thread for itself, however many have the same stack */
+	bool ungrouped;   /* show each thread separately, even those with the same stack */
 	bool registers, maps, files, limits;
 	pid_t thread;    /* only this one; 0: all */
-	int frame;       /* only this one, of `thread` or of the first, which is the faulting one; -1: all */
+	int frame;       /* only this one, of `thread` or of the first (faulting) thread; -1: all */
 	const char *var[DP_SHOW_VARS]; /* only these variables: NAME, (*p).x, p->x, a.b[3], *p, file.c::NAME */
 	size_t nvars;
 };
 
-/* DP_TAG_NO_VARIABLE: there is no such thread, frame or variable in the snapshot. */
+/* DP_TAG_NO_VARIABLE: the snapshot has no such thread, frame or variable. */
 struct dp_error *dp_show_snapshot(const struct dp_snapshot *s, const struct dp_show_options *options, FILE *to) DP_MUST_CHECK;
-/* One object on one line. */
+/* Writes one object on one line. */
 struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to) DP_MUST_CHECK;
 /*
- * The same in parts, for a reader that looks at few of the values: all of it without variables and types; the globals; of each
- * thread {"variables":[...],"frames":[[...],...]}; the types. `json` is take()'s while it runs.
+ * The same in parts, for readers that need few of the values: everything without variables and types; the globals; for each
+ * thread {"variables":[...],"frames":[[...],...]}; the types. `json` is valid only during take().
  */
 struct dp_json_sink {
 	struct dp_error *(*take)(void *of, const void *json, size_t n);
@@ -36,7 +36,7 @@ struct dp_json_sink {
 };
 struct dp_error *dp_snapshot_json_parts(struct dp_snapshot *s, const struct dp_json_sink *to) DP_MUST_CHECK;
 
-/* A variable's value on one line, without its children: 42, 0x55aa "text", {...}; or why there is none: <optimized out>. */
+/* A variable's value on one line, without its children: 42, 0x55aa "text", {...}; or why it has none: <optimized out>. */
 void dp_show_value(struct dp_buf *b, const struct dp_snap_variable *v);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the parts of `show`. */
+/* Shared by the files of `show`. */
 #ifndef DP_OUTPUT_SHOW_INTERNAL_H
 #define DP_OUTPUT_SHOW_INTERNAL_H
 
@@ -21,26 +21,26 @@ struct dp_shower {
 	bool failed;
 };
 
-/* What comes from the target or a file, made harmless. */
+/* Appends text from the target or a file, escaped for terminals. */
 void dp_show_put(struct dp_shower *x, const char *text);
 void dp_show_colored(struct dp_shower *x, const char *color, const char *text);
 void dp_show_indent(struct dp_shower *x, size_t n);
-/* Bytes of the line that is being written, without colours. */
+/* Width of the current line, without colour codes. */
 size_t dp_show_column(const struct dp_shower *x, size_t line);
-/* Where lines should end. */
+/* The line width to use. */
 size_t dp_show_width(const struct dp_shower *x);
-/* Writes out what there is, if it is much. */
+/* Writes out the buffer if it is large, or `all`. */
 void dp_show_flush(struct dp_shower *x, bool all);
 void dp_show_notes(struct dp_shower *x, const struct dp_snap_note *list, size_t indent);
 
-/* show_variable.c: `name = value`, and what is below it. `label`: instead of its name, or NULL. */
+/* show_variable.c: `name = value`, and its members below. `label`: shown instead of its name, or NULL. */
 void dp_show_variable(struct dp_shower *x, const struct dp_snap_variable *v, const char *label, size_t indent);
 void dp_show_variables(struct dp_shower *x, const struct dp_snap_variable *list, size_t indent);
 /* show_thread.c */
 void dp_show_threads(struct dp_shower *x);
 void dp_show_thread(struct dp_shower *x, const struct dp_snap_thread *t);
 void dp_show_frame(struct dp_shower *x, const struct dp_snap_frame *f);
-/* show_groups.c: threads of the same stack. */
+/* show_groups.c: threads with the same stack. */
 struct dp_show_group {
 	const struct dp_snap_thread *thread; /* the first */
 	size_t n, hash;

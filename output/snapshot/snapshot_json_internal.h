@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the parts of the JSON of snapshots. */
+/* Shared by the files that write snapshots as JSON. */
 #ifndef DP_OUTPUT_SNAPSHOT_JSON_INTERNAL_H
 #define DP_OUTPUT_SNAPSHOT_JSON_INTERNAL_H
 
@@ -13,23 +13,23 @@ struct dp_json_type; /* snapshot_json_variable.c */
 
 struct dp_json {
 	struct dp_buf b;
-	struct dp_buf value; /* of one variable; kept for the next */
-	FILE *to;            /* NULL: all stays in the buffer */
+	struct dp_buf value; /* of one variable; reused for the next */
+	FILE *to;            /* NULL: everything stays in the buffer */
 	struct dp_json_type *types;
 	unsigned depth;      /* of variables */
-	bool without_values; /* no lists of variables */
+	bool without_values; /* omit lists of variables */
 	bool failed;
 };
 
-/* A comma where one belongs, "name": */
+/* Appends a comma if needed, and "name": */
 void dp_json_name(struct dp_json *j, const char *name);
-/* What is in the buffer, if it is as much as that. */
+/* Writes out the buffer if it has at least that many bytes. */
 void dp_json_flush(struct dp_json *j, size_t least);
 void dp_json_notes(struct dp_json *j, const struct dp_snap_note *list);
-/* "name":[...]; `owner`: whose children they are, or NULL. */
+/* "name":[...]; `owner`: the parent of the variables, or NULL. */
 void dp_json_variables(struct dp_json *j, const char *name, const struct dp_snap_variable *list,
                        const struct dp_snap_variable *owner);
-/* {"TYPE":{"base_type":...,"kind":...,"size":...},...}: of every type that has been written. */
+/* {"TYPE":{"base_type":...,"kind":...,"size":...},...}: all types written so far. */
 void dp_json_types(struct dp_json *j);
 void dp_json_types_fini(struct dp_json *j);
 
