@@ -30,7 +30,10 @@ static struct dp_error *say_take_back(void *arg)
 	                                                     : NULL;
 }
 
-/* What a daemon that did not answer in time had begun. Takes `err`, returns it or one that says what is left. */
+/*
+ * Destroys a session that a daemon had created before the timeout. Takes `err`; returns it, or an error that names a session left
+ * behind.
+ */
 static struct dp_error *take_back(struct opening *o, struct dp_error *err)
 {
 	if (!o->l.created)
@@ -42,7 +45,7 @@ static struct dp_error *take_back(struct opening *o, struct dp_error *err)
 	return err;
 }
 
-/* The daemon is talked to by a child, which may be ended at any time: what it has come to is seen in memory that is shared. */
+/* A child talks to the daemon and may be killed at any time, so it records its progress in shared memory. */
 struct dp_error *dp_lttng_open(const struct dp_lttng_options *options, struct dp_lttng **ret)
 {
 	struct opening *o = mmap(NULL, sizeof(*o), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -73,7 +76,7 @@ struct naming {
 	const char *const *names;
 	size_t n;
 	const char *filter;
-	char dir[32]; /* for the session's rules as they are before; "" if there is none */
+	char dir[32]; /* to save the session's previous rules in; "" if there is none */
 	bool anew[];  /* of each name: the session did not want it before */
 };
 
@@ -86,14 +89,14 @@ static struct dp_error *event_named(const char *name, struct lttng_event **ret)
 	ev->loglevel = -1;
 	if ((size_t)snprintf(ev->name, sizeof(ev->name), "dynprobe:%s", name) >= sizeof(ev->name)) {
 		lttng_event_destroy(ev);
-		return dp_error(DP_TAG_LTTNG, "the event name dynprobe:%.40s... is too long: LTTng takes %zu bytes", name,
+		return dp_error(DP_TAG_LTTNG, "the event name dynprobe:%.40s... is too long: LTTng allows %zu bytes", name,
 		                sizeof(ev->name) - 1);
 	}
 	*ret = ev;
 	return NULL;
 }
 
-/* A rule that is enabled already is as good as one that we enable; *anew tells them apart. */
+/* An existing enabled rule is fine too; *anew tells whether we enabled it. */
 static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *h, const char *name, bool *anew)
 {
 	struct lttng_event *ev;
@@ -118,7 +121,7 @@ static struct dp_error *disable_one(const struct naming *w, struct lttng_handle 
 	return dp_lttng_error(code, "disabling dynprobe:%s in the session '%s'", name, w->l->session);
 }
 
-/* All or none. */
+/* Enables all or none. */
 static struct dp_error *say_enable(void *arg)
 {
 	struct naming *w = arg;
@@ -128,7 +131,7 @@ static struct dp_error *say_enable(void *arg)
 	size_t i = 0;
 	for (; i < w->n && !err; i++)
 		err = enable_one(w, h, w->names[i], &w->anew[i]);
-	/* LTTng disables by name, with any filter: a rule of the user's beside ours would go too. */
+	/* LTTng disables by name, whatever the filter: a rule of the user with the same name would be disabled too. */
 	for (size_t k = 0; k < i && rules; k++)
 		w->anew[k] &= !dp_lttng_config_wants(rules, w->names[k]);
 	while (err && i-- > 0)
@@ -219,7 +222,7 @@ static struct dp_error *say_context(void *arg)
 	char provider[LTTNG_SYMBOL_NAME_LEN], type[LTTNG_SYMBOL_NAME_LEN];
 	if (!dp_lttng_context_find(a->context, &ctx, provider, type, sizeof(provider)))
 		return dp_error(DP_TAG_LTTNG,
-		                "'%s' is no context of LTTng's that dynprobe adds: vpid, vtid, procname, ip, pthread_id, vuid, "
+		                "unknown LTTng context '%s': use vpid, vtid, procname, ip, pthread_id, vuid, "
 		                "vgid, ... or "
 		                "$app.PROVIDER:NAME",
 		                a->context);
@@ -231,10 +234,10 @@ static struct dp_error *say_context(void *arg)
 	if (code >= 0 || code == -LTTNG_ERR_UST_CONTEXT_EXIST)
 		return NULL;
 	if (code == -LTTNG_ERR_TRACE_ALREADY_STARTED)
-		return dp_error(
-		        DP_TAG_LTTNG,
-		        "the session '%s' was started already: LTTng takes the context %s only before a session's first start",
-		        a->l->session, a->context);
+		return dp_error(DP_TAG_LTTNG,
+		                "the session '%s' has already been started: LTTng adds the context %s only before a session's "
+		                "first start",
+		                a->l->session, a->context);
 	return dp_lttng_error(code, "adding the context %s to the session '%s'", a->context, a->l->session);
 }
 

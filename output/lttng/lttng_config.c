@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader for the one kind of XML that `lttng save` writes: elements without attributes that matter, text in the leaves. It is
- * read because listing a session's rules makes a daemon of 2.13.9 crash when one of them has an exclusion; saving does not.
+ * Reads the kind of XML that `lttng save` writes: elements without relevant attributes, text in the leaves. Used because a daemon
+ * of version 2.13.9 crashes when it lists the rules of a session that has an exclusion; saving works.
  *
- *   domain { type, channels { channel { enabled, events { event { name, enabled, type, loglevel_type, exclusions { exclusion } }
- * } } } }
+ *   domain { type, channels { channel { enabled, events { event { name, enabled, type, loglevel_type,
+ *                                                                  exclusions { exclusion } } } } } }
  */
 #include "output/lttng/lttng_rules.h"
 
@@ -18,12 +18,12 @@ struct word {
 };
 
 struct reader {
-	const char *name; /* of the event in question, or NULL: any of ours */
+	const char *name; /* the event to look for, or NULL: any dynprobe event */
 	struct word open[DEPTH_MAX];
 	size_t depth;
 	char text[TEXT_MAX]; /* since the last tag */
 	bool user_space, channel_on, covers;
-	bool enabled, tracepoint, meets, all_levels, excluded; /* of the present event */
+	bool enabled, tracepoint, meets, all_levels, excluded; /* for the current event */
 };
 
 static bool is(struct word w, const char *name)
@@ -31,7 +31,7 @@ static bool is(struct word w, const char *name)
 	return strlen(name) == w.len && !memcmp(w.at, name, w.len);
 }
 
-/* Is the innermost open element `name`, within a `parent`? */
+/* Is the innermost open element `name`, with the parent `parent`? */
 static bool in(const struct reader *r, const char *parent, const char *name)
 {
 	return r->depth >= 2 && is(r->open[r->depth - 1], name) && is(r->open[r->depth - 2], parent);
@@ -97,7 +97,7 @@ static size_t entity(const char *xml, char *c)
 	return 1;
 }
 
-/* Text up to the next tag. What is too long for a name of LTTng's is cut: it matches nothing. */
+/* Reads text up to the next tag. Text longer than any LTTng name is cut: it matches nothing. */
 static const char *read_text(struct reader *r, const char *xml)
 {
 	size_t n = 0;

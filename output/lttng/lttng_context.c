@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What LTTng knows of user-space events. Counters of perf are left out: they open a descriptor in a thread's first event. */
+/* LTTng's contexts for user-space events. Perf counters are omitted: they open a descriptor in a thread's first event. */
 static const struct {
 	const char *name;
 	enum lttng_event_context_type type;

@@ -16,17 +16,17 @@ enum { CONFIG_MAX = 16 << 20 };
 
 struct current {
 	char session[LTTNG_NAME_MAX];
-	char dir[32]; /* of ours, for the daemon to save the session's rules in; "" if there is none */
+	char dir[32]; /* our directory, in which the daemon saves the session's rules; "" if there is none */
 	const char *const *names;
 	size_t n;
 	bool known, covers;
 };
 
-/* The whole file, terminated; NULL if it cannot be read. */
+/* Reads the whole file, NUL-terminated; NULL if it cannot be read. */
 static char *read_file(const char *path)
 {
 	struct stat st;
-	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO, and nobody writes */
+	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO without a writer */
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > CONFIG_MAX)
 		return NULL;
 	char *text = malloc((size_t)st.st_size + 1);
@@ -70,7 +70,7 @@ void dp_lttng_saved_undo(const char *session, const char *dir)
 		dp_dir_undo(dir, file);
 }
 
-/* A daemon that cannot write there (a file system of its own) leaves us without its rules: nothing is covered then. */
+/* A daemon that cannot write there (another mount namespace) gives no rules: then nothing is covered. */
 static void ask_for_rules(struct current *c)
 {
 	dp_auto_free char *xml = dp_lttng_saved(c->session, c->dir);

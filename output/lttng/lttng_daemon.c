@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liblttng-ctl knows two sockets: root's global daemon, for root and for members of the tracing group, and a user's own, below
- * his home. When neither answers it says "no session daemon" and no more; the reasons are found here.
+ * Explains why no session daemon answers. liblttng-ctl knows two sockets: that of root's global daemon, for root and members of
+ * the tracing group, and that of the user's own daemon, in the home directory. If neither answers, it only says "no session
+ * daemon".
  */
 #include "output/lttng/lttng_daemon.h"
 #include "base/cleanup.h"
@@ -20,8 +21,8 @@
 #define HOME_SOCKET   "/.lttng/client-lttng-sessiond"
 
 struct daemon {
-	int error; /* of connect(): 0, it listens */
-	pid_t pid; /* of who listens, or 0 */
+	int error; /* of connect(); 0: it listens */
+	pid_t pid; /* of the listener, or 0 */
 };
 
 static struct daemon look(const char *path)
@@ -35,7 +36,7 @@ static struct daemon look(const char *path)
 	dp_auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&addr, sizeof(addr)))
 		return (struct daemon){.error = errno};
-	/* For a socket that listens the kernel says who called listen(2), whether or not he is awake. */
+	/* The kernel reports the process that called listen(2), whether or not it responds. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		return (struct daemon){0};
 	return (struct daemon){.pid = peer.pid};
@@ -59,7 +60,7 @@ static const char *user_name(void)
 	return user ? user->pw_name : "you";
 }
 
-/* Who calls dynprobe through sudo has his sessions with his own daemon, which root's tools do not ask. */
+/* The user of sudo may have sessions with a daemon of their own, which root's tools do not ask. */
 static const struct passwd *sudo_user_with_daemon(void)
 {
 	const char *uid = getenv("SUDO_UID");
@@ -73,8 +74,8 @@ static struct dp_error *no_permission(void)
 	const struct group *group = stat(GLOBAL_SOCKET, &st) ? NULL : getgrgid(st.st_gid);
 	const char *name = group ? group->gr_name : "tracing", *user = user_name();
 	return dp_error(DP_TAG_LTTNG,
-	                "root's session daemon runs, but %s is not in its tracing group '%s', and no daemon of %s's own runs: "
-	                "usermod -aG %s %s and log in again, or start your own: lttng-sessiond --daemonize",
+	                "root's session daemon is running, but %s is not in its tracing group '%s', and %s has no daemon: run "
+	                "usermod -aG %s %s and log in again, or start one with lttng-sessiond --daemonize",
 	                user, name, user, name, user);
 }
 
@@ -84,19 +85,18 @@ struct dp_error *dp_lttng_absent(void)
 	if (sudo)
 		return dp_error(
 		        DP_TAG_LTTNG,
-		        "no session daemon of root's runs; %s has one, whose sessions root's tools do not see: run dynprobe as "
-		        "%s, or start root's: lttng-sessiond --daemonize",
+		        "root has no session daemon; %s has one, but root's tools do not see its sessions: run dynprobe as "
+		        "%s, or start one for root with lttng-sessiond --daemonize",
 		        sudo->pw_name, sudo->pw_name);
 	const struct daemon global = look(GLOBAL_SOCKET);
 	if (global.error == EACCES)
 		return no_permission();
 	if (getuid() && !dp_home())
-		return dp_error(DP_TAG_LTTNG,
-		                "no session daemon is found: there is no home directory to look in; set HOME or LTTNG_HOME");
-	/* The socket of one that was killed stays. */
+		return dp_error(DP_TAG_LTTNG, "cannot find a session daemon without a home directory: set HOME or LTTNG_HOME");
+	/* The socket of a killed daemon remains. */
 	const bool dead = (getuid() ? look_at_home(dp_home()) : global).error == ECONNREFUSED;
-	return dp_error(DP_TAG_LTTNG, "no LTTng session daemon runs%s: start one with lttng-sessiond --daemonize",
-	                dead ? " any more (its socket is still there)" : "");
+	return dp_error(DP_TAG_LTTNG, "no LTTng session daemon is running%s: start one with lttng-sessiond --daemonize",
+	                dead ? " any more (its socket still exists)" : "");
 }
 
 struct dp_error *dp_lttng_reachable(void)

@@ -6,29 +6,30 @@
 #include <lttng/lttng.h>
 #include <stdarg.h>
 
-/* What to do, where LTTng's own words do not say it. */
+/* Advice for errors whose LTTng text does not say what to do. */
 static const struct {
 	enum lttng_error_code code;
 	const char *advice;
 } advice[] = {
         {LTTNG_ERR_EPERM, "it belongs to another user"},
-        {LTTNG_ERR_SESS_NOT_FOUND, "it was destroyed, or its session daemon was restarted; lttng list shows what there is"},
-        {LTTNG_ERR_NO_SESSION, "it was destroyed, or its session daemon was restarted; lttng list shows what there is"},
-        {LTTNG_ERR_SESSION_NOT_EXIST, "it was destroyed, or its session daemon was restarted; lttng list shows what there is"},
-        {LTTNG_ERR_RELAYD_CONNECT_FAIL, "start lttng-relayd on that host, and let ports 5342 and 5343 through"},
-        {LTTNG_ERR_ENABLE_CONSUMER_FAIL, "start lttng-relayd on that host, and let ports 5342 and 5343 through"},
-        {LTTNG_ERR_RELAYD_VERSION_FAIL, "lttng-relayd and lttng-sessiond must be of the same major version"},
+        {LTTNG_ERR_SESS_NOT_FOUND, "it was destroyed, or its session daemon was restarted; lttng list shows the sessions"},
+        {LTTNG_ERR_NO_SESSION, "it was destroyed, or its session daemon was restarted; lttng list shows the sessions"},
+        {LTTNG_ERR_SESSION_NOT_EXIST, "it was destroyed, or its session daemon was restarted; lttng list shows the sessions"},
+        {LTTNG_ERR_RELAYD_CONNECT_FAIL, "start lttng-relayd on that host, and open ports 5342 and 5343"},
+        {LTTNG_ERR_ENABLE_CONSUMER_FAIL, "start lttng-relayd on that host, and open ports 5342 and 5343"},
+        {LTTNG_ERR_RELAYD_VERSION_FAIL, "lttng-relayd and lttng-sessiond must have the same major version"},
         {LTTNG_ERR_CREATE_DIR_FAIL, "check that the daemon's user may write there"},
-        {LTTNG_ERR_SESSION_INVALID_CHAR, "a session's name has no '/'"},
+        {LTTNG_ERR_SESSION_INVALID_CHAR, "a session name must not contain '/'"},
         {LTTNG_ERR_BUFFER_TYPE_MISMATCH, "a session's channels are all per user or all per process"},
         {LTTNG_ERR_NO_USTCONSUMERD, "its consumer daemon is gone: restart lttng-sessiond"},
         {LTTNG_ERR_UST_CONSUMER64_FAIL, "its consumer daemon is gone: restart lttng-sessiond"},
         {LTTNG_ERR_NO_UST, "use an lttng-tools that is built with LTTng-UST"},
-        {LTTNG_ERR_UND, "are liblttng-ctl and lttng-sessiond of one version? compare lttng --version, lttng-sessiond --version"},
+        {LTTNG_ERR_UND,
+         "liblttng-ctl and lttng-sessiond may differ in version: compare lttng --version, lttng-sessiond --version"},
         {LTTNG_ERR_FATAL,
-         "are liblttng-ctl and lttng-sessiond of one version? compare lttng --version, lttng-sessiond --version"},
+         "liblttng-ctl and lttng-sessiond may differ in version: compare lttng --version, lttng-sessiond --version"},
         {LTTNG_ERR_INVALID_PROTOCOL,
-         "are liblttng-ctl and lttng-sessiond of one version? compare lttng --version, lttng-sessiond --version"},
+         "liblttng-ctl and lttng-sessiond may differ in version: compare lttng --version, lttng-sessiond --version"},
 };
 
 struct dp_error *dp_lttng_error(int code, const char *fmt, ...)
@@ -48,9 +49,9 @@ struct dp_error *dp_lttng_error(int code, const char *fmt, ...)
 	for (size_t i = 0; i < sizeof(advice) / sizeof(*advice); i++)
 		if ((int)advice[i].code == code)
 			hint = advice[i].advice;
-	/* liblttng-ctl answers -1 or an errno's worth where the daemon hung up in the middle of a word. */
+	/* liblttng-ctl returns -1 or an errno value if the daemon hung up in the middle of an answer. */
 	const bool known = code >= LTTNG_OK && code < LTTNG_ERR_NR;
 	return dp_error(DP_TAG_LTTNG, "%s: %s%s%s%s%s%s", what ? what : "LTTng",
-	                known ? lttng_strerror(-code) : "the session daemon broke off the conversation", hint ? ": " : "",
+	                known ? lttng_strerror(-code) : "the session daemon closed the connection", hint ? ": " : "",
 	                hint ? hint : "", *said ? " (" : "", said, *said ? ")" : "");
 }

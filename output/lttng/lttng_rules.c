@@ -31,8 +31,8 @@ bool dp_lttng_rc_session(const char *text, char *name, size_t size)
 /* ---- star globs ---- */
 
 /*
- * An event's name goes on after the provider as the rule needs it. So it is enough to go along the provider: a star takes the
- * rest of it, and the event's name takes the rest of the rule.
+ * An event name can continue after the provider as the rule needs. So matching the provider is enough: a star matches the rest of
+ * it, and the event name matches the rest of the rule.
  */
 bool dp_lttng_rule_meets(const char *rule)
 {
@@ -47,7 +47,7 @@ bool dp_lttng_rule_meets(const char *rule)
 	return *rule != '\0';
 }
 
-/* Of "dynprobe:" and `name` as one text. */
+/* A character of "dynprobe:" followed by `name`. */
 static char letter(const char *name, size_t at)
 {
 	const size_t n = strlen(PROVIDER);
@@ -56,7 +56,7 @@ static char letter(const char *name, size_t at)
 
 bool dp_lttng_rule_matches(const char *rule, const char *name)
 {
-	const char *star = NULL; /* the last one, and how far it has reached */
+	const char *star = NULL; /* the last one; `from` is how far it has matched */
 	size_t at = 0, from = 0;
 	while (letter(name, at)) {
 		const char *p = *rule == '\\' && rule[1] ? rule + 1 : rule;
@@ -76,7 +76,9 @@ bool dp_lttng_rule_matches(const char *rule, const char *name)
 	return !rule[strspn(rule, "*")];
 }
 
-/* Everything that begins with the provider: the exclusion has to end in a star that is reached on the way or just behind it. */
+/*
+ * True if it excludes everything that begins with the provider: it must end in a star within the provider or directly after it.
+ */
 bool dp_lttng_exclusion_covers(const char *exclusion)
 {
 	for (const char *p = PROVIDER; *p; p++, exclusion++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's life: started, heard of, stopped. */
+/* The life of a session: started, known to the daemon, stopped. */
 #include "base/cleanup.h"
 #include "output/lttng/lttng_daemon.h"
 #include "output/lttng/lttng_session.h"
@@ -22,7 +22,7 @@ static struct dp_error *say_start(void *arg)
 	return NULL;
 }
 
-/* One that its user has stopped is his to start again. */
+/* A session that its user has stopped is not restarted. */
 struct dp_error *dp_lttng_start(struct dp_lttng *l)
 {
 	if (l->active || l->started_before)
@@ -30,18 +30,18 @@ struct dp_error *dp_lttng_start(struct dp_lttng *l)
 	return dp_lttng_talk(say_start, l, sizeof(*l), l->timeout_ns);
 }
 
-/* ---- has the daemon heard of the events? ---- */
+/* ---- does the daemon know the events? ---- */
 
 struct waiting {
 	const struct dp_lttng *l;
 	pid_t pid;
-	pid_t inner; /* the pid by which the program, in a pid namespace of its own, knows itself */
+	pid_t inner; /* the program's pid in its own pid namespace */
 	const char *const *names;
 	size_t n;
 	bool all;
 };
 
-/* LTTng knows a program by the pid that it registered with: its own view. */
+/* LTTng knows a program by the pid with which it registered, that of its own pid namespace. */
 static pid_t inner_pid(pid_t pid)
 {
 	char path[64], line[256];
@@ -76,7 +76,7 @@ static bool lists_all(const struct waiting *w, struct lttng_handle *h)
 	return found == w->n;
 }
 
-/* Until it does; who waits for this ends it when the time is over. */
+/* Waits without a limit: the parent ends this when the time is over. */
 static struct dp_error *say_listed(void *arg)
 {
 	struct waiting *w = arg;
@@ -99,7 +99,7 @@ bool dp_lttng_wait_listed(struct dp_lttng *l, pid_t pid, const char *const *name
 	return w.all;
 }
 
-/* ---- is it done with a program that has just come? ---- */
+/* ---- has the daemon finished registering a new program? ---- */
 
 static struct dp_error *say_sync(void *arg)
 {
@@ -110,7 +110,7 @@ static struct dp_error *say_sync(void *arg)
 	return n < 0 ? dp_lttng_error(n, "asking for the session '%s'", l->session) : NULL;
 }
 
-/* The daemon holds its list of sessions locked until a program that has come has all of them. */
+/* The daemon locks its list of sessions until a new program has got all of them. */
 void dp_lttng_sync(struct dp_lttng *l)
 {
 	dp_error_destroy(dp_lttng_talk(say_sync, l, sizeof(*l), l->timeout_ns));
@@ -133,17 +133,14 @@ static bool data_pending(const struct dp_lttng *l, uint64_t until)
 	return false;
 }
 
-/*
- * Not waited for: a daemon looks for sessions to be buried twice a second only, and the trace is complete when no data is
- * pending.
- */
+/* Does not wait: the daemon destroys sessions only twice a second, and the trace is complete when no data is pending. */
 static struct dp_error *destroy(const struct dp_lttng *l)
 {
 	const int code = lttng_destroy_session_no_wait(l->session);
 	return code < 0 ? dp_lttng_error(code, "destroying the session '%s'", l->session) : NULL;
 }
 
-/* Our own limit is a little before that of the conversation, so that it ends with a word of what was not done. */
+/* This limit ends a little before that of the conversation, so that the error can say what was not done. */
 static struct dp_error *say_close(void *arg)
 {
 	const struct ending *e = arg;
@@ -154,7 +151,8 @@ static struct dp_error *say_close(void *arg)
 		return dp_lttng_error(code, "stopping the session '%s' (its trace so far: %s)", l->session, l->where);
 	if (data_pending(l, until))
 		return dp_error(DP_TAG_LTTNG,
-		                "the data of the session '%s' is still being written to %s: it is stopped and was left there; "
+		                "the data of the session '%s' is still being written to %s: the session is stopped, but not "
+		                "destroyed; run "
 		                "lttng destroy "
 		                "%s when it is done",
 		                l->session, l->where, l->session);
@@ -182,7 +180,7 @@ struct dp_error *dp_lttng_close(struct dp_lttng *l, bool destroy_it)
 	return err;
 }
 
-/* ---- what there is to know ---- */
+/* ---- queries ---- */
 
 const char *dp_lttng_session(const struct dp_lttng *l)
 {

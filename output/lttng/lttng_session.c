@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding or making a session and its channel: words of one conversation. */
+/* Finds or creates a session and its channel; runs in one conversation. */
 #include "output/lttng/lttng_session.h"
 #include "base/cleanup.h"
 #include "output/events/ctf_dir.h"
@@ -39,7 +39,7 @@ int dp_lttng_reason(struct lttng_handle *h, int code)
 
 /* ---- the session ---- */
 
-/* *found: LTTng has the session, and `l` says what LTTng knows of it. */
+/* *found: the session exists, and `l` describes it. */
 static struct dp_error *look(struct dp_lttng *l, bool *found)
 {
 	struct lttng_session *sessions = NULL;
@@ -59,7 +59,7 @@ static struct dp_error *look(struct dp_lttng *l, bool *found)
 	return NULL;
 }
 
-/* Where a local session of ours lies: LTTng would put the date behind a name that has it already. */
+/* Path of a local session of ours. By itself LTTng would append the date to a name that already has it. */
 static char *local_path(const struct dp_lttng_options *o, const struct dp_lttng *l)
 {
 	const char *home = dp_home();
@@ -91,7 +91,7 @@ static int create_named(const struct dp_lttng_options *o, const struct dp_lttng 
 	struct lttng_session_descriptor *d = describe(o, l);
 	*err = d ? NULL
 	         : dp_error(DP_TAG_LTTNG,
-	                    "LTTng does not understand the place of the trace, '%s': net://HOST[:PORT[:PORT]][/PATH] or "
+	                    "invalid location '%s' for the trace: use net://HOST[:PORT[:PORT]][/PATH] or "
 	                    "file:///PATH",
 	                    o->set_url  ? o->set_url
 	                    : o->output ? o->output
@@ -103,7 +103,7 @@ static int create_named(const struct dp_lttng_options *o, const struct dp_lttng 
 	return code;
 }
 
-/* dynprobe-NAME-YYYYMMDD-HHMMSS, with -2, -3 behind it for what comes within the same second. */
+/* dynprobe-NAME-YYYYMMDD-HHMMSS, with -2, -3 appended for further ones within the same second. */
 static void default_name(const struct dp_lttng_options *o, int attempt, struct dp_lttng *l)
 {
 	char date[32] = "", again[16] = "";
@@ -122,7 +122,7 @@ static struct dp_error *create(const struct dp_lttng_options *o, struct dp_lttng
 	struct dp_error *err = NULL;
 	int code;
 	if (o->live_us && o->set_url && !strncmp(o->set_url, "file://", 7))
-		return dp_error(DP_TAG_LTTNG, "a live session is read from a relay daemon: give --set-url net://HOST, not %s",
+		return dp_error(DP_TAG_LTTNG, "a live session needs a relay daemon: use --set-url net://HOST, not %s",
 		                o->set_url);
 	for (int i = 1;; i++) {
 		if (!o->session)
@@ -143,7 +143,7 @@ static struct dp_error *create(const struct dp_lttng_options *o, struct dp_lttng
 	bool found;
 	DP_TRY(look(l, &found));
 	if (o->set_url && strncmp(o->set_url, "file://", 7))
-		snprintf(l->where, sizeof(l->where), "%s", o->set_url); /* with the host as it was typed */
+		snprintf(l->where, sizeof(l->where), "%s", o->set_url); /* with the host as typed */
 	return NULL;
 }
 
@@ -151,7 +151,7 @@ static struct dp_error *find_or_create(const struct dp_lttng_options *o, struct 
 {
 	bool found = false;
 	if (o->session && strlen(o->session) >= sizeof(l->session))
-		return dp_error(DP_TAG_LTTNG, "the session's name is too long: LTTng takes %zu bytes", sizeof(l->session) - 1);
+		return dp_error(DP_TAG_LTTNG, "the session name is too long: LTTng allows %zu bytes", sizeof(l->session) - 1);
 	if (o->session)
 		snprintf(l->session, sizeof(l->session), "%s", o->session);
 	DP_TRY(look(l, &found));
@@ -159,23 +159,23 @@ static struct dp_error *find_or_create(const struct dp_lttng_options *o, struct 
 		return create(o, l);
 	if (o->set_url || o->output || o->live_us)
 		return dp_error(DP_TAG_LTTNG,
-		                "the session '%s' is there already (%s): where its trace goes and whether it is live was decided "
+		                "the session '%s' already exists (%s): the location of its trace and its live mode were set "
 		                "when it was "
-		                "created; leave those options out, or name another session",
+		                "created; omit those options, or name another session",
 		                l->session, *l->where ? l->where : "without output");
 	return NULL;
 }
 
 /* ---- its channel ---- */
 
-/* A session's user-space channels all have the kind of buffers that the first one had. */
+/* All user-space channels of a session have the same kind of buffers as the first one. */
 static struct dp_error *find_buffers(const struct dp_lttng_options *o, struct dp_lttng *l)
 {
 	struct lttng_domain *domains = NULL;
 	const int n = lttng_list_domains(l->session, &domains);
 	l->per_pid = o->per_pid;
 	if (n < 0)
-		return dp_lttng_error(n, "asking what the session '%s' records", l->session);
+		return dp_lttng_error(n, "asking for the domains of the session '%s'", l->session);
 	for (int i = 0; i < n; i++)
 		if (domains[i].type == LTTNG_DOMAIN_UST)
 			l->per_pid = domains[i].buf_type == LTTNG_BUFFER_PER_PID;
@@ -183,12 +183,12 @@ static struct dp_error *find_buffers(const struct dp_lttng_options *o, struct dp
 	return NULL;
 }
 
-/* l->channel: the one that was asked for, or the first that is enabled; "" if there is none. */
+/* Sets l->channel to the requested one, or to the first enabled one; "" if there is none. */
 static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lttng_handle *h, struct dp_lttng *l)
 {
 	struct lttng_channel *channels = NULL;
 	int n = lttng_list_channels(h, &channels);
-	/* Where nothing of user space was ever enabled there is no such domain yet. */
+	/* If no user-space event was ever enabled, the domain does not exist yet. */
 	if (n == -LTTNG_ERR_UST_CHAN_NOT_FOUND || n == -LTTNG_ERR_UND || n == -LTTNG_ERR_UNKNOWN_DOMAIN)
 		n = 0;
 	if (n < 0)
@@ -204,15 +204,16 @@ static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lt
 	}
 	struct dp_error *err = NULL;
 	if (!*l->channel && off)
-		err = dp_error(DP_TAG_LTTNG, "the channel %s of the session '%s' is disabled: lttng enable-channel -u -s %s %s",
-		               off, l->session, l->session, off);
+		err = dp_error(DP_TAG_LTTNG,
+		               "the channel %s of the session '%s' is disabled: run lttng enable-channel -u -s %s %s", off,
+		               l->session, l->session, off);
 	free(channels);
 	return err;
 }
 
 /*
- * LTTng does not say whether a session was ever started, but it tells the two apart when a channel is to be added: after a start
- * it refuses any, before it only one whose buffers are impossible, as those of this one are. Nothing is made either way.
+ * LTTng does not say whether a session was ever started, but adding a channel shows it. After a start LTTng refuses any channel;
+ * before, only one with impossible buffers, such as this one. Nothing is created in either case.
  */
 static bool was_started(struct lttng_handle *h, const struct dp_lttng *l)
 {
@@ -221,7 +222,7 @@ static bool was_started(struct lttng_handle *h, const struct dp_lttng *l)
 		return true;
 	snprintf(c->name, sizeof(c->name), "%s", "dynprobe-was-started");
 	c->attr.subbuf_size = 4096;
-	c->attr.num_subbuf = 3; /* no power of two */
+	c->attr.num_subbuf = 3; /* not a power of two */
 	const int code = dp_lttng_reason(h, lttng_enable_channel(h, c));
 	lttng_channel_destroy(c);
 	return code == -LTTNG_ERR_TRACE_ALREADY_STARTED;
@@ -231,9 +232,9 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 {
 	const char *name = o->channel ? o->channel : OUR_CHANNEL;
 	if (strlen(name) >= sizeof(l->channel))
-		return dp_error(DP_TAG_LTTNG, "the channel's name is too long: LTTng takes %zu bytes", sizeof(l->channel) - 1);
+		return dp_error(DP_TAG_LTTNG, "the channel name is too long: LTTng allows %zu bytes", sizeof(l->channel) - 1);
 	if (o->subbuf_size & (o->subbuf_size - 1))
-		return dp_error(DP_TAG_LTTNG, "LTTng takes sub-buffers of a power of two, not of %ju bytes",
+		return dp_error(DP_TAG_LTTNG, "the size of LTTng sub-buffers must be a power of two, not %ju bytes",
 		                (uintmax_t)o->subbuf_size);
 	struct lttng_channel *c = lttng_channel_create(&h->domain);
 	if (!c)
@@ -244,11 +245,12 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 	const int code = dp_lttng_reason(h, lttng_enable_channel(h, c));
 	lttng_channel_destroy(c);
 	if (code == -LTTNG_ERR_TRACE_ALREADY_STARTED)
-		return dp_error(DP_TAG_LTTNG,
-		                "the session '%s' has no user-space channel%s%s, and was started already: LTTng adds channels "
-		                "only before a "
-		                "session's first start; create a new session",
-		                l->session, o->channel ? " " : "", o->channel ? o->channel : "");
+		return dp_error(
+		        DP_TAG_LTTNG,
+		        "the session '%s' has no user-space channel%s%s, and has already been started: LTTng adds channels "
+		        "only before a "
+		        "session's first start; create a new session",
+		        l->session, o->channel ? " " : "", o->channel ? o->channel : "");
 	if (code < 0)
 		return dp_lttng_error(code, "creating the channel %s in the session '%s' (its trace: %s)", name, l->session,
 		                      l->where);

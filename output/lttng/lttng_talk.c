@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liblttng-ctl sends a request and then waits in recvmsg(2) for the answer, without a limit: a daemon that is stopped, or busy
- * with a relay that does not answer, would hold the tool for ever, with probes standing. A thread that hangs there cannot be
- * ended, and holds the library's global state. So each conversation is a child: killed when its time is over, and a crash of the
- * library is its own.
+ * liblttng-ctl sends a request and then waits in recvmsg(2) for the answer, without a timeout. A daemon that is stopped, or busy
+ * with a relay that does not answer, would block the tool forever, with probes installed. A thread that hangs there cannot be
+ * stopped, and keeps the library's global state. So each conversation runs in a child process: it is killed when its time is
+ * over, and a crash of the library affects only the child.
  */
 #include "output/lttng/lttng_talk.h"
 #include "base/cleanup.h"
@@ -43,10 +43,9 @@ void dp_lttng_sleep(uint64_t ns)
 
 /* ---- the child ---- */
 
-static int complaints = -1; /* in the child: what its standard error goes to */
+static int complaints = -1; /* in the child: where its standard error goes */
 
-/* The library prints its complaints (where a filter is wrong, for one) instead of returning them: they belong into our message.
- */
+/* The library prints some errors (for example about an invalid filter) instead of returning them: they belong in our message. */
 static void catch_complaints(void)
 {
 	complaints = memfd_create("dynprobe-lttng", MFD_CLOEXEC);
@@ -91,8 +90,8 @@ static _Noreturn void child(dp_lttng_words *words, void *arg, size_t size, int f
 }
 
 /*
- * Signals stay blocked in the child: Ctrl-C goes to the whole process group, and its handlers are the tool's. The parent's death
- * ends it.
+ * Signals stay blocked in the child: Ctrl-C goes to the whole process group, and the handlers are the tool's. The child dies with
+ * its parent.
  */
 static pid_t start(dp_lttng_words *words, void *arg, size_t size, const int pipe[2])
 {
@@ -127,7 +126,7 @@ static enum heard listen_to(int fd, void *data, size_t size, uint64_t until)
 			return HEARD_NOTHING;
 		const int ms = (int)((until - now) / 1000000u % INT32_MAX) + 1;
 		if (poll(&pfd, 1, ms) <= 0)
-			continue; /* a signal for the tool, or the time is over */
+			continue; /* a signal for the tool, or a timeout */
 		ssize_t n = read(fd, p, size);
 		if (n <= 0)
 			return HEARD_END;
@@ -150,10 +149,11 @@ static int reap(pid_t pid, bool end)
 static struct dp_error *died(int status)
 {
 	if (WIFSIGNALED(status))
-		return dp_error(DP_TAG_LTTNG,
-		                "the process that talked to the session daemon died of %s in liblttng-ctl: a daemon of another "
-		                "version? compare lttng --version with lttng-sessiond --version",
-		                strsignal(WTERMSIG(status)));
+		return dp_error(
+		        DP_TAG_LTTNG,
+		        "the process that talked to the session daemon died of %s in liblttng-ctl: the daemon may have another "
+		        "version; compare lttng --version with lttng-sessiond --version",
+		        strsignal(WTERMSIG(status)));
 	return dp_error(DP_TAG_LTTNG, "the process that talked to the session daemon ended without an answer");
 }
 
@@ -163,7 +163,7 @@ struct dp_error *dp_lttng_talk(dp_lttng_words *words, void *arg, size_t size, ui
 	int ends[2];
 	dp_auto_free void *after = malloc(size + 1);
 	if (!after)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a conversation with the session daemon");
+		return dp_error(DP_TAG_NOMEM, "out of memory to talk to the session daemon");
 	if (pipe2(ends, O_CLOEXEC))
 		return dp_error_sys(DP_TAG_SYS, "pipe2");
 	dp_auto_close int in = ends[0];
@@ -172,7 +172,7 @@ struct dp_error *dp_lttng_talk(dp_lttng_words *words, void *arg, size_t size, ui
 	close(ends[1]);
 	errno = saved;
 	if (pid < 0)
-		return dp_error_sys(DP_TAG_SYS, "fork, to talk to the LTTng session daemon");
+		return dp_error_sys(DP_TAG_SYS, "cannot fork to talk to the LTTng session daemon");
 	struct answer answer;
 	enum heard heard = listen_to(in, &answer, sizeof(answer), until);
 	if (heard == HEARD_ALL && !answer.failed)

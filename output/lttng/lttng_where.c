@@ -13,7 +13,7 @@ bool dp_lttng_url_split(const char *url, char *host, char *path, size_t size)
 			at = url + strlen(schemes[i]);
 	if (!at)
 		return false;
-	/* The colons of an address in brackets are no ports. */
+	/* The colons of an address in brackets do not separate ports. */
 	const size_t bracket = *at == '[' ? strcspn(at, "]") : 0;
 	const size_t len = bracket + strcspn(at + bracket, ":/ ");
 	snprintf(host, size, "%.*s", (int)len, at);
@@ -31,7 +31,7 @@ void dp_lttng_say_view(struct dp_lttng *l)
 	const bool net = dp_lttng_url_split(l->where, host, path, sizeof(host));
 	if (l->snapshot)
 		snprintf(l->view, sizeof(l->view),
-		         "lttng snapshot record -s %s, then lttng view -t on the directory that it names", l->session);
+		         "lttng snapshot record -s %s, then lttng view -t with the directory that it prints", l->session);
 	else if (net && l->live_us)
 		snprintf(l->view, sizeof(l->view), "babeltrace2 --input-format=lttng-live net://%s/host/%s/%s", host, us,
 		         l->session);
@@ -41,5 +41,5 @@ void dp_lttng_say_view(struct dp_lttng *l)
 	else if (*l->where)
 		snprintf(l->view, sizeof(l->view), "lttng view -t %s", l->where);
 	else
-		snprintf(l->view, sizeof(l->view), "the session has no output: nothing of it is stored");
+		snprintf(l->view, sizeof(l->view), "the session has no output: its events are not stored");
 }

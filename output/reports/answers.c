@@ -101,7 +101,7 @@ void dp_answers_sort(struct dp_answer_row *row, size_t n, enum dp_answers_rank r
 
 /* ---- folded stacks --------------------------------------------------------------------------------------------------------- */
 
-/* The function alone: what a flame graph adds up. */
+/* Appends the function only: flame graphs sum by function. */
 static void put_function(struct dp_buf *b, const struct dp_answer_row *row, unsigned i)
 {
 	struct dp_function f;

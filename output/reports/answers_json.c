@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NDJSON, as docs/json.md describes it: a line for each row. */
+/* NDJSON (docs/json.md): one line per row. */
 #include "output/events/frames.h"
 #include "output/format/put.h"
 #include "output/reports/answers.h"
@@ -48,7 +48,7 @@ static void put_statistics(struct dp_buf *b, const struct dp_answers_shown *a, c
 		dp_buf_printf(b, ",\"max\":%" PRId64, dp_answer_max_of(row->cells[DP_ANSWER_WORD_MAX]));
 }
 
-/* Only buckets that hold something; an open end is left out. */
+/* Only nonempty buckets; an open end is omitted. */
 static void put_buckets(struct dp_buf *b, const struct dp_answers_shown *a, const struct dp_answer_row *row)
 {
 	const unsigned n = dp_answer_nbuckets(a);

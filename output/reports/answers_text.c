@@ -31,7 +31,7 @@ static void value(const struct dp_answers_shown *a, char *text, size_t size, int
 		snprintf(text, size, "%" PRId64, v);
 }
 
-/* A bound of a bucket: powers of two as 1K, 2M. */
+/* A bound of a bucket; powers of two as 1K, 2M. */
 static void bound(const struct dp_answers_shown *a, char *text, size_t size, int64_t v)
 {
 	static const char units[] = "KMGTPE";
@@ -144,7 +144,7 @@ static void put_row(struct dp_buf *b, const struct dp_answers_shown *a, const st
 
 /* ---- histograms ------------------------------------------------------------------------------------------------------------ */
 
-/* The buckets by value: that of what is below 0 comes first. */
+/* The buckets ordered by value: the one for values below 0 comes first. */
 static unsigned bucket_in_order(const struct dp_answers_shown *a, unsigned i)
 {
 	if (!(a->what & DP_ANSWER_LOG2))
@@ -169,7 +169,7 @@ static void put_bucket(struct dp_buf *b, const struct dp_answers_shown *a, unsig
 	              "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@");
 }
 
-/* From the first bucket that holds something to the last one that does. */
+/* From the first nonempty bucket to the last. */
 static void put_histogram(struct dp_buf *b, const struct dp_answers_shown *a, const struct dp_answer_row *row)
 {
 	const unsigned n = dp_answer_nbuckets(a);
@@ -193,7 +193,7 @@ static void put_histogram(struct dp_buf *b, const struct dp_answers_shown *a, co
 	dp_put_str(b, "\n");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole report ----------------------------------------------------------------------------------------------------- */
 
 void dp_answers_text(const struct dp_answers_shown *a, FILE *to)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions and their instructions: a line each, made to be cut, grepped and sorted, and the same for programs. */
+/* Functions and their instructions: one line each, easy to cut, grep and sort; and the same as JSON. */
 #include "output/format/put.h"
 #include "output/reports/plan.h"
 
 #include <string.h>
 
 #define SOURCE_SHOWN 24u
-#define BYTES_SHOWN  8u /* a column that fits nearly all instructions; longer ones push the rest to the right */
+#define BYTES_SHOWN  8u /* width of the column: fits nearly all instructions; longer ones push the rest to the right */
 
 static void put(struct dp_buf *b, const char *text)
 {
 	dp_put_visible(b, text, strlen(text), 0);
 }
 
-/* What --function takes for it. */
+/* The spec that --function accepts for it. */
 static void put_spec(struct dp_buf *b, const struct dp_listed_function *f)
 {
 	put(b, f->module);

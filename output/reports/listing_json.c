@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The same for programs, one line a process; docs/json.md describes it. */
+/* The list as JSON, one line per process (docs/json.md). */
 #include "output/format/put.h"
 #include "output/reports/summary.h"
 

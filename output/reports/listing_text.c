@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands in a process, for people: a line each, more lines where there is more to say. Removed probes are not there. */
+/* The probes of a process as text: one line each, and more lines for details. Removed probes are omitted. */
 #include "output/format/put.h"
 #include "output/reports/summary.h"
 

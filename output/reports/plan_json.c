@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --dry-run shows to programs; docs/json.md describes it. */
+/* The JSON of --dry-run (docs/json.md). */
 #include "output/format/put.h"
 #include "output/reports/plan.h"
 
@@ -46,7 +46,7 @@ static void put_bytes(struct dp_buf *b, const char *key, const uint8_t *bytes, s
 	dp_put_str(b, "\"");
 }
 
-/* Behind other members. */
+/* Members to append after others. */
 static void put_patch(struct dp_buf *b, const struct dp_planned_bytes *p)
 {
 	put_bytes(b, "old", p->before, p->len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --dry-run shows to people. */
+/* The text of --dry-run. */
 #include "output/format/put.h"
 #include "output/reports/plan.h"
 
@@ -11,7 +11,7 @@ static void put(struct dp_buf *b, const char *text)
 	dp_put_visible(b, text, strlen(text), 0);
 }
 
-/* "e9 aa bb | 48 89": what changes, and behind the bar what the jump relies upon without changing it. */
+/* "e9 aa bb | 48 89": the bytes that change; after the bar those that the jump relies on unchanged. */
 static void put_bytes(struct dp_buf *b, const uint8_t *bytes, const struct dp_planned_bytes *p)
 {
 	for (size_t i = 0; i < p->len; i++)
@@ -115,8 +115,8 @@ void dp_plan_total_text(const struct dp_plan_total *t, FILE *to)
 	put_size(&b, t->ring_memory);
 	dp_put_str(&b, " of memory at most)\n");
 	dp_buf_printf(&b,
-	              "  time: about %.3g ms to place, %.3g ms to take out; threads held one at a time for %.4g ms at most, "
-	              "together for %.4g ms at most\n",
+	              "  time: about %.3g ms to install, %.3g ms to remove; threads are held for at most %.4g ms one at a time, "
+	              "for at most %.4g ms together\n",
 	              (double)t->install_ns / 1e6, (double)t->removal_ns / 1e6, (double)t->pause_ns / 1e6,
 	              (double)t->together_ns / 1e6);
 	if (t->note) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The summary for programs, one line; docs/json.md describes it. */
+/* The summary as JSON, one line (docs/json.md). */
 #include "output/format/put.h"
 #include "output/reports/summary.h"
 
@@ -27,7 +27,7 @@ static void put_string(struct dp_buf *b, const char *key, const char *s)
 		dp_put_str(b, "null");
 }
 
-/* "hits":..,"recorded":..,"lost":{"total":..,"full":..}; what only LTTng can count is null. */
+/* "hits":..,"recorded":..,"lost":{"total":..,"full":..}; null for what only LTTng can count. */
 static void put_counts(struct dp_buf *b, const struct dp_counts *c, bool counted)
 {
 	if (counted) {
@@ -77,7 +77,7 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool c
 	dp_put_str(b, "}");
 }
 
-/* Which had none, by reason. */
+/* How many hits have a snapshot, and how many have none, by reason. */
 static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s)
 {
 	if (!s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The summary for people: what was asked and what became of it, then hits and losses, then what the target felt. Loss
- * and refusal are never quiet; what there is nothing to say about is left out.
+ * The summary as text: the probes and what became of them, then hits and losses, then the pauses of the target. Losses and
+ * refusals are always shown; empty sections are omitted.
  */
 #include "output/format/put.h"
 #include "output/reports/summary.h"
@@ -46,7 +46,7 @@ static void cell(struct out *o, const char *text, size_t width)
 		dp_buf_printf(&o->b, "%*s", (int)(width - len), "");
 }
 
-/* ---- what was asked ---- */
+/* ---- requested probes ---- */
 
 static void put_groups(struct out *o, const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *))
 {
@@ -73,7 +73,7 @@ static void put_count(struct out *o, const char *color, size_t n, const char *wh
 
 static void put_asked(struct out *o, const struct dp_summary *s, const struct dp_counts *all)
 {
-	dp_buf_printf(&o->b, "dynprobe: %zu probe%s asked", s->n, s->n == 1 ? "" : "s");
+	dp_buf_printf(&o->b, "dynprobe: %zu probe%s requested", s->n, s->n == 1 ? "" : "s");
 	put_count(o, GOOD, all->placed, "placed");
 	put_groups(o, s, dp_summary_tactic);
 	if (all->refused > all->left_out) {
@@ -107,7 +107,7 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Widths of the columns `spec` and `tag` over the probes that are listed. */
+/* Widths of the columns `spec` and `tag` for the listed probes. */
 static void trouble_widths(const struct dp_summary *s, size_t *spec, size_t *tag)
 {
 	*spec = *tag = 0;
@@ -160,7 +160,7 @@ static void put_losses(struct out *o, const struct dp_counts *c)
 	dp_put_str(&o->b, c->lost ? ")" : "");
 }
 
-/* LTTng has the events, and what it discards for want of room it tells its reader. */
+/* LTTng has the events, and reports to its own reader those that it discards. */
 static void put_session(struct out *o, const struct dp_summary *s, const struct dp_counts *all)
 {
 	char lost[48];
@@ -202,7 +202,7 @@ static int by_hits(const void *a, const void *b)
 	const struct dp_summary_probe *p = *(const struct dp_summary_probe *const *)a,
 	                              *q = *(const struct dp_summary_probe *const *)b;
 	uint64_t x = hits(p), y = hits(q);
-	/* Equal ones stay in the order in which they were asked for. */
+	/* Equal ones stay in the order in which they were requested. */
 	return x != y ? (x < y ? 1 : -1) : p < q ? -1 : 1;
 }
 
@@ -237,7 +237,7 @@ static void put_rows(struct out *o, const struct dp_summary_probe **rows, size_t
 		dp_buf_printf(&o->b, "    ... and %zu more\n", n - LISTED);
 }
 
-/* A row per placed probe, the busiest first; only if there are several. */
+/* A row per placed probe, the one with most hits first; only if there are several. */
 static void put_table(struct out *o, const struct dp_summary *s)
 {
 	const struct dp_summary_probe **rows = calloc(s->n + 1, sizeof(*rows));
@@ -258,14 +258,14 @@ static void put_table(struct out *o, const struct dp_summary *s)
 	free(rows);
 }
 
-/* ---- what the target felt, and where the events are ---- */
+/* ---- pauses of the target, and where the events are ---- */
 
-/* The longest one of several says little alone. */
+/* The longest of several stops alone tells little. */
 static void put_stops(struct out *o, const struct dp_summary_stops *s)
 {
 	if (s->stops < 2)
 		return;
-	dp_buf_printf(&o->b, " (%u stops, %" PRIu64 " us in sum", s->stops, s->held_ns / 1000);
+	dp_buf_printf(&o->b, " (%u stops, %" PRIu64 " us in total", s->stops, s->held_ns / 1000);
 	if (s->vain)
 		dp_buf_printf(&o->b, ", %u given up", s->vain);
 	dp_put_str(&o->b, ")");
@@ -281,7 +281,7 @@ static void put_pause(struct out *o, const struct dp_summary *s)
 	if (s->attach_ns)
 		dp_buf_printf(&o->b, "   (armed after %.1f ms", (double)s->attach_ns / 1e6);
 	if (s->attach_ns && s->armed_ns)
-		dp_buf_printf(&o->b, " for %.3f s, out after %.1f ms", (double)s->armed_ns / 1e9, (double)s->detach_ns / 1e6);
+		dp_buf_printf(&o->b, " for %.3f s, removed in %.1f ms", (double)s->armed_ns / 1e9, (double)s->detach_ns / 1e6);
 	dp_put_str(&o->b, s->attach_ns ? ")" : "");
 	dp_put_str(&o->b, "\n");
 }

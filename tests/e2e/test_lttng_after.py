@@ -105,7 +105,7 @@ class Limits(lttng_probe.Case):
     def assert_counted(self, p, *why):
         """Nothing comes to the session, and that is said, with the reason."""
         self.assertEqual(p.returncode, harness.EXIT_PARTIAL, p.stderr)
-        self.assertRegex(p.stderr, r"not taken by the LTTng session [1-9][0-9]{2}")
+        self.assertRegex(p.stderr, r"not enabled in the LTTng session [1-9][0-9]{2}")
         for word in why:
             self.assertIn(word, p.stderr)
 

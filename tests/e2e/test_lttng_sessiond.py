@@ -68,7 +68,7 @@ class Late(Daemons):
     def test_a_daemon_that_starts_when_the_probes_are_there(self):
         t = self.spin()
         p = self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--sink", "lttng")
-        self.assertIn("no LTTng session daemon runs", p.stderr)
+        self.assertIn("no LTTng session daemon is running", p.stderr)
         self.assertIn("DP-LTTNG", p.stderr)
         self.assertIn("1 probe left", p.stderr)
         self.assertRegex(self.tool("status", "--pid", t.pid).stdout, r"foo +enabled")
@@ -358,7 +358,7 @@ class Others(Daemons):
         t = self.program_of(self.nobody)
         p = self.tool("attach", "--pid", t.pid, "--function", "foo", "--session", "s", status=harness.OWN_FAILURE)
         self.assertIn("DP-LTTNG", p.stderr)
-        self.assertIn("no LTTng session daemon runs", p.stderr)
+        self.assertIn("no LTTng session daemon is running", p.stderr)
         p = self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--sink", "lttng")
         self.assertIn("events go to no LTTng session yet", p.stderr)
         self.wait_listed(t.pid, "dynprobe:foo", user=self.nobody)

@@ -262,7 +262,7 @@ class Existing(SessionCase):
         self.lttng("create", "empty")
         self.ok("--session", "empty", "open", "enable", "foo", "start")
         self.assertEqual(self.rules("empty"), {"dynprobe": {"dynprobe:foo": True}})
-        self.refused("--session", "empty", "--channel", "other", "open", says=["other", "started already"])
+        self.refused("--session", "empty", "--channel", "other", "open", says=["other", "already been started"])
         self.assertEqual(self.rules("empty"), {"dynprobe": {"dynprobe:foo": True}})
 
     def test_the_channel_that_was_asked_for(self):
@@ -296,13 +296,13 @@ class Existing(SessionCase):
         self.sessiond()
         self.lttng("create", "s", "--output=" + self.path("s"))
         for option in (("--set-url", "net://127.0.0.1"), ("--live", 1000000), ("--output", self.path("t"))):
-            self.refused("--session", "s", *option, "open", says=["is there already", self.path("s")])
+            self.refused("--session", "s", *option, "open", says=["already exists", self.path("s")])
 
     def test_contexts_come_before_the_first_start(self):
         self.sessiond()
         self.lttng("create", "s")
         self.ok("--session", "s", "open", "context", "vtid", "context", "vtid", "context", "procname", "start")
-        self.refused("--session", "s", "open", "context", "ip", says=["started already", "ip"])
+        self.refused("--session", "s", "open", "context", "ip", says=["already been started", "ip"])
 
     def test_rules_go_twice_and_away_again(self):
         self.sessiond()
@@ -374,7 +374,7 @@ class Ill(SessionCase):
     """A daemon that is not there, hangs, dies or talks nonsense: an error in time, and never a tool that hangs or crashes."""
 
     def test_none(self):
-        self.refused("open", says=["no LTTng session daemon runs", "lttng-sessiond --daemonize"])
+        self.refused("open", says=["no LTTng session daemon is running", "lttng-sessiond --daemonize"])
         with open(self.root.home + "/.lttngrc", "w") as f:
             f.write("session=foo\n")
         self.assertEqual(self.ok("current").out, "current - 0\n")
@@ -382,7 +382,7 @@ class Ill(SessionCase):
     def test_killed_before(self):
         daemon = self.sessiond()
         daemon.kill()
-        self.refused("open", says=["no LTTng session daemon runs any more", "lttng-sessiond --daemonize"])
+        self.refused("open", says=["no LTTng session daemon is running any more", "lttng-sessiond --daemonize"])
 
     def test_hung_from_the_start(self):
         daemon = self.sessiond()
@@ -432,7 +432,7 @@ class Ill(SessionCase):
         self.go(p)
         out, _ = p.communicate(timeout=60)
         self.assertEqual(p.returncode, 1, out)
-        self.assertIn("no LTTng session daemon runs any more", out)
+        self.assertIn("no LTTng session daemon is running any more", out)
 
     def test_restarted_in_between(self):
         daemon = self.sessiond()
@@ -558,7 +558,7 @@ class Users(SessionCase):
 
     def test_root_does_not_see_a_users_daemon(self):
         self.sessiond(user=self.nobody)
-        self.refused("open", says=["no LTTng session daemon runs"])
+        self.refused("open", says=["no LTTng session daemon is running"])
 
     def test_sudo(self):
         """The passwd file says where his home is: a copy of it with another home for him is mounted over it."""

@@ -117,12 +117,13 @@ Test(plan, totals)
 	                          .pause_ns = 2000000,
 	                          .together_ns = 500000};
 	char *text = SHOWN(dp_plan_total_text(&t, to)), *json = SHOWN(dp_plan_total_json(&t, to));
-	cr_expect_str_eq(text, "42 x\\x1b: 3 of 4 placed (2 jump, 1 pun), 1 refused (1 DP-TOO-SHORT)\n"
-	                       "  copied text: 1 page (4 KiB)\n"
-	                       "  mappings: 2 for stubs (12 KiB), 3 for agent and data (5 KiB; rings: 1024 KiB of address space, "
-	                       "512 KiB of memory at most)\n"
-	                       "  time: about 103 ms to place, 40 ms to take out; threads held one at a time for 2 ms at most, "
-	                       "together for 0.5 ms at most\n");
+	cr_expect_str_eq(text,
+	                 "42 x\\x1b: 3 of 4 placed (2 jump, 1 pun), 1 refused (1 DP-TOO-SHORT)\n"
+	                 "  copied text: 1 page (4 KiB)\n"
+	                 "  mappings: 2 for stubs (12 KiB), 3 for agent and data (5 KiB; rings: 1024 KiB of address space, "
+	                 "512 KiB of memory at most)\n"
+	                 "  time: about 103 ms to install, 40 ms to remove; threads are held for at most 2 ms one at a time, "
+	                 "for at most 0.5 ms together\n");
 	cr_expect(strstr(json, "\"asked\":4,\"placed\":3,\"refused\":1,\"tactics\":{\"jump\":2,\"pun\":1},"
 	                       "\"refusals\":{\"DP-TOO-SHORT\":1},\"evicted\":0,\"hooks\":0,\"text_pages\":1,\"stub_mappings\":2,"
 	                       "\"stub_bytes\":12288,\"own_mappings\":3,\"own_bytes\":5000,\"ring_bytes\":1048576,\"ring_"

@@ -44,9 +44,9 @@ Test(summary, one_clean_probe_is_short)
 	                       .pause_detach_ns = 240000};
 	s.record_dir = "/root/lttng-traces/dynprobe-x";
 	s.ended_by = "interrupt";
-	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
+	shows(&s, "dynprobe: 1 probe requested, 1 placed (1 jump)\n"
 	          "  hits      12   recorded 12   lost 0\n"
-	          "  pause     attach 312 us, detach 240 us   (armed after 12.3 ms for 3.000 s, out after 2.3 ms)\n"
+	          "  pause     attach 312 us, detach 240 us   (armed after 12.3 ms for 3.000 s, removed in 2.3 ms)\n"
 	          "  ended by  interrupt\n"
 	          "  trace     /root/lttng-traces/dynprobe-x\n");
 }
@@ -76,7 +76,7 @@ Test(summary, refusals_losses_and_leftovers_are_loud)
 	         .retired = true},
 	};
 	struct dp_summary s = {.probe = p, .n = 4, .left_bytes = 4096, .left_why = "a thread is inside"};
-	shows(&s, "dynprobe: 4 probes asked, 3 placed (1 pun, 2 jump), 1 refused (DP-TOO-SHORT 1), 1 retired\n"
+	shows(&s, "dynprobe: 4 probes requested, 3 placed (1 pun, 2 jump), 1 refused (DP-TOO-SHORT 1), 1 retired\n"
 	          "  refused   foo+0x3  DP-TOO-SHORT  no springboard within reach\n"
 	          "  retired   b        DP-FOREIGN    a breakpoint\\x1b came\n"
 	          "  hits      12345   recorded 12300   lost 45 (ring full 40, in fork children 5)\n"
@@ -91,7 +91,7 @@ Test(summary, nothing_placed_has_no_hits)
 {
 	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .pid = 7, .tag = "DP-BUSY"};
 	struct dp_summary s = {.probe = &p, .n = 1};
-	shows(&s, "dynprobe: 1 probe asked, 0 placed, 1 refused (DP-BUSY 1)\n  refused   foo  DP-BUSY\n");
+	shows(&s, "dynprobe: 1 probe requested, 0 placed, 1 refused (DP-BUSY 1)\n  refused   foo  DP-BUSY\n");
 }
 
 Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
@@ -103,9 +103,10 @@ Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
 	        {.name = "i", .spec = "i", .pid = 7, .tag = "DP-BUSY", .reason = "r"},
 	};
 	struct dp_summary s = {.probe = p, .n = 4};
-	shows(&s, "dynprobe: 4 probes asked, 1 placed (1 jump), 1 refused (DP-BUSY 1), 2 left out of patterns (DP-NO-SIZE 2)\n"
-	          "  refused   i  DP-BUSY  r\n"
-	          "  hits      1   recorded 1   lost 0\n");
+	shows(&s,
+	      "dynprobe: 4 probes requested, 1 placed (1 jump), 1 refused (DP-BUSY 1), 2 left out of patterns (DP-NO-SIZE 2)\n"
+	      "  refused   i  DP-BUSY  r\n"
+	      "  hits      1   recorded 1   lost 0\n");
 	char *text = json_of(&s);
 	cr_expect_not_null(strstr(text, "\"asked\":4,\"placed\":1,\"refused\":3,\"left_out\":2,"), "%s", text);
 	free(text);
@@ -115,14 +116,14 @@ Test(summary, memory_that_is_read_by_system_calls_is_said)
 {
 	struct dp_summary_probe p = {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1};
 	struct dp_summary s = {.probe = &p, .n = 1, .by_calls = "thread 9 \"x\""};
-	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
+	shows(&s, "dynprobe: 1 probe requested, 1 placed (1 jump)\n"
 	          "  hits      1   recorded 1   lost 0\n"
 	          "  memory    read by system calls, which takes microseconds: thread 9 \"x\"\n");
 	char *text = json_of(&s);
 	cr_expect_not_null(strstr(text, ",\"memory_by_calls\":{\"why\":\"thread 9 \\\"x\\\"\",\"ns\":null},"), "%s", text);
 	free(text);
 	s.by_calls_ns = 1500000;
-	shows(&s, "dynprobe: 1 probe asked, 1 placed (1 jump)\n"
+	shows(&s, "dynprobe: 1 probe requested, 1 placed (1 jump)\n"
 	          "  hits      1   recorded 1   lost 0\n"
 	          "  memory    read by system calls, which takes microseconds, for 1.5 ms: thread 9 \"x\"\n");
 	text = json_of(&s);
