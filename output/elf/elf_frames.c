@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stub's frame is one whose CFA is the program's rsp at the site, so the caller's rsp is the CFA as everywhere. Its return
- * address is in no memory: it is a value that each row states (DW_CFA_val_expression). A row that nothing is known of has none,
- * and ends the walk there.
+ * A stub's frame has the program's rsp at the site as its CFA, so as usual the caller's rsp is the CFA. Its return address is not
+ * in memory: each row gives it as a value (DW_CFA_val_expression). A row without known rules has none, and ends the unwinding.
  */
 #include "output/elf/elf_frames.h"
 
@@ -85,7 +84,7 @@ static void put_register(struct dp_buf *b, unsigned reg, int32_t saved)
 	}
 }
 
-/* What is other than in the row before. */
+/* Only what differs from the row before. */
 static void put_row(struct dp_buf *b, const struct dp_frame_row *row, const struct dp_frame_row *before)
 {
 	const struct dp_frame_row none = {0};
@@ -105,7 +104,7 @@ static void put_row(struct dp_buf *b, const struct dp_frame_row *row, const stru
 
 /* ---- entries ------------------------------------------------------------------------------------------------------------- */
 
-/* Where its contents begin; its length is written when it ends. */
+/* Returns where the entry begins; end() writes its length. */
 static size_t begin(struct dp_buf *b, uint32_t id)
 {
 	const size_t at = b->len;
@@ -122,7 +121,7 @@ static void end(struct dp_buf *b, size_t at)
 		memcpy(b->data + at, &length, sizeof(length));
 }
 
-/* One for each stub: the few bytes are worth less than knowing which ones others have put. */
+/* One CIE for each stub: sharing them would save only a few bytes. */
 static uint32_t put_cie(struct dp_buf *b)
 {
 	const size_t at = begin(b, CIE_ID);

@@ -37,7 +37,7 @@ struct dp_object *dp_object_destroy(struct dp_object *o)
 	return NULL;
 }
 
-/* ---- what is described ------------------------------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------------------------------------- */
 
 void dp_object_code(struct dp_object *o, uint64_t start, uint64_t size)
 {
@@ -49,7 +49,7 @@ void dp_object_code(struct dp_object *o, uint64_t start, uint64_t size)
 	o->code[o->ncode++] = (struct dp_range){start, size};
 }
 
-/* Sections of code are numbered from 1 on. */
+/* Code sections are numbered from 1. */
 static uint16_t section_of(const struct dp_object *o, uint64_t addr)
 {
 	for (size_t i = 0; i < o->ncode; i++)
@@ -76,7 +76,9 @@ void dp_object_frames(struct dp_object *o, const struct dp_frame_rows *rows)
 	dp_frames_put(&o->frames, rows);
 }
 
-/* ---- another file's ------------------------------------------------------------------------------------------------------ */
+/*
+ * ---- copying from another file ----------------------------------------------------------------------------------------------
+ */
 
 static const Elf64_Shdr *section_named(const Elf64_Ehdr *ehdr, const char *name)
 {
@@ -103,7 +105,7 @@ static void copy_symbols(struct dp_object *o, const Elf64_Ehdr *ehdr, uint64_t a
 	}
 }
 
-/* `elf` is a part of this program, aligned and sound. */
+/* `elf` is part of this program, so it is aligned and valid. */
 void dp_object_copy(struct dp_object *o, const void *elf, size_t n, uint64_t at, const char *suffix)
 {
 	const Elf64_Ehdr *ehdr = elf;
@@ -119,7 +121,7 @@ void dp_object_copy(struct dp_object *o, const void *elf, size_t n, uint64_t at,
 
 struct writer {
 	struct dp_buf *out, headers, names;
-	size_t base; /* of the file in `out` */
+	size_t base; /* start of the file in `out` */
 };
 
 static void section(struct writer *w, const char *name, Elf64_Shdr h, const struct dp_buf *contents)
@@ -168,7 +170,7 @@ static void sections(struct writer *w, const struct dp_object *o)
 	                     .sh_addralign = 8},
 	        &o->symbols);
 	section(w, ".strtab", (Elf64_Shdr){.sh_type = SHT_STRTAB}, &o->names);
-	struct dp_buf all = {0}; /* with its own name in it */
+	struct dp_buf all = {0}; /* including its own name */
 	const char own[] = ".shstrtab";
 	dp_buf_put(&all, w->names.data, w->names.len);
 	dp_buf_put(&all, own, sizeof(own));

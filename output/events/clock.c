@@ -14,7 +14,7 @@ static int64_t now(clockid_t clock)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* The tightest of a few readings: the wall clock between two readings of the monotonic one. */
+/* The best of several measurements: the wall clock between two readings of the monotonic clock. */
 static void measure(void)
 {
 	int64_t best = INT64_MAX;

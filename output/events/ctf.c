@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CTF writer. Readers refuse a whole trace whose last packet is cut short, and a kill -9 may cut a write, but only between
- * two pages of the file: so a packet is collected in memory, written with one call, and crosses no page boundary (unless
- * it holds a single event larger than a page). What does not fit in the rest of a page is padded away. The metadata stands
- * from the start. Readers also demand that time never goes back within a stream: an event older than its predecessor
- * gets its predecessor's time.
+ * The CTF writer. Readers refuse a whole trace if its last packet is truncated. A kill -9 can cut a write, but only between two
+ * pages of the file. So a packet is collected in memory, written by one call, and crosses no page boundary (unless it contains a
+ * single event larger than a page). The rest of a page is padded. The metadata is written at the start. Readers also require that
+ * time never goes back within a stream: an event older than its predecessor gets the predecessor's time.
  */
 #include "output/events/ctf.h"
 #include "agent/abi.h"
@@ -26,13 +25,13 @@ struct ctf {
 	struct dp_writer base;
 	int dir, fd;
 	uint8_t uuid[16];
-	struct dp_buf packet; /* header, then events; empty while there is nothing to write */
-	size_t capacity;      /* the packet may grow to */
-	uint64_t created;     /* time */
-	uint64_t begin, last; /* time of the packet's first event; of the latest event of all */
+	struct dp_buf packet; /* header, then events; empty if there is nothing to write */
+	size_t capacity;      /* maximum size of the packet */
+	uint64_t created;     /* time of creation */
+	uint64_t begin, last; /* time of the packet's first event; of the latest event so far */
 	uint64_t seq;
 	uint64_t lost, lost_written;
-	off_t size; /* of the whole packets in the file */
+	off_t size; /* of the complete packets in the file */
 };
 
 static bool write_all(int fd, const uint8_t *bytes, size_t n)
@@ -48,13 +47,13 @@ static bool write_all(int fd, const uint8_t *bytes, size_t n)
 	return true;
 }
 
-/* Bytes from the end of the file to the end of its last page; a page if that is full. */
+/* Bytes from the end of the file to the end of its last page; a whole page if that is full. */
 static size_t page_room(const struct ctf *c)
 {
 	return PAGE - (size_t)c->size % PAGE;
 }
 
-/* Zeroes up to the end of the page if `fill`, or if not even an empty packet would fit there. */
+/* Appends zeroes up to the end of the page if `fill`, or if not even an empty packet would fit there. */
 static void pad(struct ctf *c, bool fill)
 {
 	size_t left = (PAGE - ((size_t)c->size + c->packet.len) % PAGE) % PAGE;
@@ -62,7 +61,7 @@ static void pad(struct ctf *c, bool fill)
 		dp_buf_grow(&c->packet, left);
 }
 
-/* Writes the packet with `header` in front of it. */
+/* Writes the packet with `header` at its start. */
 static void write_packet(struct ctf *c, struct dp_ctf_packet header, bool fill)
 {
 	header.magic = DP_CTF_MAGIC;
@@ -79,7 +78,7 @@ static void write_packet(struct ctf *c, struct dp_ctf_packet header, bool fill)
 	if (!write_all(c->fd, c->packet.data, c->packet.len)) {
 		dp_writer_fail(&c->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace"));
 		if (ftruncate(c->fd, c->size))
-			dp_writer_fail(&c->base, dp_error_sys(DP_TAG_OUTPUT, "cannot cut the trace"));
+			dp_writer_fail(&c->base, dp_error_sys(DP_TAG_OUTPUT, "cannot truncate the trace"));
 		return;
 	}
 	c->size += (off_t)c->packet.len;
@@ -87,14 +86,14 @@ static void write_packet(struct ctf *c, struct dp_ctf_packet header, bool fill)
 	c->packet.len = 0;
 }
 
-/* Closes the packet: `fill` if no more fits in its page. */
+/* Finishes the packet; `fill` if no more fits in its page. */
 static void finish_packet(struct ctf *c, bool fill)
 {
 	write_packet(c, (struct dp_ctf_packet){.begin = c->begin, .end = c->last, .discarded = c->lost}, fill);
 	c->lost_written = c->lost;
 }
 
-/* Readers count losses from packet to packet: what is lost before the first one needs an empty one before it. */
+/* Readers compute losses from packet to packet: losses before the first packet need an empty one before it. */
 static void write_baseline(struct ctf *c)
 {
 	struct dp_buf first = c->packet;
@@ -114,7 +113,7 @@ static void close_packet(struct ctf *c, bool fill)
 		finish_packet(c, fill);
 }
 
-/* An empty packet that starts at `time` or later. */
+/* Begins an empty packet at `time` or later. */
 static void open_packet(struct ctf *c, uint64_t time)
 {
 	if (time > c->last)
@@ -124,7 +123,7 @@ static void open_packet(struct ctf *c, uint64_t time)
 	c->capacity = page_room(c);
 }
 
-/* Sees to it that `n` more bytes fit into the packet: in this page, in the next one, or in one that is larger. */
+/* Makes sure that `n` more bytes fit in the packet: in this page, in the next one, or in a larger packet. */
 static void make_room(struct ctf *c, uint64_t time, size_t n)
 {
 	if (c->packet.len && c->packet.len + n > c->capacity)
@@ -164,7 +163,7 @@ static void ctf_lost(struct dp_writer *w, uint64_t total)
 	c->lost = total;
 }
 
-/* Losses alone make a packet without events, so that no reader misses them. */
+/* Losses alone make a packet without events, so that every reader sees them. */
 static void ctf_flush(struct dp_writer *w)
 {
 	struct ctf *c = (struct ctf *)w;
@@ -213,7 +212,7 @@ static struct dp_error *renew_metadata(const struct ctf *c)
 	return err;
 }
 
-/* Event classes are numbered: what is new says nothing else of what is in the trace. */
+/* Event classes are numbered, so a new one does not change the meaning of the events in the trace. */
 static void ctf_known(struct dp_writer *w, unsigned i)
 {
 	struct dp_error *err = renew_metadata((struct ctf *)w);

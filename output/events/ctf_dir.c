@@ -18,7 +18,9 @@ struct dp_error *dp_dir_create(const char *dir)
 	dp_auto_free char *path = strdup(dir);
 	if (!path)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a path");
-	/* Parents first; one that exists or that only root could look into does not matter, the last mkdir tells. */
+	/*
+	 * Creates the parents first. Their errors are ignored, because they may exist or be inaccessible; the last mkdir decides.
+	 */
 	for (char *slash = path + 1; *path && (slash = strchr(slash, '/')); slash++) {
 		*slash = '\0';
 		mkdir(path, 0700);
@@ -39,7 +41,7 @@ struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
 	}
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return dp_error(DP_TAG_OUTPUT, "%s exists: the directory holds a trace already; choose another one", path);
+		return dp_error(DP_TAG_OUTPUT, "%s exists: the directory already contains a trace; choose another one", path);
 	if (fd < 0)
 		return dp_error_sys(DP_TAG_OUTPUT, "cannot create %s", path);
 	*ret = fd;
@@ -56,7 +58,7 @@ void dp_dir_undo(const char *dir, const char *name)
 	rmdir(dir);
 }
 
-/* ---- the default place ---- */
+/* ---- the default directory ---- */
 
 const char *dp_home(void)
 {
@@ -69,7 +71,7 @@ const char *dp_home(void)
 	return user && user->pw_dir && *user->pw_dir ? user->pw_dir : NULL;
 }
 
-/* A program's name may hold anything: what is no letter, digit, '.', '-' or '_' becomes '_'. */
+/* A program's name may contain anything: other characters than letters, digits, '.', '-' and '_' become '_'. */
 char *dp_file_name(const char *name)
 {
 	char *copy = strndup(name, 64);
@@ -83,8 +85,7 @@ struct dp_error *dp_ctf_default_dir(const char *name, char **ret)
 {
 	const char *base = dp_home();
 	if (!base)
-		return dp_error(DP_TAG_OUTPUT,
-		                "there is no home directory for the trace: set HOME, or give --record DIR or --no-record");
+		return dp_error(DP_TAG_OUTPUT, "no home directory for the trace: set HOME, or use --record DIR or --no-record");
 	dp_auto_free char *safe = dp_file_name(name);
 	char date[32] = "";
 	time_t now = time(NULL);

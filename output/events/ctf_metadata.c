@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The metadata of a trace, in the dialect that LTTng writes: names of user fields get a leading underscore, which readers take
- * off again and which keeps them apart from the keywords of the language. Sources: CTF specification 1.8.3, sections 4, 7 and C.
+ * The metadata of a trace, in LTTng's dialect: names of user fields get a leading underscore, which readers remove, so that they
+ * cannot be keywords of the language. Sources: CTF specification 1.8.3, sections 4, 7 and C.
  */
 #include "base/cleanup.h"
 #include "output/events/ctf.h"
@@ -57,7 +57,7 @@ static void put_uuid(struct dp_buf *b, const uint8_t uuid[16])
 		dp_buf_printf(b, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
-/* A string literal; what is not printable ASCII becomes '?', as readers disagree about escapes. */
+/* A string literal. Other characters than printable ASCII become '?', because readers disagree about escapes. */
 static void put_literal(struct dp_buf *b, const char *s)
 {
 	dp_put_str(b, "\"");
@@ -78,7 +78,7 @@ static void put_trace(struct dp_buf *b, const uint8_t uuid[16])
 	              "\t\tuint32_t magic;\n\t\tuint8_t uuid[16];\n\t\tuint32_t stream_id;\n\t};\n};\n\n");
 }
 
-/* The specs of the probes are kept here, under probe_NAME. */
+/* The specs of the probes are stored here as probe_NAME. */
 static void put_env(struct dp_buf *b, const struct dp_event_class *classes, size_t n)
 {
 	char host[256] = "", date[32] = "";
@@ -101,7 +101,7 @@ static void put_env(struct dp_buf *b, const struct dp_event_class *classes, size
 	dp_put_str(b, "};\n\n");
 }
 
-/* LTTng names its clock by the boot: traces of one boot then share it. "" if unknown. */
+/* LTTng identifies its clock by the boot ID, so traces of one boot share it. "" if unknown. */
 static void read_boot_id(char id[37])
 {
 	dp_auto_fclose FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -130,7 +130,7 @@ static void put_clock(struct dp_buf *b)
 	              "typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := time_t;\n\n");
 }
 
-/* Names are quoted: some are words of this language. */
+/* Names are quoted, because some are keywords of this language. */
 static void put_enumeration(struct dp_buf *b, const struct dp_field *f)
 {
 	dp_buf_printf(b, "\t\tenum : %sint%u_t {", f->type == DP_TYPE_INT ? "" : "u", f->size * 8u);
@@ -168,7 +168,7 @@ static void put_field(struct dp_buf *b, const struct dp_field *f)
 	case DP_TYPE_STRING:
 		dp_buf_printf(b, "string _%s;\n", f->name);
 		break;
-	case DP_TYPE_BYTES: /* readers have no wider numbers than of 64 bits */
+	case DP_TYPE_BYTES: /* readers support no numbers wider than 64 bits */
 		if (f->look == DP_LOOK_LONG_DOUBLE)
 			dp_buf_printf(b, "struct { xint64_t mantissa; xint16_t sign_exponent; xint8_t padding[6]; } _%s;\n",
 			              f->name);

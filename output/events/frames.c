@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A signal handler returns to the start of __restore_rt, and the frame it interrupted stands at its pc exactly. */
+/* A signal handler returns to the start of __restore_rt, and the pc of the frame that it interrupted is exact. */
 static bool is_signal_return(struct dp_image *image, uint64_t pc)
 {
 	struct dp_function f;
@@ -43,7 +43,7 @@ bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
 {
-	bool exact = true; /* the site itself is no return address */
+	bool exact = true; /* the site itself is not a return address */
 	for (size_t i = 0; i < backtrace->n; i++) {
 		char text[DP_FRAME_TEXT];
 		uint64_t pc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NDJSON as docs/json.md describes it: a header line, then a line per event. */
+/* NDJSON (docs/json.md): a header line, then a line per event. */
 #include "output/events/frames.h"
 #include "output/events/message.h"
 #include "output/events/writer.h"
@@ -37,7 +37,7 @@ static void put_key(struct dp_buf *b, const char *before, const char *key)
 
 /* ---- header ---- */
 
-/* Of fields in the program's terms: what was typed, and what the values are called. */
+/* Describes a field in the program's terms: what was typed, and the names of values. */
 static void put_meaning(struct dp_buf *b, const struct dp_field *f)
 {
 	static const char *const looks[] = {
@@ -155,7 +155,7 @@ static void put_frame(size_t i, uint64_t pc, const char *name, void *data)
 	dp_put_str(b, "}");
 }
 
-/* JSON has no infinities and no nan: those are strings. */
+/* JSON has no infinities and no nan: they are written as strings. */
 static void put_float(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	const char *quote = __builtin_isfinite(v->f) ? "" : "\"";
@@ -164,7 +164,7 @@ static void put_float(struct dp_buf *b, const struct dp_field *field, const stru
 	dp_put_str(b, quote);
 }
 
-/* What JSON has no number for ("nan") is a string. */
+/* Values that are no JSON number ("nan") are written as strings. */
 static bool put_wide(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	struct dp_buf text;
@@ -182,7 +182,7 @@ static bool put_wide(struct dp_buf *b, const struct dp_field *field, const struc
 	return is_wide;
 }
 
-/* Enumerations by name, bools as such; a value without a name stays a number. */
+/* Enumerations by name, bools as such. A value without a name stays a number. */
 static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	const size_t before = b->len;

@@ -51,7 +51,7 @@ static void put_text(struct dp_buf *b, const struct dp_conversion *c, const stru
 	dp_buf_fini(&text);
 }
 
-/* A number of the field's own width. */
+/* Formats a number with the field's width. */
 static void put_number(struct dp_buf *b, const struct dp_conversion *c, const struct dp_field *f, const struct dp_field_value *v)
 {
 	char width[16] = "", precision[16] = "", format[64], text[640];

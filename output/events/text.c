@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Live text: a line per event, backtraces on indented lines below it. */
+/* Live text: a line per event, with backtraces on indented lines below it. */
 #include "output/events/frames.h"
 #include "output/events/message.h"
 #include "output/events/writer.h"
@@ -14,8 +14,8 @@ struct text {
 	FILE *to;
 	bool color;
 	pid_t pid;      /* of the first event */
-	bool many;      /* events of several processes were seen */
-	int64_t second; /* that `hms` stands for */
+	bool many;      /* events of several processes have been seen */
+	int64_t second; /* that `hms` shows */
 	char hms[16];
 	struct dp_buf line, below;
 	struct dp_image *image; /* of the event being written */
@@ -38,7 +38,7 @@ static void put_colored(struct text *t, struct dp_buf *b, const char *color, con
 		dp_put_str(b, RESET);
 }
 
-/* The wall clock's time of day; localtime_r() is asked once per second of events. */
+/* The time of day; calls localtime_r() once per second of events. */
 static void put_time(struct text *t, uint64_t monotonic)
 {
 	char text[32];
@@ -96,7 +96,7 @@ static void put_char(struct dp_buf *b, uint64_t v)
 	dp_put_visible(b, &c, 1, '\'');
 }
 
-/* What is not a plain number. */
+/* Appends values that are not plain numbers. */
 static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	if (field->names)
@@ -110,7 +110,7 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 	return true;
 }
 
-/* Why there is no value. */
+/* Says why there is no value. */
 static void put_none(struct text *t, const struct dp_field *field)
 {
 	const bool absent = field->source == DP_SRC_NONE && field->absent;
@@ -180,7 +180,7 @@ static void print(struct text *t, struct dp_buf *b)
 	b->len = 0;
 }
 
-/* What the program's strings hold is made visible with the rest. */
+/* Escapes the whole message, so strings of the program are escaped too. */
 static void put_message(struct text *t, const struct dp_event *e)
 {
 	struct dp_buf message;

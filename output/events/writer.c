@@ -13,16 +13,16 @@ void dp_writer_fail(struct dp_writer *w, struct dp_error *err)
 		w->error = err;
 }
 
-/* ---- strings that are too long ----------------------------------------------------------------------------------------- */
+/* ---- limits on strings --------------------------------------------------------------------------------------------------- */
 
 #define DOTS "..."
 
 struct shortened {
-	const uint8_t *from; /* what has not been copied yet */
+	const uint8_t *from; /* not copied yet */
 	uint8_t *to;
 };
 
-/* str(p, N) has room for N characters and the dots: at most three more come whole. */
+/* str(p, N) reserves room for N characters and the dots. So up to three more arrive complete, and must be cut. */
 static size_t characters(const struct dp_field *f)
 {
 	return f->type == DP_TYPE_STRING && f->expr && f->size > sizeof(DOTS) ? f->size - sizeof(DOTS) : SIZE_MAX;
@@ -49,7 +49,7 @@ static void shorten_field(const struct dp_field *f, const struct dp_field_value 
 	s->from = v->bytes + v->n + 1;
 }
 
-/* A checked payload with N characters and the dots where there were more; no field takes up more than it may. */
+/* Cuts strings of a checked payload to N characters and the dots. No field becomes longer than allowed. */
 static size_t shorten(const struct dp_fields *fields, const uint8_t *payload, size_t len, uint8_t ret[DP_RECORD_MAX])
 {
 	struct shortened s = {payload, ret};
@@ -62,8 +62,8 @@ static size_t shorten(const struct dp_fields *fields, const uint8_t *payload, si
 /* ---- events ------------------------------------------------------------------------------------------------------------ */
 
 /*
- * The payload may lie in memory that the target can still write: it is copied first and checked then, so that what the
- * makers see cannot change under them.
+ * The target may still be able to write the payload's memory. So it is copied first and checked then, and cannot change while
+ * writers use it.
  */
 void dp_writer_event(struct dp_writer *w, const struct dp_event *event)
 {
@@ -107,7 +107,7 @@ struct dp_error *dp_writer_flush(struct dp_writer *w)
 {
 	if (!w->error)
 		w->ops->flush(w);
-	/* The error itself stays for dp_writer_close(). */
+	/* The error itself is kept for dp_writer_close(). */
 	return w->error ? dp_error(w->error->tag, "%s", w->error->message) : NULL;
 }
 

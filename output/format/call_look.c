@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of system calls by name: their numbers, and the errors among their results. */
+/* Names for system calls: their numbers, and the errors among their results. */
 #include "output/format/put.h"
 #include "probes/point/syscalls.h"
 

@@ -53,9 +53,8 @@ static bool reads_back(const char *text, double v, unsigned size)
 }
 
 /*
- * Most numbers that programs hold have few digits behind the point: as a whole number of tenths, hundredths ... that gives the
- * number when it is divided again, exactly, they need no search. Of a float so few digits in all that none of them could be
- * spared.
+ * Most numbers in programs have few decimal places. If a whole number of tenths, hundredths and so on gives exactly the number
+ * when divided again, no search is needed. For a float the total of digits must also be so small that none can be omitted.
  */
 static bool put_short(struct dp_buf *b, double v, unsigned size)
 {
@@ -170,7 +169,7 @@ static void put_escaped_byte(struct dp_buf *b, uint8_t c)
 		dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "\\x%02x", c));
 }
 
-/* How many bytes from the start are printable ASCII without quotes and backslashes: those need no second look. */
+/* Number of leading bytes that are printable ASCII without quotes and backslashes: they need no escaping. */
 static size_t plain_run(const uint8_t *s, size_t n)
 {
 	size_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of sixteen bytes, whatever the machine that shows them has itself. */
+/* Sixteen-byte numbers, whatever types the machine that shows them has. */
 #include "output/format/put.h"
 
 #include <stdio.h>
@@ -15,15 +15,15 @@ static void put_unsigned(struct dp_buf *b, unsigned __int128 v)
 	dp_buf_put(b, at, (size_t)(digits + sizeof(digits) - at));
 }
 
-/* Does the text say this very number? */
+/* Does the text convert to exactly this number? */
 static bool reads_back(const char *text, long double v)
 {
 	return strtold(text, NULL) == v;
 }
 
 /*
- * The shortest decimal that reads back. What the x87 calls invalid (no leading one where the exponent asks for it) is shown as
- * such: whoever loaded it would have NaN.
+ * The shortest decimal that reads back. Encodings that the x87 calls invalid (without the leading one that the exponent requires)
+ * are shown as NaN, which is what loading them gives.
  */
 static void put_long_double(struct dp_buf *b, const uint8_t *bytes)
 {
@@ -46,7 +46,7 @@ static void put_long_double(struct dp_buf *b, const uint8_t *bytes)
 			break;
 	}
 	for (char *c = text; *c; c++)
-		if (!strchr("0123456789+-e", *c)) /* under whatever locale */
+		if (!strchr("0123456789+-e", *c)) /* whatever the locale's decimal point */
 			*c = '.';
 	dp_put_str(b, text);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page is share/report/page.html with three holes. The data is the snapshot's JSON in parts (dp_snapshot_json_parts()), a
- * line each, deflated and in base64: a browser unpacks what is looked at and nothing else, and what the program's memory held
- * cannot become markup; the script puts everything into the page as text.
+ * Fills the three placeholders of share/report/page.html. The data is the snapshot's JSON in parts (dp_snapshot_json_parts()),
+ * one per line, deflated and in base64. So a browser unpacks only the parts that are viewed, and the program's memory cannot
+ * become markup; the script inserts everything as text.
  */
 #include "output/snapshot/report.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* cmake/dynprobe.cmake puts them here. */
+/* Embedded by cmake/dynprobe.cmake. */
 extern const char dp_report_page[], dp_report_page_end[], dp_report_style[], dp_report_style_end[], dp_report_script[],
         dp_report_script_end[];
 
@@ -24,7 +24,7 @@ static bool put(FILE *to, const char *from, const char *end)
 
 /* ---- the data */
 
-/* Parts are much the same again and again: the least effort finds nearly all of it. */
+/* Parts are repetitive: a low compression level is nearly as good as a high one. */
 enum { LEVEL = 2 };
 
 static void put_base64(struct dp_buf *b, const uint8_t *from, size_t n)
@@ -63,7 +63,7 @@ static const char *find(const char *at, const char *mark)
 	return memmem(at, (size_t)(dp_report_page_end - at), mark, strlen(mark));
 }
 
-/* What stands before the mark, then what comes in its place; `at` is behind it. */
+/* Writes the text before the mark, then the replacement; moves *at past the mark. */
 static bool fill(FILE *to, const char **at, const char *mark, const char *from, const char *end)
 {
 	const char *here = find(*at, mark);

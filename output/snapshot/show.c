@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot as text: a head, the threads, and what else was asked for. */
+/* A snapshot as text: a header, the threads, and what else was requested. */
 #include "output/snapshot/show_internal.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ void dp_show_colored(struct dp_shower *x, const char *color, const char *text)
 	dp_put_str(&x->b, x->o->color ? DP_SHOW_RESET : "");
 }
 
-/* Trees may be deeper than any line is long. */
+/* Limited, because trees may be deeper than a line is long. */
 void dp_show_indent(struct dp_shower *x, size_t n)
 {
 	static const char blanks[] = "                                                            ";
@@ -81,7 +81,7 @@ void dp_show_notes(struct dp_shower *x, const struct dp_snap_note *list, size_t 
 	}
 }
 
-/* ---- head */
+/* ---- header */
 
 static void put_line(struct dp_shower *x, const char *name, const char *text)
 {
@@ -133,8 +133,8 @@ static void put_pause(struct dp_shower *x)
 		put_ms(x, " (stopping ", s->stop_ns);
 		put_ms(x, s->stop_ns ? ", reading " : " (reading ", s->read_ns);
 		dp_put_str(&x->b, s->stop_ns || s->read_ns ? ")" : "");
-		put_ms(x, ", rehearsed for ", s->rehearsal_ns);
-		put_ms(x, ", in all ", s->total_ns);
+		put_ms(x, ", prefetched for ", s->rehearsal_ns);
+		put_ms(x, ", in total ", s->total_ns);
 		dp_put_str(&x->b, ", by ");
 		dp_show_put(x, *s->dynprobe ? s->dynprobe : "?");
 	}
@@ -156,7 +156,7 @@ static void put_probe(struct dp_shower *x)
 	dp_put_str(&x->b, "\n");
 }
 
-/* Words are those of a shell only where they are plain; others are quoted. */
+/* Quotes arguments that a shell would not take as one plain word. */
 static void put_command(struct dp_shower *x)
 {
 	const char *const *arg = x->s->argv;
@@ -215,13 +215,13 @@ static void put_head(struct dp_shower *x)
 	put_command(x);
 	if (x->o->verbose)
 		put_details(x);
-	put_words(x, "left out", s->truncations);
+	put_words(x, "truncated", s->truncations);
 	dp_show_notes(x, s->notes, 2);
 }
 
-/* ---- all of it */
+/* ---- the whole snapshot */
 
-/* The globals of one file after the other. */
+/* Globals, grouped by file. */
 static void put_globals(struct dp_shower *x)
 {
 	const struct dp_snap_variable *v = x->s->globals, *before = NULL;

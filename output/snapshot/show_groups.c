@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that stand at the same places all the way down are one group: pools of workers are most of a big program's threads. */
+/* Threads with the same stack form a group: most threads of a big program belong to pools of workers. */
 #include "output/snapshot/show_internal.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static bool same_frame(const struct dp_snap_frame *a, const struct dp_snap_frame
 	       a->line == b->line && a->is_inline == b->is_inline && a->is_tail == b->is_tail;
 }
 
-/* What speaks for a thread alone keeps it alone. */
+/* A thread with notes, a fault or no frames stays alone. */
 static bool is_alone(const struct dp_snap_thread *t)
 {
 	bool noted = t->is_fault || t->notes || !t->frames;
@@ -70,7 +70,10 @@ static int by_order(const void *a, const void *b)
 	return (p->hash > q->hash) - (p->hash < q->hash);
 }
 
-/* Runs of one hash hold one stack, but for those that somebody has made to collide: these are left alone. */
+/*
+ * Threads with the same hash normally have the same stack. With colliding hashes, which can be made on purpose, they may be left
+ * ungrouped.
+ */
 static void split(struct keyed *key, size_t count, struct dp_show_group *group, size_t *n, const struct dp_snap_thread **member)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --thread, --frame, --var: one thing of the snapshot. A path is written as in C: p->x, a.b[3], *p, (*p).x; where C wants an
- * arrow, a dot will do, since there is only one thing that can be meant.
+ * --thread, --frame, --var select one thing in the snapshot. A path is written as in C: p->x, a.b[3], *p, (*p).x. A dot may
+ * replace an arrow, because there is only one possible meaning.
  */
 #include "output/snapshot/show_internal.h"
 #include "probes/point/suggest.h"
@@ -12,7 +12,7 @@
 struct path {
 	const struct dp_snapshot *s;
 	const struct dp_snap_thread *thread;
-	const struct dp_snap_frame *frame; /* NULL: any of the thread's, innermost first */
+	const struct dp_snap_frame *frame; /* NULL: all of the thread's, innermost first */
 	const char *text, *at;
 	unsigned depth;
 };
@@ -39,7 +39,7 @@ static bool is_name(const char *name, const char *wanted, size_t n)
 	return strlen(name) == n && !memcmp(name, wanted, n);
 }
 
-/* The last of that name: inner blocks come last. */
+/* The last one with that name, because inner blocks come last. */
 static const struct dp_snap_variable *named(const struct dp_snap_variable *list, const char *name, size_t n)
 {
 	const struct dp_snap_variable *found = NULL;
@@ -100,8 +100,8 @@ static struct dp_error *unknown(const struct path *p, const char *name, size_t n
 		offer(&s, p->s->globals);
 	dp_suggest_print(&s, &b);
 	struct dp_error *err = dp_error(
-	        DP_TAG_NO_VARIABLE, "there is no %s '%.*s' %s%s", members ? "member" : "variable", (int)n, name,
-	        members ? "in it" : "in the snapshot's frames that are meant, its globals and thread-locals", dp_buf_str(&b));
+	        DP_TAG_NO_VARIABLE, "no %s '%.*s' %s%s", members ? "member" : "variable", (int)n, name,
+	        members ? "in this value" : "in the selected frames, globals and thread-locals of the snapshot", dp_buf_str(&b));
 	dp_buf_fini(&b);
 	return err;
 }
@@ -123,23 +123,23 @@ static const struct dp_snap_variable *target_of(const struct dp_snap_variable *v
 static struct dp_error *follow(const struct path *p, const struct dp_snap_variable **v)
 {
 	if ((*v)->kind != DP_VAR_REFERENCE)
-		return no(p, "what stands before is no pointer");
+		return no(p, "the value before this is not a pointer");
 	const struct dp_snap_variable *target = target_of(*v);
 	if (!target && !(*v)->number)
-		return no(p, "what stands before is a null pointer");
+		return no(p, "the value before this is a null pointer");
 	if (!target)
-		return no(p, "what it points at is not in the snapshot (take it with a greater --max-depth)");
+		return no(p, "its target is not in the snapshot (take the snapshot with a greater --max-depth)");
 	*v = target;
 	return NULL;
 }
 
-/* A member without a name, or a base class, which is called as its type is. */
+/* A member without a name, or a base class, whose name is that of its type. */
 static bool is_transparent(const struct dp_snap_variable *v)
 {
 	return v->kind == DP_VAR_TUPLE && (!*v->name || (v->type && !strcmp(v->name, v->type)));
 }
 
-/* Members of those are members, unless there is a nearer one of that name. */
+/* Members of those count as members, unless a nearer one has the same name. */
 static const struct dp_snap_variable *member_of(const struct dp_snap_variable *v, const char *name, size_t n, unsigned depth)
 {
 	const struct dp_snap_variable *found = NULL;
@@ -159,11 +159,11 @@ static struct dp_error *step_member(struct path *p, const struct dp_snap_variabl
 	while ((*v)->kind == DP_VAR_REFERENCE)
 		DP_TRY(follow(p, v));
 	if (!n)
-		return no(p, "a member's name is missing");
+		return no(p, "a member name is missing");
 	const struct dp_snap_variable *member = member_of(*v, p->at, n, 0);
 	if (!member)
 		return (*v)->children ? unknown(p, p->at, n, (*v)->children)
-		                      : no(p, "what stands before has no members in the snapshot");
+		                      : no(p, "the value before this has no members in the snapshot");
 	*v = member;
 	p->at += n;
 	return NULL;
@@ -174,7 +174,7 @@ static struct dp_error *step_element(struct path *p, const struct dp_snap_variab
 	char *end;
 	const long long wanted = strtoll(p->at, &end, 0);
 	if (end == p->at || *end != ']')
-		return no(p, "here should be an element's number and a ]");
+		return no(p, "expected an element number and ]");
 	if ((*v)->kind == DP_VAR_REFERENCE)
 		DP_TRY(follow(p, v));
 	const struct dp_snap_variable *c = (*v)->children;
@@ -183,7 +183,7 @@ static struct dp_error *step_element(struct path *p, const struct dp_snap_variab
 	if (!c && (*v)->owner && (*v)->owner->kind == DP_VAR_REFERENCE && !wanted)
 		c = *v; /* p[0] is *p */
 	if (!c)
-		return no(p, "there is no such element in the snapshot");
+		return no(p, "no such element in the snapshot");
 	*v = c;
 	p->at = end + 1;
 	return NULL;
@@ -210,13 +210,13 @@ static struct dp_error *primary(struct path *p, const struct dp_snap_variable **
 		p->at++;
 		DP_TRY(parse(p, ret));
 		if (*p->at != ')')
-			return no(p, "a ) is missing");
+			return no(p, "missing )");
 		p->at++;
 		return steps(p, ret);
 	}
 	const size_t n = name_length(p->at);
 	if (!n)
-		return no(p, "here should be a variable's name");
+		return no(p, "expected a variable name");
 	*ret = look_up(p, p->at, n);
 	if (!*ret)
 		return unknown(p, p->at, n, NULL);
@@ -227,7 +227,7 @@ static struct dp_error *primary(struct path *p, const struct dp_snap_variable **
 static struct dp_error *parse(struct path *p, const struct dp_snap_variable **ret)
 {
 	if (++p->depth > DEEPEST)
-		return no(p, "it is nested too deep");
+		return no(p, "too deeply nested");
 	skip_blanks(p);
 	if (*p->at != '*')
 		return primary(p, ret);
@@ -236,7 +236,7 @@ static struct dp_error *parse(struct path *p, const struct dp_snap_variable **re
 	return follow(p, ret);
 }
 
-/* ---- what is meant */
+/* ---- selection */
 
 struct dp_error *dp_show_place(const struct dp_snapshot *s, const struct dp_show_options *o, const struct dp_snap_thread **thread,
                                const struct dp_snap_frame **frame)
@@ -247,7 +247,7 @@ struct dp_error *dp_show_place(const struct dp_snapshot *s, const struct dp_show
 	while (o->thread && t && t->tid != o->thread)
 		t = t->next;
 	if (!t)
-		return dp_error(DP_TAG_NO_VARIABLE, "there is no thread %d in the snapshot; dynprobe show FILE lists them",
+		return dp_error(DP_TAG_NO_VARIABLE, "no thread %d in the snapshot; dynprobe show FILE lists the threads",
 		                o->thread);
 	*thread = t;
 	if (o->frame < 0)
@@ -268,5 +268,5 @@ struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_
 	DP_TRY(dp_show_place(s, o, &p.thread, &p.frame));
 	DP_TRY(parse(&p, ret));
 	skip_blanks(&p);
-	return *p.at ? no(&p, "here it should end") : NULL;
+	return *p.at ? no(&p, "expected the end of the path") : NULL;
 }

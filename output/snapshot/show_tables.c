@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is shown on request: registers, maps, files, limits. */
+/* Tables shown on request: registers, maps, files, limits. */
 #include "output/snapshot/show_internal.h"
 
 #include <inttypes.h>
@@ -50,7 +50,7 @@ void dp_show_maps(struct dp_shower *x)
 		const struct dp_snap_map *m = &x->s->maps[i];
 		dp_buf_printf(&x->b, "  %012" PRIx64 "-%012" PRIx64 " %c%c%c%c %8" PRIx64 " ", m->start, m->end,
 		              m->read ? 'r' : '-', m->write ? 'w' : '-', m->exec ? 'x' : '-', m->shared ? 's' : 'p', m->offset);
-		dp_show_put(x, m->is_guard ? "[guard of a stack] " : "");
+		dp_show_put(x, m->is_guard ? "[stack guard] " : "");
 		dp_show_put(x, m->path);
 		dp_put_str(&x->b, "\n");
 		dp_show_flush(x, false);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-	BELOW = 8,        /* columns in front of what belongs to a frame */
-	ARGS_COMMON = 64, /* of so many arguments it is looked whether a group has them in common */
+	BELOW = 8,        /* indentation of a frame's details */
+	ARGS_COMMON = 64, /* number of arguments that are compared within a group */
 };
 
 static const char *base_name(const char *path)
@@ -20,8 +20,8 @@ static const char *base_name(const char *path)
 
 static const char *state_name(char state)
 {
-	static const char *const names[] = {"Rrunning", "Ssleeping", "Din a wait that nothing interrupts",
-	                                    "Tstopped", "ttraced",   "Za zombie",
+	static const char *const names[] = {"Rrunning", "Ssleeping", "Din uninterruptible sleep",
+	                                    "Tstopped", "ttraced",   "Zzombie",
 	                                    "Xdead",    "Iidle",     "Pparked"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (names[i][0] == state)
@@ -31,7 +31,7 @@ static const char *state_name(char state)
 
 /* ---- a frame */
 
-/* "name=value" as text; of one without a name the value. */
+/* "name=value" as text; only the value if it has no name. */
 static void put_arg(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	dp_put_visible(b, v->name, strlen(v->name), 0);
@@ -47,7 +47,7 @@ static const struct dp_snap_variable *nth_arg(const struct dp_snap_frame *f, siz
 	return v && v->place == DP_VAR_PARAMETER ? v : NULL;
 }
 
-/* Of a group: does that argument say the same in all of them? */
+/* Is that argument the same in all frames of a group? */
 static bool is_common(const struct dp_snap_variable *v, size_t i, const struct dp_snap_frame *const *other, size_t n)
 {
 	struct dp_buf mine = {0}, theirs = {0};
@@ -81,7 +81,7 @@ static void put_args(struct dp_shower *x, const struct dp_snap_frame *f, const s
 	dp_put_str(&x->b, ")");
 }
 
-/* "foo(int) const": the types of parameters are left out where the parameters themselves come next. */
+/* Length without the parameter types of "foo(int) const", which are omitted if the parameters themselves follow. */
 static size_t bare_length(const char *symbol)
 {
 	const char *close = strrchr(symbol, ')'), *open = close;
@@ -133,7 +133,7 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 	dp_show_colored(x, DP_SHOW_YELLOW, f->is_guess ? " (a guess)" : "");
 }
 
-/* Where the place does not fit behind the arguments, it has a line of its own. */
+/* If the location does not fit after the arguments, it gets a line of its own. */
 static void put_line(struct dp_shower *x, const struct dp_snap_frame *f, const struct dp_snap_frame *const *other, size_t n)
 {
 	const size_t line = x->b.len;
@@ -166,14 +166,14 @@ static void put_siginfo(struct dp_shower *x, const struct dp_snap_siginfo *i)
 	}
 	if (i->has_address)
 		dp_buf_printf(&x->b, ", at 0x%" PRIx64, i->address);
-	if (i->by_kill) /* "sent by kill()": whose it was */
+	if (i->by_kill) /* "sent by kill()": by which process */
 		dp_buf_printf(&x->b, "%s process %d of user %d", strncmp(i->reason, "sent by ", 8) ? ", sent by" : " of", i->pid, i->uid);
 	if (x->o->verbose)
 		dp_buf_printf(&x->b, " (signal %d, code %d)", i->number, i->code);
 	dp_put_str(&x->b, "\n");
 }
 
-/* Arguments have been shown; but for what is below them. */
+/* Arguments have already been shown, but not their details. */
 static bool is_below(const struct dp_shower *x, const struct dp_snap_variable *v)
 {
 	return v->place != DP_VAR_PARAMETER || v->notes || v->is_late || v->is_shared || v->children || x->o->verbose;
@@ -206,7 +206,7 @@ void dp_show_frame(struct dp_shower *x, const struct dp_snap_frame *f)
 	dp_show_flush(x, false);
 }
 
-/* ---- what stands above and below the frames */
+/* ---- before and after the frames */
 
 static void put_kernel(struct dp_shower *x, const struct dp_snap_thread *t)
 {
@@ -297,7 +297,7 @@ static void put_tids(struct dp_shower *x, const struct dp_show_group *g)
 	dp_put_str(&x->b, "\n");
 }
 
-/* Frames only, with the arguments that are the same in all of them; variables are each thread's own. */
+/* Shows frames only, with the arguments that are the same in all threads: variables differ per thread. */
 static void show_group(struct dp_shower *x, const struct dp_show_group *g)
 {
 	const struct dp_snap_frame **other = calloc(g->n, sizeof(*other));

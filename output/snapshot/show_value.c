@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A value in one line, as debuggers write it. What the program's memory held is made harmless for terminals. */
+/* A value on one line, in the style of debuggers. Text from the program's memory is escaped for terminals. */
 #include "output/format/put.h"
 #include "output/snapshot/show.h"
 
@@ -10,7 +10,7 @@ static void put(struct dp_buf *b, const char *text)
 	dp_put_visible(b, text, strlen(text), 0);
 }
 
-/* An array is longer than the string in it: NULs at its end say nothing. */
+/* An array is longer than the string in it: trailing NULs are omitted. */
 static void put_string(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	size_t n = v->is_string ? v->text_size : strlen(v->text);
@@ -24,7 +24,7 @@ static void put_string(struct dp_buf *b, const struct dp_snap_variable *v)
 static void put_integer(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	const char c = (char)v->number;
-	if (v->text) { /* what is wider than 64 bits, or has a name */
+	if (v->text) { /* wider than 64 bits, or an enumerator */
 		put(b, v->text);
 		return;
 	}
@@ -47,7 +47,7 @@ static unsigned width_of(enum dp_var_kind kind)
 	return kind == DP_VAR_FLT || kind == DP_VAR_CFLT ? 4 : 8;
 }
 
-/* All digits of a long double are in the text. */
+/* The text of a long double has all its digits. */
 static void put_real(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	if (v->text)
@@ -93,7 +93,7 @@ static void put_kind(struct dp_buf *b, const struct dp_snap_variable *v)
 {
 	switch (v->kind) {
 	case DP_VAR_BOTTOM:
-		dp_put_str(b, "<of no known type>");
+		dp_put_str(b, "<unknown type>");
 		return;
 	case DP_VAR_LL:
 	case DP_VAR_ULL:

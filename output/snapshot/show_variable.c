@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables as a tree. What fits into the line is written as in C, {x = 1, y = 2}; the rest goes below, a line for each member.
- * What a pointer points at stands behind its arrow.
+ * Variables as a tree. Values that fit on the line are written as in C, {x = 1, y = 2}; others below it, one line per member. A
+ * pointer's target follows its arrow.
  */
 #include "output/snapshot/show_internal.h"
 
@@ -12,13 +12,13 @@ static bool is_aggregate(const struct dp_snap_variable *v)
 	return v->state == DP_VAR_OK && (v->kind == DP_VAR_TUPLE || v->kind == DP_VAR_ARRAY || v->kind == DP_VAR_STRING);
 }
 
-/* Children of which a pmodule asked not to speak, or instead of which it speaks, are for those who ask. */
+/* Children that a pmodule hid, or replaced by a summary, are shown only with -v. */
 static bool has_children(const struct dp_shower *x, const struct dp_snap_variable *v)
 {
 	return (v->children || v->more) && (x->o->verbose || !(v->is_hidden || v->summary));
 }
 
-/* What pmodules put below a variable instead of its members is shown all the same. */
+/* Variables that pmodules added below another one are always shown. */
 static bool has_made(const struct dp_snap_variable *v)
 {
 	const struct dp_snap_variable *c = v->children;
@@ -64,7 +64,7 @@ static void put_value(struct dp_shower *x, const struct dp_snap_variable *v)
 
 /* ---- in one line */
 
-/* False: it is longer than `most`, or something in it wants a line of its own. */
+/* False if it is longer than `most`, or contains something that needs its own line. */
 static bool put_inline(struct dp_shower *x, const struct dp_snap_variable *v, size_t most)
 {
 	const bool open = is_aggregate(v) && has_children(x, v);
@@ -98,7 +98,7 @@ static bool fits(struct dp_shower *x, const struct dp_snap_variable *v, size_t l
 	return false;
 }
 
-/* ---- below each other */
+/* ---- on lines below */
 
 static void put_more(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent)
 {
@@ -110,7 +110,7 @@ static void put_more(struct dp_shower *x, const struct dp_snap_variable *v, size
 
 static void put_below(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent);
 
-/* ---- elements that are but numbers and texts: many to a line, and equal ones counted, as gdb does */
+/* ---- elements that are plain values: several per line, and repeated ones counted, as in gdb */
 
 enum { REPEATS = 8 };
 
@@ -128,7 +128,7 @@ static bool is_packed(const struct dp_shower *x, const struct dp_snap_variable *
 	return v->kind == DP_VAR_ARRAY && !c && x->o->verbose < 2;
 }
 
-/* The element and those behind it that say the same: the last of them. */
+/* Formats the element and returns the last of the following elements with the same text. */
 static const struct dp_snap_variable *put_run(const struct dp_snap_variable *first, struct dp_buf *to)
 {
 	const struct dp_snap_variable *last = first;
@@ -182,7 +182,7 @@ static void put_children(struct dp_shower *x, const struct dp_snap_variable *v, 
 	put_more(x, v, indent);
 }
 
-/* Ends the line that holds the name; `line` is where it begins. */
+/* Completes the line that has the name; `line` is where it begins. */
 static void put_rest(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent, size_t line)
 {
 	if (is_aggregate(v) && has_children(x, v) && !v->summary) {
@@ -190,7 +190,7 @@ static void put_rest(struct dp_shower *x, const struct dp_snap_variable *v, size
 			dp_put_str(&x->b, "\n");
 			return;
 		}
-		x->b.len -= x->b.len && x->b.data[x->b.len - 1] == ' '; /* its members stand below */
+		x->b.len -= x->b.len && x->b.data[x->b.len - 1] == ' '; /* its members follow below */
 	} else
 		put_value(x, v);
 	put_marks(x, v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A snapshot as JSON: the tables of the file, by their names. What is as usual (false, 0, "", nothing) is left out, but for what
- * every reader looks for. Addresses and 64-bit values are texts: many readers have only doubles. Nothing is kept but the piece
- * that is being written.
+ * A snapshot as JSON: the tables of the file, with their names. Default values (false, 0, "", empty) are omitted, except for
+ * members that every reader needs. Addresses and 64-bit values are strings, because many readers have only doubles. Only the
+ * piece being written is kept in memory.
  */
 #include "output/snapshot/snapshot_json_internal.h"
 
@@ -13,7 +13,7 @@
 
 static void put_object(struct dp_json *j, const struct dp_keep_record *r, const void *obj);
 
-/* The last byte stays: it says whether a comma comes next. */
+/* Keeps the last byte, which decides whether a comma comes next. */
 void dp_json_flush(struct dp_json *j, size_t least)
 {
 	if (!j->to || j->b.len < least || !j->b.len || j->b.failed)
@@ -121,7 +121,7 @@ static void put_attributes(struct dp_json *j, const char *name, const struct dp_
 	DL_FOREACH(list, p)
 	{
 		dp_put_str(&j->b, p == list ? "" : ",");
-		dp_put_json_str(&j->b, p->key); /* anybody's text, not a name of ours */
+		dp_put_json_str(&j->b, p->key); /* arbitrary text, not one of our names */
 		dp_put_str(&j->b, ":");
 		if (p->is_int)
 			dp_put_signed(&j->b, p->number);
@@ -262,7 +262,7 @@ static void put_row(struct dp_json *j, const struct dp_keep_row *row, const void
 	}
 }
 
-/* ---- what is not in the tables */
+/* ---- members that are not in the tables */
 
 static void put_time(struct dp_json *j, uint64_t ns)
 {
@@ -313,13 +313,13 @@ static struct dp_error *fini(struct dp_json *j, struct dp_error *err)
 	return err;
 }
 
-/* The types are known when all values have been written; an object's members have no order. */
+/* The types come last, when all values have been written. An object's members have no order. */
 struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to)
 {
 	struct dp_json j = {.to = to};
 	dp_snapshot_settle(s);
 	put_object(&j, &dp_keep_snapshot, s);
-	j.b.len -= j.b.len > 0; /* its bracket */
+	j.b.len -= j.b.len > 0; /* its closing bracket */
 	dp_json_name(&j, "types");
 	dp_json_types(&j);
 	dp_put_str(&j.b, "}\n");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables as JSON. A snapshot may have some hundred thousand, so what follows from the rest is left out
- * (docs/snapshot-format.md says how): what all variables of a type have in common stands once, in `types`; a place that the list
- * implies, a number that the value is, an address that the owner tells.
+ * Variables as JSON. A snapshot may have several hundred thousand, so redundant members are omitted (see
+ * docs/snapshot-format.md): what all variables of a type share is written once, in `types`; a place implied by the list, a number
+ * equal to the value, and an address implied by the owner are not written.
  */
 #include "output/snapshot/snapshot_json_internal.h"
 #include "pmodules/model/text_hash.h"
@@ -55,7 +55,7 @@ static void put_flag(struct dp_json *j, const char *name, bool is)
 
 /* ---- types */
 
-/* NULL: without memory; then everything stands at the variable. */
+/* NULL without memory: then everything is written with the variable. */
 static struct dp_json_type *type_of(struct dp_json *j, const struct dp_snap_variable *v)
 {
 	struct dp_json_type *t;
@@ -108,7 +108,7 @@ static void put_type(struct dp_json *j, const struct dp_snap_variable *v)
 		put_count(j, "size", v->size);
 }
 
-/* Where it would be if it were where its owner says. */
+/* The address that the owner implies, or 0. */
 static uint64_t usual_address(const struct dp_snap_variable *v, const struct dp_snap_variable *owner)
 {
 	if (!owner || !v->name)
@@ -137,7 +137,7 @@ static void put_place(struct dp_json *j, const struct dp_snap_variable *v, const
 	PUT("\"");
 }
 
-/* The value is the number itself, or begins with it. */
+/* Does the value begin with the number? */
 static bool says_number(const struct dp_snap_variable *v)
 {
 	if (v->summary || v->state != DP_VAR_OK)
@@ -158,7 +158,7 @@ static void put_number(struct dp_json *j, const struct dp_snap_variable *v)
 	PUT("\"");
 }
 
-/* JSON has no word for what is no number. */
+/* JSON has no number for nan and infinities: they are written as strings. */
 static void put_real(struct dp_json *j, const char *name, double v)
 {
 	const bool is_number = isfinite(v);
@@ -178,7 +178,7 @@ static void put_reals(struct dp_json *j, const struct dp_snap_variable *v)
 	put_real(j, "imaginary", v->imaginary);
 }
 
-/* What JSON's texts cannot hold is there once more, as bytes. */
+/* Text that JSON cannot represent is written again as bytes. */
 static void put_text(struct dp_json *j, const struct dp_snap_variable *v)
 {
 	const size_t n = !v->text ? 0 : v->is_string ? v->text_size : strlen(v->text);

@@ -262,18 +262,18 @@ Test(show, paths_lead_through_the_tree)
 	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->next->id"}, .nvars = 1}, "a null pointer");
 	refused(s, (struct dp_show_options){.frame = -1, .var = {"list[3]"}, .nvars = 1}, "no such element");
 	refused(s, (struct dp_show_options){.frame = -1, .var = {"list[99999999999999999999]"}, .nvars = 1}, "no such element");
-	refused(s, (struct dp_show_options){.frame = -1, .var = {"*list"}, .nvars = 1}, "no pointer");
-	refused(s, (struct dp_show_options){.frame = -1, .var = {"list]"}, .nvars = 1}, "here it should end");
-	refused(s, (struct dp_show_options){.frame = -1, .var = {"(list"}, .nvars = 1}, "a ) is missing");
-	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->"}, .nvars = 1}, "member's name is missing");
-	refused(s, (struct dp_show_options){.frame = -1, .var = {""}, .nvars = 1}, "a variable's name");
-	refused(s, (struct dp_show_options){.frame = 2, .var = {"item"}, .nvars = 1}, "there is no variable 'item'");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"*list"}, .nvars = 1}, "not a pointer");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"list]"}, .nvars = 1}, "expected the end");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"(list"}, .nvars = 1}, "missing )");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->"}, .nvars = 1}, "member name is missing");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {""}, .nvars = 1}, "a variable name");
+	refused(s, (struct dp_show_options){.frame = 2, .var = {"item"}, .nvars = 1}, "no variable 'item'");
 	refused(s, (struct dp_show_options){.frame = 3}, "no frame #3");
 	refused(s, (struct dp_show_options){.frame = -1, .thread = 7}, "no thread 7");
 	char deep[4096];
 	memset(deep, '(', sizeof(deep));
 	deep[sizeof(deep) - 1] = '\0';
-	refused(s, (struct dp_show_options){.frame = -1, .var = {deep}, .nvars = 1}, "nested too deep");
+	refused(s, (struct dp_show_options){.frame = -1, .var = {deep}, .nvars = 1}, "too deeply nested");
 	dp_snapshot_destroy(s);
 }
 
