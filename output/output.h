@@ -98,10 +98,7 @@ struct dp_summary {
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
 	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
-/*
- * hits = recorded + lost. Shows requested probes, placed ones by tactic, refused ones by reason, hits, losses by cause, pauses in
- * us.
- */
+/* hits = recorded + lost. Probes requested, placed by tactic, refused by reason; hits, losses by cause, longest pauses in us. */
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color);
 void dp_summary_json(const struct dp_summary *s, FILE *to); /* one line, {"type":"summary",...} */
 

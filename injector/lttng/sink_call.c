@@ -212,7 +212,7 @@ struct dp_error *dp_sink_call_any(struct dp_sink_view *v, uint64_t fn, const uin
 		if (dp_now_ns() >= deadline)
 			return dp_error(
 			        DP_TAG_NO_THREAD,
-			        "no thread of process %d (%s) reached a point where it can run a call for dynprobe; thread %d: %s",
+			        "no thread of process %d (%s) reached a point where it can run our call; thread %d: %s",
 			        v->process.pid, v->process.comm, s.last, s.why);
 		nanosleep(&(struct timespec){0, REST_NS}, NULL);
 	}

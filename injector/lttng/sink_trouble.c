@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Finds out why LTTng, loaded into the process, records no events. It reports no errors, so its resources are checked from
- * outside.
- */
+/* Finds out why LTTng in the process records no events. It reports none of its errors, so checks its resources from outside. */
 #include "injector/lttng/sink.h"
 
 #include "agent/lttng/sink.h"

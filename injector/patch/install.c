@@ -198,8 +198,7 @@ static struct dp_error *map_held(struct install *i, struct dp_freeze *f, map_ste
 }
 
 /*
- * Holds all threads although only one works: on a busy machine that one would otherwise wait for a processor at each of its
- * calls, and be held many times longer.
+ * Holds all threads although one works: on a busy machine that one would wait for a processor at each call, and be held longer.
  */
 static struct dp_error *map_once(struct install *i, map_step step, uint64_t file_size)
 {

@@ -298,10 +298,7 @@ static bool pick_hooks(const struct install *i, bool *only)
 	return any;
 }
 
-/*
- * Writes the hooks first: a thread that starts between two pages must not reach a probe before the hook that prepares it for
- * LTTng.
- */
+/* First the hooks: a thread that starts between two pages needs the one that prepares it for LTTng before it reaches a probe. */
 static struct dp_error *write_hooks(struct install *i)
 {
 	dp_auto_free bool *only = calloc(i->nplans + 1, sizeof(*only));

@@ -157,10 +157,7 @@ static struct dp_error *unmap(struct dp_target *t, struct dp_installation *in, s
 	}
 }
 
-/*
- * Increasing pauses. On a busy machine, a thread that is stopped again too soon gets the processor only to stop, and never leaves
- * the stub.
- */
+/* Increasing pauses: on a busy machine, a thread stopped again too soon never gets the time to leave the stub. */
 static long rest_ns(int tried)
 {
 	return tried < 20 ? REST_NS : tried < 40 ? 5 * REST_NS : 20 * REST_NS;

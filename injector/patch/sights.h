@@ -16,10 +16,7 @@ struct dp_sights; /* opaque */
 struct dp_sights *dp_sights_destroy(struct dp_sights *s);
 /* A site was given up, so the expected bytes may differ from now on. */
 void dp_sights_forget(struct dp_installation *in);
-/*
- * Indices of the sites of t->in that are installed and whose bytes differ or cannot be read, ascending. Valid until the next
- * call.
- */
+/* Ascending indices of installed sites of t->in whose bytes differ or cannot be read. Valid until the next call. */
 struct dp_error *dp_sights_look(struct dp_target *t, const size_t **ret, size_t *n) DP_MUST_CHECK;
 
 #endif

@@ -206,10 +206,7 @@ static struct dp_error *sweep_text(struct dp_target *t, const struct dp_groups *
 	return NULL;
 }
 
-/*
- * For a removal that was cut short, or probes that were all superseded while threads were inside. If they still are, the next
- * tool retries.
- */
+/* For a removal that was cut short, or probes all superseded with threads inside. If these still are, the next tool retries. */
 static void take_out_empty(struct dp_target *t, bool *changed)
 {
 	size_t kept = 0;

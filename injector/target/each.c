@@ -33,10 +33,7 @@ static bool list(const struct dp_target *t, int task_dir, struct dp_tids *tids)
 		const bool counted = !fstat(task_dir, &before);
 		if (!dp_proc_tids(t->process.pid, tids))
 			return false;
-		/*
-		 * A thread that ends while it is listed removes itself from the count and later threads from the list, so check
-		 * before too.
-		 */
+		/* Before too: a thread that ends meanwhile leaves the count, and cuts later ones off the list. */
 		if (counted && !fstat(task_dir, &after) && before.st_nlink == 2 + tids->n && after.st_nlink == 2 + tids->n)
 			return true;
 		free(tids->tid);

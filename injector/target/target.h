@@ -196,10 +196,7 @@ struct dp_error *dp_park_init(struct dp_target *t) DP_MUST_CHECK;
 
 /* ---- identity.c ------------------------------------------------------------------------------------------------------------ */
 
-/*
- * Chooses how hits identify their thread, from one short freeze (or the launch's hold). Falls back to DP_ID_TID instead of
- * failing.
- */
+/* Chooses how hits identify their thread, from one short freeze (or the launch's hold); DP_ID_TID if all else fails. */
 struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset) DP_MUST_CHECK;
 /* Does the choice fit all of these threads? */
 bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enum dp_identity identity, uint32_t tid_offset);
@@ -210,8 +207,7 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
 void dp_priority_raise(struct dp_priority *old);
 void dp_priority_restore(const struct dp_priority *old);
 /*
- * Calls dp_freeze_all() with a limit of 2 ms, later up to 50 ms (see max_pause_ns), until it succeeds or t->patience.most_ns is
- * spent. Adds the cost to t->patience.
+ * Repeats dp_freeze_all() with a limit of 2 ms, later up to 50 (max_pause_ns), for t->patience.most_ns; adds up the cost there.
  */
 struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
 /* Sleeps at least as long as threads were held, and at least 10 ms; returns the time slept. */
@@ -268,7 +264,7 @@ struct dp_error *dp_tsc_check(struct dp_target *t, struct dp_borrow *b) DP_MUST_
 uint64_t dp_script_room(const struct dp_installation *in);
 /* Borrows a thread of the freeze. DP_TAG_SECCOMP if it has come under a filter that we may not suspend. */
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
-/* Why probes cannot be installed while the threads run, or NULL if they can. Does not check options.live. */
+/* Why probes cannot be installed or removed while the threads run, or NULL if they can. */
 const char *dp_not_live(const struct dp_target *t);
 #define DP_LEASE_NS UINT64_C(150000)
 /* Borrows a thread while the others run. DP_TAG_NO_THREAD if the thread is under a seccomp filter. */

@@ -32,10 +32,7 @@ static inline struct dp_error *dp_trap_put(struct dp_target *t, uint64_t at, con
 #define DP_TRAP_PUT(t, trap, field, value) dp_trap_put(t, (trap) + offsetof(struct dp_trap, field), value, sizeof(*(value)))
 /* Sleeps until a thread may have moved. */
 void dp_trap_rest(void);
-/*
- * The handler could not be installed yet (`why`; NULL: not tried). With the hooks installed, dp_target_faults_retry() tries
- * again.
- */
+/* The handler is not installed yet (`why`; NULL: not tried). With `hooked`, dp_target_faults_retry() tries again. */
 void dp_trap_wait(struct dp_target *t, const struct dp_error *why, bool hooked);
 
 /*

@@ -49,8 +49,8 @@ static struct dp_error *restore_guarded(const struct disarm *d)
 }
 
 /*
- * Are all jumps to stubs that may fault gone, and all int3s, including those of others? Any that is left would kill the program
- * without our handler.
+ * Are all jumps to stubs that may fault gone, and all int3s, anyone's? One that is left would kill the program without our
+ * handler.
  */
 static bool all_gone(const struct disarm *d)
 {
@@ -68,10 +68,7 @@ static bool all_gone(const struct disarm *d)
 	return true;
 }
 
-/*
- * Only actions that are ours: the program may have set others by a call without a hook, and a tool that died early never replaced
- * them.
- */
+/* Only actions that are ours: the program may have set others without a hook, and a tool that died early never replaced them. */
 static struct dp_error *give_actions(const struct disarm *d, struct dp_borrow *b)
 {
 	struct dp_trap_action now[DP_TRAP_SIGNALS];

@@ -132,10 +132,7 @@ static bool waits_masked(const struct dp_target *t, const struct dp_held *h, uin
 	return (blocked & t->trap.signals) && dp_temp_mask_waits(h);
 }
 
-/*
- * /proc/PID/status has the same information in forty lines; reading that would take longer than all other checks of a stopped
- * thread.
- */
+/* Faster than the forty lines of /proc/PID/status, which would take longer than all other checks of a stopped thread. */
 static bool is_queued(pid_t tid, int sig)
 {
 	siginfo_t queued[8];

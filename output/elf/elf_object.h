@@ -21,10 +21,7 @@ void dp_object_symbol(struct dp_object *o, uint64_t addr, uint64_t size, const c
  * Unwinders look one byte before a return address, so the caller's pc is given as one byte after the start of the instruction.
  */
 void dp_object_frames(struct dp_object *o, const struct dp_frame_rows *rows);
-/*
- * Adds functions and .debug_frame of an ELF file that was linked to address 0 and is loaded at `at`; appends " [suffix]" to the
- * names.
- */
+/* Adds functions and .debug_frame of an ELF file linked to address 0 and loaded at `at`; names get " [suffix]". */
 void dp_object_copy(struct dp_object *o, const void *elf, size_t n, uint64_t at, const char *suffix);
 
 /* Appends the whole file to `ret`. */

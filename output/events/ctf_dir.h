@@ -16,10 +16,7 @@ void dp_dir_undo(const char *dir, const char *name);
 
 /* The user's home as LTTng chooses it: $LTTNG_HOME, $HOME, or from the password file; NULL if there is none. */
 const char *dp_home(void);
-/*
- * Makes `name` usable as a file or session name: at most 64 bytes; other characters than letters, digits, '.', '-', '_' become
- * '_'. NULL: no memory.
- */
+/* `name` as a file or session name: at most 64 bytes; all but letters, digits, '.', '-', '_' become '_'. NULL: no memory. */
 char *dp_file_name(const char *name);
 
 #endif

@@ -25,10 +25,7 @@ void dp_put_visible(struct dp_buf *b, const void *bytes, size_t n, char quote);
  * nothing if it has none.
  */
 bool dp_put_enumerator(struct dp_buf *b, const struct dp_enumeration *names, uint64_t v);
-/*
- * The name of a system call's number, or of a result's error: openat, -ENOENT. For other values returns false and appends
- * nothing.
- */
+/* Name of a system call's number, or of a result's error: openat, -ENOENT. Returns false and appends nothing for other values. */
 bool dp_put_call_look(struct dp_buf *b, enum dp_look look, uint64_t v);
 /* A JSON string with quotes. Each byte that is not UTF-8 becomes U+FFFD. */
 void dp_put_json(struct dp_buf *b, const void *bytes, size_t n);

@@ -30,10 +30,7 @@ static struct dp_error *say_take_back(void *arg)
 	                                                     : NULL;
 }
 
-/*
- * Destroys a session that a daemon had created before the timeout. Takes `err`; returns it, or an error that names a session left
- * behind.
- */
+/* Destroys a session created before the timeout. Takes `err`; returns it, or an error that names a session left behind. */
 static struct dp_error *take_back(struct opening *o, struct dp_error *err)
 {
 	if (!o->l.created)

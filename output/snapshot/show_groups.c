@@ -70,10 +70,7 @@ static int by_order(const void *a, const void *b)
 	return (p->hash > q->hash) - (p->hash < q->hash);
 }
 
-/*
- * Threads with the same hash normally have the same stack. With colliding hashes, which can be made on purpose, they may be left
- * ungrouped.
- */
+/* Threads with the same hash have the same stack, except for collisions made on purpose, which may be left ungrouped. */
 static void split(struct keyed *key, size_t count, struct dp_show_group *group, size_t *n, const struct dp_snap_thread **member)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -65,7 +65,7 @@ struct scan {
 	const struct dp_process *p;
 	char *why;
 	uint64_t other; /* the other stack that a signal frame on this one refers to, or 0 */
-	bool running;   /* not blocked in a system call: functions of libc without a name count too */
+	bool running;   /* not blocked in a system call */
 };
 
 static bool is_frame_shape(const uint64_t *word)
@@ -107,9 +107,8 @@ static uint64_t stack_end(const struct dp_safe *s, uint64_t rsp, uint64_t fs)
 static bool scan_from(struct scan *c, uint64_t rsp, uint64_t end)
 {
 	static uint64_t words[16384];
-	uint64_t at = (rsp + 7) &
-	              /* words below rsp are dead, except in red zones of signal frames, which contain no return address */
-	              ~UINT64_C(7);
+	/* Words below rsp are dead, except in red zones of signal frames, which contain no return address. */
+	uint64_t at = (rsp + 7) & ~UINT64_C(7);
 	if (end - at > STACK_LIMIT) {
 		snprintf(c->why, 128, "its stack is too deep");
 		return false;

@@ -17,7 +17,7 @@ void dp_unwinder_begins_at(struct dp_unwinder *u, uint64_t start, uint64_t end);
 enum dp_unwound { DP_UNWOUND_SAFE, DP_UNWOUND_UNSAFE, DP_UNWOUND_UNKNOWN };
 /* DP_UNWOUND_UNKNOWN: the frames could not be followed to the base of the stack. */
 enum dp_unwound dp_unwinder_judge(struct dp_unwinder *u, const struct dp_process *p, const struct dp_held *h, char why[128]);
-/* Was one of the last followed frames a signal handler's? */
+/* Did the last judged thread have a signal handler's frame? */
 bool dp_unwinder_met_signal(const struct dp_unwinder *u);
 
 #endif

@@ -52,10 +52,7 @@ struct dp_error *dp_swap_commit(struct dp_swap *s, struct dp_freeze *f, uint64_t
  * equals the file. In a process with one thread it is written in place while the thread is stopped (swap_place.c).
  */
 void dp_swap_stay_hot(struct dp_swap *s);
-/*
- * After a successful commit: further edits start from the current text. Changes that others made since then are kept: they make
- * the next commit fail.
- */
+/* After a successful commit: further edits start from it. Later changes by others are kept: they make the next commit fail. */
 void dp_swap_again(struct dp_swap *s);
 /* Are the bytes that were written for this address in the target? */
 bool dp_swap_stands(const struct dp_swap *s, uint64_t addr);
@@ -115,10 +112,7 @@ struct dp_swap_span {
 };
 /* False if the text at `addr` is of a kind that cannot be replaced; `why` says why. */
 bool dp_swap_span_at(const struct dp_swap *s, uint64_t addr, struct dp_swap_span *ret, char why[192]);
-/*
- * Is this text of the program itself, or of a library loaded at its start? Any other may be unloaded while threads run
- * (swap_stays.c).
- */
+/* Is this text of the program, or of a library loaded at its start? Any other may be unloaded meanwhile (swap_stays.c). */
 bool dp_swap_stays(struct dp_swap *s, const struct dp_swap_span *span);
 /* Accepts NULL. */
 struct dp_stays *dp_stays_destroy(struct dp_stays *stays);

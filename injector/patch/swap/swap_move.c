@@ -40,10 +40,7 @@ static struct dp_error *map_again(struct job *j, const struct run *r)
 	return err;
 }
 
-/*
- * The kernel unmapped the text before it failed for lack of memory. A thread that runs into the hole crashes, so retry at once,
- * and many times.
- */
+/* The kernel unmapped the text, then had no memory. A thread that runs into the hole crashes, so retry at once, many times. */
 static void repair(struct job *j, const struct run *r)
 {
 	for (int tried = 0; tried < REPAIRS; tried++) {
