@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traps in a target: installs the agent's signal handler instead of the program's and hooks the program's calls that deal with
+ * Traps in a target: installs the agent's signal handler instead of the program's and hooks its system calls that deal with
  * signals; removes both (decision 0016). Private to injector/.
  *
  * Order: install the hooks; make sure that no thread has the signals blocked; install the handler; write int3s and loads that may
