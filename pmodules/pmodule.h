@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pmodule.h: analysis modules in C for dynprobe's snapshots. Installed as <dynprobe/pmodule.h>; build with
- * `cc -fPIC -shared $(pkg-config --cflags dynprobe-pmodule) m.c -o m.so` and load with `--module-load m.so`. No library is linked: the
- * functions are dynprobe's own.
+ * pmodule.h: the C API for modules that analyse dynprobe's snapshots. Installed as <dynprobe/pmodule.h>. Build with `cc -fPIC
+ * -shared $(pkg-config --cflags dynprobe-pmodule) m.c -o m.so`, load with `--module-load m.so`. Link no library: dynprobe itself
+ * provides the functions.
  *
  *     #include <dynprobe/pmodule.h>
  *     static void variable(ptrace_variable_t *pv, bt_variable_t *bv) { ... }
  *     static bool load(pmodule_t *pm) { return pmodule_variable_event_add(pm, NULL, variable); }
  *     PMODULE_DEFINE("example", load, NULL, NULL);
  *
- * All types are opaque. Texts returned are borrowed until the callback returns, texts passed are copied, unless said. Every call may be
- * given NULL objects: it then answers false, NULL or 0. Calls are made on the thread that runs the callback. Objects of a snapshot are valid
- * until its postattach callbacks are over. Names that the public example of Backtrace's ptrace uses are kept.
+ * All types are opaque. Unless said otherwise, returned strings are borrowed until the callback returns, and passed strings are
+ * copied. Objects may be NULL: the call then returns false, NULL or 0. Call only from the thread that runs the callback. Objects
+ * of a snapshot are valid until its postattach callbacks end. Names are those of the public example of Backtrace's ptrace.
  */
 #ifndef DYNPROBE_PMODULE_H
 #define DYNPROBE_PMODULE_H
@@ -43,10 +43,10 @@ typedef struct bt_variable bt_variable_t;
 /* ---- definition ------------------------------------------------------------------------------------------------------------- */
 
 struct pmodule_desc {
-	uint32_t abi, size; /* PMODULE_ABI, sizeof(struct pmodule_desc): grows at its end only */
+	uint32_t abi, size; /* PMODULE_ABI, sizeof(struct pmodule_desc); new members go at the end */
 	const char *id;
 	bool (*load)(pmodule_t *);    /* registers callbacks; false: the module is not used */
-	void (*reset)(pmodule_t *);   /* between iterations; or NULL */
+	void (*reset)(pmodule_t *);   /* between snapshots; or NULL */
 	void (*unload)(pmodule_t *);  /* before dynprobe exits; or NULL */
 };
 #define PMODULE_DEFINE(id_, load_, reset_, unload_)                                            \
@@ -58,14 +58,17 @@ typedef void pmodule_variable_fn(ptrace_variable_t *, bt_variable_t *);
 typedef void pmodule_frame_fn(ptrace_frame_t *);
 typedef void pmodule_thread_fn(ptrace_thread_t *);
 typedef void pmodule_backtrace_fn(ptrace_backtrace_t *);
-/* Only from load(). `match` may be NULL (everything) and is copied. False: wrong moment, wrong criteria, no memory. */
+/*
+ * Only from load(). `match` is copied; NULL: everything. False: called outside load(), criteria not allowed here, or out of
+ * memory.
+ */
 PMODULE_API bool pmodule_variable_event_add(pmodule_t *, const pmodule_match_t *match, pmodule_variable_fn *);
 PMODULE_API bool pmodule_frame_event_add(pmodule_t *, const pmodule_match_t *match, pmodule_frame_fn *);
 PMODULE_API bool pmodule_thread_event_add(pmodule_t *, const pmodule_match_t *match, pmodule_thread_fn *);
 PMODULE_API bool pmodule_preattach_event_add(pmodule_t *, pmodule_backtrace_fn *);
 PMODULE_API bool pmodule_attach_event_add(pmodule_t *, pmodule_backtrace_fn *);
 PMODULE_API bool pmodule_postattach_event_add(pmodule_t *, pmodule_backtrace_fn *);
-/* Only from load(): variable, frame and thread events come when the process runs again, from what was kept. Costs it no pause. */
+/* Only from load(): variable, frame and thread events run after the process is released, on saved memory. Adds no pause. */
 PMODULE_API bool pmodule_defer(pmodule_t *);
 
 /* ---- global ------------------------------------------------------------------------------------------------------------------- */
@@ -73,20 +76,20 @@ PMODULE_API bool pmodule_defer(pmodule_t *);
 enum pmodule_log_level { PMODULE_LOG_DEBUG, PMODULE_LOG_INFO, PMODULE_LOG_WARNING, PMODULE_LOG_ERROR };
 PMODULE_API void pmodule_log(enum pmodule_log_level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 PMODULE_API const char *pmodule_config_option(pmodule_t *, const char *key); /* NULL: not given */
-PMODULE_API ptrace_backtrace_t *pmodule_backtrace(void);                      /* NULL outside of callbacks */
+PMODULE_API ptrace_backtrace_t *pmodule_backtrace(void);                      /* NULL outside callbacks */
 PMODULE_API bool pmodule_pmap_enabled(void);
 PMODULE_API bool pmodule_pmap_cached(void);
 enum pmodule_read_source { PMODULE_READ_NONE, PMODULE_READ_HELD, PMODULE_READ_COPY, PMODULE_READ_KEPT, PMODULE_READ_LATE, PMODULE_READ_CORE };
-PMODULE_API enum pmodule_read_source pmodule_read_source(void); /* where the last read came from */
+PMODULE_API enum pmodule_read_source pmodule_read_source(void); /* source of the last read */
 
 PMODULE_API const char *pmodule_address_symbol(uint64_t addr);
 PMODULE_API bool pmodule_symbol_address(const char *symbol, const char *object, uint64_t *ret);
 PMODULE_API size_t pmodule_address_read_raw(uint64_t addr, void *buf, size_t n);          /* bytes from the front */
-/* At most n - 1 bytes up to a NUL, and a NUL; -1: not one byte is readable. */
+/* Stores at most n - 1 bytes, up to the first NUL, and a NUL. -1: no byte is readable. */
 PMODULE_API ssize_t pmodule_address_read_string(uint64_t addr, char *buf, size_t n);
 PMODULE_API size_t pmodule_symbol_read_raw(const char *symbol, const char *object, void *buf, size_t n);
 PMODULE_API ssize_t pmodule_symbol_read_string(const char *symbol, const char *object, char *buf, size_t n);
-/* Little-endian, `size` bytes (1, 2, 4, 8), extended. */
+/* Little-endian, `size` bytes (1, 2, 4, 8), sign- or zero-extended. */
 PMODULE_API bool pmodule_address_read_uint(uint64_t addr, size_t size, uint64_t *ret);
 PMODULE_API bool pmodule_address_read_int(uint64_t addr, size_t size, int64_t *ret);
 PMODULE_API bool pmodule_address_read_real(uint64_t addr, size_t size, double *ret); /* 4, 8 */
@@ -101,7 +104,10 @@ enum pmodule_variable_type {
 PMODULE_API pmodule_match_t *pmodule_match_create(void);
 PMODULE_API void pmodule_match_destroy(pmodule_match_t *);
 PMODULE_API void pmodule_match_reset(pmodule_match_t *);
-/* Kinds are ANDed, several of a kind ORed. Exact: the full path, the name as the compiler was given it, or the last part. */
+/*
+ * Criteria of one kind are ORed, kinds are ANDed. EXACT matches the full path, the name as passed to the compiler, or the last
+ * component.
+ */
 PMODULE_API bool pmodule_match_add_object(pmodule_match_t *, const char *, enum pmodule_match_type);
 PMODULE_API bool pmodule_match_add_file(pmodule_match_t *, const char *, enum pmodule_match_type);
 PMODULE_API bool pmodule_match_add_frame_symbol(pmodule_match_t *, const char *, enum pmodule_match_type);
@@ -110,7 +116,10 @@ PMODULE_API bool pmodule_match_add_variable_ptrace_type(pmodule_match_t *, enum 
 PMODULE_API bool pmodule_match_add_variable_name(pmodule_match_t *, const char *, enum pmodule_match_type);
 PMODULE_API void pmodule_match_set_fault(pmodule_match_t *, bool whole_thread);
 
-/* ---- annotations: on every object. JSON: one complete object with the key "json"; false and a warning if it is none --------------- */
+/*
+ * ---- annotations, on every object. JSON: one complete object with the key "json"; anything else: false and a warning
+ * ---------------
+ */
 
 enum pmodule_annotation { PAT_COMMENT, PAT_WARNING, PAT_CRITICAL, PAT_JSON };
 PMODULE_API bool pmodule_backtrace_annotate(ptrace_backtrace_t *, enum pmodule_annotation, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -132,12 +141,12 @@ PMODULE_API void pmodule_backtrace_add_tag(ptrace_backtrace_t *, const char *);
 PMODULE_API void pmodule_backtrace_add_kv_int(ptrace_backtrace_t *, const char *key, int64_t);
 PMODULE_API void pmodule_backtrace_add_kv_string(ptrace_backtrace_t *, const char *key, const char *);
 PMODULE_API void pmodule_backtrace_add_classifier(ptrace_backtrace_t *, const char *);
-/* Iteration: `previous` NULL: the first. `match` may be NULL. */
+/* Iterators: `previous` NULL starts. `match` may be NULL. */
 PMODULE_API ptrace_thread_t *pmodule_backtrace_next_thread(ptrace_backtrace_t *, const pmodule_match_t *match, ptrace_thread_t *previous);
-/* Globals that are in the snapshot; substrings of object and unit, the exact name; NULL: any. */
+/* Globals in the snapshot. `object` and `cu` match as substrings, `name` exactly; NULL: any. */
 PMODULE_API ptrace_variable_t *pmodule_backtrace_next_variable(ptrace_backtrace_t *, const char *object, const char *cu, const char *name, ptrace_variable_t *previous);
 
-/* The whole map, and the open files (i from 0; NULL behind the last). */
+/* The whole memory map, and the open files (i from 0; NULL after the last). */
 PMODULE_API ptrace_pmap_entry_t *pmodule_backtrace_next_pmap(ptrace_backtrace_t *, ptrace_pmap_entry_t *previous);
 PMODULE_API const char *pmodule_backtrace_file(ptrace_backtrace_t *, unsigned i, int *fd);
 
@@ -184,7 +193,7 @@ PMODULE_API uint64_t pmodule_frame_pc(ptrace_frame_t *);
 PMODULE_API uint64_t pmodule_frame_sp(ptrace_frame_t *);
 PMODULE_API unsigned pmodule_frame_index(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_is_inline(ptrace_frame_t *);
-/* A function that has jumped to the one of the frame inside of it, and left no frame. */
+/* The function jumped to the function of the next inner frame (a tail call), so its own frame is gone. */
 PMODULE_API bool pmodule_frame_is_tail(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_is_guess(ptrace_frame_t *);
 PMODULE_API bool pmodule_frame_fault(ptrace_frame_t *);
@@ -195,7 +204,7 @@ PMODULE_API void pmodule_frame_set_directory(ptrace_frame_t *, const char *);
 PMODULE_API void pmodule_frame_set_path(ptrace_frame_t *, const char *);
 PMODULE_API void pmodule_frame_set_line(ptrace_frame_t *, int);
 PMODULE_API void pmodule_frame_set_decl_line(ptrace_frame_t *, int);
-PMODULE_API bool pmodule_frame_add_variable(ptrace_frame_t *, ptrace_variable_t *, bool insert_after); /* true: behind its owner; false: at the end */
+PMODULE_API bool pmodule_frame_add_variable(ptrace_frame_t *, ptrace_variable_t *, bool insert_after); /* true: after its owner; false: at the end */
 PMODULE_API bool pmodule_frame_add_frame(ptrace_frame_t *, ptrace_frame_t *, bool insert_after);
 PMODULE_API ptrace_variable_t *pmodule_frame_next_variable(ptrace_frame_t *, const pmodule_match_t *match, ptrace_variable_t *previous); /* with children, depth first */
 PMODULE_API bt_variable_t *pmodule_frame_query(ptrace_frame_t *, const char *name); /* a local or parameter */
@@ -209,7 +218,7 @@ PMODULE_API const char *pmodule_siginfo_name(const ptrace_siginfo_t *);
 
 /* ---- variable ---------------------------------------------------------------------------------------------------------------------- */
 
-/* `name` NULL: an element of its owner. offset: array index or -1. */
+/* `name` NULL: an element of its owner. `offset`: array index, or -1. */
 PMODULE_API ptrace_variable_t *pmodule_variable_create(const char *type, const char *name, uint64_t addr, int64_t offset, ptrace_variable_t *owner);
 PMODULE_API ptrace_variable_t *pmodule_ptrace_variable_create(ptrace_variable_t *owner, unsigned depth, int64_t index);
 PMODULE_API uint64_t pmodule_variable_address(ptrace_variable_t *);
@@ -227,14 +236,14 @@ PMODULE_API ptrace_variable_t *pmodule_variable_owner(ptrace_variable_t *);
 PMODULE_API ptrace_frame_t *pmodule_variable_frame(ptrace_variable_t *);
 PMODULE_API ptrace_thread_t *pmodule_variable_thread(ptrace_variable_t *);
 PMODULE_API ptrace_backtrace_t *pmodule_variable_backtrace(ptrace_variable_t *);
-PMODULE_API int64_t pmodule_variable_fprm_offset(ptrace_variable_t *); /* -1: no parameter */
+PMODULE_API int64_t pmodule_variable_fprm_offset(ptrace_variable_t *); /* -1: not a parameter */
 PMODULE_API unsigned pmodule_variable_depth(ptrace_variable_t *);
 PMODULE_API const char *pmodule_variable_object(ptrace_variable_t *); /* of globals and thread-locals */
 PMODULE_API const char *pmodule_variable_cu(ptrace_variable_t *);
 PMODULE_API void pmodule_variable_set_struct(ptrace_variable_t *);
 PMODULE_API void pmodule_variable_set_array(ptrace_variable_t *);
 PMODULE_API void pmodule_variable_set_function(ptrace_variable_t *, const char *symbol);
-/* Takes over a malloc'ed text. On an extracted struct: what is shown instead of it. */
+/* Takes ownership of `text`, which must be malloc'ed. On an extracted struct, `text` is shown instead of its members. */
 PMODULE_API void pmodule_variable_set_string(ptrace_variable_t *, char *text);
 PMODULE_API void pmodule_variable_set_enum(ptrace_variable_t *, int64_t value, const char *symbol);
 PMODULE_API void pmodule_variable_set_ref(ptrace_variable_t *, uint64_t value, const char *symbol);
@@ -248,18 +257,21 @@ PMODULE_API void pmodule_variable_state_set(ptrace_variable_t *, unsigned flags)
 PMODULE_API bool pmodule_variable_value(ptrace_variable_t *, bt_variable_t *, bool children); /* fills it in from a typed value */
 PMODULE_API void pmodule_variable_dispatch(ptrace_variable_t *, bt_variable_t *);           /* runs the registered callbacks on it */
 
-/* ---- typed values of the process: valid to the end of the snapshot; the error of a step is in bt_error() ------------------------------ */
+/*
+ * ---- typed values of the process: valid until the snapshot ends; when a step fails, bt_error() says why
+ * ------------------------------
+ */
 
-PMODULE_API const char *bt_error(void); /* of the last call below that failed */
+PMODULE_API const char *bt_error(void); /* of the last failed call below */
 PMODULE_API bt_variable_t *pmodule_bt_query(const char *symbol, const char *object, const char *cu);
 PMODULE_API bt_variable_t *pmodule_variable_at(const char *type, uint64_t addr, const char *object);
 PMODULE_API ptrace_variable_t *pmodule_variable_from_bt(bt_variable_t *); /* cannot be added to the snapshot */
-PMODULE_API bt_variable_t *pmodule_variable_bt(ptrace_variable_t *);      /* what it was made from, or NULL */
+PMODULE_API bt_variable_t *pmodule_variable_bt(ptrace_variable_t *);      /* the value it was made from, or NULL */
 PMODULE_API bt_variable_t *bt_variable_member(bt_variable_t *, const char *name);
 PMODULE_API bt_variable_t *bt_variable_index(bt_variable_t *, int64_t i);
 PMODULE_API bt_variable_t *bt_variable_try(bt_variable_t *, const char *path); /* "list.first->slots[2]" */
 PMODULE_API bt_variable_t *bt_variable_deref(bt_variable_t *);
-PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* of a pointer: an element at addr; else: the same type there */
+PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* pointer: the element at addr; else: the same type at addr */
 PMODULE_API bt_variable_t *bt_variable_cast(bt_variable_t *, const char *type);
 PMODULE_API bt_variable_t *bt_variable_addressof(bt_variable_t *);
 PMODULE_API bt_variable_t *bt_variable_container_of(bt_variable_t *, const char *type, const char *member);
@@ -273,10 +285,10 @@ PMODULE_API bool bt_variable_ll(bt_variable_t *, int64_t *ret);
 PMODULE_API bool bt_variable_real(bt_variable_t *, double *ret);
 PMODULE_API ssize_t bt_variable_strncpy(char *dst, bt_variable_t *, size_t n); /* -1: unreadable */
 PMODULE_API size_t bt_variable_bytes(bt_variable_t *, void *buf, size_t n);
-/* Calls `each` with every member until it returns false. */
+/* Calls `each` for every member until it returns false. */
 PMODULE_API bool bt_variable_members(bt_variable_t *, bool (*each)(const char *name, bt_variable_t *member, void *data), void *data);
 
-/* Text of the n-th argument of a C++ template's name, malloc'ed; false if there are not so many. */
+/* Stores the n-th template argument in a C++ type name (malloc'ed); false if there are fewer. */
 PMODULE_API bool pmodule_cpp_template_nth_argument(char **out, const char *type_name, unsigned n);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of an extraction. */
+/* Private to the extraction. */
 #ifndef DP_PMODULES_EXTRACT_INTERNAL_H
 #define DP_PMODULES_EXTRACT_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include "pmodules/value/value_reach.h"
 #include "pmodules/value/value_show.h"
 
-/* Those that were asked for: looked up once, since the process may be held when they are asked for again. */
+/* The requested variables. They are looked up once: the next use may be while the process is held. */
 struct dp_extract_list {
 	struct dp_global *global;
 	size_t n, room;
@@ -21,7 +21,7 @@ struct dp_extract {
 	struct dp_world *w;
 	struct dp_frames frames;
 	struct dp_extract_options options;
-	struct dp_limits limits; /* without zeroes */
+	struct dp_limits limits; /* defaults filled in */
 	struct dp_reach reach;
 	struct dp_extract_list globals, thread_locals;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking a snapshot, from options to the finished tree: rehearsal, hold, extraction, pmodules, what /proc says of the process.
- * Writing it to a file is the caller's (file.h).
+ * Captures a snapshot, from options to the finished tree: prefetch, hold, extraction, pmodules, facts from /proc. The caller
+ * writes it to a file (file.h).
  */
 #ifndef DP_PMODULES_TAKE_H
 #define DP_PMODULES_TAKE_H
@@ -12,7 +12,7 @@
 struct dp_take_pair {
 	const char *key, *value;
 };
-/* Lists are NULL-terminated, or NULL. Everything is borrowed until dp_take_destroy(). */
+/* Lists are NULL-terminated, or NULL. Everything must stay valid until dp_take_destroy(). */
 struct dp_take_options {
 	struct dp_stopped_options still;
 	struct dp_limits limits;
@@ -24,7 +24,7 @@ struct dp_take_options {
 	const char *const *classifiers, *const *tags;
 	const pid_t *threads; /* only these; nthreads 0: all */
 	size_t nthreads;
-	const pid_t *faults; /* threads that are to be looked at as if they had faulted */
+	const pid_t *faults; /* threads to examine as if they had faulted */
 	size_t nfaults;
 	/* pmodules */
 	const char *const *modules, *const *module_dirs, *const *module_options, *const *lua_allow;
@@ -41,15 +41,15 @@ struct dp_take *dp_take_destroy(struct dp_take *t); /* unloads them; accepts NUL
 struct dp_host *dp_take_host(struct dp_take *t);
 
 /*
- * What can be done for a snapshot of that process before its moment is done now, and kept for the next dp_take_process(): for one whose
- * moment others choose, and wait for.
+ * Does in advance what a snapshot of that process allows, and keeps it for the next dp_take_process(). For snapshots that a hit
+ * triggers: the hit's thread waits for them.
  */
 struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid) DP_MUST_CHECK;
 /* One snapshot of a process, or of a core file (`exe` may be NULL). May be called again. */
 struct dp_error *dp_take_process(struct dp_take *t, pid_t pid, struct dp_snapshot **ret) DP_MUST_CHECK;
 struct dp_error *dp_take_core(struct dp_take *t, const char *core, const char *exe, struct dp_snapshot **ret) DP_MUST_CHECK;
 
-/* The file's name where the user gives none: PROGRAM.PID.EPOCH.dps; of the program's name what may stand in a file's. */
+/* The default file name, PROGRAM.PID.EPOCH.dps; characters of the program's name that do not suit a file name are replaced. */
 void dp_take_name(const struct dp_snapshot *s, char *ret, size_t size);
 
 #endif

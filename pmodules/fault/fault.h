@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of the analysis of faults. */
+/* Private to the fault analysis. */
 #ifndef DP_PMODULES_FAULT_H
 #define DP_PMODULES_FAULT_H
 
 #include "pmodules/capture/extract_internal.h"
 
 enum dp_branch { DP_BRANCH_NONE, DP_BRANCH_VALUE, DP_BRANCH_MEMORY };
-struct dp_access { /* what an instruction wanted of memory */
+struct dp_access { /* the memory access of an instruction */
 	bool is_known, is_write;
 	bool is_spread; /* several addresses, in a vector */
 	bool divides;
-	bool is_privileged; /* programs may not execute it, or not always */
-	bool is_cut;        /* the bytes are only the beginning of an instruction */
+	bool is_privileged; /* user programs may not execute it, or not always */
+	bool is_cut;        /* the instruction is longer than the bytes given */
 	unsigned size, align;
 	uint64_t address;
-	char reg[16]; /* that the address comes from, or ""; of a division the divisor's */
+	char reg[16]; /* the address comes from it, or ""; of a division: the divisor's */
 	bool value_known;
 	uint64_t value;        /* the divisor, if it is in a register */
-	enum dp_branch branch; /* where it leads: `target` itself, or what stands in memory there */
+	enum dp_branch branch; /* jumps to `target`, or to the address stored there */
 	uint64_t target;
 	char target_reg[16];
 	char name[32]; /* mnemonic */
@@ -27,20 +27,20 @@ struct dp_access_ask {
 	size_t n;
 	const struct user_regs_struct *regs;
 	bool has_address;
-	uint64_t address; /* that the kernel names, which tells operands apart */
+	uint64_t address; /* from the kernel; selects the operand */
 };
-/* fault_operand.c: from the bytes and the registers alone. */
+/* fault_operand.c: uses only the bytes and the registers. */
 void dp_access_decode(const struct dp_access_ask *ask, struct dp_access *ret);
-/* "read of 4 bytes at 0xc", at `at`. */
+/* Formats "read of 4 bytes at 0xc", with address `at`. */
 void dp_access_text(const struct dp_access *a, uint64_t at, char *text, size_t size);
-/* The bytes of the instruction at `addr`, at most `size` of them: the file's where there is one. How many. */
+/* Reads at most `size` bytes of code at `addr`, from the file if there is one. Returns how many. */
 size_t dp_fault_code(struct dp_world *w, uint64_t addr, uint8_t *bytes, size_t size);
-/* fault_access.c: what the thread's instruction wanted; divisors and targets that are in memory are read. */
+/* fault_access.c: what the thread's instruction accesses; reads divisors and jump targets from memory. */
 void dp_access_of(struct dp_world *w, const struct user_regs_struct *regs, const struct dp_snap_siginfo *info,
                   struct dp_access *ret);
-/* fault_text.c: "SIGSEGV", "address not mapped to object"; texts are static. */
+/* fault_text.c: "SIGSEGV", "address not mapped to object"; the strings are static. */
 void dp_fault_siginfo(const siginfo_t *si, struct dp_snap_siginfo *ret);
-/* fault_abort.c: who called abort(), and what it has said. */
+/* fault_abort.c: who called abort(), and its message. */
 void dp_fault_abort(struct dp_extract *x, struct dp_snap_thread *t);
 
 #endif

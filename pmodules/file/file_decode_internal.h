@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the parts of the snapshot file's decoder: records by their tables (file_decode.c), variables by code of their own. */
+/*
+ * Shared by the parts of the snapshot file's decoder: table-driven records (file_decode.c) and variables (file_variable_read.c).
+ */
 #ifndef DP_PMODULES_FILE_DECODE_INTERNAL_H
 #define DP_PMODULES_FILE_DECODE_INTERNAL_H
 
@@ -12,7 +14,7 @@ struct dp_file_reader {
 	const uint8_t *start;
 };
 
-/* Where in the model. */
+/* The position in the model. */
 struct dp_file_place {
 	struct dp_snap_thread *thread;
 	struct dp_snap_frame *frame;
@@ -32,18 +34,18 @@ struct dp_file_field {
 };
 
 struct dp_error *dp_file_bad(const struct dp_file_reader *r, const uint8_t *p, const char *what) DP_MUST_CHECK;
-/* The field at in->p, which is behind it then. */
+/* Decodes the field at in->p and advances past it. */
 struct dp_error *dp_file_field(struct dp_file_reader *r, struct dp_file_span *in, struct dp_file_field *f) DP_MUST_CHECK;
-/* A text by its number; `ret` has no bytes if it is none. */
+/* Looks up a text by its number. Number 0 gives a text without bytes. */
 struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, const struct dp_file_text **ret) DP_MUST_CHECK;
-/* One more for the list at `offset` of `obj`. */
+/* Appends an element to the list at `offset` of `obj`. */
 struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
                                       const struct dp_file_place *at, void *obj) DP_MUST_CHECK;
-/* file_variable_read.c: into what the arena gave. */
+/* file_variable_read.c: `v` comes from the arena. */
 struct dp_error *dp_file_decode_variable(struct dp_file_reader *r, const struct dp_file_field *f, const struct dp_file_place *at,
                                          struct dp_snap_variable *v) DP_MUST_CHECK;
 
-/* False: it has no end within `in`, or more than 64 bits. */
+/* False: longer than 64 bits, or not terminated within `in`. */
 static inline bool dp_file_get_varint(struct dp_file_span *in, uint64_t *ret)
 {
 	if (in->p < in->end && *in->p < 0x80) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the parts of the snapshot file's reader and writer. */
+/* Shared by the snapshot file's reader and writer. */
 #ifndef DP_PMODULES_FILE_INTERNAL_H
 #define DP_PMODULES_FILE_INTERNAL_H
 
@@ -9,16 +9,16 @@
 
 #include <string.h>
 
-/* The header, the table behind it; all numbers are little-endian. */
+/* The file header, followed by the section table. All numbers are little-endian. */
 #define DP_FILE_MAGIC                                                                                                            \
 	"\x89"                                                                                                                   \
 	"DPS\r\n\x1a\n"
 #define DP_FILE_VERSION 1u
 struct dp_file_header {
 	char magic[8];
-	uint16_t version, minor; /* another version: another file. A greater minor: more of the same kind */
+	uint16_t version, minor; /* other version: incompatible. Greater minor: compatible additions */
 	uint32_t nsections;
-	uint32_t crc; /* of the header, this being 0, and the table */
+	uint32_t crc; /* of the header with crc = 0, and the table */
 	uint32_t zero;
 };
 struct dp_file_section {
@@ -29,19 +29,19 @@ struct dp_file_section {
 };
 enum {
 	DP_FILE_ZSTD = 1u << 0,   /* one frame of zstd */
-	DP_FILE_NEEDED = 1u << 1, /* a reader that does not know it cannot make sense of the file */
+	DP_FILE_NEEDED = 1u << 1, /* a reader that does not know the section must reject the file */
 };
 #define DP_FILE_STRINGS      DP_SECTION('S', 'T', 'R', 'S')
 #define DP_FILE_SECTIONS_MAX 256u
-/* Of all sections together, uncompressed; and of the file. */
+/* Limits: all sections together, uncompressed; the file; the strings. */
 #define DP_FILE_RAW_MAX     (384u << 20)
 #define DP_FILE_MAX         (512u << 20)
 #define DP_FILE_STRINGS_MAX (8u << 20)
-enum { DP_FILE_STRINGS_LEVEL = 3 }; /* of compression */
+enum { DP_FILE_STRINGS_LEVEL = 3 }; /* zstd compression level */
 
 uint32_t dp_file_crc(uint32_t crc, const void *bytes, size_t n);
 
-/* What is a field's number and how its value is written, as Protocol Buffers have it. */
+/* The wire types of Protocol Buffers. */
 enum dp_wire { DP_WIRE_VARINT = 0, DP_WIRE_8 = 1, DP_WIRE_BYTES = 2, DP_WIRE_4 = 5 };
 
 static inline void *dp_file_load(const void *obj, size_t offset)
@@ -58,10 +58,10 @@ static inline void dp_file_store(void *obj, size_t offset, const void *p)
 
 /* ---- writing: strings get their numbers while records are encoded */
 
-enum { DP_VARINT_MAX = 18 }; /* ten, and what may be written behind */
+enum { DP_VARINT_MAX = 18 }; /* ten bytes, plus what may be written past the end */
 /*
- * Seven bits to a byte; the end of the number is returned, behind which up to seven bytes may have been written. Addresses are
- * most of what a snapshot has: eight groups of bits are moved apart at once, and the top bit is set in all bytes but the last.
+ * Writes a varint, seven bits a byte; returns its end. May write up to seven bytes past that. Most numbers are addresses, so
+ * eight groups of bits are spread at once, and the top bit is set in all bytes but the last.
  */
 static inline uint8_t *dp_file_varint(uint8_t *p, uint64_t v)
 {
@@ -83,28 +83,27 @@ static inline uint8_t *dp_file_varint(uint8_t *p, uint64_t v)
 struct dp_file_strings; /* opaque */
 struct dp_file_strings *dp_file_strings_create(void);
 struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t);
-/* The number of a text: 0 is none (NULL), then 1 .. in the order of the section. */
+/* The number of a text: 0 for NULL, else 1, 2, ... in the order of the section. */
 uint32_t dp_file_string(struct dp_file_strings *t, const char *text, size_t n);
-/* The same of one that ends with a NUL: a pointer that has been asked about is known. It must not change in between. */
+/* The same for a NUL-terminated text. Cached by pointer: the text must not change. */
 uint32_t dp_file_text(struct dp_file_strings *t, const char *text);
-/* The section. */
+/* The encoded section. */
 struct dp_buf *dp_file_strings_bytes(struct dp_file_strings *t);
 
 struct dp_file_encoder {
 	struct dp_buf *to;
 	struct dp_file_strings *strings;
-	unsigned level; /* of records in records */
+	unsigned level; /* nesting of records */
 	unsigned depth; /* of variables */
-	bool by_table;  /* variables too; what their own code is held against */
-	/* Called between two records of the snapshot itself: whoever has one may take what is in `to`. */
+	bool by_table;  /* encode variables by the table too; tests compare this with the special code */
+	/* Called between two records of the snapshot itself; may take the contents of `to`. */
 	void (*drain)(struct dp_file_encoder *e);
 	void *of;
 };
-/* The rows first .. last of the snapshot. */
+/* Encodes the snapshot's rows first to last. */
 void dp_file_encode(struct dp_file_encoder *e, const struct dp_snapshot *s, uint8_t first, uint8_t last);
 
-/* Writers of single things know how much room they need at most, and ask for it once. NULL: there is none, and `to` has failed.
- */
+/* Makes room for at most n bytes, so that a writer checks once. NULL: out of memory; `to` has failed. */
 static inline uint8_t *dp_file_room(struct dp_buf *to, size_t n)
 {
 	if (to->cap - to->len <= n && !to->failed) {
@@ -115,11 +114,11 @@ static inline uint8_t *dp_file_room(struct dp_buf *to, size_t n)
 	return to->failed ? NULL : to->data + to->len;
 }
 
-/* A record's length stands in front of it and is known behind it: room for `guess` bytes was left at `begin`. */
+/* Stores a record's length in front of it, at `begin`, where `guess` bytes were reserved. */
 void dp_file_close(struct dp_buf *to, size_t begin, size_t guess);
 void dp_file_put_number(struct dp_file_encoder *e, unsigned number, uint64_t v);
 void dp_file_put_notes(struct dp_file_encoder *e, unsigned number, const struct dp_snap_note *list);
-/* file_variable.c: nearly all of a snapshot is variables, and they are written by code of their own. */
+/* file_variable.c: variables are nearly all of a snapshot, so they have special code. */
 void dp_file_put_variables(struct dp_file_encoder *e, unsigned number, const struct dp_snap_variable *list);
 
 /* ---- reading */
@@ -127,13 +126,13 @@ struct dp_file_text {
 	uint32_t at, n;
 };
 struct dp_file_texts {
-	char *bytes; /* of the snapshot's arena; a NUL behind every text */
+	char *bytes; /* in the snapshot's arena; each text has a NUL after it */
 	struct dp_file_text *text;
 	size_t n;
 };
 struct dp_error *dp_file_decode_texts(struct dp_snapshot *s, const uint8_t *bytes, size_t n,
                                       struct dp_file_texts *ret) DP_MUST_CHECK;
-/* One section's part of the record. `section`: its name, for messages. */
+/* Decodes one section, which is part of the snapshot's record. `section`: its name, for messages. */
 struct dp_error *dp_file_decode(struct dp_snapshot *s, const struct dp_file_texts *texts, const char *section,
                                 const uint8_t *bytes, size_t n) DP_MUST_CHECK;
 

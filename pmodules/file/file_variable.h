@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of dp_keep_variable (file_table.c): the numbers of its rows, for the code that reads and writes variables without the table. */
+/* Row numbers of dp_keep_variable (file_table.c), for the code that reads and writes variables without the table. */
 #ifndef DP_PMODULES_FILE_VARIABLE_H
 #define DP_PMODULES_FILE_VARIABLE_H
 
@@ -34,10 +34,10 @@ enum {
 	DP_FIELD_LAST = DP_FIELD_MODULE
 };
 
-/* IS_CUT .. IS_SHARED, in the order of their numbers. */
+/* IS_CUT to IS_SHARED, in the order of their numbers. */
 enum { DP_FLAGS = DP_FIELD_IS_SHARED - DP_FIELD_IS_CUT + 1 };
 #define DP_FLAGS_AT offsetof(struct dp_snap_variable, is_cut)
 _Static_assert(offsetof(struct dp_snap_variable, is_shared) - DP_FLAGS_AT == DP_FLAGS - 1 && sizeof(bool) == 1,
-               "one behind the other");
+               "the flags must be adjacent");
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames: what a pc means (the rule for its caller, functions, variables) is worked out once; a frame's state is what the
- * registers are in it.
+ * Call frames. A plan is what a pc means (unwind rule, functions, variables), computed once. A state is one frame: a plan and the
+ * registers in that frame.
  */
 #ifndef DP_PMODULES_FRAMES_H
 #define DP_PMODULES_FRAMES_H
@@ -40,10 +40,9 @@ struct dp_frule {
 	struct dp_freg reg[DP_SNAP_REGS];
 };
 
-/* ---- what a pc means --------------------------------------------------------------------------------------------------------
- */
+/* ---- what a pc means ------------------------------------------------------------------------------------------------------ */
 
-/* Where nearly all variables are, found without running an expression. */
+/* The locations of nearly all variables, which need no expression evaluation. */
 enum dp_fplace { DP_FPLACE_EXPR, DP_FPLACE_FIXED, DP_FPLACE_AT_CFA, DP_FPLACE_AT_REG, DP_FPLACE_IN_REG };
 struct dp_fvariable {
 	struct dp_stext name;
@@ -58,11 +57,11 @@ struct dp_fvariable {
 	enum dp_fplace place;
 	uint8_t reg;     /* AT_REG, IN_REG */
 	uint64_t offset; /* FIXED: the address */
-	const uint8_t *constant; /* its bytes, where the debug information has the value itself */
+	const uint8_t *constant; /* its bytes, if the debug information has the value */
 	size_t nconstant;
-	const char *why; /* why there is none */
+	const char *why; /* why there is no location */
 };
-struct dp_fscope { /* a function or a copy of one */
+struct dp_fscope { /* a function or an inlined copy */
 	struct dp_stext symbol, linkage, path;
 	int line, decl_line;
 	bool is_inline;
@@ -70,19 +69,19 @@ struct dp_fscope { /* a function or a copy of one */
 	size_t n;
 	Dwarf_Die die;
 };
-struct dp_fsite { /* a call, or a jump to another function at the end of one */
+struct dp_fsite { /* a call, or a tail call (a jump to another function) */
 	Dwarf_Die die;
-	uint64_t pc;     /* behind it */
-	uint64_t target; /* 0: not known */
+	uint64_t pc;     /* after it */
+	uint64_t target; /* 0: unknown */
 };
-struct dp_fchain { /* jumps that may lie between a caller and who returns to it; outermost first */
+struct dp_fchain { /* the tail calls between a caller and the callee that returns to it; outermost first */
 	uint64_t callee;
 	struct dp_fsite *const *site;
 	size_t n;
 };
 struct dp_fplan {
 	struct dp_fplan *chain;
-	uint64_t pc; /* that is looked up: of callers, inside of the call */
+	uint64_t pc; /* the pc to look up; in callers, inside the call instruction */
 	bool exact;
 	struct dp_world_module *module; /* or NULL */
 	struct dp_frule rule;
@@ -90,7 +89,7 @@ struct dp_fplan {
 	struct dp_stext object;
 	uint64_t start; /* of the function; 0 if unknown */
 	struct dp_debug *debug;
-	uint64_t dpc;            /* pc in the debug information's addresses */
+	uint64_t dpc;            /* pc in the debug information's address space */
 	struct dp_fscope *scope; /* innermost first */
 	size_t nscopes;
 	bool has_base;
@@ -98,11 +97,11 @@ struct dp_fplan {
 	Dwarf_Op *base;
 	size_t nbase;
 	const char *called; /* the real function's linkage name */
-	uint64_t entry;     /* in the target */
+	uint64_t entry;     /* in the target's address space */
 	Dwarf_Die real;     /* addr NULL: unknown */
 	bool site_asked;
-	struct dp_fsite *site; /* the call that is returned from here, or NULL */
-	struct dp_fchain chain_to[2]; /* what it led through, to the callees that were asked for last */
+	struct dp_fsite *site; /* the call that returns to this pc, or NULL */
+	struct dp_fchain chain_to[2]; /* tail calls to the last two callees asked for */
 };
 
 struct dp_fstate { /* a frame */
@@ -112,7 +111,7 @@ struct dp_fstate { /* a frame */
 	const uint64_t (*xmm)[2];
 	const struct dp_fstate *caller;
 	bool exact, is_signal, is_guess;
-	bool is_tail; /* it has jumped to the function of the frame inside of it: only what it was passed, and its caller, are left */
+	bool is_tail; /* it made a tail call to the next inner frame's function: only its arguments and its caller are known */
 };
 
 #define DP_FPLANS     4096u
@@ -126,60 +125,57 @@ struct dp_frames {
 /* frames_plan.c */
 struct dp_fplan *dp_frames_plan(struct dp_frames *f, uint64_t pc, bool exact);
 void dp_frames_mean(struct dp_frames *f, struct dp_fplan *p);
-/* frames_variables.c: of a scope, at the plan's pc. */
+/* frames_variables.c: the variables of a scope at the plan's pc. */
 void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fscope *s, bool is_real);
 /* frames_rule.c */
 void dp_frame_rule(struct dp_world *w, struct dp_fplan *p);
-/*
- * To the caller. False at the end: *why is NULL if it is the natural one. `least` is what the caller's frame must lie above; 0:
- * any.
- */
+/* Unwinds to the caller. False at the end of the stack; *why is NULL if that is the normal end. */
 bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *inner, struct dp_fstate *outer, const char **why);
-/* From a thread's registers; frames are given innermost first. The number that there are, at most `max` of which are kept. */
+/* Unwinds a thread, innermost frame first; keeps at most `max` frames. False: out of memory. */
 struct dp_fwalk {
 	struct dp_fstate *state; /* malloc'ed */
-	size_t n, inner;         /* kept; how many of them are the innermost ones */
-	uint64_t more;           /* left out between */
-	const char *why;         /* why it ended, or NULL */
+	size_t n, inner;         /* frames kept; how many of them are the innermost ones */
+	uint64_t more;           /* frames left out in the middle */
+	const char *why;         /* why it stopped, or NULL */
 };
 bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size_t max, struct dp_fwalk *ret);
 void dp_fwalk_fini(struct dp_fwalk *walk);
 
-/* ---- frames_eval.c: DWARF's expressions, in a frame ---------------------------------------------------------------------- */
+/* ---- frames_eval.c: DWARF expressions, in a frame --------------------------------------------------------------------- */
 
 struct dp_eval {
 	struct dp_world *w;
-	struct dp_frames *frames;      /* NULL: what was passed at calls is not known */
+	struct dp_frames *frames;      /* NULL: arguments of calls are unknown */
 	const struct dp_fstate *frame; /* NULL: no registers */
 	struct dp_module *module;
 	struct dp_debug *debug;
 	Dwarf_Attribute *attr;
 	bool has_initial; /* pushed first */
 	uint64_t initial;
-	unsigned nesting; /* how many wait for this one */
-	unsigned *steps;  /* that they have left together; NULL: it is the first */
+	unsigned nesting; /* nesting depth of expressions */
+	unsigned *steps;  /* remaining steps, shared by nested expressions; NULL: the outermost */
 };
-/* One number: an address, a register's rule, a frame base. NULL, or why there is none. */
+/* Evaluates to a number: an address, a register, a frame base. Returns NULL, or why there is none. */
 const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret);
-/* Where an object is; fills in where, addr, bytes, why. */
+/* Locates an object; fills in where, addr, bytes, why. */
 void dp_eval_place(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, struct dp_value *into);
-/* frames_site.c: where a function is entered, be it in several parts (the first one). */
+/* frames_site.c: the entry address of a function; of the first part, if it has several. */
 bool dp_die_entry(Dwarf_Die *die, Dwarf_Addr *ret);
-/* The call that a caller's plan returns from; NULL if it is not known. */
+/* The call that a caller's plan returns from; NULL if unknown. */
 struct dp_fsite *dp_frames_site(struct dp_frames *f, struct dp_fplan *p);
-/* Where the plan's function begins, or 0. */
+/* The start of the plan's function, or 0. */
 uint64_t dp_frames_entry(const struct dp_fplan *p);
-/* Jumps to other functions at the end of the one that begins there; false: not all are known. */
+/* The tail calls of the function that starts at `entry`; false: not all are known. */
 bool dp_frames_jumps(struct dp_frames *f, uint64_t entry, struct dp_fsite **ret, size_t *n);
-/* frames_tail.c: can the function that begins there be reached again by jumps alone? True if that is not known. */
+/* frames_tail.c: can tail calls alone lead back to the function at `entry`? True if unknown. */
 bool dp_frames_may_return(struct dp_frames *f, uint64_t entry);
-/* Puts in the frames of functions that have jumped on to others. What frames mean must be known. */
+/* Inserts frames for functions that made tail calls. The frames' meaning must be known. */
 void dp_frames_tails(struct dp_frames *f, struct dp_fwalk *walk);
-/* frames_entry.c: what register `reg` held when the frame's function was called, by what its caller says. */
+/* frames_entry.c: the value of `reg` at the entry of the frame's function, from its caller's call site. */
 const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret);
 /* The address of a thread-local. */
 const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret);
-/* The value of a frame's variable. It is good as long as the world, but for what names the frame's registers: as long as those. */
+/* The value of a frame's variable. It is valid as long as the world; if it refers to the frame's registers, as long as those. */
 void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *ret);
 
 #endif
