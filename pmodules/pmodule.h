@@ -84,7 +84,7 @@ PMODULE_API enum pmodule_read_source pmodule_read_source(void); /* source of the
 
 PMODULE_API const char *pmodule_address_symbol(uint64_t addr);
 PMODULE_API bool pmodule_symbol_address(const char *symbol, const char *object, uint64_t *ret);
-PMODULE_API size_t pmodule_address_read_raw(uint64_t addr, void *buf, size_t n);          /* bytes from the front */
+PMODULE_API size_t pmodule_address_read_raw(uint64_t addr, void *buf, size_t n);          /* returns the bytes read */
 /* Stores at most n - 1 bytes, up to the first NUL, and a NUL. -1: no byte is readable. */
 PMODULE_API ssize_t pmodule_address_read_string(uint64_t addr, char *buf, size_t n);
 PMODULE_API size_t pmodule_symbol_read_raw(const char *symbol, const char *object, void *buf, size_t n);
@@ -206,7 +206,7 @@ PMODULE_API void pmodule_frame_set_line(ptrace_frame_t *, int);
 PMODULE_API void pmodule_frame_set_decl_line(ptrace_frame_t *, int);
 PMODULE_API bool pmodule_frame_add_variable(ptrace_frame_t *, ptrace_variable_t *, bool insert_after); /* true: after its owner; false: at the end */
 PMODULE_API bool pmodule_frame_add_frame(ptrace_frame_t *, ptrace_frame_t *, bool insert_after);
-PMODULE_API ptrace_variable_t *pmodule_frame_next_variable(ptrace_frame_t *, const pmodule_match_t *match, ptrace_variable_t *previous); /* with children, depth first */
+PMODULE_API ptrace_variable_t *pmodule_frame_next_variable(ptrace_frame_t *, const pmodule_match_t *match, ptrace_variable_t *previous); /* depth first, with children */
 PMODULE_API bt_variable_t *pmodule_frame_query(ptrace_frame_t *, const char *name); /* a local or parameter */
 
 PMODULE_API int pmodule_siginfo_num(const ptrace_siginfo_t *);
@@ -231,7 +231,7 @@ PMODULE_API bool pmodule_variable_real(ptrace_variable_t *, double *re, double *
 PMODULE_API const char *pmodule_variable_symbol(ptrace_variable_t *);
 PMODULE_API bool pmodule_variable_is_string(ptrace_variable_t *);
 PMODULE_API bool pmodule_variable_resolved(ptrace_variable_t *);
-PMODULE_API const char *pmodule_variable_why(ptrace_variable_t *); /* it has no value: "optimized out", ...; NULL: it has one */
+PMODULE_API const char *pmodule_variable_why(ptrace_variable_t *); /* reason for no value ("optimized out", ...), or NULL */
 PMODULE_API ptrace_variable_t *pmodule_variable_owner(ptrace_variable_t *);
 PMODULE_API ptrace_frame_t *pmodule_variable_frame(ptrace_variable_t *);
 PMODULE_API ptrace_thread_t *pmodule_variable_thread(ptrace_variable_t *);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Modules in C run in dynprobe itself, perhaps while a process is held: they must neither crash it nor keep it.
+ * C modules run in dynprobe itself, perhaps while a process is held: they must neither crash nor block it.
  *
- * Crashes (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) while a module runs are caught on a stack of their own and end the call by
- * siglongjmp(). That is sound where the module's own code was interrupted, and not for certain where it was a function that it
- * had called: that one may have held malloc's lock, or have found the heap destroyed. So malloc is tried before anything else
- * goes on; if that does not come back, or aborts, dynprobe ends at once. That is the safe end: whatever it held, the kernel and
- * the agent let go on.
+ * Crashes (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) during a module's call are caught on an alternate stack and end the call by
+ * siglongjmp(). That is safe if the module's own code was interrupted. If it was a function that the module called, that may have
+ * held malloc's lock or corrupted the heap. So malloc is tried first; if it hangs or aborts, dynprobe exits. That is safe: the
+ * kernel and the agent release what it held.
  *
- * Loops: a timer looks every few milliseconds whether the deadline has passed, and ends the call if the module's own code is what
- * it interrupted (nothing of ours or of libc's is left half done then). A module that is somewhere else at each tick for too long
- * is stuck in a call that does not return: dynprobe ends, as above.
+ * Loops: a timer checks the deadline every few milliseconds. If it is over and the module's own code was interrupted, the call
+ * ends (dynprobe's and libc's state is consistent then). A module that is in other code at every tick for too long is stuck in a
+ * call: dynprobe exits, as above.
  *
- * What this cannot do: take back what a module wrote into memory that is not its own. docs/decisions/0022-pmodules.md.
+ * This cannot undo what a module wrote to foreign memory. docs/decisions/0022-pmodules.md.
  */
 #include "pmodules/host/guard.h"
 
@@ -31,7 +30,7 @@
 
 #define TICK_NS    2000000L
 #define GRACE_HELD 40u   /* times the budget: 2 s */
-#define GRACE_LATE 1200u /* a minute, where nobody waits: a look into much debug information may take long */
+#define GRACE_LATE 1200u /* a minute, when no process waits: reading much debug information takes long */
 #define TRIAL_NS   UINT64_C(1000000000)
 #define STACK      65536u
 
@@ -45,8 +44,8 @@ struct guard {
 	struct pmodule *module;
 	const struct dp_guard_text *text;
 	int signal;       /* what ended the call; 0: the deadline */
-	const char *left; /* "exit()": it ended itself; or NULL */
-	bool foreign;     /* not in the module's own code */
+	const char *left; /* "exit()": the call that the module made; or NULL */
+	bool foreign;     /* interrupted outside the module's own code */
 	uint64_t address;
 };
 
@@ -54,7 +53,7 @@ static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #define CRASHES (sizeof(crashes) / sizeof(*crashes))
 
 static struct guard *volatile top;   /* of the thread that runs modules */
-static volatile uint64_t trial_ends; /* malloc is being tried */
+static volatile uint64_t trial_ends; /* deadline of the test of malloc; 0: no test */
 static struct sigaction before[CRASHES], tick_before;
 static sigset_t mask_before;
 static stack_t stack_before;
@@ -70,7 +69,7 @@ static int tick_signal(void)
 
 static void die(const char *why)
 {
-	static const char text[] = "\ndynprobe: a pmodule cannot be stopped safely, dynprobe ends and whatever it held goes on: ";
+	static const char text[] = "\ndynprobe: exiting: a pmodule cannot be stopped safely (the process resumes): ";
 	struct iovec parts[] = {{(void *)(uintptr_t)text, sizeof(text) - 1},
 	                        {(void *)(uintptr_t)why, strlen(why)},
 	                        {(void *)(uintptr_t) "\n", 1}};
@@ -90,7 +89,7 @@ static void crashed(int signal, siginfo_t *info, void *context)
 	struct guard *g = top;
 	if (trial_ends)
 		die("its crash left the heap unusable");
-	if (!g || owner != (pid_t)syscall(SYS_gettid)) { /* not a module's: what would have happened without us happens */
+	if (!g || owner != (pid_t)syscall(SYS_gettid)) { /* not in a module: restore the default behaviour */
 		for (size_t i = 0; i < CRASHES; i++)
 			if (crashes[i] == signal)
 				sigaction(signal, &before[i], NULL);
@@ -121,7 +120,7 @@ static void tick(int signal, siginfo_t *info, void *context)
 		die("it is stuck in a call that does not return");
 }
 
-/* No signal is added to the mask while a handler runs: a handler that is left by a jump leaves the mask as it was. */
+/* sa_mask stays empty: leaving a handler by siglongjmp() keeps the current mask. */
 static void install(int signal, void (*fn)(int, siginfo_t *, void *), struct sigaction *old)
 {
 	struct sigaction action = {.sa_sigaction = fn, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
@@ -150,7 +149,7 @@ static struct dp_error *guard_on(void)
 		return NULL;
 	owner = event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer))
-		return dp_error_sys(DP_TAG_SYS, "timer_create, for the time that pmodules may take");
+		return dp_error_sys(DP_TAG_SYS, "timer_create, for the time limit of pmodules");
 	sigaltstack(&own, &stack_before);
 	for (size_t i = 0; i < CRASHES; i++)
 		install(crashes[i], crashed, &before[i]);
@@ -168,7 +167,7 @@ void dp_guard_off(void)
 	timer_delete(timer);
 	for (size_t i = 0; i < CRASHES; i++)
 		sigaction(crashes[i], &before[i], NULL);
-	sigaction(tick_signal(), &(struct sigaction){.sa_handler = SIG_IGN}, NULL); /* drops one that is pending */
+	sigaction(tick_signal(), &(struct sigaction){.sa_handler = SIG_IGN}, NULL); /* drops a pending one */
 	sigaction(tick_signal(), &tick_before, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 	if (stack_before.ss_sp || stack_before.ss_flags & SS_DISABLE)
@@ -185,7 +184,7 @@ void dp_guard_leave(const char *how)
 	siglongjmp(g->at, 1);
 }
 
-/* Is malloc still there? It may be locked for ever, or abort: crashed() and tick() know that it is being tried. */
+/* Tests malloc. It may deadlock or abort: crashed() and tick() check trial_ends. */
 static void try_heap(void)
 {
 	void *volatile p[8];
@@ -205,17 +204,17 @@ static struct dp_error *ended(struct guard *g)
 	struct pmodule *m = g->module;
 	if (g->left) {
 		m->is_broken = true;
-		return dp_error(DP_TAG_PMODULE, "called %s: it is not called any more, dynprobe goes on", g->left);
+		return dp_error(DP_TAG_PMODULE, "called %s: the module is disabled, dynprobe continues", g->left);
 	}
 	if (!g->signal)
-		return dp_error(DP_TAG_PMODULE, "did not come back in time");
+		return dp_error(DP_TAG_PMODULE, "did not return in time");
 	m->is_broken = true;
 	if (g->foreign)
 		try_heap();
 	if (g->signal == SIGSEGV || g->signal == SIGBUS)
-		return dp_error(DP_TAG_PMODULE, "crashed (%s at %#llx%s): it is not called any more", strsignal(g->signal),
-		                (unsigned long long)g->address, g->foreign ? ", in a function that it had called" : "");
-	return dp_error(DP_TAG_PMODULE, "crashed (%s): it is not called any more", strsignal(g->signal));
+		return dp_error(DP_TAG_PMODULE, "crashed (%s at %#llx%s): the module is disabled", strsignal(g->signal),
+		                (unsigned long long)g->address, g->foreign ? ", in a function it called" : "");
+	return dp_error(DP_TAG_PMODULE, "crashed (%s): the module is disabled", strsignal(g->signal));
 }
 
 struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *text, void (*fn)(void *data), void *data)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Protection of the tool (and of the process that it may hold) against modules in C: guard.c. */
+/* Protects the tool, and the process that it may hold, against modules in C: guard.c. */
 #ifndef DP_PMODULES_GUARD_H
 #define DP_PMODULES_GUARD_H
 
@@ -7,22 +7,24 @@
 
 #include <link.h>
 
-struct dp_guard_text { /* where the module's own code is */
+struct dp_guard_text { /* the address range of the module's code */
 	uintptr_t start, end;
 };
 /*
- * Runs fn(data) of module m. An error if it crashed (m->is_broken: never call it again) or did not come back before
+ * Runs fn(data) for module m. Fails if it crashed (m->is_broken is set: never call it again) or did not return before
  * m->deadline_ns.
  */
 struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *text, void (*fn)(void *data),
                               void *data) DP_MUST_CHECK;
 void dp_guard_off(void);
-/* Ends the call that runs on this thread as a crash in the module's own code does; returns if none runs here. `how`: "exit()". */
+/* Ends the call running on this thread like a crash in the module's code; returns if none is running. `how`: "exit()". */
 void dp_guard_leave(const char *how);
 
-/* guard_exit.c. Before modules are opened: whoever ends dynprobe by exit() is named, and the status is dynprobe's own. */
+/*
+ * guard_exit.c. Call before opening modules: an exit() by a module is reported with its name, and the status is dynprobe's own.
+ */
 void dp_guard_expect_exit(void);
-/* Of a module that was opened: its calls of exit() and the like are dp_guard_leave(). False: one could not be changed. */
+/* Redirects a loaded module's calls of exit() and the like to dp_guard_leave(). False: one could not be redirected. */
 bool dp_guard_exits(const struct dl_phdr_info *info);
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module that calls exit() must not end dynprobe: a process may be held, and the snapshot is not written yet.
+ * A module that calls exit() must not end dynprobe: a process may be held, and the snapshot is not yet written.
  *
- * What a shared object calls in another one it calls through its own table of addresses, which the dynamic loader fills in. After
- * a module was opened, those of its entries that lead to functions which end the process are made to lead to functions of ours:
- * these end the module's call as a crash in its own code does (guard.c), where nothing of libc's is half done. Nobody else's
- * calls change.
+ * A shared object calls functions of other objects through its own GOT, which the dynamic loader fills in. After loading a
+ * module, its GOT entries for functions that end the process are redirected to functions here, which end the module's call like a
+ * crash in its own code (guard.c); libc's state is consistent then. Other objects' calls do not change.
  *
- * What is left: a library of the module's that calls exit(), and exit() in its constructors, which run before its table can be
- * changed. Then the handlers of exit() run, of which one is ours: it says which module it was and ends dynprobe with its own
- * status; the kernel lets go what was held. A system call of the module's own nobody can see coming.
+ * Not covered: exit() in a library of the module, or in its constructors, which run before its GOT can be changed. Then an exit
+ * handler here names the module and ends dynprobe with its own status; the kernel releases what was held. A direct system call
+ * cannot be intercepted.
  *
- * ELF's relocations are told in "System V ABI, AMD64 Architecture Processor Supplement", 4.4.
+ * ELF relocations: "System V ABI, AMD64 Architecture Processor Supplement", 4.4.
  */
 #include "pmodules/host/guard.h"
 
@@ -24,11 +23,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Not in a guarded call: a thread that the module has made, or code that it left behind. The thread ends, and nothing else. */
+/* Outside a guarded call (a thread that the module made, or code that it left behind) only the thread ends. */
 static void __attribute__((noreturn)) leave(const char *how)
 {
 	dp_guard_leave(how);
-	dprintf(STDERR_FILENO, "dynprobe: a thread of a pmodule called %s: the thread ends, dynprobe goes on\n", how);
+	dprintf(STDERR_FILENO, "dynprobe: a thread of a pmodule called %s: the thread was ended, dynprobe continues\n", how);
 	for (;;)
 		syscall(SYS_exit, 0);
 }
@@ -51,7 +50,7 @@ static void no__exit(int status)
 	leave("_exit()");
 }
 
-/* A thread that the module has made may end as it likes. */
+/* A module's own threads may end this way. */
 static void no_pthread_exit(void *result)
 {
 	dp_guard_leave("pthread_exit()");
@@ -64,7 +63,7 @@ static void no_thrd_exit(int result)
 	pthread_exit((void *)(intptr_t)result);
 }
 
-/* err(3): a message first, which is the module's reason. */
+/* err(3): logs the message first, since it is the module's reason. */
 static void __attribute__((format(printf, 2, 0))) say(const char *how, const char *fmt, va_list args)
 {
 	char text[256] = "";
@@ -114,8 +113,7 @@ static void (*ours_for(const char *name))(void)
 	return NULL;
 }
 
-/* ---- the module's table ------------------------------------------------------------------------------------------------------
- */
+/* ---- the module's GOT --------------------------------------------------------------------------------------------------- */
 
 struct tables {
 	const ElfW(Sym) * symbol;
@@ -128,7 +126,7 @@ static struct tables tables_of(const ElfW(Dyn) * d)
 {
 	struct tables t = {0};
 	for (; d->d_tag != DT_NULL; d++) {
-		void *at = (void *)d->d_un.d_ptr; /* glibc has made it an address */
+		void *at = (void *)d->d_un.d_ptr; /* glibc has relocated it */
 		if (d->d_tag == DT_SYMTAB)
 			t.symbol = at;
 		else if (d->d_tag == DT_STRTAB)
@@ -155,7 +153,7 @@ static bool is_read_only(const struct dl_phdr_info *info, uintptr_t at)
 	return false;
 }
 
-/* The entry may be in a page that the loader has made read-only since. */
+/* The loader may have made the entry's page read-only (RELRO). */
 static bool set(const struct dl_phdr_info *info, uintptr_t at, void (*fn)(void))
 {
 	const uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -187,8 +185,7 @@ bool dp_guard_exits(const struct dl_phdr_info *info)
 	return ok;
 }
 
-/* ---- exit() all the same ------------------------------------------------------------------------------------------------------
- */
+/* ---- calls of exit() that are not redirected ---------------------------------------------------------------------------- */
 
 static pid_t opener;
 
@@ -198,8 +195,8 @@ static void at_exit(void)
 	if (!m || getpid() != opener)
 		return;
 	dprintf(STDERR_FILENO,
-	        "dynprobe: the pmodule %s called exit(), in a place where that cannot be undone: dynprobe ends, whatever it held "
-	        "goes on\n",
+	        "dynprobe: exiting: the pmodule %s called exit() where that cannot be prevented (the process "
+	        "resumes)\n",
 	        m->id ? m->id : m->path);
 	_exit(125);
 }

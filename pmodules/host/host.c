@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host of pmodules: what it is made of, and what it tells. */
+/* The host of pmodules: creation, options, queries, log. */
 #include "pmodules/host/host_state.h"
 
 #include "base/sanitize.h"
@@ -69,7 +69,7 @@ static struct dp_error *keep_option(struct dp_host *h, const char *id, const cha
 	o->id = strdup(id);
 	o->key = strdup(key);
 	o->value = strdup(value);
-	DL_PREPEND(h->module_options, o); /* the last one of a key is found first */
+	DL_PREPEND(h->module_options, o); /* so that the last value of a key is found first */
 	return o->id && o->key && o->value ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a module's option");
 }
 
@@ -77,7 +77,7 @@ struct dp_error *dp_host_option(struct dp_host *h, const char *text)
 {
 	const char *colon = strchr(text, ':');
 	if (!colon || colon == text || !colon[1])
-		return dp_error(DP_TAG_USAGE, "--module=%s: it is ID:KEY,VALUE or ID:KEY,VALUE,KEY,VALUE...", text);
+		return dp_error(DP_TAG_USAGE, "--module=%s: expected ID:KEY,VALUE or ID:KEY,VALUE,KEY,VALUE...", text);
 	char *words = strdup(text), *rest = words ? words + (colon - text) : NULL;
 	struct dp_error *err = words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a module's option");
 	if (rest)
@@ -101,7 +101,7 @@ const char *dp_module_option(const struct pmodule *m, const char *key)
 	return NULL;
 }
 
-/* ---- what it tells -------------------------------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------------------------------------- */
 
 static const struct pmodule *module_at(const struct dp_host *h, size_t i)
 {
@@ -177,8 +177,7 @@ enum dp_phase dp_host_phase(const struct dp_host *h)
 	return h->phase;
 }
 
-/* ---- the log ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the log ------------------------------------------------------------------------------------------------------------ */
 
 void dp_host_log(struct dp_host *h, enum dp_log_level level, const struct pmodule *m, const char *fmt, ...)
 {
@@ -190,7 +189,7 @@ void dp_host_log(struct dp_host *h, enum dp_log_level level, const struct pmodul
 	va_end(args);
 	if (n < 0)
 		return;
-	dp_sanitize(text); /* modules write what the program's memory holds */
+	dp_sanitize(text); /* modules print bytes of the program's memory */
 	if (h->options.log)
 		h->options.log(level, id, text, h->options.data);
 	else if (level >= DP_LOG_WARNING)

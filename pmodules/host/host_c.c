@@ -11,10 +11,10 @@ struct c_module {
 	void *handle;
 	const struct pmodule_desc *desc;
 	struct dp_guard_text text;
-	bool is_guarded; /* its exit() does not end dynprobe */
+	bool is_guarded; /* its calls of exit() are redirected */
 };
 
-struct call { /* what a protected function needs */
+struct call { /* arguments of a guarded function */
 	struct pmodule *module;
 	const struct dp_callback *callback;
 	void *object;
@@ -33,8 +33,7 @@ static struct dp_error *protected(struct call *c, void (*fn)(void *))
 	return dp_guard_run(c->module, &s->text, fn, c);
 }
 
-/* ---- the language
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the language ------------------------------------------------------------------------------------------------------- */
 
 static void run_load(void *data)
 {
@@ -47,8 +46,8 @@ static struct dp_error *load(struct pmodule *m)
 	struct call c = {.module = m};
 	struct dp_error *err = protected(&c, run_load);
 	if (err)
-		return dp_error_wrap(err, "%s: its load()", m->path);
-	return c.ok ? NULL : dp_error(DP_TAG_PMODULE, "%s: its load() returned false", m->path);
+		return dp_error_wrap(err, "%s: load()", m->path);
+	return c.ok ? NULL : dp_error(DP_TAG_PMODULE, "%s: load() returned false", m->path);
 }
 
 static void run_reset(void *data)
@@ -104,7 +103,7 @@ static struct dp_error *call(struct pmodule *m, const struct dp_callback *cb, vo
 	return protected(&c, run_callback);
 }
 
-/* The code of one that crashed stays where it is: a handler or a thread of it may still be there. */
+/* A crashed module stays loaded: a handler or a thread may still run its code. */
 static void close_module(struct pmodule *m)
 {
 	struct c_module *s = m->state;
@@ -116,8 +115,7 @@ static void close_module(struct pmodule *m)
 
 static const struct dp_language language = {load, reset, unload, call, close_module};
 
-/* ---- opening
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------------------------ */
 
 static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -144,7 +142,7 @@ static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* dlerror() says "invalid ELF header" of a module's source. */
+/* A better message than dlerror()'s "invalid ELF header" for a source file. */
 static struct dp_error *not_loaded(const struct pmodule *m, const char *why)
 {
 	char magic[4] = "";
@@ -154,19 +152,19 @@ static struct dp_error *not_loaded(const struct pmodule *m, const char *why)
 		fclose(f);
 	if (f && !is_elf)
 		return dp_error(DP_TAG_PMODULE,
-		                "%s cannot be loaded: it is no shared object, nor called *.lua; a module in C is built with cc "
+		                "cannot load %s: it is neither a shared object nor a *.lua file; build a module in C with cc "
 		                "-fPIC -shared",
 		                m->path);
-	return dp_error(DP_TAG_PMODULE, "%s cannot be loaded: %s", m->path, why);
+	return dp_error(DP_TAG_PMODULE, "cannot load %s: %s", m->path, why);
 }
 
 static struct dp_error *check(const struct pmodule *m, const struct pmodule_desc *desc)
 {
 	if (!desc)
-		return dp_error(DP_TAG_PMODULE, "%s: it has no pmodule_export_v1; PMODULE_DEFINE() defines it", m->path);
+		return dp_error(DP_TAG_PMODULE, "%s: it does not define pmodule_export_v1: use PMODULE_DEFINE()", m->path);
 	if (desc->abi != PMODULE_ABI || desc->size < sizeof(*desc))
 		return dp_error(DP_TAG_PMODULE,
-		                "%s: it was built for version %u of pmodule.h (%u bytes), this dynprobe has version %u (%zu)",
+		                "%s: built for version %u of pmodule.h (%u bytes), this dynprobe has version %u (%zu)",
 		                m->path, desc->abi, desc->size, PMODULE_ABI, sizeof(*desc));
 	if (!desc->load)
 		return dp_error(DP_TAG_PMODULE, "%s: it has no load()", m->path);
@@ -190,7 +188,7 @@ struct dp_error *dp_c_open(struct pmodule *m)
 	if (!err) {
 		dl_iterate_phdr(text_of, s);
 		if (!s->is_guarded)
-			err = dp_error(DP_TAG_PMODULE, "%s: its calls of exit() cannot be guarded: its tables are read-only",
+			err = dp_error(DP_TAG_PMODULE, "%s: calls of exit() cannot be redirected: its GOT is read-only",
 			               m->path);
 	}
 	if (err) {

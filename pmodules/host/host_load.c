@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules come in: found, opened by their language, named, loaded. */
+/* Loading modules: find the file, open it by its language, set the id, run load. */
 #include "base/cleanup.h"
 #include "pmodules/host/host_state.h"
 #include "pmodules/lua/lua.h"
@@ -13,8 +13,7 @@
 
 #define ID_MAX 64u
 
-/* ---- what languages call ----------------------------------------------------------------------------------------------------
- */
+/* ---- functions for languages -------------------------------------------------------------------------------------------- */
 
 static bool is_id(const char *id)
 {
@@ -29,11 +28,11 @@ struct dp_error *dp_module_set_id(struct pmodule *m, const char *id)
 {
 	const struct pmodule *other;
 	if (!id || !is_id(id))
-		return dp_error(DP_TAG_PMODULE, "%s: '%s' is no id: it has 1 to %u letters, digits and any of _-.", m->path,
+		return dp_error(DP_TAG_PMODULE, "%s: invalid module id '%s': use 1 to %u letters, digits and _-.", m->path,
 		                id ? id : "", ID_MAX);
 	DL_FOREACH(m->host->modules, other)
 	if (!strcmp(other->id, id))
-		return dp_error(DP_TAG_PMODULE, "%s: a module with the id '%s' is loaded already, from %s", m->path, id,
+		return dp_error(DP_TAG_PMODULE, "%s: the id '%s' is already used by %s", m->path, id,
 		                other->path);
 	char *copy = strdup(id);
 	if (!copy)
@@ -47,13 +46,13 @@ static struct dp_error *check_match(const struct pmodule_match *match, enum dp_m
 {
 	static const char *const name[] = {"preattach", "attach", "variable", "frame", "thread", "postattach"};
 	if ((unsigned)event >= DP_EVENTS)
-		return dp_error(DP_TAG_PMODULE, "there is no event %d", (int)event);
+		return dp_error(DP_TAG_PMODULE, "unknown event %d", (int)event);
 	if (!match || event == DP_EVENT_VARIABLE)
 		return NULL;
 	if (event != DP_EVENT_FRAME && event != DP_EVENT_THREAD)
 		return dp_error(DP_TAG_PMODULE, "%s events take no match object", name[event]);
 	if (dp_match_of_variables(match))
-		return dp_error(DP_TAG_PMODULE, "criteria of variables (name, type) do not go with %s events", name[event]);
+		return dp_error(DP_TAG_PMODULE, "criteria of variables (name, type) do not apply to %s events", name[event]);
 	return NULL;
 }
 
@@ -73,7 +72,7 @@ static bool room_for_one(struct dp_callbacks *c)
 struct dp_error *dp_host_register(struct pmodule *m, const struct pmodule_match *match, const struct dp_callback *callback)
 {
 	if (!m->is_loading)
-		return dp_error(DP_TAG_PMODULE, "callbacks are registered in load(), not later");
+		return dp_error(DP_TAG_PMODULE, "callbacks can only be registered in load()");
 	DP_TRY(check_match(match, callback->event));
 	struct dp_callbacks *c = &m->host->callbacks[callback->event];
 	struct pmodule_match *copy = match ? dp_match_copy(match) : NULL;
@@ -88,8 +87,7 @@ struct dp_error *dp_host_register(struct pmodule *m, const struct pmodule_match 
 	return NULL;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- loading ------------------------------------------------------------------------------------------------------------ */
 
 static void forget_callbacks(struct pmodule *m)
 {
@@ -115,7 +113,7 @@ static struct dp_error *open_and_load(struct pmodule *m)
 	return err;
 }
 
-/* Of those that come with dynprobe: beside it where it is installed, or where it was built. */
+/* The directory of dynprobe's own modules: where it is installed, or where it was built. */
 static bool own_directory(char *ret, size_t size)
 {
 	static const char *const places[] = {"../share/dynprobe/pmodules", "../pmodules/scripts"};
@@ -131,7 +129,7 @@ static bool own_directory(char *ret, size_t size)
 	return (size_t)snprintf(ret, size, "%s/%s", exe, places[0]) < size;
 }
 
-/* As it is; a bare name that is not here: also among the modules that are installed with dynprobe, with or without ".lua". */
+/* The path as given. For a bare name that does not exist: also dynprobe's own modules, with or without ".lua". */
 static char *find(const char *path)
 {
 	char *found = realpath(path, NULL), own[PATH_MAX], try[PATH_MAX + 16 + NAME_MAX];
@@ -150,8 +148,8 @@ static struct dp_error *not_found(const char *path)
 {
 	char own[PATH_MAX];
 	if (strchr(path, '/') || !own_directory(own, sizeof(own)))
-		return dp_error_sys(DP_TAG_PMODULE, "the module %s", path);
-	return dp_error_sys(DP_TAG_PMODULE, "the module %s, here or among those that come with dynprobe (%s)", path, own);
+		return dp_error_sys(DP_TAG_PMODULE, "cannot open the module %s", path);
+	return dp_error_sys(DP_TAG_PMODULE, "cannot find the module %s, here or in %s", path, own);
 }
 
 struct dp_error *dp_host_load(struct dp_host *h, const char *path)
@@ -190,7 +188,7 @@ struct dp_error *dp_host_load_dir(struct dp_host *h, const char *path)
 	struct dirent **names;
 	const int n = scandir(path, &names, is_module, alphasort);
 	if (n < 0)
-		return dp_error_sys(DP_TAG_PMODULE, "the modules' directory %s", path);
+		return dp_error_sys(DP_TAG_PMODULE, "cannot read the module directory %s", path);
 	for (int i = 0; i < n; i++) {
 		char *whole = NULL;
 		struct dp_error *err = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What modules make: bounded, and added once. */
+/* Objects that modules make: limited, and added only once. */
 #include "pmodules/host/host_state.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ bool dp_host_may_add(struct dp_host *h, uint64_t bytes)
 	const uint64_t bound = h->options.limits.bytes ? h->options.limits.bytes : BYTES_DEFAULT;
 	if (!h->snapshot || bytes > bound || h->made >= DP_MODULE_OBJECTS || h->made_bytes > bound - bytes) {
 		if (h->snapshot)
-			dp_snapshot_truncated(h->snapshot, "what pmodules add (%u objects, %llu bytes)", DP_MODULE_OBJECTS,
+			dp_snapshot_truncated(h->snapshot, "objects by pmodules (limit: %u, %llu bytes)", DP_MODULE_OBJECTS,
 			                      (unsigned long long)bound);
 		return false;
 	}

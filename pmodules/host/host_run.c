@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks run: in the order of their registration, from the innermost object outwards, each with a deadline. What goes wrong in
- * one stays in its module: the error is logged and counted, and the walk goes on with the next callback.
+ * Runs callbacks: in order of registration, from the innermost object outwards, each with a deadline. An error in one is logged
+ * and counted for its module; the walk continues with the next callback.
  */
 #include "pmodules/host/host_state.h"
 
@@ -27,10 +27,9 @@ uint64_t dp_host_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- time --------------------------------------------------------------------------------------------------------------- */
 
-/* Does the program wait for what runs now? A copy and a core wait for nobody. */
+/* Does the process wait for the running callback? Not with a copy or a core. */
 bool dp_host_is_held(const struct dp_host *h)
 {
 	return h->phase == DP_PHASE_HELD && !h->options.nobody_waits && strcmp(h->snapshot->mode, "fork") &&
@@ -64,7 +63,7 @@ static struct dp_entry enter(struct pmodule *m, uint64_t now)
 	running = m;
 	m->host->entered++;
 	m->deadline_ns = entry.begin + time_left(m);
-	/* A call inside of a call of the same module has the outer one's deadline: its time is not counted yet. */
+	/* A nested call of the same module keeps the outer deadline: the outer call's time is not counted yet. */
 	if (entry.deadline && entry.deadline < m->deadline_ns)
 		m->deadline_ns = entry.deadline;
 	return entry;
@@ -95,8 +94,7 @@ bool dp_module_expired(const struct pmodule *m)
 	return m->deadline_ns && dp_host_now() >= m->deadline_ns;
 }
 
-/* ---- what goes wrong
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- errors ------------------------------------------------------------------------------------------------------------- */
 
 static void count(struct pmodule *m, const char *what, int64_t n)
 {
@@ -125,7 +123,7 @@ void dp_module_error(struct pmodule *m, struct dp_error *err)
 	classify(m, "pmodule-error");
 }
 
-/* What raises for one variable may do so for thousands: the first time says what it is, end_errors() how often. */
+/* An error may repeat for thousands of variables: logs the first one; end_errors() logs the number. */
 static void callback_error(struct dp_callback *cb, struct dp_error *err)
 {
 	if (!cb->errors++) {
@@ -144,7 +142,7 @@ static void end_errors(struct dp_host *h)
 			struct dp_callback *cb = &h->callbacks[event].at[i];
 			if (cb->errors > 1)
 				dp_host_log(h, DP_LOG_ERROR, cb->module,
-				            "a %s callback failed %u times; the first of them is above", event_name[event],
+				            "a %s callback failed %u times; the first error is above", event_name[event],
 				            cb->errors);
 			if (cb->errors)
 				count(cb->module, "errors", cb->module->errors);
@@ -160,14 +158,13 @@ static void cut_off(struct pmodule *m)
 	m->is_off = m->is_timed_out = true;
 	dp_host_log(
 	        h, DP_LOG_ERROR, m,
-	        "cut off: it had used up its time (%.1f ms while the process was held, %.1f ms else); what it did so far stays",
+	        "stopped: its time is up (%.1f ms while the process was held, %.1f ms otherwise); its results so far are kept",
 	        (double)m->held_ns / 1e6, (double)m->late_ns / 1e6);
 	count(m, "timeout", 1);
 	classify(m, "pmodule-timeout");
 }
 
-/* ---- calls
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- calls -------------------------------------------------------------------------------------------------------------- */
 
 static void call(struct dp_callback *cb, void *object, struct dp_value *value)
 {
@@ -208,8 +205,7 @@ void dp_host_fire_variable(struct dp_host *h, struct dp_snap_variable *v, struct
 	}
 }
 
-/* Members and elements after their owner, if no callback took the showing of them upon itself. Depth is bounded by the
- * extraction's limits. */
+/* Members and elements come after their owner, unless a callback hid them. The extraction's limits bound the depth. */
 static void variables(struct dp_host *h, struct dp_snap_variable *list, bool deferred)
 {
 	struct dp_snap_variable *v;
@@ -254,10 +250,9 @@ static void globals(struct dp_host *h, bool deferred)
 	variables(h, t->variables, deferred);
 }
 
-/* ---- one snapshot
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- one snapshot ------------------------------------------------------------------------------------------------------- */
 
-/* An option of a module that is not there is a mistake in its id, most likely. */
+/* Warns of options for unknown modules: most likely a mistyped id. */
 static void check_options(struct dp_host *h)
 {
 	struct dp_module_option *o;
@@ -267,12 +262,11 @@ static void check_options(struct dp_host *h)
 		for (m = h->modules; m && strcmp(m->id, o->id); m = m->next)
 			;
 		if (!m && !o->is_checked)
-			dp_host_log(h, DP_LOG_WARNING, NULL, "--module=%s:...: there is no pmodule of that id", o->id);
+			dp_host_log(h, DP_LOG_WARNING, NULL, "--module=%s:...: no pmodule has that id", o->id);
 		o->is_checked = true;
 	}
 }
 
-/* Between two snapshots. */
 static void reset_all(struct dp_host *h)
 {
 	struct pmodule *m;
@@ -305,7 +299,7 @@ void dp_host_begin(struct dp_host *h, struct dp_snapshot *s)
 	}
 }
 
-/* Of the module that searches; what dynprobe itself looks for has its own bounds. */
+/* For searches by a module; dynprobe's own searches have other limits. */
 static bool module_is_over(void *data)
 {
 	const struct pmodule *m = running;
@@ -344,7 +338,7 @@ void dp_host_attach(struct dp_host *h)
 void dp_host_thread(struct dp_host *h, struct dp_snap_thread *t)
 {
 	begin_walk(h, DP_PHASE_HELD);
-	thread(h, t, false); /* the guard stays: there are more threads to come, and it costs the pause some system calls */
+	thread(h, t, false); /* keep the guard for the next thread: setting it up costs system calls in the pause */
 }
 
 void dp_host_globals(struct dp_host *h)

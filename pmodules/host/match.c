@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Match objects: sets of criteria. Those of one kind are ORed, kinds are ANDed; a kind without criteria holds always. A thread
- * has what any of its frames has.
+ * Match objects: sets of criteria. Criteria of one kind are ORed, kinds are ANDed; a kind without criteria always matches. A
+ * thread matches if one of its frames does.
  */
 #include "pmodules/host/host_internal.h"
 
@@ -24,8 +24,7 @@ struct pmodule_match {
 	bool fault, whole_thread;
 };
 
-/* ---- making
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------------------------------------- */
 
 pmodule_match_t *pmodule_match_create(void)
 {
@@ -129,8 +128,7 @@ bool dp_match_of_variables(const struct pmodule_match *m)
 	return m && (m->kind[BASE_TYPE].n || m->kind[NAME].n || m->types);
 }
 
-/* ---- matching
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- matching ----------------------------------------------------------------------------------------------------------- */
 
 static bool word_is(const struct criterion *c, const char *word, bool is_path)
 {
@@ -152,7 +150,7 @@ static bool any_is(const struct pmodule_match *m, enum kind kind, const char *wo
 	return false;
 }
 
-/* Functions are found by their readable name and by the linker's. */
+/* Matches the demangled and the linkage name. */
 static bool symbol_is(const struct pmodule_match *m, const struct dp_snap_frame *f)
 {
 	return any_is(m, SYMBOL, f->symbol) || (f->linkage && any_is(m, SYMBOL, f->linkage)) ||
@@ -189,7 +187,7 @@ bool dp_match_thread(const struct pmodule_match *m, const struct dp_snap_thread 
 	return false;
 }
 
-/* Globals and thread-locals have a file and a unit of their own, and no frame: criteria of frames never hold. */
+/* Globals and thread-locals have an object and a unit, but no frame: criteria of frames never match. */
 bool dp_match_variable(const struct pmodule_match *m, const struct dp_snap_variable *v)
 {
 	if ((m->types && !(m->types >> v->kind & 1u)) || !any_is(m, NAME, v->name) || !any_is(m, BASE_TYPE, v->base_type))

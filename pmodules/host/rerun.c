@@ -10,10 +10,9 @@
 #include <sys/sysmacros.h>
 #include <utlist.h>
 
-/* ---- what was added before
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- removing what was added before ------------------------------------------------------------------------------------- */
 
-/* Of a module that runs again? A file that does not say whose something is: it may be. */
+/* Did a module that runs again add it? A file that does not say who did: assume so. */
 static bool is_of(const struct dp_host *h, const char *module)
 {
 	if (!module)
@@ -76,7 +75,7 @@ static bool runs_again(const char *module, void *data)
 	return is_of(data, module);
 }
 
-/* Only what the modules added that run again: others' work stays. */
+/* Removes only what the modules that run again added. */
 static void strip(struct dp_host *h, struct dp_snapshot *s)
 {
 	struct dp_snap_thread *t;
@@ -91,8 +90,7 @@ static void strip(struct dp_host *h, struct dp_snapshot *s)
 	}
 }
 
-/* ---- a world without a process
- * --------------------------------------------------------------------------------------------------- */
+/* ---- a world without a process ------------------------------------------------------------------------------------------ */
 
 static bool is_same_file(const struct dp_snap_object *o, struct stat *st)
 {
@@ -106,7 +104,7 @@ static bool is_same_file(const struct dp_snap_object *o, struct stat *st)
 	return same;
 }
 
-struct file { /* of the snapshot's objects */
+struct file { /* one of the snapshot's objects */
 	const char *path;
 	struct stat st;
 };
@@ -119,7 +117,7 @@ static const struct file *file_of(const struct file *files, size_t n, const char
 	return NULL;
 }
 
-/* One line as the kernel writes it; what is of no known file is shown as anonymous. */
+/* A line in the format of /proc/PID/maps. Mappings of unknown files become anonymous. */
 static void put_map(struct dp_buf *b, const struct dp_snap_map *m, const struct file *f)
 {
 	dp_buf_printf(b, "%08llx-%08llx %c%c%c%c %08llx %02x:%02x %llu", (unsigned long long)m->start, (unsigned long long)m->end,
@@ -159,7 +157,7 @@ struct reader {
 	struct dp_image *image;
 };
 
-/* What nobody can have changed is still in the file: constants, code. */
+/* Memory that cannot have changed (constants, code) is read from the file. */
 static size_t read_file(const struct reader *r, uint64_t addr, void *buf, size_t n)
 {
 	const struct dp_map *m = dp_image_map_at(r->image, (dp_addr){addr});
@@ -180,7 +178,7 @@ static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *
 	return kept ? kept : read_file(r, addr, buf, n);
 }
 
-/* What was in a register is not in the memory that is kept: but its number is known. */
+/* A value in a register is not in saved memory, but its number is known. */
 static bool is_number(const struct dp_snap_variable *v)
 {
 	return v->state == DP_VAR_OK &&
@@ -202,8 +200,7 @@ struct dp_value *dp_rerun_value(struct dp_world *w, struct dp_snap_variable *v)
 	return v->value;
 }
 
-/* ---- the run
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------------------------------------------------------ */
 
 static void forget_values(struct dp_snap_variable *list)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lua as a language of pmodules: one state per module; every entry into it is protected. */
+/* Lua as a language of pmodules: one state per module. Every entry into Lua is a protected call. */
 #include "pmodules/lua/lua.h"
 
 #include "base/cleanup.h"
@@ -15,7 +15,9 @@ static int traceback(lua_State *L)
 {
 	const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : luaL_tolstring(L, 1, NULL);
 	luaL_traceback(L, L, text, 1);
-	/* We called it: that line says nothing; of a file that was not even begun it is the only one. */
+	/*
+	 * Drop the useless last line for our own C call, and the title if no other line remains (an error before the file ran).
+	 */
 	static const char ours[] = "\n\t[C]: in ?", title[] = "\nstack traceback:";
 	size_t n;
 	const char *whole = lua_tolstring(L, -1, &n);
@@ -27,19 +29,19 @@ static int traceback(lua_State *L)
 
 static struct dp_error *error_of(const struct dp_lua *l, lua_State *L, int status)
 {
-	const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "an error without a text";
+	const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "an error without a message";
 	if (status == LUA_ERRMEM)
-		return dp_error(DP_TAG_PMODULE, "%s: out of memory: a module may have %zu MiB", l->m->path, l->limit >> 20);
+		return dp_error(DP_TAG_PMODULE, "%s: out of memory: a module's limit is %zu MiB", l->m->path, l->limit >> 20);
 	return dp_error(DP_TAG_PMODULE, "%s", text);
 }
 
-/* f(data) with nothing of Lua's errors coming through. */
+/* Runs f(data); Lua errors become a dp_error. */
 static struct dp_error *protect(struct dp_lua *l, lua_CFunction f, void *data)
 {
 	lua_State *L = l->running;
 	int top = lua_gettop(L);
 	if (!lua_checkstack(L, SLOTS))
-		return dp_error(DP_TAG_PMODULE, "%s: no room on Lua's stack: too many calls in calls", l->m->path);
+		return dp_error(DP_TAG_PMODULE, "%s: Lua stack overflow: too many nested calls", l->m->path);
 	lua_pushcfunction(L, traceback);
 	lua_pushcfunction(L, f);
 	lua_pushlightuserdata(L, data);
@@ -49,8 +51,7 @@ static struct dp_error *protect(struct dp_lua *l, lua_CFunction f, void *data)
 	return err;
 }
 
-/* ---- callbacks
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- callbacks ---------------------------------------------------------------------------------------------------------- */
 
 struct call {
 	const struct dp_callback *cb;
@@ -89,8 +90,7 @@ static struct dp_error *call(struct pmodule *m, const struct dp_callback *cb, vo
 	return protect(m->state, run_callback, &c);
 }
 
-/* ---- load, reset, unload
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- load, reset, unload ------------------------------------------------------------------------------------------------ */
 
 static int run_function(lua_State *L)
 {
@@ -139,8 +139,7 @@ static void close_module(struct pmodule *m)
 
 static const struct dp_language language = {load, reset, unload, call, close_module};
 
-/* ---- open
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- open --------------------------------------------------------------------------------------------------------------- */
 
 static int open_state(lua_State *L)
 {
@@ -157,7 +156,7 @@ static int run_chunk(lua_State *L)
 		return lua_error(L);
 	lua_call(L, 0, 0);
 	if (!l->m->id)
-		return luaL_error(L, "%s: no module: pmodule.define{id = ..., load = ...} is not called", l->m->path);
+		return luaL_error(L, "%s: not a module: it does not call pmodule.define{id = ..., load = ...}", l->m->path);
 	return 0;
 }
 
@@ -167,9 +166,9 @@ static struct dp_error *check_file(const char *path)
 	if (stat(path, &st) < 0)
 		return dp_error_sys(DP_TAG_PMODULE, "%s", path);
 	if (!S_ISREG(st.st_mode))
-		return dp_error(DP_TAG_PMODULE, "%s: not a file; a module is a file *.lua or *.so", path);
+		return dp_error(DP_TAG_PMODULE, "%s: not a regular file: a module is a *.lua or *.so file", path);
 	if (st.st_size > BIGGEST_FILE)
-		return dp_error(DP_TAG_PMODULE, "%s: %lld bytes; a module has 4 MiB at most", path, (long long)st.st_size);
+		return dp_error(DP_TAG_PMODULE, "%s: %lld bytes: a module's limit is 4 MiB", path, (long long)st.st_size);
 	return NULL;
 }
 
@@ -177,13 +176,13 @@ static struct dp_error *open_module(struct pmodule *m)
 {
 	struct dp_lua *l = m->state = calloc(1, sizeof(*l));
 	if (!l)
-		return dp_error(DP_TAG_PMODULE, "%s: no memory", m->path);
+		return dp_error(DP_TAG_PMODULE, "%s: out of memory", m->path);
 	l->m = m;
 	l->limit = dp_module_memory(m);
 	l->load = l->reset = l->unload = LUA_NOREF;
 	l->L = l->running = dp_lua_new_state(l);
 	if (!l->L)
-		return dp_error(DP_TAG_PMODULE, "%s: no memory for Lua within %zu bytes", m->path, l->limit);
+		return dp_error(DP_TAG_PMODULE, "%s: Lua needs more memory than the limit of %zu bytes", m->path, l->limit);
 	DP_TRY(protect(l, open_state, l));
 	l->is_chunk = true;
 	struct dp_error *err = protect(l, run_chunk, l);

@@ -5,8 +5,10 @@
 
 #include "pmodules/host/host_internal.h"
 
-/* Runs the file m->path, whose pmodule.define{} says the id; sets m->language and m->state. DP_TAG_PMODULE with line and
- * traceback. */
+/*
+ * Runs the file m->path, whose pmodule.define{} sets the id; sets m->language and m->state. DP_TAG_PMODULE with line and
+ * traceback.
+ */
 struct dp_error *dp_lua_open(struct pmodule *m) DP_MUST_CHECK;
 
 #endif

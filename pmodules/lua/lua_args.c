@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments and results of the Lua functions: what C is given is in range, without surprises. */
+/* Arguments and results of the Lua functions: checks that arguments for C are in range. */
 #include "pmodules/lua/lua_internal.h"
 
 #include <limits.h>
@@ -32,7 +32,7 @@ const char *dp_lua_name(lua_State *L, int arg)
 {
 	size_t n;
 	const char *s = luaL_checklstring(L, arg, &n);
-	luaL_argcheck(L, strlen(s) == n, arg, "a NUL in a name");
+	luaL_argcheck(L, strlen(s) == n, arg, "a name may not contain NUL");
 	return s;
 }
 
@@ -86,19 +86,19 @@ const char *dp_lua_missing(lua_State *L)
 	return dp_lua_of(L)->is_absent ? "<optimized out>" : "<unavailable>";
 }
 
-/* The end of the conversion that begins behind a '%'. */
+/* The end of a conversion; s is after its '%'. */
 static const char *conversion_end(const char *s)
 {
 	s += strspn(s, "-+ #0123456789.");
 	return *s ? s + 1 : s;
 }
 
-/* Replaces each nil among the n arguments behind the format by a text, and its conversion by %s. */
+/* Replaces nil arguments after the format by a text, and their conversions by %s. */
 static void spell_missing(lua_State *L, int first, int n)
 {
 	const char *missing = dp_lua_missing(L);
 	luaL_Buffer b;
-	lua_pushvalue(L, first); /* keeps the text while the buffer takes its place */
+	lua_pushvalue(L, first); /* keeps the string alive when the buffer replaces it */
 	luaL_buffinit(L, &b);
 	int arg = 0;
 	for (const char *s = lua_tostring(L, first), *percent; *s; s = percent) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of the libraries that would loop for hours without running an instruction, with a bound. */
+/* Bounded versions of library functions that could loop for hours without executing an instruction. */
 #include "pmodules/lua/lua_internal.h"
 
-enum { MOST = 1 << 22 }; /* elements that one call of table.* goes over */
+enum { MOST = 1 << 22 }; /* limit on the elements that one call of table.* visits */
 
 int dp_lua_call_original(lua_State *L)
 {
@@ -12,15 +12,15 @@ int dp_lua_call_original(lua_State *L)
 	return lua_gettop(L);
 }
 
-/* table.insert, remove, and below sort: a length is what __len says. */
+/* table.insert, remove, and sort below. The length may come from __len. */
 static int bounded_by_length(lua_State *L)
 {
 	if (lua_type(L, 1) == LUA_TTABLE && luaL_len(L, 1) > MOST)
-		return luaL_error(L, "a table of more than %d elements", MOST);
+		return luaL_error(L, "the table has more than %d elements", MOST);
 	return dp_lua_call_original(L);
 }
 
-/* sort's comparison: upvalue 1, or < of texts that may be long. */
+/* sort's comparison: upvalue 1; if nil, < (strings may be long). */
 static int compare(lua_State *L)
 {
 	dp_lua_check_time(L);
@@ -50,7 +50,7 @@ static int bounded_range(lua_State *L, int first)
 	lua_Integer i = luaL_optinteger(L, first, 1);
 	lua_Integer j = lua_isnoneornil(L, first + 1) ? luaL_len(L, 1) : luaL_checkinteger(L, first + 1);
 	if (j >= i && (lua_Unsigned)j - (lua_Unsigned)i >= MOST)
-		return luaL_error(L, "a range of more than %d elements", MOST);
+		return luaL_error(L, "the range has more than %d elements", MOST);
 	return dp_lua_call_original(L);
 }
 
@@ -64,7 +64,7 @@ static int bounded_move(lua_State *L)
 	return bounded_range(L, 2);
 }
 
-/* string.rep of nothing, as often as one likes, is nothing. */
+/* string.rep of empty strings is empty, whatever the count. */
 static int bounded_rep(lua_State *L)
 {
 	size_t n, separator = 0;

@@ -2,24 +2,23 @@
 /*
  * A module's time and memory.
  *
- * Memory: the allocator of its state has a limit; beyond it Lua raises an error, as it does when there is none.
+ * Memory: the state's allocator has a limit; beyond it Lua raises its out-of-memory error.
  *
- * Time: an instruction hook asks every so often whether the call is over its deadline, and raises an error. A module can catch
- * that with pcall; so from then on the hook comes at every single instruction, and whatever catches the error gets the next one
- * at once. A coroutine inherits the hook from who makes it, and its resumer has its own. Hooks do not run in what the hook's own
- * error calls (xpcall's handlers) nor in finalizers: lua_sandbox.c has an xpcall that does not call handlers for it, and no
- * finalizers. What loops in C without an instruction is bounded in lua_bounds.c and lua_pattern.c.
+ * Time: an instruction hook checks the deadline now and then, and raises an error. A module can catch it with pcall, so from then
+ * on the hook runs at every instruction: code that catches the error gets the next at once. A coroutine inherits the hook of its
+ * creator; its resumer has its own. Hooks do not run in xpcall's handlers for the hook's error, nor in finalizers: lua_sandbox.c
+ * has an xpcall that skips handlers then, and forbids finalizers. C loops are bounded in lua_bounds.c and lua_pattern.c.
  */
 #include "pmodules/lua/lua_internal.h"
 
 #include <stdlib.h>
 
-enum { EVERY = 1000 }; /* instructions: some microseconds */
+enum { EVERY = 1000 }; /* instructions: a few microseconds */
 
 static void *allocate(void *data, void *p, size_t old, size_t n)
 {
 	struct dp_lua *l = data;
-	size_t had = p ? old : 0; /* without p, `old` is a kind of object */
+	size_t had = p ? old : 0; /* without p, `old` is an object kind */
 	if (!n) {
 		free(p);
 		l->memory -= had;
@@ -39,7 +38,7 @@ static void hook(lua_State *L, lua_Debug *at)
 	(void)at;
 	if (dp_module_expired(l->m))
 		dp_lua_check_time(L);
-	else if (lua_gethookcount(L) != EVERY) /* a coroutine of a call that was cut off */
+	else if (lua_gethookcount(L) != EVERY) /* a coroutine of an aborted call */
 		lua_sethook(L, hook, LUA_MASKCOUNT, EVERY);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several classes of Lua objects do alike: annotations, registers, iterators over globals and thread-locals. */
+/* Shared by several classes of Lua objects: annotations, registers, iterators over globals and thread-locals. */
 #include "pmodules/lua/lua_internal.h"
 
 int dp_lua_annotate(lua_State *L, enum dp_lua_kind kind)
@@ -41,7 +41,7 @@ int dp_lua_variables(lua_State *L, lua_CFunction step)
 	return 1;
 }
 
-/* (filter or nil, previous or nil); upvalues: the object, the filter that variables() was given. */
+/* Arguments: (filter or nil, previous or nil). Upvalues: the object, the filter passed to variables(). */
 int dp_lua_next_variable(lua_State *L, dp_lua_next_fn *next, enum dp_lua_kind kind)
 {
 	static const char *const field[3] = {"object", "cu", "name"};

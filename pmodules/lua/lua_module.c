@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The global table `pmodule`: definition, registration, log, and the constants; the rest is in lua_reads.c and lua_values.c. */
+/* The global table `pmodule`: definition, registration, log, constants. The rest is in lua_reads.c and lua_values.c. */
 #include "pmodules/lua/lua_internal.h"
 
 #include <string.h>
 
-/* Raises a dp_error as a Lua error. */
+/* Raises a dp_error as a Lua error, and frees it. */
 static int raise(lua_State *L, struct dp_error *err)
 {
 	char text[512];
@@ -13,10 +13,9 @@ static int raise(lua_State *L, struct dp_error *err)
 	return luaL_error(L, "%s", text);
 }
 
-/* ---- define -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- define ------------------------------------------------------------------------------------------------------------- */
 
-/* A field that is a function, as a reference. */
+/* Returns a reference to a function in the table's field. */
 static int function_field(lua_State *L, const char *name, bool is_needed)
 {
 	int type = lua_getfield(L, 1, name);
@@ -58,9 +57,9 @@ static int define(lua_State *L)
 	luaL_checktype(L, 1, LUA_TTABLE);
 	lua_settop(L, 1);
 	if (!l->is_chunk)
-		return luaL_error(L, "pmodule.define: only while the file is loaded, not in functions called later");
+		return luaL_error(L, "pmodule.define: only allowed while the file is loaded, not in functions called later");
 	if (l->m->id)
-		return luaL_error(L, "pmodule.define: this file has defined '%s' already", l->m->id);
+		return luaL_error(L, "pmodule.define: this file already defined '%s'", l->m->id);
 	if (lua_getfield(L, 1, "id") != LUA_TSTRING)
 		return luaL_error(L, "pmodule.define: id: a string expected, got %s", luaL_typename(L, -1));
 	const char *id = dp_lua_name(L, 2);
@@ -75,8 +74,7 @@ static int define(lua_State *L)
 	return 0;
 }
 
-/* ---- registration -------------------------------------------------------------------------------------------------------------
- */
+/* ---- registration ------------------------------------------------------------------------------------------------------- */
 
 static int event_register(lua_State *L)
 {
@@ -85,7 +83,7 @@ static int event_register(lua_State *L)
 	luaL_checktype(L, 2, LUA_TFUNCTION);
 	const pmodule_match_t *match = dp_lua_optmatch(L, 3);
 	if (!l->m->is_loading)
-		return luaL_error(L, "pmodule.register: only from the function that define{} calls load");
+		return luaL_error(L, "pmodule.register: only allowed in the function that define{} sets as load");
 	lua_pushvalue(L, 2);
 	cb.ref = luaL_ref(L, LUA_REGISTRYINDEX);
 	struct dp_error *err = dp_host_register(l->m, match, &cb);
@@ -127,8 +125,7 @@ static const luaL_Reg functions[] = {
         {NULL, NULL},
 };
 
-/* ---- constants ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- constants ---------------------------------------------------------------------------------------------------------- */
 
 struct constant {
 	const char *name;
@@ -203,7 +200,7 @@ void dp_lua_open_module(lua_State *L)
 	luaL_setfuncs(L, dp_lua_values, 0);
 	add_constants(L, "event", events);
 	lua_getfield(L, -1, "event");
-	lua_setfield(L, -2, "event_type"); /* the same table under its other name */
+	lua_setfield(L, -2, "event_type"); /* an alias */
 	add_constants(L, "log_level", log_levels);
 	add_constants(L, "match_type", match_types);
 	add_constants(L, "annotation", annotations);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of the snapshot as Lua userdata: made, told apart, compared, found stale; and what an unknown name gives. */
+/* Objects of the snapshot as Lua userdata: creation, checks, comparison, staleness. Errors for unknown names. */
 #include "pmodules/lua/lua_internal.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ int dp_lua_push(lua_State *L, enum dp_lua_kind kind, const void *p)
 	return 1;
 }
 
-/* Any of our objects, stale ones too. Userdata of other libraries (io) is not read beyond its size. */
+/* Any of our objects, including stale ones. Does not read beyond the size of other libraries' userdata (io). */
 static struct dp_lua_object *ours(lua_State *L, int arg)
 {
 	if (lua_type(L, arg) != LUA_TUSERDATA || lua_rawlen(L, arg) != sizeof(struct dp_lua_object))
@@ -50,10 +50,10 @@ void *dp_lua_check(lua_State *L, int arg, enum dp_lua_kind kind)
 	if (o && o->kind == kind && is_fresh(L, o))
 		return o->p;
 	if (o && o->kind == kind)
-		luaL_error(L, "stale object: this %s is of a snapshot that is over; keep texts and numbers, not objects",
+		luaL_error(L, "stale object: the snapshot of this %s has ended; keep strings and numbers, not objects",
 		           kind_name[kind]);
 	const char *found = o ? kind_name[o->kind] : luaL_typename(L, arg);
-	const char *hint = arg == 1 && kind != DP_LUA_BT ? " (methods are called with a colon)" : "";
+	const char *hint = arg == 1 && kind != DP_LUA_BT ? " (call methods with a colon)" : "";
 	luaL_argerror(L, arg, lua_pushfstring(L, "%s expected, got %s%s", kind_name[kind], found, hint));
 	return NULL;
 }
@@ -71,7 +71,7 @@ static int object_eq(lua_State *L)
 
 /* ---- unknown names --------------------------------------------------------------------------------------------------------- */
 
-/* Edit distance, of names that are short; `cap` for longer ones. */
+/* Edit distance of short names; `cap` for longer ones. */
 static unsigned distance(const char *a, const char *b, unsigned cap)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -93,7 +93,7 @@ static unsigned distance(const char *a, const char *b, unsigned cap)
 	return row[m];
 }
 
-/* The nearest key of the table at 1; pushes nothing. The text is the table's own. */
+/* The most similar key of the table at index 1, or NULL. The string belongs to the table. */
 static const char *nearest(lua_State *L, const char *wanted)
 {
 	const char *best = NULL;
@@ -111,7 +111,7 @@ static const char *nearest(lua_State *L, const char *wanted)
 	return best;
 }
 
-/* __index of a table of names: (table, key), upvalue 1: what the table is. */
+/* __index of a strict table: (table, key). Upvalue 1: the table's description. */
 static int unknown(lua_State *L)
 {
 	const char *what = lua_tostring(L, lua_upvalueindex(1));
@@ -133,19 +133,18 @@ void dp_lua_strict(lua_State *L, const char *what)
 	lua_setmetatable(L, -2);
 }
 
-/* ---- classes ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- classes ------------------------------------------------------------------------------------------------------------ */
 
 static int plain_tostring(lua_State *L)
 {
 	const struct dp_lua_object *o = ours(L, 1);
 	if (!o)
-		return luaL_error(L, "an object of pmodule expected, got %s", luaL_typename(L, 1));
+		return luaL_error(L, "a pmodule object expected, got %s", luaL_typename(L, 1));
 	lua_pushfstring(L, "%s%s: %p", is_fresh(L, o) ? "" : "stale ", kind_name[o->kind], o->p);
 	return 1;
 }
 
-/* Of a stale object: that, instead of what its own function makes of it. */
+/* For a stale object: says so instead of calling the class's function. */
 static int safe_tostring(lua_State *L)
 {
 	const struct dp_lua_object *o = ours(L, 1);
@@ -164,7 +163,7 @@ static void open_class(lua_State *L, enum dp_lua_kind kind, const struct dp_lua_
 	lua_setfield(L, -2, "__tostring");
 	lua_pushstring(L, kind_name[kind]);
 	lua_setfield(L, -2, "__name");
-	lua_pushstring(L, kind_name[kind]); /* what getmetatable() says; nobody changes ours */
+	lua_pushstring(L, kind_name[kind]); /* the result of getmetatable(), which protects the metatable */
 	lua_setfield(L, -2, "__metatable");
 	lua_newtable(L);
 	luaL_setfuncs(L, class->methods ? class->methods : none, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* pmodule.address_read_*, symbol_read_*: the process's memory. What cannot be read is nil. */
+/* pmodule.address_read_*, symbol_read_*: the process's memory. Unreadable memory is nil. */
 #include "pmodules/lua/lua_internal.h"
 
 #include <string.h>
 
 enum { CHUNK = 65536, MOST_POINTERS = 1 << 20 };
 
-/* A size asked for may be absurd and the memory still end soon: it is read piece by piece. */
+/* Reads in chunks: the requested size may be absurd, and readable memory may end early. */
 static int push_raw(lua_State *L, uint64_t addr, lua_Integer size)
 {
 	luaL_Buffer b;
@@ -27,7 +27,7 @@ static int push_raw(lua_State *L, uint64_t addr, lua_Integer size)
 	return 1;
 }
 
-/* Up to a NUL, which is not part of it, or `size` bytes. */
+/* Reads up to a NUL, which is not included, or `size` bytes. */
 static int push_string(lua_State *L, uint64_t addr, lua_Integer size)
 {
 	luaL_Buffer b;
@@ -53,7 +53,7 @@ static int push_string(lua_State *L, uint64_t addr, lua_Integer size)
 static lua_Integer size_at(lua_State *L, int arg)
 {
 	lua_Integer n = luaL_checkinteger(L, arg);
-	luaL_argcheck(L, n >= 0, arg, "a size is not negative");
+	luaL_argcheck(L, n >= 0, arg, "the size is negative");
 	return n;
 }
 
@@ -100,8 +100,7 @@ static int symbol_address(lua_State *L)
 	return known ? dp_lua_uint(L, addr) : dp_lua_text(L, NULL);
 }
 
-/* ---- typed -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- typed -------------------------------------------------------------------------------------------------------------- */
 
 static int read_uint(lua_State *L, size_t size)
 {
@@ -140,12 +139,12 @@ TYPED(i64, read_int, 8)
 TYPED(f32, read_real, 4)
 TYPED(f64, read_real, 8)
 
-/* address_read_ptrs(addr, n): those that could be read, as a list; nil if there is none. */
+/* address_read_ptrs(addr, n): a list of the readable ones; nil if there are none. */
 static int address_read_ptrs(lua_State *L)
 {
 	uint64_t addr = dp_lua_addr(L, 1), at[512];
 	lua_Integer n = size_at(L, 2), done = 0;
-	luaL_argcheck(L, n <= MOST_POINTERS, 2, "too many at once (1048576 at most)");
+	luaL_argcheck(L, n <= MOST_POINTERS, 2, "too many (limit: 1048576)");
 	lua_newtable(L);
 	while (done < n) {
 		size_t want = n - done < 512 ? (size_t)(n - done) : 512;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a module finds beside `pmodule`: Lua's base, string, table, math, utf8 and coroutine libraries; io, os, package, debug and
- * load only where the user allows them. Without: whatever runs bytecode (Lua does not check it), finalizers and message handlers
- * that outlive the budget (lua_budget.c), and os.exit, which would end dynprobe while it holds the process.
+ * What a module sees besides `pmodule`: Lua's base, string, table, math, utf8 and coroutine libraries; io, os, package, debug and
+ * load only if the user allows them. Never: bytecode (Lua does not verify it), finalizers and message handlers that outlive the
+ * budget (lua_budget.c), and os.exit, which would end dynprobe while it holds the process.
  */
 #include "pmodules/lua/lua_internal.h"
 
@@ -17,7 +17,7 @@ static bool is_allowed(const struct dp_lua *l, const char *what)
 	return false;
 }
 
-/* Whoever runs the host says when it goes out: the process may be held. */
+/* The host's log callback decides when this is printed: the process may be held. */
 static int print(lua_State *L)
 {
 	const struct dp_lua *l = dp_lua_of(L);
@@ -35,10 +35,9 @@ static int print(lua_State *L)
 	return 0;
 }
 
-/* ---- xpcall -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- xpcall ------------------------------------------------------------------------------------------------------------- */
 
-/* The handler (upvalue 1), but not for the end of the module's time: there it would run without the hook. */
+/* Calls the handler (upvalue 1), but not for the timeout: handlers run without the hook. */
 static int handle(lua_State *L)
 {
 	if (dp_lua_of(L)->expired)
@@ -49,7 +48,7 @@ static int handle(lua_State *L)
 	return 1;
 }
 
-/* What xpcall returns: everything above the two (false, f) that it keeps at the bottom. */
+/* xpcall's results: everything above the two values (false, f) at the bottom. */
 static int finish(lua_State *L, int status, lua_KContext extra)
 {
 	if (status != LUA_OK && status != LUA_YIELD) {
@@ -73,15 +72,14 @@ static int safe_xpcall(lua_State *L)
 	return finish(L, lua_pcallk(L, n - 2, LUA_MULTRET, 2, 2, finish), 2);
 }
 
-/* ---- functions with less in them
- * ------------------------------------------------------------------------------------------------ */
+/* ---- restricted functions ----------------------------------------------------------------------------------------------- */
 
 static int safe_setmetatable(lua_State *L)
 {
 	if (lua_type(L, 2) == LUA_TTABLE) {
 		lua_pushliteral(L, "__gc");
 		if (lua_rawget(L, 2) != LUA_TNIL)
-			return luaL_error(L, "setmetatable: __gc is not to be had in modules");
+			return luaL_error(L, "setmetatable: __gc is not available in modules");
 		lua_pop(L, 1);
 	}
 	return dp_lua_call_original(L);
@@ -101,7 +99,7 @@ static int safe_collectgarbage(lua_State *L)
 	return 1;
 }
 
-/* Upvalue 1, the original, with "t" for its argument `mode`: texts only. */
+/* Calls upvalue 1, the original, with "t" as its argument `mode`: source text only, no bytecode. */
 static int text_only(lua_State *L, int mode)
 {
 	lua_settop(L, lua_gettop(L) < mode ? mode : lua_gettop(L));
@@ -124,11 +122,11 @@ static int text_loadfile(lua_State *L)
 
 static int forbidden(lua_State *L)
 {
-	return luaL_error(L, "%s is not to be had in modules%s", lua_tostring(L, lua_upvalueindex(1)),
+	return luaL_error(L, "%s is not available in modules%s", lua_tostring(L, lua_upvalueindex(1)),
 	                  lua_tostring(L, lua_upvalueindex(2)));
 }
 
-/* In the table at the top. */
+/* Replaces a field of the table at the top by a function that raises an error. */
 static void forbid(lua_State *L, const char *field, const char *name, const char *hint)
 {
 	lua_pushstring(L, name);
@@ -137,7 +135,7 @@ static void forbid(lua_State *L, const char *field, const char *name, const char
 	lua_setfield(L, -2, field);
 }
 
-/* Replaces a function of the table at the top by one that has the original as its upvalue. */
+/* Replaces a function of the table at the top; the original becomes upvalue 1. */
 static void wrap(lua_State *L, const char *field, lua_CFunction f)
 {
 	lua_getfield(L, -1, field);
@@ -165,8 +163,7 @@ static void restrict_base(lua_State *L, bool may_load)
 	lua_pop(L, 1);
 }
 
-/* ---- libraries
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- libraries ---------------------------------------------------------------------------------------------------------- */
 
 static void open_library(lua_State *L, const char *name, lua_CFunction open)
 {
@@ -174,7 +171,7 @@ static void open_library(lua_State *L, const char *name, lua_CFunction open)
 	lua_pop(L, 1);
 }
 
-/* A table that says how to get it. */
+/* An empty table whose errors say how to allow the library. */
 static void open_missing(lua_State *L, const char *name)
 {
 	char what[64];

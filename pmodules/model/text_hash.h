@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uthash for texts that come from the target: its own hash is the same in every run, so that a program could choose names that
- * all fall into one bucket. This one begins with a random number. Out of memory leaves an element out instead of ending the
- * process.
+ * uthash for strings from the target. uthash's own hash is the same in every run, so a program could choose names that all
+ * collide; this one is seeded randomly. When out of memory, an element is not added (uthash would exit).
  */
 #ifndef DP_PMODULES_TEXT_HASH_H
 #define DP_PMODULES_TEXT_HASH_H
@@ -13,7 +12,7 @@
 
 uint32_t dp_text_hash(const void *bytes, size_t n);
 
-/* Less than 8 bytes as a number of less than 56 bits; of one length no two are the same. */
+/* Packs fewer than 8 bytes into less than 56 bits; distinct for distinct inputs of one length. */
 static inline uint64_t dp_text_tail(const void *bytes, size_t n)
 {
 	const uint8_t *p = bytes;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Core files. Nothing in one is believed before it is compared with the size of the file: counts, offsets, sizes. What a damaged
- * one lacks is left out where the rest makes sense without it (memory that a short dump does not hold), and refused where it does
- * not.
+ * Core files. Counts, offsets and sizes in a core are checked against the file's size before use. Missing parts of a damaged core
+ * are skipped if the rest makes sense without them (memory that a truncated dump lacks); otherwise the core is refused.
  */
 #include "pmodules/source/core_internal.h"
 
@@ -27,7 +26,7 @@ struct dp_error *dp_core_bad(const struct dp_core *c, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	return dp_error(DP_TAG_BAD_CORE, "%s is no usable core file: %s", c->path, what);
+	return dp_error(DP_TAG_BAD_CORE, "%s is not a usable core file: %s", c->path, what);
 }
 
 void dp_core_doubt(struct dp_core *c, const char *fmt, ...)
@@ -60,16 +59,15 @@ bool dp_core_get(const struct dp_core *c, uint64_t offset, void *buf, size_t n)
 	return true;
 }
 
-/* ---- headers ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- headers ------------------------------------------------------------------------------------------------------------ */
 
 static void add_load(struct dp_core *c, const Elf64_Phdr *p)
 {
 	if (!p->p_memsz || p->p_vaddr >= UINT64_C(1) << 47 || p->p_memsz > (UINT64_C(1) << 47) - p->p_vaddr)
-		return; /* vsyscall, or nothing that a process can have */
+		return; /* vsyscall, or invalid */
 	uint64_t held = p->p_filesz < p->p_memsz ? p->p_filesz : p->p_memsz;
 	const uint64_t there = p->p_offset < c->size ? c->size - p->p_offset : 0;
-	if (held > there) { /* cut off */
+	if (held > there) { /* truncated */
 		c->lacking += held - there;
 		held = there;
 	}
@@ -79,9 +77,9 @@ static void add_load(struct dp_core *c, const Elf64_Phdr *p)
 static struct dp_error *read_notes(struct dp_core *c, const Elf64_Phdr *p)
 {
 	if (p->p_offset > c->size || p->p_filesz > c->size - p->p_offset || p->p_filesz > NOTES_MOST)
-		return dp_core_bad(c, "it is cut off in its notes");
+		return dp_core_bad(c, "its notes are truncated");
 	c->notes += p->p_filesz;
-	if (c->notes > NOTES_MOST) /* many segments may be of the same bytes */
+	if (c->notes > NOTES_MOST) /* several segments may refer to the same bytes */
 		return dp_core_bad(c, "it has more than 256 MiB of notes");
 	dp_auto_free uint8_t *notes = malloc(p->p_filesz + 1);
 	if (!notes)
@@ -97,7 +95,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Of ranges that overlap the first counts. */
+/* Of overlapping ranges, keeps the first. */
 static void drop_overlaps(struct dp_core *c)
 {
 	size_t n = 0;
@@ -108,7 +106,7 @@ static void drop_overlaps(struct dp_core *c)
 	c->nloads = n;
 }
 
-/* Some writers of cores leave out what they do not dump: text and constants, as a rule. The list of mapped files still has it. */
+/* Some writers omit segments that they do not dump, usually text and constants. NT_FILE still lists these files. */
 static struct dp_error *add_files(struct dp_core *c)
 {
 	const size_t n = c->nloads;
@@ -131,11 +129,11 @@ static void say_what_lacks(struct dp_core *c)
 {
 	if (c->lacking)
 		dp_core_doubt(
-		        c, "the core file is cut off (ulimit -c, a full disk?): %llu KiB of memory that were to be in it are not",
+		        c, "the core file is truncated (ulimit -c, a full disk?): %llu KiB of memory are missing",
 		        (unsigned long long)(c->lacking + 1023) / 1024);
 	if (!c->nfiles)
-		dp_core_doubt(c, "the core file does not name the files that were mapped: there are addresses, but no names and "
-		                 "variables");
+		dp_core_doubt(c, "the core file does not name the mapped files: addresses are known, but names and variables "
+		                 "are not");
 }
 
 static struct dp_error *read_all(struct dp_core *c)
@@ -161,7 +159,7 @@ static struct dp_error *read_all(struct dp_core *c)
 	if (!err)
 		err = add_files(c);
 	if (!err && !c->nthreads)
-		err = dp_core_bad(c, "it names no threads");
+		err = dp_core_bad(c, "it has no threads");
 	return err;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of somebody's memory, kept by their address. A page is known to be there (with its bytes), known not to be there, or not
- * known. STALE ones were read (or found missing: without bytes) before the moment that counts: they say where to look when it has
- * come.
+ * Memory pages of a process, by address. A page is HERE (with bytes), ABSENT or UNKNOWN. A STALE page was read before the hold
+ * (without bytes: it was missing); it says what to read during the hold.
  */
 #ifndef DP_PMODULES_PAGES_H
 #define DP_PMODULES_PAGES_H
@@ -18,9 +17,9 @@ struct dp_kept_page {
 	uint64_t addr; /* a multiple of DP_PAGE_BYTES; 0: the slot is empty (nothing is ever mapped there) */
 	uint8_t *bytes;
 	enum dp_page_state state;
-	bool late;     /* not of the moment that counts */
-	bool used;     /* somebody has asked for it */
-	bool constant; /* nobody can write it: it is of every moment */
+	bool late;     /* not of the moment of the hold */
+	bool used;     /* it was asked for */
+	bool constant; /* never written: the bytes are valid at any time */
 };
 struct dp_pages {
 	struct dp_kept_page *slot;
@@ -35,19 +34,19 @@ struct dp_pages {
 
 void dp_pages_init(struct dp_pages *p, uint64_t most_bytes);
 void dp_pages_fini(struct dp_pages *p);
-/* The page at `addr`, or NULL if nothing is known of it. */
+/* The page at `addr`, or NULL if there is no entry. */
 struct dp_kept_page *dp_pages_find(const struct dp_pages *p, uint64_t addr);
-/* The page at `addr`, made (UNKNOWN, without bytes) if it was not there, which moves all others; NULL without memory. */
+/* The page at `addr`; adds an UNKNOWN one, which moves all others. NULL: out of memory. */
 struct dp_kept_page *dp_pages_at(struct dp_pages *p, uint64_t addr);
-/* Room for `n` pages in a row; NULL if that is more than is to be kept. */
+/* Room for `n` consecutive pages; NULL if that exceeds the limit. */
 uint8_t *dp_pages_room(struct dp_pages *p, size_t n);
-/* The last `n` pages of the room that was given last. */
+/* Returns the last `n` pages of the most recent room. */
 void dp_pages_give_back(struct dp_pages *p, size_t n);
-/* Makes sure that the next `n` pages of room are there, and are no page faults of ours when time counts. */
+/* Allocates and touches the next `n` pages, so that there are no page faults during the hold. */
 void dp_pages_reserve(struct dp_pages *p, size_t n);
-/* A moment passes: what was known of pages becomes stale, but for what is constant. */
+/* Makes all pages stale, except constant ones. */
 void dp_pages_age(struct dp_pages *p);
-/* All that are not empty, ascending; malloc'ed, *n of them. NULL without memory. */
+/* All pages in use, ascending; malloc'ed; *n of them. NULL: out of memory. */
 struct dp_kept_page **dp_pages_sorted(const struct dp_pages *p, size_t *n);
 
 static inline uint64_t dp_page_of(uint64_t addr)

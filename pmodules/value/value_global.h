@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks variables that have a place of their own. */
+/* Walks variables with static storage: globals, statics, thread-locals. */
 #ifndef DP_PMODULES_VALUE_GLOBAL_H
 #define DP_PMODULES_VALUE_GLOBAL_H
 
@@ -16,17 +16,17 @@ struct dp_global {
 	bool is_tls;
 };
 struct dp_global_query {
-	const char *name;                             /* whose units are looked at; NULL: all */
-	const char *object, *unit;                    /* the last parts of their paths, or NULL */
-	bool statics;                                 /* those of functions, too: "function::name" */
-	bool (*wanted)(const char *path, void *data); /* a module; or NULL */
+	const char *name;                             /* only units with this name; NULL: all */
+	const char *object, *unit;                    /* last components of their paths, or NULL */
+	bool statics;                                 /* include those of functions: "function::name" */
+	bool (*wanted)(const char *path, void *data); /* selects modules; or NULL */
 	void *data;
 };
-/* False: enough. */
+/* Returns false to stop. */
 typedef bool (*dp_global_each)(struct dp_world *w, const struct dp_global *g, void *data);
 void dp_globals_each(struct dp_world *w, const struct dp_global_query *q, dp_global_each each, void *data);
 struct dp_value *dp_global_value(struct dp_world *w, const struct dp_global *g);
-/* Of "file.c::name": how long the file is; 0: there is none. */
+/* The length of the file name in "file.c::name"; 0: there is none. */
 size_t dp_global_unit_length(const char *name);
 
 #endif

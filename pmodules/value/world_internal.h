@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of a world. What debug information says is turned into plain nodes once (types, rules, plans of frames): while the
- * process is held, only these are walked. Everything is in the world's arena and lives as long as it.
+ * Private parts of a world. Debug information is turned into plain nodes once (types, rules, plans of frames); while the process
+ * is held, only these are walked. Everything is in the world's arena.
  */
 #ifndef DP_PMODULES_WORLD_INTERNAL_H
 #define DP_PMODULES_WORLD_INTERNAL_H
@@ -10,7 +10,7 @@
 #include "probes/debug/debug.h"
 #include "probes/dwarf/storage.h"
 
-/* A text of the world's and its copy in the snapshot that is being made: types and names come thousands of times. */
+/* A string of the world, and its copy in the snapshot in progress: types and names occur thousands of times. */
 struct dp_stext {
 	const char *text;
 	const char *copy;
@@ -23,26 +23,26 @@ enum dp_stype_kind {
 	DP_STYPE_VOID,
 	DP_STYPE_INT,
 	DP_STYPE_ENUM,
-	DP_STYPE_FLOAT, /* 4, 8 or 16 bytes: long double */
+	DP_STYPE_FLOAT, /* 4, 8 or 16 bytes (long double) */
 	DP_STYPE_COMPLEX,
 	DP_STYPE_POINTER,
 	DP_STYPE_REFERENCE,
 	DP_STYPE_ARRAY,
 	DP_STYPE_RECORD,
 	DP_STYPE_FUNCTION,
-	DP_STYPE_MEMBER, /* pointers to data of objects */
-	DP_STYPE_METHOD, /* and to their functions */
-	DP_STYPE_OTHER,  /* what nobody has heard of: bytes */
+	DP_STYPE_MEMBER, /* pointers to data members */
+	DP_STYPE_METHOD, /* pointers to member functions */
+	DP_STYPE_OTHER,  /* unknown: bytes */
 };
 
 struct dp_stype;
 struct dp_smember {
-	const char *name; /* NULL: a base or an unnamed one */
+	const char *name; /* NULL: a base or unnamed */
 	struct dp_stext label;
 	uint64_t offset;
-	uint8_t bit, bits; /* bits: 0, or a bit-field */
+	uint8_t bit, bits; /* bits: size of a bit-field, or 0 */
 	bool is_base, is_artificial;
-	bool is_virtual; /* a base whose place the object tells */
+	bool is_virtual; /* a base whose offset is in the object */
 	Dwarf_Die die;
 	const struct dp_stype *type;
 };
@@ -52,19 +52,19 @@ struct dp_sname { /* an enumerator */
 };
 struct dp_stype {
 	struct dp_stype *chain;
-	const void *key; /* the entry's place in the debug information */
+	const void *key; /* the DIE's address in the debug information */
 	enum dp_stype_kind kind;
 	uint64_t size, count;                                                         /* count: of an array; 0 if unknown */
 	bool is_signed, is_bool, is_char, is_union, is_incomplete, is_flags, is_wide; /* is_wide: __int128 */
-	bool is_sized;                                                                /* an array: count is known, be it 0 */
+	bool is_sized;                                                                /* an array whose count is known, be it 0 */
 	bool is_dynamic; /* an array whose length is computed at run time */
 	struct dp_module *module;
-	Dwarf_Die whole; /* as the variable has it; addr NULL: void, or of the language's own */
-	Dwarf_Die die;   /* below typedefs and qualifiers */
+	Dwarf_Die whole; /* as the variable has it; addr NULL: void, or built into the language */
+	Dwarf_Die die;   /* without typedefs and qualifiers */
 	struct dp_stext name, base;
-	const struct dp_stype *to;      /* NULL until asked for */
-	const struct dp_stype *pointer; /* to this one, once asked for */
-	struct dp_stype *complete;      /* of an incomplete record, once it was looked for */
+	const struct dp_stype *to;      /* NULL until needed */
+	const struct dp_stype *pointer; /* pointer to this type, once needed */
+	struct dp_stype *complete;      /* definition of an incomplete record, once looked up */
 	bool looked, looked_far, members_known, names_known;
 	enum dp_reach_state { DP_REACH_UNKNOWN, DP_REACH_PLAIN, DP_REACH_LEADS } reach; /* value_reach.c */
 	struct dp_smember *member;
@@ -73,18 +73,18 @@ struct dp_stype {
 	size_t nnames;
 };
 
-/* world_type.c: never NULL, but for want of memory. */
-const struct dp_stype *dp_stype_of(struct dp_world *w, struct dp_module *m, Dwarf_Die *die);   /* DW_AT_type of the entry */
-const struct dp_stype *dp_stype_from(struct dp_world *w, struct dp_module *m, Dwarf_Die *die); /* the type that it is */
+/* world_type.c: NULL only if out of memory. */
+const struct dp_stype *dp_stype_of(struct dp_world *w, struct dp_module *m, Dwarf_Die *die);   /* the DIE's DW_AT_type */
+const struct dp_stype *dp_stype_from(struct dp_world *w, struct dp_module *m, Dwarf_Die *die); /* the DIE itself is the type */
 const struct dp_stype *dp_stype_to(struct dp_world *w, const struct dp_stype *t);
 const struct dp_stype *dp_stype_pointer(struct dp_world *w, const struct dp_stype *to);
 const struct dp_stype *dp_stype_void(struct dp_world *w);
 const struct dp_stype *dp_stype_array(struct dp_world *w, const struct dp_stype *element, uint64_t count);
 size_t dp_stype_members(struct dp_world *w, const struct dp_stype *t, const struct dp_smember **ret);
 size_t dp_stype_names(struct dp_world *w, const struct dp_stype *t, const struct dp_sname **ret);
-/* The definition of what is only declared, from other units and modules; the type itself if there is none. */
+/* The definition of a declared type, from other units and modules; the type itself if there is none. */
 const struct dp_stype *dp_stype_complete(struct dp_world *w, const struct dp_stype *t);
-/* Of its own module only: where nobody has asked for it by name, a search of all of them takes too long. */
+/* The same in its own module only: unless the user names the type, searching all modules takes too long. */
 const struct dp_stype *dp_stype_complete_near(struct dp_world *w, const struct dp_stype *t);
 static inline bool dp_stype_is_char(const struct dp_stype *t)
 {
@@ -98,22 +98,22 @@ const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const
 
 #define DP_WORLD_SLOTS  4096u
 #define DP_WORLD_RANGES 4u
-struct dp_world_module { /* what is kept of a module */
+struct dp_world_module { /* cached data of a module */
 	struct dp_world_module *next;
 	struct dp_module *module;
 	bool debug_asked;
 	struct dp_debug *debug; /* or NULL */
 	bool cfi_asked;
-	Dwarf_CFI *cfi, *debug_cfi; /* .eh_frame, owned; .debug_frame, the debug information's */
+	Dwarf_CFI *cfi, *debug_cfi; /* .eh_frame, owned; .debug_frame, owned by the debug information */
 	bool objects_known;
 	const struct dp_symbol **object; /* data symbols, ascending */
 	size_t nobjects;
 	struct dp_stext path;
 };
-struct dp_world_name { /* a type that was looked for */
+struct dp_world_name { /* result of a type lookup */
 	struct dp_world_name *next;
 	const char *name;
-	const struct dp_stype *type; /* NULL: there is none */
+	const struct dp_stype *type; /* NULL: not found */
 };
 struct dp_world {
 	struct dp_image *image;
@@ -122,38 +122,38 @@ struct dp_world {
 	void *data;
 	struct dp_arena arena;
 	struct dp_world_module *modules;
-	struct dp_world_module *last; /* asked for */
+	struct dp_world_module *last; /* last one asked for */
 	struct dp_stype *type[DP_WORLD_SLOTS];
 	struct dp_world_name *names;
 	struct dp_stype *none; /* void */
-	unsigned depth;        /* of types within types, while they are made */
-	uint64_t fs_base;      /* of the thread that is looked at: for its thread-locals */
-	/* The snapshot that texts are copied to. */
+	unsigned depth;        /* nesting of types under construction */
+	uint64_t fs_base;      /* of the current thread, for its thread-locals */
+	/* The snapshot that strings are copied to. */
 	const struct dp_snapshot *snapshot;
 	char id[37];
 	uint64_t generation;
-	bool (*is_over)(void *data); /* of who searches; or NULL */
+	bool (*is_over)(void *data); /* from dp_world_bound(); or NULL */
 	void *over_data;
-	void (*before_load)(void *data); /* of `read`; or NULL */
-	/* Memory in which one module is, or none: the last that were asked for. */
+	void (*before_load)(void *data); /* takes the data of `read`; or NULL */
+	/* Recently used address ranges, each in one module or in none. */
 	struct dp_world_range {
 		uint64_t start, end;
 		struct dp_world_module *module;
 	} range[DP_WORLD_RANGES];
 	size_t nranges;
-	/* The last pages: most reads are of a few bytes beside each other. */
+	/* Page cache: most reads are of a few neighbouring bytes. */
 	struct dp_world_page *page;
 };
 #define DP_WORLD_PAGE  4096u
 #define DP_WORLD_PAGES 64u
 struct dp_world_page {
 	uint64_t addr; /* 1: free */
-	uint32_t n;    /* bytes from the front that are readable */
+	uint32_t n;    /* readable bytes from the start */
 	bool late;
 	uint8_t bytes[DP_WORLD_PAGE];
 };
 const struct dp_world_page *dp_world_page(struct dp_world *w, uint64_t addr);
-/* The n bytes at addr where they are, until something else is read; NULL: they cannot be read, or not in one piece. */
+/* The n bytes at addr in the page cache, valid until the next read. NULL: unreadable, or they cross a page boundary. */
 static inline const uint8_t *dp_world_at(struct dp_world *w, uint64_t addr, uint64_t n, bool *late)
 {
 	const uint64_t start = addr & -(uint64_t)DP_WORLD_PAGE, in = addr - start;
@@ -172,11 +172,11 @@ static inline bool dp_world_is_over(const struct dp_world *w)
 }
 struct dp_world_module *dp_world_module(struct dp_world *w, struct dp_module *m);
 struct dp_world_module *dp_world_module_at(struct dp_world *w, uint64_t addr); /* or NULL */
-/* NULL: there is none. */
+/* NULL: none. */
 struct dp_debug *dp_world_debug(struct dp_world *w, struct dp_module *m);
-/* What was read before may have changed. */
+/* Drops cached memory, which may have changed. */
 void dp_world_forget(struct dp_world *w);
-/* All n bytes or nothing. */
+/* Reads all n bytes or none. */
 bool dp_world_get(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
 const char *dp_world_copy(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t);
 static inline const char *dp_world_text(struct dp_world *w, struct dp_snapshot *s, struct dp_stext *t)
@@ -184,9 +184,9 @@ static inline const char *dp_world_text(struct dp_world *w, struct dp_snapshot *
 	return t->text && t->of == w->generation && t->copy ? t->copy : dp_world_copy(w, s, t);
 }
 void dp_world_begin(struct dp_world *w, const struct dp_snapshot *s);
-/* The module around addr (or NULL), its data symbols known. */
+/* The module around addr (or NULL), with its data symbols loaded. */
 struct dp_world_module *dp_world_objects_at(struct dp_world *w, uint64_t addr);
-/* "name" or "name+0x10" of the data at addr, or NULL; in the world's arena. */
+/* "name" or "name+0x10" of the data at addr, in the world's arena; or NULL. */
 const char *dp_world_object_at(struct dp_world *w, uint64_t addr);
 
 /* ---- values ----------------------------------------------------------------------------------------------------------- */
@@ -196,14 +196,14 @@ enum dp_value_step { DP_STEP_ROOT, DP_STEP_MEMBER, DP_STEP_INDEX, DP_STEP_DEREF 
 struct dp_value {
 	struct dp_world *w;
 	const struct dp_stype *type;
-	const struct dp_value *parent; /* of which it is a part; or NULL */
+	const struct dp_value *parent; /* the value that it is a part of; or NULL */
 	const char *name;              /* of a root or a member */
 	int64_t index;
 	uint8_t step, where, bit, bits;
 	bool late;
 	uint64_t addr;
-	const uint8_t *bytes; /* nbytes of the object's, which is not in memory */
-	const uint8_t *valid; /* of each byte, or NULL: all */
+	const uint8_t *bytes; /* nbytes of an object that is not in memory */
+	const uint8_t *valid; /* a flag for each byte; NULL: all valid */
 	uint64_t nbytes;
 	const char *why;          /* NOWHERE */
 	struct dp_module *module; /* of a global */
@@ -211,9 +211,9 @@ struct dp_value {
 };
 
 struct dp_value *dp_value_create(struct dp_world *w, const struct dp_stype *type, const char *name);
-/* The object's bytes; false and *why if they are not all there. */
+/* Gets the object's bytes; false, with *why, unless all are available. */
 bool dp_value_fetch(struct dp_value *v, void *buf, size_t n, const char **why);
-/* An integer of at most 8 bytes, bit-fields included, extended. */
+/* Gets an integer of at most 8 bytes or a bit-field, extended. */
 bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why);
 bool dp_value_sub(const struct dp_value *v, const struct dp_smember *m, struct dp_value *ret);
 

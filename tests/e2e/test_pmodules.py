@@ -41,7 +41,7 @@ class Elements(PmoduleCase):
         """print is on standard output, in front of the file's name."""
         self.assertEqual(done.stdout.splitlines(), self.PRINTED + [path], done.stderr)
         self.assertEqual(len(re.findall("raised for ", done.stderr)), 1, done.stderr)
-        times = re.search(r"a variable callback failed (\d+) times; the first of them is above", done.stderr)
+        times = re.search(r"a variable callback failed (\d+) times; the first error is above", done.stderr)
         self.assertGreater(int(times[1]), 1, done.stderr)
         shown = self.run_tool("show", path).stdout
         self.assertIn("[ff] <unavailable> <unavailable>% of 7", shown)

@@ -75,7 +75,7 @@ static int bt_variables(lua_State *L)
 	return BT(L) ? dp_lua_variables(L, bt_variables_step) : 0;
 }
 
-/* for entry in bt:pmap(): (entries, previous). */
+/* Step of: for entry in bt:pmap(). Upvalue 1: the backtrace. */
 static int bt_pmap_step(lua_State *L)
 {
 	ptrace_backtrace_t *bt = dp_lua_check(L, lua_upvalueindex(1), DP_LUA_BACKTRACE);
@@ -90,7 +90,7 @@ static int bt_pmap(lua_State *L)
 	return 1;
 }
 
-/* A table of what is open: [fd] = target. */
+/* Returns a table of open files: [fd] = target. */
 static int bt_files(lua_State *L)
 {
 	ptrace_backtrace_t *bt = BT(L);
@@ -104,7 +104,7 @@ static int bt_files(lua_State *L)
 	return 1;
 }
 
-/* for thread in bt [, match]: (bt, match, previous). */
+/* Step of: for thread in bt [, match]. Arguments: (bt, match, previous). */
 static int bt_call(lua_State *L)
 {
 	const pmodule_match_t *m = dp_lua_objects_match(L, 2);

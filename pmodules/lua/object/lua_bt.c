@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bt_variable: typed values of the process. A field of it is a member, a number an element; what cannot be had is an error. */
+/* bt_variable: typed values of the process. String keys are members, integer keys are elements; a missing one is an error. */
 #include "pmodules/lua/lua_internal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ int dp_lua_push_bt(lua_State *L, bt_variable_t *b)
 {
 	if (b)
 		return dp_lua_push(L, DP_LUA_BT, b);
-	dp_lua_check_time(L); /* then that is why */
+	dp_lua_check_time(L); /* the timeout is the cause */
 	const char *why = bt_error();
 	return luaL_error(L, "%s", why && *why ? why : "no such value");
 }
@@ -22,7 +22,7 @@ static int bv_index(lua_State *L)
 	if (lua_isinteger(L, 2))
 		return dp_lua_push_bt(L, bt_variable_index(b, lua_tointeger(L, 2)));
 	if (lua_type(L, 2) != LUA_TSTRING)
-		return luaL_error(L, "a member's name or an element's number expected, got %s", luaL_typename(L, 2));
+		return luaL_error(L, "member name or element number expected, got %s", luaL_typename(L, 2));
 	return dp_lua_push_bt(L, bt_variable_member(b, dp_lua_name(L, 2)));
 }
 
@@ -31,13 +31,13 @@ static int bv_len(lua_State *L)
 	uint64_t n;
 	bt_variable_t *b = BV(L);
 	if (!bt_variable_length(b, &n))
-		return luaL_error(L, "%s (%s) is no array of known length", bt_variable_path(b), bt_variable_type_name(b));
+		return luaL_error(L, "%s (%s) is not an array of known length", bt_variable_path(b), bt_variable_type_name(b));
 	return dp_lua_uint(L, n);
 }
 
 static int bv_newindex(lua_State *L)
 {
-	return luaL_error(L, "a bt_variable is read only: the program's memory is never written");
+	return luaL_error(L, "a bt_variable is read-only: modules cannot write the program's memory");
 }
 
 static int bv_tostring(lua_State *L)
@@ -51,7 +51,7 @@ static int bv_tostring(lua_State *L)
 static const luaL_Reg bv_meta[] = {{"__index", bv_index}, {"__len", bv_len}, {"__newindex", bv_newindex}, {NULL, NULL}};
 const struct dp_lua_class dp_lua_bt_class = {NULL, bv_meta, bv_tostring};
 
-/* try(b, path): the value there, or nil and why not. */
+/* try(b, path): the value, or nil and the reason. */
 int dp_lua_try(lua_State *L)
 {
 	bt_variable_t *b = bt_variable_try(BV(L), dp_lua_name(L, 2));
@@ -61,10 +61,9 @@ int dp_lua_try(lua_State *L)
 	return dp_lua_text(L, NULL) + dp_lua_text(L, bt_error());
 }
 
-/* ---- pmodule.members ---------------------------------------------------------------------------------------------------------
- */
+/* ---- pmodule.members ---------------------------------------------------------------------------------------------------- */
 
-struct members { /* collected first: nothing of Lua's may raise inside of the C API */
+struct members { /* collected first: Lua may not raise inside the C API */
 	size_t n, capacity;
 	struct member {
 		const char *name;
@@ -81,12 +80,12 @@ static bool collect(const char *name, bt_variable_t *member, void *data)
 	return m->n < 65536;
 }
 
-/* A closure over the list and where it is. */
+/* The iterator. Upvalues: the list, the position, the value. */
 static int members_step(lua_State *L)
 {
 	const struct members *m = lua_touserdata(L, lua_upvalueindex(1));
 	lua_Integer i = lua_tointeger(L, lua_upvalueindex(2));
-	dp_lua_check(L, lua_upvalueindex(3), DP_LUA_BT); /* not stale */
+	dp_lua_check(L, lua_upvalueindex(3), DP_LUA_BT); /* raises if stale */
 	if (i < 0 || (size_t)i >= m->n)
 		return dp_lua_text(L, NULL);
 	lua_pushinteger(L, i + 1);

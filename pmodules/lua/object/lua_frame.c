@@ -57,7 +57,7 @@ static int frame_siginfo(lua_State *L)
 	return dp_lua_push(L, DP_LUA_SIGINFO, pmodule_frame_siginfo(FRAME(L)));
 }
 
-/* The i-th parameter; a number out of range is one that does not exist. */
+/* The i-th parameter, or NULL. i may be out of range. */
 static ptrace_variable_t *parameter(lua_State *L, lua_Integer i)
 {
 	return i < 0 || i > UINT32_MAX ? NULL : pmodule_frame_fprm_at(FRAME(L), (unsigned)i);
@@ -69,14 +69,14 @@ static int frame_fprm_at(lua_State *L)
 	return dp_lua_push(L, DP_LUA_VARIABLE, parameter(L, luaL_checkinteger(L, 2)));
 }
 
-/* Upvalue 1: the frame; (nil, previous): the parameter behind it. */
+/* The iterator. Upvalue 1: the frame. Arguments: (nil, previous). */
 static int frame_fprm_step(lua_State *L)
 {
 	ptrace_variable_t *previous = dp_lua_opt(L, 2, DP_LUA_VARIABLE);
 	ptrace_frame_t *f = dp_lua_check(L, lua_upvalueindex(1), DP_LUA_FRAME);
 	int64_t i = previous ? pmodule_variable_fprm_offset(previous) + 1 : 0;
 	ptrace_variable_t *v = i < 0 || i > UINT32_MAX ? NULL : pmodule_frame_fprm_at(f, (unsigned)i);
-	if (!v || (previous && !i)) /* 0 again: previous is no parameter */
+	if (!v || (previous && !i)) /* i is 0 again: previous is not a parameter */
 		return 0;
 	return dp_lua_push(L, DP_LUA_VARIABLE, v) + dp_lua_uint(L, (uint64_t)i);
 }
@@ -134,7 +134,7 @@ static int frame_annotate(lua_State *L)
 	return dp_lua_annotate(L, DP_LUA_FRAME);
 }
 
-/* for variable in frame [, match]: (frame, match, previous). */
+/* Step of: for variable in frame [, match]. Arguments: (frame, match, previous). */
 static int frame_call(lua_State *L)
 {
 	const pmodule_match_t *m = dp_lua_optmatch(L, 2);

@@ -29,7 +29,7 @@ static int thread_n_kframes(lua_State *L)
 	return dp_lua_uint(L, pmodule_thread_n_kframes(THREAD(L)));
 }
 
-/* A list of the kernel's functions, innermost first. */
+/* Returns a list of the kernel's functions, innermost first. */
 static int thread_kframes(lua_State *L)
 {
 	ptrace_thread_t *t = THREAD(L);
@@ -80,7 +80,7 @@ static int thread_add_frame(lua_State *L)
 {
 	ptrace_frame_t *f = dp_lua_check(L, 2, DP_LUA_FRAME);
 	if (!pmodule_thread_add_frame(THREAD(L), f, dp_lua_flag(L, 3, true)))
-		return luaL_error(L, "add_frame: only a frame of pmodule.create_frame() can be added, and only once");
+		return luaL_error(L, "add_frame: the frame must come from pmodule.create_frame() and can be added only once");
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static int thread_variables(lua_State *L)
 	return THREAD(L) ? dp_lua_variables(L, thread_variables_step) : 0;
 }
 
-/* for frame in thread [, match]: (thread, match, previous). */
+/* Step of: for frame in thread [, match]. Arguments: (thread, match, previous). */
 static int thread_call(lua_State *L)
 {
 	const pmodule_match_t *m = dp_lua_objects_match(L, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of the table `pmodule` that make objects: variables, frames, typed values. */
+/* Functions of the table `pmodule` that make objects: variables, frames, typed values. */
 #include "pmodules/lua/lua_internal.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static int backtrace(lua_State *L)
 {
 	ptrace_backtrace_t *bt = pmodule_backtrace();
 	if (!bt)
-		return luaL_error(L, "pmodule.backtrace(): there is a backtrace only inside of event callbacks");
+		return luaL_error(L, "pmodule.backtrace(): only available in event callbacks");
 	return dp_lua_push(L, DP_LUA_BACKTRACE, bt);
 }
 
@@ -22,7 +22,7 @@ static int create_variable(lua_State *L)
 	ptrace_variable_t *owner = dp_lua_opt(L, 5, DP_LUA_VARIABLE);
 	ptrace_variable_t *v = pmodule_variable_create(type, name, addr, offset, owner);
 	if (!v)
-		return luaL_error(L, "create_variable: only inside of event callbacks, and not without bound");
+		return luaL_error(L, "create_variable: not in an event callback, or the limit is reached");
 	return dp_lua_push(L, DP_LUA_VARIABLE, v);
 }
 
@@ -30,11 +30,11 @@ static int create_frame(lua_State *L)
 {
 	ptrace_frame_t *f = pmodule_frame_create();
 	if (!f)
-		return luaL_error(L, "create_frame: only inside of event callbacks, and not without bound");
+		return luaL_error(L, "create_frame: not in an event callback, or the limit is reached");
 	return dp_lua_push(L, DP_LUA_FRAME, f);
 }
 
-/* What a search found, or nil. It ends early with the module's time: then the module ends, too. */
+/* Pushes a search's result, or nil. A search stops when the module's time is up: then this raises the timeout. */
 static int push_found(lua_State *L, bt_variable_t *b)
 {
 	if (!b)
@@ -105,7 +105,7 @@ static int container_of(lua_State *L)
 	return dp_lua_push_bt(L, bt_variable_container_of(b, type, dp_lua_name(L, 3)));
 }
 
-/* address(b): where it is; nil for what is in registers. */
+/* address(b): its address; nil if it is in registers. */
 static int address(lua_State *L)
 {
 	uint64_t addr;
@@ -117,7 +117,7 @@ static int path(lua_State *L)
 	return dp_lua_text(L, bt_variable_path(BV(L)));
 }
 
-/* dispatch(v, b): the callbacks of variables run on it, now. They run on this very thread of Lua. */
+/* dispatch(v, b): runs the variable callbacks on v now, on this Lua thread. */
 static int dispatch(lua_State *L)
 {
 	struct dp_lua *l = dp_lua_of(L);
@@ -138,7 +138,7 @@ static int template_arg(lua_State *L)
 	char *text = NULL;
 	if (n < 0 || n > 1000 || !pmodule_cpp_template_nth_argument(&text, type, (unsigned)n))
 		return dp_lua_text(L, NULL);
-	luaL_Buffer b; /* room first: nothing may raise while we own the text */
+	luaL_Buffer b; /* get the room first: nothing may raise while we own the text */
 	luaL_buffinit(L, &b);
 	size_t size = lua_rawlen(L, 1);
 	char *to = luaL_prepbuffsize(&b, size + 1);

@@ -38,7 +38,7 @@ static int variable_why(lua_State *L)
 	return dp_lua_text(L, pmodule_variable_why(VARIABLE(L)));
 }
 
-/* What dp_lua_formatted() writes, should this be its missing value. */
+/* Remembers why v has no value, for dp_lua_missing(). */
 static void note_missing(lua_State *L, ptrace_variable_t *v)
 {
 	const char *why = pmodule_variable_why(v);
@@ -87,7 +87,7 @@ static int variable_backtrace(lua_State *L)
 	return dp_lua_push(L, DP_LUA_BACKTRACE, pmodule_variable_backtrace(VARIABLE(L)));
 }
 
-/* What it was made from; nil for synthesized ones, and when the process is not there any more. */
+/* The value it was made from; nil for synthesized ones, and if the process is gone. */
 static int variable_bt(lua_State *L)
 {
 	return dp_lua_push(L, DP_LUA_BT, pmodule_variable_bt(VARIABLE(L)));
@@ -99,8 +99,7 @@ static int variable_fprm_offset(lua_State *L)
 	return i < 0 ? dp_lua_text(L, NULL) : dp_lua_uint(L, (uint64_t)i);
 }
 
-/* ---- setters ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- setters ------------------------------------------------------------------------------------------------------------ */
 
 static int variable_set_struct(lua_State *L)
 {
@@ -132,14 +131,14 @@ static int variable_set_enum(lua_State *L)
 	return 0;
 }
 
-/* set_string([text]); also set_string(integer [, text]): the enum setter, as one reference prints it. */
+/* set_string([text]). Also set_string(integer [, text]), the enum setter, which a published reference has under this name. */
 static int variable_set_string(lua_State *L)
 {
 	if (lua_isinteger(L, 2))
 		return variable_set_enum(L);
 	const char *text = optprose(L, 2);
 	ptrace_variable_t *v = VARIABLE(L);
-	char *copy = text ? strdup(text) : NULL; /* the API takes it over */
+	char *copy = text ? strdup(text) : NULL; /* the API takes ownership */
 	if (text && !copy)
 		return luaL_error(L, "not enough memory");
 	pmodule_variable_set_string(v, copy);
@@ -178,14 +177,14 @@ static int variable_set_cdbl(lua_State *L)
 	return 0;
 }
 
-/* set_value(b [, children]): what the typed value shows, of a variable that the module made. */
+/* set_value(b [, children]): shows a typed value in a variable that the module made. */
 static int variable_set_value(lua_State *L)
 {
 	bt_variable_t *b = dp_lua_check(L, 2, DP_LUA_BT);
 	return dp_lua_bool(L, pmodule_variable_value(VARIABLE(L), b, dp_lua_flag(L, 3, true)));
 }
 
-/* skip([yes]): its raw members are not shown. */
+/* skip([yes]): hides its raw members. */
 static int variable_skip(lua_State *L)
 {
 	ptrace_variable_t *v = VARIABLE(L);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* match objects: which threads, frames and variables. */
+/* match objects: criteria for threads, frames and variables. */
 #include "pmodules/lua/lua_internal.h"
 
 #define MATCH(L) ((pmodule_match_t *)dp_lua_check(L, 1, DP_LUA_MATCH))
 
 int dp_lua_match(lua_State *L)
 {
-	static const char none; /* an object whose pointer comes next, so that it is collected whatever fails */
+	static const char none; /* an object whose pointer is set next: it is collected even if that fails */
 	dp_lua_push(L, DP_LUA_MATCH, &none);
 	struct dp_lua_object *o = lua_touserdata(L, -1);
 	o->p = pmodule_match_create();
 	return o->p ? 1 : luaL_error(L, "not enough memory");
 }
 
-/* Only metatables of ours lead here, and they are hidden; but debug may be allowed. */
+/* Only our hidden metatables have this function, but a module may be allowed to use debug. */
 static int match_gc(lua_State *L)
 {
 	if (!dp_lua_test(L, 1, DP_LUA_MATCH))
@@ -34,7 +34,7 @@ const pmodule_match_t *dp_lua_objects_match(lua_State *L, int arg)
 {
 	const pmodule_match_t *m = dp_lua_optmatch(L, arg);
 	if (m && dp_match_of_variables(m))
-		luaL_argerror(L, arg, "this match has criteria of variables; threads and frames have none");
+		luaL_argerror(L, arg, "this match has criteria of variables, which do not apply to threads and frames");
 	return m;
 }
 
@@ -53,7 +53,7 @@ static int add(lua_State *L, add_fn *f)
 	bool exact = lua_isnoneornil(L, 3);
 	unsigned type = exact ? PMODULE_MATCH_EXACT : dp_lua_constant(L, 3, PMODULE_MATCH_SUBSTR + 1, "match_type");
 	if (!f(m, text, type))
-		return luaL_error(L, "the match takes no more criteria (too many, or no memory)");
+		return luaL_error(L, "cannot add a criterion to the match (out of memory)");
 	return 0;
 }
 
@@ -72,7 +72,7 @@ static int match_add_variable_ptrace_type(lua_State *L)
 {
 	enum pmodule_variable_type type = dp_lua_constant(L, 2, PMODULE_REFERENCE + 1, "variable_type");
 	if (!pmodule_match_add_variable_ptrace_type(MATCH(L), type))
-		return luaL_error(L, "the match takes no more criteria (too many, or no memory)");
+		return luaL_error(L, "cannot add a criterion to the match (out of memory)");
 	return 0;
 }
 

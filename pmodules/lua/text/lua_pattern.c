@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a pattern matches at a place: by trying, item after item, and back. */
+/* Matches a pattern at one position, item by item, with backtracking. */
 #include "pmodules/lua/text/lua_pattern.h"
 
 #include <ctype.h>
@@ -18,10 +18,9 @@ static void worked(struct dp_lua_pattern *m, size_t n)
 	dp_lua_check_time(m->L);
 }
 
-/* ---- single characters ------------------------------------------------------------------------------------------------------
- */
+/* ---- single characters -------------------------------------------------------------------------------------------------- */
 
-/* Behind the class that begins at p. */
+/* The end of the class that starts at p. */
 static const char *class_end(const struct dp_lua_pattern *m, const char *p)
 {
 	const char first = *p++;
@@ -33,7 +32,7 @@ static const char *class_end(const struct dp_lua_pattern *m, const char *p)
 	if (first != '[')
 		return p;
 	p += *p == '^';
-	do { /* what stands first is no end of the set, though it be a ']' */
+	do { /* the first character does not end the set, even if it is ']' */
 		if (p == m->pattern_end)
 			luaL_error(m->L, "malformed pattern (missing ']')");
 		if (*p++ == '%' && p < m->pattern_end)
@@ -82,7 +81,7 @@ static bool is_of_class(int c, int class)
 	return is != !islower(class);
 }
 
-/* `last` is the set's ']'. */
+/* `last` points to the set's ']'. */
 static bool is_of_set(int c, const char *p, const char *last)
 {
 	const bool is = p[1] != '^';
@@ -120,8 +119,7 @@ static bool is_one(struct dp_lua_pattern *m, const char *s, const char *p, const
 	}
 }
 
-/* ---- repetitions ------------------------------------------------------------------------------------------------------------
- */
+/* ---- repetitions -------------------------------------------------------------------------------------------------------- */
 
 static const char *longest(struct dp_lua_pattern *m, const char *s, const char *p, const char *end)
 {
@@ -148,8 +146,7 @@ static const char *shortest(struct dp_lua_pattern *m, const char *s, const char 
 	}
 }
 
-/* ---- captures ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- captures ----------------------------------------------------------------------------------------------------------- */
 
 static const char *open_capture(struct dp_lua_pattern *m, const char *s, const char *p)
 {
@@ -179,8 +176,7 @@ static const char *close_capture(struct dp_lua_pattern *m, const char *s, const 
 	return found;
 }
 
-/* ---- %b %f %1 ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- %b %f %1 ----------------------------------------------------------------------------------------------------------- */
 
 static const char *balanced(struct dp_lua_pattern *m, const char *s, const char *p)
 {
@@ -215,17 +211,16 @@ static const char *again(struct dp_lua_pattern *m, const char *s, int digit)
 		luaL_error(m->L, "invalid capture index %%%d", i + 1);
 		return NULL;
 	}
-	const size_t n = (size_t)m->capture[i].n; /* a position is longer than all */
+	const size_t n = (size_t)m->capture[i].n; /* as size_t, a position capture exceeds any length */
 	if ((size_t)(m->end - s) < n)
 		return NULL;
 	worked(m, n);
 	return memcmp(m->capture[i].at, s, n) ? NULL : s + n;
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- items -------------------------------------------------------------------------------------------------------------- */
 
-/* One item of the pattern: *s goes behind what it matches, NULL: nothing. Returns the next item, or NULL: *s is the result. */
+/* Matches one item: advances *s past it; NULL: no match. Returns the next item; NULL: *s is the result of the whole match. */
 static const char *item(struct dp_lua_pattern *m, const char **s, const char *p)
 {
 	const char *end = class_end(m, p), *found;

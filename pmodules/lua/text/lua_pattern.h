@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lua's patterns (reference manual, 6.4.1), matched as Lua 5.4 matches them, with one difference: a match that takes long asks
- * whether the module's time is up. The library's own would go on for hours in C, where no hook comes. Private to lua_pattern.c
- * and lua_search.c.
+ * Matches Lua patterns (reference manual, 6.4.1) like Lua 5.4, with one difference: a long match checks whether the module's time
+ * is up. Lua's own matcher could run for hours in C, where hooks do not run. Private to lua_pattern.c and lua_search.c.
  */
 #ifndef DP_PMODULES_LUA_PATTERN_H
 #define DP_PMODULES_LUA_PATTERN_H
@@ -14,17 +13,17 @@
 enum { DP_LUA_CAPTURES = 32, DP_LUA_OPEN = -1, DP_LUA_POSITION = -2 };
 struct dp_lua_pattern {
 	lua_State *L;
-	const char *subject, *end, *pattern_end; /* of Lua's strings: behind them is a NUL */
+	const char *subject, *end, *pattern_end; /* ends of Lua strings: a NUL follows */
 	int level;                               /* captures, finished or not */
 	unsigned depth;
-	size_t work; /* since the clock was looked at */
+	size_t work; /* since the clock was last read */
 	struct {
 		const char *at;
 		ptrdiff_t n; /* or DP_LUA_OPEN, DP_LUA_POSITION */
 	} capture[DP_LUA_CAPTURES];
 };
 
-/* From s on: the end of the match, or NULL. Errors of the pattern, and the end of the time, are raised. */
+/* Matches at s: returns the end of the match, or NULL. Raises pattern errors and the timeout. */
 const char *dp_lua_pattern_match(struct dp_lua_pattern *m, const char *s, const char *p);
 
 #endif

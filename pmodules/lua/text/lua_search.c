@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* string.find, match, gmatch, gsub over the patterns of lua_pattern.c: what Lua 5.4's do. */
+/* string.find, match, gmatch, gsub with the patterns of lua_pattern.c; they behave like Lua 5.4's. */
 #include "pmodules/lua/text/lua_pattern.h"
 
 #include <ctype.h>
@@ -15,10 +15,9 @@ static void begin(lua_State *L, const char *s, size_t n, const char *pattern_end
 	m->level = 0;
 }
 
-/* ---- captures ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- captures ----------------------------------------------------------------------------------------------------------- */
 
-/* Capture i of the match s .. e, or all of it. Its length; DP_LUA_POSITION: it is pushed, as a number. */
+/* Gets capture i of the match s .. e, or the whole match. Returns its length; DP_LUA_POSITION: it was pushed as a number. */
 static ptrdiff_t capture(struct dp_lua_pattern *m, int i, const char *s, const char *e, const char **ret)
 {
 	*ret = s;
@@ -43,7 +42,7 @@ static void push_capture(struct dp_lua_pattern *m, int i, const char *s, const c
 		lua_pushlstring(m->L, text, (size_t)n);
 }
 
-/* `whole`: without captures the match counts as one. */
+/* `whole`: without captures, pushes the whole match. */
 static int push_captures(struct dp_lua_pattern *m, const char *s, const char *e, bool whole)
 {
 	const int n = m->level || !whole ? m->level : 1;
@@ -53,10 +52,9 @@ static int push_captures(struct dp_lua_pattern *m, const char *s, const char *e,
 	return n;
 }
 
-/* ---- find, match ------------------------------------------------------------------------------------------------------------
- */
+/* ---- find, match -------------------------------------------------------------------------------------------------------- */
 
-/* Where to begin: argument `arg`, from 0. */
+/* The start position from argument `arg`, counted from 0. */
 static size_t start_of(lua_State *L, int arg, size_t n)
 {
 	const lua_Integer at = luaL_optinteger(L, arg, 1);
@@ -122,8 +120,7 @@ static int match(lua_State *L)
 	return search(L, false);
 }
 
-/* ---- gmatch -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- gmatch ------------------------------------------------------------------------------------------------------------- */
 
 struct walk {
 	struct dp_lua_pattern m;
@@ -149,7 +146,7 @@ static int gmatch(lua_State *L)
 	size_t n, k;
 	const char *s = luaL_checklstring(L, 1, &n), *p = luaL_checklstring(L, 2, &k);
 	const size_t from = start_of(L, 3, n);
-	lua_settop(L, 2); /* the texts stay as long as the closure */
+	lua_settop(L, 2); /* the closure keeps the strings alive */
 	struct walk *w = lua_newuserdatauv(L, sizeof(*w), 0);
 	begin(L, s, n, p + k, &w->m);
 	w->p = p;
@@ -159,8 +156,7 @@ static int gmatch(lua_State *L)
 	return 1;
 }
 
-/* ---- gsub -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- gsub --------------------------------------------------------------------------------------------------------------- */
 
 static void add_text(struct dp_lua_pattern *m, luaL_Buffer *b, const char *s, const char *e)
 {
@@ -186,7 +182,7 @@ static void add_text(struct dp_lua_pattern *m, luaL_Buffer *b, const char *s, co
 	luaL_addlstring(b, to, (size_t)(end - to));
 }
 
-/* Whether it is another text. */
+/* Adds the replacement; false: it is the original text. */
 static bool add_value(struct dp_lua_pattern *m, luaL_Buffer *b, const char *s, const char *e)
 {
 	lua_State *L = m->L;
@@ -214,7 +210,7 @@ static bool add_value(struct dp_lua_pattern *m, luaL_Buffer *b, const char *s, c
 	return true;
 }
 
-/* The number of replacements; b has the new text if *changed. */
+/* Returns the number of replacements. b has the new text if *changed. */
 static lua_Integer replace(struct dp_lua_pattern *m, const char *p, lua_Integer most, luaL_Buffer *b, bool *changed)
 {
 	const char *at = m->subject, *last = NULL;

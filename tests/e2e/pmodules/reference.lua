@@ -45,9 +45,9 @@ end
 -- ---- pmodule ----------------------------------------------------------------------------------------------------------------------
 
 local p = "pmodule."
-check[p .. "define"] = function() fails("only while the file is loaded", pmodule.define, { id = "x", load = print }) end
+check[p .. "define"] = function() fails("only allowed while the file is loaded", pmodule.define, { id = "x", load = print }) end
 check[p .. "register"] = function()
-	fails("only from", pmodule.register, pmodule.event.frame, print)
+	fails("only allowed in the function", pmodule.register, pmodule.event.frame, print)
 	for _, name in ipairs { "preattach", "attach", "thread", "frame", "variable" } do assert(seen[name] > 0, name) end
 	equal(seen.filtered, 1, "callbacks of a match that was reset afterwards")
 	equal(table.concat(seen.deep, " "), "variable frame thread", "bottom-up")
@@ -603,9 +603,9 @@ check["bt_variable.__index"] = function()
 end
 check["bt_variable.__len"] = function()
 	equal(#thing.list, 4)
-	fails("no array of known length", function() return #thing.ptr end)
+	fails("not an array of known length", function() return #thing.ptr end)
 end
-check["bt_variable.__newindex"] = function() fails("read only", function() thing.id = 1 end) end
+check["bt_variable.__newindex"] = function() fails("read-only", function() thing.id = 1 end) end
 check["bt_variable.__tostring"] = function() equal(tostring(thing.list), "bt_variable thing_g.list (int [4])") end
 
 -- Constants: all that the reference names.

@@ -13,18 +13,18 @@ TestSuite(lua_hostile, .timeout = 120);
 Test(lua_hostile, a_file_that_is_no_module_is_refused)
 {
 	lua_expect_error("local x = = 3", ".lua:1: unexpected symbol near '='\n"); /* and no traceback of nothing */
-	lua_expect_error("x = 3", "pmodule.define{id = ..., load = ...} is not called");
+	lua_expect_error("x = 3", "it does not call pmodule.define{id = ..., load = ...}");
 	lua_expect_error("\n\nerror('in the chunk')", ".lua:3: in the chunk");
 	lua_expect_error("\033Lua is not text", "attempt to load a binary chunk");
 	lua_expect_error("pmodule.define{}", "id: a string expected, got nil");
 	lua_expect_error("pmodule.define{id = {}, load = print}", "id: a string expected, got table");
-	lua_expect_error("pmodule.define{id = 'a\\0b', load = print}", "a NUL in a name");
-	lua_expect_error("pmodule.define{id = '../x', load = print}", "is no id");
+	lua_expect_error("pmodule.define{id = 'a\\0b', load = print}", "a name may not contain NUL");
+	lua_expect_error("pmodule.define{id = '../x', load = print}", "invalid module id");
 	lua_expect_error("pmodule.define{id = 'm'}", "load: a function expected, got nil");
 	lua_expect_error("pmodule.define{id = 'm', load = 3}", "load: a function expected, got number");
 	lua_expect_error("pmodule.define{id = 'm', load = print, reset = 3}", "reset: a function expected");
 	lua_expect_error("pmodule.define{id = 'm', load = print, phase = 'x'}", "'attach' or 'postattach' expected");
-	lua_expect_error("for i = 1, 2 do pmodule.define{id = 'm', load = function() end} end", "has defined 'm' already");
+	lua_expect_error("for i = 1, 2 do pmodule.define{id = 'm', load = function() end} end", "already defined 'm'");
 	lua_expect_error("pmodule.define{id = 'm', load = function() error('in load') end}", "in load");
 	lua_expect_error("pmodule.define{id = 'm', load = function() end, lode = 1}",
 	                 "warning: [m] pmodule.define: unknown field 'lode'");
@@ -32,10 +32,10 @@ Test(lua_hostile, a_file_that_is_no_module_is_refused)
 
 Test(lua_hostile, registering_at_the_wrong_time_or_with_the_wrong_things_is_refused)
 {
-	lua_expect_error(MODULE("pmodule.define{id = 'n', load = print}"), "only while the file is loaded");
+	lua_expect_error(MODULE("pmodule.define{id = 'n', load = print}"), "only allowed while the file is loaded");
 	lua_expect_error(MODULE("pmodule.register(pmodule.event.frame, print)"),
-	                 "only from the function that define{} calls load");
-	lua_expect_error("pmodule.register(pmodule.event.frame, print)", "only from the function that define{} calls load");
+	                 "only allowed in the function that define{} sets as load");
+	lua_expect_error("pmodule.register(pmodule.event.frame, print)", "only allowed in the function that define{} sets as load");
 	lua_expect_error("pmodule.define{id = 'm', load = function() pmodule.register(99, print) end}",
 	                 "one of pmodule.event expected, got 99");
 	lua_expect_error("pmodule.define{id = 'm', load = function() pmodule.register(pmodule.event.frame, 1) end}",
@@ -55,7 +55,7 @@ Test(lua_hostile, unknown_names_are_errors_that_suggest)
 	lua_expect_error(MODULE("bt():frobnicate()"), "thread has no 'frobnicate'");
 	lua_expect_error(MODULE("return pmodule.event.vairable"), "pmodule.event has no 'vairable'; did you mean 'variable'?");
 	lua_expect_error(MODULE("pmodule.regsiter()"), "pmodule has no 'regsiter'; did you mean 'register'?");
-	lua_expect_error(MODULE("bt.pid()"), "backtrace expected, got no value (methods are called with a colon)");
+	lua_expect_error(MODULE("bt.pid()"), "backtrace expected, got no value (call methods with a colon)");
 	lua_expect_error(MODULE("bt().tid(bt)"), "thread expected, got backtrace");
 }
 
@@ -127,9 +127,9 @@ Test(lua_hostile, the_sandbox_has_no_way_out)
 	lua_expect_error(MODULE("require('io')"), "--lua-allow=package");
 	lua_expect_error(MODULE("load('return 1')"), "--lua-allow=load");
 	lua_expect_error(MODULE("loadfile('/etc/passwd')"), "--lua-allow=load");
-	lua_expect_error(MODULE("dofile('/etc/passwd')"), "dofile is not to be had");
-	lua_expect_error(MODULE("string.dump(print)"), "string.dump is not to be had");
-	lua_expect_error(MODULE("setmetatable({}, {__gc = print})"), "__gc is not to be had");
+	lua_expect_error(MODULE("dofile('/etc/passwd')"), "dofile is not available");
+	lua_expect_error(MODULE("string.dump(print)"), "string.dump is not available");
+	lua_expect_error(MODULE("setmetatable({}, {__gc = print})"), "__gc is not available");
 	lua_expect_error(MODULE("getmetatable(bt).__index = nil"), "attempt to index a string value");
 	lua_expect_error(MODULE("print('a', 1, nil)"), "print: [m] a\t1\tnil\n");
 }
@@ -204,25 +204,25 @@ Test(lua_hostile, the_end_of_time_cannot_be_caught)
 
 Test(lua_hostile, loops_without_instructions_are_bounded)
 {
-	lua_expect_error(MODULE("table.move({}, 1, 1 << 60, 2, {})"), "a range of more than");
-	lua_expect_error(MODULE("table.move({}, math.mininteger, math.maxinteger, 2, {})"), "a range of more than");
-	lua_expect_error(MODULE("table.concat(setmetatable({}, {__index = tostring}), '', 1, 1 << 60)"), "a range of more than");
+	lua_expect_error(MODULE("table.move({}, 1, 1 << 60, 2, {})"), "the range has more than");
+	lua_expect_error(MODULE("table.move({}, math.mininteger, math.maxinteger, 2, {})"), "the range has more than");
+	lua_expect_error(MODULE("table.concat(setmetatable({}, {__index = tostring}), '', 1, 1 << 60)"), "the range has more than");
 	lua_expect_error(MODULE("table.insert(setmetatable({}, {__len = function() return 1 << 60 end}), 1, 1)"),
-	                 "a table of more than");
+	                 "the table has more than");
 	lua_expect_error(MODULE("table.remove(setmetatable({}, {__len = function() return 1 << 60 end}), 1)"),
-	                 "a table of more than");
+	                 "the table has more than");
 	lua_expect_error(MODULE("table.sort(setmetatable({}, {__len = function() return 1 << 30 end, __index = rawlen}))"),
-	                 "a table of more than");
+	                 "the table has more than");
 	lua_expect_error(MODULE("error(#string.rep('', 1 << 60) .. ' bytes')"), "0 bytes");
 }
 
 Test(lua_hostile, memory_has_an_end)
 {
-	lua_expect_error(MODULE("local s = 'x' while true do s = s .. s end"), "a module may have 64 MiB");
-	lua_expect_error(MODULE("string.rep('x', 1 << 30)"), "a module may have 64 MiB");
+	lua_expect_error(MODULE("local s = 'x' while true do s = s .. s end"), "a module's limit is 64 MiB");
+	lua_expect_error(MODULE("string.rep('x', 1 << 30)"), "a module's limit is 64 MiB");
 	lua_expect_error(MODULE("string.rep('x', 1 << 62)"), "resulting string too large");
-	lua_expect_error(MODULE("local t = {} for i = 1, 1 << 30 do t[i] = {} end"), "a module may have 64 MiB");
-	lua_expect_error("x = string.rep('x', 1 << 30)", "a module may have 64 MiB");
+	lua_expect_error(MODULE("local t = {} for i = 1, 1 << 30 do t[i] = {} end"), "a module's limit is 64 MiB");
+	lua_expect_error("x = string.rep('x', 1 << 30)", "a module's limit is 64 MiB");
 	lua_expect_error(MODULE("local function f() return 1 + f() end f()"), "error: [m]"); /* of stack, or of memory */
 	lua_expect_error(MODULE("local function f() return coroutine.wrap(f)() end f()"), "C stack overflow");
 }

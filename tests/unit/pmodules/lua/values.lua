@@ -34,10 +34,10 @@ local function check(bt)
 	fails("no member 'nxt' in struct node", function() return head.next.nxt.value end)
 	fails("nothing readable at 0xdead", function() return head.next.next.next.value end)
 	fails("is no array", function() return head.value[0] end)
-	fails("no array of known length", function() return #head end)
+	fails("not an array of known length", function() return #head end)
 	fails("no type 'struct x'", pmodule.cast, head, "struct x")
-	fails("read only", function() head.value = 3 end)
-	fails("a member's name", function() return head[{}] end)
+	fails("read-only", function() head.value = 3 end)
+	fails("member name", function() return head[{}] end)
 	fails("NUL", function() return head["a\0b"] end)
 end
 
