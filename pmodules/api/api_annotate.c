@@ -8,7 +8,7 @@
 
 #define NOTE_MAX (1u << 20)
 
-/* One object, whole, with the key "json": it is set into another JSON object later, so nothing half-made may pass. */
+/* Is it one complete object with the key "json"? It is later embedded in other JSON, so it must be well-formed. */
 static bool is_json(const char *text, size_t n)
 {
 	json_error_t at;
@@ -16,10 +16,10 @@ static bool is_json(const char *text, size_t n)
 	json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &at);
 	const bool ok = json_is_object(all) && json_is_object(json_object_get(all, "json"));
 	if (!all)
-		dp_host_log(m->host, DP_LOG_WARNING, m, "a JSON annotation is discarded: line %d, column %d: %s", at.line,
+		dp_host_log(m->host, DP_LOG_WARNING, m, "JSON annotation discarded: line %d, column %d: %s", at.line,
 		            at.column, at.text);
 	else if (!ok)
-		dp_host_log(m->host, DP_LOG_WARNING, m, "a JSON annotation is discarded: it is no object {\"json\": {...}}");
+		dp_host_log(m->host, DP_LOG_WARNING, m, "JSON annotation discarded: it is not an object {\"json\": {...}}");
 	json_decref(all);
 	return ok;
 }

@@ -16,8 +16,7 @@ static enum pmodule_process_state state_of(char letter)
 	return at ? (enum pmodule_process_state)states[at - letters] : PMODULE_PROCESS_UNKNOWN;
 }
 
-/* ---- backtrace
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- backtrace ---------------------------------------------------------------------------------------------------------- */
 
 pid_t pmodule_backtrace_pid(ptrace_backtrace_t *bt)
 {
@@ -42,7 +41,7 @@ static bool may_add(const struct dp_snapshot *s, const char *a, const char *b)
 	return s && a && *a && b && dp_host_may_add(dp_host_current(), strlen(a) + strlen(b));
 }
 
-/* The snapshot, which knows then whose it is; NULL: it cannot be added. */
+/* Records the module as the owner of `text`. Returns the snapshot; NULL: `text` may not be added. */
 static struct dp_snapshot *adding(ptrace_backtrace_t *bt, enum dp_snap_added what, const char *text, const char *value)
 {
 	struct dp_snapshot *s = dp_api_backtrace(bt);
@@ -92,7 +91,7 @@ ptrace_thread_t *pmodule_backtrace_next_thread(ptrace_backtrace_t *bt, const pmo
 	return NULL;
 }
 
-/* Of globals and thread-locals. */
+/* For globals and thread-locals. */
 static struct dp_snap_variable *next_variable(struct dp_snap_variable *v, const char *object, const char *cu, const char *name)
 {
 	for (; v; v = v->next)
@@ -110,8 +109,7 @@ ptrace_variable_t *pmodule_backtrace_next_variable(ptrace_backtrace_t *bt, const
 	return dp_out_variable(next_variable(previous ? dp_in_variable(previous)->next : s->globals, object, cu, name));
 }
 
-/* ---- map, files
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- map, files --------------------------------------------------------------------------------------------------------- */
 
 ptrace_pmap_entry_t *pmodule_backtrace_pmap_entry(ptrace_backtrace_t *bt, uint64_t addr)
 {
@@ -166,9 +164,7 @@ bool pmodule_pmap_permissions(const ptrace_pmap_entry_t *e, unsigned all_of)
 	return (has & all_of) == all_of;
 }
 
-/* ---- thread
- * ------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- thread ------------------------------------------------------------------------------------------------------------- */
 
 pid_t pmodule_thread_tid(ptrace_thread_t *t)
 {

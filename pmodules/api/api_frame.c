@@ -51,7 +51,7 @@ bool pmodule_frame_register(ptrace_frame_t *p, const char *name, uint64_t *ret)
 	return false;
 }
 
-/* Behind v, children first; those that hang in their owner's list are left by going up. */
+/* The next variable, depth first; after the last child, the one after its owner. */
 static struct dp_snap_variable *after(const struct dp_snap_variable *v)
 {
 	if (v->children)
@@ -59,7 +59,7 @@ static struct dp_snap_variable *after(const struct dp_snap_variable *v)
 	for (; v; v = v->owner) {
 		if (v->next)
 			return v->next;
-		/* A synthesized one may have an owner, and yet stand at the end of the frame. */
+		/* A synthesized variable may have an owner and yet be at the end of the frame's list. */
 		if (!v->owner || !v->owner->children || v->owner->children->prev != v)
 			return NULL;
 	}
@@ -78,8 +78,7 @@ ptrace_variable_t *pmodule_frame_next_variable(ptrace_frame_t *p, const pmodule_
 	return NULL;
 }
 
-/* ---- setters: what was extracted is kept
- * --------------------------------------------------------------------------------------------- */
+/* ---- setters: the extracted values are kept ----------------------------------------------------------------------------- */
 
 static struct dp_snap_frame *settable(ptrace_frame_t *p, const char *text)
 {
@@ -87,7 +86,7 @@ static struct dp_snap_frame *settable(ptrace_frame_t *p, const char *text)
 	return f && text && dp_host_may_add(dp_host_current(), strlen(text)) ? f : NULL;
 }
 
-/* Once: the place that the debug information gave. */
+/* Notes the location from the debug information, once. */
 static void keep_place(struct dp_snap_frame *f)
 {
 	static const char words[] = "the debug information says ";
@@ -159,8 +158,7 @@ void pmodule_frame_set_decl_line(ptrace_frame_t *p, int line)
 	f->decl_line = line;
 }
 
-/* ---- synthesized frames
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- synthesized frames ------------------------------------------------------------------------------------------------- */
 
 ptrace_frame_t *pmodule_frame_create(void)
 {
@@ -214,9 +212,7 @@ bool pmodule_frame_add_frame(ptrace_frame_t *p, ptrace_frame_t *frame, bool inse
 	return added(f->thread, new);
 }
 
-/* ---- siginfo
- * ----------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- siginfo ------------------------------------------------------------------------------------------------------------ */
 
 static const struct dp_snap_siginfo *signal_of(const ptrace_siginfo_t *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pmodule.h: registering, logging, memory and symbols. */
+/* pmodule.h: registration, log, memory, symbols. */
 #include "pmodules/host/host_state.h"
 
 #include <limits.h>
@@ -9,8 +9,7 @@
 
 #define CHUNK 256u
 
-/* ---- registering
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- registration ------------------------------------------------------------------------------------------------------- */
 
 static bool add(pmodule_t *m, enum dp_module_event event, const pmodule_match_t *match, void (*fn)(void))
 {
@@ -61,8 +60,7 @@ bool pmodule_defer(pmodule_t *m)
 	return true;
 }
 
-/* ---- the surroundings
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- log, options, backtrace -------------------------------------------------------------------------------------------- */
 
 void pmodule_log(enum pmodule_log_level level, const char *fmt, ...)
 {
@@ -102,8 +100,7 @@ bool pmodule_pmap_cached(void)
 	return h && h->options.pmap_cached;
 }
 
-/* ---- memory
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
 static enum pmodule_read_source source_of(const struct dp_host *h, bool late)
 {
@@ -150,7 +147,7 @@ size_t pmodule_address_read_raw(uint64_t addr, void *buf, size_t n)
 	return dp_api_read(addr, buf, n);
 }
 
-/* In small pieces: a short string at the end of what is readable costs no look behind it. */
+/* Reads in small chunks: a short string at the end of readable memory needs no read beyond it. */
 ssize_t pmodule_address_read_string(uint64_t addr, char *buf, size_t n)
 {
 	size_t done = 0;
@@ -215,8 +212,7 @@ bool pmodule_address_read_real(uint64_t addr, size_t size, double *ret)
 	return true;
 }
 
-/* ---- symbols
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- symbols ------------------------------------------------------------------------------------------------------------ */
 
 const char *pmodule_address_symbol(uint64_t addr)
 {

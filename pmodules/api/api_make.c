@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pmodule.h: variables that modules make, and what they set. On what was extracted a setter changes what is shown (`summary`),
+ * pmodule.h: variables that modules make, and setters. On an extracted variable, a setter changes what is shown (`summary`),
  * never what was read.
  */
 #include "pmodules/host/host_state.h"
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX    64u   /* whoever walks the tree afterwards does it by recursion */
-#define CHILDREN_MAX 4096u /* below one owner: a loop over a damaged list ends somewhere */
+#define DEPTH_MAX    64u   /* later walks of the tree are recursive */
+#define CHILDREN_MAX 4096u /* of one owner: bounds loops over damaged lists */
 
-/* "const struct crash *[4]": "crash". */
+/* The base type: "const struct crash *[4]" gives "crash". */
 static const char *base_of(struct dp_snapshot *s, const char *type)
 {
 	static const char *const words[] = {"const ", "volatile ", "struct ", "union ", "enum ",
@@ -64,7 +64,7 @@ static struct dp_snap_variable *make(struct dp_host *h, const char *type, const 
 	return v;
 }
 
-/* Globals have no frame that it could be added to later: what is made below them is there at once. */
+/* A child of a global is added at once, since there is no frame to add it to later. */
 ptrace_variable_t *pmodule_variable_create(const char *type, const char *name, uint64_t addr, int64_t offset,
                                            ptrace_variable_t *owner)
 {
@@ -74,7 +74,7 @@ ptrace_variable_t *pmodule_variable_create(const char *type, const char *name, u
 		return NULL;
 	const bool at_once = above && is_frameless(above) && !dp_host_is_loose(h, above);
 	if (at_once && is_full(above)) {
-		dp_snapshot_truncated(h->snapshot, "what pmodules add below '%s'", above->name);
+		dp_snapshot_truncated(h->snapshot, "children that pmodules add to '%s'", above->name);
 		return NULL;
 	}
 	struct dp_snap_variable *v = make(h, type ? type : "", name ? name : "", above);
@@ -91,13 +91,11 @@ ptrace_variable_t *pmodule_variable_create(const char *type, const char *name, u
 
 ptrace_variable_t *pmodule_ptrace_variable_create(ptrace_variable_t *owner, unsigned depth, int64_t index)
 {
-	(void)depth; /* its owner's and one */
+	(void)depth; /* always its owner's depth plus one */
 	return pmodule_variable_create("", index < 0 ? "" : NULL, 0, index, owner);
 }
 
-/* ---- adding
- * -----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- adding ------------------------------------------------------------------------------------------------------------- */
 
 static void belong(struct dp_snap_variable *v, struct dp_snap_frame *f)
 {
@@ -134,8 +132,7 @@ bool pmodule_frame_add_variable(ptrace_frame_t *frame, ptrace_variable_t *variab
 	return true;
 }
 
-/* ---- typed values
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- typed values ------------------------------------------------------------------------------------------------------- */
 
 bool pmodule_variable_value(ptrace_variable_t *p, bt_variable_t *bv, bool children)
 {
@@ -151,7 +148,7 @@ bool pmodule_variable_value(ptrace_variable_t *p, bt_variable_t *bv, bool childr
 		return false;
 	dp_value_show(dp_in_value(bv), &limits, children ? 1 : 0, h->snapshot, v);
 	v->value = dp_in_value(bv);
-	if (v->index >= 0) /* an element, whatever the member is called that it was made from */
+	if (v->index >= 0) /* an element keeps its own name, not that of the member it was made from */
 		v->name = name;
 	if (!children) {
 		v->children = NULL;
@@ -183,7 +180,7 @@ void pmodule_variable_dispatch(ptrace_variable_t *p, bt_variable_t *bv)
 	if (!v)
 		return;
 	if (h->dispatching >= DP_DISPATCH_DEPTH) {
-		dp_host_log(h, DP_LOG_WARNING, dp_module_current(), "dispatch is nested %u deep: it goes no further",
+		dp_host_log(h, DP_LOG_WARNING, dp_module_current(), "dispatch is nested too deep (limit: %u)",
 		            DP_DISPATCH_DEPTH);
 		return;
 	}
@@ -192,9 +189,7 @@ void pmodule_variable_dispatch(ptrace_variable_t *p, bt_variable_t *bv)
 	h->dispatching--;
 }
 
-/* ---- setters
- * ----------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- setters ------------------------------------------------------------------------------------------------------------ */
 
 static void shown_as(struct dp_snap_variable *v, const char *text)
 {
@@ -204,7 +199,7 @@ static void shown_as(struct dp_snap_variable *v, const char *text)
 	v->module = dp_api_module_id();
 }
 
-/* The variable, if the module made it: then its kind is set. What was extracted is shown otherwise. */
+/* Returns the variable, with its kind set, if a module made it. For an extracted one, sets what is shown and returns NULL. */
 static struct dp_snap_variable *own(ptrace_variable_t *p, enum dp_var_kind kind, const char *text)
 {
 	struct dp_snap_variable *v = dp_api_variable(p);

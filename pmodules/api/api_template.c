@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* pmodule.h: arguments of C++ templates, by the names of types alone. */
+/* pmodule.h: arguments of C++ templates, parsed from type names. */
 #include "pmodules/pmodule.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Behind the argument at p: a comma or the closing bracket of its own level; NULL: the name ends before. */
+/* The end of the argument at p: the comma or bracket at its own level; NULL: there is none. */
 static const char *end_of_argument(const char *p)
 {
 	int depth = 0;
@@ -36,7 +36,7 @@ static bool cut(char **out, const char *from, const char *to)
 		from++;
 	while (to > from && to[-1] == ' ')
 		to--;
-	if (from == to) /* "f<>" has none */
+	if (from == to) /* "f<>" has no arguments */
 		return false;
 	*out = strndup(from, (size_t)(to - from));
 	return *out != NULL;

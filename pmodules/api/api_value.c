@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* pmodule.h: typed values of the process. The error of a step that fails is kept for bt_error(). */
+/* pmodule.h: typed values of the process. bt_error() returns the last failed step's error. */
 #include "pmodules/host/host_state.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The value, while there is a world that it can belong to. */
+/* The value, or NULL if there is no world. */
 static struct dp_value *in(bt_variable_t *bv)
 {
 	const struct dp_host *h = dp_host_current();
@@ -35,7 +35,7 @@ static bt_variable_t *nothing(const char *what)
 	return NULL;
 }
 
-#define NO_VALUE "there is no value (NULL was given, or there are no types here)"
+#define NO_VALUE "no value (the argument is NULL, or no types are available here)"
 
 const char *bt_error(void)
 {
@@ -43,8 +43,7 @@ const char *bt_error(void)
 	return h ? h->error : "";
 }
 
-/* ---- where values come from
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- where values come from --------------------------------------------------------------------------------------------- */
 
 bt_variable_t *pmodule_bt_query(const char *symbol, const char *object, const char *cu)
 {
@@ -74,8 +73,7 @@ bt_variable_t *pmodule_frame_query(ptrace_frame_t *frame, const char *name)
 	return v ? dp_out_value(v) : nothing("the frame has no variable of that name");
 }
 
-/* ---- steps
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
 
 bt_variable_t *bt_variable_member(bt_variable_t *bv, const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads to frames and variables. */
+/* From threads to frames and variables. */
 #include "pmodules/capture/extract.h"
 #include "pmodules/capture/extract_internal.h"
 
@@ -33,8 +33,7 @@ struct dp_extract *dp_extract_destroy(struct dp_extract *x)
 	return NULL;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- frames ------------------------------------------------------------------------------------------------------------- */
 
 static const char *text_or_null(struct dp_extract *x, struct dp_snapshot *s, struct dp_stext *t)
 {
@@ -66,7 +65,7 @@ static void describe(struct dp_extract *x, struct dp_snapshot *s, const struct d
 		f->symbol = "<signal handler called>";
 }
 
-/* Modules may ask for it as long as the world is there. */
+/* Copies the value into the world's arena: modules may use it as long as the world exists. */
 static struct dp_value *lasting(struct dp_extract *x, const struct dp_value *v)
 {
 	struct dp_value *own = dp_arena_alloc(&x->w->arena, sizeof(*own));
@@ -96,7 +95,7 @@ static void variables(struct dp_extract *x, struct dp_show *show, const struct d
 		into->place = v->is_parameter ? DP_VAR_PARAMETER : DP_VAR_LOCAL;
 		into->index = v->index;
 		into->name = dp_world_text(x->w, show->s, &v->name);
-		/* The first variables leave something for the others. */
+		/* The first variables may not use up the budget: reserve a share for the rest. */
 		const uint64_t others = show->budget / (scope->n - i + 1);
 		const uint64_t kept = i + 1 < scope->n ? others : 0;
 		show->budget -= kept;
@@ -113,7 +112,7 @@ static struct dp_snap_registers *registers(struct dp_snapshot *s, const struct d
 	return r;
 }
 
-/* A frame with the copies of functions in it: innermost first. */
+/* A frame and the functions inlined in it, innermost first. */
 static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_thread *t, const struct dp_fstate *state)
 {
 	struct dp_fplan *p = state->plan;
@@ -133,12 +132,11 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 	}
 	dp_show_finish(&show);
 	if (show.is_cut)
-		dp_snapshot_truncated(s, "variables: all but the first %u parts of one frame", x->limits.variables);
+		dp_snapshot_truncated(s, "variables: a frame has more than %u parts", x->limits.variables);
 	return !s->arena.failed;
 }
 
-/* ---- threads -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- threads ------------------------------------------------------------------------------------------------------------ */
 
 static void describe_thread(const struct dp_stopped_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
 {
@@ -169,7 +167,7 @@ static size_t shown(const struct dp_fstate *state)
 	return state->plan->nscopes ? state->plan->nscopes : 1;
 }
 
-/* Copies of functions count as frames: what is then too much is left out between the innermost and the outermost. */
+/* Inlined functions count as frames. If that exceeds the limit, frames in the middle are left out. */
 static void fit(const struct dp_fwalk *walk, size_t limit, size_t *inner, size_t *outer)
 {
 	size_t total = 0, n = 0;
@@ -190,7 +188,7 @@ static void frames(struct dp_extract *x, const struct dp_stopped_thread *t, stru
 	size_t inner, outer;
 	if (!dp_frames_walk(&x->frames, t, x->limits.frames, &walk))
 		return;
-	/* A frame's values may have come from its caller. */
+	/* Resolve all frames first: a value may come from the caller's frame. */
 	for (size_t i = 0; i < walk.n; i++)
 		dp_frames_mean(&x->frames, walk.state[i].plan);
 	dp_frames_tails(&x->frames, &walk);
@@ -223,8 +221,7 @@ struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_s
 	return into;
 }
 
-/* ---- locals by name ----------------------------------------------------------------------------------------------------------
- */
+/* ---- locals by name ----------------------------------------------------------------------------------------------------- */
 
 struct dp_value *dp_value_local(struct dp_world *w, const struct dp_snap_frame *frame, const char *name)
 {

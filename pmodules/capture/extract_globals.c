@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Globals and thread-locals that were asked for. */
+/* The requested globals and thread-locals. */
 #include "pmodules/capture/extract_internal.h"
 #include "pmodules/value/value_global.h"
 
@@ -14,14 +14,14 @@ struct lookup {
 	struct dp_arena *arena;
 	struct dp_extract_list *list;
 	const char *const *names; /* NULL: all */
-	bool *found;              /* for each of these; or NULL */
+	bool *found;              /* a flag for each name; or NULL */
 	bool is_tls;
 };
 
 struct collect {
 	struct dp_extract *x;
 	struct dp_snapshot *s;
-	struct dp_snap_thread *thread; /* thread-locals of it; or NULL */
+	struct dp_snap_thread *thread; /* whose thread-locals; or NULL */
 	struct dp_snap_variable **list;
 	struct dp_show show;
 };
@@ -31,7 +31,7 @@ static bool is_name(const char *wanted, const struct dp_global *g)
 	return !fnmatch(wanted, g->name, 0) || !fnmatch(wanted, g->qualified, 0);
 }
 
-/* "file.c::name": the file as it is or its last parts, as in "dir/file.c". */
+/* "file.c::name": the unit's path or its last components ("dir/file.c"). */
 static bool is_name_of_unit(const char *wanted, const struct dp_global *g)
 {
 	const size_t n = dp_global_unit_length(wanted);
@@ -46,7 +46,7 @@ static bool is_name_of_unit(const char *wanted, const struct dp_global *g)
 	return false;
 }
 
-/* "module!name": the module's last part. All parts may be patterns. */
+/* "module!name": the module's file name. Each part may be a pattern. */
 static bool fits(const char *wanted, const struct dp_global *g)
 {
 	const char *bang = strchr(wanted, '!'), *path = dp_module_name(g->module);
@@ -60,7 +60,7 @@ static bool fits(const char *wanted, const struct dp_global *g)
 	return is_name(wanted, g) || is_name_of_unit(wanted, g);
 }
 
-/* False: enough. */
+/* False: stop. */
 static bool keep(struct lookup *l, const struct dp_global *g)
 {
 	struct dp_extract_list *list = l->list;
@@ -131,7 +131,7 @@ static int in_order(const struct dp_snap_variable *a, const struct dp_snap_varia
 	return order ? order : strcmp(a->name, b->name);
 }
 
-/* Where each name is written out only units that have it are looked at. */
+/* Without patterns only the units that have the name are searched. */
 static bool has_patterns(const char *const *names)
 {
 	for (size_t i = 0; names && names[i]; i++)
@@ -196,7 +196,7 @@ static void say_missing(struct dp_snapshot *s, const char *const *names, const b
 	for (size_t i = 0; found && names[i]; i++)
 		if (!found[i])
 			dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING,
-			                 dp_arena_printf(&s->arena, "no global or static variable is known as '%s'", names[i]));
+			                 dp_arena_printf(&s->arena, "there is no global or static variable '%s'", names[i]));
 }
 
 void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
@@ -210,7 +210,7 @@ void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s)
 	collect(&c, list);
 	say_missing(s, x->options.globals, list->found);
 	if (c.show.is_cut)
-		dp_snapshot_truncated(s, "globals: all but the first %u parts of one", x->limits.variables);
+		dp_snapshot_truncated(s, "globals: a variable has more than %u parts", x->limits.variables);
 }
 
 void dp_extract_tls(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rehearsal: frames mean what they mean, and their variables' memory is read, but nothing is made of it. */
+/* The prefetch: resolves frames and reads their variables' memory, builds nothing. */
 #include "pmodules/capture/extract_internal.h"
 
 static void reach_scope(struct dp_extract *x, const struct dp_fstate *state, const struct dp_fscope *scope, unsigned depth)
@@ -7,7 +7,7 @@ static void reach_scope(struct dp_extract *x, const struct dp_fstate *state, con
 	struct dp_reach *r = &x->reach;
 	for (size_t i = 0; i < scope->n; i++) {
 		struct dp_value v;
-		/* As much is left for the others as there will be. */
+		/* Reserve the same share for the rest as extract.c does. */
 		const uint64_t kept = i + 1 < scope->n ? r->budget / (scope->n - i + 1) : 0;
 		dp_frame_find(&x->frames, state, &scope->variable[i], &v);
 		r->budget -= kept;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a snapshot. What can be done before anything stops is done then (the modules are loaded, debug information is read
- * for the stacks as they are a moment before), and what can be done afterwards is done afterwards. In between the threads wait
- * for us.
+ * The order of a snapshot. As much as possible is done before the stop (modules are loaded, debug information is read for the
+ * stacks at that time) and after the release, since the threads wait in between.
  */
 #include "pmodules/capture/take_internal.h"
 
@@ -20,13 +19,13 @@
 #include <string.h>
 #include <time.h>
 
-#define USUAL_NS UINT64_C(1000000000) /* a hold without modules, which have their own time */
+#define USUAL_NS UINT64_C(1000000000) /* limit of a hold without modules; modules have their own limits */
 
 struct dp_take {
 	struct dp_take_options options;
 	struct dp_host *host;
-	struct taking *ready; /* dp_take_rehearse(), or NULL */
-	struct taking *kept;  /* what a snapshot left for the next, or NULL */
+	struct taking *ready; /* from dp_take_rehearse(), or NULL */
+	struct taking *kept;  /* left by a snapshot for the next, or NULL */
 };
 
 static struct dp_error *load_modules(struct dp_take *t)
@@ -50,7 +49,7 @@ struct dp_error *dp_take_create(const struct dp_take_options *options, struct dp
 	t->options.still.work_ns = options->module_timeout_ns;
 	const struct dp_host_options host = {.lua_allow = options->lua_allow,
 	                                     .budget_ns = options->module_timeout_ns,
-	                                     .pmap = true, /* every snapshot has the process's map */
+	                                     .pmap = true, /* every snapshot has the memory map */
 	                                     .log = options->log,
 	                                     .data = options->data,
 	                                     .limits = options->limits};
@@ -84,7 +83,7 @@ struct dp_host *dp_take_host(struct dp_take *t)
 
 /* ---- before ---- */
 
-/* Before the hold what the running process has now; that serves to find out what will be needed. */
+/* Before the hold, reads the running process: shows which memory is needed. */
 static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *data)
 {
 	const struct taking *k = data;
@@ -93,7 +92,7 @@ static size_t read_memory(uint64_t addr, void *buf, size_t n, bool *late, void *
 	return k->s->time_ns ? dp_stopped_read(k->still, addr, buf, n, late) : dp_stopped_peek(k->still, addr, buf, n);
 }
 
-/* What no rehearsal has met: the threads do not stand longer than they may while it is loaded. */
+/* For debug information that the prefetch missed: releases the threads if their time is over. */
 static void before_load(void *data)
 {
 	const struct taking *k = data;
@@ -101,7 +100,7 @@ static void before_load(void *data)
 	dp_stopped_in_time(k->still);
 	if (was_held && !dp_stopped_is_held(k->still))
 		dp_snapshot_truncated(
-		        k->s, "the pause: debug information was to be loaded when the longest one (--max-pause) was over; "
+		        k->s, "the pause: --max-pause was over before all debug information was loaded; "
 		              "what follows was read later");
 }
 
@@ -137,7 +136,7 @@ static struct dp_error *prepare_world(struct taking *k)
 	                                          .globals = o->globals,
 	                                          .tls = o->tls,
 	                                          .load = o->load};
-	if (k->world && k->extract) { /* of the snapshot before */
+	if (k->world && k->extract) { /* kept from the previous snapshot */
 		dp_world_renew(k->world);
 		dp_extract_renew(k->extract);
 		return NULL;
@@ -154,7 +153,7 @@ static struct dp_error *prepare(struct taking *k)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
 	begin_facts(k);
 	DP_TRY(prepare_world(k));
-	dp_take_image(k->s, dp_stopped_image(k->still)); /* modules ask for maps while the process is held */
+	dp_take_image(k->s, dp_stopped_image(k->still)); /* modules ask for maps during the hold */
 	dp_host_begin(k->take->host, k->s);
 	dp_host_preattach(k->take->host);
 	return NULL;
@@ -202,7 +201,7 @@ static struct dp_error *rehearse(struct taking *k)
 	return NULL;
 }
 
-/* A thread that waits at a probe stands elsewhere than where its probe is. */
+/* A parked thread is in the agent, so its probed place needs its own prefetch. */
 static void rehearse_hit(struct taking *k)
 {
 	const struct dp_stopped_hit *hit = k->take->options.still.hit;
@@ -262,13 +261,13 @@ static void run_modules(struct taking *k)
 }
 
 /*
- * In mode stop what the rehearsal has read is read again while all threads stand, and they go on at once. If the frames of that
- * moment need something else after all, it begins anew, with that among what is read at once. A program that always has something
- * new is held until all is read. So the threads wait for our reading, and hardly ever for our thinking.
+ * In mode stop, prefetched memory is read again while all threads are stopped, and they are released at once. If the frames then
+ * turn out to need more, a new hold begins, with that memory included. If a program keeps needing more, it is held until all is
+ * read. So threads wait for reads, and rarely for computation.
  */
 #define SHORT_HOLDS 3
 
-struct marks { /* ends of lists that extraction appends to */
+struct marks { /* the ends of lists that extraction appends to */
 	struct dp_snap_word *classifiers, *truncations;
 	struct dp_snap_note *notes;
 };
@@ -279,7 +278,7 @@ static struct marks set_marks(const struct dp_snapshot *s)
 	                      s->notes ? s->notes->prev : NULL};
 }
 
-/* The list ends where it did, or is empty. */
+/* Truncates the list after `tail`, or empties it. */
 #define CUT(list, tail)                                                                                                          \
 	do {                                                                                                                     \
 		if (tail)                                                                                                        \
@@ -407,7 +406,7 @@ static struct dp_error *prepare_all(struct taking *k)
 	return rehearse(k);
 }
 
-/* Behind prepare_all(). `k` is used up. */
+/* Call after prepare_all(). Consumes `k`. */
 static struct dp_error *take(struct taking *k, uint64_t from, struct dp_snapshot **ret)
 {
 	rehearse_hit(k);
@@ -425,7 +424,7 @@ static struct dp_error *take(struct taking *k, uint64_t from, struct dp_snapshot
 
 #define OPENINGS 3
 
-/* Reading debug information takes its time. A program that maps a module meanwhile, as one just starting, is looked at anew. */
+/* Reading debug information takes time. If the program mapped a module meanwhile (it may be starting), begin again. */
 static struct dp_error *open_current(struct dp_take *t, pid_t pid, struct taking **ret)
 {
 	for (int left = OPENINGS;; left--) {
@@ -441,7 +440,7 @@ static struct dp_error *open_current(struct dp_take *t, pid_t pid, struct taking
 	}
 }
 
-/* What was rehearsed and never came. */
+/* Drops a prefetch that was not used. */
 static void give_up(struct dp_take *t)
 {
 	t->ready = dp_taking_destroy(t->ready);
@@ -453,7 +452,7 @@ struct dp_error *dp_take_rehearse(struct dp_take *t, pid_t pid)
 	return open_current(t, pid, &t->ready);
 }
 
-/* The rehearsed one, if what is mapped is what it was: a module that came since is not in its image. */
+/* Is the prefetched state still valid? Its image lacks modules that were mapped since. */
 static bool is_ready(const struct dp_take *t, pid_t pid)
 {
 	return t->ready && dp_stopped_pid(t->ready->still) == pid && dp_stopped_is_current(t->ready->still);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attributes by the names that are in use for them; sizes in bytes. */
+/* Attributes, with the names that other tools use for them; sizes in bytes. */
 #include "pmodules/capture/take_internal.h"
 
 #include "injector/tracee/proc/proc.h"
@@ -67,7 +67,7 @@ static void take_file(struct dp_snapshot *s, const char *path, const struct fiel
 	dp_buf_fini(&b);
 }
 
-/* The model of the processor, from /proc/cpuinfo, of which the first lines are enough. */
+/* The processor's model, from the first lines of /proc/cpuinfo. */
 static void take_cpu(struct dp_snapshot *s)
 {
 	char line[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc says of the process, read after it went on: command line, environment, open files, limits, mappings. */
+/* Reads /proc after the release: command line, environment, open files, limits, mappings. */
 #include "pmodules/capture/take_internal.h"
 
 #include "injector/tracee/proc/proc.h"
@@ -15,7 +15,7 @@
 #define WORDS_MOST 65536u
 #define TEXT_MOST  (4u << 20)
 
-/* Words that each end with a NUL. */
+/* Reads NUL-terminated words. */
 static const char *const *take_words(struct dp_snapshot *s, const char *what, pid_t pid)
 {
 	struct dp_buf b;
@@ -88,7 +88,7 @@ static void take_files(struct dp_snapshot *s, pid_t pid)
 		dp_snapshot_truncated(s, "%zu open files are not listed", most - room);
 }
 
-/* A column of the text, without the blanks behind it. */
+/* A column of the line, without trailing blanks. */
 static const char *column(struct dp_snapshot *s, const char *line, size_t from, size_t to)
 {
 	const size_t len = strcspn(line, "\n");
@@ -100,7 +100,7 @@ static const char *column(struct dp_snapshot *s, const char *line, size_t from, 
 	return text ? text : "";
 }
 
-/* Columns begin where their headings do. */
+/* Columns start where their headings do. */
 static void take_limits(struct dp_snapshot *s, pid_t pid)
 {
 	struct dp_buf b;
@@ -143,8 +143,7 @@ void dp_take_core_facts(struct dp_snapshot *s, const struct dp_stopped *still)
 		dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING, dp_stopped_doubt(still, i));
 }
 
-/* ---- mappings
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- mappings ----------------------------------------------------------------------------------------------------------- */
 
 static void take_maps(struct dp_snapshot *s, const struct dp_image *image)
 {
@@ -173,7 +172,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp((*x)->path, (*y)->path);
 }
 
-/* From the first mapping of a file to its last, for all objects of it. */
+/* Extends all objects of m's file to include m. */
 static void stretch(struct dp_snap_object **sorted, size_t n, const struct dp_map *m)
 {
 	size_t lo = 0, hi = n;
@@ -193,7 +192,7 @@ static void stretch(struct dp_snap_object **sorted, size_t n, const struct dp_ma
 	}
 }
 
-/* Programs may have very many mappings, and the lists of a core file are anybody's. */
+/* O(n log n): programs may have very many mappings, and a core file's lists are not trustworthy. */
 static void find_extents(struct dp_snapshot *s, const struct dp_image *image)
 {
 	dp_auto_free struct dp_snap_object **sorted = calloc(s->nobjects + 1, sizeof(struct dp_snap_object *));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one snapshot leaves for the next of the same process: modules, their debug information, what code addresses and types
- * mean. Nothing of the process's memory stays.
+ * What one snapshot leaves for the next of the same process: modules, debug information, resolved code addresses and types.
+ * Nothing of the process's memory.
  */
 #include "pmodules/capture/take_internal.h"
 
@@ -42,7 +42,7 @@ struct dp_snapshot *dp_taking_finish(struct taking *k, struct taking **kept)
 	end(k);
 	struct dp_snapshot *s = k->s;
 	k->s = NULL;
-	/* What modules made of values is never given back but with the world. */
+	/* Values that modules made are freed only with the world. */
 	if (dp_stopped_mode(k->still) == DP_STOPPED_CORE || dp_world_bytes(k->world) > KEPT_MAX) {
 		dp_taking_destroy(k);
 		return s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A few lines of source around each place that a frame stands at. The paths are what the debug information says, which may be
- * anything: only ordinary files that are called as source files are, and no more than a few megabytes of each.
+ * Source lines around each frame's line. Paths come from debug information, which may contain anything: only regular files with
+ * the name of a source file are read, up to a few megabytes each.
  */
 #include "pmodules/capture/take_internal.h"
 
@@ -41,7 +41,7 @@ static int by_place(const void *a, const void *b)
 	return path ? path : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Each place once. */
+/* Each place once, sorted. */
 static struct place *collect(const struct dp_snapshot *s, size_t *n)
 {
 	struct place *list = NULL;
@@ -85,7 +85,7 @@ static char *read_whole(const char *path)
 	return text;
 }
 
-/* Lines first..last, or as many as there are. */
+/* Adds lines first..last, or as many as exist. */
 static void add_lines(struct dp_snapshot *s, const char *path, const char *text, int first, int last)
 {
 	const char *from = text;
@@ -106,7 +106,7 @@ static void add_lines(struct dp_snapshot *s, const char *path, const char *text,
 		s->sources[s->nsources++] = (struct dp_snap_source){dp_snapshot_text(s, path), first, lines, n};
 }
 
-/* All places of one file; neighbours share their lines. Returns how many. */
+/* Adds all places of one file; close ones share their lines. Returns the number of places. */
 static size_t add_file(struct dp_snapshot *s, const struct place *place, size_t n)
 {
 	size_t of_file = 0;

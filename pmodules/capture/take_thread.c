@@ -22,7 +22,7 @@ static void take_registers(const struct user_regs_struct *r, struct dp_snap_thre
 	into->orig_rax = r->orig_rax;
 }
 
-/* "futex(0x7f31c8000b60, 128, 0)": small numbers as people write them. */
+/* "futex(0x7f31c8000b60, 128, 0)": small numbers are decimal. */
 static const char *call_text(struct dp_snapshot *s, const struct dp_stopped_thread *t)
 {
 	char name[32], text[256];
@@ -40,7 +40,7 @@ static const char *call_text(struct dp_snapshot *s, const struct dp_stopped_thre
 	return dp_arena_copy(&s->arena, text, strlen(text));
 }
 
-/* Lines of "[<0>] futex_wait+0x64/0xa0". */
+/* Lines like "[<0>] futex_wait+0x64/0xa0". */
 static void take_kstack(struct dp_snapshot *s, const char *text, struct dp_snap_thread *into)
 {
 	for (const char *line = text; line && *line;) {
@@ -65,7 +65,7 @@ struct signal_name {
 static const struct signal_name classified[] = {{SIGSEGV, "segv"},  {SIGBUS, "bus"},   {SIGILL, "ill"},  {SIGFPE, "fpe"},
                                                 {SIGABRT, "abort"}, {SIGTRAP, "trap"}, {SIGSTOP, "stop"}};
 
-/* The particulars go to the innermost frame, where extraction has not said more. */
+/* Stored in the innermost frame, unless the extraction has set one. */
 static void take_siginfo(struct dp_snapshot *s, const siginfo_t *from, struct dp_snap_frame *f)
 {
 	const char *abbreviation = sigabbrev_np(from->si_signo), *meaning = sigdescr_np(from->si_signo);
@@ -116,6 +116,6 @@ void dp_take_missing(struct dp_snapshot *s, const struct dp_stopped *still, cons
 			found = dp_stopped_thread(still, j)->tid == tid[i];
 		if (!found)
 			dp_snapshot_note(s, &s->notes, DP_NOTE_WARNING,
-			                 dp_arena_printf(&s->arena, "the process had no thread %d", tid[i]));
+			                 dp_arena_printf(&s->arena, "the process has no thread %d", tid[i]));
 	}
 }

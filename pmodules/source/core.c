@@ -163,10 +163,9 @@ static struct dp_error *read_all(struct dp_core *c)
 	return err;
 }
 
-/* ---- the executable that the user names --------------------------------------------------------------------------------------
- */
+/* ---- the executable that the user names --------------------------------------------------------------------------------- */
 
-/* Programs of other sources hardly ever have as many headers and begin at the same place in a page. */
+/* A program built from other sources rarely has the same number of headers and an entry at the same page offset. */
 static bool is_of_this_core(const struct dp_core *c, const char *exe)
 {
 	Elf64_Ehdr e;
@@ -176,7 +175,7 @@ static bool is_of_this_core(const struct dp_core *c, const char *exe)
 	return !c->entry || !c->phnum || (c->phnum == e.e_phnum && c->entry % 4096 == e.e_entry % 4096);
 }
 
-/* In place of the file that holds the program headers of the program. */
+/* Replaces the file that contains the program's program headers by `exe`. */
 static struct dp_error *put_exe(struct dp_core *c, const char *exe)
 {
 	const struct dp_core_file *at = NULL;
@@ -187,13 +186,13 @@ static struct dp_error *put_exe(struct dp_core *c, const char *exe)
 	dp_auto_free char *old = at ? strdup(at->path) : NULL;
 	dp_auto_free char *full = realpath(exe, NULL);
 	if (!full)
-		return dp_error_sys(DP_TAG_BAD_CORE, "the executable %s of the core file", exe);
+		return dp_error_sys(DP_TAG_BAD_CORE, "cannot open the executable %s of the core file", exe);
 	if (!is_of_this_core(c, full))
-		return dp_core_bad(c, "%s is not the program that it is of", exe);
+		return dp_core_bad(c, "%s is not the program that dumped it", exe);
 	if (at && dp_core_is_rebuilt(c, at, full, why, sizeof(why)))
-		return dp_core_bad(c, "%s is not the program that it is of: %s", exe, why);
+		return dp_core_bad(c, "%s is not the program that dumped it: %s", exe, why);
 	if (!old)
-		return dp_core_bad(c, "it does not say where its executable was mapped, so that %s has no place", exe);
+		return dp_core_bad(c, "it does not say where its executable was mapped, so %s cannot be used", exe);
 	for (size_t i = 0; i < c->nfiles; i++) {
 		if (strcmp(c->file[i].path, old) != 0)
 			continue;
@@ -217,10 +216,10 @@ struct dp_error *dp_core_open(const char *path, const char *exe, struct dp_core 
 	c->fd = dp_open_regular(path);
 	if (c->fd < 0 && (errno == ENXIO || !strcmp(path, "-")))
 		err = dp_core_bad(
-		        c, "it is no regular file, and one that comes through a pipe cannot be read here and there; save it "
+		        c, "it is not a regular file, and dynprobe cannot seek in a pipe; save it "
 		           "first (cat >core)");
 	else if (c->fd < 0 || fstat(c->fd, &st))
-		err = dp_error_sys(DP_TAG_BAD_CORE, "opening the core file %s", path);
+		err = dp_error_sys(DP_TAG_BAD_CORE, "cannot open the core file %s", path);
 	if (!err) {
 		c->size = (uint64_t)st.st_size;
 		err = read_all(c);
@@ -257,8 +256,7 @@ struct dp_core *dp_core_close(struct dp_core *c)
 	return NULL;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
 static const struct dp_core_load *load_at(const struct dp_core *c, uint64_t addr)
 {
@@ -286,7 +284,7 @@ static struct dp_core_file *file_at(const struct dp_core *c, uint64_t addr)
 	return lo < c->nfiles && addr >= c->file[lo].start ? &c->file[lo] : NULL;
 }
 
-/* What a dump leaves out because the file has it. */
+/* Reads what the dump omits because the file has it. */
 static size_t read_file(struct dp_core_file *f, uint64_t addr, void *buf, size_t n)
 {
 	if (!f || f->rebuilt)
@@ -335,10 +333,9 @@ size_t dp_core_read(const struct dp_core *c, uint64_t addr, void *buf, size_t n)
 	return done;
 }
 
-/* ---- the image
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the image ---------------------------------------------------------------------------------------------------------- */
 
-/* Of a file that is not here a number of its own: mappings are told apart by it before their names are compared. */
+/* For a missing file, a hash of its path: mappings are compared by inode before their names are. */
 static unsigned long long inode_of(const char *path)
 {
 	struct stat st;
@@ -350,9 +347,9 @@ static unsigned long long inode_of(const char *path)
 	return hash | 1;
 }
 
-#define TCACHE_CHUNK 0x290u /* of glibc's malloc: the first of every heap */
+#define TCACHE_CHUNK 0x290u /* size field of the first chunk in each glibc heap */
 
-/* Cores do not name it, as /proc does: the first memory behind the program, and of no file, that begins as malloc's does. */
+/* Cores do not name the heap, as /proc does: it is the first anonymous mapping after the program that starts like malloc's. */
 static const struct dp_core_load *heap_of(const struct dp_core *c)
 {
 	const struct dp_core_file *exe = file_at(c, c->phdr);
@@ -371,7 +368,7 @@ static const struct dp_core_load *heap_of(const struct dp_core *c)
 	return NULL;
 }
 
-/* As /proc/PID/maps had it. What is no code makes no module. */
+/* A line in the format of /proc/PID/maps. Without code there is no module. */
 static void put_line(const struct dp_core *c, const struct dp_core_load *l, const char *name, bool code, struct dp_buf *b)
 {
 	const struct dp_core_file *f = file_at(c, l->start);
@@ -382,7 +379,7 @@ static void put_line(const struct dp_core *c, const struct dp_core_load *l, cons
 	              f && f->rebuilt ? " (another build)" : "");
 }
 
-/* A list of files that no process can have costs no more time than one that it can. */
+/* Bounds the number of modules: an impossible list of files must not cost more time than a real one. */
 static void put_lines(const struct dp_core *c, struct dp_buf *b)
 {
 	const struct dp_core_load *heap = heap_of(c);
@@ -426,8 +423,7 @@ struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
 	return err ? err : put_vdso(c, *ret);
 }
 
-/* ---- what is known
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------------------------ */
 
 static int by_tid(const void *a, const void *b)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is a file that a core names the one that was mapped? A dump holds the first page of each mapped ELF file (bit 4 of
- * coredump_filter), and its build-id as a rule. A file that was rebuilt since has other addresses: what it says would be lies.
+ * Checks whether a file that a core names is the one that was mapped. A dump has the first page of each mapped ELF file (bit 4 of
+ * coredump_filter), which usually has its build-id. A file that was rebuilt has other addresses: using it would give wrong
+ * values.
  */
 #include "pmodules/source/core_internal.h"
 
@@ -17,7 +18,7 @@
 #define NOTE_MOST    4096u
 #define ID_MOST      64u
 
-struct source { /* the bytes of an ELF file by their offsets: of the file itself, or as it was mapped */
+struct source { /* an ELF file by file offset: the file itself, or its mapping in the core */
 	const struct dp_core *c;
 	uint64_t start, size;
 	int fd;
@@ -89,11 +90,11 @@ bool dp_core_is_rebuilt(const struct dp_core *c, const struct dp_core_file *f, c
 		return false;
 	if (read_id(&file, &in_file))
 		digits(&in_file, is);
-	snprintf(why, size, "its build-id is %s, that of the process was %s", is, digits(&in_core, was));
+	snprintf(why, size, "its build-id is %s, but the process had %s", is, digits(&in_core, was));
 	return in_file.n != in_core.n || memcmp(in_file.bytes, in_core.bytes, in_core.n) != 0;
 }
 
-/* All mappings of a file, which need not be neighbours, follow what the one says that holds its header. */
+/* All mappings of a file, adjacent or not, follow the result for the mapping with the ELF header. */
 void dp_core_check_files(struct dp_core *c)
 {
 	char why[400];
@@ -102,9 +103,9 @@ void dp_core_check_files(struct dp_core *c)
 		const struct dp_core_file *f = &c->file[i];
 		if (f->offset || f->rebuilt || (looked++, !dp_core_is_rebuilt(c, f, f->path, why, sizeof(why))))
 			continue;
-		dp_core_doubt(c, "%s was rebuilt since: %s. Its names and values are left out; %s", f->path, why,
-		              c->phdr >= f->start && c->phdr < f->end ? "give the program of then: snapshot --core CORE EXE"
-		                                                      : "put the file of then there, and take the snapshot anew");
+		dp_core_doubt(c, "%s was rebuilt since: %s. Its names and values are omitted; %s", f->path, why,
+		              c->phdr >= f->start && c->phdr < f->end ? "name the original program: snapshot --core CORE EXE"
+		                                                      : "restore the original file and repeat the snapshot");
 		for (size_t k = 0; k < c->nfiles; k++)
 			if (!strcmp(c->file[k].path, c->file[i].path))
 				c->file[k].rebuilt = true;

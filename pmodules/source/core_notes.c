@@ -13,7 +13,7 @@ static struct dp_error *add_thread(struct dp_core *c, const uint8_t *desc, size_
 {
 	struct elf_prstatus st;
 	if (n < sizeof(st))
-		return dp_core_bad(c, "a thread's registers are cut off");
+		return dp_core_bad(c, "a thread's registers are truncated");
 	if (c->nthreads >= THREADS_MOST)
 		return dp_core_bad(c, "it has more than %u threads", THREADS_MOST);
 	memcpy(&st, desc, sizeof(st));
@@ -33,7 +33,7 @@ static struct dp_error *add_thread(struct dp_core *c, const uint8_t *desc, size_
 		t->syscall = (int64_t)r->orig_rax;
 	if (c->nthreads == 1) {
 		t->siginfo.si_signo = st.pr_cursig;
-		c->pid = st.pr_pid; /* until prpsinfo says better */
+		c->pid = st.pr_pid; /* until prpsinfo gives a better one */
 	}
 	return NULL;
 }
@@ -97,14 +97,14 @@ static uint64_t word(const uint8_t *p)
 	return v;
 }
 
-/* count, page size, count times (start, end, offset in pages), then as many names, each with its NUL. */
+/* NT_FILE: count, page size, then count times (start, end, offset in pages), then as many NUL-terminated names. */
 static struct dp_error *take_files(struct dp_core *c, const uint8_t *desc, size_t n)
 {
 	if (c->file || n < 16)
 		return NULL;
 	const uint64_t count = word(desc), page = word(desc + 8);
 	if (count > FILES_MOST || count > (n - 16) / 24 || !page || page > UINT64_C(1) << 30)
-		return dp_core_bad(c, "its list of mapped files makes no sense");
+		return dp_core_bad(c, "its list of mapped files is invalid");
 	const char *name = (const char *)desc + 16 + 24 * count, *end = (const char *)desc + n;
 	c->file = calloc(count + 1, sizeof(*c->file));
 	if (!c->file)
@@ -113,7 +113,7 @@ static struct dp_error *take_files(struct dp_core *c, const uint8_t *desc, size_
 		const uint8_t *at = desc + 16 + 24 * i;
 		const char *nul = name < end ? memchr(name, 0, (size_t)(end - name)) : NULL;
 		if (!nul)
-			return dp_core_bad(c, "the names of its mapped files are cut off");
+			return dp_core_bad(c, "the names of its mapped files are truncated");
 		const size_t size = (size_t)(nul - name) + 1;
 		struct dp_core_file f = {word(at), word(at + 8), word(at + 16) * page, malloc(size), -1, false, false};
 		if (!f.path)
@@ -121,7 +121,7 @@ static struct dp_error *take_files(struct dp_core *c, const uint8_t *desc, size_
 		printable(f.path, size, name, size);
 		name = nul + 1;
 		if (f.start >= f.end || (c->nfiles && c->file[c->nfiles - 1].end > f.start) || *f.path != '/')
-			free(f.path); /* neither below nor above its neighbours, or no file */
+			free(f.path); /* overlaps, out of order, or not a file */
 		else
 			c->file[c->nfiles++] = f;
 	}
@@ -162,7 +162,7 @@ struct dp_error *dp_core_notes(struct dp_core *c, const uint8_t *notes, size_t n
 		at += sizeof(h);
 		const uint64_t name = ((uint64_t)h.n_namesz + 3) & ~UINT64_C(3), desc = ((uint64_t)h.n_descsz + 3) & ~UINT64_C(3);
 		if (name > n - at || h.n_descsz > n - at - name)
-			return dp_core_bad(c, "it is cut off in its notes");
+			return dp_core_bad(c, "its notes are truncated");
 		if (h.n_namesz == 5 && !memcmp(notes + at, "CORE", 5))
 			DP_TRY(take(c, h.n_type, notes + at + name, h.n_descsz));
 		at += name;

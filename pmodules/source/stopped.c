@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process held still: opening, the hold itself, letting go. */
+/* The stopped-process source: open, hold, release. */
 #include "pmodules/source/stopped.h"
 #include "pmodules/source/core.h"
 #include "pmodules/source/stopped_internal.h"
@@ -19,8 +19,8 @@
 #define KEPT_DEFAULT  (UINT64_C(64) << 20)
 #define TRIES         60
 #define REST_NS       10000000L
-#define UNSETTLED     8                    /* holds that begin anew */
-#define GRACE_NS      UINT64_C(2000000000) /* for a dynprobe that is not quick enough for --max-pause, or stopped */
+#define UNSETTLED     8                    /* holds that are repeated */
+#define GRACE_NS      UINT64_C(2000000000) /* for a dynprobe that is too slow for --max-pause, or stopped */
 
 static struct dp_error *create(const struct dp_stopped_options *options, struct dp_stopped **ret)
 {
@@ -61,7 +61,7 @@ static void rest(void)
 	nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 }
 
-/* Another dynprobe at work holds threads for moments only; a debugger for as long as it likes. */
+/* Another dynprobe holds threads only briefly, a debugger indefinitely. */
 static struct dp_error *check(struct dp_stopped *s, pid_t pid)
 {
 	for (int tried = 0;; tried++) {
@@ -131,8 +131,7 @@ struct dp_stopped *dp_stopped_close(struct dp_stopped *s)
 	return NULL;
 }
 
-/* ---- the hold ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the hold ----------------------------------------------------------------------------------------------------------- */
 
 static void spend(struct dp_stopped *s, uint64_t ns, uint64_t longest_ns, unsigned tries)
 {
@@ -143,7 +142,7 @@ static void spend(struct dp_stopped *s, uint64_t ns, uint64_t longest_ns, unsign
 		s->longest_ns = longest_ns;
 }
 
-/* Half of --max-pause is left for reading. */
+/* Leaves half of --max-pause for reading. */
 static struct dp_error *freeze_in_time(struct dp_stopped *s)
 {
 	const uint64_t half = s->options.max_pause_ns / 2;
@@ -154,7 +153,7 @@ static struct dp_error *freeze_in_time(struct dp_stopped *s)
 	return err;
 }
 
-/* dp_freeze_patiently() knows of threads that do not stop; one that another dynprobe works with has to be waited for as well. */
+/* dp_freeze_patiently() retries for threads that do not stop. This also waits for threads that another dynprobe traces. */
 static struct dp_error *freeze(struct dp_stopped *s)
 {
 	for (int tried = 0;; tried++) {
@@ -179,12 +178,12 @@ static struct dp_error *check_devices(const struct dp_stopped *s)
 	if (!s->has_devices)
 		return NULL;
 	return dp_error(DP_TAG_REMOTE,
-	                "process %d (%s) makes asynchronous requests of devices (aio, io_uring, RDMA): a fork may lose "
-	                "it what they read",
+	                "process %d (%s) uses asynchronous device I/O (aio, io_uring, RDMA): after a fork it may "
+	                "lose data that the devices write",
 	                s->target.process.pid, s->target.process.comm);
 }
 
-/* A fork is all that is ever run in the process: a filter that may kill for it forbids that, and no more than that. */
+/* Forking is all that runs in the process. A seccomp filter that may kill for it rules out the copy, but not the snapshot. */
 static void make_copy(struct dp_stopped *s)
 {
 	struct dp_borrow *b = NULL;
@@ -195,7 +194,7 @@ static void make_copy(struct dp_stopped *s)
 		err = dp_borrow_held(&s->target, &s->freeze, &b);
 	if (!err) {
 		err = dp_copy_make(&s->target.process, b, s->until_ns, &s->copy);
-		/* What cannot be given back now is zeroed by whoever borrows next. */
+		/* The next borrower zeroes what cannot be restored now. */
 		dp_error_destroy(dp_borrow_end(b, NULL));
 	}
 	if (err)
@@ -236,7 +235,7 @@ static struct dp_error *while_held(struct dp_stopped *s)
 	return NULL;
 }
 
-/* A thread that was led out of dynprobe's own code and got no processor to stop again: as with a try in vain. */
+/* A thread that was moved out of dynprobe's own code got no processor to stop again: treat this as a failed attempt. */
 static bool is_worth_another(const struct dp_stopped *s, const struct dp_error *err)
 {
 	const uint64_t most = s->options.max_pause_ns;
@@ -261,7 +260,7 @@ struct dp_error *dp_stopped_hold(struct dp_stopped *s)
 		s->was_held = true;
 		return NULL;
 	}
-	if (s->was_held) { /* once more: what was read then says what to read now */
+	if (s->was_held) { /* again: what was read then says what to read now */
 		dp_stopped_release(s);
 		dp_pages_age(&s->pages);
 		s->was_held = false;
@@ -281,7 +280,7 @@ struct dp_error *dp_stopped_hold(struct dp_stopped *s)
 		dp_stopped_release(s);
 	if (err && is_worth_another(s, err))
 		return hold_anew(s, err);
-	/* A fork that took too long: the others went on in the middle of it, and there will be no second one. */
+	/* The fork took too long, and the other threads were released during it: hold again; there is no second fork. */
 	return err || !s->freeze.parted ? err : dp_stopped_hold(s);
 }
 
@@ -307,12 +306,11 @@ void dp_stopped_release(struct dp_stopped *s)
 		s->longest_ns = s->end_ns - s->begin_ns;
 	s->holds++;
 	dp_priority_restore(&s->priority);
-	if (s->mode != DP_STOPPED_STOP) /* there is one hold only */
+	if (s->mode != DP_STOPPED_STOP) /* then there is only one hold */
 		dp_stopped_let_go(s);
 }
 
-/* ---- what is known ------------------------------------------------------------------------------------------------------------
- */
+/* ---- queries ------------------------------------------------------------------------------------------------------------ */
 
 pid_t dp_stopped_pid(const struct dp_stopped *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The same process once more: what its files say has been read. */
+/* Reopens the same process: keeps what was read from its files. */
 #include "pmodules/source/stopped_internal.h"
 
 #include "injector/tracee/proc/look.h"
@@ -17,7 +17,7 @@ void dp_stopped_shed(struct dp_stopped *s)
 	dp_pages_init(&s->pages, most);
 }
 
-/* The image goes over to the new one, if it is an image of what is mapped now. */
+/* Moves the image to the new object if it still matches what is mapped. */
 static struct dp_error *take_over(struct dp_stopped *was, struct dp_stopped *is, bool *ret)
 {
 	char *maps = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Has a process the code mapped that it had when it was looked at first? What was rehearsed holds as long as it has. */
+/* Does the process still map the same code as when it was opened? A prefetch is valid as long as it does. */
 #include "pmodules/source/stopped_internal.h"
 
 #include "base/cleanup.h"
@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-struct code { /* one mapping of code; `what` is its line from the device on */
+struct code { /* a mapping of code; `what`: its line from the device on */
 	uint64_t start, end, offset;
 	const char *what;
 	size_t n;
 };
 
-/* The next line of maps that is of code, but not of dynprobe's own. */
+/* The next line of maps with code that is not dynprobe's own. */
 static bool next_line(const char **maps, struct code *ret)
 {
 	while (**maps) {
@@ -40,8 +40,7 @@ static bool goes_on(const struct code *c, const struct code *next)
 	       !memcmp(next->what, c->what, c->n);
 }
 
-/* Neighbours of one file are one: where pages of text were replaced for a while, the kernel goes on showing them by themselves.
- */
+/* Merges adjacent mappings of one file: after pages of text were replaced for a time, the kernel keeps them separate. */
 static bool next_code(const char **maps, struct code *ret)
 {
 	struct code more;
@@ -61,7 +60,7 @@ static bool is_same(const struct code *a, const struct code *b)
 bool dp_stopped_is_same_code(const char *was, const char *is)
 {
 	struct code a, b;
-	if (!strcmp(was, is)) /* mostly nothing at all has changed, and hundreds of lines need not be read */
+	if (!strcmp(was, is)) /* the usual case: saves parsing hundreds of lines */
 		return true;
 	for (;;) {
 		const bool more = next_code(&was, &a);

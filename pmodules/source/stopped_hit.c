@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread whose probe hit waits in the agent: it is shown at the probe, with the registers of the hit. */
+/* The thread whose probe hit is parked in the agent: shown at the probe, with the registers of the hit. */
 #include "pmodules/source/stopped_internal.h"
 
 #include <stdlib.h>
@@ -28,10 +28,10 @@ struct dp_error *dp_stopped_take_hit(struct dp_stopped *s)
 	struct dp_stopped_thread *t = waiting(s, hit->ns_tid);
 	s->hit_waits = false;
 	if (!t || !hit->take(hit->data))
-		return dp_error(DP_TAG_GONE, "the thread that hit the probe has gone on before the snapshot: it had waited as "
+		return dp_error(DP_TAG_GONE, "the thread that hit the probe resumed before the snapshot: it had waited as "
 		                             "long as --max-pause allows");
 	s->hit_waits = true;
-	struct user_regs_struct r = hit->regs; /* what a probe does not know is as it was */
+	struct user_regs_struct r = hit->regs; /* keep registers that the probe does not record */
 	r.fs_base = t->regs.fs_base;
 	r.gs_base = t->regs.gs_base;
 	r.cs = t->regs.cs;
@@ -41,7 +41,7 @@ struct dp_error *dp_stopped_take_hit(struct dp_stopped *s)
 	r.fs = t->regs.fs;
 	r.gs = t->regs.gs;
 	t->regs = r;
-	free((void *)(uintptr_t)t->kstack); /* of our wait, not of the program's */
+	free((void *)(uintptr_t)t->kstack); /* of the parking, not of the program */
 	t->kstack = NULL;
 	t->state = 'R';
 	t->syscall = -1;

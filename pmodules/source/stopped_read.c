@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a process held still. Everything goes by pages that are kept. What the rehearsal has read is known by its pages'
- * addresses; while the threads stand these are read again, together with the stacks, in a few calls that take a thousand ranges
- * each.
+ * Memory of a stopped process, in cached pages. The prefetch has left the addresses of the pages it read. While the threads are
+ * stopped, these pages and the stacks are read in a few calls of up to a thousand ranges each.
  */
 #include "pmodules/source/core.h"
 #include "pmodules/source/stopped_internal.h"
@@ -31,8 +30,7 @@ static size_t read_from(pid_t pid, uint64_t addr, void *buf, size_t n)
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* ---- many ranges at once ----------------------------------------------------------------------------------------------------
- */
+/* ---- many ranges at once ------------------------------------------------------------------------------------------------ */
 
 #define RANGES 512u
 
@@ -52,7 +50,7 @@ static void note_page(struct dp_pages *p, uint64_t addr, uint8_t *bytes, enum dp
 	page->late = false;
 }
 
-/* Of a range the first `got` bytes were read, and the page behind them is not there. What is left of it: */
+/* The first `got` bytes of a range were read; the page after them is missing. Reduces the range to the rest; false: none. */
 static bool note_range(struct dp_stopped *s, struct iovec *here, struct iovec *there, size_t got)
 {
 	const uint64_t addr = (uint64_t)(uintptr_t)there->iov_base;
@@ -71,14 +69,14 @@ static bool note_range(struct dp_stopped *s, struct iovec *here, struct iovec *t
 
 static void flush(struct batch *b)
 {
-	size_t from = dp_now_ns() < b->s->until_ns ? 0 : b->n; /* what is left out is read when it is asked for, and late */
+	size_t from = dp_now_ns() < b->s->until_ns ? 0 : b->n; /* after the deadline: read on demand, and late */
 	while (from < b->n) {
 		const size_t left = b->n - from;
 		ssize_t got = process_vm_readv(b->s->target.process.alive, b->here + from, left, b->there + from, left, 0);
 		bool whole = true;
 		if (got < 0)
 			got = 0;
-		/* The first page that is not there has ended the call. */
+		/* The call stopped at the first missing page. */
 		while (from < b->n && whole) {
 			const size_t part = min((uint64_t)got, b->there[from].iov_len);
 			whole = part == b->there[from].iov_len;
@@ -104,10 +102,9 @@ static void add_range(struct batch *b, uint64_t addr, uint8_t *bytes, uint64_t s
 	b->there[b->n++] = (struct iovec){(void *)(uintptr_t)addr, size};
 }
 
-/* ---- while the threads stand --------------------------------------------------------------------------------------------------
- */
+/* ---- while the threads are stopped -------------------------------------------------------------------------------------- */
 
-/* The part of a thread's stack that is read at once; false if it stands on nothing. */
+/* The part of a thread's stack to read at once; false if rsp is not in a mapping. */
 static bool stack_of(const struct dp_stopped *s, const struct dp_stopped_thread *t, uint64_t *from, uint64_t *to)
 {
 	const uint64_t rsp = t->regs.rsp;
@@ -150,7 +147,7 @@ static void add_stale(struct batch *b)
 
 void dp_stopped_reserve(struct dp_stopped *s)
 {
-	/* Of very many threads less of each stack, so that half of what may be kept is left for what they lead to. */
+	/* With very many threads, read less of each stack: half of the limit stays for what the stacks refer to. */
 	const uint64_t share = dp_page_of((uint64_t)s->pages.most * DP_PAGE_BYTES / 2 / (s->nthreads + 1));
 	if (share < s->options.stack_bytes)
 		s->options.stack_bytes = share < STACK_LEAST ? STACK_LEAST : share;
@@ -170,16 +167,15 @@ void dp_stopped_read_all(struct dp_stopped *s)
 	}
 }
 
-/* ---- page by page
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- page by page ------------------------------------------------------------------------------------------------------- */
 
-/* What nobody can write is of every moment. */
+/* Memory that cannot be written is the same at all times. */
 static bool is_constant(const struct dp_map *m)
 {
 	return m && m->read && !m->write && !m->shared && m->inode;
 }
 
-/* From the living process as it is now. */
+/* Reads from the running process. */
 static size_t read_living(struct dp_stopped *s, uint64_t addr, void *buf, size_t n, bool *late)
 {
 	const struct dp_map *m = dp_image_map_at(s->target.image, dp_addr_of(addr));
@@ -187,12 +183,12 @@ static size_t read_living(struct dp_stopped *s, uint64_t addr, void *buf, size_t
 	size_t got = read_from(s->target.process.alive, addr, buf, n);
 	if (!got && errno == ESRCH && dp_pick_living(&s->target))
 		got = read_from(s->target.process.alive, addr, buf, n);
-	if (!got && m && m->exec && !m->read) /* text that its own program cannot read */
+	if (!got && m && m->exec && !m->read) /* execute-only text */
 		got = dp_mem_read(&s->target.process, dp_addr_of(addr), buf, min(n, m->end.v - addr));
 	return got;
 }
 
-/* The copy holds still all but what is shared with others, and what the program has kept from its children. */
+/* The copy lacks memory that the program excludes from its children; memory shared with others changes. */
 static size_t read_copy(struct dp_stopped *s, uint64_t addr, void *buf, size_t n, bool *late)
 {
 	const struct dp_map *m = dp_image_map_at(s->target.image, dp_addr_of(addr));
@@ -215,7 +211,7 @@ static bool is_known(const struct dp_stopped *s, const struct dp_kept_page *page
 	return page->state == DP_PAGE_HERE || page->state == DP_PAGE_ABSENT || (page->state == DP_PAGE_STALE && !s->was_held);
 }
 
-/* Reads pages [addr, end), none of which is known, into the cache. False if they are not to be kept. */
+/* Reads pages [addr, end), all unknown, into the cache. False if they are not cached. */
 static bool fetch(struct dp_stopped *s, uint64_t addr, uint64_t end)
 {
 	bool late = false;
@@ -227,7 +223,7 @@ static bool fetch(struct dp_stopped *s, uint64_t addr, uint64_t end)
 	const size_t got = read_source(s, addr, bytes, end - addr, &late);
 	const bool constant = is_constant(dp_image_map_at(s->target.image, dp_addr_of(addr)));
 	const size_t here =
-	        got / DP_PAGE_BYTES ? got / DP_PAGE_BYTES : 1; /* of those behind the first that is missing nothing is known */
+	        got / DP_PAGE_BYTES ? got / DP_PAGE_BYTES : 1; /* the state of pages after the first missing one is unknown */
 	const bool lasts = s->was_held || s->core || constant;
 	for (size_t i = 0; i < here; i++) {
 		struct dp_kept_page *page = dp_pages_at(&s->pages, addr + i * DP_PAGE_BYTES);
@@ -246,7 +242,7 @@ static bool fetch(struct dp_stopped *s, uint64_t addr, uint64_t end)
 	return true;
 }
 
-/* The pages from `addr` on, below `end`, that are not known and would have to be read: at least one. */
+/* The end of the run of unknown pages at `addr`, at most `end`; at least one page. */
 static uint64_t unknown_until(const struct dp_stopped *s, uint64_t addr, uint64_t end)
 {
 	uint64_t at = addr + DP_PAGE_BYTES;
@@ -255,7 +251,7 @@ static uint64_t unknown_until(const struct dp_stopped *s, uint64_t addr, uint64_
 	return at;
 }
 
-/* Without keeping it. */
+/* Reads without caching. */
 static size_t read_past(struct dp_stopped *s, uint64_t addr, void *buf, size_t n, bool *late)
 {
 	bool past = false;

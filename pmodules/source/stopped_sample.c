@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registers of running threads, for the rehearsal. A few threads are stopped side by side, so that each comes to stand while
- * others are looked at, and go on before anything is done with what was seen: none stands longer than a few need.
+ * Samples the registers of running threads, for the prefetch. A few threads are stopped together, so that each reaches its stop
+ * while others are read. All resume before the samples are used: no thread is stopped for longer than a few threads take.
  */
 #include "pmodules/source/stopped_internal.h"
 
@@ -16,7 +16,7 @@
 #define TOGETHER 8u
 #define CODE64   0x33
 #define TURN_NS  UINT64_C(100000)
-#define STOP_NS  UINT64_C(100000000) /* on a busy machine it first needs a processor; nothing waits for us until it stands */
+#define STOP_NS  UINT64_C(100000000) /* a busy machine must first schedule it; nothing waits meanwhile */
 
 struct glimpse {
 	struct dp_held held;
@@ -24,14 +24,14 @@ struct glimpse {
 	bool asked, seen;
 };
 
-/* One in a call whose timeout would begin anew is left in peace: the hold will do that once, and once is enough. */
+/* Skips threads in calls whose timeout would restart: the hold will do that once, which is enough. */
 static bool is_left_alone(pid_t pid, pid_t tid)
 {
 	struct dp_task_stat stat;
 	long nr;
 	uint64_t args[6];
 	if (!dp_proc_stat(pid, tid, &stat) || stat.state == 'D' ||
-	    dp_task_is_worker(&stat)) /* D: could neither stop nor be let go */
+	    dp_task_is_worker(&stat)) /* D: it could neither stop nor be released */
 		return true;
 	return dp_proc_syscall(pid, tid, &nr, args) && nr >= 0 && dp_eintr_class(nr, args) == DP_EINTR_TIMED;
 }
@@ -55,7 +55,7 @@ static struct dp_error *ask(const struct dp_process *p, pid_t tid, struct glimps
 	return NULL;
 }
 
-/* Once it stands it goes on; false: it does not yet stand, and may still. */
+/* Reads the thread and releases it, if it has stopped; false: not stopped yet, try again. */
 static bool look(struct glimpse *g)
 {
 	struct dp_held *h = &g->held;
@@ -72,7 +72,7 @@ static bool look(struct glimpse *g)
 	return true;
 }
 
-/* All go on when it returns. */
+/* All threads are released when this returns. */
 static struct dp_error *stop_some(const struct dp_process *p, const pid_t *tid, size_t n, struct glimpse *g)
 {
 	struct dp_error *err = NULL;
@@ -81,7 +81,7 @@ static struct dp_error *stop_some(const struct dp_process *p, const pid_t *tid, 
 		err = ask(p, tid[asked], &g[asked]);
 		asked++;
 	}
-	/* One that is slow must not keep the others. */
+	/* A slow thread must not delay the others. */
 	for (size_t left = asked; left;) {
 		left = 0;
 		for (size_t i = 0; i < asked; i++) {
@@ -99,15 +99,15 @@ struct dp_error *dp_stopped_sample(struct dp_stopped *s, void (*each)(const stru
 	if (s->core)
 		return NULL;
 	if (!dp_proc_tids(s->target.process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", s->target.process.pid);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", s->target.process.pid);
 	for (size_t i = 0; i < tids.n && !err; i += TOGETHER) {
 		struct glimpse g[TOGETHER];
 		const size_t n = tids.n - i < TOGETHER ? tids.n - i : TOGETHER;
 		dp_watchdog_start();
-		dp_priority_raise(&s->priority); /* who stands waits for us, who are one of many on a busy machine */
+		dp_priority_raise(&s->priority); /* stopped threads wait for us, and a busy machine has other work */
 		err = stop_some(&s->target.process, tids.tid + i, n, g);
 		dp_priority_restore(&s->priority);
-		/* Not earlier: until all have been seen to, others that stand would wait for those that do not. */
+		/* Only now: earlier, stopped threads would wait for those that do not stop. */
 		if (dp_stray_is_left())
 			dp_stray_settle(DP_SETTLE_NS);
 		dp_watchdog_stop();

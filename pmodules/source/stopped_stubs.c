@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that stand in dynprobe's own code, where probes are in the process. A place in a stub that stands for one in the
- * program (a displaced instruction) is shown as that. Elsewhere the thread is let go for a moment, it alone, until it has left;
- * stubs are short. One that does not leave is shown at the instruction that its probe is at.
+ * Threads in dynprobe's own code, when the process has probes. A pc in a stub that corresponds to one in the program (a displaced
+ * instruction) is shown as that. Elsewhere, this thread alone is released briefly until it has left the stub; stubs are short. If
+ * it does not leave, it is shown at the probed instruction.
  */
 #include "pmodules/source/stopped_internal.h"
 
@@ -15,19 +15,19 @@
 
 #define NUDGES   64
 #define STEP_NS  5000
-#define NUDGE_NS UINT64_C(10000000)  /* of all together: the others stand meanwhile */
-#define STOP_NS  UINT64_C(50000000)  /* it was asked to stop, and needs a processor for that: for longer the others do not stand */
+#define NUDGE_NS UINT64_C(10000000)  /* for all threads together: the others are stopped meanwhile */
+#define STOP_NS  UINT64_C(50000000)  /* for one stop, which needs a processor: the limit of what the others wait for it */
 
 /*
- * Rings of asynchronous requests, and adapters that reach into memory by themselves. What is under way during a fork may arrive
- * in the page that the child has kept, and be lost to the program: open(2) at O_DIRECT, ibv_fork_init(3).
+ * Mappings of aio and io_uring rings, and of RDMA adapters. Data that arrives during a fork may go to the child's copy of the
+ * page and be lost to the program: open(2) on O_DIRECT, ibv_fork_init(3).
  */
 static bool has_devices(const char *maps)
 {
 	return strstr(maps, " /[aio]") || strstr(maps, " anon_inode:[io_uring]") || strstr(maps, " /dev/infiniband/");
 }
 
-/* As of now: they come and go while a dynprobe is at work. */
+/* Reads the current state: another dynprobe may add and remove stubs. */
 struct dp_error *dp_stopped_stubs_find(struct dp_stopped *s)
 {
 	dp_auto_free char *maps = NULL;
@@ -56,7 +56,7 @@ static bool has_pair(const struct dp_stopped *s, struct dp_held *h)
 	return false;
 }
 
-/* Lets it run a little, and stops it again. One that ends meanwhile does not stand any more. */
+/* Lets the thread run a little, then stops it again. A thread that exits is no longer stopped. */
 static struct dp_error *nudge(const struct dp_stopped *s, struct dp_held *h)
 {
 	if (ptrace(PTRACE_CONT, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
@@ -64,10 +64,10 @@ static struct dp_error *nudge(const struct dp_stopped *s, struct dp_held *h)
 	h->stopped = false;
 	nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
-	/* The stop that was asked for has to be met. */
+	/* The interrupt must be consumed. */
 	const uint64_t most = dp_now_ns() + STOP_NS;
 	const struct dp_stop stop = dp_stop_wait(h->tid, most < s->until_ns ? most : s->until_ns);
-	if (stop.kind == DP_STOP_NONE) /* a snapshot without it, while it runs, would not be one of a moment */
+	if (stop.kind == DP_STOP_NONE) /* without this thread the snapshot would not be of one moment */
 		return dp_unstoppable(&s->target.process, h->tid);
 	dp_held_take(h, stop);
 	return stop.kind == DP_STOP_EXEC
@@ -80,7 +80,7 @@ static bool is_to_leave(const struct dp_stopped *s, struct dp_held *h)
 	return h->stopped && !h->group_stopped && !h->in_syscall_stop && is_ours(s, h->regs.rip) && !has_pair(s, h);
 }
 
-/* The threads go back as they are: nothing of this is written. What is shown is moved by dp_stopped_stubs_show(). */
+/* Does not change the threads' registers. dp_stopped_stubs_show() changes what is shown. */
 struct dp_error *dp_stopped_stubs_leave(struct dp_stopped *s)
 {
 	const uint64_t end = dp_now_ns() + NUDGE_NS;
@@ -92,7 +92,7 @@ struct dp_error *dp_stopped_stubs_leave(struct dp_stopped *s)
 	return NULL;
 }
 
-/* A trap of ours that a thread has run into, and of which it has yet to get the signal, is no fault: it stands at the probe. */
+/* One of our int3s was hit, but its SIGTRAP is still pending: not a fault; the thread is at the probe. */
 static bool show_trap(const struct dp_stopped *s, struct dp_stopped_thread *t)
 {
 	if (t->siginfo.si_signo != SIGTRAP || t->siginfo.si_code != SI_KERNEL)

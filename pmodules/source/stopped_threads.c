@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads: what /proc says of them before anything is stopped, and their registers when they stand. */
+/* Threads: what /proc says before the stop, and their registers when stopped. */
 #include "pmodules/source/stopped_internal.h"
 
 #include "injector/tracee/stop/freeze.h"
@@ -22,7 +22,7 @@ void dp_stopped_free_threads(struct dp_stopped_thread *thread, size_t n)
 	free(thread);
 }
 
-/* Only root may read it, and not on every kernel. */
+/* Needs root, and not every kernel has it. */
 static char *read_kstack(pid_t pid, pid_t tid)
 {
 	struct dp_buf b;
@@ -34,7 +34,7 @@ static char *read_kstack(pid_t pid, pid_t tid)
 	return text;
 }
 
-/* How often the thread has had a processor; 0: nobody knows. */
+/* How often the thread was scheduled; 0: unknown. */
 static uint64_t times_run(pid_t pid, pid_t tid)
 {
 	struct dp_buf b;
@@ -46,7 +46,7 @@ static uint64_t times_run(pid_t pid, pid_t tid)
 	return n;
 }
 
-/* The call and the kernel's stack in it, if the thread has stayed in it meanwhile. */
+/* Reads the system call and the kernel stack; valid only if the thread did not run in between. */
 static void look_at_call(pid_t pid, pid_t tid, struct dp_stopped_thread *t)
 {
 	const uint64_t before = times_run(pid, tid);
@@ -75,12 +75,12 @@ struct dp_error *dp_stopped_list(struct dp_stopped *s)
 	s->thread = NULL;
 	s->nthreads = 0;
 	if (!dp_proc_tids(s->target.process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", s->target.process.pid);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", s->target.process.pid);
 	s->thread = calloc(tids.n + 1, sizeof(*s->thread));
 	for (size_t i = 0; s->thread && i < tids.n; i++)
 		look_at(s, tids.tid[i], &s->thread[s->nthreads++]);
 	free(tids.tid);
-	return s->thread ? NULL : dp_error(DP_TAG_NOMEM, "listing the threads of process %d", s->target.process.pid);
+	return s->thread ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", s->target.process.pid);
 }
 
 /* ---- registers ------------------------------------------------------------------------------------------------------------ */
@@ -99,7 +99,7 @@ static void take_vector(pid_t tid, struct dp_stopped_thread *t)
 		memcpy(t->xmm, fp.xmm_space, sizeof(t->xmm));
 }
 
-/* In a call that has not come to its end, and will be made anew. */
+/* Is it in a system call that was interrupted and will be restarted? */
 static bool waits(const struct user_regs_struct *r)
 {
 	return (int64_t)r->orig_rax >= 0 && (int64_t)r->rax <= -512 && (int64_t)r->rax >= -516;
@@ -118,8 +118,7 @@ void dp_stopped_registers(const struct dp_held *h, struct dp_stopped_thread *t)
 	t->is_fault = is_fault(t->siginfo.si_signo);
 }
 
-/* A thread that stands has no kernel stack but that of its stop. What was seen before is of this moment if the call is the same.
- */
+/* A stopped thread's kernel stack shows only the stop. The one read before is valid if the thread is still in the same call. */
 static void check_kstack(struct dp_stopped_thread *t)
 {
 	const struct dp_proc_call *c = &t->kcall;
@@ -155,12 +154,12 @@ struct dp_error *dp_stopped_take_threads(struct dp_stopped *s)
 	for (size_t i = 0; i < s->freeze.n; i++) {
 		const struct dp_held *h = &s->freeze.thread[i];
 		struct dp_stopped_thread *was = earlier(s, h->tid, i), *t = &list[n];
-		if (!h->stopped) /* killed where it stood */
+		if (!h->stopped) /* killed while stopped */
 			continue;
 		if (was) {
 			*t = *was;
 			was->kstack = NULL;
-		} else { /* it has come since */
+		} else { /* it is new */
 			*t = (struct dp_stopped_thread){.tid = h->tid, .state = '?'};
 			dp_proc_comm(h->tid, t->name, sizeof(t->name));
 		}

@@ -104,7 +104,7 @@ class Snapshot(Case):
         r = self.take(self.crowd().pid, "--thread", 1, "--global", "no_such_global", "--global", "no_such_*")
         self.assert_ok(r)
         self.assertIn("the process had no thread 1", r.err)
-        self.assertIn("known as 'no_such_global'", r.err)
+        self.assertIn("static variable 'no_such_global'", r.err)
 
     def test_a_global_of_a_certain_file(self):
         t = self.crowd()
@@ -112,7 +112,7 @@ class Snapshot(Case):
             with self.subTest(name):
                 self.assertEqual([g["name"] for g in self.read(self.take(t.pid, "--global", name))["globals"]], ["wait_pipe"])
         for name in "rowd.c::wait_pipe", "other.c::*", "crowd.c::wait":
-            self.assertIn(f"known as '{name}'", self.take(t.pid, "--global", name).err)
+            self.assertIn(f"static variable '{name}'", self.take(t.pid, "--global", name).err)
 
     def test_a_tool_that_is_killed_leaves_the_program_as_it_was(self):
         for mode in MODES:
@@ -200,7 +200,7 @@ class Snapshot(Case):
         self.assert_refused(self.take("--core", core, "/bin/sh"), "DP-BAD-CORE", "is not the program")
         with open(core, "r+b") as f:
             f.truncate(100)
-        self.assert_refused(self.take("--core", core), "DP-BAD-CORE", "cut off")
+        self.assert_refused(self.take("--core", core), "DP-BAD-CORE", "truncated")
         self.assert_refused(self.take("--core", t.path), "DP-BAD-CORE", "another type")
         self.assert_refused(self.take("--core", "/nowhere"), "DP-BAD-CORE")
 

@@ -104,9 +104,9 @@ class Cores(Case):
             ("gz", b"\x1f\x8b" + bytes(100), "gzip -d"),
             ("xz", b"\xfd7zXZ\0" + bytes(100), "xz -d"),
             ("empty", b"", "it is empty"),
-            ("text", b"hello", "does not begin as an ELF file"),
-            ("short", core[:40], "cut off in its header"),
-            ("notes", core[:500], "cut off in its notes"),
+            ("text", b"hello", "is not an ELF file"),
+            ("short", core[:40], "ELF header is truncated"),
+            ("notes", core[:500], "notes are truncated"),
         ):
             with self.subTest(name=name):
                 self.assert_refused(self.take("--core", self.write(name, data)), "DP-BAD-CORE", words)
@@ -116,7 +116,7 @@ class Cores(Case):
         for path in (self.path("fifo"), "/dev/null", "-", "/dev/stdin"):
             with self.subTest(path=path):
                 r = self.take("--core", path, stdin=subprocess.PIPE)
-                self.assert_refused(r, "DP-BAD-CORE", "no regular file", "save it")
+                self.assert_refused(r, "DP-BAD-CORE", "not a regular file", "save it")
         # a name in the core itself: a reader at the fifo would let this writer's open succeed
         page = bytes(PAGE)
         core = made_core([(0x400000, 0x401000, 0, self.path("fifo"))], [(0x400000, PAGE, 5, b""), (0x600000, PAGE, 6, page)])
@@ -130,11 +130,11 @@ class Cores(Case):
         whole = made_core([(0x400000, 0x401000, 0, "/no/such/file")], [(0x7F0000000000, 8 * PAGE, 6, bytes(8 * PAGE))])
         cut = self.take("--core", self.write("cut", whole[: -5 * PAGE]))
         self.read(cut)
-        self.assertIn("cut off", cut.err)
+        self.assertIn("truncated", cut.err)
         self.assertIn("20 KiB", cut.err)
         bare = self.take("--core", self.write("bare", whole.replace(struct.pack("<I", 0x46494C45), struct.pack("<I", 0x46494C46), 1)))
         self.read(bare)
-        self.assertIn("does not name the files", bare.err)
+        self.assertIn("does not name the mapped files", bare.err)
 
     def cost(self, core):
         """Processor time of one snapshot."""

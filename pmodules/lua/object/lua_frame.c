@@ -116,7 +116,7 @@ static int frame_add_variable(lua_State *L)
 {
 	ptrace_variable_t *v = dp_lua_check(L, 2, DP_LUA_VARIABLE);
 	if (!pmodule_frame_add_variable(FRAME(L), v, dp_lua_flag(L, 3, true)))
-		return luaL_error(L, "add_variable: only a variable of pmodule.create_variable() can be added, and only once");
+		return luaL_error(L, "add_variable: needs a variable from pmodule.create_variable() that was not added yet");
 	return 0;
 }
 
@@ -125,7 +125,7 @@ static int frame_add_frame(lua_State *L)
 	ptrace_frame_t *f = dp_lua_check(L, 2, DP_LUA_FRAME);
 	if (!pmodule_frame_add_frame(FRAME(L), f, dp_lua_flag(L, 3, false)))
 		return luaL_error(
-		        L, "add_frame: only a frame of pmodule.create_frame() can be added, only once, to a thread's frame");
+		        L, "add_frame: add_frame: needs a thread's frame, and a frame from pmodule.create_frame() not yet added");
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static int thread_add_frame(lua_State *L)
 {
 	ptrace_frame_t *f = dp_lua_check(L, 2, DP_LUA_FRAME);
 	if (!pmodule_thread_add_frame(THREAD(L), f, dp_lua_flag(L, 3, true)))
-		return luaL_error(L, "add_frame: the frame must come from pmodule.create_frame() and can be added only once");
+		return luaL_error(L, "add_frame: needs a frame from pmodule.create_frame() that was not added yet");
 	return 0;
 }
 

@@ -96,7 +96,7 @@ check[p .. "variable_from_bt"] = function()
 	local v = pmodule.variable_from_bt(thing.list[2])
 	equal(v:value(), 12)
 	equal(v:type(), pmodule.variable_type.ll)
-	fails("only a variable of pmodule.create_variable", fr.add_variable, fr, v)
+	fails("needs a variable from pmodule.create_variable", fr.add_variable, fr, v)
 end
 check[p .. "variable_at"] = function()
 	equal(number(pmodule.variable_at("struct inner", pmodule.address(thing["in"])).c), 7)

@@ -298,7 +298,7 @@ Test(extract, globals_that_were_found_are_not_searched_for_again)
 		dp_world_bound(s.world, is_out_of_patience, &none);
 	}
 	cr_assert_eq(none.asked, 0);
-	cr_assert_str_eq(s.snapshot->notes->text, "no global or static variable is known as 'no_such_variable'");
+	cr_assert_str_eq(s.snapshot->notes->text, "there is no global or static variable 'no_such_variable'");
 	dp_extract_renew(s.extract);
 	s.snapshot->globals = NULL;
 	dp_extract_globals(s.extract, s.snapshot);

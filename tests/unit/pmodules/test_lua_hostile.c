@@ -45,7 +45,7 @@ Test(lua_hostile, registering_at_the_wrong_time_or_with_the_wrong_things_is_refu
 	        "take no match object");
 	lua_expect_error("pmodule.define{id = 'm', load = function() pmodule.register(pmodule.event.attach, print, {}) end}",
 	                 "match expected, got table");
-	lua_expect_error("pmodule.define{id = 'm', load = function() pmodule.backtrace() end}", "only inside of event callbacks");
+	lua_expect_error("pmodule.define{id = 'm', load = function() pmodule.backtrace() end}", "only available in event callbacks");
 }
 
 Test(lua_hostile, unknown_names_are_errors_that_suggest)
