@@ -138,7 +138,7 @@ bt_variable_t *bt_variable_container_of(bt_variable_t *bv, const char *type, con
 	return step(err, to);
 }
 
-/* The value behind the first step of a path, and the text behind that step; NULL: it is none. */
+/* Takes the first step of a path. *b is the new value; returns the rest of the path; NULL: not a step. */
 static const char *step_of_path(bt_variable_t **b, const char *s, char *name, size_t size)
 {
 	char *end;
@@ -166,7 +166,7 @@ bt_variable_t *bt_variable_try(bt_variable_t *bv, const char *path)
 	while (bv && *path) {
 		const char *rest = step_of_path(&bv, path, name, sizeof(name));
 		if (!rest) {
-			snprintf(h->error, sizeof(h->error), "'%.200s' is no step: .member, ->member or [number] expected", path);
+			snprintf(h->error, sizeof(h->error), "invalid step '%.200s': use .member, ->member or [number]", path);
 			return NULL;
 		}
 		path = rest;
@@ -174,8 +174,7 @@ bt_variable_t *bt_variable_try(bt_variable_t *bv, const char *path)
 	return bv;
 }
 
-/* ---- what a value tells
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------------------------ */
 
 const char *bt_variable_type_name(bt_variable_t *bv)
 {
@@ -229,7 +228,7 @@ bool bt_variable_real(bt_variable_t *bv, double *ret)
 	return !err;
 }
 
-/* The size counts the NUL, as in C; dp_value_read_string() puts it behind n bytes. */
+/* n includes the NUL, as in C; dp_value_read_string() stores it after n bytes. */
 ssize_t bt_variable_strncpy(char *dst, bt_variable_t *bv, size_t n)
 {
 	if (!dst || !n || n > SSIZE_MAX)
@@ -243,8 +242,7 @@ size_t bt_variable_bytes(bt_variable_t *bv, void *buf, size_t n)
 	return in(bv) && buf ? dp_value_read_bytes(in(bv), buf, n) : 0;
 }
 
-/* ---- members
- * -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------------------------------------ */
 
 struct members {
 	bool (*each)(const char *name, bt_variable_t *member, void *data);

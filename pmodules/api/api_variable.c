@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pmodule.h: what a variable tells. */
+/* pmodule.h: queries of a variable. */
 #include "pmodules/host/host_state.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ GETTER(const char *, object, v->object, NULL)
 GETTER(const char *, cu, v->unit, NULL)
 GETTER(unsigned, state, v->is_hidden ? PTRACE_VARIABLE_S_SKIP : 0u, 0)
 
-/* A second declaration stands before it: the name of the function is that of the enum, too. */
+/* Not GETTER(): the function and its enum have the same name. */
 enum pmodule_variable_type pmodule_variable_type(ptrace_variable_t *p)
 {
 	const struct dp_snap_variable *v = dp_api_variable(p);
@@ -42,7 +42,7 @@ unsigned pmodule_variable_depth(ptrace_variable_t *p)
 	return depth;
 }
 
-/* "struct crash *" is written "struct(crash) *"; C++ classes, which have no keyword here, get one. */
+/* "struct crash *" becomes "struct(crash) *". C++ classes, which have no keyword here, get one. */
 static const char *type_text(const struct dp_snap_variable *v)
 {
 	static const char *const keywords[] = {"struct ", "union ", "enum ", "class "};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a thread stands where it stands: the signal, the instruction with its registers, and the map together tell what was wanted
- * of which address, and why that was refused.
+ * Explains a thread's fault: the signal, the instruction with its registers, and the memory map show which access to which
+ * address failed, and why.
  */
 #include "pmodules/fault/fault.h"
 #include "trampoline/code/disassemble.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#define NULL_MAX  65536u /* what is added to a null pointer: members, elements */
+#define NULL_MAX  65536u /* largest offset from a null pointer: members, elements */
 #define GUARD_MAX (UINT64_C(1) << 20)
 #define TOP       (UINT64_C(1) << 47)
 #define INSN_MAX  15u
@@ -21,8 +21,8 @@ struct fault {
 	struct dp_snapshot *s;
 	struct dp_snap_siginfo info;
 	struct dp_access access;
-	uint64_t address; /* that was refused */
-	uint64_t at;      /* where the access begins */
+	uint64_t address; /* that caused the fault */
+	uint64_t at;      /* start of the access */
 };
 
 static const struct dp_map *map_at(const struct fault *f, uint64_t addr)
@@ -37,10 +37,9 @@ static void say(struct fault *f, const char *classifier, const char *text)
 	f->into->fault_reason = text ? text : "";
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
-/* Below the stack in use, where nothing may be written, with a stack right above. */
+/* Is the address near rsp, not writable, and just below a stack? */
 static bool is_stack_overflow(const struct fault *f)
 {
 	const uint64_t sp = f->t->regs.rsp, at = f->address;
@@ -72,12 +71,12 @@ static const char *why_refused(const struct fault *f, const char **classifier)
 		return "the stack has overflowed";
 	}
 	if (!f->info.has_address && f->access.is_spread && f->address < TOP)
-		return "an element's index leads to no address of a program";
+		return "an element's index gives an address that a program cannot have";
 	if (f->address >= TOP)
-		return *reg ? dp_arena_printf(a, "no address of a program (%s)", reg) : "no address of a program";
+		return *reg ? dp_arena_printf(a, "not an address of a program (%s)", reg) : "not an address of a program";
 	if (f->access.align > 1 && f->address % f->access.align && f->info.code == SI_KERNEL) {
 		*classifier = "align";
-		return dp_arena_printf(a, "it is not aligned for %u bytes", f->access.align);
+		return dp_arena_printf(a, "it is not aligned to %u bytes", f->access.align);
 	}
 	if (!map && f->access.is_known && f->at != f->address)
 		return dp_arena_printf(a, "nothing is mapped at 0x%llx%s%s%s", (unsigned long long)f->address, *reg ? " (" : "",
@@ -89,7 +88,7 @@ static const char *why_refused(const struct fault *f, const char **classifier)
 	return dp_arena_printf(a, "%s is mapped there without that permission", *map->path ? map->path : "memory");
 }
 
-/* Nothing is there that could be executed: where the thread stands, or where its next instruction's bytes go on. */
+/* Is there no executable memory at rip, or where the instruction's bytes continue? */
 static bool is_fetch(const struct fault *f)
 {
 	const struct dp_map *map = map_at(f, f->address);
@@ -108,7 +107,7 @@ static void fetch(struct fault *f)
 	                                            : "nothing is mapped there"));
 }
 
-/* The kernel names no address: the processor has refused the instruction, not the page. */
+/* The kernel gives no address: the processor rejected the instruction, not a page. */
 static bool general_protection(struct fault *f)
 {
 	const struct dp_access *c = &f->access;
@@ -118,7 +117,7 @@ static bool general_protection(struct fault *f)
 	if (c->branch == DP_BRANCH_VALUE && c->target >= TOP && !(c->is_known && c->address >= TOP)) {
 		dp_snapshot_classify(f->s, "exec");
 		say(f, NULL,
-		    dp_arena_printf(a, "execution at 0x%llx: no address of a program%s%s%s", (unsigned long long)c->target,
+		    dp_arena_printf(a, "execution at 0x%llx: not an address of a program%s%s%s", (unsigned long long)c->target,
 		                    *c->target_reg ? " (" : "", c->target_reg, *c->target_reg ? ")" : ""));
 		return true;
 	}
@@ -146,15 +145,14 @@ static void memory_fault(struct fault *f)
 	say(f, classifier, dp_arena_printf(&f->s->arena, "%s: %s", what, why));
 }
 
-/* ---- the others --------------------------------------------------------------------------------------------------------------
- */
+/* ---- other signals ------------------------------------------------------------------------------------------------------ */
 
 static void arithmetic(struct fault *f)
 {
 	const struct dp_access *c = &f->access;
-	const char *what = !c->value_known ? "division of an integer by zero, or a quotient that does not fit"
-	                   : c->value      ? "division of integers whose quotient does not fit; the divisor is not zero"
-	                                   : "division of an integer by zero";
+	const char *what = !c->value_known ? "integer division by zero, or a quotient that overflows"
+	                   : c->value      ? "integer division whose quotient overflows; the divisor is not zero"
+	                                   : "integer division by zero";
 	if (c->divides)
 		say(f, "fpe", dp_arena_printf(&f->s->arena, "%s%s%s%s", what, *c->reg ? " (" : "", c->reg, *c->reg ? ")" : ""));
 	else
@@ -178,7 +176,7 @@ static void analyse(struct fault *f)
 		say(f, "ill",
 		    !strncmp(f->access.name, "ud", 2)
 		            ? dp_arena_printf(&f->s->arena,
-		                              "%s: the program ends itself here (code that should never be reached)",
+		                              "%s: the program ends itself here (code that should be unreachable)",
 		                              f->access.name)
 		            : "an instruction that the processor does not know, or may not execute here");
 		break;

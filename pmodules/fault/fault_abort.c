@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a program has aborted: by the functions on its stack, and by what glibc keeps of its last words (__abort_msg, which is
- * there for debuggers).
+ * Explains why a program aborted: from the functions on its stack, and from glibc's last message (__abort_msg, meant for
+ * debuggers).
  */
 #include "pmodules/fault/fault.h"
 
@@ -20,7 +20,7 @@ static bool is_called(const struct dp_snap_thread *t, const char *name)
 	return false;
 }
 
-/* struct abort_msg_s { unsigned size; char msg[]; } *__abort_msg: the size is that of its mapping. */
+/* struct abort_msg_s { unsigned size; char msg[]; } *__abort_msg; size is that of its mapping. */
 static bool message_of(struct dp_world *w, char *text, size_t size)
 {
 	uint64_t at, block = 0;
@@ -56,7 +56,7 @@ static void classify(struct dp_snapshot *s, const struct dp_snap_thread *t, cons
 	                   {"__stack_chk_fail", "stack-smash"}};
 	dp_snapshot_classify(s, "abort");
 	for (size_t i = 0; i < sizeof(by_function) / sizeof(*by_function); i++)
-		/* A smashed stack is reported by the function of fortification. */
+		/* glibc reports a smashed stack through __fortify_fail, too. */
 		if (is_called(t, by_function[i].name) &&
 		    !(!strcmp(by_function[i].classifier, "fortify") && strstr(message, "stack smashing")))
 			dp_snapshot_classify(s, by_function[i].classifier);
@@ -73,8 +73,8 @@ void dp_fault_abort(struct dp_extract *x, struct dp_snap_thread *t)
 	classify(s, t, message);
 	if (!any && is_called(t, "_ZSt9terminatev") && is_called(t, "__cxa_throw")) {
 		dp_snapshot_classify(s, "exception");
-		t->fault_reason = "the program has aborted: an exception of C++ was thrown that nothing catches";
+		t->fault_reason = "the program aborted: uncaught C++ exception";
 		return;
 	}
-	t->fault_reason = dp_arena_printf(&s->arena, any ? "the program has aborted: %s" : "the program has aborted%s", message);
+	t->fault_reason = dp_arena_printf(&s->arena, any ? "the program aborted: %s" : "the program aborted%s", message);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread's instruction wanted of memory: its bytes, and what it takes from memory to go by. */
+/* The access of a thread's instruction: reads its bytes, and operands in memory. */
 #include "pmodules/fault/fault.h"
 
 enum { INSN_MAX = 15 };
 
-/* As the program has it: a probe's jump may stand there in memory. */
+/* The program's original code: memory may have a probe's jump there. */
 size_t dp_fault_code(struct dp_world *w, uint64_t addr, uint8_t *bytes, size_t size)
 {
 	struct dp_module *m = dp_image_module_at(dp_world_image(w), dp_addr_of(addr));

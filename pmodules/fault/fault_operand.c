@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction wanted of memory: decoded by Zydis, which lists what is not written in the text as well (the stack of push
- * and call, the two ends of a string), computed with the thread's registers.
+ * The memory access of an instruction. Zydis also lists implicit operands (the stack of push and call, both sides of a string
+ * instruction). Addresses are computed with the thread's registers.
  */
 #include "pmodules/fault/fault.h"
 
@@ -45,7 +45,7 @@ static const char *name_of(ZydisRegister reg)
 	return name ? name : "";
 }
 
-/* Pushed is below the stack pointer, and what is popped into is computed behind the pop. */
+/* A push writes below rsp; the address of pop's memory operand is computed after the pop. */
 static uint64_t stack_offset(const struct operation *o, const ZydisDecodedOperand *op)
 {
 	const bool is_hidden = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
@@ -56,7 +56,7 @@ static uint64_t stack_offset(const struct operation *o, const ZydisDecodedOperan
 	return o->insn.mnemonic == ZYDIS_MNEMONIC_POP ? op->size / 8 : 0;
 }
 
-/* Bits are numbered from the operand on, in both directions: a register's number may lie far away. */
+/* bt and the like number bits from the operand on, in both directions: a bit in a register may be far away. */
 static uint64_t bit_offset(const struct operation *o, const ZydisDecodedOperand *op)
 {
 	const ZydisMnemonic m = o->insn.mnemonic;
@@ -72,7 +72,7 @@ static uint64_t bit_offset(const struct operation *o, const ZydisDecodedOperand 
 static uint64_t address_of(const struct operation *o, const ZydisDecodedOperand *op)
 {
 	const ZydisDecodedOperandMem *m = &op->mem;
-	const bool is_xlat = o->insn.mnemonic == ZYDIS_MNEMONIC_XLAT; /* its index is not listed */
+	const bool is_xlat = o->insn.mnemonic == ZYDIS_MNEMONIC_XLAT; /* Zydis does not list its index */
 	const uint64_t index = m->type == ZYDIS_MEMOP_TYPE_VSIB ? 0 : register_value(o, m->index) * m->scale;
 	uint64_t at = register_value(o, m->base) + index + (is_xlat ? o->ask->regs->rax & 0xff : 0) + (uint64_t)m->disp.value +
 	              stack_offset(o, op) + bit_offset(o, op);
@@ -83,7 +83,7 @@ static uint64_t address_of(const struct operation *o, const ZydisDecodedOperand 
 	return m->segment == ZYDIS_REGISTER_GS ? at + o->ask->regs->gs_base : at;
 }
 
-/* Only some elements of the vector are wanted; which, is in a register that is not known here. */
+/* The instruction accesses only some elements of the vector; the selecting register is not known here. */
 static bool is_by_element(const struct operation *o, const ZydisDecodedOperand *op)
 {
 	switch (o->insn.mnemonic) {
@@ -140,7 +140,7 @@ static void look(const struct operation *o, const ZydisDecodedOperand *op, struc
 	snprintf(ret->reg, sizeof(ret->reg), "%s", name_of(is_index ? m->index : m->base));
 }
 
-/* How well an access explains the fault. */
+/* How well an access explains the fault; larger is better. */
 static int fitness(const struct operation *o, const ZydisDecodedOperand *op, const struct dp_access *a)
 {
 	const uint64_t times = o->insn.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)
@@ -185,7 +185,7 @@ static void choose(const struct operation *o, struct dp_access *ret)
 	}
 }
 
-/* The register that is the divisor, and none that only says where it is. */
+/* Sets the divisor's register. Clears a register that only addresses the divisor. */
 static void divisor(const struct operation *o, struct dp_access *ret)
 {
 	const ZydisDecodedOperand *op = &o->operand[0];
@@ -202,7 +202,7 @@ static void divisor(const struct operation *o, struct dp_access *ret)
 		ret->value = wide_value(o->ask->regs, ZydisRegisterGetLargestEnclosing(MODE, op->reg.value)) >> 8 & 0xff;
 }
 
-/* Where a jump, a call or a return leads. */
+/* The target of a jump, call or return. */
 static void target(const struct operation *o, struct dp_access *ret)
 {
 	const ZydisDecodedOperand *op = &o->operand[0];

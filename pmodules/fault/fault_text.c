@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Signals by name, and what their codes mean. */
+/* Names of signals and of their codes. */
 #include "pmodules/fault/fault.h"
 
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a register held when a function was called: the caller's DW_TAG_call_site says how it made its arguments (DWARF 5, 3.4).
- * Only where the call is known to have led straight to this function. And where thread-locals are.
+ * A register's value at the entry of a function, from the caller's DW_TAG_call_site (DWARF 5, 3.4). Only if the call is known to
+ * lead directly to this function. Also: the addresses of thread-locals.
  */
 #include "agent/abi.h"
 #include "pmodules/frames/frames.h"
@@ -13,7 +13,7 @@
 
 enum { STEPS_MAX = 1 << 16 };
 
-/* Does the call lead to the callee itself, not to one that has jumped on to it? */
+/* Does the call lead to the callee itself, not through tail calls? */
 static bool leads_to(const struct dp_eval *e, struct dp_fsite *site, uint64_t callee)
 {
 	Dwarf_Attribute attr;
@@ -75,7 +75,7 @@ const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 	                                .steps = e->steps};
 	struct dp_fsite *site = dp_frames_site(e->frames, p);
 	const uint64_t callee = dp_frames_entry(f->plan);
-	/* Who jumps back to its own beginning was passed something else since. */
+	/* A tail call back to the function's entry would have changed the arguments. */
 	if (!site || !callee || !leads_to(&at_call, site, callee) || dp_frames_may_return(e->frames, callee))
 		return DP_WHY_OPTIMIZED;
 	return value_at_call(&at_call, &site->die, reg, ret);
@@ -91,7 +91,7 @@ static bool read_for(uint64_t addr, void *buf, size_t n, void *data)
 const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret)
 {
 	static const struct dp_regs none;
-	const char *absent = "where the thread-local storage of its module is, is not known";
+	const char *absent = "the address of its module's thread-local storage is not known";
 	struct dp_world *w = e->w;
 	if (!w->fs_base || !e->module)
 		return absent;

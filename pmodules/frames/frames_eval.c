@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* DWARF's expressions in a frame whose registers are known: the machine's values are numbers here (probes/dwarf/dwarf_machine.h).
+/*
+ * Evaluates DWARF expressions in a frame with known registers: the machine's values are numbers (probes/dwarf/dwarf_machine.h).
  */
 #include "pmodules/frames/frames.h"
 #include "probes/dwarf/dwarf_machine.h"
@@ -13,10 +14,10 @@ struct evaluation {
 	struct dp_dwarf_machine machine;
 	const struct dp_eval *e;
 	struct dp_value *into;
-	uint64_t done;  /* bytes of it that pieces have told */
-	uint8_t *bytes; /* of all of it, and behind them for each whether it is there; NULL until there is a piece */
+	uint64_t done;  /* bytes covered by pieces so far */
+	uint8_t *bytes; /* of the object, followed by a validity flag for each; NULL until the first piece */
 	bool any;
-	const char *why; /* of the first piece that is not there */
+	const char *why; /* of the first missing piece */
 	unsigned steps;
 };
 
@@ -61,10 +62,10 @@ static const char *load(struct dp_dwarf_machine *m, union dp_dwarf_value addr, u
 	ret->number = 0;
 	return dp_world_get(eval_of(m)->w, addr.number, &ret->number, size, NULL)
 	               ? NULL
-	               : "the memory that says where it is cannot be read";
+	               : "the memory that holds its location cannot be read";
 }
 
-/* ---- what the frame knows ------------------------------------------------------------------------------------------------- */
+/* ---- the frame's values --------------------------------------------------------------------------------------------------- */
 
 static const uint64_t *vector(const struct dp_eval *e, uint64_t number)
 {
@@ -93,7 +94,7 @@ static const char *cfa(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
 	return ret->number ? NULL : DP_WHY_OPTIMIZED;
 }
 
-/* What is computed for the sake of another expression. */
+/* For evaluating another expression on behalf of this one. */
 static struct dp_eval nested(const struct dp_dwarf_machine *m)
 {
 	struct dp_eval e = *eval_of(m);
@@ -126,10 +127,9 @@ static const char *tls(struct dp_dwarf_machine *m, union dp_dwarf_value offset, 
 	return m->why ? m->why : dp_eval_tls(eval_of(m), offset.number, &ret->number);
 }
 
-/* ---- how it ends -------------------------------------------------------------------------------------------------------------
- */
+/* ---- results ------------------------------------------------------------------------------------------------------------ */
 
-/* What the machine ended with, as bytes: at most n of them. The number, 0 and m->why if there are none. */
+/* Stores the machine's result as at most n bytes. Returns how many; 0, with m->why, if there are none. */
 static size_t bytes_of(struct dp_dwarf_machine *m, uint8_t *to, size_t n)
 {
 	union dp_dwarf_value v = {0};
@@ -198,8 +198,7 @@ static const struct dp_dwarf_back back = {.constant = constant,
                                           .tls = tls,
                                           .piece = piece};
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- entry points ------------------------------------------------------------------------------------------------------- */
 
 static struct dp_dwarf_machine *start(struct evaluation *v, const struct dp_eval *e, struct dp_value *into)
 {

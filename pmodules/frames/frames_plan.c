@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a pc means: functions and copies around it, their lines, their variables. */
+/* The meaning of a pc: its function and the functions inlined there, their lines and variables. */
 #include "pmodules/frames/frames.h"
 #include "probes/elf/demangle.h"
 #include "probes/image/module.h"
@@ -61,7 +61,7 @@ static void name_scope(struct dp_world *w, struct dp_fscope *s)
 	dwarf_decl_line(&s->die, &s->decl_line);
 }
 
-/* The symbol table knows better than the debug information what part of a function it is. */
+/* The symbol table is more precise about parts of functions than debug information. */
 static void name_by_symbol(struct dp_world *w, struct dp_fplan *p, struct dp_fscope *s)
 {
 	struct dp_function fn;
@@ -74,10 +74,9 @@ static void name_by_symbol(struct dp_world *w, struct dp_fplan *p, struct dp_fsc
 	s->symbol.text = keep(w, dp_function_readable(&fn));
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- lines -------------------------------------------------------------------------------------------------------------- */
 
-/* Where a copy was called from: in the function around it. */
+/* The call site of an inlined function gives the line in the enclosing function. */
 static void line_of_call(struct dp_fscope *copy, struct dp_fscope *around)
 {
 	Dwarf_Attribute attr;
@@ -105,10 +104,9 @@ static void lines(struct dp_fplan *p)
 		line_of_call(&p->scope[i], &p->scope[i + 1]);
 }
 
-/* ---- the plan ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- the plan ----------------------------------------------------------------------------------------------------------- */
 
-/* Functions of classes that a function declares stand inside of its entry, but not inside of its code. */
+/* The member functions of a local class are inside the DIE of the enclosing function, but not inside its code. */
 static bool find_hidden(Dwarf_Die *parent, uint64_t pc, unsigned *steps, unsigned depth, Dwarf_Die *ret)
 {
 	Dwarf_Die die;
@@ -130,7 +128,7 @@ static bool find_hidden(Dwarf_Die *parent, uint64_t pc, unsigned *steps, unsigne
 	return false;
 }
 
-/* Copies inside of it around the pc: outermost first, then turned round. */
+/* The function and what is inlined in it at pc, innermost first. */
 static size_t copies_in(Dwarf_Die *function, uint64_t pc, Dwarf_Die *ret)
 {
 	Dwarf_Die path[SCOPES_MAX] = {*function}, die;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rule for a caller's registers, by call frame information (.eh_frame as mapped, else .debug_frame; read by libdw), by what
- * the code itself says of its stack where there is none, or by the frame pointer.
+ * The unwind rule for a pc: from CFI (.eh_frame as mapped, else .debug_frame; read by libdw); without CFI, from the code's effect
+ * on the stack; otherwise by the frame pointer.
  */
 #include "agent/unwind/unwind.h"
 #include "pmodules/frames/frames.h"
@@ -32,7 +32,7 @@ static struct dp_freg register_rule(struct dp_world *w, Dwarf_Frame *frame, unsi
 	if (dwarf_frame_register(frame, (int)number, mem, &ops, &n))
 		return r;
 	if (!n) {
-		/* Where nothing is said libdw (0.188) takes rax for the register that calls preserve, which is rbx. */
+		/* Without a rule, libdw (0.188) treats rax as callee-saved, and not rbx: correct that. */
 		const bool lost = number == RAX || (ops && number != RBX);
 		r.kind = lost ? DP_FRULE_LOST : DP_FRULE_SAME;
 		return r;
@@ -99,7 +99,7 @@ static void open_tables(struct dp_world *w, struct dp_world_module *x)
 	x->debug_cfi = debug ? dwarf_getcfi(debug->dwarf) : NULL;
 }
 
-/* ---- code without tables --------------------------------------------------------------------------------------------------- */
+/* ---- code without CFI ----------------------------------------------------------------------------------------------------- */
 
 struct follow {
 	uint32_t offset;
@@ -116,7 +116,7 @@ static void take_row(uint32_t offset, const struct dp_unwind_row *row, void *dat
 	f->any = true;
 }
 
-/* From the agent's numbering (struct dp_regs) to DWARF's. */
+/* Converts the agent's register numbering (struct dp_regs) to DWARF's. */
 static uint8_t dwarf_number(unsigned gpr)
 {
 	static const uint8_t number[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call sites: what the debug information says of a function's calls, and of the jumps to other functions that stand in the place
- * of calls (DWARF 5, 3.4). Where a jump leads that nobody can tell, nothing is said of any.
+ * Call sites: a function's calls and tail calls, from debug information (DWARF 5, 3.4). If the target of one tail call is
+ * unknown, nothing is concluded from any of them.
  */
 #include "pmodules/frames/frames.h"
 #include "probes/dwarf/type.h"
@@ -31,7 +31,7 @@ uint64_t dp_frames_entry(const struct dp_fplan *p)
 	return p->entry ? p->entry : p->start;
 }
 
-/* ---- where a call leads ---------------------------------------------------------------------------------------------------- */
+/* ---- the target of a call ------------------------------------------------------------------------------------------------- */
 
 static const char *linkage_of(Dwarf_Die *die)
 {
@@ -41,7 +41,7 @@ static const char *linkage_of(Dwarf_Die *die)
 	return dwarf_diename(die);
 }
 
-/* An entry of its own place, or by the name that other units and modules know it by; 0: by a pointer, or not known. */
+/* The target's address, from its DIE, or by its linkage name if it is in another unit or module; 0: by a pointer, or unknown. */
 static uint64_t target_of(struct dp_world *w, struct dp_debug *debug, Dwarf_Die *site)
 {
 	Dwarf_Attribute attr;
@@ -66,13 +66,12 @@ static bool return_of(Dwarf_Die *site, Dwarf_Addr *ret)
 	       !dwarf_formaddr(&attr, ret);
 }
 
-/* ---- a function's calls -----------------------------------------------------------------------------------------------------
- */
+/* ---- a function's calls ------------------------------------------------------------------------------------------------- */
 
 struct search {
 	struct dp_world *w;
 	struct dp_debug *debug;
-	uint64_t pc; /* the call that returns there; 0: all jumps */
+	uint64_t pc; /* find the call that returns there; 0: find all tail calls */
 	unsigned steps;
 	struct dp_fsite *site;
 	size_t n, max;
@@ -86,7 +85,7 @@ static bool is_wanted(struct search *s, Dwarf_Die *die, Dwarf_Addr *at)
 	return s->pc ? *at == s->pc : dp_die_flag(die, DW_AT_call_tail_call) || dp_die_flag(die, DW_AT_GNU_tail_call);
 }
 
-/* False: no need to go on. */
+/* Returns false to stop. */
 static bool find_sites(struct search *s, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;
@@ -129,10 +128,9 @@ struct dp_fsite *dp_frames_site(struct dp_frames *f, struct dp_fplan *p)
 	return p->site;
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------------------
- */
+/* ---- functions ---------------------------------------------------------------------------------------------------------- */
 
-/* The entry of the function that begins there. */
+/* Finds the DIE of the function that starts at `entry`. */
 static bool function_at(struct dp_frames *f, struct dp_debug *debug, uint64_t entry, Dwarf_Die *ret)
 {
 	Dwarf_Die die[SCOPES_MAX];
@@ -143,7 +141,7 @@ static bool function_at(struct dp_frames *f, struct dp_debug *debug, uint64_t en
 		i++;
 	if (i < n) {
 		*ret = die[i];
-	} else { /* it may be hidden in another function's entry, which the plan finds */
+	} else { /* it may be inside another function's DIE; the plan searches there */
 		struct dp_fplan *p = dp_frames_plan(f, entry, true);
 		if (!p)
 			return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that end in a jump to another one leave no frame. But who a caller has called, and who returns to it, tell what must
- * lie between: the ways from the one to the other along such jumps. Where there are several ways, only what all of them begin
- * and end with is certain, and nothing else is said (as gdb does: call_site_find_chain, dwarf2/frame-tailcall.c).
+ * A function that ends in a tail call leaves no frame. The caller's call target and the function that returns to it show which
+ * functions lie between: the paths of tail calls from one to the other. If there are several paths, only their common start and
+ * end are certain; nothing else is shown (like gdb: call_site_find_chain, dwarf2/frame-tailcall.c).
  */
 #include "pmodules/frames/frames.h"
 
@@ -15,11 +15,11 @@ struct ways {
 	struct dp_frames *f;
 	uint64_t callee;
 	unsigned steps;
-	struct dp_fsite *at[CHAIN_MAX]; /* the way that is tried */
+	struct dp_fsite *at[CHAIN_MAX]; /* the current path */
 	size_t n;
 	bool any;
-	struct dp_fsite *found[CHAIN_MAX]; /* the first one */
-	size_t length, first, last;        /* how much of it all ways begin and end with */
+	struct dp_fsite *found[CHAIN_MAX]; /* the first path found */
+	size_t length, first, last;        /* length of the common start and end of all paths */
 };
 
 static void found(struct ways *w)
@@ -47,7 +47,7 @@ static bool is_on_way(const struct ways *w, const struct dp_fsite *site)
 	return false;
 }
 
-/* False: a jump leads nobody knows where. */
+/* False: a tail call has an unknown target. */
 static bool follow(struct ways *w, uint64_t target)
 {
 	struct dp_fsite *jump;
@@ -72,7 +72,7 @@ static bool follow(struct ways *w, uint64_t target)
 	return true;
 }
 
-/* Outermost first: those that are certain. */
+/* Stores the certain tail calls, outermost first. */
 static void conclude(const struct ways *w, struct dp_fchain *c)
 {
 	const bool all = w->first == w->length;
@@ -127,8 +127,7 @@ bool dp_frames_may_return(struct dp_frames *f, uint64_t entry)
 	return false;
 }
 
-/* ---- frames -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- frames ------------------------------------------------------------------------------------------------------------- */
 
 static const struct dp_fchain *chain_of(struct dp_frames *f, const struct dp_fwalk *walk, size_t i)
 {
@@ -138,7 +137,7 @@ static const struct dp_fchain *chain_of(struct dp_frames *f, const struct dp_fwa
 	return between(f, outer->plan, dp_frames_entry(s->plan));
 }
 
-/* The jump's function has given its frame back: the registers are its caller's, the stack begins with the return address. */
+/* The function has released its frame: the registers are its caller's, and the return address is on top of the stack. */
 static bool put(struct dp_frames *f, const struct dp_fstate *inner, const struct dp_fstate *outer, uint64_t pc,
                 struct dp_fstate *to)
 {
@@ -179,7 +178,7 @@ void dp_frames_tails(struct dp_frames *f, struct dp_fwalk *walk)
 		if (i + 1 == walk->inner)
 			inner = n;
 	}
-	for (size_t i = 0; i < n; i++) /* where frames were left out, there is none */
+	for (size_t i = 0; i < n; i++) /* no caller where frames were left out */
 		all[i].caller = (all[i].is_tail || all[i].caller) && i + 1 < n ? &all[i + 1] : NULL;
 	free(walk->state);
 	walk->state = all;

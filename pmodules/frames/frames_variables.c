@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A function's variables at a pc: parameters in order, locals of every block around it, inner blocks last; and where they are. */
+/* A function's variables at a pc, with locations: parameters in order, locals of all enclosing blocks, inner blocks last. */
 #include "pmodules/frames/frames.h"
 #include "probes/dwarf/dwarf_machine.h"
 #include "probes/expr/scope/scope_internal.h"
@@ -34,7 +34,7 @@ static const char *name_of(Dwarf_Die *die)
 	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
 }
 
-/* ---- where it is -------------------------------------------------------------------------------------------------------- */
+/* ---- locations ------------------------------------------------------------------------------------------------------------ */
 
 static void constant(struct walk *w, Dwarf_Attribute *attr, struct dp_fvariable *v)
 {
@@ -43,14 +43,14 @@ static void constant(struct walk *w, Dwarf_Attribute *attr, struct dp_fvariable 
 	Dwarf_Sword sword;
 	uint8_t *bytes;
 	if (!dwarf_formblock(attr, &block) && block.length <= CONSTANT_MAX) {
-		/* Of a long double clang writes the ten bytes that count. */
+		/* clang writes only the ten significant bytes of a long double. */
 		const bool is_long = v->type->kind == DP_STYPE_FLOAT && block.length == 10;
 		v->nconstant = is_long ? v->type->size : block.length;
 		bytes = dp_arena_alloc(&w->f->w->arena, v->nconstant < 16 ? 16 : v->nconstant);
 		if (bytes)
 			memcpy(bytes, block.data, block.length);
 	} else {
-		/* With a form that has a size compilers write what is not negative, whatever the type. */
+		/* Compilers use a fixed-size form for non-negative values, whatever the type. */
 		if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
 			u = (Dwarf_Word)sword;
 		else if (dwarf_formudata(attr, &u))
@@ -71,13 +71,13 @@ static bool is_list(Dwarf_Attribute *attr)
 	return form == DW_FORM_sec_offset || form == DW_FORM_loclistx || form == DW_FORM_data4 || form == DW_FORM_data8;
 }
 
-/* One place for the whole function, in a frame that the prologue has not made yet. */
+/* Is its one location in a frame that the prologue has not set up yet? */
 static bool is_unset(const struct walk *w, const struct dp_fvariable *v)
 {
 	return w->before_body && !is_list((Dwarf_Attribute *)&v->attr) && dp_dwarf_is_in_frame(v->ops, v->nops);
 }
 
-/* One operation that names a register of those that frames have. */
+/* Is the operation for a register that frames have? */
 static bool is_register(const Dwarf_Op *op, unsigned from, uint8_t *ret)
 {
 	*ret = (uint8_t)(op->atom - from);
@@ -154,14 +154,14 @@ static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index
 	locate(w, v);
 }
 
-/* ---- which there are ----------------------------------------------------------------------------------------------------- */
+/* ---- finding variables ---------------------------------------------------------------------------------------------------- */
 
 static bool is_block(int tag)
 {
 	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
 }
 
-/* A block without addresses is no block of its own. */
+/* A block without addresses is treated as part of the enclosing block. */
 static bool has_addresses(Dwarf_Die *block)
 {
 	return dwarf_hasattr(block, DW_AT_low_pc) || dwarf_hasattr(block, DW_AT_ranges);
@@ -186,7 +186,7 @@ static void own_variables(struct walk *w, Dwarf_Die *block, unsigned depth)
 	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
 }
 
-/* Does a part of the copy stand for that part of its origin? */
+/* Is a child of the copy an instance of this part of the origin? */
 static bool is_copied(struct walk *w, Dwarf_Die *copy, Dwarf_Die *part)
 {
 	Dwarf_Die child, origin;
@@ -201,7 +201,7 @@ static bool is_copied(struct walk *w, Dwarf_Die *copy, Dwarf_Die *part)
 	return false;
 }
 
-/* What the copy has lost is listed where it was declared. */
+/* Lists variables that the inlined copy lacks, from its abstract origin. */
 static void lost_variables(struct walk *w, Dwarf_Die *copy)
 {
 	Dwarf_Die origin, child;
@@ -231,7 +231,7 @@ static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
 	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
 }
 
-/* Is the innermost pc in front of the function's body? */
+/* Is the innermost pc in the prologue? */
 static bool is_before_body(struct dp_fplan *p)
 {
 	Dwarf_Addr *at = NULL, entry, body;
@@ -258,7 +258,7 @@ void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fsco
 
 /* ---- values --------------------------------------------------------------------------------------------------------------- */
 
-/* The number that an attribute has, computes, or has a variable for. */
+/* The value of an attribute: a constant, an expression, or a reference to a variable. */
 static bool bound_of(const struct dp_eval *e, uint64_t pc, Dwarf_Attribute *attr, uint64_t *ret)
 {
 	Dwarf_Attribute place;
@@ -293,7 +293,7 @@ static bool length_of(const struct dp_eval *e, uint64_t pc, Dwarf_Die *subrange,
 	return *ret && *ret < ELEMENTS_MAX;
 }
 
-/* An array whose length is known only now; of several dimensions perhaps only an inner one's. */
+/* Sizes an array whose length is computed at run time, in any of its dimensions. */
 static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
 {
 	Dwarf_Die die = x->type->die, child;
@@ -312,7 +312,7 @@ static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
 		x->type = t;
 }
 
-/* What the expression would come to; false: it has to be run. */
+/* Evaluates common locations directly; false: run the expression. */
 static bool find_quickly(const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *x)
 {
 	const bool known = s->regs.known >> v->reg & 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From frame to frame. The stack may hold anything: every step must lead up, and there is a last one. */
+/* Unwinds frame by frame. The stack may contain anything, so every step must ascend, and the number of steps is limited. */
 #include "pmodules/frames/frames.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void set(struct dp_snap_registers *r, unsigned i, uint64_t v)
 	r->known |= 1u << i;
 }
 
-/* ---- by a rule ----------------------------------------------------------------------------------------------------------- */
+/* ---- by rule -------------------------------------------------------------------------------------------------------------- */
 
 static bool cfa_of(struct dp_world *w, struct dp_fstate *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Typed values: steps from one to another. */
+/* Typed values: steps from one value to another. */
 #include "pmodules/value/value.h"
 #include "pmodules/frames/frames.h"
 #include "probes/image/module.h"
@@ -36,9 +36,9 @@ static struct dp_error *give(const struct dp_value *v, struct dp_value **ret)
 	return *ret ? NULL : no_memory();
 }
 
-/* ---- what it is called --------------------------------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------------------------------------- */
 
-/* A module may follow a list for hours: of a long way the end is named. */
+/* A module may follow a list for a long time: only the end of a long path is kept. */
 static const char *path_of(const struct dp_value *v, unsigned steps)
 {
 	struct dp_value *own = (struct dp_value *)v;
@@ -160,10 +160,9 @@ static struct dp_error *cannot(const struct dp_value *v, const char *what)
 	return dp_error(DP_TAG_NO_VALUE, "'%s' is of type '%s', which %s", dp_value_name(v), v->type->name.text, what);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
 
-/* In a virtual base: the entry's expression begins with the object's address, and goes by its table of virtual functions. */
+/* Locates a virtual base: the DIE's expression starts with the object's address and reads its vtable. */
 static const char *virtual_base(const struct dp_value *v, const struct dp_smember *m, uint64_t *ret)
 {
 	Dwarf_Die die = m->die;
@@ -240,7 +239,7 @@ static bool is_pointer(const struct dp_value *v)
 	return v->type->kind == DP_STYPE_POINTER || v->type->kind == DP_STYPE_REFERENCE;
 }
 
-/* The object below pointers and references. */
+/* Follows pointers and references to the object. */
 static struct dp_error *follow(struct dp_value *v, struct dp_value **ret)
 {
 	for (unsigned i = 0; is_pointer(v) && i < FOLLOW_MAX; i++)
@@ -275,13 +274,13 @@ struct dp_error *dp_value_deref(struct dp_value *v, struct dp_value **ret)
 	if (v->type->kind == DP_STYPE_ARRAY)
 		return dp_value_index(v, 0, ret);
 	if (!is_pointer(v))
-		return cannot(v, "is no pointer");
+		return cannot(v, "is not a pointer");
 	if (!dp_value_scalar(v, &addr, &why))
 		return no_value(v, why);
 	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
 	x.addr = addr;
 	if (x.type->kind == DP_STYPE_VOID)
-		return cannot(v, "points at nothing that has a type: cast it");
+		return cannot(v, "points to void: cast it");
 	return give(&x, ret);
 }
 
@@ -305,7 +304,7 @@ struct dp_error *dp_value_index(struct dp_value *v, int64_t i, struct dp_value *
 	x.addr = addr + offset;
 	if (x.where == DP_VALUE_BYTES) {
 		if (i < 0 || offset > v->nbytes || x.type->size > v->nbytes - offset || offset / x.type->size != (uint64_t)i)
-			return no_value(v, "there is no such element in its registers");
+			return no_value(v, "its registers do not contain that element");
 		x.bytes = v->bytes + offset;
 		x.valid = v->valid ? v->valid + offset : NULL;
 		x.nbytes = v->nbytes - offset;
@@ -313,14 +312,14 @@ struct dp_error *dp_value_index(struct dp_value *v, int64_t i, struct dp_value *
 	return give(&x, ret);
 }
 
-/* A pointer to another type, or the same object seen otherwise. */
+/* Changes a pointer's target type, or the type of an object. */
 struct dp_error *dp_value_cast(struct dp_value *v, const char *type, struct dp_value **ret)
 {
 	struct dp_value x = *v;
 	const char *path = dp_arena_printf(&v->w->arena, "((%s)%s)", type, dp_value_name(v));
 	x.type = dp_stype_find(v->w, type, dp_value_object(v));
 	if (!x.type)
-		return dp_error(DP_TAG_NO_VARIABLE, "no type '%s' is known in any module of the program", type);
+		return dp_error(DP_TAG_NO_VARIABLE, "no module of the program has a type '%s'", type);
 	x.path = path;
 	if (v->type->kind == DP_STYPE_ARRAY && x.type->kind == DP_STYPE_POINTER && v->where == DP_VALUE_MEMORY) {
 		x.where = DP_VALUE_BYTES;
@@ -352,9 +351,9 @@ struct dp_error *dp_value_container(struct dp_value *v, const char *type, const 
 		return no_value(v, "it is not in memory");
 	x.type = dp_stype_find(v->w, type, dp_value_object(v));
 	if (!x.type || x.type->kind != DP_STYPE_RECORD)
-		return dp_error(DP_TAG_NO_VARIABLE, "no record '%s' is known in any module of the program", type);
+		return dp_error(DP_TAG_NO_VARIABLE, "no module of the program has a struct, union or class '%s'", type);
 	if (!find_member(&x, member, 0, &found) || found.where != DP_VALUE_MEMORY)
-		return dp_error(DP_TAG_NO_VARIABLE, "'%s' has no member '%s' at a fixed place", type, member);
+		return dp_error(DP_TAG_NO_VARIABLE, "'%s' has no member '%s' at a fixed offset", type, member);
 	x.addr = v->addr - found.addr;
 	x.path = dp_arena_printf(&v->w->arena, "container_of(%s, %s, %s)", dp_value_name(v), type, member);
 	return give(&x, ret);
@@ -369,7 +368,7 @@ struct dp_error *dp_value_deref_at(struct dp_value *v, uint64_t addr, struct dp_
 	}
 	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
 	if (x.type->kind == DP_STYPE_VOID)
-		return cannot(v, "points at nothing that has a type: cast it");
+		return cannot(v, "points to void: cast it");
 	return give(&x, ret);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables that have a place of their own: globals, statics, thread-locals; by name or pattern. */
+/* Variables with static storage: globals, statics, thread-locals; by name or pattern. */
 #include "pmodules/value/value_global.h"
 #include "pmodules/frames/frames.h"
 #include "probes/debug/debug_names.h"
@@ -37,7 +37,7 @@ static bool uses_tls(const Dwarf_Op *ops, size_t n)
 	return false;
 }
 
-/* What has no place was optimized out, or is only declared. */
+/* A variable without a location was optimized out or is only declared. */
 static bool has_place(struct walk *w, Dwarf_Die *die)
 {
 	struct dp_global *g = &w->g;
@@ -110,7 +110,7 @@ static void in_module(struct walk *w, struct dp_module *m)
 	w->g = (struct dp_global){.module = m, .debug = dp_world_debug(w->w, m)};
 	if (!w->g.debug || !dp_debug_units_load(w->g.debug, &units))
 		return;
-	/* A definition may have its name from a declaration in another unit. */
+	/* A definition may refer to a declaration in another unit for its name. */
 	dp_debug_units_mark_name(&units,
 	                         units.refers || !w->q->name ? NULL : dp_debug_word_of(w->q->name, &(struct dp_debug_word){{0}}));
 	while (!w->stop && !dp_world_is_over(w->w) && (one = dp_debug_units_next(&units, false))) {
@@ -146,7 +146,7 @@ struct dp_value *dp_global_value(struct dp_world *w, const struct dp_global *g)
 	return v;
 }
 
-/* ---- one by its name ------------------------------------------------------------------------------------------------------- */
+/* ---- lookup by name ------------------------------------------------------------------------------------------------------- */
 
 struct one {
 	const char *name;

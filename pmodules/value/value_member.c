@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointers to members, as the Itanium C++ ABI has them (2.3): of data the offset in the object, or -1; of functions an address,
- * or 1 + the offset in the table of virtual functions, and what is to be added to `this`.
+ * Pointers to members, in the Itanium C++ ABI (2.3). Data: the offset in the object, or -1. Functions: an address, or 1 + the
+ * offset in the vtable; then the adjustment of `this`.
  */
 #include "pmodules/value/value_show.h"
 #include "probes/dwarf/type.h"
@@ -28,8 +28,7 @@ static const struct dp_stype *class_of(struct dp_world *w, const struct dp_stype
 	return dp_stype_complete_near(w, dp_stype_from(w, t->module, &class));
 }
 
-/* ---- data -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- data --------------------------------------------------------------------------------------------------------------- */
 
 static bool member_at(struct dp_world *w, const struct dp_stype *class, uint64_t offset, unsigned depth, struct member_name *ret)
 {
@@ -60,8 +59,7 @@ void dp_show_member(struct dp_show *x, struct dp_value *v, struct dp_snap_variab
 		into->text = dp_arena_printf(&x->s->arena, "&%s::%s", name.class->base.text, name.text);
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------------------
- */
+/* ---- functions ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_entry(Dwarf_Die *function, uint64_t index)
 {
@@ -80,7 +78,7 @@ static bool is_entry(Dwarf_Die *function, uint64_t index)
 	return ops[0].atom >= DW_OP_const1u && ops[0].atom <= DW_OP_consts && ops[0].number == index;
 }
 
-/* The class's own function of that place in its table. */
+/* The class's own function for that vtable index. */
 static const char *own_virtual(const struct dp_stype *class, uint64_t index)
 {
 	Dwarf_Die die = class->die, child;
@@ -95,7 +93,7 @@ static const char *own_virtual(const struct dp_stype *class, uint64_t index)
 	return NULL;
 }
 
-/* In the part of the object that `this` is moved to. */
+/* Searches the base at offset `shift`, to which `this` is adjusted. */
 static const char *find_virtual(struct dp_world *w, const struct dp_stype *class, uint64_t index, uint64_t shift, unsigned depth)
 {
 	const struct dp_smember *m;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The short way for most of what there is: whole numbers, whole in memory, that are parts of something. */
+/* Fast path for the most common variables: numbers in memory that are parts of an object. */
 #include "pmodules/value/value_show.h"
 
 #include <string.h>

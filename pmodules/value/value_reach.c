@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of one object that are touched without a look at its parts. */
+/* The largest object that is touched whole, instead of part by part. */
 #define WHOLE_MAX (UINT64_C(64) << 10)
 enum { FIRST_ROOM = 4096 };
 
@@ -33,7 +33,7 @@ void dp_reach_fini(struct dp_reach *r)
 	*r = (struct dp_reach){0};
 }
 
-/* ---- what was seen ------------------------------------------------------------------------------------------------------- */
+/* ---- visited objects ------------------------------------------------------------------------------------------------------ */
 
 static struct dp_reach_seen *slot_of(const struct dp_reach *r, const struct dp_stype *type, uint64_t addr)
 {
@@ -60,7 +60,7 @@ static bool grow(struct dp_reach *r)
 	return true;
 }
 
-/* Has this object been followed as far before? */
+/* Was this object followed at least as far before? */
 static bool is_seen(struct dp_reach *r, const struct dp_stype *type, uint64_t addr, unsigned depth)
 {
 	if (2 * (r->nseen + 1) > r->room && !grow(r))
@@ -82,8 +82,7 @@ static bool spend(struct dp_reach *r)
 	return true;
 }
 
-/* ---- memory -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
 static void touch(struct dp_reach *r, uint64_t addr, uint64_t n)
 {
@@ -97,7 +96,7 @@ static void touch(struct dp_reach *r, uint64_t addr, uint64_t n)
 	}
 }
 
-/* Does everything of this type show for what it is, wherever it leads? */
+/* Is everything of this type shown from its own bytes, without following anything? */
 static bool is_plain(struct dp_reach *r, const struct dp_stype *t)
 {
 	struct dp_stype *own = (struct dp_stype *)t;
@@ -105,7 +104,7 @@ static bool is_plain(struct dp_reach *r, const struct dp_stype *t)
 	const struct dp_sname *names;
 	if (t->reach != DP_REACH_UNKNOWN)
 		return t->reach == DP_REACH_PLAIN;
-	own->reach = DP_REACH_LEADS; /* a type that lies, and contains itself */
+	own->reach = DP_REACH_LEADS; /* for a corrupt type that contains itself */
 	bool plain = t->kind != DP_STYPE_POINTER && t->kind != DP_STYPE_REFERENCE && t->kind != DP_STYPE_FUNCTION;
 	if (t->kind == DP_STYPE_ENUM)
 		dp_stype_names(r->w, t, &names);
@@ -121,8 +120,7 @@ static bool is_plain(struct dp_reach *r, const struct dp_stype *t)
 	return plain;
 }
 
-/* ---- values -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------------------------------------- */
 
 static void reach(struct dp_reach *r, struct dp_value *v, struct level at);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a value is: its bytes, as numbers and strings. */
+/* Reads values: bytes, numbers, strings. */
 #include "pmodules/value/world_internal.h"
 
 #include <math.h>
@@ -49,8 +49,8 @@ bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why)
 	const uint64_t size = v->type->size;
 	if (v->bits)
 		return bit_field(v, ret, why);
-	*why = "it is no number";
-	if (size == 8 && v->where == DP_VALUE_MEMORY) { /* pointers, mostly */
+	*why = "it is not a number";
+	if (size == 8 && v->where == DP_VALUE_MEMORY) { /* mostly pointers */
 		const uint8_t *bytes = dp_world_at(v->w, v->addr, sizeof(u), &v->late);
 		if (bytes) {
 			memcpy(ret, bytes, sizeof(*ret));
@@ -71,7 +71,7 @@ static struct dp_error *refused(struct dp_value *v, const char *why)
 
 struct dp_error *dp_value_read_int(struct dp_value *v, uint64_t *ret)
 {
-	const char *why = "it is no number";
+	const char *why = "it is not a number";
 	switch (v->type->kind) {
 	case DP_STYPE_INT:
 	case DP_STYPE_ENUM:
@@ -85,7 +85,7 @@ struct dp_error *dp_value_read_int(struct dp_value *v, uint64_t *ret)
 
 struct dp_error *dp_value_read_real(struct dp_value *v, double *ret)
 {
-	const char *why = "it is no real number";
+	const char *why = "it is not a real number";
 	uint64_t n = 0;
 	float f;
 	long double ld = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values as a snapshot has them: to a depth, so many elements, so many bytes of a string; what points in circles is cut. */
+/* Turns values into snapshot variables, with limits on depth, elements and string length; cycles of pointers are cut. */
 #include "pmodules/value/value_show.h"
 #include "base/buf.h"
 #include "probes/image/module.h"
@@ -39,7 +39,7 @@ struct level {
 };
 
 struct dp_show_later {
-	struct dp_value *parent; /* the pointer; or NULL */
+	struct dp_value *parent; /* the pointer's value; or NULL */
 	const struct dp_stype *type;
 	struct level at;
 	struct dp_snap_variable *into;
@@ -53,7 +53,7 @@ static void refuse(struct dp_show *x, struct dp_value *v, struct dp_snap_variabl
 	into->why = dp_snapshot_text(x->s, why);
 }
 
-/* One more variable, or NULL where a limit is reached. */
+/* Adds a child; NULL: a limit is reached. */
 static struct dp_snap_variable *child(struct dp_show *x, struct dp_snap_variable *of)
 {
 	if (!x->budget || x->s->arena.total > x->limits.bytes) {
@@ -64,8 +64,7 @@ static struct dp_snap_variable *child(struct dp_show *x, struct dp_snap_variable
 	return dp_snapshot_variable(x->s, &of->children, of);
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ------------------------------------------------------------------------------------------------------------ */
 
 static void show_wide(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into)
 {
@@ -158,7 +157,7 @@ static void show_real(struct dp_show *x, struct dp_value *v, struct dp_snap_vari
 	const bool is_complex = v->type->kind == DP_STYPE_COMPLEX;
 	const uint64_t size = is_complex ? v->type->size / 2 : v->type->size;
 	if (v->type->size > sizeof(bytes) || !dp_value_fetch(v, bytes, v->type->size, &why)) {
-		/* Of a long double in memory the last six bytes mean nothing. */
+		/* The last six bytes of a long double in memory are padding. */
 		refuse(x, v, into, why ? why : DP_WHY_UNKNOWN);
 		return;
 	}
@@ -174,8 +173,7 @@ static void show_real(struct dp_show *x, struct dp_value *v, struct dp_snap_vari
 	into->text = dp_snapshot_text(x->s, text);
 }
 
-/* ---- strings -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- strings ------------------------------------------------------------------------------------------------------------ */
 
 static const char *copy(struct dp_show *x, const char *bytes, size_t n)
 {
@@ -218,7 +216,7 @@ static void show_characters(struct dp_show *x, struct dp_value *v, struct dp_sna
 		return;
 	}
 	into->is_cut = n < v->type->count;
-	/* Zeroes at the end are no part of a text; those of one that is cut may be. */
+	/* Trailing zeros are not part of the text, unless it is cut. */
 	const size_t length = strnlen(buf, n);
 	bool rest = false;
 	for (size_t i = length; i < n && !rest; i++)
@@ -232,10 +230,9 @@ static void show_characters(struct dp_show *x, struct dp_value *v, struct dp_sna
 	into->text = copy(x, buf, n);
 }
 
-/* ---- pointers ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- pointers ----------------------------------------------------------------------------------------------------------- */
 
-/* Is that object one that the pointer was reached through? */
+/* Was the pointer reached through this object? */
 static bool is_around(const struct dp_snap_variable *v, const struct dp_stype *type, uint64_t addr)
 {
 	for (unsigned i = 0; v && i < OWNERS_MAX; v = v->owner, i++)
@@ -308,8 +305,7 @@ static void show_pointer(struct dp_show *x, struct dp_value *v, struct level at,
 		show_target(x, to, (struct level){at.depth ? at.depth - 1 : 0, at.nesting + 1}, into);
 }
 
-/* ---- what consists of others ------------------------------------------------------------------------------------------------
- */
+/* ---- arrays and records ------------------------------------------------------------------------------------------------- */
 
 static void show_elements(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
 {
@@ -342,7 +338,7 @@ static void show_elements(struct dp_show *x, struct dp_value *v, struct level at
 			e.nbytes -= i * to->size;
 		}
 		show(x, &e, (struct level){at.depth, at.nesting + 1}, c);
-		/* Where the first cannot be read, the others cannot either. */
+		/* If one element is unreadable, so are the rest. */
 		if (c->state == DP_VAR_UNREADABLE) {
 			i++;
 			break;
@@ -383,17 +379,16 @@ static void show_record(struct dp_show *x, struct dp_value *v, struct level at, 
 	show_members(x, v, at, into);
 }
 
-/* ---- one value ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- one value ---------------------------------------------------------------------------------------------------------- */
 
-/* For pmodules; NULL: it lasts no longer than its being shown. */
+/* Copies the value for pmodules; NULL: values are not kept. */
 static struct dp_value *keep(struct dp_show *x, const struct dp_value *v)
 {
 	struct dp_value *own = x->keeps_values ? dp_arena_alloc(&x->w->arena, sizeof(*own)) : NULL;
 	if (own)
 		*own = *v;
 	else
-		x->keeps_values = false; /* nor what names it as its parent */
+		x->keeps_values = false; /* drop its children's values too: their parent is missing */
 	return own;
 }
 
@@ -462,7 +457,7 @@ static void show(struct dp_show *x, struct dp_value *v, struct level at, struct 
 		break;
 	}
 	default:
-		into->why = v->type->kind == DP_STYPE_VOID ? NULL : "of a kind of type that has no form here";
+		into->why = v->type->kind == DP_STYPE_VOID ? NULL : "its type is not supported";
 	}
 	into->is_late |= v->late;
 }
@@ -481,6 +476,6 @@ void dp_value_show(struct dp_value *v, const struct dp_limits *limits, unsigned 
 		into->name = dp_snapshot_text(s, v->name);
 	dp_show(&x, v, depth, into);
 	dp_show_finish(&x);
-	if (x.is_cut && x.limits.variables > 1) /* 1: the value itself is all that is wanted */
-		dp_snapshot_truncated(s, "values: all but the first %u parts of one", x.limits.variables);
+	if (x.is_cut && x.limits.variables > 1) /* 1: only the value itself is wanted */
+		dp_snapshot_truncated(s, "values: a value has more than %u parts", x.limits.variables);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Types by name, in any unit of any module; definitions of what is only declared. */
+/* Looks up types by name, in any unit of any module, and definitions of declared types. */
 #include "pmodules/value/world_internal.h"
 #include "probes/debug/debug_names.h"
 #include "probes/dwarf/type.h"
@@ -15,8 +15,8 @@ enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 22, STEPS_LOOK = 1 << 10, NAME_MAX_ = 10
 
 struct search {
 	const struct dp_world *w;
-	const char *name;           /* qualified, without a keyword */
-	struct dp_name_match match; /* of templates: arguments may be left out */
+	const char *name;           /* qualified, without keyword */
+	struct dp_name_match match; /* for templates: arguments may be omitted */
 	bool loose;
 	int tag; /* 's', 'u', 'e', or 0: any */
 	unsigned steps;
@@ -108,7 +108,7 @@ static bool is_called(const struct dp_module *m, const char *object)
 	return n >= k && !strcmp(path + n - k, object) && (n == k || path[n - k - 1] == '/' || *object == '/');
 }
 
-/* In the module that is named first, then in all. */
+/* Searches the named module first, then all others. */
 static const struct dp_stype *search(struct dp_world *w, struct search *s, const char *object, bool far)
 {
 	const size_t n = dp_image_nmodules(w->image);
@@ -125,7 +125,7 @@ static const struct dp_stype *search(struct dp_world *w, struct search *s, const
 	return NULL;
 }
 
-/* ---- names as they are typed --------------------------------------------------------------------------------------------- */
+/* ---- type names as users write them --------------------------------------------------------------------------------------- */
 
 static const struct dp_stype *plain(struct dp_world *w, const char *name)
 {
@@ -218,7 +218,7 @@ const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const
 		return NULL;
 	x->name = key;
 	x->type = find(w, name, object);
-	if (!x->type && dp_world_is_over(w)) /* it may be there: the search did not come to its end */
+	if (!x->type && dp_world_is_over(w)) /* it may exist: the search was aborted */
 		return NULL;
 	x->next = w->names;
 	w->names = x;

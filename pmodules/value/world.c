@@ -14,16 +14,16 @@ struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, 
 	if (!w || !page) {
 		free(w);
 		free(page);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a world");
+		return dp_error(DP_TAG_NOMEM, "out of memory for debug information");
 	}
 	w->image = image;
 	w->read = read;
 	w->data = data;
 	w->page = page;
 	w->generation = 1;
-	if (!dp_stype_void(w)) { /* what a type is taken for when there is no memory for it */
+	if (!dp_stype_void(w)) { /* used for types that there is no memory for */
 		dp_world_destroy(w);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a world");
+		return dp_error(DP_TAG_NOMEM, "out of memory for debug information");
 	}
 	dp_world_forget(w);
 	*ret = w;
@@ -156,7 +156,7 @@ struct dp_world_module *dp_world_module(struct dp_world *w, struct dp_module *m)
 	return x;
 }
 
-/* All of that mapping, or of the module's part of it, if nothing else is in it. */
+/* Remembers the mapping, or the module's part of it, if no other module is in it. */
 static void remember_range(struct dp_world *w, uint64_t addr, struct dp_world_module *x)
 {
 	const struct dp_map *map = dp_image_map_at(w->image, dp_addr_of(addr));
@@ -203,7 +203,7 @@ struct dp_debug *dp_world_debug(struct dp_world *w, struct dp_module *m)
 	return x->debug;
 }
 
-/* ---- texts -------------------------------------------------------------------------------------------------------------- */
+/* ---- strings -------------------------------------------------------------------------------------------------------------- */
 
 void dp_world_begin(struct dp_world *w, const struct dp_snapshot *s)
 {
@@ -266,7 +266,7 @@ bool dp_world_symbol(struct dp_world *w, const char *symbol, const char *object,
 	return false;
 }
 
-/* ---- data --------------------------------------------------------------------------------------------------------------- */
+/* ---- data symbols --------------------------------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

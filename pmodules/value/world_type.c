@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Types as nodes: made once from the debug information, which may be damaged: every walk is bounded. */
+/* Types as nodes, made once from debug information. That may be damaged, so every walk is bounded. */
 #include "pmodules/value/world_internal.h"
 #include "probes/dwarf/type.h"
 
@@ -21,7 +21,7 @@ const struct dp_stype *dp_stype_void(struct dp_world *w)
 	return w->none;
 }
 
-/* ---- what an entry says ---------------------------------------------------------------------------------------------------- */
+/* ---- DIEs ----------------------------------------------------------------------------------------------------------------- */
 
 static bool is_word(uint64_t size)
 {
@@ -88,7 +88,7 @@ static void set_array(struct dp_stype *t, const struct dp_stype *to, struct dp_d
 		t->size = t->count = 0;
 }
 
-/* One node for each dimension: the outermost is written first, and is the type's own. */
+/* One node for each dimension. The outermost dimension comes first and is the type itself. */
 static void array_type(struct dp_world *w, struct dp_stype *t)
 {
 	struct dp_dimension d[DIMENSIONS_MAX];
@@ -143,7 +143,7 @@ static void member_pointer_type(struct dp_stype *t)
 	t->is_signed = true;
 }
 
-/* gcc names the type decltype(nullptr), clang std::nullptr_t. */
+/* The type's name: decltype(nullptr) in gcc, std::nullptr_t in clang. */
 static bool is_nullptr(Dwarf_Die *die)
 {
 	const char *name = dwarf_diename(die);
@@ -182,7 +182,7 @@ static void fill(struct dp_world *w, struct dp_stype *t)
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
 		t->kind = DP_STYPE_RECORD;
-		/* Its own attribute: in a type unit the definition refers to a declaration. */
+		/* Only its own attribute counts: in a type unit the definition refers to a declaration. */
 		t->is_incomplete = dwarf_hasattr(&t->die, DW_AT_declaration);
 		break;
 	case DW_TAG_ptr_to_member_type:
@@ -213,7 +213,7 @@ const struct dp_stype *dp_stype_from(struct dp_world *w, struct dp_module *m, Dw
 		return dp_stype_void(w);
 	w->depth++;
 	*t = (struct dp_stype){.key = die->addr, .module = m, .whole = *die, .die = *die, .chain = *slot};
-	/* Before its parts, which may lead back to it. */
+	/* Enter it before its parts, which may refer back to it. */
 	*slot = t;
 	t->name.text = dp_type_spell(&w->arena, die);
 	t->base.text = dp_type_spell_base(&w->arena, die);
@@ -311,7 +311,7 @@ size_t dp_stype_members(struct dp_world *w, const struct dp_stype *t, const stru
 
 /* ---- enumerators ----------------------------------------------------------------------------------------------------------- */
 
-/* gdb's way: single bits, or disjoint groups of them. */
+/* Like gdb: single bits, or disjoint groups of bits. */
 static bool is_flags(const struct dp_stype *t)
 {
 	uint64_t seen = 0;

@@ -103,7 +103,7 @@ class Snapshot(Case):
     def test_what_was_asked_for_and_is_not_there_is_said(self):
         r = self.take(self.crowd().pid, "--thread", 1, "--global", "no_such_global", "--global", "no_such_*")
         self.assert_ok(r)
-        self.assertIn("the process had no thread 1", r.err)
+        self.assertIn("the process has no thread 1", r.err)
         self.assertIn("static variable 'no_such_global'", r.err)
 
     def test_a_global_of_a_certain_file(self):

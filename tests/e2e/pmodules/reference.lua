@@ -118,7 +118,7 @@ check[p .. "address"] = function() equal(pmodule.address(thing), pmodule.symbol_
 check[p .. "path"] = function() equal(pmodule.path(thing.ptr.c), "thing_g.ptr->c") end
 check[p .. "cast"] = function()
 	equal(number(pmodule.cast(thing.ptr, "unsigned long")), number(thing.ptr))
-	fails("no type 'struct of_nobody'", pmodule.cast, thing.ptr, "struct of_nobody")
+	fails("has a type 'struct of_nobody'", pmodule.cast, thing.ptr, "struct of_nobody")
 end
 check[p .. "addressof"] = function() equal(number(pmodule.addressof(thing.list)), pmodule.address(thing.list)) end
 check[p .. "container_of"] = function() equal(number(pmodule.container_of(thing.list, "struct thing", "list").id), 42) end

@@ -146,7 +146,7 @@ Test(fault, a_quotient_that_does_not_fit_is_no_division_by_zero)
 {
 	struct dp_snap_thread *t = run(divide_too_large);
 	IS("fpe");
-	SAYS("whose quotient does not fit; the divisor is not zero (ecx)");
+	SAYS("whose quotient overflows; the divisor is not zero (ecx)");
 	stopped_fini(&s);
 }
 
@@ -160,8 +160,8 @@ Test(fault, a_register_that_says_where_the_divisor_is_was_not_zero)
 {
 	struct dp_snap_thread *t = run(divide_by_memory);
 	IS("fpe");
-	SAYS("division of an integer by zero");
-	cr_assert(!strstr(t->fault_reason, "does not fit"), "%s", t->fault_reason);
+	SAYS("integer division by zero");
+	cr_assert(!strstr(t->fault_reason, "overflows"), "%s", t->fault_reason);
 	cr_assert(!strstr(t->fault_reason, "(rcx)"), "%s", t->fault_reason);
 	stopped_fini(&s);
 }
@@ -191,7 +191,7 @@ Test(fault, an_exception_that_nothing_catches)
 	struct dp_snap_thread *t = run(throw);
 	IS("abort");
 	IS("exception");
-	SAYS("that nothing catches");
+	SAYS("uncaught C++ exception");
 	stopped_fini(&s);
 }
 
@@ -221,7 +221,7 @@ Test(fault, an_address_that_no_program_has_names_its_register)
 	struct dp_snap_thread *t = run(read_far);
 	IS("read");
 	IS_NOT("null");
-	SAYS("read of 4 bytes at 0xdead000000001010: no address of a program (rax)");
+	SAYS("read of 4 bytes at 0xdead000000001010: not an address of a program (rax)");
 	stopped_fini(&s);
 }
 
@@ -234,7 +234,7 @@ Test(fault, an_index_that_leads_nowhere_is_named)
 {
 	struct dp_snap_thread *t = run(index_far);
 	IS("write");
-	SAYS("write of 1 byte at 0x1bd5a00000000: no address of a program (rax)");
+	SAYS("write of 1 byte at 0x1bd5a00000000: not an address of a program (rax)");
 	stopped_fini(&s);
 }
 
@@ -248,7 +248,7 @@ Test(fault, a_jump_to_no_address_is_no_read)
 	struct dp_snap_thread *t = run(jump_far);
 	IS("exec");
 	IS_NOT("read");
-	SAYS("execution at 0xdead000000001000: no address of a program (rax)");
+	SAYS("execution at 0xdead000000001000: not an address of a program (rax)");
 	stopped_fini(&s);
 }
 
@@ -262,7 +262,7 @@ Test(fault, a_return_to_no_address_is_not_the_stack_that_cannot_be_read)
 	struct dp_snap_thread *t = run(return_far);
 	IS("exec");
 	IS_NOT("read");
-	SAYS("execution at 0xdead000000001000: no address of a program");
+	SAYS("execution at 0xdead000000001000: not an address of a program");
 	stopped_fini(&s);
 }
 
@@ -304,7 +304,7 @@ Test(fault, the_state_of_the_processor_is_aligned_too)
 	struct dp_snap_thread *t = run(store_state);
 	IS("align");
 	SAYS("write of 512 bytes at 0x");
-	SAYS("not aligned for 16 bytes");
+	SAYS("not aligned to 16 bytes");
 	stopped_fini(&s);
 }
 
@@ -407,7 +407,7 @@ Test(fault, an_unknown_instruction)
 {
 	struct dp_snap_thread *t = run(illegal);
 	IS("ill");
-	SAYS("should never be reached");
+	SAYS("should be unreachable");
 	cr_assert(t->frames->instruction && strstr(t->frames->instruction, "ud2"));
 	stopped_fini(&s);
 }

@@ -50,7 +50,7 @@ local function check_try(bt)
 	assert(value == nil and why:find("no member 'nothing'", 1, true), why)
 	for _, path in ipairs { ".", "next..value", "kids[", "kids[]", "kids[x]", "[", "-", ("x"):rep(1000) } do
 		value, why = pmodule.try(head, path)
-		assert(value == nil and why:find("is no step", 1, true), why)
+		assert(value == nil and why:find("invalid step", 1, true), why)
 	end
 end
 
