@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * backtrace.c: a summary of the whole process as a JSON annotation, and a classifier if it sleeps in every thread.
- * Shows: attach and postattach callbacks, the map, open files, reading memory, JSON.
+ * backtrace.c: a summary of the process as a JSON annotation, and a classifier if all threads sleep. Shows: attach and postattach
+ * callbacks, the map, open files, reading memory, JSON.
  */
 #include <dynprobe/pmodule.h>
 
@@ -9,7 +9,7 @@
 
 static char first[5];
 
-/* The process is held: what is read now is of this very moment. */
+/* The process is held: reads see this moment. */
 static void attach(ptrace_backtrace_t *bt)
 {
 	uint64_t address;

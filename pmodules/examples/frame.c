@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame.c: puts a frame of its own above main: the job that the process works on, as its global `current_job` says (a string).
- * Shows: a frame callback with a match object, an option (--module=example_frame:global,NAME), typed values, synthesized frames
- * and variables.
+ * frame.c: inserts a frame on the inner side of main: the current job, from the global `current_job` (a string). Shows: a frame
+ * callback with a match object, an option (--module=example_frame:global,NAME), typed values, synthesized frames and variables.
  */
 #include <dynprobe/pmodule.h>
 
@@ -26,7 +25,7 @@ static void frame(ptrace_frame_t *f)
 	if (!pmodule_frame_add_frame(f, above, false)) /* on the inner side of main */
 		return;
 	ptrace_variable_t *v = pmodule_variable_create("char *", "job", address, -1, NULL);
-	pmodule_variable_set_string(v, strdup(text)); /* takes it over */
+	pmodule_variable_set_string(v, strdup(text)); /* takes ownership */
 	pmodule_frame_add_variable(above, v, false);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pair.c: std::pair in one line, "(1, 2)", with elements [0] and [1] that say their types.
- * Shows: a pretty-printer of C++ types: template arguments, set_string on an extracted struct, synthesized elements, hidden raw
- * members, dispatch (so that a pair of pairs is printed, too).
+ * pair.c: shows std::pair on one line, "(1, 2)", with elements [0] and [1] and their types. Shows: a pretty-printer of C++ types:
+ * template arguments, set_string on an extracted struct, synthesized elements, hidden raw members, dispatch (so that nested pairs
+ * are printed too).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* asprintf */
@@ -38,7 +38,7 @@ static ptrace_variable_t *element(ptrace_variable_t *pair, bt_variable_t *value,
 	return v;
 }
 
-/* What is shown of an element in the pair's line. */
+/* The text of an element in the pair's line. */
 static void text_of(ptrace_variable_t *v, char *text, size_t size)
 {
 	int64_t number;
@@ -65,7 +65,7 @@ static void variable(ptrace_variable_t *pair, bt_variable_t *bt)
 		text_of(element(pair, value, i), text[i], sizeof(text[i]));
 	}
 	if (asprintf(&whole, "(%s, %s)", text[0], text[1]) >= 0)
-		pmodule_variable_set_string(pair, whole); /* takes it over */
+		pmodule_variable_set_string(pair, whole); /* takes ownership */
 	pmodule_variable_state_set(pair, PTRACE_VARIABLE_S_SKIP);
 }
 

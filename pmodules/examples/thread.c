@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread.c: says in one line what each thread does, and in which function of the program itself.
- * Shows: a thread callback, walking its frames, registers, and pmodule_defer(): all of it after the process runs again.
+ * thread.c: one line for each thread: what it does, and in which function of the program itself. Shows: a thread callback,
+ * walking its frames, registers, and pmodule_defer(): all of it after the release.
  */
 #include <dynprobe/pmodule.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * variable.c: says which pointers of the thread that faulted are NULL, and how many variables were seen in all.
- * Shows: two variable callbacks, one with a match object; attributes in postattach; state that reset() clears.
+ * variable.c: marks NULL pointers of the faulting thread, and counts the variables seen. Shows: two variable callbacks, one with
+ * a match object; attributes in postattach; state that reset() clears.
  */
 #include <dynprobe/pmodule.h>
 

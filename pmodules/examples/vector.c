@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vector.c: std::vector (of libstdc++) as an array: its length, and its first elements.
- * Shows: chained members, pointers as arrays, typed elements of memory that the snapshot itself had not followed.
+ * vector.c: shows std::vector (of libstdc++) as an array: its length and its first elements. Shows: chained members, pointers as
+ * arrays, typed elements of memory that the snapshot did not follow.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* asprintf */
@@ -31,7 +31,7 @@ static void variable(ptrace_variable_t *vector, bt_variable_t *bt)
 	    !pointer(impl, "_M_finish", &finish))
 		return;
 	if (finish < start || (finish - start) % size) {
-		pmodule_variable_annotate(vector, PAT_WARNING, "no vector (yet, or any more): %#llx to %#llx",
+		pmodule_variable_annotate(vector, PAT_WARNING, "not a vector (yet, or any more): %#llx to %#llx",
 		                          (unsigned long long)start, (unsigned long long)finish);
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes to the model, by the tables of file_table.c. Nothing of the bytes is believed: every length is held against what is left,
- * records go into the snapshot's arena, which has an end, and trees may only be so deep.
+ * Decodes a file's bytes into the model, by the tables of file_table.c. Input is untrusted: every length is checked against the
+ * rest of the input, memory comes from the snapshot's arena, which is limited, and so is the depth of trees.
  */
 #include "pmodules/file/file_decode_internal.h"
 
@@ -34,25 +34,25 @@ struct dp_error *dp_file_field(struct dp_file_reader *r, struct dp_file_span *in
 	uint64_t key, n;
 	*f = (struct dp_file_field){0};
 	if (!dp_file_get_varint(in, &key) || key >> 3 > UINT32_MAX || !(key >> 3))
-		return dp_file_bad(r, begin, "there is no field's number");
+		return dp_file_bad(r, begin, "a field has no number");
 	f->number = (unsigned)(key >> 3);
 	f->wire = (enum dp_wire)(key & 7);
 	switch ((unsigned)f->wire) {
 	case DP_WIRE_VARINT:
-		return dp_file_get_varint(in, &f->value) ? NULL : dp_file_bad(r, begin, "a number has no end");
+		return dp_file_get_varint(in, &f->value) ? NULL : dp_file_bad(r, begin, "a number is not terminated");
 	case DP_WIRE_8:
-		return get_bytes(in, 8, f) ? NULL : dp_file_bad(r, begin, "a number of 8 bytes goes on behind its record");
+		return get_bytes(in, 8, f) ? NULL : dp_file_bad(r, begin, "a number of 8 bytes exceeds its record");
 	case DP_WIRE_4:
-		return get_bytes(in, 4, f) ? NULL : dp_file_bad(r, begin, "a number of 4 bytes goes on behind its record");
+		return get_bytes(in, 4, f) ? NULL : dp_file_bad(r, begin, "a number of 4 bytes exceeds its record");
 	case DP_WIRE_BYTES:
 		return dp_file_get_varint(in, &n) && get_bytes(in, n, f)
 		               ? NULL
-		               : dp_file_bad(r, begin, "a field goes on behind its record");
+		               : dp_file_bad(r, begin, "a field exceeds its record");
 	}
-	return dp_file_bad(r, begin, "a field is of no known form");
+	return dp_file_bad(r, begin, "a field has an unknown wire type");
 }
 
-/* Fields of that number in what is left: how many elements an array is to have. */
+/* Counts the remaining fields with that number: the size of an array. */
 static size_t count_fields(struct dp_file_reader *r, struct dp_file_span in, unsigned number)
 {
 	struct dp_file_field f;
@@ -78,7 +78,7 @@ static void store_uint(void *at, size_t size, uint64_t v)
 static struct dp_error *no_memory(struct dp_file_reader *r, const struct dp_file_field *f)
 {
 	return dp_file_bad(r, f->span.p ? f->span.p : r->start,
-	                   "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
+	                   "its contents exceed the memory limit of a snapshot (256 MiB)");
 }
 
 struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, const struct dp_file_text **ret)
@@ -148,7 +148,7 @@ static void link_to(const struct dp_keep_record *record, const struct dp_file_pl
 {
 	switch (record->link) {
 	case DP_LINK_NONE:
-	case DP_LINK_VARIABLE: /* dp_file_decode_variable() */
+	case DP_LINK_VARIABLE: /* done by dp_file_decode_variable() */
 		break;
 	case DP_LINK_THREAD:
 		((struct dp_snap_thread *)obj)->snapshot = s;
@@ -187,8 +187,10 @@ static struct dp_error *fill(struct dp_file_reader *r, const struct dp_keep_reco
 	return decode(r, record, f->span, &inside, obj);
 }
 
-/* `prev` and `next` are the first members of everything that is in lists (the encoder asserts it); the first one's prev is the
- * last. */
+/*
+ * `prev` and `next` are the first members of all list elements (the encoder asserts this). The first one's prev is the last
+ * element.
+ */
 static void append(void *obj, size_t offset, void *element)
 {
 	enum { PREV = offsetof(struct dp_snap_note, prev), NEXT = offsetof(struct dp_snap_note, next) };
@@ -214,13 +216,13 @@ struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_
 	return fill(r, row->of, f, at, element);
 }
 
-/* Room for all elements that are to come is made at the first; a section that comes twice begins anew. */
+/* Allocates an array at its first element. A section that occurs twice starts again. */
 static struct dp_error *make_room(struct dp_file_reader *r, const struct dp_keep_row *row, size_t size, size_t n, void *obj)
 {
 	const uint64_t none = 0;
 	void *room = dp_arena_alloc(&r->s->arena, size * (n + 1));
 	if (!room)
-		return dp_file_bad(r, r->start, "what it holds does not fit into the memory that a snapshot may have (256 MiB)");
+		return dp_file_bad(r, r->start, "its contents exceed the memory limit of a snapshot (256 MiB)");
 	dp_file_store(obj, row->offset, room);
 	if (row->count)
 		memcpy((char *)obj + row->count, &none, sizeof(none));
@@ -239,7 +241,7 @@ static struct dp_error *take_array(struct dp_file_reader *r, const struct dp_kee
 	return fill(r, row->of, f, &nowhere, element);
 }
 
-/* All of them, at the first. */
+/* Takes all texts of the row at once, at the first. */
 static struct dp_error *take_texts(struct dp_file_reader *r, const struct dp_keep_row *row, struct dp_file_span in,
                                    const char **list)
 {
@@ -333,7 +335,7 @@ static struct dp_error *take(struct dp_file_reader *r, const struct dp_keep_row 
 		return take_text(r, row, f, obj);
 	case DP_KEEP_TEXTS:
 	case DP_KEEP_TEXTS_OR_NULL:
-		return NULL; /* with the first */
+		return NULL; /* done at the first one */
 	case DP_KEEP_WORDS:
 		return take_word(r, row, f, obj);
 	case DP_KEEP_LIST:
@@ -369,16 +371,16 @@ static bool has_room(enum dp_keep keep)
 static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
                                const struct dp_file_place *at, void *obj)
 {
-	uint64_t roomy = 0; /* bit of each row that has got its room */
+	uint64_t roomy = 0; /* a bit for each row whose array is allocated */
 	struct dp_file_field f;
 	while (in.p < in.end) {
 		const struct dp_file_span here = in;
 		DP_TRY(dp_file_field(r, &in, &f));
 		const struct dp_keep_row *row = row_of(record, f.number);
 		if (!row)
-			continue; /* of a newer writer */
+			continue; /* from a newer writer */
 		if (f.wire != wire_of((enum dp_keep)row->keep))
-			return dp_file_bad(r, here.p, "a field is not of the form that its number has");
+			return dp_file_bad(r, here.p, "a field's wire type does not fit its number");
 		const uint64_t bit = 1ull << (row - record->row);
 		if (has_room((enum dp_keep)row->keep) && !(roomy & bit)) {
 			roomy |= bit;
@@ -400,7 +402,8 @@ struct dp_error *dp_file_decode(struct dp_snapshot *s, const struct dp_file_text
 }
 
 /*
- * The texts stay where they are, in one piece; each gets its NUL where the next one's key stood, which has been read by then.
+ * The texts stay in place in one copy of the section. Each gets its NUL where the next one's key was, which has already been
+ * read.
  */
 struct dp_error *dp_file_decode_texts(struct dp_snapshot *s, const uint8_t *bytes, size_t n, struct dp_file_texts *ret)
 {
@@ -409,7 +412,7 @@ struct dp_error *dp_file_decode_texts(struct dp_snapshot *s, const uint8_t *byte
 	struct dp_file_field f;
 	const size_t count = count_fields(&r, in, 1);
 	if (count > DP_FILE_STRINGS_MAX)
-		return dp_file_bad(&r, bytes, "there are more texts than dynprobe writes");
+		return dp_file_bad(&r, bytes, "there are too many texts");
 	char *copy = dp_arena_copy(&s->arena, (const char *)bytes, n);
 	struct dp_file_text *text = copy ? dp_arena_alloc(&s->arena, (count + 1) * sizeof(*text)) : NULL;
 	if (!text)
@@ -420,7 +423,7 @@ struct dp_error *dp_file_decode_texts(struct dp_snapshot *s, const uint8_t *byte
 		if (f.number != 1)
 			continue;
 		if (f.wire != DP_WIRE_BYTES)
-			return dp_file_bad(&r, in.p, "a text is not of the form of texts");
+			return dp_file_bad(&r, in.p, "a text has the wrong wire type");
 		const size_t at = (size_t)(f.span.p - bytes), end = (size_t)(f.span.end - bytes);
 		text[ret->n++] = (struct dp_file_text){(uint32_t)at, (uint32_t)(end - at)};
 		copy[end] = '\0';

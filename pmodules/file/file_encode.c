@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The model as bytes: Protocol Buffers' encoding, made by walking the tables of file_table.c. */
+/* Encodes the model like Protocol Buffers, by the tables of file_table.c. */
 #include "pmodules/file/file_internal.h"
 
 #include <utlist.h>
@@ -24,7 +24,7 @@ void dp_file_put_number(struct dp_file_encoder *e, unsigned number, uint64_t v)
 	put_varint(e->to, v);
 }
 
-/* Little-endian, as x86 is. The sizes that there are, so that none is a call. */
+/* Little-endian. The usual sizes are separate cases, so that memcpy is inlined. */
 static uint64_t load_uint(const void *at, size_t size)
 {
 	uint64_t v = 0;
@@ -49,7 +49,7 @@ static int64_t load_int(const void *at, size_t size)
 	return (int64_t)(load_uint(at, size) << shift) >> shift;
 }
 
-/* ---- records in records: the length stands in front, and is known behind */
+/* ---- nested records: the length comes first, but is known last */
 
 enum { GUESS = 1 };
 
@@ -112,7 +112,7 @@ static const void *next_of(const void *obj)
 	return dp_file_load(obj, offsetof(struct dp_snap_note, next));
 }
 
-/* `next` is the second member of everything that is in lists. */
+/* `next` is the second member of all list elements. */
 _Static_assert(offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_variable, next) &&
                        offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_frame, next) &&
                        offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_thread, next) &&
@@ -159,7 +159,7 @@ static void put_array(struct dp_file_encoder *e, const struct dp_keep_row *row, 
 		put_element(e, row, first + i * row->of->size);
 }
 
-/* ---- what is not like the others */
+/* ---- special cases */
 
 static void put_registers(struct dp_file_encoder *e, unsigned number, const struct dp_snap_registers *r)
 {
@@ -174,7 +174,7 @@ static void put_registers(struct dp_file_encoder *e, unsigned number, const stru
 	close_bytes(e, begin);
 }
 
-/* Nothing in it: those of the frame before. */
+/* An empty record means: the same registers as the previous frame. */
 static void put_frame_registers(struct dp_file_encoder *e, unsigned number, const struct dp_snap_frame *f)
 {
 	if (!f->registers)
@@ -223,7 +223,7 @@ static void put_row_text(struct dp_file_encoder *e, const struct dp_keep_row *ro
 		put_text(e, row->number, text);
 }
 
-/* A number that is no text's says that there are texts, if only none. */
+/* Number 0 is no text; it marks a list that is empty, not NULL. */
 static void put_row_texts(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const char *const *text = dp_file_load(obj, row->offset);
@@ -289,7 +289,7 @@ static void put_row(struct dp_file_encoder *e, const struct dp_keep_row *row, co
 	}
 }
 
-/* Most members of most objects are 0, false, NULL: of these nothing is kept, but where something else is usual. */
+/* Most members are 0, false or NULL and are omitted, unless another value is usual. */
 static bool is_nothing(const struct dp_keep_row *row, const void *obj)
 {
 	if (row->usual || (row->size != 1 && row->size != 4 && row->size != 8))

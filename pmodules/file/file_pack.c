@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sections: encoded a piece at a time, and each piece compressed while the next one is encoded, so that nowhere the whole of
- * a section stands uncompressed. Behind them the header and its table get their place in front.
+ * Writes the sections. Each piece is compressed while the next is encoded, so no section is ever uncompressed as a whole. Finally
+ * the header and the table are filled in at the front.
  */
 #include "base/cleanup.h"
 #include "pmodules/file/file_internal.h"
@@ -13,16 +13,18 @@ enum { SECTIONS = 8, HEAD = sizeof(struct dp_file_header) + SECTIONS * sizeof(st
 
 struct output {
 	struct dp_buf file;
-	struct dp_file_section section[SECTIONS]; /* the last is open */
+	struct dp_file_section section[SECTIONS]; /* the last one is open */
 	uint32_t n;
 	uint64_t raw;
 	ZSTD_CCtx *zstd;
 	struct dp_error *err;
-	struct dp_press press; /* while it is busy all of this is its */
+	struct dp_press press; /* while it is busy, it owns this struct */
 };
 
-/* Eight bytes at a time: table[k] is what a byte does to the sum when k more follow it. Filled with the same values by whoever
- * comes first. */
+/*
+ * CRC of eight bytes at a time: table[k] is a byte's effect when k more bytes follow it. Filled on first use; a race is harmless,
+ * since the values are the same.
+ */
 static uint32_t crc_table[8][256];
 
 static void fill_crc_table(void)
@@ -76,7 +78,7 @@ static struct dp_error *check(struct output *o, const struct dp_buf *raw)
 	o->raw += raw->len;
 	if (o->raw > DP_FILE_RAW_MAX)
 		return dp_error(DP_TAG_OUTPUT,
-		                "the snapshot has more than the %u MiB that a file may have: ask for less memory (--max-bytes)",
+		                "the snapshot exceeds the limit of %u MiB for a file: save less memory (--max-bytes)",
 		                DP_FILE_RAW_MAX >> 20);
 	return NULL;
 }
@@ -110,7 +112,7 @@ static void begin_section(struct output *o, uint32_t tag, int level)
 	ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_compressionLevel, level);
 }
 
-/* `raw`: what is left. A section of which there is nothing is not there. */
+/* `raw`: the rest. An empty section is omitted. */
 static struct dp_error *end_section(struct output *o, const struct dp_buf *raw)
 {
 	struct dp_file_section *s = &o->section[o->n - 1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading what may be anything: a damaged file, one of a newer dynprobe, one that somebody made to do harm. The header and its
- * table are checked against the file's size and their checksum before anything else is looked at; sections that are not known are
- * passed over unread; what a section says of its uncompressed size is held against what its bytes could give at most.
+ * Reads untrusted input: a damaged or hostile file, or one from a newer dynprobe. The header and the table are checked against
+ * the file's size and their checksum first. Unknown sections are skipped. A section's uncompressed size is checked against what
+ * its bytes can yield.
  */
 #include "base/cleanup.h"
 #include "pmodules/file/file_internal.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
-/* A block of zstd has 3 bytes at least and gives 128 KiB at most. */
+/* A zstd block has at least 3 bytes and yields at most 128 KiB. */
 #define RATIO_MAX ((128u << 10) / 3u)
 
 struct input {
@@ -46,19 +46,19 @@ static struct dp_error *check_header(struct input *in)
 {
 	struct dp_file_header *h = &in->header;
 	if (in->n < sizeof(*h))
-		return bad(in->n, "the file ends within its header: it is no snapshot, or was cut off");
+		return bad(in->n, "the file ends in its header: it is not a snapshot, or is truncated");
 	memcpy(h, in->bytes, sizeof(*h));
 	if (memcmp(h->magic, DP_FILE_MAGIC, sizeof(h->magic)))
-		return bad(0, "it does not begin as a snapshot does");
+		return bad(0, "it is not a snapshot");
 	if (h->version != DP_FILE_VERSION)
 		return dp_error(
 		        DP_TAG_BAD_SNAPSHOT,
 		        "byte 8: the file is of version %u, and this dynprobe reads version %u: a newer dynprobe wrote it",
 		        h->version, DP_FILE_VERSION);
 	if (h->nsections > DP_FILE_SECTIONS_MAX)
-		return bad(offsetof(struct dp_file_header, nsections), "there are more sections than a snapshot may have");
+		return bad(offsetof(struct dp_file_header, nsections), "there are too many sections");
 	if (in->n < sizeof(*h) + h->nsections * sizeof(*in->section))
-		return bad(in->n, "the file ends within the table of its sections");
+		return bad(in->n, "the file is truncated in its section table");
 	memcpy(in->section, in->bytes + sizeof(*h), h->nsections * sizeof(*in->section));
 	return NULL;
 }
@@ -91,7 +91,7 @@ static bool is_known(uint32_t tag)
 	return tag == DP_FILE_STRINGS;
 }
 
-/* What a newer writer packed in its own way is not looked into. */
+/* Not if a newer writer used flags that are unknown here. */
 static bool is_readable(const struct dp_file_section *s)
 {
 	return is_known(s->tag) && !(s->flags & ~(uint32_t)(DP_FILE_ZSTD | DP_FILE_NEEDED));
@@ -108,13 +108,13 @@ static struct dp_error *check_table(const struct input *in)
 	for (size_t i = 0; i < in->header.nsections; i++) {
 		const struct dp_file_section *s = &in->section[i];
 		if (s->offset > in->n || s->size > in->n - s->offset)
-			return bad(at_of(i), "a section is not within the file: it was cut off");
+			return bad(at_of(i), "a section is not within the file: the file is truncated");
 		if (!is_readable(s))
 			continue;
 		if (s->raw > DP_FILE_RAW_MAX || (raw += s->raw) > DP_FILE_RAW_MAX)
-			return bad(at_of(i), "the sections are larger than a snapshot may be (384 MiB)");
+			return bad(at_of(i), "the sections are larger than the limit of 384 MiB");
 		if (s->flags & DP_FILE_ZSTD ? s->raw > (s->size + 1) * RATIO_MAX : s->raw != s->size)
-			return bad(at_of(i), "a section cannot be as large as it says");
+			return bad(at_of(i), "a section's uncompressed size is impossible");
 	}
 	return NULL;
 }
@@ -149,11 +149,11 @@ static struct dp_error *read_section(struct input *in, const struct dp_file_sect
 		return dp_error(DP_TAG_NOMEM, "out of memory for a section of %" PRIu64 " bytes", s->raw);
 	const size_t n = ZSTD_decompress(raw, s->raw, stored, s->size);
 	if (ZSTD_isError(n) || n != s->raw)
-		return damaged(s, ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is smaller than it says");
+		return damaged(s, ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is smaller than its size says");
 	return decode(in, s->tag, raw, n);
 }
 
-/* The texts come first, wherever they stand: the others name them. */
+/* Reads the texts first, wherever they are: the other sections refer to them. */
 static struct dp_error *read_sections(struct input *in, bool strings)
 {
 	char name[5];
@@ -165,7 +165,7 @@ static struct dp_error *read_sections(struct input *in, bool strings)
 			DP_TRY(read_section(in, s));
 		else if (s->flags & DP_FILE_NEEDED)
 			return dp_error(DP_TAG_BAD_SNAPSHOT,
-			                "byte %zu: this dynprobe cannot read section %s, without which the rest means nothing: "
+			                "byte %zu: this dynprobe cannot read section %s, which is needed: "
 			                "a newer dynprobe wrote the file",
 			                at_of(i), name_of(s->tag, name));
 	}
@@ -202,7 +202,7 @@ struct dp_error *dp_snapshot_read_bytes(const void *bytes, size_t n, struct dp_s
 	return err;
 }
 
-/* ---- from the disk */
+/* ---- files */
 
 static struct dp_error *read_bytes(int fd, const char *path, struct dp_buf *to)
 {
@@ -217,7 +217,7 @@ static struct dp_error *read_bytes(int fd, const char *path, struct dp_buf *to)
 		if (n < 0 && errno != EINTR)
 			return dp_error_sys(DP_TAG_SYS, "cannot read %s", path);
 		if (to->len > DP_FILE_MAX)
-			return dp_error(DP_TAG_BAD_SNAPSHOT, "byte %u: the file is larger than a snapshot may be", DP_FILE_MAX);
+			return dp_error(DP_TAG_BAD_SNAPSHOT, "byte %u: the file is larger than the limit", DP_FILE_MAX);
 	}
 	return NULL;
 }
@@ -232,5 +232,5 @@ struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **re
 	if (!err)
 		err = dp_snapshot_read_bytes(b.data, b.len, ret);
 	dp_buf_fini(&b);
-	return err ? dp_error_wrap(err, "%s cannot be read as a snapshot", path) : NULL;
+	return err ? dp_error_wrap(err, "cannot read the snapshot %s", path) : NULL;
 }

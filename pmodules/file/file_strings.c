@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every text once: the file's strings, numbered as they are met. A snapshot asks for a text half a million times and has a few
- * thousand of them, so a question should cost no more than a look: names and types are interned by the snapshot, the same pointer
- * is the same text; strings of the program are looked for by their bytes, in one table without pointers.
+ * The file's string table: each text once, numbered in order of first use. A snapshot asks for a text half a million times and
+ * has a few thousand of them, so lookups must be cheap. Names and types are interned: the same pointer is the same text, and is
+ * cached. Strings of the program are looked up by their bytes, in one table without pointers.
  */
 #include "pmodules/file/file_internal.h"
 #include "pmodules/model/text_hash.h"
@@ -13,12 +13,12 @@ enum { CACHE = 4096, FIRST = 4096 };
 
 struct slot {
 	uint64_t key;          /* key_of() */
-	uint32_t hash, number; /* number 0: nothing is here */
+	uint32_t hash, number; /* number 0: the slot is empty */
 };
 
 struct dp_file_strings {
 	struct dp_buf bytes;
-	size_t *at; /* in `bytes`, of each text */
+	size_t *at; /* offset of each text in `bytes` */
 	struct slot *slot;
 	uint32_t n, nslots; /* a power of two, never more than half full */
 	struct {
@@ -49,14 +49,14 @@ struct dp_file_strings *dp_file_strings_destroy(struct dp_file_strings *t)
 	return NULL;
 }
 
-/* Short texts, which most strings are, are their own key and need no other look; longer ones have their length. */
+/* A short text, as most are, is its own key and needs no comparison of bytes. A long one's key has its length. */
 enum { SHORT = 8 };
 static uint64_t key_of(const char *text, size_t n)
 {
 	return n < SHORT ? dp_text_tail(text, n) | (uint64_t)n << 56 : (uint64_t)SHORT << 56 | n;
 }
 
-/* Where that text is, or the empty place where it belongs. */
+/* The text's slot, or the empty slot where it belongs. */
 static struct slot *slot_of(const struct dp_file_strings *t, uint32_t hash, const char *text, size_t n)
 {
 	const uint32_t mask = t->nslots - 1;
@@ -93,7 +93,7 @@ static bool grow(struct dp_file_strings *t)
 	return true;
 }
 
-/* As a field of the section: repeated bytes text = 1. */
+/* Appends a field of the section: repeated bytes text = 1. */
 static uint32_t append(struct dp_file_strings *t, const char *text, size_t n)
 {
 	uint8_t head[1 + DP_VARINT_MAX] = {1 << 3 | DP_WIRE_BYTES};

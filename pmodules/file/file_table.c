@@ -253,7 +253,7 @@ static const struct dp_keep_row snapshot_rows[] = {
 RECORD(snapshot, "Snapshot", snapshot_rows, DP_LINK_NONE);
 #undef T
 
-/* The memory is by far the largest, and much of it compresses well at once. */
+/* Memory is by far the largest section, and much of it compresses well even at level 1. */
 const struct dp_keep_section dp_keep_section[] = {
         {DP_SECTION('H', 'E', 'A', 'D'), 1, 39, 3},  {DP_SECTION('T', 'H', 'R', 'D'), 40, 49, 1},
         {DP_SECTION('G', 'L', 'O', 'B'), 50, 59, 3}, {DP_SECTION('P', 'R', 'O', 'C'), 60, 69, 3},

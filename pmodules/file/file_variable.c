@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables as bytes. A snapshot has a hundred times more of them than of everything else together, so they are not written by
- * walking a table: room is asked for once, the members stand here in the order of their numbers, and those that mostly are
- * nothing are looked at together. The bytes are those that the table would have given; a test holds one against the other.
+ * Encodes variables. A snapshot has a hundred times more variables than everything else together, so there is no table walk: room
+ * is made once, members are written in the order of their numbers, and members that are mostly 0 are tested together. The bytes
+ * are the same as by the table; a test compares them.
  */
 #include "pmodules/file/file_variable.h"
 #include "pmodules/file/file_internal.h"
 
 #include <utlist.h>
 
-/* A key has two bytes at most, a value ten. */
+/* A key has at most two bytes, a value ten. */
 enum { ROOM = (DP_FIELD_CHILDREN + 1) * (2 + DP_VARINT_MAX) };
 
 static inline uint8_t *put_key(uint8_t *p, unsigned number, enum dp_wire wire)
@@ -91,7 +91,7 @@ static uint8_t *put_rare(struct dp_file_encoder *e, uint8_t *p, const struct dp_
 	return p;
 }
 
-/* What is too deep is counted. */
+/* Children below the depth limit are counted. */
 static uint64_t more_of(const struct dp_file_encoder *e, const struct dp_snap_variable *v)
 {
 	const struct dp_snap_variable *child;
@@ -102,7 +102,7 @@ static uint64_t more_of(const struct dp_file_encoder *e, const struct dp_snap_va
 	return n;
 }
 
-/* What belongs to one mostly has more than 128 bytes, what has nothing below it less. */
+/* The length's size: with children a variable usually has more than 128 bytes, without it has fewer. */
 static void put_variable(struct dp_file_encoder *e, unsigned number, const struct dp_snap_variable *v)
 {
 	const size_t guess = v->children ? 2 : 1;
@@ -124,7 +124,7 @@ static void put_variable(struct dp_file_encoder *e, unsigned number, const struc
 	dp_file_close(e->to, begin, guess);
 }
 
-/* Far more of them than fit into the processor's caches: the next one comes while this one is written. */
+/* Variables far exceed the processor's caches: prefetch the next while this one is written. */
 static inline void fetch(const struct dp_snap_variable *v)
 {
 	for (size_t at = 0; v && at < sizeof(*v); at += 64)

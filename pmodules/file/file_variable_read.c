@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes to variables: as file_decode.c does it for everything else, without a table, as there are so many of them. */
+/* Decodes variables. Does what file_decode.c does for everything else, but without a table, since there are so many. */
 #include "pmodules/file/file_decode_internal.h"
 #include "pmodules/file/file_variable.h"
 
-/* The form of each field. */
+/* The wire type of each field. */
 static const uint8_t wire_of[] = {[DP_FIELD_REAL] = DP_WIRE_8,
                                   [DP_FIELD_IMAGINARY] = DP_WIRE_8,
                                   [DP_FIELD_NOTES] = DP_WIRE_BYTES,
@@ -47,7 +47,7 @@ static struct dp_error *take_text(struct dp_file_reader *r, struct dp_snap_varia
 	return NULL;
 }
 
-/* What a newer writer made is not known here. */
+/* Replaces unknown values, from a newer writer. */
 static int known(uint64_t value, int last, int else_)
 {
 	return value <= (unsigned)last ? (int)value : else_;
@@ -113,9 +113,9 @@ static struct dp_error *take_fields(struct dp_file_reader *r, struct dp_file_spa
 		const uint8_t *begin = in.p;
 		DP_TRY(dp_file_field(r, &in, &f));
 		if (f.number > DP_FIELD_LAST)
-			continue; /* of a newer writer */
+			continue; /* from a newer writer */
 		if (f.wire != wire_of[f.number])
-			return dp_file_bad(r, begin, "a field is not of the form that its number has");
+			return dp_file_bad(r, begin, "a field's wire type does not fit its number");
 		if (f.wire == DP_WIRE_BYTES)
 			DP_TRY(dp_file_take_element(r, &dp_keep_variable.row[f.number - 1], &f, at, v));
 		else
@@ -134,7 +134,7 @@ struct dp_error *dp_file_decode_variable(struct dp_file_reader *r, const struct 
 	v->name = v->type = v->base_type = v->object = v->unit = "";
 	v->index = -1;
 	if (at->depth == DP_KEEP_DEPTH)
-		return dp_file_bad(r, f->span.p, "variables are nested deeper than any that dynprobe writes");
+		return dp_file_bad(r, f->span.p, "variables are nested too deeply");
 	DP_TRY(take_fields(r, f->span, &inside, v));
 	if (!v->is_string)
 		v->text_size = 0;

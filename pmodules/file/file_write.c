@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file on the disk: written beside its place and renamed. */
+/* Files on disk: written under a temporary name next to the target, then renamed. */
 #include "base/cleanup.h"
 #include "pmodules/file/file_internal.h"
 
@@ -21,7 +21,7 @@ static struct dp_error *put_all(int fd, const struct dp_file_bytes *b, const cha
 	return NULL;
 }
 
-/* /dev/stdout, a pipe: nothing that a file could take the place of. */
+/* For /dev/stdout, pipes and other files that must not be replaced. */
 static struct dp_error *write_through(const struct dp_file_bytes *b, const char *path)
 {
 	dp_auto_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -33,9 +33,9 @@ struct dp_error *dp_file_put_beside(const struct dp_file_bytes *b, const char *p
 	dp_auto_free char *beside = NULL;
 	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the %s's file", b->what);
-	dp_auto_close int fd = mkostemp(beside, O_CLOEXEC); /* 0600: it holds the program's memory */
+	dp_auto_close int fd = mkostemp(beside, O_CLOEXEC); /* 0600: it contains the program's memory */
 	if (fd < 0)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot make a file beside %s", path);
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot create a temporary file next to %s", path);
 	struct dp_error *err = put_all(fd, b, path);
 	if (!err && rename(beside, path))
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot rename the %s to %s", b->what, path);
@@ -44,7 +44,7 @@ struct dp_error *dp_file_put_beside(const struct dp_file_bytes *b, const char *p
 	return err;
 }
 
-/* What a link leads to is replaced, not the link: /dev/stdout is one. */
+/* Replaces the target of a symbolic link, not the link: /dev/stdout is one. */
 struct dp_error *dp_file_put(const struct dp_file_bytes *b, const char *path)
 {
 	struct stat st;
@@ -73,7 +73,7 @@ struct dp_error *dp_snapshot_write_beside(struct dp_snapshot *s, const char *pat
 	return write_to(s, path, dp_file_put_beside);
 }
 
-/* A pipe or a device is not opened before there is something for it: that may wait, and be seen. */
+/* Does not open a pipe or a device before there is data: opening may block, and readers would notice. */
 static struct dp_error *check_special(const char *path, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
@@ -93,6 +93,6 @@ struct dp_error *dp_snapshot_check_place(const char *path)
 	if (fd >= 0)
 		return unlink(beside) ? dp_error_sys(DP_TAG_OUTPUT, "cannot remove %s", beside) : NULL;
 	if (path)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot make a file beside %s", path);
-	return dp_error_sys(DP_TAG_OUTPUT, "snapshots are written into the current directory, where no file can be made");
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot create a temporary file next to %s", path);
+	return dp_error_sys(DP_TAG_OUTPUT, "cannot create the snapshot in the current directory");
 }

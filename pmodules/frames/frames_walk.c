@@ -81,7 +81,7 @@ static bool by_rule(struct dp_world *w, const struct dp_fstate *s, struct dp_fst
 	return outer->regs.known >> DP_FRAME_PC & 1;
 }
 
-/* ---- by guessing --------------------------------------------------------------------------------------------------------- */
+/* ---- by guessing ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_code(struct dp_frames *f, uint64_t addr)
 {
@@ -89,7 +89,7 @@ static bool is_code(struct dp_frames *f, uint64_t addr)
 	return map && map->exec;
 }
 
-/* Is what is in front of it a call? */
+/* Is the instruction before pc a call? */
 static bool is_behind_call(struct dp_frames *f, uint64_t pc)
 {
 	uint8_t b[7];
@@ -103,7 +103,7 @@ static bool is_behind_call(struct dp_frames *f, uint64_t pc)
 	return false;
 }
 
-/* A call has led to where no code is: its return address is still at rsp. */
+/* A call went to an address without code: its return address is still at rsp. */
 static bool by_bad_call(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer)
 {
 	uint64_t pc;
@@ -142,7 +142,7 @@ bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *s, struct dp_fst
 	    !(rule->is_guess && !is_behind_call(f, outer->regs.value[DP_FRAME_PC])))
 		return outer->regs.value[DP_FRAME_PC] != 0;
 	if (rule->is_known && !rule->is_guess) {
-		*why = s->cfa ? "the stack cannot be read" : "what the frame is counted from is lost";
+		*why = s->cfa ? "the stack cannot be read" : "the frame's address (CFA) is lost";
 		return false;
 	}
 	*outer = (struct dp_fstate){0};
@@ -177,7 +177,7 @@ static bool enter(struct dp_frames *f, struct dp_fstate *s)
 	return true;
 }
 
-/* A new frame lies above: but for the first one behind a signal, which may have had a stack of its own. */
+/* Must ascend, except at a signal frame: the handler may use an alternate stack. */
 static bool leads_up(const struct dp_fstate *s, const struct dp_fstate *outer, unsigned *switches)
 {
 	const uint64_t sp = s->regs.value[DP_FRAME_RSP], up = outer->regs.value[DP_FRAME_RSP];
@@ -188,7 +188,7 @@ static bool leads_up(const struct dp_fstate *s, const struct dp_fstate *outer, u
 	return (s->is_signal || outer->is_signal) && (*switches)++ < SWITCHES_MAX;
 }
 
-/* The innermost ones stay where they are, the outermost in a ring behind them. */
+/* Innermost frames keep their index; the outermost are in a ring buffer after them. */
 static struct dp_fstate *place(struct dp_fwalk *walk, size_t i, size_t max)
 {
 	const size_t outer = max / OUTER_SHARE, inner = max - outer;
@@ -229,7 +229,7 @@ bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size
 	while (enter(f, &s)) {
 		*place(ret, total++, max) = s;
 		if (total >= STEPS_MAX) {
-			ret->why = "the stack is deeper than is followed";
+			ret->why = "the stack is too deep to follow";
 			break;
 		}
 		if (!dp_frame_step(f, &s, &outer, &ret->why))
@@ -237,7 +237,7 @@ bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size
 		if (outer.exact)
 			outer.plan = dp_frames_plan(f, outer.regs.value[DP_FRAME_PC], true);
 		if (!leads_up(&s, &outer, &switches)) {
-			ret->why = "the stack is corrupt: its frames do not lead up";
+			ret->why = "the stack is corrupt: its frames do not ascend";
 			break;
 		}
 		s = outer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot's memory, and the makers of its parts. */
+/* A snapshot's memory, and functions that make its parts. */
 #include "pmodules/model/snapshot.h"
 
 #include "pmodules/model/text_hash.h"
@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <utlist.h>
 
-/* A text of the table knows which sets it is in, and which attribute has it for its key. */
+/* An interned text, the sets it is in, and the attribute that has it as its key. */
 struct dp_snap_text {
 	UT_hash_handle hh;
 	struct dp_snap_pair *attribute;
@@ -22,7 +22,7 @@ struct dp_snap_text {
 const char *const dp_snap_register_name[DP_SNAP_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
                                                          "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
 
-/* A random uuid (RFC 4122, version 4). */
+/* A random UUID (RFC 4122, version 4). */
 static void make_id(char id[37])
 {
 	uint8_t b[16] = {0};
@@ -50,7 +50,7 @@ struct dp_snapshot *dp_snapshot_create(void)
 struct dp_snapshot *dp_snapshot_destroy(struct dp_snapshot *s)
 {
 	if (s) {
-		HASH_CLEAR(hh, s->texts); /* the table; its elements are the arena's */
+		HASH_CLEAR(hh, s->texts); /* frees the table only; its elements are in the arena */
 		dp_arena_fini(&s->arena);
 	}
 	free(s);
@@ -220,7 +220,7 @@ void dp_snapshot_tag(struct dp_snapshot *s, const char *tag)
 	add_word(s, &s->tags, TAGS, tag);
 }
 
-/* ---- what pmodules added ------------------------------------------------------------------------------------------------ */
+/* ---- additions by pmodules ------------------------------------------------------------------------------------------------ */
 
 static const char *const added_name[] = {"attribute ", "classifier ", "tag "};
 static const unsigned added_set[] = {0, CLASSIFIERS, TAGS};
@@ -327,7 +327,7 @@ void dp_snapshot_settle(struct dp_snapshot *s)
 
 /* ---- memory ----------------------------------------------------------------------------------------------------------- */
 
-/* Threads that faulted come first, so without one there the first has not faulted either. */
+/* Threads that faulted come first in the list, so the first one did not fault only if none did. */
 bool dp_snap_thread_is_subject(const struct dp_snap_thread *t)
 {
 	return t->is_fault || (t->snapshot && t == t->snapshot->threads);

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: MIT
--- deadlock: which thread waits for which lock, who holds it, and whether they wait for each other in a ring.
+-- deadlock: which thread waits for which lock, who owns it, and whether threads wait for each other in a cycle.
 --
--- A thread that waits for a lock of glibc's is in the system call futex, called from a function of the lock's family, with an address
--- inside of the lock in rdi (x86-64; nptl's struct pthread_mutex_t, pthread_rwlock_t, pthread_cond_t):
---   mutex     the lock word is the first field; the owner's tid stands 8 bytes behind it, the kind 16. Of robust and priority-inheriting
---             ones the lock word itself is the owner's tid, with a flag if the owner has died. std::mutex is one, std::recursive_mutex, too
---   rwlock    wrphase_futex at 8, writers_futex at 12; who writes stands at 24; readers are only counted (first word, by 8s).
---             std::shared_mutex is one
---   condition the signals of its two groups, at 40 and 44: no owner; whoever is to signal it is known to nobody
--- A spin lock is waited for without a system call; its holder is not recorded.
--- In a container the owner's tid is one of the container's; then only the lock is named.
+-- A thread that waits for a lock of glibc is in the system call futex, called from a function of the lock's family, with an address
+-- inside the lock in rdi (x86-64; nptl's struct pthread_mutex_t, pthread_rwlock_t, pthread_cond_t):
+--   mutex     the lock word is the first field; the owner's tid is at offset 8, the kind at 16. If robust or priority-inheriting,
+--             the lock word is the owner's tid, with a flag if the owner died. Includes std::mutex, std::recursive_mutex
+--   rwlock    wrphase_futex at 8, writers_futex at 12, the writer's tid at 24; readers are only counted (first word, in steps of 8).
+--             Includes std::shared_mutex
+--   condition the signals of its two groups are at 40 and 44. There is no owner: who will signal it is unknown
+-- A spin lock is waited for without a system call; its owner is not recorded.
+-- In a container the owner's tid is one of the container's pid namespace; then only the lock is named.
 --
 -- Classifier `deadlock`; attributes deadlock.waiting, deadlock.rings, deadlock.conditions, deadlock.spinning.
 
@@ -17,7 +17,7 @@ local FUTEX, RESTART, TID, DIED = 202, 219, 0x3fffffff, 0x40000000
 local ROBUST_OR_INHERIT, KINDS = 0x30, 0x3ff
 local waits, others = {}, {} -- tid -> { thread, what, lock, owner, note }; waits without an owner
 
-local families = { -- by the functions that wait, innermost first
+local families = { -- by the waiting functions, innermost first
 	{ "rwlock_", "rwlock" }, { "^__pthread_rwlock", "rwlock" }, { "cond_.*wait", "condition variable" }, { "cond_wait", "condition variable" },
 	{ "mutex_.*lock", "mutex" }, { "lll_lock_wait", "mutex" },
 }
@@ -43,7 +43,7 @@ local function mutex(address)
 	return { what = "mutex", lock = address, owner = lock & TID ~= 0 and lock & TID or owner, note = died }
 end
 
--- Locks are aligned to 8: which of the two futexes it is can be told by the address.
+-- Locks are aligned to 8, so the address shows which of the two futexes it is.
 local function rwlock(futex)
 	local address = futex % 8 == 4 and futex - 12 or futex - 8
 	local readers, writer = pmodule.address_read_u32(address), pmodule.address_read_i32(address + 24)
@@ -66,12 +66,12 @@ end
 
 local function wait_of(thr)
 	local call = thr:register("orig_rax")
-	if call ~= FUTEX and call ~= RESTART then return spinning(thr) end -- a wait with a timeout that was interrupted goes on as restart_syscall
+	if call ~= FUTEX and call ~= RESTART then return spinning(thr) end -- an interrupted wait with a timeout continues as restart_syscall
 	local family, futex = family_of(thr), thr:register("rdi")
 	return family and futex and readers[family](futex)
 end
 
--- While the process is held: owner and lock word are of one moment, and are kept in the snapshot.
+-- Runs while the process is held: owner and lock word are of one moment, and are saved in the snapshot.
 local function look(thr)
 	local w = wait_of(thr)
 	if not w then return end
@@ -93,13 +93,13 @@ end
 local function holder_name(threads, w)
 	local thr = threads[w.owner]
 	local note = w.note and ", " .. w.note or ""
-	if not thr then return string.format("held by %d, which is no thread of this process (it may have ended)%s", w.owner, note) end
+	if not thr then return string.format("held by %d, not a thread of this process (it may have ended)%s", w.owner, note) end
 	return "held by thread " .. thread_name(thr) .. (w.owner == w.thread:tid() and ": itself" or "") .. note
 end
 
--- ---- rings --------------------------------------------------------------------------------------------------------------------
+-- ---- cycles -------------------------------------------------------------------------------------------------------------------
 
--- The ring that `tid` is in, beginning with it; nil.
+-- The cycle that `tid` is in, starting with it; or nil.
 local function ring_of(tid)
 	local ring, seen, at = {}, {}, tid
 	while waits[at] and not seen[at] do
@@ -120,7 +120,7 @@ local function report_ring(bt, threads, ring)
 	bt:annotate(pmodule.annotation.critical, "deadlock: " .. table.concat(parts, "; "))
 end
 
--- Waits that end when somebody does something; a holder that is gone never will.
+-- These waits end when the owner releases the lock; if the owner is gone, it never will.
 local function report_wait(threads, w)
 	local kind = threads[w.owner] and not w.note and pmodule.annotation.comment or pmodule.annotation.warning
 	if w.note == "for writing" and threads[w.owner] then kind = pmodule.annotation.comment end

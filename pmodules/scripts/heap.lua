@@ -1,27 +1,29 @@
 -- SPDX-License-Identifier: MIT
--- heap: what is behind a pointer into the heap of glibc's malloc (2.26 and newer, x86-64): a block in use, a freed one, or a damaged one; the
--- pointer may lead to its beginning or into it.
+-- heap: the state of the memory that a pointer into the heap of glibc's malloc points to (2.26 and newer, x86-64): a block in
+-- use, a freed block, or a damaged one. The pointer may point to the block's start or into it.
 --
--- A block's chunk begins 16 bytes before it: size and flags stand 8 bytes before the block, and whether it is in use is a flag of the chunk
--- behind it. Not so of blocks that malloc has at hand, which look as if they were in use:
---   a thread's cache (tcache)  its first chunk of the heap, lists of blocks; each has the cache's key in its second word
---   fast lists                 of an arena; found where the C library's symbols are there (libc6-dbg), which name main_arena. Its layout is that of
---                              2.27 to 2.41; what does not look like it is not used
--- Links of both are mangled by their own address (glibc 2.32 and newer). Large blocks have a mapping of their own, which goes when they are freed.
--- Chunks lie one behind the other, so the one that an address is in is found by going along them: --module=heap:walk,20000 bounds that.
+-- A block's chunk starts 16 bytes before it. Size and flags are 8 bytes before the block; a flag of the next chunk says whether
+-- it is in use. This does not hold for blocks on malloc's fast lists, which look as if they were in use:
+--   a thread's cache (tcache)  lists of blocks in the heap's first chunk; each block has the cache's key in its second word
+--   fast lists                 of an arena; found by the symbol main_arena if the C library's symbols are installed (libc6-dbg). The layout is
+--                              that of 2.27 to 2.41; anything that does not look like it is ignored
+-- Links of both are mangled with their own address (glibc 2.32 and newer). Large blocks have a mapping of their own, which is
+-- unmapped by free. Chunks are adjacent, so the chunk around an address is found by walking them: --module=heap:walk,20000 limits
+-- that.
 --
--- What malloc itself said before it aborted (__abort_msg) names the fault. Classifiers: double-free, invalid-free, heap-corrupt,
--- use-after-free (a pointer of the faulting frame, or of its caller, leads to a freed block). Attributes: heap.freed, heap.damaged.
+-- malloc's message before it aborted (__abort_msg) names the error. Classifiers: double-free, invalid-free, heap-corrupt,
+-- use-after-free (a pointer of the faulting frame, or of its caller, points to a freed block). Attributes: heap.freed,
+-- heap.damaged.
 
 local POINTER = pmodule.variable_type.reference
 local NON_MAIN, MMAPPED, FLAGS = 4, 2, 15
 local TCACHE_SIZE, BINS, PAGE = 0x291, 64, 4096
-local FASTBINS, NFASTBINS, TOP, UNSORTED, NEXT = 16, 10, 96, 112, 2160 -- of struct malloc_state
+local FASTBINS, NFASTBINS, TOP, UNSORTED, NEXT = 16, 10, 96, 112, 2160 -- offsets in struct malloc_state
 local MOST_LISTED = 10000
 local WALK = 20000
 local found, heaps, keys, fast, twice, map = {}, {}, {}, {}, {}, nil
 
--- ---- where heaps are ---------------------------------------------------------------------------------------------------------
+-- ---- finding heaps ------------------------------------------------------------------------------------------------------------
 
 local function heap_of(address)
 	for _, h in ipairs(heaps) do
@@ -30,7 +32,7 @@ local function heap_of(address)
 	return nil
 end
 
--- Blocks of a list, by their links, which are at `place` and may be mangled. `each` gets them; true ends it.
+-- Walks a list of blocks by their first word, which may be mangled. Calls each(block) until it returns true.
 local function each_listed(first, each)
 	local at, n = first, 0
 	while at ~= 0 and at % 16 == 0 and heap_of(at) and n < MOST_LISTED do
@@ -43,7 +45,7 @@ local function each_listed(first, each)
 	end
 end
 
--- The same block twice in one cache: freed twice, and malloc will give it to two owners.
+-- Adds a cache's blocks. A block that is in it twice was freed twice, and malloc will give it to two owners.
 local function add_cache(start)
 	local entries = pmodule.address_read_ptrs(start + 2 * BINS, BINS)
 	for _, entry in ipairs(entries or {}) do
@@ -58,7 +60,7 @@ local function add_cache(start)
 	end
 end
 
--- Is it an arena? Its unsorted list leads to itself, or to chunks of the heap.
+-- Is it an arena? Its unsorted list points to itself, or to chunks of the heap.
 local function is_arena(at)
 	local top, unsorted = pmodule.address_read_ptr(at + TOP), pmodule.address_read_ptr(at + UNSORTED)
 	return top and unsorted and (unsorted == at + TOP or heap_of(unsorted) ~= nil) and (top == at + TOP or heap_of(top) ~= nil)
@@ -80,7 +82,7 @@ local function add_arenas()
 	end
 end
 
--- Main heap: [heap]. Others: 64 MiB aligned, with a pointer to their arena first, which is inside of them or of an earlier one.
+-- The main heap is [heap]. Others are aligned to 64 MiB and start with a pointer to their arena, in themselves or an earlier one.
 local function find_heaps(bt)
 	heaps, keys, fast, twice, map = {}, {}, {}, {}, bt
 	for e in bt:pmap() do
@@ -109,7 +111,7 @@ local function is_size(size, h, chunk)
 	return size >= 32 and size & 8 == 0 and not math.ult(h.stop, chunk + (size & ~FLAGS)) and chunk + (size & ~FLAGS) > chunk
 end
 
--- Of a block that begins there: "used", "freed", "damaged" or nil (none does), its size, and how.
+-- The state of a block that starts there: "used", "freed", "damaged" or nil (no block), its size, and details.
 local function state_at(address, h)
 	local chunk, field = address - 16, pmodule.address_read_u64(address - 8)
 	if not field or field & NON_MAIN ~= 0 and h.is_main or not is_size(field, h, chunk) then return nil end
@@ -120,7 +122,7 @@ local function state_at(address, h)
 	if chunk + size == h.stop then return nil end -- the rest of the heap
 	if not behind then return nil end
 	if behind & ~FLAGS == 0 or math.ult(h.stop - h.start, behind & ~FLAGS) then
-		return "damaged", size - 8, string.format("the next block's size is 0x%x: something wrote behind this one", behind)
+		return "damaged", size - 8, string.format("the next block's size is 0x%x: something wrote past this one", behind)
 	end
 	if behind & 1 == 0 then
 		if pmodule.address_read_u64(chunk + size) ~= size then return nil end
@@ -129,7 +131,7 @@ local function state_at(address, h)
 	return "used", size - 8
 end
 
--- Beginnings of chunks, in order, as far as they lead from one to the next.
+-- The starts of chunks, in order, as far as they can be walked.
 local function chunks_of(h)
 	if h.chunks then return h.chunks end
 	h.chunks = {}
@@ -153,7 +155,7 @@ local function chunk_around(address, h)
 	return list[low] and low < #list and list[low]
 end
 
--- A large block: the mapping's first page begins with it, and its size is whole pages.
+-- A large block: at the start of a mapping's first page, with a size of whole pages.
 local function mmapped(address)
 	local field = address % PAGE == 16 and pmodule.address_read_u64(address - 8)
 	if not field or field & FLAGS ~= MMAPPED or field & ~FLAGS == 0 or field & (PAGE - 1) & ~FLAGS ~= 0 then return nil end
@@ -177,8 +179,8 @@ end
 
 -- ---- variables -----------------------------------------------------------------------------------------------------------------------
 
--- Does a block of this size hold just one of what the pointer points at? A pointer into the middle of a block may have a number before it
--- that looks like a size; what follows from it would be nonsense, so damage is believed only of blocks of the very size.
+-- Is a block of this size exactly one object of the pointer's target type? A pointer into a block may have a number before it
+-- that looks like a size, so damage is reported only for blocks of exactly the right size.
 local function is_block_of(b, size)
 	local ok, target = pcall(pmodule.deref, b)
 	local needed = ok and pmodule.sizeof(target) or 0
@@ -240,7 +242,7 @@ local function report(bt)
 	end
 	for _, block in ipairs(twice) do
 		bt:add_classifier("double-free")
-		bt:annotate(pmodule.annotation.critical, "the block at 0x%x is twice in a thread's cache: it was freed twice", block)
+		bt:annotate(pmodule.annotation.critical, "the block at 0x%x is in a thread's cache twice: it was freed twice", block)
 	end
 	bt:add_kv_int("heap.freed", freed)
 	bt:add_kv_int("heap.damaged", damaged)

@@ -1,13 +1,12 @@
--- SPDX-License-Identifier: MIT
--- stl: strings and containers of libstdc++ as what they hold: std::string, string_view, vector, deque, list, forward_list, map, set, multimap,
--- multiset, unordered_*, pair, optional, variant, unique_ptr, shared_ptr, weak_ptr.
+-- stl: shows strings and containers of libstdc++ by their contents: std::string, string_view, vector, deque, list, forward_list,
+-- map, set, multimap, multiset, unordered_*, pair, optional, variant, unique_ptr, shared_ptr, weak_ptr.
 --
--- What a container's own numbers say is not believed: it is not made yet, or destroyed, or damaged. So nothing is followed further than the number of
--- elements that are shown, and a container of which not even the first element can be read is left as it is.
+-- A container's own numbers are not trusted: it may not be constructed yet, destroyed, or damaged. So walks are limited to the
+-- number of elements shown, and a container whose first element is unreadable is left as it is.
 -- Options: --module=stl:elements,64,string,256
 
 local ELEMENTS, STRING = 64, 256
-local NODE_VALUE = 32 -- of a tree's node: behind colour, parent, left, right
+local NODE_VALUE = 32 -- offset in a tree's node: after colour, parent, left, right
 
 local function number(b)
 	local v = b and pmodule.variable_from_bt(b)
@@ -26,7 +25,7 @@ local function quoted(text, length)
 	return string.format('"%s"%s', shown, length > #text and string.format("... (%d bytes)", length) or "")
 end
 
--- One line instead of the members; nil: it is not what its name says (not made yet, or destroyed).
+-- The string on one line; nil: not a valid string (not constructed yet, or destroyed).
 local function string_text(b)
 	local data, length = member(b, "_M_dataplus._M_p"), member(b, "_M_string_length")
 	if not data or not length or length < 0 then return nil end
@@ -52,7 +51,7 @@ local function is_readable(b)
 	return b and pmodule.variable_from_bt(b):resolved()
 end
 
--- Adds the elements that next() gives, one value each, below v.
+-- Adds elements below v. next_value(i) returns each, in order.
 local function fill(v, kind, count, next_value)
 	local b = count > 0 and next_value(0)
 	if count < 0 or count > 0 and not is_readable(b) then return end
@@ -75,7 +74,7 @@ local function show_vector(v, b)
 	fill(v, "vector", (last - begin) // size, function(i) return pmodule.deref(pmodule.deref(first), begin + i * size) end)
 end
 
--- Next node of a red-black tree in order, from its links; bounded, whatever they are.
+-- The next node of a red-black tree in order, or nil. Bounded, since links may be damaged.
 local function successor(node)
 	local right = pmodule.address_read_ptr(node + 24)
 	if not right then return nil end
@@ -95,7 +94,7 @@ local function successor(node)
 	return nil
 end
 
--- What a container is made of, by its allocator: std::map<int, long, std::less<int>, std::allocator<std::pair<int const, long> > >.
+-- The element type, from the allocator: std::map<int, long, std::less<int>, std::allocator<std::pair<int const, long> > >.
 local function element_type(type)
 	for i = 1, 4 do
 		local argument = pmodule.template_arg(type, i)
@@ -127,7 +126,7 @@ local function show_hash(v, b, kind)
 	end)
 end
 
--- One line: {1, "one"}; what is neither a number nor a string keeps its members below.
+-- On one line: {1, "one"}. If one part is neither a number nor a string, the members are added below.
 local function show_pair(v, b)
 	local parts, simple = {}, true
 	for i, name in ipairs { "first", "second" } do
@@ -170,7 +169,7 @@ local function show_list(v, b)
 	end)
 end
 
--- It does not know its length.
+-- It does not store its length.
 local function show_forward_list(v, b)
 	local node, value, nodes = member(b, "_M_impl._M_head._M_next"), pmodule.template_arg(v:base_type(), 0), {}
 	while node and node ~= 0 and #nodes <= ELEMENTS do
@@ -181,7 +180,7 @@ local function show_forward_list(v, b)
 	fill(v, "forward_list", #nodes, function(i) return pmodule.variable_at(value, nodes[i + 1] + 8, v:object()) end)
 end
 
--- Blocks of 512 bytes, or of one element, and a map of them.
+-- Blocks of 512 bytes, or of one element if that is larger, and a map of them.
 local function show_deque(v, b)
 	local value = pmodule.template_arg(v:base_type(), 0)
 	local start, finish = pmodule.try(b, "_M_impl._M_start"), pmodule.try(b, "_M_impl._M_finish")
@@ -201,9 +200,9 @@ local function show_deque(v, b)
 	end)
 end
 
--- ---- one value, or none ---------------------------------------------------------------------------------------------------------
+-- ---- holders of one value -----------------------------------------------------------------------------------------------------
 
--- A number or a string on the line itself, anything else below it.
+-- A number or a string is shown on the line itself, anything else below it.
 local function show_one(v, kind, b)
 	local text = string_text(b) or not is_readable(b) and "(unreadable)" or pmodule.variable_from_bt(b):type() < pmodule.variable_type.string and number(b)
 	v:set_string(kind .. (text and " " .. tostring(text) or ""))
@@ -238,7 +237,7 @@ local function show_pointer(v, kind, type, target, more)
 	if b and is_readable(b) then add_value(v, "*", -1, b) end
 end
 
--- The pointer is the tuple's first element, which libstdc++ puts behind the others; an empty deleter takes no room.
+-- The pointer is the tuple's first element, which libstdc++ stores last; an empty deleter takes no space.
 local function show_unique(v, b)
 	local at, size = pmodule.address(b), pmodule.sizeof(b)
 	local target = at and size >= 8 and pmodule.address_read_ptr(at + size - 8)
@@ -282,7 +281,7 @@ for _, name in ipairs { "map", "set", "multimap", "multiset" } do
 	printers["unordered_" .. name] = function(v, b) show_hash(v, b, "unordered_" .. name) end
 end
 
-local known = {} -- type's name -> its printer, or false
+local known = {} -- type name -> its printer, or false
 
 local function printer_of(type)
 	local p = known[type]
@@ -305,7 +304,7 @@ end
 
 pmodule.define {
 	id = "stl",
-	description = "strings and containers of libstdc++ as what they hold",
+	description = "contents of strings and containers of libstdc++",
 	load = function()
 		ELEMENTS = tonumber(pmodule.config_option("elements")) or ELEMENTS
 		STRING = tonumber(pmodule.config_option("string")) or STRING

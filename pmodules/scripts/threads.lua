@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- threads: which threads stand at the same place. One annotation per group of identical stacks, the largest first.
--- Attributes: threads.count, threads.groups, threads.largest.
+-- threads: groups of threads with identical stacks. One annotation per group, the largest first. Attributes: threads.count,
+-- threads.groups, threads.largest.
 
 local function escape(text)
 	return (text:gsub('[%c"\\\x7f-\xff]', function(c)

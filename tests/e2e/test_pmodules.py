@@ -138,7 +138,7 @@ class ReadyMade(PmoduleCase):
 
     def test_heap_finds_a_block_that_is_freed_twice_before_malloc_does(self):
         shown, _ = self.snapshot(self.target("ailing", "heap-twice"), self.module("heap"))
-        self.assertRegex(shown, r"the block at 0x[0-9a-f]+ is twice in a thread's cache: it was freed twice")
+        self.assertRegex(shown, r"the block at 0x[0-9a-f]+ is in a thread's cache twice: it was freed twice")
         self.assertRegex(shown, r"classifiers .*double-free")
 
     def test_heap_finds_the_heap_in_a_core_file(self):

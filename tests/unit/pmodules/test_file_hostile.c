@@ -107,7 +107,7 @@ Test(file_hostile, what_newer_writers_add_is_passed_over)
 	                             {TAG("HEAD"), 0, head, sizeof(head) - 1, 0},
 	                             {TAG("STRS"), 0, texts, sizeof(texts) - 1, 0}};
 	struct dp_buf bad_head = file_of(parts, 5);
-	refused(&bad_head, "field is not of the form"); /* mode as bytes: no newer writer may do that */
+	refused(&bad_head, "field's wire type does not fit"); /* mode as bytes: no newer writer may do that */
 	const char good[] = "\xf8\x3f\x01"
 	                    "\x28\xf6\x01"
 	                    "\xfd\x3f"
@@ -191,20 +191,20 @@ Test(file_hostile, every_cut_and_every_damaged_byte_is_noticed)
 Test(file_hostile, lengths_are_held_against_what_is_left)
 {
 	struct dp_buf b = file_of(ONE("HEAD", "\x08"));
-	refused(&b, "byte 0 (uncompressed): a number has no end");
+	refused(&b, "byte 0 (uncompressed): a number is not terminated");
 	b = file_of(ONE("HEAD", "\x28\x02\xfa\x3f\x7f"));
-	refused(&b, "byte 2 (uncompressed): a field goes on");
+	refused(&b, "byte 2 (uncompressed): a field exceeds");
 	b = file_of(ONE("HEAD", "\xfa\x3f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-	refused(&b, "a field goes on behind its record");
+	refused(&b, "a field exceeds its record");
 	b = file_of(ONE("HEAD", "\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
-	refused(&b, "a number has no end");
+	refused(&b, "a number is not terminated");
 	b = file_of(ONE("HEAD", "\xf9\x3f"
 	                        "1234567"));
-	refused(&b, "goes on behind its record");
+	refused(&b, "exceeds its record");
 	b = file_of(ONE("HEAD", "\x2b\x01"));
-	refused(&b, "of no known form");
+	refused(&b, "unknown wire type");
 	b = file_of(ONE("HEAD", "\x00\x01"));
-	refused(&b, "no field's number");
+	refused(&b, "has no number");
 	b = file_of(ONE("HEAD", "\x18\x09"));
 	refused(&b, "names text 9, and there are 0");
 	b = file_of((const struct part[]){{TAG("STRS"), 0, RAW("\x0a\x00"), 0}, {TAG("STRS"), 0, RAW("\x0a\x00"), 0}}, 2);
@@ -224,14 +224,14 @@ Test(file_hostile, sections_lie_about_their_place_and_size)
 	seal(&b);
 	refused(&b, "not within the file");
 	b = file_of((const struct part[]){{TAG("HEAD"), DP_FILE_ZSTD, RAW("\x28\x02"), 300u << 20}}, 1);
-	refused(&b, "cannot be as large as it says");
+	refused(&b, "size is impossible");
 	b = file_of((const struct part[]){{TAG("HEAD"), 0, RAW("\x28\x02"), 3}}, 1);
-	refused(&b, "cannot be as large as it says");
+	refused(&b, "size is impossible");
 	b = file_of((const struct part[]){{TAG("HEAD"), DP_FILE_ZSTD, RAW("\x28\x02"), 50}}, 1);
 	refused(&b, "is damaged");
 	b = file_of(NULL, 0);
 	memcpy(b.data + offsetof(struct dp_file_header, nsections), "\xff\xff\xff\xff", 4);
-	refused(&b, "more sections");
+	refused(&b, "too many sections");
 }
 
 /* ---- bombs: bounded memory */
@@ -267,12 +267,12 @@ Test(file_hostile, a_few_bytes_do_not_become_gigabytes)
 	refused(&b, "256 MiB");
 	memset(raw.data, 0, raw.len);
 	b = packed("STRS", &raw, 16); /* as many as the table may name, of the same bytes */
-	refused(&b, "larger than a snapshot may be");
+	refused(&b, "larger than the limit");
 	raw.len = 0;
 	for (unsigned i = 0; i < (8u << 20) + 1; i++)
 		dp_buf_put(&raw, "\x0a\x00", 2);
 	b = packed("STRS", &raw, 1);
-	refused(&b, "more texts");
+	refused(&b, "too many texts");
 	dp_buf_fini(&raw);
 	cr_assert_lt(most_memory(), 1500u << 20);
 }
@@ -301,7 +301,7 @@ Test(file_hostile, nesting_has_an_end)
 	dp_buf_put(&outer, head, n);
 	dp_buf_put(&outer, raw.data, raw.len);
 	struct dp_buf b = file_of((const struct part[]){{TAG("GLOB"), 0, outer.data, outer.len, 0}}, 1);
-	refused(&b, "nested deeper");
+	refused(&b, "nested too deeply");
 	dp_buf_fini(&raw);
 	dp_buf_fini(&outer);
 }
