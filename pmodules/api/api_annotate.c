@@ -16,8 +16,8 @@ static bool is_json(const char *text, size_t n)
 	json_t *all = json_loadb(text, n, JSON_REJECT_DUPLICATES, &at);
 	const bool ok = json_is_object(all) && json_is_object(json_object_get(all, "json"));
 	if (!all)
-		dp_host_log(m->host, DP_LOG_WARNING, m, "JSON annotation discarded: line %d, column %d: %s", at.line,
-		            at.column, at.text);
+		dp_host_log(m->host, DP_LOG_WARNING, m, "JSON annotation discarded: line %d, column %d: %s", at.line, at.column,
+		            at.text);
 	else if (!ok)
 		dp_host_log(m->host, DP_LOG_WARNING, m, "JSON annotation discarded: it is not an object {\"json\": {...}}");
 	json_decref(all);

@@ -180,8 +180,7 @@ void pmodule_variable_dispatch(ptrace_variable_t *p, bt_variable_t *bv)
 	if (!v)
 		return;
 	if (h->dispatching >= DP_DISPATCH_DEPTH) {
-		dp_host_log(h, DP_LOG_WARNING, dp_module_current(), "dispatch is nested too deep (limit: %u)",
-		            DP_DISPATCH_DEPTH);
+		dp_host_log(h, DP_LOG_WARNING, dp_module_current(), "dispatch is nested too deep (limit: %u)", DP_DISPATCH_DEPTH);
 		return;
 	}
 	h->dispatching++;

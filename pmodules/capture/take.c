@@ -99,9 +99,8 @@ static void before_load(void *data)
 	const bool was_held = dp_stopped_is_held(k->still);
 	dp_stopped_in_time(k->still);
 	if (was_held && !dp_stopped_is_held(k->still))
-		dp_snapshot_truncated(
-		        k->s, "the pause: --max-pause was over before all debug information was loaded; "
-		              "what follows was read later");
+		dp_snapshot_truncated(k->s, "the pause: --max-pause was over before all debug information was loaded; "
+		                            "what follows was read later");
 }
 
 static void begin_facts(struct taking *k)

@@ -175,8 +175,7 @@ static void analyse(struct fault *f)
 	case SIGILL:
 		say(f, "ill",
 		    !strncmp(f->access.name, "ud", 2)
-		            ? dp_arena_printf(&f->s->arena,
-		                              "%s: the program ends itself here (code that should be unreachable)",
+		            ? dp_arena_printf(&f->s->arena, "%s: the program ends itself here (code that should be unreachable)",
 		                              f->access.name)
 		            : "an instruction that the processor does not know, or may not execute here");
 		break;

@@ -45,9 +45,8 @@ struct dp_error *dp_file_field(struct dp_file_reader *r, struct dp_file_span *in
 	case DP_WIRE_4:
 		return get_bytes(in, 4, f) ? NULL : dp_file_bad(r, begin, "a number of 4 bytes exceeds its record");
 	case DP_WIRE_BYTES:
-		return dp_file_get_varint(in, &n) && get_bytes(in, n, f)
-		               ? NULL
-		               : dp_file_bad(r, begin, "a field exceeds its record");
+		return dp_file_get_varint(in, &n) && get_bytes(in, n, f) ? NULL
+		                                                         : dp_file_bad(r, begin, "a field exceeds its record");
 	}
 	return dp_file_bad(r, begin, "a field has an unknown wire type");
 }
@@ -77,8 +76,7 @@ static void store_uint(void *at, size_t size, uint64_t v)
 
 static struct dp_error *no_memory(struct dp_file_reader *r, const struct dp_file_field *f)
 {
-	return dp_file_bad(r, f->span.p ? f->span.p : r->start,
-	                   "its contents exceed the memory limit of a snapshot (256 MiB)");
+	return dp_file_bad(r, f->span.p ? f->span.p : r->start, "its contents exceed the memory limit of a snapshot (256 MiB)");
 }
 
 struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, const struct dp_file_text **ret)

@@ -164,8 +164,8 @@ static struct dp_error *check(const struct pmodule *m, const struct pmodule_desc
 		return dp_error(DP_TAG_PMODULE, "%s: it does not define pmodule_export_v1: use PMODULE_DEFINE()", m->path);
 	if (desc->abi != PMODULE_ABI || desc->size < sizeof(*desc))
 		return dp_error(DP_TAG_PMODULE,
-		                "%s: built for version %u of pmodule.h (%u bytes), this dynprobe has version %u (%zu)",
-		                m->path, desc->abi, desc->size, PMODULE_ABI, sizeof(*desc));
+		                "%s: built for version %u of pmodule.h (%u bytes), this dynprobe has version %u (%zu)", m->path,
+		                desc->abi, desc->size, PMODULE_ABI, sizeof(*desc));
 	if (!desc->load)
 		return dp_error(DP_TAG_PMODULE, "%s: it has no load()", m->path);
 	return NULL;
@@ -188,8 +188,7 @@ struct dp_error *dp_c_open(struct pmodule *m)
 	if (!err) {
 		dl_iterate_phdr(text_of, s);
 		if (!s->is_guarded)
-			err = dp_error(DP_TAG_PMODULE, "%s: calls of exit() cannot be redirected: its GOT is read-only",
-			               m->path);
+			err = dp_error(DP_TAG_PMODULE, "%s: calls of exit() cannot be redirected: its GOT is read-only", m->path);
 	}
 	if (err) {
 		if (s->handle)

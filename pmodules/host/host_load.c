@@ -32,8 +32,7 @@ struct dp_error *dp_module_set_id(struct pmodule *m, const char *id)
 		                id ? id : "", ID_MAX);
 	DL_FOREACH(m->host->modules, other)
 	if (!strcmp(other->id, id))
-		return dp_error(DP_TAG_PMODULE, "%s: the id '%s' is already used by %s", m->path, id,
-		                other->path);
+		return dp_error(DP_TAG_PMODULE, "%s: the id '%s' is already used by %s", m->path, id, other->path);
 	char *copy = strdup(id);
 	if (!copy)
 		return dp_error(DP_TAG_NOMEM, "out of memory for a module");

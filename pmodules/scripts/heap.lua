@@ -3,10 +3,10 @@
 -- use, a freed block, or a damaged one. The pointer may point to the block's start or into it.
 --
 -- A block's chunk starts 16 bytes before it. Size and flags are 8 bytes before the block; a flag of the next chunk says whether
--- it is in use. This does not hold for blocks on malloc's fast lists, which look as if they were in use:
+-- it is in use. This does not hold for cached blocks, which look as if they were in use:
 --   a thread's cache (tcache)  lists of blocks in the heap's first chunk; each block has the cache's key in its second word
---   fast lists                 of an arena; found by the symbol main_arena if the C library's symbols are installed (libc6-dbg). The layout is
---                              that of 2.27 to 2.41; anything that does not look like it is ignored
+--   fast lists                 of an arena; found by the symbol main_arena, if the C library's symbols are installed (libc6-dbg).
+--                              The layout is that of 2.27 to 2.41; anything that does not look like it is ignored
 -- Links of both are mangled with their own address (glibc 2.32 and newer). Large blocks have a mapping of their own, which is
 -- unmapped by free. Chunks are adjacent, so the chunk around an address is found by walking them: --module=heap:walk,20000 limits
 -- that.

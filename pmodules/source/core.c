@@ -128,9 +128,8 @@ static struct dp_error *add_files(struct dp_core *c)
 static void say_what_lacks(struct dp_core *c)
 {
 	if (c->lacking)
-		dp_core_doubt(
-		        c, "the core file is truncated (ulimit -c, a full disk?): %llu KiB of memory are missing",
-		        (unsigned long long)(c->lacking + 1023) / 1024);
+		dp_core_doubt(c, "the core file is truncated (ulimit -c, a full disk?): %llu KiB of memory are missing",
+		              (unsigned long long)(c->lacking + 1023) / 1024);
 	if (!c->nfiles)
 		dp_core_doubt(c, "the core file does not name the mapped files: addresses are known, but names and variables "
 		                 "are not");
@@ -215,9 +214,8 @@ struct dp_error *dp_core_open(const char *path, const char *exe, struct dp_core 
 	}
 	c->fd = dp_open_regular(path);
 	if (c->fd < 0 && (errno == ENXIO || !strcmp(path, "-")))
-		err = dp_core_bad(
-		        c, "it is not a regular file, and dynprobe cannot seek in a pipe; save it "
-		           "first (cat >core)");
+		err = dp_core_bad(c, "it is not a regular file, and dynprobe cannot seek in a pipe; save it "
+		                     "first (cat >core)");
 	else if (c->fd < 0 || fstat(c->fd, &st))
 		err = dp_error_sys(DP_TAG_BAD_CORE, "cannot open the core file %s", path);
 	if (!err) {

@@ -125,7 +125,7 @@ static int frame_add_frame(lua_State *L)
 	ptrace_frame_t *f = dp_lua_check(L, 2, DP_LUA_FRAME);
 	if (!pmodule_frame_add_frame(FRAME(L), f, dp_lua_flag(L, 3, false)))
 		return luaL_error(
-		        L, "add_frame: add_frame: needs a thread's frame, and a frame from pmodule.create_frame() not yet added");
+		        L, "add_frame: needs a thread's frame, and a frame from pmodule.create_frame() not yet added");
 	return 0;
 }
 
