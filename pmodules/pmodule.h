@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pmodule.h: the C API for modules that analyse dynprobe's snapshots. Installed as <dynprobe/pmodule.h>. Build with `cc -fPIC
- * -shared $(pkg-config --cflags dynprobe-pmodule) m.c -o m.so`, load with `--module-load m.so`. Link no library: dynprobe itself
- * provides the functions.
+ * pmodule.h: the C API for modules that analyse dynprobe's snapshots. Installed as <dynprobe/pmodule.h>. Build with
+ * `cc -fPIC -shared $(pkg-config --cflags dynprobe-pmodule) m.c -o m.so`, load with `--module-load m.so`. Link no library:
+ * dynprobe itself provides the functions.
  *
  *     #include <dynprobe/pmodule.h>
  *     static void variable(ptrace_variable_t *pv, bt_variable_t *bv) { ... }
@@ -11,7 +11,7 @@
  *
  * All types are opaque. Unless said otherwise, returned strings are borrowed until the callback returns, and passed strings are
  * copied. Objects may be NULL: the call then returns false, NULL or 0. Call only from the thread that runs the callback. Objects
- * of a snapshot are valid until its postattach callbacks end. Names are those of the public example of Backtrace's ptrace.
+ * of a snapshot are valid until its postattach callbacks end. Names in the public example of Backtrace's ptrace are the same here.
  */
 #ifndef DYNPROBE_PMODULE_H
 #define DYNPROBE_PMODULE_H
@@ -271,7 +271,7 @@ PMODULE_API bt_variable_t *bt_variable_member(bt_variable_t *, const char *name)
 PMODULE_API bt_variable_t *bt_variable_index(bt_variable_t *, int64_t i);
 PMODULE_API bt_variable_t *bt_variable_try(bt_variable_t *, const char *path); /* "list.first->slots[2]" */
 PMODULE_API bt_variable_t *bt_variable_deref(bt_variable_t *);
-PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* pointer: the element at addr; else: the same type at addr */
+PMODULE_API bt_variable_t *bt_variable_deref_at(bt_variable_t *, uint64_t addr); /* of a pointer: an element at addr; else: the same type there */
 PMODULE_API bt_variable_t *bt_variable_cast(bt_variable_t *, const char *type);
 PMODULE_API bt_variable_t *bt_variable_addressof(bt_variable_t *);
 PMODULE_API bt_variable_t *bt_variable_container_of(bt_variable_t *, const char *type, const char *member);

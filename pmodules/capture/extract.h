@@ -18,7 +18,7 @@ struct dp_extract_options {
 	const char *const *globals; /* names or globs ("*"; "module!name"); NULL-terminated, or NULL */
 	bool tls;
 	const char *const *tls_names; /* or NULL: all */
-	const char *const *load;    /* --load: substrings of modules' paths whose globals are wanted; NULL: all; NULL-terminated */
+	const char *const *load;    /* --load: capture globals of modules whose path contains one of these; NULL: all */
 };
 struct dp_error *dp_extract_create(struct dp_world *w, const struct dp_extract_options *options, struct dp_extract **ret) DP_MUST_CHECK;
 struct dp_extract *dp_extract_destroy(struct dp_extract *x);

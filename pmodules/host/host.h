@@ -2,7 +2,7 @@
 /*
  * Runs pmodules on a snapshot: loads them (.so by dlopen, .lua by lua.h), stores their callbacks, calls these in order
  * (docs/pmodules.md, "Life of a module"). A module cannot break the snapshot: its errors are logged and counted (attribute
- * pmodule.ID.errors); after 16 it is disabled. Its time and memory are limited (classifier pmodule-timeout).
+ * pmodule.ID.errors). Its time and memory are limited (classifier pmodule-timeout).
  */
 #ifndef DP_PMODULES_HOST_H
 #define DP_PMODULES_HOST_H
@@ -10,7 +10,7 @@
 #include "pmodules/model/snapshot.h"
 #include "pmodules/value/value.h"
 
-enum dp_log_level { DP_LOG_DEBUG, DP_LOG_INFO, DP_LOG_WARNING, DP_LOG_ERROR, DP_LOG_PRINT /* output of a module, for standard output */ };
+enum dp_log_level { DP_LOG_DEBUG, DP_LOG_INFO, DP_LOG_WARNING, DP_LOG_ERROR, DP_LOG_PRINT /* a module's output: to stdout */ };
 struct dp_host_options {
 	const char *const *lua_allow; /* io, os, package, debug, load; NULL-terminated, or NULL */
 	uint64_t budget_ns; /* of a module while the process is held; 0: the default, 50 ms. Ten times that after the release */
@@ -21,7 +21,7 @@ struct dp_host_options {
 	void *data;
 	struct dp_limits limits; /* limits of what modules show */
 	bool nobody_waits;       /* no process is held (modules run on a saved file): all budgets are those after the release */
-	struct dp_value *(*value_of)(struct dp_world *w, struct dp_snap_variable *v); /* the values of variables that have none; or NULL */
+	struct dp_value *(*value_of)(struct dp_world *w, struct dp_snap_variable *v); /* for variables without a value; or NULL */
 };
 struct dp_host; /* opaque */
 struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp_host **ret) DP_MUST_CHECK;

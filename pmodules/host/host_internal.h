@@ -63,7 +63,7 @@ struct pmodule {
 	void *state;      /* the language's */
 	bool is_loading;  /* callbacks may be registered */
 	bool is_deferred; /* define{phase = "postattach"}: its variable, frame and thread events run after the release */
-	bool is_off;      /* for this snapshot: too many errors, or out of time */
+	bool is_off;      /* for this snapshot: out of time */
 	bool is_broken;   /* it crashed: never call it again */
 	bool is_timed_out;
 	unsigned errors; /* in this snapshot */

@@ -120,7 +120,7 @@ extern const luaL_Reg dp_lua_reads[], dp_lua_values[];
 lua_State *dp_lua_new_state(struct dp_lua *l);
 void dp_lua_open_sandbox(lua_State *L);
 void dp_lua_bound_libraries(lua_State *L); /* lua_bounds.c */
-int dp_lua_call_original(lua_State *L);    /* for a replacement function: calls the original, upvalue 1, with the same arguments */
+int dp_lua_call_original(lua_State *L);    /* for a wrapper: calls the original, upvalue 1, with the same arguments */
 void dp_lua_open_search(lua_State *L);     /* lua_search.c: string.find, match, gmatch, gsub */
 void dp_lua_open_module(lua_State *L);     /* the global table `pmodule` */
 /* Raises an error when the module's time is up; for loops in C. */

@@ -234,7 +234,7 @@ struct dp_snapshot {
 
 	struct dp_snap_pair *attributes;
 	struct dp_snap_word *classifiers, *tags;
-	struct dp_snap_pair *made_by;      /* which module added what to these three: "attribute KEY", "classifier WORD", "tag WORD" -> id */
+	struct dp_snap_pair *made_by;      /* who added to these three: "attribute KEY", "classifier WORD", "tag WORD" -> module id */
 	struct dp_snap_note *notes;
 	struct dp_snap_thread *threads;    /* faulting ones first, then by tid */
 	size_t nthreads;

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- deadlock: which thread waits for which lock, who owns it, and whether threads wait for each other in a cycle.
 --
--- A thread that waits for a lock of glibc is in the system call futex, called from a function of the lock's family, with an address
+-- A thread that waits for a lock of glibc is in the system call futex, called by a function of the lock's family, with an address
 -- inside the lock in rdi (x86-64; nptl's struct pthread_mutex_t, pthread_rwlock_t, pthread_cond_t):
 --   mutex     the lock word is the first field; the owner's tid is at offset 8, the kind at 16. If robust or priority-inheriting,
 --             the lock word is the owner's tid, with a flag if the owner died. Includes std::mutex, std::recursive_mutex
---   rwlock    wrphase_futex at 8, writers_futex at 12, the writer's tid at 24; readers are only counted (first word, in steps of 8).
+--   rwlock    wrphase_futex at 8, writers_futex at 12, the writer's tid at 24; readers are only counted (first word, by 8s).
 --             Includes std::shared_mutex
 --   condition the signals of its two groups are at 40 and 44. There is no owner: who will signal it is unknown
 -- A spin lock is waited for without a system call; its owner is not recorded.
@@ -66,7 +66,7 @@ end
 
 local function wait_of(thr)
 	local call = thr:register("orig_rax")
-	if call ~= FUTEX and call ~= RESTART then return spinning(thr) end -- an interrupted wait with a timeout continues as restart_syscall
+	if call ~= FUTEX and call ~= RESTART then return spinning(thr) end -- restart_syscall: an interrupted wait with a timeout
 	local family, futex = family_of(thr), thr:register("rdi")
 	return family and futex and readers[family](futex)
 end

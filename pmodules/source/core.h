@@ -14,7 +14,7 @@ const char *dp_core_comm(const struct dp_core *c);
 /* The command line as stored in the core (80 characters), or "". */
 const char *dp_core_args(const struct dp_core *c);
 struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret) DP_MUST_CHECK;
-/* malloc'ed, ascending by tid. The core's first thread is the one that faulted. */
+/* malloc'ed, ascending by tid. The core's first thread is the one that caused the dump. */
 struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_stopped_thread **ret, size_t *n) DP_MUST_CHECK;
 /* The i-th warning for the user (truncated core, rebuilt files), or NULL. */
 const char *dp_core_doubt_text(const struct dp_core *c, size_t i);

@@ -7,7 +7,8 @@
  *   dp_stopped_hold                stops all threads, reads registers (mode fork: makes the copy, releases the threads)
  *   dp_stopped_read ...            memory at that moment
  *   dp_stopped_release             releases the threads (stop, quick); pause_ns is known
- *   dp_stopped_read ...            saved memory; the rest from the copy (fork), the core, or the running process (stop, quick: *late is set)
+ *   dp_stopped_read ...            saved memory; the rest from the copy (fork), the core,
+ *                                  or the running process (stop, quick: *late is set)
  *   dp_stopped_close               ends the copy, frees everything
  *
  * The injector keeps the target safe: it restores every thread exactly and repairs interrupted system calls; if the tool dies,
@@ -37,10 +38,10 @@ struct dp_stopped_hit { /* a thread that waits in the agent for this snapshot (i
 
 struct dp_stopped_options {
 	enum dp_stopped_mode mode;
-	uint64_t max_pause_ns;   /* releases the threads after this time; later reads are late. Failed freezes count, and get at most half; 0: no limit */
-	uint64_t usual_ns;       /* limit without max_pause_ns, mode stop: per hold, failed freezes not counted; 0: no limit */
+	uint64_t max_pause_ns;   /* then the threads are released, later reads are late; failed freezes get at most half; 0: none */
+	uint64_t usual_ns;       /* limit without max_pause_ns, mode stop: per hold, failed freezes not counted; 0: none */
 	uint64_t stack_bytes;    /* of each stack, from rsp on, read at once in the pause; 0: the default, 64 KiB */
-	uint64_t work_ns;        /* without max_pause_ns: extra time allowed between two reads during the hold (injector/tracee/stop/watchdog.h) */
+	uint64_t work_ns;        /* without max_pause_ns: extra time between reads in a hold (injector/tracee/stop/watchdog.h) */
 	uint64_t max_bytes;      /* of saved memory; 0: the default, 64 MiB */
 	bool allow_seccomp;
 	const struct dp_stopped_hit *hit; /* or NULL; dp_stopped_hold() fails with DP_TAG_GONE if it has resumed */
