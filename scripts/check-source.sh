@@ -49,6 +49,8 @@ complain "files over 500 lines:" "$long"
 undone=$(files '*.c' '*.h' '*.S' | xargs grep -nE '\b(TODO|FIXME)\b' /dev/null || true)
 complain "left undone:" "$undone"
 
+complain "the picture of the rooms:" "$(python3 -B scripts/draw-rooms.py --check 2>&1 || true)"
+
 if command -v shellcheck >/dev/null; then
 	# shellcheck disable=SC2046
 	complain "shellcheck:" "$(shellcheck -f gcc $(files '*.sh') .ci/run || true)"
