@@ -49,6 +49,7 @@ complain "files over 500 lines:" "$long"
 undone=$(files '*.c' '*.h' '*.S' | xargs grep -nE '\b(TODO|FIXME)\b' /dev/null || true)
 complain "left undone:" "$undone"
 
+complain "names in docs/ of tests, files and functions that do not exist:" "$(python3 -B scripts/check-names.py 2>&1 || true)"
 complain "the picture of the rooms:" "$(python3 -B scripts/draw-rooms.py --check 2>&1 || true)"
 
 if command -v shellcheck >/dev/null; then
