@@ -49,6 +49,15 @@ complain "files over 500 lines:" "$long"
 undone=$(files '*.c' '*.h' '*.S' | xargs grep -nE '\b(TODO|FIXME)\b' /dev/null || true)
 complain "left undone:" "$undone"
 
+# A test carries the name of each tag, but for these two so far. Files that show a tag as an example of one do not count.
+known='DP-CROSS-PAGE DP-HUGETLBFS'
+untested=$(sed -nE 's/^DP_TAG\(([A-Z0-9_]+), "DP-([A-Z0-9-]+)".*/\1 \2/p' base/tags.def | while read -r id name; do
+	git grep --untracked -qE "(DP[-_]$(echo "$name" | sed 's/-/[-_]/g')|DP_TAG_$id)([^A-Z_-]|_[^A-Z]|\$)" -- tests ':!tests/unit/base' ':!tests/unit/output' \
+		':!tests/e2e/test_explain.py' || echo "DP-$name"
+done)
+complain "tags of base/tags.def that no test names, or that one names by now (then take them off the list in this script):" \
+	"$(for tag in $untested $known; do echo "  $tag"; done | sort | uniq -u)"
+
 complain "names in docs/ of tests, files and functions that do not exist:" "$(python3 -B scripts/check-names.py 2>&1 || true)"
 complain "the picture of the rooms:" "$(python3 -B scripts/draw-rooms.py --check 2>&1 || true)"
 
