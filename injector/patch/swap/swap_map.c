@@ -36,7 +36,7 @@ static bool fits(const struct dp_swap *s, const struct dp_map *m, char why[192])
 	else if (s->locked)
 		is = "the program locks its memory";
 	if (is)
-		snprintf(why, 192, "text of %.100s cannot be replaced page by page: %s",
+		snprintf(why, 192, "text of %.80s cannot be replaced page by page: %s",
 		         m && m->path[0] ? m->path : "the program", is);
 	return !is;
 }
