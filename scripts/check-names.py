@@ -15,7 +15,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("docs/hazards.md", "docs/tour.md")
+PAGES = ("docs/guarantees.md", "docs/hazards.md", "docs/tour.md")
 PARAGRAPH = re.compile(r"^\W*Tests?[.:]\W(.*?)(?=\n\s*\n|\n#|\Z)", re.MULTILINE | re.DOTALL)
 E2E_TEST = re.compile(r"^class (\w+)|^ +def test_(\w+)", re.MULTILINE)
 UNIT_TEST = re.compile(r"^[A-Z]\w*\(\w+, *(\w+)|^[A-Z_]+\((\w+)\)", re.MULTILINE) # Test(suite, name), and DEATH(name) of some macro

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RING 16384u
@@ -322,8 +323,9 @@ Test(damage, random_scribbling_during_passes)
 	pthread_t thread;
 
 	set_up(8);
+	const time_t end = time(NULL) + 60; /* the other thread may wait for a processor */
 	pthread_create(&thread, NULL, scribble_all, &seed);
-	for (int i = 0; i < 2000000 && damaged() < 2000; i++) {
+	for (int i = 0; damaged() < 2000 && time(NULL) < end; i++) {
 		run(i % 1000 == 999);
 		dp_drain_reap(d, alive_by_chance, &other);
 	}

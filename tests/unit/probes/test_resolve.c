@@ -65,7 +65,7 @@ Test(resolve, AMBIGUOUS_copies_of_one_library_are_told_apart_by_address)
 	struct dp_image *image = image_of_two("liba.so.1", "liba.so.1");
 	cr_assert_eq(dp_image_nmodules(image), 2);
 	refused(image, "only_a", DP_TAG_AMBIGUOUS, "\n  0x2000");
-	refused(image, "liba*!0x1000", DP_TAG_AMBIGUOUS, "fits");
+	refused(image, "liba*!0x1000", DP_TAG_AMBIGUOUS, "matches");
 	dp_image_destroy(image);
 }
 

@@ -78,7 +78,7 @@ Test(select, NO_SYMBOL_where_nothing_matches_or_all_is_left_out)
 	struct dp_image *image = functions();
 	cr_expect(strstr(selected(image, "zz*", NULL), "DP-NO-SYMBOL 'zz*': no function in the target"));
 	cr_expect(strstr(selected(image, "libf.so!zz*", NULL), "in libf.so"));
-	cr_expect(strstr(selected(image, "alp*", "a*"), "DP-NO-SYMBOL 'alp*': all 2 functions"));
+	cr_expect(strstr(selected(image, "alp*", "a*"), "DP-NO-SYMBOL 'alp*': all 2 matching functions"));
 	cr_expect(strstr(selected(image, "alpdat?", NULL), "DP-NO-SYMBOL"));
 	cr_expect(strstr(selected(image, "none*!alp*", NULL), "DP-NO-MODULE"));
 	dp_image_destroy(image);

@@ -22,7 +22,7 @@ local function add(fr, owner)
 		assert(v:owner() == list and v:frame() == fr)
 	end
 	local refused, why = pcall(fr.add_variable, fr, list)
-	assert(not refused and why:find("only once"), why)
+	assert(not refused and why:find("not added yet"), why)
 	return list
 end
 
