@@ -59,7 +59,7 @@ def wait_until(condition, seconds=60.0, what="condition"):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain for: {what}")
+            raise AssertionError(f"waited {seconds} s in vain for: {what() if callable(what) else what}")
         time.sleep(0.005)
 
 
@@ -90,17 +90,18 @@ def has_processor(feature):
         return any(feature in line.split() for line in f if line.startswith("flags"))
 
 
+def status_fields(pid):
+    """{} if there is no such process any more."""
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            return {name: value.strip() for name, _, value in (line.partition(":") for line in f)}
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+
+
 def status(pid, field):
     """None if there is no such process any more, or no such field."""
-    try:
-        f = open(f"/proc/{pid}/status")
-    except FileNotFoundError:
-        return None
-    with f:
-        for line in f:
-            if line.startswith(field + ":"):
-                return line.split(":", 1)[1].strip()
-    return None
+    return status_fields(pid).get(field)
 
 
 def read_memory(pid, address, size):
@@ -137,7 +138,7 @@ def changed_text(pid):
 def armed(pid):
     """Probes stand: our code is mapped, the text is changed, and nobody is at work in the process (borrowing a thread changes text too)."""
     look = lambda: status(pid, "TracerPid") == "0" and any(m.is_ours for m in maps(pid)) and changed_text(pid)
-    return look() and (time.sleep(0.01), look())[1]
+    return look() and (time.sleep(0.01), look())[1]  # two looks: between two loans of a thread it looks the same
 
 
 def private_text_kib(pid):
@@ -218,16 +219,9 @@ def children(pid):
     """The pids of its children."""
     found = []
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and status_or_none(entry, "PPid") == str(pid):
+        if entry.isdigit() and status(entry, "PPid") == str(pid):
             found.append(int(entry))
     return found
-
-
-def status_or_none(pid, field):
-    try:
-        return status(pid, field)
-    except OSError:
-        return None  # it ended while we looked
 
 
 # ---- programs to probe ---------------------------------------------------------------------------------------------------
@@ -257,6 +251,15 @@ class Target:
 
     def state(self):
         return status(self.pid, "State")[0]
+
+    def steps(self):
+        """Grows while its own threads work: how often they gave the processor away, and their milliseconds on it."""
+        switches = 0
+        for tid in os.listdir(f"/proc/{self.pid}/task"):
+            task = status_fields(f"{self.pid}/task/{tid}")
+            if not task.get("Name", "-ust").endswith("-ust") and not task["Name"].startswith("dynprobe"):
+                switches += int(task["voluntary_ctxt_switches"]) + int(task["nonvoluntary_ctxt_switches"])
+        return switches + self.cpu_ticks() * 1000 // os.sysconf("SC_CLK_TCK")
 
     def cpu_ticks(self):
         """Processor time that it has used."""
@@ -329,7 +332,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="dp-e2e-")
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-        self.count = 0
+        self.count, self.targets = 0, []
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -339,7 +342,14 @@ class Case(unittest.TestCase):
             self.skipTest(f"target {name} was not built on this machine")
         t = Target(name, *args, **kw)
         self.addCleanup(t.close)
+        self.targets.append(t)
         return t
+
+    def let_run(self, *targets, steps=150):
+        """Until each of these programs (none named: of all that the test started and that have not ended) has worked for so many steps."""
+        for t, before in [(t, t.steps()) for t in targets or self.targets if t.alive()]:
+            wait_until(lambda: not t.alive() or t.steps() >= before + steps, what=f"{t.path} to go on")  # noqa: B023
+            self.assertTrue(t.alive(), f"the target ended: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
 
     # -- running dynprobe
 
@@ -433,10 +443,8 @@ class Case(unittest.TestCase):
         self.assertEqual(status(pid, "TracerPid"), "0")
         if before:
             # a signal mask may differ for the moment of a handler, a mapping for that of a stack: what stays is what counts
-            end = time.monotonic() + 20
-            while (found := before.differences(State(pid))) and time.monotonic() < end:
-                time.sleep(0.003)
-            self.assertEqual(found, {})
+            differences = lambda: before.differences(State(pid))
+            wait_until(lambda: not differences(), 20, lambda: f"none of these differences: {differences()}")
 
     def assert_result_ok(self, target, status=0):
         """The target ends by itself or at SIGTERM and found no fault in its own results."""

@@ -4,7 +4,6 @@
 import contextlib
 import os
 import subprocess
-import time
 
 import harness
 import lttng_env
@@ -102,10 +101,6 @@ class Case(lttng_env.Case):
         """A field that counts the calls: none is missing, none seen twice, and the order is theirs."""
         self.assertGreaterEqual(len(calls), least)
         self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
-
-    def settle(self, seconds=0.3):
-        """Time for the program to do some calls."""
-        time.sleep(seconds)
 
     def set_current(self, name, user=None):
         """The user's current session, as `lttng set-session` leaves it."""

@@ -230,9 +230,13 @@ class Sql(Server):
     def client(self):
         return subprocess.Popen(self.client_words(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1)
 
+    def takes_sessions(self):
+        done = subprocess.run(self.client_words(), input="select 1;", capture_output=True, text=True, timeout=60)
+        return done.returncode == 0 and done.stdout.strip() == "1"
+
     def ask(self, n):
         if n == 1:
-            time.sleep(1)  # it listens before it takes sessions
+            wait_until(self.takes_sessions, what="sessions after listening")
             rows = ", ".join(f"({i}, 0)" for i in range(100))
             self.client.stdin.write(f"{self.first} create table t(k int primary key, v bigint); insert into t values {rows};\n")
         self.client.stdin.write(f"update t set v = {n} where k = {n % 100}; select v + {n} from t where k = {n % 100};\n")
@@ -299,7 +303,7 @@ class Chromium(Server):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/json/version", timeout=30) as answer:
             if b"HeadlessChrome" not in answer.read():
                 raise ValueError("not its version")
-        time.sleep(0.01)
+        time.sleep(0.01)  # most of the load is the page's own
 
     def pid(self):
         """The browser: not the shell that starts it, and none of its helpers."""

@@ -7,7 +7,7 @@ import signal
 import struct
 
 import harness
-from harness import Case, wait_until
+from harness import Case
 
 PATTERN = "/proc/sys/kernel/core_pattern"
 MIB = 1 << 20

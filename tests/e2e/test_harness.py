@@ -35,7 +35,7 @@ class Targets(Case):
         t = self.target("eintr")
         for _ in range(3):
             tracer = subprocess.Popen(["strace", "-qq", "-f", "-o", os.devnull, "-p", str(t.pid)], stderr=subprocess.DEVNULL)
-            traced = lambda tid: harness.status_or_none(f"{t.pid}/task/{tid}", "TracerPid") in (str(tracer.pid), None)
+            traced = lambda tid: harness.status(f"{t.pid}/task/{tid}", "TracerPid") in (str(tracer.pid), None)
             wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
             tracer.send_signal(signal.SIGINT)
             tracer.wait()

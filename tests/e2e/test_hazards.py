@@ -4,7 +4,6 @@
 import os
 import signal
 import subprocess
-import time
 
 import harness
 from harness import Case, State, needs, wait_until
@@ -34,8 +33,7 @@ class Hazards(Case):
         self.await_events(p, n=10)
         self.assert_ok(self.finish(p))
         self.assertEqual([m.key() for m in harness.maps(t.pid) if m.is_ours], [])
-        time.sleep(0.2)
-        self.assertTrue(t.alive())
+        self.let_run(t)
         self.assert_result_ok(t)
 
     def test_locked_memory_does_not_fill_the_rings(self):
@@ -58,7 +56,7 @@ class Hazards(Case):
         wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
         r = self.attach(t, "--probe", "waits+0x2", "--tactic", "window", "-d", "0.2")
         self.assert_refused(r, "DP-BUSY")
-        time.sleep(0.2)
+        wait_until(lambda: t.blocked_in(READ), what="the thread to wait again")
         self.assertTrue(t.alive())
         self.assert_result_ok(t)
 
@@ -89,10 +87,9 @@ class Hazards(Case):
         self.assertEqual(gdb.returncode, 0, gdb.stderr)
         self.assertIn("Breakpoint 1 at", gdb.stdout, gdb.stderr)
         self.assertIn(f"process {t.pid}", gdb.stdout, "it let the program go")
-        time.sleep(0.3)
+        self.let_run(t, steps=300)
         self.assert_ok(self.finish(p))
-        time.sleep(0.5)
-        self.assertTrue(t.alive())
+        self.let_run(t, steps=300)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 

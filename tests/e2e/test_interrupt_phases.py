@@ -35,7 +35,7 @@ class Crowding:
             while time.thread_time() - cpu < 0.02:
                 pass
             self.worst = max(self.worst, (time.monotonic() - wall) / 0.02)
-            time.sleep(0.05)
+            time.sleep(0.05)  # a sample, and no load
 
     def __enter__(self):
         self.thread.start()
@@ -165,7 +165,7 @@ class Phases(Case):
                 wait_until(lambda: tool.said(*HEARD), what="it says that it goes")
                 while tool.process.poll() is None:
                     tool.process.send_signal(sig)
-                    time.sleep(0.01)
+                    time.sleep(0.01)  # a hundred signals a second
                 self.answered(tool, sent, crowding, removal)
             # on a busy machine the first probes stand long before the last ones
             self.assertIn(tool.process.returncode, (0, 128 + signal.SIGINT, 128 + sig), tool.text()[-2000:])

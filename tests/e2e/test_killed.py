@@ -35,7 +35,7 @@ class Killed(Case):
         """It runs: nobody holds it, and its own processor time or its sleep goes on."""
         self.assertTrue(t.alive(), f"the target died: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
         wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="the kernel to release the target")
-        wait_until(lambda: t.state() in "RS", what="the target to run or sleep")  # a page may be on its way
+        self.let_run(t, steps=30)
 
     def assert_result_right(self, t):
         """As assert_result_ok, but for the limit stated under G1: between a stop and its repair there is an instant at which the
@@ -72,8 +72,6 @@ class Killed(Case):
                 t = self.target(name, *target_args)
             _, call, _ = self.run_killed(at, t, *args)
             with self.subTest(stop=at, call=call):
-                self.goes_on(t)
-                time.sleep(0.03)
                 self.goes_on(t)
                 left += bool(changed_text(t.pid))
                 if at % 4 == 0:  # a later dynprobe finds what was left, takes it out and works
@@ -129,10 +127,10 @@ class Killed(Case):
         t = self.target("spin")
         before = State(t.pid)
         p = self.start_attached(t, "--function", "foo", "-t", "regs")
-        time.sleep(0.3)
+        self.let_run(t)
         p.kill()
         p.wait()
-        time.sleep(1)
+        self.let_run(t, steps=500)
         self.goes_on(t)
         r = self.attach(t, "--function", "foo", "-n", 5)
         self.assert_ok(r)
@@ -153,7 +151,7 @@ class Killed(Case):
         p = self.start_attached(t, "--function", "foo")
         p.send_signal(signal.SIGSTOP)
         for _ in range(60 if harness.FULL else 4):
-            time.sleep(1)
+            time.sleep(1)  # for the timers that watch over a tool
             self.goes_on(t)
         p.send_signal(signal.SIGCONT)
         r = self.finish(p)

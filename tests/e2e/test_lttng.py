@@ -33,7 +33,7 @@ class Merge(lttng_probe.Case):
         self.session("ust", "lttng_ust_tracef:*", start=False)
         t = self.program("usttrace")
         self.leave(t, "--function", "foo", "-t", "reg:edi", session="ust")
-        self.settle(0.5)
+        self.let_run()
         self.end(t)
         self.lttng("stop", "ust")
         self.assert_between(harness.babeltrace(self.path("ust")))
@@ -65,10 +65,10 @@ class Rules(lttng_probe.Case):
             self.session("before-" + name, *rules)
         t = self.spin()
         self.leave(t, "--function", "foo", "-t", "reg:edi", session="before-ours")
-        self.settle()
+        self.let_run()
         for name, rules in kinds.items():
             self.session("after-" + name, *rules)
-        self.settle()
+        self.let_run()
         self.end(t)
         firsts = {}
         for name in (f"{when}-{kind}" for when in ("before", "after") for kind in kinds):
@@ -88,7 +88,7 @@ class Rules(lttng_probe.Case):
         self.session("none", "other:*")
         t = self.spin()
         self.leave(t, "--function", "foo", "--function", "caller", "-t", "reg:edi", session="a")
-        self.settle()
+        self.let_run()
         self.end(t)
         a, b, c = (self.events(x, None) for x in "abc")
         self.assertEqual(self.events("none", None), [])
@@ -107,10 +107,10 @@ class Rules(lttng_probe.Case):
         programs = [self.spin(), self.spin()]
         for t in programs:
             self.leave(t, "--function", "foo", "-t", "reg:edi")
-        self.settle()
+        self.let_run()
         first, second = programs
         self.assert_result_ok(first)  # it ends with its probe; its events stay
-        self.settle()
+        self.let_run()
         self.end(second)
         self.lttng("stop", "s")
         directories = os.listdir(self.path("s/ust/pid"))
@@ -125,7 +125,7 @@ class Rules(lttng_probe.Case):
         a, b, other = self.spin(), self.spin(), self.spin()
         self.tool("attach", "--pid", a.pid, "--pid", b.pid, "--function", "foo", "-t", "reg:edi", "--session", "s")
         self.leave(other, "--function", "foo", "-t", f"string:s:{other.site('greeting'):#x}", "-t", "reg:edi")
-        self.settle()
+        self.let_run()
         for t in (a, b, other):
             self.end(t)
         events = self.events("s")
@@ -149,12 +149,12 @@ class Rules(lttng_probe.Case):
             (("disable-channel", "-u", "-s", "s", "c"), ("enable-channel", "-u", "-s", "s", "c")),
             (("stop", "s"), ("start", "s")),
         )
-        self.settle()
+        self.let_run()
         for shut, opened in pairs:
             self.lttng(*shut)
-            self.settle()
+            self.let_run()
             self.lttng(*opened)
-            self.settle()
+            self.let_run()
         self.end(t)
         segments = self.segments(self.calls(self.events("s")))
         self.assertEqual(len(segments), 5)
@@ -166,9 +166,9 @@ class Rules(lttng_probe.Case):
         t = self.spin()
         self.leave(t, "--function", "foo", "-t", "reg:edi")
         for _ in range(3):
-            self.settle()
+            self.let_run()
             self.lttng("rotate", "s")
-        self.settle()
+        self.let_run()
         self.end(t)
         self.lttng("stop", "s")
         chunks = sorted(os.listdir(self.path("s/archives")))
@@ -182,10 +182,10 @@ class Rules(lttng_probe.Case):
         t = self.spin(delay=100)
         p = self.leave(t, "--function", "foo", "-t", "reg:edi")
         self.assertIn("lttng snapshot record", p.stderr)
-        self.settle(1)
+        self.let_run(steps=3000)
         for _ in range(2):
             self.lttng("snapshot", "record", "-s", "s")
-            self.settle()
+            self.let_run()
         self.end(t)
         taken = [self.calls(self.read(self.path("s/" + d), name="dynprobe:foo")) for d in sorted(os.listdir(self.path("s")))]
         self.assertEqual(len(taken), 2)
@@ -200,9 +200,9 @@ class Rules(lttng_probe.Case):
         asked = (["edi"], ["edi"], ["edi", "rsi"], ["edi"], ["rsi", "edi"], ["edi", "rsi"])
         for names in asked:
             self.leave(t, "--function", "foo", *(x for n in names for x in ("-t", "reg:" + n)), session="s")
-            self.settle(0.2)
+            self.let_run()
             self.tool("remove", "foo", "--pid", t.pid)
-            self.settle(0.05)
+            self.let_run(steps=50)
         self.end(t)
         events = self.events("s")
         segments = self.segments(self.calls(events))
@@ -261,7 +261,7 @@ class Filters(lttng_probe.Case):
         self.session("never", *never)
         self.session("whole")
         self.leave(t, "--function", "foo", *contexts, session="whole")
-        self.settle()
+        self.let_run()
         self.end(t)
         self.assertEqual(self.events("never"), [])
         self.assert_contiguous(self.calls(self.events("whole")))
@@ -350,7 +350,7 @@ class Triggers(lttng_probe.Case):
         wait_until(lambda: self.sessions()["started"], 30, "the trigger to start the session")
         wait_until(lambda: os.path.isdir(self.path("shot")) and os.listdir(self.path("shot")), 30, "the trigger to take a snapshot")
         wait_until(notified, 30, "the trigger's notification")
-        self.settle()
+        self.let_run()
         self.assertEqual((notified(), notified_wrongly()), (0, 0))
         self.assertTrue(self.sessions()["shot"])
         self.end(t)
@@ -448,7 +448,7 @@ class Refused(lttng_probe.Case):
         with self.patched(t):
             self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
         self.assertEqual(self.enabled_rules("s"), {"my:*": 1, "dynprobe:main": 1, "dynprobe:foo": 1})
-        self.settle()
+        self.let_run()
         self.end(t)
         self.assert_contiguous(self.calls(self.events("s")))
 
@@ -462,7 +462,7 @@ class Contexts(lttng_probe.Case):
         site = t.site()
         stacks = wait_until(lambda: self.stacks(t.pid), what="all sleepers to sleep")
         self.leave(t, "--function", "foo", "-t", "reg:rsp", "-t", "reg:edi", "--when", harness.CALM)
-        self.settle(1)
+        self.let_run(steps=3000)
         self.end(t)
         events = self.events("s")
         seen = {}

@@ -6,12 +6,11 @@ import pwd
 import resource
 import signal
 import subprocess
-import time
 
 import harness
 import lttng_env
 import lttng_probe
-from harness import needs, wait_until
+from harness import needs
 
 POINTER = "str((char*)$rsi, 8)"
 
@@ -65,9 +64,9 @@ class After(lttng_probe.Case):
         """As in a JIT's code: its threads' own accounts tell that they are in no hit."""
         t = self.target("generated")
         with self.running(t, "--function", "foo", "-t", "reg:edi", "--session", "s") as r:
-            time.sleep(0.2)
+            self.let_run(t)
             os.kill(t.pid, signal.SIGUSR1)
-            time.sleep(0.2)
+            self.let_run(t)
         self.assertNotIn("stay in the target", r.err)
         self.assertEqual(harness.changed_text(t.pid), [])
         self.assertNotEqual(self.events(), [])

@@ -49,7 +49,7 @@ class Values(lttng_probe.Case):
         """At least n events of a running `spin`."""
         self.session(create=[f"--output={self.path('s')}"])
         self.leave(t, *args)
-        self.settle(n * 0.001 + 0.2)
+        self.let_run(steps=2 * n + 50)
         events = self.events("s", None)
         self.assertGreater(len(events), n)
         return events
@@ -94,7 +94,7 @@ class Values(lttng_probe.Case):
         self.leave(t, "--function", "foo", *contexts(*("reg:" + n for n in names)))
         listed = self.list_fields(t.pid)
         self.assertEqual(listed["dynprobe:foo"], {n: "integer" for n in names})
-        self.settle()
+        self.let_run()
         events = self.events("s")
         self.assert_contiguous(self.calls(events))
         for f in (e.fields for e in events):
@@ -123,7 +123,7 @@ class Values(lttng_probe.Case):
         self.session("s")
         self.leave(t, "--name", "loaded", "--probe", "form_vex_rip+8", *contexts("reg:xmm1", "reg:xmm15", "reg:rdi"))
         self.assertEqual(self.list_fields(t.pid)["dynprobe:loaded"]["rdi"], "integer")
-        self.settle()
+        self.let_run()
         events = self.events("s", "loaded")
         self.assertGreater(len(events), 50)
         self.assertEqual([e.fields["xmm1"] for e in events], [data] * len(events))
@@ -282,10 +282,10 @@ class Hits(lttng_probe.Case):
         self.leave(t, "--function", "caller", "-t", "reg:edi")
         with self.running(t, "--name", "inner", "--function", "foo", "-t", "reg:edi", "--session", "s") as r:
             self.wait_listed(t.pid, "dynprobe:inner")
-            self.settle()
+            self.let_run()
         self.assert_ok(r)
         self.leave(t, "--name", "inner", "--function", "foo", "-t", "reg:rdi")
-        self.settle()
+        self.let_run()
         events = self.events("s", None)
         self.assert_contiguous(self.calls([e for e in events if e.name == "dynprobe:caller"]))
         first = self.calls([e for e in events if e.name == "dynprobe:inner" and "edi" in e.fields])
@@ -302,7 +302,7 @@ class Hits(lttng_probe.Case):
         r = self.attach(t, "--sink", "ring", *twice, "-d", "300ms")
         self.session("s")
         with self.running(t, *twice, "--session", "s") as of_lttng:
-            self.settle(0.5)
+            self.let_run()
         refused = {p["name"]: p.get("tag") for p in r.summary["probes"]}
         self.assertEqual(of_lttng.status, r.status, str(of_lttng))
         self.assertEqual(sorted(t for t in refused.values() if t), sorted(re.findall(r"^dynprobe: refused .*\[(DP-[A-Z-]+)\]$", of_lttng.err, re.M)))
@@ -322,7 +322,7 @@ class Hits(lttng_probe.Case):
         tids = {int(x) for x in os.listdir(f"/proc/{t.pid}/task")}
         with self.running(t, "--function", "foo", "-t", "reg:edi", "--when", harness.CALM, "--session", "s") as r:
             self.wait_listed(t.pid, "dynprobe:foo")
-            self.settle(1)
+            self.let_run(steps=5000)
         self.assert_ok(r)
         by_thread = {}
         for e in self.events("s"):
@@ -342,7 +342,7 @@ class Hits(lttng_probe.Case):
         self.session("s")
         args = ["--when", f"rdi == {3 * 0x123456789:#x}", "-t", "reg:rdi", *(x for f in forms for x in ("--function", f))]
         with self.running(t, *args, "--session", "s") as r:
-            self.settle(0.1)
+            self.let_run()
             self.lttng("stop", "s")
         self.assertIn(r.status, (0, 124), str(r))
         seen = {e.name.split(":")[1] for e in self.events("s", None)}

@@ -52,7 +52,7 @@ class Killed(lttng_probe.Case):
     def goes_on(self, t):
         self.assertTrue(t.alive(), f"the target died: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
         wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="the kernel to release the target")
-        wait_until(lambda: t.state() in "RS", what="the target to run or sleep")
+        self.let_run(t, steps=30)
 
     def assert_works(self, t):
         """A later dynprobe clears what was left, and its own probe's events arrive."""
@@ -83,8 +83,6 @@ class Killed(lttng_probe.Case):
         prepare(t)
         _, call, p = self.run_killed(at, *args, "--pid", t.pid)
         with self.subTest(target=target[0], verb=args[0], stop=at, call=call):
-            self.goes_on(t)
-            time.sleep(0.03)
             self.goes_on(t)
             left = bool(harness.changed_text(t.pid))
             self.assert_works(t)
@@ -153,7 +151,7 @@ class Killed(lttng_probe.Case):
             for _ in range(60 if harness.FULL else 3):
                 argv = [DYNPROBE, "attach", "--pid", str(t.pid), "--function", "libc.so.6!malloc", *SELDOM, "--session", "s"]
                 with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **self.root.popen()) as p:
-                    time.sleep(rng.uniform(0, 0.3))
+                    time.sleep(rng.uniform(0, 0.3))  # any moment
                     os.killpg(p.pid, signal.SIGKILL)
                 self.goes_on(t)
                 self.run_tool("detach", "--pid", t.pid)
@@ -173,9 +171,9 @@ class Hung(lttng_probe.Case):
         """Longest gap of a probed program's threads, and of those of one beside it that nobody touches: what the machine does."""
         urgent = ("chrt", "-f", "10")  # whatever else runs here
         t, control = (self.program(target_path("gaps"), 6, prefix=urgent) for _ in range(2))
-        time.sleep(0.3)
+        self.let_run()
         do(t)
-        time.sleep(0.3)
+        self.let_run()
         return self.gap(t), self.gap(control)
 
     def probe(self, t, *args, fails=False):
@@ -194,7 +192,7 @@ class Hung(lttng_probe.Case):
 
     def test_hung_session_daemon_delays_no_thread(self):
         figures = {
-            "unprobed": self.measured(lambda t: time.sleep(1)),
+            "unprobed": self.measured(lambda t: time.sleep(1)),  # as long as an attach
             "no daemon": self.measured(lambda t: self.probe(t, "--sink", "lttng")),
         }
         daemon = self.sessiond()

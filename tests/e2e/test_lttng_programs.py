@@ -58,7 +58,7 @@ class Programs(lttng_probe.Case):
     def come_and_go(self, pids, *probes, going=lambda: True):
         for _ in range(TIMES):
             self.put(pids, *probes)
-            time.sleep(0.1)
+            time.sleep(0.1)  # hits under load
             self.take(*pids)
             self.assertTrue(going(), "the load ended early")
 
@@ -291,7 +291,7 @@ class Redis(Programs):
                 self.put([probed.pid], *self.probes())
                 said, status = probed.save_in_background()
                 self.assertEqual((said, status), ("Background saving started", "ok"))
-                time.sleep(0.1)
+                time.sleep(0.1)  # hits under load
                 self.take(probed.pid)
                 self.assertIsNone(load.poll(), "the load ended early")
             load.kill()

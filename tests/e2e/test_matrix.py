@@ -5,7 +5,6 @@ import itertools
 import os
 import signal
 import subprocess
-import time
 
 import harness
 import lttng_env
@@ -39,7 +38,7 @@ class Felt:
     @staticmethod
     def names(pid):
         for tid in os.listdir(f"/proc/{pid}/task"):
-            name = harness.status_or_none(f"{pid}/task/{tid}", "Name")
+            name = harness.status(f"{pid}/task/{tid}", "Name")
             if name:
                 yield name
 
@@ -58,14 +57,14 @@ class Matrix(lttng_probe.Case):
         self.sessiond()
         self.session("s", "dynprobe:*", channel=("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2"))
 
-    def run_one(self, pid, words, end):
-        """One run; what it said."""
+    def run_one(self, server, pid, words, end):
+        """One run, in which the server answers; what it said."""
         argv = [harness.DYNPROBE, "--pid", str(pid), *words, *(["-d", "0.4"] if end == "by itself" else [])]
         with open(self.path("run.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, cwd=self.dir, env=self.root.env())
             if end != "by itself":
                 wait_until(lambda: p.poll() is not None or harness.armed(pid), what="the probes to be in")
-                time.sleep(0.2)
+                self.await_answers(server)
                 p.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
             status = p.wait(90)
             err.seek(0)
@@ -76,6 +75,10 @@ class Matrix(lttng_probe.Case):
         else:
             self.assertIn(status, (0, 130, -signal.SIGINT), said)
         return said
+
+    def await_answers(self, server):
+        before = server.answers
+        wait_until(lambda: server.answers > before + 3 or server.wrong, 60, "answers")
 
     def debuggers_come_and_go(self, pid):
         size_kib = int(harness.status(pid, "VmSize").split()[0])
@@ -90,7 +93,7 @@ class Matrix(lttng_probe.Case):
             pid, end = server.pid(), next(ends)
             before = Felt(pid)
             with self.subTest(server=type(server).__name__, way=way, end=end):
-                said = self.run_one(pid, WAYS[way](server.hot), end)
+                said = self.run_one(server, pid, WAYS[way](server.hot), end)
                 self.assertIsNone(server.process.poll(), f"the server ended\n{server.said()}\n{said}")
                 self.assertEqual(server.wrong, [], said)
                 after = Felt(pid)
@@ -99,8 +102,7 @@ class Matrix(lttng_probe.Case):
                     after.signals = before.signals  # glibc catches a signal of its own from the first thread on
                 self.assertEqual(vars(after), vars(before), said)
         self.debuggers_come_and_go(server.pid())
-        answers = server.answers
-        wait_until(lambda: server.answers > answers + 3 or server.wrong, 60, "answers behind all that")
+        self.await_answers(server)
         self.assertEqual(server.wrong, [])
         self.assertIn(server.end(), server.ended_well, server.said())
 

@@ -163,7 +163,7 @@ class Pending(harness.Case):
         for i in range(30 if harness.FULL else 6):
             p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work")
             self.wait_for(p, "is armed")
-            time.sleep(0.013 * i)
+            time.sleep(0.013 * i)  # another moment of a cycle each time
             p.kill()
             p.wait()
         cycles = lambda: t.cpu_ticks()

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 import harness
-from harness import Case, target_path
+from harness import Case
 
 HZ = 500
 

@@ -38,7 +38,7 @@ class Uring(Programs):
             f.write(value)
 
     def workers(self, t):
-        names = {x: harness.status_or_none(f"{t.pid}/task/{x}", "Name") for x in os.listdir(f"/proc/{t.pid}/task")}
+        names = {x: harness.status(f"{t.pid}/task/{x}", "Name") for x in os.listdir(f"/proc/{t.pid}/task")}
         return {int(x) for x, name in names.items() if name and name.startswith("iou-")}
 
     def each(self):

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import subprocess
-import unittest
 
 import browser
 import harness

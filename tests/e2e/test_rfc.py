@@ -4,11 +4,9 @@
 import os
 import re
 import subprocess
-import time
 
 import harness
 import lttng_env
-from harness import wait_until
 
 ROWS = set()
 
@@ -47,9 +45,9 @@ class Rfc(lttng_env.Case):
         self.tool("attach", "--pid", t.pid, *args, "--session", "rfc")
         self.wait_listed(t.pid, "dynprobe:" + (args[args.index("--name") + 1] if "--name" in args else "foo"))
 
-    def events(self, name, settle=0.5):
-        """What the session has of it, once it is stopped."""
-        time.sleep(settle)
+    def events(self, name):
+        """What the session has of it behind some more calls, once it is stopped."""
+        self.let_run()
         self.lttng("stop", "rfc")
         return self.read(self.trace, name="dynprobe:" + name)
 
@@ -118,7 +116,7 @@ class Rfc(lttng_env.Case):
         """The events of a probe that was given one more context while it ran: those before, those behind."""
         t = self.spin()
         self.attach(t, "--function", "foo", "-t", "reg:edi")
-        time.sleep(0.3)
+        self.let_run()
         self.tool("add-context", "--pid", t.pid, "-e", "foo", "-t", context(t))
         events = self.events("foo")
         self.assert_contiguous(events)
@@ -156,9 +154,9 @@ class Rfc(lttng_env.Case):
     def still(self, t, shut, opened):
         """Events stop behind shut() and come again behind opened()."""
         self.attach(t, "--function", "foo", "-t", "reg:edi")
-        time.sleep(0.3)
+        self.let_run()
         shut()
-        time.sleep(0.5)
+        self.let_run()
         opened()
         calls = [e.fields["edi"] for e in self.events("foo")]
         gaps = [b - a for a, b in zip(calls, calls[1:]) if b - a != 1]
@@ -196,7 +194,7 @@ class Rfc(lttng_env.Case):
         self.lttng("start", "rfc")
         self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi")
         self.wait_listed(t.pid, "dynprobe:foo")
-        time.sleep(0.3)
+        self.let_run()
         self.lttng("stop", "rfc")
         view = self.lttng("view", "rfc").stdout
         self.assertGreater(view.count("dynprobe:foo: "), 100)

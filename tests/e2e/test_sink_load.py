@@ -16,6 +16,7 @@ from harness import wait_until
 
 DRIVER = harness.target_path("sink_driver")
 STORMS = 1000 if harness.FULL else 6  # each kind of storm once
+READS_INPUT = "0 0x0 "  # read(0, ...)
 KILLS = 300 if harness.FULL else 6
 
 
@@ -102,9 +103,9 @@ class Program(SinkCase):
         target = self.target("libcstorm", 1, 0, 1, 0)
         for i in range(5):
             with subprocess.Popen([DRIVER, "-l", "500", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-                time.sleep(0.004 * (i + 1))
+                time.sleep(0.004 * (i + 1))  # some moment of the loading
                 os.kill(target.pid, signal.SIGSTOP)
-                time.sleep(0.05)
+                time.sleep(0.05)  # the loading thread meets the stop
                 os.kill(target.pid, signal.SIGCONT)
                 driver.wait(60)
         self.load(target.pid)
@@ -143,11 +144,15 @@ class Refusals(SinkCase):
 class RealPrograms(SinkCase):
     """Their stacks hold stale addresses of malloc and the dynamic loader: only frames tell that nothing of them is active."""
 
-    def run_and_load(self, argv, ready=None, least=1):
+    def run_and_load(self, argv, waits_in, least=1):
+        """`waits_in`: how /proc/PID/syscall begins when it is idle."""
+        def idle():
+            with open(f"/proc/{p.pid}/syscall") as f:
+                return f.read().startswith(waits_in)
+
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
             self.addCleanup(p.kill)
-            wait_until(ready or (lambda: harness.status(p.pid, "State").startswith("S")), 20, "the program to be idle")
-            time.sleep(0.3)
+            wait_until(idle, 20, "the program to be idle")
             said = self.load(p.pid)
             self.assertGreaterEqual(said["primed"], least)
             self.assertIsNone(p.poll())
@@ -155,19 +160,19 @@ class RealPrograms(SinkCase):
 
     @harness.needs("python3")
     def test_python(self):
-        self.run_and_load(["/usr/bin/python3", "-c", "import json, re, time\nwhile True: time.sleep(0.01)"])
+        self.run_and_load(["/usr/bin/python3", "-c", "import json, re, time\nwhile True: time.sleep(0.01)"], "230 ")
 
     @harness.needs("bash")
     def test_bash(self):
-        self.run_and_load(["bash", "-c", "while read x; do :; done"])
+        self.run_and_load(["bash", "-c", "while read x; do :; done"], READS_INPUT)
 
     @harness.needs("redis-server")
     def test_redis(self):
-        self.run_and_load(["redis-server", "--port", "0", "--unixsocket", self.path("redis"), "--save", ""], lambda: os.path.exists(self.path("redis")))
+        self.run_and_load(["redis-server", "--port", "0", "--unixsocket", self.path("redis"), "--save", ""], "232 ")
 
     @harness.needs("sqlite3")
     def test_sqlite3(self):
-        self.run_and_load(["sqlite3", self.path("db")])
+        self.run_and_load(["sqlite3", self.path("db")], READS_INPUT)
 
 
 class Daemons(SinkCase):
@@ -228,7 +233,7 @@ class Storm(SinkCase):
 
         def kill_one(target):
             with subprocess.Popen([DRIVER, "-p", "100", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-                time.sleep(rng.uniform(0, 0.15))
+                time.sleep(rng.uniform(0, 0.15))  # any moment
                 driver.kill()
 
         for i in range(KILLS):

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import time
 
@@ -119,7 +118,7 @@ class Snapshot(Case):
             t = self.crowd(20, 10, 32)
             for _ in range(4):
                 p = subprocess.Popen([DYNPROBE, "snapshot", str(t.pid), "--mode", mode, "-q", "-o", self.path("killed.dps")], env=environment(), stdout=subprocess.DEVNULL)
-                time.sleep(random.random() * 0.15)
+                time.sleep(random.random() * 0.15)  # any moment
                 p.kill()
                 p.wait()
                 # what is left of a copy has no memory and does not run

@@ -5,8 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import unittest
 
 import harness
 from harness import Case, needs
@@ -29,14 +27,13 @@ class SnapshotAsGdb(Case):
 
     def quiet(self, p, threads=1):
         """Waits until so many threads are there and all of them sleep."""
-        task = "/proc/%d/task" % p.pid
-        for _ in range(600):
-            states = [open("%s/%s/stat" % (task, t)).read().rsplit(")", 1)[1].split()[0] for t in os.listdir(task)]
-            calls = [open("%s/%s/syscall" % (task, t)).read().split()[0] for t in os.listdir(task)]
-            if len(states) >= threads and set(states) == {"S"} and "running" not in calls:
-                return
-            time.sleep(0.05)
-        self.fail("the program does not come to rest")
+
+        def rest():
+            tasks = [f"{p.pid}/task/{t}" for t in os.listdir(f"/proc/{p.pid}/task")]
+            calls = [open(f"/proc/{t}/syscall").read().split()[0] for t in tasks]
+            return len(tasks) >= threads and {harness.status(t, "State")[0] for t in tasks} == {"S"} and "running" not in calls
+
+        harness.wait_until(rest, what="the program to come to rest")
 
     def same(self, p, least, passing="none"):
         """`passing`: a variable that gdb's stop may find at another moment of the thread's wait."""

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-import unittest
 
 import harness
 
@@ -73,7 +72,7 @@ class Hits(harness.Case):
         t = self.target("threads", 8)
         for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
             p = self.start_attached(t, "--function", "foo", "--snapshot", "--max-snapshots", 100000, "--snapshot-interval", "1ns", cwd=self.dir)
-            time.sleep(delay)
+            time.sleep(delay)  # any moment
             p.kill()
             p.wait()
         if t.stop() != 0:  # the limit stated under G1: a wait that the kernel ended in the instant of a kill

@@ -17,7 +17,7 @@ class SnapshotLttng(lttng_probe.Case):
         self.session("s", "dynprobe:*")
         with self.running(t, "--function", "foo", "-t", "a", "--session", "s", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "10ms", "--max-pause", "30000", cwd=self.dir) as r:
             harness.wait_until(lambda: len(glob.glob(self.path("*.dps"))) == 2, what="two snapshots")
-            self.settle()
+            self.let_run()
         self.assert_ok(r)
         self.assertIn("2 snapshots taken", r.err)
         events = self.events()

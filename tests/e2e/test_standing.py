@@ -6,11 +6,9 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-import unittest
 
 import harness
-from harness import Case, State, Target, changed_text, needs, needs_root, wait_until
+from harness import Case, State, changed_text, needs, needs_root, wait_until
 
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
 PROGRAMS = ("spin", "threads", "forker", "execer")
@@ -35,9 +33,7 @@ class Standing(Case):
             if not os.path.exists(self.path(name)):
                 shutil.copy(path, self.path(name))
             path = self.path(name)
-        t = Target(path, *args, prefix=self.prefix)
-        self.addCleanup(t.close)
-        return t
+        return self.target(path, *args, prefix=self.prefix)
 
     def spin(self, delay=300):
         return self.program("spin", 0, delay)
@@ -56,6 +52,14 @@ class Standing(Case):
         p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.environment(), **popen)
         self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stderr.close()))
         return p
+
+    def start_recorder(self, t, form="json"):
+        """A recorder that is at work, and the file that it writes."""
+        self.count += 1
+        events = self.path(f"recorded-{self.count}.{form}")
+        recorder = self.start_tool("record", "--pid", t.pid, "--no-record", "-f", form, "-o", events)
+        wait_until(lambda: recorder.poll() is not None or os.path.exists(events) and os.path.getsize(events) > 2000, what="events")
+        return recorder, events
 
     def leave(self, t, *args, **kw):
         return self.tool("attach", "--sink", "ring", "--pid", t.pid, *args, **kw)
@@ -105,7 +109,7 @@ class Verbs:
     def test_no_hit_between_attach_and_record_is_missing(self):
         t = self.spin()
         self.leave(t, "--function", "foo", "-t", "reg:edi")
-        time.sleep(0.3)
+        self.let_run(t)
         first, second = self.record(t, "--once"), self.record(t, "-n", 50)
         self.assertGreater(len(first.events), 50)
         calls = [int(e["fields"]["edi"], 16) for r in (first, second) for e in r.events]
@@ -283,8 +287,7 @@ class Verbs:
     def test_DP_LOCKED_keeps_two_tools_apart(self):
         t = self.spin()
         self.leave(t, "--function", "foo")
-        recorder = self.start_tool("record", "--pid", t.pid, "-q", "--no-record")
-        time.sleep(0.5)
+        recorder, _ = self.start_recorder(t, "text")
         for words in (("disable", "foo"), ("status",), ("detach",), ("record", "--once", "--no-record")):
             p = self.tool(*words, "--pid", t.pid, status=harness.OWN_FAILURE)
             self.assertIn("DP-LOCKED", p.stderr)
@@ -299,8 +302,7 @@ class Verbs:
     def test_a_killed_recorder_leaves_a_flight_recorder(self):
         t = self.spin(delay=20)
         self.leave(t, "--function", "foo", "-t", "reg:edi", "--buffer-size", "16K")
-        recorder = self.start_tool("record", "--pid", t.pid, "-q", "--no-record")
-        time.sleep(0.5)
+        recorder, _ = self.start_recorder(t)
         recorder.kill()
         recorder.wait()
         first = self.probes(t)["foo"]["lost"]["overwritten"]
@@ -313,7 +315,7 @@ class Verbs:
         t = self.program("threads", 8)
         before = State(t.pid)
         self.leave(t, "--function", "foo", "-t", "reg:edi")
-        time.sleep(0.3)
+        self.let_run(t, steps=1000)
         r = self.record(t, "-d", "500ms")
         self.assertGreater(len({e["tid"] for e in r.events}), 4)
         self.tool("detach", "--pid", t.pid)
@@ -340,9 +342,7 @@ class Verbs:
     def test_a_process_that_ends_while_it_is_recorded(self):
         t = self.spin()
         self.leave(t, "--function", "foo", "-t", "reg:edi")
-        events = self.path("last.json")
-        recorder = self.start_tool("record", "--pid", t.pid, "--no-record", "-f", "json", "-o", events)
-        wait_until(lambda: recorder.poll() is not None or os.path.exists(events) and os.path.getsize(events) > 2000, what="events")
+        recorder, events = self.start_recorder(t)
         self.assert_result_ok(t)
         self.assertEqual(recorder.wait(20), 0, recorder.stderr.read())
         r = harness.Result(0, "", "", events)

@@ -63,7 +63,7 @@ class Threads(Case):
         os.kill(t.pid, signal.SIGSTOP)
         wait_until(lambda: t.state() == "T", what="the stop")
         p = self.start_attached(t, "--function", "foo")
-        time.sleep(0.2)
+        time.sleep(0.2)  # in which it is not to start running
         wait_until(lambda: t.state() == "T", what="the target to stand again")  # it needs a processor for that
         os.kill(t.pid, signal.SIGCONT)
         wait_until(lambda: os.path.getsize(p.events) > 1000, what="events after the stop")
