@@ -5,6 +5,7 @@ Each test file runs alone: python3 tests/e2e/test_attach.py -v [TestClass.test_n
 Environment: DYNPROBE (the binary), TARGETS (directory of tests/targets), DEMO_SERVER. Default: those of ../../build.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,12 @@ import sys
 import tempfile
 import time
 import unittest
+
+# Tests find these here, too.
+from process import (  # noqa: F401
+    Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, has_processor, live_address, maps, private_text_kib,
+    read_memory, status, status_fields, symbol_address, text_mappings,
+)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DYNPROBE = os.environ.get("DYNPROBE", os.path.join(ROOT, "build", "dynprobe"))
@@ -28,6 +35,7 @@ EXIT_PARTIAL = 124  # some probes were refused, the others ran
 KEPT_TEXT_KIB = 8  # the pages that borrowed threads stood in stay private copies, of the file's own bytes (docs/guarantees.md, G6)
 OPTIONAL_TARGETS = ("spin-musl", "spin-musl-static", "cxxthrow", "tiny32", "usttrace")  # need a compiler or library of their own
 CALM = "(edi & 0x80000000) == 0 || (edi & 0xffff) == 5"  # of `threads`: all calls of sleepers, a few of the spinners'
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]  # runs what follows as a user without rights
 REGISTERS = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
 
 
@@ -61,167 +69,6 @@ def wait_until(condition, seconds=60.0, what="condition"):
         if time.monotonic() > end:
             raise AssertionError(f"waited {seconds} s in vain for: {what() if callable(what) else what}")
         time.sleep(0.005)
-
-
-# ---- looking at a process ------------------------------------------------------------------------------------------------
-
-
-class Mapping:
-    def __init__(self, line):
-        fields = line.rstrip("\n").split(None, 5)
-        self.start, self.end = (int(x, 16) for x in fields[0].split("-"))
-        self.perms, self.offset = fields[1], int(fields[2], 16)
-        self.path = fields[5] if len(fields) > 5 else ""
-
-        self.is_ours = "dynprobe" in os.path.basename(self.path)  # the checkout's folder may well bear that name
-
-    def key(self):
-        return (self.start, self.end, self.perms, self.path)
-
-
-def maps(pid):
-    with open(f"/proc/{pid}/maps") as f:
-        return [Mapping(line) for line in f]
-
-
-def has_processor(feature):
-    """A name from the flags in /proc/cpuinfo."""
-    with open("/proc/cpuinfo") as f:
-        return any(feature in line.split() for line in f if line.startswith("flags"))
-
-
-def status_fields(pid):
-    """{} if there is no such process any more."""
-    try:
-        with open(f"/proc/{pid}/status") as f:
-            return {name: value.strip() for name, _, value in (line.partition(":") for line in f)}
-    except (FileNotFoundError, ProcessLookupError):
-        return {}
-
-
-def status(pid, field):
-    """None if there is no such process any more, or no such field."""
-    return status_fields(pid).get(field)
-
-
-def read_memory(pid, address, size):
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
-        f.seek(address)
-        return f.read(size)
-
-
-def text_mappings(pid):
-    return [m for m in maps(pid) if "x" in m.perms and m.path.startswith("/") and "memfd" not in m.path]
-
-
-def changed_bytes(pid, m):
-    memory = read_memory(pid, m.start, m.end - m.start)
-    with open(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}", "rb") as f:
-        f.seek(m.offset)
-        contents = f.read(m.end - m.start)
-    contents += bytes(len(memory) - len(contents))
-    return [(m.path, m.offset + i) for i, (a, b) in enumerate(zip(memory, contents)) if a != b] if memory != contents else []
-
-
-def changed_text(pid):
-    """[(path, file offset)] where executable memory differs from its file: empty in a process without probes."""
-    for tries in range(200):
-        try:
-            return [place for m in text_mappings(pid) for place in changed_bytes(pid, m)]
-        except OSError:  # a program that loads and unloads libraries: a mapping went between two looks
-            if tries == 199 or not os.path.exists(f"/proc/{pid}/maps"):
-                raise
-            time.sleep(0.01)
-    return None
-
-
-def armed(pid):
-    """Probes stand: our code is mapped, the text is changed, and nobody is at work in the process (borrowing a thread changes text too)."""
-    look = lambda: status(pid, "TracerPid") == "0" and any(m.is_ours for m in maps(pid)) and changed_text(pid)
-    return look() and (time.sleep(0.01), look())[1]  # two looks: between two loans of a thread it looks the same
-
-
-def private_text_kib(pid):
-    """Copies of text pages that patching made and nobody gave back."""
-    total, counting = 0, False
-    with open(f"/proc/{pid}/smaps") as f:
-        for line in f:
-            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-                m = Mapping(line)
-                counting = "x" in m.perms and m.path.startswith("/")
-            elif counting and line.startswith("Anonymous:"):
-                total += int(line.split()[1])
-    return total
-
-
-def symbol_address(path, symbol):
-    """Address of a symbol in the file, as nm says."""
-    for options in ([], ["-D"]):
-        out = subprocess.run(["nm", *options, path], capture_output=True, text=True).stdout
-        for line in out.splitlines():
-            fields = line.split()
-            if len(fields) == 3 and fields[2].split("@")[0] == symbol:
-                return int(fields[0], 16)
-    raise KeyError(symbol)
-
-
-def live_address(pid, path, symbol):
-    """Address of a symbol in the running process."""
-    address = symbol_address(path, symbol)
-    first = next(m for m in maps(pid) if m.path == os.path.realpath(path))
-    pie = subprocess.run(["readelf", "-h", path], capture_output=True, text=True).stdout.find("DYN (") >= 0
-    return address + (first.start - first.offset if pie else 0)
-
-
-def assert_memory_exists(case, pid):
-    """All pages of what is mapped of our memory file: none has to be found when it is first written to."""
-    ours = [m for m in maps(pid) if m.is_ours]
-    case.assertTrue(ours)
-    for m in ours:
-        s = os.stat(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}")
-        case.assertGreaterEqual(s.st_blocks * 512, s.st_size)
-        case.assertGreater(s.st_size, 0)
-
-
-def joined(mappings):
-    """Neighbouring mappings of one file count as one: where pages of text were replaced, the kernel goes on showing them by themselves."""
-    found = []
-    for m in sorted(mappings, key=lambda m: m.start):
-        last = found[-1] if found else None
-        if last and m.path.startswith("/") and (m.path, m.perms, m.start) == (last.path, last.perms, last.end) and m.offset == last.offset + last.end - last.start:
-            last.end = m.end
-        else:
-            found.append(m)
-    return found
-
-
-class State:
-    """What an attach and detach must not change."""
-
-    def __init__(self, pid):
-        moving = ("[heap]", "[stack]", "[uprobes]")
-        self.maps = sorted(m.key() for m in joined(maps(pid)) if m.path not in moving)
-        self.fds = {}
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                self.fds[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
-            except OSError:
-                pass
-        self.tasks = sorted(os.listdir(f"/proc/{pid}/task"))
-        self.status = {f: status(pid, f) for f in ("TracerPid", "SigBlk", "SigIgn", "SigCgt", "Seccomp", "NoNewPrivs")}
-        self.changed_text = changed_text(pid)
-
-    def differences(self, other):
-        return {k: (v, getattr(other, k)) for k, v in vars(self).items() if v != getattr(other, k)}
-
-
-def children(pid):
-    """The pids of its children."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and status(entry, "PPid") == str(pid):
-            found.append(int(entry))
-    return found
 
 
 # ---- programs to probe ---------------------------------------------------------------------------------------------------
@@ -324,6 +171,39 @@ def environment(**extra):
     return env
 
 
+def tool(*args, status=None, prefix=(), binary=None, **popen):
+    """dynprobe to its end, as subprocess has it. `status`: what it must end with; `binary`: another one's path."""
+    popen = {"stdin": subprocess.DEVNULL, "errors": "replace", "timeout": 180, "env": environment(), **popen}
+    p = subprocess.run([*prefix, binary or DYNPROBE, *map(str, args)], capture_output=True, text=True, **popen)
+    if "Sanitizer" in p.stderr or status not in (None, p.returncode):
+        raise AssertionError(f"{args}: {p.returncode}\n{p.stdout}\n{p.stderr}")
+    return p
+
+
+def objects(text):
+    """Those lines of a mixed output that are JSON objects."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def number(value):
+    """Of NDJSON, where addresses and registers are text."""
+    return int(value, 0) if isinstance(value, str) else value
+
+
+def shown(path):
+    """What is in a snapshot's file."""
+    return json.loads(tool("show", "--json", path, status=0).stdout)
+
+
+def compiled(output, *args, compiler="gcc", text=None, **popen):
+    """Compiles a program of some files, or of `text` in C; returns its path."""
+    source = [] if text is None else ["-x", "c", "-"]
+    p = subprocess.run([compiler, *args, *source, "-o", output], input=text or "", capture_output=True, text=True, timeout=120, **popen)
+    if p.returncode != 0:
+        raise AssertionError(f"{p.args}: {p.stderr}")
+    return output
+
+
 class Case(unittest.TestCase):
     """A test with a scratch directory; whatever it starts is ended with it."""
 
@@ -344,6 +224,37 @@ class Case(unittest.TestCase):
         self.addCleanup(t.close)
         self.targets.append(t)
         return t
+
+    def spawn(self, *argv, **popen):
+        """Any other program, beside the test; ended with it."""
+        nowhere = subprocess.DEVNULL
+        p = subprocess.Popen([*map(str, argv)], **{"stdin": nowhere, "stdout": nowhere, "stderr": nowhere, **popen})
+
+        def end():
+            if p.poll() is None:
+                p.kill()
+            for pipe in (p.stdin, p.stdout, p.stderr):
+                if pipe:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+            p.wait()
+
+        self.addCleanup(end)
+        return p
+
+    def strace(self, t):
+        """A tracer of all threads of a target, at work."""
+        tracer = self.spawn("strace", "-qq", "-f", "-o", os.devnull, "-p", t.pid)
+        traced = lambda tid: status(f"{t.pid}/task/{tid}", "TracerPid") in (str(tracer.pid), None)
+        wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
+        return tracer
+
+    def for_nobody(self, name):
+        """A copy of a target, or of dynprobe, where every user may run it."""
+        os.chmod(self.dir, 0o777)
+        if not os.path.exists(self.path(name)):
+            shutil.copy(DYNPROBE if name == "dynprobe" else target_path(name), self.path(name))
+        return self.path(name)
 
     def let_run(self, *targets, steps=150):
         """Until each of these programs (none named: of all that the test started and that have not ended) has worked for so many steps."""

@@ -31,15 +31,10 @@ class Case(lttng_env.Case):
 
     def run_tool(self, *args, user=None, timeout=90, **kw):
         """dynprobe to its end, whatever that is."""
-        popen = {**(user or self.user).popen(), **kw}
-        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, **popen)
-        self.assertNotIn("Sanitizer", p.stderr)
-        return p
+        return harness.tool(*args, timeout=timeout, **{**(user or self.user).popen(), **kw})
 
     def tool(self, *args, status=0, **kw):
-        p = self.run_tool(*args, **kw)
-        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
-        return p
+        return self.run_tool(*args, status=status, **kw)
 
     def leave(self, t, *args, session="s", names=None, **kw):
         """dynprobe attach; returns when LTTng has heard of the probes."""

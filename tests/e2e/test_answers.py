@@ -13,19 +13,15 @@ import harness
 
 def run(*args, ok=(0,), env=None):
     """dynprobe with NDJSON on its standard error: (objects, the program's lines)"""
-    done = subprocess.run([harness.DYNPROBE, *args], capture_output=True, text=True, timeout=120, env=env)
+    done = harness.tool(*args, env=env)
     if done.returncode not in ok:
         raise AssertionError(f"{args}: {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done
 
 
-def objects(done):
-    return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-
-
 def ask(*args, program):
     done = run(*args, "-f", "json", "--", *program)
-    lines = objects(done)
+    lines = harness.objects(done.stderr)
     rows = [o for o in lines if o["type"] == "answer" and o["final"]]
     summary = [o for o in lines if o["type"] == "summary"][0]
     truth = {w[0]: (int(w[1]), int(w[2])) for w in (line.split() for line in done.stdout.splitlines()) if len(w) == 3}
@@ -109,7 +105,7 @@ class Counts(unittest.TestCase):
             try:
                 target.stdout.readline()
                 done = run("--pid", str(target.pid), "--count", "--function", "foo", "-d", "1s", "--interval", "200ms", "-f", "json")
-                rows = [o for o in objects(done) if o["type"] == "answer"]
+                rows = [o for o in harness.objects(done.stderr) if o["type"] == "answer"]
                 deltas = [o["hits"] for o in rows if not o["final"]]
                 total = [o["hits"] for o in rows if o["final"]]
                 self.assertGreaterEqual(len(deltas), 2)
@@ -119,7 +115,7 @@ class Counts(unittest.TestCase):
                 self.assertEqual(harness.changed_text(target.pid), [])
                 self.assertFalse([m for m in harness.maps(target.pid) if m.is_ours])
                 done = run("--pid", str(target.pid), "--count", "--function", "foo", "-n", "1000", "-f", "json")
-                ended = [o for o in objects(done) if o["type"] == "summary"][0]
+                ended = [o for o in harness.objects(done.stderr) if o["type"] == "summary"][0]
                 self.assertEqual(ended["ended_by"], "hits")
                 self.assertGreaterEqual(ended["recorded"], 1000)
             finally:
@@ -249,7 +245,7 @@ class Durations(unittest.TestCase):
         done = run("--sum", "duration", *returns, "-f", "json", "--", harness.target_path("leaving"))
         self.assertIn("RESULT OK", done.stdout)
         truth = {w[0]: list(map(int, w[1:])) for w in map(str.split, done.stdout.splitlines()) if len(w) == 4}
-        rows = {o["probe"]: o for o in objects(done) if o["type"] == "answer"}
+        rows = {o["probe"]: o for o in harness.objects(done.stderr) if o["type"] == "answer"}
         for name in names:
             row, (hits, most, least) = rows[f"{name}_return"], truth[name]
             self.assertEqual(row["hits"] + row.get("unpaired", 0), hits, name)
@@ -262,7 +258,7 @@ class Durations(unittest.TestCase):
 
     def test_events_with_durations(self):
         done = run("--return", "rec", "-t", "duration", "--no-record", "-f", "json", "--", *tally("calls", 2))
-        events = [o for o in objects(done) if o["type"] == "event"]
+        events = [o for o in harness.objects(done.stderr) if o["type"] == "event"]
         self.assertEqual(len(events), 102)
         values = [e["fields"]["duration"] for e in events]
         # Each call of the recursion contains the one that returned before it. Processors' clocks may count in steps of 10 ns.
@@ -272,7 +268,7 @@ class Durations(unittest.TestCase):
 
     def test_slower_than(self):
         done = run("--return", "maybe", "--count", "--slower-than", "200ms", "-f", "json", "--", *tally("calls", 100))
-        self.assertEqual([o["hits"] for o in objects(done) if o["type"] == "answer"], [0])
+        self.assertEqual([o["hits"] for o in harness.objects(done.stderr) if o["type"] == "answer"], [0])
 
     def test_entry_has_no_duration(self):
         done = run("--function", "foo", "--hist", "duration", "--", *tally("calls", 1), ok=(harness.OWN_FAILURE,))
@@ -297,8 +293,7 @@ class Usage(unittest.TestCase):
         self.refused(*foo, "--count", "--record", "/tmp/x")
 
     def test_attach_is_for_events(self):
-        done = subprocess.run([harness.DYNPROBE, "attach", "--pid", "1", "--function", "main", "--count"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, harness.OWN_FAILURE)
+        done = harness.tool("attach", "--pid", "1", "--function", "main", "--count", status=harness.OWN_FAILURE)
         self.assertIn("attach", done.stderr)
 
 

@@ -2,8 +2,8 @@
 """-t backtrace: frames from the site down to where the thread began, through libc and through code without frame pointers."""
 
 import re
-import subprocess
 
+import binutils
 import harness
 from harness import Case
 
@@ -81,7 +81,7 @@ class Backtrace(Case):
     def test_in_the_middle_of_a_function(self):
         """After the prologue the stack is elsewhere: the row for that very instruction is used."""
         t = self.target("deep", 3)
-        offsets = self.boundaries("deep", "descend")
+        offsets = binutils.offsets(harness.target_path("deep"), "descend")
         placed = 0
         for offset in offsets[1:6]:
             r = self.attach(t, "--probe", f"descend+{offset:#x}", "-t", "backtrace", "-n", 2)
@@ -97,11 +97,6 @@ class Backtrace(Case):
                 self.assertEqual(got[-1], "_start", got)
         self.assertGreater(placed, 0)
         self.assert_result_ok(t)
-
-    def boundaries(self, name, function):
-        out = subprocess.run(["objdump", "-d", f"--disassemble={function}", harness.target_path(name)], capture_output=True, text=True).stdout
-        at = [int(m.group(1), 16) for m in re.finditer(r"^\s*([0-9a-f]+):\t", out, re.M)]
-        return [a - at[0] for a in at]
 
     def test_in_functions_without_tables(self):
         """Hand-written code that says nothing of its stack: read from its instructions, at each of them."""

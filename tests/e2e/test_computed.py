@@ -2,13 +2,11 @@
 """Variables that exist in the debug information alone: a probe's stub computes them, and so does a snapshot; the program knows what they are."""
 
 import glob
-import json
 import os
 import struct
-import subprocess
 
 import harness
-from harness import DYNPROBE, Case, needs
+from harness import Case, needs
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables", "computed.c")
 with open(SOURCE) as f:
@@ -26,12 +24,11 @@ def rounded(name, value):
 class Computed(Case):
     def check(self, needed, *command):
         """`needed` have to be there; of others the compiler may tell nothing, but nothing false may be told."""
-        program = self.path("program")
-        subprocess.run([*command, "-g", "-Wno-unknown-attributes", "-o", program, SOURCE], check=True, cwd=self.dir)
+        program = harness.compiled(self.path("program"), *command[1:], "-g", "-Wno-unknown-attributes", SOURCE, compiler=command[0], cwd=self.dir)
         r = self.dynprobe("--probe", f"computed.c:{LINE}", "-t", "locals", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms",
                           "--max-pause", "30000", "--", program, ROUNDS, cwd=self.dir)
         self.assert_ok(r)
-        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        printed = harness.objects(r.out)
         self.assertEqual(len(printed), ROUNDS)
         self.assertEqual(len(r.events), ROUNDS)
         seen = {name for said, e in zip(printed, r.events) for name in self.agree(said, e["fields"])}
@@ -48,8 +45,7 @@ class Computed(Case):
         return there
 
     def check_snapshot(self, path, needed, printed, ids):
-        done = subprocess.run([DYNPROBE, "show", "--json", path], capture_output=True, text=True, timeout=60)
-        frame = json.loads(done.stdout)["threads"][0]["frames"][0]
+        frame = harness.shown(path)["threads"][0]["frames"][0]
         self.assertEqual(frame["symbol"], "work")
         number = lambda text: int(text) if text.lstrip("-").isdigit() else float(text)
         values = {v["name"]: v["real"] if "real" in v else number(v["value"].split()[0]) for v in frame["variables"] if v["value"][0] in "-0123456789"}

@@ -5,13 +5,9 @@ import json
 import struct
 
 import harness
-from harness import REGISTERS, Case, read_memory
+from harness import Case, REGISTERS, number, read_memory
 
 UNREADABLE = 0xDEADBEEF000
-
-
-def number(value):
-    return int(value, 0) if isinstance(value, str) else value
 
 
 class Contexts(Case):

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 
+import binutils
 import harness
 from harness import Case, needs, wait_until
 
@@ -74,7 +75,7 @@ class Debugger(Case):
 
     def attached(self, *args):
         t = self.target("stops")
-        p = subprocess.run([harness.DYNPROBE, "attach", "--pid", str(t.pid), *args], capture_output=True, text=True, timeout=60)
+        p = harness.tool("attach", "--pid", t.pid, *args)
         self.assertIn(p.returncode, (0, harness.EXIT_PARTIAL), p.stderr)
         return t
 
@@ -139,7 +140,7 @@ class Debugger(Case):
     # -- the command
 
     def stubs(self, *args):
-        p = subprocess.run([harness.DYNPROBE, "stubs", *map(str, args)], capture_output=True, text=True, timeout=60)
+        p = harness.tool("stubs", *args)
         return harness.Result(p.returncode, p.stdout, p.stderr)
 
     def test_DP_NO_PROBE_without_probes(self):
@@ -160,7 +161,7 @@ class Debugger(Case):
         self.assert_ok(r)
         self.assertEqual(before.differences(harness.State(t.pid)), {})
         self.assertEqual(t.state(), "T")
-        names = subprocess.run(["nm", self.path("stubs.so")], capture_output=True, text=True).stdout
+        names = binutils.said("nm", self.path("stubs.so"))
         self.assertIn("third+0x0 [dynprobe]", names)
         frames = subprocess.run(["readelf", "--debug-dump=frames", self.path("stubs.so")], capture_output=True, text=True)
         self.assertEqual((frames.returncode, frames.stderr), (0, ""))

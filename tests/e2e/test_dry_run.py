@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 
+import binutils
 import harness
 from harness import KEPT_TEXT_KIB, Case, State, needs, wait_until
 
@@ -14,8 +15,7 @@ SLACK = 2  # mappings: for stubs, room is found anew in each attach
 
 class DryRun(Case):
     def plan(self, *words, status=0):
-        p = subprocess.run([harness.DYNPROBE, *map(str, words), "--dry-run", "-f", "json"], capture_output=True, text=True, timeout=120, env=harness.environment())
-        self.assertEqual(p.returncode, status, p.stderr)
+        p = harness.tool(*words, "--dry-run", "-f", "json", status=status)
         lines = [json.loads(line) for line in p.stdout.splitlines()]
         return [x for x in lines if x["type"] == "plan"], [x for x in lines if x["type"] == "plan_total"]
 
@@ -104,8 +104,7 @@ class DryRun(Case):
     def test_text_says_the_same(self):
         t = self.spin()
         (site,), (total,) = self.plan("--pid", t.pid, "--function", "foo")
-        p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--dry-run"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(p.returncode, 0, p.stderr)
+        p = harness.tool("--pid", t.pid, "--function", "foo", "--dry-run", status=0)
         first = p.stdout.splitlines()[0]
         self.assertTrue(first.startswith(f"foo  {site['addr']}  {site['where']}  {site['tactic']}  "), first)
         old, new = first.split("  ")[-1].split(" -> ")
@@ -116,11 +115,10 @@ class DryRun(Case):
 
     def test_neighbours_that_give_way_are_named(self):
         t = self.target("spin-nopie", 0, 1000)
-        p = subprocess.run([harness.DYNPROBE, "list", "-v", "-f", "json", "--pid", str(t.pid), "spin-nopie!*"], capture_output=True, text=True, timeout=60)
+        p = harness.tool("list", "-v", "-f", "json", "--pid", t.pid, "spin-nopie!*")
         functions = [json.loads(line) for line in p.stdout.splitlines()]
         # neighbours may lie in functions that no symbol bounds
-        text = subprocess.run(["objdump", "-d", harness.target_path("spin-nopie")], capture_output=True, text=True, timeout=60).stdout
-        boundaries = {f"0x{m}" for m in re.findall(r"^ +([0-9a-f]+):\t", text, re.MULTILINE)}
+        boundaries = {hex(address) for address, _ in binutils.instructions(t.path)}
         specs = [f"{f['spec']}+{s['offset']:#x}" for f in functions if f["name"] for s in f["sites"] if s["tactic"] == "evict"]
         self.assertGreater(len(specs), 3, "instructions of a program at low addresses that need it")
         for spec in specs[:20]:
@@ -139,8 +137,7 @@ class DryRun(Case):
             (site,), (total,) = self.plan(*words, "--pid", t.pid, "--function", "foo")
             self.assertEqual((site["addr"], site["tactic"], site["old"]), (wanted["addr"], wanted["tactic"], wanted["old"]))
             self.assertEqual(total["note"] is not None, "--session" in words)
-        p = subprocess.run([harness.DYNPROBE, "attach", "-f", "json", "--pid", str(t.pid), "--function", "foo"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(p.returncode, harness.OWN_FAILURE)
+        p = harness.tool("attach", "-f", "json", "--pid", t.pid, "--function", "foo", status=harness.OWN_FAILURE)
         self.assertIn("DP-USAGE", p.stderr)
         self.assertFalse(t.patched())
 

@@ -3,14 +3,13 @@
 
 import os
 import re
-import subprocess
 
 import harness
 
 
 class Explain(harness.Case):
     def explain(self, *words):
-        return subprocess.run([harness.DYNPROBE, "explain", *words], capture_output=True, text=True, timeout=20)
+        return harness.tool("explain", *words)
 
     def all_tags(self):
         with open(os.path.join(harness.ROOT, "base", "tags.def")) as f:

@@ -8,6 +8,7 @@ import shutil
 import struct
 import subprocess
 
+import binutils
 import harness
 from harness import Case, needs
 
@@ -18,7 +19,7 @@ BUSY = r"runtime\.(mallocgc|growslice|newobject|makeslice|chansend1?|chanrecv[12
 
 
 def sections(path):
-    out = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True).stdout
+    out = binutils.readelf("-SW", path)
     found = re.findall(r"\] (\.\S+)\s+\S+\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+)", out)
     return {name: (int(address, 16), int(offset, 16), int(size, 16)) for name, address, offset, size in found}
 
@@ -98,11 +99,10 @@ class Languages(Case):
     def test_go_inside_of_functions(self):
         """Displaced calls leave the program's own return addresses on stacks that are copied while they are on them."""
         program, _ = self.go_probes()
-        out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", shutil.which("fzf")], capture_output=True, text=True).stdout
         entries = sorted(program.functions.values())
         ends = dict(zip(entries, entries[1:]))
         chosen = random.Random(7).sample(program.busy(), 30)
-        code = [int(a, 16) for a in re.findall(r"^\s+([0-9a-f]+):\t(?!\s*(?:int3|nop))", out, re.M)]
+        code = [a for a, text in binutils.instructions(shutil.which("fzf")) if not text.startswith(("int3", "nop"))]
         sites = [a for a in code for f in chosen if f <= a < ends.get(f, f)]
         sites = random.Random(8).sample(sites, min(400, len(sites)))
         self.same_output(self.search(), [w for a in sites for w in ("--probe", f"fzf!{a:#x}")], self.load(30000))
@@ -116,7 +116,7 @@ class Languages(Case):
 
     @needs("rg")
     def test_rust(self):
-        listed = subprocess.run([harness.DYNPROBE, "list", shutil.which("rg")], capture_output=True, text=True).stdout
+        listed = harness.tool("list", shutil.which("rg")).stdout
         entries = re.findall(r"(rg!0x[0-9a-f]+)$", listed, re.M)
         for context, seed in (("regs", 1), ("backtrace:16", 2)):
             specs = random.Random(seed).sample(entries, 400)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 
+import binutils
 import harness
 from harness import Case, State, needs, needs_root, wait_until
 
@@ -16,15 +17,13 @@ LIBC = "libc.so.6"
 
 def nm_functions(path):
     """{name: (address, size)}"""
-    out = subprocess.run(["nm", "-S", path], capture_output=True, text=True, check=True).stdout
+    out = binutils.said("nm", "-S", path)
     found = re.findall(r"^([0-9a-f]+) ([0-9a-f]+) [tTwWi] (\S+)$", out, re.M)
     return {name.split("@")[0]: (int(a, 16), int(n, 16)) for a, n, name in found}
 
 
 def objdump_boundaries(path, start, end):
-    out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", f"--start-address={start:#x}", f"--stop-address={end:#x}", path],
-                         capture_output=True, text=True, check=True).stdout
-    return [int(x, 16) for x in re.findall(r"^ +([0-9a-f]+):\t", out, re.M)]
+    return [address for address, _ in binutils.instructions(path, f"--start-address={start:#x}", f"--stop-address={end:#x}")]
 
 
 def bias(t, path):
@@ -66,16 +65,14 @@ int main(int argc, char **argv)
 
 class ListCase(Case):
     def list(self, *words, status=0, **kw):
-        p = subprocess.run([harness.DYNPROBE, "list", *map(str, words)], capture_output=True, text=True, timeout=120, env=harness.environment(), **kw)
-        self.assertEqual(p.returncode, status, p.stderr + p.stdout[-2000:])
-        return p
+        return harness.tool("list", *words, **kw, status=status)
 
     def functions(self, *words):
         return [json.loads(line) for line in self.list("-f", "json", *words).stdout.splitlines()]
 
     def verdict(self, target, spec):
         """What a dry run says of a probe at that place."""
-        p = subprocess.run([harness.DYNPROBE, "--pid", str(target.pid), "--probe", spec, "--dry-run", "-f", "json"], capture_output=True, text=True, timeout=60)
+        p = harness.tool("--pid", target.pid, "--probe", spec, "--dry-run", "-f", "json")
         self.assertIn(p.returncode, (0, 124), p.stderr)
         return next(x for x in map(json.loads, p.stdout.splitlines()) if x["type"] == "plan")
 
@@ -169,11 +166,11 @@ class Files(ListCase):
         self.assertEqual(len(re.findall(r"call 0x[0-9a-f]+ <ns::Shape::area> ", text)), 2)
         self.assertRegex(lines, r'"text":"call 0x[0-9a-f]+"')
         plan = ("--dry-run", "--no-record", "--function", "ns::Shape::twice", "--", path, "1")
-        self.assertIn(" ns::Shape::twice+0x0/", subprocess.run([harness.DYNPROBE, *plan], capture_output=True, text=True).stdout)
-        self.assertIn('"_ZNK2ns5Shape5twiceEi+0x0/', subprocess.run([harness.DYNPROBE, "-f", "json", *plan], capture_output=True, text=True).stdout)
+        self.assertIn(" ns::Shape::twice+0x0/", harness.tool(*plan).stdout)
+        self.assertIn('"_ZNK2ns5Shape5twiceEi+0x0/', harness.tool("-f", "json", *plan).stdout)
         p = subprocess.Popen([path, "100000"], stdout=subprocess.DEVNULL)
         self.addCleanup(lambda: (p.kill(), p.wait()))
-        tool = lambda *args: subprocess.run([harness.DYNPROBE, *args, "--pid", str(p.pid)], capture_output=True, text=True, timeout=60).stdout
+        tool = lambda *args: harness.tool(*args, "--pid", p.pid).stdout
         tool("attach", "--sink", "ring", "--function", "ns::Shape::twice")
         self.assertIn("ns::Shape::twice+0x0/", tool("status"))
         self.assertIn('"_ZNK2ns5Shape5twiceEi+0x0/', tool("status", "-f", "json"))

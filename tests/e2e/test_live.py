@@ -1,17 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Probes come and go in a process in which others stand, and no more than one of its threads is held at a time."""
-import subprocess
 
 import harness
-from harness import DYNPROBE, Case, State, environment
+from harness import Case, State
 
 
 class Live(Case):
-    def tool(self, *args):
-        r = subprocess.run([DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=120, env=environment())
-        self.assertEqual(r.returncode, 0, r.stderr)
-
     def test_the_first_attach_holds_one_thread_at_a_time(self):
         t = self.target("threads", "8")
         before = State(t.pid)
@@ -24,14 +19,14 @@ class Live(Case):
 
     def test_beside_probes_that_stay(self):
         t = self.target("threads", "8")
-        self.tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo")
+        harness.tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo", status=0)
         for _ in range(5):
             r = self.attach(t, "--function", "libc.so.6!malloc", "-d", "0.1")
             self.assert_ok(r)
             self.assertIsNone(r.summary["frozen_attach"])
             self.assertIsNone(r.summary["frozen_detach"])
             self.assertEqual(r.summary["left_bytes"], 0)
-        self.tool("detach", "--pid", t.pid)
+        harness.tool("detach", "--pid", t.pid, status=0)
         self.assert_result_ok(t)
 
 

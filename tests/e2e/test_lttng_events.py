@@ -7,10 +7,11 @@ import re
 import struct
 import subprocess
 
+import binutils
 import harness
 import lttng_env
 import lttng_probe
-from harness import REGISTERS, read_memory
+from harness import REGISTERS, number, read_memory
 
 UNREADABLE = 0xDEADBEEF000
 MASK = (1 << 64) - 1
@@ -27,11 +28,6 @@ def contexts(*names):
 def as_read(value, name):
     """babeltrace2 writes six digits of a floating-point number."""
     return float(f"{value:g}") if name in ("d", "mixed_d", "req_weight", "req_ratio") else value
-
-
-def own_number(value):
-    """A number as dynprobe's own NDJSON has it."""
-    return int(value, 0) if isinstance(value, str) else value
 
 
 class Values(lttng_probe.Case):
@@ -216,7 +212,7 @@ class Values(lttng_probe.Case):
         order = list(kinds)
         by_word = {}
         for e in r.events:
-            by_word[own_number(e["fields"]["rdi"]) & 3] = self.plain(e)
+            by_word[number(e["fields"]["rdi"]) & 3] = self.plain(e)
         self.assertEqual(len(by_word), 4)
         for e in events:
             f = dict(e.fields)
@@ -240,11 +236,11 @@ class Values(lttng_probe.Case):
         f.pop("rdi")
         for name, value in f.items():
             if name == "backtrace":
-                f[name] = [own_number(x["addr"] if isinstance(x, dict) else x) for x in value]
+                f[name] = [number(x["addr"] if isinstance(x, dict) else x) for x in value]
             elif name == "b":
                 f[name] = list(bytes.fromhex(value.removeprefix("0x")))
             elif name not in ("s", "none"):
-                f[name] = float(value) if name in ("d", "f") else own_number(value)
+                f[name] = float(value) if name in ("d", "f") else number(value)
         return f
 
 
@@ -336,7 +332,7 @@ class Hits(lttng_probe.Case):
 
     def test_a_probe_in_every_function(self):
         t = self.program("asm_forms")
-        out = subprocess.run(["nm", t.path], capture_output=True, text=True, check=True).stdout
+        out = binutils.said("nm", t.path)
         forms = sorted(set(re.findall(r"T (form_\w+)", out)))
         self.assertGreater(len(forms), 25)
         self.session("s")

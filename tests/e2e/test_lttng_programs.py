@@ -16,17 +16,13 @@ import urllib.request
 import harness
 import lttng_env
 import lttng_probe
+from binutils import exported
 from harness import needs, wait_until
 from servers import free_port
 
 TIMES = 30 if harness.FULL else 5  # that probes come and go during a load
 PYTHON = "/usr/bin/python3"
 CHANNEL = ("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2")  # the newest events of a load
-
-
-def exported(path):
-    out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout
-    return {line.split()[2].split("@")[0] for line in out.splitlines() if len(line.split()) == 3 and line.split()[1] in "TW"}
 
 
 def functions(names, *contexts):
@@ -114,7 +110,7 @@ class Nginx(Programs):
         self.addCleanup(lambda: (self.server.poll() is None and self.server.terminate(), self.server.wait()))
         wait_until(lambda: len(self.workers()) == 2 and lttng_env.connects(self.port), 30, "nginx to serve")
         self.expected = {url: self.fetch(url) for url in self.urls()}
-        have = exported(os.path.realpath(shutil.which("nginx")))
+        have = exported(os.path.realpath(shutil.which("nginx")), "TW")
         self.probes = functions([f for f in NGINX_OWN if f in have], "reg:rdi") + functions(NGINX_LIBC)
 
     def workers(self):
@@ -271,7 +267,7 @@ class RedisServer:
 @needs("redis-benchmark")
 class Redis(Programs):
     def probes(self):
-        have = exported(os.path.realpath(shutil.which("redis-server")))
+        have = exported(os.path.realpath(shutil.which("redis-server")), "TW")
         own = [f for f in REDIS_OWN if f in have]
         if len(own) < 20:
             self.skipTest("redis-server exports too few functions on this machine")
@@ -423,7 +419,7 @@ class Python(Programs):
             plain = subprocess.run([PYTHON, path, self.path("go")], capture_output=True, text=True, timeout=300, env=self.root.env())
         self.assertIn("RESULT OK", plain.stdout, plain.stderr)
         self.session("s", "dynprobe:*", channel=CHANNEL)
-        have = exported(os.path.realpath(PYTHON))
+        have = exported(os.path.realpath(PYTHON), "TW")
         own = [f for f in PYTHON_FUNCTIONS if f in have]
         rare = {"_PyEval_EvalFrameDefault", "PyObject_Malloc", "PyObject_Free"}
         probes = [x for f in own for x in ("--function", f, "-t", "reg:rdi", *(RARELY if f in rare else []))] + functions(PYTHON_LIBC)

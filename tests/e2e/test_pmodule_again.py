@@ -2,7 +2,6 @@
 """Modules run again on a saved snapshot: what they said before goes, what others said stays, and a program that was built again since is
 not mistaken for the one that was looked at."""
 
-import json
 import os
 import subprocess
 
@@ -77,12 +76,6 @@ int main(void)
 """
 
 
-def run(*words, status=0):
-    p = subprocess.run([harness.DYNPROBE, *words], capture_output=True, text=True, timeout=120)
-    assert p.returncode == status, f"{p.args} {p.returncode}\n{p.stdout}{p.stderr}"
-    return p
-
-
 class Again(harness.Case):
     def setUp(self):
         super().setUp()
@@ -107,22 +100,22 @@ class Again(harness.Case):
     def build(self, members):
         with open(self.path("p.c"), "w") as f:
             f.write(PROGRAM % members)
-        subprocess.run(["cc", "-g", "-O0", "-Wl,--build-id=sha1", self.path("p.c"), "-o", self.path("p")], check=True, timeout=60)
+        harness.compiled(self.path("p"), "-g", "-O0", "-Wl,--build-id=sha1", self.path("p.c"), compiler="cc")
 
     def taken(self, *modules):
         self.program = subprocess.Popen([self.path("p")], stdout=subprocess.PIPE, text=True)
         self.assertIn("READY", self.program.stdout.readline())
         loads = [word for m in modules for word in ("--module-load", m)]
-        run("snapshot", str(self.program.pid), "-o", self.path("a.dps"), "--module-timeout", "20000", *loads)
+        harness.tool("snapshot", self.program.pid, "-o", self.path("a.dps"), "--module-timeout", 20000, *loads, status=0)
         self.end()
         return self.whole("a.dps")
 
     def whole(self, name):
-        return json.loads(run("show", self.path(name), "--json").stdout)
+        return harness.shown(self.path(name))
 
     def again(self, *modules, options=()):
         loads = [word for m in modules for word in ("--module-load", m)]
-        p = run("pmodule", "run", self.path("a.dps"), "-o", self.path("b.dps"), "--module-timeout", "20000", *options, *loads)
+        p = harness.tool("pmodule", "run", self.path("a.dps"), "-o", self.path("b.dps"), "--module-timeout", 20000, *options, *loads, status=0)
         self.assertEqual(p.stdout, self.path("b.dps") + "\n", "it says what it has written")
         return self.whole("b.dps"), p.stderr
 

@@ -2,7 +2,6 @@
 """The whole interface of pmodules, by one list: tests/e2e/pmodules/reference.lua has a check of what each Lua function does, on a live program
 and on a core file of it; here each has its twin in C, and all of them stand in the documentation."""
 
-import json
 import os
 import re
 import subprocess
@@ -93,19 +92,13 @@ def page(name):
         return f.read()
 
 
-def run(*words):
-    p = subprocess.run([harness.DYNPROBE, *map(str, words)], capture_output=True, text=True, timeout=120)
-    assert p.returncode == 0, f"{p.args}\n{p.stdout}{p.stderr}"
-    return p
-
-
 class Reference(harness.Case):
     done = set()
 
     def snapshot(self, where, *words, options=None):
-        p = run("snapshot", *words, "-o", self.path("r.dps"), "--global", "thing_g", "--tls", "--lua-allow", "debug", "--module-timeout", 20000,
-                "--module-load", MODULE, "--module", f"reference:where,{where}", *(["--module", f"reference:{options}"] if options else []))
-        s = json.loads(run("show", self.path("r.dps"), "--json").stdout)
+        p = harness.tool("snapshot", *words, "-o", self.path("r.dps"), "--global", "thing_g", "--tls", "--lua-allow", "debug", "--module-timeout", 20000,
+                "--module-load", MODULE, "--module", f"reference:where,{where}", *(["--module", f"reference:{options}"] if options else []), status=0)
+        s = harness.shown(self.path("r.dps"))
         self.assertEqual(s["attributes"].get("reference.failed"), "", p.stderr)
         return s, p.stderr, set(re.sub("pmap entry", "pmap_entry", s["attributes"]["reference.done"]).split())
 
@@ -161,8 +154,8 @@ class Reference(harness.Case):
         self.assertIn("reference: logged 7\n", said)
         self.assertIn("reference: logged 100%\n", said)
         self.assertEqual((said.count("reset is called"), said.count("unload is called")), (0, 1))
-        p = run("snapshot", t.pid, "--iterations", 3, "--interval", "1ms", "-o", self.path("again.dps"), "--module-load", MODULE, "--lua-allow", "debug",
-                "--module-timeout", 20000)
+        p = harness.tool("snapshot", t.pid, "--iterations", 3, "--interval", "1ms", "-o", self.path("again.dps"), "--module-load", MODULE, "--lua-allow", "debug",
+                "--module-timeout", 20000, status=0)
         self.assertEqual((p.stderr.count("reset is called"), p.stderr.count("unload is called")), (2, 1), p.stderr)
 
 

@@ -2,7 +2,6 @@
 """Modules in Lua on live programs: those that come with dynprobe find what they are for, and such as were written for Backtrace's ptrace
 run unchanged."""
 
-import json
 import os
 import re
 import resource
@@ -11,19 +10,17 @@ import subprocess
 import unittest
 
 import harness
-from harness import DYNPROBE, ROOT, Case, environment, target_path
+from harness import DYNPROBE, ROOT, Case, target_path
 
 READY_MADE = os.path.join(ROOT, "pmodules", "scripts")
 CONFORMANCE = os.path.join(ROOT, "tests", "e2e", "pmodules")
 
 
 class PmoduleCase(Case):
-    def run_tool(self, *args, tool=DYNPROBE, status=0):
-        done = subprocess.run([tool, *map(str, args)], capture_output=True, text=True, errors="replace", timeout=120, env=environment(), check=False)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done
+    def run_tool(self, *args, tool=None, status=0):
+        return harness.tool(*args, binary=tool, status=status)
 
-    def snapshot(self, target, *modules, options=(), tool=DYNPROBE):
+    def snapshot(self, target, *modules, options=(), tool=None):
         """The snapshot shown as text, and what was said while it was taken."""
         path = self.path("t.dps")
         loads = [word for m in modules for word in ("--module-load", m)]
@@ -45,7 +42,7 @@ class Elements(PmoduleCase):
         self.assertGreater(int(times[1]), 1, done.stderr)
         shown = self.run_tool("show", path).stdout
         self.assertIn("[ff] <unavailable> <unavailable>% of 7", shown)
-        attributes = json.loads(self.run_tool("show", path, "-f", "json").stdout)["attributes"]
+        attributes = harness.shown(path)["attributes"]
         self.assertEqual(attributes["pmodule.elements.errors"], int(times[1]))
         self.assertEqual((attributes["missing.int"], attributes["missing.string"]), ("<unavailable>", "<unavailable> and 2"))
 
@@ -107,7 +104,7 @@ class ReadyMade(PmoduleCase):
             "condition": ("condition variable condition_four",), "spin": ("spin lock spin_nine", "not recorded")}.items():
             for word in words:
                 self.assertIn(word, said.get(name, ""), f"{name}: {said}")
-        a = json.loads(self.run_tool("show", self.path("t.dps"), "--json").stdout)["attributes"]
+        a = harness.shown(self.path("t.dps"))["attributes"]
         self.assertEqual([a[f"deadlock.{n}"] for n in ("rings", "waiting", "conditions", "spinning")], [2, 10, 1, 1])
 
     def test_deadlock_is_found_in_a_saved_snapshot(self):
@@ -207,7 +204,7 @@ class Conformance(PmoduleCase):
         modules = [os.path.join(CONFORMANCE, name + ".lua") for name in names]
         shown, said = self.snapshot(t, *modules, options=("--fault-thread", t.pid, *options))
         self.assertNotIn("error", said)
-        whole = json.loads(self.run_tool("show", self.path("t.dps"), "--json").stdout)
+        whole = harness.shown(self.path("t.dps"))
         t.stop()
         self.assertIn("RESULT OK", t.output())
         return shown, said, whole["attributes"]

@@ -2,16 +2,10 @@
 """SPEC: addresses, symbols, offsets, modules; what is ambiguous, unknown or not an instruction is refused with help."""
 
 import re
-import subprocess
 
+import binutils
 import harness
 from harness import Case, target_path
-
-
-def boundaries(name, function):
-    out = subprocess.run(["objdump", "-d", f"--disassemble={function}", target_path(name)], capture_output=True, text=True).stdout
-    at = [int(m.group(1), 16) for m in re.finditer(r"^\s*([0-9a-f]+):\t", out, re.M)]
-    return [a - at[0] for a in at]
 
 
 class ProbePoints(Case):
@@ -39,7 +33,7 @@ class ProbePoints(Case):
 
     def test_offsets_at_instruction_boundaries(self):
         placed = 0
-        for offset in boundaries("spin", "foo"):
+        for offset in binutils.offsets(target_path("spin"), "foo"):
             r = self.attach(self.t, "--probe", f"foo+{offset:#x}", "-n", 1)
             if r.status == harness.OWN_FAILURE:
                 self.assertRegex(r.err, r"DP-(TOO-SHORT|UNRELOCATABLE|NO-SPACE)", str(r))
@@ -52,7 +46,7 @@ class ProbePoints(Case):
         self.assert_result_ok(self.t)
 
     def test_offset_inside_an_instruction_names_its_neighbours(self):
-        starts = boundaries("spin", "foo")
+        starts = binutils.offsets(target_path("spin"), "foo")
         inside = next(a + 1 for a, b in zip(starts, starts[1:]) if b - a > 1)
         before, behind = max(s for s in starts if s < inside), min(s for s in starts if s > inside)
         r = self.attach(self.t, "--probe", f"foo+{inside:#x}", "-n", 1)
@@ -119,7 +113,7 @@ class ProbePoints(Case):
 
     def test_many_probes_at_once(self):
         t = self.target("asm_forms")
-        names = subprocess.run(["nm", t.path], capture_output=True, text=True).stdout
+        names = binutils.said("nm", t.path)
         forms = re.findall(r" T (form_\w+)", names)
         r = self.attach(t, *(x for f in forms for x in ("--function", f)), "-t", "regs", "-n", 200 * len(forms))
         self.assertIn(r.status, (0, 124), str(r))

@@ -15,7 +15,7 @@ HZ = 500
 
 
 def refused():
-    p = subprocess.run([harness.DYNPROBE, "--profile", "10", "--no-record", "-q", "--", "/bin/true"], capture_output=True, text=True)
+    p = harness.tool("--profile", "10", "--no-record", "-q", "--", "/bin/true")
     return "DP-PERF" in p.stderr
 
 

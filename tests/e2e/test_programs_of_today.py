@@ -3,7 +3,6 @@
 
 import os
 import signal
-import subprocess
 
 import harness
 from harness import Case, State, wait_until
@@ -13,9 +12,7 @@ DISABLED = "/proc/sys/kernel/io_uring_disabled"
 
 class Programs(Case):
     def tool(self, *args):
-        r = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=120, env=harness.environment())
-        self.assertEqual(r.returncode, 0, r.stderr)
-        return r.stdout
+        return harness.tool(*args, status=0).stdout
 
 
 class Uring(Programs):

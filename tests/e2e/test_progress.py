@@ -84,7 +84,7 @@ class Progress(Case):
         t = self.target("thousands", 2)
         said = r"(\d+) places in (\d+) pages of text of \d+ \(thousands\): about (\d+) ms to install, \d+ ms to remove; .* 7 ms at most \(--max-pause\)"
         words = map(str, ("--pid", t.pid, "--function", "*", "--max-pause", 7, "--dry-run", "-f", "json"))
-        dry = subprocess.run([harness.DYNPROBE, *words], capture_output=True, text=True, timeout=120, env=harness.environment())
+        dry = harness.tool(*words)
         total = json.loads(dry.stdout.splitlines()[-1])
         r = self.attach(t, "--function", "*", "--max-pause", 7, "--count", "-d", "0.1")
         self.assert_ok(r)

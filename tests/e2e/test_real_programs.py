@@ -9,6 +9,7 @@ import socket
 import subprocess
 
 import harness
+from binutils import exported
 from harness import Case, needs, wait_until
 
 PYTHON = "/usr/bin/python3"
@@ -58,11 +59,6 @@ DELETE FROM t WHERE a % 3 = 0; UPDATE t SET b = b || 'x' WHERE a % 2; PRAGMA int
 
 C_SOURCE = "\n".join(f"int f{i}(int a, const char *s) {{ int r = 0; for (int i = 0; i < a; i++) r += s[i % {i + 1}] * {i}; return r ^ (a << {i % 31}); }}"
                      for i in range(300))
-
-
-def exported(path):
-    out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout
-    return [line.split()[2].split("@")[0] for line in out.splitlines() if len(line.split()) == 3 and line.split()[1] == "T"]
 
 
 def probes(names, *contexts):

@@ -57,8 +57,7 @@ class Record(Case):
                 env = harness.environment(HOME="/nonexistent")
                 env.pop("LTTNG_HOME", None)
                 env[variable] = home
-                p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "-n", "5"], capture_output=True, text=True, env=env, timeout=60)
-                self.assertEqual(p.returncode, 0, p.stderr)
+                p = harness.tool("--pid", t.pid, "--function", "foo", "-n", "5", env=env, status=0)
                 directory = re.search(re.escape(home) + r"/lttng-traces/dynprobe-spin-\d{8}-\d{6}\S*", p.stderr.splitlines()[0])
                 self.assertIsNotNone(directory, p.stderr)
                 self.assertGreaterEqual(len(harness.babeltrace(directory[0])), 5)

@@ -155,19 +155,16 @@ class Refusals(Case):
         for argv in (["--pid", "1"], ["--function", "main"], ["--pid", "x", "--function", "f"], ["--pid", str(os.getpid()), "--wrong"], ["-n"],
                      ["--pid", "1", "--function", "main", "-c", "ls", "-f", "xml"]):
             with self.subTest(argv):
-                p = subprocess.run([harness.DYNPROBE, *argv], capture_output=True, text=True, timeout=20)
-                self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
+                p = harness.tool(*argv, status=harness.OWN_FAILURE)
                 self.assertIn("DP-", p.stderr)
 
     def test_help_and_version(self):
         for option, word in (("--help", "--function"), ("--version", "dynprobe")):
-            p = subprocess.run([harness.DYNPROBE, option], capture_output=True, text=True, timeout=20)
-            self.assertEqual(p.returncode, 0)
+            p = harness.tool(option, status=0)
             self.assertIn(word, p.stdout)
 
     def test_explain(self):
-        p = subprocess.run([harness.DYNPROBE, "explain", "DP-FOREIGN"], capture_output=True, text=True, timeout=20)
-        self.assertEqual(p.returncode, 0, p.stderr)
+        p = harness.tool("explain", "DP-FOREIGN", status=0)
         self.assertIn("detach the other tool", p.stdout)
 
 

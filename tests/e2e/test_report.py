@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """dynprobe report: a page that a browser opens without a network, that the keyboard can walk, and that takes nothing of the program's for markup."""
 
-import json
 import os
 import re
 import stat
@@ -25,18 +24,15 @@ NASTY = "</script><img src=x onerror='window.broken=1'><b>&amp;"
 
 class Report(harness.Case):
     def report(self, *args, **kw):
-        done = subprocess.run([harness.DYNPROBE, "report", *map(str, args)], capture_output=True, text=True, timeout=120, **kw)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done
+        return harness.tool("report", *args, **kw, status=0)
 
     def crowd(self, threads, depth):
         """The page of a snapshot of many threads, each many frames deep."""
         t = self.target("crowd", threads, depth, 1)
         shot, page = self.path("crowd.dps"), self.path("crowd.html")
-        done = subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot, "--kv", f"nasty:{NASTY}", "--global", "crowd"], capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = harness.tool("snapshot", t.pid, "-o", shot, "--kv", f"nasty:{NASTY}", "--global", "crowd", status=0)
         self.report(shot, "-o", page)
-        data = json.loads(subprocess.run([harness.DYNPROBE, "show", "--json", shot], capture_output=True, text=True, check=True).stdout)
+        data = harness.shown(shot)
         self.assert_result_ok(t)
         return page, data
 
@@ -69,8 +65,7 @@ class Report(harness.Case):
         t = self.target("crowd", 1, 1, 1)
         shot, page = self.path("a.dps"), self.path("a.html")
         turned = "abc\u202etxt.exe\u2066\x1b[31m\u200b"
-        done = subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot, "--application", turned, "--kv", f"{turned}:{turned}", "--classifier", turned], capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = harness.tool("snapshot", t.pid, "-o", shot, "--application", turned, "--kv", f"{turned}:{turned}", "--classifier", turned, status=0)
         self.report(shot, "-o", page)
         b = self.browse(page)
         b.key("4")
@@ -155,8 +150,7 @@ class Report(harness.Case):
         self.report(shot)
         self.assertTrue(os.path.exists(self.path("a.html")))
         self.assertIn("<!DOCTYPE html>", self.report(shot, "-o", "-").stdout)
-        bad = subprocess.run([harness.DYNPROBE, "report", self.path("nothing.dps")], capture_output=True, text=True)
-        self.assertEqual(bad.returncode, harness.OWN_FAILURE)
+        bad = harness.tool("report", self.path("nothing.dps"), status=harness.OWN_FAILURE)
         self.assertFalse(os.path.exists(self.path("nothing.html")))
 
     def test_a_pipe_is_written_to_and_a_link_stays_one(self):

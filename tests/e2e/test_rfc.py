@@ -2,9 +2,8 @@
 """The workflow that the 2013 proposal asked for, a test for each row of the table in docs/lttng.md, with a real session daemon."""
 
 import os
-import re
-import subprocess
 
+import binutils
 import harness
 import lttng_env
 
@@ -36,7 +35,7 @@ class Rfc(lttng_env.Case):
         return self.target("spin", calls, delay, env=self.root.env())
 
     def tool(self, *args, status=0):
-        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=90, **self.root.popen())
+        p = harness.tool(*args, **self.root.popen())
         self.assertNotIn("Sanitizer", p.stderr)
         self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
         return p
@@ -91,11 +90,8 @@ class Rfc(lttng_env.Case):
 
     def some_offset(self, t):
         """The first instruction of caller behind its entry at which a probe can be placed."""
-        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--disassemble=caller", t.path], capture_output=True, text=True, check=True).stdout
-        start = harness.symbol_address(t.path, "caller")
-        for address in re.findall(r"^ +([0-9a-f]+):\t", code, re.M):
-            offset = int(address, 16) - start
-            if offset and "refused" not in self.tool("--pid", t.pid, "--probe", f"caller+{offset:#x}", "--dry-run").stdout:
+        for offset in binutils.offsets(t.path, "caller")[1:]:
+            if "refused" not in self.tool("--pid", t.pid, "--probe", f"caller+{offset:#x}", "--dry-run").stdout:
                 return offset
         self.fail("no instruction of caller takes a probe")
 

@@ -3,7 +3,6 @@
 
 import os
 import re
-import subprocess
 
 import harness
 from harness import Case, needs
@@ -13,9 +12,7 @@ ROUNDS = 100 if harness.FULL else 3
 
 class Words(Case):
     def tool(self, *args, status=0, env=None):
-        p = subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60, env=env or dict(harness.environment(), HOME=self.dir, LTTNG_HOME=self.dir))
-        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
-        return p
+        return harness.tool(*args, env=env or dict(harness.environment(), HOME=self.dir, LTTNG_HOME=self.dir), status=status)
 
     def standing(self, t):
         """Name to (enabled or disabled, place, contexts), as list -u has it."""

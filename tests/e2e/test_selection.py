@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import harness
+from binutils import exported
 from harness import Case, needs, target_path, wait_until
 
 ROUNDS = 40
@@ -292,8 +293,7 @@ class Patterns(Case):
         self.assertEqual({e["pid"] for e in r.events}, {self.t.pid, other.pid})
 
     def test_they_stay_by_their_own_names(self):
-        attach = lambda *args, **kw: subprocess.run([harness.DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60,
-                                                    env=harness.environment(HOME=self.dir, LTTNG_HOME=self.dir))
+        attach = lambda *args, **kw: harness.tool(*args, env=harness.environment(HOME=self.dir, LTTNG_HOME=self.dir))
         p = attach("attach", "--pid", self.t.pid, "--sink", "ring", "--function", "tail_*", "--return", "tail_memory")
         self.assertEqual(p.returncode, 0, p.stderr)
         status = attach("status", "--pid", self.t.pid, "-f", "json").stdout
@@ -305,11 +305,6 @@ class Patterns(Case):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assert_clean(self.t.pid)
         self.assert_result_ok(self.t)
-
-
-def exported(path):
-    out = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True).stdout
-    return [line.split()[2].split("@")[0] for line in out.splitlines() if len(line.split()) == 3 and line.split()[1] == "T"]
 
 
 PYTHON = "/usr/bin/python3"

@@ -8,34 +8,25 @@ import re
 import subprocess
 import time
 
-from harness import DYNPROBE, OWN_FAILURE, Case, Result, children, environment, main, maps, status, wait_until
+from harness import DYNPROBE, OWN_FAILURE, Case, Result, children, environment, main, maps, number, shown, status, tool, wait_until
 
 MODES = ("stop", "quick", "fork")
-
-
-def number(value):
-    return int(value, 0) if isinstance(value, str) else value
 
 
 class Snapshot(Case):
     def take(self, *args, timeout=120, **popen):
         """Runs dynprobe snapshot; .path is the file that it names."""
         self.count += 1
-        argv = [DYNPROBE, "snapshot", *map(str, args)]
-        if "-o" not in args:
-            argv += ["-o", self.path(f"snapshot-{self.count}.dps")]
-        p = subprocess.run(argv, capture_output=True, timeout=timeout, env=environment(), **popen)
-        r = Result(p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace"))
-        self.assertNotIn("Sanitizer", r.err)
+        place = () if "-o" in args else ("-o", self.path(f"snapshot-{self.count}.dps"))
+        p = tool("snapshot", *args, *place, timeout=timeout, **popen)
+        r = Result(p.returncode, p.stdout, p.stderr)
         r.path = r.out.strip()
         return r
 
     def read(self, r):
         """What is in the file."""
         self.assert_ok(r)
-        p = subprocess.run([DYNPROBE, "show", r.path, "-f", "json"], capture_output=True, timeout=60, env=environment())
-        self.assertEqual(p.returncode, 0, p.stderr.decode())
-        return json.loads(p.stdout)
+        return shown(r.path)
 
     def crowd(self, threads=6, depth=5, mib=0):
         t = self.target("crowd", threads, depth, mib)
@@ -215,7 +206,7 @@ class Snapshot(Case):
             r = self.take(gone.pid, "-o", path)
             self.assertEqual(r.status, OWN_FAILURE)
             self.assertIn("DP-OUTPUT", r.err)
-        self.assertEqual(subprocess.run([DYNPROBE, "snapshot", str(gone.pid)], cwd="/proc", capture_output=True, text=True).stderr.count("DP-OUTPUT"), 1)
+        self.assertEqual(tool("snapshot", gone.pid, cwd="/proc").stderr.count("DP-OUTPUT"), 1)
         self.assertEqual([n for n in os.listdir(self.dir) if ".dps" in n or "dynprobe" in n], [], "nothing of the try is left")
 
     def test_names_that_the_program_chose_do_not_turn_or_break_our_lines(self):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Several snapshots of one process: what is kept from one for the next is never what may have changed."""
 
-import json
 import os
 import re
 import subprocess
 import time
 
-from harness import DYNPROBE, Case, environment, main
+from harness import DYNPROBE, Case, environment, main, shown
 
 GROWS = """
 import sys
@@ -28,9 +27,6 @@ class Again(Case):
         self.addCleanup(p.stdout.close)
         return p
 
-    def read(self, path):
-        return json.loads(subprocess.run([DYNPROBE, "show", path, "-f", "json"], capture_output=True, timeout=60, check=True, env=environment()).stdout)
-
     def test_each_snapshot_has_the_values_of_its_own_moment(self):
         t = self.target("crowd", 4, 5, 0)
         tids = {int(tid) for tid in re.findall(r"THREAD \d+ (\d+)", t.output())}
@@ -39,7 +35,7 @@ class Again(Case):
         self.assertEqual((p.returncode, len(paths)), (0, 3))
         ticks = []
         for path in paths:
-            s = self.read(path)
+            s = shown(path)
             self.assertEqual({x["tid"] for x in s["threads"]}, tids | {t.pid})
             self.assertTrue(all(x["frames"][1]["symbol"] == "descend" for x in s["threads"] if x["tid"] in tids))
             members = {v["name"]: v for v in s["globals"][0]["children"]}
@@ -64,7 +60,7 @@ class Again(Case):
         while late < 2:  # those that were on their way already
             path = p.stdout.readline().strip()
             late += os.stat(path).st_mtime_ns > loaded
-        before, after = (["libsqlite3" in o["path"] for o in self.read(f)["objects"]] for f in (first, path))
+        before, after = (["libsqlite3" in o["path"] for o in shown(f)["objects"]] for f in (first, path))
         self.assertEqual((any(before), any(after)), (False, True))
 
 

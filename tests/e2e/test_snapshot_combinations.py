@@ -2,10 +2,8 @@
 """--snapshot with each kind of probe, condition and target that it may meet: the limits are of the run, the frames of the hit, and no thread is missing."""
 
 import glob
-import json
 import os
 import re
-import subprocess
 
 import harness
 
@@ -14,9 +12,7 @@ class Combinations(harness.Case):
     def shots(self):
         found = []
         for path in sorted(glob.glob(self.path("*.dps")), key=os.path.getmtime):
-            done = subprocess.run([harness.DYNPROBE, "show", "--json", path], capture_output=True, text=True, timeout=60)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            found.append(json.loads(done.stdout))
+            found.append(harness.shown(path))
             os.unlink(path)
         return found
 

@@ -2,7 +2,6 @@
 """--snapshot: the process at the moment of a hit. The thread that hit waits at its probe, and goes on whatever becomes of dynprobe."""
 
 import glob
-import json
 import os
 import shutil
 import signal
@@ -16,11 +15,6 @@ class Hits(harness.Case):
     def files(self):
         return sorted(glob.glob(self.path("*.dps")))
 
-    def shown(self, path):
-        done = subprocess.run([harness.DYNPROBE, "show", "--json", path], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
     def file_of(self, event):
         digits = f"{event['fields']['snapshot_id']:012x}" if isinstance(event["fields"]["snapshot_id"], int) else event["fields"]["snapshot_id"][2:]
         found = [f for f in self.files() if f.endswith(f".{digits}.dps")]
@@ -33,7 +27,7 @@ class Hits(harness.Case):
         self.assert_ok(r)
         event = r.events[0]
         path, digits = self.file_of(event)
-        shot = self.shown(path)
+        shot = harness.shown(path)
         self.assertTrue(shot["id"].endswith(digits))
         self.assertEqual((shot["probe"], shot["condition"]), ("foo", "(a & 0xffff) == 5"))
         thread = shot["threads"][0]
@@ -105,8 +99,7 @@ class Hits(harness.Case):
             r = self.attach(t, "--function", "foo", "--snapshot", *more, json_events=False)
             self.assertEqual(r.status, harness.OWN_FAILURE)
             self.assertIn("DP-USAGE", r.err)
-        done = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--max-snapshots", "2"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, harness.OWN_FAILURE)
+        done = harness.tool("--pid", t.pid, "--function", "foo", "--max-snapshots", "2", status=harness.OWN_FAILURE)
         self.assertIn("--snapshot", done.stderr)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
@@ -135,7 +128,7 @@ class Hits(harness.Case):
         r = self.finish(p)
         self.assertEqual(len(self.files()), 2, str(r))
         for path in self.files():
-            shot = self.shown(path)
+            shot = harness.shown(path)
             lines = [f.get("line") for thread in shot["threads"] for f in thread["frames"] if f.get("symbol") == "main"]
             self.assertTrue(lines and all(lines), [(f.get("symbol"), f.get("file"), f.get("line")) for thread in shot["threads"] for f in thread["frames"]])
 

@@ -2,8 +2,6 @@
 """--snapshot with LTTng's events: the event in LTTng's own trace leads to the snapshot of its hit."""
 
 import glob
-import json
-import subprocess
 
 import harness
 import lttng_env
@@ -26,8 +24,7 @@ class SnapshotLttng(lttng_probe.Case):
         self.assertGreater(len(events), 2)
         for event in taken:
             (path,) = glob.glob(self.path(f"*.{event.fields['snapshot_id']:012x}.dps"))
-            done = subprocess.run([harness.DYNPROBE, "show", "--json", path], capture_output=True, text=True, timeout=60)
-            frame = json.loads(done.stdout)["threads"][0]["frames"][0]
+            frame = harness.shown(path)["threads"][0]["frames"][0]
             self.assertEqual(frame["symbol"], "foo")
             values = {v["name"]: v for v in frame["variables"]}
             self.assertEqual(int(values["a"]["value"]), event.fields["a"])

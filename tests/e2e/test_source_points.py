@@ -248,12 +248,12 @@ int main(void)
         self.assertEqual(self.hits(program, "--probe", "both"), {"both": 4})
 
     def test_listed_instructions_have_their_lines(self):
-        p = subprocess.run([harness.DYNPROBE, "list", "-v", "-f", "json", self.program, "second"], capture_output=True, text=True, timeout=60)
+        p = harness.tool("list", "-v", "-f", "json", self.program, "second")
         f, = map(json.loads, p.stdout.splitlines())
         sources = [site["source"] for site in f["sites"]]
         self.assertIn(f"layers.c:{LINE['second']}", sources)
         self.assertEqual(sources.count(None), 0, sources)
-        text = subprocess.run([harness.DYNPROBE, "list", "-v", self.program, "second"], capture_output=True, text=True, timeout=60).stdout
+        text = harness.tool("list", "-v", self.program, "second").stdout
         self.assertIn(f" layers.c:{LINE['second']} ", text)
 
     def test_plt_entries(self):

@@ -13,10 +13,6 @@ from harness import Case, needs, target_path
 ROUNDS = 25
 
 
-def number(field):
-    return int(field, 0) if isinstance(field, str) else field
-
-
 def answers(r):
     return [x for x in r.lines if x["type"] == "answer"]
 
@@ -165,7 +161,7 @@ class Refused(Case):
 
     def test_dry_run_says_where(self):
         t = self.target("spin")
-        p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--syscall", "openat", "--dry-run", "-f", "json"], capture_output=True, text=True, timeout=60)
+        p = harness.tool("--pid", t.pid, "--syscall", "openat", "--dry-run", "-f", "json")
         plans = [json.loads(line) for line in p.stdout.splitlines()]
         self.assertEqual({m["name"].rstrip("0123456789").rstrip("_") for m in plans if m["type"] == "plan"}, {"syscall_openat_entry", "syscall_openat_exit"})
         self.assertIsNone(harness.changed_text(t.pid) or None)

@@ -7,16 +7,10 @@ import signal
 import subprocess
 
 import harness
+from binutils import instructions, offsets
 from harness import Case, State, needs, status, wait_until
 
 TRAP = 1 << (signal.SIGTRAP - 1)
-
-
-def starts(path, symbol):
-    """Offsets of a function's instructions."""
-    out = subprocess.run(["objdump", "-d", f"--disassemble={symbol}", "--no-show-raw-insn", path], capture_output=True, text=True).stdout
-    at = [int(line.split(":")[0], 16) for line in out.splitlines() if line.startswith(" ") and ":\t" in line]
-    return [a - at[0] for a in at]
 
 
 class Trap(Case):
@@ -40,7 +34,7 @@ class Trap(Case):
     def test_program_that_cares_for_its_signals(self):
         """Masks and actions as it set them, its own int3s and SIGTRAPs, waits with masks of the moment, threads, forks: at every instruction."""
         t = self.target("trapped", 300)
-        for offset in starts(t.path, "trapped_work"):
+        for offset in offsets(t.path, "trapped_work"):
             r = self.attach_traps(t, "--probe", f"trapped_work+{offset}", "-t", "reg:rdi", "-d", "1")
             if "temporary mask" in r.err or "signal handler" in r.err:  # it does that most of the time
                 self.assert_refused(r, "DP-TRAP-UNSAFE")
@@ -54,10 +48,9 @@ class Trap(Case):
     def test_calls_that_wait_at_the_trap_go_on(self):
         """nanosleep and its like: the kernel remembers what is left of them, until a signal is handled."""
         libc = next(p for p in ("/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib64/libc.so.6", "/lib64/libc.so.6") if os.path.exists(p))
-        text = subprocess.run(["objdump", "-d", "--disassemble=clock_nanosleep", "--no-show-raw-insn", libc], capture_output=True, text=True).stdout
-        lines = [line.split(":\t") for line in text.splitlines() if line.startswith(" ") and ":\t" in line]
-        calls = [int(at, 16) - int(lines[0][0], 16) for at, what in lines if what.strip() == "syscall"]
-        self.assertTrue(calls, text[:1000])
+        code = instructions(libc, "--disassemble=clock_nanosleep")
+        calls = [at - code[0][0] for at, what in code if what == "syscall"]
+        self.assertTrue(calls, code[:40])
         t = self.target("eintr")
         placed = 0
         for _ in range(10):  # it waits with all kinds of masks of the moment
@@ -71,7 +64,7 @@ class Trap(Case):
     def test_every_instruction_at_once_in_threads_that_come_and_go(self):
         t = self.target("churn")
         before = [status(t.pid, f) for f in ("SigCgt", "SigIgn")]
-        probes = [a for o in starts(t.path, "foo") for a in ("--probe", f"foo+{o}")]
+        probes = [a for o in offsets(t.path, "foo") for a in ("--probe", f"foo+{o}")]
         r = self.attach_traps(t, *probes, "-d", "2")
         self.assert_trapped(r, len(probes) // 2)
         self.assert_clean(t.pid)
@@ -103,16 +96,15 @@ class Trap(Case):
         second = self.attach_traps(t, "--function", "main", "-d", "0.1")
         self.assert_refused(second, "DP-TRAP-UNSAFE", "earlier dynprobe")
         self.let_run(t, steps=800)
-        p = subprocess.run([harness.DYNPROBE, "detach", "--pid", str(t.pid)], capture_output=True, text=True, timeout=60)
-        self.assertEqual(p.returncode, 0, p.stderr)
+        p = harness.tool("detach", "--pid", t.pid, status=0)
         self.assert_clean(t.pid)
         self.assertEqual(status(t.pid, "SigCgt"), before)
         self.assert_result_ok(t)
 
     def test_one_of_several_is_removed(self):
         t = self.target("churn")
-        second = starts(t.path, "foo")[1]
-        run = lambda *args: subprocess.run([harness.DYNPROBE, *args, "--pid", str(t.pid)], capture_output=True, text=True, timeout=60)
+        second = offsets(t.path, "foo")[1]
+        run = lambda *args: harness.tool(*args, "--pid", t.pid)
         for _ in range(3):
             p = run("attach", "--tactic", "trap", "--sink", "ring", "--name", "one", "--function", "foo", "--name", "two", "--probe", f"foo+{second}")
             self.assertEqual(p.returncode, 0, p.stderr)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 
+import binutils
 import harness
 from harness import Case, State, needs_root, wait_until
 
@@ -53,7 +54,7 @@ class Uprobe(Case):
 
     def file_offset(self, path, symbol):
         address = harness.symbol_address(path, symbol)
-        out = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True).stdout
+        out = binutils.readelf("-lW", path)
         for m in re.finditer(r"LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", out):
             offset, start, size = (int(x, 16) for x in m.groups())
             if start <= address < start + size:

@@ -7,14 +7,11 @@ import signal
 import struct
 import subprocess
 
+import binutils
 import harness
-from harness import Case, needs, wait_until
+from harness import Case, needs, number, wait_until
 
 ITEMS = [(-3, 200, -5000000000), (-4, 201, -5000000001), (-5, 202, -5000000002), (-6, 203, -5000000003)]  # of markers.c
-
-
-def value(field):
-    return int(field, 0) if isinstance(field, str) else field
 
 
 class Markers(Case):
@@ -33,7 +30,7 @@ class Markers(Case):
         seen = {e["probe"]: 0 for e in r.events}
         for e in r.events:
             seen[e["probe"]] += 1
-            a = {name: value(v) for name, v in e["fields"].items()}
+            a = {name: number(v) for name, v in e["fields"].items()}
             if e["probe"] == "work_plain":
                 self.assertEqual((a["arg1"], a["arg2"]), (-a["arg0"], 42))
             else:
@@ -43,7 +40,7 @@ class Markers(Case):
     def test_arguments_by_name_and_conditions(self):
         r = self.attach(self.t, "--usdt", "work:mixed", "-t", "twice=arg0*2", "-t", "arg3", "--when", "arg5 == 2", "-n", 20)
         self.assert_ok(r)
-        self.assertEqual({(value(e["fields"]["twice"]), value(e["fields"]["arg3"])) for e in r.events}, {(-10, -77)})
+        self.assertEqual({(number(e["fields"]["twice"]), number(e["fields"]["arg3"])) for e in r.events}, {(-10, -77)})
 
     def test_a_semaphore_is_up_while_the_probe_stands(self):
         self.assertEqual(self.semaphore(), 0)
@@ -53,7 +50,7 @@ class Markers(Case):
         r = self.finish(p)
         self.assert_ok(r)
         self.assertEqual(self.semaphore(), 0)
-        values = [value(e["fields"]["arg0"]) for e in r.events]
+        values = [number(e["fields"]["arg0"]) for e in r.events]
         self.assertEqual([v % 3 for v in values], [0] * len(values))
         self.assert_clean(self.t.pid)
 
@@ -82,7 +79,7 @@ class Markers(Case):
     def test_the_count_goes_with_a_probe_that_another_tool_ends(self):
         p = self.start_attached(self.t, "--usdt", "work:guarded", "-t", "reg:rip")
         self.await_events(p, "work_guarded", 3)
-        site = next(value(e["fields"]["rip"]) for e in map(json.loads, self.said(p).splitlines()[-3:]) if "fields" in e)
+        site = next(number(e["fields"]["rip"]) for e in map(json.loads, self.said(p).splitlines()[-3:]) if "fields" in e)
         os.kill(self.t.pid, signal.SIGSTOP)  # nobody is to run what stands there for a moment
         wait_until(lambda: harness.status(self.t.pid, "State")[0] == "T", what="the program to stop")
         with open(f"/proc/{self.t.pid}/mem", "r+b", buffering=0) as f:
@@ -105,7 +102,7 @@ class Markers(Case):
         self.assert_clean(self.t.pid)
 
     def verb(self, *args):
-        p = subprocess.run([harness.DYNPROBE, *args, "--pid", str(self.t.pid)], capture_output=True, text=True, timeout=60)
+        p = harness.tool(*args, "--pid", self.t.pid)
         return harness.Result(p.returncode, p.stdout, p.stderr)
 
     def test_what_is_not_there(self):
@@ -114,11 +111,11 @@ class Markers(Case):
 
     def test_they_are_listed(self):
         def listed(*words):
-            p = subprocess.run([harness.DYNPROBE, "list", "-f", "json", harness.target_path("markers"), *words], capture_output=True, text=True)
+            p = harness.tool("list", "-f", "json", harness.target_path("markers"), *words)
             return {f"{m['provider']}:{m['name']}": m for m in map(json.loads, p.stdout.splitlines()) if m["type"] == "marker"}
         self.assertEqual(set(listed()), {"work:plain", "work:mixed", "work:guarded"})
         self.assertEqual(set(listed("usdt:*:g*")), {"work:guarded"})
-        readelf = subprocess.run(["readelf", "-n", harness.target_path("markers")], capture_output=True, text=True).stdout
+        readelf = binutils.readelf("-n", harness.target_path("markers"))
         for m in listed().values():
             self.assertIn("Arguments: " + m["args"], readelf)
             self.assertIn(f"Location: {int(m['file_addr'], 16):#018x}", readelf)
@@ -139,7 +136,7 @@ class Python(Case):
             self.skipTest("this python3 has no markers")
         r = self.dynprobe("--usdt", "python:gc*", "--", "/usr/bin/python3", "-S", "-c", "import gc\ngc.disable()\nfor i in range(11): gc.collect(i % 3)\n")
         self.assert_ok(r)
-        generations = [value(e["fields"]["arg0"]) for e in r.events if e["probe"] == "python_gc__start"]
+        generations = [number(e["fields"]["arg0"]) for e in r.events if e["probe"] == "python_gc__start"]
         ours = [i % 3 for i in range(11)]  # the interpreter collects at its start and end, too
         self.assertIn(ours, [generations[i:i + 11] for i in range(len(generations))], generations)
 

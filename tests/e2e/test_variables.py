@@ -12,8 +12,9 @@ import struct
 import subprocess
 
 import lttng_env
+import binutils
 import harness
-from harness import DYNPROBE, Case, needs
+from harness import Case, needs
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
 ROUNDS = 400
@@ -66,7 +67,7 @@ class Variables(Case):
         """Runs the program under probes: (what it printed, the events of each probe)."""
         r = self.dynprobe("--buffer-size", "4M", *args, "--", program, str(rounds))
         self.assertEqual(r.status, 0, r.err[-3000:])
-        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        printed = harness.objects(r.out)
         self.assertEqual(len(printed), rounds)
         return printed, r.events
 
@@ -151,7 +152,7 @@ class Variables(Case):
         program = self.build("plain.c", "gcc", "-O0", "-g")
         r = self.dynprobe("--buffer-size", "4M", "--function", "work", "-t", "args", "-t", "*req", "-t", "sum=n + 0.5", "--", program, "300", record=self.path("t"))
         self.assertEqual(r.status, 0, r.err[-3000:])
-        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        printed = harness.objects(r.out)
         events = lttng_env.read_trace(self.path("t"))
         self.assertEqual(len(events), 300)
         for said, f in zip(printed, (e.fields for e in events)):
@@ -241,7 +242,7 @@ class Variables(Case):
         # To a file of their own: two programs that write into one pipe share its lines.
         r = self.dynprobe("--probe", self.FORM, "-t", "big", "--no-record", "-o", self.path("events"), "--", program, "20", json_events=False)
         self.assert_ok(r)
-        printed = [json.loads(x) for x in r.out.splitlines() if x.startswith("{")]
+        printed = harness.objects(r.out)
         with open(self.path("events")) as f:
             shown = [x.split(" work: ", 1)[1] for x in f.read().splitlines() if " work: " in x]
         self.assertEqual(len(shown), 20)
@@ -378,12 +379,12 @@ class Variables(Case):
         other = program + "-2"
         shutil.copy(program, other)
         subprocess.run(["dwz", "-m", self.path("shared.debug"), program, other], check=True)
-        self.assertIn("request", subprocess.run(["readelf", "-p.debug_str", self.path("shared.debug")], capture_output=True, text=True).stdout)
+        self.assertIn("request", binutils.readelf("-p.debug_str", self.path("shared.debug")))
         line = self.seen(program, "a=((struct request *)$rdi)->hdr.type - req->hdr.type", "b=sizeof(union either)", "c=(enum color)5")
         self.assertIn(" a=0 b=4 c=GREEN", line)
 
     def sections(self, program):
-        return subprocess.run(["readelf", "--debug-dump=info", "-SW", program], capture_output=True, text=True).stdout
+        return binutils.readelf("--debug-dump=info", "-SW", program)
 
     # ---- places where there is no value ----
 
@@ -413,9 +414,7 @@ class Variables(Case):
         self.tool("detach", "--pid", p.pid)
 
     def tool(self, *args):
-        done = subprocess.run([DYNPROBE, *map(str, args)], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        return harness.tool(*args, status=0).stdout
 
     # ---- refusals ----
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 
+import binutils
 import harness
 from harness import Case, State, needs, needs_root, wait_until
 
@@ -57,7 +58,7 @@ class Variants(Case):
         t = self.target("spin-stripped", 0, 300)
         whole = self.target("spin", 0, 300)
         offset = harness.symbol_address(whole.path, "foo") - harness.symbol_address(whole.path, "_start")
-        entry = int(next(x for x in subprocess.run(["readelf", "-h", t.path], capture_output=True, text=True).stdout.splitlines() if "Entry" in x).split()[-1], 16)
+        entry = int(next(x for x in binutils.readelf("-h", t.path).splitlines() if "Entry" in x).split()[-1], 16)
         first = next(m for m in harness.maps(t.pid) if m.path == os.path.realpath(t.path))
         r = self.attach(t, "--probe", f"{first.start + entry + offset:#x}", "-t", "reg:rdi", "-n", 10)
         self.assert_ok(r)

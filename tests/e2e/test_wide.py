@@ -38,7 +38,7 @@ class Wide(Case):
     def run_on(self, program, *args, status=0):
         r = self.dynprobe("--buffer-size", "4M", *args, "--", program, str(ROUNDS))
         self.assertEqual(r.status, status, r.err[-2000:])
-        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        printed = harness.objects(r.out)
         with open(os.path.join(self.dir, f"events-{self.count}.json")) as f:  # numbers as they are written
             lines = [json.loads(line, parse_float=str, parse_int=str) for line in f]
         return printed, [o for o in lines if o["type"] == "event"], r
@@ -105,7 +105,7 @@ class Wide(Case):
         program = self.build("gcc", "-O2", "-g")
         r = self.dynprobe("--function", "work", "-t", "x=h->w", "-t", "y=h->ld", "--", program, "12", json_events=False)
         shown = re.findall(r"work: x=(-?\d+) y=(\S+)", r.err)
-        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        printed = harness.objects(r.out)
         self.assertEqual([int(x) for x, _ in shown], [whole(p["h_w"], True) for p in printed])
         self.assertEqual(shown[7][1], "-inf")
         self.assertEqual(shown[9][1], "-5")
@@ -115,7 +115,7 @@ class Wide(Case):
         program = self.build("gcc", "-O2", "-g")
         r = self.dynprobe("--function", "work", "-t", "x=h->w", "-t", "y=h->ld", "--", program, "20", record=self.path("trace"))
         self.assertEqual(r.status, 0, r.err)
-        printed = [json.loads(line) for line in r.out.splitlines() if line.startswith("{")]
+        printed = harness.objects(r.out)
         done = subprocess.run(["babeltrace2", self.path("trace")], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         shown = re.findall(r"x = \{ low = 0x([0-9A-F]+), high = (-?\d+) \}, y = \{ mantissa = 0x([0-9A-F]+)", done.stdout)

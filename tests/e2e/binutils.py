@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""What binutils say of a file: the second opinion on symbols and instructions."""
+
+import re
+import subprocess
+
+
+def said(*argv):
+    return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=300).stdout
+
+
+def readelf(*args):
+    return said("readelf", *args)
+
+
+def symbol_address(path, symbol):
+    """Address of a symbol in the file, as nm says."""
+    for options in ([], ["-D"]):
+        for line in said("nm", *options, path).splitlines():
+            fields = line.split()
+            if len(fields) == 3 and fields[2].split("@")[0] == symbol:
+                return int(fields[0], 16)
+    raise KeyError(symbol)
+
+
+def exported(path, types="T"):
+    """Names that a program or library defines for others."""
+    lines = (line.split() for line in said("nm", "-D", "--defined-only", path).splitlines())
+    return [fields[2].split("@")[0] for fields in lines if len(fields) == 3 and fields[1] in types]
+
+
+def instructions(path, *options):
+    """[(address, text)]; options are objdump's."""
+    text = said("objdump", "-d", "--no-show-raw-insn", *options, path)
+    return [(int(at, 16), code.strip()) for at, code in re.findall(r"^ +([0-9a-f]+):\t(.*)$", text, re.M)]
+
+
+def offsets(path, function):
+    """Where the instructions of a function begin, from its first one on."""
+    at = [address for address, _ in instructions(path, f"--disassemble={function}")]
+    return [a - at[0] for a in at]

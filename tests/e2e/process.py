@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What /proc says of a process: its mappings and text, its threads, what an attach and detach must leave as it was."""
+
+import os
+import re
+import time
+
+import binutils
+from binutils import symbol_address
+
+
+class Mapping:
+    def __init__(self, line):
+        fields = line.rstrip("\n").split(None, 5)
+        self.start, self.end = (int(x, 16) for x in fields[0].split("-"))
+        self.perms, self.offset = fields[1], int(fields[2], 16)
+        self.path = fields[5] if len(fields) > 5 else ""
+
+        self.is_ours = "dynprobe" in os.path.basename(self.path)  # the checkout's folder may well bear that name
+
+    def key(self):
+        return (self.start, self.end, self.perms, self.path)
+
+
+def maps(pid):
+    with open(f"/proc/{pid}/maps") as f:
+        return [Mapping(line) for line in f]
+
+
+def has_processor(feature):
+    """A name from the flags in /proc/cpuinfo."""
+    with open("/proc/cpuinfo") as f:
+        return any(feature in line.split() for line in f if line.startswith("flags"))
+
+
+def status_fields(pid):
+    """{} if there is no such process any more."""
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            return {name: value.strip() for name, _, value in (line.partition(":") for line in f)}
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+
+
+def status(pid, field):
+    """None if there is no such process any more, or no such field."""
+    return status_fields(pid).get(field)
+
+
+def read_memory(pid, address, size):
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
+        f.seek(address)
+        return f.read(size)
+
+
+def text_mappings(pid):
+    return [m for m in maps(pid) if "x" in m.perms and m.path.startswith("/") and "memfd" not in m.path]
+
+
+def changed_bytes(pid, m):
+    memory = read_memory(pid, m.start, m.end - m.start)
+    with open(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}", "rb") as f:
+        f.seek(m.offset)
+        contents = f.read(m.end - m.start)
+    contents += bytes(len(memory) - len(contents))
+    return [(m.path, m.offset + i) for i, (a, b) in enumerate(zip(memory, contents)) if a != b] if memory != contents else []
+
+
+def changed_text(pid):
+    """[(path, file offset)] where executable memory differs from its file: empty in a process without probes."""
+    for tries in range(200):
+        try:
+            return [place for m in text_mappings(pid) for place in changed_bytes(pid, m)]
+        except OSError:  # a program that loads and unloads libraries: a mapping went between two looks
+            if tries == 199 or not os.path.exists(f"/proc/{pid}/maps"):
+                raise
+            time.sleep(0.01)
+    return None
+
+
+def armed(pid):
+    """Probes stand: our code is mapped, the text is changed, and nobody is at work in the process (borrowing a thread changes text too)."""
+    look = lambda: status(pid, "TracerPid") == "0" and any(m.is_ours for m in maps(pid)) and changed_text(pid)
+    return look() and (time.sleep(0.01), look())[1]  # two looks: between two loans of a thread it looks the same
+
+
+def private_text_kib(pid):
+    """Copies of text pages that patching made and nobody gave back."""
+    total, counting = 0, False
+    with open(f"/proc/{pid}/smaps") as f:
+        for line in f:
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                m = Mapping(line)
+                counting = "x" in m.perms and m.path.startswith("/")
+            elif counting and line.startswith("Anonymous:"):
+                total += int(line.split()[1])
+    return total
+
+
+def live_address(pid, path, symbol):
+    """Address of a symbol in the running process."""
+    address = symbol_address(path, symbol)
+    first = next(m for m in maps(pid) if m.path == os.path.realpath(path))
+    pie = "DYN (" in binutils.readelf("-h", path)
+    return address + (first.start - first.offset if pie else 0)
+
+
+def assert_memory_exists(case, pid):
+    """All pages of what is mapped of our memory file: none has to be found when it is first written to."""
+    ours = [m for m in maps(pid) if m.is_ours]
+    case.assertTrue(ours)
+    for m in ours:
+        s = os.stat(f"/proc/{pid}/map_files/{m.start:x}-{m.end:x}")
+        case.assertGreaterEqual(s.st_blocks * 512, s.st_size)
+        case.assertGreater(s.st_size, 0)
+
+
+def joined(mappings):
+    """Neighbouring mappings of one file count as one: where pages of text were replaced, the kernel goes on showing them by themselves."""
+    found = []
+    for m in sorted(mappings, key=lambda m: m.start):
+        last = found[-1] if found else None
+        if last and m.path.startswith("/") and (m.path, m.perms, m.start) == (last.path, last.perms, last.end) and m.offset == last.offset + last.end - last.start:
+            last.end = m.end
+        else:
+            found.append(m)
+    return found
+
+
+class State:
+    """What an attach and detach must not change."""
+
+    def __init__(self, pid):
+        moving = ("[heap]", "[stack]", "[uprobes]")
+        self.maps = sorted(m.key() for m in joined(maps(pid)) if m.path not in moving)
+        self.fds = {}
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                self.fds[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+            except OSError:
+                pass
+        self.tasks = sorted(os.listdir(f"/proc/{pid}/task"))
+        self.status = {f: status(pid, f) for f in ("TracerPid", "SigBlk", "SigIgn", "SigCgt", "Seccomp", "NoNewPrivs")}
+        self.changed_text = changed_text(pid)
+
+    def differences(self, other):
+        return {k: (v, getattr(other, k)) for k, v in vars(self).items() if v != getattr(other, k)}
+
+
+def children(pid):
+    """The pids of its children."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and status(entry, "PPid") == str(pid):
+            found.append(int(entry))
+    return found
