@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,18 @@ def wait_until(condition, seconds=60.0, what="condition"):
         if time.monotonic() > end:
             raise AssertionError(f"waited {seconds} s in vain for: {what() if callable(what) else what}")
         time.sleep(0.005)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as s:
+        s.settimeout(1)
+        return s.connect_ex(("127.0.0.1", port)) == 0
 
 
 # ---- programs to probe ---------------------------------------------------------------------------------------------------
@@ -195,10 +208,10 @@ def shown(path):
     return json.loads(tool("show", "--json", path, status=0).stdout)
 
 
-def compiled(output, *args, compiler="gcc", text=None, **popen):
-    """Compiles a program of some files, or of `text` in C; returns its path."""
+def compiled(output, *command, text=None, **popen):
+    """`command` makes a program of some files, or of `text` in C; its path."""
     source = [] if text is None else ["-x", "c", "-"]
-    p = subprocess.run([compiler, *args, *source, "-o", output], input=text or "", capture_output=True, text=True, timeout=120, **popen)
+    p = subprocess.run([*command, *source, "-o", output], input=text or "", capture_output=True, text=True, timeout=120, **popen)
     if p.returncode != 0:
         raise AssertionError(f"{p.args}: {p.stderr}")
     return output
@@ -216,6 +229,12 @@ class Case(unittest.TestCase):
 
     def path(self, name):
         return os.path.join(self.dir, name)
+
+    def written(self, name, text):
+        """A file of that name in the scratch directory; its path."""
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
 
     def target(self, name, *args, **kw):
         if name in OPTIONAL_TARGETS and not os.path.exists(target_path(name)):

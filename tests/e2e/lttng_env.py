@@ -337,7 +337,7 @@ class Case(harness.Case):
         os.makedirs(output, exist_ok=True)
         urls = [x for option, kind in (("-C", "control"), ("-D", "data"), ("-L", "live")) for x in (option, f"tcp://127.0.0.1:{RELAY[kind]}")]
         daemon = self.start_daemon(["lttng-relayd", "-o", output, *urls], user or self.root)
-        wait_until(lambda: all(connects(port) for port in RELAY.values()), 30, "the relay daemon to listen")
+        wait_until(lambda: all(harness.listens(port) for port in RELAY.values()), 30, "the relay daemon to listen")
         return daemon
 
     # -- the lttng command
@@ -412,9 +412,3 @@ def answers(path):
         except OSError:
             return False
     return True
-
-
-def connects(port):
-    with socket.socket() as s:
-        s.settimeout(1)
-        return s.connect_ex(("127.0.0.1", port)) == 0

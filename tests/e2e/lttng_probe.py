@@ -66,6 +66,9 @@ class Case(lttng_env.Case):
     def end(self, t):
         """The probes come out, the text is what it was, and the program noticed nothing."""
         self.tool("detach", "--pid", t.pid)
+        self.assert_clean_text(t)
+
+    def assert_clean_text(self, t):
         self.assertEqual(harness.changed_text(t.pid), [])
         self.assert_result_ok(t)
 
@@ -103,3 +106,11 @@ class Case(lttng_env.Case):
         with open(path, "w") as f:
             f.write(f"session={name}\n")
         os.chmod(path, 0o644)
+
+
+class WithDaemon(Case):
+    """A session daemon of root's runs from the beginning."""
+
+    def setUp(self):
+        super().setUp()
+        self.sessiond()

@@ -16,19 +16,7 @@ import time
 import urllib.request
 
 import harness
-from harness import wait_until
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as s:
-        s.settimeout(1)
-        return s.connect_ex(("127.0.0.1", port)) == 0
+from harness import free_port, listens, wait_until
 
 
 def work(n):

@@ -24,7 +24,7 @@ def rounded(name, value):
 class Computed(Case):
     def check(self, needed, *command):
         """`needed` have to be there; of others the compiler may tell nothing, but nothing false may be told."""
-        program = harness.compiled(self.path("program"), *command[1:], "-g", "-Wno-unknown-attributes", SOURCE, compiler=command[0], cwd=self.dir)
+        program = harness.compiled(self.path("program"), *command, "-g", "-Wno-unknown-attributes", SOURCE, cwd=self.dir)
         r = self.dynprobe("--probe", f"computed.c:{LINE}", "-t", "locals", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms",
                           "--max-pause", "30000", "--", program, ROUNDS, cwd=self.dir)
         self.assert_ok(r)

@@ -108,7 +108,7 @@ class Pages(unittest.TestCase):
         os.symlink(PYTHON, os.path.join(cls.bin, "python3"))
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cookbook", "shop.cc")
         if harness.have("g++"):
-            subprocess.run(["g++", "-O1", "-g", "-pthread", "-o", os.path.join(cls.bin, "shop"), source], check=True)
+            harness.compiled(os.path.join(cls.bin, "shop"), "g++", "-O1", "-g", "-pthread", source)
         cls.prepare()
         pool = concurrent.futures.ThreadPoolExecutor(max_workers=4)
         cls.answers = {b.name: pool.submit(cls.run_block, b) for b in blocks(cls.pages) if b.name and not cls.lacks(b)}

@@ -26,8 +26,7 @@ class Snapshots(test_cookbook.Pages):
         os.makedirs(os.path.join(cls.dir, "share", "dynprobe"))
         os.symlink(os.path.join(harness.ROOT, "pmodules", "scripts"), os.path.join(cls.dir, "share", "dynprobe", "pmodules"))
         source = os.path.join(harness.ROOT, "tests", "e2e", "cookbook", "depot.c")
-        cls.depot = os.path.join(cls.bin, "depot")
-        subprocess.run(["gcc", "-g", "-O1", "-pthread", "-o", cls.depot, source], check=True)
+        cls.depot = harness.compiled(os.path.join(cls.bin, "depot"), "gcc", "-g", "-O1", "-pthread", source)
         cls.core = os.path.join(cls.dir, "core")
         subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "run", "-ex", f"generate-core-file {cls.core}", "--args", cls.depot, "crash"],
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)

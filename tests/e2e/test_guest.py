@@ -257,15 +257,9 @@ class Process(GuestCase):
 
     def test_malloc_after_the_program_unloaded_libraries(self):
         """ld.so then frees thread-local memory at a thread's next use of any: in a hit on free() that would be a hit in a hit, or a deadlock."""
-        source = self.path("tls.c")
-        with open(source, "w") as f:
-            f.write("static __thread int v[100];\nint *get(void) { return v; }\n")
-        for n in range(TLS_LIBRARIES):
-            out = self.path(f"tls{n}.so")
-            if n:
-                shutil.copy(self.path("tls0.so"), out)
-            else:
-                subprocess.run(["cc", "-shared", "-fPIC", "-o", out, source], check=True)
+        library = harness.compiled(self.path("tls0.so"), "cc", "-shared", "-fPIC", text="static __thread int v[100];\nint *get(void) { return v; }\n")
+        for n in range(1, TLS_LIBRARIES):
+            shutil.copy(library, self.path(f"tls{n}.so"))
         self.sessiond()
         self.session("s")
         program = self.program()

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The targets without dynprobe: they must find no fault in themselves, and must notice one that is put into them."""
 
-import os
 import signal
-import subprocess
 
 import harness
-from harness import Case, State, changed_text, needs, needs_root, wait_until
+from harness import Case, State, changed_text, needs, needs_root
 
 
 class Targets(Case):
@@ -34,9 +32,7 @@ class Targets(Case):
     def test_a_tracer_that_disturbs_system_calls_is_noticed(self):
         t = self.target("eintr")
         for _ in range(3):
-            tracer = subprocess.Popen(["strace", "-qq", "-f", "-o", os.devnull, "-p", str(t.pid)], stderr=subprocess.DEVNULL)
-            traced = lambda tid: harness.status(f"{t.pid}/task/{tid}", "TracerPid") in (str(tracer.pid), None)
-            wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
+            tracer = self.strace(t)
             tracer.send_signal(signal.SIGINT)
             tracer.wait()
         self.assertEqual(t.stop(), 1)

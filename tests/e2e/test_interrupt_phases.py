@@ -190,11 +190,8 @@ class Phases(Case):
     def test_a_step_that_does_not_end(self):
         """A debuginfod server that takes the question and never answers."""
         with socket.create_server(("127.0.0.1", 0)) as server:
-            source, program = self.path("bare.c"), self.path("bare")
-            with open(source, "w") as f:
-                f.write('#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{\n\tputs("READY"), fflush(stdout);\n\tfor (;;)\n\t\tpause();\n}\n')
-            subprocess.run(["gcc", "-s", "-Wl,--build-id", "-o", program, source], check=True)
-            t = self.target(program)
+            source = self.written("bare.c", '#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{\n\tputs("READY"), fflush(stdout);\n\tfor (;;)\n\t\tpause();\n}\n')
+            t = self.target(harness.compiled(self.path("bare"), "gcc", "-s", "-Wl,--build-id", source))
             before = State(t.pid)
             env = harness.environment(DEBUGINFOD_URLS=f"http://127.0.0.1:{server.getsockname()[1]}", DEBUGINFOD_CACHE_PATH=self.path("cache"))
             tool = Tool("--pid", t.pid, "--probe", "bare.c:5", "--no-record", env=env)

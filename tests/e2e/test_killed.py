@@ -13,29 +13,20 @@ import time
 import unittest
 
 import harness
+import killing
 from harness import DYNPROBE, Case, State, changed_text, target_path, wait_until
 
 SAMPLES = 40
 
 
-class Killed(Case):
-    def run_killed(self, at, target, *args):
+class Killed(killing.Killing, Case):
+    def run_on(self, at, target, *args):
         """Runs dynprobe on the target under killat; returns (system call stops, number of the last call, exit status)."""
-        report = self.path("stops")
-        argv = [target_path("killat"), str(at), report, DYNPROBE, "-v", "--no-record", "-o", os.devnull, "--pid", str(target.pid), *args]
-        p = subprocess.run(argv, capture_output=True, timeout=120, env=harness.environment(ASAN_OPTIONS="detect_leaks=0"))
-        with open(report) as f:
-            stops, call = map(int, f.read().split())
+        stops, call, p = self.run_killed(at, "-v", "--no-record", "-o", os.devnull, "--pid", target.pid, *args, env=harness.environment(ASAN_OPTIONS="detect_leaks=0"))
         # The kernel makes a call fail when its thread stops; whoever is stopped just then is not mended any more.
-        together = b"threads held for" in p.stderr or b"all threads are held" in p.stderr
+        together = "threads held for" in p.stderr or "all threads are held" in p.stderr
         target.may_interrupt = getattr(target, "may_interrupt", 0) + (len(os.listdir(f"/proc/{target.pid}/task")) if together else 1 if at else 0)
         return stops, call, p.returncode
-
-    def goes_on(self, t):
-        """It runs: nobody holds it, and its own processor time or its sleep goes on."""
-        self.assertTrue(t.alive(), f"the target died: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
-        wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="the kernel to release the target")
-        self.let_run(t, steps=30)
 
     def assert_result_right(self, t):
         """As assert_result_ok, but for the limit stated under G1: between a stop and its repair there is an instant at which the
@@ -49,28 +40,19 @@ class Killed(Case):
         self.assertLessEqual(int(found[1]), t.may_interrupt, t.errors()[-1500:])
         return int(found[1])
 
-    def instants(self, total):
-        if harness.FULL:
-            return range(1, total + 1)
-        seed = random.randrange(1 << 30)
-        print(f"seed {seed}, {total} system call stops", flush=True)
-        rng = random.Random(seed)
-        # one from each of SAMPLES equal parts
-        return sorted({1 + int((i + rng.random()) * total / SAMPLES) for i in range(SAMPLES)} & set(range(1, total + 1)))
-
     def at_every_call(self, name, *args, target_args=(), fresh=True):
         t = self.target(name, *target_args)
-        total, _, status = self.run_killed(0, t, *args)
+        total, _, status = self.run_on(0, t, *args)
         self.assertEqual(status, 0)
         self.assert_clean(t.pid)
         left = interrupted = 0
-        instants = list(self.instants(total))
+        instants = list(self.instants(total, SAMPLES))
         for at in instants:
             if fresh or not t.alive():
                 interrupted += self.assert_result_right(t) > 0
                 t.close()
                 t = self.target(name, *target_args)
-            _, call, _ = self.run_killed(at, t, *args)
+            _, call, _ = self.run_on(at, t, *args)
             with self.subTest(stop=at, call=call):
                 self.goes_on(t)
                 left += bool(changed_text(t.pid))
@@ -93,10 +75,10 @@ class Killed(Case):
 
     def test_killed_again_and_again_on_the_same_target(self):
         t = self.target("spin", 0, 100)
-        total, _, _ = self.run_killed(0, t, "--function", "foo", "-n", "20")
+        total, _, _ = self.run_on(0, t, "--function", "foo", "-n", "20")
         rng = random.Random()
         for i in range(40 if harness.FULL else 12):
-            self.run_killed(rng.randrange(1, total), t, "--function", "foo", "-n", "20")
+            self.run_on(rng.randrange(1, total), t, "--function", "foo", "-n", "20")
             self.goes_on(t)
         r = self.attach(t, "--function", "foo", "-n", 20)
         self.assert_ok(r)
@@ -112,7 +94,7 @@ class Killed(Case):
         subprocess.run(argv(0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
         total = int(open(report).read().split()[0])
         ran, not_run = 0, 0
-        for at in list(self.instants(total))[::2]:
+        for at in list(self.instants(total, SAMPLES))[::2]:
             with self.subTest(stop=at):
                 # to the end of its output: until nobody is left who could write there
                 text = subprocess.run(argv(at), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60).stdout

@@ -46,8 +46,7 @@ class Launch(Case):
         self.assertEqual(r.out.splitlines()[1:], plain[1:])  # the first line holds the pid
 
     def test_input_of_the_command_is_untouched(self):
-        with open(self.path("in"), "w") as f:
-            f.write("some\ninput\n")
+        self.written("in", "some\ninput\n")
         with open(self.path("in")) as f:
             r = self.dynprobe("--function", "main", "-c", "cat", stdin=f)
         self.assert_ok(r)

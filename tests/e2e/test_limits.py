@@ -176,15 +176,10 @@ class Limits(Case):
     @needs_root
     @needs("setpriv")
     def test_refuse_DP_LIMIT_largest_file_of_dynprobe(self):
-        tool, program = self.path("dynprobe"), self.path("spin")
-        shutil.copy(harness.DYNPROBE, tool)
-        shutil.copy(harness.target_path("spin"), program)
-        os.chmod(self.dir, 0o777)
-        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-        t = harness.Target(program, 0, 300, prefix=nobody)
-        self.addCleanup(t.close)
-        run = lambda *args: subprocess.run([*nobody, tool, "--no-record", "--pid", str(t.pid), "--function", "foo", "-n", "20", *args], capture_output=True,
-                                           text=True, timeout=60, env=harness.environment(HOME=self.dir), preexec_fn=limit(resource.RLIMIT_FSIZE, 64 * MIB))
+        nobody = [*harness.NOBODY, "--bounding-set=-all"]
+        t = self.target(self.for_nobody("spin"), 0, 300, prefix=nobody)
+        run = lambda *args: harness.tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 20, *args, prefix=nobody, binary=self.for_nobody("dynprobe"),
+                                         env=harness.environment(HOME=self.dir), preexec_fn=limit(resource.RLIMIT_FSIZE, 64 * MIB))
         p = run()  # smaller rings
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertGreaterEqual(p.stderr.count("] foo"), 20)

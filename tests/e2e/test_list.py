@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 
@@ -147,8 +146,7 @@ class Files(ListCase):
         self.assert_result_ok(t)
 
     def test_names_of_cxx_are_readable_and_found_as_people_read_them(self):
-        path = self.path("shop")
-        subprocess.run(["g++", "-O1", "-pthread", "-o", path, os.path.join(os.path.dirname(os.path.abspath(__file__)), "cookbook", "shop.cc")], check=True)
+        path = harness.compiled(self.path("shop"), "g++", "-O1", "-pthread", os.path.join(harness.ROOT, "tests", "e2e", "cookbook", "shop.cc"))
         for glob in ("shop::*", "shop!shop::*", "serve", "Desk::serve", "shop::Desk::serve(Order const*)"):
             out = self.list(path, glob).stdout
             self.assertRegex(out, r"(?m)^0x[0-9a-f]+ +\d+  shop!shop::Desk::serve\(Order const\*\)$", glob)
@@ -158,18 +156,14 @@ class Files(ListCase):
 
     @needs("g++")
     def test_people_read_names_of_cxx_where_programs_read_symbols(self):
-        path, source = self.path("shape"), self.path("shape.cc")
-        with open(source, "w") as f:
-            f.write(SHAPE)
-        subprocess.run(["g++", "-O1", "-g", "-o", path, source], check=True)
+        path = harness.compiled(self.path("shape"), "g++", "-O1", "-g", self.written("shape.cc", SHAPE))
         text, lines = self.list("-v", path, "twice").stdout, self.list("-v", "-f", "json", path, "twice").stdout
         self.assertEqual(len(re.findall(r"call 0x[0-9a-f]+ <ns::Shape::area> ", text)), 2)
         self.assertRegex(lines, r'"text":"call 0x[0-9a-f]+"')
         plan = ("--dry-run", "--no-record", "--function", "ns::Shape::twice", "--", path, "1")
         self.assertIn(" ns::Shape::twice+0x0/", harness.tool(*plan).stdout)
         self.assertIn('"_ZNK2ns5Shape5twiceEi+0x0/', harness.tool("-f", "json", *plan).stdout)
-        p = subprocess.Popen([path, "100000"], stdout=subprocess.DEVNULL)
-        self.addCleanup(lambda: (p.kill(), p.wait()))
+        p = self.spawn(path, 100000)
         tool = lambda *args: harness.tool(*args, "--pid", p.pid).stdout
         tool("attach", "--sink", "ring", "--function", "ns::Shape::twice")
         self.assertIn("ns::Shape::twice+0x0/", tool("status"))
@@ -272,9 +266,7 @@ class Processes(ListCase):
     @needs("strace")
     def test_another_tracer_and_a_stop_are_no_hindrance(self):
         t = self.target("spin", 0, 1000)
-        tracer = subprocess.Popen(["strace", "-qq", "-o", os.devnull, "-p", str(t.pid)], stderr=subprocess.DEVNULL)
-        self.addCleanup(lambda: (tracer.terminate(), tracer.wait()))
-        wait_until(lambda: harness.status(t.pid, "TracerPid") == str(tracer.pid), what="strace to attach")
+        tracer = self.strace(t)
         self.assertEqual(len(self.functions("-v", "--pid", t.pid, "spin!foo")), 1)
         tracer.terminate()
         tracer.wait()
@@ -305,12 +297,7 @@ class Processes(ListCase):
     @needs("setpriv")
     def test_somebody_elses_process(self):
         t = self.target("spin", 0, 1000)
-        tool = self.path("dynprobe")
-        shutil.copy(harness.DYNPROBE, tool)
-        os.chmod(self.dir, 0o755)
-        p = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", tool, "list", "--pid", str(t.pid)],
-                           capture_output=True, text=True, timeout=60)
-        self.assertEqual(p.returncode, harness.OWN_FAILURE)
+        p = harness.tool("list", "--pid", t.pid, prefix=harness.NOBODY, binary=self.for_nobody("dynprobe"), status=harness.OWN_FAILURE)
         self.assertIn("DP-PERMISSION", p.stderr)
 
 

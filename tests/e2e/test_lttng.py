@@ -53,11 +53,7 @@ class Merge(lttng_probe.Case):
             self.assertEqual(order[max(i - 1, 0) : i + 2], [("before", n), ("foo", n), ("after", n)][1 if i == 0 else 0 :])
 
 
-class Rules(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Rules(lttng_probe.WithDaemon):
     def test_rules_before_the_probe_and_after_it(self):
         """Wildcards of every kind; each session has each event once, by how many rules of its it may be wanted."""
         kinds = {"all": ["*"], "dyn": ["dyn*"], "ours": ["dynprobe:*"], "name": ["dynprobe:foo"], "part": ["dynprobe:f*"], "twice": ["dynprobe:*", "dynprobe:foo"]}
@@ -224,11 +220,7 @@ class Rules(lttng_probe.Case):
         self.attached_again(["--buffers-pid", "--subbuf-size=256K"])
 
 
-class Filters(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Filters(lttng_probe.WithDaemon):
     def fields(self, t):
         """Contexts of every type, and for each a filter that holds and one that does not."""
         counter, greeting = t.site("counter"), t.site("greeting")
@@ -300,11 +292,7 @@ class Filters(lttng_probe.Case):
         self.assert_result_ok(t)
 
 
-class Triggers(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Triggers(lttng_probe.WithDaemon):
     def listen(self, trigger):
         """Subscribes to a trigger's notifications; returns a function that says how many more came."""
         ctl = ctypes.CDLL("liblttng-ctl.so.0")
@@ -369,12 +357,8 @@ class Triggers(lttng_probe.Case):
         return r
 
 
-class Refused(lttng_probe.Case):
+class Refused(lttng_probe.WithDaemon):
     """What a command changed in the program and in LTTng before it failed."""
-
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
 
     @contextlib.contextmanager
     def patched(self, t, symbol="main"):

@@ -15,10 +15,9 @@ from harness import needs
 POINTER = "str((char*)$rsi, 8)"
 
 
-class After(lttng_probe.Case):
+class After(lttng_probe.WithDaemon):
     def setUp(self):
         super().setUp()
-        self.sessiond()
         self.session("s", "dynprobe:*")
 
     def run_for_a_moment(self, t, *args, status=0, sink=("--session", "s")):
@@ -73,12 +72,11 @@ class After(lttng_probe.Case):
         self.assert_result_ok(t)
 
 
-class Limits(lttng_probe.Case):
+class Limits(lttng_probe.WithDaemon):
     """What the program has no room for is refused or counted, and what was begun is taken back."""
 
     def setUp(self):
         super().setUp()
-        self.sessiond()
         self.session("s", "dynprobe:*")
 
     def alone(self):

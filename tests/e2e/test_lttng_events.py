@@ -5,7 +5,6 @@ import json
 import os
 import re
 import struct
-import subprocess
 
 import binutils
 import harness
@@ -30,11 +29,7 @@ def as_read(value, name):
     return float(f"{value:g}") if name in ("d", "mixed_d", "req_weight", "req_ratio") else value
 
 
-class Values(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Values(lttng_probe.WithDaemon):
     def traced(self, *args, calls=200, delay=200):
         """All events of a `spin` that was started by dynprobe."""
         p = self.tool("-c", f"{harness.target_path('spin')} {calls} {delay}", "--function", "foo", *args, "--set-url", "file://" + self.path("t"))
@@ -128,9 +123,7 @@ class Values(lttng_probe.Case):
 
     def test_variables_and_expressions(self):
         """The program prints what it knows at each call; `--when` chooses some of them. Enumerations are numbers in LTTng."""
-        program = self.path("plain")
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables", "plain.c")
-        subprocess.run(["gcc", "-O0", "-g", "-o", program, source], check=True)
+        program = harness.compiled(self.path("plain"), "gcc", "-O0", "-g", os.path.join(harness.ROOT, "tests", "e2e", "variables", "plain.c"))
         p = self.tool("-c", f"{program} 300", "--function", "work", *contexts("args", "*req", "twice=n * 2l", "next_len=req->next->len", "verb=str(req->name, 4)"),
                       "--when", 'n > 0 && req->name =~ "GET*"', "--set-url", "file://" + self.path("t"))
         said = [x for x in map(json.loads, (line for line in p.stdout.splitlines() if line.startswith("{"))) if x["n"] > 0 and x["req_name"].startswith("GET")]
@@ -244,11 +237,7 @@ class Values(lttng_probe.Case):
         return f
 
 
-class Hits(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Hits(lttng_probe.WithDaemon):
     def traced(self, calls, delay, *args):
         p = self.tool("-c", f"{harness.target_path('spin')} {calls} {delay}", *args, "--set-url", "file://" + self.path("t"))
         self.assertIn("RESULT OK", p.stdout)
@@ -307,10 +296,6 @@ class Hits(lttng_probe.Case):
         for name in {e.name for e in events}:
             self.assert_contiguous(self.calls([e for e in events if e.name == name]))
         self.assert_clean_text(t)
-
-    def assert_clean_text(self, t):
-        self.assertEqual(harness.changed_text(t.pid), [])
-        self.assert_result_ok(t)
 
     def test_the_events_of_many_threads(self):
         t = self.program("threads", 24)

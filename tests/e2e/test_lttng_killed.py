@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import harness
+import killing
 import lttng_env
 import lttng_probe
 from harness import DYNPROBE, target_path, wait_until
@@ -22,37 +23,17 @@ SELDOM = ("--when", "(edi & 63) == 5")
 TARGETS = {"one_thread": ("spin", 0, 100), "many_threads": ("threads", 12), "threads_in_system_calls": ("eintr",)}
 
 
-class Killed(lttng_probe.Case):
+class Killed(killing.Killing, lttng_probe.WithDaemon):
     def setUp(self):
         super().setUp()
-        self.sessiond()
         self.rounds = 0
 
     # -- a tool that is killed
 
     def run_killed(self, at, *args):
-        """dynprobe under killat: (stops at the edges of system calls, number of the last call, exit status)."""
-        report = self.path("stops")
-        p = subprocess.run([target_path("killat"), str(at), report, DYNPROBE, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
-                           timeout=120, text=True, **self.root.popen())  # fmt: skip
-        with open(report) as f:
-            stops, call = map(int, f.read().split())
-        return stops, call, p
-
-    def instants(self, total):
-        if harness.FULL:
-            return range(1, total + 1)
-        seed = random.randrange(1 << 30)
-        print(f"seed {seed}, {total} system call stops", flush=True)
-        rng = random.Random(seed)
-        return [1 + int((i + rng.random()) * total / SAMPLES) for i in range(SAMPLES)]
+        return super().run_killed(at, *args, **self.root.popen())
 
     # -- what must hold
-
-    def goes_on(self, t):
-        self.assertTrue(t.alive(), f"the target died: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
-        wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="the kernel to release the target")
-        self.let_run(t, steps=30)
 
     def assert_works(self, t):
         """A later dynprobe clears what was left, and its own probe's events arrive."""
@@ -99,7 +80,7 @@ class Killed(lttng_probe.Case):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.run_tool("detach", "--pid", t.pid)
         self.assert_right(t)
-        left = [self.one_round(target, at, prepare, *args) for at in self.instants(total)]
+        left = [self.one_round(target, at, prepare, *args) for at in self.instants(total, SAMPLES)]
         if harness.FULL:
             self.assertTrue(any(left), "no kill ever came while the probe stood")
 

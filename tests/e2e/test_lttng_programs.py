@@ -4,7 +4,6 @@
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -17,8 +16,8 @@ import harness
 import lttng_env
 import lttng_probe
 from binutils import exported
-from harness import needs, wait_until
-from servers import free_port
+from harness import free_port, needs, wait_until
+from redis_server import RedisServer
 
 TIMES = 30 if harness.FULL else 5  # that probes come and go during a load
 PYTHON = "/usr/bin/python3"
@@ -29,11 +28,7 @@ def functions(names, *contexts):
     return [x for name in names for x in ("--function", name, *(y for c in contexts for y in ("-t", c)))]
 
 
-class Programs(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Programs(lttng_probe.WithDaemon):
     def counted(self, pid):
         """{probe: {cause: hits}} of the probes left in a process."""
         told = self.tool("status", "--pid", pid, "-f", "json").stdout
@@ -108,7 +103,7 @@ class Nginx(Programs):
         with open(self.path("nginx.err"), "wb") as err:
             self.server = subprocess.Popen(["nginx", "-p", self.dir, "-c", conf], stdout=err, stderr=err, env=self.root.env())
         self.addCleanup(lambda: (self.server.poll() is None and self.server.terminate(), self.server.wait()))
-        wait_until(lambda: len(self.workers()) == 2 and lttng_env.connects(self.port), 30, "nginx to serve")
+        wait_until(lambda: len(self.workers()) == 2 and harness.listens(self.port), 30, "nginx to serve")
         self.expected = {url: self.fetch(url) for url in self.urls()}
         have = exported(os.path.realpath(shutil.which("nginx")), "TW")
         self.probes = functions([f for f in NGINX_OWN if f in have], "reg:rdi") + functions(NGINX_LIBC)
@@ -231,36 +226,15 @@ def redis_workload(n):
             yield f"eval 'for i=1,50 do redis.call(\"append\",\"lua:{k % 3}\",i) end return 1' 0"
 
 
-class RedisServer:
-    def __init__(self, case, name, *args):
-        self.case, self.dir, self.port = case, case.path(name), free_port()
-        os.makedirs(self.dir, exist_ok=True)
-        argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--enable-debug-command", "yes", "--dir", self.dir,
-                "--logfile", self.dir + "/log", *args]  # fmt: skip
-        self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env=case.root.env())
-        self.pid = self.process.pid
-        case.addCleanup(self.end)
-        wait_until(lambda: self.process.poll() is not None or self.cli("ping") == "PONG", 30, "redis to answer")
-        case.assertIsNone(self.process.poll(), "redis-server ended at once")
+def start_redis(case, name):
+    os.makedirs(case.path(name), exist_ok=True)
+    return RedisServer(case, "--enable-debug-command", "yes", directory=case.path(name), env=case.root.env())
 
-    def cli(self, *args, stdin=None):
-        return subprocess.run(["redis-cli", "-p", str(self.port), *args], capture_output=True, text=True, input=stdin or "", timeout=120).stdout.strip()
 
-    def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        elif self.process.returncode:
-            with open(self.dir + "/log", errors="replace") as f:
-                print(f"redis-server ended with {self.process.returncode}:\n{f.read()[-20000:]}", flush=True)
-        self.process.wait()
-
-    def info(self, section, field):
-        return re.search(rf"^{field}:(.*?)\r?$", self.cli("info", section), re.M)[1]
-
-    def save_in_background(self):
-        wait_until(lambda: self.info("persistence", "rdb_bgsave_in_progress") == "0", 90, "the background save")
-        status = self.info("persistence", "rdb_last_bgsave_status")
-        return self.cli("bgsave"), status
+def save_in_background(server):
+    wait_until(lambda: server.info("persistence", "rdb_bgsave_in_progress") == "0", 90, "the background save")
+    status = server.info("persistence", "rdb_last_bgsave_status")
+    return server.cli("bgsave"), status
 
 
 @needs("redis-server")
@@ -276,16 +250,16 @@ class Redis(Programs):
     def test_probes_come_and_go_under_load_and_background_saves(self):
         self.session("s", "dynprobe:*", channel=CHANNEL)
         commands = "".join(f"{c}\n" for c in redis_workload(1500))
-        plain, probed = RedisServer(self, "plain"), RedisServer(self, "probed")
+        plain, probed = start_redis(self, "plain"), start_redis(self, "probed")
         answers = plain.cli(stdin=commands)
         client = threading.Thread(target=lambda: setattr(self, "answers", probed.cli(stdin=commands)), daemon=True)
-        bench = ["redis-benchmark", "-p", str(probed.port), "-l", "-q", "-c", "8", "-P", "4", "--dbnum", "1", "-t", "set,get,lpush,spop,zadd,mset"]
+        bench = ["redis-benchmark", *probed.at, "-l", "-q", "-c", "8", "-P", "4", "--dbnum", "1", "-t", "set,get,lpush,spop,zadd,mset"]
         with subprocess.Popen(bench, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as load, contextlib.ExitStack() as ending:
             ending.callback(load.kill)
             client.start()
             for _ in range(TIMES):
                 self.put([probed.pid], *self.probes())
-                said, status = probed.save_in_background()
+                said, status = save_in_background(probed)
                 self.assertEqual((said, status), ("Background saving started", "ok"))
                 time.sleep(0.1)  # hits under load
                 self.take(probed.pid)
@@ -295,7 +269,7 @@ class Redis(Programs):
         client.join(120)
         self.assertFalse(client.is_alive())
         self.assertEqual(self.answers, answers)
-        probed.save_in_background()
+        save_in_background(probed)
         self.assertEqual(probed.cli("-n", "1", "flushdb"), "OK")
         self.assertEqual(probed.cli("debug", "digest"), plain.cli("debug", "digest"))
         self.assertGreaterEqual(len(self.names_seen()), 15)  # of those that are probed, which of them the load meets varies
@@ -304,7 +278,7 @@ class Redis(Programs):
     def assert_saved_alike(self, plain, probed):
         """What a child that was forked with probes in its memory has written is the truth."""
         self.put([probed.pid], *self.probes(), session="t")
-        probed.save_in_background()
+        save_in_background(probed)
         wait_until(lambda: probed.info("persistence", "rdb_bgsave_in_progress") == "0", 90, "the background save")
         self.assertEqual(probed.info("persistence", "rdb_last_bgsave_status"), "ok")
         self.assertGreater(self.counted(probed.pid)["zmalloc"]["forked"], 0)
@@ -312,7 +286,7 @@ class Redis(Programs):
         self.assertNotEqual(digest, "0" * 40)
         probed.cli("shutdown", "nosave")
         self.assertEqual(probed.process.wait(60), 0)
-        again = RedisServer(self, "probed")
+        again = start_redis(self, "probed")
         self.assertEqual(again.cli("debug", "digest"), digest)
 
 

@@ -20,10 +20,9 @@ def functions(names):
     return [x for name in names for x in ("--function", name)]
 
 
-class Recursion(lttng_probe.Case):
+class Recursion(lttng_probe.WithDaemon):
     def setUp(self):
         super().setUp()
-        self.sessiond()
         self.session("s", "dynprobe:*", channel=CHANNEL)
 
     def put(self, t, *probes):

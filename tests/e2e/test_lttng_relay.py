@@ -10,11 +10,7 @@ import lttng_probe
 from harness import wait_until
 
 
-class Relay(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Relay(lttng_probe.WithDaemon):
     def relayed(self):
         """The trace directories that the relay daemon has written."""
         return [d for d, _, files in os.walk(self.path("relay")) if "metadata" in files]

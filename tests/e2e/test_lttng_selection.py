@@ -11,11 +11,7 @@ ROUNDS = 40
 CALLS = 16 * ROUNDS
 
 
-class Selection(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Selection(lttng_probe.WithDaemon):
     def counts(self, *args):
         p = self.run_tool("-c", f"{harness.target_path('points')} {ROUNDS} 100", *args, "--set-url", "file://" + self.path("t"))
         self.assertIn(p.returncode, (0, 124), p.stderr)  # an IFUNC may be among them

@@ -91,10 +91,6 @@ class Late(Daemons):
         self.assert_contiguous(self.calls(self.events("s")))
         self.assert_clean_text(t)
 
-    def assert_clean_text(self, t):
-        self.assertEqual(harness.changed_text(t.pid), [])
-        self.assert_result_ok(t)
-
     def test_a_session_by_name_needs_one(self):
         t = self.spin()
         before = harness.State(t.pid)

@@ -71,17 +71,8 @@ class SessionCase(lttng_env.Case):
 
     def start_driver(self, *args, user=None):
         """One that waits for lines at its `wait` verbs."""
-        p = subprocess.Popen(
-            [self.driver_path, *map(str, args)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=self.dir,
-            **(user or self.root).popen(),
-        )
-        self.addCleanup(lambda: (p.poll() is None and p.kill(), p.communicate()))
-        return p
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return self.spawn(self.driver_path, *args, **pipes, cwd=self.dir, **(user or self.root).popen())
 
     def await_waiting(self, p):
         """Reads up to its next wait."""
@@ -350,8 +341,7 @@ class Listed(SessionCase):
         self.sessiond()
         late = self.path("late")
         os.mkfifo(late)
-        shell = subprocess.Popen(["sh", "-c", f'read x <{late}; exec "$0"', harness.target_path("ustevents")], **self.root.popen(), stdout=subprocess.DEVNULL)
-        self.addCleanup(lambda: (shell.kill(), shell.wait()))
+        shell = self.spawn("sh", "-c", f'read x <{late}; exec "$0"', harness.target_path("ustevents"), **self.root.popen())
         p = self.start_driver("open", "wait", "listed", shell.pid, "foo", 30000)
         self.await_waiting(p)
         self.go(p)
@@ -362,10 +352,7 @@ class Listed(SessionCase):
     def test_a_program_in_a_pid_namespace_of_its_own(self):
         """LTTng lists it by the pid that it knows itself by."""
         self.sessiond()
-        outer = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--kill-child", harness.target_path("ustevents")], **self.root.popen(), stdout=subprocess.DEVNULL
-        )
-        self.addCleanup(lambda: (outer.kill(), outer.wait()))
+        outer = self.spawn("unshare", "--pid", "--fork", "--kill-child", harness.target_path("ustevents"), **self.root.popen())
         (inner,) = wait_until(lambda: harness.children(outer.pid), 20, "the program in its namespace")
         self.assertIn("listed 1\n", self.ok("open", "listed", inner, "foo", 20000).out)
 

@@ -8,11 +8,7 @@ import lttng_probe
 ROUNDS = 100 if harness.FULL else 2
 
 
-class Words(lttng_probe.Case):
-    def setUp(self):
-        super().setUp()
-        self.sessiond()
-
+class Words(lttng_probe.WithDaemon):
     def test_an_event_in_the_current_session(self):
         for i in range(ROUNDS):
             name = f"mine{i}"

@@ -51,10 +51,9 @@ class Felt:
                 pass
 
 
-class Matrix(lttng_probe.Case):
+class Matrix(lttng_probe.WithDaemon):
     def setUp(self):
         super().setUp()
-        self.sessiond()
         self.session("s", "dynprobe:*", channel=("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2"))
 
     def run_one(self, server, pid, words, end):

@@ -24,9 +24,7 @@ class OutputStalls(Case):
         full = select.poll()
         full.register(writer, select.POLLOUT)
         command = [harness.DYNPROBE, "--pid", self.t.pid, "--function", "foo", "-t", "regs", "-o", "-", "--no-record", *args]
-        p = subprocess.Popen([str(x) for x in command], stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, text=True,
-                             env=harness.environment())
-        self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stderr.close()))
+        p = self.spawn(*command, stdout=writer, stderr=subprocess.PIPE, text=True, env=harness.environment())
         if terminal:
             termios.tcflow(writer, termios.TCOOFF)  # Ctrl-S
         wait_until(lambda: p.poll() is not None or (harness.armed(self.t.pid) and not full.poll(0)), what="the output to be full")

@@ -6,7 +6,6 @@ long of each it only waited for a processor. What is left of a gap is explained 
 """
 
 import re
-import subprocess
 import sys
 import time
 
@@ -22,8 +21,7 @@ SPINNER = [sys.executable, "-c", "while True: pass"]
 class Pauses(Case):
     def busy(self):
         for _ in range(4):
-            p = subprocess.Popen(SPINNER)
-            self.addCleanup(lambda p=p: (p.kill(), p.wait()))
+            self.spawn(*SPINNER)
 
     def watch(self, threads, *args):
         """[(summary, begin, end)] of some runs, the gaps (begin, end, length without waits), and the times without a run."""

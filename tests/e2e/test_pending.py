@@ -300,7 +300,7 @@ unsigned plugin_work(unsigned a)
 }
 __attribute__((constructor)) static void construct(void) { plugin_constructed = plugin_work(7); }
 """)
-        harness.subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", self.path("marked.so"), self.path("marked.c")], check=True)
+        harness.compiled(self.path("marked.so"), "gcc", "-O1", "-shared", "-fPIC", self.path("marked.c"))
         t = self.loads("once", self.path("marked.so"))
         p = self.start("--pid", t.pid, "--pending", "--usdt", "late:work")
         self.wait_for(p, "pending in")
@@ -326,7 +326,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
             f.write('\tfor (const char *p = "plugin"; *p; p++)\n\t\tn = n * 31 + (unsigned char)*p;\n\treturn n;\n')
             f.writelines(f"done{i}:\n\t__asm__ volatile(\"mov ${i}, %eax; leave; ret\");\n\t__builtin_unreachable();\n" for i in range(returns))
             f.write("}\n__attribute__((constructor)) static void construct(void) { plugin_constructed = plugin_work(7); }\n")
-        harness.subprocess.run(["gcc", "-O0", "-g", "-fno-omit-frame-pointer", "-shared", "-fPIC", "-o", path, path + ".c"], check=True)
+        harness.compiled(path, "gcc", "-O0", "-g", "-fno-omit-frame-pointer", "-shared", "-fPIC", path + ".c")
 
     def test_all_returns_of_a_library_that_comes_later_or_none(self):
         for returns, whole in ((40, True), (70, False)):

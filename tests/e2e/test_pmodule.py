@@ -3,6 +3,7 @@
 
 import glob
 import os
+import signal
 import subprocess
 
 import harness
@@ -23,27 +24,15 @@ def lines(text, module):
 
 
 class Modules(harness.Case):
-    def setUp(self):
-        super().setUp()
-        self.shop = None
-
-    def tearDown(self):
-        if self.shop:
-            self.shop.kill()
-            self.shop.wait()
-            self.shop.stdout.close()
-        super().tearDown()
-
     def ok(self, p, status=0):
         self.assertEqual(p.returncode, p.returncode if status is None else status, f"{p.args}\n{p.stdout}{p.stderr}")
         return p
 
     def pmodule(self, *words, status=0, **kw):
-        return self.ok(run(harness.DYNPROBE, "pmodule", *words, **kw), status)
+        return harness.tool("pmodule", *words, status=status, **kw)
 
     def start_shop(self):
-        self.shop = subprocess.Popen([os.path.join(MODULES, "shop")], stdout=subprocess.PIPE, text=True)
-        self.assertEqual(self.shop.stdout.readline(), "ready\n")
+        self.shop = self.target(os.path.join(MODULES, "shop"), ready="ready")
         return self.shop.pid
 
     def snapshot(self, pid, modules, *more, status=0):
@@ -51,8 +40,7 @@ class Modules(harness.Case):
         out = self.path("snapshot.dps")
         if os.path.exists(out):
             os.unlink(out)
-        p = run(harness.DYNPROBE, "snapshot", "--pid", str(pid), "-o", out, *words, *more)
-        return self.ok(p, status), out
+        return harness.tool("snapshot", "--pid", pid, "-o", out, *words, *more, status=status), out
 
     def build(self, sources, compiler, *flags):
         """Examples, by what pkg-config says of an installed dynprobe."""
@@ -87,8 +75,7 @@ class Modules(harness.Case):
         symbols = [line.split()[2:] for line in said if line.startswith("frame ")]
         self.assertEqual(symbols[symbols.index(["main"]) - 1], ["night", "shift"])
         # The same modules on the file, while the process is gone: the same results, and nothing twice.
-        self.shop.kill()
-        self.shop.wait()
+        self.shop.stop(signal.SIGKILL)
         words = [w for m in modules + [os.path.join(MODULES, "printer.so")] for w in ("--module-load", m)]
         again = self.pmodule("run", saved, *words, "--module-timeout", "10000", "-o", self.path("again.dps"))
         self.assertEqual(lines(again.stderr, "printer"), said)

@@ -3,7 +3,7 @@
 not mistaken for the one that was looked at."""
 
 import os
-import subprocess
+import signal
 
 import harness
 
@@ -77,37 +77,17 @@ int main(void)
 
 
 class Again(harness.Case):
-    def setUp(self):
-        super().setUp()
-        self.program = None
-
-    def tearDown(self):
-        self.end()
-        super().tearDown()
-
-    def end(self):
-        if self.program:
-            self.program.kill()
-            self.program.wait()
-            self.program.stdout.close()
-        self.program = None
-
     def module(self, name, text):
-        with open(self.path(name + ".lua"), "w") as f:
-            f.write(text)
-        return self.path(name + ".lua")
+        return self.written(name + ".lua", text)
 
     def build(self, members):
-        with open(self.path("p.c"), "w") as f:
-            f.write(PROGRAM % members)
-        harness.compiled(self.path("p"), "-g", "-O0", "-Wl,--build-id=sha1", self.path("p.c"), compiler="cc")
+        harness.compiled(self.path("p"), "cc", "-g", "-O0", "-Wl,--build-id=sha1", self.written("p.c", PROGRAM % members))
 
     def taken(self, *modules):
-        self.program = subprocess.Popen([self.path("p")], stdout=subprocess.PIPE, text=True)
-        self.assertIn("READY", self.program.stdout.readline())
+        t = self.target(self.path("p"))
         loads = [word for m in modules for word in ("--module-load", m)]
-        harness.tool("snapshot", self.program.pid, "-o", self.path("a.dps"), "--module-timeout", 20000, *loads, status=0)
-        self.end()
+        harness.tool("snapshot", t.pid, "-o", self.path("a.dps"), "--module-timeout", 20000, *loads, status=0)
+        t.stop(signal.SIGKILL)
         return self.whole("a.dps")
 
     def whole(self, name):

@@ -132,7 +132,7 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
     @harness.needs("gcc")
     def test_a_library_that_takes_the_place_of_another_has_names_of_its_own(self):
         for name in ("burn_a", "burn_b"):
-            subprocess.run(["gcc", "-O1", "-shared", "-fPIC", f"-DNAME={name}", "-xc", "-", "-o", self.path(name)], input=self.BURN, text=True, check=True)
+            harness.compiled(self.path(name), "gcc", "-O1", "-shared", "-fPIC", f"-DNAME={name}", text=self.BURN)
         script = (f"import ctypes, _ctypes, os, time\nat = []\nfor name in ('burn_a', 'burn_b'):\n"
                   f" lib = ctypes.CDLL({self.dir!r} + '/' + name)\n f = getattr(lib, name)\n at.append(ctypes.cast(f, ctypes.c_void_p).value)\n"
                   f" begin = time.monotonic()\n f()\n print(name, time.monotonic() - begin)\n _ctypes.dlclose(lib._handle)\nprint('SAME', at[0] == at[1], flush=True)\n"
@@ -180,8 +180,7 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
     def test_a_process_goes_on_without_its_first_thread_and_any_threads_number_will_do(self):
         source = ("#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nstatic void *work(void *a) { printf(\"READY %d\\n\", gettid()); fflush(stdout);\n"
                   "for (volatile long x = 0;; x++); return a; }\nint main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_exit(0); }\n")
-        subprocess.run(["gcc", "-D_GNU_SOURCE", "-O1", "-pthread", "-xc", "-", "-o", self.path("leaderless")], input=source, text=True, check=True)
-        t = self.target(self.path("leaderless"))
+        t = self.target(harness.compiled(self.path("leaderless"), "gcc", "-D_GNU_SOURCE", "-O1", "-pthread", text=source))
         harness.wait_until(lambda: harness.status(t.pid, "State").startswith("Z"), what="the end of the first thread")
         worker = next(int(tid) for tid in os.listdir(f"/proc/{t.pid}/task") if int(tid) != t.pid)
         for number in (t.pid, worker):

@@ -5,12 +5,12 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 
 import harness
 from binutils import exported
 from harness import Case, needs, wait_until
+from redis_server import RedisServer
 
 PYTHON = "/usr/bin/python3"
 
@@ -88,14 +88,12 @@ class RealPrograms(Case):
     @needs(PYTHON)
     def test_python(self):
         available = set(exported(os.path.realpath(PYTHON)))
-        with open(self.path("work.py"), "w") as f:
-            f.write(PYTHON_SCRIPT)
+        self.written("work.py", PYTHON_SCRIPT)
         self.launched([PYTHON, "-X", "utf8", self.path("work.py")], [f for f in PYTHON_FUNCTIONS if f in available])
 
     @needs("sqlite3")
     def test_sqlite(self):
-        with open(self.path("work.sql"), "w") as f:
-            f.write(SQLITE_SCRIPT)
+        self.written("work.sql", SQLITE_SCRIPT)
         libraries = subprocess.run(["ldd", shutil.which("sqlite3")], capture_output=True, text=True).stdout
         library = re.search(r"=> (\S*libsqlite3\S*)", libraries)
         if not library:
@@ -109,8 +107,7 @@ class RealPrograms(Case):
         functions = [f for f in exported(cc1) if f.startswith(("ggc_", "_cpp_", "cpp_", "xmalloc", "xrealloc", "htab_"))][:60]
         if len(functions) < 20:
             self.skipTest("cc1 exports too few functions on this machine")
-        with open(self.path("work.c"), "w") as f:
-            f.write(C_SOURCE)
+        self.written("work.c", C_SOURCE)
         argv = [cc1, "-quiet", "-O2", self.path("work.c"), "-o", "-"]
         self.launched(argv, functions, cwd=self.dir)
 
@@ -129,17 +126,8 @@ class RealPrograms(Case):
 class Redis(Case):
     def setUp(self):
         super().setUp()
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.server = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--io-threads", "2", "--dir", self.dir],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.pid = self.server.pid
-        self.addCleanup(lambda: (self.server.kill(), self.server.wait()))
-        wait_until(lambda: self.cli("ping") == "PONG", 20, "redis")
-
-    def cli(self, *args, stdin=""):
-        return subprocess.run(["redis-cli", "-p", str(self.port), *args], capture_output=True, text=True, input=stdin).stdout.strip()
+        self.server = RedisServer(self, "--io-threads", "2")
+        self.pid, self.cli = self.server.pid, self.server.cli
 
     def functions(self):
         wanted = """processCommand call lookupKeyRead lookupKeyWrite setGenericCommand getGenericCommand incrDecrCommand lpushCommand rpushCommand
@@ -157,7 +145,7 @@ class Redis(Case):
         p = self.start("-q", "--pid", self.pid, *probes(functions, "regs"))
         wait_until(lambda: p.poll() is not None or harness.armed(self.pid), 30, "probes")
         self.assertIsNone(p.poll(), "dynprobe ended early")
-        bench = subprocess.run(["redis-benchmark", "-p", str(self.port), "-q", "-n", "4000", "-c", "20", "-P", "4",
+        bench = subprocess.run(["redis-benchmark", *self.server.at, "-q", "-n", "4000", "-c", "20", "-P", "4",
                                 "-t", "set,get,incr,lpush,lpop,sadd,hset,spop,zadd,mset"], capture_output=True, text=True, timeout=300)
         self.assertEqual(bench.returncode, 0, bench.stderr)
         self.assertNotIn("Error", bench.stdout)

@@ -2,7 +2,6 @@
 """What dynprobe refuses: by tag, with words that help, before anything has changed."""
 
 import os
-import shutil
 import signal
 import subprocess
 
@@ -43,9 +42,7 @@ class Refusals(Case):
     @needs("strace")
     def test_already_traced_names_the_tracer(self):
         t = self.spin()
-        tracer = subprocess.Popen(["strace", "-qq", "-o", os.devnull, "-p", str(t.pid)], stderr=subprocess.DEVNULL)
-        self.addCleanup(lambda: (tracer.terminate(), tracer.wait()))
-        wait_until(lambda: harness.status(t.pid, "TracerPid") == str(tracer.pid), what="strace to attach")
+        tracer = self.strace(t)
         self.assert_refused(self.attach(t, "--function", "foo"), "DP-TRACED", tracer.pid, "strace")
         tracer.terminate()
         tracer.wait()
@@ -82,12 +79,8 @@ class Refusals(Case):
     def test_no_permission_names_the_rule(self):
         t = self.spin()
         before = State(t.pid)
-        tool = self.path("dynprobe")
-        shutil.copy(harness.DYNPROBE, tool)
-        os.chmod(self.dir, 0o777)
-        p = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", tool, "--no-record", "--pid", str(t.pid),
-                            "--function", "foo", "-n", "1"], capture_output=True, text=True, env=harness.environment(HOME=self.dir))
-        self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
+        p = harness.tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 1, prefix=harness.NOBODY, binary=self.for_nobody("dynprobe"),
+                         env=harness.environment(HOME=self.dir), status=harness.OWN_FAILURE)
         self.assertIn("DP-PERMISSION", p.stderr)
         self.assertRegex(p.stderr, r"uid|owner|user")
         self.assertEqual(before.differences(State(t.pid)), {})
@@ -95,16 +88,9 @@ class Refusals(Case):
     @needs_root
     @needs("setpriv")
     def test_unprivileged_user_probes_own_process(self):
-        tool, program = self.path("dynprobe"), self.path("spin")
-        shutil.copy(harness.DYNPROBE, tool)
-        shutil.copy(harness.target_path("spin"), program)
-        os.chmod(self.dir, 0o777)
-        nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
-        t = harness.Target(program, 0, 500, prefix=nobody)
-        self.addCleanup(t.close)
-        p = subprocess.run([*nobody, tool, "--no-record", "--pid", str(t.pid), "--function", "foo", "-n", "10"], capture_output=True, text=True,
-                           timeout=60, env=harness.environment(HOME=self.dir))
-        self.assertEqual(p.returncode, 0, p.stderr)
+        t = self.target(self.for_nobody("spin"), 0, 500, prefix=harness.NOBODY)
+        p = harness.tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 10, prefix=harness.NOBODY, binary=self.for_nobody("dynprobe"),
+                         env=harness.environment(HOME=self.dir), status=0)
         self.assertGreaterEqual(p.stderr.count("] foo"), 10)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)

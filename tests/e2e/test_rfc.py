@@ -6,6 +6,7 @@ import os
 import binutils
 import harness
 import lttng_env
+import lttng_probe
 
 ROWS = set()
 
@@ -24,21 +25,11 @@ def table():
     return {cell.replace("`", "") for cell in cells}
 
 
-class Rfc(lttng_env.Case):
+class Rfc(lttng_probe.WithDaemon):
     def setUp(self):
         super().setUp()
-        self.sessiond()
         self.trace = self.path("trace")
         self.lttng("create", "rfc", f"--output={self.trace}")
-
-    def spin(self, calls=0, delay=500):
-        return self.target("spin", calls, delay, env=self.root.env())
-
-    def tool(self, *args, status=0):
-        p = harness.tool(*args, **self.root.popen())
-        self.assertNotIn("Sanitizer", p.stderr)
-        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
-        return p
 
     def attach(self, t, *args):
         self.tool("attach", "--pid", t.pid, *args, "--session", "rfc")
@@ -50,24 +41,12 @@ class Rfc(lttng_env.Case):
         self.lttng("stop", "rfc")
         return self.read(self.trace, name="dynprobe:" + name)
 
-    def end(self, t):
-        """The probes come out again, and the program noticed nothing."""
-        self.tool("detach", "--pid", t.pid)
-        self.assertEqual(harness.changed_text(t.pid), [])
-        self.assert_result_ok(t)
-
-    def assert_contiguous(self, events):
-        """edi counts the calls: none is missing, none seen twice."""
-        calls = [e.fields["edi"] for e in events]
-        self.assertGreater(len(calls), 100)
-        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
-
     # -- enable-event
 
     def placed(self, option, spec):
         t = self.spin()
         self.attach(t, "--name", "mine", option, spec(t), "-t", "reg:edi")
-        self.assert_contiguous(self.events("mine"))
+        self.assert_contiguous(self.calls(self.events("mine")), 101)
         self.end(t)
 
     @row("lttng enable-event NAME -u --pid PID --probe ADDRESS")
@@ -115,7 +94,7 @@ class Rfc(lttng_env.Case):
         self.let_run()
         self.tool("add-context", "--pid", t.pid, "-e", "foo", "-t", context(t))
         events = self.events("foo")
-        self.assert_contiguous(events)
+        self.assert_contiguous(self.calls(events), 101)
         fields = [len(e.fields) for e in events]
         self.assertEqual(fields, sorted(fields), "old and new events alternate")
         self.assertLess(fields[0], fields[-1])

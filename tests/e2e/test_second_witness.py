@@ -21,10 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 @needs("gdb")
 class SecondWitness(Case):
     def build(self, source, *command):
-        path = self.path(source + ".program")
-        done = subprocess.run([*command, "-no-pie", "-o", path, os.path.join(HERE, "variables", source)], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return path
+        return harness.compiled(self.path(source + ".program"), *command, "-no-pie", os.path.join(HERE, "variables", source))
 
     def gdb(self, program, functions, every, random):
         """{place: {variable: value}} at the first hits."""

@@ -9,6 +9,7 @@ import subprocess
 import harness
 from binutils import exported
 from harness import Case, needs, target_path, wait_until
+from redis_server import RedisServer
 
 ROUNDS = 40
 CALLS = 16 * ROUNDS  # of each function of `points`
@@ -266,8 +267,7 @@ class Patterns(Case):
         self.assert_clean(self.t.pid)
 
     def test_a_list_in_a_file(self):
-        with open(self.path("list"), "w") as f:
-            f.write("# what we look at\ntail_memory:entry\n\n  tail_d*:entry # and this\n")
+        self.written("list", "# what we look at\ntail_memory:entry\n\n  tail_d*:entry # and this\n")
         self.assertEqual(self.names("--probe", "@" + self.path("list"))[0], {"tail_memory_entry", "tail_direct_entry"})
         self.assert_refused(self.attach(self.t, "--probe", "@" + self.path("none"), "-n", 1), "DP-USAGE")
 
@@ -349,8 +349,7 @@ class RealPrograms(Case):
         have, module = set(exported(library[1])), os.path.basename(os.path.realpath(library[1]))
         names = """sqlite3_step sqlite3_prepare_v2 sqlite3_finalize sqlite3_column_text sqlite3_value_text sqlite3_malloc64 sqlite3_realloc64
             sqlite3_result_text sqlite3_mprintf sqlite3_vmprintf sqlite3_stricmp sqlite3_column_type sqlite3_complete sqlite3_errmsg""".split()
-        with open(self.path("work.sql"), "w") as f:
-            f.write(SQL)
+        self.written("work.sql", SQL)
         self.compare(["sqlite3", ":memory:"], [f"{module}!{n}" for n in names if n in have], 4, stdin=self.path("work.sql"))
 
     @needs("bash")
@@ -379,12 +378,8 @@ class RealPrograms(Case):
 @needs("redis-benchmark")
 class Redis(Case):
     def test_hundreds_of_functions_by_one_pattern(self):
-        socket = self.path("redis.sock")
-        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", self.dir],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(lambda: (server.kill(), server.wait()))
-        cli = lambda *a: subprocess.run(["redis-cli", "-s", socket, *a], capture_output=True, text=True).stdout.strip()
-        wait_until(lambda: cli("ping") == "PONG", 30, "redis")
+        server = RedisServer(self, socket=self.path("redis.sock"))
+        cli = server.cli
         p = self.start("-q", "--pid", server.pid, "--function", "redis-*!*Command", "-x", "*configCommand", "-t", "reg:rdi")
         wait_until(lambda: p.poll() is not None or harness.armed(server.pid), 60, "probes")
         for i in range(50):

@@ -20,12 +20,8 @@ sys.stdin.readline()
 
 class Again(Case):
     def series(self, pid, *args):
-        argv = [DYNPROBE, "snapshot", str(pid), "-q", "-o", self.path("series.dps"), *map(str, args)]
-        p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment())
-        self.addCleanup(p.wait)
-        self.addCleanup(p.kill)
-        self.addCleanup(p.stdout.close)
-        return p
+        words = ("snapshot", pid, "-q", "-o", self.path("series.dps"), *args)
+        return self.spawn(DYNPROBE, *words, stdout=subprocess.PIPE, stderr=None, text=True, env=environment())
 
     def test_each_snapshot_has_the_values_of_its_own_moment(self):
         t = self.target("crowd", 4, 5, 0)
@@ -45,11 +41,7 @@ class Again(Case):
         self.assertEqual(ticks, sorted(set(ticks)), "the program went on between them")
 
     def test_a_module_that_came_between_two_snapshots_is_in_the_second(self):
-        t = subprocess.Popen(["python3", "-c", GROWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(t.stdout.close)
-        self.addCleanup(t.wait)
-        self.addCleanup(t.kill)
-        self.addCleanup(t.stdin.close)
+        t = self.spawn("python3", "-c", GROWS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.assertEqual(t.stdout.readline(), "READY\n")
         p = self.series(t.pid, "--iterations", 1000, "--interval", "1ms")
         first = p.stdout.readline().strip()

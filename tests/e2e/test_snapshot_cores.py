@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 import test_snapshot
-from harness import DYNPROBE, Case, environment, main
+from harness import DYNPROBE, Case, compiled, environment, main
 
 PROGRAM = """
 #include <stdio.h>
@@ -51,7 +51,7 @@ class Cores(Case):
     take, read = test_snapshot.Snapshot.take, test_snapshot.Snapshot.read
 
     def build(self, path, source):
-        subprocess.run(["gcc", "-g", "-O0", "-Wl,--build-id", "-x", "c", "-o", path, "-"], input=source, text=True, check=True)
+        compiled(path, "gcc", "-g", "-O0", "-Wl,--build-id", text=source)
 
     def core_of(self, target):
         subprocess.run(["gcore", "-o", self.path("core"), str(target.pid)], capture_output=True, timeout=60)

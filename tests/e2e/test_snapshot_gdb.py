@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import harness
@@ -19,12 +18,6 @@ import damage  # noqa: E402
 
 @needs("gdb")
 class SnapshotAsGdb(Case):
-    def start(self, *command):
-        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(p.wait)
-        self.addCleanup(p.kill)
-        return p
-
     def quiet(self, p, threads=1):
         """Waits until so many threads are there and all of them sleep."""
 
@@ -48,44 +41,43 @@ class SnapshotAsGdb(Case):
     def built(self, compiler, source, *options):
         if not shutil.which(compiler):
             self.skipTest("needs " + compiler)
-        path = os.path.join(self.dir, os.path.splitext(source)[0] + "-" + compiler)
-        subprocess.run([compiler, "-g", *options, "-o", path, os.path.join(SOURCES, source), "-pthread"], check=True)
-        return path
+        path = self.path(os.path.splitext(source)[0] + "-" + compiler)
+        return harness.compiled(path, compiler, "-g", *options, os.path.join(SOURCES, source), "-pthread")
 
     def test_c_optimized_by_gcc(self):
-        p = self.start(self.built("gcc", "shapes.c", "-O2"))
+        p = self.spawn(self.built("gcc", "shapes.c", "-O2"))
         self.quiet(p)
         self.same(p, 25)
 
     def test_c_by_clang(self):
-        p = self.start(self.built("clang", "shapes.c", "-O2"))
+        p = self.spawn(self.built("clang", "shapes.c", "-O2"))
         self.quiet(p)
         self.same(p, 20)
 
     def test_cxx_by_gcc(self):
-        p = self.start(self.built("g++", "shapes.cc", "-O2", "-fdebug-types-section"))
+        p = self.spawn(self.built("g++", "shapes.cc", "-O2", "-fdebug-types-section"))
         self.quiet(p, threads=2)
         self.same(p, 50)
 
     def test_functions_that_end_in_a_jump(self):
-        p = self.start(self.built("gcc", "tails.c", "-O2"))
+        p = self.spawn(self.built("gcc", "tails.c", "-O2"))
         self.quiet(p, threads=7)
         self.assertGreaterEqual(self.same(p, 150).tails, 8)
 
     def test_the_rarer_parts_of_c(self):
         """Arrays of run time, constants in one byte, complex and wide numbers, nested functions, a handler on a stack of its own."""
-        p = self.start(self.built("gcc", "features.c", "-O2"))
+        p = self.spawn(self.built("gcc", "features.c", "-O2"))
         self.quiet(p, threads=4)
         self.same(p, 230)
 
     def test_the_rarer_parts_of_cxx(self):
         """Pointers to members, virtual bases, lambdas, an exception in flight, containers, coroutines."""
-        p = self.start(self.built("g++", "features.cc", "-std=c++20", "-O0"))
+        p = self.spawn(self.built("g++", "features.cc", "-std=c++20", "-O0"))
         self.quiet(p, threads=5)
         self.same(p, 140)
 
     def test_cxx_optimized_by_clang(self):
-        p = self.start(self.built("clang++", "shapes.cc", "-O2"))
+        p = self.spawn(self.built("clang++", "shapes.cc", "-O2"))
         self.quiet(p, threads=2)
         self.same(p, 60)
 
@@ -96,14 +88,14 @@ class SnapshotAsGdb(Case):
 
     @needs("redis-server")
     def test_redis(self):
-        p = self.start("redis-server", "--port", "0", "--unixsocket", os.path.join(self.dir, "s"), "--save", "", "--appendonly", "no")
+        p = self.spawn("redis-server", "--port", "0", "--unixsocket", os.path.join(self.dir, "s"), "--save", "", "--appendonly", "no")
         self.quiet(p, threads=4)
         self.same(p, 20, passing="epoll_wait sc_ret")
 
     def test_python(self):
         program = "import threading, time\ndef f(n):\n  if n: return f(n - 1)\n  time.sleep(1000)\n" \
                   "threading.Thread(target=f, args=(5,), daemon=True).start()\nf(9)\n"
-        p = self.start(sys.executable, "-c", program)
+        p = self.spawn(sys.executable, "-c", program)
         self.quiet(p, threads=2)
         self.same(p, 2)
 

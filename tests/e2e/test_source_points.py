@@ -112,12 +112,10 @@ WAYS = {
 class SourceCase(Case):
     def build(self, compiler, *flags, name="prog", sources=None):
         os.makedirs(self.path("src"), exist_ok=True)
+        files = []
         for file, text in (sources or {"src/layers.c": LAYERS, "src/other.c": OTHER}).items():
-            with open(self.path(file), "w") as f:
-                f.write(text)
-        files = [self.path(file) for file in (sources or ("src/layers.c", "src/other.c"))]
-        subprocess.run([compiler, "-g", *flags, "-Wl,--build-id", *files, "-o", self.path(name)], check=True, capture_output=True, cwd=self.dir)
-        return self.path(name)
+            files.append(self.written(file, text))
+        return harness.compiled(self.path(name), compiler, "-g", *flags, "-Wl,--build-id", *files, cwd=self.dir)
 
     def hits(self, program, *args, status=0):
         r = self.dynprobe(*args, "--", program)
@@ -157,8 +155,7 @@ class Entries(SourceCase):
     """Copies that begin elsewhere than at their lowest address: each function says how often it was called."""
 
     def check(self, *command):
-        program = self.path("entries")
-        subprocess.run([*command, "-g", os.path.join(VARIABLES, "entries.c"), "-o", program], check=True, capture_output=True)
+        program = harness.compiled(self.path("entries"), *command, "-g", os.path.join(VARIABLES, "entries.c"))
         names = ("early", "branch", "loop")
         got = self.hits(program, *(x for name in names for x in ("--name", name, "--function", name)))
         sums = {name: sum(n for probe, n in got.items() if probe.startswith(name)) for name in names}
@@ -218,11 +215,9 @@ class Lines(SourceCase):
         self.refused("DP-USAGE", "--return", "layers.c:10", words=("whole function",))
 
     def test_lists_hold_all_of_it(self):
-        with open(self.path("list"), "w") as f:
-            f.write(f"# what to look at\nlayers.c:{LINE['second']}   # a line\n\nfirst@other.c\n")
+        self.written("list", f"# what to look at\nlayers.c:{LINE['second']}   # a line\n\nfirst@other.c\n")
         self.assertEqual(self.hits(self.program, "--probe", "@" + self.path("list")), {f"layers_c_{LINE['second']}": 20, "first": 40})
-        with open(self.path("list"), "w") as f:
-            f.write("own\nlayers.c:0\n")
+        self.written("list", "own\nlayers.c:0\n")
         r = self.dynprobe("--probe", "@" + self.path("list"), "--", self.program)
         self.assert_refused(r, "DP-SYNTAX", "list, line 2", "\n  layers.c:0\n           ^")
 

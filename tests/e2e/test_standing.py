@@ -3,14 +3,12 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 
 import harness
 from harness import Case, State, changed_text, needs, needs_root, wait_until
 
-NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
 PROGRAMS = ("spin", "threads", "forker", "execer")
 
 
@@ -21,19 +19,10 @@ class Standing(Case):
 
     def setUp(self):
         super().setUp()
-        self.tool_path = harness.DYNPROBE
-        if self.prefix:
-            os.chmod(self.dir, 0o777)
-            self.tool_path = self.path("dynprobe")
-            shutil.copy(harness.DYNPROBE, self.tool_path)
+        self.tool_path = self.for_nobody("dynprobe") if self.prefix else harness.DYNPROBE
 
     def program(self, name, *args):
-        path = harness.target_path(name)
-        if self.prefix:
-            if not os.path.exists(self.path(name)):
-                shutil.copy(path, self.path(name))
-            path = self.path(name)
-        return self.target(path, *args, prefix=self.prefix)
+        return self.target(self.for_nobody(name) if self.prefix else name, *args, prefix=self.prefix)
 
     def spin(self, delay=300):
         return self.program("spin", 0, delay)
@@ -42,16 +31,10 @@ class Standing(Case):
         return harness.environment(HOME=self.dir, LTTNG_HOME=self.dir)
 
     def tool(self, *args, status=0, timeout=60):
-        p = subprocess.run([*self.prefix, self.tool_path, *map(str, args)], capture_output=True, text=True, timeout=timeout, env=self.environment())
-        self.assertNotIn("Sanitizer", p.stderr)
-        self.assertEqual(p.returncode, status, f"{args}\n{p.stdout}\n{p.stderr}")
-        return p
+        return harness.tool(*args, status=status, prefix=self.prefix, binary=self.tool_path, timeout=timeout, env=self.environment())
 
     def start_tool(self, *args, **popen):
-        argv = [*self.prefix, self.tool_path, *map(str, args)]
-        p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=self.environment(), **popen)
-        self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stderr.close()))
-        return p
+        return self.spawn(*self.prefix, self.tool_path, *args, stderr=subprocess.PIPE, text=True, env=self.environment(), **popen)
 
     def start_recorder(self, t, form="json"):
         """A recorder that is at work, and the file that it writes."""
@@ -471,7 +454,7 @@ class AsRoot(Verbs, Standing):
 @needs_root
 @needs("setpriv")
 class AsNobody(Verbs, Standing):
-    prefix = NOBODY
+    prefix = harness.NOBODY
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import struct
-import subprocess
 
 import binutils
 import harness
@@ -144,9 +143,8 @@ class Python(Case):
 @needs("g++")
 class Libstdcxx(Case):
     def test_exceptions_are_seen(self):
-        with open(self.path("thrower.cc"), "w") as f:
-            f.write("int main() { for (int i = 0; i < 13; i++) try { throw i; } catch (int) {} }\n")
-        subprocess.run(["g++", "-O2", self.path("thrower.cc"), "-o", self.path("thrower")], check=True)
+        source = self.written("thrower.cc", "int main() { for (int i = 0; i < 13; i++) try { throw i; } catch (int) {} }\n")
+        harness.compiled(self.path("thrower"), "g++", "-O2", source)
         r = self.dynprobe("--usdt", "libstdcxx:*", "--", self.path("thrower"))
         self.assert_ok(r)
         hits = {p["name"]: p["hits"] for p in r.summary["probes"]}

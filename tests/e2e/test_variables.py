@@ -58,10 +58,7 @@ def same_float(value, name):
 
 class Variables(Case):
     def build(self, source, *command):
-        path = self.path("program")
-        done = subprocess.run([*command, "-o", path, os.path.join(SOURCES, source)], capture_output=True, text=True, cwd=self.path("."))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return path
+        return harness.compiled(self.path("program"), *command, os.path.join(SOURCES, source), cwd=self.dir)
 
     def trace(self, program, *args, rounds=ROUNDS):
         """Runs the program under probes: (what it printed, the events of each probe)."""
@@ -165,9 +162,8 @@ class Variables(Case):
     def check_thread_locals(self, *command):
         """A library's variables, static and visible ones, one each per thread."""
         source, library = os.path.join(SOURCES, "threads.c"), self.path("libthreads.so")
-        for args in (("-DLIBRARY", "-fPIC", "-shared", "-Wl,-soname,libthreads.so", "-o", library, source), ("-o", self.path("program"), source, library, "-pthread", "-Wl,-rpath," + self.path("."))):
-            done = subprocess.run([*command, *args], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 0, done.stderr)
+        harness.compiled(library, *command, "-DLIBRARY", "-fPIC", "-shared", "-Wl,-soname,libthreads.so", source)
+        harness.compiled(self.path("program"), *command, source, library, "-pthread", "-Wl,-rpath," + self.path("."))
         printed, events = self.trace(self.path("program"), "--function", "libthreads.so!note", "-t", "hidden", "-t", "shown", "-t", "last=list[2]", rounds=60)
         key = lambda x: x["hidden"]
         self.agree(sorted(printed, key=key), sorted(events, key=lambda e: e["fields"]["hidden"]), ["hidden", "shown", "last"])
@@ -267,9 +263,7 @@ class Variables(Case):
 
     def test_a_format_of_a_left_probe_is_said_by_a_later_tool(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")
-        p = subprocess.Popen([program, "100000000"], stdout=subprocess.DEVNULL)
-        self.addCleanup(p.wait)
-        self.addCleanup(p.kill)
+        p = self.spawn(program, 100000000)
         self.tool("attach", "--sink", "ring", "--pid", p.pid, "--probe", 'work "<%d>", n')
         out = self.tool("record", "--pid", p.pid, "-n", 20, "-f", "json", "-o", "-", "--no-record")
         events = [e for e in map(json.loads, filter(None, out.splitlines())) if e["type"] == "event"]
@@ -403,9 +397,7 @@ class Variables(Case):
 
     def test_variables_of_a_left_probe_are_recorded_by_a_later_tool(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")
-        p = subprocess.Popen([program, "100000000"], stdout=subprocess.DEVNULL)
-        self.addCleanup(p.wait)
-        self.addCleanup(p.kill)
+        p = self.spawn(program, 100000000)
         self.tool("attach", "--sink", "ring", "--pid", p.pid, "--function", "work", "-t", "args", "--when", "n > 0")
         out = self.tool("record", "--pid", p.pid, "-n", 50, "-f", "json", "-o", "-", "--no-record")
         events = [e for e in map(json.loads, filter(None, out.splitlines())) if e["type"] == "event"]

@@ -30,10 +30,7 @@ def exact(text):
 
 class Wide(Case):
     def build(self, *command):
-        path = self.path("program")
-        done = subprocess.run([*command, "-fwrapv", "-o", path, os.path.join(SOURCES, "wide.c")], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return path
+        return harness.compiled(self.path("program"), *command, "-fwrapv", os.path.join(SOURCES, "wide.c"))
 
     def run_on(self, program, *args, status=0):
         r = self.dynprobe("--buffer-size", "4M", *args, "--", program, str(ROUNDS))
