@@ -169,6 +169,7 @@ class Result:
                 self.lines = [json.loads(line) for line in f if line.strip()]
         self.header = next((x for x in self.lines if x.get("type") == "header"), None)
         self.events = [x for x in self.lines if x.get("type") == "event"]
+        self.answers = [x for x in self.lines if x.get("type") == "answer"]
         self.summary = next((x for x in self.lines if x.get("type") == "summary"), None)
 
     def tags(self):
@@ -268,6 +269,14 @@ class Case(unittest.TestCase):
         wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
         return tracer
 
+    def system_calls(self, calls, *args):
+        """strace's word on dynprobe."""
+        log = self.path("calls")
+        env = environment(ASAN_OPTIONS="detect_leaks=0")  # leaks are looked for by ptrace
+        tool(*args, prefix=("strace", "-f", "-o", log, "-e", "trace=" + calls), env=env, status=0)
+        with open(log) as f:
+            return f.read()
+
     def for_nobody(self, name):
         """A copy of a target, or of dynprobe, where every user may run it."""
         os.chmod(self.dir, 0o777)
@@ -321,7 +330,7 @@ class Case(unittest.TestCase):
     def start_attached(self, target, *args, **kw):
         """Starts dynprobe on a target and returns when its text is patched."""
         p = self.start("--pid", target.pid, *args, **kw)
-        wait_until(lambda: p.poll() is not None or armed(target.pid), what="the target to be patched")
+        self.await_armed(p, target.pid)
         if p.poll() is not None:
             self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
         return p
@@ -345,6 +354,17 @@ class Case(unittest.TestCase):
             with open(path, errors="surrogateescape") as f:
                 text += f.read()
         return text
+
+    def await_armed(self, p, pid):
+        """Until probes stand, or dynprobe has ended."""
+        wait_until(lambda: p.poll() is not None or armed(pid), what="probes")
+
+    def await_output(self, p, size=2000):
+        """Until a running dynprobe has written so many more bytes of events."""
+        written = lambda: os.path.getsize(p.events) if os.path.exists(p.events) else 0
+        wanted = written() + size
+        wait_until(lambda: p.poll() is not None or written() > wanted, what="events")
+        self.assertGreater(written(), wanted, "dynprobe ended early")
 
     def await_events(self, p, probe="foo", n=1):
         """Until a running dynprobe has written n more events of that probe."""
@@ -375,6 +395,15 @@ class Case(unittest.TestCase):
             # a signal mask may differ for the moment of a handler, a mapping for that of a stack: what stays is what counts
             differences = lambda: before.differences(State(pid))
             wait_until(lambda: not differences(), 20, lambda: f"none of these differences: {differences()}")
+
+    def assert_cleaned(self, t):
+        """A later dynprobe takes out what a killed one left; it may have to come several times."""
+        for _ in range(20):
+            self.attach(t, "--function", "main", "-d", "0.1")
+            if not t.patched():
+                break
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
 
     def assert_result_ok(self, target, status=0):
         """The target ends by itself or at SIGTERM and found no fault in its own results."""

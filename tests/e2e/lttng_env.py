@@ -283,6 +283,24 @@ class Daemon:
             return f.read()
 
 
+class Conversation:
+    """A program of tests/targets that answers each line with one. `case` ends it."""
+
+    def __init__(self, case, *argv, **popen):
+        pipe = subprocess.PIPE
+        self.process = case.spawn(*argv, **{"stdin": pipe, "stdout": pipe, "stderr": None, "text": True, "bufsize": 1, **popen})
+        self.pid = self.process.pid
+        case.assertEqual(self.process.stdout.readline(), "READY\n")
+
+    def __call__(self, command):
+        self.process.stdin.write(command + "\n")
+        return self.process.stdout.readline().rstrip("\n")
+
+    def exit(self):
+        self.process.stdin.write("exit\n")
+        return self.process.wait(30)
+
+
 # ---- test cases ----------------------------------------------------------------------------------------------------------
 
 
@@ -383,6 +401,24 @@ class Case(harness.Case):
         """{name: active}"""
         answer = self.lttng_xml("list", user=user)
         return {s.findtext("name"): s.findtext("enabled") == "true" for s in answer.iter("session")} if answer is not None else {}
+
+    def session(self, name, *rules, channel=(), contexts=(), create=(), start=True, user=None):
+        """A session whose trace is at self.path(name); a rule is the arguments of enable-event. Started if asked."""
+        lttng = lambda *args: self.lttng(*args, user=user)
+        lttng("create", name, *(create or [f"--output={self.path(name)}"]))
+        lttng("enable-channel", "-u", "-s", name, *channel, "c")
+        for rule in rules:
+            lttng("enable-event", "-u", "-s", name, "-c", "c", *([rule] if isinstance(rule, str) else rule))
+        for context in contexts:
+            lttng("add-context", "-u", "-s", name, "-c", "c", "-t", context)
+        if start:
+            lttng("start", name)
+
+    def last_events(self, session, name=None):
+        """What a session has, which is destroyed."""
+        self.lttng("stop", session)
+        self.lttng("destroy", session)
+        return self.read(self.path(session), name=name)
 
     def rules(self, session, user=None):
         """{channel: {event rule: enabled}} of a session's user-space domain."""

@@ -7,7 +7,6 @@ import subprocess
 
 import harness
 import lttng_env
-from harness import wait_until
 
 
 class Case(lttng_env.Case):
@@ -56,7 +55,7 @@ class Case(lttng_env.Case):
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, **{**self.user.popen(), **kw})
             p.err_file, p.events = err, None
             self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stdout.close()))
-            wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="the target to be patched")
+            self.await_armed(p, t.pid)
             if p.poll() is not None:
                 self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
             result = harness.Result(None, "", "")
@@ -74,17 +73,8 @@ class Case(lttng_env.Case):
 
     # -- sessions
 
-    def session(self, name="s", *rules, channel=(), contexts=(), create=(), start=True, user=None):
-        """A session whose trace is at self.path(name); a rule is the arguments of enable-event. Started if asked."""
-        lttng = lambda *args: self.lttng(*args, user=user or self.user)
-        lttng("create", name, *(create or [f"--output={self.path(name)}"]))
-        lttng("enable-channel", "-u", "-s", name, *channel, "c")
-        for rule in rules:
-            lttng("enable-event", "-u", "-s", name, "-c", "c", *([rule] if isinstance(rule, str) else rule))
-        for context in contexts:
-            lttng("add-context", "-u", "-s", name, "-c", "c", "-t", context)
-        if start:
-            lttng("start", name)
+    def session(self, *args, user=None, **kw):
+        super().session(*args, user=user or self.user, **kw)
 
     def events(self, name="s", probe="foo", user=None):
         """What a session has of a probe (None: of all), once it is stopped."""

@@ -78,7 +78,7 @@ class Attach(Case):
                 t = self.target("spin", 0, 1000)
                 before = State(t.pid)
                 p = self.start_attached(t, "--function", "foo")
-                wait_until(lambda: os.path.getsize(p.events) > 2000, what="events")
+                self.await_output(p)
                 r = self.finish(p, sig)
                 self.assert_hits(r, 1)
                 self.assertIsNotNone(r.summary, str(r))

@@ -74,13 +74,9 @@ class DryRun(Case):
     @needs("strace")
     def test_the_process_is_neither_stopped_nor_written_to(self):
         t = self.spin()
-        before, log = State(t.pid), self.path("calls")
-        p = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=ptrace,process_vm_writev,process_vm_readv,kill,tgkill,tkill,pwrite64,pwritev,write,eventfd2", harness.DYNPROBE,
-                            "--pid", str(t.pid), "--function", "foo", "-t", "backtrace", "--dry-run"], capture_output=True, text=True, timeout=60,
-                           env=harness.environment(ASAN_OPTIONS="detect_leaks=0"))  # leaks are looked for by ptrace
-        self.assertEqual(p.returncode, 0, p.stderr)
-        with open(log) as f:
-            calls = f.read()
+        before = State(t.pid)
+        calls = self.system_calls("ptrace,process_vm_writev,process_vm_readv,kill,tgkill,tkill,pwrite64,pwritev,write,eventfd2",
+                                  "--pid", t.pid, "--function", "foo", "-t", "backtrace", "--dry-run")
         self.assertIn("write(1", calls)
         self.assertNotRegex(calls, r"(ptrace|process_vm_writev|kill|pwrite\w*)\(")
         own = set(re.findall(r"\beventfd2\(.*= (\d+)$", calls, re.M))

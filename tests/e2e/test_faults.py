@@ -65,7 +65,7 @@ class Faults(Case):
         p.wait()
         self.assert_clean(t.pid, before)
         p = self.start("--pid", t.pid, "--function", "foo", "-t", "reg:rdi")
-        wait_until(lambda: os.path.exists(p.events) and os.path.getsize(p.events) > 1000, what="hits")
+        self.await_output(p)
         self.assertFalse(caught(t.pid) & SEGV)
         p.terminate()
         p.wait()
@@ -146,16 +146,11 @@ class Faults(Case):
         t = self.target("faults", 300)
         for _ in range(2):
             p = self.start("--pid", t.pid, "--tactic", "jump,pun,evict,trap", *PROBES, "-t", UNREADABLE)
-            wait_until(lambda: p.poll() is not None or os.path.exists(p.events) and os.path.getsize(p.events) > 3000, what="hits")
+            self.await_output(p, 3000)
             p.kill()
             p.wait()
             self.let_run(t)
-        for _ in range(20):
-            self.attach(t, "--function", "main", "-d", "0.1")
-            if not harness.changed_text(t.pid):
-                break
-        self.assert_clean(t.pid)
-        self.assert_result_ok(t)
+        self.assert_cleaned(t)
 
 
 if __name__ == "__main__":

@@ -18,41 +18,12 @@ FILES = 30
 TLS_LIBRARIES = 40
 
 
-class Program:
-    """tests/targets/host, one answer a command."""
-
-    def __init__(self, case, user, path=None):
-        path = path or harness.target_path("host")
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, **user.popen())
-        self.pid = self.process.pid
-        case.addCleanup(self.close)
-        case.assertEqual(self.process.stdout.readline(), "READY\n")
-
-    def __call__(self, command):
-        self.process.stdin.write(command + "\n")
-        return self.process.stdout.readline().rstrip("\n")
-
-    def exit(self):
-        self.process.stdin.write("exit\n")
-        return self.process.wait(30)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
-
 class GuestCase(lttng_env.Case):
     def program(self, user=None):
-        return Program(self, user or self.root)
+        return lttng_env.Conversation(self, harness.target_path("host"), **(user or self.root).popen())
 
-    def session(self, name, channel=(), rule="dynprobe:*"):
-        self.lttng("create", name, f"--output={self.path(name)}")
-        self.lttng("enable-channel", "-u", "-s", name, *channel, "c")
-        self.lttng("enable-event", "-u", "-s", name, "-c", "c", rule)
-        self.lttng("start", name)
+    def session(self, name, rule="dynprobe:*", **kw):
+        super().session(name, rule, **kw)
 
     def probe(self, program, *args):
         """dynprobe at work in the program."""
@@ -72,9 +43,7 @@ class GuestCase(lttng_env.Case):
         return p
 
     def events(self, session="s", name="dynprobe:foo"):
-        self.lttng("stop", session)
-        self.lttng("destroy", session)
-        return self.read(self.path(session), name=name)
+        return self.last_events(session, name)
 
     def await_events(self, program, session="s"):
         """The session daemon has heard of the event, and its session has some."""

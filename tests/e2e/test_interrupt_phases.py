@@ -159,7 +159,7 @@ class Phases(Case):
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with Crowding() as crowding:
                 tool = self.tool(t)
-                wait_until(lambda: tool.process.poll() is not None or harness.armed(t.pid), what="probes")
+                self.await_armed(tool.process, t.pid)
                 sent = time.monotonic()
                 tool.process.send_signal(signal.SIGINT)
                 wait_until(lambda: tool.said(*HEARD), what="it says that it goes")

@@ -14,7 +14,7 @@ import unittest
 
 import harness
 import killing
-from harness import DYNPROBE, Case, State, changed_text, target_path, wait_until
+from harness import DYNPROBE, Case, State, changed_text, target_path
 
 SAMPLES = 40
 
@@ -123,7 +123,7 @@ class Killed(killing.Killing, Case):
         t = self.target("spin", 0, 500)
         trace = self.path("trace")
         p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi", record=trace)
-        wait_until(lambda: os.path.getsize(p.events) > 20000, what="events")
+        self.await_output(p, 20000)
         p.kill()
         p.wait()
         self.assertGreater(len(harness.babeltrace(trace)), 20)

@@ -12,32 +12,10 @@ from harness import wait_until
 HOST = harness.target_path("sinkhost")
 
 
-class Host:
-    """The program, one answer a command."""
-
-    def __init__(self, case, **popen):
-        argv = case.host_argv
-        self.process = subprocess.Popen([*argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1, **popen)
-        case.addCleanup(self.close)
-        self.pid = self.process.pid
-        case.assertEqual(self.process.stdout.readline(), "READY\n")
-
-    def __call__(self, command):
-        self.process.stdin.write(command + "\n")
-        return self.process.stdout.readline().rstrip("\n")
-
+class Host(lttng_env.Conversation):
     def end(self):
         """Its exit status and what it said at last."""
-        self.process.stdin.write("exit\n")
-        status = self.process.wait(20)
-        return status, self.process.stdout.read()
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        return self.exit(), self.process.stdout.read()
 
     def tasks(self):
         """{name: [tid]} of the threads beside the first."""
@@ -54,20 +32,11 @@ class Host:
 
 
 class Sink(lttng_env.Case):
-    host_argv = [HOST]
-
     def host(self, user=None):
-        return Host(self, **(user or self.root).popen())
+        return Host(self, HOST, stderr=subprocess.STDOUT, **(user or self.root).popen())
 
-    def session(self, name, *rules, channel=(), contexts=()):
-        """A started session whose trace is at self.path(name); a rule is the arguments of enable-event."""
-        self.lttng("create", name, f"--output={self.path(name)}")
-        self.lttng("enable-channel", "-u", "-s", name, *channel, "c")
-        for rule in rules or (["dynprobe:*"],):
-            self.lttng("enable-event", "-u", "-s", name, "-c", "c", *rule)
-        for context in contexts:
-            self.lttng("add-context", "-u", "-s", name, "-c", "c", "-t", context)
-        self.lttng("start", name)
+    def session(self, name, *rules, **kw):
+        super().session(name, *(rules or ["dynprobe:*"]), **kw)
 
     def recorded(self, command, event, user=None, **session):
         """A program with an event that session "s" records. (The other way round, the event is wanted a moment before the session records.)"""
@@ -78,18 +47,13 @@ class Sink(lttng_env.Case):
         self.assertEqual(h("wait"), "wanted 1")
         return h
 
-    def events(self, session, name=None):
-        self.lttng("stop", session)
-        self.lttng("destroy", session)
-        return self.read(self.path(session), name=name)
-
 
 class Events(Sink):
     def test_a_field_of_every_type_arrives(self):
         self.sessiond()
         h = self.recorded("kinds", "dynprobe:kinds", contexts=("vpid", "vtid", "procname", "ip"))
         self.assertEqual(h("hit 4"), "hit 4")
-        events = self.events("s", name="dynprobe:kinds")
+        events = self.last_events("s", name="dynprobe:kinds")
         self.assertEqual(len(events), 4)
         for n, e in enumerate(events):
             self.assertEqual(e.context, {"vpid": h.pid, "vtid": h.pid, "procname": "sinkhost", "ip": 0x1234})
@@ -120,7 +84,7 @@ class Events(Sink):
         self.wait_listed(h.pid, "dynprobe:kinds")
         self.session("s", *(["dynprobe:kinds", "--filter", text] for text in texts))
         self.assertEqual((h("wait"), h("hit 25")), ("wanted 1", "hit 25"))
-        got = {e.fields["last"] // 7 for e in self.events("s")}
+        got = {e.fields["last"] // 7 for e in self.last_events("s")}
         self.assertEqual([texts[n] for n in range(len(texts)) if n not in got], [])
         self.assertEqual(got, set(range(len(texts))))
 
@@ -142,7 +106,7 @@ class Events(Sink):
         h("hit 4")
         wait_until(lambda: self.sessions()["s"], 20, "the trigger to start the session")
         wait_until(lambda: h("hit 4") and self.lttng("rotate", "s", check=False).returncode == 0, 20, "a rotation")
-        self.assertGreater(len(self.events("s")), 0)
+        self.assertGreater(len(self.last_events("s")), 0)
         self.assertEqual(h.end()[0], 0)
 
     def test_twins_and_namesakes(self):
@@ -153,7 +117,7 @@ class Events(Sink):
         self.assertEqual((h("one foo"), h("wait"), h("hit 5")), ("registered", "wanted 1", "hit 5"))
         self.assertEqual(h("park"), "parked")
         self.assertEqual((h("one foo"), h("wait"), h("hit 7")), ("registered", "wanted 1", "hit 7"))
-        values = [e.fields["value"] for e in self.events("s", name="dynprobe:foo")]
+        values = [e.fields["value"] for e in self.last_events("s", name="dynprobe:foo")]
         self.assertEqual(values, [*range(3), *range(5), *range(7)])
         self.assertEqual(len([x for x in self.listed()[h.pid] if x == "dynprobe:foo"]), 1)
 
@@ -164,7 +128,7 @@ class Events(Sink):
             self.assertTrue(h(f"one {name}").startswith("refused"), name)
         for name in ("foo+0x10", "libc.so.6!malloc", "a@b$c<d>é", "x" * 246):
             self.assertEqual((h(f"one {name}"), h("wait"), h("hit 1")), ("registered", "wanted 1", "hit 1"), name)
-        self.assertEqual(len(self.events("s")), 4)
+        self.assertEqual(len(self.last_events("s")), 4)
 
 
 class Guest(Sink):
@@ -176,10 +140,10 @@ class Guest(Sink):
         h("closeall")
         self.assertEqual(h("hit 3"), "hit 3")
         self.lttng("list", "-u")
-        self.assertEqual(len(self.events("s")), 6)
+        self.assertEqual(len(self.last_events("s")), 6)
         self.session("again")
         self.assertEqual((h("wait"), h("hit 2")), ("wanted 1", "hit 2"))
-        self.assertEqual(len(self.events("again")), 2)
+        self.assertEqual(len(self.last_events("again")), 2)
         self.assertEqual(h.end(), (0, ""))
 
     def check_wakeups(self, user):
@@ -191,7 +155,7 @@ class Guest(Sink):
         h = self.recorded("bulk", "dynprobe:bulk", user, channel=["--subbuf-size=256K", "--num-subbuf=8"])
         self.assertEqual(h("closeall")[:6], "closed")
         self.assertEqual(h("pace 8000"), "hit 8000")
-        self.assertGreater(len(self.events("s")), 2 * 2048)
+        self.assertGreater(len(self.last_events("s")), 2 * 2048)
         self.assertEqual(h.end(), (0, ""))
 
     def test_the_consumer_is_woken(self):
@@ -209,7 +173,7 @@ class Guest(Sink):
         self.assertEqual(h("vfork"), "child 0")
         self.assertEqual(h("hit 1"), "hit 1")
         self.assertEqual(h.end(), (0, ""))
-        self.assertEqual([e.fields["value"] for e in self.events("s")], [0, 1000, 0])
+        self.assertEqual([e.fields["value"] for e in self.last_events("s")], [0, 1000, 0])
 
     def test_no_daemon_no_child(self):
         """liblttng-ust makes its shared memory in a child when no daemon has."""
@@ -221,7 +185,7 @@ class Guest(Sink):
         self.wait_listed(h.pid, "dynprobe:foo")
         self.session("s")
         self.assertEqual((h("wait"), h("hit 3")), ("wanted 1", "hit 3"))
-        self.assertEqual(len(self.events("s")), 3)
+        self.assertEqual(len(self.last_events("s")), 3)
 
     def test_daemon_killed_and_started_again(self):
         daemon = self.sessiond()
@@ -235,7 +199,7 @@ class Guest(Sink):
         self.wait_listed(h.pid, "dynprobe:foo")
         self.session("t")
         self.assertEqual((h("wait"), h("hit 5")), ("wanted 1", "hit 5"))
-        self.assertEqual(len(self.events("t")), 5)
+        self.assertEqual(len(self.last_events("t")), 5)
         self.assertEqual(h.end(), (0, ""))
 
     def test_sessions_come_and_go_in_a_storm_of_hits(self):
@@ -250,9 +214,9 @@ class Guest(Sink):
             self.session(name, ["dynprobe:*", "--filter", "value == 3"], channel=["--buffers-pid"] if i % 2 else [])
             self.lttng("stop", name)
             self.lttng("start", name)
-            self.assertEqual({e.fields["value"] for e in self.events(name)}, {3})
+            self.assertEqual({e.fields["value"] for e in self.last_events(name)}, {3})
         self.assertRegex(h.process.stdout.readline(), r"^hit [1-9]\d+$")
-        self.assertEqual({e.fields["value"] for e in self.events("all")}, {1, 2, 3})
+        self.assertEqual({e.fields["value"] for e in self.last_events("all")}, {1, 2, 3})
         self.assertEqual(h.end(), (0, ""))
 
     def test_its_threads_take_no_signals(self):

@@ -62,7 +62,7 @@ class Matrix(lttng_probe.WithDaemon):
         with open(self.path("run.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, cwd=self.dir, env=self.root.env())
             if end != "by itself":
-                wait_until(lambda: p.poll() is not None or harness.armed(pid), what="the probes to be in")
+                self.await_armed(p, pid)
                 self.await_answers(server)
                 p.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
             status = p.wait(90)

@@ -41,7 +41,7 @@ class Pending(harness.Case):
     def start_pending(self, target, *args):
         p = self.start("--pid", target.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", *args)
         self.wait_for(p, "pending in")
-        wait_until(lambda: p.poll() is not None or harness.armed(target.pid), what="the hook to stand")
+        self.await_armed(p, target.pid)
         return p
 
     def ask(self, target, word, n=1):
@@ -304,7 +304,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
         t = self.loads("once", self.path("marked.so"))
         p = self.start("--pid", t.pid, "--pending", "--usdt", "late:work")
         self.wait_for(p, "pending in")
-        wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="the hook to stand")
+        self.await_armed(p, t.pid)
         for n in (1, 2):
             self.ask(t, "OPENED", n)
             self.await_events(p, "late_work", 3)
@@ -358,7 +358,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
         t = self.loads("once", library)
         p = self.start("--pid", t.pid, "--pending", "--return", "late.so!plugin_work")
         self.wait_for(p, "pending in")
-        wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="the hook to stand")
+        self.await_armed(p, t.pid)
         self.ask(t, "OPENED")
         wait_until(lambda: len(self.said(p).split('"type":"event"')) > 3 or p.poll() is not None, what="events")
         self.ask(t, "CLOSED")

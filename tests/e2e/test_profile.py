@@ -19,10 +19,6 @@ def refused():
     return "DP-PERF" in p.stderr
 
 
-def answers(r):
-    return [x for x in r.lines if x["type"] == "answer"]
-
-
 def functions(frames):
     return [f.get("symbol", "").split("+")[0] for f in frames]
 
@@ -65,7 +61,7 @@ class Profile(Case):
         harness.wait_until(lambda: p.poll() is not None or t.cpu_ticks() - ticks > 0.5 * os.sysconf("SC_CLK_TCK"), what="half a second of the processor")
         r = self.finish(p)
         self.assert_ok(r)
-        rows = answers(r)
+        rows = r.answers
         self.assertEqual(sum(row["hits"] for row in rows), self.summary(r)["samples"])
         whole = sum(row["hits"] for row in rows if functions(row["stack"])[-1] in ("_start", "clone3", "__clone3", "clone"))
         self.assertGreaterEqual(whole, 0.98 * self.summary(r)["samples"] - self.summary(r)["cut"] - 2, [functions(row["stack"])[-3:] for row in rows])

@@ -9,7 +9,7 @@ import subprocess
 
 import harness
 from binutils import exported
-from harness import Case, needs, wait_until
+from harness import Case, needs
 from redis_server import RedisServer
 
 PYTHON = "/usr/bin/python3"
@@ -143,7 +143,7 @@ class Redis(Case):
         if len(functions) < 25:
             self.skipTest("redis-server exports too few functions on this machine")
         p = self.start("-q", "--pid", self.pid, *probes(functions, "regs"))
-        wait_until(lambda: p.poll() is not None or harness.armed(self.pid), 30, "probes")
+        self.await_armed(p, self.pid)
         self.assertIsNone(p.poll(), "dynprobe ended early")
         bench = subprocess.run(["redis-benchmark", *self.server.at, "-q", "-n", "4000", "-c", "20", "-P", "4",
                                 "-t", "set,get,incr,lpush,lpop,sadd,hset,spop,zadd,mset"], capture_output=True, text=True, timeout=300)

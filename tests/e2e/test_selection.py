@@ -381,7 +381,7 @@ class Redis(Case):
         server = RedisServer(self, socket=self.path("redis.sock"))
         cli = server.cli
         p = self.start("-q", "--pid", server.pid, "--function", "redis-*!*Command", "-x", "*configCommand", "-t", "reg:rdi")
-        wait_until(lambda: p.poll() is not None or harness.armed(server.pid), 60, "probes")
+        self.await_armed(p, server.pid)
         for i in range(50):
             self.assertEqual(cli("set", f"k{i}", str(i)), "OK")
             self.assertEqual(cli("get", f"k{i}"), str(i))

@@ -37,12 +37,13 @@ class Standing(Case):
         return self.spawn(*self.prefix, self.tool_path, *args, stderr=subprocess.PIPE, text=True, env=self.environment(), **popen)
 
     def start_recorder(self, t, form="json"):
-        """A recorder that is at work, and the file that it writes."""
+        """A recorder that is at work."""
         self.count += 1
         events = self.path(f"recorded-{self.count}.{form}")
         recorder = self.start_tool("record", "--pid", t.pid, "--no-record", "-f", form, "-o", events)
-        wait_until(lambda: recorder.poll() is not None or os.path.exists(events) and os.path.getsize(events) > 2000, what="events")
-        return recorder, events
+        recorder.events = events
+        self.await_output(recorder)
+        return recorder
 
     def leave(self, t, *args, **kw):
         return self.tool("attach", "--sink", "ring", "--pid", t.pid, *args, **kw)
@@ -270,7 +271,7 @@ class Verbs:
     def test_DP_LOCKED_keeps_two_tools_apart(self):
         t = self.spin()
         self.leave(t, "--function", "foo")
-        recorder, _ = self.start_recorder(t, "text")
+        recorder = self.start_recorder(t, "text")
         for words in (("disable", "foo"), ("status",), ("detach",), ("record", "--once", "--no-record")):
             p = self.tool(*words, "--pid", t.pid, status=harness.OWN_FAILURE)
             self.assertIn("DP-LOCKED", p.stderr)
@@ -285,7 +286,7 @@ class Verbs:
     def test_a_killed_recorder_leaves_a_flight_recorder(self):
         t = self.spin(delay=20)
         self.leave(t, "--function", "foo", "-t", "reg:edi", "--buffer-size", "16K")
-        recorder, _ = self.start_recorder(t)
+        recorder = self.start_recorder(t)
         recorder.kill()
         recorder.wait()
         first = self.probes(t)["foo"]["lost"]["overwritten"]
@@ -325,10 +326,10 @@ class Verbs:
     def test_a_process_that_ends_while_it_is_recorded(self):
         t = self.spin()
         self.leave(t, "--function", "foo", "-t", "reg:edi")
-        recorder, events = self.start_recorder(t)
+        recorder = self.start_recorder(t)
         self.assert_result_ok(t)
         self.assertEqual(recorder.wait(20), 0, recorder.stderr.read())
-        r = harness.Result(0, "", "", events)
+        r = harness.Result(0, "", "", recorder.events)
         self.assertEqual(r.summary["ended_by"], "target exited")
         calls = [int(e["fields"]["edi"], 16) for e in r.events]
         self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))

@@ -13,10 +13,6 @@ from harness import Case, needs, target_path
 ROUNDS = 25
 
 
-def answers(r):
-    return [x for x in r.lines if x["type"] == "answer"]
-
-
 def titles(r):
     found = {}
     for e in r.events:
@@ -65,7 +61,7 @@ class Counted(Case):
         r = self.dynprobe("--syscall", "*", "--count", "--", target_path("calls"), ROUNDS)
         self.assert_ok(r)
         said = self.counts_of(r)
-        rows = {row["probe"]: row["hits"] for row in answers(r)}
+        rows = {row["probe"]: row["hits"] for row in r.answers}
         self.assertEqual(rows["syscall:read:entry"], said["read"])
         self.assertEqual(rows["syscall:wait4:entry"], said["wait4"])
         self.assertGreaterEqual(rows["syscall:vfork:entry"], 3)
@@ -87,7 +83,7 @@ class Counted(Case):
     def test_durations_of_calls_at_places_of_any_number(self):
         r = self.dynprobe("--syscall", "getpgid", "--hist", "duration", "--", target_path("calls"), ROUNDS)
         self.assert_ok(r)
-        self.assertEqual([(row["probe"], row["hits"]) for row in answers(r)], [("syscall:getpgid:exit", self.counts_of(r)["getpgid"])])
+        self.assertEqual([(row["probe"], row["hits"]) for row in r.answers], [("syscall:getpgid:exit", self.counts_of(r)["getpgid"])])
         self.assertEqual(r.summary["lost"]["total"], 0)
 
     def test_numbers_by_name_at_places_of_any_number(self):
@@ -146,7 +142,7 @@ class Strace(Case):
         trace = self.strace(",".join(calls), "sqlite3", database(), sql)
         r = self.dynprobe(*(w for c in calls for w in ("--syscall", c)), "--count", "--", "sqlite3", database(), sql)
         self.assert_ok(r)
-        rows = {row["probe"]: row["hits"] for row in answers(r)}
+        rows = {row["probe"]: row["hits"] for row in r.answers}
         for c in calls:
             self.assertEqual(rows.get(f"syscall:{c}:entry", 0), len(re.findall(rf"\b{c}\(", trace)), (c, rows))
         self.assertGreater(rows["syscall:pwrite64:entry"], 10)

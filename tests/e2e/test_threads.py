@@ -66,7 +66,7 @@ class Threads(Case):
         time.sleep(0.2)  # in which it is not to start running
         wait_until(lambda: t.state() == "T", what="the target to stand again")  # it needs a processor for that
         os.kill(t.pid, signal.SIGCONT)
-        wait_until(lambda: os.path.getsize(p.events) > 1000, what="events after the stop")
+        self.await_output(p)
         os.kill(t.pid, signal.SIGSTOP)
         wait_until(lambda: t.state() == "T", what="the stop")
         self.finish(p)

@@ -8,7 +8,7 @@ import subprocess
 
 import harness
 from binutils import instructions, offsets
-from harness import Case, State, needs, status, wait_until
+from harness import Case, State, needs, status
 
 TRAP = 1 << (signal.SIGTRAP - 1)
 
@@ -75,16 +75,11 @@ class Trap(Case):
         t = self.target("trapped", 300)
         for _ in range(3):
             p = self.start("--pid", t.pid, "--tactic", "trap", "--function", "trapped_work")
-            wait_until(lambda: p.poll() is not None or int(status(t.pid, "SigCgt"), 16) and os.path.exists(p.events) and os.path.getsize(p.events) > 3000, what="hits")
+            self.await_output(p, 3000)
             p.kill()
             p.wait()
             self.let_run(t)
-        for _ in range(20):  # it leaves what cannot be had at this moment
-            r = self.attach(t, "--function", "main", "-d", "0.1")
-            if not harness.changed_text(t.pid):
-                break
-        self.assert_clean(t.pid)
-        self.assert_result_ok(t)
+        self.assert_cleaned(t)
 
     def test_probes_that_stay_and_a_process_of_many_forks(self):
         t = self.target("forkload")
