@@ -2,6 +2,7 @@
 #include "tests/unit/agent/world.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,15 @@ bool world_hit(struct dp_world *w, unsigned probe, const void *payload, size_t n
 	return true;
 }
 
+unsigned world_hits(struct dp_world *w, unsigned n)
+{
+	unsigned recorded = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		recorded += world_hit(w, 0, &i, sizeof(i));
+	return recorded;
+}
+
 uint64_t world_lost(const struct dp_world *w)
 {
 	uint64_t n = 0;
@@ -198,4 +208,16 @@ unsigned world_drain(struct dp_slot *slot, world_record_fn each, void *data)
 		DP_STORE(&slot->tail, slot->tail + size);
 	}
 	return n;
+}
+
+volatile int world_storm_over;
+
+void *world_storm(void *victim)
+{
+	while (!world_storm_over) {
+		pthread_kill(*(pthread_t *)victim, SIGUSR1);
+		for (volatile int i = 0; i < 50; i++)
+			;
+	}
+	return NULL;
 }

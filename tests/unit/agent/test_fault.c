@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads that may fault, and the program's own faults, with the handler of the blob that goes into targets. */
-#include "agent/trap/trap.h"
+#include "trap_blob.h"
 
-#include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
-#include <unistd.h>
 
-typedef uint64_t (*syscall_fn)(struct dp_regs *);
 typedef void (*helper_fn)(struct dp_capture *, const struct dp_op *);
 
 #define TAKEN (DP_TRAP_BIT | DP_FAULT_BITS | DP_SHOWN_BITS)
 
-static struct dp_trap *trap;
-static syscall_fn hook;
 static volatile sig_atomic_t own, on_alternate;
 static volatile uintptr_t seen_pc, seen_addr;
 static sigjmp_buf out;
@@ -36,38 +29,15 @@ __asm__(".text\nfault_load:\n.globl fault_pc, fault_to, moved_pc, moved_original
         "	mov $7,%eax\nfault_pc:	mov (%rdi),%rax\n	ret\nfault_to:	neg %rax\n	ret\n"
         "moved_ud2:\nmoved_pc:	ud2\nmoved_original:	ud2\n	ret\n");
 
-static uint64_t at(const void *p)
-{
-	return (uint64_t)(uintptr_t)p;
-}
-
-static void *symbol(const char *name)
-{
-	static void *blob;
-	if (!blob)
-		blob = dlopen(DP_AGENT_SO, RTLD_NOW);
-	cr_assert_not_null(blob, "%s", dlerror());
-	return dlsym(blob, name);
-}
-
 static void begin(void)
 {
-	uint64_t *word = symbol(DP_SYM_TRAP_STATE);
-	struct dp_agent *agent = mmap(NULL, sizeof(*agent), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	trap = mmap(NULL, sizeof(*trap) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	cr_assert_eq(madvise(agent, sizeof(*agent), MADV_WIPEONFORK), 0);
-	agent->live = DP_LIVE;
-	trap->agent = at(agent);
-	trap->pid = (uint32_t)getpid();
+	trap_blob();
 	trap->table[0] = (struct dp_fixup){at(fault_pc), at(fault_to)};
 	trap->table[1] = (struct dp_fixup){at(moved_pc), at(moved_original)};
 	trap->fixups = at(&trap->table[0]);
 	trap->pairs = at(&trap->table[1]);
 	trap->nfixups = trap->npairs = trap->armed = 1;
 	trap->signals = TAKEN;
-	cr_assert_eq(mprotect((void *)((uintptr_t)word & ~(uintptr_t)4095), 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
-	*word = at(trap);
-	hook = (syscall_fn)(uintptr_t)symbol(DP_SYM_TRAP_SYSCALL);
 	const struct dp_trap_action ours = {at(symbol(DP_SYM_TRAP)), DP_SA_SIGINFO | DP_SA_RESTORER,
 	                                    at(symbol(DP_SYM_TRAP_RESTORER)), UINT64_MAX};
 	for (unsigned sig = 1; sig < DP_TRAP_SIGNALS; sig++)
@@ -75,13 +45,6 @@ static void begin(void)
 			syscall(SYS_rt_sigaction, sig, &ours, NULL, 8L);
 			trap->action[sig - 1] = (struct dp_trap_action){0};
 		}
-}
-
-static int64_t call(uint64_t nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
-{
-	struct dp_regs r = {.gpr = {nr, 0, c, 0, 0, 0, b, a, 0, 0, d}};
-	cr_assert_eq(hook(&r), 1);
-	return (int64_t)r.gpr[0];
 }
 
 void fault_restore(void);
@@ -120,14 +83,14 @@ Test(fault, load_does_not_reach_the_program_s_handler, .init = begin)
 
 static uint64_t read_one(uint64_t addr, uint32_t size, uint8_t *to)
 {
-	static struct dp_agent agent;
+	static struct dp_agent mine;
 	static union {
 		struct dp_record record;
 		uint8_t bytes[4096];
 	} r;
 	memset(&r, 0, sizeof(r));
-	agent.pid = (uint32_t)getpid();
-	const struct dp_probe_desc desc = {.agent = at(&agent)};
+	mine.pid = (uint32_t)getpid();
+	const struct dp_probe_desc desc = {.agent = at(&mine)};
 	struct dp_capture capture = {.cursor = r.record.payload + 8, .record = &r.record, .desc = &desc};
 	const struct dp_op op = {.addr = addr, .size = size};
 	((helper_fn)(uintptr_t)symbol(DP_SYM_READ))(&capture, &op);

@@ -3,6 +3,7 @@
  */
 #include "agent/loaded.h"
 #include "tests/unit/agent/world.h"
+#include "tests/unit/until.h"
 
 #include <criterion/criterion.h>
 #include <linux/futex.h>
@@ -43,8 +44,7 @@ static void *tell(void *unused)
 
 static void await_load(uint32_t n)
 {
-	while (DP_LOAD(&w->control->loads) != n)
-		usleep(1000);
+	cr_assert(until(DP_LOAD(&w->control->loads) == n));
 }
 
 static void wake(void)

@@ -10,8 +10,6 @@
 #include <ucontext.h>
 
 static volatile uint64_t nested_recorded, nested_lost, inside;
-static volatile int storm_over;
-
 static void on_signal(int signo)
 {
 	uint64_t number;
@@ -27,18 +25,6 @@ static void on_signal(int signo)
 	}
 }
 
-static void *storm(void *arg)
-{
-	pthread_t victim = *(pthread_t *)arg;
-
-	while (!storm_over) {
-		pthread_kill(victim, SIGUSR1);
-		for (volatile int i = 0; i < 50; i++)
-			;
-	}
-	return NULL;
-}
-
 /* Handlers hit at any instruction of hits, and of nothing in between; every hit is recorded, overwritten or lost, and says so. */
 Test(overwrite_nested, signal_storm_keeps_exact_totals, .init = begin, .fini = end)
 {
@@ -48,14 +34,14 @@ Test(overwrite_nested, signal_storm_keeps_exact_totals, .init = begin, .fini = e
 
 	w->desc[0].reserve = 200;
 	signal(SIGUSR1, on_signal);
-	pthread_create(&thread, NULL, storm, &self);
+	pthread_create(&thread, NULL, world_storm, &self);
 	while (number <= 2000000 || nested_recorded < 3000) {
 		if (world_hit(w, 0, &number, sizeof(number)))
 			number++;
 		else
 			lost++;
 	}
-	storm_over = 1;
+	world_storm_over = 1;
 	pthread_join(thread, NULL);
 	signal(SIGUSR1, SIG_IGN);
 	cr_expect(free_is_zero(&w->slots[0]));

@@ -2,6 +2,7 @@
 /* A thread in the middle of a hit that waits for a snapshot: it goes on in any case, one waits at a time, and whoever did not
  * wait is counted. */
 #include "agent/ring/park.h"
+#include "tests/unit/until.h"
 
 #include <criterion/criterion.h>
 #include <linux/futex.h>
@@ -35,8 +36,7 @@ static void *hit(void *arg)
 
 static void await(uint32_t state)
 {
-	while (DP_LOAD(&park.state) != state)
-		usleep(500);
+	cr_assert(until(DP_LOAD(&park.state) == state));
 }
 
 static void answer(void)
@@ -117,7 +117,7 @@ Test(park, the_program_runs_for_as_long_as_a_hit_has_waited, .init = begin)
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
 	const uint64_t waits = dp_rdtsc();
-	usleep(1000);
+	usleep(1000); /* of which the program is to run as much */
 	const uint64_t answered = dp_rdtsc();
 	answer();
 	pthread_join(h.thread, NULL);
@@ -143,7 +143,7 @@ Test(park, a_signal_waits_until_the_hit_goes_on, .init = begin)
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
 	pthread_kill(h.thread, SIGUSR1);
-	usleep(20000);
+	usleep(20000); /* in which it is to do nothing */
 	cr_expect_eq(signals, 0);
 	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_PARKED);
 	answer();
@@ -222,7 +222,7 @@ Test(park, one_that_is_kept_waits_until_it_is_let_go, .init = begin)
 	await(DP_PARK_PARKED);
 	DP_STORE(&park.state, DP_PARK_KEPT);
 	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-	usleep(20000);
+	usleep(20000); /* in which it is to do nothing */
 	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_KEPT);
 	cr_expect_eq(dp_park(&park, &regs, 9), 0, "no other one waits meanwhile");
 	answer();

@@ -132,20 +132,6 @@ static void on_signal(int signo)
 	}
 }
 
-static volatile int storm_over;
-
-static void *storm(void *arg)
-{
-	pthread_t victim = *(pthread_t *)arg;
-
-	while (!storm_over) {
-		pthread_kill(victim, SIGUSR1);
-		for (volatile int i = 0; i < 50; i++)
-			;
-	}
-	return NULL;
-}
-
 struct seen {
 	uint64_t outer, nested, next_seq;
 	bool in_order;
@@ -179,7 +165,7 @@ Test(ring, signal_storm_keeps_exact_totals)
 	storm_world = world_create(1, RING, DP_ID_SELF);
 	storm_world->desc[0].reserve = 200;
 	signal(SIGUSR1, on_signal);
-	pthread_create(&thread, NULL, storm, &self);
+	pthread_create(&thread, NULL, world_storm, &self);
 	for (uint64_t i = 1; i <= 2000000 || nested_recorded < 1000; i++) {
 		if (world_hit(storm_world, 0, &i, sizeof(i)))
 			outer_recorded++;
@@ -188,7 +174,7 @@ Test(ring, signal_storm_keeps_exact_totals)
 		if (i % 64 == 0)
 			world_drain(&storm_world->slots[0], see, &s);
 	}
-	storm_over = 1;
+	world_storm_over = 1;
 	pthread_join(thread, NULL);
 	signal(SIGUSR1, SIG_IGN);
 	world_drain(&storm_world->slots[0], see, &s);

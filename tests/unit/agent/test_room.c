@@ -58,20 +58,11 @@ static unsigned drain(struct dp_slot *slot)
 	return n;
 }
 
-static unsigned hit(unsigned n)
-{
-	unsigned recorded = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		recorded += world_hit(w, 0, &i, sizeof(i));
-	return recorded;
-}
-
 Test(room, ring_that_is_read_in_time_stays_small_where_memory_is_short)
 {
 	set_up(1, DP_ROOM_STEP, 0);
 	for (unsigned i = 0; i < 20000; i++) {
-		cr_assert_eq(hit(10), 10);
+		cr_assert_eq(world_hits(w, 10), 10);
 		cr_assert_eq(drain(&w->slots[0]), 10);
 	}
 	cr_expect_eq(w->slots[0].room, DP_ROOM_STEP);
@@ -85,7 +76,7 @@ Test(room, ring_grows_before_it_is_used_a_second_time_while_there_is_plenty)
 {
 	set_up(1, DP_ROOM_STEP, 4 * RING);
 	for (unsigned i = 0; i < 20000; i++) {
-		cr_assert_eq(hit(10), 10);
+		cr_assert_eq(world_hits(w, 10), 10);
 		drain(&w->slots[0]);
 	}
 	cr_expect_eq(w->slots[0].room, DP_ROOM_GOOD);
@@ -96,7 +87,7 @@ Test(room, ring_grows_before_it_is_used_a_second_time_while_there_is_plenty)
 Test(room, ring_that_nobody_reads_takes_all_that_it_may)
 {
 	set_up(1, DP_ROOM_STEP, 4 * RING);
-	const unsigned recorded = hit(100000);
+	const unsigned recorded = world_hits(w, 100000);
 
 	cr_expect_eq(w->slots[0].room, RING);
 	cr_expect_geq(recorded, (RING - 24 - 64) / 24);
@@ -109,12 +100,12 @@ Test(room, ring_that_nobody_reads_takes_all_that_it_may)
 Test(room, without_memory_hits_are_lost_and_counted)
 {
 	set_up(2, 0, 0);
-	cr_expect_eq(hit(100), 0);
+	cr_expect_eq(world_hits(w, 100), 0);
 	cr_expect_eq(w->lost[0].full, 100);
 	cr_expect_geq(w->control->starved, 100);
 	cr_expect(nothing_behind(&w->slots[0]));
 	w->control->pool = DP_ROOM_STEP; /* somebody gave his back */
-	cr_expect_eq(hit(100), 100);
+	cr_expect_eq(world_hits(w, 100), 100);
 	cr_expect_eq(all_memory(), DP_ROOM_STEP);
 	world_destroy(w);
 }
@@ -122,7 +113,7 @@ Test(room, without_memory_hits_are_lost_and_counted)
 Test(room, last_of_the_memory_is_taken_in_small_steps)
 {
 	set_up(1, DP_ROOM_STEP, 5 * DP_ROOM_STEP);
-	hit(100000);
+	world_hits(w, 100000);
 	cr_expect_eq(w->slots[0].room, 6 * DP_ROOM_STEP);
 	cr_expect_eq(w->control->pool, 0);
 	cr_expect(nothing_behind(&w->slots[0]));
@@ -135,7 +126,7 @@ Test(room, ends_at_every_offset_with_every_size)
 	set_up(1, DP_ROOM_STEP, 0);
 	struct dp_slot *slot = &w->slots[0];
 
-	hit(1);
+	world_hits(w, 1);
 	drain(slot);
 	for (uint32_t size = 16; size <= 160; size += 8) {
 		for (uint32_t left = 8; left <= 176; left += 8) {
@@ -160,7 +151,7 @@ Test(room, flight_recorder_keeps_the_newest_in_what_it_has)
 {
 	set_up(1, DP_ROOM_STEP, 2 * DP_ROOM_STEP);
 	w->control->overwrite = 1;
-	cr_expect_eq(hit(200000), 200000);
+	cr_expect_eq(world_hits(w, 200000), 200000);
 	cr_expect_eq(w->slots[0].room, 3 * DP_ROOM_STEP);
 	cr_expect(nothing_behind(&w->slots[0]));
 	const unsigned kept = drain(&w->slots[0]);
@@ -173,10 +164,10 @@ Test(room, flight_recorder_without_memory_loses_and_goes_on)
 {
 	set_up(1, 0, 0);
 	w->control->overwrite = 1;
-	cr_expect_eq(hit(1000), 0);
+	cr_expect_eq(world_hits(w, 1000), 0);
 	cr_expect_eq(w->lost[0].full, 1000);
 	w->control->pool = DP_ROOM_STEP;
-	cr_expect_eq(hit(1000), 1000);
+	cr_expect_eq(world_hits(w, 1000), 1000);
 	world_destroy(w);
 }
 

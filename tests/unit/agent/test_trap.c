@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent's SIGTRAP handler and its view of masks and actions, as the blob that goes into targets, in this process. */
-#include "agent/trap/trap.h"
+#include "trap_blob.h"
 
-#include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-typedef uint64_t (*syscall_fn)(struct dp_regs *);
-
-static struct dp_trap *trap;
-static struct dp_agent *agent;
-static syscall_fn hook;
 static volatile sig_atomic_t own, moved;
 
 /* An int3 that is ours, and where its thread goes on. */
@@ -27,15 +18,6 @@ void trap_entry(void);
 extern const char trap_site[];
 __asm__(".text\ntrap_here:\n.globl trap_site\ntrap_site:	int3\n	ret\n"
         "trap_entry:	addl $1,moved(%rip)\n	ret\n");
-
-static void *symbol(const char *name)
-{
-	static void *blob;
-	if (!blob)
-		blob = dlopen(DP_AGENT_SO, RTLD_NOW);
-	cr_assert_not_null(blob, "%s", dlerror());
-	return dlsym(blob, name);
-}
 
 static struct dp_trap_action *own_action(void)
 {
@@ -49,35 +31,13 @@ static int64_t raw_action(int sig, const struct dp_trap_action *new, struct dp_t
 
 static void begin(void)
 {
-	uint64_t *word = symbol(DP_SYM_TRAP_STATE);
-	trap = mmap(NULL, sizeof(*trap) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	agent = mmap(NULL, sizeof(*agent), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	cr_assert_eq(madvise(agent, sizeof(*agent), MADV_WIPEONFORK), 0);
-	agent->live = DP_LIVE;
-	trap->agent = (uint64_t)(uintptr_t)agent;
-	trap->pid = (uint32_t)getpid();
-	trap->table[0] = (struct dp_fixup){(uint64_t)(uintptr_t)trap_site, (uint64_t)(uintptr_t)trap_entry};
-	trap->sites = (uint64_t)(uintptr_t)trap->table;
+	trap_blob();
+	trap->table[0] = (struct dp_fixup){at(trap_site), at((const void *)(uintptr_t)trap_entry)};
+	trap->sites = at(trap->table);
 	trap->nsites = trap->armed = 1;
 	trap->signals = DP_TRAP_BIT;
-	cr_assert_eq(mprotect((void *)((uintptr_t)word & ~(uintptr_t)4095), 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
-	*word = (uint64_t)(uintptr_t)trap;
-	hook = (syscall_fn)(uintptr_t)symbol(DP_SYM_TRAP_SYSCALL);
-	const struct dp_trap_action ours = {(uint64_t)(uintptr_t)symbol(DP_SYM_TRAP), 0x0c000004,
-	                                    (uint64_t)(uintptr_t)symbol(DP_SYM_TRAP_RESTORER), UINT64_MAX};
+	const struct dp_trap_action ours = {at(symbol(DP_SYM_TRAP)), 0x0c000004, at(symbol(DP_SYM_TRAP_RESTORER)), UINT64_MAX};
 	cr_assert_eq(raw_action(SIGTRAP, &ours, own_action()), 0);
-}
-
-static int64_t call(uint64_t nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
-{
-	struct dp_regs r = {.gpr = {nr, 0, c, 0, 0, 0, b, a, 0, 0, d}};
-	cr_assert_eq(hook(&r), 1);
-	return (int64_t)r.gpr[0];
-}
-
-static uint64_t at(const void *p)
-{
-	return (uint64_t)(uintptr_t)p;
 }
 
 static void on_trap(int sig, siginfo_t *info, void *context)

@@ -28,6 +28,8 @@ void world_destroy(struct dp_world *w);
 struct dp_reservation world_reserve(struct dp_world *w, unsigned probe);
 /* A whole hit with n bytes of payload. False if it was lost. */
 bool world_hit(struct dp_world *w, unsigned probe, const void *payload, size_t n);
+/* n hits of probe 0, whose payload counts them; how many were recorded. */
+unsigned world_hits(struct dp_world *w, unsigned n);
 /* The sum of all counters of all probes. */
 uint64_t world_lost(const struct dp_world *w);
 
@@ -40,5 +42,9 @@ uint32_t world_set_tid(uint32_t tid);
 /* A simple consumer: takes committed records of one slot off its ring, as the tool does. The number of hits. */
 typedef void (*world_record_fn)(const struct dp_record *record, void *data);
 unsigned world_drain(struct dp_slot *slot, world_record_fn each, void *data);
+
+/* A thread: SIGUSR1 for the thread in *victim, as fast as it goes, until it is over. */
+extern volatile int world_storm_over;
+void *world_storm(void *victim);
 
 #endif

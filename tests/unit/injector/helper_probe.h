@@ -55,6 +55,10 @@ void pr_attach_one(pid_t pid, unsigned which, const char *manifest);
 /* Runs `tool` on a fresh child that runs `target`, both as a user without privileges. */
 void pr_as_nobody(void (*target)(void), void (*tool)(pid_t));
 
+/* The one kept group that there is; that with this manifest, or NULL. */
+struct dp_resident *pr_only(struct dp_target *t);
+struct dp_resident *pr_named(struct dp_target *t, const char *manifest);
+
 /* Lines of /proc/PID/maps that are ours. */
 size_t pr_mappings(pid_t pid);
 /* The number of lines of /proc/PID/maps, and of open descriptors. */

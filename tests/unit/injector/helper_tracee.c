@@ -36,10 +36,17 @@ pid_t tr_spawn(void (*fn)(void))
 	return pid;
 }
 
-void tr_kill(pid_t pid)
+void tr_idle(void)
 {
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	tr->ready = 1;
+	tr_idle_thread(NULL);
+}
+
+void *tr_idle_thread(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
 }
 
 char tr_state(pid_t pid)
@@ -50,21 +57,15 @@ char tr_state(pid_t pid)
 
 bool tr_await(pid_t pid, char state, long nr)
 {
-	for (int i = 0; i < 60000; i++) {
-		long now;
-		uint64_t args[6];
-		if (tr_state(pid) == state && (nr < 0 || (dp_proc_syscall(pid, pid, &now, args) && (now == nr || now == SYS_restart_syscall))))
-			return true;
-		tr_sleep_us(1000);
-	}
-	return false;
+	long now;
+	uint64_t args[6];
+	return until(tr_state(pid) == state &&
+	             (nr < 0 || (dp_proc_syscall(pid, pid, &now, args) && (now == nr || now == SYS_restart_syscall))));
 }
 
 bool tr_await_value(volatile long *at, long least)
 {
-	for (int i = 0; i < 600000 && *at < least; i++)
-		tr_sleep_us(100);
-	return *at >= least;
+	return until(*at >= least);
 }
 
 struct dp_process tr_process(pid_t pid)
@@ -72,6 +73,18 @@ struct dp_process tr_process(pid_t pid)
 	struct dp_process p = {0};
 	tr_ok(dp_process_check(pid, true, &p));
 	return p;
+}
+
+struct dp_borrow *tr_lend(const struct dp_process *p)
+{
+	struct dp_borrow *b;
+	tr_ok(dp_borrow_begin(p, NULL, TR_LIMIT, false, &b));
+	return b;
+}
+
+int64_t tr_plain(struct dp_borrow *b, long nr)
+{
+	return tr_remote(b, nr, 0, 0, 0, 0, 0, 0);
 }
 
 int64_t tr_remote(struct dp_borrow *b, long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5)

@@ -3,6 +3,8 @@
 #ifndef DP_TESTS_HELPER_TRACEE_H
 #define DP_TESTS_HELPER_TRACEE_H
 
+#include "tests/unit/until.h"
+
 #include "injector/tracee/tracee.h"
 
 #include <signal.h>
@@ -15,7 +17,10 @@ extern struct tr_shared *tr;
 
 /* Forks a target that runs `fn`, waits until it has set tr->ready; it is killed when the test process ends. */
 pid_t tr_spawn(void (*fn)(void));
-void tr_kill(pid_t pid);
+#define tr_kill kill_child
+/* For tr_spawn(): is ready, and sleeps. A thread that sleeps. */
+void tr_idle(void);
+void *tr_idle_thread(void *arg);
 /* Waits (up to a minute: machines are busy) until the thread is in state `state` and, if nr >= 0, blocked in that system call. */
 bool tr_await(pid_t pid, char state, long nr);
 bool tr_await_value(volatile long *at, long least);
@@ -23,6 +28,8 @@ void tr_sleep_us(long us);
 struct dp_process tr_process(pid_t pid);
 #define TR_LIMIT UINT64_C(20000000000) /* tests run on busy machines */
 /* One remote getpid-like call; -1 with a failed assertion otherwise. */
+struct dp_borrow *tr_lend(const struct dp_process *p);
+int64_t tr_plain(struct dp_borrow *b, long nr);
 int64_t tr_remote(struct dp_borrow *b, long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5);
 char tr_state(pid_t pid);
 /* Asserts that err is NULL and prints it if not. */

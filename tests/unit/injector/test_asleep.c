@@ -174,8 +174,7 @@ Test(asleep, threads_in_calls_are_not_stopped)
 	const pid_t pid = tr_spawn(many);
 	struct dp_target *t = target_of(pid);
 	cr_assert(tr_await_value(&tr->ready, WAITERS));
-	while (!all_asleep(pid))
-		tr_sleep_us(100);
+	cr_assert(until(all_asleep(pid)));
 	for (int i = 0; i < ROUNDS; i++) {
 		const struct seen s = visit_all(t, true, 2, &all);
 		cr_assert(all);
@@ -265,7 +264,7 @@ Test(asleep, in_a_handler_that_will_return_to_our_code)
 	const struct dp_installation in = {.region = &region, .nregions = 1};
 	const pid_t pid = tr_spawn(handler_above_code);
 	struct dp_target *t = target_of(pid);
-	tr_sleep_us(1000);
+	tr_sleep_us(1000); /* into its loop */
 	kill(pid, SIGUSR1);
 	cr_assert(tr_await_value(&tr->handled, 1));
 	cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep));

@@ -20,13 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void sleeper(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
 /* Spins with known values in every register that a system call uses or destroys, in xmm0/xmm15 and in the red zone. */
 static void spinner(void)
 {
@@ -47,26 +40,14 @@ static void spinner(void)
 	                 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm15", "cc", "memory");
 }
 
-static struct dp_borrow *lend(const struct dp_process *p)
-{
-	struct dp_borrow *b;
-	tr_ok(dp_borrow_begin(p, NULL, TR_LIMIT, false, &b));
-	return b;
-}
-
-static int64_t plain(struct dp_borrow *b, long nr)
-{
-	return tr_remote(b, nr, 0, 0, 0, 0, 0, 0);
-}
-
 Test(borrow, registers_flags_vectors_and_red_zone_of_a_running_thread)
 {
 	pid_t pid = tr_spawn(spinner);
 	struct dp_process p = tr_process(pid);
 	for (int i = 0; i < 300; i++) {
-		struct dp_borrow *b = lend(&p);
-		cr_assert_eq(plain(b, SYS_getpid), pid);
-		cr_assert_eq(plain(b, SYS_gettid), dp_borrow_ns_tid(b));
+		struct dp_borrow *b = tr_lend(&p);
+		cr_assert_eq(tr_plain(b, SYS_getpid), pid);
+		cr_assert_eq(tr_plain(b, SYS_gettid), dp_borrow_ns_tid(b));
 		tr_ok(dp_borrow_end(b, NULL));
 	}
 	long before = tr->calls;
@@ -113,7 +94,7 @@ static void frozen_borrow(void (*fn)(void))
 		size_t done;
 		fill(step, 50, pid);
 		tr_ok(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b));
-		cr_assert_eq(plain(b, SYS_getpid), pid);
+		cr_assert_eq(tr_plain(b, SYS_getpid), pid);
 		if (i)
 			tr_ok(dp_remote_script(b, ROOM, step, 50, UINT64_MAX, &done));
 		cr_assert(!i || done == 50);
@@ -152,7 +133,7 @@ static void by_script(uint64_t at)
 	cr_assert_eq(pipe2(bytes, O_NONBLOCK), 0);
 	pid_t pid = tr_spawn(spinner);
 	struct dp_process p = tr_process(pid);
-	struct dp_borrow *b = lend(&p);
+	struct dp_borrow *b = tr_lend(&p);
 
 	fill_writes(step, 100);
 	tr_ok(dp_remote_script(b, at, step, 100, UINT64_MAX, &done));
@@ -296,12 +277,12 @@ Test(borrow, whole_state_of_a_frozen_running_thread)
 
 Test(borrow, whole_state_of_a_frozen_blocked_thread)
 {
-	frozen_borrow(sleeper);
+	frozen_borrow(tr_idle);
 }
 
 Test(borrow, mapping_made_remotely_and_text_restored)
 {
-	pid_t pid = tr_spawn(sleeper);
+	pid_t pid = tr_spawn(tr_idle);
 	struct dp_process p = tr_process(pid);
 	char *maps;
 	dp_addr place;
@@ -309,7 +290,7 @@ Test(borrow, mapping_made_remotely_and_text_restored)
 	tr_ok(dp_process_maps(&p, &maps));
 	cr_assert(dp_boot_find(&p, maps, sizeof(before), 0, &place));
 	cr_assert_eq(dp_mem_read(&p, place, before, sizeof(before)), sizeof(before));
-	struct dp_borrow *b = lend(&p);
+	struct dp_borrow *b = tr_lend(&p);
 	int64_t at = tr_remote(b, SYS_mmap, 0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
 	cr_assert(at > 0, "%ld", (long)at);
 	tr_ok(dp_mem_write(&p, dp_addr_of((uint64_t)at), "hello", 6));
@@ -349,10 +330,10 @@ Test(borrow, queued_signals_arrive_once_each_with_their_values)
 	struct dp_process p = tr_process(pid);
 	for (int i = 0; i < 50; i++) {
 		cr_assert(tr_await(pid, 'S', SYS_pause));
-		struct dp_borrow *b = lend(&p);
-		plain(b, SYS_getpid);
+		struct dp_borrow *b = tr_lend(&p);
+		tr_plain(b, SYS_getpid);
 		sigqueue(pid, SIGRTMIN, (union sigval){.sival_int = 1000 + i});
-		plain(b, SYS_getpid);
+		tr_plain(b, SYS_getpid);
 		tr_ok(dp_borrow_end(b, NULL));
 		cr_assert(tr_await_value(&tr->handled, i + 1));
 		cr_assert_eq(tr->value[i & 63], 1000 + i);
@@ -385,8 +366,8 @@ Test(borrow, all_signals_blocked_before_and_after)
 	pid_t pid = tr_spawn(all_blocked);
 	struct dp_process p = tr_process(pid);
 	for (int i = 0; i < 100; i++) {
-		struct dp_borrow *b = lend(&p);
-		cr_assert_eq(plain(b, SYS_getpid), pid);
+		struct dp_borrow *b = tr_lend(&p);
+		cr_assert_eq(tr_plain(b, SYS_getpid), pid);
 		tr_ok(dp_borrow_end(b, NULL));
 	}
 	cr_assert(tr_await_value(&tr->calls, tr->calls + 10));
@@ -401,8 +382,8 @@ Test(borrow, job_stopped_target_stays_stopped)
 	kill(pid, SIGSTOP);
 	cr_assert(tr_await(pid, 'T', -1));
 	for (int i = 0; i < 20; i++) {
-		struct dp_borrow *b = lend(&p);
-		cr_assert_eq(plain(b, SYS_getpid), pid);
+		struct dp_borrow *b = tr_lend(&p);
+		cr_assert_eq(tr_plain(b, SYS_getpid), pid);
 		tr_ok(dp_borrow_end(b, NULL));
 		cr_assert(tr_await(pid, 'T', -1));
 	}
@@ -416,10 +397,10 @@ Test(borrow, stop_signal_that_comes_during_it)
 {
 	pid_t pid = tr_spawn(queue_target);
 	struct dp_process p = tr_process(pid);
-	struct dp_borrow *b = lend(&p);
-	plain(b, SYS_getpid);
+	struct dp_borrow *b = tr_lend(&p);
+	tr_plain(b, SYS_getpid);
 	kill(pid, SIGSTOP);
-	cr_assert_eq(plain(b, SYS_getpid), pid);
+	cr_assert_eq(tr_plain(b, SYS_getpid), pid);
 	tr_ok(dp_borrow_end(b, NULL));
 	cr_assert(tr_await(pid, 'T', -1));
 	kill(pid, SIGCONT);

@@ -9,33 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void sleeper(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
-static struct dp_borrow *lend(const struct dp_process *p)
-{
-	struct dp_borrow *b;
-	tr_ok(dp_borrow_begin(p, NULL, TR_LIMIT, false, &b));
-	return b;
-}
-
-static int64_t plain(struct dp_borrow *b, long nr)
-{
-	return tr_remote(b, nr, 0, 0, 0, 0, 0, 0);
-}
-
 Test(borrow_ends, refuse_DP_GONE_when_killed_during_it)
 {
-	pid_t pid = tr_spawn(sleeper);
+	pid_t pid = tr_spawn(tr_idle);
 	struct dp_process p = tr_process(pid);
-	struct dp_borrow *b = lend(&p);
+	struct dp_borrow *b = tr_lend(&p);
 	const uint64_t none[6] = {0};
 	int64_t result;
-	plain(b, SYS_getpid);
+	tr_plain(b, SYS_getpid);
 	kill(pid, SIGKILL);
 	tr_tag(dp_remote_syscall(b, SYS_getpid, none, &result), DP_TAG_GONE);
 	tr_ok(dp_borrow_end(b, NULL));
@@ -66,8 +47,8 @@ Test(borrow_ends, refuse_DP_VFORK_parent_of_a_vfork_child)
 	tr_tag(dp_freeze_all(&p, 2000000, &f), DP_TAG_VFORK);
 	tr->value[1] = 1; /* the child ends, the parent goes on and nothing holds it */
 	cr_assert(tr_await_value(&tr->value[2], 1));
-	b = lend(&p);
-	cr_assert_eq(plain(b, SYS_getpid), pid);
+	b = tr_lend(&p);
+	cr_assert_eq(tr_plain(b, SYS_getpid), pid);
 	tr_ok(dp_borrow_end(b, NULL));
 	tr_kill(pid);
 }
@@ -97,8 +78,8 @@ Test(borrow_ends, zombie_leader_with_a_living_thread)
 	struct dp_freeze f;
 	cr_assert(p.leader_zombie);
 	cr_assert_eq(p.alive, tr->value[0]);
-	struct dp_borrow *b = lend(&p);
-	cr_assert_eq(plain(b, SYS_gettid), tr->value[0]);
+	struct dp_borrow *b = tr_lend(&p);
+	cr_assert_eq(tr_plain(b, SYS_gettid), tr->value[0]);
 	tr_ok(dp_borrow_end(b, NULL));
 	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
 	cr_assert_eq(f.n, 1);

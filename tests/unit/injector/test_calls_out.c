@@ -29,8 +29,7 @@ static void target(void)
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(code, waiting, sizeof(waiting));
 	pthread_create(&t, NULL, wait_unknown, code);
-	while (!tr->ready)
-		tr_sleep_us(500);
+	tr_await_value(&tr->ready, 1);
 	pr_calling();
 }
 

@@ -21,13 +21,6 @@
 
 #define NOBODY 65534
 
-static void sleeper(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
 static struct dp_error *check(pid_t pid, bool allow)
 {
 	struct dp_process p;
@@ -96,7 +89,7 @@ Test(checks, refuse_DP_KERNEL_THREAD)
 
 Test(checks, refuse_DP_TRACED_naming_the_tracer)
 {
-	pid_t pid = tr_spawn(sleeper), tracer = fork();
+	pid_t pid = tr_spawn(tr_idle), tracer = fork();
 	if (tracer == 0) {
 		prctl(PR_SET_NAME, "the-tracer");
 		ptrace(PTRACE_SEIZE, pid, NULL, NULL);
@@ -119,7 +112,7 @@ Test(checks, refuse_DP_TRACED_naming_the_tracer)
 Test(checks, refuse_DP_PERMISSION_of_another_uid)
 {
 	need_root();
-	pid_t pid = tr_spawn(sleeper);
+	pid_t pid = tr_spawn(tr_idle);
 	char text[512];
 	message_as(NOBODY, pid, DP_TAG_PERMISSION, text, sizeof(text));
 	cr_assert_not_null(strstr(text, "uid 0"), "%s", text);
@@ -132,7 +125,7 @@ static void undumpable(void)
 	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
 		_exit(1);
 	prctl(PR_SET_DUMPABLE, 0);
-	sleeper();
+	tr_idle();
 }
 
 Test(checks, refuse_DP_PERMISSION_of_a_process_that_is_not_dumpable)
@@ -159,20 +152,17 @@ static void filtered(void)
 	struct sock_fprog prog = {1, &allow};
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
-	sleeper();
+	tr_idle();
 }
 
-static bool await_filter(pid_t pid)
+static bool is_filtered(pid_t pid)
 {
 	long mode = 0;
-	for (int i = 0; i < 60000 && !mode; i++) {
-		struct dp_buf status;
-		dp_buf_init(&status);
-		if (dp_proc_slurp(&status, "/proc/%d/status", pid))
-			mode = dp_status_long(dp_buf_str(&status), "Seccomp", 0);
-		dp_buf_fini(&status);
-		tr_sleep_us(1000);
-	}
+	struct dp_buf status;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/%d/status", pid))
+		mode = dp_status_long(dp_buf_str(&status), "Seccomp", 0);
+	dp_buf_fini(&status);
 	return mode != 0;
 }
 
@@ -181,7 +171,7 @@ static void check_seccomp(void (*fn)(void), bool is_strict)
 	pid_t pid = tr_spawn(fn);
 	struct dp_process p;
 	struct dp_borrow *b;
-	cr_assert(await_filter(pid));
+	cr_assert(until(is_filtered(pid)));
 	tr_tag(check(pid, false), DP_TAG_SECCOMP);
 	struct dp_error *err = dp_process_check(pid, true, &p);
 	if (geteuid() != 0 || prctl(PR_GET_SECCOMP) != 0) {
@@ -251,8 +241,7 @@ static bool is_named(pid_t pid, const char *name)
 Test(checks, refuse_DP_32BIT)
 {
 	pid_t pid = tr_spawn(exec32);
-	while (tr_state(pid) != 'Z' && is_named(pid, "before-exec"))
-		tr_sleep_us(1000);
+	cr_assert(until(tr_state(pid) == 'Z' || !is_named(pid, "before-exec")));
 	if (tr_state(pid) == 'Z')
 		cr_skip_test("this kernel runs no 32-bit programs");
 	tr_tag(check(pid, false), DP_TAG_WRONG_ARCH);

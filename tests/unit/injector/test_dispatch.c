@@ -98,17 +98,10 @@ static void gives_none_now(void)
 	spin();
 }
 
-static void *wait_thread(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
 static void gives_in_one_thread(void)
 {
 	pthread_t t;
-	pthread_create(&t, NULL, wait_thread, NULL);
+	pthread_create(&t, NULL, tr_idle_thread, NULL);
 	gives_all();
 }
 
@@ -116,13 +109,6 @@ static void handles_only(void)
 {
 	struct sigaction action = {.sa_sigaction = on_sys, .sa_flags = SA_SIGINFO};
 	sigaction(SIGSYS, &action, NULL);
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
-static void idles(void)
-{
 	tr->ready = 1;
 	for (;;)
 		pause();
@@ -285,7 +271,7 @@ Test(dispatch, is_not_what_a_handler_alone_means, .timeout = 100)
 
 Test(dispatch, nobody_is_stopped_for_it_where_nobody_handles_it, .timeout = 100)
 {
-	const pid_t pid = spawn(idles);
+	const pid_t pid = spawn(tr_idle);
 	tr_ok(check(pid));
 	cr_expect_eq(seized, 0);
 	tr_kill(pid);

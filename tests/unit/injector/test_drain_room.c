@@ -66,15 +66,6 @@ static void look(void)
 	}
 }
 
-static unsigned hit(unsigned n)
-{
-	unsigned recorded = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		recorded += world_hit(w, 0, &i, sizeof(i));
-	return recorded;
-}
-
 static uint64_t resident(void)
 {
 	const size_t pages = 2 * RING / PAGE;
@@ -90,7 +81,7 @@ static uint64_t resident(void)
 Test(room, of_a_thread_that_hits_no_more_goes_back)
 {
 	set_up(2 * RING);
-	const unsigned recorded = hit(100000);
+	const unsigned recorded = world_hits(w, 100000);
 	cr_expect_eq(w->slots[0].room, RING);
 	cr_expect_geq(resident(), RING - PAGE);
 	look();
@@ -99,7 +90,7 @@ Test(room, of_a_thread_that_hits_no_more_goes_back)
 	cr_expect_leq(resident(), DP_ROOM_STEP + 3 * PAGE);
 	cr_expect_geq(w->control->pool + 3 * PAGE, 2 * RING);
 	cr_expect_leq(w->control->pool, 2 * RING);
-	cr_expect_eq(hit(1000), 1000, "and it may hit again");
+	cr_expect_eq(world_hits(w, 1000), 1000, "and it may hit again");
 	drain();
 	cr_expect_eq(seen, recorded + 1000);
 	tear_down();
@@ -108,7 +99,7 @@ Test(room, of_a_thread_that_hits_no_more_goes_back)
 Test(room, that_was_not_read_yet_stays)
 {
 	set_up(2 * RING);
-	const unsigned recorded = hit(100000);
+	const unsigned recorded = world_hits(w, 100000);
 	for (int i = 0; i < LOOKS; i++)
 		dp_drain_reap(d, is_living, NULL);
 	cr_expect_eq(w->slots[0].room, RING);
@@ -120,7 +111,7 @@ Test(room, that_was_not_read_yet_stays)
 Test(room, of_a_thread_that_has_ended_goes_back_as_a_whole)
 {
 	set_up(2 * RING);
-	const unsigned recorded = hit(100000);
+	const unsigned recorded = world_hits(w, 100000);
 	living = false;
 	look();
 	cr_expect_eq(seen, recorded);
@@ -129,7 +120,7 @@ Test(room, of_a_thread_that_has_ended_goes_back_as_a_whole)
 	cr_expect_eq(w->control->pool, 2 * RING);
 	cr_expect_eq(w->control->pool_first, 2 * DP_ROOM_STEP);
 	living = true;
-	cr_expect_eq(hit(10), 10, "another one has the slot");
+	cr_expect_eq(world_hits(w, 10), 10, "another one has the slot");
 	drain();
 	cr_expect_eq(seen, recorded + 10);
 	tear_down();
@@ -139,13 +130,13 @@ Test(room, of_a_thread_that_has_ended_goes_back_as_a_whole)
 Test(room, slot_that_a_killed_tool_held_is_given_back)
 {
 	set_up(2 * RING);
-	hit(1);
+	world_hits(w, 1);
 	drain();
 	w->slots[0].tid = 0;
 	w->slots[0].state = DP_SLOT_CLAIM;
 	look();
 	cr_expect_eq(w->slots[0].state, DP_SLOT_DEAD);
-	cr_expect_eq(hit(10), 10);
+	cr_expect_eq(world_hits(w, 10), 10);
 	tear_down();
 }
 
@@ -186,7 +177,7 @@ int madvise(void *at, size_t n, int advice)
 	if (waiting) {
 		waiting = false;
 		cr_assert(end_hit(under_way));
-		and_more = hit(3000); /* more than the first step holds */
+		and_more = world_hits(w, 3000); /* more than the first step holds */
 		cr_assert_geq(and_more, 300);
 	}
 	return (int)syscall(SYS_madvise, at, n, advice);
@@ -201,7 +192,7 @@ Test(room, that_a_hit_under_way_uses_stays)
 	for (uint64_t at = 3 * DP_ROOM_STEP; at < RING - 2 * DP_RECORD_MAX; at += 8 * 1021) {
 		set_up(4 * RING);
 		while (w->slots[0].head < at || w->slots[0].head + DP_RECORD_MAX > w->slots[0].limit)
-			cr_assert_eq(hit(1), 1);
+			cr_assert_eq(world_hits(w, 1), 1);
 		drain();
 		const unsigned before = seen;
 		under_way = begin_hit(at % 16 ? DP_RECORD_MAX : 64);
@@ -277,13 +268,13 @@ Test(room, limit_that_was_computed_before_comes_too_late)
 	for (unsigned i = 0; i < 3; i++) {
 		const uint64_t lap = w->slots[0].head & ~(uint64_t)(RING - 1);
 		while (w->slots[0].head < lap + (RING / 4 >> i))
-			cr_assert_eq(hit(1), 1);
+			cr_assert_eq(world_hits(w, 1), 1);
 		const uint64_t old = w->slots[0].limit;
 		look();
 		shut[i] = w->slots[0].limit;
 		cr_expect_lt(shut[i], old);
 		cr_expect_not(dp_cmpxchg(&w->slots[0].limit, old, lap + RING), "what ring.c does last");
-		hit(1);
+		world_hits(w, 1);
 	}
 	cr_expect(shut[0] != shut[1] && shut[1] != shut[2] && shut[0] != shut[2],
 	          "one that began two of them ago would not notice");
@@ -293,10 +284,10 @@ Test(room, limit_that_was_computed_before_comes_too_late)
 Test(room, is_taken_from_those_that_do_not_use_it_when_it_is_short)
 {
 	set_up(RING);
-	const unsigned recorded = hit(100000); /* all of it */
+	const unsigned recorded = world_hits(w, 100000); /* all of it */
 	drain();
 	for (int i = 0; i < 3; i++) { /* it goes on hitting, and needs little */
-		hit(10);
+		world_hits(w, 10);
 		drain();
 		dp_drain_reap(d, is_living, NULL);
 	}

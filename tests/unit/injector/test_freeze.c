@@ -15,13 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *sleep_thread(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
 static void *spin_thread(void *arg)
 {
 	for (;;)
@@ -33,7 +26,7 @@ static void many(void)
 {
 	pthread_t t;
 	for (int i = 0; i < 62; i++)
-		pthread_create(&t, NULL, sleep_thread, NULL);
+		pthread_create(&t, NULL, tr_idle_thread, NULL);
 	pthread_create(&t, NULL, spin_thread, NULL);
 	tr->ready = 1;
 	for (;;)
@@ -194,7 +187,7 @@ static void execer(void)
 {
 	pthread_t t;
 	for (int i = 0; i < 8; i++)
-		pthread_create(&t, NULL, sleep_thread, NULL);
+		pthread_create(&t, NULL, tr_idle_thread, NULL);
 	tr->ready = 1;
 	while (!tr->value[0])
 		;
@@ -236,17 +229,10 @@ Test(freeze, changed_registers_are_written_back)
 	tr_kill(pid);
 }
 
-static void sleeper(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
 /* A stop that was taken away is never heard of again: the thread would stand for as long as we live. */
 Test(freeze, asking_whether_a_command_has_ended_takes_no_stop_away)
 {
-	pid_t pid = tr_spawn(sleeper);
+	pid_t pid = tr_spawn(tr_idle);
 	struct dp_target t = {.process = tr_process(pid)};
 	int status = 0;
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
@@ -264,7 +250,7 @@ Test(freeze, asking_whether_a_command_has_ended_takes_no_stop_away)
 /* The undertaker works while threads are seized, and those may stop at any moment: for a signal, say. */
 Test(freeze, reaping_the_dead_takes_no_stop_away)
 {
-	pid_t pid = tr_spawn(sleeper);
+	pid_t pid = tr_spawn(tr_idle);
 	struct dp_held h = {.tid = pid};
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
@@ -281,7 +267,7 @@ Test(freeze, reaping_the_dead_takes_no_stop_away)
 /* One that did not stand in time is let go when it does, though nobody holds threads any more. */
 Test(freeze, waiting_for_a_command_lets_go_what_stops_late)
 {
-	pid_t pid = tr_spawn(sleeper);
+	pid_t pid = tr_spawn(tr_idle);
 	struct dp_target t = {.process = tr_process(pid)};
 	int status = 0;
 	dp_watchdog_is_off = true; /* its timer would look as well */

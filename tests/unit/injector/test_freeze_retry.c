@@ -38,8 +38,7 @@ static void evade(void)
 	pthread_t t;
 	for (int i = 0; i < 30; i++)
 		pthread_create(&t, NULL, sleep_thread, NULL);
-	while (!tr->value[0])
-		tr_sleep_us(100);
+	tr_await_value(&tr->value[0], 1);
 	for (tr->ready = 1;;) {
 		if (!is_traced(tr->value[0]))
 			continue;

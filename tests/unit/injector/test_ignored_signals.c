@@ -105,8 +105,7 @@ static void await_blocked(pid_t pid)
 	for (int i = 0; i <= WAITERS; i++) {
 		long nr;
 		uint64_t args[6];
-		while (!dp_proc_syscall(pid, (pid_t)tr->value[FIRST + i], &nr, args) || nr < 0)
-			tr_sleep_us(20);
+		cr_assert(until(dp_proc_syscall(pid, (pid_t)tr->value[FIRST + i], &nr, args) && nr >= 0));
 	}
 }
 

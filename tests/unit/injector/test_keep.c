@@ -10,12 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct dp_resident *only(struct dp_target *t)
-{
-	cr_assert_eq(dp_target_nstanding(t), 1);
-	return dp_target_resident(t, 0);
-}
-
 static void remove_all(struct dp_resident *s)
 {
 	struct dp_remove_report report;
@@ -31,7 +25,7 @@ static void life(pid_t pid)
 	pr_goes_on();
 	cr_assert(!pr_original(pid, PR_FOO) && !pr_original(pid, PR_BAR));
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	cr_expect_str_eq(dp_resident_manifest(s), "{\"version\":1}");
 	cr_expect_eq(dp_resident_nprobes(s), 2);
 	cr_expect_eq(dp_resident_site(s, 0), pr_addr(PR_FOO));
@@ -69,7 +63,7 @@ Test(keep, gates_open_and_shut_without_a_stop)
 	pid_t pid = tr_spawn(pr_calling);
 	pr_attach(pid, "{}");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	cr_assert(dp_resident_enabled(s, 0) && dp_resident_enabled(s, 1));
 	cr_assert(pr_is_hit(s, 0));
 	tr_ok(dp_resident_enable(s, 0, false));
@@ -79,10 +73,10 @@ Test(keep, gates_open_and_shut_without_a_stop)
 	cr_assert(pr_is_hit(s, 1));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert(!dp_resident_enabled(only(t), 0), "it is the target that knows");
-	tr_ok(dp_resident_enable(only(t), 0, true));
-	cr_assert(pr_is_hit(only(t), 0));
-	tr_tag(dp_resident_enable(only(t), 7, true), DP_TAG_NO_PROBE);
+	cr_assert(!dp_resident_enabled(pr_only(t), 0), "it is the target that knows");
+	tr_ok(dp_resident_enable(pr_only(t), 0, true));
+	cr_assert(pr_is_hit(pr_only(t), 0));
+	tr_tag(dp_resident_enable(pr_only(t), 7, true), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -93,16 +87,16 @@ Test(keep, one_probe_goes_the_other_stays)
 	struct dp_remove_report report;
 	pr_attach(pid, "{}");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_remove(only(t), (const bool[]){true, false}, &report));
+	tr_ok(dp_resident_remove(pr_only(t), (const bool[]){true, false}, &report));
 	cr_assert(pr_original(pid, PR_FOO) && !pr_original(pid, PR_BAR));
-	cr_assert_eq(dp_resident_site(only(t), 0), 0);
-	tr_tag(dp_resident_enable(only(t), 0, true), DP_TAG_NO_PROBE);
+	cr_assert_eq(dp_resident_site(pr_only(t), 0), 0);
+	tr_tag(dp_resident_enable(pr_only(t), 0, true), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_resident_site(only(t), 0), 0);
-	cr_assert_eq(dp_resident_site(only(t), 1), pr_addr(PR_BAR));
-	tr_ok(dp_resident_remove(only(t), (const bool[]){false, true}, &report));
+	cr_assert_eq(dp_resident_site(pr_only(t), 0), 0);
+	cr_assert_eq(dp_resident_site(pr_only(t), 1), pr_addr(PR_BAR));
+	tr_ok(dp_resident_remove(pr_only(t), (const bool[]){false, true}, &report));
 	cr_assert_eq(pr_mappings(pid), 0, "with the last probe goes all: %s", report.why);
 	cr_assert(pr_original(pid, PR_BAR));
 	dp_target_close(t);
@@ -127,8 +121,8 @@ Test(keep, several_groups_stand_side_by_side)
 	cr_assert(pr_is_hit(second, 0));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_str_eq(dp_resident_manifest(only(t)), "second");
-	remove_all(only(t));
+	cr_assert_str_eq(dp_resident_manifest(pr_only(t)), "second");
+	remove_all(pr_only(t));
 	dp_target_close(t);
 	cr_assert_eq(pr_mappings(pid), 0);
 	tr_kill(pid);
@@ -141,20 +135,20 @@ Test(keep, manifest_is_replaced_in_one_piece)
 	memset(large, 'x', DP_MANIFEST_MAX);
 	pr_attach(pid, "one");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_tag(dp_resident_set_manifest(only(t), large), DP_TAG_USAGE);
-	cr_assert_str_eq(dp_resident_manifest(only(t)), "one");
+	tr_tag(dp_resident_set_manifest(pr_only(t), large), DP_TAG_USAGE);
+	cr_assert_str_eq(dp_resident_manifest(pr_only(t)), "one");
 	large[DP_MANIFEST_MAX - 1] = 0;
-	tr_ok(dp_resident_set_manifest(only(t), large));
+	tr_ok(dp_resident_set_manifest(pr_only(t), large));
 	/* A kill before the last word leaves the text before. */
-	const uint64_t room = only(t)->control.manifest_offset ^ DP_MANIFEST_MAX;
-	tr_ok(dp_resident_put(only(t), room, "torn", 4));
+	const uint64_t room = pr_only(t)->control.manifest_offset ^ DP_MANIFEST_MAX;
+	tr_ok(dp_resident_put(pr_only(t), room, "torn", 4));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_str_eq(dp_resident_manifest(only(t)), large);
-	tr_ok(dp_resident_set_manifest(only(t), "three"));
+	cr_assert_str_eq(dp_resident_manifest(pr_only(t)), large);
+	tr_ok(dp_resident_set_manifest(pr_only(t), "three"));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_str_eq(dp_resident_manifest(only(t)), "three");
+	cr_assert_str_eq(dp_resident_manifest(pr_only(t)), "three");
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -180,8 +174,7 @@ static void forking(void)
 {
 	tr->value[0] = 0;
 	tr->ready = 1;
-	while (!tr->value[1])
-		tr_sleep_us(1000);
+	tr_await_value(&tr->value[1], 1);
 	pid_t child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -209,8 +202,8 @@ Test(keep, fork_of_a_probed_process_is_cleaned_and_its_parent_is_not)
 	cr_assert_eq(pr_mappings(child), 0);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_resident_site(only(t), 0), pr_addr(PR_FOO));
-	dp_resident_loss(only(t), 0, &loss);
+	cr_assert_eq(dp_resident_site(pr_only(t), 0), pr_addr(PR_FOO));
+	dp_resident_loss(pr_only(t), 0, &loss);
 	cr_assert(loss.forked > 0);
 	dp_target_close(t);
 	tr_kill(child);

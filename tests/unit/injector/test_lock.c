@@ -23,8 +23,7 @@ static void lose_the_leader(void)
 {
 	pthread_t t;
 	pthread_create(&t, NULL, wait_thread, NULL);
-	while (!tr->value[0])
-		tr_sleep_us(100);
+	tr_await_value(&tr->value[0], 1);
 	syscall(SYS_exit, 0);
 }
 

@@ -116,8 +116,7 @@ static void *brief(void *arg)
 {
 	tr->value[0] = syscall(SYS_gettid);
 	tr->ready = 1;
-	while (!tr->value[1])
-		tr_sleep_us(100);
+	tr_await_value(&tr->value[1], 1);
 	return arg;
 }
 
@@ -161,8 +160,7 @@ Test(memory, nothing_is_written_to_a_stranger_that_has_got_the_threads_number)
 	tr->value[1] = 1;
 	cr_assert(tr_await_value(&tr->value[2], 1));
 	pid_t other = -1;
-	for (int i = 0; i < 1000 && (other = stranger(p.alive)) < 0 && errno == EEXIST; i++)
-		tr_sleep_us(1000); /* its end is noted a moment behind its join */
+	until((other = stranger(p.alive)) >= 0 || errno != EEXIST); /* its end is noted a moment behind its join */
 	if (other < 0)
 		cr_skip_test("no process can be given a number here: %s", strerror(errno));
 	cr_assert_eq(other, p.alive);
@@ -179,8 +177,7 @@ Test(memory, nothing_is_written_to_a_stranger_that_has_got_the_threads_number)
 static void execs(void)
 {
 	tr->ready = 1;
-	while (!tr->value[0])
-		tr_sleep_us(100);
+	tr_await_value(&tr->value[0], 1);
 	execl("/bin/sleep", "sleep", "1000", NULL);
 }
 
@@ -192,8 +189,7 @@ Test(memory, nothing_is_written_to_a_program_that_the_target_has_become)
 	tr_ok(dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "after", 6));
 	tr->value[0] = 1;
 	struct dp_error *err;
-	while (!(err = dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "late", 5))) /* until it has */
-		tr_sleep_us(1000);
+	until((err = dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "late", 5)) != NULL);
 	tr_tag(err, DP_TAG_GONE);
 	dp_mem_close(&p);
 	tr_kill(pid);

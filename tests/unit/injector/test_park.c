@@ -76,10 +76,10 @@ Test(park, the_place_of_a_thread_that_died_is_free_again, .timeout = 60)
 			struct dp_park_hit hit;
 			t.process.ns_pid += (pid_t)nested;
 			parked(states[i], 4194304); /* no thread has that */
-			while (control.park.state != DP_PARK_FREE) {
+			cr_expect(until(({
 				cr_expect_not(dp_park_look(&t, &hit));
-				tr_sleep_us(1000);
-			}
+				control.park.state == DP_PARK_FREE;
+			})));
 		}
 }
 
@@ -102,8 +102,7 @@ static void *filter(void *arg)
 {
 	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	const struct sock_fprog program = {1, &all};
-	while (!tr->value[0])
-		tr_sleep_us(500);
+	tr_await_value(&tr->value[0], 1);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		_exit(1);
 	tr->value[1] = 1;
@@ -133,10 +132,10 @@ Test(park, nobody_waits_in_a_program_that_has_come_under_a_filter, .timeout = 60
 	cr_expect_eq(control.park.served, 1);
 	tr->value[0] = 1;
 	cr_assert(tr_await_value(&tr->value[1], 1));
-	while (!dp_park_is_caged(&t)) {
+	cr_expect(until(({
 		cr_expect_not(dp_park_look(&t, &hit));
-		tr_sleep_us(1000);
-	}
+		dp_park_is_caged(&t);
+	})));
 	cr_expect_eq(control.park.served, 0);
 	parked(DP_PARK_PARKED, pid);
 	cr_expect_not(dp_park_look(&t, &hit), "who waits already is let go");

@@ -69,18 +69,11 @@ static void whole_group(void)
 	strcpy((char *)data + TEXT, "{}");
 }
 
-static void idle(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
 static pid_t start(void)
 {
 	make_group();
 	whole_group();
-	pid_t pid = tr_spawn(idle);
+	pid_t pid = tr_spawn(tr_idle);
 	static const uint8_t theirs[] = {1, 2, 3, 4, 5};
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
@@ -220,7 +213,7 @@ static void view_only(void)
 	close(fd);
 	for (uint64_t page = 0; page < DATA + PRIVATE; page += DP_PAGE)
 		munmap(data + page, DP_PAGE);
-	idle();
+	tr_idle();
 }
 
 Test(recover, view_of_another_tool_is_left_alone)

@@ -20,14 +20,6 @@
 
 static const struct pr_ask both[] = {{PR_FOO, false}, {PR_BAR, true}};
 
-static struct dp_resident *named(struct dp_target *t, const char *manifest)
-{
-	for (size_t i = 0; i < dp_target_nstanding(t); i++)
-		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), manifest))
-			return dp_target_resident(t, i);
-	return NULL;
-}
-
 static void attach(pid_t pid)
 {
 	struct dp_target *t = pr_open(pid, PR_GATES);
@@ -48,10 +40,10 @@ static void supersede(pid_t pid)
 {
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 	pr_placed(t, both, 2);
 	tr_ok(dp_target_keep(t, "new"));
-	tr_ok(dp_resident_remove(named(t, "old"), (const bool[]){true, false}, &report));
+	tr_ok(dp_resident_remove(pr_named(t, "old"), (const bool[]){true, false}, &report));
 	dp_target_close(t);
 }
 
@@ -59,7 +51,7 @@ static void remove_one(pid_t pid)
 {
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_remove(named(t, "old"), (const bool[]){true, false}, &report));
+	tr_ok(dp_resident_remove(pr_named(t, "old"), (const bool[]){true, false}, &report));
 	dp_target_close(t);
 }
 
@@ -82,7 +74,7 @@ static void see(const struct dp_hit *hit, void *data)
 static void record(pid_t pid)
 {
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = named(t, "old");
+	struct dp_resident *s = pr_named(t, "old");
 	tr_ok(dp_resident_set_manifest(s, "being recorded"));
 	tr_ok(dp_resident_serve(s));
 	for (int i = 0; i < 20; i++)

@@ -56,12 +56,6 @@ static void drain(struct dp_resident *s, bool last)
 	tr_ok(dp_resident_drain(s, last, see, NULL));
 }
 
-static struct dp_resident *only(struct dp_target *t)
-{
-	cr_assert_eq(dp_target_nstanding(t), 1);
-	return dp_target_resident(t, 0);
-}
-
 static struct dp_control control(struct dp_resident *s)
 {
 	struct dp_control c;
@@ -83,7 +77,7 @@ static void records(pid_t pid)
 	pr_attach_one(pid, PR_FOO, "{}");
 	pr_count_to(100);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	tr_tag(dp_resident_drain(s, false, see, NULL), DP_TAG_INTERNAL);
 	tr_ok(dp_resident_serve(s));
 	cr_assert_eq(control(s).tool_pid, (uint64_t)getpid());
@@ -129,7 +123,7 @@ Test(resident_serve, full_rings_hold_the_newest_with_their_thread)
 	pr_attach_one(pid, PR_FOO, "{}");
 	pr_count_to(CALLS);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	tr_ok(dp_resident_serve(s));
 	drain(s, true);
 	no_gap();
@@ -152,7 +146,7 @@ Test(resident_serve, served_and_released_again_and_again_under_full_load)
 	pid_t pid = tr_spawn(pr_counting);
 	pr_attach_one(pid, PR_FOO, "{}");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	tr->value[PR_LIMIT] = 1L << 40;
 	for (int round = 0; round < 200; round++) {
 		tr_ok(dp_resident_serve(s));
@@ -192,7 +186,7 @@ Test(resident_serve, death_of_the_server_leaves_a_flight_recorder)
 	pid_t tool = fork();
 	if (!tool) {
 		struct dp_target *t = pr_open(pid, PR_GATES);
-		if (dp_resident_serve(only(t)))
+		if (dp_resident_serve(pr_only(t)))
 			_exit(1);
 		kill(getpid(), SIGKILL);
 	}
@@ -201,10 +195,10 @@ Test(resident_serve, death_of_the_server_leaves_a_flight_recorder)
 	cr_assert(WIFSIGNALED(status));
 	pr_count_to(200);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	cr_assert_eq(control(only(t)).tool_pid, 0);
-	cr_assert_eq(control(only(t)).overwrite, 1);
-	tr_ok(dp_resident_serve(only(t)));
-	drain(only(t), true);
+	cr_assert_eq(control(pr_only(t)).tool_pid, 0);
+	cr_assert_eq(control(pr_only(t)).overwrite, 1);
+	tr_ok(dp_resident_serve(pr_only(t)));
+	drain(pr_only(t), true);
 	cr_assert_eq(total, 200 * PR_THREADS);
 	no_gap();
 	dp_target_close(t);
@@ -218,13 +212,13 @@ Test(resident_serve, living_server_is_named)
 	struct dp_target *t, *none = NULL;
 	pr_attach_one(pid, PR_FOO, "{}");
 	t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_serve(only(t)));
+	tr_ok(dp_resident_serve(pr_only(t)));
 	close(t->lock_fd); /* as if it were in another mount of /proc */
 	t->lock_fd = -1;
 	tr_tag(dp_target_open(pid, PR_GATES, &none), DP_TAG_LOCKED);
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(control(only(t)).tool_pid, 0, "closing releases");
+	cr_assert_eq(control(pr_only(t)).tool_pid, 0, "closing releases");
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -236,7 +230,7 @@ Test(resident_serve, head_that_makes_no_sense_is_left_alone)
 	pr_attach_one(pid, PR_FOO, "{}");
 	pr_count_to(10);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	tr_ok(dp_resident_serve(s));
 	drain(s, false);
 	const uint64_t odd[] = {3, UINT64_MAX & ~UINT64_C(7), UINT64_C(1) << 40};
@@ -268,7 +262,7 @@ Test(resident_serve, tail_that_makes_no_sense_is_left_alone)
 	pr_attach_one(pid, PR_FOO, "{}");
 	pr_count_to(10);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	struct dp_resident *s = only(t);
+	struct dp_resident *s = pr_only(t);
 	const uint32_t n = s->control.nslots;
 	const uint64_t odd = s->control.ring_size - 1;
 	for (uint32_t i = PR_THREADS; i < n; i++)
@@ -295,11 +289,11 @@ Test(resident_serve, target_that_ends_is_no_error)
 	pr_attach_one(pid, PR_FOO, "{}");
 	pr_count_to(10);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_serve(only(t)));
-	drain(only(t), false);
+	tr_ok(dp_resident_serve(pr_only(t)));
+	drain(pr_only(t), false);
 	tr_kill(pid);
-	drain(only(t), false);
-	drain(only(t), true);
+	drain(pr_only(t), false);
+	drain(pr_only(t), true);
 	cr_assert_eq(total, 10 * PR_THREADS);
 	dp_target_close(t);
 }

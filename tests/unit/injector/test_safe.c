@@ -4,6 +4,7 @@
 #include "helper_tracee.h"
 
 #include "injector/lttng/safe/safe.h"
+#include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/freeze.h"
 
 #include <alloca.h>
@@ -18,19 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void wait_here(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
 /* ---- targets -----------------------------------------------------------------------------------------------------------------
  */
 
 static void plainly_blocked(void)
 {
-	wait_here();
+	tr_idle();
 }
 
 /* Leaves return addresses of malloc and of its callees where a later frame has its uninitialised locals. */
@@ -51,7 +45,7 @@ static __attribute__((noinline)) void among_stale_words(void)
 {
 	volatile char *room = alloca(16384);
 	room[0] = 1;
-	wait_here();
+	tr_idle();
 }
 
 static void littered(void)
@@ -65,7 +59,7 @@ static int in_callback(struct dl_phdr_info *info, size_t size, void *data)
 	(void)info;
 	(void)size;
 	(void)data;
-	wait_here();
+	tr_idle();
 	return 0;
 }
 
@@ -76,13 +70,13 @@ static void in_the_loader(void)
 
 static void in_exit(void)
 {
-	atexit(wait_here);
+	atexit(tr_idle);
 	exit(0);
 }
 
 static void in_fork(void)
 {
-	pthread_atfork(wait_here, NULL, NULL);
+	pthread_atfork(tr_idle, NULL, NULL);
 	if (fork() == 0)
 		_exit(0);
 }
@@ -90,7 +84,7 @@ static void in_fork(void)
 static void on_signal(int sig)
 {
 	(void)sig;
-	wait_here();
+	tr_idle();
 }
 
 static int raise_in_callback(struct dl_phdr_info *info, size_t size, void *data)
@@ -128,7 +122,7 @@ static void *thread_body(void *arg)
 {
 	(void)arg;
 	tr->value[0] = gettid();
-	wait_here();
+	tr_idle();
 	return NULL;
 }
 
@@ -174,7 +168,7 @@ static void in_a_raw_clone(void)
 {
 	char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	clone(raw_body, stack + 65536, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, NULL);
-	wait_here();
+	tr_idle();
 }
 
 /* ---- the question ------------------------------------------------------------------------------------------------------------
@@ -206,18 +200,9 @@ static void expect(void (*target)(void), bool in_other_thread, const char *reaso
 	if (in_other_thread)
 		cr_assert(tr_await_value(&tr->value[0], 1));
 	const pid_t tid = in_other_thread ? (pid_t)tr->value[0] : pid;
-	for (int i = 0; i < 5000; i++) {
-		long nr;
-		char path[64], text[16] = "";
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-		FILE *f = fopen(path, "re");
-		nr = f && fgets(text, sizeof(text), f) ? strtol(text, NULL, 10) : -1;
-		if (f)
-			fclose(f);
-		if (nr == SYS_pause)
-			break;
-		tr_sleep_us(1000);
-	}
+	long nr;
+	uint64_t words[6];
+	cr_assert(until(dp_proc_syscall(pid, tid, &nr, words) && nr == SYS_pause));
 	const struct dp_process p = tr_process(pid);
 	const enum dp_safe_outcome outcome = judge(&p, tid, why);
 	if (reason)

@@ -42,18 +42,11 @@ int open(const char *path, int flags, ...)
 	return copy;
 }
 
-static void idle(void)
-{
-	tr->ready = 1;
-	for (;;)
-		pause();
-}
-
 static struct dp_error *attach(const char *features)
 {
 	const struct dp_target_options options = {0};
 	struct dp_target *t = NULL;
-	const pid_t pid = tr_spawn(idle);
+	const pid_t pid = tr_spawn(tr_idle);
 	forged = pid;
 	line = features;
 	struct dp_error *err = dp_target_open(pid, &options, &t);

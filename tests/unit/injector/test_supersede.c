@@ -9,14 +9,6 @@
 
 static const struct pr_ask foo = {PR_FOO, false}, bar = {PR_BAR, false}, baz = {PR_BAZ, false}, own_bar = {PR_BAR, true};
 
-static struct dp_resident *named(struct dp_target *t, const char *manifest)
-{
-	for (size_t i = 0; i < dp_target_nstanding(t); i++)
-		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), manifest))
-			return dp_target_resident(t, i);
-	return NULL;
-}
-
 static void keep(pid_t pid, const struct pr_ask *ask, unsigned n, const char *manifest)
 {
 	struct dp_target *t = pr_open(pid, PR_GATES);
@@ -29,7 +21,7 @@ static void take_out(pid_t pid, const char *manifest)
 {
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_remove(named(t, manifest), NULL, &report));
+	tr_ok(dp_resident_remove(pr_named(t, manifest), NULL, &report));
 	cr_assert_eq(report.left_bytes + report.left_sites, 0, "%s", report.why);
 	dp_target_close(t);
 	pr_goes_on();
@@ -61,8 +53,8 @@ Test(supersede, probe_that_was_not_announced_is_refused)
 	dp_target_close(t);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert(pr_is_hit(named(t, "old"), 0));
-	tr_tag(dp_resident_supersede(named(t, "old"), 1), DP_TAG_NO_PROBE);
+	cr_assert(pr_is_hit(pr_named(t, "old"), 0));
+	tr_tag(dp_resident_supersede(pr_named(t, "old"), 1), DP_TAG_NO_PROBE);
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -83,7 +75,7 @@ Test(supersede, probe_in_the_way_is_refused_even_if_announced)
 		if (!offset)
 			plan.new_bytes[0] = 0xe9; /* the same place, but other bytes are expected there: another file, say */
 		memset(plan.new_bytes, 0xe9, 5);
-		tr_ok(dp_resident_supersede(named(t, "old"), 0));
+		tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 		tr_ok(dp_space_from_image(dp_target_image(t), &space));
 		tr_ok(dp_target_prepare(t, space, 1, &runtime, &lost));
 		tr_ok(dp_target_install(t, NULL, 0, &plan, 1, NULL, 0, &result, &stats));
@@ -103,17 +95,17 @@ Test(supersede, old_probe_comes_back_when_the_new_one_is_not_kept)
 	keep(pid, &foo, 1, "old");
 	read_site(pid, PR_FOO, before);
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 	pr_placed(t, &foo, 1);
 	read_site(pid, PR_FOO, over);
 	cr_assert_arr_neq(before, over, 8);
-	cr_assert_eq(dp_resident_site(named(t, "old"), 0), 0);
+	cr_assert_eq(dp_resident_site(pr_named(t, "old"), 0), 0);
 	pr_goes_on();
 	dp_target_close(t);
 	read_site(pid, PR_FOO, after);
 	cr_assert_arr_eq(before, after, 8);
 	t = pr_open(pid, PR_GATES);
-	cr_assert(pr_is_hit(named(t, "old"), 0));
+	cr_assert(pr_is_hit(pr_named(t, "old"), 0));
 	dp_target_close(t);
 	take_out(pid, "old");
 	cr_assert(pr_original(pid, PR_FOO));
@@ -126,18 +118,18 @@ Test(supersede, new_probe_that_is_kept_takes_the_place)
 	pid_t pid = tr_spawn(pr_calling_threads);
 	keep(pid, (const struct pr_ask[]){foo, baz}, 2, "old");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_resident_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 	pr_placed(t, &foo, 1);
 	tr_ok(dp_target_keep(t, "new"));
-	cr_assert_eq(dp_resident_site(named(t, "old"), 0), 0);
-	cr_assert_eq(dp_resident_site(named(t, "old"), 1), pr_addr(PR_BAZ));
+	cr_assert_eq(dp_resident_site(pr_named(t, "old"), 0), 0);
+	cr_assert_eq(dp_resident_site(pr_named(t, "old"), 1), pr_addr(PR_BAZ));
 	dp_target_close(t);
 	pr_goes_on();
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_resident_site(named(t, "old"), 0), 0);
-	cr_assert_not(dp_resident_retired(named(t, "old"), 0));
-	cr_assert_eq(dp_resident_site(named(t, "new"), 0), pr_addr(PR_FOO));
-	cr_assert(pr_is_hit(named(t, "new"), 0));
+	cr_assert_eq(dp_resident_site(pr_named(t, "old"), 0), 0);
+	cr_assert_not(dp_resident_retired(pr_named(t, "old"), 0));
+	cr_assert_eq(dp_resident_site(pr_named(t, "new"), 0), pr_addr(PR_FOO));
+	cr_assert(pr_is_hit(pr_named(t, "new"), 0));
 	dp_target_close(t);
 	take_out(pid, "old"); /* the superseded one is none of its business any more */
 	cr_assert(!pr_original(pid, PR_FOO) && pr_original(pid, PR_BAZ));
@@ -154,13 +146,13 @@ Test(supersede, group_without_probes_is_taken_out)
 	keep(pid, &foo, 1, "old");
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	const size_t mappings = pr_mappings(pid);
-	tr_ok(dp_resident_supersede(named(t, "old"), 0));
+	tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 	pr_placed(t, &foo, 1);
 	tr_ok(dp_target_keep(t, "new"));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_null(named(t, "old"));
-	cr_assert_not_null(named(t, "new"));
+	cr_assert_null(pr_named(t, "old"));
+	cr_assert_not_null(pr_named(t, "new"));
 	cr_assert_eq(pr_mappings(pid), mappings);
 	dp_target_close(t);
 	pr_goes_on();

@@ -105,14 +105,12 @@ static void work(void)
 	if (!requests())
 		tr->value[0] = errno;
 	tr->ready = 1;
-	while (!tr->value[1])
-		tr_sleep_us(100);
+	tr_await_value(&tr->value[1], 1);
 	tr->value[2] = (long)*completed;
 	for (int i = 0; i < BLOCKED; i++)
 		if (write(feed[i], "x", 1) != 1)
 			_exit(3);
-	while (__atomic_load_n(completed, __ATOMIC_ACQUIRE) < BLOCKED)
-		tr_sleep_us(100);
+	until(__atomic_load_n(completed, __ATOMIC_ACQUIRE) >= BLOCKED);
 	for (int i = 0; i < BLOCKED; i++)
 		tr->value[3] += ends[i].res != 1;
 	tr->value[4] = 1;
@@ -137,9 +135,7 @@ static pid_t spawn(void (*fn)(void))
 	const pid_t pid = tr_spawn(fn);
 	if (tr->value[0])
 		cr_skip_test("this kernel has no io_uring for us: %s", strerror((int)tr->value[0]));
-	for (int i = 0; i < 60000 && blocked_workers(pid) < BLOCKED; i++)
-		tr_sleep_us(1000);
-	cr_assert_geq(blocked_workers(pid), BLOCKED);
+	cr_assert(until(blocked_workers(pid) >= BLOCKED));
 	return pid;
 }
 
@@ -152,17 +148,10 @@ static void no_request_has_failed(pid_t pid)
 	tr_kill(pid);
 }
 
-static void *pause_thread(void *arg)
-{
-	for (;;)
-		pause();
-	return arg;
-}
-
 static void work_with_a_thread(void)
 {
 	pthread_t t;
-	pthread_create(&t, NULL, pause_thread, NULL);
+	pthread_create(&t, NULL, tr_idle_thread, NULL);
 	work();
 }
 
@@ -245,8 +234,7 @@ static void leave_to_a_thread(void)
 Test(worker, is_not_what_a_process_is_looked_at_through, .timeout = 100)
 {
 	const pid_t pid = spawn(leave_to_a_thread);
-	for (int i = 0; i < 60000 && tr_state(pid) != 'Z'; i++)
-		tr_sleep_us(1000);
+	cr_assert(tr_await(pid, 'Z', -1));
 	const struct dp_process p = tr_process(pid);
 	cr_expect(p.leader_zombie);
 	cr_expect(!dp_proc_is_worker(pid, p.alive));

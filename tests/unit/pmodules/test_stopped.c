@@ -2,6 +2,8 @@
 /* A child of our own, with known registers and memory, held still in each mode. */
 #include "pmodules/source/stopped.h"
 
+#include "tests/unit/until.h"
+
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
@@ -71,8 +73,7 @@ static pid_t child(void)
 			if (waitpid(-1, NULL, 0) == -1)
 				pause();
 	}
-	while (atomic_load(&shared->ready) < 2)
-		nanosleep(&(struct timespec){0, 1000000}, NULL);
+	cr_assert(until(atomic_load(&shared->ready) >= 2));
 	for (char text[64] = ""; strncmp(text, "0 ", 2);) { /* until it waits in read */
 		char path[64];
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, shared->waiter);
@@ -83,12 +84,6 @@ static pid_t child(void)
 			fclose(f);
 	}
 	return pid;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 }
 
 static struct dp_stopped *held(pid_t pid, enum dp_stopped_mode mode)
@@ -159,7 +154,7 @@ Test(stopped, stop_shows_registers_and_memory_of_one_moment)
 	cr_expect(times.pause_ns > 0 && times.pause_ns >= times.stop_ns && times.holds == 1);
 	dp_stopped_close(s);
 	cr_expect_eq(state_of(pid), '0');
-	end(pid);
+	kill_child(pid);
 }
 
 Test(stopped, quick_marks_what_was_read_after_the_release)
@@ -177,7 +172,7 @@ Test(stopped, quick_marks_what_was_read_after_the_release)
 	cr_expect_eq(dp_stopped_read(s, t->regs.rsp, &top, sizeof(top), &late), sizeof(top));
 	cr_expect(!late, "stacks were read before");
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 Test(stopped, a_second_hold_reads_at_once_what_the_first_missed)
@@ -195,7 +190,7 @@ Test(stopped, a_second_hold_reads_at_once_what_the_first_missed)
 	cr_expect(!late && dp_stopped_nlate(s) == 0);
 	cr_expect(second >= first && second - after <= 1);
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 /* The copy stands while the program counts on; the program's wait() does not see it, and no zombie is left. */
@@ -207,7 +202,7 @@ Test(stopped, fork_is_a_moment_that_lasts_and_leaves_no_child)
 	cr_assert_eq(dp_stopped_mode(s), DP_STOPPED_FORK, "%s", dp_stopped_why_not_fork(s));
 	cr_expect(!dp_stopped_is_held(s));
 	expect_truth(s);
-	nanosleep(&(struct timespec){0, 20000000}, NULL);
+	nanosleep(&(struct timespec){0, 20000000}, NULL); /* the program counts meanwhile */
 	const uint64_t before = word_at(s, &words.before, &late), after = word_at(s, &words.after, &late);
 	cr_expect(!late && before - after <= 1, "%llu %llu", (unsigned long long)before, (unsigned long long)after);
 	uint64_t ready = 0;
@@ -221,7 +216,7 @@ Test(stopped, fork_is_a_moment_that_lasts_and_leaves_no_child)
 	if (f)
 		fclose(f);
 	cr_expect_eq(state_of(pid), '0');
-	end(pid);
+	kill_child(pid);
 }
 
 /* In so short a pause a busy machine may give not every thread a processor to stop on. */
@@ -246,7 +241,7 @@ Test(stopped, the_longest_pause_is_kept)
 	word_at(s, &words.before, &late);
 	cr_expect(!dp_stopped_is_held(s) && late);
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 Test(stopped, what_is_not_mapped_is_not_read)
@@ -260,7 +255,7 @@ Test(stopped, what_is_not_mapped_is_not_read)
 	cr_expect_eq(dp_stopped_read(s, UINT64_C(0x800000000000) - 8, buf, sizeof(buf), NULL), 0);
 	cr_expect_eq(dp_stopped_read(s, 0x10000, buf, sizeof(buf), NULL), 0);
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 static void count_each(const struct dp_stopped_thread *t, void *data)
@@ -280,7 +275,7 @@ Test(stopped, a_glimpse_meets_every_thread_and_leaves_all_running)
 	cr_expect_eq(n, 3);
 	cr_expect_eq(state_of(pid), '0');
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 static struct {
@@ -332,5 +327,5 @@ Test(stopped, the_thread_of_a_hit_is_there_for_several_holds)
 	cr_expect_eq(hit_seen.gone, 1);
 	cr_expect_eq(hit_seen.asked, 4);
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }

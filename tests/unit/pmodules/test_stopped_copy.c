@@ -3,6 +3,8 @@
  * first of a namespace, divert what a device reads. */
 #include "pmodules/source/stopped.h"
 
+#include "tests/unit/until.h"
+
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <sched.h>
@@ -23,11 +25,6 @@ struct shared {
 static struct shared *shared;
 static int end_of_it[2]; /* the child alone has it open for writing */
 
-static void rest(void)
-{
-	nanosleep(&(struct timespec){0, 1000000}, NULL);
-}
-
 static pid_t child(void (*run)(void))
 {
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -40,8 +37,7 @@ static pid_t child(void (*run)(void))
 			pause();
 	}
 	close(end_of_it[1]);
-	while (!atomic_load(&shared->ready))
-		rest();
+	cr_assert(until(atomic_load(&shared->ready)));
 	return pid;
 }
 
@@ -66,12 +62,6 @@ static struct dp_stopped *held(pid_t pid)
 	return held_for(pid, 0);
 }
 
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 static long number_in(const char *format, pid_t pid)
 {
 	char path[96], text[64] = "";
@@ -90,7 +80,7 @@ Test(stopped_copy, a_process_that_ends_leaves_no_descriptor_open_in_its_copy)
 	const pid_t pid = child(is_ready);
 	struct dp_stopped *s = held(pid);
 	cr_assert_eq(dp_stopped_mode(s), DP_STOPPED_FORK, "%s", dp_stopped_why_not_fork(s));
-	end(pid);
+	kill_child(pid);
 	struct pollfd p = {.fd = end_of_it[0]};
 	cr_expect_eq(poll(&p, 1, 10000), 1);
 	cr_expect(p.revents & POLLHUP);
@@ -110,7 +100,7 @@ Test(stopped_copy, where_memory_is_short_the_copy_goes_first)
 	cr_expect_eq(number_in("/proc/%d/oom_score_adj", copy), 1000);
 	cr_expect_neq(number_in("/proc/%d/oom_score_adj", pid), 1000);
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 static void fork_into_a_namespace(void)
@@ -118,8 +108,7 @@ static void fork_into_a_namespace(void)
 	if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
 		_exit(1);
 	is_ready();
-	while (!atomic_load(&shared->go))
-		rest();
+	until(atomic_load(&shared->go));
 	const pid_t pid = fork();
 	if (!pid)
 		_exit(7);
@@ -137,10 +126,9 @@ Test(stopped_copy, the_first_child_of_a_namespace_is_the_programs)
 	cr_expect(dp_stopped_why_not_fork(s) && strstr(dp_stopped_why_not_fork(s), "namespace"));
 	dp_stopped_close(s);
 	atomic_store(&shared->go, 1);
-	while (atomic_load(&shared->go) != 2)
-		rest();
+	cr_assert(until(atomic_load(&shared->go) == 2));
 	cr_expect_eq(shared->result, 7, "the program can still fork");
-	end(pid);
+	kill_child(pid);
 }
 
 static void read_by_device(void)
@@ -158,7 +146,7 @@ Test(stopped_copy, nobody_is_forked_whom_devices_write_to)
 	cr_expect_eq(dp_stopped_mode(s), DP_STOPPED_STOP);
 	cr_expect(dp_stopped_why_not_fork(s) && strstr(dp_stopped_why_not_fork(s), "devices"));
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 #define MUCH ((size_t)128 << 20)
@@ -189,7 +177,7 @@ Test(stopped_copy, a_fork_that_takes_longer_than_the_pause_gives_no_copy)
 	cr_expect(late);
 	cr_expect_eq(number_in("/proc/%d/task/%d/children", pid), 0, "none is left");
 	dp_stopped_close(s);
-	end(pid);
+	kill_child(pid);
 }
 
 /* ---- a tool that is killed while the copy stands ------------------------------------------------------------------------------
@@ -205,8 +193,7 @@ static pid_t tool_with_a_copy(pid_t pid)
 		for (;;)
 			pause();
 	}
-	while (!atomic_load(&shared->go))
-		rest();
+	cr_assert(until(atomic_load(&shared->go)));
 	cr_assert_eq(atomic_load(&shared->go), 1);
 	cr_assert_gt(number_in("/proc/%d/task/%d/children", pid), 0);
 	return tool;
@@ -227,10 +214,9 @@ static char state_of(pid_t pid)
 Test(stopped_copy, a_tool_that_is_killed_leaves_no_entry_in_the_list_of_children, .timeout = 60)
 {
 	const pid_t pid = child(is_ready);
-	end(tool_with_a_copy(pid));
-	while (number_in("/proc/%d/task/%d/children", pid))
-		rest();
-	end(pid);
+	kill_child(tool_with_a_copy(pid));
+	cr_assert(until(!number_in("/proc/%d/task/%d/children", pid)));
+	kill_child(pid);
 }
 
 Test(stopped_copy, what_a_tool_killed_with_its_heir_has_left_the_next_one_clears, .timeout = 60)
@@ -238,13 +224,11 @@ Test(stopped_copy, what_a_tool_killed_with_its_heir_has_left_the_next_one_clears
 	const pid_t pid = child(is_ready), tool = tool_with_a_copy(pid);
 	const pid_t copy = (pid_t)number_in("/proc/%d/task/%d/children", pid);
 	pid_t heir;
-	while (!(heir = (pid_t)number_in("/proc/%d/task/%d/children", tool)))
-		rest();
+	cr_assert(until((heir = (pid_t)number_in("/proc/%d/task/%d/children", tool)) != 0));
 	kill(heir, SIGKILL);
-	end(tool);
-	while (state_of(copy) != 'Z')
-		rest();
+	kill_child(tool);
+	cr_assert(until(state_of(copy) == 'Z'));
 	dp_stopped_close(held(pid));
 	cr_expect_eq(number_in("/proc/%d/task/%d/children", pid), 0);
-	end(pid);
+	kill_child(pid);
 }
