@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blocked: every signal blocked in every thread; works for SIGTERM by looking at what is pending. */
-#include "target.h"
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
+#include "target_foo.h"
 
 int main(void)
 {

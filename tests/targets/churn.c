@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* churn: threads that live for a moment each, four at a time, and call foo() once or twice. Until SIGTERM. */
-#include "target.h"
+#include "target_foo.h"
 
 #include <pthread.h>
 
 static _Atomic long bad;
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 static void *brief(void *arg)
 {

@@ -4,7 +4,7 @@
  * clone(CLONE_VM|CLONE_VFORK) on a stack of their own, and clone(CLONE_VM), which runs at the same time without being a thread.
  * "alone": the last kind only; "beside": one of those, that lives as long as the program.
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -15,13 +15,6 @@
 
 static char stack[3][STACK] __attribute__((aligned(16)));
 static volatile unsigned wrong;
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 TARGET_PROBED unsigned nested(unsigned a)
 {

@@ -6,7 +6,7 @@
  *   lock     has locked all memory that it has and will have
  *   mdwe     has given up the right to make memory executable that was writable
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,13 +15,6 @@
 #define PR_SET_MDWE 65
 #endif
 #define PAGE 4096ul
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 /* Neighbours with different rights, until there is no more; then room for N is given back. */
 static void fill_with_mappings(long left)

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* forker: fork, vfork + exec and posix_spawn in a loop, probed functions on both sides, results checked. Until SIGTERM. */
-#include "target.h"
+#include "target_foo.h"
 
 #include <spawn.h>
 #include <sys/wait.h>
 
 extern char **environ;
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 TARGET_PROBED unsigned in_child(unsigned a)
 {

@@ -3,7 +3,7 @@
  * gaps [THREADS]: threads that sleep for a moment, call foo(), and note the longest time between two of their calls. A thread
  * that somebody holds, or lets wait for somebody else, has a gap. At SIGTERM: "longest gap N us" of all, and the result.
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <pthread.h>
 
@@ -11,18 +11,9 @@
 
 static _Atomic long bad;
 
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
-
 static uint64_t now_us(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	return target_now_ns() / 1000;
 }
 
 static void *run(void *arg)

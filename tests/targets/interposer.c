@@ -4,7 +4,7 @@
  * programs with an allocator, a sandbox or guarded descriptors do. They pass calls on that come from what was loaded at the
  * start, and abort at any other: its functions are not made for callers that it does not know.
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -124,13 +124,6 @@ static int know(struct dl_phdr_info *info, size_t size, void *ret)
 		known[(*(unsigned *)ret)++].end = info->dlpi_addr + p->p_vaddr + p->p_memsz;
 	}
 	return 0;
-}
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
 }
 
 static bool work(unsigned i)

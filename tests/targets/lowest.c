@@ -3,16 +3,9 @@
  * lowest: closes descriptor 0 and opens a file, again and again, and calls foo(). The kernel promises the lowest free number, so
  * it is to be 0 each time. One thread.
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <fcntl.h>
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 int main(void)
 {

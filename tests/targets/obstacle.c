@@ -4,7 +4,7 @@
  * not meet it: asleep in a system call whose number is not known from the code, or in a signal handler that blocks all signals,
  * until SIGUSR2.
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -12,13 +12,6 @@
 
 static volatile sig_atomic_t may_leave, in_handler;
 static int never;
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 /* As glibc's pthread_barrier_wait() has it: no instruction in front of the call is long enough for a jump. */
 long call_by_number(const long *number, int *futex);

@@ -7,7 +7,7 @@
  *	polling		a single thread that always sits in a timed epoll_wait
  *	blocked_call	foo() ends in a system call in which the thread sits for long
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -16,13 +16,6 @@
 
 static _Atomic long bad;
 static int pipe_ends[2];
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 /* A short instruction and then the call: a jump over both ends where the kernel restarts the call. */
 long waits(long fd, void *buffer, long n);

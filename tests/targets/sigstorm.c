@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* sigstorm: a timer signal and real-time signals interrupt foo() all the time, and their handlers call foo() too. */
-#include "target.h"
+#include "target_foo.h"
 
 #include <pthread.h>
 #include <sys/time.h>
 
 static _Atomic long bad, handled, sent;
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 static void check(unsigned i)
 {

@@ -10,7 +10,7 @@
  *	bare	8 threads without a control block of their own call foo() N times each, once a line came on standard input
  *	loop	foo() until SIGTERM
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -22,13 +22,6 @@
 static long each;
 static _Atomic long in_handlers;
 static jmp_buf back;
-
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
 
 TARGET_PROBED long rec(long n)
 {

@@ -52,11 +52,16 @@ static inline void target_sleep_us(long us)
 		;
 }
 
-static inline uint64_t target_now_ms(void)
+static inline uint64_t target_now_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static inline uint64_t target_now_ms(void)
+{
+	return target_now_ns() / 1000000;
 }
 
 /* The function of functions: what foo() must return, computed where no probe is. */

@@ -25,13 +25,6 @@ static unsigned (*const *functions)(unsigned, unsigned);
 extern unsigned (*const functions[FUNCTIONS])(unsigned, unsigned);
 #endif
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static unsigned expected(unsigned i, unsigned a, unsigned b)
 {
 	return (a ^ (FIRST + i)) * 31 + (b >> 1);
@@ -62,10 +55,10 @@ static uint64_t waited_ns(void)
 
 static size_t look_at_the_clock(uint64_t over_ns)
 {
-	uint64_t waited = waited_ns(), last = now_ns();
+	uint64_t waited = waited_ns(), last = target_now_ns();
 	size_t n = 0;
 	while (!target_stop) {
-		const uint64_t now = now_ns(), before = last;
+		const uint64_t now = target_now_ns(), before = last;
 		last = now;
 		if (now - before <= over_ns || n == GAPS)
 			continue;
@@ -74,7 +67,7 @@ static size_t look_at_the_clock(uint64_t over_ns)
 		gap[n][0] = now;
 		gap[n][1] = now - before;
 		gap[n++][2] = waited - had_waited;
-		last = now_ns();
+		last = target_now_ns();
 	}
 	return n;
 }

@@ -3,7 +3,7 @@
  * throng SLEEPERS [GAP_US]: that many threads wait in pause(), one calls foo() without a rest and notes each time of at least
  * GAP_US (default 300) in which it did not run. At SIGTERM: "gap BEGIN_NS LENGTH_NS" (CLOCK_MONOTONIC) for each, and the result.
  */
-#include "target.h"
+#include "target_foo.h"
 
 #include <pthread.h>
 
@@ -16,20 +16,6 @@ static struct gap gap[GAPS];
 static size_t ngaps;
 static long bad;
 
-TARGET_PROBED unsigned foo(unsigned a, const char *s)
-{
-	while (*s)
-		a = a * 31 + (unsigned char)*s++;
-	return a;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static void *sleep_for_ever(void *arg)
 {
 	for (;;)
@@ -40,10 +26,10 @@ static void *sleep_for_ever(void *arg)
 static void *spin(void *arg)
 {
 	const uint64_t least = (uint64_t)(uintptr_t)arg;
-	uint64_t last = now_ns();
+	uint64_t last = target_now_ns();
 	for (unsigned i = 0; !target_stop; i++) {
 		bad += foo(i, "throng") != target_expected(i, "throng");
-		const uint64_t now = now_ns();
+		const uint64_t now = target_now_ns();
 		if (now - last >= least && ngaps < GAPS)
 			gap[ngaps++] = (struct gap){last, now - last};
 		last = now;
