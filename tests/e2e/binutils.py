@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""What binutils say of a file: the second opinion on symbols and instructions."""
+"""What binutils say of a file, the second opinion on symbols and instructions; and gdb's core files."""
 
 import re
 import subprocess
 
 
 def said(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=300).stdout
+    return subprocess.run(argv, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=300).stdout
 
 
 def readelf(*args):
     return said("readelf", *args)
+
+
+def core_of_crash(core, *command):
+    """The core file that gdb writes where a program crashes; its path."""
+    said("gdb", "-nx", "-q", "-batch", "-ex", "run", "-ex", f"generate-core-file {core}", "--args", *command)
+    return core
 
 
 def symbol_address(path, symbol):

@@ -269,6 +269,12 @@ class Case(unittest.TestCase):
         wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
         return tracer
 
+    def core(self, pid):
+        """A core file of a process, which goes on; its path."""
+        p = subprocess.run(["gcore", "-o", self.path("core"), str(pid)], capture_output=True, text=True, timeout=60)
+        self.assertTrue(os.path.exists(self.path(f"core.{pid}")), p.stdout + p.stderr)
+        return self.path(f"core.{pid}")
+
     def system_calls(self, calls, *args):
         """strace's word on dynprobe."""
         log = self.path("calls")

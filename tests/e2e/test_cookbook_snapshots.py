@@ -7,8 +7,8 @@ import base64
 import re
 import zlib
 import shutil
-import subprocess
 
+import binutils
 import harness
 import test_cookbook
 
@@ -27,9 +27,7 @@ class Snapshots(test_cookbook.Pages):
         os.symlink(os.path.join(harness.ROOT, "pmodules", "scripts"), os.path.join(cls.dir, "share", "dynprobe", "pmodules"))
         source = os.path.join(harness.ROOT, "tests", "e2e", "cookbook", "depot.c")
         cls.depot = harness.compiled(os.path.join(cls.bin, "depot"), "gcc", "-g", "-O1", "-pthread", source)
-        cls.core = os.path.join(cls.dir, "core")
-        subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "run", "-ex", f"generate-core-file {cls.core}", "--args", cls.depot, "crash"],
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        cls.core = binutils.core_of_crash(os.path.join(cls.dir, "core"), cls.depot, "crash")
 
     @classmethod
     def start(cls, name, directory):

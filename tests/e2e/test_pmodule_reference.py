@@ -4,8 +4,8 @@ and on a core file of it; here each has its twin in C, and all of them stand in 
 
 import os
 import re
-import subprocess
 
+import binutils
 import harness
 
 MODULE = os.path.join(harness.ROOT, "tests", "e2e", "pmodules", "reference.lua")
@@ -107,9 +107,7 @@ class Reference(harness.Case):
         if not Reference.done:
             t = self.target("reference")
             _, _, live = self.snapshot("live", t.pid, "--fault-thread", t.pid)
-            core = self.path("core")
-            subprocess.run(["gdb", "-nx", "-q", "-batch", "-ex", "handle SIGSEGV stop nopass", "-ex", "run crash > /dev/null", "-ex",
-                            f"generate-core-file {core}", harness.target_path("reference")], capture_output=True, timeout=60)
+            core = binutils.core_of_crash(self.path("core"), t.path, "crash")
             _, _, dead = self.snapshot("core", "--core", core)
             at_work = self.snapshot("live", t.pid, options="at_work,1")[2]
             self.assertEqual(live - at_work, set(), "a program at work has it all without --fault-thread")

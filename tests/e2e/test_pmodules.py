@@ -141,8 +141,7 @@ class ReadyMade(PmoduleCase):
     def test_heap_finds_the_heap_in_a_core_file(self):
         """Which does not name it."""
         t = self.target("ailing", "heap")
-        subprocess.run(["gcore", "-o", self.path("core"), str(t.pid)], capture_output=True, timeout=60)
-        self.run_tool("snapshot", "--core", self.path(f"core.{t.pid}"), "-o", self.path("c.dps"), "--module-load", self.module("heap"))
+        self.run_tool("snapshot", "--core", self.core(t.pid), "-o", self.path("c.dps"), "--module-load", self.module("heap"))
         self.assertIn("stale points to a freed block of 40 bytes, in a thread's cache", self.run_tool("show", self.path("c.dps")).stdout)
 
     def test_heap_says_what_malloc_said(self):

@@ -175,18 +175,14 @@ class Snapshot(Case):
     def test_a_core_file_says_what_the_process_said(self):
         t = self.crowd(4)
         live = self.read(self.take(t.pid))
-        p = subprocess.run(["gcore", "-o", self.path("core"), str(t.pid)], capture_output=True, timeout=60)
-        core = self.path(f"core.{t.pid}")
-        self.assertTrue(os.path.exists(core), p.stderr)
-        s = self.read(self.take("--core", core, t.path))
+        s = self.read(self.take("--core", self.core(t.pid), t.path))
         self.assertEqual(s["mode"], "core")
         of = lambda snapshot: {x["tid"]: (x["registers"], [(f["pc"], f.get("symbol"), f.get("line"), f["variables"]) for f in x["frames"]]) for x in snapshot["threads"] if x["tid"] in t.tids}
         self.assertEqual(of(s), of(live))
 
     def test_damaged_core_files_DP_BAD_CORE(self):
         t = self.crowd(2)
-        subprocess.run(["gcore", "-o", self.path("core"), str(t.pid)], capture_output=True, timeout=60)
-        core = self.path(f"core.{t.pid}")
+        core = self.core(t.pid)
         self.assert_refused(self.take("--core", core, "/bin/sh"), "DP-BAD-CORE", "is not the program")
         with open(core, "r+b") as f:
             f.truncate(100)

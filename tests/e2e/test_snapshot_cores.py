@@ -53,10 +53,6 @@ class Cores(Case):
     def build(self, path, source):
         compiled(path, "gcc", "-g", "-O0", "-Wl,--build-id", text=source)
 
-    def core_of(self, target):
-        subprocess.run(["gcore", "-o", self.path("core"), str(target.pid)], capture_output=True, timeout=60)
-        return self.path(f"core.{target.pid}")
-
     def write(self, name, data):
         with open(self.path(name), "wb") as f:
             f.write(data)
@@ -69,7 +65,7 @@ class Cores(Case):
         program, kept = self.path("prog"), self.path("prog.then")
         self.build(program, PROGRAM)
         shutil.copy(program, kept)
-        core = self.core_of(self.target(program))
+        core = self.core(self.target(program).pid)
         before = self.read(self.take("--core", core))
         self.assertIn("inner", self.frames(before))
         self.assertNotIn("rebuilt", str(before.get("notes")))

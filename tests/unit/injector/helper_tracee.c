@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_tracee.h"
 
+#include "agent/call.h"
+#include "injector/target/target.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -109,4 +113,20 @@ void tr_tag_(struct dp_error *err, enum dp_tag tag, int line)
 		dp_error_print(err, stderr);
 	cr_assert(err->tag == tag, "line %d: %s instead of %s", line, dp_tag_name(err->tag), dp_tag_name(tag));
 	dp_error_destroy(err);
+}
+
+struct dp_call_site tr_call_site;
+
+void tr_map_call(void)
+{
+	struct dp_agent_image agent;
+	tr_ok(dp_agent_image_load(&agent));
+	uint8_t *text = mmap(NULL, DP_SINK_DATA + (2u << 20), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert(text != MAP_FAILED);
+	memcpy(text, agent.bytes, agent.size);
+	cr_assert(mprotect(text, DP_SINK_DATA, PROT_READ | PROT_EXEC) == 0);
+	tr_call_site.entry = (uint64_t)(uintptr_t)text + agent.call;
+	tr_call_site.frame = tr_call_site.entry + DP_CALL_DISTANCE;
+	tr_call_site.stack = (uint64_t)(uintptr_t)text + DP_SINK_DATA + (1u << 20) + (256u << 10);
+	tr_call_site.errno_location = (uint64_t)(uintptr_t)__errno_location;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/unit/until.h"
 
+#include "injector/tracee/borrow/call.h"
 #include "injector/tracee/tracee.h"
 
 #include <signal.h>
@@ -31,6 +32,9 @@ struct dp_process tr_process(pid_t pid);
 struct dp_borrow *tr_lend(const struct dp_process *p);
 int64_t tr_plain(struct dp_borrow *b, long nr);
 int64_t tr_remote(struct dp_borrow *b, long nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5);
+/* What the sink maps in a target for dp_call(), here before the target is forked. */
+extern struct dp_call_site tr_call_site;
+void tr_map_call(void);
 char tr_state(pid_t pid);
 /* Asserts that err is NULL and prints it if not. */
 void tr_ok_(struct dp_error *err, int line);

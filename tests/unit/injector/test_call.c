@@ -19,25 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK (256u << 10)
-
-static struct dp_call_site site;
-
-/* What the sink maps in a target, here before the target is forked. */
-static void map_call(void)
-{
-	struct dp_agent_image agent;
-	tr_ok(dp_agent_image_load(&agent));
-	uint8_t *text = mmap(NULL, DP_SINK_DATA + (2u << 20), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	cr_assert(text != MAP_FAILED);
-	memcpy(text, agent.bytes, agent.size);
-	cr_assert(mprotect(text, DP_SINK_DATA, PROT_READ | PROT_EXEC) == 0);
-	site.entry = (uint64_t)(uintptr_t)text + agent.call;
-	site.frame = site.entry + DP_CALL_DISTANCE;
-	site.stack = (uint64_t)(uintptr_t)text + DP_SINK_DATA + (1u << 20) + STACK;
-	site.errno_location = (uint64_t)(uintptr_t)__errno_location;
-}
-TestSuite(call, .init = map_call);
+TestSuite(call, .init = tr_map_call);
 
 static struct dp_held take(const struct dp_process *p)
 {
@@ -55,7 +37,7 @@ static struct dp_error *try_call(const struct dp_process *p, uint64_t (*fn)(uint
 {
 	struct dp_held h = take(p);
 	const uint64_t args[4] = {a, b};
-	struct dp_error *err = dp_call(p, &h, &site, (uint64_t)(uintptr_t)fn, args, limit, result);
+	struct dp_error *err = dp_call(p, &h, &tr_call_site, (uint64_t)(uintptr_t)fn, args, limit, result);
 	dp_held_release(&h);
 	return err;
 }
@@ -233,7 +215,7 @@ Test(call, function_that_does_not_return_in_time_is_left_to_finish)
 	const pid_t pid = tr_spawn(spinner);
 	const struct dp_process p = tr_process(pid);
 	tr_tag(try_call(&p, sleepy, 400000, 1, 50000000, &result), DP_TAG_SINK);
-	cr_assert_not(dp_call_over(&p, &site, &tid));
+	cr_assert_not(dp_call_over(&p, &tr_call_site, &tid));
 	cr_assert_eq(tid, pid);
 	/* It comes home by the frame that a second call would overwrite. */
 	tr_tag(try_call(&p, sleepy, 0, 1, TR_LIMIT, &result), DP_TAG_SINK);
@@ -266,7 +248,7 @@ static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_u
 		const uint64_t args[4] = {work_us, 1};
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (!dp_safe_take(NULL, p, p->pid, &h, &outcome, why) && outcome == DP_SAFE_HELD) {
-			dp_error_destroy(dp_call(p, &h, &site, (uint64_t)(uintptr_t)slow, args, TR_LIMIT, &result));
+			dp_error_destroy(dp_call(p, &h, &tr_call_site, (uint64_t)(uintptr_t)slow, args, TR_LIMIT, &result));
 			dp_held_release(&h);
 		}
 		_exit(0);
@@ -279,7 +261,7 @@ static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_u
 /* The next call is for a thread that is home, and nobody is left to say so. */
 static void is_home(void)
 {
-	*(volatile uint32_t *)(uintptr_t)(site.frame + DP_CALL_STATE) = DP_CALL_IDLE;
+	*(volatile uint32_t *)(uintptr_t)(tr_call_site.frame + DP_CALL_STATE) = DP_CALL_IDLE;
 }
 
 Test(call, tool_killed_at_any_moment_running_thread)

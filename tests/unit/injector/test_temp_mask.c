@@ -181,38 +181,22 @@ Test(temp_mask, one_that_is_ignored_ends_nothing)
 
 /* ---- lent for a C function ------------------------------------------------------------------------------------------------- */
 
-static struct dp_call_site site;
-
 static uint64_t signals_itself(uint64_t sig, uint64_t b)
 {
 	syscall(SYS_tgkill, getpid(), gettid(), sig);
 	return b;
 }
 
-static void map_call(void)
-{
-	struct dp_agent_image agent;
-	tr_ok(dp_agent_image_load(&agent));
-	uint8_t *text = mmap(NULL, DP_SINK_DATA + (2u << 20), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	cr_assert(text != MAP_FAILED);
-	memcpy(text, agent.bytes, agent.size);
-	cr_assert(mprotect(text, DP_SINK_DATA, PROT_READ | PROT_EXEC) == 0);
-	site.entry = (uint64_t)(uintptr_t)text + agent.call;
-	site.frame = site.entry + DP_CALL_DISTANCE;
-	site.stack = (uint64_t)(uintptr_t)text + DP_SINK_DATA + (1u << 20) + (256u << 10);
-	site.errno_location = (uint64_t)(uintptr_t)__errno_location;
-}
-
 Test(temp_mask, held_back_while_it_runs_a_function)
 {
-	map_call();
+	tr_map_call();
 	const pid_t pid = spawn(by_sigsuspend, SYS_rt_sigsuspend, true);
 	const struct dp_process p = tr_process(pid);
 	const uint64_t args[4] = {SIGUSR2, 42};
 	struct dp_freeze f;
 	uint64_t result = 0;
 	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
-	tr_ok(dp_call(&p, &f.thread[0], &site, (uint64_t)(uintptr_t)signals_itself, args, TR_LIMIT, &result));
+	tr_ok(dp_call(&p, &f.thread[0], &tr_call_site, (uint64_t)(uintptr_t)signals_itself, args, TR_LIMIT, &result));
 	dp_thaw_all(&f);
 	cr_expect_eq(result, 42);
 	expect_waits(pid, SYS_rt_sigsuspend);
