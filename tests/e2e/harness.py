@@ -377,6 +377,7 @@ class Case(unittest.TestCase):
         seen = lambda: len(re.findall(f'"probe": ?"{re.escape(probe)}"', self.said(p)))
         wanted = seen() + n
         wait_until(lambda: p.poll() is not None or seen() >= wanted, what=f"{n} events of {probe}")
+        self.assertGreaterEqual(seen(), wanted, "dynprobe ended early")
 
     # -- what must hold
 

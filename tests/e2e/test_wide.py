@@ -86,6 +86,7 @@ class Wide(Case):
         with open(os.path.join(SOURCES, "wide.c")) as f:
             line = next(i for i, text in enumerate(f, 1) if "line of a probe" in text)
         printed, events, _ = self.run_on(program, "--probe", f"wide.c:{line}", "-t", "locals")
+        self.assertEqual(len(events), len(printed))
         for said, e in zip(printed, events):
             self.assertEqual(int(e["fields"]["sum"]), whole(said["retval"], True))
             self.real(said, e, "real")
