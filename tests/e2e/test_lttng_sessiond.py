@@ -298,10 +298,12 @@ class Others(Daemons):
     def program_of(self, user):
         return self.target(self.path("spin"), 0, 500, **user.popen())
 
-    def traced(self, t, daemon_of, tool_of, name="s"):
+    def traced(self, t, daemon_of, tool_of, name="s", heard_by=()):
         """Left by one user's dynprobe, recorded by a session of the other's."""
         self.session(name, create=[f"--output={daemon_of.home}/{name}"], user=tool_of)
         self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--session", name, user=tool_of)
+        for user in heard_by:
+            self.wait_listed(t.pid, "dynprobe:foo", user=user)
         self.let_run()
         self.tool("detach", "--pid", t.pid, user=tool_of)
         self.lttng("stop", name, user=tool_of)
@@ -316,7 +318,7 @@ class Others(Daemons):
         self.sessiond()
         self.sessiond(user=self.nobody)
         self.session("roots", "dynprobe:*")
-        self.traced(self.program_of(self.nobody), self.nobody, self.nobody)
+        self.traced(self.program_of(self.nobody), self.nobody, self.nobody, heard_by=[self.root])
         self.assertEqual(list(self.sessions()), ["roots"])
         self.assert_contiguous(self.calls(self.events("roots")))
 
