@@ -4,7 +4,7 @@
 
 What a page says of tests stands in the last column of tables that are headed `test` or `tests`, and in paragraphs that begin with "Tests."
 or "Test:". Its notation: `FILE: name, name` for tests (or classes of them) of tests/e2e/test_FILE.py, `ROOM/TOPIC: name` for those of
-tests/unit/ROOM/test_TOPIC.c; items are separated by semicolons, `all` stands for each test of a file, what is in parentheses is a remark.
+test_TOPIC.c somewhere below tests/unit/ROOM; items are separated by semicolons, `all` stands for each test of a file, what is in parentheses is a remark.
 
 Files are `DIRECTORY/NAME`, functions are `NAME()`. "`FILE`: `NAME()`" and "`NAME()` in `FILE`" say where a function is.
 """
@@ -62,7 +62,8 @@ def tests_of(file):
     kind, path, found = "e2e/" + file, ROOT / "tests" / "e2e" / f"test_{file}.py", E2E_TEST
     if "/" in file:
         kind = "unit/" + file.removeprefix("unit/")
-        path, found = ROOT / "tests" / pathlib.Path(kind).with_name(f"test_{pathlib.Path(kind).name}.c"), UNIT_TEST
+        room, topic = pathlib.Path(kind).parts[1:3]
+        path, found = next((ROOT / "tests" / "unit" / room).rglob(f"test_{topic}.c"), ROOT / kind), UNIT_TEST
     if path.exists():
         return {name for groups in found.findall(path.read_text()) for name in groups if name}
     return set() if any(f"add_test(NAME {kind} " in lists.read_text() for lists in ROOT.glob("tests/*/CMakeLists.txt")) else None

@@ -42,9 +42,9 @@ class Uring(Programs):
         for polled in (0, 1):
             with self.subTest(polled=polled):
                 t = self.uring(polled)
-                self.assertGreater(len(self.workers(t)), 2 + polled)
+                harness.wait_until(lambda: len(self.workers(t)) > 2 + polled, what="the kernel's threads to start")  # noqa: B023
                 yield t
-                self.assertGreater(len(self.workers(t)), 2 + polled)
+                harness.wait_until(lambda: len(self.workers(t)) > 2 + polled, what="the kernel's threads to go on")  # noqa: B023
                 self.assert_clean(t.pid)
                 self.assert_result_ok(t)
 

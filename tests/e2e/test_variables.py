@@ -257,7 +257,7 @@ class Variables(Case):
         self.agree(printed, events, ["n", "req_name"])
 
     def test_a_format_is_checked_against_its_arguments(self):
-        for form, words in (('"%d"', ["no argument"]), ('"%d", n, n', ["more arguments"]), ('"%y", n', ["no conversion"]),
+        for form, words in (('"%d"', ["no argument"]), ('"%d", n, n', ["more arguments"]), ('"%y", n', ["unknown conversion"]),
                             ('"%s", n', ["integer"]), ('"%d", d', ["floating-point"]), ('"%d", *req', ["not one value"]), ('"%d', ["not closed"])):
             self.refused("DP-SYNTAX", "--probe", "work " + form, words=words, compiler=("gcc", "-O0", "-g"))
 
