@@ -346,7 +346,7 @@ check["thread:add_frame"] = function()
 	equal(helper:n_frames(), n + 2)
 	equal(last:index(), n + 1)
 	equal(last:thread(), helper)
-	fails("not yet added", helper.add_frame, helper, first)
+	fails("not added yet", helper.add_frame, helper, first)
 end
 check["thread:annotate"] = function() annotates(thr) end
 check["thread:variables"] = function()
