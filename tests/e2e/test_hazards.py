@@ -2,6 +2,7 @@
 """States of a target that are easily forgotten, each once the cause of a crash that never left the workshop."""
 
 import os
+import shutil
 import signal
 import subprocess
 
@@ -74,6 +75,18 @@ class Hazards(Case):
         t = self.target("odd", "polling")
         before = State(t.pid)
         self.assert_ok(self.attach(t, "--function", "crossing", "-d", "0.2"))
+        self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+    def test_DP_CROSS_PAGE_of_a_file_that_was_deleted(self):
+        """Pages are replaced by copies of the file's: without a file there is no jump across two of them."""
+        path = self.path("odd")
+        shutil.copy(harness.target_path("odd"), path)
+        t = self.target(path)
+        os.unlink(path)
+        before = State(t.pid)
+        r = self.attach(t, "--function", "crossing", "--no-trap", "-d", "0.2", json_events=False)
+        self.assert_refused(r, "DP-CROSS-PAGE", "cannot be replaced page by page: its file has been deleted")
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
