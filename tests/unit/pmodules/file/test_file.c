@@ -126,7 +126,7 @@ static char *read_document(void)
 {
 	static char text[1 << 16];
 	char path[512];
-	snprintf(path, sizeof(path), "%.*s/../../../docs/snapshot-format.md", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
+	snprintf(path, sizeof(path), "%.*s/../../../../docs/snapshot-format.md", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
 	FILE *f = fopen(path, "r");
 	cr_assert(f && fread(text, 1, sizeof(text) - 1, f) > 0);
 	fclose(f);

@@ -153,7 +153,7 @@ Test(file_hostile, version_1_is_read_for_ever)
 {
 	char path[512];
 	struct dp_snapshot *s = NULL, *made = helper_version1();
-	snprintf(path, sizeof(path), "%.*s/golden-1.dps", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
+	snprintf(path, sizeof(path), "%.*s/../golden-1.dps", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
 	struct dp_error *err = dp_snapshot_read_file(path, &s);
 	cr_assert(!err, "%s", err ? err->message : "");
 	helper_same(made, s);
