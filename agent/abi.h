@@ -374,7 +374,7 @@ struct dp_control {
 	uint64_t manifest_offset, manifest_size; /* room for a NUL-terminated text that only tools read: the probes' manifest */
 	uint32_t kept;      /* 1: left in place on purpose, must not be removed by the next tool; written last */
 	uint32_t overwrite; /* 1: no tool drains: a full ring gives up its oldest records (agent/ring/ring.c) */
-	uint64_t sink;      /* address in the target of struct dp_sink (agent/lttng/sink.h) that the probes emit through, or 0 */
+	uint64_t sink;      /* address in the target of struct dp_sink (agent/sink.h) that the probes emit through, or 0 */
 	/* Libraries loaded and unloaded while a tool waits for them (agent/loaded.c). */
 	uint32_t loads;        /* how often the loader announced that its modules change or have changed; a futex */
 	uint32_t loads_done;   /* the last value of `loads` that the tool handled; a futex */

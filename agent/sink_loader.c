@@ -5,7 +5,7 @@
  * dp_sink names, and no descriptor of the program: its descriptor table is its own from the start (sink.h says why). It never
  * ends, because registering an event uses LTTng's sockets, which only threads that share this table have.
  */
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 
 #include "agent/agent.h"
 #include "agent/syscall.h"

@@ -299,7 +299,7 @@ struct dp_error *dp_target_occupy(struct dp_target *t, struct dp_planner *planne
  */
 struct dp_error *dp_target_name_overlap(struct dp_target *t, uint64_t site, struct dp_error *err) DP_MUST_CHECK;
 
-/* ---- the LTTng sink (sink.c, sink_safe.c, sink_prime.c); contract with the target: agent/lttng/sink.h ---------------------- */
+/* ---- the LTTng sink (sink.c, sink_safe.c, sink_prime.c); contract with the target: agent/sink.h ---------------------- */
 
 /* Can the sink be loaded at all? DP_TAG_SINK names the obstacle (static, musl, no dlopen, threads without own control blocks). */
 struct dp_error *dp_target_sink_check(struct dp_target *t) DP_MUST_CHECK;

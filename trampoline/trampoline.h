@@ -127,7 +127,7 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	uint64_t acquire, read, string, backtrace, park, finish, ask;
 	enum dp_identity identity;
 	uint32_t tid_offset;
-	/* Sink lttng: entry points of agent/lttng/sink.h; all 0 with the ring. */
+	/* Sink lttng: entry points of agent/sink.h; all 0 with the ring. */
 	uint64_t enter, emit, emit_capture;
 	/*
 	 * Stubs may contain loads that fault, each listed in its plan's `fixup`, and instructions that raise a signal by design:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decides whether a hit may go on, where the fast path cannot. Runs before the vector state is saved: general registers only. */
+#include "agent/lttng/guest/guest.h"
 #include "agent/lttng/hosted.h"
 
 __thread struct dp_block *dp_lttng_block;

@@ -7,7 +7,7 @@
 #define DP_AGENT_LTTNG_HOSTED_H
 
 #include "agent/lttng/layout.h"
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "agent/unwind/unwind.h"
 
 #include <stdbool.h>
@@ -75,6 +75,8 @@ void dp_lttng_emit(void);
 void dp_lttng_emit_capture(void);
 void dp_lttng_prime_hook(void);
 
+/* enter.c. Offset of a thread's pointer to its block from its thread pointer (psABI, variant II). */
+uint64_t dp_lttng_block_offset(void);
 /* enter.c: decides what the fast path in hit.S does not. True: the hit goes on in `block`. */
 bool dp_lttng_enter_slow(const struct dp_probe_desc *desc, uint64_t rsp);
 /* emit.c: called with the vector state saved */
@@ -84,17 +86,6 @@ static inline void dp_lttng_lose(uint64_t *counter)
 {
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
-
-/* ---- guest threads ------------------------------------------------------------------------------------------------- */
-
-/* enter.c. Offset of a thread's pointer to its block from its thread pointer (psABI, variant II). */
-uint64_t dp_lttng_block_offset(void);
-/* enter.c. This thread is not the program's: its hits are ignored. */
-void dp_lttng_be_guest(void);
-/* guest.c. If the program had liblttng-ust first: whether the calling thread is one of LTTng's, judged by its name. */
-bool dp_lttng_named_as_ours(void);
-/* Gives this thread, and those that it creates, a normal priority and the processors of the program. */
-void dp_lttng_ordinary_priority(void);
 
 /* ---- requests ----------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The entry point of libdynprobe-lttng.so. Called once, on the loader's thread, after liblttng-ust's constructors. */
+#include "agent/lttng/guest/guest.h"
 #include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
 

@@ -3,6 +3,7 @@
  * Allocates what a thread needs before its first hit, while it holds no lock: LTTng's per-thread data, and our block. The blocks
  * of ended threads are used again. Hits after the start of a thread's key destructors find it unprimed.
  */
+#include "agent/lttng/guest/guest.h"
 #include "agent/lttng/guest/redirect.h"
 #include "agent/lttng/hosted.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The LTTng sink as the tool sees it: for sink*.c and recover.c. agent/lttng/sink.h is the contract with the target,
+ * The LTTng sink as the tool sees it: for sink*.c and recover.c. agent/sink.h is the contract with the target,
  * injector/injector.h the public interface.
  */
 #ifndef DP_INJECTOR_SINK_H
 #define DP_INJECTOR_SINK_H
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "injector/lttng/safe/safe.h"
 #include "injector/target/target.h"
 #include "injector/tracee/borrow/call.h"

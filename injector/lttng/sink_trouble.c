@@ -2,7 +2,7 @@
 /* Finds out why LTTng in the process records no events. It reports none of its errors, so checks its resources from outside. */
 #include "injector/lttng/sink.h"
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "base/cleanup.h"
 #include "injector/target/target.h"
 #include "injector/tracee/proc/limits.h"

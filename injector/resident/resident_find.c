@@ -10,7 +10,7 @@
 #include "injector/resident/resident.h"
 #include "injector/target/group/stray.h"
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "injector/target/target.h"
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "agent/trap/trap.h"
 
 #include <elf.h>

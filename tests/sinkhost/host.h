@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Plays dynprobe's part of agent/lttng/sink.h inside one process: loads the sink, registers events, hits them as a stub would. */
+/* Plays dynprobe's part of agent/sink.h inside one process: loads the sink, registers events, hits them as a stub would. */
 #ifndef DP_TESTS_SINKHOST_HOST_H
 #define DP_TESTS_SINKHOST_HOST_H
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,9 +10,8 @@
  * liblttng-ust before us is the program's own, and is not changed. Nor can the resolver mark its thread: thread-local memory is
  * set up after relocation.
  */
+#include "agent/lttng/guest/guest.h"
 #include "agent/lttng/guest/redirect.h"
-
-#include "agent/lttng/hosted.h"
 
 #include <link.h>
 #include <sched.h>

@@ -4,7 +4,9 @@
  * hits are neither recorded nor counted. The first of these threads inherits from the borrowed thread that created it what it
  * should not have: real-time priority, or its processor affinity.
  */
-#include "agent/lttng/hosted.h"
+#include "agent/lttng/guest/guest.h"
+
+#include "agent/sink.h"
 
 #include <sched.h>
 #include <string.h>

@@ -22,7 +22,7 @@
  */
 #include "agent/lttng/guest/redirect.h"
 
-#include "agent/lttng/hosted.h"
+#include "agent/lttng/guest/guest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,7 +169,9 @@ static int to_open(const char *path, int flags, ...)
 {
 	va_list list;
 	va_start(list, flags);
-	const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+	/* O_TMPFILE contains the bit of O_DIRECTORY */
+	const bool creates = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+	const mode_t mode = creates ? va_arg(list, mode_t) : 0;
 	va_end(list);
 	return resident() ? open(path, flags, mode) : refuse(EMFILE);
 }

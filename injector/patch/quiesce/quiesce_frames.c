@@ -21,7 +21,7 @@
 #include "injector/patch/quiesce/quiesce_frames.h"
 
 #include "agent/lttng/layout.h"
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "injector/lttng/safe/safe_unwind.h"
 
 #include <stdio.h>

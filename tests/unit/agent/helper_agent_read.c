@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/read.c"
+#include "agent/trap/read.c"
 
 /* The handler stands nowhere in these tests: reading goes by system calls. (agent/test_fault.c has the other way.) */
 struct dp_trap *dp_trap_state(void)

@@ -3,7 +3,7 @@
  * it is. */
 #include "helper_probe.h"
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>

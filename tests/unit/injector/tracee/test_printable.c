@@ -2,7 +2,7 @@
 /* What a target calls itself, and what it writes into the sink's memory, goes to a terminal: never with control characters. */
 #include "helper_probe.h"
 
-#include "agent/lttng/sink.h"
+#include "agent/sink.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stubs that hand their records to the LTTng sink. The sink here keeps to agent/lttng/sink.h and no more: it destroys every
+ * Stubs that hand their records to the LTTng sink. The sink here keeps to agent/sink.h and no more: it destroys every
  * register that it may change and checks what it was promised.
  */
 #include "test_stub_world.h"

@@ -28,8 +28,8 @@
  *
  * All addresses are the target's. Offsets count from the start of struct dp_sink.
  */
-#ifndef DP_AGENT_LTTNG_SINK_H
-#define DP_AGENT_LTTNG_SINK_H
+#ifndef DP_AGENT_SINK_H
+#define DP_AGENT_SINK_H
 
 #include "agent/abi.h"
 
