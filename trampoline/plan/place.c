@@ -58,14 +58,10 @@ struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item,
 	return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
 }
 
-/* Makes the item's springboard lead to `to`. If that is out of reach, changes nothing. */
+/* Makes the item's springboard lead to `to`. An error changes nothing. */
 static struct dp_error *redirect(struct dp_planner *planner, const struct dp_item *item, uint64_t to)
 {
-	const uint64_t at = item->plan.springboard;
-	if (dp_jmp_size(at, to) > item->springboard)
-		return dp_error(DP_TAG_NO_SPACE, "the stub is out of reach of its springboard");
-	dp_pages_drop(planner->pages, at, item->springboard);
-	return dp_springboard_put(planner->pages, at, item->springboard, to);
+	return dp_springboard_put(planner->pages, item->plan.springboard, item->springboard, to);
 }
 
 void dp_item_init(struct dp_item *item, const struct dp_request *request, const struct dp_text *text, uint64_t site)

@@ -5,7 +5,7 @@
 
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/space/extents.h"
-#include "trampoline/code/analysis.h"
+#include "trampoline/arch/x86_64/decode/analysis.h"
 #include "trampoline/space/sites.h"
 
 struct dp_chunk { /* free room for stubs, one after the other; its pages are allocated as needed */

@@ -321,9 +321,10 @@ static void mark(struct page *page, size_t from, size_t n, bool used)
 {
 	for (size_t word = from / 64; n && word <= (from + n - 1) / 64; word++) {
 		const uint64_t mask = word_mask(word, from, n);
+		page->nused -= (size_t)__builtin_popcountll(page->used[word]);
 		page->used[word] = used ? page->used[word] | mask : page->used[word] & ~mask;
+		page->nused += (size_t)__builtin_popcountll(page->used[word]);
 	}
-	page->nused = used ? page->nused + n : page->nused - n;
 }
 
 /* Index of the page at `addr`, which is created if missing. */

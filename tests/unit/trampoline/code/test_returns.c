@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_text.h"
 
-#include "trampoline/code/returns.h"
+#include "trampoline/arch/x86_64/decode/returns.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

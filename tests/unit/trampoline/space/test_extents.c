@@ -70,6 +70,18 @@ static void step_put(struct model *m, uint64_t *seed)
 	m->put[m->nputs++] = (struct put){at, n};
 }
 
+/* Over bytes that were put before: they stay in use once. */
+static void step_put_again(struct model *m, uint64_t *seed)
+{
+	uint8_t bytes[700];
+	if (!m->nputs)
+		return;
+	struct put put = m->put[helper_random(seed) % m->nputs];
+	memset(bytes, (int)(helper_random(seed) % 200), put.n);
+	cr_assert_null(dp_pages_put(m->pages, BASE + put.at, bytes, put.n));
+	memcpy(m->bytes + put.at, bytes, put.n);
+}
+
 static void step_drop(struct model *m, uint64_t *seed)
 {
 	if (!m->nputs)
@@ -131,6 +143,7 @@ Test(extents, agree_with_an_array_of_bytes)
 			step_put(&m, &seed);
 		else
 			step_drop(&m, &seed);
+		step_put_again(&m, &seed);
 		if (i % 4 == 0)
 			step_find(&m, &seed);
 		if (i % 50 == 0)

@@ -11,7 +11,7 @@
  *                             (computed goto); then one loaded from a table stays, and another one is unsure
  *   pop %rbx; jmp *...        leaves even if otherwise unsure, as the frame has just been removed
  */
-#include "trampoline/code/returns.h"
+#include "trampoline/arch/x86_64/decode/returns.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>

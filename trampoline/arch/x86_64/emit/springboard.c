@@ -257,15 +257,12 @@ bool dp_room_each(struct dp_room *room, const struct dp_rel *rel, uint64_t entry
 
 struct dp_error *dp_springboard_put(struct dp_pages *pages, uint64_t at, uint8_t size, uint64_t entry)
 {
-	struct dp_buf code;
+	uint8_t room[UINT8_MAX + 1]; /* so much that the buffer never allocates memory */
+	struct dp_buf code = {.data = room, .cap = sizeof(room)};
 	if (dp_jmp_size(at, entry) > size)
 		return dp_error(DP_TAG_NO_SPACE, "the stub is out of reach of its springboard");
-	dp_buf_init(&code);
 	dp_put_jmp(&code, at, entry);
-	while (code.len < size && !code.failed)
+	while (code.len < size)
 		dp_put_u8(&code, DP_INT3);
-	struct dp_error *err = code.failed ? dp_error(DP_TAG_NOMEM, "out of memory for a springboard")
-	                                   : dp_pages_put(pages, at, code.data, code.len);
-	dp_buf_fini(&code);
-	return err;
+	return dp_pages_put(pages, at, code.data, code.len);
 }

@@ -45,7 +45,7 @@ bool dp_room_possible(const struct dp_room *room, const struct dp_rel *rel);
 /* Whether `rel` can have this target. */
 bool dp_rel_reaches(const struct dp_rel *rel, uint64_t target);
 
-/* Writes the springboard and fills its `size` bytes. DP_TAG_NO_SPACE if it needs more. */
+/* Writes the springboard, also over an older one, and fills its `size` bytes. DP_TAG_NO_SPACE if it needs more. */
 struct dp_error *dp_springboard_put(struct dp_pages *pages, uint64_t at, uint8_t size, uint64_t entry) DP_MUST_CHECK;
 
 #endif

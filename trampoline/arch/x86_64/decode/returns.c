@@ -4,7 +4,7 @@
  * call). Return addresses are neither read nor changed. Instructions are decoded linearly; undecodable bytes are data, and the
  * rest of the part is not analysed.
  */
-#include "trampoline/code/returns.h"
+#include "trampoline/arch/x86_64/decode/returns.h"
 
 #include <stdlib.h>
 

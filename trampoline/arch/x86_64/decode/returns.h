@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a jump leaves its function. The architecture's part is in arch/x86_64/decode/leave.c. */
+/* Whether a jump leaves its function (leave.c). */
 #ifndef DP_TRAMPOLINE_RETURNS_H
 #define DP_TRAMPOLINE_RETURNS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trampoline/code/sweep.h"
+#include "trampoline/arch/x86_64/decode/sweep.h"
 
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/code/text.h"

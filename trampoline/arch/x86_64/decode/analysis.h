@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A cache of analysis results about code. */
-#ifndef DP_TRAMPOLINE_KNOWN_H
-#define DP_TRAMPOLINE_KNOWN_H
+#ifndef DP_TRAMPOLINE_ANALYSIS_H
+#define DP_TRAMPOLINE_ANALYSIS_H
 
 #include "trampoline/arch/x86_64/decode/branch_targets.h"
-#include "trampoline/code/sweep.h"
+#include "trampoline/arch/x86_64/decode/sweep.h"
 
 /* Like dp_sweeps_get(). */
 const struct dp_sweep *dp_analysis_sweep(struct dp_analysis *known, const struct dp_text *text, const struct dp_range *function);

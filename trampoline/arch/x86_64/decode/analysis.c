@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trampoline/code/analysis.h"
+#include "trampoline/arch/x86_64/decode/analysis.h"
 
 #include <stdlib.h>
 
