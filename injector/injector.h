@@ -33,7 +33,6 @@ struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
 	bool look;          /* inspect only: remove nothing that is found */
-	bool live;          /* where possible hold at most one thread at a time, as if probes were already installed */
 	bool gates;         /* stubs have gates, and there is room for a manifest: for resident probes */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	uint64_t max_memory; /* bytes that all rings may use; 0: a share of what the process may still use */
@@ -326,7 +325,7 @@ struct dp_sink_class {
 	struct dp_error *refused; /* out, owned by the caller */
 };
 /* Registers all of them (or reuses parked ones) in one batch. */
-struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n, struct dp_sink_stats *stats) DP_MUST_CHECK;
+struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n) DP_MUST_CHECK;
 /* A session should record these classes, but does not: until it does, their hits count as lost (dp_loss.unwanted). */
 void dp_target_sink_expect(struct dp_target *t, const struct dp_sink_class *classes, size_t n);
 /* What keeps LTTng from working in the process; NULL: nothing visible from outside. */

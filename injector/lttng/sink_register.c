@@ -203,12 +203,10 @@ static struct dp_error *register_batch(struct dp_sink_view *v, struct dp_sink_cl
 	return NULL;
 }
 
-struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n,
-                                         struct dp_sink_stats *stats)
+struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_class *classes, size_t n)
 {
 	dp_auto_view struct dp_sink_view v = {0};
 	const uint64_t begin = dp_now_ns();
-	(void)stats;
 	DP_TRY(dp_sink_view_ready(t, &v));
 	for (size_t done = 0; done < n;) {
 		size_t nfields;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/patch/embedded.h"
 #include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
 #include "injector/tracee/proc/sharers.h"
 

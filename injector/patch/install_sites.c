@@ -5,6 +5,7 @@
  */
 #include "injector/patch/install.h"
 #include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/restore.h"
 #include "injector/target/group/group.h"
 
 #include <stdio.h>

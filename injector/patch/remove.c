@@ -5,7 +5,9 @@
  * is impossible, all are held.
  */
 #include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
+#include "injector/patch/remove.h"
 #include "injector/patch/remove_copies.h"
 #include "injector/patch/restore.h"
 #include "injector/patch/semaphores.h"

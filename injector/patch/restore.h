@@ -16,5 +16,7 @@ struct dp_error *dp_restore(struct dp_target *t, struct dp_installation *in, con
 /* The same, with all threads held by the caller. */
 struct dp_error *dp_restore_held(struct dp_target *t, struct dp_installation *in, const bool *chosen, struct dp_freeze *f,
                                  struct dp_remove_report *report) DP_MUST_CHECK;
+/* Is `q` a short jump to a jump embedded in the bytes of `p`? Then `p` must stay as long as `q`, even if they are far apart. */
+bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p);
 
 #endif

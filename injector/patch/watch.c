@@ -8,6 +8,7 @@
  */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/embedded.h"
+#include "injector/patch/restore.h"
 #include "injector/patch/semaphores.h"
 #include "injector/patch/sights.h"
 #include "injector/patch/swap/swap.h"

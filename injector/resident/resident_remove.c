@@ -3,6 +3,7 @@
  * Removes probes of an earlier tool: some of them, whose stubs stay for threads inside, or the last ones, and then everything. A
  * kill in between leaves a group with fewer probes, or with none, which the next tool removes.
  */
+#include "injector/patch/remove.h"
 #include "injector/resident/resident.h"
 
 #include "base/cleanup.h"

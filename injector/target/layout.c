@@ -4,9 +4,9 @@
  * from code, heap and stacks, at a random address: the space within reach stays free for springboards, and an attacker finds no
  * fixed address.
  */
+#include "agent/trap/trap.h"
 #include "agent/unwind/unwind.h"
 #include "injector/target/shared.h"
-#include "injector/trap/trap.h"
 
 #include <asm/hwcap2.h>
 #include <stdlib.h>
@@ -49,6 +49,13 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	l.rings = end = dp_page_up(end + cells);
 	l.size = end + (uint64_t)o->nslots * o->ring_size;
 	return l;
+}
+
+uint64_t dp_trap_region_size(const struct dp_target *t)
+{
+	const size_t pairs = (size_t)DP_PLANS_PER_REQUEST * DP_PLAN_PAIRS;
+	const size_t most = t->nprobes * (1 + DP_PLAN_FIXUPS + pairs) + t->trap.nhooks * pairs;
+	return t->trap.wanted ? dp_page_up(sizeof(struct dp_trap) + most * sizeof(struct dp_fixup)) : 0;
 }
 
 uint64_t dp_target_gates(const struct dp_target *t)

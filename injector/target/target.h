@@ -5,8 +5,9 @@
 
 #include "injector/target/budget.h"
 #include "injector/injector.h"
+#include "injector/target/installation.h"
 #include "injector/tracee/proc/limits.h"
-#include "injector/ring/park.h"
+#include "injector/park.h"
 #include "injector/target/seen.h"
 #include "injector/tracee/tracee.h"
 
@@ -25,58 +26,6 @@ static inline uint64_t dp_page_up(uint64_t v)
 {
 	return dp_page_down(v + DP_PAGE - 1);
 }
-
-/* One range that dynprobe maps in the target. */
-struct dp_region {
-	uint64_t addr, size; /* whole pages */
-	uint64_t offset;     /* in the memfd */
-	int prot;
-	bool mapped;
-	bool copied; /* mapped private: a fork child has its own copy */
-	bool no_core; /* exclude from core files; the kernel has not been told yet */
-};
-
-/* One patched location, as the tool knows it. */
-struct dp_placed {
-	uint64_t addr;
-	uint16_t probe; /* or DP_NO_PROBE */
-	uint8_t len;
-	uint8_t nchanged; /* leading bytes that change; the jump relies on the rest */
-	enum dp_site_state state;
-	bool written; /* the new bytes are in the target's text */
-	/* Of probes that an earlier tool left: */
-	bool announced; /* it may be superseded */
-	bool covered;   /* bytes of another group are written over these */
-	bool changed;   /* the text holds bytes that are not ours */
-	bool guarded;   /* DP_SITE_GUARDED */
-	bool calls_out; /* its stub calls, or may call, foreign code (see dp_installation) */
-	bool by_write;  /* its bytes were restored by a write, so the page is a private copy */
-	uint8_t old_bytes[16], new_bytes[16];
-	uint64_t stub, stub_end;
-	uint8_t npairs;
-	struct dp_pc_pair pair[DP_PLAN_PAIRS];
-	struct dp_site_entry *entry; /* in the shared site table, or NULL */
-	uint64_t entry_at;           /* without a view of the table: its address in the target; 0: not ours to write */
-};
-
-/* What is installed in a target. Made by install.c or found by recover.c; removed by remove.c. */
-struct dp_installation {
-	struct dp_region private; /* anonymous */
-	bool foreign;             /* left over in a fork child: its private region reads as zero */
-	bool calls_out;           /* stubs call foreign code: LTTng, or code that new threads need (quiesce_frames.c) */
-	uint64_t sink;            /* the struct dp_sink that the probes emit through, or 0 */
-	struct dp_frames *frames; /* exists during a removal, with calls_out or if it has to wait (quiesce_frames.h) */
-	struct dp_code_index *index; /* or NULL (code_index.h) */
-	struct dp_sights *sights; /* or NULL (sights.h) */
-	uint64_t trap;            /* struct dp_trap, or 0 */
-	bool live;                /* the private region is filled: while it is mapped, it belongs to this process */
-	struct dp_region *region; /* memfd mappings: text, data, tables, extents */
-	size_t nregions;
-	struct dp_placed *placed;
-	size_t nplaced;
-};
-
-enum { DP_REGION_TEXT, DP_REGION_DATA, DP_REGION_TABLES, DP_REGION_TRAP, DP_REGION_FIXED };
 
 struct dp_traps { /* trap.c */
 	bool wanted;
@@ -171,6 +120,8 @@ struct dp_target {
 struct dp_data_layout { /* offsets inside the data region, bytes */
 	uint64_t lost, sites, gates, slots, cache, manifest, cells, rings, size;
 };
+/* Size of the trap table; 0 without traps. */
+uint64_t dp_trap_region_size(const struct dp_target *t);
 /* Layout of the data region. It has one site per probe plus DP_OWN_SITES, so it is known before planning. */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
 /* Chooses which regions a core file of the target includes. Call when their sizes are known. */
@@ -256,12 +207,10 @@ struct dp_error *dp_stopped_holds(struct dp_target *t, const struct dp_installat
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK;
 /* Finds a living thread and reads the process through it from now on; false if there is none. */
 bool dp_pick_living(struct dp_target *t);
-/* DP_TAG_DISPATCH if a thread has its system calls dispatched to the program (dispatch.c). May stop threads one by one. */
+/* DP_TAG_DISPATCH if a thread has its system calls dispatched to the program (tracee/borrow/dispatch.c). May stop threads one by one. */
 struct dp_error *dp_dispatch_check(struct dp_target *t) DP_MUST_CHECK;
 /* DP_TAG_TSC if the borrowed thread must not read the time stamp counter (tsc.c). Needs the private region. */
 struct dp_error *dp_tsc_check(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
-/* Address of the script for a borrowed thread (dp_remote_script()): after the agent's state in the private region; or 0. */
-uint64_t dp_script_room(const struct dp_installation *in);
 /* Borrows a thread of the freeze. DP_TAG_SECCOMP if it has come under a filter that we may not suspend. */
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
 /* Why probes cannot be installed or removed while the threads run, or NULL if they can. */
@@ -269,6 +218,12 @@ const char *dp_not_live(const struct dp_target *t);
 #define DP_LEASE_NS UINT64_C(150000)
 /* Borrows a thread while the others run. DP_TAG_NO_THREAD if the thread is under a seccomp filter. */
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret) DP_MUST_CHECK;
+
+/*
+ * swap_map.c. End of the writable memory around `addr`, or `most` if that comes first or the kernel cannot tell (before Linux 6.11). A stack
+ * ends there at the latest: readable memory beyond it is mostly a library.
+ */
+uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most);
 
 /* ---- loader.c -------------------------------------------------------------------------------------------------------------- */
 
@@ -316,62 +271,6 @@ struct dp_error *dp_map_close(struct dp_target *t, struct dp_borrow *b) DP_MUST_
  * goes last, in one step with the private region after it.
  */
 struct dp_error *dp_unmap_all(struct dp_installation *in, struct dp_borrow *b, struct dp_lease *lease) DP_MUST_CHECK;
-
-/* ---- remove.c -------------------------------------------------------------------------------------------------------------- */
-
-/* Restores the text, waits until no thread is in a stub, unmaps. For t->in and for installations of earlier tools. */
-struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report) DP_MUST_CHECK;
-/* Only restores the sites with chosen[i]: their stubs stay for threads inside them. */
-struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installation *in, const bool *chosen,
-					 struct dp_remove_report *report) DP_MUST_CHECK;
-void dp_installation_fini(struct dp_installation *in);
-/* Are its bytes in the text, and not others written over them? */
-bool dp_placed_stands(const struct dp_placed *p);
-/* Is `q` a short jump to a jump embedded in the bytes of `p`? Then `p` must stay as long as `q`, even if they are far apart. */
-bool dp_placed_leads_into(const struct dp_placed *q, const struct dp_placed *p);
-/* Records a site's new state, here and in the table that later tools read. */
-void dp_placed_mark(struct dp_target *t, struct dp_placed *p, enum dp_site_state state);
-/* The file's bytes at site i. Its old_bytes can be bytes that an earlier site of the group wrote. */
-void dp_placed_file_bytes(const struct dp_installation *in, size_t i, uint8_t bytes[16]);
-
-/*
- * ---- quiesce.c: may the code be unmapped?
- * --------------------------------------------------------------------------------------
- */
-
-/*
- * End of the writable memory around `addr`, or `most` if that comes first or the kernel cannot tell (before Linux 6.11). A stack
- * ends there at the latest: readable memory beyond it is mostly a library.
- */
-uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most);
-/* Is `pc` inside one of our executable regions? */
-bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
-/*
- * With all threads held: moves threads that are in a stub, at a point with an equivalent in the program (dp_pc_pair), to that
- * point. False if another thread is in our code, or has a signal frame that returns into it; `why` names the thread.
- */
-bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp_freeze *f, char why[128]);
-/* The same for a thread that is not held: only its rip and rsp are known. Also false if it must be stopped to tell. */
-bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, const struct dp_held *h);
-/* Moves a thread whose pc is one of pair[].stub to the original. `pair` is ascending. */
-void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
-/*
- * Does it have a signal frame that returns to one of pair[].stub? Without `frames` (quiesce_frames.h) a stale frame counts too.
- */
-bool dp_returns_to(struct dp_target *t, const struct dp_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
-/* For a thread that is not held: is it outside all of them, and will it return to none? */
-bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
-/* For which of the `n` ascending addresses is a thread of `f` there, or has a signal frame or return address? (windows) */
-void dp_stands_at(struct dp_target *t, const struct dp_freeze *f, const uint64_t *addr, size_t n, bool *hit);
-
-/* ---- recover.c ------------------------------------------------------------------------------------------------------------- */
-
-/* Takes the lock that excludes other dynprobes from open to close, or fails with DP_TAG_LOCKED. */
-struct dp_error *dp_lock(struct dp_target *t) DP_MUST_CHECK;
-/*
- * DP_TAG_LOCKED if a living dynprobe serves the process. Removes what a dead one left, or what a fork inherited from its parent.
- */
-struct dp_error *dp_recover(struct dp_target *t) DP_MUST_CHECK;
 
 /* ---- resident.c: probes that an earlier tool left on purpose --------------------------------------------------------------- */
 

@@ -13,8 +13,6 @@
 
 #include "agent/trap/trap.h"
 
-/* Size of the table; 0 without traps. */
-uint64_t dp_trap_region_size(const struct dp_target *t);
 /* Writes the table and the word in the agent's text that points to it. Call before anything jumps to the hooks. */
 struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, size_t n) DP_MUST_CHECK;
 /* Does any plan need the handler, or benefit from it? */
@@ -40,11 +38,6 @@ void dp_trap_wait(struct dp_target *t, const struct dp_error *why, bool hooked);
  * if there is no safe moment. `patiently`: something depends on the handler, so try for longer.
  */
 struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently) DP_MUST_CHECK;
-/*
- * Removes guarded sites from the text and gives the signals back to the program; the hooks stay, idle. *done is false if a thread
- * prevents it: then the guarded sites are out and the handler stays. Does nothing without traps.
- */
-struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *done) DP_MUST_CHECK;
 
 /* ---- trap_threads.c --------------------------------------------------------------------------------------------------- */
 

@@ -8,17 +8,6 @@
 
 #include <stdlib.h>
 
-static size_t most_entries(const struct dp_target *t)
-{
-	const size_t pairs = (size_t)DP_PLANS_PER_REQUEST * DP_PLAN_PAIRS;
-	return t->nprobes * (1 + DP_PLAN_FIXUPS + pairs) + t->trap.nhooks * pairs;
-}
-
-uint64_t dp_trap_region_size(const struct dp_target *t)
-{
-	return t->trap.wanted ? dp_page_up(sizeof(struct dp_trap) + most_entries(t) * sizeof(struct dp_fixup)) : 0;
-}
-
 bool dp_trap_planned(const struct dp_target *t, const struct dp_plan *plans, size_t n)
 {
 	for (size_t i = 0; t->trap.wanted && i < n; i++)
@@ -118,7 +107,7 @@ struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, 
 	if (!trap)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
 	DP_TRY(dp_agent_image_load(&agent));
-	struct tables tables = {trap, region->addr + sizeof(*trap), 0, most_entries(t)};
+	struct tables tables = {trap, region->addr + sizeof(*trap), 0, (region->size - sizeof(*trap)) / sizeof(*trap->table)};
 	DP_TRY(put_tables(&tables, plans, n));
 	trap->agent = t->in.private.addr;
 	trap->pid = (uint32_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);

@@ -27,7 +27,7 @@
 
 enum dp_stopped_mode { DP_STOPPED_STOP, DP_STOPPED_FORK, DP_STOPPED_QUICK, DP_STOPPED_CORE };
 
-struct dp_stopped_hit { /* a thread that waits in the agent for this snapshot (injector/ring/park.h) */
+struct dp_stopped_hit { /* a thread that waits in the agent for this snapshot (injector/park.h) */
 	pid_t ns_tid; /* in the target's pid namespace */
 	struct user_regs_struct regs;
 	bool (*take)(void *data);    /* all threads are stopped: is it still parked? Then it stays parked. Asked at every hold */

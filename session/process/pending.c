@@ -2,7 +2,7 @@
 #include "session/process/pending.h"
 
 #include "session/process/session_scope.h"
-#include "injector/ring/loads.h"
+#include "injector/loads.h"
 
 #include <stdlib.h>
 #include <string.h>

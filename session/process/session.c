@@ -7,7 +7,7 @@
 #include "session/process/preview.h"
 #include "session/process/session_trap.h"
 #include "session/code/code_view.h"
-#include "injector/ring/loads.h"
+#include "injector/loads.h"
 
 #include <stdlib.h>
 #include <string.h>

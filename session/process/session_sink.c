@@ -36,7 +36,7 @@ struct dp_error *dp_session_sink(struct dp_session *s)
 	dp_target_no_rings(s->target);
 	DP_TRY(make_classes(s));
 	DP_TRY(dp_target_sink_load(s->target, LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
-	DP_TRY(dp_target_sink_register(s->target, s->classes, s->trace->nprobes, &s->sink_stats));
+	DP_TRY(dp_target_sink_register(s->target, s->classes, s->trace->nprobes));
 	DP_TRY(prime(s));
 	/* What was mapped for the sink is not free any more. */
 	return dp_target_refresh(s->target);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a session comes to its target, and what the target tells of itself while it works. */
 #include "session/process/session.h"
-#include "injector/ring/loads.h"
+#include "injector/loads.h"
 
 #include <stdlib.h>
 #include <string.h>

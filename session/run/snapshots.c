@@ -3,7 +3,7 @@
 #include "session/code/code_view.h"
 
 #include "base/cleanup.h"
-#include "injector/ring/park.h"
+#include "injector/park.h"
 #include "pmodules/capture/take.h"
 #include "pmodules/file/file.h"
 #include "probes/debug/debug_cache.h"

@@ -28,7 +28,7 @@ static struct dp_error *drive(struct dp_target *t)
 	DP_TRY(dp_target_sink_load(t, load_ns, &entries, &load));
 	DP_TRY(dp_fields_add(&fields, "regs"));
 	struct dp_sink_class classes[] = {{.name = "driven_one", .fields = &fields}, {.name = "driven_two", .fields = &fields}};
-	DP_TRY(dp_target_sink_register(t, classes, 2, &load));
+	DP_TRY(dp_target_sink_register(t, classes, 2));
 	for (int i = 0; i < 2; i++)
 		if (classes[i].refused)
 			return classes[i].refused;

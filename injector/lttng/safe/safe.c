@@ -65,7 +65,6 @@ struct scan {
 	const struct dp_process *p;
 	char *why;
 	uint64_t other; /* the other stack that a signal frame on this one refers to, or 0 */
-	bool running;   /* not blocked in a system call */
 };
 
 static bool is_frame_shape(const uint64_t *word)
@@ -133,7 +132,7 @@ static bool scan_from(struct scan *c, uint64_t rsp, uint64_t end)
 
 static bool scan_stacks(struct dp_safe *s, const struct dp_process *p, const struct dp_held *h, char why[128])
 {
-	struct scan c = {.s = s, .p = p, .why = why, .running = !h->in_syscall_stop};
+	struct scan c = {.s = s, .p = p, .why = why};
 	if (!scan_from(&c, h->regs.rsp, stack_end(s, h->regs.rsp, h->regs.fs_base)))
 		return false;
 	for (int i = 0; i < 4 && c.other; i++) {

@@ -9,6 +9,8 @@
  * CS|GS|FS|SS. So a word that is one of our addresses counts only if the next ones look like flags and a user code segment. Plain
  * stale words of finished calls do not match. Source: struct sigcontext_64 in the kernel's uapi/asm/sigcontext.h.
  */
+#include "injector/patch/quiesce/quiesce.h"
+
 #include "agent/trap/trap.h"
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/quiesce/quiesce_frames.h"

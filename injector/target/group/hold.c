@@ -4,6 +4,7 @@
  * seccomp filter.
  */
 #include "injector/target/group/group.h"
+#include "injector/tracee/borrow/dispatch.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/proc/sharers.h"
 
@@ -113,4 +114,39 @@ struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct
 	if (t->options.allow_seccomp)
 		return dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, true, ret);
 	return dp_error(DP_TAG_SECCOMP, "process %d (%s) has installed a seccomp filter", t->process.pid, t->process.comm);
+}
+
+/* ---- system calls that go to the program (dispatch.h) ------------------------------------------------------------------------- */
+
+#define ROUNDS 16
+
+struct looked_for {
+	struct dp_each each;
+	const struct dp_process *p;
+	pid_t found;
+};
+
+static bool look(struct dp_freeze *one, void *data)
+{
+	struct looked_for *l = data;
+	const pid_t tid = one->thread[0].tid;
+	if (dp_dispatch_of(l->p, tid, NULL, NULL) != DP_DISPATCH_NONE)
+		l->found = tid;
+	l->each.enough = l->found;
+	return true;
+}
+
+struct dp_error *dp_dispatch_check(struct dp_target *t)
+{
+	struct looked_for l = {.p = &t->process};
+	struct dp_error *err = NULL;
+	bool ignored;
+	if (t->launch || !dp_dispatch_possible(&t->process, t->process.alive)) /* exec turns dispatch off */
+		return NULL;
+	for (int round = 0; !err && !l.found && !l.each.met_all && round < ROUNDS; round++)
+		err = dp_each_round(t, &l.each, look, &l, &ignored);
+	dp_each_fini(&l.each);
+	if (err)
+		return err;
+	return l.found ? dp_dispatch_refused(&t->process, l.found) : NULL;
 }

@@ -5,7 +5,6 @@
  */
 #include "injector/target/room/headroom.h"
 #include "injector/target/target.h"
-#include "injector/trap/trap.h"
 
 #define RING_DEFAULT  (UINT64_C(1) << 20)
 #define RING_GOOD     (UINT64_C(64) << 10) /* below that, fewer rings are better than smaller ones */

@@ -13,10 +13,10 @@
  * SIGSYS, that signal is not blocked in a borrowed thread: the thread stops at the signal, which is discarded with the call.
  */
 #include "injector/tracee/borrow/dispatch.h"
-#include "injector/target/target.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 
 #ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
@@ -24,7 +24,6 @@
 #endif
 #define ON     1
 #define OPEN   0 /* SYSCALL_DISPATCH_FILTER_ALLOW */
-#define ROUNDS 16
 
 struct config { /* struct ptrace_sud_config */
 	uint64_t mode, selector, offset, len;
@@ -51,7 +50,7 @@ enum dp_dispatch dp_dispatch_of(const struct dp_process *p, pid_t tid, uint64_t 
 	return c.len ? DP_DISPATCH_INSIDE : DP_DISPATCH_ALL;
 }
 
-static bool handles_sigsys(const struct dp_process *p, pid_t tid)
+bool dp_dispatch_possible(const struct dp_process *p, pid_t tid)
 {
 	return dp_proc_mask(p->pid, tid, "SigCgt") & UINT64_C(1) << (SIGSYS - 1);
 }
@@ -59,7 +58,7 @@ static bool handles_sigsys(const struct dp_process *p, pid_t tid)
 uint64_t dp_dispatch_mask(const struct dp_process *p, pid_t tid)
 {
 	struct config ignored;
-	const bool silent = !ask(tid, &ignored) && errno == EIO && handles_sigsys(p, tid);
+	const bool silent = !ask(tid, &ignored) && errno == EIO && dp_dispatch_possible(p, tid);
 	return silent ? ~(UINT64_C(1) << (SIGSYS - 1)) : UINT64_MAX;
 }
 
@@ -68,35 +67,4 @@ struct dp_error *dp_dispatch_refused(const struct dp_process *p, pid_t tid)
 	return dp_error(DP_TAG_DISPATCH,
 	                "thread %d of process %d (%s) has its system calls dispatched to a handler of the program", tid, p->pid,
 	                p->comm);
-}
-
-struct looked_for {
-	struct dp_each each;
-	const struct dp_process *p;
-	pid_t found;
-};
-
-static bool look(struct dp_freeze *one, void *data)
-{
-	struct looked_for *l = data;
-	const pid_t tid = one->thread[0].tid;
-	if (dp_dispatch_of(l->p, tid, NULL, NULL) != DP_DISPATCH_NONE)
-		l->found = tid;
-	l->each.enough = l->found;
-	return true;
-}
-
-struct dp_error *dp_dispatch_check(struct dp_target *t)
-{
-	struct looked_for l = {.p = &t->process};
-	struct dp_error *err = NULL;
-	bool ignored;
-	if (t->launch || !handles_sigsys(&t->process, t->process.alive)) /* exec turns dispatch off */
-		return NULL;
-	for (int round = 0; !err && !l.found && !l.each.met_all && round < ROUNDS; round++)
-		err = dp_each_round(t, &l.each, look, &l, &ignored);
-	dp_each_fini(&l.each);
-	if (err)
-		return err;
-	return l.found ? dp_dispatch_refused(&t->process, l.found) : NULL;
 }

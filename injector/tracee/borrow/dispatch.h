@@ -13,6 +13,8 @@ enum dp_dispatch {
 };
 /* The state of a stopped thread. `start` and `size` may be NULL. */
 enum dp_dispatch dp_dispatch_of(const struct dp_process *p, pid_t tid, uint64_t *start, uint64_t *size);
+/* Can the program have its calls dispatched at all? It handles SIGSYS then. */
+bool dp_dispatch_possible(const struct dp_process *p, pid_t tid);
 /* The signals to block in a borrowed thread: all, but if the kernel does not tell of dispatch, not SIGSYS, which does. */
 uint64_t dp_dispatch_mask(const struct dp_process *p, pid_t tid);
 struct dp_error *dp_dispatch_refused(const struct dp_process *p, pid_t tid) DP_MUST_CHECK;

@@ -2,6 +2,7 @@
 /* What is asked of an index of stubs is answered as by the installation itself: a pc missed there is a stub unmapped under a
  * thread. */
 #include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/restore.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

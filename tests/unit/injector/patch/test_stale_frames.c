@@ -5,6 +5,7 @@
 
 #include "agent/trap/trap.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/target/target.h"
 #include "injector/tracee/stop/freeze.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Text that is changed again and again; and a tool that dies, or waits in vain, while it changes text. */
 #include "helper_swap.h"
+#include "injector/patch/remove.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -5,6 +5,7 @@
  */
 #include "helper_probe.h"
 
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/resident/resident.h"
 
 #include <criterion/criterion.h>

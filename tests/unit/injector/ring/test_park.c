@@ -3,7 +3,7 @@
  * under a filter. */
 #include "helper_tracee.h"
 
-#include "injector/ring/park.h"
+#include "injector/park.h"
 #include "injector/target/target.h"
 
 #include <criterion/criterion.h>

@@ -2,6 +2,7 @@
 /* Threads that sleep are judged without a stop: by what is one state of one moment, or not at all. */
 #include "helper_tracee.h"
 
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/target/target.h"
 #include "injector/tracee/stop/asleep.h"
 #include "injector/tracee/stop/freeze.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_tracee.h"
 
-#include "injector/ring/loads.h"
+#include "injector/loads.h"
 #include "injector/target/target.h"
 
 #include <criterion/criterion.h>

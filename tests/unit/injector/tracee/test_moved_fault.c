@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that has faulted in a stub, and is stopped before the signal has come to it, is moved: what si_addr is told. */
 #include "helper_tracee.h"
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/target/target.h"
 #include "injector/tracee/stop/moved_fault.h"
 

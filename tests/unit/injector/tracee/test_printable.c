@@ -145,9 +145,8 @@ Test(printable, why_an_event_was_refused)
 	pid_t pid = tr_spawn(refusing_sink);
 	struct dp_fields none = {0};
 	struct dp_sink_class class = {.name = "foo", .fields = &none};
-	struct dp_sink_stats stats = {0};
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	tr_ok(dp_target_sink_register(t, &class, 1, &stats));
+	tr_ok(dp_target_sink_register(t, &class, 1));
 	is_tame(class.refused);
 	dp_target_close(t);
 	tr_kill(pid);

@@ -2,7 +2,7 @@
 /*
  * The target can write to all of this memory, so nothing in it is trusted: registers are data, and an invalid state is repaired.
  */
-#include "injector/ring/park.h"
+#include "injector/park.h"
 
 #include "injector/target/target.h"
 #include "injector/tracee/proc/proc.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Removes the guarded sites first. When no thread needs the handler any more, restores the program's own actions and masks. */
-#include "injector/trap/trap.h"
-
+#include "injector/patch/quiesce/quiesce.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
+#include "injector/patch/remove.h"
 #include "injector/patch/restore.h"
 #include "injector/target/shared.h"
+#include "injector/trap/trap.h"
 
 #include "base/cleanup.h"
 

@@ -9,7 +9,10 @@
  * resident groups. Its tool is dead: restore and unmap. The process is a fork of a probed one (its private region reads as zero):
  * its text and mappings are its own to clean up, but the site table belongs to its parent and is only read.
  */
+#include "injector/open/recover.h"
+
 #include "injector/patch/quiesce/code_index.h"
+#include "injector/patch/remove.h"
 #include "injector/patch/swap/swap.h"
 #include "injector/resident/resident.h"
 #include "injector/tracee/proc/proc.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tool's side of agent/loaded.c. */
-#include "injector/ring/loads.h"
+#include "injector/loads.h"
 
 #include "injector/target/target.h"
 
