@@ -4,10 +4,10 @@
  * in our code (quiesce.c), then unmaps everything by system calls on one borrowed thread. All threads run meanwhile, or, if that
  * is impossible, all are held.
  */
+#include "injector/patch/remove.h"
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/quiesce/quiesce.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
-#include "injector/patch/remove.h"
 #include "injector/patch/remove_copies.h"
 #include "injector/patch/restore.h"
 #include "injector/patch/semaphores.h"

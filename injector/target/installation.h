@@ -63,7 +63,7 @@ bool dp_installation_holds(const struct dp_installation *in, uint64_t pc);
 /* Address of the script for a borrowed thread (dp_remote_script()): after the agent's state in the private region; or 0. */
 uint64_t dp_script_room(const struct dp_installation *in);
 
-/* ---- sites -------------------------------------------------------------------------------------------------------------------- */
+/* ---- sites ------------------------------------------------------------------------------------------------------------ */
 
 /* Are its bytes in the text, and not others written over them? */
 bool dp_placed_stands(const struct dp_placed *p);

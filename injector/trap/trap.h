@@ -4,7 +4,7 @@
  * signals; removes both (decision 0016). Private to injector/.
  *
  * Order: install the hooks; make sure that no thread has the signals blocked; install the handler; write int3s and loads that may
- * fault. Removal is the reverse.
+ * fault. Removal is the reverse (patch/trap_disarm.c).
  */
 #ifndef DP_INJECTOR_TRAP_H
 #define DP_INJECTOR_TRAP_H

@@ -31,8 +31,8 @@ bool dp_pages_find_in(const struct dp_pages *pages, size_t i, uint64_t lo, uint6
 /* Copies bytes of our pages. False if some are not in them. */
 bool dp_pages_read(const struct dp_pages *pages, uint64_t addr, void *bytes, size_t n);
 /*
- * Copies bytes to `addr`, where they must fit, or over bytes that were put before, which takes no memory; takes new pages from the
- * space as needed.
+ * Copies bytes to `addr`, where they must fit, or over bytes that were put before, which takes no memory; takes new pages from
+ * the space as needed.
  */
 struct dp_error *dp_pages_put(struct dp_pages *pages, uint64_t addr, const void *bytes, size_t n) DP_MUST_CHECK;
 /* Undoes dp_pages_put(); pages without a used byte go back to the space. */

@@ -116,7 +116,7 @@ struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct
 	return dp_error(DP_TAG_SECCOMP, "process %d (%s) has installed a seccomp filter", t->process.pid, t->process.comm);
 }
 
-/* ---- system calls that go to the program (dispatch.h) ------------------------------------------------------------------------- */
+/* ---- system calls that go to the program (dispatch.h) ----------------------------------------------------------------- */
 
 #define ROUNDS 16
 

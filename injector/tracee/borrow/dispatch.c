@@ -22,8 +22,8 @@
 #ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
 #define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
 #endif
-#define ON     1
-#define OPEN   0 /* SYSCALL_DISPATCH_FILTER_ALLOW */
+#define ON   1
+#define OPEN 0 /* SYSCALL_DISPATCH_FILTER_ALLOW */
 
 struct config { /* struct ptrace_sud_config */
 	uint64_t mode, selector, offset, len;

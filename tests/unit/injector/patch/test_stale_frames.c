@@ -4,8 +4,8 @@
 #include "helper_tracee.h"
 
 #include "agent/trap/trap.h"
-#include "injector/patch/quiesce/quiesce_frames.h"
 #include "injector/patch/quiesce/quiesce.h"
+#include "injector/patch/quiesce/quiesce_frames.h"
 #include "injector/target/target.h"
 #include "injector/tracee/stop/freeze.h"
 

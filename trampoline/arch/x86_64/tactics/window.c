@@ -7,8 +7,8 @@
 #include "trampoline/arch/x86_64/tactics/window.h"
 
 #include "trampoline/arch/x86_64/asm/encode.h"
-#include "trampoline/arch/x86_64/tactics/window_proof.h"
 #include "trampoline/arch/x86_64/decode/analysis.h"
+#include "trampoline/arch/x86_64/tactics/window_proof.h"
 #include "trampoline/code/text.h"
 
 static struct dp_error *refuse(const char *why)
