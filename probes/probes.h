@@ -32,6 +32,13 @@ struct dp_image;  /* opaque: all mappings and modules of one target */
  * module; it copies the bytes.
  */
 struct dp_error *dp_image_create(const char *maps, const char *root, int pid, struct dp_image **ret) DP_MUST_CHECK;
+/*
+ * The image of an executable or library that is not running, as if it were loaded alone: at its own address if it has one, else
+ * at a typical one. DP_TAG_BAD_ELF on failure.
+ */
+struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret) DP_MUST_CHECK;
+#define DP_FILE_BASE_PROGRAM 0x555555554000ULL /* where the kernel puts a PIE without ASLR */
+#define DP_FILE_BASE_LIBRARY 0x7f5555554000ULL
 struct dp_image *dp_image_destroy(struct dp_image *image);
 /* Replaces the maps by newer ones of the same process. *ret is false, and nothing changes, if a module is not where it was. */
 struct dp_error *dp_image_renew(struct dp_image *image, const char *maps, bool *ret) DP_MUST_CHECK;

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/regular.h"
 #include "probes/debug/debug_cache.h"
-#include "probes/debug/debug_file.h"
+#include "probes/image/debug_file.h"
 #include "probes/debug/debug_internal.h"
 
 #include <fcntl.h>
@@ -72,7 +72,7 @@ void dp_debug_file_close(struct dp_debug_file *f)
 	*f = (struct dp_debug_file){.fd = -1};
 }
 
-struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d)
+static struct dp_debug_state *debug_state_destroy(struct dp_debug_state *d)
 {
 	if (!d)
 		return NULL;
@@ -173,7 +173,8 @@ struct dp_error *dp_module_debug(struct dp_module *m, struct dp_debug **ret)
 		d->main.fd = d->alt.fd = -1;
 		d->open.bias = m->bias;
 		m->debug_failure = find(m, d);
-		m->debug_info = m->debug_failure ? dp_debug_state_destroy(d) : d;
+		m->debug_destroy = debug_state_destroy;
+		m->debug_info = m->debug_failure ? debug_state_destroy(d) : d;
 	}
 	if (m->debug_failure)
 		return dp_error(m->debug_failure->tag, "%s", m->debug_failure->message);

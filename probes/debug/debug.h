@@ -45,6 +45,9 @@ size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes
 /* The source line of the instruction at `pc`. The path is as the compiler got it. */
 bool dp_debug_line_at(struct dp_debug *debug, uint64_t pc, const char **path, int *line);
 
+/* True if it may contain that name or file. Searches its text without parsing. */
+bool dp_debug_mentions(struct dp_debug *debug, const char *word);
+
 /* The file in which the entry is declared, or NULL. (libdw's own dwarf_decl_file() may abort on split units.) */
 const char *dp_debug_decl_file(Dwarf_Die *die);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Searches debug information as plain text before it is parsed: most modules do not contain the requested name. */
-#include "probes/point/places.h"
+#include "probes/debug/debug.h"
 
 #include <string.h>
 

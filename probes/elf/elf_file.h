@@ -33,6 +33,8 @@ struct dp_error *dp_elf_open(int fd, const char *name, struct dp_elf **ret) DP_M
 /* Takes ownership of `bytes` (malloc'ed), also on failure. */
 struct dp_error *dp_elf_from_memory(uint8_t *bytes, size_t size, const char *name, struct dp_elf **ret) DP_MUST_CHECK;
 struct dp_elf *dp_elf_destroy(struct dp_elf *elf);
+/* minidebug.c: the ELF file packed into .gnu_debugdata, or NULL. */
+struct dp_elf *dp_minidebug_unpack(const struct dp_elf *elf, const char *name);
 /* True if the file starts with the ELF magic. */
 bool dp_elf_magic(int fd);
 

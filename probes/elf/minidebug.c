@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* .gnu_debugdata ("mini debug info"): an xz-compressed ELF file with only a .symtab, inside a stripped file. */
-#include "probes/debug/debug_file.h"
+#include "probes/elf/elf_file.h"
 
 #include <lzma.h>
 #include <stdlib.h>

@@ -4,7 +4,8 @@
  * area). It has the base of the pads (default: the function's start), the address of a type table, then the call sites: start,
  * length, pad, action; a pad of 0 means none. gcc, clang, rustc and gnat all use this form.
  */
-#include "probes/image/function/eh_frame.h"
+#include "probes/elf/eh_frame.h"
+#include "probes/image/module.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  * librseq and similar libraries collect the descriptors in a section: version, flags, start, length, abort handler, 32 bytes
  * each. Even `i` are ranges, odd ones abort handlers.
  */
+#include "probes/elf/relocations.h"
 #include "probes/image/module.h"
 #include "probes/probes.h"
 

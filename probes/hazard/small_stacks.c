@@ -3,7 +3,7 @@
  * Goroutines start with stacks of 2 KiB, and a function that did not ask for more has only some 800 bytes. A module is Go code if
  * it has the table with which Go's runtime unwinds.
  */
-#include "probes/image/function/gopclntab.h"
+#include "probes/elf/gopclntab.h"
 #include "probes/image/module.h"
 #include "probes/probes.h"
 

@@ -14,7 +14,7 @@ struct dp_image {
 	bool lasting_known; /* never_unloaded.c */
 };
 
-/* called.c: adds the last part of `name` as a name of the executable, unless a module has it already. */
+/* module_names.c: adds the last part of `name` as a name of the executable, unless a module has it already. */
 void dp_image_call(struct dp_image *image, const char *name);
 /* Adds the names by which the process was started. */
 void dp_image_call_as_started(struct dp_image *image);

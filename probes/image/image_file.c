@@ -4,7 +4,6 @@
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "probes/image/function/functions.h"
 #include "probes/image/image.h"
 
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/image/module.h"
 
+#include "probes/elf/relocations.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +36,10 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 	dp_readables_fini(&m->readables);
 	free(m->fdes.fde);
 	free(m->pads.pad);
-	dp_debug_state_destroy(m->debug_info);
-	dp_markers_destroy(m->markers);
+	if (m->debug_info)
+		m->debug_destroy(m->debug_info);
+	if (m->markers)
+		m->markers_destroy(m->markers);
 	dp_error_destroy(m->debug_failure);
 	dp_elf_destroy(m->elf);
 	dp_error_destroy(m->failure);
@@ -111,7 +115,10 @@ struct dp_error *dp_module_text(struct dp_module *m, dp_addr addr, void *buf, si
 	if (*n > s.size - skip)
 		*n = s.size - skip;
 	memcpy(buf, s.bytes + skip, *n);
-	dp_module_relocate_text(m, vaddr, buf, *n);
+	if (m->text_relocations < 0)
+		m->text_relocations = dp_elf_text_relocations(m->elf);
+	if (m->text_relocations)
+		dp_elf_relocate(m->elf, m->bias, vaddr, buf, *n);
 	return NULL;
 }
 

@@ -3,14 +3,9 @@
 #ifndef DP_PROBES_MODULE_H
 #define DP_PROBES_MODULE_H
 
-#include "probes/elf/elf_file.h"
+#include "probes/elf/eh_frame.h"
 #include "probes/image/maps.h"
 #include "probes/elf/symbols.h"
-
-struct dp_fde { /* addresses are the file's */
-	uint64_t start, size;
-	uint64_t lsda; /* 0 if there is none */
-};
 
 struct dp_fdes { /* ascending, disjoint */
 	struct dp_fde *fde;
@@ -37,7 +32,7 @@ struct dp_readables { /* readable.c */
 
 struct dp_module {
 	char *path, *name;
-	char *called[DP_CALLED_MAX]; /* only of the executable: further names, or NULL; called.c */
+	char *called[DP_CALLED_MAX]; /* only of the executable: further names, or NULL; module_names.c */
 	dp_addr start, end; /* whole pages around all segments */
 	int64_t bias;
 	uint64_t inode;
@@ -59,9 +54,12 @@ struct dp_module {
 	struct dp_symbol_names own_names, debug_names;
 	struct dp_fdes fdes;
 	struct dp_pads pads;
+	/* What higher folders load: each sets its destructor along with it. */
 	struct dp_debug_state *debug_info; /* debug.c: NULL until loaded, or if there is none; then */
 	struct dp_error *debug_failure;    /* says why */
-	struct dp_markers *markers;        /* usdt.c: NULL until loaded */
+	struct dp_debug_state *(*debug_destroy)(struct dp_debug_state *d);
+	struct dp_markers *markers; /* usdt.c: NULL until loaded */
+	struct dp_markers *(*markers_destroy)(struct dp_markers *markers);
 	struct dp_readables readables;
 	int text_relocations; /* -1 unknown, else 0 or 1 */
 };
@@ -82,6 +80,9 @@ static inline dp_addr dp_module_addr(const struct dp_module *m, uint64_t vaddr)
 	return dp_addr_of(vaddr + (uint64_t)m->bias);
 }
 
+/* module_names.c: true if a user may mean `m` by this name or pattern (NULL: any). The vdso matches only if it is named. */
+bool dp_module_matches(const struct dp_module *m, const char *name);
+
 /* module_file.c: opens the file of a mapping and checks its inode. Falls back to /proc/PID/exe and /proc/PID/map_files. */
 struct dp_error *dp_module_open(const struct dp_map *map, const char *root, int pid, int *fd) DP_MUST_CHECK;
 
@@ -98,23 +99,12 @@ const struct dp_symbol *dp_module_symbol_at(struct dp_module *m, uint64_t vaddr)
 /* eh_functions.c: functions from .eh_frame, loaded on first use. */
 const struct dp_fdes *dp_module_fdes(struct dp_module *m);
 const struct dp_fde *dp_module_fde_at(struct dp_module *m, uint64_t vaddr);
-/* Finds .eh_frame in the file. `exact` is false if only the segment's end limits its size. */
-bool dp_elf_eh_frame(const struct dp_elf *elf, struct dp_span *ret, bool *exact);
 
 /* find_main.c: finds the file address of `main` from the code at the entry point, once. */
 struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr) DP_MUST_CHECK;
 
-/* relocations.c: applies the relocations of ld.so to the bytes [vaddr, vaddr+n) of the text. */
-void dp_module_relocate_text(struct dp_module *m, uint64_t vaddr, uint8_t *bytes, size_t n);
-/* The value of the pointer at `vaddr` after relocation, as a file address; without a relocation, what the file has there. */
-bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret);
-
 /* readable.c */
 void dp_readables_fini(struct dp_readables *r);
-/* debug.c */
-struct dp_debug_state *dp_debug_state_destroy(struct dp_debug_state *d);
-/* usdt.c */
-struct dp_markers *dp_markers_destroy(struct dp_markers *markers);
 
 /* function_at.c: the function around `addr`, which must be in `m`. */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret);

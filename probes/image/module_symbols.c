@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads a module's symbols on first use. */
-#include "probes/debug/debug_file.h"
-#include "probes/image/function/gopclntab.h"
+#include "probes/image/debug_file.h"
+#include "probes/elf/gopclntab.h"
 
 const struct dp_symbols *dp_module_own_symbols(struct dp_module *m)
 {

@@ -63,7 +63,7 @@ static void print_unread(struct dp_image *image, const struct dp_spec *spec, str
 	size_t n = 0;
 	const struct dp_module *first = NULL;
 	for (size_t i = 0; i < image->nmodules; i++)
-		if (!image->module[i]->elf && dp_module_matches(image->module[i], spec)) {
+		if (!image->module[i]->elf && dp_module_matches(image->module[i], spec->module)) {
 			first = first ? first : image->module[i];
 			n++;
 		}
@@ -82,7 +82,7 @@ struct dp_error *dp_candidates_unknown(const struct dp_candidates *c, struct dp_
 	dp_suggest_init(&suggest, name.base, name.len);
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
-		if (!dp_module_matches(m, spec))
+		if (!dp_module_matches(m, spec->module))
 			continue;
 		offer_all(&suggest, dp_module_own_symbols(m));
 		offer_all(&suggest, dp_module_debug_symbols(m));

@@ -1,37 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/point/candidates.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Users type sonames: libsqlite3.so.0 means libsqlite3.so.0.8.6, and libssl.so means libssl.so.3. */
-static bool is_soname_of(const char *typed, const char *name)
-{
-	const size_t n = strlen(typed);
-	return strstr(typed, ".so") && !strncmp(typed, name, n) && name[n] == '.';
-}
-
-/* a.out is DTrace's name for the executable. */
-static bool is_called(const struct dp_module *m, const char *name)
-{
-	for (size_t i = 0; m->executable && i < DP_CALLED_MAX; i++)
-		if (m->called[i] && !strcmp(m->called[i], name))
-			return true;
-	return m->executable && !strcmp(name, "a.out");
-}
-
-bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec)
-{
-	if (!spec->module)
-		return !m->vdso;
-	if (!strcmp(spec->module, m->name) || !strcmp(spec->module, m->path) || is_soname_of(spec->module, m->name))
-		return true;
-	if (is_called(m, spec->module))
-		return true;
-	return !m->vdso && dp_spec_is_pattern(spec->module) &&
-	       !fnmatch(spec->module, strchr(spec->module, '/') ? m->path : m->name, 0);
-}
 
 static void append(struct dp_candidates *c, struct dp_module *m, const struct dp_symbol *s)
 {

@@ -17,8 +17,6 @@ struct dp_candidates {
 	bool failed;              /* out of memory */
 };
 
-/* True if `m` matches the module of `spec`. The vdso matches only if it is named. */
-bool dp_module_matches(const struct dp_module *m, const struct dp_spec *spec);
 /* Size of the function at a symbol: the symbol's, else the rest of its FDE; 0 if unknown. */
 uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s);
 /*

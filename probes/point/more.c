@@ -33,7 +33,7 @@ static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec 
 		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text);
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
-		if (!m->elf || m->vdso || !dp_module_matches(m, spec))
+		if (!m->elf || m->vdso || !dp_module_matches(m, spec->module))
 			continue;
 		by_symbols(m, dp_module_own_index(m), &match, ret);
 		by_symbols(m, dp_module_debug_index(m), &match, ret);
@@ -57,7 +57,7 @@ static void find_copies(struct dp_image *image, const struct dp_spec *spec, cons
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
 		const bool near = spec->module || !site->module || m == site->module || m->executable;
-		if (near && dp_module_matches(m, spec))
+		if (near && dp_module_matches(m, spec->module))
 			copies(m, spec, site->module, ret);
 	}
 }

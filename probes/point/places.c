@@ -166,7 +166,7 @@ static struct dp_error *by_source(struct search *s)
 {
 	for (size_t i = 0; i < s->image->nmodules; i++) {
 		struct dp_module *m = s->image->module[i];
-		if (m->elf && !m->vdso && dp_module_matches(m, s->spec))
+		if (m->elf && !m->vdso && dp_module_matches(m, s->spec->module))
 			search_module(s, m);
 	}
 	dp_places_sort(&s->found);

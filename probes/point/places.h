@@ -25,8 +25,6 @@ void dp_places_fini(struct dp_places *l);
 /* places.c: selects for a spec with dp_spec_is_source(). */
 struct dp_error *dp_places_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret) DP_MUST_CHECK;
 
-/* True if the debug information may contain that name or file. Searches its text without parsing. */
-bool dp_debug_mentions(struct dp_debug *debug, const char *word);
 /* True if `path` ends with the path components of `typed`. */
 bool dp_path_ends(const char *path, const char *typed);
 

@@ -95,7 +95,7 @@ void dp_plt_find(struct dp_image *image, const struct dp_spec *spec, struct dp_p
 	dp_auto_free char *name = strndup(spec->symbol, (size_t)(at - spec->symbol));
 	for (size_t i = 0; name && i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
-		if (!m->elf || m->vdso || !dp_module_matches(m, spec) || !open_words(m->elf, &w))
+		if (!m->elf || m->vdso || !dp_module_matches(m, spec->module) || !open_words(m->elf, &w))
 			continue;
 		for (size_t k = 0; k < sizeof(sections) / sizeof(*sections); k++)
 			search(m, &w, sections[k], name, ret);

@@ -19,11 +19,11 @@ static void search(struct dp_image *image, const struct dp_spec *spec, size_t n,
 {
 	struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);
 	for (size_t i = 0; i < n; i++)
-		if (dp_module_matches(image->module[i], spec))
+		if (dp_module_matches(image->module[i], spec->module))
 			dp_candidates_add(found, image->module[i], false, &name);
 	bool enough = found->n > 0;
 	for (size_t i = 0; i < n && !enough; i++)
-		if (dp_module_matches(image->module[i], spec))
+		if (dp_module_matches(image->module[i], spec->module))
 			dp_candidates_add(found, image->module[i], true, &name);
 }
 
@@ -76,7 +76,7 @@ static struct dp_error *resolve_hidden_main(struct dp_module *m, const struct dp
 static struct dp_error *choose(struct dp_image *image, const struct dp_spec *spec, const struct dp_candidates *found,
                                struct dp_site *ret)
 {
-	bool executable = image->nmodules && dp_module_matches(image->module[0], spec);
+	bool executable = image->nmodules && dp_module_matches(image->module[0], spec->module);
 	if (found->failed)
 		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text);
 	if (!found->n && is_main(spec) && executable && !dp_module_own_symbols(image->module[0])->has_symtab)
@@ -152,7 +152,7 @@ static struct dp_error *only_module(struct dp_image *image, const struct dp_spec
 	struct dp_module *first = NULL;
 	for (size_t i = 0; spec->module && i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
-		if (!dp_module_matches(m, spec))
+		if (!dp_module_matches(m, spec->module))
 			continue;
 		if (first && first->bias != m->bias)
 			return dp_error(DP_TAG_AMBIGUOUS,
@@ -167,7 +167,7 @@ static struct dp_error *only_module(struct dp_image *image, const struct dp_spec
 bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec)
 {
 	for (size_t i = 0; i < image->nmodules; i++)
-		if (dp_module_matches(image->module[i], spec))
+		if (dp_module_matches(image->module[i], spec->module))
 			return true;
 	return false;
 }

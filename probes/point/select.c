@@ -46,8 +46,7 @@ static bool except_names(const char *except, const struct dp_module *m, const st
 	if (!bang)
 		return !fnmatch(except, s->name, 0);
 	dp_auto_free char *module = strndup(except, (size_t)(bang - except));
-	const struct dp_spec of = {.module = module};
-	return module && dp_module_matches(m, &of) && !fnmatch(bang + 1, s->name, 0);
+	return module && dp_module_matches(m, module) && !fnmatch(bang + 1, s->name, 0);
 }
 
 static bool excepted(const struct gather *g, const struct dp_module *m, const struct dp_symbol *s)
@@ -142,7 +141,7 @@ static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
-		if (m->vdso || !dp_module_matches(m, g->spec))
+		if (m->vdso || !dp_module_matches(m, g->spec->module))
 			continue;
 		take_index(g, m, dp_module_own_index(m));
 		take_index(g, m, dp_module_debug_index(m));
@@ -173,7 +172,7 @@ static bool is_a_name(struct dp_image *image, const struct dp_spec *spec)
 	const struct dp_symbol_name name = dp_symbol_name_parse(spec->symbol);
 	struct dp_candidates found = {0};
 	for (size_t i = 0; i < image->nmodules; i++)
-		if (dp_module_matches(image->module[i], spec)) {
+		if (dp_module_matches(image->module[i], spec->module)) {
 			dp_candidates_add(&found, image->module[i], false, &name);
 			dp_candidates_add(&found, image->module[i], true, &name);
 		}

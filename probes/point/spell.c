@@ -8,9 +8,8 @@
 /* The module's name, or its path if the name also matches another module. */
 static const char *module_word(const struct dp_image *image, struct dp_module *m)
 {
-	const struct dp_spec spec = {.module = m->name};
 	for (size_t i = 0; i < image->nmodules; i++)
-		if (image->module[i] != m && dp_module_matches(image->module[i], &spec))
+		if (image->module[i] != m && dp_module_matches(image->module[i], m->name))
 			return m->path;
 	return m->name;
 }

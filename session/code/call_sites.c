@@ -2,7 +2,7 @@
 #include "session/code/call_sites.h"
 
 #include "session/code/syscall_bytes.h"
-#include "probes/point/candidates.h"
+#include "probes/image/module.h"
 #include "probes/point/syscalls.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
 		if (dp_module_path(m)[0] == '/' &&
-		    dp_module_matches(m, spec)) /* not the vdso, which enters the kernel for a clock alone */
+		    dp_module_matches(m, spec->module)) /* not the vdso, which enters the kernel for a clock alone */
 			err = dp_syscall_bytes(m, look_at, &search);
 	}
 	if (err) {

@@ -1,31 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Bounds of functions without symbols, from .eh_frame. */
-#include "probes/image/function/eh_frame.h"
+#include "probes/image/module.h"
 
-#include <dwarf.h>
 #include <stdlib.h>
-
-/* .eh_frame_hdr starts with a version, three encodings and the pointer to .eh_frame. */
-static bool through_header(const struct dp_elf *elf, struct dp_span *ret)
-{
-	struct dp_span s;
-	const Elf64_Phdr *p = dp_elf_phdr(elf, PT_GNU_EH_FRAME);
-	if (!p || !dp_elf_at(elf, p->p_vaddr, &s))
-		return false;
-	struct dp_reader r = {s.bytes, s.bytes + s.size, s.vaddr, false};
-	uint64_t version = dp_read_fixed(&r, 1);
-	uint8_t encoding = (uint8_t)dp_read_fixed(&r, 1);
-	dp_read_skip(&r, 2);
-	uint64_t at = dp_read_pointer(&r, encoding);
-	return version == 1 && !r.bad && at && dp_elf_at(elf, at, ret);
-}
-
-bool dp_elf_eh_frame(const struct dp_elf *elf, struct dp_span *ret, bool *exact)
-{
-	GElf_Shdr shdr;
-	*exact = dp_elf_section(elf, ".eh_frame", 0, &shdr, ret) && (shdr.sh_flags & SHF_ALLOC) && ret->size;
-	return *exact || through_header(elf, ret);
-}
 
 struct collection {
 	struct dp_fdes *fdes;

@@ -8,6 +8,7 @@
  *
  * These few forms are matched as bytes. The loaded value must be in the program's text, and a call or jump must follow.
  */
+#include "probes/elf/relocations.h"
 #include "probes/image/module.h"
 
 #include <string.h>

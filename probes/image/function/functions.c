@@ -2,7 +2,7 @@
 #include "probes/image/function/functions.h"
 
 #include "base/cleanup.h"
-#include "probes/point/candidates.h"
+#include "probes/image/module.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -128,8 +128,7 @@ bool dp_module_glob(const struct dp_module *m, const char *glob)
 {
 	const char *bang = glob ? strrchr(glob, '!') : NULL;
 	dp_auto_free char *module = bang ? strndup(glob, (size_t)(bang - glob)) : NULL;
-	const struct dp_spec spec = {.module = module};
-	return dp_module_matches(m, &spec);
+	return dp_module_matches(m, module);
 }
 
 bool dp_name_glob(const char *glob, const char *name)

@@ -24,12 +24,4 @@ struct dp_error *dp_module_functions(struct dp_module *m, struct dp_named **ret,
 bool dp_module_glob(const struct dp_module *m, const char *glob);
 bool dp_name_glob(const char *glob, const char *name);
 
-/*
- * The image of an executable or library that is not running, as if it were loaded alone: at its own address if it has one, else
- * at a typical one. DP_TAG_BAD_ELF on failure.
- */
-struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret) DP_MUST_CHECK;
-#define DP_FILE_BASE_PROGRAM 0x555555554000ULL /* where the kernel puts a PIE without ASLR */
-#define DP_FILE_BASE_LIBRARY 0x7f5555554000ULL
-
 #endif

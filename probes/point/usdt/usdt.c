@@ -78,7 +78,7 @@ static bool read_notes(struct dp_markers *l, const struct dp_span *s, uint64_t b
 	return true;
 }
 
-struct dp_markers *dp_markers_destroy(struct dp_markers *l)
+static struct dp_markers *markers_destroy(struct dp_markers *l)
 {
 	if (l)
 		free(l->item);
@@ -97,10 +97,11 @@ struct dp_error *dp_module_markers(struct dp_module *m, const struct dp_usdt **r
 		const bool based = dp_elf_section(m->elf, ".stapsdt.base", 0, &shdr, &base);
 		if (l && dp_elf_section(m->elf, ".note.stapsdt", 0, &shdr, &notes) &&
 		    !read_notes(l, &notes, based ? base.vaddr : 0))
-			l = dp_markers_destroy(l);
+			l = markers_destroy(l);
 		if (!l)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the markers of '%s'", m->path);
 		m->markers = l;
+		m->markers_destroy = markers_destroy;
 	}
 	*ret = m->markers->item;
 	*n = m->markers->n;
@@ -191,7 +192,7 @@ struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *sp
 	size_t all = 0;
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
-		if (m->elf && !m->vdso && dp_module_matches(m, spec))
+		if (m->elf && !m->vdso && dp_module_matches(m, spec->module))
 			DP_TRY(choose(m, spec, ret, &all));
 	}
 	dp_places_sort(ret);

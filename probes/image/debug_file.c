@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/debug/debug_file.h"
+#include "probes/image/debug_file.h"
 
 #include "base/cleanup.h"
 #include "base/regular.h"

@@ -1,20 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Further names of the executable: redis-server may be a link to redis-check-rdb, python3 one to python3.11. They come from the
- * process and are untrusted: a name that a module has already stays that module's.
+ * The names by which users mean a module. Further names of the executable: redis-server may be a link to redis-check-rdb, python3
+ * one to python3.11. They come from the process and are untrusted: a name that a module has already stays that module's.
  */
 #include "base/cleanup.h"
-#include "probes/point/candidates.h"
+#include "probes/image/image.h"
 
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool is_taken(const struct dp_image *image, char *name)
+/* Users type sonames: libsqlite3.so.0 means libsqlite3.so.0.8.6, and libssl.so means libssl.so.3. */
+static bool is_soname_of(const char *typed, const char *name)
 {
-	const struct dp_spec spec = {.module = name};
+	const size_t n = strlen(typed);
+	return strstr(typed, ".so") && !strncmp(typed, name, n) && name[n] == '.';
+}
+
+/* a.out is DTrace's name for the executable. */
+static bool is_called(const struct dp_module *m, const char *name)
+{
+	for (size_t i = 0; m->executable && i < DP_CALLED_MAX; i++)
+		if (m->called[i] && !strcmp(m->called[i], name))
+			return true;
+	return m->executable && !strcmp(name, "a.out");
+}
+
+bool dp_module_matches(const struct dp_module *m, const char *name)
+{
+	if (!name)
+		return !m->vdso;
+	if (!strcmp(name, m->name) || !strcmp(name, m->path) || is_soname_of(name, m->name))
+		return true;
+	if (is_called(m, name))
+		return true;
+	return !m->vdso && strpbrk(name, "*?[") && !fnmatch(name, strchr(name, '/') ? m->path : m->name, 0);
+}
+
+static bool is_taken(const struct dp_image *image, const char *name)
+{
 	for (size_t i = 0; i < image->nmodules; i++)
-		if (dp_module_matches(image->module[i], &spec))
+		if (dp_module_matches(image->module[i], name))
 			return true;
 	return false;
 }

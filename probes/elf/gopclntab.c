@@ -15,9 +15,9 @@
  *
  * The table is untrusted: all offsets are checked against the section, and functions must ascend and lie in code.
  */
-#include "probes/image/function/gopclntab.h"
+#include "probes/elf/gopclntab.h"
 
-#include "probes/image/module.h"
+#include "probes/elf/relocations.h"
 
 #include <string.h>
 

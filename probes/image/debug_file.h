@@ -15,8 +15,6 @@ struct dp_elf *dp_debug_file_find(struct dp_module *m, char **path);
 bool dp_debug_file_link(const struct dp_elf *elf, const char **name, uint32_t *crc);
 /* Difference between the addresses of `elf` and those of its debug file: prelink moves a file after its debug file was made. */
 uint64_t dp_debug_file_moved(const struct dp_elf *elf, const struct dp_elf *debug);
-/* minidebug.c: the ELF file packed into .gnu_debugdata, or NULL. */
-struct dp_elf *dp_minidebug_unpack(const struct dp_elf *elf, const char *name);
 /* Loads all symbols that the file itself lacks. */
 void dp_debug_symbols_load(struct dp_module *m, struct dp_symbols *ret);
 

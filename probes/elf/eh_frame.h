@@ -5,7 +5,12 @@
 #ifndef DP_PROBES_EH_FRAME_H
 #define DP_PROBES_EH_FRAME_H
 
-#include "probes/image/module.h"
+#include "probes/elf/elf_file.h"
+
+struct dp_fde { /* addresses are the file's */
+	uint64_t start, size;
+	uint64_t lsda; /* 0 if there is none */
+};
 
 /* A bounded reader. Past the end, or at an unknown form, it sets `bad`; all reads then return 0. */
 struct dp_reader {
@@ -20,6 +25,9 @@ int64_t dp_read_sleb(struct dp_reader *r);
 void dp_read_skip(struct dp_reader *r, uint64_t n);
 /* A DW_EH_PE_... pointer: absolute or pc-relative; 0 stays 0. DW_EH_PE_omit reads nothing and gives 0. */
 uint64_t dp_read_pointer(struct dp_reader *r, uint8_t encoding);
+
+/* Finds .eh_frame in the file. `exact` is false if only the segment's end limits its size. */
+bool dp_elf_eh_frame(const struct dp_elf *elf, struct dp_span *ret, bool *exact);
 
 typedef bool (*dp_fde_each)(const struct dp_fde *fde, void *data); /* false stops the walk */
 /* Calls `each` for every FDE that can be read. False if some could not. `exact`: the size is the section's, so zero entries only

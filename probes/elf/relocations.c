@@ -3,7 +3,7 @@
  * Applies ld.so's relocations. Text relocations are rare (old assembly linked with -z notext), but with them memory legitimately
  * differs from the file.
  */
-#include "probes/image/module.h"
+#include "probes/elf/relocations.h"
 
 #include <string.h>
 
@@ -62,8 +62,7 @@ bool dp_elf_pointer(const struct dp_elf *elf, uint64_t vaddr, uint64_t *ret)
 	return *ret != 0;
 }
 
-/* True if ld.so may write to the text. */
-static bool has_text_relocations(const struct dp_elf *elf)
+bool dp_elf_text_relocations(const struct dp_elf *elf)
 {
 	uint64_t value;
 	if (dp_elf_dynamic(elf, DT_TEXTREL, &value) || (dp_elf_dynamic(elf, DT_FLAGS, &value) && (value & DF_TEXTREL)))
@@ -81,18 +80,16 @@ static void apply(uint64_t at, uint64_t value, uint64_t vaddr, uint8_t *bytes, s
 			bytes[at + i - vaddr] = (uint8_t)(value >> 8 * i);
 }
 
-void dp_module_relocate_text(struct dp_module *m, uint64_t vaddr, uint8_t *bytes, size_t n)
+void dp_elf_relocate(const struct dp_elf *elf, int64_t bias, uint64_t vaddr, uint8_t *bytes, size_t n)
 {
 	struct dp_span table;
-	if (m->text_relocations < 0)
-		m->text_relocations = has_text_relocations(m->elf);
-	if (!m->text_relocations || !rela_table(m->elf, &table))
+	if (!rela_table(elf, &table))
 		return;
 	for (size_t i = 0; i < table.size / sizeof(Elf64_Rela); i++) {
 		Elf64_Rela r = rela_at(&table, i);
 		uint64_t value;
 		/* The unsigned arithmetic wraps on purpose: a relocation up to 7 bytes before the range reaches into it. */
-		if (r.r_offset + 7 - vaddr < n + 14 && target(m->elf, &r, &value))
-			apply(r.r_offset, value + (uint64_t)m->bias, vaddr, bytes, n);
+		if (r.r_offset + 7 - vaddr < n + 14 && target(elf, &r, &value))
+			apply(r.r_offset, value + (uint64_t)bias, vaddr, bytes, n);
 	}
 }
