@@ -6,7 +6,7 @@
 #include "agent/abi.h"
 #include "pmodules/frames/frames.h"
 #include "probes/expr/scope/scope_internal.h"
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 #include <dwarf.h>
 #include <string.h>

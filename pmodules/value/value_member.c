@@ -6,6 +6,7 @@
 #include "pmodules/value/value_show.h"
 #include "probes/dwarf/type.h"
 #include "probes/elf/demangle.h"
+#include "probes/image/function/describe.h"
 #include "probes/image/module.h"
 
 #include <dwarf.h>

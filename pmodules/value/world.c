@@ -2,6 +2,7 @@
 /* A world: one process's memory, modules, symbols. */
 #include "pmodules/value/world_internal.h"
 #include "probes/expr/scope/scope.h"
+#include "probes/image/function/describe.h"
 #include "probes/image/module.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #ifndef DP_PROBES_DEBUG_H
 #define DP_PROBES_DEBUG_H
 
-#include "probes/probes.h"
+#include "probes/image/image.h"
 
 #include <elfutils/libdw.h>
 

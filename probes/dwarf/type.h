@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "probes/debug/debug.h"
+#include "probes/record/fields.h"
 
 enum dp_ctype_kind {
 	DP_CTYPE_VOID,

@@ -4,7 +4,7 @@
  * the handler ends the thread (glibc from 2.41, sysdeps/nptl/cancellation-pc-check.h; musl, src/thread/pthread_cancel.c).
  */
 #include "probes/image/module.h"
-#include "probes/probes.h"
+#include "probes/hazard/hazard.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * length, pad, action; a pad of 0 means none. gcc, clang, rustc and gnat all use this form.
  */
 #include "probes/elf/eh_frame.h"
+#include "probes/hazard/hazard.h"
 #include "probes/image/module.h"
 
 #include <dwarf.h>

@@ -4,8 +4,8 @@
  * DT_NEEDED and DT_SONAME; a name that two modules have matches neither. Modules of dlopen() or LD_PRELOAD do not count, although
  * they may stay as well.
  */
-#include "probes/image/image.h"
-#include "probes/probes.h"
+#include "probes/image/image_internal.h"
+#include "probes/hazard/hazard.h"
 
 #include <string.h>
 

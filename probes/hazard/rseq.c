@@ -7,7 +7,7 @@
  */
 #include "probes/elf/relocations.h"
 #include "probes/image/module.h"
-#include "probes/probes.h"
+#include "probes/hazard/hazard.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #include "probes/elf/gopclntab.h"
 #include "probes/image/module.h"
-#include "probes/probes.h"
+#include "probes/hazard/hazard.h"
 
 bool dp_module_small_stacks(struct dp_module *m)
 {

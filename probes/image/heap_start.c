@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the kernel puts the heap, also of a process that has none yet. */
-#include "probes/image/image.h"
-#include "probes/probes.h"
+#include "probes/image/image_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

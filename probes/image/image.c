@@ -7,7 +7,7 @@
  * A program that moved its text to anonymous memory (for huge pages) has no such mapping. Then the start is a neighbour: a
  * mapping of a file whose executable segment covers that memory.
  */
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 #include "agent/abi.h"
 #include "base/cleanup.h"

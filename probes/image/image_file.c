@@ -4,7 +4,7 @@
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 #include <fcntl.h>
 #include <limits.h>

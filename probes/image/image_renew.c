@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Replaces an image's mappings and keeps its modules with all that is known about them. */
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 #include <string.h>
 

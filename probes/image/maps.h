@@ -3,7 +3,7 @@
 #ifndef DP_PROBES_MAPS_H
 #define DP_PROBES_MAPS_H
 
-#include "probes/probes.h"
+#include "probes/image/image.h"
 
 struct dp_maps {
 	struct dp_map *map; /* ascending, disjoint */

@@ -4,7 +4,7 @@
  * one to python3.11. They come from the process and are untrusted: a name that a module has already stays that module's.
  */
 #include "base/cleanup.h"
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 #include <fcntl.h>
 #include <fnmatch.h>

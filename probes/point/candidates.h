@@ -3,7 +3,8 @@
 #ifndef DP_PROBES_CANDIDATES_H
 #define DP_PROBES_CANDIDATES_H
 
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
+#include "probes/point/resolve.h"
 
 struct dp_candidate {
 	struct dp_module *module;

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Places named by the source: lines, functions of a file, inlined functions, markers. dp_image_select() returns them. */
+/* Places, as a list: functions, or instructions inside of them. */
 #ifndef DP_PROBES_PLACES_H
 #define DP_PROBES_PLACES_H
 
-#include "probes/debug/debug.h"
-#include "probes/elf/demangle.h"
 #include "probes/image/image.h"
+
+struct dp_selected {
+	struct dp_function function; /* size 0 if unknown */
+	bool ifunc;                  /* an IFUNC: it selects an implementation, so this name cannot be probed */
+	bool inside;                 /* the place is `offset` bytes into the function (line, inlined function, marker) */
+	uint64_t offset;
+	char *label;                     /* display name if another: "foo (inlined in bar)", or NULL; owned */
+	char *inlined;                   /* function whose inlined copy starts here (linkage name if it has one), or NULL;
+	                                  * owned */
+	const struct dp_usdt *marker;    /* the USDT marker, owned by its module; or NULL */
+};
+struct dp_selection {
+	struct dp_selected *item; /* ascending addresses, no duplicates */
+	size_t n;
+};
+void dp_selection_fini(struct dp_selection *selection);
+void dp_selected_fini(struct dp_selected *one);
 
 struct dp_places {
 	struct dp_selection found;
@@ -21,39 +36,5 @@ struct dp_selected *dp_places_add(struct dp_places *l, struct dp_module *m, uint
 /* Sorts by address and removes duplicates. */
 void dp_places_sort(struct dp_places *l);
 void dp_places_fini(struct dp_places *l);
-
-/* places.c: selects for a spec with dp_spec_is_source(). */
-struct dp_error *dp_places_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret) DP_MUST_CHECK;
-
-/* True if `path` ends with the path components of `typed`. */
-bool dp_path_ends(const char *path, const char *typed);
-
-/* ---- lines.c ---- */
-
-struct dp_line_query {
-	const char *file; /* its full path, or the last parts */
-	uint32_t line;
-	bool file_known;       /* the file has lines with code */
-	uint32_t below, above; /* nearest lines with code; 0 if there are none */
-	char path[256];        /* the file's path in the debug information */
-};
-/* Adds the start of the line's code, in every copy of it. */
-void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_places *ret);
-
-/* ---- inline.c ---- */
-
-struct dp_inline_query {
-	const char *name; /* as typed: a C name, or one for struct dp_name_match */
-	const char *file; /* file of its definition, or NULL */
-	/* If set, called for each function of that name instead of adding places. */
-	void (*declared)(Dwarf_Die *function, void *data);
-	void *data;
-	bool out_of_line; /* also the function itself and its clones */
-};
-/* The start of an inlined copy, and the function's name: the linkage name if it has one. */
-bool dp_inline_entry(Dwarf_Die *die, uint64_t *ret);
-const char *dp_inline_called(Dwarf_Die *die);
-/* Adds the start of the function's inlined copies and, if wanted, of the function and its clones. */
-void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_places *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A probe's default name, and its destructor. */
 #include "base/cleanup.h"
-#include "probes/probes.h"
+#include "probes/point/probe.h"
 
 #include <string.h>
 

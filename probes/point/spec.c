@@ -4,8 +4,6 @@
  */
 #include "base/cleanup.h"
 #include "probes/point/spec_internal.h"
-#include "probes/point/syscalls.h"
-#include "probes/point/usdt/usdt.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef DP_PROBES_SPEC_INTERNAL_H
 #define DP_PROBES_SPEC_INTERNAL_H
 
-#include "probes/probes.h"
+#include "probes/point/spec.h"
 
 struct dp_spec_part { /* a part [at, end) of the spec's text */
 	const char *text;

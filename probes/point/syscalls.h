@@ -48,8 +48,4 @@ struct dp_call_at {
 	int32_t nr;   /* or DP_CALL_ANY */
 };
 
-/* Parses the argument of --syscall: NAME or a pattern, optionally with module! before it and :entry or :exit after it. */
-struct dp_spec;
-struct dp_error *dp_spec_parse_call(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
-
 #endif

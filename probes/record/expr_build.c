@@ -126,3 +126,15 @@ struct dp_error *dp_build_finish(const struct dp_expr *x, struct dp_expr **ret)
 		*ret = e;
 	return err;
 }
+
+struct dp_expr *dp_expr_destroy(struct dp_expr *expr)
+{
+	if (!expr)
+		return NULL;
+	dp_expr_destroy(expr->a);
+	dp_expr_destroy(expr->b);
+	dp_expr_destroy(expr->c);
+	free(expr->text);
+	free(expr);
+	return NULL;
+}

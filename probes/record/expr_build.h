@@ -7,7 +7,7 @@
 #define DP_PROBES_EXPR_BUILD_H
 
 #include "base/arena.h"
-#include "probes/probes.h"
+#include "probes/record/expr.h"
 
 struct dp_expr *dp_build(struct dp_arena *a, struct dp_expr node);
 struct dp_expr *dp_build_const(struct dp_arena *a, uint64_t value);

@@ -2,7 +2,7 @@
 #ifndef DP_PROBES_EXPR_INTERNAL_H
 #define DP_PROBES_EXPR_INTERNAL_H
 
-#include "probes/probes.h"
+#include "probes/record/expr.h"
 
 /* The origin of a DP_EXPR_CONST, stored in its `reg`. */
 enum dp_const_origin {

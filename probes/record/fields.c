@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The field table, which describes a record's payload to stubs, writers and metadata. */
 #include "agent/abi.h"
+#include "probes/record/expr.h"
 #include "probes/record/fields_internal.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef DP_PROBES_FIELDS_INTERNAL_H
 #define DP_PROBES_FIELDS_INTERNAL_H
 
-#include "probes/probes.h"
+#include "probes/record/fields.h"
 
 /* Names that the CTF layout reserves. */
 #define DP_NAME_MASK             "_unreadable"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/record/registers.h"
-#include "probes/probes.h"
 #include "probes/record/lex.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Register names: lookups beyond dp_register_find(), and spelling help. */
+/* Register names: lookups, and spelling help. */
 #ifndef DP_PROBES_REGISTERS_H
 #define DP_PROBES_REGISTERS_H
 
@@ -10,6 +10,8 @@
 
 #define DP_REGISTERS 16u
 
+/* Looks up a register name: general registers of every width ("eax", "r8b", "ah"). */
+bool dp_register_find(const char *name, uint8_t *reg, uint8_t *shift, uint8_t *size);
 /* The 64-bit name of general register `reg` (0-15 as in struct dp_regs). */
 const char *dp_register_name(uint8_t reg);
 /* True for xmm0 .. xmm15. */

@@ -4,6 +4,7 @@
 #define DP_PROBES_UNWIND_BARE_H
 
 #include "probes/image/module.h"
+#include "probes/unwind/unwind_compile.h"
 #include "probes/unwind/unwind_rows.h"
 
 /* Adds the functions in [start, end) (file addresses) to `rows`, which has the rows of the tables. False when out of memory. */

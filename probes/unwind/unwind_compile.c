@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiles an image into the block of agent/unwind/unwind.h: the rows of every executable segment, with identical rules
  * merged. */
-#include "probes/probes.h"
+#include "probes/unwind/unwind_compile.h"
 #include "probes/unwind/unwind_bare.h"
 #include "probes/unwind/unwind_cache.h"
 #include "probes/unwind/unwind_cfi.h"

@@ -2,7 +2,7 @@
 #include "session/trace_spec.h"
 #include "session/expand/expand_internal.h"
 #include "session/code/function_points.h"
-#include "probes/point/more.h"
+#include "probes/point/select/more.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places that the source names, and what a plain name stands for besides its symbol: inlined copies, overloads. */
 #include "session/expand/expand_internal.h"
-#include "probes/point/more.h"
+#include "probes/point/select/more.h"
 #include "probes/point/usdt/usdt.h"
 
 #include <ctype.h>

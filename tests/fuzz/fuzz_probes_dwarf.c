@@ -5,7 +5,7 @@
  * asked: location expressions and lists, types, frames, lines, inlined functions.
  */
 #include "probes/expr/scope/scope.h"
-#include "probes/point/more.h"
+#include "probes/point/select/more.h"
 #include "probes/point/places.h"
 #include "tests/fuzz/damaged.h"
 

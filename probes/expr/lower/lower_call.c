@@ -3,7 +3,8 @@
  * The named arguments of a system call. They are in rdi, rsi, rdx, r10, r8 and r9. The kernel preserves these registers, so they
  * are valid after the call, too, and point to what the kernel has written.
  */
-#include "probes/expr/scope/scope_fields.h"
+#include "probes/expr/scope/scope_internal.h"
+#include "probes/hazard/hazard.h"
 
 #include <string.h>
 
@@ -86,32 +87,4 @@ bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret)
 	else
 		return false;
 	return true;
-}
-
-/* Arguments without a known name are shown as raw words. */
-static struct dp_error *add_word(struct dp_fields_maker *m, unsigned n)
-{
-	const char *name = dp_arena_printf(&m->s->arena, "arg%u", n);
-	return name ? dp_fields_of(m, NULL, name, dp_call_argument(m->s, n), 0)
-	            : dp_error(DP_TAG_NOMEM, "out of memory for a field");
-}
-
-struct dp_error *dp_call_fields(struct dp_fields_maker *m)
-{
-	struct dp_call_arg arg[DP_CALL_ARGS];
-	struct dp_operand nr;
-	const int n = dp_call_args(m->s->at.call->nr, arg);
-	if (m->s->at.call->nr == DP_CALL_ANY && !m->s->at.call->exit) {
-		number(m->s, &nr);
-		DP_TRY(dp_fields_of(m, NULL, "nr", nr, 0));
-	}
-	for (unsigned i = 0; n == DP_CALL_ANY && i < DP_CALL_ARGS; i++)
-		DP_TRY(add_word(m, i));
-	for (int i = 0; i < n; i++) {
-		const char *name = dp_arena_copy(&m->s->arena, arg[i].name, arg[i].len);
-		if (!name)
-			return dp_error(DP_TAG_NOMEM, "out of memory for a field");
-		DP_TRY(dp_fields_of(m, NULL, name, typed(m->s, (unsigned)i, arg[i].kind), 0));
-	}
-	return NULL;
 }

@@ -6,6 +6,7 @@
  * have a block in every thread. For others the vector may still have an earlier module's block, so they are left out.
  */
 #include "probes/expr/scope/scope_internal.h"
+#include "probes/hazard/hazard.h"
 #include "probes/image/module.h"
 
 #include <string.h>

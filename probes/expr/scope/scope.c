@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/expr/scope/scope.h"
 #include "base/cleanup.h"
-#include "probes/expr/syntax/ast_lex.h"
-#include "probes/record/lex.h"
 #include "probes/image/module.h"
 #include "probes/expr/scope/scope_internal.h"
 
@@ -115,89 +113,4 @@ Dwarf_Die *dp_scope_inner(struct dp_scope *s)
 Dwarf_Die *dp_scope_outer(struct dp_scope *s)
 {
 	return s->nfunctions ? &s->function[s->nfunctions - 1] : NULL;
-}
-
-struct dp_error *dp_scope_check(const char *text)
-{
-	struct dp_arena arena = {0};
-	struct dp_ast *ast = NULL;
-	struct dp_error *err = dp_ast_parse(&arena, text, &ast);
-	dp_arena_fini(&arena);
-	return err;
-}
-
-/* $duration, $retval and $rip are never variables, but depend on the place. */
-static bool is_of_a_place(const struct dp_token *t)
-{
-	return t->kind == DP_TOKEN_NAME ||
-	       (t->kind == DP_TOKEN_REGISTER &&
-	        (!strcmp(t->text, "duration") || !strcmp(t->text, "retval") || !strcmp(t->text, "rip")));
-}
-
-bool dp_scope_has_names(const char *text)
-{
-	struct dp_arena arena = {0};
-	struct dp_token t = {.kind = DP_TOKEN_OP};
-	bool found = false;
-	while (!found && t.kind != DP_TOKEN_END) {
-		struct dp_error *err = dp_token_next(&arena, text, t.end, &t);
-		found = err || is_of_a_place(&t);
-		dp_error_destroy(err);
-	}
-	dp_arena_fini(&arena);
-	return found;
-}
-
-static struct dp_error *no_value(const char *text, const char *why)
-{
-	return dp_error(DP_TAG_NO_VALUE, "'%s' has no value at this place: %s", text, why);
-}
-
-static struct dp_error *lower_integer(struct dp_scope *s, const char *text, struct dp_operand *o)
-{
-	struct dp_ast *ast = NULL;
-	s->text = text;
-	DP_TRY(dp_ast_parse(&s->arena, text, &ast));
-	DP_TRY(dp_lower(s, ast, o));
-	DP_TRY(dp_lower_value(s, ast, o));
-	if (o->absent)
-		return no_value(text, o->absent);
-	if (o->string || o->is_comm)
-		return dp_lex_error(text, ast->at, "this is a string: compare it with == or =~");
-	return NULL;
-}
-
-static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is_condition, struct dp_expr **ret)
-{
-	struct dp_operand o = {0};
-	DP_TRY(lower_integer(s, text, &o));
-	if (is_condition)
-		o = dp_lower_truth(s, o);
-	else if (o.type->kind == DP_CTYPE_FLOAT)
-		o = dp_lower_convert(s, o, &dp_ctype_long);
-	DP_TRY(dp_build_finish(o.value, ret));
-	dp_expr_bind(*ret, s->at.site.addr);
-	return NULL;
-}
-
-static struct dp_error *anywhere(struct dp_scope *scope, const char *text, bool is_condition, struct dp_expr **ret)
-{
-	struct dp_scope none = {.asked = true};
-	if (scope)
-		return scope_expr(scope, text, is_condition, ret);
-	none.no_debug = dp_error(DP_TAG_NO_DEBUG_INFO, "names of the program can be used only at a probe's place");
-	struct dp_error *err = scope_expr(&none, text, is_condition, ret);
-	dp_error_destroy(none.no_debug);
-	dp_arena_fini(&none.arena);
-	return err;
-}
-
-struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret)
-{
-	return anywhere(scope, text, false, ret);
-}
-
-struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret)
-{
-	return anywhere(scope, text, true, ret);
 }

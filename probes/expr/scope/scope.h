@@ -7,9 +7,12 @@
 #ifndef DP_PROBES_SCOPE_H
 #define DP_PROBES_SCOPE_H
 
-#include "probes/probes.h"
+#include "probes/expr/syntax/check.h"
+#include "probes/point/resolve.h"
 #include "probes/point/syscalls.h"
 #include "probes/point/usdt/usdt_args.h"
+#include "probes/record/expr.h"
+#include "probes/record/fields.h"
 
 /* The program as seen from one site. Borrows the image, which must outlive all results. */
 struct dp_scope;
@@ -30,15 +33,18 @@ struct dp_scope_at {
 struct dp_error *dp_scope_create(struct dp_image *image, const struct dp_scope_at *at, struct dp_scope **ret) DP_MUST_CHECK;
 struct dp_scope *dp_scope_destroy(struct dp_scope *scope);
 
-/* Checks an expression's syntax; needs no program. Errors have a caret. */
-struct dp_error *dp_scope_check(const char *text) DP_MUST_CHECK;
-/* The same for a -t argument. */
-struct dp_error *dp_context_check(const char *context) DP_MUST_CHECK;
 /*
  * Compiles an expression to an integer (arithmetic types, enums, pointers), for counts and histograms. A NULL scope knows only
  * registers and numbers. DP_TAG_NO_VARIABLE, NO_VALUE (optimized out), NO_DEBUG_INFO, SYNTAX.
  */
 struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
+/*
+ * Parses the language without a program: registers (`$rdi`, `rdi`, `edi`, `dil`), arg0..arg5 for rdi rsi rdx rcx r8 r9,
+ * and facts. A general register is a signed 64-bit value; its narrower parts are zero-extended. <,<=,>,>= compare signed unless a
+ * side is a constant above INT64_MAX. Shift counts are taken mod 64; >> is arithmetic. Syntax errors have a caret line. Constant
+ * parts are folded.
+ */
+struct dp_error *dp_expr_parse(const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /* The same for a condition: a floating-point number is true unless it is 0. */
 struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /*
@@ -46,12 +52,5 @@ struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, st
  * `str(p,64)`, `*req`. A value that is not available at this site becomes a field without a value (DP_SRC_NONE).
  */
 struct dp_error *dp_scope_fields(struct dp_scope *scope, const char *context, struct dp_fields *fields) DP_MUST_CHECK;
-/* True if a condition has a name that may be a variable's (a register's without $, too), or depends on the place ($retval). */
-bool dp_scope_has_names(const char *text);
-/* True if a -t argument or an expression uses the processor's flags by any of their names. A variable with such a name counts,
- * too. */
-bool dp_context_shows_flags(const char *text);
-/* True if dp_fields_add() can handle `context`, without a program. */
-bool dp_scope_is_fixed(const char *context);
 
 #endif

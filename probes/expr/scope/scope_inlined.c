@@ -4,7 +4,7 @@
  * location view number), and several copies at one instruction. By its address alone the site would belong to the surrounding
  * function, whose variables may have the same names.
  */
-#include "probes/point/places.h"
+#include "probes/point/source/source.h"
 #include "probes/expr/scope/scope_internal.h"
 
 #include <dwarf.h>

@@ -92,6 +92,10 @@ struct dp_expr *dp_thread_local_of_library(struct dp_scope *s, uint64_t size, ui
 /* True if the address is below the used part of the stack. */
 bool dp_location_is_dead(const struct dp_expr *addr);
 
+/* variable_storage.c: where a variable is, and the value of a DW_AT_const_value. */
+struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
+struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr);
+
 /* abi_args.c: where the System V ABI passes parameter `die` at the function's entry, and where it returns a value. */
 struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die);
 struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type);
@@ -100,9 +104,6 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 
 /* Finds a variable, parameter or enumerator visible at the site. `far`: also in other units and the executable. */
 bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret);
-struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
-/* The value of a DW_AT_const_value. */
-struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr);
 /* Walks the innermost function's parameters or locals in source order, without shadowed ones. */
 void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data);
 /* parameters.c: the parameters of a function or copy in declaration order, with those that the copy has lost. */

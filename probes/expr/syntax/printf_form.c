@@ -2,7 +2,7 @@
 #include "probes/expr/syntax/printf_form.h"
 
 #include "base/cleanup.h"
-#include "probes/expr/scope/scope.h"
+#include "probes/expr/syntax/check.h"
 #include "probes/record/lex.h"
 
 #include <ctype.h>

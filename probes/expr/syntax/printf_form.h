@@ -3,7 +3,7 @@
 #ifndef DP_PROBES_PRINTF_FORM_H
 #define DP_PROBES_PRINTF_FORM_H
 
-#include "probes/probes.h"
+#include "probes/record/fields.h"
 
 #define DP_PRINTF_ARGS 32u
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Formats addresses as text. */
-#include "probes/image/image.h"
+#include "probes/image/function/describe.h"
+#include "probes/image/module.h"
 
 bool dp_image_function_at(struct dp_image *image, dp_addr addr, struct dp_function *ret)
 {

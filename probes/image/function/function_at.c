@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the function around an address. */
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 static bool starts_main(struct dp_module *m, uint64_t vaddr)
 {

@@ -3,7 +3,7 @@
 #ifndef DP_PROBES_FUNCTIONS_H
 #define DP_PROBES_FUNCTIONS_H
 
-#include "probes/probes.h"
+#include "probes/image/image.h"
 
 struct dp_named {
 	struct dp_function f;

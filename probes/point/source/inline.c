@@ -5,7 +5,9 @@
  * those that refer to entries found there, then all of these for copies.
  */
 #include "probes/debug/debug_names.h"
-#include "probes/point/places.h"
+#include "probes/elf/demangle.h"
+#include "probes/image/module.h"
+#include "probes/point/source/source.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * this uses the line table: a copy starts at the lowest line of its function; code inlined into it counts as the line that calls
  * it.
  */
-#include "probes/point/places.h"
+#include "probes/point/source/source.h"
 
 #include <dwarf.h>
 #include <string.h>

@@ -5,7 +5,8 @@
  * the line's places; a row after one of the same line continues its run.
  */
 #include "probes/debug/debug_names.h"
-#include "probes/point/places.h"
+#include "probes/image/module.h"
+#include "probes/point/source/source.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "probes/point/usdt/usdt.h"
 
 #include "base/cleanup.h"
-#include "probes/point/candidates.h"
+#include "probes/image/image_internal.h"
 #include "probes/point/places.h"
 
 #include <fnmatch.h>

@@ -7,7 +7,8 @@
 #define DP_PROBES_USDT_H
 
 #include "probes/point/usdt/usdt_args.h"
-#include "probes/probes.h"
+#include "probes/image/image.h"
+#include "probes/point/spec.h"
 
 struct dp_usdt {                /* addresses are the file's; the module owns the texts */
 	uint64_t pc, semaphore; /* 0: no semaphore */
@@ -29,10 +30,8 @@ size_t dp_usdt_args(struct dp_module *m, const struct dp_usdt *marker, struct dp
 /* Parses operands. `find` looks up symbols' addresses; it may be NULL. */
 typedef bool dp_usdt_find(const char *name, size_t len, uint64_t *addr, void *data);
 size_t dp_usdt_args_parse(const char *text, dp_usdt_find *find, void *data, struct dp_usdt_arg ret[DP_USDT_MAX_ARGS]);
-/* Parses the argument of --usdt: usdt:PROVIDER:NAME or PROVIDER:NAME, optionally with module! before it. */
-struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 
-/* Used by places.c. */
+/* The places of the markers that `spec` names; select.c. */
 struct dp_places;
 struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret) DP_MUST_CHECK;
 

@@ -4,6 +4,7 @@
  * floating-point. OPERAND is in assembler syntax: $5, %eax, -16(%rbp), (%rax,%rbx,4), name+8(%rip).
  */
 #include "probes/point/usdt/usdt.h"
+#include "probes/record/registers.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Debug information is found wherever compilers, packagers and users put it, and never the wrong file's. */
 #include "helper_elf.h"
 #include "probes/debug/debug.h"
-#include "probes/point/more.h"
+#include "probes/point/select/more.h"
 
 #include <criterion/criterion.h>
 #include <dwarf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which functions a pattern names, and the words that name one of them for good. */
 #include "helper_elf.h"
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

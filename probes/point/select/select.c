@@ -3,9 +3,13 @@
  * Finds the functions that match a pattern, by their symbols. A function is one address: its aliases count once, under the best
  * name that matches, and an exception that matches any alias excludes the function.
  */
+#include "probes/point/select/select.h"
+
 #include "base/cleanup.h"
+#include "probes/elf/demangle.h"
 #include "probes/point/candidates.h"
-#include "probes/point/places.h"
+#include "probes/point/source/source.h"
+#include "probes/point/usdt/usdt.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -181,6 +185,17 @@ static bool is_a_name(struct dp_image *image, const struct dp_spec *spec)
 	return known;
 }
 
+static struct dp_error *by_place(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
+{
+	struct dp_places found = {0};
+	struct dp_error *err = spec->provider ? dp_usdt_select(image, spec, &found) : dp_source_select(image, spec, &found);
+	if (err)
+		dp_places_fini(&found);
+	else
+		*ret = found.found;
+	return err;
+}
+
 struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *spec, const char *const *except, size_t nexcept,
                                  struct dp_selection *ret)
 {
@@ -189,7 +204,7 @@ struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *s
 	if (spec->module && !dp_image_has_module(image, spec))
 		return dp_candidates_no_module(image, spec);
 	if (dp_spec_is_source(spec))
-		return dp_places_select(image, spec, ret);
+		return by_place(image, spec, ret);
 	const bool modules = spec->symbol && dp_spec_is_pattern(spec->module), symbols = dp_spec_is_pattern(spec->symbol);
 	if (!modules && (!symbols || is_a_name(image, spec)))
 		err = by_name(image, &g);
@@ -200,18 +215,4 @@ struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *s
 	else
 		*ret = g.found;
 	return err;
-}
-
-void dp_selected_fini(struct dp_selected *one)
-{
-	free(one->label);
-	free(one->inlined);
-}
-
-void dp_selection_fini(struct dp_selection *selection)
-{
-	for (size_t i = 0; i < selection->n; i++)
-		dp_selected_fini(&selection->item[i]);
-	free(selection->item);
-	*selection = (struct dp_selection){0};
 }

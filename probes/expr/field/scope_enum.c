@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies an enumeration's names and values into one block, which outlives the debug information. */
-#include "probes/expr/scope/scope_fields.h"
+#include "probes/expr/field/scope_fields.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

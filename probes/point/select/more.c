@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/point/more.h"
+#include "probes/point/select/more.h"
 
 #include "base/cleanup.h"
+#include "probes/elf/demangle.h"
 #include "probes/point/candidates.h"
-#include "probes/point/places.h"
-#include "probes/point/plt.h"
+#include "probes/point/source/source.h"
+#include "probes/point/select/plt.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Makes a field. What was typed is its label; its name is an identifier made from the label. */
 #include "agent/abi.h"
 #include "base/cleanup.h"
-#include "probes/expr/scope/scope_fields.h"
+#include "probes/expr/field/scope_fields.h"
 
 #include <ctype.h>
 #include <stdlib.h>

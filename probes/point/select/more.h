@@ -3,7 +3,8 @@
 #ifndef DP_PROBES_MORE_H
 #define DP_PROBES_MORE_H
 
-#include "probes/probes.h"
+#include "probes/point/places.h"
+#include "probes/point/spec.h"
 
 /*
  * `spec` is a symbol without a pattern. *known: the symbol exists, and dp_image_resolve() finds it (or says why not). If not,

@@ -3,10 +3,9 @@
  * Makes the fields of one -t argument: a struct gives a field per member, an array one for each of its first elements; char
  * arrays and char pointers are strings.
  */
-#include "probes/expr/scope/scope_fields.h"
+#include "probes/expr/field/scope_fields.h"
 #include "agent/abi.h"
 #include "probes/record/lex.h"
-#include "probes/record/registers.h"
 
 #include <ctype.h>
 #include <dwarf.h>
@@ -238,32 +237,6 @@ static struct dp_error *add_all(struct dp_fields_maker *m, bool parameters)
 	return all.err;
 }
 
-static size_t identifier(const char *text)
-{
-	size_t n = 0;
-	while (isalnum((unsigned char)text[n]) || text[n] == '_')
-		n++;
-	return dp_lex_identifier(text, n) ? n : 0;
-}
-
-bool dp_scope_is_fixed(const char *context)
-{
-	const size_t n = identifier(context);
-	size_t at = n;
-	if (!strcmp(context, "regs") || !strcmp(context, DP_NAME_BACKTRACE) || !strcmp(context, DP_CONTEXT_SNAPSHOT))
-		return true;
-	if (n && context[at] == '[')
-		at += strcspn(context + at, "]") + (strchr(context + at, ']') != NULL);
-	return n && context[at] == ':' && context[at + 1] != ':';
-}
-
-/* NAME=EXPR: the offset of EXPR; 0 if there is no name. */
-static size_t given_name(const char *text)
-{
-	const size_t n = identifier(text), blank = n + strspn(text + n, " ");
-	return n && text[blank] == '=' && text[blank + 1] != '=' && text[blank + 1] != '~' ? blank + 1 : 0;
-}
-
 static const char *trimmed(struct dp_arena *a, const char *text)
 {
 	text += strspn(text, " \t\n");
@@ -292,8 +265,9 @@ static struct dp_error *add_expression(struct dp_fields_maker *m, const char *co
 	struct dp_scope *s = m->s;
 	struct dp_ast *ast = NULL;
 	struct dp_operand o = {0};
-	const size_t from = given_name(context);
-	const char *name = from ? dp_arena_copy(&s->arena, context, identifier(context)) : NULL, *text = context + from;
+	size_t n;
+	const size_t from = dp_context_given_name(context, &n);
+	const char *name = from ? dp_arena_copy(&s->arena, context, n) : NULL, *text = context + from;
 	s->text = text;
 	DP_TRY(dp_ast_parse(&s->arena, text, &ast));
 	DP_TRY(dp_lower(s, ast, &o));
@@ -303,45 +277,6 @@ static struct dp_error *add_expression(struct dp_fields_maker *m, const char *co
 	if (!label || (from && !name))
 		return no_memory();
 	return dp_fields_of(m, name, label, o, 0);
-}
-
-struct dp_error *dp_context_check(const char *context)
-{
-	if (!strcmp(context, "args") || !strcmp(context, "locals"))
-		return NULL;
-	if (!dp_scope_is_fixed(context))
-		return dp_scope_check(context + given_name(context));
-	struct dp_fields scratch = {0};
-	struct dp_error *err = dp_fields_add(&scratch, context);
-	dp_fields_fini(&scratch);
-	return err;
-}
-
-static bool names_flags(const struct dp_ast *ast)
-{
-	if (!ast)
-		return false;
-	if ((ast->kind == DP_AST_NAME || ast->kind == DP_AST_REGISTER) && dp_register_is_flags(ast->name))
-		return true;
-	return names_flags(ast->a) || names_flags(ast->b) || names_flags(ast->c);
-}
-
-/* Ignores syntax errors: they are reported elsewhere. */
-bool dp_context_shows_flags(const char *text)
-{
-	struct dp_fields fixed = {0};
-	struct dp_arena arena = {0};
-	struct dp_ast *ast = NULL;
-	bool shows = false;
-	struct dp_error *err =
-	        dp_scope_is_fixed(text) ? dp_fields_add(&fixed, text) : dp_ast_parse(&arena, text + given_name(text), &ast);
-	for (size_t i = 0; i < fixed.n; i++)
-		shows |= fixed.field[i].source == DP_SRC_RFLAGS || fixed.field[i].source == DP_SRC_PARK;
-	shows |= !err && names_flags(ast);
-	dp_error_destroy(err);
-	dp_fields_fini(&fixed);
-	dp_arena_fini(&arena);
-	return shows;
 }
 
 static struct dp_error *add_context(struct dp_fields_maker *m, const char *context)

@@ -17,7 +17,7 @@ struct dp_fields_maker {
 /* Adds the fields of one value. `label` is the display name; the field's name is made from it unless `name` is given. */
 struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
                               unsigned depth) DP_MUST_CHECK;
-/* lower_call.c: adds the arguments of the system call at the site. */
+/* call_fields.c: adds the arguments of the system call at the site. */
 struct dp_error *dp_call_fields(struct dp_fields_maker *m) DP_MUST_CHECK;
 /* scope_field.c: these add one field for one scalar, string, or array of bytes. */
 struct dp_error *dp_field_scalar(struct dp_fields_maker *m, const char *name, const char *label,

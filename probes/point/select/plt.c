@@ -4,7 +4,7 @@
  * symbol. Linkers use several layouts (.plt, .plt.sec with endbr64, .plt.got); all have entries of 16 or 8 bytes with one `jmp
  * *word(%rip)`.
  */
-#include "probes/point/plt.h"
+#include "probes/point/select/plt.h"
 
 #include "base/cleanup.h"
 #include "probes/point/candidates.h"

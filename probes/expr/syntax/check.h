@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the text of an expression or of a -t argument says, without a program. */
+#ifndef DP_PROBES_CHECK_H
+#define DP_PROBES_CHECK_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* Checks an expression's syntax. Errors have a caret. */
+struct dp_error *dp_scope_check(const char *text) DP_MUST_CHECK;
+/* The same for a -t argument. */
+struct dp_error *dp_context_check(const char *context) DP_MUST_CHECK;
+/* The offset of EXPR in NAME=EXPR; 0 if there is no name. The name has *n characters. */
+size_t dp_context_given_name(const char *text, size_t *n);
+/* True if a condition has a name that may be a variable's (a register's without $, too), or depends on the place ($retval). */
+bool dp_scope_has_names(const char *text);
+/* True if a -t argument or an expression uses the processor's flags by any of their names. A variable with such a name counts,
+ * too. */
+bool dp_context_shows_flags(const char *text);
+/* True if dp_fields_add() can handle `context`, without a program. */
+bool dp_scope_is_fixed(const char *context);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Internals of an image. */
+#ifndef DP_PROBES_IMAGE_INTERNAL_H
+#define DP_PROBES_IMAGE_INTERNAL_H
+
+#include "probes/image/module.h"
+
+struct dp_image {
+	struct dp_maps maps;
+	struct dp_module **module; /* [0] is the executable */
+	size_t nmodules;
+	char *root;
+	int pid;
+	bool lasting_known; /* never_unloaded.c */
+};
+
+/* module_names.c: adds the last part of `name` as a name of the executable, unless a module has it already. */
+void dp_image_call(struct dp_image *image, const char *name);
+/* Adds the names by which the process was started. */
+void dp_image_call_as_started(struct dp_image *image);
+
+#endif

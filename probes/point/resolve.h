@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The one site that a spec names, and a spec for a site. */
+#ifndef DP_PROBES_RESOLVE_H
+#define DP_PROBES_RESOLVE_H
+
+#include "probes/image/image.h"
+#include "probes/point/spec.h"
+
+struct dp_site {
+	dp_addr addr;
+	struct dp_function function; /* start 0 if unknown */
+	struct dp_module *module;
+};
+/*
+ * Finds the one site that `spec` names. Unknown symbol: DP_TAG_NO_SYMBOL with "did you mean" candidates. Several addresses:
+ * DP_TAG_AMBIGUOUS with the module!symbol forms; aliases of one address count once. `main` of a stripped executable is found from
+ * the argument that _start passes to __libc_start_main. For an IFUNC symbol the message asks for one of its implementations. An
+ * address with `module!` is an address in the file, without it one in the target. Instruction boundaries are not checked here
+ * (see dp_boundaries in trampoline/).
+ */
+struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
+/* True if the image has a module that the spec means. A spec without a module matches any. */
+bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec);
+
+/* A spec for `offset` in the function: module!symbol+0x4, or module!0x1234. Malloc'ed. NULL when out of memory. */
+char *dp_image_spell(struct dp_image *image, const struct dp_function *f, uint64_t offset);
+
+#endif

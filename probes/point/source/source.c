@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/point/source/source.h"
+
+#include "base/cleanup.h"
+#include "probes/image/image_internal.h"
+
+#include <string.h>
+
+struct search {
+	const struct dp_spec *spec;
+	struct dp_places *found;
+	struct dp_line_query line;
+	bool relative_known;      /* FUNCTION:LINE: the function exists */
+	size_t searched;          /* number of modules with debug information */
+	struct dp_error *without; /* why the first module without debug information has none */
+};
+
+struct declared_in {
+	struct search *s;
+	struct dp_module *m;
+	struct dp_debug *debug;
+};
+
+/* Line numbers are relative to the function's declaration. */
+static void declared(Dwarf_Die *die, void *data)
+{
+	const struct declared_in *in = data;
+	const char *file = dp_debug_decl_file(die);
+	int line;
+	if (!file || dwarf_decl_line(die, &line) || line <= 0)
+		return;
+	in->s->line = (struct dp_line_query){.file = file, .line = (uint32_t)line + in->s->spec->line};
+	in->s->relative_known = true;
+	dp_lines_find(in->m, in->debug, &in->s->line, in->s->found);
+}
+
+static void search_function(struct search *s, struct dp_module *m, struct dp_debug *debug)
+{
+	struct declared_in in = {s, m, debug};
+	const struct dp_inline_query q = {
+	        .name = s->spec->function,
+	        .file = s->spec->file,
+	        .declared = s->spec->has_line ? declared : NULL,
+	        .data = &in,
+	        .out_of_line = true,
+	};
+	dp_inline_find(m, debug, &q, s->found);
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void search_module(struct search *s, struct dp_module *m)
+{
+	const struct dp_spec *spec = s->spec;
+	struct dp_debug *debug;
+	struct dp_error *err = dp_module_debug(m, &debug);
+	if (err) {
+		dp_error_destroy(s->without ? err : dp_take(s->without, err));
+		return;
+	}
+	s->searched++;
+	if (spec->file && !dp_debug_mentions(debug, last_part(spec->file)))
+		return;
+	if (spec->function)
+		search_function(s, m, debug);
+	else
+		dp_lines_find(m, debug, &s->line, s->found);
+	/* The name may be a file's although it does not look like one. */
+	if (spec->function && !spec->file && !s->relative_known) {
+		s->line = (struct dp_line_query){.file = spec->function, .line = spec->line};
+		dp_lines_find(m, debug, &s->line, s->found);
+	}
+}
+
+static struct dp_error *no_line(const struct search *s)
+{
+	const struct dp_line_query *q = &s->line;
+	char near[128] = "";
+	if (q->below && q->above)
+		snprintf(near, sizeof(near), "; the nearest ones with code are %u and %u", q->below, q->above);
+	else if (q->below || q->above)
+		snprintf(near, sizeof(near), "; the nearest one with code is %u", q->below ? q->below : q->above);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': line %u of %s has no code%s", s->spec->text, q->line, q->path, near);
+}
+
+static struct dp_error *nothing(struct search *s)
+{
+	const char *where = s->spec->module ? s->spec->module : "the target";
+	if (s->line.file_known)
+		return no_line(s);
+	if (!s->searched && s->without)
+		return dp_error_wrap(dp_take(s->without, NULL), "'%s' cannot be found without debug information", s->spec->text);
+	if (s->spec->function)
+		return dp_error(DP_TAG_NO_SYMBOL, "'%s': there is no function '%s'%s%s in the debug information of %s",
+		                s->spec->text, s->spec->function, s->spec->file ? " of " : "", s->spec->file ? s->spec->file : "",
+		                where);
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no source file of %s ends in '%s'; %zu of its modules ha%s debug information",
+	                s->spec->text, where, s->spec->file, s->searched, s->searched == 1 ? "s" : "ve");
+}
+
+struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret)
+{
+	struct search s = {.spec = spec, .line = {.file = spec->file, .line = spec->line}, .found = ret};
+	for (size_t i = 0; i < image->nmodules; i++) {
+		struct dp_module *m = image->module[i];
+		if (m->elf && !m->vdso && dp_module_matches(m, spec->module))
+			search_module(&s, m);
+	}
+	dp_places_sort(ret);
+	struct dp_error *err = ret->failed    ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text)
+	                       : ret->found.n ? NULL
+	                                      : nothing(&s);
+	dp_error_destroy(s.without);
+	return err;
+}
