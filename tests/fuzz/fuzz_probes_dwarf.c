@@ -6,7 +6,7 @@
  */
 #include "probes/expr/scope/scope.h"
 #include "probes/point/select/more.h"
-#include "probes/point/places.h"
+#include "probes/probes.h"
 #include "tests/fuzz/damaged.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

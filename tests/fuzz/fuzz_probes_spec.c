@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text as a probe point and as the memory map of a target. clang -fsanitize=fuzzer,address,undefined. */
 #include "probes/image/maps.h"
+#include "probes/probes.h"
 
 #include <stdlib.h>
 #include <string.h>
