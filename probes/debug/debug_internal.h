@@ -30,7 +30,7 @@ struct dp_debug_state {
 	bool ranges_known, table_fails;
 };
 
-/* These open a file for reading. They return false if it has no debug information. */
+/* debug_open.c: these open a file for reading. They return false if it has no debug information. */
 bool dp_debug_file_open(int fd, struct dp_debug_file *ret); /* takes ownership of fd */
 bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret); /* the same, through the cache of debug_cache.h */
 bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret);

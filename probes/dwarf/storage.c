@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/dwarf/storage.h"
 
+#include <dwarf.h>
 #include <string.h>
 
 enum { PIECES_MAX = 64, WORD = 8 };
@@ -139,4 +140,26 @@ struct dp_expr *dp_storage_whole(struct dp_arena *a, const struct dp_storage *s,
 		return NULL;
 	}
 	return dp_storage_address(a, s, absent);
+}
+
+struct dp_storage dp_storage_constant(struct dp_arena *a, Dwarf_Attribute *attr)
+{
+	Dwarf_Word value;
+	Dwarf_Sword sword;
+	Dwarf_Block block;
+	if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
+		return dp_storage_value(a, dp_build_const(a, (uint64_t)sword), sizeof(uint64_t));
+	if (!dwarf_formudata(attr, &value))
+		return dp_storage_value(a, dp_build_const(a, value), sizeof(uint64_t));
+	if (dwarf_formblock(attr, &block) || block.length > 256)
+		return dp_storage_none(a, DP_ABSENT_UNKNOWN);
+	struct dp_storage storage = {0};
+	for (size_t at = 0; at < block.length; at += 8) {
+		uint64_t v = 0;
+		const size_t n = block.length - at < 8 ? block.length - at : 8;
+		memcpy(&v, block.data + at, n);
+		dp_storage_add(a, &storage,
+		               (struct dp_piece){.kind = DP_PIECE_VALUE, .size = n, .expr = dp_build_const(a, v)});
+	}
+	return storage;
 }

@@ -7,6 +7,8 @@
 
 #include <elfutils/libdw.h>
 
+#include <elfutils/libdw.h>
+
 enum dp_piece_kind {
 	DP_PIECE_MEMORY, /* at address `expr` */
 	DP_PIECE_VALUE,  /* in the 64-bit value `expr`, little-endian */
@@ -54,5 +56,7 @@ struct dp_expr *dp_storage_whole(struct dp_arena *a, const struct dp_storage *s,
 #define DP_ABSENT_CIRCLE    "the description of its location is circular"
 #define DP_ABSENT_ENDLESS   "the description of its location takes too many steps"
 #define DP_ABSENT_DIVIDES   "the description of its location divides by 0"
+/* The value of a DW_AT_const_value. */
+struct dp_storage dp_storage_constant(struct dp_arena *a, Dwarf_Attribute *attr);
 
 #endif

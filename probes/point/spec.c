@@ -8,15 +8,6 @@
 #include <ctype.h>
 #include <string.h>
 
-/* A UTF-8 character takes one column. */
-struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why)
-{
-	size_t column = 0;
-	for (size_t i = 0; i < at; i++)
-		column += ((unsigned char)text[i] & 0xc0) != 0x80;
-	return dp_error(DP_TAG_SYNTAX, "%s\n  %s\n  %*s^", why, text, (int)(column < 4096 ? column : 4096), "");
-}
-
 static bool part_is(struct dp_spec_part p, const char *word)
 {
 	return p.end - p.at == strlen(word) && !memcmp(p.text + p.at, word, p.end - p.at);

@@ -6,6 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A UTF-8 character takes one column. */
+struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why)
+{
+	size_t column = 0;
+	for (size_t i = 0; i < at; i++)
+		column += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return dp_error(DP_TAG_SYNTAX, "%s\n  %s\n  %*s^", why, text, (int)(column < 4096 ? column : 4096), "");
+}
+
 static struct dp_error *take(struct dp_spec_part p, char **ret)
 {
 	*ret = strndup(p.text + p.at, p.end - p.at);

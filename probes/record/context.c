@@ -163,7 +163,8 @@ static struct dp_error *add_memory(struct dp_fields *fields, const char *text, c
 	return dp_fields_append(fields, &f);
 }
 
-struct dp_error *dp_context_parse(struct dp_fields *fields, const char *context)
+/* On failure some fields may have been added. */
+static struct dp_error *parse(struct dp_fields *fields, const char *context)
 {
 	const char *colon = strchr(context, ':');
 	size_t len = colon ? (size_t)(colon - context) : strlen(context);
@@ -178,4 +179,15 @@ struct dp_error *dp_context_parse(struct dp_fields *fields, const char *context)
 	if (colon)
 		return add_memory(fields, context, colon);
 	return dp_lex_error(context, 0, "unknown context; use regs, reg:NAME, TYPE:NAME:ADDR or backtrace[:DEPTH]");
+}
+
+struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context)
+{
+	size_t before = fields->n;
+	struct dp_error *err = parse(fields, context);
+	if (!err)
+		err = dp_fields_check(fields, context);
+	if (err)
+		dp_fields_cut(fields, before);
+	return err;
 }

@@ -66,17 +66,6 @@ void dp_fields_cut(struct dp_fields *fields, size_t n)
 		dp_field_fini(&fields->field[--fields->n]);
 }
 
-struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context)
-{
-	size_t before = fields->n;
-	struct dp_error *err = dp_context_parse(fields, context);
-	if (!err)
-		err = dp_fields_check(fields, context);
-	if (err)
-		dp_fields_cut(fields, before);
-	return err;
-}
-
 void dp_fields_fini(struct dp_fields *fields)
 {
 	dp_fields_cut(fields, 0);

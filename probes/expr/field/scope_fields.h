@@ -14,7 +14,7 @@ struct dp_fields_maker {
 	struct dp_fields *fields;
 	unsigned budget; /* how many fields this context may still add */
 };
-/* Adds the fields of one value. `label` is the display name; the field's name is made from it unless `name` is given. */
+/* value_fields.c: adds the fields of one value. `label` is the display name; the field's name is made from it unless `name` is given. */
 struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
                               unsigned depth) DP_MUST_CHECK;
 /* call_fields.c: adds the arguments of the system call at the site. */

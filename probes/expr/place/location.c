@@ -192,7 +192,7 @@ bool dp_location_behind(struct dp_scope *s, const struct dp_storage *pointer, st
 	if (pointer->n != 1 || pointer->offset || !pointer->piece->is_implicit || pointer->piece->inside < 0)
 		return false;
 	Dwarf_Attribute attr = pointer->piece->target;
-	*ret = dwarf_whatattr(&attr) == DW_AT_const_value ? dp_variable_constant(s, &attr) : dp_location_of(s, &attr);
+	*ret = dwarf_whatattr(&attr) == DW_AT_const_value ? dp_storage_constant(&s->arena, &attr) : dp_location_of(s, &attr);
 	ret->offset += (uint64_t)pointer->piece->inside;
 	return true;
 }

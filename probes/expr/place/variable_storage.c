@@ -7,28 +7,6 @@
 #include <dwarf.h>
 #include <string.h>
 
-struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr)
-{
-	Dwarf_Word value;
-	Dwarf_Sword sword;
-	Dwarf_Block block;
-	if (dwarf_whatform(attr) == DW_FORM_sdata && !dwarf_formsdata(attr, &sword))
-		return dp_storage_value(&s->arena, dp_build_const(&s->arena, (uint64_t)sword), sizeof(uint64_t));
-	if (!dwarf_formudata(attr, &value))
-		return dp_storage_value(&s->arena, dp_build_const(&s->arena, value), sizeof(uint64_t));
-	if (dwarf_formblock(attr, &block) || block.length > 256)
-		return dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
-	struct dp_storage storage = {0};
-	for (size_t at = 0; at < block.length; at += 8) {
-		uint64_t v = 0;
-		const size_t n = block.length - at < 8 ? block.length - at : 8;
-		memcpy(&v, block.data + at, n);
-		dp_storage_add(&s->arena, &storage,
-		               (struct dp_piece){.kind = DP_PIECE_VALUE, .size = n, .expr = dp_build_const(&s->arena, v)});
-	}
-	return storage;
-}
-
 /* True if the variable is in the frame for the whole function. */
 static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
 {
@@ -92,6 +70,6 @@ struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v)
 		                           : dp_storage_none(&s->arena, "the debug information only tells where it was passed");
 	}
 	if (dwarf_attr_integrate(&v->die, DW_AT_const_value, &attr))
-		return dp_variable_constant(s, &attr);
+		return dp_storage_constant(&s->arena, &attr);
 	return dp_storage_none(&s->arena, DP_ABSENT_OPTIMIZED);
 }

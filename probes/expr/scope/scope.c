@@ -104,13 +104,3 @@ struct dp_error *dp_scope_debug(struct dp_scope *s)
 	}
 	return s->no_debug ? dp_error(s->no_debug->tag, "%s", s->no_debug->message) : NULL;
 }
-
-Dwarf_Die *dp_scope_inner(struct dp_scope *s)
-{
-	return s->nfunctions ? &s->function[0] : NULL;
-}
-
-Dwarf_Die *dp_scope_outer(struct dp_scope *s)
-{
-	return s->nfunctions ? &s->function[s->nfunctions - 1] : NULL;
-}

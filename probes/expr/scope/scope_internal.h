@@ -62,8 +62,15 @@ struct dp_found_name *dp_scope_remember(struct dp_scope *s, const char *name, in
 /* Opens the debug information of the site's module, or returns DP_TAG_NO_DEBUG_INFO. */
 struct dp_error *dp_scope_debug(struct dp_scope *s) DP_MUST_CHECK;
 /* The innermost function (inlined or not), and the real one; NULL if unknown. */
-Dwarf_Die *dp_scope_inner(struct dp_scope *s);
-Dwarf_Die *dp_scope_outer(struct dp_scope *s);
+static inline Dwarf_Die *dp_scope_inner(struct dp_scope *s)
+{
+	return s->nfunctions ? &s->function[0] : NULL;
+}
+
+static inline Dwarf_Die *dp_scope_outer(struct dp_scope *s)
+{
+	return s->nfunctions ? &s->function[s->nfunctions - 1] : NULL;
+}
 
 /* scope_inlined.c: adds the inlined function after which the site was named to `function`, or fills in `beginning`. */
 struct dp_error *dp_scope_inlined(struct dp_scope *s) DP_MUST_CHECK;
@@ -92,9 +99,8 @@ struct dp_expr *dp_thread_local_of_library(struct dp_scope *s, uint64_t size, ui
 /* True if the address is below the used part of the stack. */
 bool dp_location_is_dead(const struct dp_expr *addr);
 
-/* variable_storage.c: where a variable is, and the value of a DW_AT_const_value. */
+/* variable_storage.c: where a variable is. */
 struct dp_storage dp_variable_storage(struct dp_scope *s, struct dp_variable *v);
-struct dp_storage dp_variable_constant(struct dp_scope *s, Dwarf_Attribute *attr);
 
 /* abi_args.c: where the System V ABI passes parameter `die` at the function's entry, and where it returns a value. */
 struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf_Die *die);
