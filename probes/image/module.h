@@ -19,15 +19,6 @@ struct dp_pads {
 	bool loaded, known;
 };
 
-struct dp_readable {
-	const char *name; /* NULL: an empty slot */
-	char *text;       /* NULL: the name needs no demangling */
-};
-struct dp_readables { /* readable.c */
-	struct dp_readable *slot;
-	size_t size, n;
-};
-
 #define DP_CALLED_MAX 2u
 
 struct dp_module {
@@ -60,7 +51,7 @@ struct dp_module {
 	struct dp_debug_state *(*debug_destroy)(struct dp_debug_state *d);
 	struct dp_markers *markers; /* usdt.c: NULL until loaded */
 	struct dp_markers *(*markers_destroy)(struct dp_markers *markers);
-	struct dp_readables readables;
+	struct dp_readable *readables; /* readable.c: by the name's address */
 	int text_relocations; /* -1 unknown, else 0 or 1 */
 };
 
@@ -104,7 +95,7 @@ const struct dp_fde *dp_module_fde_at(struct dp_module *m, uint64_t vaddr);
 struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr) DP_MUST_CHECK;
 
 /* readable.c */
-void dp_readables_fini(struct dp_readables *r);
+void dp_readables_fini(struct dp_readable **readables);
 
 /* function_at.c: the function around `addr`, which must be in `m`. */
 bool dp_module_function_at(struct dp_module *m, dp_addr addr, struct dp_function *ret);

@@ -10,7 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #define MAX_SHOWN 2048u /* longer ones are not useful to a reader */
+
+struct dp_readable {
+	const char *name;
+	char *text; /* NULL: the name needs no demangling */
+	UT_hash_handle hh;
+};
 
 static bool is_mangled(const char *name)
 {
@@ -39,47 +48,29 @@ static char *demangle(const char *name)
 	return asprintf(&whole, "%s [clone %s]", text, part) < 0 ? NULL : whole;
 }
 
-/* The slot of `name`, or the empty one where it belongs. The table is at most half full. */
-static struct dp_readable *place(struct dp_readable *slot, size_t size, const char *name)
-{
-	size_t i = (size_t)(((uintptr_t)name * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (size - 1);
-	while (slot[i].name && slot[i].name != name)
-		i = (i + 1) & (size - 1);
-	return &slot[i];
-}
-
-static bool grow(struct dp_readables *r)
-{
-	const size_t size = r->size ? 2 * r->size : 64;
-	struct dp_readable *slot = calloc(size, sizeof(*slot));
-	if (!slot)
-		return false;
-	for (size_t i = 0; i < r->size; i++)
-		if (r->slot[i].name)
-			*place(slot, size, r->slot[i].name) = r->slot[i];
-	free(r->slot);
-	r->slot = slot;
-	r->size = size;
-	return true;
-}
-
 const char *dp_function_readable(const struct dp_function *f)
 {
-	struct dp_readables *r = f->module ? &f->module->readables : NULL;
-	if (!r || !is_mangled(f->name) || (2 * r->n >= r->size && !grow(r)))
+	struct dp_readable *r = NULL;
+	if (!f->module || !is_mangled(f->name))
 		return f->name;
-	struct dp_readable *at = place(r->slot, r->size, f->name);
-	if (!at->name) {
-		*at = (struct dp_readable){f->name, demangle(f->name)};
-		r->n++;
+	HASH_FIND_PTR(f->module->readables, &f->name, r);
+	if (!r && (r = calloc(1, sizeof(*r)))) {
+		r->name = f->name;
+		HASH_ADD_PTR(f->module->readables, name, r);
+		if (!r->hh.tbl)
+			return free(r), f->name;
+		r->text = demangle(f->name);
 	}
-	return at->text ? at->text : f->name;
+	return r && r->text ? r->text : f->name;
 }
 
-void dp_readables_fini(struct dp_readables *r)
+void dp_readables_fini(struct dp_readable **readables)
 {
-	for (size_t i = 0; i < r->size; i++)
-		free(r->slot[i].text);
-	free(r->slot);
-	*r = (struct dp_readables){0};
+	struct dp_readable *one, *next;
+	HASH_ITER(hh, *readables, one, next)
+	{
+		HASH_DEL(*readables, one);
+		free(one->text);
+		free(one);
+	}
 }
