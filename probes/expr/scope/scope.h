@@ -38,6 +38,8 @@ struct dp_scope *dp_scope_destroy(struct dp_scope *scope);
  * registers and numbers. DP_TAG_NO_VARIABLE, NO_VALUE (optimized out), NO_DEBUG_INFO, SYNTAX.
  */
 struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
+/* The same for a condition: a floating-point number is true unless it is 0. */
+struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /*
  * Parses the language without a program: registers (`$rdi`, `rdi`, `edi`, `dil`), arg0..arg5 for rdi rsi rdx rcx r8 r9,
  * and facts. A general register is a signed 64-bit value; its narrower parts are zero-extended. <,<=,>,>= compare signed unless a
@@ -45,8 +47,6 @@ struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct 
  * parts are folded.
  */
 struct dp_error *dp_expr_parse(const char *text, struct dp_expr **ret) DP_MUST_CHECK;
-/* The same for a condition: a floating-point number is true unless it is 0. */
-struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /*
  * Adds the fields of one -t argument: those of dp_fields_add(), `args`, `locals`, `retval`, `duration`, EXPR, NAME=EXPR,
  * `str(p,64)`, `*req`. A value that is not available at this site becomes a field without a value (DP_SRC_NONE).
