@@ -3,7 +3,7 @@
  * What a callback per variable costs: 200,000 variables of a hand-made snapshot, modules in Lua that do nothing, that read, that
  * compare. One line per module: nanoseconds per variable, the host's own share (a callback in C's place) included.
  */
-#include "pmodules/host/host.h"
+#include "pmodules/load/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

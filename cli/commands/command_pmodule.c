@@ -7,6 +7,7 @@
 #include "output/snapshot/show.h"
 #include "pmodules/file/file.h"
 #include "pmodules/host/rerun.h"
+#include "pmodules/load/load.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -31,10 +31,5 @@ struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_s
 void dp_extract_globals(struct dp_extract *x, struct dp_snapshot *s);
 /* Thread-locals of one extracted thread. */
 void dp_extract_tls(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
-/*
- * Decodes why a faulted thread faulted, from its instruction and registers; adds classifiers to the snapshot. For any thread:
- * stores its innermost instruction as text.
- */
-void dp_extract_fault(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
 
 #endif

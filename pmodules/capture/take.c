@@ -5,7 +5,8 @@
  */
 #include "pmodules/capture/take_internal.h"
 
-#include "pmodules/capture/extract.h"
+#include "pmodules/fault/fault.h"
+#include "pmodules/load/load.h"
 #include "pmodules/source/core.h"
 #include "pmodules/source/pages.h"
 
@@ -231,7 +232,7 @@ static struct dp_error *extract_one(struct taking *k, const struct dp_stopped_th
 		return dp_error(DP_TAG_NOMEM, "out of memory for thread %d", t->tid);
 	dp_take_thread_facts(k->s, &as, into);
 	if (dp_snap_thread_is_subject(into))
-		dp_extract_fault(k->extract, &as, into);
+		dp_fault_explain(k->world, &as, into);
 	if (k->take->options.tls)
 		dp_extract_tls(k->extract, &as, into);
 	return NULL;

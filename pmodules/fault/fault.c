@@ -15,7 +15,7 @@
 #define INSN_MAX  15u
 
 struct fault {
-	struct dp_extract *x;
+	struct dp_world *w;
 	const struct dp_stopped_thread *t;
 	struct dp_snap_thread *into;
 	struct dp_snapshot *s;
@@ -27,7 +27,7 @@ struct fault {
 
 static const struct dp_map *map_at(const struct fault *f, uint64_t addr)
 {
-	return dp_image_map_at(f->x->w->image, dp_addr_of(addr));
+	return dp_image_map_at(f->w->image, dp_addr_of(addr));
 }
 
 static void say(struct fault *f, const char *classifier, const char *text)
@@ -180,7 +180,7 @@ static void analyse(struct fault *f)
 		            : "an instruction that the processor does not know, or may not execute here");
 		break;
 	case SIGABRT:
-		dp_fault_abort(f->x, f->into);
+		dp_fault_abort(f->w, f->into);
 		break;
 	case SIGTRAP:
 		say(f, "trap",
@@ -197,21 +197,21 @@ static void disassemble(struct fault *f, struct dp_snap_frame *innermost)
 {
 	uint8_t bytes[16];
 	char text[160];
-	const size_t n = dp_fault_code(f->x->w, f->t->regs.rip, bytes, sizeof(bytes));
+	const size_t n = dp_fault_code(f->w, f->t->regs.rip, bytes, sizeof(bytes));
 	if (!innermost->instruction && n && dp_disassemble(bytes, n, f->t->regs.rip, text, sizeof(text)))
 		innermost->instruction = dp_snapshot_text(f->s, text);
 }
 
-void dp_extract_fault(struct dp_extract *x, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
+void dp_fault_explain(struct dp_world *w, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
 {
-	struct fault f = {.x = x, .t = t, .into = into, .s = into->snapshot};
+	struct fault f = {.w = w, .t = t, .into = into, .s = into->snapshot};
 	struct dp_snap_siginfo *info;
 	if (into->frames)
 		disassemble(&f, into->frames);
 	if (!t->is_fault || !t->siginfo.si_signo)
 		return;
 	dp_fault_siginfo(&t->siginfo, &f.info);
-	dp_access_of(x->w, &t->regs, &f.info, &f.access);
+	dp_access_of(w, &t->regs, &f.info, &f.access);
 	f.address = f.info.has_address || !f.access.is_known ? f.info.address : f.access.address;
 	info = into->frames && !into->frames->siginfo ? dp_arena_alloc(&f.s->arena, sizeof(*info)) : NULL;
 	if (info) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to the fault analysis. */
+/* Why a thread faulted. */
 #ifndef DP_PMODULES_FAULT_H
 #define DP_PMODULES_FAULT_H
 
-#include "pmodules/capture/extract_internal.h"
+#include "pmodules/source/stopped.h"
+#include "pmodules/value/world_internal.h"
 
 enum dp_branch { DP_BRANCH_NONE, DP_BRANCH_VALUE, DP_BRANCH_MEMORY };
 struct dp_access { /* the memory access of an instruction */
@@ -41,6 +42,11 @@ void dp_access_of(struct dp_world *w, const struct user_regs_struct *regs, const
 /* fault_text.c: "SIGSEGV", "address not mapped to object"; the strings are static. */
 void dp_fault_siginfo(const siginfo_t *si, struct dp_snap_siginfo *ret);
 /* fault_abort.c: who called abort(), and its message. */
-void dp_fault_abort(struct dp_extract *x, struct dp_snap_thread *t);
+void dp_fault_abort(struct dp_world *w, struct dp_snap_thread *t);
+/*
+ * Decodes why a faulted thread faulted, from its instruction and registers; adds classifiers to the snapshot. For any thread:
+ * stores its innermost instruction as text.
+ */
+void dp_fault_explain(struct dp_world *w, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
 
 #endif

@@ -65,11 +65,11 @@ static void classify(struct dp_snapshot *s, const struct dp_snap_thread *t, cons
 			dp_snapshot_classify(s, by_message[i].classifier);
 }
 
-void dp_fault_abort(struct dp_extract *x, struct dp_snap_thread *t)
+void dp_fault_abort(struct dp_world *w, struct dp_snap_thread *t)
 {
 	char message[MESSAGE_MAX] = "";
 	struct dp_snapshot *s = t->snapshot;
-	const bool any = message_of(x->w, message, sizeof(message));
+	const bool any = message_of(w, message, sizeof(message));
 	classify(s, t, message);
 	if (!any && is_called(t, "_ZSt9terminatev") && is_called(t, "__cxa_throw")) {
 		dp_snapshot_classify(s, "exception");

@@ -7,7 +7,7 @@
 #define DP_PMODULES_FRAMES_H
 
 #include "pmodules/source/stopped.h"
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/eval.h"
 
 #define DP_FRAME_PC  16u
 #define DP_FRAME_RSP 7u
@@ -92,26 +92,13 @@ struct dp_fplan {
 	uint64_t dpc;            /* pc in the debug information's address space */
 	struct dp_fscope *scope; /* innermost first */
 	size_t nscopes;
-	bool has_base;
-	Dwarf_Attribute base_attr;
-	Dwarf_Op *base;
-	size_t nbase;
+	struct dp_eval_base base;
 	const char *called; /* the real function's linkage name */
 	uint64_t entry;     /* in the target's address space */
 	Dwarf_Die real;     /* addr NULL: unknown */
 	bool site_asked;
 	struct dp_fsite *site; /* the call that returns to this pc, or NULL */
 	struct dp_fchain chain_to[2]; /* tail calls to the last two callees asked for */
-};
-
-struct dp_fstate { /* a frame */
-	struct dp_fplan *plan;
-	struct dp_snap_registers regs;
-	uint64_t cfa; /* 0 if unknown */
-	const uint64_t (*xmm)[2];
-	const struct dp_fstate *caller;
-	bool exact, is_signal, is_guess;
-	bool is_tail; /* it made a tail call to the next inner frame's function: only its arguments and its caller are known */
 };
 
 #define DP_FPLANS     4096u
@@ -141,24 +128,8 @@ struct dp_fwalk {
 bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size_t max, struct dp_fwalk *ret);
 void dp_fwalk_fini(struct dp_fwalk *walk);
 
-/* ---- frames_eval.c: DWARF expressions, in a frame --------------------------------------------------------------------- */
+/* ---- calls ---------------------------------------------------------------------------------------------------------------- */
 
-struct dp_eval {
-	struct dp_world *w;
-	struct dp_frames *frames;      /* NULL: arguments of calls are unknown */
-	const struct dp_fstate *frame; /* NULL: no registers */
-	struct dp_module *module;
-	struct dp_debug *debug;
-	Dwarf_Attribute *attr;
-	bool has_initial; /* pushed first */
-	uint64_t initial;
-	unsigned nesting; /* nesting depth of expressions */
-	unsigned *steps;  /* remaining steps, shared by nested expressions; NULL: the outermost */
-};
-/* Evaluates to a number: an address, a register, a frame base. Returns NULL, or why there is none. */
-const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret);
-/* Locates an object; fills in where, addr, bytes, why. */
-void dp_eval_place(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, struct dp_value *into);
 /* frames_site.c: the entry address of a function; of the first part, if it has several. */
 bool dp_die_entry(Dwarf_Die *die, Dwarf_Addr *ret);
 /* The call that a caller's plan returns from; NULL if unknown. */
@@ -171,10 +142,8 @@ bool dp_frames_jumps(struct dp_frames *f, uint64_t entry, struct dp_fsite **ret,
 bool dp_frames_may_return(struct dp_frames *f, uint64_t entry);
 /* Inserts frames for functions that made tail calls. The frames' meaning must be known. */
 void dp_frames_tails(struct dp_frames *f, struct dp_fwalk *walk);
-/* frames_entry.c: the value of `reg` at the entry of the frame's function, from its caller's call site. */
-const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret);
-/* The address of a thread-local. */
-const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret);
+/* frames_entry.c, for dp_eval's `entry`: looks at the caller's call site. */
+const char *dp_frames_entry_value(const struct dp_eval *e, unsigned reg, uint64_t *ret);
 /* The value of a frame's variable. It is valid as long as the world; if it refers to the frame's registers, as long as those. */
 void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct dp_fvariable *v, struct dp_value *ret);
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A register's value at the entry of a function, from the caller's DW_TAG_call_site (DWARF 5, 3.4). Only if the call is known to
- * lead directly to this function. Also: the addresses of thread-locals.
+ * lead directly to this function.
  */
-#include "agent/abi.h"
 #include "pmodules/frames/frames.h"
 #include "probes/expr/scope/scope_internal.h"
 #include "probes/image/image_internal.h"
 
 #include <dwarf.h>
-#include <string.h>
 
 enum { STEPS_MAX = 1 << 16 };
 
@@ -60,15 +58,17 @@ static const char *value_at_call(const struct dp_eval *e, Dwarf_Die *site, unsig
 	return DP_WHY_OPTIMIZED;
 }
 
-const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
+const char *dp_frames_entry_value(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 {
 	const struct dp_fstate *f = e->frame, *caller = f ? f->caller : NULL;
-	if (!e->frames || !caller || !caller->plan->debug || f->is_signal || caller->exact || caller->is_guess)
+	if (!caller || !caller->plan->debug || f->is_signal || caller->exact || caller->is_guess)
 		return DP_WHY_OPTIMIZED;
 	struct dp_fplan *p = caller->plan;
 	const struct dp_eval at_call = {.w = e->w,
-	                                .frames = e->frames,
 	                                .frame = caller,
+	                                .base = &p->base,
+	                                .entry = e->entry,
+	                                .frames = e->frames,
 	                                .module = p->module->module,
 	                                .debug = p->debug,
 	                                .nesting = e->nesting + 1,
@@ -79,28 +79,4 @@ const char *dp_eval_entry(const struct dp_eval *e, unsigned reg, uint64_t *ret)
 	if (!site || !callee || !leads_to(&at_call, site, callee) || dp_frames_may_return(e->frames, callee))
 		return DP_WHY_OPTIMIZED;
 	return value_at_call(&at_call, &site->die, reg, ret);
-}
-
-/* ---- thread-local storage -------------------------------------------------------------------------------------------------- */
-
-static bool read_for(uint64_t addr, void *buf, size_t n, void *data)
-{
-	return dp_world_get(data, addr, buf, n, NULL);
-}
-
-const char *dp_eval_tls(const struct dp_eval *e, uint64_t offset, uint64_t *ret)
-{
-	static const struct dp_regs none;
-	const char *absent = "the address of its module's thread-local storage is not known";
-	struct dp_world *w = e->w;
-	if (!w->fs_base || !e->module)
-		return absent;
-	struct dp_scope s = {.image = w->image, .debug = e->debug};
-	s.at.site.module = e->module;
-	s.at.site.addr = e->module->start;
-	struct dp_expr *addr = dp_location_thread_local(&s, dp_build_const(&s.arena, offset), &absent);
-	const struct dp_expr_world world = {.regs = &none, .thread = w->fs_base, .read = read_for, .data = w};
-	const bool known = addr && dp_expr_eval_in(addr, &world, ret) && *ret > 4096 && *ret < UINT64_C(1) << 47;
-	dp_arena_fini(&s.arena);
-	return known ? NULL : absent;
 }

@@ -170,11 +170,10 @@ static void frame_base(struct dp_fplan *p)
 	Dwarf_Op *ops;
 	size_t n;
 	Dwarf_Addr entry;
-	if (dwarf_attr_integrate(&p->real, DW_AT_frame_base, &p->base_attr) &&
-	    dwarf_getlocation_addr(&p->base_attr, p->dpc, &ops, &n, 1) == 1 && n) {
-		p->has_base = true;
-		p->base = ops;
-		p->nbase = n;
+	if (dwarf_attr_integrate(&p->real, DW_AT_frame_base, &p->base.attr) &&
+	    dwarf_getlocation_addr(&p->base.attr, p->dpc, &ops, &n, 1) == 1 && n) {
+		p->base.ops = ops;
+		p->base.n = n;
 	}
 	if (dp_die_entry(&p->real, &entry))
 		p->entry = dp_debug_addr(p->debug, entry).v;

@@ -86,8 +86,8 @@ static bool is_register(const Dwarf_Op *op, unsigned from, uint8_t *ret)
 
 static enum dp_fplace based_place(const struct dp_fplan *p, struct dp_fvariable *v)
 {
-	const Dwarf_Op *base = p->base;
-	if (!p->has_base || p->nbase != 1)
+	const Dwarf_Op *base = p->base.ops;
+	if (p->base.n != 1)
 		return DP_FPLACE_EXPR;
 	if (base->atom == DW_OP_call_frame_cfa)
 		return DP_FPLACE_AT_CFA;
@@ -347,8 +347,10 @@ void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct 
 {
 	*ret = (struct dp_value){.w = f->w, .type = v->type, .name = v->name.text, .where = DP_VALUE_NOWHERE, .why = v->why};
 	const struct dp_eval e = {.w = f->w,
-	                          .frames = f,
 	                          .frame = s,
+	                          .base = &s->plan->base,
+	                          .entry = dp_frames_entry_value,
+	                          .frames = f,
 	                          .module = s->plan->module->module,
 	                          .debug = s->plan->debug,
 	                          .attr = (Dwarf_Attribute *)&v->attr};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs pmodules on a snapshot: loads them (.so by dlopen, .lua by lua.h), stores their callbacks, calls these in order
+ * Runs pmodules on a snapshot: stores the callbacks of those that load/load.h loads, and calls these in order
  * (docs/pmodules.md, "Life of a module"). A module cannot break the snapshot: its errors are logged and counted (attribute
  * pmodule.ID.errors). Its time and memory are limited (classifier pmodule-timeout).
  */
@@ -28,12 +28,6 @@ struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp
 struct dp_host *dp_host_destroy(struct dp_host *h); /* calls unload */
 /* `--module=ID:k,v,...`; call before loading. DP_TAG_USAGE. */
 struct dp_error *dp_host_option(struct dp_host *h, const char *text) DP_MUST_CHECK;
-/* Loads a .lua or .so; calls define and load. DP_TAG_PMODULE names the line and the error. */
-struct dp_error *dp_host_load(struct dp_host *h, const char *path) DP_MUST_CHECK;
-/* Loads every *.lua and *.so in a directory, in order of name. Failures are logged, and loading continues. */
-struct dp_error *dp_host_load_dir(struct dp_host *h, const char *path) DP_MUST_CHECK;
-/* The same for the modules installed with dynprobe. */
-struct dp_error *dp_host_load_own(struct dp_host *h) DP_MUST_CHECK;
 size_t dp_host_nmodules(const struct dp_host *h);
 const char *dp_host_module_id(const struct dp_host *h, size_t i);
 const char *dp_host_module_path(const struct dp_host *h, size_t i);

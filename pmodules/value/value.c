@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Typed values: steps from one value to another. */
 #include "pmodules/value/value.h"
-#include "pmodules/frames/frames.h"
+#include "pmodules/value/eval.h"
 #include "probes/image/module.h"
 
 #include <dwarf.h>

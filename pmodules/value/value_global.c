@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables with static storage: globals, statics, thread-locals; by name or pattern. */
 #include "pmodules/value/value_global.h"
-#include "pmodules/frames/frames.h"
+#include "pmodules/value/eval.h"
 #include "probes/debug/debug_names.h"
 #include "probes/dwarf/type.h"
 #include "probes/elf/demangle.h"

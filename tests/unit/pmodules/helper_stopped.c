@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper_stopped.h"
+#include "pmodules/fault/fault.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -73,7 +74,7 @@ struct dp_snap_thread *stopped_run(struct stopped *s, void (*child)(void), const
 	s->snapshot = dp_snapshot_create();
 	struct dp_snap_thread *t = dp_extract_thread(s->extract, &s->thread, s->snapshot);
 	cr_assert(t);
-	dp_extract_fault(s->extract, &s->thread, t);
+	dp_fault_explain(s->world, &s->thread, t);
 	return t;
 }
 

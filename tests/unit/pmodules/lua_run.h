@@ -8,6 +8,7 @@
 
 #include "fake_world.h"
 #include "pmodules/host/host.h"
+#include "pmodules/load/load.h"
 
 #ifndef LUA_RUN_BARE /* a fuzzer brings its own checks */
 #include <criterion/criterion.h>

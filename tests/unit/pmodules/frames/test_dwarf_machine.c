@@ -62,7 +62,7 @@ TestSuite(dwarf_machine, .init = set_up, .fini = tear_down);
 
 static const char *by_number(const Dwarf_Op *ops, size_t n, uint64_t *ret)
 {
-	const struct dp_eval e = {.w = world, .frame = &frame};
+	const struct dp_eval e = {.w = world, .frame = &frame, .base = &plan.base};
 	return dp_eval_number(&e, ops, n, ret);
 }
 
@@ -224,9 +224,8 @@ Test(dwarf_machine, what_is_not_known_is_not_guessed)
 Test(dwarf_machine, a_frame_base_that_counts_from_itself_goes_in_a_circle)
 {
 	Dwarf_Op base[] = {OP1(fbreg, 8)};
-	plan.has_base = true;
-	plan.base = base;
-	plan.nbase = 1;
+	plan.base.ops = base;
+	plan.base.n = 1;
 	FAIL(DP_ABSENT_CIRCLE, OP1(fbreg, 16));
 }
 
@@ -236,9 +235,8 @@ Test(dwarf_machine, frame_bases_of_frame_bases_share_one_budget)
 	for (size_t i = 0; i < 3000; i++)
 		base[i] = (Dwarf_Op)OP(nop);
 	base[0] = (Dwarf_Op)OP(lit1);
-	plan.has_base = true;
-	plan.base = base;
-	plan.nbase = 3000;
+	plan.base.ops = base;
+	plan.base.n = 3000;
 	EXPECT_NUMBER(2, OP1(fbreg, 1));
 	FAIL(DP_ABSENT_ENDLESS, OP1(fbreg, 1), OP(drop), OP1(fbreg, 1));
 }
@@ -248,7 +246,7 @@ Test(dwarf_machine, frame_bases_of_frame_bases_share_one_budget)
 static struct dp_value place_of(Dwarf_Op *ops, size_t n, uint64_t size)
 {
 	static struct dp_stype type;
-	const struct dp_eval e = {.w = world, .frame = &frame};
+	const struct dp_eval e = {.w = world, .frame = &frame, .base = &plan.base};
 	type = (struct dp_stype){.kind = DP_STYPE_OTHER, .size = size};
 	struct dp_value v = {.w = world, .type = &type};
 	lay_out(ops, n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules in C: what they do wrong stays theirs. */
 #include "helper_model.h"
+#include "pmodules/load/load.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

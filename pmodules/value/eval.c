@@ -2,7 +2,7 @@
 /*
  * Evaluates DWARF expressions in a frame with known registers: the machine's values are numbers (probes/dwarf/dwarf_machine.h).
  */
-#include "pmodules/frames/frames.h"
+#include "pmodules/value/eval.h"
 #include "probes/dwarf/dwarf_machine.h"
 #include "probes/record/expr_internal.h"
 
@@ -105,13 +105,13 @@ static struct dp_eval nested(const struct dp_dwarf_machine *m)
 static const char *frame_base(struct dp_dwarf_machine *m, union dp_dwarf_value *ret)
 {
 	struct dp_eval e = nested(m);
-	const struct dp_fplan *p = e.frame ? e.frame->plan : NULL;
-	if (!p || !p->has_base)
+	const struct dp_eval_base *base = e.base;
+	if (!base || !base->n)
 		return DP_WHY_OPTIMIZED;
 	if (e.nesting++ >= NESTING_MAX)
 		return DP_ABSENT_CIRCLE;
-	e.attr = (Dwarf_Attribute *)&p->base_attr;
-	return dp_eval_number(&e, p->base, p->nbase, &ret->number);
+	e.attr = (Dwarf_Attribute *)&base->attr;
+	return dp_eval_number(&e, base->ops, base->n, &ret->number);
 }
 
 static const char *entry(struct dp_dwarf_machine *m, uint64_t number, union dp_dwarf_value *ret)
@@ -119,7 +119,9 @@ static const char *entry(struct dp_dwarf_machine *m, uint64_t number, union dp_d
 	const struct dp_eval e = nested(m);
 	if (e.nesting >= NESTING_MAX)
 		return DP_ABSENT_CIRCLE;
-	return number < DP_DWARF_VECTOR + VECTORS ? dp_eval_entry(&e, (unsigned)number, &ret->number) : DP_WHY_UNKNOWN;
+	if (number >= DP_DWARF_VECTOR + VECTORS)
+		return DP_WHY_UNKNOWN;
+	return e.entry ? e.entry(&e, (unsigned)number, &ret->number) : DP_WHY_OPTIMIZED;
 }
 
 static const char *tls(struct dp_dwarf_machine *m, union dp_dwarf_value offset, union dp_dwarf_value *ret)
