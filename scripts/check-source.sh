@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done; }
+includes() { files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null; }
 status=0
 complain() { # complain TITLE LINES
 	[ -n "$2" ] || return 0
@@ -13,7 +14,7 @@ complain() { # complain TITLE LINES
 }
 
 # The floors, lowest first. A folder may include its own headers and those of the folders before it.
-upward=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null | awk -F: '
+upward=$(includes | awk -F: '
 	BEGIN { n = split("base agent probes trampoline injector pmodules output session cli", name, " "); for (i = 1; i <= n; i++) floor[name[i]] = i }
 	{
 		split($1, from, "/"); split($3, quoted, "\""); split(quoted[2], to, "/")
@@ -23,7 +24,7 @@ upward=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*inc
 complain "includes that run upward (docs/decisions/0001):" "$upward"
 
 # Within a room: scripts/layers.txt has the order, scripts/upward.txt the includes that still run against it. That list only gets shorter.
-against=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null | awk -F: '
+against=$(includes | awk -F: '
 	function folder(path, room) { sub("^" room "/?", "", path); sub("/?[^/]*$", "", path); return path == "" ? "." : path }
 	FILENAME == "scripts/layers.txt" { if ($0 !~ /^#/) { n = split($0, f, " "); for (i = 2; i <= n; i++) rank[f[1], f[i]] = i } next }
 	{
@@ -34,6 +35,16 @@ against=$(files '*.c' '*.h' '*.S' | xargs grep -nE '^[[:space:]]*#[[:space:]]*in
 	}' scripts/layers.txt - | LC_ALL=C sort -u)
 complain "includes that run against the order of a room's folders, or are in scripts/upward.txt and run so no more:" \
 	"$(echo "$against" | LC_ALL=C sort | diff scripts/upward.txt - | sed -n 's/^>/  new:/p; s/^</  gone:/p')"
+
+# Across rooms: scripts/public.txt has what a room shows to the rooms above; base/ shows each header. That list only gets shorter, too.
+public=$(includes | awk -F: '
+	BEGIN { n = split("base agent probes trampoline injector pmodules output session cli", name, " "); for (i = 1; i <= n; i++) room[name[i]] }
+	{
+		split($1, from, "/"); split($3, quoted, "\""); split(quoted[2], to, "/")
+		if ((from[1] in room) && (to[1] in room) && to[1] != from[1] && to[1] != "base") print quoted[2]
+	}' | LC_ALL=C sort -u)
+complain "headers that another room includes but scripts/public.txt does not list, or that are listed and not included any more:" \
+	"$(echo "$public" | diff scripts/public.txt - | sed -n 's/^>/  new:/p; s/^</  gone:/p')"
 
 crowded=$(files '*.c' '*.h' '*.S' | grep -E '^(base|agent|probes|trampoline|injector|pmodules|output|session|cli)/' | sed 's/\.[a-zS]*$//' | sort -u |
 	awk '{ folder = $0; sub("/[^/]*$", "", folder); n[folder]++ } END { for (f in n) if (n[f] > 15) print "  " f ": " n[f] }')

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "output/output.h"
-#include "pmodules/host/host.h"
+#include "pmodules/pmodules.h"
 
 struct dp_trace_spec;
 

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "output/reports/answers.h"
-#include "pmodules/capture/take.h"
+#include "pmodules/pmodules.h"
 #include "probes/point/syscalls.h"
 #include "probes/probes.h"
 #include "session/calls.h"

@@ -5,9 +5,7 @@
 #include "cli/commands/pmodule_new.h"
 #include "cli/run/module_log.h"
 #include "output/snapshot/show.h"
-#include "pmodules/file/file.h"
-#include "pmodules/host/rerun.h"
-#include "pmodules/load/load.h"
+#include "pmodules/pmodules.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "output/snapshot/report.h"
-#include "pmodules/file/file.h"
+#include "pmodules/pmodules.h"
 
 #include <errno.h>
 #include <signal.h>

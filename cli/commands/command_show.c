@@ -2,7 +2,7 @@
 /* show: a snapshot's file as text or JSON. */
 #include "cli/commands/command.h"
 #include "output/snapshot/show.h"
-#include "pmodules/file/file.h"
+#include "pmodules/pmodules.h"
 
 #include <errno.h>
 #include <signal.h>

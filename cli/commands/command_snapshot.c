@@ -6,8 +6,7 @@
 #include "cli/run/module_log.h"
 #include "session/code/code_view.h"
 
-#include "pmodules/capture/take.h"
-#include "pmodules/file/file.h"
+#include "pmodules/pmodules.h"
 
 #include "base/cleanup.h"
 #include "base/sanitize.h"

@@ -3,7 +3,7 @@
 #ifndef DP_CLI_SNAPSHOT_ARGS_H
 #define DP_CLI_SNAPSHOT_ARGS_H
 
-#include "pmodules/capture/take.h"
+#include "pmodules/pmodules.h"
 
 struct dp_word_list { /* NULL-terminated once there is a word; the words are the command line's */
 	const char **item;

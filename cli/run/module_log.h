@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "cli/options/options.h"
-#include "pmodules/host/host.h"
+#include "pmodules/pmodules.h"
 
 struct dp_module_log {
 	const struct dp_options *options;

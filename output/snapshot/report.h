@@ -3,7 +3,7 @@
 #ifndef DP_OUTPUT_REPORT_H
 #define DP_OUTPUT_REPORT_H
 
-#include "pmodules/model/snapshot.h"
+#include "pmodules/pmodules.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #define DP_OUTPUT_SHOW_H
 
 #include "base/buf.h"
-#include "pmodules/model/snapshot.h"
+#include "pmodules/pmodules.h"
 
 #include <stdio.h>
 

@@ -224,7 +224,7 @@ static void put_nested(struct dp_json *j, const struct dp_keep_row *row, const v
 static void put_row(struct dp_json *j, const struct dp_keep_row *row, const void *obj)
 {
 	const void *at = (const char *)obj + row->offset;
-	switch ((enum dp_keep)row->keep) {
+	switch ((enum dp_keep_kind)row->keep) {
 	case DP_KEEP_BOOL:
 		if (uint_at(at, row->size))
 			put_flag(j, row->name);

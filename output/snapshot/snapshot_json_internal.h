@@ -5,7 +5,7 @@
 
 #include "output/format/put.h"
 #include "output/snapshot/show.h"
-#include "pmodules/file/file_table.h"
+#include "pmodules/pmodules.h"
 
 enum { DP_JSON_FULL = 1 << 16 };
 

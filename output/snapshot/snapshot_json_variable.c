@@ -4,8 +4,8 @@
  * docs/snapshot-format.md): what all variables of a type share is written once, in `types`; a place implied by the list, a number
  * equal to the value, and an address implied by the owner are not written.
  */
+#include "base/text_hash.h"
 #include "output/snapshot/snapshot_json_internal.h"
-#include "pmodules/model/text_hash.h"
 
 #include <math.h>
 #include <string.h>

@@ -294,7 +294,7 @@ static struct dp_error *take_blob(struct dp_file_reader *r, const struct dp_keep
 	return NULL;
 }
 
-static enum dp_wire wire_of(enum dp_keep keep)
+static enum dp_wire wire_of(enum dp_keep_kind keep)
 {
 	switch (keep) {
 	case DP_KEEP_REAL:
@@ -315,7 +315,7 @@ static struct dp_error *take(struct dp_file_reader *r, const struct dp_keep_row 
                              const struct dp_file_place *at, void *obj)
 {
 	void *to = (char *)obj + row->offset;
-	switch ((enum dp_keep)row->keep) {
+	switch ((enum dp_keep_kind)row->keep) {
 	case DP_KEEP_UINT:
 	case DP_KEEP_INT:
 	case DP_KEEP_HEX:
@@ -361,7 +361,7 @@ static const struct dp_keep_row *row_of(const struct dp_keep_record *record, uns
 	return NULL;
 }
 
-static bool has_room(enum dp_keep keep)
+static bool has_room(enum dp_keep_kind keep)
 {
 	return keep == DP_KEEP_ARRAY || keep == DP_KEEP_TEXTS || keep == DP_KEEP_TEXTS_OR_NULL;
 }
@@ -377,10 +377,10 @@ static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_re
 		const struct dp_keep_row *row = row_of(record, f.number);
 		if (!row)
 			continue; /* from a newer writer */
-		if (f.wire != wire_of((enum dp_keep)row->keep))
+		if (f.wire != wire_of((enum dp_keep_kind)row->keep))
 			return dp_file_bad(r, here.p, "a field's wire type does not fit its number");
 		const uint64_t bit = 1ull << (row - record->row);
-		if (has_room((enum dp_keep)row->keep) && !(roomy & bit)) {
+		if (has_room((enum dp_keep_kind)row->keep) && !(roomy & bit)) {
 			roomy |= bit;
 			DP_TRY(make_room(r, row, row->of ? row->of->size : sizeof(char *), count_fields(r, here, f.number), obj));
 			if (!row->of)

@@ -237,7 +237,7 @@ static void put_row_texts(struct dp_file_encoder *e, const struct dp_keep_row *r
 static void put_row(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
 {
 	const void *at = (const char *)obj + row->offset;
-	switch ((enum dp_keep)row->keep) {
+	switch ((enum dp_keep_kind)row->keep) {
 	case DP_KEEP_INT:
 		put_int(e, row, load_int(at, row->size));
 		return;

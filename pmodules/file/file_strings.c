@@ -5,7 +5,7 @@
  * cached. Strings of the program are looked up by their bytes, in one table without pointers.
  */
 #include "pmodules/file/file_internal.h"
-#include "pmodules/model/text_hash.h"
+#include "base/text_hash.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 
 #include "pmodules/model/snapshot.h"
 
-enum dp_keep {
+enum dp_keep_kind {
 	DP_KEEP_UINT,   /* unsigned of `size` bytes */
 	DP_KEEP_INT,    /* signed of `size` bytes; zigzag; omitted if equal to `usual` */
 	DP_KEEP_HEX,    /* uint64_t: an address */
@@ -35,7 +35,7 @@ enum dp_keep {
 struct dp_keep_record;
 struct dp_keep_row {
 	uint8_t number; /* in the file: 1 .. */
-	uint8_t keep;   /* enum dp_keep */
+	uint8_t keep;   /* enum dp_keep_kind */
 	bool always;    /* in JSON even if it has its usual value */
 	uint8_t size;
 	int8_t usual;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot's memory, and functions that make its parts. */
 #include "pmodules/model/snapshot.h"
-
-#include "pmodules/model/text_hash.h"
+#include "base/text_hash.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,26 +117,6 @@ struct dp_snap_note *dp_snapshot_note(struct dp_snapshot *s, struct dp_snap_note
 /* ---- texts ------------------------------------------------------------------------------------------------------------- */
 
 enum { CLASSIFIERS = 1, TAGS = 2, TRUNCATIONS = 4 };
-
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	const unsigned __int128 m = (unsigned __int128)(h ^ v) * 0x9e3779b97f4a7c15u;
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
-uint32_t dp_text_hash(const void *bytes, size_t n)
-{
-	static uint64_t seed;
-	const uint8_t *p = bytes;
-	if (!seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = (uintptr_t)&seed;
-	uint64_t h = mix(seed, n + 1), v;
-	for (; n >= 8; p += 8, n -= 8) {
-		memcpy(&v, p, 8);
-		h = mix(h, v + seed);
-	}
-	return (uint32_t)mix(h, dp_text_tail(p, n) + seed);
-}
 
 static struct dp_snap_text *text_of(struct dp_snapshot *s, const char *text)
 {

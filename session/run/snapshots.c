@@ -4,8 +4,7 @@
 
 #include "base/cleanup.h"
 #include "injector/park.h"
-#include "pmodules/capture/take.h"
-#include "pmodules/file/file.h"
+#include "pmodules/pmodules.h"
 #include "probes/debug/debug_cache.h"
 
 #include <inttypes.h>

@@ -188,7 +188,7 @@ static void set_member(struct dp_snap_variable *v, const struct dp_keep_row *row
 {
 	static const uint64_t large = 0x0102030405060708;
 	void *at = (char *)v + row->offset;
-	switch ((enum dp_keep)row->keep) {
+	switch ((enum dp_keep_kind)row->keep) {
 	case DP_KEEP_LIST:
 		break;
 	case DP_KEEP_TEXT:

@@ -3,8 +3,8 @@
  * uthash for strings from the target. uthash's own hash is the same in every run, so a program could choose names that all
  * collide; this one is seeded randomly. When out of memory, an element is not added (uthash would exit).
  */
-#ifndef DP_PMODULES_TEXT_HASH_H
-#define DP_PMODULES_TEXT_HASH_H
+#ifndef DP_BASE_TEXT_HASH_H
+#define DP_BASE_TEXT_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
