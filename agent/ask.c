@@ -23,26 +23,26 @@ uint64_t dp_thread_base(void)
 	return base;
 }
 
-static struct dp_answer load(uint64_t addr, const struct dp_ask *ask)
+static struct dp_ask_result load(uint64_t addr, const struct dp_ask *ask)
 {
-	struct dp_answer a = {0, 1};
+	struct dp_ask_result a = {0, 1};
 
 	if (dp_self_read((const struct dp_agent *)(uintptr_t)ask->agent, &a.value, addr, ask->size))
 		a.known = 0;
 	return a;
 }
 
-struct dp_answer dp_ask(uint64_t operand, const struct dp_ask *ask)
+struct dp_ask_result dp_ask(uint64_t operand, const struct dp_ask *ask)
 {
 	switch (ask->kind) {
 	case DP_ASK_LOAD:
 		return load(operand, ask);
 	case DP_ASK_TID:
-		return (struct dp_answer){(uint32_t)dp_syscall0(DP_SYS_GETTID), 1};
+		return (struct dp_ask_result){(uint32_t)dp_syscall0(DP_SYS_GETTID), 1};
 	case DP_ASK_CPU:
-		return (struct dp_answer){processor(), 1};
+		return (struct dp_ask_result){processor(), 1};
 	case DP_ASK_THREAD:
-		return (struct dp_answer){dp_thread_base(), 1};
+		return (struct dp_ask_result){dp_thread_base(), 1};
 	default:
 		return dp_match(operand, ask);
 	}

@@ -30,18 +30,18 @@ static bool character(struct text *t, uint64_t i, uint8_t *ret)
 	return true;
 }
 
-static struct dp_answer unknown(void)
+static struct dp_ask_result unknown(void)
 {
-	return (struct dp_answer){0, 0};
+	return (struct dp_ask_result){0, 0};
 }
 
-static struct dp_answer is(bool so)
+static struct dp_ask_result is(bool so)
 {
-	return (struct dp_answer){so, 1};
+	return (struct dp_ask_result){so, 1};
 }
 
 /* Does the string begin with the text or, with `whole`, end there too? */
-static struct dp_answer match_start(struct text *t, const char *wanted, bool whole)
+static struct dp_ask_result match_start(struct text *t, const char *wanted, bool whole)
 {
 	uint8_t ch;
 
@@ -67,7 +67,7 @@ static bool only_stars(const char *pattern)
  * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each with at most as many steps. The
  * string is taken to end at DP_STRING_MAX: nothing after that is read.
  */
-static struct dp_answer match_glob(struct text *t, const char *pattern)
+static struct dp_ask_result match_glob(struct text *t, const char *pattern)
 {
 	const char *star = NULL;
 	uint64_t i = 0, from = 0;
@@ -98,7 +98,7 @@ static struct dp_answer match_glob(struct text *t, const char *pattern)
 	}
 }
 
-struct dp_answer dp_match(uint64_t addr, const struct dp_ask *ask)
+struct dp_ask_result dp_match(uint64_t addr, const struct dp_ask *ask)
 {
 	struct text t;
 

@@ -31,7 +31,7 @@ static void setup(void)
 
 TestSuite(ask, .init = setup);
 
-static struct dp_answer about(enum dp_ask_kind kind, const char *string, const char *text)
+static struct dp_ask_result about(enum dp_ask_kind kind, const char *string, const char *text)
 {
 	ask->kind = (uint8_t)kind;
 	memcpy((char *)ask + offsetof(struct dp_ask, text), text, strlen(text) + 1);
@@ -67,7 +67,7 @@ Test(ask, matches_as_fnmatch_does)
 		fill(s, n, "ab");
 		fill(pattern, next() % 9, "ab*?");
 		const bool want = !fnmatch(pattern, s, FNM_NOESCAPE);
-		const struct dp_answer a = about(DP_ASK_GLOB, s, pattern);
+		const struct dp_ask_result a = about(DP_ASK_GLOB, s, pattern);
 		cr_assert(a.known && a.value == want, "'%s' against '%s'", s, pattern);
 		yes += want;
 	}
@@ -84,7 +84,7 @@ Test(ask, equal_and_prefix_are_those_of_strcmp)
 
 		fill(s, n, "ab");
 		fill(text, next() % 5, "ab");
-		struct dp_answer a = about(DP_ASK_EQUAL, s, text);
+		struct dp_ask_result a = about(DP_ASK_EQUAL, s, text);
 		cr_assert(a.known && a.value == !strcmp(s, text), "'%s' and '%s'", s, text);
 		a = about(DP_ASK_PREFIX, s, text);
 		cr_assert(a.known && a.value == !strncmp(s, text, strlen(text)), "'%s' and '%s'", s, text);
@@ -111,7 +111,7 @@ Test(ask, patterns_look_at_so_many_characters_and_no_more)
 
 	memset(s, 'a', PAGE);
 	cr_expect(about(DP_ASK_GLOB, s, "*a*a*a*a*").value);
-	const struct dp_answer a = about(DP_ASK_GLOB, s, "*a*a*a*b");
+	const struct dp_ask_result a = about(DP_ASK_GLOB, s, "*a*a*a*b");
 	cr_expect(a.known && !a.value, "the string ends behind the longest that is looked at");
 }
 
@@ -122,7 +122,7 @@ Test(ask, loads_of_every_width)
 	memcpy(end - 8, &word, 8);
 	for (unsigned size = 1; size <= 8; size *= 2) {
 		ask->size = (uint8_t)size;
-		struct dp_answer a = about(DP_ASK_LOAD, end - size, "");
+		struct dp_ask_result a = about(DP_ASK_LOAD, end - size, "");
 		cr_expect(a.known && a.value == word >> (64 - 8 * size));
 		cr_expect_not(about(DP_ASK_LOAD, end - size + 1, "").known);
 	}
