@@ -15,11 +15,11 @@ void dp_call_sites_fini(struct dp_call_sites *sites)
 	*sites = (struct dp_call_sites){0};
 }
 
-static struct dp_error *add(struct dp_call_sites *sites, const struct dp_call_site *one)
+static struct dp_error *add(struct dp_call_sites *sites, const struct dp_syscall_site *one)
 {
 	if (sites->n == sites->capacity) {
 		const size_t capacity = sites->capacity ? 2 * sites->capacity : 256;
-		struct dp_call_site *grown = realloc(sites->item, capacity * sizeof(*grown));
+		struct dp_syscall_site *grown = realloc(sites->item, capacity * sizeof(*grown));
 		if (!grown)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the system calls");
 		sites->item = grown;
@@ -52,7 +52,7 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 	s->sites->unknown += place.outside;
 	if (!place.entry || place.nr == RT_SIGRETURN)
 		return NULL;
-	const struct dp_call_site one = {
+	const struct dp_syscall_site one = {
 	        .function = site.function,
 	        .entry = place.entry,
 	        .exit = place.exit,
@@ -65,7 +65,7 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 
 static int by_number(const void *a, const void *b)
 {
-	const struct dp_call_site *x = a, *y = b;
+	const struct dp_syscall_site *x = a, *y = b;
 	const uint32_t p = (uint32_t)x->nr, q = (uint32_t)y->nr; /* DP_CALL_ANY is the greatest */
 	if (p != q)
 		return p < q ? -1 : 1;

@@ -6,14 +6,14 @@
 #include "session/code/code_view.h"
 #include "session/trace_spec.h"
 
-struct dp_call_site {
+struct dp_syscall_site {
 	struct dp_function function;
 	uint64_t entry, exit;
 	int32_t nr; /* or DP_CALL_ANY: the place makes more than one call */
 	bool kept, no_exit; /* the place, or what is behind it, carries no probe (dp_text_kept()) */
 };
 struct dp_call_sites {
-	struct dp_call_site *item; /* by number, then by address; those of any number last */
+	struct dp_syscall_site *item; /* by number, then by address; those of any number last */
 	size_t n, capacity;
 	size_t unknown; /* places that look like system calls, in code of which nothing is known */
 };

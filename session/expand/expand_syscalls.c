@@ -59,7 +59,7 @@ static struct dp_error *set_context(struct calls *c, struct dp_typed *typed, boo
 	return NULL;
 }
 
-static struct dp_error *add_probe(struct calls *c, const struct dp_call_site *s, bool exit)
+static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site *s, bool exit)
 {
 	char number[32];
 	dp_auto_free char *called = NULL;
@@ -101,7 +101,7 @@ static bool has_exit(const struct calls *c, int32_t nr)
 /* Those of one number follow each other, so that they are one row of an answer. */
 static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
 {
-	const struct dp_call_site *s = c->sites.item;
+	const struct dp_syscall_site *s = c->sites.item;
 	for (size_t i = first; c->entries && i < end; i++)
 		if (!s[i].kept)
 			DP_TRY(add_probe(c, &s[i], false));
@@ -115,7 +115,7 @@ static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
 
 static struct dp_error *add_all(struct calls *c)
 {
-	const struct dp_call_site *s = c->sites.item;
+	const struct dp_syscall_site *s = c->sites.item;
 	for (size_t i = 0, end; i < c->sites.n; i = end) {
 		for (end = i + 1; end < c->sites.n && s[end].nr == s[i].nr;)
 			end++;

@@ -16,7 +16,7 @@ bool dp_list_is_call_glob(const char *glob)
 }
 
 struct shown { /* one place */
-	const struct dp_call_site *site;
+	const struct dp_syscall_site *site;
 	const char *name;  /* NULL: any */
 	const char *where; /* module!function+0x4 */
 	uint64_t bias;     /* addresses are shown so much lower */
