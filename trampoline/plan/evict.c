@@ -165,7 +165,7 @@ bool dp_search_enter_victim(struct dp_search *s, const struct dp_insn *insn, uin
 {
 	const struct dp_hop *hop = &s->knot.hop[i];
 	struct dp_planner *planner = s->job->planner;
-	const struct dp_code code = {insn, 1, 0};
+	const struct dp_stub_tail code = {insn, 1, 0};
 	struct dp_item item;
 	uint32_t entered;
 	if (!is_certain(s, insn))

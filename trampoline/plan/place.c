@@ -155,7 +155,7 @@ static struct dp_error *put_window(struct dp_job *job, const struct dp_ground *g
 	const uint8_t own = fit->covered < DP_JMP_NEAR ? fit->covered : DP_JMP_NEAR;
 	if (!is_free(ground, own))
 		return dp_error(DP_TAG_OVERLAP, "other probes are in the way");
-	const struct dp_code code = {fit->insn, fit->ninsns, 0};
+	const struct dp_stub_tail code = {fit->insn, fit->ninsns, 0};
 	DP_TRY(dp_stubs_put(job->planner, job->request->text, job->request, &code, plan));
 	plan->ninterior = fit->ninterior;
 	memcpy(plan->interior, fit->interior, sizeof(plan->interior));
@@ -244,7 +244,7 @@ static struct dp_error *refuse(const struct dp_insn *insn, struct dp_error *all)
 
 static struct dp_error *jumps(struct dp_job *job, const struct dp_ground *ground, unsigned allowed, uint32_t *ret)
 {
-	const struct dp_code code = {&job->first, 1, 0};
+	const struct dp_stub_tail code = {&job->first, 1, 0};
 	struct dp_error *all = NULL, *err = NULL;
 	if (allowed & (1u << DP_TACTIC_JUMP | 1u << DP_TACTIC_PUN | 1u << DP_TACTIC_EVICT)) {
 		DP_TRY(dp_stubs_put(job->planner, job->request->text, job->request, &code, &job->item->plan));
@@ -270,7 +270,7 @@ static struct dp_error *jumps(struct dp_job *job, const struct dp_ground *ground
 
 static struct dp_error *trap(struct dp_job *job, uint32_t *ret)
 {
-	const struct dp_code code = {&job->first, 1, 0};
+	const struct dp_stub_tail code = {&job->first, 1, 0};
 	const struct dp_hop none = {0};
 	struct dp_plan *plan = &job->item->plan;
 	DP_TRY(dp_stubs_put(job->planner, job->request->text, job->request, &code, plan));
@@ -308,7 +308,7 @@ static struct dp_error *place_new(struct dp_job *job, unsigned allowed, bool tra
 static struct dp_error *promote(struct dp_job *job, struct dp_item *item)
 {
 	struct dp_planner *planner = job->planner;
-	const struct dp_code code = {&job->first, 1, 0};
+	const struct dp_stub_tail code = {&job->first, 1, 0};
 	struct dp_plan plan = item->plan;
 	plan.probe = job->request->probe;
 	DP_TRY(dp_stubs_put(planner, job->request->text, job->request, &code, &plan));
@@ -367,7 +367,7 @@ static struct dp_error *jump_as_before(struct dp_job *job, const struct dp_item 
 static struct dp_error *stack(struct dp_job *job, uint32_t below, uint32_t *ret)
 {
 	const struct dp_item *base = dp_sites_item(job->planner->sites, below);
-	const struct dp_code code = {NULL, 0, base->plan.entry};
+	const struct dp_stub_tail code = {NULL, 0, base->plan.entry};
 	struct dp_item item;
 	dp_item_init(&item, job->request, job->request->text, base->plan.site);
 	item.below = below;

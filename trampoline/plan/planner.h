@@ -34,7 +34,7 @@ static inline struct dp_analysis *dp_planner_known(const struct dp_planner *plan
 
 /* ---- stubs.c ---------------------------------------------------------------------------------------------------------- */
 
-struct dp_code { /* what a stub runs after the probe */
+struct dp_stub_tail { /* what a stub runs after the probe */
 	const struct dp_insn *insn;
 	uint8_t ninsns;
 	uint64_t below; /* not 0: another stub's entry, instead of the instructions */
@@ -44,7 +44,7 @@ struct dp_code { /* what a stub runs after the probe */
  * stub, stub_end, entry, displaced and pairs.
  */
 struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *text, const struct dp_request *request,
-                              const struct dp_code *code, struct dp_plan *plan) DP_MUST_CHECK;
+                              const struct dp_stub_tail *code, struct dp_plan *plan) DP_MUST_CHECK;
 void dp_stubs_drop(struct dp_planner *planner, const struct dp_plan *plan);
 
 /* ---- place.c ---------------------------------------------------------------------------------------------------------- */

@@ -92,8 +92,8 @@ static struct dp_error *put_probe(const struct dp_planner *planner, const struct
 	return NULL;
 }
 
-static struct dp_error *generate(const struct dp_planner *planner, const struct dp_request *request, const struct dp_code *code,
-                                 struct dp_buf *out, struct dp_plan *plan)
+static struct dp_error *generate(const struct dp_planner *planner, const struct dp_request *request,
+                                 const struct dp_stub_tail *code, struct dp_buf *out, struct dp_plan *plan)
 {
 	plan->entry = plan->stub;
 	plan->npairs = 0;
@@ -122,7 +122,7 @@ static void pad(struct dp_buf *out, uint64_t stub)
 
 /* The size of a stub is known only after it was generated. */
 struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *text, const struct dp_request *request,
-                              const struct dp_code *code, struct dp_plan *plan)
+                              const struct dp_stub_tail *code, struct dp_plan *plan)
 {
 	struct reach reach = reach_of(text);
 	struct dp_error *err = NULL;
