@@ -30,7 +30,7 @@ struct dp_launch {
 	bool is_static;
 	int failure; /* pipe, carries the errno of exec */
 	/* while the loader runs: */
-	struct dp_entry entry;
+	struct dp_auxv_entry entry;
 	dp_addr trip;
 };
 

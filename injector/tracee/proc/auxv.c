@@ -29,11 +29,11 @@ static struct dp_error *unreadable(const struct dp_process *p)
 	return dp_error(DP_TAG_INTERNAL, "the auxiliary vector of process %d (%s) is not where the ABI puts it", p->pid, p->comm);
 }
 
-struct dp_error *dp_entry_find(const struct dp_process *p, struct dp_entry *ret, bool *is_static)
+struct dp_error *dp_entry_find(const struct dp_process *p, struct dp_auxv_entry *ret, bool *is_static)
 {
 	struct user_regs_struct r;
 	uint64_t at, pair[2], base = 0;
-	struct dp_entry entry = {.value = 0};
+	struct dp_auxv_entry entry = {.value = 0};
 	if (ptrace(PTRACE_GETREGS, p->pid, NULL, &r) != 0)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
 	at = r.rsp + sizeof(uint64_t);
@@ -47,7 +47,7 @@ struct dp_error *dp_entry_find(const struct dp_process *p, struct dp_entry *ret,
 		if (pair[0] == AT_BASE)
 			base = pair[1];
 		if (pair[0] == AT_ENTRY)
-			entry = (struct dp_entry){dp_addr_of(at + sizeof(uint64_t)), pair[1]};
+			entry = (struct dp_auxv_entry){dp_addr_of(at + sizeof(uint64_t)), pair[1]};
 	}
 	*is_static = !base;
 	if (base && !entry.value)
