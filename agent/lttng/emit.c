@@ -16,7 +16,7 @@
 #endif
 
 struct hit {
-	const struct dp_event *event;
+	const struct dp_lttng_event *event;
 	const uint8_t *payload;
 	uint64_t size;
 	uint64_t *operands; /* room for them */
@@ -113,7 +113,7 @@ void dp_lttng_record(const struct dp_probe_desc *desc, const uint8_t *payload, u
 {
 	struct lttng_ust_urcu_reader *reader = *block->reader;
 	struct hit hit = {
-	        .event = (const struct dp_event *)(uintptr_t)desc->event,
+	        .event = (const struct dp_lttng_event *)(uintptr_t)desc->event,
 	        .payload = payload,
 	        .size = size,
 	        .operands = block->operands,

@@ -11,7 +11,7 @@
 /* As in <lttng/tracepoint.h>, which would add a constructor to every file that includes it. */
 int lttng_ust_tracepoint_module_register(struct lttng_ust_tracepoint *const *start, int n);
 
-struct dp_event {
+struct dp_lttng_event {
 	struct lttng_ust_tracepoint tp; /* its state is the gate: 0 while no session wants the event */
 	void (*callback)(void);         /* identifies our entry in tp.probes */
 	const struct dp_sink_field *fields;
@@ -19,7 +19,7 @@ struct dp_event {
 	bool mask;
 	/* For registering only. */
 	bool live; /* some probe emits it; otherwise it is parked */
-	struct dp_event *next;
+	struct dp_lttng_event *next;
 	char *name;
 	const char *uri;
 	const int *loglevel;
@@ -33,6 +33,6 @@ const char *dp_lttng_check_fields(const struct dp_sink_field *fields, uint32_t n
 const struct lttng_ust_event_field **dp_lttng_describe(const struct dp_sink_field *fields, uint32_t n, bool mask, size_t *ret_n);
 
 /* filter.c: lays the payload's values out for LTTng's bytecode interpreter. `to` has 2 words for each field and the mask. */
-void dp_lttng_operands(const struct dp_event *event, const uint8_t *payload, uint64_t *to);
+void dp_lttng_operands(const struct dp_lttng_event *event, const uint8_t *payload, uint64_t *to);
 
 #endif

@@ -39,7 +39,7 @@ static uint64_t address(const uint8_t *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
-void dp_lttng_operands(const struct dp_event *event, const uint8_t *p, uint64_t *to)
+void dp_lttng_operands(const struct dp_lttng_event *event, const uint8_t *p, uint64_t *to)
 {
 	if (event->mask) {
 		*to++ = load_uint(p, DP_MASK_BYTES);

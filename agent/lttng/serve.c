@@ -18,9 +18,9 @@
 #define NAME_MAX_UST   255
 #define SIGNATURE      "const void *, payload, size_t, size" /* the same for all: LTTng compares only this text */
 
-static const int loglevel = 13; /* LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_LINE: the default for a tracepoint */
-static struct dp_event *all;    /* never freed */
-static uint32_t count;          /* callbacks used */
+static const int loglevel = 13;    /* LTTNG_UST_TRACEPOINT_LOGLEVEL_DEBUG_LINE: the default for a tracepoint */
+static struct dp_lttng_event *all; /* never freed */
+static uint32_t count;             /* callbacks used */
 
 struct batch {
 	struct dp_sink_event **asked; /* requests to answer */
@@ -37,7 +37,7 @@ static void refuse(struct dp_sink_event *e, const char *why)
 	snprintf(e->error, sizeof(e->error), "%s", why);
 }
 
-static void answer(struct dp_sink_event *e, struct dp_event *event)
+static void answer(struct dp_sink_event *e, struct dp_lttng_event *event)
 {
 	e->event = (uint64_t)(uintptr_t)event;
 	e->gate = (uint64_t)(uintptr_t)&event->tp.state;
@@ -80,7 +80,7 @@ static bool same_field(const struct dp_sink_field *a, const struct dp_sink_field
 	return strcmp(a->name, b->name) == 0 && a->type == b->type && !a->hex == !b->hex && (!sized || a->size == b->size);
 }
 
-static bool same(const struct dp_event *event, const struct dp_sink_event *e, const struct dp_sink_field *fields)
+static bool same(const struct dp_lttng_event *event, const struct dp_sink_event *e, const struct dp_sink_field *fields)
 {
 	if (strcmp(event->name, e->name) != 0 || event->mask != (e->mask != 0) || event->nfields != e->nfields)
 		return false;
@@ -91,11 +91,11 @@ static bool same(const struct dp_event *event, const struct dp_sink_event *e, co
 }
 
 /* A parked event like this one, or NULL; *ret_twins: how many live ones are like it. */
-static struct dp_event *find(const struct dp_sink_event *e, const struct dp_sink_field *fields, uint32_t *ret_twins)
+static struct dp_lttng_event *find(const struct dp_sink_event *e, const struct dp_sink_field *fields, uint32_t *ret_twins)
 {
-	struct dp_event *parked = NULL;
+	struct dp_lttng_event *parked = NULL;
 	*ret_twins = 0;
-	for (struct dp_event *event = all; event; event = event->next) {
+	for (struct dp_lttng_event *event = all; event; event = event->next) {
 		if (!same(event, e, fields))
 			continue;
 		*ret_twins += event->live;
@@ -105,7 +105,7 @@ static struct dp_event *find(const struct dp_sink_event *e, const struct dp_sink
 	return parked;
 }
 
-static bool fill(struct dp_event *event, const struct dp_sink_event *e, const struct dp_sink_field *fields)
+static bool fill(struct dp_lttng_event *event, const struct dp_sink_event *e, const struct dp_sink_field *fields)
 {
 	struct dp_sink_field *copy = calloc(e->nfields + 1, sizeof(*copy));
 	size_t n = 0;
@@ -127,9 +127,9 @@ static bool fill(struct dp_event *event, const struct dp_sink_event *e, const st
 	return true;
 }
 
-static struct dp_event *create(const struct dp_sink_event *e, const struct dp_sink_field *fields, uint32_t twins)
+static struct dp_lttng_event *create(const struct dp_sink_event *e, const struct dp_sink_field *fields, uint32_t twins)
 {
-	struct dp_event *event = calloc(1, sizeof(*event));
+	struct dp_lttng_event *event = calloc(1, sizeof(*event));
 	char *uri = NULL;
 	if (!event)
 		return NULL;
@@ -156,7 +156,7 @@ static struct dp_event *create(const struct dp_sink_event *e, const struct dp_si
 
 /* ---- a request ---------------------------------------------------------------------------------------------------- */
 
-static void use(struct batch *batch, struct dp_sink_event *e, struct dp_event *event)
+static void use(struct batch *batch, struct dp_sink_event *e, struct dp_lttng_event *event)
 {
 	event->live = true;
 	event->next = all;
@@ -176,7 +176,7 @@ static void take(struct batch *batch, const struct dp_sink *sink, struct dp_sink
 	const char *why = check(sink, e);
 	if (why)
 		return refuse(e, why);
-	struct dp_event *event = find(e, fields_of(sink, e), &twins);
+	struct dp_lttng_event *event = find(e, fields_of(sink, e), &twins);
 	if (event) {
 		event->live = true;
 		return answer(e, event);
@@ -193,7 +193,7 @@ static void take(struct batch *batch, const struct dp_sink *sink, struct dp_sink
 
 static void park(const struct dp_sink_event *e)
 {
-	for (struct dp_event *event = all; event; event = event->next)
+	for (struct dp_lttng_event *event = all; event; event = event->next)
 		if ((uint64_t)(uintptr_t)event == e->event)
 			event->live = false;
 }
