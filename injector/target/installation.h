@@ -44,7 +44,7 @@ struct dp_installation {
 	bool foreign;             /* left over in a fork child: its private region reads as zero */
 	bool calls_out;           /* stubs call foreign code: LTTng, or code that new threads need (quiesce_frames.c) */
 	uint64_t sink;            /* the struct dp_sink that the probes emit through, or 0 */
-	struct dp_frames *frames; /* exists during a removal, with calls_out or if it has to wait (quiesce_frames.h) */
+	struct dp_quiesce_frames *frames; /* exists during a removal, with calls_out or if it has to wait (quiesce_frames.h) */
 	struct dp_code_index *index; /* or NULL (code_index.h) */
 	struct dp_sights *sights; /* or NULL (sights.h) */
 	uint64_t trap;            /* struct dp_trap, or 0 */

@@ -237,7 +237,7 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 }
 
 /* A handler that has returned may leave a whole frame, in stack that a later call has allocated but not written. */
-static bool returns(const struct scan *s, const struct dp_frames *frames, const struct dp_held *h)
+static bool returns(const struct scan *s, const struct dp_quiesce_frames *frames, const struct dp_held *h)
 {
 	return s->whole && !dp_frames_left_over(frames, &s->t->process, h);
 }
@@ -292,8 +292,8 @@ bool dp_quiesce_asleep(struct dp_target *t, const struct dp_installation *in, co
 	return has_stack(h) && !scan_stacks(&s, h) && !s.whole && !s.suspect;
 }
 
-bool dp_returns_to(struct dp_target *t, const struct dp_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair,
-                   size_t n)
+bool dp_returns_to(struct dp_target *t, const struct dp_quiesce_frames *frames, const struct dp_held *h,
+                   const struct dp_pc_pair *pair, size_t n)
 {
 	struct scan s = {.t = t, .pair = pair, .npairs = n};
 	return n && (scan_stacks(&s, h) || returns(&s, frames, h));

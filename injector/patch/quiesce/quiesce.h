@@ -17,7 +17,7 @@ void dp_move_to_original(struct dp_held *h, const struct dp_pc_pair *pair, size_
 /*
  * Does it have a signal frame that returns to one of pair[].stub? Without `frames` (quiesce_frames.h) a stale frame counts too.
  */
-bool dp_returns_to(struct dp_target *t, const struct dp_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
+bool dp_returns_to(struct dp_target *t, const struct dp_quiesce_frames *frames, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* For a thread that is not held: is it outside all of them, and will it return to none? */
 bool dp_stays_away(struct dp_target *t, const struct dp_held *h, const struct dp_pc_pair *pair, size_t n);
 /* For which of the `n` ascending addresses is a thread of `f` there, or has a signal frame or return address? (windows) */

@@ -30,7 +30,7 @@
 
 #define BLOCK_MOST (UINT64_C(1) << 18) /* size of a thread's block with its stack */
 
-struct dp_frames {
+struct dp_quiesce_frames {
 	char *maps;
 	struct dp_image *image;
 	struct dp_ranges ranges;
@@ -40,7 +40,7 @@ struct dp_frames {
 	uint64_t loader, loader_end;
 };
 
-struct dp_frames *dp_frames_destroy(struct dp_frames *f)
+struct dp_quiesce_frames *dp_frames_destroy(struct dp_quiesce_frames *f)
 {
 	if (!f)
 		return NULL;
@@ -78,7 +78,7 @@ static bool ban_stubs(struct dp_ranges *r, const struct dp_installation *in)
 	return true;
 }
 
-static void find_sink(struct dp_target *t, const struct dp_installation *in, struct dp_frames *f)
+static void find_sink(struct dp_target *t, const struct dp_installation *in, struct dp_quiesce_frames *f)
 {
 	struct dp_sink sink;
 	if (!in->sink || dp_mem_read(&t->process, dp_addr_of(in->sink), &sink, sizeof(sink)) != sizeof(sink))
@@ -94,7 +94,7 @@ static void find_sink(struct dp_target *t, const struct dp_installation *in, str
 }
 
 /* Uses a current image: the sink came after the target was opened. */
-static struct dp_error *fill(struct dp_target *t, const struct dp_installation *in, struct dp_frames *f)
+static struct dp_error *fill(struct dp_target *t, const struct dp_installation *in, struct dp_quiesce_frames *f)
 {
 	char root[32];
 	snprintf(root, sizeof(root), "/proc/%d/root", t->process.alive);
@@ -109,9 +109,9 @@ static struct dp_error *fill(struct dp_target *t, const struct dp_installation *
 	return NULL;
 }
 
-struct dp_frames *dp_frames_create(struct dp_target *t, const struct dp_installation *in)
+struct dp_quiesce_frames *dp_frames_create(struct dp_target *t, const struct dp_installation *in)
 {
-	struct dp_frames *f = calloc(1, sizeof(*f));
+	struct dp_quiesce_frames *f = calloc(1, sizeof(*f));
 	struct dp_error *err = f ? fill(t, in, f) : NULL;
 	if (!err)
 		return f;
@@ -131,7 +131,7 @@ bool dp_frames_suspect(const struct dp_installation *in, uint64_t word, uint64_t
 	return dp_installation_holds(in, word) || (word && word % DP_PAGE == 0 && rsp - word < BLOCK_MOST);
 }
 
-bool dp_frames_in_sink(const struct dp_frames *f, uint64_t pc)
+bool dp_frames_in_sink(const struct dp_quiesce_frames *f, uint64_t pc)
 {
 	return f && pc >= f->sink_code && pc < f->sink_code_end;
 }
@@ -142,7 +142,7 @@ static bool read_word(const struct dp_process *p, uint64_t at, uint64_t *ret)
 }
 
 /* The program may have changed the thread pointer. A valid one points to a pointer to itself (psABI, TLS variant II). */
-bool dp_frames_no_hit(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h)
+bool dp_frames_no_hit(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h)
 {
 	const uint64_t tp = h->regs.fs_base;
 	uint64_t self, block, busy, thread;
@@ -156,7 +156,7 @@ bool dp_frames_no_hit(const struct dp_frames *f, const struct dp_process *p, con
 	return busy == DP_SINK_GUEST ? !thread : !busy && thread == tp;
 }
 
-bool dp_frames_clear(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h, char why[128])
+bool dp_frames_clear(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h, char why[128])
 {
 	if (f && f->unwinder && dp_unwinder_judge(f->unwinder, p, h, why) == DP_UNWOUND_SAFE)
 		return true;
@@ -165,7 +165,7 @@ bool dp_frames_clear(const struct dp_frames *f, const struct dp_process *p, cons
 }
 
 /* A frame that a handler will return by is one of the thread's call frames. */
-bool dp_frames_left_over(const struct dp_frames *f, const struct dp_process *p, const struct dp_held *h)
+bool dp_frames_left_over(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h)
 {
 	char why[128];
 	return f && f->unwinder && dp_unwinder_judge(f->unwinder, p, h, why) == DP_UNWOUND_SAFE &&
