@@ -167,12 +167,12 @@ static void sift_down(struct dp_drain *d, uint32_t i)
 
 static bool has_item(const struct dp_drain *d, uint32_t lane, uint64_t horizon)
 {
-	const struct dp_item *item = dp_lane_first(&d->lane[lane]);
+	const struct dp_queued_record *item = dp_lane_first(&d->lane[lane]);
 
 	return item && item->key <= horizon;
 }
 
-static void pass_on(struct dp_drain *d, const struct dp_item *item, dp_hit_fn each, void *data)
+static void pass_on(struct dp_drain *d, const struct dp_queued_record *item, dp_hit_fn each, void *data)
 {
 	uint64_t ns = dp_clock_ns(d->clock, item->key);
 

@@ -79,12 +79,12 @@ static bool valid(const struct dp_lane *lane, uint64_t pos, struct header h, uns
 
 static size_t item_size(size_t len)
 {
-	return sizeof(struct dp_item) + len;
+	return sizeof(struct dp_queued_record) + len;
 }
 
-const struct dp_item *dp_lane_first(const struct dp_lane *lane)
+const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane)
 {
-	return lane->start < lane->end ? (const struct dp_item *)(const void *)(lane->queue + lane->start) : NULL;
+	return lane->start < lane->end ? (const struct dp_queued_record *)(const void *)(lane->queue + lane->start) : NULL;
 }
 
 void dp_lane_pop(struct dp_lane *lane)
@@ -101,7 +101,7 @@ void dp_lane_pop(struct dp_lane *lane)
 }
 
 /* Makes room for an item after the last one; NULL if out of memory. */
-static struct dp_item *queue_room(struct dp_lane *lane, size_t n)
+static struct dp_queued_record *queue_room(struct dp_lane *lane, size_t n)
 {
 	if (lane->end + n > lane->size && lane->start) {
 		memmove(lane->queue, lane->queue + lane->start, lane->end - lane->start);
@@ -117,7 +117,7 @@ static struct dp_item *queue_room(struct dp_lane *lane, size_t n)
 		lane->queue = queue;
 		lane->size = size;
 	}
-	return (struct dp_item *)(void *)(lane->queue + lane->end);
+	return (struct dp_queued_record *)(void *)(lane->queue + lane->end);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static void take_thread(struct dp_lane *lane, uint64_t pos, const struct dp_coll
 static bool take_hit(struct dp_lane *lane, uint64_t pos, struct header h, const struct dp_collect *pass)
 {
 	size_t len = h.size - sizeof(struct dp_record);
-	struct dp_item *item = queue_room(lane, item_size(len));
+	struct dp_queued_record *item = queue_room(lane, item_size(len));
 
 	if (!item)
 		return false;

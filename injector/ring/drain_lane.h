@@ -12,7 +12,7 @@
 #define DP_TICKS_SKEW  (UINT64_C(1) << 14)
 #define DP_TICKS_WRONG (UINT64_C(1) << 22)
 
-struct dp_item {      /* a record copied out */
+struct dp_queued_record {      /* a record copied out */
 	uint64_t key; /* its time, at least that of the item before it in the same lane */
 	uint64_t tsc;
 	pid_t tid;
@@ -70,7 +70,7 @@ bool dp_lane_look(struct dp_lane *lane, const struct dp_collect *pass);
 /* Copies records from the ring to the queue, up to lane->head or the quota, and frees their space for the agent. */
 struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *pass) DP_MUST_CHECK;
 /* The oldest queued item, or NULL. */
-const struct dp_item *dp_lane_first(const struct dp_lane *lane);
+const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane);
 void dp_lane_pop(struct dp_lane *lane);
 
 /* The slot's room, at most the ring's size. */
