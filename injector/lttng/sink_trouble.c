@@ -70,7 +70,7 @@ static void look(struct guest *g)
 
 static struct dp_error *no_descriptors(const struct dp_target *t, const struct guest *g)
 {
-	struct dp_limits limits;
+	struct dp_resource_limits limits;
 	dp_limits_read(&t->process, "", &limits);
 	if ((uint64_t)g->highest + SPARE < limits.files.most)
 		return NULL;

@@ -82,7 +82,7 @@ struct dp_target {
 	/* fit.c: options.ring_size and options.nslots hold the chosen values */
 	size_t asked_ring; /* 0: no size was requested */
 	unsigned asked_slots;
-	struct dp_limits limits;
+	struct dp_resource_limits limits;
 	struct dp_need need;
 	struct dp_budget budget;
 	bool ahead;              /* all pages are allocated in advance; rings do not grow */

@@ -60,7 +60,7 @@ static uint64_t descriptors_below(pid_t pid, uint64_t most)
 	return n;
 }
 
-static void read_status(const char *status, struct dp_limits *ret)
+static void read_status(const char *status, struct dp_resource_limits *ret)
 {
 	const char *caps = dp_status_find(status, "CapEff");
 	ret->address.used = kib_of(status, "VmSize", 0);
@@ -72,7 +72,7 @@ static void read_status(const char *status, struct dp_limits *ret)
 		ret->locked.most = UINT64_MAX;
 }
 
-static void read_machine(struct dp_limits *ret)
+static void read_machine(struct dp_resource_limits *ret)
 {
 	struct dp_buf b;
 	dp_buf_init(&b);
@@ -83,12 +83,12 @@ static void read_machine(struct dp_limits *ret)
 	dp_buf_fini(&b);
 }
 
-void dp_limits_read(const struct dp_process *p, const char *maps, struct dp_limits *ret)
+void dp_limits_read(const struct dp_process *p, const char *maps, struct dp_resource_limits *ret)
 {
 	struct dp_buf limits, status;
 	dp_buf_init(&limits);
 	dp_buf_init(&status);
-	*ret = (struct dp_limits){.committed.most = UINT64_MAX, .mappings.used = count_lines(maps), .threads = 1};
+	*ret = (struct dp_resource_limits){.committed.most = UINT64_MAX, .mappings.used = count_lines(maps), .threads = 1};
 	dp_proc_slurp(&limits, "/proc/%d/task/%d/limits", p->pid, p->alive);
 	dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, p->alive);
 	const char *text = dp_buf_str(&limits);
@@ -137,7 +137,7 @@ static const char *smaller_ring(const struct dp_need *need, const char *option, 
 	return ret;
 }
 
-static struct dp_error *check_files(const struct dp_process *p, const struct dp_limits *l)
+static struct dp_error *check_files(const struct dp_process *p, const struct dp_resource_limits *l)
 {
 	if (dp_limit_left(l->files))
 		return NULL;
@@ -147,7 +147,7 @@ static struct dp_error *check_files(const struct dp_process *p, const struct dp_
 	                p->pid, p->comm, (unsigned long long)l->files.most, p->pid, (unsigned long long)l->files.most + 1);
 }
 
-static struct dp_error *check_mappings(const struct dp_process *p, const struct dp_limits *l, uint64_t need)
+static struct dp_error *check_mappings(const struct dp_process *p, const struct dp_resource_limits *l, uint64_t need)
 {
 	if (dp_limit_left(l->mappings) >= need + PATIENT_MAPS)
 		return NULL;
@@ -158,7 +158,7 @@ static struct dp_error *check_mappings(const struct dp_process *p, const struct 
 	                (unsigned long long)need, (unsigned long long)(2 * l->mappings.most));
 }
 
-static struct dp_error *check_committed(const struct dp_limits *l, uint64_t need)
+static struct dp_error *check_committed(const struct dp_resource_limits *l, uint64_t need)
 {
 	char most[32], left[32], want[32];
 	if (dp_limit_left(l->committed) >= need)
@@ -169,7 +169,7 @@ static struct dp_error *check_committed(const struct dp_limits *l, uint64_t need
 	                amount(need, want), amount(l->committed.most, most), amount(dp_limit_left(l->committed), left));
 }
 
-struct dp_error *dp_limits_check(const struct dp_process *p, const struct dp_limits *l, const struct dp_need *need)
+struct dp_error *dp_limits_check(const struct dp_process *p, const struct dp_resource_limits *l, const struct dp_need *need)
 {
 	char helps[128];
 	if (dp_limit_left(l->address) / (need->share ? need->share : 1) < need->address)
@@ -184,7 +184,7 @@ struct dp_error *dp_limits_check(const struct dp_process *p, const struct dp_lim
 
 /* ---- after a failure ---------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *name_locked(const struct dp_process *p, const struct dp_limits *l, const struct dp_need *need)
+static struct dp_error *name_locked(const struct dp_process *p, const struct dp_resource_limits *l, const struct dp_need *need)
 {
 	char helps[128];
 	return too_large(p, "locked memory (RLIMIT_MEMLOCK, after mlockall)", l->locked, need,
@@ -194,7 +194,7 @@ static struct dp_error *name_locked(const struct dp_process *p, const struct dp_
 static struct dp_error *named(const struct dp_process *p, const struct dp_need *need, int sys)
 {
 	dp_auto_free char *maps = NULL;
-	struct dp_limits l;
+	struct dp_resource_limits l;
 	dp_error_destroy(dp_process_maps(p, &maps));
 	dp_limits_read(p, maps, &l);
 	switch (sys) {

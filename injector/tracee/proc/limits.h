@@ -12,7 +12,7 @@ struct dp_limit {
 	uint64_t most, used; /* most: UINT64_MAX without a limit */
 };
 
-struct dp_limits {
+struct dp_resource_limits {
 	struct dp_limit address;  /* RLIMIT_AS, bytes */
 	struct dp_limit data;     /* RLIMIT_DATA */
 	struct dp_limit locked;   /* RLIMIT_MEMLOCK; unlimited with CAP_IPC_LOCK */
@@ -24,7 +24,7 @@ struct dp_limits {
 };
 
 /* Unreadable limits count as unlimited. `maps`: the text of the process's memory map. */
-void dp_limits_read(const struct dp_process *p, const char *maps, struct dp_limits *ret);
+void dp_limits_read(const struct dp_process *p, const char *maps, struct dp_resource_limits *ret);
 uint64_t dp_limit_left(struct dp_limit l);
 
 struct dp_need { /* what an install needs */
@@ -36,7 +36,7 @@ struct dp_need { /* what an install needs */
 	size_t ring_size;   /* largest ring that would fit, for the message; 0: none would */
 };
 /* The DP_TAG_LIMIT error names the limit, its value and the fix. */
-struct dp_error *dp_limits_check(const struct dp_process *p, const struct dp_limits *l, const struct dp_need *need) DP_MUST_CHECK;
+struct dp_error *dp_limits_check(const struct dp_process *p, const struct dp_resource_limits *l, const struct dp_need *need) DP_MUST_CHECK;
 /* Names the limit that made a call in the target fail, if one did. Takes `err`; returns it, or an error that replaces it. */
 struct dp_error *dp_limits_name(const struct dp_process *p, const struct dp_need *need, struct dp_error *err) DP_MUST_CHECK;
 
