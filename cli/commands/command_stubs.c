@@ -23,7 +23,7 @@ static void name_of(struct dp_image *image, const struct dp_stub_map_stub *stub,
 		snprintf(ret, size, "0x%llx [%s]", (unsigned long long)stub->site, what);
 }
 
-static struct dp_error *put_stub(struct dp_object *o, struct dp_image *image, const struct dp_stub_map_stub *stub)
+static struct dp_error *put_stub(struct dp_elf_object *o, struct dp_image *image, const struct dp_stub_map_stub *stub)
 {
 	char name[NAME_SIZE];
 	struct dp_frame_rows rows;
@@ -35,7 +35,7 @@ static struct dp_error *put_stub(struct dp_object *o, struct dp_image *image, co
 	return NULL;
 }
 
-static struct dp_error *describe(const struct dp_stub_map *v, struct dp_object *o, struct dp_buf *ret)
+static struct dp_error *describe(const struct dp_stub_map *v, struct dp_elf_object *o, struct dp_buf *ret)
 {
 	size_t n;
 	const void *agent = dp_agent_elf(&n);
@@ -62,7 +62,7 @@ static struct dp_error *write_file(const char *path, const struct dp_buf *file)
 
 static struct dp_error *make(const struct dp_options *options, const struct dp_stub_map *v)
 {
-	struct dp_object *o = NULL;
+	struct dp_elf_object *o = NULL;
 	struct dp_buf file = {0};
 	if (!v->ncode)
 		return v->foreign

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct dp_object {
+struct dp_elf_object {
 	struct dp_range *code;
 	size_t ncode;
 	struct dp_buf symbols, names, frames;
 	bool failed;
 };
 
-struct dp_error *dp_object_create(struct dp_object **ret)
+struct dp_error *dp_object_create(struct dp_elf_object **ret)
 {
-	struct dp_object *o = calloc(1, sizeof(*o));
+	struct dp_elf_object *o = calloc(1, sizeof(*o));
 	if (!o)
 		return dp_error(DP_TAG_NOMEM, "out of memory for an ELF file");
 	dp_buf_grow(&o->symbols, sizeof(Elf64_Sym));
@@ -25,7 +25,7 @@ struct dp_error *dp_object_create(struct dp_object **ret)
 	return NULL;
 }
 
-struct dp_object *dp_object_destroy(struct dp_object *o)
+struct dp_elf_object *dp_object_destroy(struct dp_elf_object *o)
 {
 	if (!o)
 		return NULL;
@@ -39,7 +39,7 @@ struct dp_object *dp_object_destroy(struct dp_object *o)
 
 /* ---- contents -------------------------------------------------------------------------------------------------------------- */
 
-void dp_object_code(struct dp_object *o, uint64_t start, uint64_t size)
+void dp_object_code(struct dp_elf_object *o, uint64_t start, uint64_t size)
 {
 	struct dp_range *grown = realloc(o->code, (o->ncode + 1) * sizeof(*grown));
 	o->failed |= !grown;
@@ -50,7 +50,7 @@ void dp_object_code(struct dp_object *o, uint64_t start, uint64_t size)
 }
 
 /* Code sections are numbered from 1. */
-static uint16_t section_of(const struct dp_object *o, uint64_t addr)
+static uint16_t section_of(const struct dp_elf_object *o, uint64_t addr)
 {
 	for (size_t i = 0; i < o->ncode; i++)
 		if (addr - o->code[i].start < o->code[i].size)
@@ -58,7 +58,7 @@ static uint16_t section_of(const struct dp_object *o, uint64_t addr)
 	return SHN_ABS;
 }
 
-void dp_object_symbol(struct dp_object *o, uint64_t addr, uint64_t size, const char *name)
+void dp_object_symbol(struct dp_elf_object *o, uint64_t addr, uint64_t size, const char *name)
 {
 	const Elf64_Sym s = {
 	        .st_name = (Elf64_Word)o->names.len,
@@ -71,7 +71,7 @@ void dp_object_symbol(struct dp_object *o, uint64_t addr, uint64_t size, const c
 	dp_buf_put(&o->names, name, strlen(name) + 1);
 }
 
-void dp_object_frames(struct dp_object *o, const struct dp_frame_rows *rows)
+void dp_object_frames(struct dp_elf_object *o, const struct dp_frame_rows *rows)
 {
 	dp_frames_put(&o->frames, rows);
 }
@@ -91,7 +91,7 @@ static const Elf64_Shdr *section_named(const Elf64_Ehdr *ehdr, const char *name)
 	return NULL;
 }
 
-static void copy_symbols(struct dp_object *o, const Elf64_Ehdr *ehdr, uint64_t at, const char *suffix)
+static void copy_symbols(struct dp_elf_object *o, const Elf64_Ehdr *ehdr, uint64_t at, const char *suffix)
 {
 	const uint8_t *file = (const uint8_t *)ehdr;
 	const Elf64_Shdr *tab = section_named(ehdr, ".symtab"), *names = section_named(ehdr, ".strtab");
@@ -106,7 +106,7 @@ static void copy_symbols(struct dp_object *o, const Elf64_Ehdr *ehdr, uint64_t a
 }
 
 /* `elf` is part of this program, so it is aligned and valid. */
-void dp_object_copy(struct dp_object *o, const void *elf, size_t n, uint64_t at, const char *suffix)
+void dp_object_copy(struct dp_elf_object *o, const void *elf, size_t n, uint64_t at, const char *suffix)
 {
 	const Elf64_Ehdr *ehdr = elf;
 	if (n < sizeof(*ehdr))
@@ -139,7 +139,7 @@ static void section(struct writer *w, const char *name, Elf64_Shdr h, const stru
 }
 
 /* The first one has the name that debuggers look for. */
-static void code_sections(struct writer *w, const struct dp_object *o)
+static void code_sections(struct writer *w, const struct dp_elf_object *o)
 {
 	char name[32] = ".text";
 	for (size_t i = 0; i < o->ncode; i++) {
@@ -155,7 +155,7 @@ static void code_sections(struct writer *w, const struct dp_object *o)
 	}
 }
 
-static void sections(struct writer *w, const struct dp_object *o)
+static void sections(struct writer *w, const struct dp_elf_object *o)
 {
 	const unsigned strings = (unsigned)o->ncode + 3;
 	dp_buf_grow(&w->headers, sizeof(Elf64_Shdr));
@@ -179,7 +179,7 @@ static void sections(struct writer *w, const struct dp_object *o)
 	dp_buf_fini(&all);
 }
 
-static void finish(struct writer *w, const struct dp_object *o)
+static void finish(struct writer *w, const struct dp_elf_object *o)
 {
 	Elf64_Ehdr head = {
 	        .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_NONE},
@@ -200,7 +200,7 @@ static void finish(struct writer *w, const struct dp_object *o)
 		memcpy(w->out->data + w->base, &head, sizeof(head));
 }
 
-struct dp_error *dp_object_finish(struct dp_object *o, struct dp_buf *ret)
+struct dp_error *dp_object_finish(struct dp_elf_object *o, struct dp_buf *ret)
 {
 	struct writer w = {.out = ret};
 	if (o->ncode + 5 >= SHN_LORESERVE)

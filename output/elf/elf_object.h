@@ -9,22 +9,22 @@
 #include "base/buf.h"
 #include "trampoline/code/frames.h"
 
-struct dp_object; /* opaque */
-struct dp_error *dp_object_create(struct dp_object **ret) DP_MUST_CHECK;
-struct dp_object *dp_object_destroy(struct dp_object *o);
+struct dp_elf_object; /* opaque */
+struct dp_error *dp_object_create(struct dp_elf_object **ret) DP_MUST_CHECK;
+struct dp_elf_object *dp_object_destroy(struct dp_elf_object *o);
 
 /* If one of these runs out of memory, dp_object_finish() fails. */
-void dp_object_code(struct dp_object *o, uint64_t start, uint64_t size); /* before the symbols in it */
-void dp_object_symbol(struct dp_object *o, uint64_t addr, uint64_t size, const char *name);
+void dp_object_code(struct dp_elf_object *o, uint64_t start, uint64_t size); /* before the symbols in it */
+void dp_object_symbol(struct dp_elf_object *o, uint64_t addr, uint64_t size, const char *name);
 /*
  * Adds rows as a frame of its own. Its caller is the program's function at the original instruction, although no call entered it.
  * Unwinders look one byte before a return address, so the caller's pc is given as one byte after the start of the instruction.
  */
-void dp_object_frames(struct dp_object *o, const struct dp_frame_rows *rows);
+void dp_object_frames(struct dp_elf_object *o, const struct dp_frame_rows *rows);
 /* Adds functions and .debug_frame of an ELF file linked to address 0 and loaded at `at`; names get " [suffix]". */
-void dp_object_copy(struct dp_object *o, const void *elf, size_t n, uint64_t at, const char *suffix);
+void dp_object_copy(struct dp_elf_object *o, const void *elf, size_t n, uint64_t at, const char *suffix);
 
 /* Appends the whole file to `ret`. */
-struct dp_error *dp_object_finish(struct dp_object *o, struct dp_buf *ret) DP_MUST_CHECK;
+struct dp_error *dp_object_finish(struct dp_elf_object *o, struct dp_buf *ret) DP_MUST_CHECK;
 
 #endif

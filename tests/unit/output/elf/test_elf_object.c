@@ -14,7 +14,7 @@ enum { RAX = 0, RBX = 3, RSP = 4 };
 
 static void make(struct dp_buf *file)
 {
-	struct dp_object *o = NULL;
+	struct dp_elf_object *o = NULL;
 	struct dp_frame_row row[] = {
 	        {.pc = CODE + 0x40, .original = SITE, .known = true, .base = RSP},
 	        {.pc = CODE + 0x45, .original = SITE, .known = true, .base = RSP, .offset = 136, .saved = {[RAX] = -136}},
