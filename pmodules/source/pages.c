@@ -8,12 +8,12 @@
 #define FIRST_SLOTS 1024u
 #define BLOCK       (UINT64_C(256) * DP_PAGE_BYTES)
 
-void dp_pages_init(struct dp_pages *p, uint64_t most_bytes)
+void dp_pages_init(struct dp_page_cache *p, uint64_t most_bytes)
 {
-	*p = (struct dp_pages){.most = (size_t)(most_bytes / DP_PAGE_BYTES)};
+	*p = (struct dp_page_cache){.most = (size_t)(most_bytes / DP_PAGE_BYTES)};
 }
 
-void dp_pages_fini(struct dp_pages *p)
+void dp_pages_fini(struct dp_page_cache *p)
 {
 	while (p->block) {
 		struct dp_page_block *b = p->block;
@@ -22,10 +22,10 @@ void dp_pages_fini(struct dp_pages *p)
 		free(b);
 	}
 	free(p->slot);
-	*p = (struct dp_pages){0};
+	*p = (struct dp_page_cache){0};
 }
 
-static size_t slot_of(const struct dp_pages *p, uint64_t addr)
+static size_t slot_of(const struct dp_page_cache *p, uint64_t addr)
 {
 	size_t i = (size_t)((addr >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (p->cap - 1);
 	while (p->slot[i].addr && p->slot[i].addr != addr)
@@ -33,7 +33,7 @@ static size_t slot_of(const struct dp_pages *p, uint64_t addr)
 	return i;
 }
 
-struct dp_kept_page *dp_pages_find(const struct dp_pages *p, uint64_t addr)
+struct dp_kept_page *dp_pages_find(const struct dp_page_cache *p, uint64_t addr)
 {
 	if (!p->cap || !addr)
 		return NULL;
@@ -41,9 +41,9 @@ struct dp_kept_page *dp_pages_find(const struct dp_pages *p, uint64_t addr)
 	return page->addr ? page : NULL;
 }
 
-static bool grow(struct dp_pages *p)
+static bool grow(struct dp_page_cache *p)
 {
-	struct dp_pages larger = *p;
+	struct dp_page_cache larger = *p;
 	larger.cap = p->cap ? 2 * p->cap : FIRST_SLOTS;
 	larger.slot = calloc(larger.cap, sizeof(*larger.slot));
 	if (!larger.slot)
@@ -56,7 +56,7 @@ static bool grow(struct dp_pages *p)
 	return true;
 }
 
-struct dp_kept_page *dp_pages_at(struct dp_pages *p, uint64_t addr)
+struct dp_kept_page *dp_pages_at(struct dp_page_cache *p, uint64_t addr)
 {
 	struct dp_kept_page *page = dp_pages_find(p, addr);
 	if (page)
@@ -69,7 +69,7 @@ struct dp_kept_page *dp_pages_at(struct dp_pages *p, uint64_t addr)
 	return page;
 }
 
-static bool add_block(struct dp_pages *p, uint64_t size, int flags)
+static bool add_block(struct dp_page_cache *p, uint64_t size, int flags)
 {
 	struct dp_page_block *b = malloc(sizeof(*b));
 	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -84,7 +84,7 @@ static bool add_block(struct dp_pages *p, uint64_t size, int flags)
 	return true;
 }
 
-uint8_t *dp_pages_room(struct dp_pages *p, size_t n)
+uint8_t *dp_pages_room(struct dp_page_cache *p, size_t n)
 {
 	const uint64_t size = n * DP_PAGE_BYTES;
 	if (n > p->most - p->kept)
@@ -97,20 +97,20 @@ uint8_t *dp_pages_room(struct dp_pages *p, size_t n)
 	return bytes;
 }
 
-void dp_pages_give_back(struct dp_pages *p, size_t n)
+void dp_pages_give_back(struct dp_page_cache *p, size_t n)
 {
 	p->block->used -= n * DP_PAGE_BYTES;
 	p->kept -= n;
 }
 
-void dp_pages_reserve(struct dp_pages *p, size_t n)
+void dp_pages_reserve(struct dp_page_cache *p, size_t n)
 {
 	const size_t most = p->most - p->kept, wanted = n < most ? n : most;
 	if (wanted && (!p->block || p->block->size - p->block->used < wanted * DP_PAGE_BYTES))
 		add_block(p, wanted * DP_PAGE_BYTES, MAP_POPULATE);
 }
 
-void dp_pages_age(struct dp_pages *p)
+void dp_pages_age(struct dp_page_cache *p)
 {
 	for (size_t i = 0; i < p->cap; i++) {
 		struct dp_kept_page *page = &p->slot[i];
@@ -130,7 +130,7 @@ static int by_address(const void *a, const void *b)
 	return ((*x)->addr > (*y)->addr) - ((*x)->addr < (*y)->addr);
 }
 
-struct dp_kept_page **dp_pages_sorted(const struct dp_pages *p, size_t *n)
+struct dp_kept_page **dp_pages_sorted(const struct dp_page_cache *p, size_t *n)
 {
 	struct dp_kept_page **list = malloc((p->n + 1) * sizeof(struct dp_kept_page *));
 	*n = 0;

@@ -21,7 +21,7 @@ struct dp_kept_page {
 	bool used;     /* it was asked for */
 	bool constant; /* never written: the bytes are valid at any time */
 };
-struct dp_pages {
+struct dp_page_cache {
 	struct dp_kept_page *slot;
 	size_t cap, n;
 	struct dp_page_block {
@@ -32,22 +32,22 @@ struct dp_pages {
 	size_t kept, most; /* pages with bytes */
 };
 
-void dp_pages_init(struct dp_pages *p, uint64_t most_bytes);
-void dp_pages_fini(struct dp_pages *p);
+void dp_pages_init(struct dp_page_cache *p, uint64_t most_bytes);
+void dp_pages_fini(struct dp_page_cache *p);
 /* The page at `addr`, or NULL if there is no entry. */
-struct dp_kept_page *dp_pages_find(const struct dp_pages *p, uint64_t addr);
+struct dp_kept_page *dp_pages_find(const struct dp_page_cache *p, uint64_t addr);
 /* The page at `addr`; adds an UNKNOWN one, which moves all others. NULL: out of memory. */
-struct dp_kept_page *dp_pages_at(struct dp_pages *p, uint64_t addr);
+struct dp_kept_page *dp_pages_at(struct dp_page_cache *p, uint64_t addr);
 /* Room for `n` consecutive pages; NULL if that exceeds the limit. */
-uint8_t *dp_pages_room(struct dp_pages *p, size_t n);
+uint8_t *dp_pages_room(struct dp_page_cache *p, size_t n);
 /* Returns the last `n` pages of the most recent room. */
-void dp_pages_give_back(struct dp_pages *p, size_t n);
+void dp_pages_give_back(struct dp_page_cache *p, size_t n);
 /* Allocates and touches the next `n` pages, so that there are no page faults during the hold. */
-void dp_pages_reserve(struct dp_pages *p, size_t n);
+void dp_pages_reserve(struct dp_page_cache *p, size_t n);
 /* Makes all pages stale, except constant ones. */
-void dp_pages_age(struct dp_pages *p);
+void dp_pages_age(struct dp_page_cache *p);
 /* All pages in use, ascending; malloc'ed; *n of them. NULL: out of memory. */
-struct dp_kept_page **dp_pages_sorted(const struct dp_pages *p, size_t *n);
+struct dp_kept_page **dp_pages_sorted(const struct dp_page_cache *p, size_t *n);
 
 static inline uint64_t dp_page_of(uint64_t addr)
 {

@@ -32,7 +32,7 @@ struct dp_stopped {
 	unsigned unsettled;                           /* failed because of a thread in dynprobe's own code */
 	uint64_t spent_ns;                            /* on failed attempts for the next hold */
 	size_t nlate; /* pages read after the hold */
-	struct dp_pages pages;
+	struct dp_page_cache pages;
 	struct dp_copy *copy; /* mode fork */
 	bool has_devices;     /* devices may write to its memory at any time */
 	char why_not_fork[256];

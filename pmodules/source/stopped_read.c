@@ -40,7 +40,7 @@ struct batch {
 	size_t n;
 };
 
-static void note_page(struct dp_pages *p, uint64_t addr, uint8_t *bytes, enum dp_page_state state)
+static void note_page(struct dp_page_cache *p, uint64_t addr, uint8_t *bytes, enum dp_page_state state)
 {
 	struct dp_kept_page *page = dp_pages_at(p, addr);
 	if (!page)

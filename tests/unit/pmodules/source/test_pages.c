@@ -7,7 +7,7 @@
 
 Test(pages, many_are_found_again_and_come_in_order)
 {
-	struct dp_pages p;
+	struct dp_page_cache p;
 	dp_pages_init(&p, UINT64_C(64) << 20);
 	for (uint64_t i = 5000; i > 0; i--) {
 		uint8_t *bytes = dp_pages_room(&p, 1);
@@ -33,7 +33,7 @@ Test(pages, many_are_found_again_and_come_in_order)
 
 Test(pages, the_limit_holds_and_room_that_is_given_back_counts_again)
 {
-	struct dp_pages p;
+	struct dp_page_cache p;
 	dp_pages_init(&p, 8 * DP_PAGE_BYTES);
 	uint8_t *first = dp_pages_room(&p, 6);
 	cr_assert_not_null(first);
@@ -46,7 +46,7 @@ Test(pages, the_limit_holds_and_room_that_is_given_back_counts_again)
 
 Test(pages, a_new_moment_keeps_only_what_cannot_change)
 {
-	struct dp_pages p;
+	struct dp_page_cache p;
 	dp_pages_init(&p, 8 * DP_PAGE_BYTES);
 	const enum dp_page_state was[] = {DP_PAGE_HERE, DP_PAGE_HERE, DP_PAGE_ABSENT};
 	for (unsigned i = 0; i < 3; i++) {
