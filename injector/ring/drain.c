@@ -38,7 +38,7 @@ struct dp_drain {
 	uint64_t last_ns;
 	uint64_t damaged, abandoned;
 	bool broken; /* the consumer wants no more for now */
-	struct dp_room room;
+	struct dp_ring_memory room;
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -107,7 +107,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	d->lost = (struct dp_lost *)(void *)((uint8_t *)control + layout.lost_offset);
 	d->nlanes = layout.nslots;
 	d->nprobes = layout.nprobes;
-	d->room = (struct dp_room){.control = control, .first_most = layout.pool_first};
+	d->room = (struct dp_ring_memory){.control = control, .first_most = layout.pool_first};
 	d->lane = calloc(d->nlanes, sizeof(*d->lane));
 	d->active = calloc(d->nlanes, sizeof(*d->active));
 	d->heap = calloc(d->nlanes, sizeof(*d->heap));

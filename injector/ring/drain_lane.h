@@ -53,7 +53,7 @@ struct dp_collect {        /* state of one pass */
 	uint64_t *damaged, *abandoned; /* counters */
 };
 
-struct dp_room { /* the memory that rings grow by (drain_room.c) */
+struct dp_ring_memory { /* the memory that rings grow by (drain_room.c) */
 	struct dp_control *control;
 	uint64_t first_most;
 	uint64_t starved; /* at the last look */
@@ -61,9 +61,9 @@ struct dp_room { /* the memory that rings grow by (drain_room.c) */
 };
 
 /* Gives back memory that rings do not need. Call it about once a second. */
-void dp_room_look(struct dp_room *room, struct dp_lane *lane, uint32_t n);
+void dp_room_look(struct dp_ring_memory *room, struct dp_lane *lane, uint32_t n);
 /* Gives back all memory of an empty ring whose thread is gone; no thread can claim the slot meanwhile. */
-void dp_room_clear(struct dp_room *room, struct dp_lane *lane);
+void dp_room_clear(struct dp_ring_memory *room, struct dp_lane *lane);
 
 /* Reads slot->head. True if there is something to collect, or still queued. */
 bool dp_lane_look(struct dp_lane *lane, const struct dp_collect *pass);

@@ -27,7 +27,7 @@ static void punch(const struct dp_lane *lane, uint64_t from, uint64_t to)
 		madvise(lane->ring + from, to - from, MADV_REMOVE);
 }
 
-static void give(struct dp_room *r, uint64_t first, uint64_t more)
+static void give(struct dp_ring_memory *r, uint64_t first, uint64_t more)
 {
 	__atomic_fetch_add(&r->control->pool_first, first, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&r->control->pool, more, __ATOMIC_RELAXED);
@@ -56,7 +56,7 @@ static void shut(struct dp_lane *lane)
  * Gives back an empty ring's memory after the first step, except around the thread's position: a hit in progress may write one
  * record there, and the filler after it.
  */
-static void punch_but_here(struct dp_room *r, struct dp_lane *lane, uint64_t room)
+static void punch_but_here(struct dp_ring_memory *r, struct dp_lane *lane, uint64_t room)
 {
 	const uint64_t at = lane->tail & lane->mask, end = page_down(at + DP_RECORD_MAX + DP_PAD_LEAST + PAGE - 1);
 	const uint64_t from = page_down(at) > DP_ROOM_STEP ? page_down(at) : DP_ROOM_STEP, to = end > from ? end : from;
@@ -69,7 +69,7 @@ static void punch_but_here(struct dp_room *r, struct dp_lane *lane, uint64_t roo
 }
 
 /* Shrinks an empty ring to its initial room. Hits meanwhile have that much; what does not fit counts as lost. */
-static void shrink(struct dp_room *r, struct dp_lane *lane)
+static void shrink(struct dp_ring_memory *r, struct dp_lane *lane)
 {
 	const uint64_t room = hold_room(lane, DP_ROOM_STEP);
 
@@ -80,7 +80,7 @@ static void shrink(struct dp_room *r, struct dp_lane *lane)
 	set_room(lane, empty ? DP_ROOM_STEP : room);
 }
 
-void dp_room_clear(struct dp_room *r, struct dp_lane *lane)
+void dp_room_clear(struct dp_ring_memory *r, struct dp_lane *lane)
 {
 	struct dp_slot *slot = lane->slot;
 	const uint64_t fresh = (lane->tail + lane->mask) & ~lane->mask;
@@ -99,7 +99,7 @@ void dp_room_clear(struct dp_room *r, struct dp_lane *lane)
 	set_room(lane, 0);
 }
 
-static bool is_short(struct dp_room *r)
+static bool is_short(struct dp_ring_memory *r)
 {
 	const uint64_t starved = __atomic_load_n(&r->control->starved, __ATOMIC_RELAXED), before = r->starved;
 
@@ -107,7 +107,7 @@ static bool is_short(struct dp_room *r)
 	return starved != before || __atomic_load_n(&r->control->pool, __ATOMIC_RELAXED) < r->control->pool_most / 8;
 }
 
-void dp_room_look(struct dp_room *r, struct dp_lane *lanes, uint32_t n)
+void dp_room_look(struct dp_ring_memory *r, struct dp_lane *lanes, uint32_t n)
 {
 	const bool scarce = r->returned && is_short(r);
 
