@@ -154,7 +154,7 @@ Test(decode, decoders_agree_on_the_code_of_libc)
 static void expect_same_step(const uint8_t *bytes, size_t n, uint64_t addr)
 {
 	struct dp_insn insn;
-	struct dp_step step;
+	struct dp_insn_step step;
 	const bool known = dp_decode_zydis(bytes, n, addr, &insn);
 	cr_assert_eq(dp_decode_step(bytes, n, addr, &step), known, "%02x %02x %02x %02x: decoded", bytes[0], bytes[1], bytes[2],
 	             bytes[3]);

@@ -52,13 +52,13 @@ struct dp_error *dp_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct
 /* Zydis alone: fast enough for whole functions. False if it cannot decode. */
 bool dp_decode_zydis(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *ret);
 /* The subset that a walk through a function needs, in a tenth of the time. */
-struct dp_step {
+struct dp_insn_step {
 	uint64_t target; /* of a relative branch */
 	uint8_t len;
 	bool relative; /* it is a relative branch */
 	bool odd;      /* a relative branch of a rarer kind: loop, jrcxz, xbegin, 16 bits */
 };
-bool dp_decode_step(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_step *ret);
+bool dp_decode_step(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn_step *ret);
 /* Capstone's length of the instruction, 0 if it cannot decode. `text` (or NULL) gets its AT&T text. */
 size_t dp_decode_capstone(const uint8_t *bytes, size_t n, uint64_t addr, char *text, size_t size);
 

@@ -68,20 +68,20 @@ static struct shape shape_of(const uint8_t *bytes)
 }
 
 /* Branches without a prefix: 70 to 7f, e0 to e3, eb; e8, e9; 0f 80 to 0f 8f. False: not one of these. */
-static bool plain_branch(const struct shape *s, const uint8_t *bytes, uint64_t addr, struct dp_step *ret)
+static bool plain_branch(const struct shape *s, const uint8_t *bytes, uint64_t addr, struct dp_insn_step *ret)
 {
 	int32_t near;
 	if (s->prefix || s->rex)
 		return false;
 	const bool loop = !s->wide && s->opcode >= 0xe0 && s->opcode <= 0xe3;
 	if (loop || (!s->wide && (s->opcode == 0xeb || (s->opcode & 0xf0) == 0x70))) {
-		*ret = (struct dp_step){addr + 2 + (uint64_t)(int64_t)(int8_t)bytes[1], 2, true, loop};
+		*ret = (struct dp_insn_step){addr + 2 + (uint64_t)(int64_t)(int8_t)bytes[1], 2, true, loop};
 		return true;
 	}
 	if (s->wide ? (s->opcode & 0xf0) != 0x80 : s->opcode != 0xe8 && s->opcode != 0xe9)
 		return false;
 	memcpy(&near, bytes + s->at + 1, sizeof(near));
-	*ret = (struct dp_step){0, (uint8_t)(s->at + 5), true, false};
+	*ret = (struct dp_insn_step){0, (uint8_t)(s->at + 5), true, false};
 	ret->target = addr + ret->len + (uint64_t)(int64_t)near;
 	return true;
 }
@@ -99,16 +99,16 @@ static uint32_t combination(const struct shape *s, const uint8_t *bytes, bool ha
 	return key << LEN_BITS;
 }
 
-static bool ask(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *insn, struct dp_step *ret)
+static bool ask(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn *insn, struct dp_insn_step *ret)
 {
 	if (!dp_decode_zydis(bytes, n, addr, insn))
 		return false;
-	*ret = (struct dp_step){insn->target, insn->len, insn->rel_size != 0,
-	                        insn->flow == DP_FLOW_JCXZ || insn->flow == DP_FLOW_XBEGIN || insn->flow == DP_FLOW_ODD};
+	*ret = (struct dp_insn_step){insn->target, insn->len, insn->rel_size != 0,
+	                             insn->flow == DP_FLOW_JCXZ || insn->flow == DP_FLOW_XBEGIN || insn->flow == DP_FLOW_ODD};
 	return true;
 }
 
-bool dp_decode_step(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_step *ret)
+bool dp_decode_step(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_insn_step *ret)
 {
 	struct dp_insn insn;
 	if (n < DP_INSN_MAX + 1)
@@ -122,7 +122,7 @@ bool dp_decode_step(const uint8_t *bytes, size_t n, uint64_t addr, struct dp_ste
 	uint32_t key = combination(&s, bytes, *form == FORM_MODRM);
 	uint32_t *known = &memory[key * UINT32_C(0x9e3779b1) >> (32 - MEMORY_BITS)];
 	if (*form != FORM_UNKNOWN && *known && (*known & ~((1u << LEN_BITS) - 1)) == key) {
-		*ret = (struct dp_step){.len = (uint8_t)(*known & ((1u << LEN_BITS) - 1))};
+		*ret = (struct dp_insn_step){.len = (uint8_t)(*known & ((1u << LEN_BITS) - 1))};
 		return true;
 	}
 	if (!ask(bytes, n, addr, &insn, ret))

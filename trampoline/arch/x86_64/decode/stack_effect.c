@@ -298,7 +298,7 @@ static void step(struct follow *f, uint32_t at)
 {
 	uint8_t bytes[32] = {0}, *p = bytes;
 	struct state s = f->at[at];
-	struct dp_step step;
+	struct dp_insn_step step;
 	struct shape i;
 
 	memcpy(bytes, f->code + at, f->n - at < sizeof(bytes) ? f->n - at : sizeof(bytes));

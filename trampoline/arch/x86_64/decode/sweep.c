@@ -71,7 +71,7 @@ static bool grow(struct dp_sweeps *sweeps)
 }
 
 /* Never written by compilers or by hand: add %al,(%rax), or a branch out of all code. */
-static bool looks_like_data(const struct dp_text *text, const uint8_t *bytes, const struct dp_step *step)
+static bool looks_like_data(const struct dp_text *text, const uint8_t *bytes, const struct dp_insn_step *step)
 {
 	size_t n;
 	return (step->len == 2 && !bytes[0] && !bytes[1]) ||
@@ -85,7 +85,7 @@ static void walk(const struct dp_text *text, struct entry *entry)
 	size_t n = 0;
 	const uint8_t *bytes = dp_text_at(text, start, &n);
 	while (bytes && done < size) {
-		struct dp_step step;
+		struct dp_insn_step step;
 		if (done >= n || !dp_decode_step(bytes + done, n - done, start + done, &step) ||
 		    looks_like_data(text, bytes + done, &step))
 			break;

@@ -85,7 +85,7 @@ static bool scan_function(struct proof *p, uint64_t *heads, uint64_t base, bool 
 	uint64_t end = p->text->function + p->text->size;
 	size_t n = 0;
 	const uint8_t *bytes = dp_text_at(p->text, p->text->function, &n);
-	struct dp_step step;
+	struct dp_insn_step step;
 	for (uint64_t at = p->text->function; at < end; at += step.len, bytes += step.len, n -= step.len) {
 		if (!bytes || !dp_decode_step(bytes, n, at, &step) || at + step.len > end)
 			return found(p, "an undecodable instruction", at);
