@@ -114,7 +114,7 @@ static bool is_touched(const struct dp_swap_page *p)
 static void find_runs(struct job *j)
 {
 	const struct dp_swap *s = j->s;
-	struct run *r = NULL;
+	struct page_run *r = NULL;
 	size_t pieces = 0;
 	j->nruns = 0;
 	for (size_t i = 0; i < dp_image_nmaps(s->image); i++)
@@ -127,12 +127,12 @@ static void find_runs(struct job *j)
 			r->end += DP_PAGE;
 		} else if (j->nruns++ < RUNS_MOST) {
 			r = &j->run[j->nruns - 1];
-			*r = (struct run){at, at + DP_PAGE, false};
+			*r = (struct page_run){at, at + DP_PAGE, false};
 		}
 	}
 	if (j->nruns > RUNS_MOST || pieces > PIECES_MOST || s->whole) {
 		j->nruns = 1;
-		j->run[0] = (struct run){j->span.start, j->span.end, false};
+		j->run[0] = (struct page_run){j->span.start, j->span.end, false};
 	}
 }
 
@@ -206,7 +206,7 @@ static size_t write_steps(const struct job *j, int64_t fd, struct dp_step step[R
 {
 	size_t n = 0;
 	for (; n < j->nruns; n++) {
-		const struct run *r = &j->run[n];
+		const struct page_run *r = &j->run[n];
 		step[n] = (struct dp_step){.nr = SYS_mmap,
 		                           .args = {base_of(j, r->start), r->end - r->start, PROT_READ | PROT_EXEC,
 		                                    MAP_PRIVATE | MAP_FIXED_NOREPLACE, (uint64_t)fd, offset_of(j, r->start)},
@@ -286,7 +286,7 @@ static struct dp_error *put_page(struct job *j, uint64_t at, const uint8_t *want
 }
 
 /* Private copies among the new pages before we wrote anything are uprobes. */
-static struct dp_error *refuse_uprobes(const struct job *j, const struct run *r)
+static struct dp_error *refuse_uprobes(const struct job *j, const struct page_run *r)
 {
 	uint8_t *copy = NULL;
 	bool any = false;
@@ -298,7 +298,7 @@ static struct dp_error *refuse_uprobes(const struct job *j, const struct run *r)
 }
 
 /* Writes every page of the run that differs from the file's. */
-static struct dp_error *fill_run(struct job *j, const struct run *r)
+static struct dp_error *fill_run(struct job *j, const struct page_run *r)
 {
 	uint8_t *copy = NULL;
 	struct dp_error *err = NULL;
@@ -319,7 +319,7 @@ static struct dp_error *fill_run(struct job *j, const struct run *r)
 /* ---- final check ----------------------------------------------------------------------------------------------------------- */
 
 /* Is the live text still what the new pages were made from? */
-static struct dp_error *look_again(struct job *j, const struct run *r)
+static struct dp_error *look_again(struct job *j, const struct page_run *r)
 {
 	struct dp_swap *s = j->s;
 	uint8_t now[DP_PAGE], *copy = NULL;
@@ -344,7 +344,7 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 	struct dp_error *failed = NULL;
 	int64_t ignored;
 	for (size_t i = 0; !failed && i < j->nruns; i++) {
-		struct run *r = &j->run[i];
+		struct page_run *r = &j->run[i];
 		if (!r->there)
 			continue;
 		failed = dp_job_take_thread(j);

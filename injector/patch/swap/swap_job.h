@@ -7,7 +7,7 @@
 
 #define RUNS_MOST 3 /* per module; with more, its text is replaced as a whole, to keep the number of mappings small */
 
-struct run {
+struct page_run {
 	uint64_t start, end;
 	bool there; /* its new pages are mapped at base */
 };
@@ -18,7 +18,7 @@ struct job {
 	struct dp_priority priority;
 	uint64_t *held_ns;
 	struct dp_swap_span span;
-	struct run run[RUNS_MOST];
+	struct page_run run[RUNS_MOST];
 	size_t nruns;
 	uint64_t base;
 	int mem;

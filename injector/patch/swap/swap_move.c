@@ -15,14 +15,14 @@ struct dp_error *dp_job_changed(const struct job *j)
 	return dp_error(DP_TAG_CHANGED, "text of %s changed while its new pages were made", j->span.map->path);
 }
 
-static void mark(const struct dp_swap *s, const struct run *r)
+static void mark(const struct dp_swap *s, const struct page_run *r)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->page[i]->touched && s->page[i]->addr >= r->start && s->page[i]->addr < r->end)
 			s->page[i]->stands = true;
 }
 
-static struct dp_error *map_again(struct job *j, const struct run *r)
+static struct dp_error *map_again(struct job *j, const struct page_run *r)
 {
 	int64_t fd = -1, got = 0;
 	DP_TRY(dp_job_open(j, &fd));
@@ -41,7 +41,7 @@ static struct dp_error *map_again(struct job *j, const struct run *r)
 }
 
 /* The kernel unmapped the text, then had no memory. A thread that runs into the hole crashes, so retry at once, many times. */
-static void repair(struct job *j, const struct run *r)
+static void repair(struct job *j, const struct page_run *r)
 {
 	for (int tried = 0; tried < REPAIRS; tried++) {
 		struct dp_error *err = dp_job_take_thread(j);
@@ -55,7 +55,7 @@ static void repair(struct job *j, const struct run *r)
 }
 
 /* Is the text to be replaced still there? */
-static struct dp_error *check_run(const struct job *j, const struct run *r)
+static struct dp_error *check_run(const struct job *j, const struct page_run *r)
 {
 	const struct dp_target *t = j->s->t;
 	const bool same = dp_swap_maps(t, &j->span, r->start, offset_of(j, r->start)) &&
@@ -63,7 +63,7 @@ static struct dp_error *check_run(const struct job *j, const struct run *r)
 	return same ? NULL : dp_job_changed(j);
 }
 
-static struct dp_error *take_moved(struct job *j, struct run *r, const struct dp_step *step)
+static struct dp_error *take_moved(struct job *j, struct page_run *r, const struct dp_step *step)
 {
 	if (!step->made)
 		return dp_error(DP_TAG_REMOTE, "new text of %s was not moved in time", j->span.map->path);
@@ -85,7 +85,7 @@ static struct dp_error *move(struct job *j)
 	DP_TRY(dp_job_take_thread(j));
 	DP_TRY(dp_stopped_holds(j->s->t, j->s->in));
 	for (size_t i = 0; i < j->nruns; i++) {
-		const struct run *r = &j->run[i];
+		const struct page_run *r = &j->run[i];
 		const uint64_t size = r->end - r->start;
 		DP_TRY(check_run(j, r));
 		step[i] = (struct dp_step){.nr = SYS_mremap,
