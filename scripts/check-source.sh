@@ -50,6 +50,13 @@ crowded=$(files '*.c' '*.h' '*.S' | grep -E '^(base|agent|probes|trampoline|inje
 	awk '{ folder = $0; sub("/[^/]*$", "", folder); n[folder]++ } END { for (f in n) if (n[f] > 15) print "  " f ": " n[f] }')
 complain "more than 15 files (NAME.c and NAME.h are one) in a folder:" "$crowded"
 
+# A tag that begins with dp_, or stands in a header, means one thing in all rooms.
+twice=$(files 'base/*.[ch]' 'agent/*.[ch]' 'probes/*.[ch]' 'trampoline/*.[ch]' 'injector/*.[ch]' 'pmodules/*.[ch]' 'output/*.[ch]' 'session/*.[ch]' 'cli/*.[ch]' |
+	xargs grep -HoE '\b(struct|union|enum) [a-z0-9_]+ \{' | awk -F'[: ]' '
+	{ n[$3]++; where[$3] = where[$3] " " $1; if ($3 ~ /^dp_/ || $1 ~ /h$/) shared[$3] }
+	END { for (tag in n) if (n[tag] > 1 && (tag in shared)) print "  " tag ":" where[tag] }')
+complain "tags that are defined twice:" "$twice"
+
 unlicensed=$(files '*.c' '*.h' '*.S' '*.def' '*.lds' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' 'Makefile' '.ci/run' |
 	while read -r f; do head -n 3 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "  $f"; done)
 complain "no SPDX licence line among the first three:" "$unlicensed"
