@@ -4,8 +4,8 @@
  * has a few thousand of them, so lookups must be cheap. Names and types are interned: the same pointer is the same text, and is
  * cached. Strings of the program are looked up by their bytes, in one table without pointers.
  */
-#include "pmodules/file/file_internal.h"
 #include "base/text_hash.h"
+#include "pmodules/file/file_internal.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The stack machine for DWARF expressions (DWARF 5, 2.5, 2.6, 7.7), the only code that knows their operations. A back end defines
- * the values: numbers from a stopped process (pmodules/frames/frames_eval.c), or computations that a stub makes in the program
+ * the values: numbers from a stopped process (pmodules/value/eval.c), or computations that a stub makes in the program
  * (location.c). What is not supported or not certain gives no value, never a wrong one.
  *
  * Expressions may be damaged or malicious: stack, steps and jumps are bounded here. If a back end runs a second expression for
