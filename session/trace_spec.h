@@ -12,11 +12,16 @@
 
 #include <sys/types.h>
 
+struct dp_word_list { /* NULL-terminated once there is a word; owns the array, not the words */
+	const char **item;
+	size_t n;
+};
+
 enum dp_sink_choice {
 	DP_SINK_AUTO, /* no option says which */
 	DP_SINK_RING,
-	DP_SINK_CURRENT, /* the user's current LTTng session, which gets a rule; the ring if there is none */
-	DP_SINK_LTTNG
+	DP_SINK_LTTNG,
+	DP_SINK_CURRENT /* the user's current LTTng session, which gets a rule; the ring if there is none */
 };
 
 struct dp_typed { /* the words that one probe was asked for with, for the manifest: struct dp_probe has their meaning only */
@@ -53,7 +58,7 @@ struct dp_asked { /* aggregations instead of events (session_answers.h) */
 
 #define DP_SNAPSHOT_INTERVAL_NS UINT64_C(1000000000)
 struct dp_snapshots_asked { /* of hits (snapshots.h) */
-	bool on, interval_given;
+	bool on;
 	uint32_t most;        /* at most so many; 1 unless given */
 	uint64_t interval_ns; /* at least so long between two */
 	struct dp_take_options take;
@@ -68,8 +73,7 @@ struct dp_trace_spec {
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* of each probe */
 	size_t nprobes;
-	const char **except; /* functions that patterns leave out; owned as an array */
-	size_t nexcept;
+	struct dp_word_list except; /* functions that patterns leave out */
 	uint64_t hits;        /* 0: no limit */
 	uint64_t duration_ns; /* 0: no limit */
 	size_t ring_size;     /* bytes; 0: default */

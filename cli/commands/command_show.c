@@ -10,14 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-static bool wants_color(const struct dp_options *o)
-{
-	const char *no_color = getenv("NO_COLOR");
-	if (!strcmp(o->color, "always"))
-		return true;
-	return !strcmp(o->color, "auto") && isatty(STDOUT_FILENO) && !(no_color && *no_color);
-}
-
 /* Of the terminal; what goes to a file has no end of lines. */
 static unsigned terminal_width(void)
 {
@@ -34,7 +26,7 @@ static struct dp_error *show(const struct dp_options *o)
 {
 	struct dp_snapshot *s = NULL;
 	struct dp_show_options how = o->show;
-	how.color = wants_color(o);
+	how.color = dp_options_color(o, stdout);
 	how.width = terminal_width();
 	how.quiet = o->quiet;
 	how.verbose = o->verbose > 0 ? (unsigned)o->verbose : 0;

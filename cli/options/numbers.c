@@ -50,7 +50,7 @@ struct dp_error *dp_duration_parse(const char *option, const char *text, uint64_
 {
 	double value;
 	DP_TRY(scaled(option, text, durations, &value));
-	*ret = (uint64_t)value;
+	*ret = value < 1 ? 1 : (uint64_t)value; /* 0 stands for no duration */
 	return NULL;
 }
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DP_NUMBER_MOST UINT64_C(1000000000) /* of counts */
+
 /* A whole positive number. */
 struct dp_error *dp_number_parse(const char *option, const char *text, uint64_t *ret) DP_MUST_CHECK;
 /* "5", "1.5", "250ms", "2m", "1h" to ns; without a unit: seconds. */

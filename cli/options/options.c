@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * ':' first: getopt reports a missing argument as ':' and prints nothing; '+': the options of a command to be started are not
@@ -73,7 +74,10 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 		/* An argument that may be left away has to stand behind '=', which people do not know; a number is no command. */
 		if (!optarg && row->metavar && *row->metavar == '[' && is_number(argv[optind]))
 			optarg = argv[optind++];
+		p->row = row;
+		snprintf(p->option, sizeof(p->option), row->letter ? "-%.1s" : "--%s", row->letter ? &row->letter : row->name);
 		DP_TRY(row->take(p, optarg));
+		p->o.trace.own_events |= row->events;
 	}
 	return NULL;
 }
@@ -134,19 +138,27 @@ static struct dp_error *take_pids(struct dp_options *o)
 	return NULL;
 }
 
+/* A ring's size is a power of two. */
+static void round_ring(size_t *size)
+{
+	const size_t asked = *size;
+	for (*size = asked ? 16 << 10 : 0; *size < asked;)
+		*size *= 2;
+}
+
 static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 {
 	DP_TRY(walk(p, argc, argv));
 	DP_TRY(take_rest(p, argv + optind));
 	DP_TRY(take_contexts(p));
+	p->probes.snapshot = p->o.trace.snapshots.on;
 	DP_TRY(dp_args_finish(&p->probes));
 	if (p->o.profile_hz && (p->probes.nearly || p->probes.early_when))
 		return dp_error(DP_TAG_USAGE, "--profile records only stacks: it and -t or --when exclude each other");
 	p->o.trace.probe = dp_take(p->probes.probe, NULL);
 	p->o.trace.typed = dp_take(p->probes.typed, NULL);
 	p->o.trace.nprobes = dp_take(p->probes.n, 0);
-	p->o.trace.nexcept = p->probes.nexcept;
-	p->o.trace.except = dp_take(p->probes.except, NULL);
+	round_ring(&p->o.trace.ring_size);
 	DP_TRY(take_pids(&p->o));
 	dp_snapshot_args_finish(&p->o.snapshot);
 	p->o.trace.snapshots.take = p->o.snapshot.take;
@@ -155,7 +167,7 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 
 struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret)
 {
-	struct dp_parser p = {.verb = verb, .o = {.color = "auto", .show.frame = -1, .trace.attach = verb == DP_VERB_ATTACH}};
+	struct dp_parser p = {.verb = verb, .o = {.show.frame = -1, .trace.attach = verb == DP_VERB_ATTACH}};
 	struct dp_error *err = parse(&p, argc, argv);
 	dp_args_fini(&p.probes);
 	if (err)
@@ -181,10 +193,18 @@ void dp_options_fini(struct dp_options *o)
 	dp_snapshot_args_fini(&o->snapshot);
 	free(o->trace.probe);
 	free(o->trace.typed);
-	free(o->trace.except);
+	free(o->trace.except.item);
 	free(o->trace.pid);
 	free(o->context);
 	dp_words_free(o->trace.command);
 	dp_words_free(o->name);
 	*o = (struct dp_options){0};
+}
+
+bool dp_options_color(const struct dp_options *o, FILE *to)
+{
+	const char *no_color = getenv("NO_COLOR");
+	if (o->color == DP_COLOR_ALWAYS)
+		return true;
+	return o->color == DP_COLOR_AUTO && isatty(fileno(to)) && !(no_color && *no_color);
 }

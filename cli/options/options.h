@@ -14,6 +14,7 @@
 #define DP_PROFILE_HZ_MAX 10000u /* --profile */
 
 enum dp_format { DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_CTF };
+enum dp_color { DP_COLOR_AUTO, DP_COLOR_ALWAYS, DP_COLOR_NEVER };
 
 /* Exit statuses, as timeout(1) and env(1) have them. A launched command's own status passes through. */
 enum {
@@ -50,7 +51,7 @@ struct dp_options {
 	struct dp_trace_spec trace; /* what a run is to do */
 	const char *output;   /* -o; NULL: standard error; "-": standard output */
 	const char *record;   /* --record; NULL: the default place */
-	const char *color;    /* auto, always, never */
+	enum dp_color color;
 	enum dp_format format;
 	struct dp_show_options show; /* of the verb show */
 	unsigned profile_hz; /* --profile; 0: not asked for */
@@ -71,6 +72,8 @@ struct dp_error *dp_options_parse(int argc, char **argv, struct dp_options *ret)
 /* The same for another verb; argv[0] is skipped. */
 struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret) DP_MUST_CHECK;
 void dp_options_fini(struct dp_options *options);
+/* Is the output to `to` in colour? */
+bool dp_options_color(const struct dp_options *options, FILE *to);
 
 void dp_options_help(enum dp_verb verb, FILE *to);
 /* A bash completion script made from the option table. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The options that ask for answers instead of events. They are about all probes of the run. */
-#include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
 #include "trampoline/trampoline.h"
 
@@ -8,20 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOP_DEFAULT 20u
-#define HISTOGRAMS  (DP_ANSWER_LOG2 | DP_ANSWER_LINEAR)
-#define STATISTICS  (DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX)
+#define STATISTICS (DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX)
 
 /* --sum, --avg, --min and --max of one expression go together; everything else stands alone. */
-static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned what, enum dp_answers_rank rank, const char *value)
+static struct dp_error *ask(struct dp_parser *p, unsigned what, enum dp_answers_rank rank, const char *value)
 {
 	struct dp_asked *a = &p->o.trace.asked;
 	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
 		return dp_error(DP_TAG_USAGE,
 		                "%s is a second question: one run answers --count, or --hist, or --sum, --avg, --min and --max",
-		                option);
+		                p->option);
 	if (a->value && value && strcmp(a->value, value))
-		return dp_error(DP_TAG_USAGE, "%s '%s': this run already aggregates '%s'; use one expression per run", option,
+		return dp_error(DP_TAG_USAGE, "%s '%s': this run already aggregates '%s'; use one expression per run", p->option,
 		                value, a->value);
 	a->rank = a->what ? a->rank : rank;
 	a->what |= what;
@@ -29,31 +26,17 @@ static struct dp_error *ask(struct dp_parser *p, const char *option, unsigned wh
 	return NULL;
 }
 
-struct dp_error *dp_take_count(struct dp_parser *p, const char *arg)
+/* --count, --sum, --avg, --min, --max: their rows say which is the rank. */
+struct dp_error *dp_option_aggregation(struct dp_parser *p, const char *arg)
 {
-	(void)arg;
-	return ask(p, "--count", DP_ANSWER_COUNT, DP_RANK_HITS, NULL);
-}
-
-struct dp_error *dp_take_sum(struct dp_parser *p, const char *arg)
-{
-	return ask(p, "--sum", DP_ANSWER_SUM, DP_RANK_SUM, arg);
-}
-
-struct dp_error *dp_take_avg(struct dp_parser *p, const char *arg)
-{
-	p->o.trace.asked.average = true;
-	return ask(p, "--avg", DP_ANSWER_SUM, DP_RANK_AVERAGE, arg);
-}
-
-struct dp_error *dp_take_min(struct dp_parser *p, const char *arg)
-{
-	return ask(p, "--min", DP_ANSWER_MIN, DP_RANK_MIN, arg);
-}
-
-struct dp_error *dp_take_max(struct dp_parser *p, const char *arg)
-{
-	return ask(p, "--max", DP_ANSWER_MAX, DP_RANK_MAX, arg);
+	static const unsigned what[] = {[DP_RANK_HITS] = DP_ANSWER_COUNT,
+	                                [DP_RANK_SUM] = DP_ANSWER_SUM,
+	                                [DP_RANK_AVERAGE] = DP_ANSWER_SUM,
+	                                [DP_RANK_MIN] = DP_ANSWER_MIN,
+	                                [DP_RANK_MAX] = DP_ANSWER_MAX};
+	const enum dp_answers_rank rank = (enum dp_answers_rank)p->row->value;
+	p->o.trace.asked.average |= rank == DP_RANK_AVERAGE;
+	return ask(p, what[rank], rank, arg);
 }
 
 /* ---- histograms ---------------------------------------------------------------------------------------------------------- */
@@ -108,7 +91,7 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 	return NULL;
 }
 
-struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
+struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
 {
 	struct dp_asked *a = &p->o.trace.asked;
 	char *comma[3];
@@ -122,46 +105,20 @@ struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg)
 		end = comma[i];
 	}
 	if (!comma[0])
-		return ask(p, "--hist", DP_ANSWER_LOG2, DP_RANK_HITS, arg);
+		return ask(p, DP_ANSWER_LOG2, DP_RANK_HITS, arg);
 	for (int i = 1; i < 3; i++) /* whole_number() is to stop there */
 		*comma[i] = 0;
 	DP_TRY(linear(a, arg, comma));
-	return ask(p, "--hist", DP_ANSWER_LINEAR, DP_RANK_HITS, a->linear);
+	return ask(p, DP_ANSWER_LINEAR, DP_RANK_HITS, a->linear);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------ */
 
-struct dp_error *dp_take_by(struct dp_parser *p, const char *arg)
+struct dp_error *dp_option_by(struct dp_parser *p, const char *arg)
 {
 	if (p->o.trace.asked.by)
 		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; use one per run", arg);
 	p->o.trace.asked.by = arg;
-	return NULL;
-}
-
-struct dp_error *dp_take_slower(struct dp_parser *p, const char *arg)
-{
-	return dp_duration_parse("--slower-than", arg, &p->o.trace.asked.slower_ns);
-}
-
-struct dp_error *dp_take_interval(struct dp_parser *p, const char *arg)
-{
-	return dp_duration_parse("--interval", arg, &p->o.trace.asked.interval_ns);
-}
-
-struct dp_error *dp_take_top(struct dp_parser *p, const char *arg)
-{
-	uint64_t n = TOP_DEFAULT;
-	if (arg)
-		DP_TRY(dp_number_parse("--top", arg, &n));
-	p->o.trace.asked.top = n;
-	return NULL;
-}
-
-struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg)
-{
-	(void)arg;
-	p->o.trace.asked.folded = true;
 	return NULL;
 }
 

@@ -4,7 +4,7 @@
  * last one). -t and --when go to the group of probes directly before them: those given since the last -t or --when. Before the
  * first probe they go to every probe.
  */
-#include "cli/options/options_probe.h"
+#include "cli/options/options_table.h"
 
 #include "session/names.h"
 #include "probes/expr/scope/scope.h"
@@ -122,35 +122,30 @@ static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum
 	return ferror(file) ? dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path) : NULL;
 }
 
-struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point)
+static struct dp_error *add(struct dp_parser *p, const char *text, parse_spec *parse)
 {
-	return *spec == '@' ? add_file(a, spec + 1, point, dp_spec_parse) : add_formatted(a, spec, point, dp_spec_parse);
+	const enum dp_point point = (enum dp_point)p->row->value;
+	return *text == '@' ? add_file(&p->probes, text + 1, point, parse) : add_formatted(&p->probes, text, point, parse);
 }
 
-struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker)
+struct dp_error *dp_option_probe(struct dp_parser *p, const char *spec)
 {
-	return *marker == '@' ? add_file(a, marker + 1, DP_POINT_PLACE, dp_spec_parse_usdt)
-	                      : add_formatted(a, marker, DP_POINT_PLACE, dp_spec_parse_usdt);
+	return add(p, spec, dp_spec_parse);
 }
 
-struct dp_error *dp_args_syscall(struct dp_probe_args *a, const char *name)
+struct dp_error *dp_option_usdt(struct dp_parser *p, const char *marker)
 {
-	return *name == '@' ? add_file(a, name + 1, DP_POINT_PLACE, dp_spec_parse_call)
-	                    : add_formatted(a, name, DP_POINT_PLACE, dp_spec_parse_call);
+	return add(p, marker, dp_spec_parse_usdt);
 }
 
-struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern)
+struct dp_error *dp_option_syscall(struct dp_parser *p, const char *name)
 {
-	const char **grown = realloc(a->except, (a->nexcept + 1) * sizeof(*grown));
-	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the exceptions");
-	a->except = grown;
-	a->except[a->nexcept++] = pattern;
-	return NULL;
+	return add(p, name, dp_spec_parse_call);
 }
 
-struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name)
+struct dp_error *dp_option_event_name(struct dp_parser *p, const char *name)
 {
+	struct dp_probe_args *a = &p->probes;
 	if (!dp_name_valid(name))
 		return dp_error(DP_TAG_SYNTAX, "'%s' is no event name: letters, digits and _ only, no digit first", name);
 	if (a->pending_name)
@@ -184,8 +179,9 @@ static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const cha
 	return NULL;
 }
 
-struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context)
+struct dp_error *dp_option_context(struct dp_parser *p, const char *context)
 {
+	struct dp_probe_args *a = &p->probes;
 	if (!a->n)
 		return remember(a, context);
 	a->group_closed = true;
@@ -206,8 +202,9 @@ static struct dp_error *set_when(struct dp_probe_args *a, size_t i, const char *
 	return a->typed[i].when ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a condition");
 }
 
-struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text)
+struct dp_error *dp_option_when(struct dp_parser *p, const char *text)
 {
+	struct dp_probe_args *a = &p->probes;
 	if (!a->n) {
 		a->early_when = text;
 		return NULL;
@@ -283,6 +280,5 @@ void dp_args_fini(struct dp_probe_args *a)
 	free(a->typed);
 	free(a->pending_name);
 	free(a->early_context);
-	free(a->except);
 	*a = (struct dp_probe_args){0};
 }

@@ -16,20 +16,8 @@ struct dp_probe_args {
 	size_t nearly;
 	const char *early_when;
 	bool snapshot; /* each probe's last field is DP_CONTEXT_SNAPSHOT */
-	const char **except; /* -x */
-	size_t nexcept;
 };
 
-/* `point` says which option it is: --probe (DP_POINT_PLACE), --function (ENTRY), --return (RETURN). `spec` may be @FILE. */
-struct dp_error *dp_args_probe(struct dp_probe_args *a, const char *spec, enum dp_point point) DP_MUST_CHECK;
-/* --usdt; may be @FILE, too. */
-struct dp_error *dp_args_usdt(struct dp_probe_args *a, const char *marker) DP_MUST_CHECK;
-/* --syscall; may be @FILE, too. */
-struct dp_error *dp_args_syscall(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
-struct dp_error *dp_args_except(struct dp_probe_args *a, const char *pattern) DP_MUST_CHECK;
-struct dp_error *dp_args_name(struct dp_probe_args *a, const char *name) DP_MUST_CHECK;
-struct dp_error *dp_args_context(struct dp_probe_args *a, const char *context) DP_MUST_CHECK;
-struct dp_error *dp_args_when(struct dp_probe_args *a, const char *text) DP_MUST_CHECK;
 /* After the last option: gives names, hands out what was given early. */
 struct dp_error *dp_args_finish(struct dp_probe_args *a) DP_MUST_CHECK;
 void dp_args_fini(struct dp_probe_args *a);

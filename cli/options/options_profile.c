@@ -13,7 +13,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	                    : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
 	                    : o->trace.pending                          ? "--pending"
 	                    : o->trace.dry_run                          ? "--dry-run"
-	                    : o->trace.nexcept                          ? "-x"
+	                    : o->trace.except.n                         ? "-x"
 	                    : o->trace.tactics                          ? "--tactic"
 	                    : o->trace.no_trap                          ? "--no-trap"
 	                    : o->trace.allow_seccomp                    ? "--allow-seccomp"

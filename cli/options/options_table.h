@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* One table of options for all verbs: it is what getopt_long() is fed with, what --help prints and what the shell completion
- * knows. */
+/*
+ * One table of options for all verbs. It feeds getopt_long(), --help and the shell completion. Most options only store their
+ * argument: their row says where (options_typed.c). The others have a function of their own.
+ */
 #ifndef DP_CLI_OPTIONS_TABLE_H
 #define DP_CLI_OPTIONS_TABLE_H
 
 #include "cli/options/options_probe.h"
 
+struct dp_option_row;
 struct dp_parser {
 	enum dp_verb verb;
 	struct dp_options o;
 	struct dp_probe_args probes;
+	const struct dp_option_row *row; /* of the current option */
+	char option[24];                 /* the current option for messages: "--sum", or "-e" if it has a letter */
 };
+
+typedef struct dp_error *dp_option_taker(struct dp_parser *p, const char *arg);
 
 struct dp_option_row {
 	const char *name;
@@ -18,7 +25,13 @@ struct dp_option_row {
 	const char *metavar; /* NULL: no argument; "[=...]": may have one */
 	const char *help;
 	unsigned verbs; /* bit 1 << verb: which of them take it */
-	struct dp_error *(*take)(struct dp_parser *p, const char *arg);
+	dp_option_taker *take;
+	size_t to, size;      /* of the destination in struct dp_options */
+	uint64_t value;       /* stored if there is no argument; of words: the value of the first */
+	uint64_t least, most; /* of a number; 0: no limit */
+	const char *range;    /* what the option takes, for a number outside; NULL: the message names `most` */
+	const char *word[3];  /* what dp_option_word() takes */
+	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
 #define DP_OPTION_ROWS 91u
@@ -29,42 +42,33 @@ static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb ve
 	return row->verbs >> verb & 1u;
 }
 
+/* options_typed.c: each stores what the row says. */
+dp_option_taker dp_option_value; /* row->value: flags */
+dp_option_taker dp_option_text;
+dp_option_taker dp_option_name; /* text that is not empty */
+dp_option_taker dp_option_word; /* the number of one of row->word, counted from row->value */
+dp_option_taker dp_option_number;
+dp_option_taker dp_option_size;
+dp_option_taker dp_option_duration;
+dp_option_taker dp_option_milliseconds; /* unless the argument has another unit */
+dp_option_taker dp_option_list;         /* struct dp_word_list */
+dp_option_taker dp_option_names;        /* the same, of words that are not empty */
+dp_option_taker dp_option_tids;         /* struct dp_tid_list */
+
+/* options_probe.c */
+dp_option_taker dp_option_probe; /* --probe (row->value DP_POINT_PLACE), --function (ENTRY), --return (RETURN); may be @FILE */
+dp_option_taker dp_option_usdt, dp_option_syscall, dp_option_event_name, dp_option_context, dp_option_when;
+
 /* options_answers.c */
-struct dp_error *dp_take_count(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_hist(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_sum(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_avg(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_min(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_max(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_by(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_slower(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_interval(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_top(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_folded(struct dp_parser *p, const char *arg);
-/* What goes with answers and what does not. */
+dp_option_taker dp_option_aggregation, dp_option_hist, dp_option_by;
+/* What goes with aggregations and what does not. */
 struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
-/* options_triggered.c */
-struct dp_error *dp_take_snapshot(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_max_snapshots(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_snapshot_interval(struct dp_parser *p, const char *arg);
+/* options_snapshot.c */
+dp_option_taker dp_option_kv, dp_option_lua_allow, dp_option_show_frame, dp_option_show_var, dp_option_show_all;
 struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
-
-/* options_show.c */
-struct dp_error *dp_take_json(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_thread(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_frame(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_var(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_registers(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_maps(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_files(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_limits(struct dp_parser *p, const char *arg);
-struct dp_error *dp_take_show_all(struct dp_parser *p, const char *arg);
 struct dp_error *dp_show_check(const struct dp_options *o) DP_MUST_CHECK;
 struct dp_error *dp_report_check(const struct dp_options *o) DP_MUST_CHECK;
-
-/* options_tactics.c */
-struct dp_error *dp_take_tactic(struct dp_parser *p, const char *arg);
 
 /* options_profile.c: what --profile excludes. */
 struct dp_error *dp_profile_check(struct dp_options *o) DP_MUST_CHECK;

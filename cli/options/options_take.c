@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
+#include "trampoline/trampoline.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,61 +26,6 @@ static struct dp_error *take_command(struct dp_parser *p, const char *arg)
 	if (p->o.trace.command)
 		return dp_error(DP_TAG_USAGE, "two commands were given; run one dynprobe for each");
 	return dp_words_split(arg, &p->o.trace.command);
-}
-
-static struct dp_error *take_function(struct dp_parser *p, const char *arg)
-{
-	return dp_args_probe(&p->probes, arg, DP_POINT_ENTRY);
-}
-
-static struct dp_error *take_return(struct dp_parser *p, const char *arg)
-{
-	return dp_args_probe(&p->probes, arg, DP_POINT_RETURN);
-}
-
-static struct dp_error *take_usdt(struct dp_parser *p, const char *arg)
-{
-	return dp_args_usdt(&p->probes, arg);
-}
-
-static struct dp_error *take_syscall(struct dp_parser *p, const char *arg)
-{
-	return dp_args_syscall(&p->probes, arg);
-}
-
-static struct dp_error *take_profile(struct dp_parser *p, const char *arg)
-{
-	uint64_t hz;
-	DP_TRY(dp_number_parse("--profile", arg, &hz));
-	if (!hz || hz > DP_PROFILE_HZ_MAX)
-		return dp_error(DP_TAG_USAGE, "--profile takes 1 to %u samples a second", DP_PROFILE_HZ_MAX);
-	p->o.profile_hz = (unsigned)hz;
-	return NULL;
-}
-
-static struct dp_error *take_exclude(struct dp_parser *p, const char *arg)
-{
-	return dp_args_except(&p->probes, arg);
-}
-
-static struct dp_error *take_probe(struct dp_parser *p, const char *arg)
-{
-	return dp_args_probe(&p->probes, arg, DP_POINT_PLACE);
-}
-
-static struct dp_error *take_name(struct dp_parser *p, const char *arg)
-{
-	return dp_args_name(&p->probes, arg);
-}
-
-static struct dp_error *take_type(struct dp_parser *p, const char *arg)
-{
-	return dp_args_context(&p->probes, arg);
-}
-
-static struct dp_error *take_when(struct dp_parser *p, const char *arg)
-{
-	return dp_args_when(&p->probes, arg);
 }
 
 static bool has_pid(const struct dp_options *o, pid_t pid)
@@ -106,7 +53,7 @@ static struct dp_error *take_description(struct dp_parser *p, const char *arg)
 			                "every --pid",
 			                arg);
 	}
-	return dp_args_probe(&p->probes, arg, DP_POINT_PLACE);
+	return dp_option_probe(p, arg);
 }
 
 static struct dp_error *take_hits(struct dp_parser *p, const char *arg)
@@ -133,66 +80,6 @@ static struct dp_error *take_duration(struct dp_parser *p, const char *arg)
 	return dp_duration_parse("-d", arg, &p->o.trace.duration_ns);
 }
 
-static struct dp_error *take_output(struct dp_parser *p, const char *arg)
-{
-	p->o.trace.own_events = true;
-	p->o.output = arg;
-	return NULL;
-}
-
-static struct dp_error *take_format(struct dp_parser *p, const char *arg)
-{
-	static const char *const names[] = {[DP_FORMAT_TEXT] = "text", [DP_FORMAT_JSON] = "json", [DP_FORMAT_CTF] = "ctf"};
-	p->o.trace.own_events = true;
-	for (int i = 0; i < 3; i++)
-		if (!strcmp(arg, names[i])) {
-			p->o.format = (enum dp_format)i;
-			return NULL;
-		}
-	return dp_error(DP_TAG_USAGE, "unknown format '%s': use text, json or ctf", arg);
-}
-
-static struct dp_error *take_record(struct dp_parser *p, const char *arg)
-{
-	p->o.trace.own_events = true;
-	p->o.record = arg;
-	return NULL;
-}
-
-static struct dp_error *take_no_record(struct dp_parser *p, const char *arg)
-{
-	(void)arg;
-	p->o.trace.own_events = p->o.no_record = true;
-	return NULL;
-}
-
-static struct dp_error *take_buffer(struct dp_parser *p, const char *arg)
-{
-	DP_TRY(dp_size_parse("--buffer-size", arg, &p->o.trace.ring_size));
-	const size_t asked = p->o.trace.ring_size;
-	if (asked > (size_t)1 << 30)
-		return dp_error(DP_TAG_USAGE, "--buffer-size is at most 1G for each thread");
-	for (p->o.trace.ring_size = 16 << 10; p->o.trace.ring_size < asked;)
-		p->o.trace.ring_size *= 2;
-	return NULL;
-}
-
-static struct dp_error *take_memory(struct dp_parser *p, const char *arg)
-{
-	DP_TRY(dp_size_parse("--max-memory", arg, &p->o.trace.max_memory));
-	if (p->o.trace.max_memory < 256u << 10)
-		return dp_error(DP_TAG_USAGE, "--max-memory is at least 256K");
-	return NULL;
-}
-
-static struct dp_error *take_sink(struct dp_parser *p, const char *arg)
-{
-	if (strcmp(arg, "ring") && strcmp(arg, "lttng") && strcmp(arg, "current"))
-		return dp_error(DP_TAG_USAGE, "unknown sink '%s': use ring, lttng or current", arg);
-	p->o.trace.sink = *arg == 'r' ? DP_SINK_RING : *arg == 'c' ? DP_SINK_CURRENT : DP_SINK_LTTNG;
-	return NULL;
-}
-
 /* As lttng create has it: microseconds unless a unit says otherwise, a second if nothing is said. */
 static struct dp_error *take_live(struct dp_parser *p, const char *arg)
 {
@@ -207,43 +94,6 @@ static struct dp_error *take_live(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
-static struct dp_error *take_color(struct dp_parser *p, const char *arg)
-{
-	if (strcmp(arg, "auto") && strcmp(arg, "always") && strcmp(arg, "never"))
-		return dp_error(DP_TAG_USAGE, "unknown colour setting '%s': use auto, always or never", arg);
-	p->o.color = arg;
-	return NULL;
-}
-
-#define TEXT(option, field, to)                                                                                                      \
-	static struct dp_error *take_##field(struct dp_parser *p, const char *arg)                                               \
-	{                                                                                                                        \
-		if (!*arg)                                                                                                       \
-			return dp_error(DP_TAG_USAGE, option " needs an argument that is not empty");                            \
-		p->o.to = arg;                                                                                                   \
-		return NULL;                                                                                                     \
-	}
-TEXT("--session", session, trace.session)
-TEXT("--set-url", set_url, trace.set_url)
-TEXT("--filter", filter, trace.filter)
-TEXT("-e", event, event)
-
-#define FLAG(field, to)                                                                                                              \
-	static struct dp_error *take_##field(struct dp_parser *p, const char *arg)                                               \
-	{                                                                                                                        \
-		(void)arg;                                                                                                       \
-		p->o.to = true;                                                                                                  \
-		return NULL;                                                                                                     \
-	}
-FLAG(once, once)
-FLAG(allow_seccomp, trace.allow_seccomp)
-FLAG(no_trap, trace.no_trap)
-FLAG(dry_run, trace.dry_run)
-FLAG(pending, trace.pending)
-FLAG(quiet, quiet)
-FLAG(help, help)
-FLAG(version, version)
-
 static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
@@ -251,11 +101,39 @@ static struct dp_error *take_verbose(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
-static struct dp_error *take_language(struct dp_parser *p, const char *arg)
+static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 {
-	p->o.language = arg;
-	return NULL;
+	char word[16];
+	while (*arg) {
+		const size_t n = strcspn(arg, ",");
+		enum dp_tactic tactic;
+		if (n >= sizeof(word))
+			return dp_error(DP_TAG_USAGE, "unknown tactic '%s': use jump, pun, evict, window or trap", arg);
+		memcpy(word, arg, n);
+		word[n] = 0;
+		if (!dp_tactic_find(word, &tactic))
+			return dp_error(DP_TAG_USAGE, "unknown tactic '%s': use jump, pun, evict, window or trap", word);
+		p->o.trace.tactics |= 1u << tactic;
+		arg += n + (arg[n] == ',');
+	}
+	return p->o.trace.tactics ? NULL : dp_error(DP_TAG_USAGE, "--tactic needs one of jump, pun, evict, window, trap");
 }
+
+/* The destination of an option; the comparison makes the compiler check its type. */
+#define OF(field, type)                                                                                                          \
+	.to = offsetof(struct dp_options, field) + 0 * sizeof((type *)0 == &((struct dp_options *)0)->field), .size = sizeof(type)
+#define FLAG(field)            .take = dp_option_value, OF(field, bool), .value = true
+#define TEXT(field)            .take = dp_option_text, OF(field, const char *)
+#define NAME(field)            .take = dp_option_name, OF(field, const char *)
+#define NUMBER(field, type)    .take = dp_option_number, OF(field, type)
+#define COUNT(field, type)     NUMBER(field, type), .most = DP_NUMBER_MOST
+#define SIZE(field, type)      .take = dp_option_size, OF(field, type)
+#define DURATION(field)        .take = dp_option_duration, OF(field, uint64_t)
+#define MILLISECONDS(field)    .take = dp_option_milliseconds, OF(field, uint64_t)
+#define LIST(field)            .take = dp_option_list, OF(field, struct dp_word_list)
+#define NAMES(field)           .take = dp_option_names, OF(field, struct dp_word_list)
+#define TIDS(field)            .take = dp_option_tids, OF(field, struct dp_tid_list)
+#define WORD(field, type, ...) .take = dp_option_word, OF(field, type), .word = {__VA_ARGS__}
 
 #define V(verb) (1u << DP_VERB_##verb)
 #define PROBES  (V(RUN) | V(ATTACH))
@@ -266,129 +144,150 @@ static struct dp_error *take_language(struct dp_parser *p, const char *arg)
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
-        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), take_pid},
+        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE),
+         .take = take_pid},
         {"command", 'c', "CMD", "start CMD (words as in a shell) with the probes armed before main; or: -- CMD ARGS", V(RUN),
-         take_command},
+         .take = take_command},
         {"function", 0, "SPEC",
          "a probe at the entry of a function: NAME, CLASS::METHOD, NAME@FILE, a pattern; MODULE! before it where needed", PROBES,
-         take_function},
+         .take = dp_option_probe, .value = DP_POINT_ENTRY},
         {"probe", 0, "SPEC", "a probe at FILE:LINE, ADDRESS, SYMBOL, SYMBOL+OFFSET, FUNCTION:LINE; FUNCTION:entry, :return or :*",
-         PROBES, take_probe},
+         PROBES, .take = dp_option_probe, .value = DP_POINT_PLACE},
         {"usdt", 0, "PROVIDER:NAME", "a probe at each marker of that name (patterns); shows its arguments if there is no -t",
-         PROBES, take_usdt},
+         PROBES, .take = dp_option_usdt},
         {"syscall", 0, "NAME", "a probe at each place that makes the system call, and behind it (patterns; * is all of them)",
-         V(RUN), take_syscall},
+         V(RUN), .take = dp_option_syscall},
         {"profile", 0, "HZ",
          "no probes: samples of each thread's stack, HZ of them a second of CPU time; --by backtrace, --folded", V(RUN),
-         take_profile},
-        {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, take_return},
-        {"exclude", 'x', "GLOB", "a function that patterns such as 'SSL_*' are not to take", PROBES, take_exclude},
-        {"name", 0, "NAME", "the event name of the next probe; a prefix where that names many", PROBES, take_name},
-        {"event", 'e', "NAME", "the probe that is to record more", V(ADD_CONTEXT), take_event},
+         NUMBER(profile_hz, unsigned), .most = DP_PROFILE_HZ_MAX, .range = "takes 1 to 10000 samples a second"},
+        {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, .take = dp_option_probe,
+         .value = DP_POINT_RETURN},
+        {"exclude", 'x', "GLOB", "a function that patterns such as 'SSL_*' are not to take", PROBES, LIST(trace.except)},
+        {"name", 0, "NAME", "the event name of the next probe; a prefix where that names many", PROBES,
+         .take = dp_option_event_name},
+        {"event", 'e', "NAME", "the probe that is to record more", V(ADD_CONTEXT), NAME(event)},
         {"type", 't', "CONTEXT",
          "what the probes before it record: args, locals, retval, duration, EXPR (req->len, str(p)), NAME=EXPR, regs, reg:NAME, "
          "TYPE:NAME:ADDR, backtrace[:DEPTH]",
-         PROBES | V(ADD_CONTEXT), take_type},
+         PROBES | V(ADD_CONTEXT), .take = dp_option_context},
         {"when", 0, "COND", "record only when COND holds, e.g. 'req->len > 4096 && name == \"GET\"', 'arg0 == 0'", PROBES,
-         take_when},
-        {"count", 0, NULL, "count hits instead of showing them", PROBES, dp_take_count},
+         .take = dp_option_when},
+        {"count", 0, NULL, "count hits instead of showing them", PROBES, .take = dp_option_aggregation, .value = DP_RANK_HITS},
         {"hist", 0, "EXPR", "a histogram of EXPR, by powers of two, or 'EXPR,LOW,HIGH,STEP'; with --return: duration", PROBES,
-         dp_take_hist},
-        {"sum", 0, "EXPR", "the sum of EXPR over all hits", PROBES, dp_take_sum},
-        {"avg", 0, "EXPR", "its average", PROBES, dp_take_avg},
-        {"min", 0, "EXPR", "its least value", PROBES, dp_take_min},
-        {"max", 0, "EXPR", "its greatest value", PROBES, dp_take_max},
-        {"by", 0, "KEY", "an answer for each value of the expression KEY, or for each backtrace", PROBES, dp_take_by},
-        {"slower-than", 0, "TIME", "only calls that took at least TIME (1ms); for --return", PROBES, dp_take_slower},
-        {"interval", 0, "TIME", "also show, every TIME, what has come since the last time", PROBES, dp_take_interval},
-        {"top", 0, "[=N]", "only the N greatest rows (default 20)", PROBES, dp_take_top},
-        {"folded", 0, NULL, "backtraces one a line, for flame graphs; with --by backtrace", PROBES, dp_take_folded},
+         .take = dp_option_hist},
+        {"sum", 0, "EXPR", "the sum of EXPR over all hits", PROBES, .take = dp_option_aggregation, .value = DP_RANK_SUM},
+        {"avg", 0, "EXPR", "its average", PROBES, .take = dp_option_aggregation, .value = DP_RANK_AVERAGE},
+        {"min", 0, "EXPR", "its least value", PROBES, .take = dp_option_aggregation, .value = DP_RANK_MIN},
+        {"max", 0, "EXPR", "its greatest value", PROBES, .take = dp_option_aggregation, .value = DP_RANK_MAX},
+        {"by", 0, "KEY", "an answer for each value of the expression KEY, or for each backtrace", PROBES, .take = dp_option_by},
+        {"slower-than", 0, "TIME", "only calls that took at least TIME (1ms); for --return", PROBES,
+         DURATION(trace.asked.slower_ns)},
+        {"interval", 0, "TIME", "also show, every TIME, what has come since the last time", PROBES,
+         DURATION(trace.asked.interval_ns)},
+        {"top", 0, "[=N]", "only the N greatest rows (default 20)", PROBES, NUMBER(trace.asked.top, size_t), .value = 20},
+        {"folded", 0, NULL, "backtraces one a line, for flame graphs; with --by backtrace", PROBES, FLAG(trace.asked.folded)},
         {"snapshot", 0, NULL,
          "take a snapshot of the whole process when a probe hits and its --when holds; how: dynprobe snapshot --help", V(RUN),
-         dp_take_snapshot},
-        {"max-snapshots", 0, "N", "so many of them at most (default 1)", V(RUN), dp_take_max_snapshots},
-        {"snapshot-interval", 0, "TIME", "at least TIME between two (default 1s)", V(RUN), dp_take_snapshot_interval},
+         FLAG(trace.snapshots.on)},
+        {"max-snapshots", 0, "N", "so many of them at most (default 1)", V(RUN), NUMBER(trace.snapshots.most, uint32_t),
+         .most = UINT32_MAX, .range = "takes a number of at least 1"},
+        {"snapshot-interval", 0, "TIME", "at least TIME between two (default 1s)", V(RUN), DURATION(trace.snapshots.interval_ns)},
         {"hits", 'n', "N", "stop after N recorded hits; or a probe as DTrace describes it: pid1234:MODULE:FUNCTION:NAME", EVENTS,
-         take_hits},
-        {"duration", 'd', "TIME", "stop after TIME (seconds, or 250ms, 2m, 1h)", EVENTS, take_duration},
-        {"once", 0, NULL, "only what is held now, like -d 0", V(RECORD), take_once},
+         .take = take_hits},
+        {"duration", 'd', "TIME", "stop after TIME (seconds, or 250ms, 2m, 1h)", EVENTS, .take = take_duration},
+        {"once", 0, NULL, "only what is held now, like -d 0", V(RECORD), FLAG(once)},
         {"output", 'o', "FILE", "write the live events to FILE (- for standard output) instead of standard error",
-         EVENTS | V(STUBS), take_output},
+         EVENTS | V(STUBS), TEXT(output), .events = true},
         {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)",
-         EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), take_format},
+         EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
         {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
-         take_record},
-        {"no-record", 0, NULL, "record nothing, only show", EVENTS, take_no_record},
-        {"sink", 0, "SINK", "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current LTTng session if there is one)", PROBES,
-         take_sink},
-        {"session", 0, "NAME", "the LTTng session; created if it does not exist", PROBES, take_session},
+         TEXT(record), .events = true},
+        {"no-record", 0, NULL, "record nothing, only show", EVENTS, FLAG(no_record), .events = true},
+        {"sink", 0, "SINK",
+         "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current "
+         "LTTng session if there is one)",
+         PROBES, WORD(trace.sink, enum dp_sink_choice, "ring", "lttng", "current"), .value = DP_SINK_RING},
+        {"session", 0, "NAME", "the LTTng session; created if it does not exist", PROBES, NAME(trace.session)},
         {"set-url", 0, "URL", "where a created session writes to, as lttng create has it: net://HOST, file://PATH", PROBES,
-         take_set_url},
-        {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, take_live},
-        {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, take_filter},
-        {"buffer-size", 0, "SIZE", "largest ring of a thread, e.g. 256K or 4M (default 1M)", PROBES, take_buffer},
+         NAME(trace.set_url)},
+        {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, .take = take_live},
+        {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, NAME(trace.filter)},
+        {"buffer-size", 0, "SIZE", "largest ring of a thread, e.g. 256K or 4M (default 1M)", PROBES,
+         SIZE(trace.ring_size, size_t), .most = 1u << 30, .range = "is at most 1G for each thread"},
         {"max-memory", 0, "SIZE", "of all rings of a process (default: half of what it has left, 64M at most)", PROBES,
-         take_memory},
+         SIZE(trace.max_memory, size_t), .least = 256u << 10, .range = "is at least 256K"},
         {"pending", 0, NULL, "wait for libraries that are loaded later: their probes are armed before their constructors run",
-         V(RUN), take_pending},
-        {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, take_dry_run},
+         V(RUN), FLAG(trace.pending)},
+        {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, FLAG(trace.dry_run)},
         {"tactic", 0, "LIST",
          "how a probe may stand: jump,pun,evict,window,trap (default: all; a trap only at places meant by name)",
-         PROBES | V(LIST), dp_take_tactic},
-        {"no-trap", 0, NULL, "refuse places where no jump fits, instead of setting a trap", PROBES | V(LIST), take_no_trap},
+         PROBES | V(LIST), .take = take_tactic},
+        {"no-trap", 0, NULL, "refuse places where no jump fits, instead of setting a trap", PROBES | V(LIST),
+         FLAG(trace.no_trap)},
         {"allow-seccomp", 0, NULL, "as root: also in a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
-         PROBES | CHANGES | V(SNAPSHOT), take_allow_seccomp},
-        {"output", 'o', "FILE", "write FILE instead of PROGRAM.PID.EPOCH.dps in the current directory", V(SNAPSHOT), take_output},
+         PROBES | CHANGES | V(SNAPSHOT), FLAG(trace.allow_seccomp)},
+        {"output", 'o', "FILE", "write FILE instead of PROGRAM.PID.EPOCH.dps in the current directory", V(SNAPSHOT), TEXT(output),
+         .events = true},
         {"mode", 0, "MODE",
          "stop (threads wait until all is read), fork (of a copy of the process) or quick (stacks first, the rest afterwards)",
-         SHOTS, dp_snap_mode},
-        {"core", 0, "CORE", "of a core file; its executable may be named behind the options", V(SNAPSHOT), dp_snap_core},
-        {"global", 0, "NAME", "also this global or static variable; file.c::NAME, MODULE!NAME, patterns", SHOTS, dp_snap_global},
-        {"tls", 0, NULL, "also thread-local variables", SHOTS, dp_snap_tls},
-        {"load", 0, "PATTERN", "globals and thread-locals of modules with PATTERN in their path only", SHOTS, dp_snap_load},
+         SHOTS, WORD(snapshot.take.still.mode, enum dp_stopped_mode, "stop", "fork", "quick")},
+        {"core", 0, "CORE", "of a core file; its executable may be named behind the options", V(SNAPSHOT), NAME(snapshot.core)},
+        {"global", 0, "NAME", "also this global or static variable; file.c::NAME, MODULE!NAME, patterns", SHOTS,
+         NAMES(snapshot.globals)},
+        {"tls", 0, NULL, "also thread-local variables", SHOTS, FLAG(snapshot.take.tls)},
+        {"load", 0, "PATTERN", "globals and thread-locals of modules with PATTERN in their path only", SHOTS,
+         LIST(snapshot.load)},
         {"max-pause", 0, "MS",
          "hold all threads no longer than MS: a snapshot marks what is still to be read, a probe that needs more is refused (5)",
-         SHOTS | PROBES | CHANGES, dp_snap_max_pause},
-        {"max-depth", 0, "N", "pointers followed from a variable (2; 4 in a thread that faulted)", SHOTS, dp_snap_max_depth},
-        {"max-elems", 0, "N", "elements of an array (128)", SHOTS, dp_snap_max_elems},
-        {"max-string", 0, "N", "bytes of a string (256)", SHOTS, dp_snap_max_string},
-        {"max-vars-per-frame", 0, "N", "variables of a frame with all that they reach (4096)", SHOTS, dp_snap_max_variables},
-        {"max-frames", 0, "N", "frames of a thread (512)", SHOTS, dp_snap_max_frames},
-        {"max-bytes", 0, "SIZE", "memory that is kept (64M)", SHOTS, dp_snap_max_bytes},
-        {"application", 0, "NAME", "what the program is called in the snapshot", SHOTS, dp_snap_application},
-        {"kv", 0, "K:V[,K:V...]", "attributes (repeatable)", SHOTS, dp_snap_kv},
-        {"classifier", 0, "WORD", "a classifier (repeatable)", SHOTS, dp_snap_classifier},
-        {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), dp_snap_thread},
-        {"fault-thread", 0, "TID", "look at this thread as if it had faulted (repeatable)", V(SNAPSHOT), dp_snap_fault_thread},
-        {"module-load", 0, "FILE", "run this pmodule, .lua or .so (repeatable)", MODULES, dp_snap_module_load},
-        {"modules-path", 0, "DIR", "run every pmodule of DIR", MODULES, dp_snap_modules_path},
-        {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, dp_snap_module},
-        {"lua-allow", 0, "LIST", "what Lua pmodules may use besides: io,os,package,debug,load", MODULES, dp_snap_lua_allow},
-        {"module-timeout", 0, "MS", "time that a pmodule has while the process waits (50)", MODULES, dp_snap_module_timeout},
-        {"environ", 0, NULL, "also the environment, which may hold secrets", SHOTS, dp_snap_environ},
-        {"iterations", 0, "N", "take N snapshots", V(SNAPSHOT), dp_snap_iterations},
-        {"interval", 0, "TIME", "between them", V(SNAPSHOT), dp_snap_interval},
-        {"quiet", 'q', NULL, "only the path", MODULES, take_quiet},
+         SHOTS | PROBES | CHANGES, MILLISECONDS(snapshot.take.still.max_pause_ns)},
+        {"max-depth", 0, "N", "pointers followed from a variable (2; 4 in a thread that faulted)", SHOTS,
+         NUMBER(snapshot.take.limits.depth, unsigned), .most = 64},
+        {"max-elems", 0, "N", "elements of an array (128)", SHOTS, COUNT(snapshot.take.limits.elements, unsigned)},
+        {"max-string", 0, "N", "bytes of a string (256)", SHOTS, COUNT(snapshot.take.limits.string, unsigned)},
+        {"max-vars-per-frame", 0, "N", "variables of a frame with all that they reach (4096)", SHOTS,
+         COUNT(snapshot.take.limits.variables, unsigned)},
+        {"max-frames", 0, "N", "frames of a thread (512)", SHOTS, COUNT(snapshot.take.limits.frames, unsigned)},
+        {"max-bytes", 0, "SIZE", "memory that is kept (64M)", SHOTS, SIZE(snapshot.take.limits.bytes, uint64_t),
+         .least = 1u << 20, .most = 200u << 20, .range = "takes 1M to 200M"},
+        {"application", 0, "NAME", "what the program is called in the snapshot", SHOTS, NAME(snapshot.take.application)},
+        {"kv", 0, "K:V[,K:V...]", "attributes (repeatable)", SHOTS, .take = dp_option_kv},
+        {"classifier", 0, "WORD", "a classifier (repeatable)", SHOTS, NAMES(snapshot.classifiers)},
+        {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), TIDS(snapshot.threads)},
+        {"fault-thread", 0, "TID", "look at this thread as if it had faulted (repeatable)", V(SNAPSHOT), TIDS(snapshot.faults)},
+        {"module-load", 0, "FILE", "run this pmodule, .lua or .so (repeatable)", MODULES, NAMES(snapshot.modules)},
+        {"modules-path", 0, "DIR", "run every pmodule of DIR", MODULES, NAMES(snapshot.module_dirs)},
+        {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, NAMES(snapshot.module_options)},
+        {"lua-allow", 0, "LIST", "what Lua pmodules may use besides: io,os,package,debug,load", MODULES,
+         .take = dp_option_lua_allow, OF(snapshot.lua_allow, struct dp_word_list)},
+        {"module-timeout", 0, "MS", "time that a pmodule has while the process waits (50)", MODULES,
+         MILLISECONDS(snapshot.take.module_timeout_ns)},
+        {"environ", 0, NULL, "also the environment, which may hold secrets", SHOTS, FLAG(snapshot.take.environ)},
+        {"iterations", 0, "N", "take N snapshots", V(SNAPSHOT), COUNT(snapshot.iterations, uint64_t)},
+        {"interval", 0, "TIME", "between them", V(SNAPSHOT), DURATION(snapshot.interval_ns)},
+        {"quiet", 'q', NULL, "only the path", MODULES, FLAG(quiet)},
         {"output", 'o', "FILE", "the page; - for standard output (default: the snapshot's name with .html)", V(REPORT),
-         take_output},
-        {"json", 0, NULL, "JSON (share/snapshot.schema.json), like -f json", V(SHOW), dp_take_json},
-        {"thread", 0, "TID", "only this thread, with the variables of its frames", V(SHOW), dp_take_show_thread},
+         TEXT(output), .events = true},
+        {"json", 0, NULL, "JSON (share/snapshot.schema.json), like -f json", V(SHOW), .take = dp_option_value,
+         OF(format, enum dp_format), .value = DP_FORMAT_JSON},
+        {"thread", 0, "TID", "only this thread, with the variables of its frames", V(SHOW), NUMBER(show.thread, pid_t),
+         .most = INT32_MAX},
         {"frame", 0, "N", "only this frame, of --thread or of the first thread, which is the faulting one", V(SHOW),
-         dp_take_show_frame},
+         .take = dp_option_show_frame, OF(show.frame, int), .most = INT32_MAX},
         {"var", 0, "PATH", "only this variable: NAME, p->x, a.b[3], *p, file.c::NAME; of --thread and --frame, or a global",
-         V(SHOW), dp_take_show_var},
-        {"registers", 0, NULL, "registers of threads and frames", V(SHOW), dp_take_show_registers},
-        {"maps", 0, NULL, "what was mapped", V(SHOW), dp_take_show_maps},
-        {"files", 0, NULL, "open files", V(SHOW), dp_take_show_files},
-        {"limits", 0, NULL, "resource limits", V(SHOW), dp_take_show_limits},
-        {"all", 0, NULL, "all of these, and every thread for itself", V(SHOW), dp_take_show_all},
-        {"lang", 0, "LANG", "new: lua (default) or c", V(PMODULE), take_language},
+         V(SHOW), .take = dp_option_show_var},
+        {"registers", 0, NULL, "registers of threads and frames", V(SHOW), FLAG(show.registers)},
+        {"maps", 0, NULL, "what was mapped", V(SHOW), FLAG(show.maps)},
+        {"files", 0, NULL, "open files", V(SHOW), FLAG(show.files)},
+        {"limits", 0, NULL, "resource limits", V(SHOW), FLAG(show.limits)},
+        {"all", 0, NULL, "all of these, and every thread for itself", V(SHOW), .take = dp_option_show_all},
+        {"lang", 0, "LANG", "new: lua (default) or c", V(PMODULE), TEXT(language)},
         {"output", 'o', "FILE", "new: the file to write; run: keep the snapshot with what modules added in FILE", V(PMODULE),
-         take_output},
-        {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS | V(SHOW), take_color},
-        {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), take_quiet},
-        {"quiet", 'q', NULL, "heads and frames only", V(SHOW), take_quiet},
-        {"verbose", 'v', NULL, "say what is being done", EVERY, take_verbose},
-        {"help", 'h', NULL, "this text", EVERY, take_help},
-        {"version", 'V', NULL, "the version", V(RUN), take_version},
+         TEXT(output), .events = true},
+        {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS | V(SHOW),
+         WORD(color, enum dp_color, "auto", "always", "never")},
+        {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), FLAG(quiet)},
+        {"quiet", 'q', NULL, "heads and frames only", V(SHOW), FLAG(quiet)},
+        {"verbose", 'v', NULL, "say what is being done", EVERY, .take = take_verbose},
+        {"help", 'h', NULL, "this text", EVERY, FLAG(help)},
+        {"version", 'V', NULL, "the version", V(RUN), FLAG(version)},
 };

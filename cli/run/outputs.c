@@ -6,14 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool wants_color(const struct dp_options *o, FILE *to)
-{
-	const char *no_color = getenv("NO_COLOR");
-	if (!strcmp(o->color, "always"))
-		return true;
-	return !strcmp(o->color, "auto") && isatty(fileno(to)) && !(no_color && *no_color);
-}
-
 static struct dp_error *open_file(const struct dp_options *o, struct dp_outputs *ret)
 {
 	if (!o->output || !strcmp(o->output, "-")) {
@@ -72,7 +64,7 @@ static struct dp_error *open_steps(const struct dp_options *o, const struct dp_t
                                    struct dp_outputs *ret)
 {
 	DP_TRY(open_file(o, ret));
-	ret->color = wants_color(o, ret->file);
+	ret->color = dp_options_color(o, ret->file);
 	DP_TRY(open_outlet(reader, ret));
 	DP_TRY(make_classes(trace, ret));
 	DP_TRY(open_record(o, name, ret));
@@ -93,7 +85,7 @@ struct dp_error *dp_outputs_open(const struct dp_options *options, const struct 
 
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret)
 {
-	*ret = (struct dp_outputs){.file = stderr, .to_stderr = true, .color = wants_color(options, stderr)};
+	*ret = (struct dp_outputs){.file = stderr, .to_stderr = true, .color = dp_options_color(options, stderr)};
 }
 
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)

@@ -218,7 +218,7 @@ static struct dp_error *select_functions(struct dp_expander *x, const struct dp_
 {
 	struct dp_selection more = {0};
 	bool known = true;
-	struct dp_error *err = dp_image_select(x->image, spec, x->from->except, x->from->nexcept, ret);
+	struct dp_error *err = dp_image_select(x->image, spec, x->from->except.item, x->from->except.n, ret);
 	if (!err || err->tag != DP_TAG_NO_SYMBOL || !spec->symbol || dp_spec_is_source(spec))
 		return err;
 	struct dp_error *failed = dp_image_more(x->image, spec, false, &known, &more);

@@ -254,8 +254,8 @@ Test(options, what_is_probed_of_a_function)
 	cr_expect(o.trace.probe[2].entry && o.trace.probe[3].entry);
 	cr_expect_str_eq(o.trace.probe[2].name, "f_entry");
 	cr_expect_str_eq(o.trace.probe[3].name, "f_entry_2");
-	cr_assert_eq(o.trace.nexcept, 2);
-	cr_expect_str_eq(o.trace.except[0], "a*");
+	cr_assert_eq(o.trace.except.n, 2);
+	cr_expect_str_eq(o.trace.except.item[0], "a*");
 	dp_options_fini(&o);
 }
 
