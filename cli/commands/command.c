@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/commands/command.h"
 
-#include "cli/run/profile/profile.h"
+#include "cli/run/profile.h"
 #include "cli/run/trace.h"
 
 /* Said once, when probes are left without a tool that looks after them. */

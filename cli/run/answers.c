@@ -1,316 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * From cells to rows: those of all threads are summed, those of a function's several exits become one row, what came before the
- * last interval is taken off, and the greatest come first.
- */
 #include "cli/run/answers.h"
 
-#include "output/events/frames.h"
-#include "output/reports/answers.h"
-#include "session/process/session_answers.h"
+#include "session/run/rows.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#define LOOK_NS UINT64_C(100000000)
-
-struct row { /* one key of one probe of one target */
-	size_t session, probe;
-	bool keyed;
-	uint64_t key;
-	unsigned nframes;
-	uint64_t *words; /* the cells, then the frames; owned */
-	uint64_t hits, unpaired, crowded;
-};
-
-struct dp_answers_run {
-	struct row *row, *before; /* ascending; as of now, and as of the last interval */
-	size_t n, capacity, nbefore;
-	struct dp_cells_want want;
-	uint64_t looked_ns, shown_ns;
-	bool failed;
-};
-
-struct target { /* whose keys are being read */
-	struct dp_run *run;
-	struct dp_answers_run *a;
-	size_t session;
-};
-
-/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
-
-static void rows_free(struct row *row, size_t n)
+void dp_answers_print(const struct dp_options *options, const struct dp_answers_shown *shown, FILE *to)
 {
-	for (size_t i = 0; i < n; i++)
-		free(row[i].words);
-	free(row);
-}
-
-static void clear(struct dp_answers_run *a)
-{
-	rows_free(a->row, a->n);
-	a->row = NULL;
-	a->n = a->capacity = 0;
-}
-
-/* A row with cells of 0; NULL without memory. */
-static struct row *add_row(struct dp_answers_run *a, const struct row *like, const uint64_t *frames)
-{
-	if (a->n == a->capacity) {
-		const size_t capacity = a->capacity ? 2 * a->capacity : 64;
-		struct row *grown = realloc(a->row, capacity * sizeof(*grown));
-		if (!grown)
-			return NULL;
-		a->row = grown;
-		a->capacity = capacity;
-	}
-	struct row *row = &a->row[a->n];
-	*row = *like;
-	row->words = calloc(a->want.words + like->nframes + 1, sizeof(*row->words));
-	if (!row->words)
-		return NULL;
-	memcpy(row->words + a->want.words, frames ? frames : row->words, like->nframes * sizeof(*frames));
-	a->n++;
-	return row;
-}
-
-static int by_number(uint64_t x, uint64_t y)
-{
-	return (x > y) - (x < y);
-}
-
-static int compare(const struct row *x, const struct row *y, unsigned words)
-{
-	int order = by_number(x->session, y->session);
-	order = order ? order : by_number(x->probe, y->probe);
-	order = order ? order : by_number(x->keyed, y->keyed);
-	order = order ? order : by_number(x->key, y->key);
-	order = order ? order : by_number(x->nframes, y->nframes);
-	for (unsigned i = words; !order && i < words + x->nframes; i++)
-		order = by_number(x->words[i], y->words[i]);
-	return order;
-}
-
-static int in_order(const void *x, const void *y, void *data)
-{
-	return compare(x, y, ((const struct dp_answers_run *)data)->want.words);
-}
-
-/* Neighbours that are the same key become one. */
-static void merge(struct dp_answers_run *a)
-{
-	size_t kept = 0;
-	qsort_r(a->row, a->n, sizeof(*a->row), in_order, a);
-	for (size_t i = 0; i < a->n; i++) {
-		struct row *last = kept ? &a->row[kept - 1] : NULL;
-		if (!last || compare(last, &a->row[i], a->want.words)) {
-			a->row[kept++] = a->row[i];
-			continue;
-		}
-		for (unsigned w = 0; w < a->want.words; w++)
-			dp_cells_add(&a->want, last->words, w, a->row[i].words[w]);
-		last->unpaired += a->row[i].unpaired;
-		last->crowded += a->row[i].crowded;
-		free(a->row[i].words);
-	}
-	a->n = kept;
-}
-
-/* ---- reading --------------------------------------------------------------------------------------------------------------- */
-
-static void read_probe(struct dp_trace *t, struct dp_answers_run *a, size_t k, unsigned i)
-{
-	struct dp_session *s = t->run.session[k];
-	struct dp_answer_loss loss;
-	const struct row like = {.session = k, .probe = dp_answers_row(t->run.trace, i)};
-	struct row *row = s->place[i].placed ? add_row(a, &like, NULL) : NULL;
-	if (!s->place[i].placed)
-		return;
-	if (!row) {
-		a->failed = true;
-		return;
-	}
-	dp_target_cells(s->target, i, row->words);
-	dp_target_answer_loss(s->target, i, &loss);
-	row->unpaired = loss.unpaired;
-	row->crowded = loss.crowded;
-	dp_session_answers_loss(s, i);
-	s->place[i].recorded = dp_answer_hits(t->run.trace->asked.what, row->words, a->want.words);
-}
-
-static bool on_key(const struct dp_key_cells *key, void *data)
-{
-	const struct target *t = data;
-	const struct dp_run *run = t->run;
-	const struct row like = {.session = t->session,
-	                         .probe = dp_answers_row(run->trace, key->probe),
-	                         .keyed = true,
-	                         .key = key->key,
-	                         .nframes = key->nframes};
-	struct row *row = add_row(t->a, &like, key->frames);
-	if (!row) {
-		t->a->failed = true;
-		return false;
-	}
-	memcpy(row->words, key->cells, t->a->want.words * sizeof(*row->words));
-	run->session[t->session]->place[key->probe].recorded += dp_answer_hits(run->trace->asked.what, row->words, t->a->want.words);
-	return true;
-}
-
-static void look(struct dp_trace *t, struct dp_answers_run *a)
-{
-	clear(a);
-	t->run.recorded = 0;
-	for (size_t k = 0; k < t->run.nsessions; k++) {
-		struct target target = {&t->run, a, k};
-		if (!t->run.session[k]->answers)
-			continue;
-		a->want = t->run.session[k]->answers->want;
-		for (unsigned i = 0; i < t->run.trace->nprobes; i++)
-			read_probe(t, a, k, i);
-		if (a->want.keys)
-			dp_target_keys(t->run.session[k]->target, on_key, &target);
-		for (unsigned i = 0; i < t->run.trace->nprobes; i++)
-			t->run.recorded += t->run.session[k]->place[i].recorded;
-	}
-	merge(a);
-	for (size_t i = 0; i < a->n; i++)
-		a->row[i].hits = dp_answer_hits(t->run.trace->asked.what, a->row[i].words, a->want.words);
-}
-
-/* ---- showing --------------------------------------------------------------------------------------------------------------- */
-
-/* Both are in the same order; *old is where the search goes on. */
-static void take_off(const struct dp_answers_run *a, const struct row *row, size_t *old, uint64_t *cells)
-{
-	while (*old < a->nbefore && compare(&a->before[*old], row, a->want.words) < 0)
-		++*old;
-	if (*old == a->nbefore || compare(&a->before[*old], row, a->want.words))
-		return;
-	for (unsigned i = 0; i < a->want.greatest; i++)
-		cells[i] -= a->before[*old].words[i];
-}
-
-static struct dp_answer_row shown_row(struct dp_trace *t, const struct dp_answers_run *a, const struct row *row, uint64_t *cells)
-{
-	const struct dp_session *s = t->run.session[row->session];
-	const struct dp_probe *p = &t->run.trace->probe[row->probe];
-	const uint64_t *frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL;
-	struct dp_image *image = dp_target_image(s->target);
-	return (struct dp_answer_row){
-	        .name = p->title ? p->title : p->name,
-	        .pid = dp_target_pid(s->target),
-	        .keyed = row->keyed,
-	        .key = row->key,
-	        .frames = frames,
-	        .nframes = row->nframes,
-	        .cut = frames && row->nframes && dp_frames_cut(image, frames[row->nframes - 1], row->nframes, a->want.stack - 1),
-	        .image = image,
-	        .cells = cells,
-	        .hits = dp_answer_hits(t->run.trace->asked.what, cells, a->want.words),
-	        .unpaired = row->unpaired,
-	        .crowded = row->crowded,
-	};
-}
-
-static void print(const struct dp_trace *t, const struct dp_answers_shown *shown)
-{
-	const struct dp_asked *asked = &t->run.trace->asked;
-	if (t->options->format == DP_FORMAT_JSON)
-		dp_answers_json(shown, t->out.file);
-	else if (asked->folded)
-		dp_answers_folded(shown, t->out.file);
+	if (options->format == DP_FORMAT_JSON)
+		dp_answers_json(shown, to);
+	else if (options->trace.asked.folded)
+		dp_answers_folded(shown, to);
 	else
-		dp_answers_text(shown, t->out.file);
-	fflush(t->out.file);
+		dp_answers_text(shown, to);
 }
 
-static void show(struct dp_trace *t, struct dp_answers_run *a, bool delta)
+static void show(struct dp_trace *t, bool delta)
 {
-	const struct dp_asked *asked = &t->run.trace->asked;
-	const uint64_t now = t->run.clear_ns ? t->run.clear_ns : dp_now_ns(), since = delta ? a->shown_ns : t->run.armed_ns;
-	dp_auto_free struct dp_answer_row *row = calloc(a->n + 1, sizeof(*row));
-	dp_auto_free uint64_t *cells = calloc(a->n * a->want.words + 1, sizeof(*cells));
-	size_t n = 0, old = 0;
-	if (!row || !cells)
+	struct dp_answers_shown shown;
+	if (!dp_rows_shown(&t->run, delta, &shown))
 		return;
-	for (size_t i = 0; i < a->n; i++) {
-		uint64_t *own = cells + n * a->want.words;
-		if (a->want.keys && !a->row[i].keyed)
-			continue;
-		memcpy(own, a->row[i].words, a->want.words * sizeof(*own));
-		if (delta)
-			take_off(a, &a->row[i], &old, own);
-		row[n++] = shown_row(t, a, &a->row[i], own);
-	}
-	dp_answers_sort(row, n, asked->rank);
-	print(t, &(struct dp_answers_shown){
-	                   .what = asked->what,
-	                   .average = asked->average,
-	                   .value = asked->value,
-	                   .by = asked->by,
-	                   .ns = asked->value && !strcmp(asked->value, "duration"),
-	                   .pids = t->run.nsessions > 1,
-	                   .delta = delta,
-	                   .low = asked->low,
-	                   .step = asked->step,
-	                   .buckets = asked->buckets,
-	                   .top = asked->top,
-	                   .seconds = (double)(now - since) / 1e9,
-	                   .row = row,
-	                   .n = n,
-	           });
-}
-
-static struct dp_answers_run *state(struct dp_trace *t)
-{
-	if (!t->run.trace->asked.what)
-		return NULL;
-	if (!t->answers) {
-		t->answers = calloc(1, sizeof(*t->answers));
-		if (t->answers)
-			t->answers->shown_ns = t->run.armed_ns;
-	}
-	return t->answers;
+	dp_answers_print(t->options, &shown, t->out.file);
+	fflush(t->out.file);
 }
 
 void dp_answers_round(struct dp_trace *t)
 {
-	struct dp_answers_run *a = state(t);
-	const uint64_t now = dp_now_ns(), interval = t->run.trace->asked.interval_ns;
-	const bool due = a && interval && now - a->shown_ns >= interval;
-	if (!a || (!due && !t->run.trace->hits && now - a->looked_ns < LOOK_NS))
-		return;
-	look(t, a);
-	a->looked_ns = now;
-	if (!due)
+	if (!dp_rows_round(&t->run))
 		return;
 	if (!t->options->quiet)
-		show(t, a, true);
-	rows_free(a->before, a->nbefore);
-	a->before = dp_take(a->row, NULL);
-	a->nbefore = dp_take(a->n, 0);
-	a->capacity = 0;
-	a->shown_ns = now;
+		show(t, true);
+	dp_rows_next(&t->run);
 }
 
 void dp_answers_final(struct dp_trace *t)
 {
-	struct dp_answers_run *a = state(t);
-	if (!a)
+	bool failed;
+	if (!dp_rows_final(&t->run, &failed))
 		return;
-	look(t, a);
-	if (a->failed)
-		fprintf(stderr, "dynprobe: out of memory for the answers: some are missing\n");
-	show(t, a, false);
-}
-
-void dp_answers_fini(struct dp_trace *t)
-{
-	if (!t->answers)
-		return;
-	clear(t->answers);
-	rows_free(t->answers->before, t->answers->nbefore);
-	free(t->answers);
-	t->answers = NULL;
+	if (failed)
+		fprintf(stderr, "dynprobe: out of memory for the aggregations: some are missing\n");
+	show(t, false);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Aggregations on the terminal: what was counted in all targets, as rows. */
+/* Aggregations on the terminal. */
 #ifndef DP_CLI_ANSWERS_H
 #define DP_CLI_ANSWERS_H
 
 #include "cli/run/trace.h"
+#include "output/reports/answers.h"
 
-/* Reads the cells when it is time to; shows what came since the last time if --interval says so. */
+/* As the options say: a table, folded stacks, or JSON. */
+void dp_answers_print(const struct dp_options *options, const struct dp_answers_shown *shown, FILE *to);
+/* Reads the cells when it is time to; prints what came since the last time if --interval says so. */
 void dp_answers_round(struct dp_trace *t);
-/* After the removal: everything, exactly. */
+/* After the removal: prints everything. */
 void dp_answers_final(struct dp_trace *t);
-void dp_answers_fini(struct dp_trace *t);
 
 #endif

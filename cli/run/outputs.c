@@ -131,6 +131,14 @@ size_t dp_outputs_settle(struct dp_outputs *o)
 	return o->outlet ? dp_outlet_settle(o->outlet) : 0;
 }
 
+void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary)
+{
+	if (options->format == DP_FORMAT_JSON)
+		dp_summary_json(summary, o->file);
+	else
+		dp_summary_text(summary, stderr, o->color && o->to_stderr);
+}
+
 struct dp_error *dp_outputs_end(struct dp_outputs *o)
 {
 	struct dp_writer *live = o->live, *record = o->record;

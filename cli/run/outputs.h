@@ -35,9 +35,11 @@ void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
 /* What the reader of the live view has not taken so far; how many bytes it did not take before it was to end (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
-/* Ends the recording and the live view; the summary can still be written to o->file until dp_outputs_fini(). */
+/* JSON goes where the events go, text to standard error. */
+void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
 /* For a run in which nothing has run: ends it, and leaves no recording behind. */
 void dp_outputs_discard(struct dp_outputs *o);
+/* Ends the recording and the live view; the summary can still be written until dp_outputs_fini(). */
 struct dp_error *dp_outputs_end(struct dp_outputs *o) DP_MUST_CHECK;
 void dp_outputs_fini(struct dp_outputs *o);
 

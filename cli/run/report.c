@@ -3,6 +3,7 @@
 #include "cli/run/trace.h"
 #include "session/process/session_trap.h"
 #include "session/run/snapshots.h"
+#include "session/run/summary.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -75,88 +76,16 @@ void dp_report_refusals(const struct dp_trace *t)
 		dp_session_trap_note(t->run.session[k]);
 }
 
-static void fill_probe(const struct dp_trace *t, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
-{
-	const struct dp_place *p = &s->place[i];
-	*ret = (struct dp_summary_probe){
-	        .name = t->run.trace->probe[i].name,
-	        .spec = t->run.trace->probe[i].spec.text,
-	        .pid = dp_target_pid(s->target),
-	        .tactic = p->placed ? dp_tactic_name(p->plan.tactic) : NULL,
-	        .tag = p->refused   ? dp_tag_name(p->refused->tag)
-	               : p->retired ? dp_tag_name(DP_TAG_FOREIGN)
-	                            : NULL,
-	        .reason = p->refused ? p->refused->message : p->retired_why,
-	        .retired = p->retired,
-	        .left_out = p->left_out,
-	        .is_call = t->run.trace->typed[i].call.is,
-	        .addr = p->addr,
-	        .recorded = p->recorded,
-	        .lost = s->loss[i],
-	        .lost_unpaired = p->unpaired,
-	        .lost_crowded = p->crowded,
-	};
-	ret->lost.damaged += p->damaged;
-	ret->lost.other += p->unshown;
-}
-
-static void add_stops(struct dp_summary_stops *to, uint64_t held_ns, unsigned stops, unsigned vain)
-{
-	to->held_ns += held_ns;
-	to->stops += stops;
-	to->vain += vain;
-}
-
-static void add_session(const struct dp_session *s, struct dp_summary *sum)
-{
-	if (s->install.pause_ns > sum->pause_attach_ns)
-		sum->pause_attach_ns = s->install.pause_ns;
-	add_stops(&sum->attach, s->install.held_ns, s->install.stops, s->install.vain);
-	add_stops(&sum->detach, s->removal.held_ns, s->removal.stops, s->removal.vain);
-	if (s->sink_stats.pause_ns > sum->pause_attach_ns)
-		sum->pause_attach_ns = s->sink_stats.pause_ns;
-	if (s->removal.pause_ns > sum->pause_detach_ns)
-		sum->pause_detach_ns = s->removal.pause_ns;
-	if (s->install.why_frozen[0])
-		sum->frozen_attach = s->install.why_frozen;
-	if (s->removal.why_frozen[0])
-		sum->frozen_detach = s->removal.why_frozen;
-	if (s->by_calls.why[0]) {
-		sum->by_calls = s->by_calls.why;
-		sum->by_calls_ns = s->by_calls.for_ns;
-	}
-	sum->left_bytes += s->removal.left_bytes;
-	if (s->removal.left_bytes || s->removal.left_sites)
-		sum->left_why = s->removal.why;
-}
-
 void dp_report_summary(struct dp_trace *t)
 {
 	struct dp_summary_snapshots shots;
-	const size_t each = t->run.trace->nprobes;
-	dp_auto_free struct dp_summary_probe *probe = calloc(t->run.nsessions * each + 1, sizeof(*probe));
-	struct dp_summary sum = {
-	        .probe = probe,
-	        .attach_ns = t->run.armed_ns ? t->run.armed_ns - t->run.start_ns : 0,
-	        .armed_ns = t->run.armed_ns && t->run.leave_ns ? t->run.leave_ns - t->run.armed_ns : 0,
-	        .detach_ns = t->run.clear_ns - t->run.leave_ns,
-	        .record_dir = t->out.record_dir,
-	        .session = t->run.use_lttng ? t->run.lttng_session : NULL,
-	        .snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL,
-	        .ended_by = t->run.ended_by,
-	};
-	if (!probe)
+	struct dp_summary sum;
+	if (!dp_run_summary(&t->run, &sum))
 		return;
-	for (size_t k = 0; k < t->run.nsessions; k++) {
-		add_session(t->run.session[k], &sum);
-		for (size_t i = 0; i < each; i++)
-			if (!t->run.trace->probe[i].reserved)
-				fill_probe(t, t->run.session[k], i, &probe[sum.n++]);
-	}
-	if (t->options->format == DP_FORMAT_JSON)
-		dp_summary_json(&sum, t->out.file);
-	else
-		dp_summary_text(&sum, stderr, t->out.color && t->out.to_stderr);
+	sum.record_dir = t->out.record_dir;
+	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
+	dp_outputs_summary(&t->out, t->options, &sum);
+	free((void *)(uintptr_t)sum.probe);
 }
 
 void dp_report_snapshots(const struct dp_trace *t)

@@ -182,7 +182,6 @@ static void trace_fini(struct dp_trace *t)
 	dp_run_fini(&t->run);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);
-	dp_answers_fini(t);
 }
 
 static int trace(const struct dp_options *options, const char *supersedes, bool *blocked)

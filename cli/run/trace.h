@@ -13,7 +13,6 @@ struct dp_trace {
 	struct dp_trace_calls calls;
 	const struct dp_options *options;
 	struct dp_outputs out;
-	struct dp_answers_run *answers; /* answers_show.c */
 	int signal_fd;
 	int signal; /* the one that ended it, or 0 */
 };

@@ -4,6 +4,7 @@
 #include "session/process/session_scope.h"
 #include "session/run/lttng_run.h"
 #include "session/run/patterns.h"
+#include "session/run/rows.h"
 #include "session/run/snapshots.h"
 
 #include <poll.h>
@@ -25,6 +26,7 @@ void dp_run_fini(struct dp_run *run)
 	dp_error_destroy(dp_lttng_end(run));
 	free(run->lttng_session);
 	dp_snapshots_fini(run);
+	dp_rows_fini(run);
 	dp_expansion_fini(&run->expanded);
 }
 

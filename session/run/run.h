@@ -30,6 +30,7 @@ struct dp_run {
 	bool failed;
 	struct dp_lttng *lttng;
 	struct dp_snapshots *snapshots; /* snapshots.h */
+	struct dp_rows *rows;           /* rows.h */
 	char *lttng_session;            /* the user's current one */
 	const char *supersedes; /* name of the resident probe that the only probe of this run replaces, or NULL (keep.c) */
 };

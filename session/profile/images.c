@@ -4,7 +4,9 @@
  * place, or the process becomes another program. As long as code is only added, one image is all; where code of a file is gone
  * or another's, a new one begins.
  */
-#include "cli/run/profile/profile.h"
+#include "session/profile/images.h"
+
+#include "session/profile/stacks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/run/profile/profile.h"
-
-#include "output/reports/answers.h"
-#include "trampoline/trampoline.h"
+#include "session/profile/stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +136,7 @@ static int by_hits(const void *x, const void *y)
 
 /* ---- stacks of the same functions are one to the reader ------------------------------------------------------------------- */
 
-struct merged {
+struct dp_merged_stack {
 	uint64_t *functions;       /* owned */
 	const struct stack *stack; /* the one with most hits */
 	uint64_t hits;
@@ -147,7 +144,7 @@ struct merged {
 
 static int by_functions(const void *x, const void *y)
 {
-	const struct merged *a = x, *b = y;
+	const struct dp_merged_stack *a = x, *b = y;
 	if (a->stack->n != b->stack->n)
 		return a->stack->n < b->stack->n ? -1 : 1;
 	for (size_t i = 0; i < a->stack->n; i++)
@@ -157,7 +154,7 @@ static int by_functions(const void *x, const void *y)
 }
 
 /* All stacks, with the functions that their frames are in. False: out of memory. */
-static bool collect(const struct dp_stacks *s, const struct dp_images *images, struct merged *ret, size_t *n)
+static bool collect(const struct dp_stacks *s, const struct dp_images *images, struct dp_merged_stack *ret, size_t *n)
 {
 	for (size_t i = 0; i < s->nslots; i++) {
 		const struct stack *stack = &s->slot[i];
@@ -168,12 +165,12 @@ static bool collect(const struct dp_stacks *s, const struct dp_images *images, s
 			return false;
 		for (size_t k = 0; k < stack->n; k++)
 			functions[k] = dp_images_function(images, stack->image, stack->pc[k], !k);
-		ret[(*n)++] = (struct merged){functions, stack, stack->hits};
+		ret[(*n)++] = (struct dp_merged_stack){functions, stack, stack->hits};
 	}
 	return true;
 }
 
-static size_t merge(struct merged *m, size_t n)
+static size_t merge(struct dp_merged_stack *m, size_t n)
 {
 	size_t kept = 0;
 	if (n)
@@ -191,49 +188,42 @@ static size_t merge(struct merged *m, size_t n)
 	return kept;
 }
 
-static bool print(const struct merged *m, size_t n, const struct dp_stacks_view *v, FILE *to)
+static struct dp_answer_row row_of(const struct dp_merged_stack *m, const struct dp_images *images, pid_t pid)
 {
-	dp_auto_free struct dp_answer_row *row = calloc(n + 1, sizeof(*row));
-	if (!row)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		row[i] = (struct dp_answer_row){
-		        .name = "profile",
-		        .cut = m[i].stack->n && !m[i].stack->pc[m[i].stack->n - 1],
-		        .pid = v->pid,
-		        .keyed = true,
-		        .frames = m[i].stack->pc,
-		        .nframes = (unsigned)m[i].stack->n - (m[i].stack->n && !m[i].stack->pc[m[i].stack->n - 1]),
-		        .image = dp_images_get(v->images, m[i].stack->image),
-		        .cells = &m[i].hits,
-		        .hits = m[i].hits,
-		};
-	qsort(row, n, sizeof(*row), by_hits);
-	const struct dp_answers_shown shown = {.what = DP_ANSWER_COUNT,
-	                                       .by = "backtrace",
-	                                       .top = v->options->trace.asked.top,
-	                                       .seconds = v->seconds,
-	                                       .row = row,
-	                                       .n = n};
-	if (v->options->format == DP_FORMAT_JSON)
-		dp_answers_json(&shown, to);
-	else if (v->options->trace.asked.folded)
-		dp_answers_folded(&shown, to);
-	else
-		dp_answers_text(&shown, to);
-	return true;
+	const struct stack *stack = m->stack;
+	const bool cut = stack->n && !stack->pc[stack->n - 1];
+	return (struct dp_answer_row){
+	        .name = "profile",
+	        .cut = cut,
+	        .pid = pid,
+	        .keyed = true,
+	        .frames = stack->pc,
+	        .nframes = (unsigned)stack->n - cut,
+	        .image = dp_images_get(images, stack->image),
+	        .cells = &m->hits,
+	        .hits = m->hits,
+	};
 }
 
-struct dp_error *dp_stacks_show(const struct dp_stacks *s, const struct dp_stacks_view *v, FILE *to)
+struct dp_error *dp_stacks_rows(const struct dp_stacks *s, const struct dp_images *images, pid_t pid, struct dp_stack_rows *ret)
 {
-	dp_auto_free struct merged *m = calloc(s->n + 1, sizeof(*m));
-	size_t n = 0;
-	bool done = m && collect(s, v->images, m, &n);
-	if (done) {
-		n = merge(m, n);
-		done = print(m, n, v, to);
+	*ret = (struct dp_stack_rows){.row = calloc(s->n + 1, sizeof(*ret->row)), .merged = calloc(s->n + 1, sizeof(*ret->merged))};
+	if (!ret->row || !ret->merged || !collect(s, images, ret->merged, &ret->n)) {
+		dp_stack_rows_fini(ret);
+		return dp_error(DP_TAG_NOMEM, "out of memory for the table of %zu stacks", s->n);
 	}
-	for (size_t i = 0; i < n; i++)
-		free(m[i].functions);
-	return done ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the table of %zu stacks", s->n);
+	ret->n = merge(ret->merged, ret->n);
+	for (size_t i = 0; i < ret->n; i++)
+		ret->row[i] = row_of(&ret->merged[i], images, pid);
+	qsort(ret->row, ret->n, sizeof(*ret->row), by_hits);
+	return NULL;
+}
+
+void dp_stack_rows_fini(struct dp_stack_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		free(rows->merged[i].functions);
+	free(rows->merged);
+	free(rows->row);
+	*rows = (struct dp_stack_rows){0};
 }

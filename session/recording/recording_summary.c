@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of a recording. Losses are counted from when the probes were left: what was overwritten before belongs to the story.
- */
-#include "cli/run/recording/recording.h"
-#include "output/output.h"
-
-#include <stdlib.h>
+#include "session/recording/recording.h"
 
 static void fill(const struct dp_recording *r, const struct dp_recording_group *g, size_t i, struct dp_summary_probe *ret)
 {
@@ -28,22 +23,21 @@ static void fill(const struct dp_recording *r, const struct dp_recording_group *
 	};
 }
 
-void dp_recording_summary(struct dp_recording *r)
+void dp_recording_summary(const struct dp_recording *r, struct dp_summary_probe *row)
 {
-	dp_auto_free struct dp_summary_probe *probe = calloc(r->classes.nprobes + 1, sizeof(*probe));
-	struct dp_summary sum = {
-	        .probe = probe,
-	        .n = r->classes.nprobes,
-	        .record_dir = r->out.record_dir,
-	        .ended_by = r->ended_by,
-	};
-	if (!probe)
-		return;
 	for (size_t k = 0; k < r->ngroups; k++)
 		for (size_t i = 0; i < r->group[k].left->manifest.n; i++)
-			fill(r, &r->group[k], i, &probe[r->group[k].first + i]);
-	if (r->options->format == DP_FORMAT_JSON)
-		dp_summary_json(&sum, r->out.file);
-	else
-		dp_summary_text(&sum, stderr, r->out.color && r->out.to_stderr);
+			fill(r, &r->group[k], i, &row[r->group[k].first + i]);
+}
+
+uint64_t dp_recording_lost(const struct dp_recording *r)
+{
+	uint64_t sum = 0;
+	for (size_t k = 0; k < r->ngroups; k++)
+		for (unsigned i = 0; i < r->group[k].left->manifest.n; i++) {
+			struct dp_loss l = {0};
+			dp_resident_loss(r->group[k].left->standing, i, &l);
+			sum += dp_loss_sum(&l);
+		}
+	return sum;
 }

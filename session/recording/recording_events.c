@@ -4,9 +4,11 @@
  * so that a hit of the last group may be younger than one that the first group has for the next round: what is younger than the
  * round waits.
  */
-#include "cli/run/recording/recording.h"
+#include "session/recording/recording.h"
+
 #include "injector/tracee/tracee.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 struct kept { /* a hit that waits */
@@ -21,7 +23,7 @@ struct round {
 
 bool dp_recording_has_all(const struct dp_recording *r)
 {
-	return r->options->trace.hits && r->total >= r->options->trace.hits;
+	return r->most && r->total >= r->most;
 }
 
 static void write_event(struct dp_recording *r, size_t class, const struct dp_hit *hit)
@@ -38,7 +40,7 @@ static void write_event(struct dp_recording *r, size_t class, const struct dp_hi
 	        .len = hit->len,
 	        .image = dp_target_image(r->left->target),
 	};
-	dp_outputs_event(&r->out, &event);
+	r->event(&event, r->data);
 	r->recorded[class]++;
 	r->total++;
 }
@@ -98,7 +100,7 @@ static struct dp_error *write_kept(struct dp_recording *r, uint64_t limit)
 	return failed ? dp_error(DP_TAG_NOMEM, "out of memory for the events of several groups of probes") : NULL;
 }
 
-struct dp_error *dp_recording_drain(struct dp_recording *r, bool last)
+static struct dp_error *drain(struct dp_recording *r, bool last)
 {
 	const uint64_t limit = dp_now_ns();
 	struct dp_error *err = NULL;
@@ -112,6 +114,27 @@ struct dp_error *dp_recording_drain(struct dp_recording *r, bool last)
 		return written;
 	dp_error_destroy(written);
 	return err;
+}
+
+bool dp_recording_gone(const struct dp_recording *r)
+{
+	struct pollfd p = {.fd = dp_target_exit_fd(r->left->target), .events = POLLIN};
+	return poll(&p, 1, 0) == 1;
+}
+
+/* After exec there is nothing left to drain, and the process goes on; a process that is ending cannot be read any more. */
+struct dp_error *dp_recording_round(struct dp_recording *r)
+{
+	const bool last = dp_recording_gone(r);
+	struct dp_error *err = drain(r, last);
+	if (last || (err && dp_recording_gone(r)))
+		r->ended_by = "target exited";
+	else if (err && err->tag == DP_TAG_GONE)
+		r->ended_by = "target called exec";
+	if (err && !r->ended_by)
+		return err;
+	dp_error_destroy(err);
+	return NULL;
 }
 
 struct dp_error *dp_recording_finish(struct dp_recording *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is recorded: the groups with the ring sink, and an event class for each of their probes. */
-#include "cli/run/recording/recording.h"
+#include "session/recording/recording.h"
 
+#include "injector/tracee/tracee.h"
 #include "session/process/session_scope.h"
 
 #include <stdlib.h>
@@ -78,9 +78,9 @@ static struct dp_error *open_groups(struct dp_recording *r)
 	return r->ngroups ? NULL : nothing(r->left);
 }
 
-struct dp_error *dp_recording_open(const struct dp_options *options, struct dp_left *left, struct dp_recording *ret)
+struct dp_error *dp_recording_open(struct dp_left *left, struct dp_recording *ret)
 {
-	*ret = (struct dp_recording){.options = options, .left = left, .signal_fd = -1};
+	*ret = (struct dp_recording){.left = left};
 	struct dp_error *err = open_groups(ret);
 	if (err)
 		dp_recording_fini(ret);
@@ -98,9 +98,29 @@ void dp_recording_fini(struct dp_recording *r)
 	free(r->damaged);
 	dp_buf_fini(&r->hits);
 	dp_buf_fini(&r->payloads);
-	dp_error_destroy(dp_outputs_end(&r->out));
-	dp_outputs_fini(&r->out);
-	if (r->signal_fd >= 0)
-		close(r->signal_fd);
-	*r = (struct dp_recording){.signal_fd = -1};
+	*r = (struct dp_recording){0};
+}
+
+struct dp_error *dp_recording_release(struct dp_recording *r)
+{
+	struct dp_error *first = NULL;
+	for (size_t k = 0; k < r->ngroups; k++) {
+		struct dp_error *err = r->group[k].served ? dp_resident_release(r->group[k].left->standing) : NULL;
+		r->group[k].served = false;
+		if (first)
+			dp_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+struct dp_error *dp_recording_serve(struct dp_recording *r)
+{
+	r->start_ns = dp_now_ns();
+	for (size_t k = 0; k < r->ngroups; k++) {
+		DP_TRY(dp_resident_serve(r->group[k].left->standing));
+		r->group[k].served = true;
+	}
+	return NULL;
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/profile/sampler.h"
+
+#include "base/cleanup.h"
+#include "injector/tracee/tracee.h"
+#include "session/code/code_view.h"
+
+#include <poll.h>
+#include <string.h>
+
+#define RETRIES 3
+#define LOOK_NS UINT64_C(20000000)
+
+bool dp_sampler_has_all(const struct dp_sampler *s)
+{
+	return s->most && s->taken >= s->most;
+}
+
+/* What code is mapped, `since` then. */
+static void add_image(struct dp_sampler *s, struct dp_mapped m)
+{
+	dp_images_add(&s->images, m, s->stacks);
+	dp_sample_walker_tables(s->walker, NULL);
+	s->walked = DP_IMAGES_NONE;
+}
+
+static struct dp_error *look(struct dp_sampler *s, uint64_t since)
+{
+	struct dp_mapped m = {.since_ns = since};
+	dp_auto_free char *cache = dp_cache_dir();
+	const uint64_t ns = dp_now_ns(); /* before the maps are read */
+	DP_TRY(dp_samples_image(s->pid, cache, &m.image, &m.unwind));
+	add_image(s, m);
+	dp_samples_looked(s->samples, ns);
+	return NULL;
+}
+
+static bool has_ended(const struct dp_sampler *s, int ms)
+{
+	struct pollfd fd = {.fd = s->pid_fd, .events = POLLIN};
+	return poll(&fd, 1, ms) > 0;
+}
+
+/* A program that is gone before it was looked at: what was known of the one before it says nothing of its samples. */
+static void forget_before(struct dp_sampler *s, uint64_t exec_ns)
+{
+	struct dp_mapped nothing = {.since_ns = exec_ns};
+	struct dp_error *err = dp_image_create("", "", 0, &nothing.image);
+	if (!err)
+		add_image(s, nothing);
+	dp_error_destroy(err);
+	dp_samples_looked(s->samples, dp_now_ns());
+}
+
+/*
+ * Code that was mapped is looked at before the samples behind that news; if it is of no file, which has no names, not again and
+ * again for a program that maps all the time.
+ */
+static void keep_up(struct dp_sampler *s)
+{
+	struct dp_samples_news news;
+	dp_samples_news(s->samples, &news);
+	const bool names = news.file_ns || news.exec_ns;
+	const uint64_t now = names || news.other_ns ? dp_now_ns() : 0;
+	if (!now || (now - s->tried_ns < LOOK_NS && (!names || s->look_failed)))
+		return;
+	const uint64_t since = news.exec_ns ? news.exec_ns : news.file_ns ? news.file_ns : news.other_ns;
+	struct dp_error *err = look(s, since);
+	s->look_failed = err;
+	s->tried_ns = dp_now_ns();
+	if (err && news.exec_ns && has_ended(s, 0))
+		forget_before(s, news.exec_ns);
+	dp_error_destroy(err);
+}
+
+/* May what the sample is named by be older than its code? */
+static bool is_stale(const struct dp_sampler *s, const struct dp_sample *sample)
+{
+	struct dp_samples_news news;
+	dp_samples_news(s->samples, &news);
+	return (news.file_ns && sample->ns >= news.file_ns) || (news.exec_ns && sample->ns >= news.exec_ns);
+}
+
+static size_t walk(struct dp_sampler *s, const struct dp_sample *sample, uint64_t pc[DP_BACKTRACE_MAX], uint32_t *number)
+{
+	const struct dp_mapped *m = dp_images_at(&s->images, sample->ns, number);
+	if (s->walked != *number)
+		dp_sample_walker_tables(s->walker, m->unwind);
+	s->walked = *number;
+	s->nameless += !dp_image_nmaps(m->image);
+	s->stale += is_stale(s, sample);
+	return dp_sample_walk(s->walker, sample, pc, DP_BACKTRACE_MAX);
+}
+
+static void on_sample(const struct dp_sample *sample, void *data)
+{
+	struct dp_sampler *s = data;
+	uint64_t pc[DP_BACKTRACE_MAX];
+	uint8_t payload[1 + sizeof(pc)];
+	uint32_t number;
+	if (dp_sampler_has_all(s))
+		return;
+	keep_up(s);
+	size_t n = walk(s, sample, pc, &number);
+	s->taken++;
+	if (n == DP_BACKTRACE_MAX || dp_sample_left()) {
+		s->cut++;
+		pc[n < DP_BACKTRACE_MAX ? n++ : n - 1] = 0; /* says so: DP_FRAMES_CUT */
+	}
+	if (s->stacks) {
+		s->crowded += !dp_stacks_count(s->stacks, &(struct dp_stack_seen){pc, n, number});
+		return;
+	}
+	payload[0] = (uint8_t)n;
+	memcpy(payload + 1, pc, n * sizeof(*pc));
+	const struct dp_event event = {
+	        .ns = sample->ns,
+	        .pid = s->pid,
+	        .tid = sample->tid,
+	        .comm = s->comm,
+	        .payload = payload,
+	        .len = 1 + n * sizeof(*pc),
+	        .image = dp_images_get(&s->images, number),
+	};
+	s->event(&event, s->data);
+}
+
+struct dp_error *dp_sampler_look(struct dp_sampler *s)
+{
+	for (int tried = 1;; tried++) { /* a program that maps while we look */
+		struct dp_error *err = look(s, 0);
+		if (err && s->starts && has_ended(s, 200)) /* a short one: its samples have no names */
+			err = dp_error_destroy(err);
+		if (!err || tried == RETRIES)
+			return err;
+		dp_error_destroy(err);
+	}
+}
+
+struct dp_error *dp_sampler_open(struct dp_sampler *s, unsigned hz)
+{
+	DP_TRY(dp_sample_walker_create(&s->walker));
+	DP_TRY(dp_samples_open(s->pid, hz, s->starts, &s->samples));
+	DP_TRY(dp_images_init(&s->images));
+	dp_samples_comm(s->pid, s->comm, sizeof(s->comm));
+	return NULL;
+}
+
+void dp_sampler_drain(struct dp_sampler *s)
+{
+	dp_samples_drain(s->samples, on_sample, s);
+}
+
+uint64_t dp_sampler_unnamed(const struct dp_sampler *s)
+{
+	return s->nameless + (s->stacks ? dp_stacks_unnamed(s->stacks) : 0);
+}
+
+void dp_sampler_fini(struct dp_sampler *s)
+{
+	dp_stacks_destroy(s->stacks);
+	dp_samples_destroy(s->samples);
+	dp_sample_walker_destroy(s->walker);
+	dp_images_fini(&s->images);
+}

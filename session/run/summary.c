@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/run/summary.h"
+
+#include "session/run/snapshots.h"
+
+#include <stdlib.h>
+
+static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
+{
+	const struct dp_place *p = &s->place[i];
+	*ret = (struct dp_summary_probe){
+	        .name = run->trace->probe[i].name,
+	        .spec = run->trace->probe[i].spec.text,
+	        .pid = dp_target_pid(s->target),
+	        .tactic = p->placed ? dp_tactic_name(p->plan.tactic) : NULL,
+	        .tag = p->refused   ? dp_tag_name(p->refused->tag)
+	               : p->retired ? dp_tag_name(DP_TAG_FOREIGN)
+	                            : NULL,
+	        .reason = p->refused ? p->refused->message : p->retired_why,
+	        .retired = p->retired,
+	        .left_out = p->left_out,
+	        .is_call = run->trace->typed[i].call.is,
+	        .addr = p->addr,
+	        .recorded = p->recorded,
+	        .lost = s->loss[i],
+	        .lost_unpaired = p->unpaired,
+	        .lost_crowded = p->crowded,
+	};
+	ret->lost.damaged += p->damaged;
+	ret->lost.other += p->unshown;
+}
+
+static void add_stops(struct dp_summary_stops *to, uint64_t held_ns, unsigned stops, unsigned vain)
+{
+	to->held_ns += held_ns;
+	to->stops += stops;
+	to->vain += vain;
+}
+
+static void add_session(const struct dp_session *s, struct dp_summary *sum)
+{
+	if (s->install.pause_ns > sum->pause_attach_ns)
+		sum->pause_attach_ns = s->install.pause_ns;
+	add_stops(&sum->attach, s->install.held_ns, s->install.stops, s->install.vain);
+	add_stops(&sum->detach, s->removal.held_ns, s->removal.stops, s->removal.vain);
+	if (s->sink_stats.pause_ns > sum->pause_attach_ns)
+		sum->pause_attach_ns = s->sink_stats.pause_ns;
+	if (s->removal.pause_ns > sum->pause_detach_ns)
+		sum->pause_detach_ns = s->removal.pause_ns;
+	if (s->install.why_frozen[0])
+		sum->frozen_attach = s->install.why_frozen;
+	if (s->removal.why_frozen[0])
+		sum->frozen_detach = s->removal.why_frozen;
+	if (s->by_calls.why[0]) {
+		sum->by_calls = s->by_calls.why;
+		sum->by_calls_ns = s->by_calls.for_ns;
+	}
+	sum->left_bytes += s->removal.left_bytes;
+	if (s->removal.left_bytes || s->removal.left_sites)
+		sum->left_why = s->removal.why;
+}
+
+bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
+{
+	const size_t each = run->trace->nprobes;
+	struct dp_summary_probe *probe = calloc(run->nsessions * each + 1, sizeof(*probe));
+	*ret = (struct dp_summary){
+	        .probe = probe,
+	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
+	        .armed_ns = run->armed_ns && run->leave_ns ? run->leave_ns - run->armed_ns : 0,
+	        .detach_ns = run->clear_ns - run->leave_ns,
+	        .session = run->use_lttng ? run->lttng_session : NULL,
+	        .ended_by = run->ended_by,
+	};
+	if (!probe)
+		return false;
+	for (size_t k = 0; k < run->nsessions; k++) {
+		add_session(run->session[k], ret);
+		for (size_t i = 0; i < each; i++)
+			if (!run->trace->probe[i].reserved)
+				fill_probe(run, run->session[k], i, &probe[ret->n++]);
+	}
+	return true;
+}
