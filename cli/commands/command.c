@@ -4,9 +4,9 @@
 #include "cli/run/profile.h"
 #include "cli/run/trace.h"
 
-/* Said once, when probes are left without a tool that looks after them. */
+/* Printed once, after attach. */
 static const char exposed[] =
-        "nobody watches these probes now: remove them before a debugger or a uprobe patches the same places (docs/guarantees.md)";
+        "resident probes are not monitored: remove them before a debugger or a uprobe patches the same places (docs/guarantees.md)";
 
 static int run(const struct dp_options *options)
 {

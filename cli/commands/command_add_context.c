@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * add-context: a stub records what it was made for, so a probe that is to record more is made anew, from what was asked for the
- * old one and what is asked now, and takes the old one's place in one transaction: no hit is missed. The options of that new
- * probe are made as if they had been typed.
+ * add-context: a stub records fixed contexts, so a new probe with the old and the new contexts replaces the old one in one
+ * transaction: no hit is missed. The new probe's options are built as if they had been typed.
  */
 #include "cli/commands/command.h"
 #include "session/left.h"
@@ -21,7 +20,7 @@ struct words {
 	char *inlined; /* struct dp_typed */
 	struct dp_printf_form *form;
 	bool failed;
-	bool alone; /* the old probe has rings, and no other that shares them */
+	bool alone; /* the old probe has rings of its own */
 };
 
 static void add(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -89,13 +88,13 @@ static struct dp_error *find(struct dp_left *left, const char *name, struct dp_l
 				*index = i;
 			}
 	if (!*group)
-		return dp_error(DP_TAG_NO_PROBE, "-e '%s' names no single probe", name);
+		return dp_error(DP_TAG_NO_PROBE, "-e '%s' is not the name of one probe", name);
 	if (!dp_resident_site((*group)->standing, (unsigned)*index))
 		return dp_error(DP_TAG_NO_PROBE, "'%s' was retired: another tool patched its place", name);
 	return NULL;
 }
 
-/* What is to be typed; `enabled`: how the old probe is. The process is let go: the new probe's command opens it again. */
+/* Makes the options; `enabled`: state of the old probe. Closes the process, which the new probe's command opens again. */
 static struct dp_error *prepare(const struct dp_options *o, struct words *w, bool *enabled)
 {
 	struct dp_left left = {0};
@@ -132,8 +131,8 @@ static struct dp_error *disable_again(const struct dp_options *o)
 }
 
 /*
- * In one step, if the text has room for a second jump at the place: one whose springboard can lie at one address only has not.
- * Then the old one is taken out first.
+ * In one step if the text has room for a second jump at the place; a jump whose springboard fits at one address only has none.
+ * Then the old probe is removed first.
  */
 static int replace(const struct dp_options *o, const struct dp_options *anew)
 {
@@ -146,9 +145,7 @@ static int replace(const struct dp_options *o, const struct dp_options *anew)
 	old.name = names;
 	old.nnames = 1;
 	fprintf(stderr,
-	        "dynprobe: no room for a second jump where %s stands in %d: it is taken out first, its hits of these "
-	        "milliseconds are "
-	        "not seen\n",
+	        "dynprobe: no room for a second jump at %s in %d: removing the old probe first; hits in these milliseconds are missed\n",
 	        o->event, o->trace.pid[0]);
 	const int removed = dp_command_remove(&old);
 	return removed ? removed : dp_trace(anew);
@@ -160,7 +157,7 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	struct dp_options anew;
 	bool enabled = true;
 	if (o->trace.npids != 1)
-		return dp_error(DP_TAG_USAGE, "one process at a time");
+		return dp_error(DP_TAG_USAGE, "dynprobe add-context takes one --pid at a time");
 	struct dp_error *err = prepare(o, &w, &enabled);
 	if (!err)
 		err = dp_options_parse_verb(DP_VERB_ATTACH, (int)w.n, w.word, &anew);
@@ -169,7 +166,7 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 		anew.trace.typed[0].form = dp_take(w.form, NULL);
 		*status = replace(o, &anew);
 		if (!*status && w.alone)
-			fprintf(stderr, "dynprobe: what the rings held of %s until now is given up (dynprobe record --once takes it before)\n",
+			fprintf(stderr, "dynprobe: the buffered events of %s are dropped (to keep them, run dynprobe record --once first)\n",
 			        o->event);
 		dp_options_fini(&anew);
 		if (!*status && !enabled)

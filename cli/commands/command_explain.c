@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* explain: what a refusal's tag means and what to do about it. */
+/* explain: what a tag means and what to do about it. */
 #include "base/buf.h"
 #include "cli/commands/command.h"
 #include "probes/point/suggest.h"
@@ -21,7 +21,7 @@ static void list_all(void)
 		printf("%-18s %s\n", dp_tag_name((enum dp_tag)i), dp_tag_meaning((enum dp_tag)i));
 }
 
-/* As the names are written: capitals, no "DP-". */
+/* In the form of the tags: capitals, without "DP-". */
 static const char *as_written(const char *word, char buf[static LONGEST])
 {
 	size_t n = 0;
@@ -31,7 +31,7 @@ static const char *as_written(const char *word, char buf[static LONGEST])
 	return strncmp(buf, "DP-", 3) ? buf : buf + 3;
 }
 
-/* Names that are nearly the word, and those that hold it: people remember "seccomp" or "short". */
+/* Names that resemble the word, or else contain it: people remember "seccomp" or "short". */
 static void suggest(const char *word, struct dp_buf *to)
 {
 	char buf[LONGEST];
@@ -59,7 +59,7 @@ static void unknown(const char *word)
 {
 	struct dp_buf b = {0};
 	suggest(word, &b);
-	fprintf(stderr, "dynprobe: error: there is no tag '%s'%s [%s]\n  What to do: dynprobe explain lists them all.\n", word,
+	fprintf(stderr, "dynprobe: error: unknown tag '%s'%s [%s]\n  What to do: dynprobe explain lists all tags.\n", word,
 	        dp_buf_str(&b), dp_tag_name(DP_TAG_USAGE));
 	dp_buf_fini(&b);
 }
@@ -69,9 +69,8 @@ int dp_command_explain(char *const words[])
 	enum dp_tag tag;
 	int status = 0;
 	if (*words && (!strcmp(*words, "--help") || !strcmp(*words, "-h"))) {
-		puts("Usage: dynprobe explain [TAG...]\n\nWhat refusals mean and what to do about them. Without TAG, or with "
-		     "--all: a line for "
-		     "each.\nTAG is DP-TOO-SHORT, too-short, ...; an unknown one ends with 125 and names the nearest.");
+		puts("Usage: dynprobe explain [TAG...]\n\nExplains errors and what to do about them. Without TAG, or with --all: one line for "
+		     "each.\nTAG is DP-TOO-SHORT, too-short, ...; for an unknown one the exit status is 125, and similar ones are named.");
 		return 0;
 	}
 	if (!*words || !strcmp(*words, "--all")) {

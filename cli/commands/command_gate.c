@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * enable and disable. A probe's gate is a word that its stub tests: nothing is stopped, no code changes. With the LTTng sink,
- * too: LTTng's own rules stay as they are, and both have to agree for an event.
+ * enable and disable. A probe's gate is a word that its stub tests: no thread is stopped, no code changes. With the LTTng sink,
+ * too: LTTng's own rules do not change, and an event needs both.
  */
 #include "cli/commands/command.h"
 #include "cli/commands/left_each.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pmodule new, list, check, run: modules without a process. */
+/* pmodule new, list, check, run: work without a process. */
 #include "cli/commands/command.h"
 
 #include "cli/commands/pmodule_new.h"
@@ -40,8 +40,7 @@ static int failed(struct dp_error *err)
 	return DP_EXIT_FAILURE;
 }
 
-/* ---- list, check
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- list, check ------------------------------------------------------------------------------------------------ */
 
 static const char *const events[DP_EVENTS] = {"preattach", "attach", "variable", "frame", "thread", "postattach"};
 
@@ -61,7 +60,7 @@ static unsigned print_module(const struct dp_host *h, size_t i, const char *befo
 	return n;
 }
 
-/* What modules have printed by now. The first error stays. */
+/* Writes what modules printed. Keeps the first error. */
 static void put_printed(struct dp_module_log *said, struct dp_error **err)
 {
 	struct dp_error *unput = dp_module_log_put(said);
@@ -72,7 +71,7 @@ static void put_printed(struct dp_module_log *said, struct dp_error **err)
 		*err = unput;
 }
 
-/* Each alone: ids may be the same, and what one does wrong is not the others'. */
+/* Each module in its own host: ids may be equal, and errors do not spread. */
 static bool check_one(const struct dp_options *o, const char *path)
 {
 	struct dp_module_log said;
@@ -82,7 +81,7 @@ static bool check_one(const struct dp_options *o, const char *path)
 	if (!err)
 		err = dp_host_load(h, path);
 	if (!err && !print_module(h, 0, "ok: "))
-		fprintf(stderr, "dynprobe: warning: %s: it registers no callback, so it does nothing\n", dp_host_module_id(h, 0));
+		fprintf(stderr, "dynprobe: warning: %s registers no callback and does nothing\n", dp_host_module_id(h, 0));
 	dp_host_destroy(h);
 	put_printed(&said, &err);
 	if (!err)
@@ -123,9 +122,7 @@ static int list(const struct dp_options *o, size_t n, char *const *paths)
 	return said.errors ? DP_EXIT_PARTIAL : 0;
 }
 
-/* ---- run
- * ------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- run -------------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *load_all(const struct dp_options *o, struct dp_host *h)
 {
@@ -156,7 +153,7 @@ static struct dp_error *run_modules(const struct dp_options *o, struct dp_host *
 	DP_TRY(load_all(o, h));
 	DP_TRY(dp_rerun(h, s, &missing));
 	if (missing && !o->quiet)
-		fprintf(stderr, "dynprobe: %zu of %zu files are not here any more as they were: what they define has no types\n",
+		fprintf(stderr, "dynprobe: %zu of %zu files are missing or have changed: their variables have no types\n",
 		        missing, s->nobjects);
 	DP_TRY(dp_module_log_put(said));
 	return keep_or_show(o, s);
@@ -185,9 +182,7 @@ static int run(const struct dp_options *o, size_t n, char *const *paths)
 	return said.errors ? DP_EXIT_PARTIAL : 0;
 }
 
-/* ---- which
- * ------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- subcommands ------------------------------------------------------------------------------------------------ */
 
 static int create(const struct dp_options *o, size_t n, char *const *names)
 {

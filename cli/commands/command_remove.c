@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* remove and detach: the text becomes what it was. Events in LTTng are parked: its sink stays in the process, idle. */
+/* remove and detach: restore the text. Events of LTTng are parked: its sink stays in the process, idle. */
 #include "cli/commands/command.h"
 #include "cli/commands/left_each.h"
 
@@ -21,7 +21,7 @@ static struct dp_error *park(struct dp_left *left, const struct dp_left_group *g
 static void report(const struct dp_left *left, const struct dp_remove_report *r)
 {
 	if (r->left_sites || r->left_bytes)
-		fprintf(stderr, "dynprobe: left in %d: %zu sites, %zu bytes: %s\n", dp_target_pid(left->target), r->left_sites,
+		fprintf(stderr, "dynprobe: could not remove everything from %d: %zu sites, %zu bytes are left: %s\n", dp_target_pid(left->target), r->left_sites,
 		        r->left_bytes, r->why);
 }
 
@@ -33,7 +33,7 @@ static bool any_chosen(const struct dp_left_group *g)
 	return false;
 }
 
-/* The standing group may be gone behind this. */
+/* After this the resident group may be gone. */
 static struct dp_error *remove_group(struct dp_left *left, struct dp_left_group *g, const bool *which,
                                      struct dp_remove_report *sum)
 {
@@ -64,13 +64,13 @@ static struct dp_error *remove_named(const struct dp_options *options, struct dp
 	return NULL;
 }
 
-/* Also where the notes are damaged, and names unknown. */
+/* Works even if the manifest is damaged and names are unknown. */
 static struct dp_error *remove_all(const struct dp_options *options, struct dp_left *left)
 {
 	struct dp_remove_report sum = {0};
 	(void)options;
 	if (!left->n) {
-		fprintf(stderr, "dynprobe: no probes were left in %d (%s)\n", dp_target_pid(left->target),
+		fprintf(stderr, "dynprobe: no resident probes in %d (%s)\n", dp_target_pid(left->target),
 		        dp_target_comm(left->target));
 		return NULL;
 	}

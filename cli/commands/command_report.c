@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report: a snapshot's file as a page for a browser. */
+/* report: a snapshot as a page for a browser. */
 #include "cli/commands/command.h"
 
 #include "base/cleanup.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The snapshot's name with another end. Malloc'ed. */
+/* The snapshot's name with another suffix; malloc'ed. */
 static char *default_name(const char *file)
 {
 	const char *slash = strrchr(file, '/'), *dot = strrchr(file, '.');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* show: a snapshot's file as text or JSON. */
+/* show: a snapshot as text or JSON. */
 #include "cli/commands/command.h"
 #include "output/snapshot/show.h"
 #include "pmodules/pmodules.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* Of the terminal; what goes to a file has no end of lines. */
+/* Of the terminal; 0 (unlimited) for files. */
 static unsigned terminal_width(void)
 {
 	struct winsize w = {0};
@@ -36,7 +36,7 @@ static struct dp_error *show(const struct dp_options *o)
 	return err;
 }
 
-/* A reader that has enough, `head` for one, is no failure. */
+/* A reader that closes the pipe (head) is no error. */
 int dp_command_show(const struct dp_options *options)
 {
 	signal(SIGPIPE, SIG_IGN);

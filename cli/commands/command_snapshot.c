@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* snapshot: the whole process at one moment, kept in a file. Its path goes to standard output, behind what modules print;
- * everything else to standard error.
- */
+/* snapshot: saves a process at one moment. Standard output gets the modules' output and then the file's path; everything else goes to
+ * standard error. */
 #include "cli/commands/command.h"
 #include "cli/run/module_log.h"
 #include "session/code/code_view.h"
@@ -19,12 +18,12 @@
 
 static void put_held(const struct dp_snapshot *s)
 {
-	fprintf(stderr, ", held for %.2f ms", (double)s->pause_ns / 1e6);
+	fprintf(stderr, ", stopped for %.2f ms", (double)s->pause_ns / 1e6);
 	if (s->held_ns > s->pause_ns)
 		fprintf(stderr, " (%.2f ms in all)", (double)s->held_ns / 1e6);
 }
 
-/* A text that the program may have chosen, on one line: it is not to look like a line of ours. */
+/* Text that the program may have chosen, on one line, so that it cannot look like a line of ours. */
 static const char *tame(char *ret, size_t size, const char *text)
 {
 	snprintf(ret, size, "%s", text);
@@ -44,7 +43,7 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 		put_held(s);
 	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);
 	if (o->verbose)
-		fprintf(stderr, "dynprobe: until all stood %.2f ms, registers and stacks %.2f ms; rehearsal before %.1f ms\n",
+		fprintf(stderr, "dynprobe: stopping all threads %.2f ms, registers and stacks %.2f ms; prefetch before that %.1f ms\n",
 		        (double)s->stop_ns / 1e6, (double)s->read_ns / 1e6, (double)s->rehearsal_ns / 1e6);
 	for (const struct dp_snap_note *n = s->notes; n; n = n->next)
 		if (!*n->module && n->kind != DP_NOTE_JSON)
@@ -53,7 +52,7 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 		fprintf(stderr, "dynprobe: left out: %s\n", tame(line, sizeof(line), w->text));
 }
 
-/* FILE, or FILE.2, FILE.3 and so on where several are taken. */
+/* FILE; with several snapshots also FILE.2, FILE.3, ... */
 static void name_of(const struct dp_options *o, const struct dp_snapshot *s, uint64_t nth, char *ret, size_t size)
 {
 	if (!o->output)
@@ -95,8 +94,8 @@ static void rest(uint64_t ns)
 }
 
 /*
- * A copy that outlives us leaves an entry in the program's list of children: whoever wants to end us then waits until it is
- * cleared. (One that kills us does not.)
+ * A forked copy that outlives dynprobe would stay in the program's list of children. So SIGINT, SIGTERM and SIGHUP wait until it is
+ * reaped. (SIGKILL cannot wait.)
  */
 static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *take, uint64_t nth, struct dp_module_log *log)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* status: what stands in which process. Asks the processes themselves; nothing is stopped or changed in them. */
+/* status: lists resident probes. Reads the processes; stops and changes nothing. */
 #include "cli/commands/command.h"
 #include "cli/commands/left_each.h"
 #include "injector/tracee/proc/proc.h"
@@ -23,7 +23,7 @@ static const char *state_of(const struct dp_left_group *g, size_t i)
 	return dp_resident_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
 }
 
-/* JSON has the symbols' own names. */
+/* JSON has the names of the symbol table. */
 static void put_where(const struct dp_left *left, bool readable, uint64_t addr, char *where)
 {
 	*where = '\0';
@@ -84,7 +84,7 @@ static struct dp_error *show(const struct dp_options *options, struct dp_left *l
 	return NULL;
 }
 
-/* Does the process hold something of ours, as far as we may know? */
+/* Does the process map memory of dynprobe, as far as we may read? */
 static bool holds_ours(const char *pid)
 {
 	char path[64], line[4352];
@@ -96,7 +96,7 @@ static bool holds_ours(const char *pid)
 	return found;
 }
 
-/* A vfork child is in its parent's memory until it executes: its probes are the parent's, who is in the list. */
+/* A vfork child uses its parent's memory until exec: its probes are the parent's, which is listed. */
 static bool is_vfork_child(pid_t pid)
 {
 	char path[32], line[256];
@@ -109,11 +109,11 @@ static bool is_vfork_child(pid_t pid)
 	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
 }
 
-/* What cannot be looked into is said as a part of the list; what has ended meanwhile is not part of it. */
+/* Lists a process that cannot be read with the reason; skips one that has ended. */
 static void show_if_any(const struct dp_options *options, pid_t pid)
 {
 	struct dp_left left = {0};
-	char comm[64]; /* the process chose it: no control characters of its */
+	char comm[64]; /* sanitized: the process chose it */
 	struct dp_error *err = dp_left_open(&options->trace, pid, true, &left);
 	if (!err && left.n)
 		err = show(options, &left);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stubs: an ELF file for debuggers that names and describes what dynprobe has put into a process. Nothing is stopped or changed
- * there. */
+/* stubs: an ELF file that describes dynprobe's code in a process to debuggers. Stops and changes nothing. */
 #include "cli/commands/command.h"
 
 #include "injector/resident/stub_map.h"
@@ -11,7 +10,7 @@
 
 #define NAME_SIZE 600u
 
-/* "foo+0x10 [dynprobe]": the name says whose code this stands for. */
+/* "foo+0x10 [dynprobe]": the probed instruction. */
 static void name_of(struct dp_image *image, const struct dp_stub_map_stub *stub, char *ret, size_t size)
 {
 	struct dp_function f;
@@ -66,9 +65,9 @@ static struct dp_error *make(const struct dp_options *options, const struct dp_s
 	struct dp_buf file = {0};
 	if (!v->ncode)
 		return v->foreign
-		               ? dp_error(DP_TAG_LOCKED, "process %d holds probes of another version of dynprobe; use that one",
+		               ? dp_error(DP_TAG_LOCKED, "process %d has probes of another version of dynprobe; use that version",
 		                          options->trace.pid[0])
-		               : dp_error(DP_TAG_NO_PROBE, "there are no probes in process %d", options->trace.pid[0]);
+		               : dp_error(DP_TAG_NO_PROBE, "no probes in process %d", options->trace.pid[0]);
 	DP_TRY(dp_object_create(&o));
 	struct dp_error *err = describe(v, o, &file);
 	if (!err)

@@ -19,7 +19,7 @@ bool dp_rfc_is_view(const char *word)
 	return !strcmp(word, "view");
 }
 
-/* The newest of our traces where they go to by default; owned by the caller, NULL: there is none. */
+/* The newest trace in the default directory, owned by the caller; or NULL. */
 static char *last_trace(void)
 {
 	const char *home = getenv("LTTNG_HOME") ? getenv("LTTNG_HOME") : getenv("HOME");
@@ -51,17 +51,17 @@ int dp_command_view(char **words)
 {
 	dp_auto_free char *last = NULL;
 	if (words[0] && (words[1] || words[0][0] == '-')) {
-		fprintf(stderr, "dynprobe: error: view takes one trace: dynprobe view [DIR]; for options use babeltrace2 itself "
+		fprintf(stderr, "dynprobe: error: view takes one trace: dynprobe view [DIR]; for options use babeltrace2 "
 		                "[DP-USAGE]\n");
 		return DP_EXIT_FAILURE;
 	}
 	if (!words[0] && !(last = last_trace())) {
-		fprintf(stderr, "dynprobe: error: there is no trace in ~/lttng-traces to view: dynprobe view DIR [DP-USAGE]\n");
+		fprintf(stderr, "dynprobe: error: no trace in ~/lttng-traces: use dynprobe view DIR [DP-USAGE]\n");
 		return DP_EXIT_FAILURE;
 	}
 	char *const argv[] = {"babeltrace2", words[0] ? words[0] : last, NULL};
 	execvp(argv[0], argv);
-	fprintf(stderr, "dynprobe: error: starting babeltrace2 on %s: %m; it is Debian's package babeltrace2 [DP-SYS]\n",
+	fprintf(stderr, "dynprobe: error: cannot start babeltrace2 on %s: %m; install the package babeltrace2 [DP-SYS]\n",
 	        argv[1]);
 	return DP_EXIT_FAILURE;
 }

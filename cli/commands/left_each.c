@@ -4,7 +4,7 @@
 #include "cli/run/progress.h"
 #include "cli/run/signals.h"
 
-/* Signals wait: what was begun in a process is done. */
+/* Signals wait until the work in a process is done. */
 static bool on_progress(bool removing, size_t done, size_t of, void *data)
 {
 	(void)data;
@@ -31,12 +31,12 @@ static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_le
 	return failed;
 }
 
-/* A signal keeps it from the next processes. */
+/* After a signal the remaining processes are skipped. */
 static int interrupted(const struct dp_options *options, size_t next)
 {
 	const int sig = next < options->trace.npids ? dp_signals_take() : 0;
 	if (sig)
-		fprintf(stderr, "dynprobe: error: a signal came before %zu of %zu processes were looked at [%s]\n",
+		fprintf(stderr, "dynprobe: error: a signal came: %zu of %zu processes were skipped [%s]\n",
 		        options->trace.npids - next, options->trace.npids, dp_tag_name(DP_TAG_INTERRUPTED));
 	return sig;
 }
@@ -46,7 +46,7 @@ int dp_left_each(const struct dp_options *options, bool look, dp_left_fn act)
 	size_t failed = 0;
 	int fd = -1;
 	struct dp_error *err = look ? NULL : dp_signals_open(&fd);
-	dp_error_destroy(err); /* then a signal ends it in the middle, and the next one takes out the rest */
+	dp_error_destroy(err); /* without it a signal ends dynprobe in the middle, and the next one removes the rest */
 	dp_progress_on(!look && !options->quiet);
 	for (size_t i = 0; i < options->trace.npids; i++) {
 		failed += act_in(options, options->trace.pid[i], look, act);

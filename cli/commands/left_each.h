@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A command on what earlier commands left, in each of the processes it names. */
+/* A command on the resident probes of each process that it names. */
 #ifndef DP_CLI_LEFT_EACH_H
 #define DP_CLI_LEFT_EACH_H
 
@@ -7,7 +7,7 @@
 #include "session/left.h"
 
 /*
- * Does `act` in every process of the options, and prints what becomes of it. The exit status: DP_EXIT_FAILURE if all failed,
+ * Calls `act` for every process of the options and prints its errors. The exit status: DP_EXIT_FAILURE if all failed,
  * DP_EXIT_PARTIAL if some did.
  */
 typedef struct dp_error *(*dp_left_fn)(const struct dp_options *options, struct dp_left *left);

@@ -16,7 +16,7 @@ static const char lua[] =
         "\tvar:annotate(pmodule.annotation.comment, \"%%s is at 0x%%x\", var:name() or \"?\", var:address())\n"
         "end\n"
         "\n"
-        "-- The process runs again, everything is there.\n"
+        "-- The process runs again; the snapshot is complete.\n"
         "local function postattach(backtrace)\n"
         "\tlocal n = 0\n"
         "\tfor thread in backtrace do\n"
@@ -47,7 +47,7 @@ static const char c[] = "/* %s: a pmodule of dynprobe.\n"
                         "\t                          (unsigned long long)bt_variable_sizeof(bt));\n"
                         "}\n"
                         "\n"
-                        "/* The process runs again, everything is there. */\n"
+                        "/* The process runs again; the snapshot is complete. */\n"
                         "static void postattach(ptrace_backtrace_t *backtrace)\n"
                         "{\n"
                         "\tint64_t n = 0;\n"
@@ -102,7 +102,7 @@ struct dp_error *dp_pmodule_new(const char *name, const char *language, const ch
 	path = path ? path : own;
 	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0 && errno == EEXIST)
-		return dp_error(DP_TAG_OUTPUT, "%s is there already, and is left as it is", path);
+		return dp_error(DP_TAG_OUTPUT, "%s exists; give another name or remove it", path);
 	if (fd < 0)
 		return dp_error_sys(DP_TAG_OUTPUT, "cannot write %s", path);
 	FILE *to = fdopen(fd, "w");

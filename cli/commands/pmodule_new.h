@@ -5,8 +5,7 @@
 
 #include "base/error.h"
 
-/* `language` is "lua" or "c"; into `path`, or NAME.lua or NAME.c where that is NULL. A file that is there is left alone. Prints
- * its path. */
+/* `language`: "lua" or "c". Writes `path` (NULL: NAME.lua or NAME.c), which must not exist, and prints its name. */
 struct dp_error *dp_pmodule_new(const char *name, const char *language, const char *path) DP_MUST_CHECK;
 
 #endif

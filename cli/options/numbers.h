@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers with units, as option arguments. */
+/* Option arguments that are numbers, with units. */
 #ifndef DP_CLI_NUMBERS_H
 #define DP_CLI_NUMBERS_H
 

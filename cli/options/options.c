@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 /*
- * ':' first: getopt reports a missing argument as ':' and prints nothing; '+': the options of a command to be started are not
- * ours, while the names of probes may stand anywhere.
+ * ':' first: getopt reports a missing argument as ':' and prints nothing. '+': the options of a command that is started are not
+ * ours; names of probes may be anywhere.
  */
 static void getopt_tables(enum dp_verb verb, struct option *longs, char *shorts)
 {
@@ -32,7 +32,7 @@ static void getopt_tables(enum dp_verb verb, struct option *longs, char *shorts)
 	*shorts = 0;
 }
 
-/* Several verbs may have an option of one name, with meanings of their own. */
+/* An option of one name may mean something else for each verb. */
 static const struct dp_option_row *row_of(enum dp_verb verb, int code)
 {
 	if (code >= 256 && (size_t)(code - 256) < DP_OPTION_ROWS)
@@ -71,7 +71,7 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 			return dp_error(DP_TAG_USAGE, "%s needs an argument", argv[optind - 1]);
 		if (!row)
 			return unknown(p->verb, argv[optind - 1]);
-		/* An argument that may be left away has to stand behind '=', which people do not know; a number is no command. */
+		/* getopt takes an optional argument only after '='. Users type a blank: a number is no command, so take it. */
 		if (!optarg && row->metavar && *row->metavar == '[' && is_number(argv[optind]))
 			optarg = argv[optind++];
 		p->row = row;
@@ -82,7 +82,7 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 	return NULL;
 }
 
-/* What is behind the options: the command to start, or the names of probes. */
+/* After the options: the command to start, or the names of probes. */
 static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 {
 	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
@@ -94,7 +94,7 @@ static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 	if (p->verb != DP_VERB_RUN && !names)
 		return dp_error(DP_TAG_USAGE, "unexpected argument '%s'; see dynprobe %s --help", *rest, dp_verb_word(p->verb));
 	if (p->o.trace.command)
-		return dp_error(DP_TAG_USAGE, "two commands: one with -c, and another after the options: '%s'", *rest);
+		return dp_error(DP_TAG_USAGE, "two commands: one with -c, and '%s' after the options", *rest);
 	while (rest[n])
 		n++;
 	char **words = calloc(n + 1, sizeof(*words));
@@ -102,10 +102,10 @@ static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 		words[i] = strdup(rest[i]);
 	*(names ? &p->o.name : &p->o.trace.command) = words;
 	p->o.nnames = names ? n : 0;
-	return words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the words behind the options");
+	return words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the arguments");
 }
 
-/* The contexts of add-context belong to a probe that is known only to the target: here their form is checked. */
+/* The contexts of add-context are for a probe that only the target knows: check their form. */
 static struct dp_error *take_contexts(struct dp_parser *p)
 {
 	struct dp_fields scratch = {0};
@@ -121,7 +121,7 @@ static struct dp_error *take_contexts(struct dp_parser *p)
 	return err;
 }
 
-/* DTrace's pid123:... names the process; several are for --pid, which puts every probe into each. */
+/* DTrace's pid123:... names the process. For several processes there is --pid. */
 static struct dp_error *take_pids(struct dp_options *o)
 {
 	for (size_t i = 0; i < o->trace.nprobes; i++) {
@@ -132,7 +132,7 @@ static struct dp_error *take_pids(struct dp_options *o)
 			o->trace.pid[o->trace.npids++] = (pid_t)pid;
 		if (o->trace.npids != 1 || (uint64_t)o->trace.pid[0] != pid)
 			return dp_error(DP_TAG_USAGE,
-			                "'%s' is in process %llu, which is not the one process that is to be probed",
+			                "'%s' names process %llu, but another process is probed",
 			                o->trace.probe[i].spec.text, (unsigned long long)pid);
 	}
 	return NULL;

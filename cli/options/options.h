@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of dynprobe, parsed. The option table in options.c also feeds --help and the shell completion. */
+/* The parsed command line. The option table (options_take.c) also feeds --help and the shell completion. */
 #ifndef DP_CLI_OPTIONS_H
 #define DP_CLI_OPTIONS_H
 
@@ -24,9 +24,9 @@ enum {
 	DP_EXIT_NOT_FOUND = 127,
 };
 
-/* What dynprobe is told to do. Each verb takes its own part of the one table of options. */
+/* Each verb takes its own part of the one table of options. */
 enum dp_verb {
-	DP_VERB_RUN, /* no word for it: probes for as long as the command runs */
+	DP_VERB_RUN, /* without a word: probes until dynprobe exits */
 	DP_VERB_ATTACH,
 	DP_VERB_STATUS,
 	DP_VERB_ENABLE,
@@ -48,26 +48,26 @@ const char *dp_verb_word(enum dp_verb verb);
 bool dp_verb_find(const char *word, enum dp_verb *ret);
 
 struct dp_options {
-	struct dp_trace_spec trace; /* what a run is to do */
+	struct dp_trace_spec trace; /* of a run */
 	const char *output;   /* -o; NULL: standard error; "-": standard output */
 	const char *record;   /* --record; NULL: the default place */
 	enum dp_color color;
 	enum dp_format format;
 	struct dp_show_options show; /* of the verb show */
 	unsigned profile_hz; /* --profile; 0: not asked for */
-	char **name;      /* enable, disable, remove: the names behind the options, NULL-terminated; list: [FILE] [GLOB]; snapshot: [EXE]; show: FILE; pmodule: new, list, check or run, and what follows */
+	char **name;      /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB]; snapshot: [EXE] */
 	size_t nnames;
 	const char *language; /* pmodule new --lang; NULL: lua */
 	struct dp_snapshot_args snapshot;
 	const char *event;    /* add-context -e */
 	const char **context; /* add-context -t, checked; owned as an array */
 	size_t ncontexts;
-	bool once; /* record: only what is held now */
+	bool once; /* record: only buffered events */
 	bool no_record, quiet, help, version;
 	int verbose;
 };
 
-/* On failure everything is freed. The error's text ends with a caret line where a part of an argument is at fault. */
+/* On failure everything is freed. If a part of an argument is wrong, the error's text ends with a line with a caret. */
 struct dp_error *dp_options_parse(int argc, char **argv, struct dp_options *ret) DP_MUST_CHECK;
 /* The same for another verb; argv[0] is skipped. */
 struct dp_error *dp_options_parse_verb(enum dp_verb verb, int argc, char **argv, struct dp_options *ret) DP_MUST_CHECK;

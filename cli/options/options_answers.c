@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options that ask for answers instead of events. They are about all probes of the run. */
+/* Aggregations instead of events; these options apply to all probes of the run. */
 #include "cli/options/options_table.h"
 #include "trampoline/trampoline.h"
 
@@ -9,13 +9,13 @@
 
 #define STATISTICS (DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX)
 
-/* --sum, --avg, --min and --max of one expression go together; everything else stands alone. */
+/* --sum, --avg, --min and --max of one expression can be combined; the others cannot. */
 static struct dp_error *ask(struct dp_parser *p, unsigned what, enum dp_answers_rank rank, const char *value)
 {
 	struct dp_asked *a = &p->o.trace.asked;
 	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
 		return dp_error(DP_TAG_USAGE,
-		                "%s is a second question: one run answers --count, or --hist, or --sum, --avg, --min and --max",
+		                "%s is a second aggregation: one run takes --count, or --hist, or --sum, --avg, --min and --max",
 		                p->option);
 	if (a->value && value && strcmp(a->value, value))
 		return dp_error(DP_TAG_USAGE, "%s '%s': this run already aggregates '%s'; use one expression per run", p->option,
@@ -41,7 +41,7 @@ struct dp_error *dp_option_aggregation(struct dp_parser *p, const char *arg)
 
 /* ---- histograms ---------------------------------------------------------------------------------------------------------- */
 
-/* The last comma before `end` that stands in no parentheses, brackets or quotes; NULL without one. */
+/* The last comma before `end` outside parentheses, brackets and quotes, or NULL. */
 static char *last_comma(char *text, const char *end)
 {
 	char *found = NULL;
@@ -76,7 +76,7 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 	for (int i = 0; i < 3; i++) {
 		if (!whole_number(comma[i] + 1, &n[i]))
 			return dp_error(DP_TAG_USAGE,
-			                "--hist '%s': behind the expression come three whole numbers: LOW,HIGH,STEP", arg);
+			                "--hist '%s': LOW,HIGH,STEP after the expression must be whole numbers", arg);
 		*comma[i] = 0;
 	}
 	if (n[1] <= n[0] || n[2] <= 0)
@@ -85,7 +85,7 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 	a->low = n[0];
 	a->step = (uint64_t)n[2];
 	if (range / a->step + (range % a->step != 0) > DP_ANSWER_LINEAR_MAX)
-		return dp_error(DP_TAG_USAGE, "--hist '%s' has more than %u buckets; take a greater STEP", arg,
+		return dp_error(DP_TAG_USAGE, "--hist '%s' has more than %u buckets; use a greater STEP", arg,
 		                DP_ANSWER_LINEAR_MAX);
 	a->buckets = (uint32_t)(range / a->step + (range % a->step != 0));
 	return NULL;
@@ -106,7 +106,7 @@ struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
 	}
 	if (!comma[0])
 		return ask(p, DP_ANSWER_LOG2, DP_RANK_HITS, arg);
-	for (int i = 1; i < 3; i++) /* whole_number() is to stop there */
+	for (int i = 1; i < 3; i++) /* whole_number() stops there */
 		*comma[i] = 0;
 	DP_TRY(linear(a, arg, comma));
 	return ask(p, DP_ANSWER_LINEAR, DP_RANK_HITS, a->linear);
@@ -138,7 +138,7 @@ struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_question(a));
 	if (verb == DP_VERB_ATTACH)
 		return dp_error(DP_TAG_USAGE,
-		                "answers are for as long as dynprobe runs: probes that stay (attach) record events");
+		                "resident probes (attach) record events: run aggregations without attach");
 	if (o->trace.sink == DP_SINK_LTTNG)
 		return dp_error(DP_TAG_USAGE, "dynprobe computes aggregations itself: they exclude --sink lttng and --session");
 	if (o->trace.pending)
@@ -149,7 +149,7 @@ struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
 			return dp_error(DP_TAG_USAGE,
-			                "-t says what events record; a run that answers has none: leave it away, or use --by");
+			                "a run with aggregations records no events: omit -t, or use --by");
 	if (o->format == DP_FORMAT_CTF || o->record)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record nor -f ctf");
 	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))

@@ -21,8 +21,8 @@ static struct dp_error *check_sink(struct dp_options *o)
 	if (o->trace.sink == DP_SINK_LTTNG && o->trace.own_events && !o->trace.dry_run)
 		return dp_error(
 		        DP_TAG_USAGE,
-		        "with %s the events go to LTTng and never come to dynprobe: -n, -o, -f, --record and --no-record are for "
-		        "--sink ring; look at the session with lttng view",
+		        "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record and --no-record are for "
+		        "--sink ring; read the session with lttng view",
 		        of_lttng ? of_lttng : "--sink lttng");
 	return NULL;
 }
@@ -32,11 +32,11 @@ static struct dp_error *check_run(const struct dp_options *o)
 	if (!o->trace.npids && !o->trace.command)
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID, -c CMD or -- CMD ARGS; see dynprobe --help");
 	if (o->trace.npids && o->trace.command)
-		return dp_error(DP_TAG_USAGE, "--pid and a command to start exclude each other");
+		return dp_error(DP_TAG_USAGE, "--pid and a command exclude each other");
 	return NULL;
 }
 
-/* What is installed later has rings of its own; one LTTng sink and one handler of traps is all that a process can have. */
+/* Later installations have their own rings, but a process can have only one LTTng sink and one handler of traps. */
 static struct dp_error *check_pending(struct dp_options *o)
 {
 	const char *other = o->trace.sink == DP_SINK_LTTNG                          ? "events of LTTng"
@@ -51,15 +51,15 @@ static struct dp_error *check_pending(struct dp_options *o)
 	return NULL;
 }
 
-/* Which places make which calls is found out anew by each run; what is left in a process has no names for the arguments. */
+/* Each run searches for the places that make a call; a resident probe has no names for the arguments. */
 static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
 {
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].spec.call && (verb == DP_VERB_ATTACH || o->trace.pending))
 			return dp_error(
 			        DP_TAG_USAGE, "'%s': probes on system calls %s", o->trace.probe[i].spec.text,
-			        o->trace.pending ? "are those of the files that are loaded when the run begins: they exclude --pending"
-			                   : "are for as long as dynprobe runs: they cannot be left (attach)");
+			        o->trace.pending ? "are placed when the run begins: they exclude --pending"
+			                   : "cannot be resident: run them without attach");
 	return NULL;
 }
 
@@ -81,7 +81,7 @@ static struct dp_error *check_add_context(const struct dp_options *o)
 	if (!o->event)
 		return dp_error(DP_TAG_USAGE, "which probe? Give -e NAME; dynprobe status --pid PID lists them");
 	if (!o->ncontexts)
-		return dp_error(DP_TAG_USAGE, "what should it record? Give -t CONTEXT; see dynprobe add-context --help");
+		return dp_error(DP_TAG_USAGE, "which context? Give -t CONTEXT; see dynprobe add-context --help");
 	return NULL;
 }
 
@@ -115,7 +115,7 @@ static struct dp_error *check_stubs(const struct dp_options *o)
 	return NULL;
 }
 
-/* snapshot PID, or --pid PID; of a core file its executable may be named instead. */
+/* snapshot PID or --pid PID; or --core, optionally with the executable. */
 static struct dp_error *check_snapshot(struct dp_options *o)
 {
 	uint64_t pid;
@@ -175,7 +175,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	return NULL;
 }
 
-/* What works on files, or names its process in another way. */
+/* Verbs that work on files, or name the process in another way. */
 static bool needs_no_process(enum dp_verb verb)
 {
 	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE;
@@ -188,7 +188,7 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
 	else if (!o->trace.npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
-		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with probes in them");
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with resident probes");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)

@@ -13,71 +13,69 @@ struct verb_text {
 static const struct verb_text verbs[DP_VERB_COUNT] = {
         [DP_VERB_RUN] = {NULL, NULL, NULL, NULL},
         [DP_VERB_ATTACH] =
-                {"attach", "attach --pid PID... PROBE OPTIONS...", "leave probes in a process and end",
-                 "Puts probes into a running process and leaves them there. Options are those of a run in the foreground.\n"
+                {"attach", "attach --pid PID... PROBE OPTIONS...", "insert probes and exit",
+                 "Inserts probes into a running process and exits. The probes stay. Options are those of a run in the foreground.\n"
                  "Afterwards: dynprobe status, enable, disable, add-context, record, remove, detach.\n"
                  "\n"
                  "Example:\n"
                  "  dynprobe attach --pid 4242 --function foo -t reg:rdi --session mine\n"},
-        [DP_VERB_STATUS] = {"status", "status [--pid PID]... [-f text|json]", "what was left in processes",
-                            "Lists the probes that were left in processes. Without --pid: in every process that may be asked.\n"},
+        [DP_VERB_STATUS] = {"status", "status [--pid PID]... [-f text|json]", "list resident probes and dropped events",
+                            "Lists resident probes and dropped events. Without --pid: of every process that you may read.\n"},
         [DP_VERB_ENABLE] =
-                {"enable", "enable NAME... --pid PID", "let probes record (again)",
-                 "Lets probes that were left in a process record again. NAME may be a pattern such as 'm*'; quote it.\n"},
+                {"enable", "enable NAME... --pid PID", "enable probes",
+                 "Enables resident probes again. NAME may be a pattern such as 'm*'; quote it.\n"},
         [DP_VERB_DISABLE] =
-                {"disable", "disable NAME... --pid PID", "let probes rest in place",
-                 "Lets probes rest: they stay in place and record nothing. NAME may be a pattern such as 'm*'; quote it.\n"},
-        [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID -e NAME -t CONTEXT...", "let a probe record more",
-                                 "Lets a probe that was left in a process record more. No hit is missed meanwhile.\n"},
+                {"disable", "disable NAME... --pid PID", "disable probes in place",
+                 "Disables resident probes: they stay in place and record nothing. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID -e NAME -t CONTEXT...", "make a probe record more",
+                                 "Makes a resident probe record more. No hit is missed.\n"},
         [DP_VERB_RECORD] =
-                {"record", "record --pid PID [OPTIONS]", "take the events that left probes recorded",
-                 "Takes the events that probes with the ring sink hold (the newest that fit), then goes on live until Ctrl-C.\n"},
-        [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "take probes out",
-                            "Takes probes out that were left in a process. NAME may be a pattern such as 'm*'; quote it.\n"},
-        [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "take all probes out",
-                            "Takes everything out of a process that was left there.\n"},
+                {"record", "record --pid PID [OPTIONS]", "print the events of resident probes",
+                 "Prints the buffered events of probes with the ring sink (the newest that fit), then streams new ones until Ctrl-C.\n"},
+        [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "remove probes",
+                            "Removes resident probes. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "remove all probes",
+                            "Removes all resident probes of a process.\n"},
         [DP_VERB_LIST] =
-                {"list", "list [--pid PID | FILE] [GLOB] [-v] [-f text|json]", "functions, and where probes would fit in them",
-                 "Lists functions: address, size, and the SPEC that --function takes. FILE is an executable or library that need "
-                 "not\n"
-                 "run; addresses are the file's then. GLOB is [MODULE!]SYMBOL with *, ? and [abc]; quote it. With -v also each\n"
-                 "instruction, and how a probe would stand there (jump, pun, evict, window, trap) or why none can. Nothing is\n"
-                 "touched or stopped. 'usdt:PROVIDER:NAME' (patterns) lists USDT markers.\n"
+                {"list", "list [--pid PID | FILE] [GLOB] [-v] [-f text|json]", "list functions, and where probes fit in them",
+                 "Lists functions: address, size, and the SPEC that --function takes. FILE is an executable or library, which need not\n"
+                 "run; its addresses are then those of the file. GLOB is [MODULE!]SYMBOL with *, ? and [abc]; quote it. With -v\n"
+                 "also lists each instruction, and the tactic of a probe there (jump, pun, evict, window, trap) or why none fits.\n"
+                 "Stops and changes nothing. 'usdt:PROVIDER:NAME' (patterns) lists USDT markers.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe list --pid 4242 'libc.so.6!mem*'\n"
                  "  dynprobe list --pid 4242 'usdt:*'\n"
                  "  dynprobe list -v /bin/ls main\n"},
-        [DP_VERB_STUBS] = {"stubs", "stubs --pid PID -o FILE", "an ELF file that tells debuggers of the probes' code",
-                           "Writes an ELF file with a name and unwind tables for every piece of code that dynprobe has in the\n"
-                           "process: (gdb) add-symbol-file FILE. The process is only read, and may be stopped by the debugger.\n"
-                           "share/dynprobe/dynprobe-gdb.py does it for gdb by itself.\n"},
+        [DP_VERB_STUBS] = {"stubs", "stubs --pid PID -o FILE", "write an ELF file that describes the stubs to debuggers",
+                           "Writes an ELF file with a name and unwind tables for each piece of code that dynprobe has in the\n"
+                           "process: (gdb) add-symbol-file FILE. Only reads the process, which a debugger may have stopped.\n"
+                           "share/dynprobe/dynprobe-gdb.py does this in gdb.\n"},
         [DP_VERB_PMODULE] =
                 {"pmodule", "pmodule new NAME | list [FILE...] | check FILE... | run SNAPSHOT --module-load FILE [-o FILE]",
-                 "analysis modules for snapshots: write, check, run again",
-                 "Modules that run on snapshots (docs/pmodules.md, docs/pmodules-c.md). Nothing of this looks at a process.\n"
+                 "write, check and run analysis modules for snapshots",
+                 "Modules that run on snapshots (docs/pmodules.md, docs/pmodules-c.md). No process is needed.\n"
                  "  new NAME      writes a skeleton: NAME.lua, or with --lang c NAME.c\n"
-                 "  list [FILE]   what modules are: id, path, events; without FILE and --modules-path DIR those that come with dynprobe\n"
-                 "  check FILE... loads each alone, says what is wrong with it\n"
-                 "  run SNAPSHOT  runs modules on a saved snapshot, instead of those that ran before; -o keeps the result\n"
+                 "  list [FILE]   lists modules: id, path, events; without FILE and --modules-path DIR those that come with dynprobe\n"
+                 "  check FILE... loads each alone and reports its errors\n"
+                 "  run SNAPSHOT  runs modules on a snapshot file, in place of those that ran before; -o saves the result\n"
                  "\n"
                  "Example:\n"
                  "  dynprobe pmodule run server.4242.1790000000.dps --module-load ./mine.so -o again.dps\n"},
         [DP_VERB_SNAPSHOT] =
-                {"snapshot", "snapshot PID | --core CORE [EXE] [OPTIONS]", "a process at one moment, kept in a file",
-                 "Keeps the whole process as it is at one moment in a file: threads, frames, variables, registers, mappings, "
-                 "open\n"
-                 "files. Its threads wait meanwhile for some milliseconds, which are measured and said; nothing is put into the\n"
-                 "process. The file's name goes to standard output; nothing else is needed to look at it later.\n"
+                {"snapshot", "snapshot PID | --core CORE [EXE] [OPTIONS]", "capture a process at one moment in a file",
+                 "Saves the whole process at one moment in a file: threads, frames, variables, registers, mappings, open files.\n"
+                 "Stops its threads for some milliseconds, measures and reports the pause, and puts nothing into the process.\n"
+                 "Prints the file's name on standard output. Reading the file later needs nothing else.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe snapshot 4242\n"
                  "  dynprobe snapshot 4242 -o now.dps --mode fork --global 'config*' --module-load heap.lua\n"
                  "  dynprobe snapshot --core core.4242 ./server -o crash.dps\n"},
         [DP_VERB_SHOW] =
-                {"show", "show FILE [OPTIONS]", "what a snapshot holds, as text or JSON",
-                 "Shows a snapshot: the faulting thread first, threads of the same stack as one, variables as trees. No process\n"
-                 "and no debug information are needed.\n"
+                {"show", "show FILE [OPTIONS]", "show a snapshot as text or JSON",
+                 "Shows a snapshot: the faulting thread first, threads with the same stack as one, variables as trees. Needs\n"
+                 "neither the process nor debug information.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe show crash.dps\n"
@@ -85,9 +83,9 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe show crash.dps --var 'req->headers[2].name'\n"
                  "  dynprobe show crash.dps --json | jq '.threads[].name'\n"},
         [DP_VERB_REPORT] =
-                {"report", "report FILE [-o FILE.html]", "a snapshot as one page for a browser",
-                 "Writes a snapshot as a page that needs nothing but a browser: threads, frames, variables as trees, search,\n"
-                 "annotations, registers, mappings, source. It holds the program's memory, as the snapshot does.\n"
+                {"report", "report FILE [-o FILE.html]", "write a snapshot as one page for a browser",
+                 "Writes a snapshot as a page that needs only a browser: threads, frames, variables as trees, search,\n"
+                 "annotations, registers, mappings, source. Like the snapshot, the page contains the program's memory.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe report crash.dps                 # writes crash.html\n"
@@ -109,7 +107,7 @@ bool dp_verb_find(const char *word, enum dp_verb *ret)
 	return false;
 }
 
-/* Of a snapshot's many options a run's help names those that trigger one; `dynprobe snapshot --help` has the others. */
+/* A run's help has only the options that trigger snapshots; `dynprobe snapshot --help` has the others. */
 static bool describes_a_snapshot(const struct dp_option_row *row)
 {
 	return row->verbs >> DP_VERB_SNAPSHOT & row->verbs >> DP_VERB_RUN & 1 && !dp_option_of(row, DP_VERB_ATTACH) &&
@@ -144,22 +142,22 @@ static void help_run(FILE *to)
 	      "  dynprobe --pid 4242 --return foo --hist duration -d 10             # counted in the process\n"
 	      "  dynprobe --pid 4242 --function foo -t reg:rdi --session mine       # events of LTTng\n"
 	      "\n"
-	      "Probes that outlive the command (dynprobe VERB --help):\n",
+	      "Resident probes (dynprobe VERB --help):\n",
 	      to);
 	for (int i = DP_VERB_RUN + 1; i <= DP_VERB_DETACH; i++)
 		fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
-	fputs("\nSnapshots: a process at one moment, in a file (also by --snapshot, below):\n", to);
+	fputs("\nSnapshots (also by --snapshot, below):\n", to);
 	for (int i = 0; i < DP_VERB_COUNT; i++)
 		if (i == DP_VERB_SNAPSHOT || i == DP_VERB_SHOW || i == DP_VERB_REPORT || i == DP_VERB_PMODULE)
 			fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
-	fputs("\nLooking only:\n", to);
+	fputs("\nInspection:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
-	fprintf(to, "  dynprobe %-12s %s\n", "view", "a recorded trace as text: view [DIR]; the last one, by babeltrace2");
-	fprintf(to, "  dynprobe %-12s %s\n", "explain", "what a refusal means and what to do about it");
+	fprintf(to, "  dynprobe %-12s %s\n", "view", "print a trace as text (babeltrace2): view [DIR]; without DIR the last one");
+	fprintf(to, "  dynprobe %-12s %s\n", "explain", "explain an error and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion",
-	        "what bash needs to complete these words: source <(dynprobe completion)");
-	fputs("\nLTTng's words do as well: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace -c CMD, list -u.\n",
+	        "print bash completion: source <(dynprobe completion)");
+	fputs("\nLTTng's commands also work: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace -c CMD, list -u.\n",
 	      to);
 }
 
@@ -171,11 +169,11 @@ void dp_options_help(enum dp_verb verb, FILE *to)
 		fprintf(to, "Usage: dynprobe %s\n\n%s", verbs[verb].usage, verbs[verb].about);
 	help_options(verb, to);
 	if (verb == DP_VERB_RUN)
-		fputs("\nExit status: that of CMD; 0 for --pid; 124 probes asked for by name were refused; 125 dynprobe failed; "
+		fputs("\nExit status: that of CMD; 0 for --pid; 124 probes that you named were refused; 125 dynprobe failed; "
 		      "126/127 CMD cannot be run/found.\n",
 		      to);
 	else
-		fputs("\nExit status: 0; 124 a part could not be done; 125 dynprobe failed, nothing was done.\n", to);
+		fputs("\nExit status: 0; 124 a part failed; 125 dynprobe failed and did nothing.\n", to);
 }
 
 static void complete_options(enum dp_verb verb, FILE *to)
@@ -185,7 +183,7 @@ static void complete_options(enum dp_verb verb, FILE *to)
 			fprintf(to, "--%s ", dp_option_rows[i].name);
 }
 
-/* The options of the verb that was typed; before one was typed, the verbs and the options of a run. */
+/* After a verb its options; without one the verbs and the options of a run. */
 void dp_options_completion(FILE *to)
 {
 	fputs("_dynprobe() {\n\tlocal words\n\tcase \"${COMP_WORDS[1]}\" in\n", to);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How probes and what belongs to them find each other on the command line. --name goes to the next probe (or, at the end, to the
- * last one). -t and --when go to the group of probes directly before them: those given since the last -t or --when. Before the
- * first probe they go to every probe.
+ * Which probe an option applies to. --name: the next probe (at the end: the last one). -t and --when: the probes directly before
+ * them, since the last -t or --when; before the first probe: all probes.
  */
 #include "cli/options/options_table.h"
 
@@ -28,13 +27,13 @@ static struct dp_error *make_room(struct dp_probe_args *a)
 	return grown && typed ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes");
 }
 
-/* --function is the entry and --return the returns, whatever the spec says, as long as it says nothing else. */
+/* --function means the entry and --return the returns; a spec that says otherwise is refused. */
 static struct dp_error *set_point(struct dp_probe *p, enum dp_point point)
 {
 	const char *option = point == DP_POINT_ENTRY ? "--function" : "--return";
 	struct dp_spec *s = &p->spec;
 	if (s->point != DP_POINT_PLACE && point != DP_POINT_PLACE && s->point != point)
-		return dp_error(DP_TAG_USAGE, "%s '%s' asks for two things; give it to --probe", option, s->text);
+		return dp_error(DP_TAG_USAGE, "%s '%s' contradicts itself; give it to --probe", option, s->text);
 	if (point == DP_POINT_RETURN && (s->has_line || s->provider || s->call))
 		return dp_error(DP_TAG_USAGE, "--return '%s': name a whole function", s->text);
 	if (point == DP_POINT_RETURN && s->has_offset)
@@ -69,7 +68,7 @@ static struct dp_error *add_probe(struct dp_probe_args *a, const char *spec, enu
 
 static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context);
 
-/* A spec, perhaps with a format and its arguments: those become the probe's first fields. */
+/* A spec, optionally with a format and its arguments, which become the probe's first fields. */
 static struct dp_error *add_formatted(struct dp_probe_args *a, const char *text, enum dp_point point, parse_spec *parse)
 {
 	const size_t begin = dp_printf_begins(text);
@@ -94,7 +93,7 @@ static struct dp_error *add_formatted(struct dp_probe_args *a, const char *text,
 	return err;
 }
 
-/* A line of a file; blanks around it and what follows a # at its start or behind a blank do not count. */
+/* A line of a file, without blanks around it and without a comment: # at the start or after a blank. */
 static struct dp_error *add_line(struct dp_probe_args *a, char *line, enum dp_point point, parse_spec *parse)
 {
 	char *end = line;
@@ -113,13 +112,13 @@ static struct dp_error *add_file(struct dp_probe_args *a, const char *path, enum
 	dp_auto_free char *line = NULL;
 	size_t size = 0;
 	if (!file)
-		return dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path);
+		return dp_error_sys(DP_TAG_USAGE, "cannot read the list of probes '%s'", path);
 	for (unsigned number = 1; getline(&line, &size, file) >= 0; number++) {
 		struct dp_error *err = add_line(a, line, point, parse);
 		if (err)
 			return dp_error_wrap(err, "%s, line %u", path, number);
 	}
-	return ferror(file) ? dp_error_sys(DP_TAG_USAGE, "the list of probes '%s' cannot be read", path) : NULL;
+	return ferror(file) ? dp_error_sys(DP_TAG_USAGE, "cannot read the list of probes '%s'", path) : NULL;
 }
 
 static struct dp_error *add(struct dp_parser *p, const char *text, parse_spec *parse)
@@ -147,7 +146,7 @@ struct dp_error *dp_option_event_name(struct dp_parser *p, const char *name)
 {
 	struct dp_probe_args *a = &p->probes;
 	if (!dp_name_valid(name))
-		return dp_error(DP_TAG_SYNTAX, "'%s' is no event name: letters, digits and _ only, no digit first", name);
+		return dp_error(DP_TAG_SYNTAX, "invalid event name '%s': use letters, digits and _, no digit first", name);
 	if (a->pending_name)
 		return dp_error(DP_TAG_USAGE, "--name '%s' follows --name '%s': each goes to one probe", name, a->pending_name);
 	a->pending_name = strdup(name);
@@ -164,7 +163,7 @@ static struct dp_error *remember(struct dp_probe_args *a, const char *context)
 	return NULL;
 }
 
-/* The meaning and the text of a context: the one is compiled, the other kept for the manifest. */
+/* A context: compiled, and kept as text for the manifest. */
 static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const char *context)
 {
 	struct dp_typed *t = &a->typed[i];
@@ -216,8 +215,8 @@ struct dp_error *dp_option_when(struct dp_parser *p, const char *text)
 }
 
 /*
- * Default names are made unique with _2, _3, ...; given names have to be unique already. The probes that a pattern stands for
- * are named when they are known.
+ * Default names get _2, _3, ... to be unique; given names must be unique. The probes of a pattern get their names when the pattern
+ * is expanded.
  */
 static struct dp_error *name_given(struct dp_names *names, const struct dp_probe *p)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy of text[0..n), which lives as long as the options. */
+/* A copy of text[0..n) that lives as long as the options. */
 static struct dp_error *cut(struct dp_snapshot_args *a, const char *text, size_t n, const char **ret)
 {
 	char **grown = realloc(a->owned, (a->nowned + 1) * sizeof(*grown)), *copy = strndup(text, n);
@@ -32,7 +32,7 @@ struct dp_error *dp_option_lua_allow(struct dp_parser *p, const char *arg)
 	}
 }
 
-/* k:v[,k:v...]; a value may hold colons, but no commas. */
+/* k:v[,k:v...]; a value may contain colons, but no commas. */
 struct dp_error *dp_option_kv(struct dp_parser *p, const char *arg)
 {
 	struct dp_snapshot_args *a = &p->o.snapshot;
@@ -90,7 +90,7 @@ void dp_snapshot_args_fini(struct dp_snapshot_args *a)
 
 /* ---- --snapshot: when a probe hits -------------------------------------------------------------------------------- */
 
-/* Was anything said of snapshots that is not about probes? */
+/* Is there an option that describes snapshots? */
 static bool describes(const struct dp_snapshot_args *a)
 {
 	static const struct dp_limits usual;
@@ -105,18 +105,18 @@ struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
 	struct dp_snapshots_asked *a = &o->trace.snapshots;
 	const char *lone = a->most                   ? "--max-snapshots"
 	                   : a->interval_ns          ? "--snapshot-interval"
-	                   : describes(&o->snapshot) ? "what describes a snapshot (--mode, --global, --module-load, ...)"
+	                   : describes(&o->snapshot) ? "an option that describes a snapshot (--mode, --global, --module-load, ...)"
 	                                             : NULL;
 	if (!a->on)
 		return lone ? dp_error(DP_TAG_USAGE, "%s is for probes with --snapshot", lone) : NULL;
 	if (verb == DP_VERB_ATTACH)
 		return dp_error(DP_TAG_USAGE,
-		                "snapshots are taken as long as dynprobe runs: probes that stay (attach) record events");
+		                "resident probes (attach) take no snapshots: run --snapshot without attach");
 	if (o->trace.pending)
 		return dp_error(DP_TAG_USAGE, "--snapshot and --pending exclude each other");
 	if (o->trace.asked.what)
 		return dp_error(DP_TAG_USAGE,
-		                "a run that answers (--count, --hist, ...) records no events, and takes no snapshots");
+		                "aggregations (--count, --hist, ...) and --snapshot exclude each other");
 	if (!a->most)
 		a->most = 1;
 	if (!a->interval_ns)
@@ -169,6 +169,6 @@ struct dp_error *dp_show_check(const struct dp_options *o)
 	DP_TRY(check_file(o, "show"));
 	if (o->format == DP_FORMAT_JSON && part)
 		return dp_error(DP_TAG_USAGE,
-		                "JSON is of the whole snapshot: it and --thread, --frame or --var exclude each other");
+		                "JSON shows the whole snapshot: it and --thread, --frame or --var exclude each other");
 	return NULL;
 }

@@ -61,7 +61,7 @@ dp_option_taker dp_option_usdt, dp_option_syscall, dp_option_event_name, dp_opti
 
 /* options_answers.c */
 dp_option_taker dp_option_aggregation, dp_option_hist, dp_option_by;
-/* What goes with aggregations and what does not. */
+/* What aggregations exclude. */
 struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
 /* options_snapshot.c */
@@ -73,7 +73,7 @@ struct dp_error *dp_report_check(const struct dp_options *o) DP_MUST_CHECK;
 /* options_profile.c: what --profile excludes. */
 struct dp_error *dp_profile_check(struct dp_options *o) DP_MUST_CHECK;
 
-/* What excludes what; fills in what one option implies of another. */
+/* Refuses options that exclude each other; fills in implied ones. */
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
 #endif

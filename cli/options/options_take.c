@@ -24,7 +24,7 @@ static struct dp_error *take_pid(struct dp_parser *p, const char *arg)
 static struct dp_error *take_command(struct dp_parser *p, const char *arg)
 {
 	if (p->o.trace.command)
-		return dp_error(DP_TAG_USAGE, "two commands were given; run one dynprobe for each");
+		return dp_error(DP_TAG_USAGE, "two commands: run one dynprobe for each");
 	return dp_words_split(arg, &p->o.trace.command);
 }
 
@@ -42,15 +42,14 @@ static struct dp_error *take_description(struct dp_parser *p, const char *arg)
 	char number[24];
 	const size_t n = strspn(arg + 3, "0123456789");
 	if (arg[3] == '*')
-		return dp_error(DP_TAG_USAGE, "-n '%s': name the processes; pid*, which is every one, is not there yet", arg);
+		return dp_error(DP_TAG_USAGE, "-n '%s': pid* (every process) is not supported; name the processes", arg);
 	if (n && n < sizeof(number) && arg[3 + n] == ':') {
 		snprintf(number, sizeof(number), "%.*s", (int)n, arg + 3);
 		if (!has_pid(&p->o, (pid_t)strtol(number, NULL, 10)))
 			DP_TRY(take_pid(p, number));
 		if (p->o.trace.npids > 1)
 			return dp_error(DP_TAG_USAGE,
-			                "-n '%s': descriptions of several processes in one run; --probe takes the rest of it for "
-			                "every --pid",
+			                "-n '%s' names a second process; give --pid several times and the probe without pid to --probe",
 			                arg);
 	}
 	return dp_option_probe(p, arg);
@@ -64,7 +63,7 @@ static struct dp_error *take_hits(struct dp_parser *p, const char *arg)
 	return dp_number_parse("-n", arg, &p->o.trace.hits);
 }
 
-/* "0", "0s", "0ms": record what is there and end. */
+/* "0", "0s", "0ms": print the buffered events and exit. */
 static bool is_zero(const char *arg)
 {
 	char *end;
@@ -80,7 +79,7 @@ static struct dp_error *take_duration(struct dp_parser *p, const char *arg)
 	return dp_duration_parse("-d", arg, &p->o.trace.duration_ns);
 }
 
-/* As lttng create has it: microseconds unless a unit says otherwise, a second if nothing is said. */
+/* As for lttng create: microseconds without a unit, one second without an argument. */
 static struct dp_error *take_live(struct dp_parser *p, const char *arg)
 {
 	uint64_t ns = 0;
@@ -146,7 +145,7 @@ static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE),
          .take = take_pid},
-        {"command", 'c', "CMD", "start CMD (words as in a shell) with the probes armed before main; or: -- CMD ARGS", V(RUN),
+        {"command", 'c', "CMD", "start CMD, split into words as in a shell, with the probes armed before main; or: -- CMD ARGS", V(RUN),
          .take = take_command},
         {"function", 0, "SPEC",
          "a probe at the entry of a function: NAME, CLASS::METHOD, NAME@FILE, a pattern; MODULE! before it where needed", PROBES,
@@ -155,139 +154,139 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          PROBES, .take = dp_option_probe, .value = DP_POINT_PLACE},
         {"usdt", 0, "PROVIDER:NAME", "a probe at each marker of that name (patterns); shows its arguments if there is no -t",
          PROBES, .take = dp_option_usdt},
-        {"syscall", 0, "NAME", "a probe at each place that makes the system call, and behind it (patterns; * is all of them)",
+        {"syscall", 0, "NAME", "a probe at each place that makes the system call, and after it (patterns; * is all of them)",
          V(RUN), .take = dp_option_syscall},
         {"profile", 0, "HZ",
-         "no probes: samples of each thread's stack, HZ of them a second of CPU time; --by backtrace, --folded", V(RUN),
+         "instead of probes: sample each thread's stack HZ times a second of its CPU time; --by backtrace, --folded", V(RUN),
          NUMBER(profile_hz, unsigned), .most = DP_PROFILE_HZ_MAX, .range = "takes 1 to 10000 samples a second"},
         {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, .take = dp_option_probe,
          .value = DP_POINT_RETURN},
-        {"exclude", 'x', "GLOB", "a function that patterns such as 'SSL_*' are not to take", PROBES, LIST(trace.except)},
-        {"name", 0, "NAME", "the event name of the next probe; a prefix where that names many", PROBES,
+        {"exclude", 'x', "GLOB", "functions to leave out of patterns such as 'SSL_*'", PROBES, LIST(trace.except)},
+        {"name", 0, "NAME", "the event name of the next probe; a prefix if that is a pattern", PROBES,
          .take = dp_option_event_name},
-        {"event", 'e', "NAME", "the probe that is to record more", V(ADD_CONTEXT), NAME(event)},
+        {"event", 'e', "NAME", "the probe to record more", V(ADD_CONTEXT), NAME(event)},
         {"type", 't', "CONTEXT",
          "what the probes before it record: args, locals, retval, duration, EXPR (req->len, str(p)), NAME=EXPR, regs, reg:NAME, "
          "TYPE:NAME:ADDR, backtrace[:DEPTH]",
          PROBES | V(ADD_CONTEXT), .take = dp_option_context},
         {"when", 0, "COND", "record only when COND holds, e.g. 'req->len > 4096 && name == \"GET\"', 'arg0 == 0'", PROBES,
          .take = dp_option_when},
-        {"count", 0, NULL, "count hits instead of showing them", PROBES, .take = dp_option_aggregation, .value = DP_RANK_HITS},
+        {"count", 0, NULL, "count hits instead of recording events", PROBES, .take = dp_option_aggregation, .value = DP_RANK_HITS},
         {"hist", 0, "EXPR", "a histogram of EXPR, by powers of two, or 'EXPR,LOW,HIGH,STEP'; with --return: duration", PROBES,
          .take = dp_option_hist},
         {"sum", 0, "EXPR", "the sum of EXPR over all hits", PROBES, .take = dp_option_aggregation, .value = DP_RANK_SUM},
-        {"avg", 0, "EXPR", "its average", PROBES, .take = dp_option_aggregation, .value = DP_RANK_AVERAGE},
-        {"min", 0, "EXPR", "its least value", PROBES, .take = dp_option_aggregation, .value = DP_RANK_MIN},
-        {"max", 0, "EXPR", "its greatest value", PROBES, .take = dp_option_aggregation, .value = DP_RANK_MAX},
-        {"by", 0, "KEY", "an answer for each value of the expression KEY, or for each backtrace", PROBES, .take = dp_option_by},
+        {"avg", 0, "EXPR", "the average", PROBES, .take = dp_option_aggregation, .value = DP_RANK_AVERAGE},
+        {"min", 0, "EXPR", "the minimum", PROBES, .take = dp_option_aggregation, .value = DP_RANK_MIN},
+        {"max", 0, "EXPR", "the maximum", PROBES, .take = dp_option_aggregation, .value = DP_RANK_MAX},
+        {"by", 0, "KEY", "a row for each value of the expression KEY, or for each backtrace", PROBES, .take = dp_option_by},
         {"slower-than", 0, "TIME", "only calls that took at least TIME (1ms); for --return", PROBES,
          DURATION(trace.asked.slower_ns)},
-        {"interval", 0, "TIME", "also show, every TIME, what has come since the last time", PROBES,
+        {"interval", 0, "TIME", "also show the changes every TIME", PROBES,
          DURATION(trace.asked.interval_ns)},
         {"top", 0, "[=N]", "only the N greatest rows (default 20)", PROBES, NUMBER(trace.asked.top, size_t), .value = 20},
-        {"folded", 0, NULL, "backtraces one a line, for flame graphs; with --by backtrace", PROBES, FLAG(trace.asked.folded)},
+        {"folded", 0, NULL, "one line for each backtrace, for flame graphs; with --by backtrace", PROBES, FLAG(trace.asked.folded)},
         {"snapshot", 0, NULL,
          "take a snapshot of the whole process when a probe hits and its --when holds; how: dynprobe snapshot --help", V(RUN),
          FLAG(trace.snapshots.on)},
-        {"max-snapshots", 0, "N", "so many of them at most (default 1)", V(RUN), NUMBER(trace.snapshots.most, uint32_t),
-         .most = UINT32_MAX, .range = "takes a number of at least 1"},
-        {"snapshot-interval", 0, "TIME", "at least TIME between two (default 1s)", V(RUN), DURATION(trace.snapshots.interval_ns)},
-        {"hits", 'n', "N", "stop after N recorded hits; or a probe as DTrace describes it: pid1234:MODULE:FUNCTION:NAME", EVENTS,
+        {"max-snapshots", 0, "N", "at most N snapshots (default 1)", V(RUN), NUMBER(trace.snapshots.most, uint32_t),
+         .most = UINT32_MAX, .range = "takes 1 to 4294967295"},
+        {"snapshot-interval", 0, "TIME", "at least TIME between two snapshots (default 1s)", V(RUN), DURATION(trace.snapshots.interval_ns)},
+        {"hits", 'n', "N", "stop after N recorded hits; or a probe in DTrace's form: pid1234:MODULE:FUNCTION:NAME", EVENTS,
          .take = take_hits},
         {"duration", 'd', "TIME", "stop after TIME (seconds, or 250ms, 2m, 1h)", EVENTS, .take = take_duration},
-        {"once", 0, NULL, "only what is held now, like -d 0", V(RECORD), FLAG(once)},
+        {"once", 0, NULL, "only buffered events, like -d 0", V(RECORD), FLAG(once)},
         {"output", 'o', "FILE", "write the live events to FILE (- for standard output) instead of standard error",
          EVENTS | V(STUBS), TEXT(output), .events = true},
         {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)",
          EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
         {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
          TEXT(record), .events = true},
-        {"no-record", 0, NULL, "record nothing, only show", EVENTS, FLAG(no_record), .events = true},
+        {"no-record", 0, NULL, "record nothing", EVENTS, FLAG(no_record), .events = true},
         {"sink", 0, "SINK",
          "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current "
          "LTTng session if there is one)",
          PROBES, WORD(trace.sink, enum dp_sink_choice, "ring", "lttng", "current"), .value = DP_SINK_RING},
         {"session", 0, "NAME", "the LTTng session; created if it does not exist", PROBES, NAME(trace.session)},
-        {"set-url", 0, "URL", "where a created session writes to, as lttng create has it: net://HOST, file://PATH", PROBES,
+        {"set-url", 0, "URL", "where a created session writes, as for lttng create: net://HOST, file://PATH", PROBES,
          NAME(trace.set_url)},
         {"live", 0, "[=USEC]", "a created session is a live one (default: flushed every 1000000 us)", PROBES, .take = take_live},
         {"filter", 0, "EXPR", "an LTTng filter for the events, e.g. 'rdi > 4096'", PROBES, NAME(trace.filter)},
         {"buffer-size", 0, "SIZE", "largest ring of a thread, e.g. 256K or 4M (default 1M)", PROBES,
          SIZE(trace.ring_size, size_t), .most = 1u << 30, .range = "is at most 1G for each thread"},
-        {"max-memory", 0, "SIZE", "of all rings of a process (default: half of what it has left, 64M at most)", PROBES,
+        {"max-memory", 0, "SIZE", "memory of all rings of a process (default: half of what is left, 64M at most)", PROBES,
          SIZE(trace.max_memory, size_t), .least = 256u << 10, .range = "is at least 256K"},
-        {"pending", 0, NULL, "wait for libraries that are loaded later: their probes are armed before their constructors run",
+        {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run",
          V(RUN), FLAG(trace.pending)},
-        {"dry-run", 0, NULL, "show what would be done; the target is not touched", PROBES, FLAG(trace.dry_run)},
+        {"dry-run", 0, NULL, "show the plan; do not touch the target", PROBES, FLAG(trace.dry_run)},
         {"tactic", 0, "LIST",
-         "how a probe may stand: jump,pun,evict,window,trap (default: all; a trap only at places meant by name)",
+         "the allowed tactics: jump,pun,evict,window,trap (default: all, but a trap only at places that you name)",
          PROBES | V(LIST), .take = take_tactic},
         {"no-trap", 0, NULL, "refuse places where no jump fits, instead of setting a trap", PROBES | V(LIST),
          FLAG(trace.no_trap)},
-        {"allow-seccomp", 0, NULL, "as root: also in a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
+        {"allow-seccomp", 0, NULL, "as root: also probe a process with a seccomp filter (see dynprobe explain DP-SECCOMP)",
          PROBES | CHANGES | V(SNAPSHOT), FLAG(trace.allow_seccomp)},
         {"output", 'o', "FILE", "write FILE instead of PROGRAM.PID.EPOCH.dps in the current directory", V(SNAPSHOT), TEXT(output),
          .events = true},
         {"mode", 0, "MODE",
-         "stop (threads wait until all is read), fork (of a copy of the process) or quick (stacks first, the rest afterwards)",
+         "stop (until everything is read), fork (reads a copy of the process) or quick (stacks first, the rest afterwards)",
          SHOTS, WORD(snapshot.take.still.mode, enum dp_stopped_mode, "stop", "fork", "quick")},
-        {"core", 0, "CORE", "of a core file; its executable may be named behind the options", V(SNAPSHOT), NAME(snapshot.core)},
-        {"global", 0, "NAME", "also this global or static variable; file.c::NAME, MODULE!NAME, patterns", SHOTS,
+        {"core", 0, "CORE", "read a core file; its executable may follow the options", V(SNAPSHOT), NAME(snapshot.core)},
+        {"global", 0, "NAME", "also capture this global or static variable; file.c::NAME, MODULE!NAME, patterns", SHOTS,
          NAMES(snapshot.globals)},
-        {"tls", 0, NULL, "also thread-local variables", SHOTS, FLAG(snapshot.take.tls)},
-        {"load", 0, "PATTERN", "globals and thread-locals of modules with PATTERN in their path only", SHOTS,
+        {"tls", 0, NULL, "also capture thread-local variables", SHOTS, FLAG(snapshot.take.tls)},
+        {"load", 0, "PATTERN", "only globals and thread-locals of modules with PATTERN in their path", SHOTS,
          LIST(snapshot.load)},
         {"max-pause", 0, "MS",
-         "hold all threads no longer than MS: a snapshot marks what is still to be read, a probe that needs more is refused (5)",
+         "stop all threads for at most MS: a snapshot marks late reads, a probe that needs longer is refused (5)",
          SHOTS | PROBES | CHANGES, MILLISECONDS(snapshot.take.still.max_pause_ns)},
         {"max-depth", 0, "N", "pointers followed from a variable (2; 4 in a thread that faulted)", SHOTS,
          NUMBER(snapshot.take.limits.depth, unsigned), .most = 64},
         {"max-elems", 0, "N", "elements of an array (128)", SHOTS, COUNT(snapshot.take.limits.elements, unsigned)},
         {"max-string", 0, "N", "bytes of a string (256)", SHOTS, COUNT(snapshot.take.limits.string, unsigned)},
-        {"max-vars-per-frame", 0, "N", "variables of a frame with all that they reach (4096)", SHOTS,
+        {"max-vars-per-frame", 0, "N", "variables of a frame, with children (4096)", SHOTS,
          COUNT(snapshot.take.limits.variables, unsigned)},
         {"max-frames", 0, "N", "frames of a thread (512)", SHOTS, COUNT(snapshot.take.limits.frames, unsigned)},
-        {"max-bytes", 0, "SIZE", "memory that is kept (64M)", SHOTS, SIZE(snapshot.take.limits.bytes, uint64_t),
+        {"max-bytes", 0, "SIZE", "saved memory (64M)", SHOTS, SIZE(snapshot.take.limits.bytes, uint64_t),
          .least = 1u << 20, .most = 200u << 20, .range = "takes 1M to 200M"},
-        {"application", 0, "NAME", "what the program is called in the snapshot", SHOTS, NAME(snapshot.take.application)},
+        {"application", 0, "NAME", "the program's name in the snapshot", SHOTS, NAME(snapshot.take.application)},
         {"kv", 0, "K:V[,K:V...]", "attributes (repeatable)", SHOTS, .take = dp_option_kv},
         {"classifier", 0, "WORD", "a classifier (repeatable)", SHOTS, NAMES(snapshot.classifiers)},
         {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), TIDS(snapshot.threads)},
-        {"fault-thread", 0, "TID", "look at this thread as if it had faulted (repeatable)", V(SNAPSHOT), TIDS(snapshot.faults)},
+        {"fault-thread", 0, "TID", "treat this thread as if it had faulted (repeatable)", V(SNAPSHOT), TIDS(snapshot.faults)},
         {"module-load", 0, "FILE", "run this pmodule, .lua or .so (repeatable)", MODULES, NAMES(snapshot.modules)},
         {"modules-path", 0, "DIR", "run every pmodule of DIR", MODULES, NAMES(snapshot.module_dirs)},
         {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, NAMES(snapshot.module_options)},
-        {"lua-allow", 0, "LIST", "what Lua pmodules may use besides: io,os,package,debug,load", MODULES,
+        {"lua-allow", 0, "LIST", "libraries that Lua pmodules may use, too: io,os,package,debug,load", MODULES,
          .take = dp_option_lua_allow, OF(snapshot.lua_allow, struct dp_word_list)},
-        {"module-timeout", 0, "MS", "time that a pmodule has while the process waits (50)", MODULES,
+        {"module-timeout", 0, "MS", "time limit of a pmodule while the process is stopped (50)", MODULES,
          MILLISECONDS(snapshot.take.module_timeout_ns)},
-        {"environ", 0, NULL, "also the environment, which may hold secrets", SHOTS, FLAG(snapshot.take.environ)},
+        {"environ", 0, NULL, "also save the environment, which may contain secrets", SHOTS, FLAG(snapshot.take.environ)},
         {"iterations", 0, "N", "take N snapshots", V(SNAPSHOT), COUNT(snapshot.iterations, uint64_t)},
-        {"interval", 0, "TIME", "between them", V(SNAPSHOT), DURATION(snapshot.interval_ns)},
-        {"quiet", 'q', NULL, "only the path", MODULES, FLAG(quiet)},
-        {"output", 'o', "FILE", "the page; - for standard output (default: the snapshot's name with .html)", V(REPORT),
+        {"interval", 0, "TIME", "time between snapshots", V(SNAPSHOT), DURATION(snapshot.interval_ns)},
+        {"quiet", 'q', NULL, "print only the path", MODULES, FLAG(quiet)},
+        {"output", 'o', "FILE", "write FILE; - is standard output (default: the snapshot's name with .html)", V(REPORT),
          TEXT(output), .events = true},
         {"json", 0, NULL, "JSON (share/snapshot.schema.json), like -f json", V(SHOW), .take = dp_option_value,
          OF(format, enum dp_format), .value = DP_FORMAT_JSON},
         {"thread", 0, "TID", "only this thread, with the variables of its frames", V(SHOW), NUMBER(show.thread, pid_t),
          .most = INT32_MAX},
-        {"frame", 0, "N", "only this frame, of --thread or of the first thread, which is the faulting one", V(SHOW),
+        {"frame", 0, "N", "only this frame, of --thread or of the first (faulting) thread", V(SHOW),
          .take = dp_option_show_frame, OF(show.frame, int), .most = INT32_MAX},
         {"var", 0, "PATH", "only this variable: NAME, p->x, a.b[3], *p, file.c::NAME; of --thread and --frame, or a global",
          V(SHOW), .take = dp_option_show_var},
         {"registers", 0, NULL, "registers of threads and frames", V(SHOW), FLAG(show.registers)},
-        {"maps", 0, NULL, "what was mapped", V(SHOW), FLAG(show.maps)},
+        {"maps", 0, NULL, "memory mappings", V(SHOW), FLAG(show.maps)},
         {"files", 0, NULL, "open files", V(SHOW), FLAG(show.files)},
         {"limits", 0, NULL, "resource limits", V(SHOW), FLAG(show.limits)},
-        {"all", 0, NULL, "all of these, and every thread for itself", V(SHOW), .take = dp_option_show_all},
+        {"all", 0, NULL, "all of these, and each thread separately", V(SHOW), .take = dp_option_show_all},
         {"lang", 0, "LANG", "new: lua (default) or c", V(PMODULE), TEXT(language)},
-        {"output", 'o', "FILE", "new: the file to write; run: keep the snapshot with what modules added in FILE", V(PMODULE),
+        {"output", 'o', "FILE", "new: the file to write; run: save the snapshot with the modules' results in FILE", V(PMODULE),
          TEXT(output), .events = true},
         {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS | V(SHOW),
          WORD(color, enum dp_color, "auto", "always", "never")},
         {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), FLAG(quiet)},
-        {"quiet", 'q', NULL, "heads and frames only", V(SHOW), FLAG(quiet)},
-        {"verbose", 'v', NULL, "say what is being done", EVERY, .take = take_verbose},
-        {"help", 'h', NULL, "this text", EVERY, FLAG(help)},
-        {"version", 'V', NULL, "the version", V(RUN), FLAG(version)},
+        {"quiet", 'q', NULL, "only headers and frames", V(SHOW), FLAG(quiet)},
+        {"verbose", 'v', NULL, "print each step", EVERY, .take = take_verbose},
+        {"help", 'h', NULL, "print this help", EVERY, FLAG(help)},
+        {"version", 'V', NULL, "print the version", V(RUN), FLAG(version)},
 };

@@ -43,7 +43,7 @@ static bool names_a_place(char *const *words)
 	return false;
 }
 
-/* LTTng's session is chosen as lttng does it: by -s, else the current one. */
+/* Chooses LTTng's session as lttng does: by -s, otherwise the current one. */
 static void put_attach(struct words *w, char *const *rest)
 {
 	bool chosen = false;
@@ -58,7 +58,7 @@ static void put_attach(struct words *w, char *const *rest)
 			put(w, strcmp(*rest, "-s") ? *rest : "--session");
 }
 
-/* The event's name stands behind the verb, or behind -u. */
+/* The event's name follows the verb, or -u. */
 static struct dp_error *take_name(const char *verb, char ***rest, const char **ret)
 {
 	while (**rest && is_user_space(**rest))
@@ -110,7 +110,7 @@ static struct dp_error *trace(struct words *w, char **rest)
 	return NULL;
 }
 
-/* lttng list -u: what there is in processes. */
+/* lttng list -u: the events of processes. */
 static struct dp_error *list(struct words *w, char **rest)
 {
 	bool is_status = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `dynprobe snapshot` was told. */
+/* The options of snapshots. */
 #ifndef DP_CLI_SNAPSHOT_ARGS_H
 #define DP_CLI_SNAPSHOT_ARGS_H
 
@@ -17,7 +17,7 @@ struct dp_snapshot_args {
 	struct dp_take_pair *pair;
 	size_t npairs;
 	struct dp_tid_list threads, faults;
-	char **owned; /* words that were cut out of others */
+	char **owned; /* words that are parts of arguments */
 	size_t nowned;
 };
 void dp_snapshot_args_finish(struct dp_snapshot_args *a);

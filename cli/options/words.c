@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* -c "CMD ARGS": words as a shell would split them, without its expansions. */
+/* -c "CMD ARGS": words as a shell splits them, without expansions. */
 #include "base/buf.h"
 #include "cli/options/options.h"
 
@@ -36,7 +36,7 @@ static struct dp_error *single_quoted(struct splitter *s)
 {
 	const char *end = strchr(s->at, '\'');
 	if (!end)
-		return dp_error(DP_TAG_USAGE, "the command has an open single quote");
+		return dp_error(DP_TAG_USAGE, "the command has an unclosed single quote");
 	dp_buf_put(&s->word, s->at, (size_t)(end - s->at));
 	s->at = end + 1;
 	return NULL;
@@ -50,7 +50,7 @@ static struct dp_error *double_quoted(struct splitter *s)
 		dp_buf_put(&s->word, s->at, 1);
 	}
 	if (!*s->at)
-		return dp_error(DP_TAG_USAGE, "the command has an open double quote");
+		return dp_error(DP_TAG_USAGE, "the command has an unclosed double quote");
 	s->at++;
 	return NULL;
 }

@@ -8,7 +8,7 @@
 
 /* As the options say: a table, folded stacks, or JSON. */
 void dp_answers_print(const struct dp_options *options, const struct dp_answers_shown *shown, FILE *to);
-/* Reads the cells when it is time to; prints what came since the last time if --interval says so. */
+/* Reads the cells when it is time to; prints the changes at the end of each --interval. */
 void dp_answers_round(struct dp_trace *t);
 /* After the removal: prints everything. */
 void dp_answers_final(struct dp_trace *t);

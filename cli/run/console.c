@@ -18,7 +18,7 @@ static struct dp_error *on_step(const char *what, size_t done, size_t of, void *
 	return dp_progress_step(what, done, of);
 }
 
-/* A further signal, while a first one is handled or the run ends anyway, changes nothing: removing takes as long as it takes. */
+/* Another signal while probes are removed changes nothing; print how many are left. */
 static void note_further(const struct dp_options *o, size_t left)
 {
 	if (!dp_signals_take() || o->quiet)

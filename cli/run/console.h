@@ -5,7 +5,7 @@
 
 #include "cli/options/options.h"
 
-/* Sets `calls` for what the options ask to be said. `options` must outlive them. */
+/* Sets `calls` by -q and -v. `options` must outlive them. */
 void dp_console_calls(const struct dp_options *options, struct dp_trace_calls *calls);
 
 #endif

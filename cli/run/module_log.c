@@ -53,5 +53,5 @@ struct dp_error *dp_module_log_put(struct dp_module_log *log)
 	const bool good = !log->printed.failed && fwrite(log->printed.data, 1, n, stdout) == n && !fflush(stdout);
 	dp_buf_fini(&log->printed);
 	dp_buf_init(&log->printed);
-	return good ? NULL : dp_error_sys(DP_TAG_OUTPUT, "writing what a module printed");
+	return good ? NULL : dp_error_sys(DP_TAG_OUTPUT, "writing the output of a module");
 }

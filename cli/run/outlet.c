@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals wait in a descriptor (signals.h), so a write that blocks, since a pager has enough or a terminal was stopped, would
- * keep them from being answered, and the probes in the process. So nothing here blocks: the pipe or terminal is opened once more
- * without blocking (the descriptor that we were given shares its flags with others), and while it is full `leave` is asked. When
- * it says so, what is written from then on is kept, and the run goes on to its end. dp_outlet_settle() does the rest, with the
- * target left.
+ * Signals are pending in a descriptor (signals.h). A write that blocks (a pager that waits, a stopped terminal) would delay them, and
+ * keep the probes in the process. So writes never block: the pipe or terminal is opened again with O_NONBLOCK (the descriptor that we
+ * got shares its flags with other processes), and while it is full `leave` is asked. Once `leave` returns true, output is buffered and the
+ * run goes on to its end. dp_outlet_settle() writes the rest after the target is clean.
  */
 #include "cli/run/outlet.h"
 
@@ -24,7 +23,7 @@
 struct dp_outlet {
 	FILE *file;
 	int fd;
-	bool socket, keeps; /* keeps: everything waits in `held` */
+	bool socket, keeps; /* keeps: output is buffered in `held` */
 	struct dp_buf held;
 	dp_outlet_leave_fn leave;
 	void *data;
@@ -39,7 +38,7 @@ static ssize_t try(const struct dp_outlet *o, const char *bytes, size_t n)
 	return got;
 }
 
-/* How many bytes were written before the reader stalled and the run had to end; -1: not to be written at all. */
+/* Bytes written before the reader stalled and the run had to end; -1: the reader is gone. */
 static ssize_t push(const struct dp_outlet *o, const char *bytes, size_t n)
 {
 	size_t done = 0;
@@ -62,7 +61,7 @@ static ssize_t cookie_write(void *cookie, const char *bytes, size_t n)
 	struct dp_outlet *o = cookie;
 	const ssize_t done = o->keeps ? 0 : push(o, bytes, n);
 	if (done < 0)
-		return 0; /* an error, to stdio */
+		return 0; /* stdio takes this as an error */
 	if ((size_t)done < n) {
 		o->keeps = true;
 		dp_buf_put(&o->held, bytes + done, n - (size_t)done);
@@ -70,7 +69,7 @@ static ssize_t cookie_write(void *cookie, const char *bytes, size_t n)
 	return o->held.failed ? 0 : (ssize_t)n;
 }
 
-/* The same pipe or terminal, without blocking; another file position would be another place in a regular file. */
+/* The same pipe or terminal, nonblocking. Not for regular files: a second opening has its own position. */
 static int open_again(int fd, const struct stat *st)
 {
 	char path[64];
@@ -110,7 +109,7 @@ size_t dp_outlet_settle(struct dp_outlet *o)
 {
 	fflush(o->file);
 	const ssize_t done = push(o, (const char *)o->held.data, o->held.len);
-	const size_t left = done < 0 ? 0 : o->held.len - (size_t)done; /* without a reader there is nobody to miss it */
+	const size_t left = done < 0 ? 0 : o->held.len - (size_t)done; /* without a reader nothing is lost */
 	dp_buf_fini(&o->held);
 	dp_buf_init(&o->held);
 	o->keeps = left > 0;

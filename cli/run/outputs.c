@@ -120,9 +120,9 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	}
 	if (o->live)
 		DP_TRY(dp_writer_flush(o->live));
-	/* Answers are no writer's: what could not be written of them shows here. */
+	/* Aggregations are written without a writer: check their output here. */
 	if (o->file && ferror(o->file))
-		return dp_error(DP_TAG_OUTPUT, "nobody takes the output any more");
+		return dp_error(DP_TAG_OUTPUT, "writing the output failed: the reader is gone or the disk is full");
 	return NULL;
 }
 

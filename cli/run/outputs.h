@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a run's events go: the live view (text or NDJSON) and the recording (CTF), behind one call. */
+/* Where a run's events go: the live view (text or NDJSON) and the recording (CTF). */
 #ifndef DP_CLI_OUTPUTS_H
 #define DP_CLI_OUTPUTS_H
 
@@ -18,7 +18,7 @@ struct dp_outputs {
 	size_t nclasses;
 };
 
-/* `leave` may be NULL: writes then block for as long as nobody reads. */
+/* With a NULL reader writes block until the other side reads. */
 struct dp_outputs_reader {
 	dp_outlet_leave_fn leave;
 	void *data;
@@ -26,18 +26,18 @@ struct dp_outputs_reader {
 /* Event classes are the probes of `trace`. */
 struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
                                  struct dp_outputs *ret) DP_MUST_CHECK;
-/* No events come here: only the summary, to standard error. */
+/* For a run without events: only the summary, to standard error. */
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
-/* The fields of class `i`, none so far, are known now: before its first event. */
+/* The fields of class `i` are known now, before its first event. */
 void dp_outputs_class(struct dp_outputs *o, unsigned i);
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
-/* What the reader of the live view has not taken so far; how many bytes it did not take before it was to end (outlet.h). */
+/* Writes the buffered rest of the live view; returns the number of bytes dropped (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
-/* For a run in which nothing has run: ends it, and leaves no recording behind. */
+/* For a command that could not be executed: ends the outputs and removes the recording. */
 void dp_outputs_discard(struct dp_outputs *o);
 /* Ends the recording and the live view; the summary can still be written until dp_outputs_fini(). */
 struct dp_error *dp_outputs_end(struct dp_outputs *o) DP_MUST_CHECK;

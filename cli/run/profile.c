@@ -80,7 +80,7 @@ static struct dp_error *open_process(struct profile *p)
 	DP_TRY(dp_sampler_open(&p->s, p->o->profile_hz));
 	if (!command)
 		return dp_sampler_look(&p->s);
-	/* It has its file's name as soon as it runs. */
+	/* After exec it has the name of its file. */
 	const char *slash = strrchr(command[0], '/');
 	snprintf(p->s.comm, sizeof(p->s.comm), "%.15s", slash ? slash + 1 : command[0]);
 	return NULL;
@@ -89,7 +89,7 @@ static struct dp_error *open_process(struct profile *p)
 static struct dp_error *begin(struct profile *p)
 {
 	DP_TRY(open_process(p));
-	DP_TRY(open_outputs(p)); /* a command does nothing before it is certain that its samples can be kept */
+	DP_TRY(open_outputs(p)); /* the command must not run before its samples can be kept */
 	if (p->o->trace.command)
 		DP_TRY(dp_sampled_command_go(&p->command, p->o->trace.command[0]));
 	p->gone_on = p->o->trace.command;
@@ -158,11 +158,11 @@ static void report_text(const struct profile *p, const struct dp_samples_stats *
 	put_count(s->foreign, "without a 64-bit context");
 	put_count(p->s.cut, "cut (more than 32 KiB of stack, a page of it that was not in memory, or more than 126 frames)");
 	put_count(p->s.crowded, "not counted (too many different stacks)");
-	put_count(p->s.stale, "of code that was not looked at any more (names may be of what was there before)");
+	put_count(p->s.stale, "of code mapped since the last look (names may be outdated)");
 	put_count(dp_sampler_unnamed(&p->s), "without names (their code was gone)");
 	put_count(s->children, "child processes not sampled");
 	fprintf(stderr, "; %s%s\n", p->ended_by,
-	        s->user_only ? "; time in the kernel is not seen (kernel.perf_event_paranoid)" : "");
+	        s->user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
 }
 
 static struct dp_error *show_stacks(const struct profile *p, double seconds)
@@ -192,7 +192,7 @@ static struct dp_error *end(struct profile *p)
 	if (p->o->format == DP_FORMAT_JSON)
 		report_json(p, &stats, seconds);
 	struct dp_error *err = fflush(p->out.file)   ? dp_error_sys(DP_TAG_OUTPUT, "writing the samples")
-	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "not all of the samples could be written")
+	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "some samples could not be written")
 	                                             : NULL;
 	report_text(p, &stats, seconds);
 	return err;
@@ -211,7 +211,7 @@ static void fini(struct profile *p)
 		close(p->signal_fd);
 }
 
-/* The command's own status, as a run with probes has it. A signal ends the waiting, and the command goes on. */
+/* The command's own status, as in a run with probes. A signal ends the wait, and the command goes on. */
 static int status_of_command(const struct profile *p)
 {
 	struct pollfd fd[2] = {{.fd = p->s.pid_fd, .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define EVERY_NS UINT64_C(100000000)
-#define SOON_NS  UINT64_C(500000000) /* fewer than DP_MANY_PLACES: when it takes that long */
+#define SOON_NS  UINT64_C(500000000) /* with fewer than DP_MANY_PLACES: after this time */
 #define CLEAR    "\r\033[K"
 
 static bool on, shown;
@@ -24,7 +24,7 @@ void dp_progress_on(bool show)
 	current = NULL;
 }
 
-/* A terminal that was stopped (Ctrl-S) is not waited for. */
+/* Does not wait for a stopped terminal (Ctrl-S). */
 static void put(const char *text)
 {
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};

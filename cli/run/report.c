@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was asked, what was placed and how, what was refused and why: before, during and after a run (G7). */
+/* Reports before, during and after a run: refusals with reasons, the summary (G7). */
 #include "cli/run/trace.h"
 #include "session/process/session_trap.h"
 #include "session/run/snapshots.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAID 10u /* refusals of a pattern's probes that are said one by one */
+#define SAID 10u /* refusals of a pattern's probes that are listed */
 
 static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused)
 {
@@ -42,7 +42,7 @@ static void note_session(const struct dp_trace *t, const struct dp_session *s)
 	}
 	if (!left_out)
 		return;
-	fprintf(stderr, "dynprobe: %zu of %zu places that patterns name cannot be probed in %d (", left_out, places,
+	fprintf(stderr, "dynprobe: %zu of %zu places of patterns cannot be probed in %d (", left_out, places,
 	        dp_target_pid(s->target));
 	put_tags(tag);
 	fprintf(stderr, ")%s\n", t->options->verbose ? "" : "; -v lists them");
@@ -54,7 +54,7 @@ static void note_patterns(const struct dp_trace *t)
 		note_session(t, t->run.session[k]);
 }
 
-/* A line each, but a pattern may stand for thousands of probes: of these some, and how many more. */
+/* A line for each refusal. A pattern may have thousands: some, and the number of the others. */
 void dp_report_refusals(const struct dp_trace *t)
 {
 	size_t unsaid = 0;
@@ -70,7 +70,7 @@ void dp_report_refusals(const struct dp_trace *t)
 				refusal_line(s, p->spec.text, s->place[i].refused);
 		}
 	if (unsaid)
-		fprintf(stderr, "dynprobe: refused %zu more of the probes that patterns stand for; -v lists them\n", unsaid);
+		fprintf(stderr, "dynprobe: refused %zu more probes of patterns; -v lists them\n", unsaid);
 	note_patterns(t);
 	for (size_t k = 0; !t->options->quiet && k < t->run.nsessions; k++)
 		dp_session_trap_note(t->run.session[k]);
@@ -97,7 +97,6 @@ void dp_report_snapshots(const struct dp_trace *t)
 	if (s.failed)
 		fprintf(stderr, ", %" PRIu64 " failed", s.failed);
 	fprintf(stderr,
-	        "; hits without one: %" PRIu64 " beyond the limits, %" PRIu64 " while another was taken, %" PRIu64
-	        " that waited in vain\n",
+	        "; hits without one: %" PRIu64 " beyond the limits, %" PRIu64 " during another snapshot, %" PRIu64 " timed out\n",
 	        s.over, s.missed, s.late);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plan: of a dry run with all that an install would cost, and with -v of what was installed. */
+/* The plan: of a dry run, with the costs of an installation; with -v, of what was installed. */
 #include "session/process/forecast.h"
 #include "session/process/preview.h"
 #include "cli/run/trace.h"
@@ -21,7 +21,7 @@ struct shown { /* storage behind one struct dp_planned_site */
 
 struct view {
 	const struct dp_session *s;
-	bool json; /* it has the symbols' own names */
+	bool json; /* with the names of the symbol table */
 };
 
 static void put_where(const struct view *v, uint64_t addr, char *where)
@@ -58,7 +58,7 @@ static size_t fill_evicted(const struct view *v, const struct dp_plan *p, struct
 	return n;
 }
 
-/* All that is known of why, in one line. */
+/* The error and its causes on one line. */
 static char *reason_of(const struct dp_error *refused)
 {
 	struct dp_buf b = {0};
@@ -82,14 +82,14 @@ static void fill_site(const struct dp_trace *t, const struct dp_session *s, size
 	to->reason = p->refused ? reason_of(p->refused) : NULL;
 	if (!p->refused && !p->pending)
 		fill_bytes(&v, &p->plan, to->where, &ret->patch);
-	snprintf(to->where, WHERE_SIZE, "nowhere"); /* of what a pattern stands for: it may have no place */
+	snprintf(to->where, WHERE_SIZE, "nowhere"); /* a probe of a pattern may have no place */
 	if (p->addr)
 		put_where(&v, p->addr, to->where);
 	ret->patch.addr = p->addr;
 	ret->patch.where = to->where;
 	if (p->pending) {
 		ret->tag = dp_tag_name(DP_TAG_PENDING);
-		ret->reason = "it waits for its library";
+		ret->reason = "waiting for its library";
 		return;
 	}
 	if (p->refused) {
@@ -155,8 +155,7 @@ static void total(const struct dp_trace *trace, const struct dp_session *s)
 		t.evicted += p->neighbour[k].evicted;
 	t.hooks = p->nneighbours - t.evicted;
 	if (trace->run.trace->sink == DP_SINK_LTTNG)
-		t.note = "stubs are those of the ring: with LTTng they differ in size, its sink is loaded besides, and rings are "
-		         "small";
+		t.note = "these are the stubs of the ring sink: those of LTTng differ in size, its sink is loaded, too, and rings are small";
 	if (trace->options->format == DP_FORMAT_JSON)
 		dp_plan_total_json(&t, stdout);
 	else
@@ -177,7 +176,7 @@ void dp_report_plan(const struct dp_trace *t, FILE *to)
 			else
 				dp_plan_text(&site, to);
 			free(storage.reason);
-			if (ferror(to)) /* errno says why */
+			if (ferror(to)) /* errno has the reason */
 				return;
 		}
 		if (s->preview)

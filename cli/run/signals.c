@@ -7,7 +7,7 @@
 #include <time.h>
 
 static bool settled;
-static int kept; /* the first one, when it ended the placing */
+static int kept; /* the signal that ended the placing, or 0 */
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 bool dp_signals_wait(void)
@@ -72,7 +72,7 @@ struct dp_error *dp_signals_open(int *ret)
 	set_of_ends(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is an error like others: it does not end us in the middle */
+	signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an ordinary error, not a death in the middle */
 	*ret = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return *ret < 0 ? dp_error_sys(DP_TAG_SYS, "signalfd") : NULL;
 }

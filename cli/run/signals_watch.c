@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals are answered between two steps (signals.h). This is for a step that does not end: libdw asks a debuginfod server, which
- * has ninety seconds, or reads gigabytes. Nothing can be asked to break off there; but as long as the target is as it was,
- * dynprobe may simply end. Whatever it holds of the kernel's, locks and the descriptor of the target among it, goes with it.
+ * Signals are checked between two steps (signals.h). This is for a step that does not end: libdw asks a debuginfod server, which
+ * may take ninety seconds, or reads gigabytes, and cannot be interrupted. As long as the target is unchanged, dynprobe may simply
+ * exit: the kernel releases its locks and descriptors.
  *
- * The thread has all signals blocked: those that the injector works with are the main thread's.
+ * The thread blocks all signals: those that the injector uses belong to the main thread.
  */
 #include "cli/run/signals.h"
 
@@ -21,10 +21,10 @@
 
 #define STEP_MS 500
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held: this is no moment to end */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held: do not exit now */
 static pthread_t watcher;
 static bool watched;
-static int signal_fd, over = -1; /* over: readable when there is nothing to watch any more */
+static int signal_fd, over = -1; /* over: readable when watching ends */
 static pid_t command;
 static atomic_uint beats;
 
@@ -43,7 +43,7 @@ void dp_signals_unhold(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Whoever holds the stream's lock may be the one that does not get on; and a reader that has enough is not waited for. */
+/* Without stdio, whose lock the stuck thread may hold, and without waiting for a slow reader. */
 static void say(const char *text)
 {
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -65,7 +65,7 @@ static void end(void)
 	_exit(128 + (int)info.ssi_signo);
 }
 
-/* Until a signal waits; false if all is over before. */
+/* Waits for a signal; false if watching ends first. */
 static bool await_signal(void)
 {
 	struct pollfd p[2] = {{.fd = over, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
@@ -104,7 +104,7 @@ struct dp_error *dp_signals_watch(int fd, pid_t held)
 		return dp_error_sys(DP_TAG_SYS, "eventfd");
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	watched = !pthread_create(&watcher, NULL, watch, NULL); /* without it, signals have to wait for the step's end */
+	watched = !pthread_create(&watcher, NULL, watch, NULL); /* without the thread, signals wait for the end of the step */
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return NULL;
 }

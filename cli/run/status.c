@@ -50,7 +50,7 @@ int dp_status_wait(struct dp_trace *t, int own)
 	int status = 0;
 	while (!dp_target_exit_status(target, &status)) {
 		poll(p, 2, p[0].fd >= 0 ? 1000 : 10);
-		/* The probes are out already; a further signal ends the waiting, the command goes on. */
+		/* The probes are removed; another signal ends the wait, and the command goes on. */
 		if (read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_pid)
 			return own;
 	}

@@ -5,10 +5,9 @@
 
 #include "cli/run/trace.h"
 
-/* The status that dynprobe's own outcome asks for. */
+/* The status by dynprobe's own outcome. */
 int dp_status_of(const struct dp_trace *t, const struct dp_error *err);
-/* Waits for the launched command and passes its status on; dies of the signal that it died of. `own` counts if the command
- * succeeded. */
+/* Waits for the launched command and returns its status, or `own` if it succeeded. Dies of the signal that it died of. */
 int dp_status_wait(struct dp_trace *t, int own);
 
 #endif

@@ -43,15 +43,15 @@ static struct dp_error *install(struct dp_trace *t)
 	if (t->options->verbose)
 		dp_report_plan(t, stderr);
 	if (!placed)
-		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target runs on %s",
-		                t->run.use_lttng ? "as before, with the LTTng sink loaded in it, idle" : "untouched");
+		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target is %s",
+		                t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged");
 	return NULL;
 }
 
 static void say_where(const struct dp_trace *t)
 {
 	if (t->spec.attach)
-		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record takes them\n", t->run.why_ring);
+		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record prints them\n", t->run.why_ring);
 	else if (t->spec.asked.what)
 		fprintf(stderr, "dynprobe: counting; Ctrl-C ends\n");
 	else if (t->out.record_dir)
@@ -91,7 +91,7 @@ static void say_dropped(const struct dp_trace *t, size_t bytes)
 		        hits, bytes);
 }
 
-/* What takes a while is announced: who asked for the end sees that dynprobe has heard it. */
+/* Announces a long removal, so that the user sees that Ctrl-C was noticed. */
 static struct dp_error *leave(struct dp_trace *t)
 {
 	const size_t placed = dp_run_placed(&t->run);
@@ -129,7 +129,7 @@ static struct dp_error *run_live(struct dp_trace *t)
 	DP_TRY(open_outputs(t));
 	DP_TRY(dp_snapshots_begin(&t->run));
 	DP_TRY(install(t));
-	/* A command that we start is still held: its first hits are not to be missed. */
+	/* A command that we start is still stopped: its first hits must not be missed. */
 	if (t->run.use_lttng && !t->run.ended_by)
 		dp_lttng_settle(&t->run);
 	DP_TRY(dp_run_release(&t->run));
@@ -141,14 +141,14 @@ static struct dp_error *run_live(struct dp_trace *t)
 	return err;
 }
 
-/* The probes stay: nothing is shown here, and nothing waited for. */
+/* The probes stay; shows nothing, and waits for nothing. */
 static struct dp_error *run_attach(struct dp_trace *t)
 {
 	DP_TRY(open_outputs(t));
 	DP_TRY(dp_keep_announce(&t->run));
 	DP_TRY(install(t));
 	if (t->run.ended_by)
-		return dp_error(DP_TAG_INTERRUPTED, "a signal came before all probes stood: none was left");
+		return dp_error(DP_TAG_INTERRUPTED, "a signal came before all probes were placed: none was left");
 	for (size_t i = 0; i < t->run.nsessions; i++)
 		DP_TRY(dp_keep(&t->run, t->run.session[i]));
 	if (t->run.use_lttng)
@@ -177,7 +177,7 @@ static struct dp_error *run_all(struct dp_trace *t)
 
 static void trace_fini(struct dp_trace *t)
 {
-	dp_error_destroy(dp_outputs_end(&t->out)); /* its events are of classes of the run */
+	dp_error_destroy(dp_outputs_end(&t->out)); /* before the run, which owns its event classes */
 	dp_outputs_fini(&t->out);
 	dp_run_fini(&t->run);
 	if (t->signal_fd >= 0)
@@ -194,7 +194,7 @@ static int trace(const struct dp_options *options, const char *supersedes, bool 
 	dp_signals_unwatch();
 	dp_progress_on(false);
 	if (err && err->tag == DP_TAG_INTERRUPTED)
-		dp_run_interrupted(&t.run); /* finds out by which signal */
+		dp_run_interrupted(&t.run); /* which signal was it? */
 	int status = dp_status_of(&t, err);
 	if (blocked && err && err->tag == DP_TAG_STANDING)
 		*blocked = true;

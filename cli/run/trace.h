@@ -20,8 +20,8 @@ struct dp_trace {
 /* Runs what the options ask for; the exit status. Errors are printed. */
 int dp_trace(const struct dp_options *options);
 /*
- * The same for one attached probe, which replaces the resident probe `name` at the same moment. *blocked: that one leaves no
- * room for another jump there; then nothing is changed, and nothing printed.
+ * The same for one attached probe, which replaces the resident probe `name` in the same transaction. *blocked: the old probe leaves
+ * no room for a second jump; then changes and prints nothing.
  */
 int dp_trace_superseding(const struct dp_options *options, const char *name, bool *blocked);
 /* trace_calls.c: what the engine reports and asks. */
@@ -29,7 +29,7 @@ void dp_trace_calls_init(struct dp_trace *t);
 
 /* report.c */
 void dp_report_plan(const struct dp_trace *t, FILE *to); /* --dry-run and -v */
-/* Could all of it be written to standard output? A reader that has enough is no failure. */
+/* Flushes standard output. A reader that closed the pipe is no error. */
 struct dp_error *dp_report_flushed(void) DP_MUST_CHECK;
 void dp_report_refusals(const struct dp_trace *t); /* a line for each refused probe, at once */
 void dp_report_summary(struct dp_trace *t);

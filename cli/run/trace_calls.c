@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engine reports and asks while a run goes on, answered by the outputs and the signals of the command. */
+/* The engine's calls during a run, passed to the outputs and the signals. */
 #include "cli/run/answers.h"
 #include "cli/run/console.h"
 #include "cli/run/signals.h"

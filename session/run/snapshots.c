@@ -134,7 +134,7 @@ static struct dp_error *write_one(struct dp_run *run, struct dp_snapshot *shot)
 	const size_t n = end ? (size_t)(end - path) : strlen(path);
 	snprintf(path + n, sizeof(path) - n, ".%s.dps", shot->id + strlen(shot->id) - ID_DIGITS);
 	DP_TRY(dp_snapshot_write_beside(shot, path));
-	snprintf(line, sizeof(line), "snapshot %s: %zu thread%s of %d, held for %.2f ms", path, shot->nthreads,
+	snprintf(line, sizeof(line), "snapshot %s: %zu thread%s of %d, stopped for %.2f ms", path, shot->nthreads,
 	         shot->nthreads == 1 ? "" : "s", shot->pid, (double)shot->pause_ns / 1e6);
 	if (shot->held_ns > shot->pause_ns)
 		snprintf(line + strlen(line), sizeof(line) - strlen(line), " (%.2f ms in all)", (double)shot->held_ns / 1e6);

@@ -40,7 +40,7 @@ class Explain(harness.Case):
         for word, near in (("DP-FORIEGN", "DP-FOREIGN"), ("short", "DP-TOO-SHORT"), ("stack", "DP-SHADOW-STACK")):
             p = self.explain(word)
             self.assertEqual((p.returncode, p.stdout), (harness.OWN_FAILURE, ""))
-            self.assertRegex(p.stderr, f"no tag '{word}'; did you mean .*{near}")
+            self.assertRegex(p.stderr, f"unknown tag '{word}'; did you mean .*{near}")
         p = self.explain("qqqqqqqqqqqq")
         self.assertEqual(p.returncode, harness.OWN_FAILURE)
         self.assertNotIn("did you mean", p.stderr)

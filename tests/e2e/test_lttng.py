@@ -388,8 +388,8 @@ class Refused(lttng_probe.WithDaemon):
                     p = self.tool(*verb, "--pid", t.pid, "--function", "main", "--session", "s", status=harness.OWN_FAILURE)
                     self.assertIn("DP-FOREIGN", p.stderr)
                     self.assertIn("none of the probes could be placed", p.stderr)
-                    self.assertIn("with the LTTng sink loaded in it", p.stderr)
-                    self.assertNotIn("untouched", p.stderr)
+                    self.assertIn("has the LTTng sink loaded", p.stderr)
+                    self.assertNotIn("unchanged [", p.stderr)
             p = self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
         # Elsewhere, by its name: the refused one's stub stays where main's jump would have to lead.
         self.leave(t, "--name", "main", "--probe", "libc.so.6!getpid")

@@ -133,7 +133,7 @@ class Modules(harness.Case):
                         "-o", f"{where}/mine.so"))
             self.assertIn("variable postattach", self.pmodule("check", "./mine.so", cwd=where).stdout)
         for again in (["mine"], ["mine", "--lang", "c"]):
-            self.assertIn("is there already", self.pmodule("new", *again, cwd=where, status=125).stderr)
+            self.assertIn(" exists; ", self.pmodule("new", *again, cwd=where, status=125).stderr)
         for bad in (["../x"], ["x/y"], [""], ["-o", "f"], ["a", "--lang", "rust"], ["a", "b"]):
             self.assertIn("DP-USAGE", self.pmodule("new", *bad, cwd=where, status=125).stderr)
         self.assertEqual(sorted(os.listdir(where)), ["mine.c", "mine.lua", "mine.so"])

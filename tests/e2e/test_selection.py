@@ -72,7 +72,7 @@ class Points(Case):
         self.assertGreater(s["left_out"], 0)
         self.assertEqual((s["refused"], s["asked"]), (s["left_out"], s["placed"] + s["left_out"]))
         tags = ", ".join(f"{tag} {n}" for tag, n in s["refusals"].items())
-        said = re.findall(r"dynprobe: (\d+) of (\d+) places that patterns name cannot be probed in \d+ \((.*)\); -v lists them\n", r.err)
+        said = re.findall(r"dynprobe: (\d+) of (\d+) places of patterns cannot be probed in \d+ \((.*)\); -v lists them\n", r.err)
         self.assertEqual([tuple(map(int, x[:2])) for x in said], [(s["left_out"], s["asked"])], r.err)
         self.assertEqual(sorted(said[0][2].split(", ")), sorted(tags.split(", ")))
         self.assertNotIn("refused", r.err)

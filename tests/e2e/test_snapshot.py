@@ -60,7 +60,7 @@ class Snapshot(Case):
                 s = self.read(r)
                 self.assertEqual(s["mode"], mode, r.err)
                 self.assert_truth(t, s)
-                self.assertRegex(r.err, r"held for \d+\.\d\d ms")
+                self.assertRegex(r.err, r"stopped for \d+\.\d\d ms")
                 self.assertIn("mine", json.dumps(s["classifiers"]))
                 self.assertIn("4711", json.dumps(s["attributes"]))
                 self.assertEqual(number(s["attributes"]["snapshot.pause.us"]), number(s["pause_ns"]) // 1000)

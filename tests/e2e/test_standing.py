@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Probes that outlive the command: left by attach, found again from the process itself, and taken out; as root and as an ordinary user."""
+"""Resident probes: left by attach, found again in the process itself, and removed; as root and as an ordinary user."""
 
 import json
 import os

@@ -20,10 +20,10 @@ struct lister {
 	const char **alias;
 	size_t naliases, alias_capacity;
 	size_t modules, functions;
-	bool unread; /* nobody reads our output any more */
+	bool unread; /* the reader closed the pipe */
 };
 
-/* A reader that has enough, `head` for one, is no failure. */
+/* A reader that closes the pipe (head) is no error. */
 static struct dp_error *check_output(struct lister *l)
 {
 	if (!ferror(stdout))
@@ -32,7 +32,7 @@ static struct dp_error *check_output(struct lister *l)
 	return l->unread ? NULL : dp_error_sys(DP_TAG_OUTPUT, "writing the list");
 }
 
-/* item[0..n) are the names of one address: the first that is meant comes first, and the others behind. False: none is. */
+/* item[0..n) are the names of one address: the first match becomes *name, the others aliases. False: no match. */
 static bool choose(struct lister *l, const struct dp_named *item, size_t n, const char **name)
 {
 	*name = NULL;
@@ -52,7 +52,7 @@ static bool choose(struct lister *l, const struct dp_named *item, size_t n, cons
 	return *name;
 }
 
-/* Programs get the symbol's name, people a readable one, of which overloads differ. */
+/* JSON has the name of the symbol table; text a readable one with parameters, which tell overloads apart. */
 static struct dp_error *show(struct lister *l, const struct dp_named *item, const char *name)
 {
 	const struct dp_function *f = &item->f;
@@ -99,7 +99,7 @@ static struct dp_error *list_markers(struct lister *l, struct dp_module *m)
 	return check_output(l);
 }
 
-/* A module whose file is gone is left out, and said. */
+/* Skips a module whose file is gone, with a note. */
 static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 {
 	struct dp_named *item = NULL;
@@ -111,7 +111,7 @@ static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 		return list_markers(l, m);
 	struct dp_error *err = dp_module_functions(m, &item, &n);
 	if (err && err->tag != DP_TAG_NOMEM) {
-		fprintf(stderr, "dynprobe: left out: %s [%s]\n", err->message, dp_tag_name(err->tag));
+		fprintf(stderr, "dynprobe: skipped: %s [%s]\n", err->message, dp_tag_name(err->tag));
 		return dp_error_destroy(err);
 	}
 	if (!err)
@@ -123,8 +123,8 @@ static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 static struct dp_error *nothing(const struct lister *l)
 {
 	if (!l->modules)
-		return dp_error(DP_TAG_NO_MODULE, "'%s': there is no such module%s", l->glob,
-		                l->options->trace.npids ? " in the process" : "; a file is its only one");
+		return dp_error(DP_TAG_NO_MODULE, "'%s': no such module%s", l->glob,
+		                l->options->trace.npids ? " in the process" : "; a file has only itself");
 	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'",
 	                dp_list_is_marker_glob(l->glob) ? "marker"
 	                : dp_list_is_call_glob(l->glob) ? "system call"
@@ -132,7 +132,7 @@ static struct dp_error *nothing(const struct lister *l)
 	                l->glob ? l->glob : "*");
 }
 
-/* Traps come unasked as well, where no jump fits; not in Go programs. */
+/* By default also traps where no jump fits, but not in Go programs. */
 static unsigned default_tactics(struct dp_image *image)
 {
 	for (size_t i = 0; i < dp_image_nmodules(image); i++)
@@ -145,7 +145,7 @@ static unsigned tactics_of(const struct dp_options *o, struct dp_image *image)
 {
 	const unsigned asked = o->trace.tactics ? o->trace.tactics : default_tactics(image);
 	const unsigned left = o->trace.no_trap ? asked & DP_TACTICS_JUMPS : asked;
-	return left ? left : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
+	return left ? left : 1u << DP_TACTIC_COUNT; /* no tactic; 0 would be every jump */
 }
 
 static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
@@ -181,7 +181,7 @@ static struct dp_error *list_file(struct lister *l)
 	if (dp_image_nmodules(l->image))
 		base = (uint64_t)dp_module_bias(dp_image_module(l->image, 0));
 	if (l->options->verbose)
-		fprintf(stderr, "dynprobe: addresses are those of the file; verdicts are as if it were loaded alone, at 0x%llx\n",
+		fprintf(stderr, "dynprobe: addresses are those of the file; tactics are those of the file loaded alone at 0x%llx\n",
 		        (unsigned long long)base);
 	return list_all(l, base);
 }
@@ -191,7 +191,7 @@ static struct dp_error *list_process(struct lister *l)
 	struct dp_process p;
 	char *maps = NULL, root[32];
 	l->glob = l->options->nnames ? l->options->name[0] : NULL;
-	/* Who only reads has nothing to fear from a filter, nor from another tool at work. */
+	/* Reading is safe under a seccomp filter and while another tool works. */
 	DP_TRY(dp_process_look(l->options->trace.pid[0], &p));
 	DP_TRY(dp_process_maps(&p, &maps));
 	snprintf(root, sizeof(root), "/proc/%d/root", p.alive);

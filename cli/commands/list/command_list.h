@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* list -v: what the planner says of each instruction, asked as if it were to carry the only probe. */
+/* list -v: the tactic for each instruction, planned as if it had the only probe. */
 #ifndef DP_CLI_COMMAND_LIST_H
 #define DP_CLI_COMMAND_LIST_H
 
@@ -12,7 +12,7 @@
 struct dp_verdict { /* storage of one struct dp_listed_site */
 	uint8_t bytes[16];
 	char text[DP_SITE_TEXT];
-	char source[DP_SITE_TEXT]; /* "" if it is not known */
+	char source[DP_SITE_TEXT]; /* "" if unknown */
 	struct dp_error *refused;
 };
 
@@ -20,10 +20,10 @@ struct dp_verdicts {
 	struct dp_image *image;
 	struct dp_texts *texts;
 	struct dp_space *space;
-	unsigned allowed;    /* that may be used */
-	bool handler;        /* the agent's handler is asked for: what raises a signal may be moved */
-	bool names;          /* calls say whom they call, by readable names */
-	uint64_t shown_bias; /* what is shown is this much lower than the image: of files that nobody runs */
+	unsigned allowed;    /* tactics */
+	bool handler;        /* plan with the agent's fault handler: instructions that raise signals may be moved */
+	bool names;          /* calls have readable names */
+	uint64_t shown_bias; /* subtracted from shown addresses: the bias of a file that is not loaded */
 	/* Of the last function: */
 	struct dp_listed_site *site;
 	struct dp_verdict *verdict;
@@ -43,7 +43,7 @@ void dp_verdicts_total(const struct dp_verdicts *v, FILE *to);
 
 /* command_list_markers.c: is it a glob of markers, usdt:PROVIDER:NAME with patterns, module! before it? */
 bool dp_list_is_marker_glob(const char *glob);
-/* Prints those of the module that are meant (NULL: all), and adds their number to *n. */
+/* Prints the matching ones of the module (NULL: all), and adds their number to *n. */
 struct dp_error *dp_list_markers(struct dp_module *m, const char *glob, uint64_t shown_bias, bool json, size_t *n) DP_MUST_CHECK;
 
 /* command_list_calls.c: syscall:NAME with patterns, module! before it; places that make any call are among them. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As far from all code as an install puts it. */
+/* At the distance from code that an installation has. */
 static const struct dp_runtime runtime = {
         .agent = 0x100000000000,
         .acquire = 0x100000100000,
@@ -52,7 +52,7 @@ void dp_verdicts_close(struct dp_verdicts *v)
 	*v = (struct dp_verdicts){0};
 }
 
-/* The space is as it was before for the next one. */
+/* Restores the space for the next one. */
 static void give_back(struct dp_verdicts *v, struct dp_planner *planner)
 {
 	const struct dp_extent *extent;
@@ -99,7 +99,7 @@ static void count(struct dp_verdicts *v, const struct dp_plan *plan, const struc
 		v->tactics[plan->tactic]++;
 }
 
-/* The planner names the instruction first, which is shown anyway, and then what is wrong with it. */
+/* The planner's error names the instruction, which is shown anyway; its cause is the reason. */
 static const char *reason_of(const struct dp_error *refused)
 {
 	while (refused->cause)
@@ -107,7 +107,7 @@ static const char *reason_of(const struct dp_error *refused)
 	return refused->message;
 }
 
-/* The last part of the path, and the line. */
+/* "server.c:120". */
 static void find_source(struct dp_module *m, uint64_t addr, char source[DP_SITE_TEXT])
 {
 	struct dp_debug *debug;
@@ -137,7 +137,7 @@ static void name_target(const struct dp_verdicts *v, uint64_t addr, struct dp_ve
 		snprintf(one->text + n, sizeof(one->text) - n, " <%s>", dp_function_readable(&f));
 }
 
-/* The instruction at bytes[0..n); its length. What is no instruction is shown to the function's end as one. */
+/* Adds the instruction at bytes[0..n); returns its length. Undecodable bytes up to the function's end count as one. */
 static size_t add(struct dp_verdicts *v, const struct dp_text *text, uint64_t addr, const uint8_t *bytes, size_t n)
 {
 	struct dp_verdict *one = &v->verdict[v->n];
@@ -159,7 +159,7 @@ static size_t add(struct dp_verdicts *v, const struct dp_text *text, uint64_t ad
 	return len ? len : n;
 }
 
-/* The storage may have moved while it grew. */
+/* After growing: the storage may have moved. */
 static void point_into_storage(struct dp_verdicts *v)
 {
 	for (size_t i = 0; i < v->n; i++) {

@@ -88,7 +88,7 @@ Test(options, names_are_given_derived_and_unique)
 	cr_expect_str_eq(o.trace.probe[0].name, "after");
 	dp_options_fini(&o);
 	refused("dynprobe --pid 1 --name x --function a --name x --function b", DP_TAG_USAGE, "two probes have the name");
-	refused("dynprobe --pid 1 --name 1x --function a", DP_TAG_SYNTAX, "no event name");
+	refused("dynprobe --pid 1 --name 1x --function a", DP_TAG_SYNTAX, "invalid event name");
 	refused("dynprobe --pid 1 --name a --name b --function a", DP_TAG_USAGE, "each goes to one probe");
 	refused("dynprobe --pid 1 --name a --function f --name b", DP_TAG_USAGE, "no probe follows it");
 }
