@@ -145,7 +145,8 @@ static int replace(const struct dp_options *o, const struct dp_options *anew)
 	old.name = names;
 	old.nnames = 1;
 	fprintf(stderr,
-	        "dynprobe: no room for a second jump at %s in %d: removing the old probe first; hits in these milliseconds are missed\n",
+	        "dynprobe: no room for a second jump at %s in %d: removing the old probe first; hits in these milliseconds are "
+	        "missed\n",
 	        o->event, o->trace.pid[0]);
 	const int removed = dp_command_remove(&old);
 	return removed ? removed : dp_trace(anew);
@@ -166,7 +167,9 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 		anew.trace.typed[0].form = dp_take(w.form, NULL);
 		*status = replace(o, &anew);
 		if (!*status && w.alone)
-			fprintf(stderr, "dynprobe: the buffered events of %s are dropped (to keep them, run dynprobe record --once first)\n",
+			fprintf(stderr,
+			        "dynprobe: the buffered events of %s are dropped (to keep them, run dynprobe record --once "
+			        "first)\n",
 			        o->event);
 		dp_options_fini(&anew);
 		if (!*status && !enabled)

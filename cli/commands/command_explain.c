@@ -69,8 +69,10 @@ int dp_command_explain(char *const words[])
 	enum dp_tag tag;
 	int status = 0;
 	if (*words && (!strcmp(*words, "--help") || !strcmp(*words, "-h"))) {
-		puts("Usage: dynprobe explain [TAG...]\n\nExplains errors and what to do about them. Without TAG, or with --all: one line for "
-		     "each.\nTAG is DP-TOO-SHORT, too-short, ...; for an unknown one the exit status is 125, and similar ones are named.");
+		puts("Usage: dynprobe explain [TAG...]\n\nExplains errors and what to do about them. Without TAG, or with --all: "
+		     "one line for "
+		     "each.\nTAG is DP-TOO-SHORT, too-short, ...; for an unknown one the exit status is 125, and similar ones "
+		     "are named.");
 		return 0;
 	}
 	if (!*words || !strcmp(*words, "--all")) {

@@ -82,10 +82,8 @@ static struct dp_error *record_steps(struct recorder *c)
 static void summarize(struct recorder *c)
 {
 	dp_auto_free struct dp_summary_probe *probe = calloc(c->r.classes.nprobes + 1, sizeof(*probe));
-	const struct dp_summary sum = {.probe = probe,
-	                               .n = c->r.classes.nprobes,
-	                               .record_dir = c->out.record_dir,
-	                               .ended_by = c->r.ended_by};
+	const struct dp_summary sum = {
+	        .probe = probe, .n = c->r.classes.nprobes, .record_dir = c->out.record_dir, .ended_by = c->r.ended_by};
 	if (!probe)
 		return;
 	dp_recording_summary(&c->r, probe);

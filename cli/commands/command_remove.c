@@ -21,8 +21,8 @@ static struct dp_error *park(struct dp_left *left, const struct dp_left_group *g
 static void report(const struct dp_left *left, const struct dp_remove_report *r)
 {
 	if (r->left_sites || r->left_bytes)
-		fprintf(stderr, "dynprobe: could not remove everything from %d: %zu sites, %zu bytes are left: %s\n", dp_target_pid(left->target), r->left_sites,
-		        r->left_bytes, r->why);
+		fprintf(stderr, "dynprobe: could not remove everything from %d: %zu sites, %zu bytes are left: %s\n",
+		        dp_target_pid(left->target), r->left_sites, r->left_bytes, r->why);
 }
 
 static bool any_chosen(const struct dp_left_group *g)

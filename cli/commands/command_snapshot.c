@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* snapshot: saves a process at one moment. Standard output gets the modules' output and then the file's path; everything else goes to
- * standard error. */
+/* snapshot: saves a process at one moment. Standard output gets the modules' output and then the file's path; everything else
+ * goes to standard error. */
 #include "cli/commands/command.h"
 #include "cli/run/module_log.h"
 #include "session/code/code_view.h"
@@ -43,7 +43,8 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 		put_held(s);
 	fprintf(stderr, "; %.0f ms in all, mode %s\n", (double)s->total_ns / 1e6, s->mode);
 	if (o->verbose)
-		fprintf(stderr, "dynprobe: stopping all threads %.2f ms, registers and stacks %.2f ms; prefetch before that %.1f ms\n",
+		fprintf(stderr,
+		        "dynprobe: stopping all threads %.2f ms, registers and stacks %.2f ms; prefetch before that %.1f ms\n",
 		        (double)s->stop_ns / 1e6, (double)s->read_ns / 1e6, (double)s->rehearsal_ns / 1e6);
 	for (const struct dp_snap_note *n = s->notes; n; n = n->next)
 		if (!*n->module && n->kind != DP_NOTE_JSON)
@@ -94,8 +95,8 @@ static void rest(uint64_t ns)
 }
 
 /*
- * A forked copy that outlives dynprobe would stay in the program's list of children. So SIGINT, SIGTERM and SIGHUP wait until it is
- * reaped. (SIGKILL cannot wait.)
+ * A forked copy that outlives dynprobe would stay in the program's list of children. So SIGINT, SIGTERM and SIGHUP wait until it
+ * is reaped. (SIGKILL cannot wait.)
  */
 static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *take, uint64_t nth, struct dp_module_log *log)
 {

@@ -131,8 +131,7 @@ static struct dp_error *take_pids(struct dp_options *o)
 		if (!o->trace.npids && !o->trace.command && pid <= INT32_MAX && (o->trace.pid = calloc(1, sizeof(*o->trace.pid))))
 			o->trace.pid[o->trace.npids++] = (pid_t)pid;
 		if (o->trace.npids != 1 || (uint64_t)o->trace.pid[0] != pid)
-			return dp_error(DP_TAG_USAGE,
-			                "'%s' names process %llu, but another process is probed",
+			return dp_error(DP_TAG_USAGE, "'%s' names process %llu, but another process is probed",
 			                o->trace.probe[i].spec.text, (unsigned long long)pid);
 	}
 	return NULL;

@@ -55,7 +55,8 @@ struct dp_options {
 	enum dp_format format;
 	struct dp_show_options show; /* of the verb show */
 	unsigned profile_hz; /* --profile; 0: not asked for */
-	char **name;      /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB]; snapshot: [EXE] */
+	char **name;         /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB];
+	                        snapshot: [EXE] */
 	size_t nnames;
 	const char *language; /* pmodule new --lang; NULL: lua */
 	struct dp_snapshot_args snapshot;

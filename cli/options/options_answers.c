@@ -75,8 +75,8 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 	uint64_t range;
 	for (int i = 0; i < 3; i++) {
 		if (!whole_number(comma[i] + 1, &n[i]))
-			return dp_error(DP_TAG_USAGE,
-			                "--hist '%s': LOW,HIGH,STEP after the expression must be whole numbers", arg);
+			return dp_error(DP_TAG_USAGE, "--hist '%s': LOW,HIGH,STEP after the expression must be whole numbers",
+			                arg);
 		*comma[i] = 0;
 	}
 	if (n[1] <= n[0] || n[2] <= 0)
@@ -137,8 +137,7 @@ struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 		return check_question(a);
 	DP_TRY(check_question(a));
 	if (verb == DP_VERB_ATTACH)
-		return dp_error(DP_TAG_USAGE,
-		                "resident probes (attach) record events: run aggregations without attach");
+		return dp_error(DP_TAG_USAGE, "resident probes (attach) record events: run aggregations without attach");
 	if (o->trace.sink == DP_SINK_LTTNG)
 		return dp_error(DP_TAG_USAGE, "dynprobe computes aggregations itself: they exclude --sink lttng and --session");
 	if (o->trace.pending)
@@ -148,8 +147,7 @@ struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o)
 		return NULL;
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
-			return dp_error(DP_TAG_USAGE,
-			                "a run with aggregations records no events: omit -t, or use --by");
+			return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: omit -t, or use --by");
 	if (o->format == DP_FORMAT_CTF || o->record)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record nor -f ctf");
 	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))

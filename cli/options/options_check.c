@@ -19,11 +19,10 @@ static struct dp_error *check_sink(struct dp_options *o)
 	if (of_lttng)
 		o->trace.sink = DP_SINK_LTTNG;
 	if (o->trace.sink == DP_SINK_LTTNG && o->trace.own_events && !o->trace.dry_run)
-		return dp_error(
-		        DP_TAG_USAGE,
-		        "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record and --no-record are for "
-		        "--sink ring; read the session with lttng view",
-		        of_lttng ? of_lttng : "--sink lttng");
+		return dp_error(DP_TAG_USAGE,
+		                "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record and --no-record are for "
+		                "--sink ring; read the session with lttng view",
+		                of_lttng ? of_lttng : "--sink lttng");
 	return NULL;
 }
 
@@ -56,10 +55,9 @@ static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *
 {
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].spec.call && (verb == DP_VERB_ATTACH || o->trace.pending))
-			return dp_error(
-			        DP_TAG_USAGE, "'%s': probes on system calls %s", o->trace.probe[i].spec.text,
-			        o->trace.pending ? "are placed when the run begins: they exclude --pending"
-			                   : "cannot be resident: run them without attach");
+			return dp_error(DP_TAG_USAGE, "'%s': probes on system calls %s", o->trace.probe[i].spec.text,
+			                o->trace.pending ? "are placed when the run begins: they exclude --pending"
+			                                 : "cannot be resident: run them without attach");
 	return NULL;
 }
 

@@ -12,35 +12,35 @@ struct verb_text {
 
 static const struct verb_text verbs[DP_VERB_COUNT] = {
         [DP_VERB_RUN] = {NULL, NULL, NULL, NULL},
-        [DP_VERB_ATTACH] =
-                {"attach", "attach --pid PID... PROBE OPTIONS...", "insert probes and exit",
-                 "Inserts probes into a running process and exits. The probes stay. Options are those of a run in the foreground.\n"
-                 "Afterwards: dynprobe status, enable, disable, add-context, record, remove, detach.\n"
-                 "\n"
-                 "Example:\n"
-                 "  dynprobe attach --pid 4242 --function foo -t reg:rdi --session mine\n"},
+        [DP_VERB_ATTACH] = {"attach", "attach --pid PID... PROBE OPTIONS...", "insert probes and exit",
+                            "Inserts probes into a running process and exits. The probes stay. Options are those of a run in the "
+                            "foreground.\n"
+                            "Afterwards: dynprobe status, enable, disable, add-context, record, remove, detach.\n"
+                            "\n"
+                            "Example:\n"
+                            "  dynprobe attach --pid 4242 --function foo -t reg:rdi --session mine\n"},
         [DP_VERB_STATUS] = {"status", "status [--pid PID]... [-f text|json]", "list resident probes and dropped events",
                             "Lists resident probes and dropped events. Without --pid: of every process that you may read.\n"},
-        [DP_VERB_ENABLE] =
-                {"enable", "enable NAME... --pid PID", "enable probes",
-                 "Enables resident probes again. NAME may be a pattern such as 'm*'; quote it.\n"},
-        [DP_VERB_DISABLE] =
-                {"disable", "disable NAME... --pid PID", "disable probes in place",
-                 "Disables resident probes: they stay in place and record nothing. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_ENABLE] = {"enable", "enable NAME... --pid PID", "enable probes",
+                            "Enables resident probes again. NAME may be a pattern such as 'm*'; quote it.\n"},
+        [DP_VERB_DISABLE] = {"disable", "disable NAME... --pid PID", "disable probes in place",
+                             "Disables resident probes: they stay in place and record nothing. NAME may be a pattern such as "
+                             "'m*'; quote it.\n"},
         [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID -e NAME -t CONTEXT...", "make a probe record more",
                                  "Makes a resident probe record more. No hit is missed.\n"},
-        [DP_VERB_RECORD] =
-                {"record", "record --pid PID [OPTIONS]", "print the events of resident probes",
-                 "Prints the buffered events of probes with the ring sink (the newest that fit), then streams new ones until Ctrl-C.\n"},
+        [DP_VERB_RECORD] = {"record", "record --pid PID [OPTIONS]", "print the events of resident probes",
+                            "Prints the buffered events of probes with the ring sink (the newest that fit), then streams new "
+                            "ones until Ctrl-C.\n"},
         [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "remove probes",
                             "Removes resident probes. NAME may be a pattern such as 'm*'; quote it.\n"},
-        [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "remove all probes",
-                            "Removes all resident probes of a process.\n"},
+        [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "remove all probes", "Removes all resident probes of a process.\n"},
         [DP_VERB_LIST] =
                 {"list", "list [--pid PID | FILE] [GLOB] [-v] [-f text|json]", "list functions, and where probes fit in them",
-                 "Lists functions: address, size, and the SPEC that --function takes. FILE is an executable or library, which need not\n"
+                 "Lists functions: address, size, and the SPEC that --function takes. FILE is an executable or library, which "
+                 "need not\n"
                  "run; its addresses are then those of the file. GLOB is [MODULE!]SYMBOL with *, ? and [abc]; quote it. With -v\n"
-                 "also lists each instruction, and the tactic of a probe there (jump, pun, evict, window, trap) or why none fits.\n"
+                 "also lists each instruction, and the tactic of a probe there (jump, pun, evict, window, trap) or why none "
+                 "fits.\n"
                  "Stops and changes nothing. 'usdt:PROVIDER:NAME' (patterns) lists USDT markers.\n"
                  "\n"
                  "Examples:\n"
@@ -56,7 +56,8 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "write, check and run analysis modules for snapshots",
                  "Modules that run on snapshots (docs/pmodules.md, docs/pmodules-c.md). No process is needed.\n"
                  "  new NAME      writes a skeleton: NAME.lua, or with --lang c NAME.c\n"
-                 "  list [FILE]   lists modules: id, path, events; without FILE and --modules-path DIR those that come with dynprobe\n"
+                 "  list [FILE]   lists modules: id, path, events; without FILE and --modules-path DIR those that come with "
+                 "dynprobe\n"
                  "  check FILE... loads each alone and reports its errors\n"
                  "  run SNAPSHOT  runs modules on a snapshot file, in place of those that ran before; -o saves the result\n"
                  "\n"
@@ -155,9 +156,9 @@ static void help_run(FILE *to)
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
 	fprintf(to, "  dynprobe %-12s %s\n", "view", "print a trace as text (babeltrace2): view [DIR]; without DIR the last one");
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "explain an error and what to do about it");
-	fprintf(to, "  dynprobe %-12s %s\n", "completion",
-	        "print bash completion: source <(dynprobe completion)");
-	fputs("\nLTTng's commands also work: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace -c CMD, list -u.\n",
+	fprintf(to, "  dynprobe %-12s %s\n", "completion", "print bash completion: source <(dynprobe completion)");
+	fputs("\nLTTng's commands also work: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace "
+	      "-c CMD, list -u.\n",
 	      to);
 }
 

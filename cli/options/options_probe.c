@@ -215,8 +215,8 @@ struct dp_error *dp_option_when(struct dp_parser *p, const char *text)
 }
 
 /*
- * Default names get _2, _3, ... to be unique; given names must be unique. The probes of a pattern get their names when the pattern
- * is expanded.
+ * Default names get _2, _3, ... to be unique; given names must be unique. The probes of a pattern get their names when the
+ * pattern is expanded.
  */
 static struct dp_error *name_given(struct dp_names *names, const struct dp_probe *p)
 {

@@ -6,21 +6,23 @@
 struct dp_error *dp_profile_check(struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
-	const char *other = o->trace.nprobes                            ? "probes"
-	                    : a->what & ~DP_ANSWER_COUNT          ? "--hist, --sum, --avg, --min and --max"
-	                    : a->slower_ns                        ? "--slower-than"
-	                    : a->interval_ns                      ? "--interval"
-	                    : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
-	                    : o->trace.pending                          ? "--pending"
-	                    : o->trace.dry_run                          ? "--dry-run"
-	                    : o->trace.except.n                         ? "-x"
-	                    : o->trace.tactics                          ? "--tactic"
-	                    : o->trace.no_trap                          ? "--no-trap"
-	                    : o->trace.allow_seccomp                    ? "--allow-seccomp"
-	                    : o->trace.ring_size                        ? "--buffer-size"
-	                    : o->trace.max_memory                       ? "--max-memory"
-	                    : o->trace.sink == DP_SINK_LTTNG || o->trace.session || o->trace.set_url || o->trace.live_us || o->trace.filter ? "events of LTTng"
-	                                                                                                      : NULL;
+	const char *other =
+	        o->trace.nprobes                      ? "probes"
+	        : a->what & ~DP_ANSWER_COUNT          ? "--hist, --sum, --avg, --min and --max"
+	        : a->slower_ns                        ? "--slower-than"
+	        : a->interval_ns                      ? "--interval"
+	        : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
+	        : o->trace.pending                    ? "--pending"
+	        : o->trace.dry_run                    ? "--dry-run"
+	        : o->trace.except.n                   ? "-x"
+	        : o->trace.tactics                    ? "--tactic"
+	        : o->trace.no_trap                    ? "--no-trap"
+	        : o->trace.allow_seccomp              ? "--allow-seccomp"
+	        : o->trace.ring_size                  ? "--buffer-size"
+	        : o->trace.max_memory                 ? "--max-memory"
+	        : o->trace.sink == DP_SINK_LTTNG || o->trace.session || o->trace.set_url || o->trace.live_us || o->trace.filter
+	                ? "events of LTTng"
+	                : NULL;
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
 	if (o->trace.npids > 1)

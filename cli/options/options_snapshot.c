@@ -103,20 +103,19 @@ static bool describes(const struct dp_snapshot_args *a)
 struct dp_error *dp_snapshots_check(enum dp_verb verb, struct dp_options *o)
 {
 	struct dp_snapshots_asked *a = &o->trace.snapshots;
-	const char *lone = a->most                   ? "--max-snapshots"
-	                   : a->interval_ns          ? "--snapshot-interval"
-	                   : describes(&o->snapshot) ? "an option that describes a snapshot (--mode, --global, --module-load, ...)"
-	                                             : NULL;
+	const char *lone = a->most          ? "--max-snapshots"
+	                   : a->interval_ns ? "--snapshot-interval"
+	                   : describes(&o->snapshot)
+	                           ? "an option that describes a snapshot (--mode, --global, --module-load, ...)"
+	                           : NULL;
 	if (!a->on)
 		return lone ? dp_error(DP_TAG_USAGE, "%s is for probes with --snapshot", lone) : NULL;
 	if (verb == DP_VERB_ATTACH)
-		return dp_error(DP_TAG_USAGE,
-		                "resident probes (attach) take no snapshots: run --snapshot without attach");
+		return dp_error(DP_TAG_USAGE, "resident probes (attach) take no snapshots: run --snapshot without attach");
 	if (o->trace.pending)
 		return dp_error(DP_TAG_USAGE, "--snapshot and --pending exclude each other");
 	if (o->trace.asked.what)
-		return dp_error(DP_TAG_USAGE,
-		                "aggregations (--count, --hist, ...) and --snapshot exclude each other");
+		return dp_error(DP_TAG_USAGE, "aggregations (--count, --hist, ...) and --snapshot exclude each other");
 	if (!a->most)
 		a->most = 1;
 	if (!a->interval_ns)

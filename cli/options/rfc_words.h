@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of LTTng (lttng(1), and the RFC for dynamic instrumentation of 2013) as other names for dynprobe's: enable-event is
- * attach or enable, disable-event is disable, trace a run, list -u status. -u (user space) is dropped: dynprobe has nothing else.
+ * The commands of LTTng (lttng(1), and the RFC for dynamic instrumentation of 2013) as other names for dynprobe's: enable-event
+ * is attach or enable, disable-event is disable, trace a run, list -u status. -u (user space) is dropped: dynprobe has nothing
+ * else.
  */
 #ifndef DP_CLI_RFC_WORDS_H
 #define DP_CLI_RFC_WORDS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals are pending in a descriptor (signals.h). A write that blocks (a pager that waits, a stopped terminal) would delay them, and
- * keep the probes in the process. So writes never block: the pipe or terminal is opened again with O_NONBLOCK (the descriptor that we
- * got shares its flags with other processes), and while it is full `leave` is asked. Once `leave` returns true, output is buffered and the
- * run goes on to its end. dp_outlet_settle() writes the rest after the target is clean.
+ * Signals are pending in a descriptor (signals.h). A write that blocks (a pager that waits, a stopped terminal) would delay them,
+ * and keep the probes in the process. So writes never block: the pipe or terminal is opened again with O_NONBLOCK (the descriptor
+ * that we got shares its flags with other processes), and while it is full `leave` is asked. Once `leave` returns true, output is
+ * buffered and the run goes on to its end. dp_outlet_settle() writes the rest after the target is clean.
  */
 #include "cli/run/outlet.h"
 

@@ -35,8 +35,8 @@ static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct d
 		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
 	ret->nclasses = trace->nprobes;
 	for (size_t i = 0; i < trace->nprobes; i++)
-		ret->classes[i] = (struct dp_event_class){trace->probe[i].name, trace->probe[i].spec.text, &trace->probe[i].fields,
-		                                          trace->typed[i].form, trace->probe[i].title};
+		ret->classes[i] = (struct dp_event_class){trace->probe[i].name, trace->probe[i].spec.text,
+		                                          &trace->probe[i].fields, trace->typed[i].form, trace->probe[i].title};
 	return NULL;
 }
 
@@ -60,8 +60,8 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);
 }
 
-static struct dp_error *open_steps(const struct dp_options *o, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
-                                   struct dp_outputs *ret)
+static struct dp_error *open_steps(const struct dp_options *o, const struct dp_trace_spec *trace, const char *name,
+                                   const struct dp_outputs_reader *reader, struct dp_outputs *ret)
 {
 	DP_TRY(open_file(o, ret));
 	ret->color = dp_options_color(o, ret->file);
@@ -71,8 +71,8 @@ static struct dp_error *open_steps(const struct dp_options *o, const struct dp_t
 	return open_live(o, ret);
 }
 
-struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
-                                 struct dp_outputs *ret)
+struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name,
+                                 const struct dp_outputs_reader *reader, struct dp_outputs *ret)
 {
 	*ret = (struct dp_outputs){0};
 	struct dp_error *err = open_steps(options, trace, name, reader, ret);

@@ -24,8 +24,8 @@ struct dp_outputs_reader {
 	void *data;
 };
 /* Event classes are the probes of `trace`. */
-struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name, const struct dp_outputs_reader *reader,
-                                 struct dp_outputs *ret) DP_MUST_CHECK;
+struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name,
+                                 const struct dp_outputs_reader *reader, struct dp_outputs *ret) DP_MUST_CHECK;
 /* For a run without events: only the summary, to standard error. */
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);

@@ -161,8 +161,7 @@ static void report_text(const struct profile *p, const struct dp_samples_stats *
 	put_count(p->s.stale, "of code mapped since the last look (names may be outdated)");
 	put_count(dp_sampler_unnamed(&p->s), "without names (their code was gone)");
 	put_count(s->children, "child processes not sampled");
-	fprintf(stderr, "; %s%s\n", p->ended_by,
-	        s->user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
+	fprintf(stderr, "; %s%s\n", p->ended_by, s->user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
 }
 
 static struct dp_error *show_stacks(const struct profile *p, double seconds)

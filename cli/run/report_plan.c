@@ -155,7 +155,8 @@ static void total(const struct dp_trace *trace, const struct dp_session *s)
 		t.evicted += p->neighbour[k].evicted;
 	t.hooks = p->nneighbours - t.evicted;
 	if (trace->run.trace->sink == DP_SINK_LTTNG)
-		t.note = "these are the stubs of the ring sink: those of LTTng differ in size, its sink is loaded, too, and rings are small";
+		t.note = "these are the stubs of the ring sink: those of LTTng differ in size, its sink is loaded, too, and "
+		         "rings are small";
 	if (trace->options->format == DP_FORMAT_JSON)
 		dp_plan_total_json(&t, stdout);
 	else

@@ -29,8 +29,8 @@ void dp_signals_settled(void);
 
 /*
  * A single step may take long (debug information, a server that does not answer) without a check. So until dp_signals_unwatch() a
- * thread watches: if dynprobe has not reached its next dp_signals_check() half a second after a signal, the thread ends dynprobe, as
- * the check would have. Only while no process has been changed. Kills `command` (or 0), which dynprobe still holds.
+ * thread watches: if dynprobe has not reached its next dp_signals_check() half a second after a signal, the thread ends dynprobe,
+ * as the check would have. Only while no process has been changed. Kills `command` (or 0), which dynprobe still holds.
  */
 struct dp_error *dp_signals_watch(int signal_fd, pid_t command) DP_MUST_CHECK;
 void dp_signals_unwatch(void);

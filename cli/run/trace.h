@@ -20,8 +20,8 @@ struct dp_trace {
 /* Runs what the options ask for; the exit status. Errors are printed. */
 int dp_trace(const struct dp_options *options);
 /*
- * The same for one attached probe, which replaces the resident probe `name` in the same transaction. *blocked: the old probe leaves
- * no room for a second jump; then changes and prints nothing.
+ * The same for one attached probe, which replaces the resident probe `name` in the same transaction. *blocked: the old probe
+ * leaves no room for a second jump; then changes and prints nothing.
  */
 int dp_trace_superseding(const struct dp_options *options, const char *name, bool *blocked);
 /* trace_calls.c: what the engine reports and asks. */

@@ -14,7 +14,7 @@ struct dp_sampler {
 	/* Set by the caller, as all 0 or: */
 	pid_t pid;
 	int pid_fd;
-	bool starts; /* `pid` is a command that has not called exec yet: sampling begins when it does */
+	bool starts;              /* `pid` is a command that has not called exec yet: sampling begins when it does */
 	uint64_t most;            /* samples; 0: no limit */
 	struct dp_stacks *stacks; /* counts stacks; owned. NULL: `event` gets each sample, as fields "backtrace:127" */
 	void (*event)(const struct dp_event *event, void *data);

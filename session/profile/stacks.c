@@ -207,7 +207,8 @@ static struct dp_answer_row row_of(const struct dp_merged_stack *m, const struct
 
 struct dp_error *dp_stacks_rows(const struct dp_stacks *s, const struct dp_images *images, pid_t pid, struct dp_stack_rows *ret)
 {
-	*ret = (struct dp_stack_rows){.row = calloc(s->n + 1, sizeof(*ret->row)), .merged = calloc(s->n + 1, sizeof(*ret->merged))};
+	*ret = (struct dp_stack_rows){.row = calloc(s->n + 1, sizeof(*ret->row)),
+	                              .merged = calloc(s->n + 1, sizeof(*ret->merged))};
 	if (!ret->row || !ret->merged || !collect(s, images, ret->merged, &ret->n)) {
 		dp_stack_rows_fini(ret);
 		return dp_error(DP_TAG_NOMEM, "out of memory for the table of %zu stacks", s->n);

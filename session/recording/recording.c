@@ -35,7 +35,10 @@ static struct dp_error *add_class(struct dp_trace_spec *classes, struct dp_image
 	classes->nprobes++;
 	if (!p->name)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the name of a probe");
-	DP_TRY(dp_scope_typed(image, from->site, from->leaves ? DP_POINT_RETURN : from->entry ? DP_POINT_ENTRY : DP_POINT_PLACE,
+	DP_TRY(dp_scope_typed(image, from->site,
+	                      from->leaves  ? DP_POINT_RETURN
+	                      : from->entry ? DP_POINT_ENTRY
+	                                    : DP_POINT_PLACE,
 	                      &from->typed, &p->fields));
 	return dp_spec_parse(from->spec, &p->spec);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recording what resident probes record: the rings of one process, their groups of probes, and the order of their events. While a
- * recording serves the rings, full ones keep their oldest records; before and after, they keep the newest. No thread of the process
- * is stopped.
+ * recording serves the rings, full ones keep their oldest records; before and after, they keep the newest. No thread of the
+ * process is stopped.
  */
 #ifndef DP_SESSION_RECORDING_H
 #define DP_SESSION_RECORDING_H
@@ -21,8 +21,8 @@ struct dp_recording {
 	struct dp_left *left;
 	struct dp_recording_group *group;
 	size_t ngroups;
-	struct dp_trace_spec classes; /* the probes of all groups, as event classes */
-	uint64_t most;                /* events; 0: no limit */
+	struct dp_trace_spec classes;                            /* the probes of all groups, as event classes */
+	uint64_t most;                                           /* events; 0: no limit */
 	void (*event)(const struct dp_event *event, void *data); /* in time order; set by the caller */
 	void *data;
 	uint64_t *recorded, *damaged; /* of each class */

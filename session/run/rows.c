@@ -155,7 +155,8 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 		return false;
 	}
 	memcpy(row->words, key->cells, t->a->want.words * sizeof(*row->words));
-	run->session[t->session]->place[key->probe].recorded += dp_answer_hits(run->trace->asked.what, row->words, t->a->want.words);
+	run->session[t->session]->place[key->probe].recorded +=
+	        dp_answer_hits(run->trace->asked.what, row->words, t->a->want.words);
 	return true;
 }
 

@@ -11,7 +11,8 @@ struct dp_rows; /* opaque */
 bool dp_rows_round(struct dp_run *run);
 /* The next interval begins. */
 void dp_rows_next(struct dp_run *run);
-/* After the removal: reads everything, exactly. False: the run has no aggregations. *failed: rows are missing, for lack of memory. */
+/* After the removal: reads everything, exactly. False: the run has no aggregations. *failed: rows are missing, for lack of
+ * memory. */
 bool dp_rows_final(struct dp_run *run, bool *failed);
 /* What was read last; `delta`: only what came since the last interval. Valid until the next call; false without memory. */
 bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_answers_shown *ret);

@@ -181,7 +181,8 @@ static struct dp_error *list_file(struct lister *l)
 	if (dp_image_nmodules(l->image))
 		base = (uint64_t)dp_module_bias(dp_image_module(l->image, 0));
 	if (l->options->verbose)
-		fprintf(stderr, "dynprobe: addresses are those of the file; tactics are those of the file loaded alone at 0x%llx\n",
+		fprintf(stderr,
+		        "dynprobe: addresses are those of the file; tactics are those of the file loaded alone at 0x%llx\n",
 		        (unsigned long long)base);
 	return list_all(l, base);
 }
