@@ -99,8 +99,7 @@ static void shuffle(size_t *order, size_t n, uint64_t seed)
 	}
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ----------------------------------------------------------------------------------------------------------- */
 
 static struct dp_request request_for(const struct code *code, size_t i, unsigned tactics)
 {
@@ -219,8 +218,7 @@ static void run_together(struct code *code, const struct options *o, size_t *ord
 	tally_fini(&t);
 }
 
-/* ---- the command
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------------------------------ */
 
 static struct dp_image *open_image(int pid)
 {

@@ -52,8 +52,7 @@ static inline uint8_t *code_mark(const struct code *code, uint64_t addr)
 	return &code->mark[addr - code->lo];
 }
 
-/* ---- check: do the plans keep their word? (coverage_check.c)
- * -------------------------------------------------------------------- */
+/* ---- check: do the plans keep their word? (coverage_check.c) ---------------------------------------------------------- */
 
 struct layout { /* what the planner wants mapped and written */
 	const struct dp_plan *plan;
@@ -64,8 +63,7 @@ struct layout { /* what the planner wants mapped and written */
 /* Number of violations; each is told on standard error. The code is as before afterwards. */
 size_t check_layout(struct code *code, const struct dp_image *image, const struct layout *layout);
 
-/* ---- tally: what is counted (coverage_report.c)
- * ----------------------------------------------------------------------------------- */
+/* ---- tally: what is counted (coverage_report.c) ----------------------------------------------------------------------- */
 
 #define EXAMPLES 6
 struct example {

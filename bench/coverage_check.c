@@ -65,8 +65,7 @@ static void restore(struct check *c, const struct dp_plan *plan)
 		*code_mark(c->code, k) &= (uint8_t) ~(MARK_HEAD | MARK_INTERIOR);
 }
 
-/* ---- where jumps lead
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- where jumps lead ------------------------------------------------------------------------------------------------- */
 
 static const uint8_t *bytes_at(const struct check *c, uint64_t addr, size_t *n)
 {
@@ -160,8 +159,7 @@ static void follow(struct check *c, const struct dp_plan *plan)
 		violation(c, plan, "its stub is not mapped", plan->stub);
 }
 
-/* ---- what must have stayed
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- what must have stayed -------------------------------------------------------------------------------------------- */
 
 static uint64_t start_of(const struct code *code, uint64_t addr)
 {

@@ -221,8 +221,7 @@ static struct dp_error *decode(struct code *code, const struct ranges *r)
 	return NULL;
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------------ */
 
 static struct dp_error *load_segments(struct code *code)
 {

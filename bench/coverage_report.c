@@ -93,8 +93,7 @@ void tally_layout(struct tally *t, const struct layout *layout)
 	raise_to(&t->most_pages, pages);
 }
 
-/* ---- text and JSON ----------------------------------------------------------------------------------------------------------
- */
+/* ---- text and JSON ---------------------------------------------------------------------------------------------------- */
 
 static double percent(size_t n, size_t of)
 {

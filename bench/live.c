@@ -22,7 +22,7 @@
 
 struct bench {
 	struct dp_target *t;
-	struct dp_texts *texts;
+	struct dp_code_view *view;
 	struct dp_space *space;
 	struct dp_planner *planner;
 	struct dp_fields fields;
@@ -71,7 +71,7 @@ static void add(struct bench *b, unsigned i, uint64_t lost)
 	struct dp_site site = {.addr = dp_addr_of(b->site[i]), .module = dp_image_module_at(image, dp_addr_of(b->site[i]))};
 	struct dp_plan plan;
 	dp_image_function_at(image, site.addr, &site.function);
-	must(dp_texts_get(b->texts, &site, &text));
+	must(dp_code_view_get(b->view, &site, &text));
 	b->text[i] = *text;
 	const struct dp_request request = {.site = b->site[i] + dp_text_endbr(text, b->site[i]),
 	                                   .probe = (uint16_t)i,
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 	must(dp_target_open((pid_t)atoi(argv[2]),
 	                    &(const struct dp_target_options){.live = true, .gates = true, .ring_size = 16384, .nslots = 16},
 	                    &b.t));
-	must(dp_texts_create(dp_target_image(b.t), &b.texts));
+	must(dp_code_view_create(dp_target_image(b.t), &b.view));
 	must(dp_fields_add(&b.fields, "reg:rdi"));
 	read_sites(&b);
 	marker("plan");

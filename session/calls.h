@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a trace tells its caller, and asks it, while it works. The engine itself prints nothing and handles no signals. */
+/* The callbacks by which a run reports to its caller and asks it. The engine prints nothing and handles no signals. */
 #ifndef DP_SESSION_CALLS_H
 #define DP_SESSION_CALLS_H
 
@@ -9,37 +9,37 @@
 
 struct dp_trace_spec;
 
-/* All functions are called on the caller's thread; those before `data` with it, the others with `run_data`. */
+/* All functions run on the caller's thread. Those above `data` get `data`, the others get `run_data`. */
 struct dp_trace_calls {
-	/* A line for the user. DP_LOG_DEBUG: a detail; DP_LOG_INFO: what to expect; DP_LOG_WARNING: what the user must know. */
+	/* One line for the user. DP_LOG_DEBUG: a detail; DP_LOG_INFO: what to expect; DP_LOG_WARNING: what the user must know. */
 	void (*log)(enum dp_log_level level, const char *text, void *data);
-	enum dp_log_level least; /* lower ones are not made */
+	enum dp_log_level least; /* lines below this level are not formatted */
 	/*
-	 * Before a step of long work that has changed nothing in a process yet: `done` steps of `of` (0: unknown) are done. An error ends
-	 * the work and is its result.
+	 * Before each step of long work that has not changed a process yet. `done` of `of` steps (0: unknown) are done. An error ends
+	 * the work and becomes its result.
 	 */
 	struct dp_error *(*step)(const char *what, size_t done, size_t of, void *data);
-	/* While `of` probes (0: unknown) are placed or removed. True while they are placed: remove those that are placed already. */
+	/* While `of` probes (0: unknown) are installed or removed. True during installation: stop, and remove the installed ones. */
 	bool (*progress)(bool removing, size_t done, size_t of, void *data);
-	/* From here on a process is being changed: the caller must not be killed without need. */
+	/* From now on the engine changes a process: do not kill the caller without need. */
 	void (*changing)(void *data);
-	/* Threads of a process are stopped from `stopped` == true to the next call: the caller must not be killed. */
+	/* From `stopped` == true to the next call, threads of a process are stopped: do not kill the caller. */
 	void (*stopping)(bool stopped, void *data);
 
 	void *data;
 
-	/* While a run goes on (run.h); required there. */
+	/* During a run (run.h), which requires all of these. */
 	void (*event)(const struct dp_event *event, void *data);
-	void (*fields_known)(unsigned probe, void *data); /* a library came: the fields of this probe are complete from now on */
-	void (*note)(const char *text, void *data);       /* goes between the events */
-	struct dp_error *(*flush)(uint64_t lost, void *data); /* now and then; so many hits were lost so far */
-	void (*round)(void *data);                        /* all rings were read once more */
-	bool (*interrupted)(bool leaving, void *data);    /* is the trace to end? `leaving`: at once, whatever is left to show? */
+	void (*fields_known)(unsigned probe, void *data); /* a library was loaded: this probe's fields are final */
+	void (*note)(const char *text, void *data);       /* a line between the events */
+	struct dp_error *(*flush)(uint64_t lost, void *data); /* called now and then; `lost`: hits lost so far */
+	void (*round)(void *data);                        /* every ring was read once more */
+	bool (*interrupted)(bool leaving, void *data);    /* end the run? `leaving`: at once, without the rest of the events? */
 	int wake_fd;                                      /* becomes readable when `interrupted` may be true */
 	void *run_data;
 };
 
-/* Each accepts NULL, a spec without calls, and calls without the function. */
+/* Each accepts a `trace` of NULL, a spec without calls, and calls without the function. */
 void dp_trace_log(const struct dp_trace_spec *trace, enum dp_log_level level, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 bool dp_trace_logs(const struct dp_trace_spec *trace, enum dp_log_level level);
@@ -48,6 +48,6 @@ bool dp_trace_progress(const struct dp_trace_spec *trace, bool removing, size_t 
 void dp_trace_changing(const struct dp_trace_spec *trace);
 void dp_trace_stopping(const struct dp_trace_spec *trace, bool stopped);
 
-#define DP_MANY_PLACES 1000u /* more probes than this are announced, and counted from the start */
+#define DP_MANY_PLACES 1000u /* above this number of probes, cost and progress are reported */
 
 #endif

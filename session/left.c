@@ -14,7 +14,7 @@ static void log_line(const char *line, void *data)
 	dp_trace_log(left->trace, DP_LOG_DEBUG, "%s", line);
 }
 
-/* Pages of text, of a group: what is shown is its part of all probes. */
+/* The injector counts pages of text of one group; the caller is told the same share of all probes. */
 static bool on_progress(bool removing, size_t done, size_t of, void *data)
 {
 	const struct dp_left *left = data;
@@ -32,7 +32,7 @@ static void read_group(struct dp_resident *s, struct dp_left_group *ret)
 	ret->damaged = dp_manifest_parse(dp_resident_manifest(s), &ret->manifest);
 	if (ret->damaged || ret->manifest.n == dp_resident_nprobes(s))
 		return;
-	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process holds %u probes, and a note on %zu", dp_resident_nprobes(s),
+	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process has %u resident probes, but the description of them lists %zu", dp_resident_nprobes(s),
 	                        ret->manifest.n);
 	dp_manifest_fini(&ret->manifest);
 }
@@ -53,12 +53,12 @@ static struct dp_error *read_groups(struct dp_left *left)
 	return NULL;
 }
 
-struct dp_error *dp_left_open(const struct dp_trace_spec *trace, pid_t pid, bool look, struct dp_left *ret)
+struct dp_error *dp_left_open(const struct dp_trace_spec *trace, pid_t pid, bool inspect_only, struct dp_left *ret)
 {
 	const struct dp_target_options to = {
-	        /* Who only reads and writes memory has nothing to fear from a filter. */
-	        .allow_seccomp = trace->allow_seccomp || (look && !geteuid()),
-	        .look = look,
+	        /* A filter does not matter to a tool that only reads and writes memory. */
+	        .allow_seccomp = trace->allow_seccomp || (inspect_only && !geteuid()),
+	        .look = inspect_only,
 	        .max_pause_ns = trace->snapshots.take.still.max_pause_ns,
 	        .verbose = dp_trace_logs(trace, DP_LOG_DEBUG) ? log_line : NULL,
 	        .verbose_data = ret,
@@ -122,7 +122,7 @@ char *dp_left_chosen(const struct dp_left *left)
 	return list(left, false);
 }
 
-/* Why it is not known which probes there are, if that is so. */
+/* The first group whose manifest is damaged: its probes are not known. */
 static struct dp_error *first_damage(struct dp_left *left)
 {
 	for (size_t k = 0; k < left->n; k++)

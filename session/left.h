@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What earlier commands left in one process: the standing probes, each with what was asked for it. */
+/* The resident probes that earlier commands left in one process, each with what its user asked for. */
 #ifndef DP_SESSION_LEFT_H
 #define DP_SESSION_LEFT_H
 
 #include "injector/injector.h"
 #include "session/manifest.h"
 
-struct dp_left_group { /* what one attach left */
+struct dp_left_group { /* the probes of one attach */
 	struct dp_resident *standing;
-	struct dp_manifest manifest; /* empty if it is damaged */
+	struct dp_manifest manifest; /* empty if the process damaged it */
 	struct dp_error *damaged;
-	bool *chosen; /* of each probe, by dp_left_choose() */
+	bool *chosen; /* for each probe; set by dp_left_choose() */
 };
 
 struct dp_left {
@@ -21,20 +21,20 @@ struct dp_left {
 };
 
 /*
- * Opens the process, which locks other tools out until dp_left_close(). That nothing was left in it is no error. `look`: nothing
- * is to be done in it, not even tidying up behind a killed tool.
+ * Opens the process, which locks other tools out until dp_left_close(). A process without resident probes is no error.
+ * `inspect_only`: change nothing in the process, not even to clean up after a killed tool.
  */
-struct dp_error *dp_left_open(const struct dp_trace_spec *trace, pid_t pid, bool look, struct dp_left *ret) DP_MUST_CHECK;
+struct dp_error *dp_left_open(const struct dp_trace_spec *trace, pid_t pid, bool inspect_only, struct dp_left *ret) DP_MUST_CHECK;
 void dp_left_close(struct dp_left *left);
 
-/* Does probe i of the group still stand (or is it retired, and its place still ours)? */
+/* Whether probe i of the group is still installed, or is retired and its site is still ours. */
 bool dp_left_stands(const struct dp_left_group *g, size_t i);
 /*
- * Marks the standing probes whose names match one of `names` (globs); DP_TAG_NO_PROBE if one of them matches none: a typo should
- * not do half of it.
+ * Marks the installed probes whose names match one of `names` (globs). DP_TAG_NO_PROBE if one of them matches no probe: a
+ * command with a typo should not be half done.
  */
 struct dp_error *dp_left_choose(struct dp_left *left, char *const *names, size_t n) DP_MUST_CHECK;
-/* "foo, bar", malloc'ed: the chosen ones. */
+/* The names of the chosen probes, "foo, bar"; malloc'ed. */
 char *dp_left_chosen(const struct dp_left *left);
 
 #endif

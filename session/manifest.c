@@ -12,7 +12,7 @@
 
 #define VERSION 1
 
-/* ---- from options -------------------------------------------------------------------------------------------------- */
+/* ---- from a trace_spec -------------------------------------------------------------------------------------------------- */
 
 static struct dp_error *copy_probe(const struct dp_trace_spec *trace, size_t i, struct dp_manifest_probe *ret)
 {
@@ -70,7 +70,7 @@ static json_t *typed_json(const struct dp_typed *t)
 	return contexts;
 }
 
-/* Numbers of 64 bits are texts: a JSON reader may keep doubles only. */
+/* 64-bit numbers are written as strings: a JSON reader may use doubles. */
 static json_t *probe_json(const struct dp_manifest_probe *p)
 {
 	char event[24], site[24];
@@ -98,7 +98,7 @@ struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret)
 {
 	if (m->n > DP_MANIFEST_PROBES)
 		return dp_error(DP_TAG_USAGE,
-		                "%zu probes are too many to be left by one command, which takes up to %u: do it in several", m->n,
+		                "%zu probes are too many for one attach, which takes at most %u: use several commands", m->n,
 		                DP_MANIFEST_PROBES);
 	json_t *json = manifest_json(m);
 	dp_auto_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -108,8 +108,8 @@ struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret)
 	if (strlen(text) >= DP_MANIFEST_MAX)
 		return dp_error(
 		        DP_TAG_USAGE,
-		        "%zu probes are too many to be left by one command: what is to be noted of them has %zu bytes, and there "
-		        "is room for %u; do it in several",
+		        "%zu probes are too many for one attach: their description has %zu bytes, and at most %u fit; use several "
+		        "commands",
 		        m->n, strlen(text) + 1, DP_MANIFEST_MAX);
 	*ret = dp_take(text, NULL);
 	return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way back, from a text that the target may have written. */
+/* Reads a manifest back. The target may have written the text: everything is checked. */
 #include "session/names.h"
 #include "session/trace_spec.h"
 #include "session/manifest.h"
@@ -16,7 +16,7 @@ enum { VERSION = 1, CONTEXTS_MAX = 256, TEXT_MAX = 4096 };
 
 static struct dp_error *damaged(const char *what)
 {
-	return dp_error(DP_TAG_MANIFEST, "the process holds a damaged note on the probes that were left in it: %s", what);
+	return dp_error(DP_TAG_MANIFEST, "the description of the resident probes in the process is damaged: %s", what);
 }
 
 static struct dp_error *refused(struct dp_error *why, const char *what)
@@ -26,7 +26,7 @@ static struct dp_error *refused(struct dp_error *why, const char *what)
 	return err;
 }
 
-/* A copy of a member's text; *ret stays NULL where there is none and it may be missing. */
+/* A copy of a member's text; *ret stays NULL if an optional one is missing. */
 static struct dp_error *take_text(const json_t *object, const char *key, bool optional, char **ret)
 {
 	const json_t *value = json_object_get(object, key);
@@ -72,7 +72,7 @@ static struct dp_error *take_address(const json_t *object, const char *key, uint
 	return errno || *end || strncmp(text, "0x", 2) ? damaged(key) : NULL;
 }
 
-/* Texts that the command line would have refused are not from there. */
+/* The command line would have refused such texts, so dynprobe did not write them. */
 static struct dp_error *check_probe(const struct dp_manifest_probe *p)
 {
 	struct dp_spec spec = {0};
@@ -123,7 +123,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Two events of one name would make a trace unreadable. */
+/* Two events with one name would make a trace unreadable. */
 static struct dp_error *check_unique(const struct dp_manifest *m)
 {
 	dp_auto_free char **names = calloc(m->n + 1, sizeof(*names));
@@ -134,7 +134,7 @@ static struct dp_error *check_unique(const struct dp_manifest *m)
 	qsort(names, m->n, sizeof(*names), by_name);
 	for (size_t i = 1; i < m->n; i++)
 		if (!strcmp(names[i - 1], names[i]))
-			return damaged("a name that occurs twice");
+			return damaged("two probes have the same name");
 	return NULL;
 }
 
@@ -154,9 +154,9 @@ static struct dp_error *take_all(const json_t *root, struct dp_manifest *m)
 	const json_t *version = json_object_get(root, "dynprobe"), *probes = json_object_get(root, "probes");
 	const size_t n = json_array_size(probes);
 	if (!json_is_integer(version))
-		return damaged("no version");
+		return damaged("it has no version");
 	if (json_integer_value(version) != VERSION)
-		return dp_error(DP_TAG_MANIFEST, "the probes were left by another version of dynprobe: use that one");
+		return dp_error(DP_TAG_MANIFEST, "another version of dynprobe left these probes: use that version");
 	DP_TRY(take_sink(root, m));
 	if (!json_is_array(probes) || !n || n > DP_MANIFEST_PROBES)
 		return damaged("probes");
@@ -175,10 +175,10 @@ struct dp_error *dp_manifest_parse(const char *text, struct dp_manifest *ret)
 	struct dp_manifest m = {0};
 	const size_t len = strnlen(text, DP_MANIFEST_MAX);
 	if (len == DP_MANIFEST_MAX)
-		return damaged("no end");
+		return damaged("it has no end");
 	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	if (!root)
-		return damaged("it is no JSON");
+		return damaged("it is not JSON");
 	struct dp_error *err = take_all(root, &m);
 	json_decref(root);
 	if (err)

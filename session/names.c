@@ -11,7 +11,7 @@ static struct dp_error *no_memory(void)
 	return dp_error(DP_TAG_NOMEM, "out of memory for the names of the probes");
 }
 
-/* Where the name is, or belongs. FNV-1a, linear probing; the table is never more than half full. */
+/* The slot of the name, or where to insert it. FNV-1a, linear probing; the table is at most half full. */
 static char **place(char **slot, size_t size, const char *name)
 {
 	uint64_t hash = UINT64_C(14695981039346656037);
@@ -51,13 +51,13 @@ struct dp_error *dp_names_add(struct dp_names *names, const char *name, bool *fr
 }
 
 /*
- * Thousands of probes may want one name: trying _2, _3, ... from the start each time would take forever, so the numbers that are
- * surely taken are jumped over by doubling, and the first free one is found by halving. (They are taken without gaps, but for
- * names that were given; then a higher one does as well.)
+ * Thousands of probes may want one name, and trying _2, _3, ... from the start each time would be quadratic. So the number is
+ * doubled until a free one is found, and a binary search then finds the first free one. (The used numbers have no gaps, except
+ * for names that the user gave; then the result is a higher free number, which does as well.)
  */
 static struct dp_error *numbered(struct dp_names *names, const char *base, char **ret)
 {
-	size_t lo = 1, hi = 2; /* base_lo is taken, base_hi is to be looked at */
+	size_t lo = 1, hi = 2; /* base_lo is in the set, base_hi is tested next */
 	dp_auto_free char *name = NULL;
 	bool found = false;
 	while (!found || hi - lo > 1) {

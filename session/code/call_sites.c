@@ -33,7 +33,7 @@ struct search {
 	const struct dp_trace_spec *trace;
 	struct dp_call_sites *sites;
 	struct dp_image *image;
-	struct dp_texts *texts;
+	struct dp_code_view *view;
 };
 
 static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
@@ -47,7 +47,7 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 		s->sites->unknown++;
 		return NULL;
 	}
-	DP_TRY(dp_texts_get(s->texts, &site, &text));
+	DP_TRY(dp_code_view_get(s->view, &site, &text));
 	DP_TRY(dp_syscall_place(text, addr, &place));
 	s->sites->unknown += place.outside;
 	if (!place.entry || place.nr == RT_SIGRETURN)
@@ -72,11 +72,11 @@ static int by_number(const void *a, const void *b)
 	return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_texts *texts, const struct dp_spec *spec,
+struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_code_view *view, const struct dp_spec *spec,
                                     struct dp_call_sites *ret)
 {
 	struct dp_call_sites sites = {0};
-	struct search search = {trace, &sites, image, texts};
+	struct search search = {trace, &sites, image, view};
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);

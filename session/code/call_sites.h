@@ -18,7 +18,7 @@ struct dp_call_sites {
 	size_t unknown; /* places that look like system calls, in code of which nothing is known */
 };
 /* In the modules that `spec` names. */
-struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_texts *texts, const struct dp_spec *spec,
+struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_code_view *view, const struct dp_spec *spec,
                                     struct dp_call_sites *ret) DP_MUST_CHECK;
 void dp_call_sites_fini(struct dp_call_sites *sites);
 

@@ -12,39 +12,39 @@ struct module_text {
 	struct dp_text text;
 };
 
-struct dp_texts {
+struct dp_code_view {
 	struct dp_image *image;
 	struct dp_analysis *known;
 	struct module_text *module;
 	size_t n;
 };
 
-struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret)
+struct dp_error *dp_code_view_create(struct dp_image *image, struct dp_code_view **ret)
 {
-	struct dp_texts *texts = calloc(1, sizeof(*texts));
-	if (!texts)
+	struct dp_code_view *view = calloc(1, sizeof(*view));
+	if (!view)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
-	texts->image = image;
-	struct dp_error *err = dp_analysis_create(&texts->known);
+	view->image = image;
+	struct dp_error *err = dp_analysis_create(&view->known);
 	if (err) {
-		free(texts);
+		free(view);
 		return err;
 	}
-	*ret = texts;
+	*ret = view;
 	return NULL;
 }
 
-struct dp_texts *dp_texts_destroy(struct dp_texts *texts)
+struct dp_code_view *dp_code_view_destroy(struct dp_code_view *view)
 {
-	for (size_t i = 0; texts && i < texts->n; i++) {
-		free(texts->module[i].segment);
-		free(texts->module[i].keep);
+	for (size_t i = 0; view && i < view->n; i++) {
+		free(view->module[i].segment);
+		free(view->module[i].keep);
 	}
-	if (texts) {
-		dp_analysis_destroy(texts->known);
-		free(texts->module);
+	if (view) {
+		dp_analysis_destroy(view->known);
+		free(view->module);
 	}
-	free(texts);
+	free(view);
 	return NULL;
 }
 
@@ -94,28 +94,28 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	return NULL;
 }
 
-static struct module_text *find(struct dp_texts *texts, const struct dp_module *m)
+static struct module_text *find(struct dp_code_view *view, const struct dp_module *m)
 {
-	for (size_t i = 0; i < texts->n; i++)
-		if (texts->module[i].module == m)
-			return &texts->module[i];
+	for (size_t i = 0; i < view->n; i++)
+		if (view->module[i].module == m)
+			return &view->module[i];
 	return NULL;
 }
 
-struct dp_error *dp_texts_get(struct dp_texts *texts, const struct dp_site *site, const struct dp_text **ret)
+struct dp_error *dp_code_view_get(struct dp_code_view *view, const struct dp_site *site, const struct dp_text **ret)
 {
 	if (!site->module)
 		return dp_error(DP_TAG_NOT_CODE, "0x%llx is in no module", (unsigned long long)site->addr.v);
-	struct module_text *found = find(texts, site->module);
+	struct module_text *found = find(view, site->module);
 	if (!found) {
-		struct module_text *grown = realloc(texts->module, (texts->n + 1) * sizeof(*grown));
+		struct module_text *grown = realloc(view->module, (view->n + 1) * sizeof(*grown));
 		if (!grown)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
-		texts->module = grown;
-		found = &grown[texts->n];
+		view->module = grown;
+		found = &grown[view->n];
 		DP_TRY(load(site->module, found));
-		found->text.known = texts->known;
-		texts->n++;
+		found->text.known = view->known;
+		view->n++;
 	}
 	found->text.function = site->function.start.v;
 	found->text.size = site->function.size;

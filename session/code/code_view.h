@@ -7,11 +7,11 @@
 #include "probes/probes.h"
 #include "trampoline/trampoline.h"
 
-struct dp_texts;
-struct dp_error *dp_texts_create(struct dp_image *image, struct dp_texts **ret) DP_MUST_CHECK;
-struct dp_texts *dp_texts_destroy(struct dp_texts *texts);
+struct dp_code_view;
+struct dp_error *dp_code_view_create(struct dp_image *image, struct dp_code_view **ret) DP_MUST_CHECK;
+struct dp_code_view *dp_code_view_destroy(struct dp_code_view *view);
 /* The text around `site`; valid until the next call. */
-struct dp_error *dp_texts_get(struct dp_texts *texts, const struct dp_site *site, const struct dp_text **ret) DP_MUST_CHECK;
+struct dp_error *dp_code_view_get(struct dp_code_view *view, const struct dp_site *site, const struct dp_text **ret) DP_MUST_CHECK;
 
 /* Where compiled tables are kept between runs: $XDG_CACHE_HOME or ~/.cache, then dynprobe. NULL if neither is set. Malloc'ed. */
 char *dp_cache_dir(void);

@@ -101,7 +101,7 @@ static struct dp_error *find(const struct search *s)
 	return NULL;
 }
 
-struct dp_error *dp_function_points(struct dp_image *image, struct dp_texts *texts, const struct dp_function *f,
+struct dp_error *dp_function_points(struct dp_image *image, struct dp_code_view *view, const struct dp_function *f,
                                     struct dp_function_points *ret)
 {
 	const struct dp_site site = {.addr = f->start, .function = *f, .module = f->module};
@@ -110,7 +110,7 @@ struct dp_error *dp_function_points(struct dp_image *image, struct dp_texts *tex
 	if (!f->size)
 		return dp_error(DP_TAG_NO_SIZE, "where '%s' ends is not known: no symbol and no unwind table says it",
 		                *f->name ? f->name : "the function");
-	DP_TRY(dp_texts_get(texts, &site, &s.text));
+	DP_TRY(dp_code_view_get(view, &site, &s.text));
 	struct dp_error *err = find(&s);
 	if (err)
 		dp_function_points_fini(&fp);

@@ -15,7 +15,7 @@ struct dp_function_points {
 };
 
 /* DP_TAG_NO_SIZE if it is not known where the function ends. */
-struct dp_error *dp_function_points(struct dp_image *image, struct dp_texts *texts, const struct dp_function *f,
+struct dp_error *dp_function_points(struct dp_image *image, struct dp_code_view *view, const struct dp_function *f,
                                     struct dp_function_points *ret) DP_MUST_CHECK;
 void dp_function_points_fini(struct dp_function_points *fp);
 /* The part that holds `addr`, which is an instruction of the function. */

@@ -30,7 +30,7 @@ static struct dp_error *add(struct dp_hooks *hooks, const struct dp_hook_place *
 struct search {
 	struct dp_hooks *hooks;
 	struct dp_image *image;
-	struct dp_texts *texts;
+	struct dp_code_view *view;
 };
 
 static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
@@ -40,7 +40,7 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 	const struct dp_text *text;
 	struct dp_hook_place place;
 	dp_image_function_at(s->image, site.addr, &site.function);
-	DP_TRY(dp_texts_get(s->texts, &site, &text));
+	DP_TRY(dp_code_view_get(s->view, &site, &text));
 	struct dp_error *err = dp_hook_place(text, addr, &place);
 	if (err)
 		return dp_error_wrap(err, "%s", dp_module_name(m));
@@ -49,16 +49,16 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 
 struct dp_error *dp_hooks_find(struct dp_image *image, struct dp_hooks *hooks)
 {
-	struct dp_texts *texts = NULL;
-	DP_TRY(dp_texts_create(image, &texts));
-	struct search search = {hooks, image, texts};
+	struct dp_code_view *view = NULL;
+	DP_TRY(dp_code_view_create(image, &view));
+	struct search search = {hooks, image, view};
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
 		if (dp_module_path(m)[0] == '/') /* not the vdso, which only asks for the time */
 			err = dp_syscall_bytes(m, look_at, &search);
 	}
-	dp_texts_destroy(texts);
+	dp_code_view_destroy(view);
 	return err;
 }
 
@@ -66,7 +66,7 @@ struct planning {
 	struct dp_hooks *hooks;
 	struct dp_image *image;
 	struct dp_planner *planner;
-	struct dp_texts *texts;
+	struct dp_code_view *view;
 	uint64_t entry;
 };
 
@@ -77,7 +77,7 @@ static struct dp_error *plan_one(const struct planning *p, size_t i, uint64_t at
 	const struct dp_text *text;
 	struct dp_plan plan;
 	dp_image_function_at(p->image, site.addr, &site.function);
-	DP_TRY(dp_texts_get(p->texts, &site, &text));
+	DP_TRY(dp_code_view_get(p->view, &site, &text));
 	p->hooks->text[i] = *text;
 	const bool in_front = at == hook->site && at != hook->syscall; /* there it holds the jump */
 	const struct dp_request request = {
@@ -92,10 +92,10 @@ static struct dp_error *plan_one(const struct planning *p, size_t i, uint64_t at
 	return dp_planner_add(p->planner, &request, &plan);
 }
 
-struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner, struct dp_texts *texts,
+struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner, struct dp_code_view *view,
                                uint64_t entry)
 {
-	const struct planning p = {hooks, image, planner, texts, entry};
+	const struct planning p = {hooks, image, planner, view, entry};
 	for (size_t i = 0; i < hooks->n; i++) {
 		const struct dp_hook_place *hook = &hooks->place[i];
 		const uint64_t choice[] = {hook->site, hook->other, hook->site == hook->syscall ? 0 : hook->syscall};

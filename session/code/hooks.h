@@ -16,7 +16,7 @@ void dp_hooks_fini(struct dp_hooks *hooks);
 /* Looks through the code of every module. DP_TAG_TRAP_UNSAFE if a system call cannot be told. */
 struct dp_error *dp_hooks_find(struct dp_image *image, struct dp_hooks *hooks) DP_MUST_CHECK;
 /* Plans them all; `entry` is what they call. */
-struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner, struct dp_texts *texts,
+struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner, struct dp_code_view *view,
                                uint64_t entry) DP_MUST_CHECK;
 
 #endif

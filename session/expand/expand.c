@@ -144,7 +144,7 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 		return add_one(x, from, point, &s->function);
 	if (point == DP_POINT_ALL)
 		DP_TRY(add_one(x, from, DP_POINT_ENTRY, &s->function));
-	struct dp_error *err = dp_function_points(x->image, x->texts, &s->function, &fp);
+	struct dp_error *err = dp_function_points(x->image, x->view, &s->function, &fp);
 	if (err) {
 		const struct dp_expand_place at = {.f = &s->function, .point = DP_POINT_RETURN};
 		return dp_expand_add_refused(x, from, &at, err);
@@ -277,7 +277,7 @@ static struct dp_error *expand_all(struct dp_expander *x)
 	for (size_t i = 0; i < x->from->nprobes; i++)
 		if (x->from->probe[i].name)
 			DP_TRY(dp_names_add(&x->names, x->from->probe[i].name, &fresh));
-	DP_TRY(dp_texts_create(x->image, &x->texts));
+	DP_TRY(dp_code_view_create(x->image, &x->view));
 	for (size_t i = 0; i < x->from->nprobes; i++)
 		DP_TRY(expand_one(x, i));
 	return NULL;
@@ -307,7 +307,7 @@ struct dp_error *dp_expand(const struct dp_trace_spec *trace, struct dp_image *i
 	x.out.trace.nprobes = 0;
 	struct dp_error *err = expand_all(&x);
 	dp_names_fini(&x.names);
-	dp_texts_destroy(x.texts);
+	dp_code_view_destroy(x.view);
 	if (!err)
 		say(&x);
 	if (err)

@@ -34,7 +34,7 @@ static struct dp_error *check(struct dp_expander *x, const struct dp_selected *s
 	        .function = s->function,
 	        .module = s->function.module,
 	};
-	DP_TRY(dp_texts_get(x->texts, &site, &text));
+	DP_TRY(dp_code_view_get(x->view, &site, &text));
 	return dp_text_check_boundary(text, site.addr.v);
 }
 

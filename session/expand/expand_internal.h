@@ -10,7 +10,7 @@
 struct dp_expander {
 	const struct dp_trace_spec *from;
 	struct dp_image *image;
-	struct dp_texts *texts;
+	struct dp_code_view *view;
 	struct dp_names names;
 	struct dp_expansion out;
 	size_t capacity, notes;

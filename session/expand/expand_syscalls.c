@@ -232,7 +232,7 @@ static struct dp_error *expand(struct calls *c)
 {
 	const size_t before = c->x->out.trace.nprobes;
 	DP_TRY(meaning(c));
-	DP_TRY(dp_call_sites_find(c->x->from, c->x->image, c->x->texts, c->spec, &c->sites));
+	DP_TRY(dp_call_sites_find(c->x->from, c->x->image, c->x->view, c->spec, &c->sites));
 	choose_points(c);
 	DP_TRY(add_all(c));
 	if (c->x->out.trace.nprobes == before)

@@ -71,16 +71,15 @@ struct dp_pending *dp_pending_destroy(struct dp_pending *p)
 	return NULL;
 }
 
-/* ---- the hook
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the hook --------------------------------------------------------------------------------------------------------- */
 
 /* Debuggers are told here: of what is about to be mapped, of what is mapped and has run no code yet, and the same of unmapping.
  */
-static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
 	struct dp_site site;
 	const struct dp_text *text;
-	DP_TRY(dp_session_find_function(s, texts, "ld-linux-x86-64.so.2!_dl_debug_state", &site, &text));
+	DP_TRY(dp_session_find_function(s, view, "ld-linux-x86-64.so.2!_dl_debug_state", &site, &text));
 	const struct dp_request request = {
 	        .site = site.addr.v,
 	        .probe = DP_NO_PROBE,
@@ -95,11 +94,11 @@ static struct dp_error *cannot_wait(struct dp_error *cause)
 	return dp_error_wrap(cause, "--pending: the dynamic loader cannot be watched");
 }
 
-struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
 	if (!s->pending)
 		return NULL;
-	struct dp_error *err = plan_hook(s, planner, texts);
+	struct dp_error *err = plan_hook(s, planner, view);
 	s->pending->hooked = !err;
 	return err ? cannot_wait(err) : NULL;
 }
@@ -142,8 +141,7 @@ struct dp_error *dp_pending_armed(struct dp_session *s)
 	return NULL;
 }
 
-/* ---- what is installed later
- * --------------------------------------------------------------------------------------------------- */
+/* ---- what is installed later ------------------------------------------------------------------------------------------ */
 
 static bool add_later(struct dp_pending *p, struct dp_session *later)
 {
@@ -233,8 +231,7 @@ static void close_empty(struct dp_session *s, dp_hit_fn each, void *data)
 			close_later(s, k, each, data);
 }
 
-/* ---- what was unloaded
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- what was unloaded ------------------------------------------------------------------------------------------------ */
 
 struct look {
 	struct dp_session *s, *of; /* `of`: s itself, or a later one */
@@ -293,8 +290,7 @@ static bool look_at_all(struct look *l)
 	return true;
 }
 
-/* ---- what was loaded
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- what was loaded -------------------------------------------------------------------------------------------------- */
 
 /* The verdict of one probe of a later installation becomes the probe's. */
 static void take_place(const struct look *l, size_t i)
@@ -422,8 +418,7 @@ int dp_pending_rest(struct dp_session *const *session, size_t n, int ms)
 	return waited ? 0 : ms;
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---------------------------------------------------------------------------------------------------------- */
 
 static void note_never(struct dp_session *s)
 {

@@ -15,13 +15,12 @@ struct dp_error *dp_pending_begin(struct dp_session *s) DP_MUST_CHECK;
 struct dp_pending *dp_pending_destroy(struct dp_pending *p);
 
 /* Around the installation of `s` itself: the hook. dp_pending_result() is false if that plan is another one's. */
-struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
+struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view) DP_MUST_CHECK;
 bool dp_pending_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused);
 /* It stands: loading threads wait from now on. Fails if the hook was refused. */
 struct dp_error *dp_pending_armed(struct dp_session *s) DP_MUST_CHECK;
 
-/* ---- while it runs
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- while it runs ---------------------------------------------------------------------------------------------------- */
 
 /* A line for the user. */
 typedef void (*dp_pending_note_fn)(const char *text, void *data);

@@ -46,7 +46,7 @@ static struct dp_error *check_stack(const struct dp_session *s, const struct dp_
 	                dp_module_name(site->module));
 }
 
-static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base, size_t i)
+static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base, size_t i)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
 	struct dp_place *place = &s->place[i];
@@ -73,10 +73,10 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
-		place->refused = dp_session_answers_request(s, planner, texts, i, &request);
+		place->refused = dp_session_answers_request(s, planner, view, i, &request);
 	request.only_paired = s->trace->typed[i].call.chosen;
 	if (!place->refused)
-		place->refused = dp_texts_get(texts, &site, &request.text);
+		place->refused = dp_code_view_get(view, &site, &request.text);
 	if (!place->refused)
 		place->refused = dp_target_name_overlap(s->target, place->addr, dp_planner_add(planner, &request, &place->plan));
 	place->planned = !place->refused;
@@ -108,7 +108,7 @@ static size_t *planning_order(const struct dp_session *s)
 	return order;
 }
 
-static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, uint64_t lost_base)
+static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base)
 {
 	dp_auto_free size_t *order = planning_order(s);
 	if (!order)
@@ -117,23 +117,23 @@ static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *pla
 		const size_t i = order[k];
 		DP_TRY(dp_trace_step(s->trace, "planning", k, s->trace->nprobes));
 		if (!s->place[i].refused && !s->place[i].pending)
-			plan_probe(s, planner, texts, lost_base, i);
+			plan_probe(s, planner, view, lost_base, i);
 	}
 	return NULL;
 }
 
 static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planner, uint64_t lost_base)
 {
-	struct dp_texts *texts = NULL;
-	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
-	struct dp_error *err = dp_session_trap_plan(s, planner, texts); /* first: without them there are no traps at all */
+	struct dp_code_view *view = NULL;
+	DP_TRY(dp_code_view_create(dp_target_image(s->target), &view));
+	struct dp_error *err = dp_session_trap_plan(s, planner, view); /* first: without them there are no traps at all */
 	if (!err)
-		err = plan_probes(s, planner, texts, lost_base);
+		err = plan_probes(s, planner, view, lost_base);
 	if (!err && s->classes && s->nplanned)
-		s->unhooked = dp_session_plan_hook(s, planner, texts);
+		s->unhooked = dp_session_plan_hook(s, planner, view);
 	if (!err)
-		err = dp_pending_plan(s, planner, texts);
-	dp_texts_destroy(texts);
+		err = dp_pending_plan(s, planner, view);
+	dp_code_view_destroy(view);
 	return err;
 }
 

@@ -108,7 +108,7 @@ struct dp_session *dp_session_destroy(struct dp_session *s);
 size_t dp_session_placed(const struct dp_session *s);
 
 /* Of functions that a hook goes to: "MODULE!NAME" and the first instruction that may be patched there. */
-struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts *texts, const char *name, struct dp_site *site,
+struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_code_view *view, const char *name, struct dp_site *site,
                                           const struct dp_text **text) DP_MUST_CHECK;
 
 /* ---- session_sink.c: for probes that emit through LTTng ------------------------------------------------------------------ */
@@ -117,7 +117,7 @@ struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts 
 struct dp_error *dp_session_sink(struct dp_session *s) DP_MUST_CHECK;
 void dp_session_sink_runtime(const struct dp_session *s, struct dp_runtime *rt);
 void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *request, struct dp_error **refused);
-struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
+struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view) DP_MUST_CHECK;
 struct dp_error *dp_session_prime_late(struct dp_session *s) DP_MUST_CHECK;
 /* A session of LTTng's records every placed probe: its hits from now on are events. */
 bool dp_session_wanted(const struct dp_session *s);

@@ -23,8 +23,7 @@ static bool by_stack(const struct dp_asked *a)
 	return a->by && !strcmp(a->by, "backtrace");
 }
 
-/* ---- who needs durations ----------------------------------------------------------------------------------------------------
- */
+/* ---- who needs durations ---------------------------------------------------------------------------------------------- */
 
 static bool is_timed_expr(const struct dp_expr *e)
 {
@@ -71,8 +70,7 @@ static bool any_timed(const struct dp_session *s)
 	return false;
 }
 
-/* ---- room -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- room ------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool timed)
 {
@@ -231,7 +229,7 @@ static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *
 	return NULL;
 }
 
-static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, struct dp_site *site,
+static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, struct dp_site *site,
                                    struct dp_request request)
 {
 	struct dp_session_answers *a = s->answers;
@@ -241,7 +239,7 @@ static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *plan
 	if (chosen)
 		DP_TRY(dp_scope_condition(NULL, chosen, &a->chosen_when[pair - 1]));
 	request.when = a->chosen_when[pair - 1];
-	DP_TRY(dp_texts_get(texts, site, &request.text));
+	DP_TRY(dp_code_view_get(view, site, &request.text));
 	request.site = site->addr.v + dp_text_endbr(request.text, site->addr.v);
 	return dp_target_name_overlap(s->target, request.site, dp_planner_add(planner, &request, &plan));
 }
@@ -252,7 +250,7 @@ static bool same_choice(const char *x, const char *y)
 }
 
 /* The number of the pair that an exit belongs to. */
-static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                   uint16_t *ret)
 {
 	struct dp_session_answers *a = s->answers;
@@ -272,7 +270,7 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 		a->entry[k] = site.addr.v;
 		a->chosen[k] = typed->chosen;
 		a->chosen_when[k] = NULL;
-		a->no_entry[k] = plan_entry(s, planner, texts, &site,
+		a->no_entry[k] = plan_entry(s, planner, view, &site,
 		                            (struct dp_request){.probe = DP_NO_PROBE,
 		                                                .fields = &a->none,
 		                                                .pair = (uint16_t)(k + 1),
@@ -306,14 +304,14 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_an
 	return NULL;
 }
 
-struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                             struct dp_request *request)
 {
 	struct dp_session_answers *a = s->answers;
 	if (!a)
 		return NULL;
 	if (is_timed(s, i)) {
-		DP_TRY(find_pair(s, planner, texts, i, &request->pair));
+		DP_TRY(find_pair(s, planner, view, i, &request->pair));
 		request->slower = s->trace->asked.slower_ns;
 	}
 	if (!s->trace->asked.what)

@@ -21,7 +21,7 @@ struct dp_session_answers {
 /* Before every planning: forgets what an earlier one made, and tells the target how many cells there will be. */
 struct dp_error *dp_session_answers_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Completes the probe's request; also plans the entry that it pairs with. An error is a refusal of this probe. */
-struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts, size_t i,
+struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                             struct dp_request *request) DP_MUST_CHECK;
 /* Takes over what probe i has lost for want of an entry, or of room for a key. */
 void dp_session_answers_loss(struct dp_session *s, unsigned i);

@@ -30,7 +30,7 @@ static struct dp_error *check_instruction(const struct dp_probe *p, const struct
 }
 
 /* A function's probe stands behind its endbr64, which an indirect call has to land on. */
-static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *texts, size_t i)
+static struct dp_error *resolve_probe(struct dp_session *s, struct dp_code_view *view, size_t i)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
 	const struct dp_text *text;
@@ -42,7 +42,7 @@ static struct dp_error *resolve_probe(struct dp_session *s, struct dp_texts *tex
 		DP_TRY(dp_target_check_site(s->target, &(struct dp_site){.addr = dp_addr_of(p->spec.value)}));
 	DP_TRY(dp_image_resolve(dp_target_image(s->target), &p->spec, &site));
 	DP_TRY(dp_target_check_site(s->target, &site));
-	DP_TRY(dp_texts_get(texts, &site, &text));
+	DP_TRY(dp_code_view_get(view, &site, &text));
 	if (p->entry)
 		site.addr = dp_addr_add(site.addr, (int64_t)dp_text_endbr(text, site.addr.v));
 	DP_TRY(check_instruction(p, &site, text));
@@ -57,7 +57,7 @@ static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error
 	return !p->selected && (err->tag == DP_TAG_NO_MODULE || (err->tag == DP_TAG_NO_SYMBOL && !p->spec.module));
 }
 
-static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts)
+static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *view)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
 		DP_TRY(dp_trace_step(s->trace, "looking up", i, s->trace->nprobes));
@@ -65,7 +65,7 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts
 			s->place[i].pending = true;
 			continue;
 		}
-		struct dp_error *err = resolve_probe(s, texts, i);
+		struct dp_error *err = resolve_probe(s, view, i);
 		const bool late = err && may_wait(s, i, err);
 		if (late && s->trace->pending) {
 			s->place[i].pending = true;
@@ -84,20 +84,20 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_texts *texts
 
 struct dp_error *dp_session_resolve(struct dp_session *s)
 {
-	struct dp_texts *texts = NULL;
+	struct dp_code_view *view = NULL;
 	DP_TRY(make_places(s));
-	DP_TRY(dp_texts_create(dp_target_image(s->target), &texts));
-	struct dp_error *err = resolve_all(s, texts);
-	dp_texts_destroy(texts);
+	DP_TRY(dp_code_view_create(dp_target_image(s->target), &view));
+	struct dp_error *err = resolve_all(s, view);
+	dp_code_view_destroy(view);
 	return err || !s->trace->pending ? err : dp_pending_begin(s);
 }
 
 struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struct dp_session *s)
 {
-	struct dp_texts *texts = NULL;
+	struct dp_code_view *view = NULL;
 	struct dp_image *image = dp_target_image(later->target);
 	DP_TRY(make_places(later));
-	DP_TRY(dp_texts_create(image, &texts));
+	DP_TRY(dp_code_view_create(image, &view));
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
 		struct dp_place *place = &later->place[i];
 		const struct dp_spec *spec = &s->trace->probe[i].spec;
@@ -105,16 +105,16 @@ struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struc
 		        !s->place[i].pending || s->trace->probe[i].waits || (spec->module && !dp_image_has_module(image, spec));
 		if (place->pending)
 			continue;
-		place->refused = resolve_probe(later, texts, i);
+		place->refused = resolve_probe(later, view, i);
 		place->pending = place->refused && may_wait(later, i, place->refused);
 		if (place->pending)
 			place->refused = dp_error_destroy(place->refused);
 	}
-	dp_texts_destroy(texts);
+	dp_code_view_destroy(view);
 	return NULL;
 }
 
-struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts *texts, const char *name, struct dp_site *site,
+struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_code_view *view, const char *name, struct dp_site *site,
                                           const struct dp_text **text)
 {
 	struct dp_spec spec = {0};
@@ -122,7 +122,7 @@ struct dp_error *dp_session_find_function(struct dp_session *s, struct dp_texts 
 	struct dp_error *err = dp_image_resolve(dp_target_image(s->target), &spec, site);
 	dp_spec_fini(&spec);
 	if (!err)
-		err = dp_texts_get(texts, site, text);
+		err = dp_code_view_get(view, site, text);
 	if (!err)
 		site->addr = dp_addr_add(site->addr, (int64_t)dp_text_endbr(*text, site->addr.v));
 	return err;

@@ -63,11 +63,11 @@ void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *
  * glibc calls this first of all in a new thread, before anything of the program's. Libraries that do not have it leave later
  * threads unprimed: their hits are counted as such.
  */
-struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
 	struct dp_site site;
 	const struct dp_text *text;
-	DP_TRY(dp_session_find_function(s, texts, "libc.so.6!__ctype_init", &site, &text));
+	DP_TRY(dp_session_find_function(s, view, "libc.so.6!__ctype_init", &site, &text));
 	const struct dp_request request = {
 	        .site = site.addr.v,
 	        .probe = DP_NO_PROBE,

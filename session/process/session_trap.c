@@ -101,8 +101,7 @@ unsigned dp_session_tactics(const struct dp_session *s, size_t i)
 	return now ? now : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- hooks ------------------------------------------------------------------------------------------------------------ */
 
 struct dp_error *dp_session_trap_begin(struct dp_session *s)
 {
@@ -133,14 +132,13 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 	return NULL;
 }
 
-struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts)
+struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
 	const uint64_t entry = s->trace->dry_run ? DP_NOWHERE : dp_target_trap_hook(s->target);
-	return s->trap ? dp_hooks_plan(&s->trap->hooks, dp_target_image(s->target), planner, texts, entry) : NULL;
+	return s->trap ? dp_hooks_plan(&s->trap->hooks, dp_target_image(s->target), planner, view, entry) : NULL;
 }
 
-/* ---- what is told
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- what is told ----------------------------------------------------------------------------------------------------- */
 
 void dp_session_trap_retry(struct dp_session *s)
 {

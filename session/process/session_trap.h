@@ -15,7 +15,7 @@ size_t dp_session_trap_wanting(const struct dp_session *s);
 /* Finds the hooks and makes room for them; before dp_target_prepare(). DP_TAG_TRAP_UNSAFE says why there can be no traps. */
 struct dp_error *dp_session_trap_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Plans the hooks, if there are to be traps. */
-struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_texts *texts) DP_MUST_CHECK;
+struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view) DP_MUST_CHECK;
 /* Everything may be planned anew. */
 void dp_session_trap_retry(struct dp_session *s);
 void dp_session_trap_forget(struct dp_session *s);

@@ -27,8 +27,7 @@ static void bad(const char *what, int line)
 }
 #define CHECK(x) ((x) ? (void)0 : bad(#x, __LINE__))
 
-/* ---- what is probed: each begins with the instruction that faults
- * -------------------------------------------------------------- */
+/* ---- what is probed: each begins with the instruction that faults ----------------------------------------------------- */
 
 uint64_t fault_load(const uint64_t *p, uint64_t n);
 uint64_t fault_divide(uint64_t a, uint64_t b);
@@ -45,8 +44,7 @@ __asm__(".text\n.balign 16\n" FUNCTION("fault_load", "mov (%rdi),%rax\n add %rsi
                                 FUNCTION("fault_int3", "int3\n nop\n ret")
                                         FUNCTION("fault_guarded", "nop\n mov (%rdi),%rax\n ret"));
 
-/* ---- handlers -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- handlers --------------------------------------------------------------------------------------------------------- */
 
 struct expected {
 	int sig, code;
@@ -99,8 +97,7 @@ static void handle_all(void)
 	}
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- rounds ----------------------------------------------------------------------------------------------------------- */
 
 static void loads(uint64_t n)
 {
@@ -162,8 +159,7 @@ static void *rounds(void *with_stack)
 	return NULL;
 }
 
-/* ---- those that die
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- those that die --------------------------------------------------------------------------------------------------- */
 
 static void die_of(const char *kind)
 {

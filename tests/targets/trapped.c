@@ -54,8 +54,7 @@ static bool running(void)
 	return !target_stop && time(NULL) < until;
 }
 
-/* ---- the program's own traps -------------------------------------------------------------------------------------------------
- */
+/* ---- the program's own traps ------------------------------------------------------------------------------------------ */
 
 static __thread int in_int3;
 
@@ -81,8 +80,7 @@ static void own_int3(void)
 	CHECK(atomic_load(&own_traps) > before);
 }
 
-/* ---- what a program sees of its settings --------------------------------------------------------------------------------------
- */
+/* ---- what a program sees of its settings ------------------------------------------------------------------------------ */
 
 static void actions(void)
 {
@@ -130,8 +128,7 @@ static void masks(void)
 	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
 }
 
-/* ---- waits with masks of the moment -------------------------------------------------------------------------------------------
- */
+/* ---- waits with masks of the moment ----------------------------------------------------------------------------------- */
 
 static void on_usr(int sig)
 {
@@ -163,8 +160,7 @@ static void waits(void)
 	CHECK(!memcmp(&before, &now, 8));
 }
 
-/* ---- threads and children
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- threads and children --------------------------------------------------------------------------------------------- */
 
 static void *shortly(void *arg)
 {

@@ -307,8 +307,7 @@ static long mq_once(struct wait_state *s)
 	return mq_timedreceive(s->fd, buf, sizeof buf, NULL, &at);
 }
 
-/* ---- children, asynchronous input and output
- * ------------------------------------------------------------------------------------ */
+/* ---- children, asynchronous input and output -------------------------------------------------------------------------- */
 
 static long wait_once(struct wait_state *s)
 {
@@ -403,8 +402,7 @@ const struct wait_kind wait_kinds[] = {
 };
 const size_t wait_kinds_n = sizeof wait_kinds / sizeof wait_kinds[0];
 
-/* ---- waits for a handled signal ---------------------------------------------------------------------------------------------
- */
+/* ---- waits for a handled signal --------------------------------------------------------------------------------------- */
 
 static long by_sigsuspend(const sigset_t *mask)
 {

@@ -87,7 +87,7 @@ static struct dp_error *prepare_handler(struct round *r)
 
 /* ---- planning ---- */
 
-static struct dp_error *plan_one(struct round *r, struct dp_planner *planner, struct dp_texts *texts, const struct capture *c,
+static struct dp_error *plan_one(struct round *r, struct dp_planner *planner, struct dp_code_view *view, const struct capture *c,
                                  uint64_t lost, size_t i)
 {
 	struct dp_plan ignored;
@@ -100,7 +100,7 @@ static struct dp_error *plan_one(struct round *r, struct dp_planner *planner, st
 	        .tactics = tactics_of(r, i),
 	};
 	DP_TRY(dp_target_check_site(r->target, &r->batch.place[i].site));
-	DP_TRY(dp_texts_get(texts, &r->batch.place[i].site, &request.text));
+	DP_TRY(dp_code_view_get(view, &r->batch.place[i].site, &request.text));
 	DP_TRY(dp_text_check_boundary(request.text, request.site));
 	return dp_planner_add(planner, &request, &ignored);
 }
@@ -115,20 +115,20 @@ static void refuse(struct round *r, size_t i, struct dp_error *err)
 
 static struct dp_error *plan_all(struct round *r, struct dp_planner *planner, const struct capture *c, uint64_t lost)
 {
-	struct dp_texts *texts = NULL;
+	struct dp_code_view *view = NULL;
 	const uint64_t begin = now_ns();
-	DP_TRY(dp_texts_create(dp_target_image(r->target), &texts));
+	DP_TRY(dp_code_view_create(dp_target_image(r->target), &view));
 	struct dp_error *unhooked =
-	        dp_hooks_plan(&r->hooks, dp_target_image(r->target), planner, texts, dp_target_trap_hook(r->target));
+	        dp_hooks_plan(&r->hooks, dp_target_image(r->target), planner, view, dp_target_trap_hook(r->target));
 	for (size_t i = 0; !unhooked && i < r->batch.n; i++) {
-		struct dp_error *err = plan_one(r, planner, texts, c, lost, i);
+		struct dp_error *err = plan_one(r, planner, view, c, lost, i);
 		r->tally->asked++;
 		if (err)
 			refuse(r, i, err);
 		else
 			r->tally->planned++;
 	}
-	dp_texts_destroy(texts);
+	dp_code_view_destroy(view);
 	r->tally->plan_ns += now_ns() - begin;
 	return unhooked;
 }

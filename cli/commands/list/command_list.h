@@ -18,7 +18,7 @@ struct dp_verdict { /* storage of one struct dp_listed_site */
 
 struct dp_verdicts {
 	struct dp_image *image;
-	struct dp_texts *texts;
+	struct dp_code_view *view;
 	struct dp_space *space;
 	unsigned allowed;    /* tactics */
 	bool handler;        /* plan with the agent's fault handler: instructions that raise signals may be moved */

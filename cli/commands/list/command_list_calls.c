@@ -68,7 +68,7 @@ struct dp_error *dp_list_calls(const struct dp_verdicts *v, const char *glob, bo
 	struct dp_spec spec;
 	struct dp_call_sites sites = {0};
 	DP_TRY(dp_spec_parse_call(glob, &spec));
-	struct dp_error *err = dp_call_sites_find(NULL, v->image, v->texts, &spec, &sites);
+	struct dp_error *err = dp_call_sites_find(NULL, v->image, v->view, &spec, &sites);
 	for (size_t i = 0; !err && i < sites.n; i++) {
 		char number[32];
 		const int32_t nr = sites.item[i].nr;

@@ -27,7 +27,7 @@ static const struct dp_fields no_fields;
 struct dp_error *dp_verdicts_open(struct dp_image *image, unsigned tactics, uint64_t shown_bias, struct dp_verdicts *ret)
 {
 	*ret = (struct dp_verdicts){.image = image, .allowed = tactics, .shown_bias = shown_bias};
-	struct dp_error *err = dp_texts_create(image, &ret->texts);
+	struct dp_error *err = dp_code_view_create(image, &ret->view);
 	if (!err)
 		err = dp_space_from_image(image, &ret->space);
 	if (err)
@@ -47,7 +47,7 @@ void dp_verdicts_close(struct dp_verdicts *v)
 	forget(v);
 	free(v->site);
 	free(v->verdict);
-	dp_texts_destroy(v->texts);
+	dp_code_view_destroy(v->view);
 	dp_space_destroy(v->space);
 	*v = (struct dp_verdicts){0};
 }
@@ -180,7 +180,7 @@ struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function
 	if (!bytes)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the bytes of a function");
 	DP_TRY(dp_module_text(f->module, f->start, bytes, &n));
-	DP_TRY(dp_texts_get(v->texts, &(struct dp_site){f->start, *f, f->module}, &text));
+	DP_TRY(dp_code_view_get(v->view, &(struct dp_site){f->start, *f, f->module}, &text));
 	for (size_t at = 0; at < n;) {
 		DP_TRY(reserve(v, v->n + 1));
 		find_source(f->module, f->start.v + at, v->verdict[v->n].source);
