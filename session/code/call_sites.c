@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { RT_SIGRETURN = 15 }; /* debuggers and unwinders know the code around it by its bytes, and it never comes back */
+enum { RT_SIGRETURN = 15 }; /* never probed: debuggers and unwinders recognise its code by its bytes, and it never returns */
 
 void dp_call_sites_fini(struct dp_call_sites *sites)
 {
@@ -36,7 +36,7 @@ struct search {
 	struct dp_code_view *view;
 };
 
-static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
+static struct dp_error *add_place(struct dp_module *m, uint64_t addr, void *data)
 {
 	const struct search *s = data;
 	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
@@ -66,7 +66,7 @@ static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
 static int by_number(const void *a, const void *b)
 {
 	const struct dp_syscall_site *x = a, *y = b;
-	const uint32_t p = (uint32_t)x->nr, q = (uint32_t)y->nr; /* DP_CALL_ANY is the greatest */
+	const uint32_t p = (uint32_t)x->nr, q = (uint32_t)y->nr; /* DP_CALL_ANY is the largest */
 	if (p != q)
 		return p < q ? -1 : 1;
 	return x->entry < y->entry ? -1 : x->entry > y->entry;
@@ -80,9 +80,9 @@ struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
-		if (dp_module_path(m)[0] == '/' &&
-		    dp_module_matches(m, spec->module)) /* not the vdso, which enters the kernel for a clock alone */
-			err = dp_syscall_bytes(m, look_at, &search);
+		/* Not the vdso: it enters the kernel only to read clocks. */
+		if (dp_module_path(m)[0] == '/' && dp_module_matches(m, spec->module))
+			err = dp_syscall_bytes(m, add_place, &search);
 	}
 	if (err) {
 		dp_call_sites_fini(&sites);

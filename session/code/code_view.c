@@ -48,7 +48,7 @@ struct dp_code_view *dp_code_view_destroy(struct dp_code_view *view)
 	return NULL;
 }
 
-/* What the file says must be kept; how many. ret NULL: only count. */
+/* Stores the ranges that, by the module's file, must stay unchanged, and returns their number. `ret` NULL: only counts. */
 static size_t named_kept(struct dp_module *m, struct dp_keep *ret)
 {
 	size_t n = 0, i;
@@ -56,10 +56,10 @@ static size_t named_kept(struct dp_module *m, struct dp_keep *ret)
 	uint64_t size;
 	for (i = 0; dp_module_rseq(m, i, &at, &size); i++, n++)
 		if (ret)
-			ret[n] = (struct dp_keep){at.v, size, "the kernel restarts it elsewhere (rseq)"};
+			ret[n] = (struct dp_keep){at.v, size, "the kernel restarts this code elsewhere (rseq)"};
 	for (i = 0; dp_module_cancellation(m, i, &at, &size); i++, n++)
 		if (ret)
-			ret[n] = (struct dp_keep){at.v, size, "thread cancellation looks at the address"};
+			ret[n] = (struct dp_keep){at.v, size, "thread cancellation compares the address"};
 	return n;
 }
 

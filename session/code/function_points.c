@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compilers put what is seldom run of a function `f` elsewhere, as `f.cold`; a jump there does not leave f. Without symbols such
- * a fragment is a nameless function that jumps back into the middle of f. (One that does not, and that is never left, ends the
- * program or the thread, or throws: a jump there is no return either.)
+ * Compilers move seldom executed code of a function `f` elsewhere, as `f.cold`; a jump there does not leave f. Without symbols
+ * such a fragment is a function without a name that jumps back into the middle of f. A nameless function without any exit ends
+ * the program or the thread, or throws: a jump there is no return either.
  */
 #include "session/code/function_points.h"
 
@@ -36,16 +36,16 @@ const struct dp_function *dp_function_part(const struct dp_function_points *fp, 
 	return NULL;
 }
 
-enum kin { STRANGER, FRAGMENT, END };
+enum kin { OTHER, FRAGMENT, END };
 
-#define FRAGMENT_MAX 16384u /* bytes: more is no fragment (a table of PLT stubs, for one), and not worth the walk */
+#define FRAGMENT_MAX 16384u /* bytes; something larger is no fragment (but for example a table of PLT stubs), and is not searched */
 
-/* What a nameless function is to the one that jumps there. */
-static struct dp_error *look(const struct search *s, const struct dp_function *g, enum kin *ret)
+/* Classifies a nameless function to which the function jumps. */
+static struct dp_error *classify(const struct search *s, const struct dp_function *g, enum kin *ret)
 {
 	struct dp_points points;
 	DP_TRY(walk(s, g, 1, &points));
-	*ret = points.nexits || points.undecodable ? STRANGER : END;
+	*ret = points.nexits || points.undecodable ? OTHER : END;
 	for (size_t i = 0; i < points.nexits && *ret != FRAGMENT; i++) {
 		const uint64_t target = points.exit[i].target;
 		if (target && target != s->fp->part[0].start.v && dp_function_part(s->fp, target))
@@ -57,17 +57,17 @@ static struct dp_error *look(const struct search *s, const struct dp_function *g
 
 static struct dp_error *kin_of(const struct search *s, uint64_t target, struct dp_function *g, enum kin *ret)
 {
-	*ret = STRANGER;
+	*ret = OTHER;
 	if (!dp_image_function_at(s->image, dp_addr_of(target), g) || !g->size || g->module != s->fp->part[0].module)
 		return NULL;
 	if (*g->name) {
-		*ret = is_cold_of(g, &s->fp->part[0]) ? FRAGMENT : STRANGER;
+		*ret = is_cold_of(g, &s->fp->part[0]) ? FRAGMENT : OTHER;
 		return NULL;
 	}
-	return g->size <= FRAGMENT_MAX ? look(s, g, ret) : NULL;
+	return g->size <= FRAGMENT_MAX ? classify(s, g, ret) : NULL;
 }
 
-/* Sorts the exits out; *more if a fragment was found, which makes another walk necessary. */
+/* Removes jumps that are no exits. *more: a fragment was found, so the function must be walked again. */
 static struct dp_error *sift(const struct search *s, bool *more)
 {
 	struct dp_function_points *fp = s->fp;
@@ -76,10 +76,10 @@ static struct dp_error *sift(const struct search *s, bool *more)
 	for (size_t i = 0; i < fp->points.nexits; i++) {
 		const struct dp_exit exit = fp->points.exit[i];
 		struct dp_function g;
-		enum kin kin = STRANGER;
+		enum kin kin = OTHER;
 		if (exit.kind == DP_EXIT_JUMP && exit.target)
 			DP_TRY(kin_of(s, exit.target, &g, &kin));
-		if (kin == STRANGER)
+		if (kin == OTHER)
 			fp->points.exit[n++] = exit;
 		if (kin != FRAGMENT || fp->nparts == DP_FUNCTION_PARTS || dp_function_part(fp, g.start.v))
 			continue;
@@ -108,7 +108,7 @@ struct dp_error *dp_function_points(struct dp_image *image, struct dp_code_view 
 	struct dp_function_points fp = {.part = {*f}, .nparts = 1};
 	struct search s = {.image = image, .fp = &fp};
 	if (!f->size)
-		return dp_error(DP_TAG_NO_SIZE, "where '%s' ends is not known: no symbol and no unwind table says it",
+		return dp_error(DP_TAG_NO_SIZE, "the end of '%s' is unknown: no symbol and no unwind table gives it",
 		                *f->name ? f->name : "the function");
 	DP_TRY(dp_code_view_get(view, &site, &s.text));
 	struct dp_error *err = find(&s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One function with the fragments that its compiler put elsewhere: its instructions, and where it is left. */
+/* The instructions and exits of one function, with the fragments that the compiler put elsewhere. */
 #ifndef DP_SESSION_CODE_FUNCTION_POINTS_H
 #define DP_SESSION_CODE_FUNCTION_POINTS_H
 
@@ -11,14 +11,14 @@
 struct dp_function_points {
 	struct dp_function part[DP_FUNCTION_PARTS]; /* [0] is the function */
 	size_t nparts;
-	struct dp_points points; /* without the exits that are none: to fragments, and to what never comes back */
+	struct dp_points points; /* without jumps to fragments, and to functions that never return */
 };
 
-/* DP_TAG_NO_SIZE if it is not known where the function ends. */
+/* DP_TAG_NO_SIZE if the function's end is unknown. */
 struct dp_error *dp_function_points(struct dp_image *image, struct dp_code_view *view, const struct dp_function *f,
                                     struct dp_function_points *ret) DP_MUST_CHECK;
 void dp_function_points_fini(struct dp_function_points *fp);
-/* The part that holds `addr`, which is an instruction of the function. */
+/* The part that contains `addr`; NULL if none does. */
 const struct dp_function *dp_function_part(const struct dp_function_points *fp, uint64_t addr);
 
 #endif

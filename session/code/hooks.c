@@ -33,7 +33,7 @@ struct search {
 	struct dp_code_view *view;
 };
 
-static struct dp_error *look_at(struct dp_module *m, uint64_t addr, void *data)
+static struct dp_error *add_place(struct dp_module *m, uint64_t addr, void *data)
 {
 	const struct search *s = data;
 	struct dp_site site = {.addr = dp_addr_of(addr), .module = m};
@@ -55,8 +55,8 @@ struct dp_error *dp_hooks_find(struct dp_image *image, struct dp_hooks *hooks)
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < dp_image_nmodules(image); i++) {
 		struct dp_module *m = dp_image_module(image, i);
-		if (dp_module_path(m)[0] == '/') /* not the vdso, which only asks for the time */
-			err = dp_syscall_bytes(m, look_at, &search);
+		if (dp_module_path(m)[0] == '/') /* not the vdso: it enters the kernel only to read clocks */
+			err = dp_syscall_bytes(m, add_place, &search);
 	}
 	dp_code_view_destroy(view);
 	return err;
@@ -79,7 +79,7 @@ static struct dp_error *plan_one(const struct planning *p, size_t i, uint64_t at
 	dp_image_function_at(p->image, site.addr, &site.function);
 	DP_TRY(dp_code_view_get(p->view, &site, &text));
 	p->hooks->text[i] = *text;
-	const bool in_front = at == hook->site && at != hook->syscall; /* there it holds the jump */
+	const bool in_front = at == hook->site && at != hook->syscall; /* hook->site has room for the whole jump */
 	const struct dp_request request = {
 	        .site = at,
 	        .probe = DP_NO_PROBE,
@@ -106,7 +106,7 @@ struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, s
 				err = plan_one(&p, i, choice[k]);
 			}
 		if (err)
-			return dp_error_wrap(err, "no hook fits on the system call at 0x%llx", (unsigned long long)hook->syscall);
+			return dp_error_wrap(err, "no hook fits at the system call at 0x%llx", (unsigned long long)hook->syscall);
 	}
 	return NULL;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-struct dp_error *dp_syscall_bytes(struct dp_module *m, dp_syscall_bytes_fn look, void *data)
+struct dp_error *dp_syscall_bytes(struct dp_module *m, dp_syscall_bytes_fn each, void *data)
 {
 	static const uint8_t syscall[] = {0x0f, 0x05};
 	for (size_t i = 0; i < dp_module_nsegments(m); i++) {
@@ -14,7 +14,7 @@ struct dp_error *dp_syscall_bytes(struct dp_module *m, dp_syscall_bytes_fn look,
 		if (!dp_module_segment(m, i, &addr, &bytes, &n, &exec) || !exec)
 			continue;
 		for (at = bytes; (at = memmem(at, n - (size_t)(at - bytes), syscall, sizeof(syscall))); at++)
-			DP_TRY(look(m, addr.v + (uint64_t)(at - bytes), data));
+			DP_TRY(each(m, addr.v + (uint64_t)(at - bytes), data));
 	}
 	return NULL;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES 3u /* lines about functions that are not known well, before they are only counted */
+#define NOTES 3u /* functions with unknown exits or code that get a note; further ones are counted */
 
 /* ---- one function -------------------------------------------------------------------------------------------------- */
 
@@ -36,14 +36,14 @@ static void note_points(struct dp_expander *x, const struct dp_function *f, cons
 	if (unsure > 1)
 		snprintf(more, sizeof(more), " and %zu others", unsure - 1);
 	if (unsure)
-		note(x, "%s may also leave by the indirect jump at +0x%llx%s, which is not probed as a return", name,
+		note(x, "%s may also return by the indirect jump at +0x%llx%s, which is not probed", name,
 		     (unsigned long long)(first - f->start.v), more);
 	if (points->undecodable)
-		note(x, "%s: the bytes at +0x%llx are no instruction; what is behind them is not probed", name,
+		note(x, "%s: the bytes at +0x%llx are not an instruction; the code after them is not probed", name,
 		     (unsigned long long)(points->undecodable - f->start.v));
 }
 
-/* Returns of a fragment are the function's. */
+/* The exits of a fragment are named after the function. */
 static struct dp_error *add_exit(struct dp_expander *x, size_t from, const struct dp_function_points *fp, size_t i)
 {
 	const struct dp_exit *exit = &fp->points.exit[i];
@@ -70,11 +70,11 @@ static struct dp_error *add_insn(struct dp_expander *x, size_t from, const struc
 		return dp_expand_add(x, from, &at, &p);
 	return dp_expand_add_refused(x, from, &at,
 	                             dp_error(DP_TAG_NOT_BOUNDARY,
-	                                      "%s+0x%llx: a branch of the function leads between the bytes of the instruction",
+	                                      "%s+0x%llx: a branch of the function leads into the middle of the instruction",
 	                                      part->name, (unsigned long long)at.offset));
 }
 
-/* Those of the function itself come before those of its fragments, wherever these lie. */
+/* The function's own exits come before those of its fragments, whatever their addresses. */
 static struct dp_error *add_exits(struct dp_expander *x, size_t from, const struct dp_function_points *fp)
 {
 	for (size_t k = 0; k < fp->nparts; k++)
@@ -107,12 +107,12 @@ static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_p
 	        x, from, &at,
 	        dp_error(DP_TAG_NO_RETURN,
 	                 fp->points.nexits
-	                         ? "'%s' is left by nothing but indirect jumps of which it is not known where they lead"
-	                         : "'%s' has no ret and no tail jump: it never returns, or runs on into what follows it",
+	                         ? "'%s' returns only by indirect jumps, and their targets are unknown"
+	                         : "'%s' has no ret and no tail jump: it never returns, or continues in the code after it",
 	                 fp->part[0].name));
 }
 
-/* Entry, or the place that an offset leads to: one probe, at what is the same function in every build. */
+/* Adds one probe: at the entry, or at the pattern's offset. The function may be found in other builds as well. */
 static struct dp_error *add_one(struct dp_expander *x, size_t from, enum dp_point point, const struct dp_function *f)
 {
 	const struct dp_probe *pattern = &x->from->probe[from];
@@ -137,7 +137,7 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 		const struct dp_expand_place at = {.f = &s->function, .point = point};
 		return dp_expand_add_refused(x, from, &at,
 		                             dp_error(DP_TAG_NO_SYMBOL,
-		                                      "'%s' is an IFUNC: it only chooses which function calls of that name reach",
+		                                      "'%s' is an IFUNC: it only chooses the function that calls of this name reach",
 		                                      s->function.name));
 	}
 	if (point == DP_POINT_ENTRY || point == DP_POINT_PLACE)
@@ -156,7 +156,7 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 
 /* ---- names, and the whole ------------------------------------------------------------------------------------------ */
 
-/* A name that was given is the one probe's, or a prefix of all of them. */
+/* The user's name becomes the name of the only probe, or the prefix of all names. */
 static struct dp_error *name_pattern(struct dp_expander *x, const char *given, size_t first)
 {
 	struct dp_trace_spec *trace = &x->out.trace;
@@ -176,9 +176,9 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 	return NULL;
 }
 
-#define RESERVE 64u /* places of a line, a marker or returns of a library that comes later; unused ones are but names */
+#define RESERVE 64u /* probes for the lines, markers or returns of a library that is loaded later; unused ones have a name only */
 
-/* A pattern of names may stand for any number of functions. */
+/* Not patterns of functions: they may stand for any number of probes. */
 static bool can_wait(const struct dp_expander *x, size_t from, const struct dp_error *err)
 {
 	const struct dp_spec *spec = &x->from->probe[from].spec;
@@ -193,11 +193,11 @@ static struct dp_error *cannot_wait(const struct dp_expander *x, const struct dp
 	if (!x->from->pending || (err->tag != DP_TAG_NO_MODULE && err->tag != DP_TAG_NO_SYMBOL))
 		return err;
 	return dp_error_wrap(err,
-	                     "--pending does not wait for '%s': patterns and whole functions are looked up when the run begins",
+	                     "--pending cannot wait for '%s': patterns and whole functions are looked up when the run begins",
 	                     spec->text);
 }
 
-/* As many as the library may turn out to have; what has none stays unseen. */
+/* Adds the probes that wait for the library. Those that get no site are not shown. */
 static struct dp_error *reserve(struct dp_expander *x, size_t from)
 {
 	for (unsigned k = 0; k < RESERVE; k++) {
@@ -213,7 +213,7 @@ static struct dp_error *reserve(struct dp_expander *x, size_t from)
 	return NULL;
 }
 
-/* What no symbol is called may be a name as C++ and Rust have it: all functions of that name. */
+/* If there is no such symbol, the name may be a C++ or Rust name: then it stands for all functions of this name. */
 static struct dp_error *select_functions(struct dp_expander *x, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	struct dp_selection more = {0};
@@ -232,7 +232,7 @@ static struct dp_error *select_functions(struct dp_expander *x, const struct dp_
 	return NULL;
 }
 
-/* Go's names have stars and brackets. */
+/* A Go name can look like a pattern: it has stars and brackets. */
 static bool is_name(const struct dp_spec *spec, const struct dp_selection *found)
 {
 	return spec->point != DP_POINT_ALL && !dp_spec_is_pattern(spec->module) && found->n == 1 && spec->symbol &&
@@ -283,10 +283,10 @@ static struct dp_error *expand_all(struct dp_expander *x)
 	return NULL;
 }
 
-static void say(const struct dp_expander *x)
+static void log_matches(const struct dp_expander *x)
 {
 	if (x->notes > NOTES)
-		dp_trace_log(x->from, DP_LOG_INFO, "and so for %zu more functions", x->notes - NOTES);
+		dp_trace_log(x->from, DP_LOG_INFO, "the same for %zu more functions", x->notes - NOTES);
 	if (x->out.matched)
 		dp_trace_log(x->from, DP_LOG_INFO, "matched %zu probe%s", x->out.matched, x->out.matched == 1 ? "" : "s");
 }
@@ -309,7 +309,7 @@ struct dp_error *dp_expand(const struct dp_trace_spec *trace, struct dp_image *i
 	dp_names_fini(&x.names);
 	dp_code_view_destroy(x.view);
 	if (!err)
-		say(&x);
+		log_matches(&x);
 	if (err)
 		dp_expansion_fini(&x.out);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Patterns, returns and whole functions become probes of one place each, before anything else looks at the probes. They are
- * spelled so that the same words name the same place in every target.
+ * Replaces patterns, returns and whole functions by probes of one site each. This is the first step of a run. The new specs are
+ * spelled so that the same text names the same site in every target.
  */
 #ifndef DP_SESSION_EXPAND_H
 #define DP_SESSION_EXPAND_H
@@ -9,16 +9,13 @@
 #include "session/trace_spec.h"
 
 struct dp_expansion {
-	struct dp_trace_spec trace; /* as they were but for probe, typed and nprobes, which alone it owns */
-	size_t matched;            /* probes that patterns stood for */
+	struct dp_trace_spec trace; /* a copy; it owns only `probe` and `typed` */
+	size_t matched;             /* probes made from patterns */
 };
 
-/* Is there anything to expand? */
+/* Whether there is anything to expand. */
 bool dp_expands(const struct dp_trace_spec *trace);
-/*
- * By the functions of `image`, which is the first target's. Logs how many probes there are, and of which functions it
- * cannot know all exits.
- */
+/* Uses the functions of `image`, the first target's. Logs the number of probes, and functions with exits that it cannot find. */
 struct dp_error *dp_expand(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_expansion *ret) DP_MUST_CHECK;
 void dp_expansion_fini(struct dp_expansion *e);
 

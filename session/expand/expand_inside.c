@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Places that the source names, and what a plain name stands for besides its symbol: inlined copies, overloads. */
+/* Sites inside of functions: lines, inlined copies, markers. And plain names, which may also stand for inlined copies and overloads. */
 #include "session/expand/expand_internal.h"
 #include "probes/point/select/more.h"
 #include "probes/point/usdt/usdt.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEARCHED_MAX 64u /* names whose inlined copies are looked for: each is a walk through the debug information */
+#define SEARCHED_MAX 64u /* plain names in a run, above which inlined copies are not searched: each needs a walk through the debug information */
 
 char *dp_expand_called(const char *label)
 {
@@ -25,7 +25,7 @@ char *dp_expand_called(const char *label)
 	return name;
 }
 
-/* Debug information may be wrong or damaged: what it calls the beginning of an instruction has to be one. */
+/* Debug information may be wrong: check that the address is the beginning of an instruction. */
 static struct dp_error *check(struct dp_expander *x, const struct dp_selected *s)
 {
 	const struct dp_text *text;
@@ -38,7 +38,7 @@ static struct dp_error *check(struct dp_expander *x, const struct dp_selected *s
 	return dp_text_check_boundary(text, site.addr.v);
 }
 
-/* What a marker shows where nothing else was asked for: those of its arguments that can be found. */
+/* The contexts of a marker without -t: its arguments, except those whose place is unknown and vector registers. */
 static struct dp_error *add_arguments(const struct dp_selected *s, struct dp_typed *typed)
 {
 	struct dp_usdt_arg arg[DP_USDT_MAX_ARGS];
@@ -90,7 +90,7 @@ bool dp_expand_is_plain(const struct dp_probe *p)
 	return p->spec.symbol && !dp_spec_selects(&p->spec) && !p->spec.has_offset;
 }
 
-static void say(struct dp_expander *x, const struct dp_spec *spec, bool known, const struct dp_selection *found)
+static void log_places(struct dp_expander *x, const struct dp_spec *spec, bool known, const struct dp_selection *found)
 {
 	const size_t shown = found->n < 4 ? found->n : 4;
 	struct dp_buf places;
@@ -105,7 +105,7 @@ static void say(struct dp_expander *x, const struct dp_spec *spec, bool known, c
 	dp_buf_fini(&places);
 }
 
-/* A name that was given, or that is the only one, is taken as it is; the others are called after what they are. */
+/* The only probe keeps the pattern's name. Others are named after what they are, with the user's name as a prefix. */
 static struct dp_error *name_one(struct dp_expander *x, size_t from, struct dp_probe *p, bool only)
 {
 	const struct dp_probe *pattern = &x->from->probe[from];
@@ -145,7 +145,7 @@ struct dp_error *dp_expand_plain(struct dp_expander *x, size_t from, dp_expand_o
 	}
 	struct dp_error *err = known || !found.n ? dp_expand_copy(x, from) : NULL;
 	if (found.n)
-		say(x, &p->spec, known, &found);
+		log_places(x, &p->spec, known, &found);
 	err = err ? err : add_more(x, from, &found, known, add);
 	x->out.matched += found.n ? found.n + known : 0;
 	dp_selection_fini(&found);

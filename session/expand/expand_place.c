@@ -17,7 +17,7 @@ static struct dp_error *make_room(struct dp_expander *x)
 	struct dp_trace_spec *trace = &x->out.trace;
 	if (trace->nprobes >= DP_PROBES_MAX)
 		return dp_error(DP_TAG_USAGE,
-		                "the patterns stand for more than %u probes: narrow them, or leave functions out with -x",
+		                "the patterns match more than %u probes: use narrower ones, or exclude functions with -x",
 		                DP_PROBES_MAX);
 	if (trace->nprobes < x->capacity)
 		return NULL;
@@ -32,7 +32,7 @@ static struct dp_error *make_room(struct dp_expander *x)
 	return NULL;
 }
 
-/* Both conditions have to hold. */
+/* Both conditions must be true. */
 static struct dp_error *join_when(struct dp_typed *t, const char *when)
 {
 	char *both = NULL;
@@ -51,8 +51,8 @@ static bool is_of_many(const struct dp_spec *spec)
 }
 
 /*
- * What is recorded, and when. Every probe has its own: a condition holds its place's address. The new probe belongs to the
- * options at once, which free it whatever comes.
+ * Adds a probe with its own copy of contexts and condition: a condition contains the site's address. The expansion owns the
+ * probe from the start, also after an error.
  */
 static struct dp_error *add_like(struct dp_expander *x, size_t from, const char *when, struct dp_probe **ret)
 {
@@ -118,7 +118,7 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 	p->selected = true;
 	p->entry = at->point == DP_POINT_ENTRY;
 	p->leaves = at->point == DP_POINT_RETURN;
-	p->name = name_of(at); /* unique when all are known */
+	p->name = name_of(at); /* made unique when all probes are known */
 	p->build_id = at->bound ? strdup(dp_module_build_id(at->f->module)) : NULL;
 	if (!text || !p->name || (at->bound && !p->build_id))
 		return dp_expand_no_memory();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --syscall NAME: probes at the places that make the call, and right behind them. Where it is proved that a place makes one call
- * only, its name decides now; the other places get the number as a condition. Behind those the number is gone (rax has the
- * result), so a hit there is the call whose entry the same thread passed with the same stack pointer.
+ * --syscall NAME: probes at the instructions that make the call (entry), and directly after them (exit). If a site provably
+ * makes one call only, its number decides now. Other sites get the number as a condition. After the call the number is lost (rax
+ * has the result), so an exit belongs to the entry that the same thread passed with the same stack pointer.
  */
 #include "session/expand/expand_internal.h"
 #include "session/code/call_sites.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBERS_MAX 40u /* of a pattern that is not *, at places that make any call: a condition for each */
+#define NUMBERS_MAX 40u /* most calls of a pattern other than *: each adds a condition to the sites that make any call */
 
 struct calls { /* one --syscall */
 	struct dp_expander *x;
@@ -20,14 +20,14 @@ struct calls { /* one --syscall */
 	const struct dp_spec *spec;
 	struct dp_call_sites sites;
 	bool all, entries, exits;
-	int32_t only;    /* the one number that is meant, or DP_CALL_ANY */
-	size_t numbers;  /* how many of those that have a name are meant */
-	size_t named;    /* places that make what is meant and nothing else */
-	size_t kept;     /* places that carry no probe */
-	char *condition; /* at a place that makes any call; NULL: all are meant */
+	int32_t only;    /* the only matching number, or DP_CALL_ANY */
+	size_t numbers;  /* matching calls */
+	size_t named;    /* sites that make one matching call only */
+	size_t kept;     /* sites that must not be probed */
+	char *condition; /* for sites that make any call; NULL: all calls match */
 };
 
-static bool is_meant(const struct calls *c, int32_t nr)
+static bool matches(const struct calls *c, int32_t nr)
 {
 	char number[32];
 	const char *name = dp_call_spell((uint64_t)nr, number, sizeof(number));
@@ -46,7 +46,7 @@ static struct dp_error *set_text(char **to, const char *fmt, const char *name, c
 	return NULL;
 }
 
-/* What is shown where nothing else was asked for. */
+/* Without -t: the arguments, or the result. */
 static struct dp_error *set_context(struct calls *c, struct dp_typed *typed, bool exit)
 {
 	if (typed->ncontexts || c->x->from->asked.what)
@@ -90,7 +90,7 @@ static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site 
 	return set_context(c, typed, exit);
 }
 
-/* At a place of any number, the exit is found by what its entry left behind, which two returns of one call would share. */
+/* At a site of any number, an exit finds the state that its entry left, which a call that returns twice would use twice. */
 static bool has_exit(const struct calls *c, int32_t nr)
 {
 	if (nr != DP_CALL_ANY)
@@ -98,7 +98,7 @@ static bool has_exit(const struct calls *c, int32_t nr)
 	return !dp_call_never_returns(c->only) && !dp_call_returns_twice(c->only);
 }
 
-/* Those of one number follow each other, so that they are one row of an answer. */
+/* The probes of one number are neighbours, so that they make one row of an aggregation. */
 static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
 {
 	const struct dp_syscall_site *s = c->sites.item;
@@ -119,7 +119,7 @@ static struct dp_error *add_all(struct calls *c)
 	for (size_t i = 0, end; i < c->sites.n; i = end) {
 		for (end = i + 1; end < c->sites.n && s[end].nr == s[i].nr;)
 			end++;
-		if (s[i].nr != DP_CALL_ANY && !is_meant(c, s[i].nr))
+		if (s[i].nr != DP_CALL_ANY && !matches(c, s[i].nr))
 			continue;
 		c->named += s[i].nr != DP_CALL_ANY ? end - i : 0;
 		DP_TRY(add_number(c, i, end));
@@ -127,14 +127,14 @@ static struct dp_error *add_all(struct calls *c)
 	return NULL;
 }
 
-/* ---- what is meant ------------------------------------------------------------------------------------------------- */
+/* ---- which calls and points ------------------------------------------------------------------------------------------------- */
 
 static bool mentions_end(const char *text)
 {
 	return text && (strstr(text, "retval") || strstr(text, "duration"));
 }
 
-/* Entry and exit, unless what is asked is known at one of the two only. A count counts calls. */
+/* Entry and exit, except where a value is known at one of them only. An aggregation uses one, so that each call counts once. */
 static void choose_points(struct calls *c)
 {
 	const struct dp_trace_spec *trace = c->x->from;
@@ -159,11 +159,11 @@ static struct dp_error *add_condition(struct calls *c, int32_t nr)
 static struct dp_error *too_many(const struct calls *c)
 {
 	return dp_error(DP_TAG_USAGE,
-	                "'%s' means %zu system calls, and more than %u need a narrower pattern, or * with --when 'nr == ...'",
+	                "'%s' matches %zu system calls, and the limit is %u: use a narrower pattern, or * with --when 'nr == ...'",
 	                c->spec->text, c->numbers, NUMBERS_MAX);
 }
 
-static struct dp_error *meaning(struct calls *c)
+static struct dp_error *find_numbers(struct calls *c)
 {
 	c->all = !strcmp(c->spec->call, "*");
 	c->only = dp_call_find(c->spec->call);
@@ -172,7 +172,7 @@ static struct dp_error *meaning(struct calls *c)
 	for (int32_t nr = 0; nr < (int32_t)DP_CALL_END; nr++) {
 		if (!dp_call_name((uint64_t)nr) && nr != c->only)
 			continue;
-		if (!is_meant(c, nr))
+		if (!matches(c, nr))
 			continue;
 		if (++c->numbers <= NUMBERS_MAX)
 			DP_TRY(add_condition(c, nr));
@@ -181,12 +181,12 @@ static struct dp_error *meaning(struct calls *c)
 	if (!c->numbers)
 		return dp_error(
 		        DP_TAG_NO_SYMBOL,
-		        "'%s': there is no system call of that name; dynprobe list -p PID 'syscall:*' shows those that are made",
+		        "'%s': no such system call; dynprobe list -p PID 'syscall:*' shows those that the program makes",
 		        c->spec->text);
 	return c->numbers > NUMBERS_MAX ? too_many(c) : NULL;
 }
 
-/* ---- what is said -------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------------------------- */
 
 static bool has_generated_code(struct dp_image *image)
 {
@@ -198,46 +198,46 @@ static bool has_generated_code(struct dp_image *image)
 	return false;
 }
 
-static void say(const struct calls *c)
+static void log_sites(const struct calls *c)
 {
 	const size_t any = c->sites.n && c->sites.item[c->sites.n - 1].nr == DP_CALL_ANY;
 	if (!c->named && any)
-		dp_trace_log(c->x->from, DP_LOG_INFO, "%s: no code makes this call alone; only places that make any call are watched",
+		dp_trace_log(c->x->from, DP_LOG_INFO, "%s: no site makes this call only; probing the sites that make any call",
 		        c->spec->text);
 	if (c->sites.unknown)
 		dp_trace_log(c->x->from, DP_LOG_INFO,
-		        "%zu places that look like system calls are in code of which nothing is known: not probed",
+		        "%zu places that look like system calls are outside of all known functions: not probed",
 		        c->sites.unknown);
 	if (c->kept)
 		dp_trace_log(c->x->from, DP_LOG_INFO,
-		        "%zu places are in code that must stay as it is (DP-RSEQ, explain says why): not probed",
+		        "%zu places are in code that must not change (see dynprobe explain DP-RSEQ): not probed",
 		        c->kept);
 	if (has_generated_code(c->x->image))
 		dp_trace_log(c->x->from, DP_LOG_INFO,
-		        "the process has generated code; system calls that this code makes itself are not seen");
+		        "the process has generated code; system calls in it are not probed");
 }
 
 static struct dp_error *nothing(const struct calls *c)
 {
 	if (c->kept)
 		return dp_error(DP_TAG_RSEQ,
-		                "'%s': where this system call may be made (%zu places) is code that must stay as it is: thread "
-		                "cancellation goes by its addresses, or threads end there without a stack",
+		                "'%s': all %zu places that may make this system call are in code that must not change: thread "
+		                "cancellation compares its addresses, or threads end there without a stack",
 		                c->spec->text, c->kept);
-	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no code of %s makes this system call", c->spec->text,
+	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no code in %s makes this system call", c->spec->text,
 	                c->spec->module ? c->spec->module : "the process's files");
 }
 
 static struct dp_error *expand(struct calls *c)
 {
 	const size_t before = c->x->out.trace.nprobes;
-	DP_TRY(meaning(c));
+	DP_TRY(find_numbers(c));
 	DP_TRY(dp_call_sites_find(c->x->from, c->x->image, c->x->view, c->spec, &c->sites));
 	choose_points(c);
 	DP_TRY(add_all(c));
 	if (c->x->out.trace.nprobes == before)
 		return nothing(c);
-	say(c);
+	log_sites(c);
 	return NULL;
 }
 

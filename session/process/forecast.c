@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The times are those of bench/run_wildcards.py, by place and by page: what is said is an order of magnitude, for somebody who is
- * about to touch a busy server. The pauses are bounds that the injector keeps to, whatever the machine (decision 0029).
+ * The times per site and per page were measured with bench/run_wildcards.py. The result is an order of magnitude, for users who
+ * probe a busy server. The pauses are upper bounds that the injector keeps on every machine (decision 0029).
  */
 #include "session/process/forecast.h"
-
 
 #include <stdlib.h>
 
@@ -13,7 +12,7 @@
 #define PAGE_NS       UINT64_C(100000)
 #define GONE_PLACE_NS UINT64_C(1000)
 #define GONE_PAGE_NS  UINT64_C(50000)
-#define LEASE_NS      UINT64_C(2000000) /* a turn: some pages, by one thread that is lent, or with all of them held */
+#define LEASE_NS      UINT64_C(2000000) /* one step: some pages, changed by a borrowed thread or with all threads held */
 
 static int compare(const void *a, const void *b)
 {
@@ -21,7 +20,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Writing into a page of a private file mapping makes a copy of it. */
+/* The first write to a page of a private file mapping copies the page. */
 static size_t count_pages(const struct dp_plan *plan, size_t nplans)
 {
 	dp_auto_free uint64_t *page = calloc(2 * nplans + 1, sizeof(*page));
@@ -51,14 +50,14 @@ struct dp_forecast dp_forecast_of(const struct dp_session *s, const struct dp_pl
 	};
 }
 
-void dp_forecast_say(const struct dp_session *s, const struct dp_plan *plan, size_t n)
+void dp_forecast_log(const struct dp_session *s, const struct dp_plan *plan, size_t n)
 {
 	if (n <= DP_MANY_PLACES || !dp_trace_logs(s->trace, DP_LOG_INFO))
 		return;
 	const struct dp_forecast f = dp_forecast_of(s, plan, n);
 	dp_trace_log(s->trace, DP_LOG_INFO,
-	             "%zu places in %zu pages of text of %d (%s): about %.0f ms to install, %.0f ms to remove; threads are held one "
-	             "at a time, for about %.0f ms at most, or together, for %.4g ms at most (--max-pause)",
+	             "%zu sites in %zu pages of text of %d (%s): about %.0f ms to install, %.0f ms to remove; threads are stopped "
+	             "one at a time, for about %.0f ms at most, or together, for %.4g ms at most (--max-pause)",
 	             f.places, f.pages, dp_target_pid(s->target), dp_target_comm(s->target), (double)f.install_ns / 1e6,
 	             (double)f.removal_ns / 1e6, (double)f.pause_ns / 1e6, (double)f.together_ns / 1e6);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What many probes will cost the process that they go into: said before it is touched, and by --dry-run. */
+/* The estimated cost of many probes for their process; logged before it is changed, and by --dry-run. */
 #ifndef DP_SESSION_FORECAST_H
 #define DP_SESSION_FORECAST_H
 
@@ -7,14 +7,14 @@
 
 struct dp_forecast {
 	size_t places;
-	size_t pages;                    /* of the program's text that become private copies */
-	uint64_t install_ns, removal_ns; /* about; on a processor that others want as well it takes longer */
-	uint64_t pause_ns;               /* so long one thread is held, at most */
-	uint64_t together_ns;            /* so long all of them are, at most, where they have to be */
+	size_t pages;                    /* of text that become private copies */
+	uint64_t install_ns, removal_ns; /* estimates; longer on a loaded machine */
+	uint64_t pause_ns;               /* longest hold of one thread */
+	uint64_t together_ns;            /* longest hold of all threads together, where that is necessary */
 };
 
 struct dp_forecast dp_forecast_of(const struct dp_session *s, const struct dp_plan *plan, size_t n);
-/* One line on standard error, if they are many (DP_MANY_PLACES). */
-void dp_forecast_say(const struct dp_session *s, const struct dp_plan *plan, size_t n);
+/* Logs one line if there are more than DP_MANY_PLACES plans. */
+void dp_forecast_log(const struct dp_session *s, const struct dp_plan *plan, size_t n);
 
 #endif

@@ -7,24 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLD 8u
+#define NOTES 8u /* of one probe; some programs load and unload all the time */
 
 struct dp_pending {
 	struct dp_plan hook;
 	bool hooked;
 	struct dp_error *unhooked;
-	bool news;                 /* something was loaded since the last round */
-	uint32_t late;             /* as last told */
-	struct dp_session **later; /* what was installed since, oldest first */
+	bool news;                 /* a library was loaded since the last round */
+	uint32_t late;             /* dp_loads_late(), as last reported */
+	struct dp_session **later; /* sessions installed since, oldest first */
 	size_t nlater;
-	unsigned *told;             /* of each probe: how often something was said */
-	struct dp_loss *gone;       /* of those that were taken out again */
-	struct dp_target *draining; /* while one of `later` is, or NULL */
+	unsigned *told;             /* for each probe, the number of its notes */
+	struct dp_loss *gone;       /* losses of closed sessions */
+	struct dp_target *draining; /* the one of `later` being drained, or NULL */
 };
 
 static struct dp_error *no_memory(void)
 {
-	return dp_error(DP_TAG_NOMEM, "out of memory for probes that wait");
+	return dp_error(DP_TAG_NOMEM, "out of memory for pending probes");
 }
 
 static void log_waiting(const struct dp_session *s)
@@ -73,8 +73,8 @@ struct dp_pending *dp_pending_destroy(struct dp_pending *p)
 
 /* ---- the hook --------------------------------------------------------------------------------------------------------- */
 
-/* Debuggers are told here: of what is about to be mapped, of what is mapped and has run no code yet, and the same of unmapping.
- */
+/* The loader calls this function for debuggers: before it maps a library, after that but before its code runs, and likewise
+ * around unmapping. */
 static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
 	struct dp_site site;
@@ -91,7 +91,7 @@ static struct dp_error *plan_hook(struct dp_session *s, struct dp_planner *plann
 
 static struct dp_error *cannot_wait(struct dp_error *cause)
 {
-	return dp_error_wrap(cause, "--pending: the dynamic loader cannot be watched");
+	return dp_error_wrap(cause, "--pending: cannot watch the dynamic loader");
 }
 
 struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
@@ -111,7 +111,7 @@ bool dp_pending_result(struct dp_session *s, const struct dp_plan *plan, struct 
 	return true;
 }
 
-/* Its library was there when it was looked for, and may have been unloaded before anything was written. */
+/* The library was there when the probe was resolved, and may have been unloaded before its text was changed. */
 static bool may_be_gone(const struct dp_session *of, size_t i)
 {
 	const struct dp_place *place = &of->place[i];
@@ -137,7 +137,7 @@ struct dp_error *dp_pending_armed(struct dp_session *s)
 	for (size_t i = 0; i < s->trace->nprobes; i++)
 		wait_instead(s, i);
 	dp_loads_serve(s->target, true);
-	p->news = true; /* what came between looking at the image and this */
+	p->news = true; /* a library may have been loaded since the image was read */
 	return NULL;
 }
 
@@ -199,7 +199,7 @@ void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *dat
 		drain(s->pending, s->pending->later[k], last, each, data);
 }
 
-/* Nothing of it stands any more: its text was unmapped. What is in its rings is taken, then the rest goes as well. */
+/* Closes a session whose probes are all gone, because their text was unmapped. Drains its rings first. */
 static void close_later(struct dp_session *s, size_t k, dp_hit_fn each, void *data)
 {
 	struct dp_pending *p = s->pending;
@@ -233,29 +233,28 @@ static void close_empty(struct dp_session *s, dp_hit_fn each, void *data)
 
 /* ---- what was unloaded ------------------------------------------------------------------------------------------------ */
 
-struct look {
-	struct dp_session *s, *of; /* `of`: s itself, or a later one */
+struct inspection {
+	struct dp_session *s, *of; /* `of`: s itself, or a later session */
 	const struct dp_image *now;
 	dp_pending_note_fn note;
 	void *data;
-	uint32_t late; /* as of its begin */
+	uint32_t late; /* dp_loads_late() when it began */
 };
 
-/* Some programs load and unload all the time. */
-static void note(const struct look *l, size_t i, const char *what, const char *why)
+static void note(const struct inspection *l, size_t i, const char *what, const char *why)
 {
 	char text[768];
 	const bool verbose = dp_trace_logs(l->s->trace, DP_LOG_DEBUG);
 	unsigned *told = &l->s->pending->told[i];
-	if (*told > TOLD && !verbose)
+	if (*told > NOTES && !verbose)
 		return;
 	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", l->s->trace->probe[i].name, dp_target_pid(l->s->target), what,
-	         why, ++*told > TOLD && !verbose ? "; and so on" : "");
+	         why, ++*told > NOTES && !verbose ? "; further notes on it are left out" : "");
 	l->note(text, l->data);
 }
 
-/* Gone, or the file's own code is there again: then it was unloaded, and mapped at the same place since. */
-static bool unloaded(const struct look *l, size_t plan)
+/* The mapping is gone; or the file's own code is back, because the library was unloaded and mapped at the same address again. */
+static bool unloaded(const struct inspection *l, size_t plan)
 {
 	const size_t i = l->of->planned[plan];
 	return !dp_loads_still_there(l->of->target, l->now, l->of->place[i].addr) || dp_loads_fresh(l->of->target, plan);
@@ -263,7 +262,7 @@ static bool unloaded(const struct look *l, size_t plan)
 
 static void on_retired(size_t plan, const char *why, void *data)
 {
-	const struct look *l = data;
+	const struct inspection *l = data;
 	const size_t i = l->of->planned[plan];
 	if (i == SIZE_MAX)
 		return;
@@ -280,7 +279,7 @@ static void on_retired(size_t plan, const char *why, void *data)
 }
 
 /* False if the target has ended. */
-static bool look_at_all(struct look *l)
+static bool watch_all(struct inspection *l)
 {
 	for (size_t k = 0; k <= l->s->pending->nlater; k++) {
 		l->of = k ? l->s->pending->later[k - 1] : l->s;
@@ -292,13 +291,13 @@ static bool look_at_all(struct look *l)
 
 /* ---- what was loaded -------------------------------------------------------------------------------------------------- */
 
-/* The verdict of one probe of a later installation becomes the probe's. */
-static void take_place(const struct look *l, size_t i)
+/* Copies the result of probe i from a later session to the first one. */
+static void take_place(const struct inspection *l, size_t i)
 {
 	struct dp_place *to = &l->s->place[i], *from = &l->of->place[i];
 	if (from->pending || !to->pending)
 		return;
-	/* The loading thread did not wait, if there was one, and may have unloaded it again. */
+	/* A loading thread resumed before the inspection, and may have unloaded the library again. */
 	if (from->refused && dp_loads_late(l->s->target) != l->late)
 		return;
 	to->refused = dp_error_destroy(to->refused);
@@ -310,7 +309,7 @@ static void take_place(const struct look *l, size_t i)
 	to->addr = from->addr;
 	if (from->refused) {
 		to->refused = dp_take(from->refused, NULL);
-		to->retired = to->placed; /* it stood in an earlier one */
+		to->retired = to->placed; /* by an earlier session */
 		note(l, i, "was refused: ", to->refused->message);
 		return;
 	}
@@ -328,8 +327,8 @@ static bool found_any(const struct dp_session *later)
 	return false;
 }
 
-/* Takes over `later`. What could not be installed waits for the next time that something is loaded. */
-static void arm(struct look *l, struct dp_session *later)
+/* Takes ownership of `later`. Probes that could not be installed wait for the next load. */
+static void arm(struct inspection *l, struct dp_session *later)
 {
 	l->of = later;
 	struct dp_error *err = dp_session_install(later);
@@ -349,7 +348,7 @@ static void arm(struct look *l, struct dp_session *later)
 		dp_session_destroy(later);
 }
 
-static void say_late(struct dp_session *s, dp_pending_note_fn note_fn, void *data)
+static void note_late(struct dp_session *s, dp_pending_note_fn note_fn, void *data)
 {
 	const uint32_t late = dp_loads_late(s->target);
 	char text[256];
@@ -357,7 +356,7 @@ static void say_late(struct dp_session *s, dp_pending_note_fn note_fn, void *dat
 		return;
 	s->pending->late = late;
 	snprintf(text, sizeof(text),
-	         "a thread of %d that loaded a library went on before dynprobe had looked: hits until now are missed",
+	         "a thread of %d that loaded a library resumed before dynprobe had inspected it: hits until now are missed",
 	         dp_target_pid(s->target));
 	note_fn(text, data);
 }
@@ -370,11 +369,15 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 		return;
 	dp_loads_hurry(s->target);
 	p->news = false;
-	say_late(s, calls->note, calls->data);
+	note_late(s, calls->note, calls->data);
 	struct dp_error *err = dp_session_beside(s, &later);
 	if (!err) {
-		struct look l = {.s = s, .now = dp_target_image(later->target), .note = calls->note, .data = calls->data, .late = p->late};
-		if (look_at_all(&l)) {
+		struct inspection l = {.s = s,
+		                       .now = dp_target_image(later->target),
+		                       .note = calls->note,
+		                       .data = calls->data,
+		                       .late = p->late};
+		if (watch_all(&l)) {
 			dp_pending_places(s->trace, dp_target_image(later->target), dp_loads_late(s->target) == p->late);
 			err = dp_session_resolve_beside(later, s);
 		}
@@ -384,7 +387,7 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 			arm(&l, dp_take(later, NULL));
 	}
 	dp_loads_answer(s->target);
-	dp_error_destroy(err); /* it ended, or there is no memory: the next look says so */
+	dp_error_destroy(err); /* the target ended, or no memory: the next round reports it */
 	dp_session_destroy(later);
 	close_empty(s, calls->hit, calls->data);
 }
@@ -396,7 +399,7 @@ bool dp_pending_lost(struct dp_session *s, size_t plan)
 	if (!s->pending)
 		return false;
 	struct dp_error *err = dp_session_beside(s, &now);
-	const struct look l = {.s = s, .of = s, .now = now ? dp_target_image(now->target) : NULL};
+	const struct inspection l = {.s = s, .of = s, .now = now ? dp_target_image(now->target) : NULL};
 	if (!err && unloaded(&l, plan))
 		s->place[i].pending = s->pending->news = true;
 	dp_error_destroy(err);
@@ -424,7 +427,7 @@ static void note_never(struct dp_session *s)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++)
 		if (s->place[i].pending && !s->place[i].placed && !s->place[i].refused && !s->trace->probe[i].reserved)
-			s->place[i].refused = dp_error(DP_TAG_PENDING, "no library with it was loaded meanwhile");
+			s->place[i].refused = dp_error(DP_TAG_PENDING, "no library with it was loaded during the run");
 }
 
 struct dp_error *dp_pending_remove(struct dp_session *s)

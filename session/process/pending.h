@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --pending: probes on libraries that are not there yet. A hook in the dynamic loader holds the thread that loads one, for a
- * bounded time, until this tool has looked; what can be placed now is installed beside what stands, as a session of its own on
- * the same process, before the library's constructors run. What is unloaded is given up, and waits anew.
+ * --pending: probes in libraries that are not loaded yet. A hook in the dynamic loader holds the thread that loads a library, for
+ * a bounded time, until dynprobe has inspected the process. Probes that can be placed now are installed by a second session on
+ * the same process (a "later" session), before the library's constructors run. Probes of an unloaded library wait again.
  */
 #ifndef DP_SESSION_PENDING_H
 #define DP_SESSION_PENDING_H
 
 #include "session/process/session.h"
 
-/* After resolving: what waits is in place[i].pending. Says so; DP_TAG_PENDING if this target cannot be waited for. */
+/* After resolving, which sets place[i].pending. Logs the pending probes. DP_TAG_PENDING if this target cannot be watched. */
 struct dp_error *dp_pending_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Accepts NULL. */
 struct dp_pending *dp_pending_destroy(struct dp_pending *p);
 
-/* Around the installation of `s` itself: the hook. dp_pending_result() is false if that plan is another one's. */
+/* The hook, planned and installed with the probes of `s`. dp_pending_result(): false if `plan` is not the hook's. */
 struct dp_error *dp_pending_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view) DP_MUST_CHECK;
 bool dp_pending_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused);
-/* It stands: loading threads wait from now on. Fails if the hook was refused. */
+/* After installation: threads that load a library wait from now on. Fails if the hook was refused. */
 struct dp_error *dp_pending_armed(struct dp_session *s) DP_MUST_CHECK;
 
 /* ---- while it runs ---------------------------------------------------------------------------------------------------- */
 
 /* A line for the user. */
 typedef void (*dp_pending_note_fn)(const char *text, void *data);
-/* The probe's fields are known from now on: they are made of variables of a library that has come. */
+/* The probe's fields are known now: they depend on variables of a library that was loaded. */
 typedef void (*dp_pending_known_fn)(unsigned probe, void *data);
 struct dp_pending_calls {
 	dp_hit_fn hit;
@@ -33,22 +33,22 @@ struct dp_pending_calls {
 	void *data;
 };
 /*
- * Places for probes that wait for them (`waits`), by an image in which something new was loaded. What that image has and cannot
- * be probed is refused from then on (`refused`); not so unless `sure`: the image may have been taken amid a load. pending_places.c
+ * pending_places.c: finds sites in `image` for probes that still have none (`waits`). If `sure`, a probe whose library is there
+ * but that cannot be placed is refused for good (`refused`). Not `sure`: the image may have been read in the middle of a load.
  */
 void dp_pending_places(const struct dp_trace_spec *trace, struct dp_image *image, bool sure);
-/* Sleeps until a target loads something, for `ms` at most; how much of that is left to be slept by other means. */
+/* Sleeps until a target loads a library, for `ms` at most. Returns how long the caller should still sleep. */
 int dp_pending_rest(struct dp_session *const *session, size_t n, int ms);
-/* If something was loaded or unloaded: places, gives up, lets the loading thread go on. */
+/* After a load or unload: installs probes, retires those that are gone, and releases the loading thread. */
 void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls);
-/* Plan `plan` of `s` is not ours any more: does its probe wait for its library again? */
+/* Plan `plan` of `s` is not ours any more: true if its library was unloaded, so that its probe waits again. */
 bool dp_pending_lost(struct dp_session *s, size_t plan);
-/* What is being drained: the session that a hit comes from, for its image. */
+/* The target that is being drained now; a hit's addresses belong to its image. */
 struct dp_target *dp_pending_draining(const struct dp_session *s);
 void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *data);
-/* Adds what was lost in later installations. */
+/* Adds the losses of later sessions to `sum`. */
 void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss *sum);
-/* Lets every thread go and takes the later installations out; they can still be drained. Notes what never came. */
+/* Releases all threads and removes the later sessions' probes; they can still be drained. Refuses probes that never came. */
 struct dp_error *dp_pending_remove(struct dp_session *s) DP_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines, markers and returns of a library that is not there yet: how many places each of them is, nobody knows. So each holds
- * probes in reserve, which get their places when the library comes. Once they have them, they are probes like all others, and
- * bound to that build of the library.
+ * Lines, markers and returns in a library that is not loaded yet. The number of their sites is unknown, so each has some probes
+ * in reserve, which get their sites when the library is loaded. From then on they are like all other probes, and bound to that
+ * build of the library.
  */
 #include "session/trace_spec.h"
 #include "session/expand/expand.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was typed stays: writers show it, and the format and its fields are the same. */
-static void take_typed(struct dp_typed *to, struct dp_typed *from)
+/* The format stays that of `to`: writers use it, and it is the same. */
+static void move_typed(struct dp_typed *to, struct dp_typed *from)
 {
 	struct dp_typed kept = *to;
 	*to = *from;
@@ -21,12 +21,13 @@ static void take_typed(struct dp_typed *to, struct dp_typed *from)
 	*from = kept;
 }
 
-static void take_probe(struct dp_probe *to, struct dp_probe *from)
+/* `to` keeps the spec's text, which writers show. */
+static void move_probe(struct dp_probe *to, struct dp_probe *from)
 {
 	struct dp_spec typed = to->spec;
 	struct dp_expr *when = to->when;
 	char *text = from->spec.text;
-	to->when = from->when; /* a conditional jump may have added to it */
+	to->when = from->when; /* it may have a conditional jump's condition as well */
 	from->when = when;
 	to->spec = from->spec;
 	to->spec.text = typed.text;
@@ -48,7 +49,7 @@ static size_t reserve_of(const struct dp_trace_spec *trace, size_t i)
 	return n;
 }
 
-static struct dp_error *look_for(const struct dp_trace_spec *trace, struct dp_image *image, size_t i, struct dp_expansion *ret)
+static struct dp_error *expand_one(const struct dp_trace_spec *trace, struct dp_image *image, size_t i, struct dp_expansion *ret)
 {
 	struct dp_trace_spec one = *trace;
 	one.probe = &trace->probe[i];
@@ -59,24 +60,24 @@ static struct dp_error *look_for(const struct dp_trace_spec *trace, struct dp_im
 	return dp_expand(&one, image, ret);
 }
 
-/* All places or none: who sees returns believes to see all of them. */
+/* All sites or none: a user who sees returns expects all of them. */
 static struct dp_error *settle(const struct dp_trace_spec *trace, struct dp_expansion *found, size_t i)
 {
 	const size_t room = reserve_of(trace, i), n = found->trace.nprobes;
 	if (n > room)
 		return dp_error(
 		        DP_TAG_PENDING,
-		        "'%s' has %zu places, and one that waits has room for %zu: name some of them one by one, or start "
-		        "when the library is there",
+		        "'%s' has %zu sites, and a pending probe can have %zu at most: name single sites, or start dynprobe "
+		        "when the library is loaded",
 		        trace->probe[i].spec.text, n, room);
 	for (size_t k = 0; k < n; k++) {
-		take_probe(&trace->probe[i + k], &found->trace.probe[k]);
-		take_typed(&trace->typed[i + k], &found->trace.typed[k]);
+		move_probe(&trace->probe[i + k], &found->trace.probe[k]);
+		move_typed(&trace->typed[i + k], &found->trace.typed[k]);
 	}
 	return NULL;
 }
 
-/* A library that is there will not get more lines. Of a pattern of names another one may still come. */
+/* A loaded library does not get more lines. But another library that matches a pattern may still be loaded. */
 static bool still_to_come(const struct dp_spec *spec, const struct dp_error *err)
 {
 	if (err->tag == DP_TAG_NO_SYMBOL)
@@ -84,16 +85,16 @@ static bool still_to_come(const struct dp_spec *spec, const struct dp_error *err
 	return err->tag == DP_TAG_NO_MODULE || err->tag == DP_TAG_INTERRUPTED || err->tag == DP_TAG_NOMEM;
 }
 
-static struct dp_error *look(const struct dp_trace_spec *trace, struct dp_image *image, size_t i)
+static struct dp_error *find_sites(const struct dp_trace_spec *trace, struct dp_image *image, size_t i)
 {
 	struct dp_expansion found;
-	DP_TRY(look_for(trace, image, i, &found));
+	DP_TRY(expand_one(trace, image, i, &found));
 	struct dp_error *err = settle(trace, &found, i);
 	dp_expansion_fini(&found);
 	return err;
 }
 
-/* Whoever looks at it next is told why. */
+/* Whoever resolves the probe next gets the error. */
 static void refuse(struct dp_probe *p, struct dp_error *why)
 {
 	p->refused = why;
@@ -106,7 +107,7 @@ void dp_pending_places(const struct dp_trace_spec *trace, struct dp_image *image
 		struct dp_probe *p = &trace->probe[i];
 		if (!p->waits || p->reserved)
 			continue;
-		struct dp_error *err = look(trace, image, i);
+		struct dp_error *err = find_sites(trace, image, i);
 		if (err && sure && !still_to_come(&p->spec, err))
 			refuse(p, err);
 		else

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_REACH 160u /* of a short jump, and of what its target may be inside of */
+#define SHORT_REACH 160u /* bytes: the reach of a short jump, and the instruction around its target */
 
-/* A later request may have made the planner place an earlier one in another way. */
+/* The planner may have changed earlier plans for later requests. */
 static void update_places(struct dp_session *s, const struct dp_preview *p)
 {
 	for (size_t k = 0; k < p->nplans; k++)
@@ -33,20 +33,20 @@ static struct dp_error *find_neighbours(struct dp_preview *p)
 	return NULL;
 }
 
-/* Where the short jump at a site leads, 0 if there is none. */
+/* The target of the short jump at a site; 0 if there is none. */
 static uint64_t short_target(const struct dp_plan *p)
 {
 	return p->new_bytes[0] == 0xeb ? p->site + 2 + (uint64_t)(int64_t)(int8_t)p->new_bytes[1] : 0;
 }
 
-static bool gave_way(const struct dp_plan *e, const struct dp_plan *p)
+static bool was_evicted_for(const struct dp_plan *e, const struct dp_plan *p)
 {
 	const uint64_t to = short_target(p);
 	const bool relied = e->site < p->site + p->len && p->site < e->site + e->changed;
 	return relied || (to >= e->site && to < e->site + sizeof(e->old_bytes));
 }
 
-/* The first neighbour that is near enough. */
+/* The first neighbour within reach. */
 static size_t first_near(const struct dp_preview *p, uint64_t site)
 {
 	size_t lo = 0, hi = p->nneighbours;
@@ -68,7 +68,7 @@ const struct dp_plan *dp_preview_evicted(struct dp_preview *preview, const struc
 		*i = first_near(preview, plan->site);
 	for (; *i < preview->nneighbours && preview->neighbour[*i].plan->site <= plan->site + SHORT_REACH; ++*i) {
 		struct dp_neighbour *n = &preview->neighbour[*i];
-		if (!gave_way(n->plan, plan))
+		if (!was_evicted_for(n->plan, plan))
 			continue;
 		n->evicted = true;
 		++*i;

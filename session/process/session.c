@@ -27,22 +27,22 @@ static bool reads_memory(const struct dp_probe *p)
 	return reads;
 }
 
-/* Memory and backtraces are read by system calls where they are not the thread's own stack: a filter may kill for them. */
+/* Memory other than the thread's own stack may be read by system calls, for which a seccomp filter may kill the process. */
 static struct dp_error *check_filter(const struct dp_session *s, const struct dp_probe *p)
 {
 	if (!dp_target_filtered(s->target) || (!reads_memory(p) && !unwinds(s, p)))
 		return NULL;
 	return dp_error(
 	        DP_TAG_SECCOMP,
-	        "under a seccomp filter only registers are recorded and compared: memory and backtraces need system calls");
+	        "under a seccomp filter, probes can only read registers: memory and backtraces need system calls");
 }
 
-/* What a hit puts on the thread's stack is stated in docs/guarantees.md; LTTng's probes move to a stack of their own. */
+/* docs/guarantees.md states how much stack a hit uses. Probes that emit through LTTng switch to a stack of their own. */
 static struct dp_error *check_stack(const struct dp_session *s, const struct dp_probe *p, const struct dp_site *site)
 {
 	if (s->classes || !unwinds(s, p) || !site->module || !dp_module_small_stacks(site->module))
 		return NULL;
-	return dp_error(DP_TAG_SMALL_STACK, "a backtrace needs more stack than Go promises to the functions of %s",
+	return dp_error(DP_TAG_SMALL_STACK, "a backtrace needs more stack than Go guarantees to the functions of %s",
 	                dp_module_name(site->module));
 }
 
@@ -93,9 +93,9 @@ static int by_site_down(const void *a, const void *b, void *data)
 }
 
 /*
- * From high to low addresses: a jump relies upon the bytes behind it, and those of jumps that stand there already leave it more
- * places to lead to. At one site the last one comes first: each later one's stub runs in front of it, so that hits come in the
- * order in which probes were asked for. Owned by the caller; NULL: no memory.
+ * From high to low addresses: a punned jump depends on the bytes after it, and the bytes of jumps that are there already give it
+ * more possible targets. At one site the last probe comes first: each later plan's stub runs before the earlier ones, so that
+ * hits come in the order of the command line. Owned by the caller; NULL: no memory.
  */
 static size_t *planning_order(const struct dp_session *s)
 {
@@ -126,7 +126,7 @@ static struct dp_error *plan_all(struct dp_session *s, struct dp_planner *planne
 {
 	struct dp_code_view *view = NULL;
 	DP_TRY(dp_code_view_create(dp_target_image(s->target), &view));
-	struct dp_error *err = dp_session_trap_plan(s, planner, view); /* first: without them there are no traps at all */
+	struct dp_error *err = dp_session_trap_plan(s, planner, view); /* first: traps need the hooks */
 	if (!err)
 		err = plan_probes(s, planner, view, lost_base);
 	if (!err && s->classes && s->nplanned)
@@ -145,7 +145,7 @@ static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size
 	return dp_unwind_compile(dp_target_image(s->target), dir, dp_stack_effect, ret, size);
 }
 
-/* What became of plan k: its probe's verdict, or the hook's. A plan of an evicted instruction is nobody's. */
+/* Stores the result of a plan, for its probe or for the hook. Plans of evicted instructions have no probe. */
 static void take_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused)
 {
 	if (s->hooked && plan->site == s->hook.site && plan->probe == DP_NO_PROBE)
@@ -184,10 +184,10 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 	if (!results)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
 	struct dp_install_stats stats;
-	dp_forecast_say(s, plans, nplans);
+	dp_forecast_log(s, plans, nplans);
 	struct dp_error *err =
 	        dp_target_install(s->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &stats);
-	dp_session_note_install(s, &stats); /* also one that is tried again */
+	dp_session_note_install(s, &stats); /* also of an attempt that is repeated */
 	if (err)
 		return err;
 	for (size_t k = 0; k < nplans; k++) {
@@ -209,7 +209,7 @@ static void planning_fini(struct planning *p)
 	*p = (struct planning){0};
 }
 
-/* Anything far from code will do: only the length of generated code could depend on it, and it does not. */
+/* Any addresses far from code will do: the generated code's length does not depend on them. */
 static const struct dp_runtime nowhere = {
         .agent = DP_NOWHERE,
         .acquire = DP_NOWHERE + 0x100000,
@@ -223,7 +223,7 @@ static const struct dp_runtime nowhere = {
         .tid_offset = 0x2d0,
 };
 
-/* Threads are looked at, and held for a moment. */
+/* Inspects threads, and stops them for a short time. */
 static struct dp_error *prepare(struct dp_session *s, struct dp_space *space, struct dp_runtime *runtime, uint64_t *lost_base)
 {
 	dp_trace_stopping(s->trace, true);
@@ -251,7 +251,7 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	return plan_all(s, p->planner, lost_base);
 }
 
-/* With the agent's handler, if probes follow pointers. *done: it will stand. */
+/* Plans with the fault handler, if probes follow pointers. *done: planned with it. */
 static struct dp_error *plan_with_faults(struct dp_session *s, struct planning *p, bool *done)
 {
 	if (!dp_session_faults_wanted(s))
@@ -269,7 +269,7 @@ static struct dp_error *plan_with_faults(struct dp_session *s, struct planning *
 	return NULL;
 }
 
-/* Without traps; with them, if that leaves something to be desired; without them again, if they cannot be had. */
+/* Plans without traps; with them, if a probe that could use one was refused; without them again, if that fails. */
 static struct dp_error *plan(struct dp_session *s, struct planning *p)
 {
 	bool done = false;
@@ -285,7 +285,7 @@ static struct dp_error *plan(struct dp_session *s, struct planning *p)
 		dp_session_trap_retry(s);
 		why = plan_once(s, p);
 		if (!why && dp_session_trap_is_spare(s) && dp_session_trap_wanting(s) >= wanting)
-			why = dp_error(DP_TAG_TRAP_UNSAFE, "it would not fit either");
+			why = dp_error(DP_TAG_TRAP_UNSAFE, "a trap does not fit either");
 		if (!why)
 			return NULL;
 		s->trap = dp_session_trap_destroy(s->trap);
@@ -314,7 +314,7 @@ static struct dp_error *plan_and_install_once(struct dp_session *s, const uint8_
 	return err;
 }
 
-/* A program that maps memory all the time takes, between plan and installation, the room that was planned with. */
+/* A program that maps memory all the time may use the planned room before the installation: then everything is planned again. */
 static struct dp_error *plan_and_install(struct dp_session *s)
 {
 	dp_auto_free uint8_t *unwind = NULL;
@@ -322,12 +322,12 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
 	for (int tried = 1;; tried++) {
 		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
-		const bool no_moment = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
+		const bool no_handler = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
 		if (err && err->tag == DP_TAG_TRAP_UNSAFE && dp_session_trap_is_spare(s))
 			dp_session_trap_no_spare(s, err);
-		else if (no_moment && !s->by_calls.later && dp_target_faults_wait(s->target))
+		else if (no_handler && !s->by_calls.later && dp_target_faults_wait(s->target))
 			dp_session_faults_put_off(s, err);
-		else if (no_moment)
+		else if (no_handler)
 			dp_session_faults_refuse(s, err);
 		else if (!err || err->tag != DP_TAG_CHANGED || s->pending || s->trace->command ||
 		         tried == INSTALL_TRIES)
@@ -411,7 +411,7 @@ size_t dp_session_placed(const struct dp_session *s)
 	return n;
 }
 
-/* A run that failed leaves events of its own in the process. (A command that was started dies with them before it has begun.) */
+/* Removes the events of a failed run from the process. (A command that dynprobe started dies before it has begun.) */
 static void give_up_events(struct dp_session *s)
 {
 	if (s->classes && !s->kept && !s->trace->command)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the probes of one target count. A duration needs the entry of the function as well: each function whose returns are probed
- * gets one more place, which belongs to no probe and is not reported as one.
+ * Aggregations and durations of one target. A duration also needs the function's entry: each function whose returns are probed
+ * gets one more site there, which belongs to no probe and is not reported.
  */
 #include "session/process/session_answers.h"
 #include "session/process/session_trap.h"
@@ -15,7 +15,7 @@
 
 #define KEYS_MANY   4096u
 #define KEYS_FEW    1024u
-#define KEY_WORDS   8u /* keys with more cells than these are few */
+#define KEY_WORDS   8u /* keys with more cells than this get the smaller table */
 #define STACK_DEPTH 32u
 
 static bool by_stack(const struct dp_asked *a)
@@ -42,7 +42,7 @@ static bool is_timed_fields(const struct dp_fields *fields)
 	return false;
 }
 
-/* The text is parsed later, for each place; what it might mean is enough to make room. */
+/* The text is parsed later, for each site. To reserve room, it is enough that it may need a duration. */
 static bool may_be_timed(const char *text)
 {
 	return text && strstr(text, "duration");
@@ -164,7 +164,7 @@ static bool names_flags(const char *text)
 	return text && dp_context_shows_flags(text);
 }
 
-/* What was typed is enough: its meaning may be known later, in a library that is yet to come. */
+/* Checks the text as typed: names may get their meaning later, in a library that is not loaded yet. */
 static bool shows_flags(const struct dp_probe *p, const struct dp_typed *typed)
 {
 	bool shows = names_flags(typed->when);
@@ -190,11 +190,11 @@ bool dp_session_shows_flags(const struct dp_session *s)
 static struct dp_error *no_return(const struct dp_probe *p)
 {
 	return dp_error(DP_TAG_USAGE,
-	                "'%s' is not a return: a call's duration is known only where it ends; use --return FUNCTION",
+	                "'%s' is not a return, and a call's duration is known only at its end: use --return FUNCTION",
 	                p->spec.text);
 }
 
-/* Of a system call, the place in front of it. */
+/* The entry of a system call: the site before it. */
 static struct dp_error *find_call(struct dp_session *s, size_t i, struct dp_site *ret)
 {
 	struct dp_image *image = dp_target_image(s->target);
@@ -203,14 +203,14 @@ static struct dp_error *find_call(struct dp_session *s, size_t i, struct dp_site
 		return no_return(&s->trace->probe[i]);
 	if (dp_call_returns_twice(call->nr))
 		return dp_error(DP_TAG_NO_VALUE,
-		                "a call that returns twice has no duration: leave it out, or ask for another one");
+		                "a system call that returns twice has no duration: leave it out");
 	ret->addr = dp_addr_add(dp_addr_of(s->place[i].addr), -(int64_t)call->back);
 	ret->module = dp_image_module_at(image, ret->addr);
 	dp_image_function_at(image, ret->addr, &ret->function);
 	return NULL;
 }
 
-/* Where the function begins that the exit belongs to. What gcc has put elsewhere (foo.cold) belongs to foo. */
+/* The entry of the function that the exit belongs to. Code that gcc moved elsewhere (foo.cold) belongs to foo. */
 static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *p, uint64_t exit, struct dp_site *ret)
 {
 	struct dp_image *image = dp_target_image(s->target);
@@ -261,7 +261,7 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	if (!typed->call.is && site.module && dp_module_small_stacks(site.module))
 		return dp_error(
 		        DP_TAG_USAGE,
-		        "how long calls take is not known in Go programs: goroutines change threads and stacks while they run");
+		        "Go functions have no duration: goroutines move between threads and stacks while they run");
 	for (k = a->npairs; k-- > 0;)
 		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;
@@ -300,7 +300,7 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_an
 		DP_TRY(dp_session_expr(s, i, a->by, &e));
 	ret->by = e;
 	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
-		return dp_error(DP_TAG_SECCOMP, "under a seccomp filter only registers are counted: memory needs system calls");
+		return dp_error(DP_TAG_SECCOMP, "under a seccomp filter, aggregations can only use registers: memory needs system calls");
 	return NULL;
 }
 
@@ -321,7 +321,7 @@ struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_plan
 	return NULL;
 }
 
-/* Length of a name without the number that makes the second exit's differ from the first one's. */
+/* Length of a return's name without the number that makes it unique. */
 static size_t exit_name(const char *name)
 {
 	static const char word[] = "_return";

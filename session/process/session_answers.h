@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Aggregations instead of events: what is counted in one target. */
+/* Aggregations and durations: what the probes of one target count and measure. */
 #ifndef DP_SESSION_ANSWERS_H
 #define DP_SESSION_ANSWERS_H
 
@@ -8,33 +8,33 @@
 struct dp_session_answers {
 	struct dp_answer *answer; /* trace->nprobes of them */
 	struct dp_cells_want want;
-	bool timed;                 /* durations are asked for */
-	uint64_t *entry;            /* of pair number i + 1: the function's */
-	const char **chosen;        /* of system calls: those that are meant, or NULL: all. Of struct dp_typed */
+	bool timed;                 /* durations are needed */
+	uint64_t *entry;            /* of pair i + 1: the address of its entry */
+	const char **chosen;        /* for system calls: the condition on the entry; NULL: all. Borrowed from struct dp_typed */
 	struct dp_expr **chosen_when;
-	struct dp_error **no_entry; /* why that one cannot be probed, or NULL */
+	struct dp_error **no_entry; /* why the entry cannot be probed, or NULL */
 	size_t npairs;
 	size_t nprobes;
-	struct dp_fields none; /* what entries record */
+	struct dp_fields none; /* what entries record: nothing */
 };
 
-/* Before every planning: forgets what an earlier one made, and tells the target how many cells there will be. */
+/* Call it before each planning: drops the results of an earlier one, and tells the target how many cells to make. */
 struct dp_error *dp_session_answers_begin(struct dp_session *s) DP_MUST_CHECK;
-/* Completes the probe's request; also plans the entry that it pairs with. An error is a refusal of this probe. */
+/* Completes the probe's request, and plans the entry that it is paired with. An error refuses this probe. */
 struct dp_error *dp_session_answers_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                             struct dp_request *request) DP_MUST_CHECK;
-/* Takes over what probe i has lost for want of an entry, or of room for a key. */
+/* Reads how many hits of probe i had no entry, or no room for their key. */
 void dp_session_answers_loss(struct dp_session *s, unsigned i);
 /*
- * Does a probe show the program's flags, or may one that others have left or will put beside ours? Then stubs keep them even
- * where the program does not look at them any more.
+ * Whether a probe records the flags register, or a probe of another command at the same site might. Then stubs preserve the
+ * flags even where the program does not use them any more.
  */
 bool dp_session_shows_flags(const struct dp_session *s);
-/* For plans without a target: where cells would be. */
+/* For dry runs: made-up addresses of the cells. */
 void dp_session_answers_nowhere(struct dp_runtime *rt);
 struct dp_session_answers *dp_session_answers_destroy(struct dp_session_answers *a);
 
-/* The probe that probe `i` is one with, to people: the first of a function's returns, of a system call's places. */
+/* The probe whose row shows probe `i`: the first of a function's returns, or of a system call's sites. */
 size_t dp_answers_row(const struct dp_trace_spec *trace, size_t i);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From what was asked to addresses in one target. */
+/* Resolves probes to addresses in one target. */
 #include "session/process/pending.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static struct dp_error *make_places(struct dp_session *s)
 }
 
 /*
- * An instruction that a pattern stands for was found in the first target's file. What is the same file here has it at the same
- * place, and its boundary is known; another build may have anything there.
+ * An instruction that a pattern stands for was found in the first target's file. The same build has the same instruction there;
+ * another build may have anything there.
  */
 static struct dp_error *check_instruction(const struct dp_probe *p, const struct dp_site *site, const struct dp_text *text)
 {
@@ -24,12 +24,12 @@ static struct dp_error *check_instruction(const struct dp_probe *p, const struct
 		return dp_text_check_boundary(text, site->addr.v);
 	if (strcmp(p->build_id, dp_module_build_id(site->module)))
 		return dp_error(DP_TAG_NO_SYMBOL,
-		                "%s is another build than the one in which '%s' was found: a new run on this process alone finds it",
+		                "%s is not the build in which '%s' was found: probe this process in a run of its own",
 		                dp_module_path(site->module), p->spec.text);
 	return *p->build_id ? NULL : dp_text_check_boundary(text, site->addr.v);
 }
 
-/* A function's probe stands behind its endbr64, which an indirect call has to land on. */
+/* A function's probe is placed after its endbr64, where indirect calls must arrive. */
 static struct dp_error *resolve_probe(struct dp_session *s, struct dp_code_view *view, size_t i)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
@@ -37,7 +37,7 @@ static struct dp_error *resolve_probe(struct dp_session *s, struct dp_code_view 
 	struct dp_site site;
 	if (p->refused)
 		return dp_error(p->refused->tag, "%s", p->refused->message);
-	/* An address may lie where no file's code is: that has better names than "no function". */
+	/* An address may be outside of all files' code: this check has better messages than "no function". */
 	if (!p->spec.symbol && !p->spec.module)
 		DP_TRY(dp_target_check_site(s->target, &(struct dp_site){.addr = dp_addr_of(p->spec.value)}));
 	DP_TRY(dp_image_resolve(dp_target_image(s->target), &p->spec, &site));
@@ -50,7 +50,7 @@ static struct dp_error *resolve_probe(struct dp_session *s, struct dp_code_view 
 	return NULL;
 }
 
-/* A library that is there will not get more symbols. */
+/* A loaded library does not get more symbols. */
 static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error *err)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
@@ -76,7 +76,7 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 			return dp_error_wrap(err, "probe '%s' in %d (%s)%s", s->trace->probe[i].spec.text,
 			                     dp_target_pid(s->target), dp_target_comm(s->target),
 			                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach
-			                             ? "; if it comes with a library later on: --pending"
+			                             ? "; if a library that is loaded later has it, use --pending"
 			                             : "");
 	}
 	return NULL;

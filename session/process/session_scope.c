@@ -36,7 +36,7 @@ static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum d
 	return dp_scope_create(image, &at, &ret->scope);
 }
 
-/* Which field argument `i` of the format made, the fields from `before` on being its. */
+/* Stores which field argument `i` of the format is. The fields from `before` on were made from it. */
 static struct dp_error *take_argument(struct dp_printf_form *form, size_t i, const struct dp_fields *fields, size_t before)
 {
 	form->field[i] = (unsigned)before;
@@ -46,10 +46,10 @@ static struct dp_error *take_argument(struct dp_printf_form *form, size_t i, con
 			return dp_printf_check(form, i, &fields->field[form->field[i]]);
 		}
 	if (fields->n == before)
-		return dp_error(DP_TAG_SYNTAX, "'%s' is a value that the format has already: give one of the two a name, x=%s",
+		return dp_error(DP_TAG_SYNTAX, "the format has the value '%s' twice: name one of them, x=%s",
 		                form->arg[i], form->arg[i]);
 	if (fields->n != before + 1)
-		return dp_error(DP_TAG_SYNTAX, "'%s' is not one value: a format takes its members or elements one by one",
+		return dp_error(DP_TAG_SYNTAX, "'%s' is not a single value: pass its members or elements to the format one by one",
 		                form->arg[i]);
 	return dp_printf_check(form, i, &fields->field[before]);
 }
@@ -102,7 +102,7 @@ static bool alike(const struct dp_fields *a, const struct dp_fields *b)
 	return true;
 }
 
-/* Whoever asks for one value wants to know that it is never there; of `args` it is said event by event. */
+/* Reports a requested value that is not available at the site. For `args`, the events say so. */
 static void warn(const struct dp_session *s, const struct dp_probe *p, const struct dp_typed *typed)
 {
 	for (size_t i = 0; i < typed->ncontexts && dp_trace_logs(s->trace, DP_LOG_INFO); i++)
@@ -110,7 +110,7 @@ static void warn(const struct dp_session *s, const struct dp_probe *p, const str
 			const struct dp_field *f = &p->fields.field[k];
 			if (f->source != DP_SRC_NONE || !same_text(f->label ? f->label : f->name, typed->context[i]))
 				continue;
-			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' has no value there: %s", p->name, typed->context[i], f->absent);
+			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' is not available there: %s", p->name, typed->context[i], f->absent);
 		}
 }
 
@@ -131,7 +131,7 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 	}
 	if (alike(&p->fields, &place->fields))
 		return NULL;
-	return dp_error(DP_TAG_NO_VALUE, "'%s' is made of other values here than in the first process: trace it by itself",
+	return dp_error(DP_TAG_NO_VALUE, "'%s' has other fields here than in the first process: probe this process in a run of its own",
 	                p->name);
 }
 
@@ -164,7 +164,7 @@ static struct dp_error *bind(struct dp_session *s, size_t i)
 	struct dp_error *err = names_fields(typed) ? bind_fields(s, i, at.scope) : NULL;
 	if (!err && typed->when) {
 		err = dp_scope_condition(at.scope, typed->when, &place->when);
-		/* Others ask whether it may fail. */
+		/* The session's planning asks whether p->when may fail. */
 		if (!err && !p->when)
 			err = dp_scope_condition(at.scope, typed->when, &p->when);
 	}
@@ -182,7 +182,7 @@ struct dp_error *dp_session_scope(struct dp_session *s)
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
 		const struct dp_probe *p = &s->trace->probe[i];
 		struct dp_place *place = &s->place[i];
-		/* What waits for a library gets its meaning when that is there. */
+		/* A pending probe is compiled when its library is loaded. */
 		if (place->refused || place->pending || !has_work(&s->trace->typed[i]))
 			continue;
 		DP_TRY(dp_trace_step(s->trace, "looking up what to record", i, s->trace->nprobes));

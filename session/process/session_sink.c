@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session whose probes emit through LTTng: what has to stand in the target before its stubs can be made (the sink, the events
- * with their gates), and what keeps later threads able to emit (the hook at a thread's start).
+ * Probes that emit through LTTng. Before stubs can be made, the target needs the sink, and the events with their gates. A hook at
+ * the start of each thread prepares later threads to emit (primes them).
  */
 #include "session/process/session.h"
 
 #include <stdlib.h>
 
-/* liburcu asks the kernel for a grace period, which a loaded machine grants late; no thread of the program waits for it. */
+/* liburcu waits for a grace period of the kernel, which takes long on a loaded machine. No thread of the program waits for it. */
 #define LOAD_LIMIT_NS  UINT64_C(30000000000)
 #define PRIME_LIMIT_NS UINT64_C(500000000)
 
@@ -23,7 +23,7 @@ static struct dp_error *make_classes(struct dp_session *s)
 	return NULL;
 }
 
-/* Threads that have no LTTng state cannot emit; that is told, and counted at every such hit. */
+/* Threads without LTTng state cannot emit. Their number is logged, and each of their hits is counted. */
 static struct dp_error *prime(struct dp_session *s)
 {
 	DP_TRY(dp_target_sink_prime(s->target, PRIME_LIMIT_NS, &s->sink_stats));
@@ -38,7 +38,7 @@ struct dp_error *dp_session_sink(struct dp_session *s)
 	DP_TRY(dp_target_sink_load(s->target, LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
 	DP_TRY(dp_target_sink_register(s->target, s->classes, s->trace->nprobes));
 	DP_TRY(prime(s));
-	/* What was mapped for the sink is not free any more. */
+	/* The sink's mappings occupy memory that was free before. */
 	return dp_target_refresh(s->target);
 }
 
@@ -54,14 +54,14 @@ void dp_session_sink_request(struct dp_session *s, size_t i, struct dp_request *
 	request->event = s->classes[i].event;
 	request->gate[1] = s->classes[i].gate;
 	*refused = s->classes[i].refused;
-	if (!*refused && !request->event) /* said when it was planned the first time */
+	if (!*refused && !request->event) /* the reason was reported at the first planning */
 		*refused = dp_error(DP_TAG_SINK, "LTTng did not take the event '%s'", s->classes[i].name);
 	s->classes[i].refused = NULL;
 }
 
 /*
- * glibc calls this first of all in a new thread, before anything of the program's. Libraries that do not have it leave later
- * threads unprimed: their hits are counted as such.
+ * glibc calls this function first in a new thread, before any code of the program. With a libc that does not have it, later
+ * threads stay unprimed: their hits are counted as unprimed.
  */
 struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
@@ -79,17 +79,17 @@ struct dp_error *dp_session_plan_hook(struct dp_session *s, struct dp_planner *p
 	return NULL;
 }
 
-/* Threads that came between the first priming and the hook. */
+/* Primes the threads that started between the first priming and the hook. */
 struct dp_error *dp_session_prime_late(struct dp_session *s)
 {
 	DP_TRY(prime(s));
 	if (s->sink_stats.unprimed)
 		dp_trace_log(s->trace, DP_LOG_WARNING,
-		        "%zu of %zu threads of %d were never at a point where they could be made ready for LTTng: "
-		        "their hits will be counted as unprimed",
+		        "%zu of %zu threads of %d did not reach a point where dynprobe can prepare them for LTTng: their hits will "
+		        "be counted as unprimed",
 		        s->sink_stats.unprimed, s->sink_stats.threads, dp_target_pid(s->target));
 	if (s->unhooked)
-		dp_trace_log(s->trace, DP_LOG_WARNING, "threads that start later will not be ready for LTTng: %s [%s]", s->unhooked->message,
+		dp_trace_log(s->trace, DP_LOG_WARNING, "threads that start later cannot be prepared for LTTng: %s [%s]", s->unhooked->message,
 		        dp_tag_name(s->unhooked->tag));
 	return NULL;
 }

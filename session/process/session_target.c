@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a session comes to its target, and what the target tells of itself while it works. */
+/* Opens a session's target, and passes on what the injector reports. */
 #include "session/process/session.h"
 #include "injector/loads.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session with traps. They come last: first everything is planned without them. If a probe is refused that a trap could take,
- * the program's system calls are looked through for those that need a hook, and all is planned once more, with hooks and traps.
+ * A session with traps. First everything is planned without them. If a probe is refused for which a trap may be tried, the code
+ * of the program's modules is searched for system calls that need a hook, and everything is planned again, with hooks and traps.
  */
 #include "session/process/session_trap.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define RETRIES  10
-#define RETRY_NS UINT64_C(100000000) /* to the first; each next one comes after twice the time */
+#define RETRY_NS UINT64_C(100000000) /* before the first; doubled before each next one */
 
 struct dp_session_trap {
 	struct dp_hooks hooks;
@@ -24,10 +24,10 @@ struct dp_session_trap *dp_session_trap_destroy(struct dp_session_trap *trap)
 	return NULL;
 }
 
-/* ---- which probes could do with a trap ------------------------------------------------------------------------------------- */
+/* ---- which probes may use a trap ------------------------------------------------------------------------------------- */
 
-/* Refused for want of room, or because it raises a signal by design, which the handler would put right. */
-static bool for_want_of_room(const struct dp_place *place)
+/* Refused because no jump fits, or because the instruction raises a signal by design, which the handler could correct. */
+static bool trap_may_help(const struct dp_place *place)
 {
 	if (!place->refused)
 		return false;
@@ -49,8 +49,8 @@ static bool is_asked(const struct dp_trace_spec *trace)
 }
 
 /*
- * Where no jump fits, a place that is meant by name gets a trap unasked, if it goes with its tool: what comes later (a debugger,
- * a filter) is then foreseeable. What a pattern of functions happens to match is not worth one.
+ * Where no jump fits, a probe that the user named gets a trap without --tactic trap, if it does not outlive dynprobe: a debugger
+ * or filter that comes after the run cannot meet it. Probes of a pattern of functions get none: they are not worth the risk.
  */
 static bool may_trap(const struct dp_session *s, size_t i)
 {
@@ -60,10 +60,10 @@ static bool may_trap(const struct dp_session *s, size_t i)
 	return !s->no_spare && !trace->attach && !s->lttng && !trace->probe[i].many;
 }
 
-/* What raises a signal by design is not worth one unasked. */
+/* An instruction that raises a signal by design gets a trap only with --tactic trap. */
 static bool wants_trap(const struct dp_session *s, size_t i)
 {
-	return for_want_of_room(&s->place[i]) && may_trap(s, i) &&
+	return trap_may_help(&s->place[i]) && may_trap(s, i) &&
 	       (is_asked(s->trace) || s->place[i].refused->tag != DP_TAG_UNRELOCATABLE);
 }
 
@@ -80,8 +80,8 @@ static bool follows_pointers(const struct dp_probe *p)
 }
 
 /*
- * Only for probes that go with their tool: what comes later (a debugger, a filter) is then foreseeable. What pends would need
- * hooks in libraries that are not there yet.
+ * Only for probes that do not outlive dynprobe: a debugger or filter that comes after the run cannot meet the handler. Pending
+ * probes would need hooks in libraries that are not loaded yet.
  */
 bool dp_session_faults_wanted(const struct dp_session *s)
 {
@@ -98,7 +98,7 @@ unsigned dp_session_tactics(const struct dp_session *s, size_t i)
 {
 	const unsigned asked = (s->trace->tactics ? s->trace->tactics : DP_TACTICS_JUMPS) & DP_TACTICS_JUMPS;
 	const unsigned now = asked | (s->trap && may_trap(s, i) ? 1u << DP_TACTIC_TRAP : 0);
-	return now ? now : 1u << DP_TACTIC_COUNT; /* none at all; 0 would be every jump */
+	return now ? now : 1u << DP_TACTIC_COUNT; /* no tactic; 0 would mean all jumps */
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------------ */
@@ -138,19 +138,18 @@ struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *p
 	return s->trap ? dp_hooks_plan(&s->trap->hooks, dp_target_image(s->target), planner, view, entry) : NULL;
 }
 
-/* ---- what is told ----------------------------------------------------------------------------------------------------- */
+/* ---- retries and messages ----------------------------------------------------------------------------------------------------- */
 
 void dp_session_trap_retry(struct dp_session *s)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++)
-		if (for_want_of_room(&s->place[i]))
+		if (trap_may_help(&s->place[i]))
 			s->place[i].refused = dp_error_destroy(s->place[i].refused);
 	s->unhooked = dp_error_destroy(s->unhooked);
 	s->hooked = false;
 	s->nplanned = 0;
 }
 
-/* What was made for the handler is unmade; everything may be planned anew. */
 void dp_session_trap_forget(struct dp_session *s)
 {
 	s->trap = dp_session_trap_destroy(s->trap);
@@ -159,7 +158,7 @@ void dp_session_trap_forget(struct dp_session *s)
 	dp_session_trap_retry(s);
 }
 
-static void say_by_calls(struct dp_session *s, const char *why, const char *cause)
+static void log_by_calls(struct dp_session *s, const char *why, const char *cause)
 {
 	snprintf(s->by_calls.why, sizeof(s->by_calls.why), "%s%s%s", why, cause ? ": " : "", cause ? cause : "");
 	dp_trace_log(s->trace, DP_LOG_DEBUG, "memory is read by system calls: %s", s->by_calls.why);
@@ -169,7 +168,7 @@ void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why)
 {
 	dp_session_trap_forget(s);
 	s->by_calls.later = true;
-	say_by_calls(s, why->message, NULL);
+	log_by_calls(s, why->message, NULL);
 	dp_error_destroy(why);
 }
 
@@ -177,7 +176,7 @@ void dp_session_faults_installed(struct dp_session *s)
 {
 	const char *why = dp_target_faults_why(s->target);
 	if (why && !s->by_calls.why[0] && dp_session_faults_wanted(s))
-		say_by_calls(s, why, NULL);
+		log_by_calls(s, why, NULL);
 	s->by_calls.since_ns = dp_now_ns();
 	s->by_calls.next_ns = s->by_calls.since_ns + RETRY_NS;
 }
@@ -191,7 +190,7 @@ static void note_retry(struct dp_session *s, uint64_t held_ns, struct dp_error *
 		b->for_ns = dp_now_ns() - b->since_ns;
 	if (err || b->for_ns)
 		dp_trace_log(s->trace, DP_LOG_DEBUG, "memory is read by %s%s",
-		             err ? "system calls to the end: " : "loads from now on", err ? err->message : "");
+		             err ? "system calls until the end: " : "loads from now on", err ? err->message : "");
 	dp_error_destroy(err);
 }
 
@@ -210,7 +209,7 @@ void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why)
 {
 	dp_session_trap_forget(s);
 	s->no_faults = true;
-	say_by_calls(s, why->message, why->cause ? why->cause->message : NULL);
+	log_by_calls(s, why->message, why->cause ? why->cause->message : NULL);
 	dp_error_destroy(why);
 }
 
@@ -222,7 +221,7 @@ void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why)
 		if (wants_trap(s, i)) {
 			struct dp_error *one = s->place[i].refused;
 			s->place[i].refused = dp_error(is_asked(s->trace) ? DP_TAG_TRAP_UNSAFE : one->tag,
-			                               "%s; and no trap: %s%s%s", one->message, why->message,
+			                               "%s; no trap either: %s%s%s", one->message, why->message,
 			                               why->cause ? ": " : "", why->cause ? why->cause->message : "");
 			dp_error_destroy(one);
 		}
@@ -243,15 +242,14 @@ void dp_session_trap_note(const struct dp_session *s)
 		n += s->place[i].placed && s->place[i].plan.tactic == DP_TACTIC_TRAP;
 	if (n && !is_asked(s->trace))
 		dp_trace_log(s->trace, DP_LOG_INFO,
-		             "no jump fits at %zu of the places in %d: traps, some 2 us a hit; attach no debugger meanwhile, or use "
-		             "--no-trap",
+		             "no jump fits at %zu sites in %d: using traps, about 2 us a hit; do not attach a debugger during the run, or "
+		             "use --no-trap",
 		             n, dp_target_pid(s->target));
 }
 
-/* Takes the error: everything may be planned anew, without traps that nobody asked for. */
 void dp_session_trap_no_spare(struct dp_session *s, struct dp_error *why)
 {
-	dp_trace_log(s->trace, DP_LOG_DEBUG, "no traps where no jump fits: %s", why->message);
+	dp_trace_log(s->trace, DP_LOG_DEBUG, "no traps in place of jumps: %s", why->message);
 	dp_error_destroy(why);
 	s->no_spare = true;
 	dp_session_trap_forget(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traps of a session, and the hooks that they need. */
+/* Traps and the fault handler of a session, and the hooks that both need. */
 #ifndef DP_SESSION_TRAP_H
 #define DP_SESSION_TRAP_H
 
@@ -8,34 +8,35 @@
 struct dp_session_trap;
 struct dp_session_trap *dp_session_trap_destroy(struct dp_session_trap *trap);
 
-/* What probe `i` may be planned with: traps only from dp_session_trap_begin() on. */
+/* The tactics for probe `i`; traps only after dp_session_trap_begin(). */
 unsigned dp_session_tactics(const struct dp_session *s, size_t i);
-/* So many probes were refused that a trap could take, if traps are allowed. */
+/* Number of refused probes for which a trap may be tried. */
 size_t dp_session_trap_wanting(const struct dp_session *s);
-/* Finds the hooks and makes room for them; before dp_target_prepare(). DP_TAG_TRAP_UNSAFE says why there can be no traps. */
+/* Finds the hooks and reserves room for them; before dp_target_prepare(). DP_TAG_TRAP_UNSAFE: traps are not possible. */
 struct dp_error *dp_session_trap_begin(struct dp_session *s) DP_MUST_CHECK;
-/* Plans the hooks, if there are to be traps. */
+/* Plans the hooks, if dp_session_trap_begin() succeeded. */
 struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view) DP_MUST_CHECK;
-/* Everything may be planned anew. */
+/* Drops the refusals that a trap could avoid, for another planning. */
 void dp_session_trap_retry(struct dp_session *s);
+/* Drops the hooks as well. */
 void dp_session_trap_forget(struct dp_session *s);
-/* Does a probe follow pointers, and may the agent's handler take the faults? It needs the same hooks, from dp_session_trap_begin() on. */
+/* Whether a probe follows pointers, and the agent may handle the faults. That needs the same hooks, dp_session_trap_begin(). */
 bool dp_session_faults_wanted(const struct dp_session *s);
-/* It cannot: everything may be planned anew, with reads by system calls. Takes the error. */
+/* The fault handler is not possible: prepares another planning, with reads by system calls. Takes ownership of `why`. */
 void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why);
-/* It cannot for now: everything may be planned anew, with reads by the agent. Takes the error. */
+/* It is not possible now, and will be tried again: prepares another planning. Takes ownership of `why`. */
 void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why);
-/* The probes stand. */
+/* Call it when the probes are installed. */
 void dp_session_faults_installed(struct dp_session *s);
-/* While they do: now and then the handler is tried again. */
+/* Call it during the run: tries again to install the handler now and then. */
 void dp_session_faults_round(struct dp_session *s);
-/* Are there traps although nobody asked for them? The run does not fail for their sake. */
+/* Whether traps are used in place of jumps, without --tactic trap. Then they must not make the run fail. */
 bool dp_session_trap_is_spare(const struct dp_session *s);
-/* Says, once the probes stand, at how many places there is one that nobody asked for. */
+/* After installation: logs the number of such traps. */
 void dp_session_trap_note(const struct dp_session *s);
-/* They cannot be had: everything may be planned anew, without. Takes the error. */
+/* Such traps failed: prepares another planning without them. Takes ownership of `why`. */
 void dp_session_trap_no_spare(struct dp_session *s, struct dp_error *why);
-/* It stays without traps: the probes that wanted one are told why. */
+/* There will be no traps: adds `why` to the refusals of the probes that could have used one. */
 void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why);
 
 #endif

@@ -202,7 +202,7 @@ class Pending(harness.Case):
         self.ask(t, "OPENED", 2)
         self.await_events(p, "plugin_work", 3)
         r = self.finish(p)
-        self.assertIn("went on before dynprobe had looked", r.err)
+        self.assertIn("resumed before dynprobe had inspected it", r.err)
         self.assertEqual(len(self.constructed(r)), 1, str(r))
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
@@ -381,7 +381,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
     def test_patterns_do_not_wait_and_say_so(self):
         r = self.dynprobe("--pending", "--function", "late.so!plugin_*", "--", harness.target_path("loads"), LATE, "main")
         self.assertEqual(r.status, harness.OWN_FAILURE, str(r))
-        self.assertIn("--pending does not wait for", r.err)
+        self.assertIn("--pending cannot wait for", r.err)
 
     def test_what_it_excludes(self):
         t = self.loads("once")

@@ -82,7 +82,7 @@ class Progress(Case):
 
     def test_what_many_places_will_cost_is_said_before_they_are_touched(self):
         t = self.target("thousands", 2)
-        said = r"(\d+) places in (\d+) pages of text of \d+ \(thousands\): about (\d+) ms to install, \d+ ms to remove; .* 7 ms at most \(--max-pause\)"
+        said = r"(\d+) sites in (\d+) pages of text of \d+ \(thousands\): about (\d+) ms to install, \d+ ms to remove; .* 7 ms at most \(--max-pause\)"
         words = map(str, ("--pid", t.pid, "--function", "*", "--max-pause", 7, "--dry-run", "-f", "json"))
         dry = harness.tool(*words)
         total = json.loads(dry.stdout.splitlines()[-1])

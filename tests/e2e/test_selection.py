@@ -203,7 +203,7 @@ class Points(Case):
         self.assertEqual(tags["skips_lock_0xb"], "DP-NOT-BOUNDARY", tags)
 
     def test_an_indirect_jump_that_cannot_be_told_is_said(self):
-        self.assertRegex(self.unquiet("--return", "anywhere"), r"anywhere may also leave by the indirect jump at \+0x")
+        self.assertRegex(self.unquiet("--return", "anywhere"), r"anywhere may also return by the indirect jump at \+0x")
 
 
 class Patterns(Case):
