@@ -15,11 +15,12 @@ struct dp_trace_calls {
 	void (*log)(enum dp_log_level level, const char *text, void *data);
 	enum dp_log_level least; /* lines below this level are not formatted */
 	/*
-	 * Before each step of long work that has not changed a process yet. `done` of `of` steps (0: unknown) are done. An error ends
-	 * the work and becomes its result.
+	 * Before each step of long work that has not changed a process yet. `done` of `of` steps (0: unknown) are done. An error
+	 * ends the work and becomes its result.
 	 */
 	struct dp_error *(*step)(const char *what, size_t done, size_t of, void *data);
-	/* While `of` probes (0: unknown) are installed or removed. True during installation: stop, and remove the installed ones. */
+	/* While `of` probes (0: unknown) are installed or removed. True during installation: stop, and remove the installed ones.
+	 */
 	bool (*progress)(bool removing, size_t done, size_t of, void *data);
 	/* From now on the engine changes a process: do not kill the caller without need. */
 	void (*changing)(void *data);
@@ -30,10 +31,10 @@ struct dp_trace_calls {
 
 	/* During a run (run.h), which requires all of these. */
 	void (*event)(const struct dp_event *event, void *data);
-	void (*fields_known)(unsigned probe, void *data); /* a library was loaded: this probe's fields are final */
-	void (*note)(const char *text, void *data);       /* a line between the events */
+	void (*fields_known)(unsigned probe, void *data);     /* a library was loaded: this probe's fields are final */
+	void (*note)(const char *text, void *data);           /* a line between the events */
 	struct dp_error *(*flush)(uint64_t lost, void *data); /* called now and then; `lost`: hits lost so far */
-	void (*round)(void *data);                        /* every ring was read once more */
+	void (*round)(void *data);                            /* every ring was read once more */
 	bool (*interrupted)(bool leaving, void *data);    /* end the run? `leaving`: at once, without the rest of the events? */
 	int wake_fd;                                      /* becomes readable when `interrupted` may be true */
 	void *run_data;

@@ -32,8 +32,8 @@ static void read_group(struct dp_resident *s, struct dp_left_group *ret)
 	ret->damaged = dp_manifest_parse(dp_resident_manifest(s), &ret->manifest);
 	if (ret->damaged || ret->manifest.n == dp_resident_nprobes(s))
 		return;
-	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process has %u resident probes, but the description of them lists %zu", dp_resident_nprobes(s),
-	                        ret->manifest.n);
+	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process has %u resident probes, but the description of them lists %zu",
+	                        dp_resident_nprobes(s), ret->manifest.n);
 	dp_manifest_fini(&ret->manifest);
 }
 

@@ -12,7 +12,7 @@
 
 #define VERSION 1
 
-/* ---- from a trace_spec -------------------------------------------------------------------------------------------------- */
+/* ---- from a trace_spec ------------------------------------------------------------------------------------------------ */
 
 static struct dp_error *copy_probe(const struct dp_trace_spec *trace, size_t i, struct dp_manifest_probe *ret)
 {
@@ -106,11 +106,11 @@ struct dp_error *dp_manifest_write(const struct dp_manifest *m, char **ret)
 	if (!text)
 		return dp_error(DP_TAG_USAGE, "cannot describe the resident probes: their text is not UTF-8");
 	if (strlen(text) >= DP_MANIFEST_MAX)
-		return dp_error(
-		        DP_TAG_USAGE,
-		        "%zu probes are too many for one attach: their description has %zu bytes, and at most %u fit; use several "
-		        "commands",
-		        m->n, strlen(text) + 1, DP_MANIFEST_MAX);
+		return dp_error(DP_TAG_USAGE,
+		                "%zu probes are too many for one attach: their description has %zu bytes, and at most %u fit; "
+		                "use several "
+		                "commands",
+		                m->n, strlen(text) + 1, DP_MANIFEST_MAX);
 	*ret = dp_take(text, NULL);
 	return NULL;
 }

@@ -28,7 +28,8 @@ struct dp_typed { /* one probe's options as typed, for the manifest and for pars
 	char **context;
 	size_t ncontexts;
 	char *when; /* or NULL */
-	/* The function whose inlined copy begins at the site, if the probe is named after it, as in struct dp_selected; or NULL. */
+	/* The function whose inlined copy begins at the site, if the probe is named after it, as in struct dp_selected; or NULL.
+	 */
 	char *inlined;
 	struct dp_call_at call; /* for probes on a system call */
 	char *chosen;           /* for an exit with `call.chosen`: the condition on its entry */

@@ -72,8 +72,8 @@ static int by_number(const void *a, const void *b)
 	return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_code_view *view, const struct dp_spec *spec,
-                                    struct dp_call_sites *ret)
+struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_code_view *view,
+                                    const struct dp_spec *spec, struct dp_call_sites *ret)
 {
 	struct dp_call_sites sites = {0};
 	struct search search = {trace, &sites, image, view};

@@ -9,7 +9,7 @@
 struct dp_syscall_site {
 	struct dp_function function;
 	uint64_t entry, exit;
-	int32_t nr; /* or DP_CALL_ANY: the site makes more than one call */
+	int32_t nr;         /* or DP_CALL_ANY: the site makes more than one call */
 	bool kept, no_exit; /* the site, or the address after the call, must not be probed (dp_text_kept()) */
 };
 struct dp_call_sites {
@@ -18,8 +18,8 @@ struct dp_call_sites {
 	size_t unknown; /* places that look like system calls, outside of all known functions */
 };
 /* Searches the modules that `spec` names. */
-struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_code_view *view, const struct dp_spec *spec,
-                                    struct dp_call_sites *ret) DP_MUST_CHECK;
+struct dp_error *dp_call_sites_find(const struct dp_trace_spec *trace, struct dp_image *image, struct dp_code_view *view,
+                                    const struct dp_spec *spec, struct dp_call_sites *ret) DP_MUST_CHECK;
 void dp_call_sites_fini(struct dp_call_sites *sites);
 
 #endif

@@ -38,7 +38,7 @@ const struct dp_function *dp_function_part(const struct dp_function_points *fp, 
 
 enum kin { OTHER, FRAGMENT, END };
 
-#define FRAGMENT_MAX 16384u /* bytes; something larger is no fragment (but for example a table of PLT stubs), and is not searched */
+#define FRAGMENT_MAX 16384u /* bytes; larger functions are no fragments (but PLT tables, for example) and are not searched */
 
 /* Classifies a nameless function to which the function jumps. */
 static struct dp_error *classify(const struct search *s, const struct dp_function *g, enum kin *ret)

@@ -92,8 +92,8 @@ static struct dp_error *plan_one(const struct planning *p, size_t i, uint64_t at
 	return dp_planner_add(p->planner, &request, &plan);
 }
 
-struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner, struct dp_code_view *view,
-                               uint64_t entry)
+struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner,
+                               struct dp_code_view *view, uint64_t entry)
 {
 	const struct planning p = {hooks, image, planner, view, entry};
 	for (size_t i = 0; i < hooks->n; i++) {

@@ -135,10 +135,10 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 		return dp_expand_inside(x, from, s);
 	if (s->ifunc) {
 		const struct dp_expand_place at = {.f = &s->function, .point = point};
-		return dp_expand_add_refused(x, from, &at,
-		                             dp_error(DP_TAG_NO_SYMBOL,
-		                                      "'%s' is an IFUNC: it only chooses the function that calls of this name reach",
-		                                      s->function.name));
+		return dp_expand_add_refused(
+		        x, from, &at,
+		        dp_error(DP_TAG_NO_SYMBOL, "'%s' is an IFUNC: it only chooses the function that calls of this name reach",
+		                 s->function.name));
 	}
 	if (point == DP_POINT_ENTRY || point == DP_POINT_PLACE)
 		return add_one(x, from, point, &s->function);
@@ -176,7 +176,8 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 	return NULL;
 }
 
-#define RESERVE 64u /* probes for the lines, markers or returns of a library that is loaded later; unused ones have a name only */
+#define RESERVE 64u /* probes for the lines, markers or returns of a library that is loaded later; unused ones have a name only  \
+	             */
 
 /* Not patterns of functions: they may stand for any number of probes. */
 static bool can_wait(const struct dp_expander *x, size_t from, const struct dp_error *err)

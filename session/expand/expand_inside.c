@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites inside of functions: lines, inlined copies, markers. And plain names, which may also stand for inlined copies and overloads. */
+/* Sites inside of functions (lines, inlined copies, markers), and plain names, which may stand for inlined copies and overloads.
+ */
 #include "session/expand/expand_internal.h"
 #include "probes/point/select/more.h"
 #include "probes/point/usdt/usdt.h"
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEARCHED_MAX 64u /* plain names in a run, above which inlined copies are not searched: each needs a walk through the debug information */
+/* With more plain names than this, inlined copies are not searched: each name needs a walk through the debug information. */
+#define SEARCHED_MAX 64u
 
 char *dp_expand_called(const char *label)
 {

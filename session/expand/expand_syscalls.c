@@ -127,7 +127,7 @@ static struct dp_error *add_all(struct calls *c)
 	return NULL;
 }
 
-/* ---- which calls and points ------------------------------------------------------------------------------------------------- */
+/* ---- which calls and points ------------------------------------------------------------------------------------------- */
 
 static bool mentions_end(const char *text)
 {
@@ -139,7 +139,8 @@ static void choose_points(struct calls *c)
 {
 	const struct dp_trace_spec *trace = c->x->from;
 	const struct dp_typed *typed = &trace->typed[c->from];
-	bool end = trace->asked.slower_ns || mentions_end(trace->asked.value) || mentions_end(trace->asked.by) || mentions_end(typed->when);
+	bool end = trace->asked.slower_ns || mentions_end(trace->asked.value) || mentions_end(trace->asked.by) ||
+	           mentions_end(typed->when);
 	for (size_t i = 0; i < typed->ncontexts; i++)
 		end |= mentions_end(typed->context[i]);
 	c->entries = c->spec->point == DP_POINT_ENTRY || (c->spec->point == DP_POINT_PLACE && !end);
@@ -158,9 +159,10 @@ static struct dp_error *add_condition(struct calls *c, int32_t nr)
 
 static struct dp_error *too_many(const struct calls *c)
 {
-	return dp_error(DP_TAG_USAGE,
-	                "'%s' matches %zu system calls, and the limit is %u: use a narrower pattern, or * with --when 'nr == ...'",
-	                c->spec->text, c->numbers, NUMBERS_MAX);
+	return dp_error(
+	        DP_TAG_USAGE,
+	        "'%s' matches %zu system calls, and the limit is %u: use a narrower pattern, or * with --when 'nr == ...'",
+	        c->spec->text, c->numbers, NUMBERS_MAX);
 }
 
 static struct dp_error *find_numbers(struct calls *c)
@@ -179,10 +181,9 @@ static struct dp_error *find_numbers(struct calls *c)
 		c->only = c->numbers == 1 ? nr : DP_CALL_ANY;
 	}
 	if (!c->numbers)
-		return dp_error(
-		        DP_TAG_NO_SYMBOL,
-		        "'%s': no such system call; dynprobe list -p PID 'syscall:*' shows those that the program makes",
-		        c->spec->text);
+		return dp_error(DP_TAG_NO_SYMBOL,
+		                "'%s': no such system call; dynprobe list -p PID 'syscall:*' shows those that the program makes",
+		                c->spec->text);
 	return c->numbers > NUMBERS_MAX ? too_many(c) : NULL;
 }
 
@@ -203,18 +204,16 @@ static void log_sites(const struct calls *c)
 	const size_t any = c->sites.n && c->sites.item[c->sites.n - 1].nr == DP_CALL_ANY;
 	if (!c->named && any)
 		dp_trace_log(c->x->from, DP_LOG_INFO, "%s: no site makes this call only; probing the sites that make any call",
-		        c->spec->text);
+		             c->spec->text);
 	if (c->sites.unknown)
 		dp_trace_log(c->x->from, DP_LOG_INFO,
-		        "%zu places that look like system calls are outside of all known functions: not probed",
-		        c->sites.unknown);
+		             "%zu places that look like system calls are outside of all known functions: not probed",
+		             c->sites.unknown);
 	if (c->kept)
 		dp_trace_log(c->x->from, DP_LOG_INFO,
-		        "%zu places are in code that must not change (see dynprobe explain DP-RSEQ): not probed",
-		        c->kept);
+		             "%zu places are in code that must not change (see dynprobe explain DP-RSEQ): not probed", c->kept);
 	if (has_generated_code(c->x->image))
-		dp_trace_log(c->x->from, DP_LOG_INFO,
-		        "the process has generated code; system calls in it are not probed");
+		dp_trace_log(c->x->from, DP_LOG_INFO, "the process has generated code; system calls in it are not probed");
 }
 
 static struct dp_error *nothing(const struct calls *c)

@@ -55,9 +55,10 @@ void dp_forecast_log(const struct dp_session *s, const struct dp_plan *plan, siz
 	if (n <= DP_MANY_PLACES || !dp_trace_logs(s->trace, DP_LOG_INFO))
 		return;
 	const struct dp_forecast f = dp_forecast_of(s, plan, n);
-	dp_trace_log(s->trace, DP_LOG_INFO,
-	             "%zu sites in %zu pages of text of %d (%s): about %.0f ms to install, %.0f ms to remove; threads are stopped "
-	             "one at a time, for about %.0f ms at most, or together, for %.4g ms at most (--max-pause)",
-	             f.places, f.pages, dp_target_pid(s->target), dp_target_comm(s->target), (double)f.install_ns / 1e6,
-	             (double)f.removal_ns / 1e6, (double)f.pause_ns / 1e6, (double)f.together_ns / 1e6);
+	dp_trace_log(
+	        s->trace, DP_LOG_INFO,
+	        "%zu sites in %zu pages of text of %d (%s): about %.0f ms to install, %.0f ms to remove; threads are stopped "
+	        "one at a time, for about %.0f ms at most, or together, for %.4g ms at most (--max-pause)",
+	        f.places, f.pages, dp_target_pid(s->target), dp_target_comm(s->target), (double)f.install_ns / 1e6,
+	        (double)f.removal_ns / 1e6, (double)f.pause_ns / 1e6, (double)f.together_ns / 1e6);
 }

@@ -248,8 +248,8 @@ static void note(const struct inspection *l, size_t i, const char *what, const c
 	unsigned *told = &l->s->pending->told[i];
 	if (*told > NOTES && !verbose)
 		return;
-	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", l->s->trace->probe[i].name, dp_target_pid(l->s->target), what,
-	         why, ++*told > NOTES && !verbose ? "; further notes on it are left out" : "");
+	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", l->s->trace->probe[i].name, dp_target_pid(l->s->target), what, why,
+	         ++*told > NOTES && !verbose ? "; further notes on it are left out" : "");
 	l->note(text, l->data);
 }
 
@@ -372,11 +372,8 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 	note_late(s, calls->note, calls->data);
 	struct dp_error *err = dp_session_beside(s, &later);
 	if (!err) {
-		struct inspection l = {.s = s,
-		                       .now = dp_target_image(later->target),
-		                       .note = calls->note,
-		                       .data = calls->data,
-		                       .late = p->late};
+		struct inspection l = {
+		        .s = s, .now = dp_target_image(later->target), .note = calls->note, .data = calls->data, .late = p->late};
 		if (watch_all(&l)) {
 			dp_pending_places(s->trace, dp_target_image(later->target), dp_loads_late(s->target) == p->late);
 			err = dp_session_resolve_beside(later, s);

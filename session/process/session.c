@@ -32,9 +32,8 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 {
 	if (!dp_target_filtered(s->target) || (!reads_memory(p) && !unwinds(s, p)))
 		return NULL;
-	return dp_error(
-	        DP_TAG_SECCOMP,
-	        "under a seccomp filter, probes can only read registers: memory and backtraces need system calls");
+	return dp_error(DP_TAG_SECCOMP,
+	                "under a seccomp filter, probes can only read registers: memory and backtraces need system calls");
 }
 
 /* docs/guarantees.md states how much stack a hit uses. Probes that emit through LTTng switch to a stack of their own. */
@@ -108,7 +107,8 @@ static size_t *planning_order(const struct dp_session *s)
 	return order;
 }
 
-static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base)
+static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view,
+                                    uint64_t lost_base)
 {
 	dp_auto_free size_t *order = planning_order(s);
 	if (!order)

@@ -25,13 +25,13 @@ struct dp_place { /* one probe in one target */
 	uint64_t unpaired, crowded; /* aggregations: hits without an entry, and without room for their key */
 };
 
-struct dp_found { /* a resident probe of an earlier command */
+struct dp_found {                     /* a resident probe of an earlier command */
 	struct dp_resident *standing; /* NULL: none */
 	unsigned probe;
 	uint64_t event; /* sink lttng */
 };
 
-struct dp_by_calls { /* memory is read by system calls: the fault handler could not be installed (session_trap.c) */
+struct dp_by_calls {   /* memory is read by system calls: the fault handler could not be installed (session_trap.c) */
 	char why[256]; /* empty: memory is not read by system calls */
 	bool later;    /* installing the handler is tried again during the run */
 	unsigned tried;
@@ -56,7 +56,7 @@ struct dp_session {
 	struct dp_plan hook;           /* at the start of every thread */
 	struct dp_error *unhooked;     /* why the hook was refused, or NULL */
 	bool kept;                     /* the probes were left: a later command parks the events */
-	struct dp_found old; /* the resident probe that this session's probe replaces (keep.c) */
+	struct dp_found old;           /* the resident probe that this session's probe replaces (keep.c) */
 	bool ended;
 	enum dp_watch end;
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
@@ -65,7 +65,7 @@ struct dp_session {
 	bool no_spare;                /* no traps in place of jumps without --tactic trap: they failed */
 	struct dp_by_calls by_calls;
 	struct dp_session_answers *answers; /* session_answers.h; NULL: events */
-	struct dp_pending *pending;   /* --pending (pending.h); NULL in a later session */
+	struct dp_pending *pending;         /* --pending (pending.h); NULL in a later session */
 };
 
 /* ---- session_target.c ---------------------------------------------------------------------------------------------------- */

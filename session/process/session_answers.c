@@ -202,8 +202,7 @@ static struct dp_error *find_call(struct dp_session *s, size_t i, struct dp_site
 	if (!call->exit)
 		return no_return(&s->trace->probe[i]);
 	if (dp_call_returns_twice(call->nr))
-		return dp_error(DP_TAG_NO_VALUE,
-		                "a system call that returns twice has no duration: leave it out");
+		return dp_error(DP_TAG_NO_VALUE, "a system call that returns twice has no duration: leave it out");
 	ret->addr = dp_addr_add(dp_addr_of(s->place[i].addr), -(int64_t)call->back);
 	ret->module = dp_image_module_at(image, ret->addr);
 	dp_image_function_at(image, ret->addr, &ret->function);
@@ -229,8 +228,8 @@ static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *
 	return NULL;
 }
 
-static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, struct dp_site *site,
-                                   struct dp_request request)
+static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view,
+                                   struct dp_site *site, struct dp_request request)
 {
 	struct dp_session_answers *a = s->answers;
 	const uint16_t pair = request.pair;
@@ -259,9 +258,8 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	size_t k;
 	DP_TRY(typed->call.is ? find_call(s, i, &site) : find_entry(s, &s->trace->probe[i], s->place[i].addr, &site));
 	if (!typed->call.is && site.module && dp_module_small_stacks(site.module))
-		return dp_error(
-		        DP_TAG_USAGE,
-		        "Go functions have no duration: goroutines move between threads and stacks while they run");
+		return dp_error(DP_TAG_USAGE,
+		                "Go functions have no duration: goroutines move between threads and stacks while they run");
 	for (k = a->npairs; k-- > 0;)
 		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;
@@ -300,7 +298,8 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_an
 		DP_TRY(dp_session_expr(s, i, a->by, &e));
 	ret->by = e;
 	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
-		return dp_error(DP_TAG_SECCOMP, "under a seccomp filter, aggregations can only use registers: memory needs system calls");
+		return dp_error(DP_TAG_SECCOMP,
+		                "under a seccomp filter, aggregations can only use registers: memory needs system calls");
 	return NULL;
 }
 

@@ -8,9 +8,9 @@
 struct dp_session_answers {
 	struct dp_answer *answer; /* trace->nprobes of them */
 	struct dp_cells_want want;
-	bool timed;                 /* durations are needed */
-	uint64_t *entry;            /* of pair i + 1: the address of its entry */
-	const char **chosen;        /* for system calls: the condition on the entry; NULL: all. Borrowed from struct dp_typed */
+	bool timed;          /* durations are needed */
+	uint64_t *entry;     /* of pair i + 1: the address of its entry */
+	const char **chosen; /* for system calls: the condition on the entry; NULL: all. Borrowed from struct dp_typed */
 	struct dp_expr **chosen_when;
 	struct dp_error **no_entry; /* why the entry cannot be probed, or NULL */
 	size_t npairs;

@@ -21,7 +21,8 @@ struct place {
 	struct dp_usdt_arg usdt[DP_USDT_MAX_ARGS];
 };
 
-static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed, struct place *ret)
+static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed,
+                               struct place *ret)
 {
 	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = typed->inlined};
 	at.call = typed->call.is ? &typed->call : NULL;
@@ -46,10 +47,11 @@ static struct dp_error *take_argument(struct dp_printf_form *form, size_t i, con
 			return dp_printf_check(form, i, &fields->field[form->field[i]]);
 		}
 	if (fields->n == before)
-		return dp_error(DP_TAG_SYNTAX, "the format has the value '%s' twice: name one of them, x=%s",
-		                form->arg[i], form->arg[i]);
+		return dp_error(DP_TAG_SYNTAX, "the format has the value '%s' twice: name one of them, x=%s", form->arg[i],
+		                form->arg[i]);
 	if (fields->n != before + 1)
-		return dp_error(DP_TAG_SYNTAX, "'%s' is not a single value: pass its members or elements to the format one by one",
+		return dp_error(DP_TAG_SYNTAX,
+		                "'%s' is not a single value: pass its members or elements to the format one by one",
 		                form->arg[i]);
 	return dp_printf_check(form, i, &fields->field[before]);
 }
@@ -110,7 +112,8 @@ static void warn(const struct dp_session *s, const struct dp_probe *p, const str
 			const struct dp_field *f = &p->fields.field[k];
 			if (f->source != DP_SRC_NONE || !same_text(f->label ? f->label : f->name, typed->context[i]))
 				continue;
-			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' is not available there: %s", p->name, typed->context[i], f->absent);
+			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' is not available there: %s", p->name, typed->context[i],
+			             f->absent);
 		}
 }
 
@@ -131,8 +134,8 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 	}
 	if (alike(&p->fields, &place->fields))
 		return NULL;
-	return dp_error(DP_TAG_NO_VALUE, "'%s' has other fields here than in the first process: probe this process in a run of its own",
-	                p->name);
+	return dp_error(DP_TAG_NO_VALUE,
+	                "'%s' has other fields here than in the first process: probe this process in a run of its own", p->name);
 }
 
 static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place *ret)

@@ -11,7 +11,8 @@
  * pattern named the probe.
  */
 struct dp_error *dp_session_scope(struct dp_session *s) DP_MUST_CHECK;
-/* The same for a later session (pending.h), but errors only refuse their probe. Calls `known` when a probe gets its field table. */
+/* The same for a later session (pending.h). Errors only refuse their probe; `known` is called when a probe has its field table.
+ */
 void dp_session_scope_late(struct dp_session *later, void (*known)(unsigned probe, void *data), void *data);
 /* Compiles an expression for probe i's site. */
 struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret) DP_MUST_CHECK;

@@ -85,12 +85,13 @@ struct dp_error *dp_session_prime_late(struct dp_session *s)
 	DP_TRY(prime(s));
 	if (s->sink_stats.unprimed)
 		dp_trace_log(s->trace, DP_LOG_WARNING,
-		        "%zu of %zu threads of %d did not reach a point where dynprobe can prepare them for LTTng: their hits will "
-		        "be counted as unprimed",
-		        s->sink_stats.unprimed, s->sink_stats.threads, dp_target_pid(s->target));
+		             "%zu of %zu threads of %d did not reach a point where dynprobe can prepare them for LTTng: their "
+		             "hits will "
+		             "be counted as unprimed",
+		             s->sink_stats.unprimed, s->sink_stats.threads, dp_target_pid(s->target));
 	if (s->unhooked)
-		dp_trace_log(s->trace, DP_LOG_WARNING, "threads that start later cannot be prepared for LTTng: %s [%s]", s->unhooked->message,
-		        dp_tag_name(s->unhooked->tag));
+		dp_trace_log(s->trace, DP_LOG_WARNING, "threads that start later cannot be prepared for LTTng: %s [%s]",
+		             s->unhooked->message, dp_tag_name(s->unhooked->tag));
 	return NULL;
 }
 

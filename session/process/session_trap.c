@@ -72,7 +72,7 @@ bool dp_session_trap_is_spare(const struct dp_session *s)
 	return s->trap && !is_asked(s->trace) && !s->no_spare;
 }
 
-/* ---- which probes follow pointers ------------------------------------------------------------------------------------------ */
+/* ---- which probes follow pointers ------------------------------------------------------------------------------------- */
 
 static bool follows_pointers(const struct dp_probe *p)
 {
@@ -138,7 +138,7 @@ struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *p
 	return s->trap ? dp_hooks_plan(&s->trap->hooks, dp_target_image(s->target), planner, view, entry) : NULL;
 }
 
-/* ---- retries and messages ----------------------------------------------------------------------------------------------------- */
+/* ---- retries and messages --------------------------------------------------------------------------------------------- */
 
 void dp_session_trap_retry(struct dp_session *s)
 {
@@ -242,8 +242,8 @@ void dp_session_trap_note(const struct dp_session *s)
 		n += s->place[i].placed && s->place[i].plan.tactic == DP_TACTIC_TRAP;
 	if (n && !is_asked(s->trace))
 		dp_trace_log(s->trace, DP_LOG_INFO,
-		             "no jump fits at %zu sites in %d: using traps, about 2 us a hit; do not attach a debugger during the run, or "
-		             "use --no-trap",
+		             "no jump fits at %zu sites in %d: using traps, about 2 us a hit; do not attach a debugger during "
+		             "the run, or use --no-trap",
 		             n, dp_target_pid(s->target));
 }
 

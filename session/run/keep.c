@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What earlier tools noted about what they left. That of a group whose process damaged it is empty; it is left to `detach`. */
+/* Reads the manifests of earlier commands. One that the process damaged is taken as empty; `detach` removes its probes. */
 static struct dp_error *read_manifests(struct dp_target *t, struct dp_manifest **ret)
 {
 	const size_t n = dp_target_nstanding(t);
@@ -45,7 +45,7 @@ static struct dp_error *announce_to(const struct dp_run *run, struct dp_session 
 			s->old = f;
 		} else if (f.standing) {
 			return dp_error(DP_TAG_STANDING,
-			                "a probe '%s' stands in %d (%s) already; choose another --name, or remove it first",
+			                "probe '%s' is already installed in %d (%s); choose another --name, or remove it first",
 			                trace->probe[i].name, dp_target_pid(s->target), dp_target_comm(s->target));
 		}
 	}
@@ -63,7 +63,7 @@ static struct dp_error *announce_one(const struct dp_run *run, struct dp_session
 	return err;
 }
 
-/* With the longest numbers: whatever is noted in the end is no longer. Better refused now than when all probes stand. */
+/* Checks that the manifest will fit, with the longest numbers, before any probe is installed. */
 static struct dp_error *check_room(const struct dp_run *run)
 {
 	struct dp_manifest m = {0};
@@ -86,7 +86,7 @@ struct dp_error *dp_keep_announce(struct dp_run *run)
 	return NULL;
 }
 
-/* The old probe stands no longer: its event may be used again, and its group goes when nothing else of it stands. */
+/* The old probe is not installed any more: the sink may reuse its event, and its group goes with its last probe. */
 static struct dp_error *clear_superseded(struct dp_session *s)
 {
 	const struct dp_found *f = &s->old;
@@ -113,7 +113,7 @@ static struct dp_error *write_manifest(const struct dp_run *run, const struct dp
 	return err;
 }
 
-static void say_kept(const struct dp_session *s)
+static void log_kept(const struct dp_session *s)
 {
 	const pid_t pid = dp_target_pid(s->target);
 	dp_trace_log(s->trace, DP_LOG_WARNING,
@@ -121,11 +121,11 @@ static void say_kept(const struct dp_session *s)
 	        dp_session_placed(s), dp_session_placed(s) == 1 ? "" : "s", pid, dp_target_comm(s->target), pid, pid);
 }
 
-/* No group is left for a later tool to find empty. */
+/* Removes everything: a later command should not find an empty group. */
 static void leave_none(struct dp_session *s)
 {
 	struct dp_error *err = dp_session_remove(s);
-	dp_trace_log(s->trace, DP_LOG_WARNING, "none of the probes could be placed in %d (%s): none was left there",
+	dp_trace_log(s->trace, DP_LOG_WARNING, "none of the probes could be placed in %d (%s): nothing was left there",
 	             dp_target_pid(s->target), dp_target_comm(s->target));
 	if (err)
 		dp_trace_log(s->trace, DP_LOG_WARNING, "%s [%s]", err->message, dp_tag_name(err->tag));
@@ -142,6 +142,6 @@ struct dp_error *dp_keep(struct dp_run *run, struct dp_session *s)
 	DP_TRY(write_manifest(run, s, &manifest));
 	DP_TRY(dp_session_keep(s, manifest));
 	run->kept = true;
-	say_kept(s);
+	log_kept(s);
 	return s->old.standing ? clear_superseded(s) : NULL;
 }

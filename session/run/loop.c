@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of a run: drain every ring, look at every site, sleep a little; until a signal, a limit or the end of all targets. No
- * thread of a target is held here. The sleep is short when much came in, so that rings of busy threads do not fill.
+ * The loop of a run: drain every ring, check every site, sleep; until a signal, a limit or the end of all targets. It holds no
+ * thread of a target. After a round with many events the sleep is short, so that rings of busy threads do not overflow.
  */
 #include "session/run/snapshots.h"
 #include "session/run/run.h"
@@ -16,8 +16,8 @@
 #define IDLE_MS  10
 #define BUSY_MS  1
 #define FLUSH_NS UINT64_C(200000000)
-#define MANY     256u
-#define LOOK     1024u /* hits that are shown between two looks at who waits for a snapshot; a power of two */
+#define MANY     256u  /* events in a round, above which the next sleep is short */
+#define CHECK    1024u /* events between two checks for hits that wait for a snapshot, and for the end; a power of two */
 
 void dp_run_note(const struct dp_run *run, const char *text)
 {
@@ -41,7 +41,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 		s->place[hit->probe].unshown++;
 		return;
 	}
-	/* The rings are the target's to write: what does not decode is counted, not shown. */
+	/* The target can overwrite the rings: a record that does not decode is counted, not shown. */
 	if (dp_fields_payload_length(&run->trace->probe[hit->probe].fields, hit->payload, hit->len) == SIZE_MAX) {
 		s->place[hit->probe].damaged++;
 		return;
@@ -59,7 +59,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	run->trace->calls->event(&event, run->trace->calls->run_data);
 	s->place[hit->probe].recorded++;
 	run->recorded++;
-	if (run->recorded & (LOOK - 1))
+	if (run->recorded & (CHECK - 1))
 		return;
 	dp_snapshots_round(run);
 	if (dp_run_must_leave(run) && !run->leaving)
@@ -207,15 +207,15 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 		const char *gone = watch_all(run);
 		dp_snapshots_round(run);
 		dp_run_drain(run, false);
-		/* What was lost since the drain before came behind what this one brought: beyond the last wanted hit it does not
-		 * count. */
+		/* Losses since the previous drain come after the events of this one: after the last wanted hit they do not count.
+		 */
 		if (!dp_run_has_all(run))
 			dp_run_note_losses(run);
 		if (dp_now_ns() - flushed > FLUSH_NS || !run->flooded) {
 			DP_TRY(run->trace->calls->flush(dp_run_lost(run), run->trace->calls->run_data));
 			flushed = dp_now_ns();
 		}
-		if (!run->ended_by) /* a signal, while events were shown */
+		if (!run->ended_by) /* a signal came while events were shown */
 			run->ended_by = gone ? gone : limits(run);
 		if (!run->ended_by)
 			rest(run);

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_NS   UINT64_C(3000000000)
+#define QUERY_NS  UINT64_C(3000000000)
 #define TALK_NS   UINT64_C(10000000000)
 #define LISTED_NS UINT64_C(2000000000)
-#define SOON_NS   UINT64_C(200000000) /* from here on what it does not take is counted */
+#define SOON_NS   UINT64_C(200000000) /* after this time, hits that the session does not record are counted as lost */
 #define WANTED_NS UINT64_C(2000000000)
 #define POLL_NS   1000000L
 
@@ -29,6 +29,7 @@ static void use_lttng(struct dp_run *run)
 		run->session[i]->lttng = true;
 }
 
+/* Sets run->why_ring. */
 static void __attribute__((format(printf, 2, 3))) because(struct dp_run *run, const char *fmt, ...)
 {
 	va_list args;
@@ -45,12 +46,12 @@ static const char **event_names(const struct dp_trace_spec *trace)
 	return names;
 }
 
-/* Nobody asked: the user's own session decides. That it cannot be, or that LTTng is ill, is no reason not to run. */
+/* No sink was requested: the user's current session decides. If LTTng does not work, the ring is used. */
 static void choose_by_session(struct dp_run *run)
 {
 	bool covers = false;
 	dp_auto_free const char **names = event_names(run->trace);
-	struct dp_error *err = dp_lttng_current(&run->lttng_session, names, run->trace->nprobes, &covers, LOOK_NS);
+	struct dp_error *err = dp_lttng_current(&run->lttng_session, names, run->trace->nprobes, &covers, QUERY_NS);
 	const bool wanted = covers || (run->trace->sink == DP_SINK_CURRENT && run->lttng_session);
 	if (!err && wanted)
 		err = check_targets(run);
@@ -72,13 +73,13 @@ static void choose_by_session(struct dp_run *run)
 struct dp_error *dp_lttng_choose(struct dp_run *run)
 {
 	if (run->trace->sink == DP_SINK_RING) {
-		because(run, "as asked");
+		because(run, "as requested");
 		return NULL;
 	}
 	if (run->trace->sink == DP_SINK_AUTO || run->trace->sink == DP_SINK_CURRENT) {
-		/* Who wants to see, count or keep the events here has chosen. */
+		/* A user who wants to see, count or record the events here has chosen the ring. */
 		if (run->trace->own_events)
-			because(run, "as the options for showing and recording ask");
+			because(run, "chosen by the output options");
 		else
 			choose_by_session(run);
 		return NULL;
@@ -88,17 +89,17 @@ struct dp_error *dp_lttng_choose(struct dp_run *run)
 	return NULL;
 }
 
-static void say_session(const struct dp_run *run)
+static void log_session(const struct dp_run *run)
 {
 	const char *name = dp_lttng_session(run->lttng);
 	dp_trace_log(run->trace, DP_LOG_WARNING, "events go to the LTTng session '%s' (%s)%s%s", name,
-	        run->lttng_covered             ? "its rules already want dynprobe:*"
-	        : run->lttng_by_rule           ? "the current one: it has a rule for them now"
-	        : dp_lttng_created(run->lttng) ? "created for this run"
-	                                       : "as asked",
-	        run->trace->attach ? "" : "; Ctrl-C ends",
-	        dp_lttng_active(run->lttng) ? "" : "; it is not started: lttng start");
-	dp_trace_log(run->trace, DP_LOG_WARNING, "to look at them: %s", dp_lttng_how_to_view(run->lttng));
+	             run->lttng_covered             ? "its rules already include dynprobe:*"
+	             : run->lttng_by_rule           ? "the current session, with a new rule for them"
+	             : dp_lttng_created(run->lttng) ? "created for this run"
+	                                            : "as requested",
+	             run->trace->attach ? "" : "; Ctrl-C ends",
+	             dp_lttng_active(run->lttng) ? "" : "; it is not started: lttng start");
+	dp_trace_log(run->trace, DP_LOG_WARNING, "to view them: %s", dp_lttng_how_to_view(run->lttng));
 }
 
 static struct dp_error *enable(struct dp_run *run)
@@ -111,10 +112,10 @@ static struct dp_error *enable(struct dp_run *run)
 }
 
 /*
- * A compiled-in tracepoint is there without a session daemon, and is heard of when one starts: so are probes, where no session
- * was asked for.
+ * Like compiled-in tracepoints, probes can be installed without a session daemon, if no session was requested. A daemon that
+ * starts later learns of them.
  */
-static bool goes_without(const struct dp_trace_spec *trace)
+static bool runs_without_daemon(const struct dp_trace_spec *trace)
 {
 	if (trace->session || trace->set_url || trace->live_us || trace->filter)
 		return false;
@@ -139,21 +140,21 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	        .name = dp_target_comm(run->session[0]->target),
 	        .timeout_ns = TALK_NS,
 	};
-	if (!run->lttng_covered && goes_without(trace))
+	if (!run->lttng_covered && runs_without_daemon(trace))
 		return NULL;
 	DP_TRY(dp_lttng_open(&lo, &run->lttng));
 	free(run->lttng_session);
 	run->lttng_session = strdup(dp_lttng_session(run->lttng));
 	if (!run->lttng_covered)
 		DP_TRY(enable(run));
-	if (!run->lttng_by_rule) /* as lttng enable-event: who made the session starts it */
+	if (!run->lttng_by_rule) /* like lttng enable-event, do not start a session that the user made */
 		DP_TRY(dp_lttng_start(run->lttng));
-	say_session(run);
+	log_session(run);
 	return NULL;
 }
 
-/* The daemon enables the events of a program on threads of its own, some milliseconds after it has heard of them. What is hit
- * before that, at the beginning, is nobody's loss. */
+/* The session daemon enables a program's events on its own threads, milliseconds after it has learned of them. Hits before that
+ * are not counted as lost. */
 static bool await_wanted(struct dp_session *s)
 {
 	const uint64_t start = dp_now_ns();
@@ -168,15 +169,14 @@ static bool await_wanted(struct dp_session *s)
 	return true;
 }
 
-/* From here on nothing is lost without being counted. */
+/* The session still does not record the events: logs why, if that is known. */
 static void expect(struct dp_run *run, struct dp_session *s)
 {
 	struct dp_error *why = dp_target_sink_trouble(s->target);
 	run->unheard |= why != NULL;
 	dp_trace_log(run->trace, DP_LOG_WARNING,
-	        "warning: the session '%s' does not take the events of %d%s%s; hits are counted as lost until it "
-	        "does",
-	        dp_lttng_session(run->lttng), dp_target_pid(s->target), why ? ": " : "", why ? why->message : "");
+	             "warning: the session '%s' does not record the events of %d%s%s; hits are counted as lost until it does",
+	             dp_lttng_session(run->lttng), dp_target_pid(s->target), why ? ": " : "", why ? why->message : "");
 	dp_error_destroy(why);
 }
 
@@ -187,7 +187,7 @@ void dp_lttng_settle(struct dp_run *run)
 	for (size_t k = 0; run->lttng && names && k < run->nsessions; k++) {
 		const pid_t pid = dp_target_pid(run->session[k]->target);
 		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k])) {
-			/* LTTng opens an event's gate a little before the session that wants it. */
+			/* LTTng opens an event's gate shortly before the session records the event. */
 			dp_lttng_sync(run->lttng);
 			continue;
 		}

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sink a run uses (decision 3), and the user's LTTng session when it is LTTng. */
+/* The choice of a run's sink (decision 0003), and the LTTng session that records its events. */
 #ifndef DP_SESSION_RUN_LTTNG_RUN_H
 #define DP_SESSION_RUN_LTTNG_RUN_H
 
 #include "session/run/run.h"
 
 /*
- * Decides, after the targets are open and before anything in them changes: run->use_lttng. LTTng where it was asked for (then what
- * stands against it is an error), or where the user's current session already wants our events (then it is said, and the ring
- * is used).
+ * Sets run->use_lttng. Call it when the targets are open, before anything in them changes. The sink is LTTng if the user asked
+ * for it; then an obstacle is an error. Without a request it is LTTng if the user's current session has a rule for our events;
+ * then an obstacle means that the ring is used, and run->why_ring says why.
  */
 struct dp_error *dp_lttng_choose(struct dp_run *run) DP_MUST_CHECK;
-/* Opens or creates the session, enables the events in it, starts it. Says where the events go. Without a daemon it does nothing but say
- * so, where no session was asked for. */
+/*
+ * Opens or creates the session, enables the events in it, starts it, and logs where the events go. Without a session daemon and
+ * without a requested session it only logs that.
+ */
 struct dp_error *dp_lttng_begin(struct dp_run *run) DP_MUST_CHECK;
-/* Does the session record the events (or, if it is not started, has the daemon heard of them)? Waits a little; says so if not. */
+/* Waits until the session records the events (or, if it is not started, lists them), for a bounded time; logs if it does not. */
 void dp_lttng_settle(struct dp_run *run);
-/* Ends a session that the run created; the trace stays. */
+/* Closes a session that the run created; the trace stays. */
 struct dp_error *dp_lttng_end(struct dp_run *run) DP_MUST_CHECK;
 
 #endif

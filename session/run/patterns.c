@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whoever names a function wants to know if it is not probed: that is exit status 124. Whoever types a pattern does not know what
- * it names, and of some hundred functions there is always one that cannot be probed (an IFUNC, a ud2, code without a known end).
- * So those are counted, not refused: as long as some of the pattern's places are probed, and the others are a handful.
+ * A function that the user named and that cannot be probed means exit status 124. A pattern is different: the user does not know
+ * what it matches, and of some hundred functions one or two usually cannot be probed (an IFUNC, a ud2, code without a known end).
+ * Such sites are only counted, if at least one site of the pattern is probed and the others are few.
  */
 #include "session/run/patterns.h"
 
@@ -40,7 +40,7 @@ void dp_patterns_judge(struct dp_run *run)
 		last = trace->probe[i].pattern > last ? trace->probe[i].pattern : last;
 	for (size_t k = 0; last && k < run->nsessions; k++) {
 		dp_auto_free struct tally *tally = calloc(last + 1u, sizeof(*tally));
-		if (tally) /* else they stay refusals */
+		if (tally) /* without memory they stay refusals */
 			judge_session(trace, run->session[k], tally);
 	}
 }

@@ -61,7 +61,7 @@ struct dp_error *dp_run_attach(struct dp_run *run)
 	return NULL;
 }
 
-/* Patterns become probes by what the first process has. */
+/* Replaces patterns by probes, by the functions of the first process. */
 static struct dp_error *expand(struct dp_run *run)
 {
 	if (!dp_expands(run->trace))
@@ -99,7 +99,7 @@ static bool may_be_ending(const struct dp_error *err)
 	       err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE;
 }
 
-/* A process that is on its way out cannot be worked in any more, and takes its probes along. */
+/* Drops the error if the process is ending: its probes end with it. */
 static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
 {
 	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
@@ -108,14 +108,14 @@ static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
 	return poll(&end, 1, may_be_ending(err) ? ENDING_MS : 0) > 0 ? dp_error_destroy(err) : err;
 }
 
-/* With probes in it, a process may end before all is done: what they recorded is shown. */
+/* A process with probes may end before all are installed: then its events are shown, without an error. */
 static struct dp_error *install_one(struct dp_session *s)
 {
 	struct dp_error *err = dp_session_install(s);
 	return dp_session_placed(s) ? forgive_end(s, err) : err;
 }
 
-/* Is the probe that is to be superseded in the way of the one that takes its place? */
+/* Whether the probe to be replaced is the reason that its successor does not fit. */
 static bool is_blocked_by_old(const struct dp_run *run)
 {
 	const struct dp_error *refused = run->supersedes && run->nsessions == 1 ? run->session[0]->place[0].refused : NULL;
@@ -128,11 +128,11 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
 		DP_TRY(install_one(run->session[i]));
 		*placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
-		dp_snapshots_round(run); /* its hits wait already, while the others are yet to be armed */
+		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 	}
 	run->armed_ns = dp_now_ns();
 	if (is_blocked_by_old(run))
-		return dp_error(DP_TAG_STANDING, "the probe that stands leaves no room for another jump at its place");
+		return dp_error(DP_TAG_STANDING, "the installed probe leaves no room for another jump at its site");
 	dp_patterns_judge(run);
 	return NULL;
 }
@@ -141,7 +141,7 @@ struct dp_error *dp_run_release(struct dp_run *run)
 {
 	DP_TRY(dp_target_release(run->session[0]->target));
 	if (run->trace->command)
-		run->armed_ns = dp_now_ns(); /* it was held until now */
+		run->armed_ns = dp_now_ns(); /* it was stopped until now */
 	return NULL;
 }
 

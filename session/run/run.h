@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole run: one session for each process, from the first look to the last event. The caller goes through the steps in this
- * order: open, resolve, then dry_run; or choose (lttng_run.h), install, release, loop, remove, drain_rest; or, for probes that stay, keep.
+ * A whole run, with one session for each process. The caller takes these steps, in this order: launch or attach; resolve; then
+ * dry_run; or choose (lttng_run.h), install, release, loop, remove, drain_rest. For resident probes, keep replaces loop and the
+ * steps after it.
  */
 #ifndef DP_SESSION_RUN_H
 #define DP_SESSION_RUN_H
@@ -10,23 +11,23 @@
 #include "session/process/session.h"
 
 struct dp_run {
-	const struct dp_trace_spec *trace; /* as asked; after dp_run_resolve() that of `expanded` where patterns were given */
+	const struct dp_trace_spec *trace; /* the caller's; after dp_run_resolve() that of `expanded`, if there were patterns */
 	struct dp_expansion expanded;
 	struct dp_session **session;
 	size_t nsessions;
 	uint64_t start_ns, recorded;
-	uint64_t armed_ns, leave_ns, clear_ns; /* all probes are placed; their removal begins; they are removed */
-	size_t current;       /* session being drained */
-	const char *ended_by; /* NULL while it runs */
-	bool leaving;         /* the probes are being removed, or are */
-	bool hurried;         /* one more signal came meanwhile: what is recorded and not shown yet is counted only */
-	bool flooded;         /* the last round found much: come back soon */
+	uint64_t armed_ns, leave_ns, clear_ns; /* all probes are installed; their removal begins; they are removed */
+	size_t current;                        /* the session being drained */
+	const char *ended_by;                  /* NULL while the run goes on */
+	bool leaving;                          /* the removal of the probes has begun */
+	bool hurried;                          /* another signal came then: the remaining events are only counted */
+	bool flooded;                          /* the last round had many events: sleep for a short time only */
 	/* Sink lttng (lttng_run.c). */
-	bool use_lttng, lttng_covered; /* covered: the session's own rules want our events */
-	bool lttng_by_rule;            /* a rule is added to the user's current session */
-	bool unheard;                  /* a session does not take the events of a process, and why is known */
+	bool use_lttng, lttng_covered; /* covered: the session's own rules include our events */
+	bool lttng_by_rule;            /* we add a rule to the user's current session */
+	bool unheard;                  /* a session does not record the events of a process, for a known reason */
 	char why_ring[256];            /* why the events do not go to LTTng */
-	bool kept;                     /* some probes were left, with their session */
+	bool kept;                     /* some probes were left, and the session with them */
 	bool failed;
 	struct dp_lttng *lttng;
 	struct dp_snapshots *snapshots; /* snapshots.h */
@@ -35,43 +36,45 @@ struct dp_run {
 	const char *supersedes; /* name of the resident probe that the only probe of this run replaces, or NULL (keep.c) */
 };
 
-/* run.c. `trace` and its calls are the caller's, until dp_run_fini(). */
+/* run.c. The caller owns `trace` and its calls; they must outlive the run. */
 void dp_run_init(struct dp_run *run, const struct dp_trace_spec *trace);
 void dp_run_fini(struct dp_run *run);
 /* Starts the command and stops it before its first instruction. */
 struct dp_error *dp_run_launch(struct dp_run *run) DP_MUST_CHECK;
 /* Opens the processes; nothing in them is changed. */
 struct dp_error *dp_run_attach(struct dp_run *run) DP_MUST_CHECK;
-/* Expands patterns by what the first process has, and finds the place of every probe in each. */
+/* Expands patterns by the functions of the first process, and finds every probe's site in each process. */
 struct dp_error *dp_run_resolve(struct dp_run *run) DP_MUST_CHECK;
-/* Plans, and changes nothing. */
+/* Plans only. */
 struct dp_error *dp_run_dry_run(struct dp_run *run) DP_MUST_CHECK;
-/* Places the probes. *placed: in so many processes some are placed, or pending. A signal between two of them ends it without an error. */
+/* Installs the probes. *placed: the number of processes with installed or pending probes. A signal between two processes ends
+ * it without an error. */
 struct dp_error *dp_run_install(struct dp_run *run, size_t *placed) DP_MUST_CHECK;
-/* The command that was launched begins to run. */
+/* Lets the launched command run. */
 struct dp_error *dp_run_release(struct dp_run *run) DP_MUST_CHECK;
-/* Removes the probes. From here on a signal only means that the remaining events are not wanted any more. */
+/* Removes the probes. From now on a signal only means that the user does not want the remaining events. */
 struct dp_error *dp_run_remove(struct dp_run *run) DP_MUST_CHECK;
-/* Behind it: reads the rings for the last time. */
+/* After that: reads the rings for the last time. */
 void dp_run_drain_rest(struct dp_run *run);
-/* Probes placed, in all processes. */
+/* The number of installed probes in all processes. */
 size_t dp_run_placed(const struct dp_run *run);
 
-/* loop.c: drains and watches until something ends the run. Errors are those of the caller's `flush`. */
+/* loop.c: drains and watches until something ends the run. Its errors are those of the caller's `flush`. */
 struct dp_error *dp_run_loop(struct dp_run *run) DP_MUST_CHECK;
-/* Did a signal ask for the end by now? Does not wait. */
+/* Whether a signal has ended the run. Does not wait. */
 bool dp_run_interrupted(struct dp_run *run);
-/* Is the run to end, whatever is still to be shown? While it leaves: does a further signal say so? Does not wait. */
+/* Whether the run must end without showing the rest: by a signal or its duration; during removal, by another signal. Does not
+ * wait. */
 bool dp_run_must_leave(void *run);
-/* One round over all sessions; `last` takes everything. */
+/* One round over all sessions; `last`: also incomplete records. */
 void dp_run_drain(struct dp_run *run, bool last);
-/* Are all wanted hits recorded? */
+/* Whether the limit of -n is reached. */
 bool dp_run_has_all(const struct dp_run *run);
-/* Takes over what the targets have lost by now. */
+/* Reads the targets' loss counters. */
 void dp_run_note_losses(struct dp_run *run);
-/* Hits lost, all causes, all probes, as last noted. */
+/* The sum of lost hits, as last read. */
 uint64_t dp_run_lost(const struct dp_run *run);
-/* A line that goes between the events. */
+/* Passes the caller a line that goes between the events. */
 void dp_run_note(const struct dp_run *run, const char *text);
 
 #endif

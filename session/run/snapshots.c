@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MS   1
+#define POLL_MS   1
 #define WAIT_NS   UINT64_C(1000000000)
-#define ID_DIGITS 12 /* of the end of a snapshot's id: what its event says */
-#define READY     8  /* so many processes are rehearsed at a time: each keeps what it has read in memory */
+#define ID_DIGITS 12 /* the last digits of a snapshot's id, which its event records */
+#define READY     8  /* captures with their own prefetched data, which stays in memory */
 
 struct dp_snapshots {
-	struct dp_take *takes[READY], *take; /* several processes: the n-th has the n-th, in turn; that of `target` */
+	struct dp_take *takes[READY], *take; /* process n uses takes[n % ntakes]; `take`: that of `target` */
 	size_t ntakes;
-	struct dp_stopped_hit hit; /* the one that waits; dp_take_process() reads it */
+	struct dp_stopped_hit hit; /* the waiting hit; dp_take_process() reads it */
 	struct dp_park_hit parked;
-	struct dp_target *target; /* in which */
-	bool promised;            /* its event says the id of a snapshot */
-	bool said_caged;
-	bool left; /* nobody is to wait any more */
+	struct dp_target *target; /* the process of `parked` */
+	bool promised;            /* the hit's event has the id of a snapshot */
+	bool said_filtered;
+	bool left; /* hits do not wait any more */
 	uint64_t taken, failed, last_ns;
 	struct dp_park_counts counts; /* of all targets, at the end */
 };
@@ -58,13 +58,13 @@ static void let_hit_go(void *data)
 	dp_park_done(s->target);
 }
 
-/* Somebody waits in the moment itself: what can be done before it is done now. What fails here is said then. */
-static void rehearse(struct dp_take *take, struct dp_target *t)
+/* Does now what it can, because threads wait during the capture. The capture reports errors. */
+static void prefetch(struct dp_take *take, struct dp_target *t)
 {
 	dp_error_destroy(dp_take_rehearse(take, dp_target_pid(t)));
 }
 
-static void want(const struct dp_run *run, struct dp_snapshots *s)
+static void prepare(const struct dp_run *run, struct dp_snapshots *s)
 {
 	const struct dp_trace_spec *trace = run->trace;
 	const uint64_t pause = trace->snapshots.take.still.max_pause_ns;
@@ -72,9 +72,9 @@ static void want(const struct dp_run *run, struct dp_snapshots *s)
 	        .hits = trace->snapshots.most, .interval_ns = trace->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_park_want(run->session[i]->target, &limits);
-	/* A command that is still held has nothing to rehearse. */
+	/* A command that has not begun has nothing to prefetch. */
 	for (size_t i = 0; !trace->command && i < s->ntakes; i++)
-		rehearse(s->takes[i], run->session[i]->target);
+		prefetch(s->takes[i], run->session[i]->target);
 }
 
 struct dp_error *dp_snapshots_begin(struct dp_run *run)
@@ -101,7 +101,7 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	dp_debug_cache_dir(cache);
 	for (; s->ntakes < READY && s->ntakes < run->nsessions; s->ntakes++)
 		DP_TRY(dp_take_create(&wanted, &s->takes[s->ntakes]));
-	want(run, s);
+	prepare(run, s);
 	return NULL;
 }
 
@@ -112,7 +112,7 @@ static uint64_t id_of(const struct dp_snapshots *s)
 	return s->parked.id & ((UINT64_C(1) << (4 * ID_DIGITS)) - 1);
 }
 
-/* The trace's event says the last digits, and so does the file's name. */
+/* The event in the trace and the file's name have the last digits of the id. */
 static void identify(const struct dp_run *run, const struct dp_snapshots *s, struct dp_snapshot *shot)
 {
 	char digits[ID_DIGITS + 1];
@@ -148,44 +148,44 @@ static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
 	s->hit.ns_tid = s->parked.ns_tid;
 	s->hit.regs = s->parked.regs;
 	struct dp_error *err = dp_take_process(s->take, dp_target_pid(s->target), &shot);
-	if (dp_park_release(s->target)) /* it waits still: there is none */
+	if (dp_park_release(s->target)) /* the hit still waits: it has no event yet */
 		s->promised = false;
 	if (!err) {
 		identify(run, s, shot);
 		err = write_one(run, shot);
 		dp_snapshot_destroy(shot);
 	}
-	/* Behind a failure too: a hit that waited in vain for what had to be read is not to be followed by another. */
+	/* Also after a failure: the next hit should not wait in vain for the same reading. */
 	struct dp_park_counts counts;
 	dp_park_counts(s->target, &counts);
 	if (counts.left)
-		rehearse(s->take, s->target);
+		prefetch(s->take, s->target);
 	return err;
 }
 
-static void say_caged(struct dp_run *run, struct dp_snapshots *s)
+static void note_filter(struct dp_run *run, struct dp_snapshots *s)
 {
 	char line[256];
-	if (s->said_caged || !dp_park_is_caged(s->target))
+	if (s->said_filtered || !dp_park_is_caged(s->target))
 		return;
 	snprintf(line, sizeof(line),
-	         "process %d has put itself under a seccomp filter: hits wait no more, and go without snapshots (dynprobe "
-	         "snapshot "
-	         "%d takes one from outside)",
+	         "process %d is now under a seccomp filter: its hits do not wait for snapshots any more (dynprobe snapshot %d "
+	         "takes "
+	         "one from outside)",
 	         dp_target_pid(s->target), dp_target_pid(s->target));
 	dp_run_note(run, line);
-	s->said_caged = true;
+	s->said_filtered = true;
 }
 
-/* The limits are of the run. Each process keeps them for itself until it hears of what the others had. */
+/* The limits are those of the run. Each process keeps them alone until it is told of the snapshots of the others. */
 static bool is_due(const struct dp_run *run, const struct dp_snapshots *s)
 {
 	const struct dp_snapshots_asked *a = &run->trace->snapshots;
 	return !s->taken || (s->taken < a->most && dp_now_ns() - s->last_ns >= a->interval_ns);
 }
 
-/* What is left of the limits, of the interval as seen now. */
-static void share(const struct dp_run *run, const struct dp_snapshots *s, struct dp_target *t)
+/* Tells the process the rest of the limits. */
+static void tell_limits(const struct dp_run *run, const struct dp_snapshots *s, struct dp_target *t)
 {
 	const struct dp_snapshots_asked *a = &run->trace->snapshots;
 	const uint64_t gone = dp_now_ns() - s->last_ns;
@@ -197,10 +197,10 @@ static void tell_the_others(const struct dp_run *run, const struct dp_snapshots 
 {
 	for (size_t i = 0; i < run->nsessions; i++)
 		if (run->session[i]->target != s->target)
-			share(run, s, run->session[i]->target);
+			tell_limits(run, s, run->session[i]->target);
 }
 
-static void look(struct dp_run *run, size_t nth)
+static void serve(struct dp_run *run, size_t nth)
 {
 	struct dp_snapshots *s = run->snapshots;
 	const struct dp_session *session = run->session[nth];
@@ -209,12 +209,12 @@ static void look(struct dp_run *run, size_t nth)
 	if (session->ended)
 		return;
 	const bool waits = dp_park_look(s->target, &s->parked);
-	say_caged(run, s);
+	note_filter(run, s);
 	if (!waits)
 		return;
 	if (run->nsessions > 1 && !is_due(run, s)) {
 		dp_park_release(s->target);
-		share(run, s, s->target);
+		tell_limits(run, s, s->target);
 		return;
 	}
 	s->promised = false;
@@ -227,17 +227,18 @@ static void look(struct dp_run *run, size_t nth)
 	}
 	char line[1024], event[64] = "";
 	if (s->promised)
-		snprintf(event, sizeof(event), "; an event says %0*" PRIx64 ", and there is no such file", ID_DIGITS, id_of(s));
+		snprintf(event, sizeof(event), "; an event has the id %0*" PRIx64 ", but there is no such file", ID_DIGITS,
+		         id_of(s));
 	snprintf(line, sizeof(line), "no snapshot of %d: %s%s", dp_target_pid(s->target), err->message, event);
 	dp_run_note(run, line);
 	dp_error_destroy(err);
-	s->failed += s->promised; /* else its thread says that it went on without */
+	s->failed += s->promised; /* otherwise the target has counted the hit */
 }
 
 void dp_snapshots_round(struct dp_run *run)
 {
 	for (size_t i = 0; run->snapshots && !run->snapshots->left && i < run->nsessions; i++)
-		look(run, i);
+		serve(run, i);
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------------- */
@@ -278,5 +279,5 @@ void dp_snapshots_fini(struct dp_run *run)
 
 int dp_snapshots_rest(const struct dp_run *run, int ms)
 {
-	return run->snapshots && ms > LOOK_MS ? LOOK_MS : ms;
+	return run->snapshots && ms > POLL_MS ? POLL_MS : ms;
 }

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* --snapshot: hits that wait, and the snapshots that are taken of them while the run goes on. */
+/* --snapshot: hits wait at their probes until a snapshot of their process is taken, during the run. */
 #ifndef DP_SESSION_RUN_SNAPSHOTS_H
 #define DP_SESSION_RUN_SNAPSHOTS_H
 
 #include "session/run/run.h"
 
 struct dp_snapshots; /* opaque */
-/* Loads the pmodules, rehearses; nothing without --snapshot. Before anything is put into a process. */
+/* Loads the pmodules and prefetches. Call it before anything in a process changes. Does nothing without --snapshot. */
 struct dp_error *dp_snapshots_begin(struct dp_run *run) DP_MUST_CHECK;
-/* Takes a snapshot where a hit waits; a failure is a note. */
+/* Takes a snapshot of each process where a hit waits; a failure is a note. */
 void dp_snapshots_round(struct dp_run *run);
-/* Before the probes go: nobody waits any more. */
+/* Call it before the probes are removed: hits do not wait any more. */
 void dp_snapshots_leave(struct dp_run *run);
-/* What became of the hits, behind dp_snapshots_leave(); false without --snapshot. */
+/* The counters, after dp_snapshots_leave(); false without --snapshot. */
 bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret);
-/* The same in words. */
-void dp_snapshots_report(const struct dp_run *run);
 void dp_snapshots_fini(struct dp_run *run);
-/* How soon to look again; `ms` is what the run would rest. */
+/* How long to sleep before the next round; `ms` is what the run would sleep. */
 int dp_snapshots_rest(const struct dp_run *run, int ms);
 
 #endif

@@ -16,7 +16,7 @@ class Relay(lttng_probe.WithDaemon):
         return [d for d, _, files in os.walk(self.path("relay")) if "metadata" in files]
 
     def said(self, text):
-        return re.search(r"(?m)^dynprobe: to look at them: (.*)$", text)[1]
+        return re.search(r"(?m)^dynprobe: to view them: (.*)$", text)[1]
 
     def test_a_run_is_streamed_and_complete(self):
         self.relayd()
@@ -43,7 +43,7 @@ class Relay(lttng_probe.WithDaemon):
         self.relayd()
         t = self.spin(delay=1000)
         with self.running(t, "--function", "foo", "-t", "reg:edi", "--session", "now", "--live=200ms") as r:
-            wait_until(lambda: "to look at them" in self.so_far(), 30, "dynprobe to say how to read it")
+            wait_until(lambda: "to view them" in self.so_far(), 30, "dynprobe to say how to read it")
             url = re.search(r"babeltrace2 --input-format=lttng-live (\S+)", self.said(self.so_far()))[1]
             reader = lttng_env.LiveReader(url, self.path("live.txt"))
             self.addCleanup(reader.stop)

@@ -16,7 +16,7 @@ class Words(lttng_probe.WithDaemon):
             self.set_current(name)
             t = self.spin()
             p = self.tool("enable-event", "aname", "-u", "--pid", t.pid, "--probe", "foo")
-            self.assertIn(f"'{name}' (the current one: it has a rule for them now)", p.stderr)
+            self.assertIn(f"'{name}' (the current session, with a new rule for them)", p.stderr)
             self.lttng("start")
             self.let_run()
             self.tool("enable-event", "later", "-u", "--pid", t.pid, "--function", "caller")

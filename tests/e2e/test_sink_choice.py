@@ -38,20 +38,20 @@ class Choice(lttng_probe.Case):
         self.assertEqual(self.choose(t), ("ring", "the current LTTng session 'cur' has no rule for it"))
         self.assertFalse([p for p in maps() if "lttng" in p], "LTTng came into a process that nobody wanted it in")
         self.lttng("enable-event", "-u", "-s", "cur", "-c", "c", "dynprobe:f*")
-        self.assertEqual(self.choose(t), ("cur", "its rules already want dynprobe:*"))
+        self.assertEqual(self.choose(t), ("cur", "its rules already include dynprobe:*"))
         self.assertEqual(self.choose(t, "--function", "caller")[0], "ring")
-        asked = "as the options for showing and recording ask"
+        asked = "chosen by the output options"
         for options, why in (
-            (["--sink", "ring"], "as asked"), (["-n", 3], asked), (["--no-record"], asked), (["-f", "text"], asked), (["-f", "ctf"], asked),
+            (["--sink", "ring"], "as requested"), (["-n", 3], asked), (["--no-record"], asked), (["-f", "text"], asked), (["-f", "ctf"], asked),
             (["-o", self.path("o")], asked), (["--record", self.path("r")], asked),
         ):  # fmt: skip
             self.assertEqual(self.choose(t, *options), ("ring", why), options)
         p = self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi")
-        self.assertIn("events go to the LTTng session 'cur' (its rules already want dynprobe:*)", p.stderr)
+        self.assertIn("events go to the LTTng session 'cur' (its rules already include dynprobe:*)", p.stderr)
         self.tool("detach", "--pid", t.pid)
         self.lttng("disable-event", "-u", "-s", "cur", "-c", "c", "dynprobe:f*")
         self.assertEqual(self.choose(t)[0], "ring")
-        self.assertEqual(self.choose(t, "--session", "cur"), ("cur", "as asked"))
+        self.assertEqual(self.choose(t, "--session", "cur"), ("cur", "as requested"))
         self.assertEqual(self.choose(t, "--session", "new"), ("new", "created for this run"))
         name, why = self.choose(t, "--sink", "lttng")
         self.assertRegex(name, r"dynprobe-spin-\d{8}-\d{6}")
