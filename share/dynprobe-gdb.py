@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Lets gdb see the code that dynprobe has in a process: names and backtraces.
+"""Gives gdb names and backtraces for dynprobe's code in a process.
 
-    gdb -x dynprobe-gdb.py -p PID        or, inside of gdb:  source dynprobe-gdb.py
+    gdb -x dynprobe-gdb.py -p PID        or, inside gdb:  source dynprobe-gdb.py
 
-Whenever the process stops and dynprobe's mappings are others than at the last stop, `dynprobe stubs` describes them in an ELF file,
-which is loaded with add-symbol-file. dynprobe is found by $DYNPROBE, beside this file's prefix, or by $PATH.
+When the process stops and dynprobe's mappings have changed since the last stop, `dynprobe stubs` describes them in an ELF file,
+which add-symbol-file loads. dynprobe is taken from $DYNPROBE, from this file's installation prefix, or from $PATH.
 """
 
 import os
@@ -16,12 +16,12 @@ import gdb
 
 
 class DynprobeStubs(gdb.Command):
-    """Look for dynprobe's code in the process again. It is done by itself at each stop."""
+    """Look for dynprobe's code in the process again. gdb does this by itself at each stop."""
 
     def __init__(self):
         super().__init__("dynprobe-stubs", gdb.COMMAND_FILES)
         self.directory = tempfile.TemporaryDirectory(prefix="dynprobe-gdb-")
-        self.known = {}  # of each pid: its mappings, and the file that describes them
+        self.known = {}  # pid: its mappings, and the file that describes them
         self.count = 0
         gdb.events.stop.connect(lambda event: self.look())
         gdb.events.exited.connect(lambda event: self.forget(event.inferior.pid))
@@ -46,7 +46,7 @@ class DynprobeStubs(gdb.Command):
             os.unlink(path)
 
     def look(self):
-        """True if what there is has changed."""
+        """Loads symbols if the mappings have changed; returns whether they have."""
         pid = gdb.selected_inferior().pid
         now = self.mappings(pid) if pid else ()
         if not pid or now == self.known.get(pid, ((), None))[0]:
@@ -59,7 +59,7 @@ class DynprobeStubs(gdb.Command):
     def load(self, pid, now):
         program = self.program()
         if not program:
-            print("dynprobe's code in this process has no names: there is no dynprobe in $PATH (set DYNPROBE)")
+            print("cannot name dynprobe's code in this process: dynprobe is not in $PATH (set DYNPROBE)")
             return
         self.count += 1
         path = os.path.join(self.directory.name, f"stubs-{pid}-{self.count}.so")

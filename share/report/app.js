@@ -4,7 +4,7 @@
 const el = (id) => document.getElementById(id);
 const state = { group: 0, thread: null, frame: 0, tab: "frame", found: [], at: -1, query: "", searched: 0, run: 0 };
 
-/* ---- data: a part a line (output/snapshot/report.c). What is not looked at is not unpacked; a part that is looked at waits for no other. */
+/* ---- data: one part per line (output/snapshot/report.c). Each part is unpacked alone, and only when it is shown or searched. ---- */
 const lines = el("data").textContent.trim().split("\n");
 el("data").remove();
 async function unpack(line) {
@@ -12,13 +12,13 @@ async function unpack(line) {
 	return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
 }
 if (typeof DecompressionStream === "undefined") {
-	el("title").textContent = "This page needs a browser of 2023 or later (DecompressionStream).";
+	el("title").textContent = "This page needs a browser from 2023 or later (DecompressionStream).";
 	return;
 }
 const [data, types] = await Promise.all([unpack(lines[0]), unpack(lines[lines.length - 1])]);
 data.threads.forEach((t, i) => { t.at = i; });
 const kept = new Map();
-/* The values of a thread: { variables, frames: [[...], ...] }. Those of the last few threads are kept. */
+/* The values of a thread: { variables, frames: [[...], ...] }. Caches those of the last few threads. */
 async function valuesOf(t) {
 	if (kept.has(t)) return kept.get(t);
 	const values = await unpack(lines[2 + t.at]);
@@ -29,11 +29,11 @@ async function valuesOf(t) {
 let globals = [];
 const pause = () => new Promise((done) => setTimeout(done));
 
-/* Commands for terminals, and marks that turn or hide what stands beside them, are shown and not obeyed. */
+/* Shows control characters as escapes: terminal commands, and marks that reverse or hide other text. */
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 const clean = (text) => text.replace(hidden, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 
-/* Everything of the program's is put in as text, never as markup. */
+/* Data of the program becomes text, never markup. */
 function make(tag, cls, ...inside) {
 	const node = document.createElement(tag);
 	if (cls) node.className = cls;
@@ -46,12 +46,12 @@ const ms = (ns) => ns === undefined ? "" : (ns / 1e6).toFixed(2) + " ms";
 const framesOf = (t) => t.frames || [];
 const symbol = (f) => f.symbol || f.pc;
 const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "\u2026" : text;
-const stateName = { R: "running", S: "sleeping", D: "in a wait that nothing interrupts", T: "stopped", t: "traced", Z: "zombie", X: "dead", I: "idle", P: "parked" };
+const stateName = { R: "running", S: "sleeping", D: "in uninterruptible sleep", T: "stopped", t: "traced", Z: "zombie", X: "dead", I: "idle", P: "parked" };
 const kindOf = (v) => v.kind || (types[v.type] || {}).kind;
 const sizeOf = (v) => v.size !== undefined ? v.size : (types[v.type] || {}).size;
 const where = (f) => f.path ? base(f.path) + (f.line ? ":" + f.line : "") : base(f.object);
 
-/* ---- threads: those with the same stack are one row; faulting ones stand alone ---- */
+/* ---- threads: those with the same stack share a row; a faulting thread has its own ---- */
 const groups = [];
 {
 	const known = new Map();
@@ -62,7 +62,7 @@ const groups = [];
 	}
 }
 
-/* A thing that is picked with the pointer, and is what its keys say. */
+/* A row of a listbox. */
 function option(cls, picked, pick, ...inside) {
 	const row = make("div", cls, ...inside);
 	row.setAttribute("role", "option");
@@ -105,7 +105,7 @@ function drawThreads() {
 	});
 	if (!groups.length) pane.append(make("div", "none", "no threads"));
 }
-/* Only what changes is touched: there may be thousands of them. */
+/* Updates only what changes: there may be thousands of rows. */
 let chipList = null;
 function markThread() {
 	const g = groups[state.group], row = threadRow[state.group];
@@ -142,10 +142,10 @@ function drawFrames() {
 	});
 	if (!framesOf(t).length) pane.append(make("div", "none", "no frames"));
 	if (t.more_frames) pane.append(make("div", "none", "at least " + t.more_frames + " more frames"));
-	if (t.unwind_end) pane.append(make("div", "none", "the stack ends here: " + t.unwind_end));
+	if (t.unwind_end) pane.append(make("div", "none", "end of the stack: " + t.unwind_end));
 	drawArguments(t);
 }
-/* When they have been unpacked. */
+/* Fills in the arguments when they have been unpacked. */
 async function drawArguments(t) {
 	const values = await valuesOf(t);
 	if (state.thread !== t) return;
@@ -181,7 +181,7 @@ function drawVariable(v, path) {
 	line.tabIndex = -1;
 	line.append(make("span", "", nameOf(v)), " ", make("span", "type", v.type), " = ", make("span", valueClass(v), cut(v.summary || v.value, LONGEST)));
 	if (v.why && !v.state) line.append(make("span", "none", " (" + v.why + ")"));
-	if (v.is_late) line.append(make("span", "none", " (read after the process went on)"));
+	if (v.is_late) line.append(make("span", "none", " (read after the process resumed)"));
 	if (v.is_shared) line.append(make("span", "none", " (shared memory)"));
 	if (v.is_synthesized) line.append(make("span", "dim", " ◆"));
 	line.title = [v.address ? "at " + v.address : "", sizeOf(v) ? sizeOf(v) + " bytes" : "", cut(clean(path), 200)].filter(Boolean).join(" · ");
@@ -198,7 +198,7 @@ function childPath(v, path, c) {
 	if (kindOf(v) === "reference") return c.name === "*" || !c.name ? "(*" + path + ")" : path + "->" + c.name;
 	return c.name ? path + "." + c.name : path + "[" + c.index + "]";
 }
-/* Children are drawn when they are opened: a snapshot may hold a hundred thousand values. */
+/* Children are drawn when their parent is opened: a snapshot may have a hundred thousand values. */
 function toggle(box, line, v, path, open) {
 	const isOpen = line.getAttribute("aria-expanded") === "true";
 	if (open === isOpen) return;
@@ -215,7 +215,7 @@ function drawSome(box, v, path, from) {
 		line.onclick = () => { more.remove(); drawSome(box, v, path, to); };
 		more.append(line);
 		box.append(more);
-	} else if (v.more) box.append(make("div", "var", make("span", "none", "\u2026 " + v.more + " more that are not in the snapshot")));
+	} else if (v.more) box.append(make("div", "var", make("span", "none", "\u2026 " + v.more + " more, not in the snapshot")));
 }
 function drawTree(pane, title, list, prefix) {
 	if (!list || !list.length) return;
@@ -280,13 +280,13 @@ async function drawGlobals(pane) {
 	const t = state.thread, values = t && await valuesOf(t);
 	if (state.thread !== t || state.tab !== "globals") return;
 	if (values) drawTree(pane, "Thread-locals of " + t.tid, values.variables);
-	if (!pane.childNodes.length) none(pane, "no globals and thread-locals were asked for (--global, --tls)");
+	if (!pane.childNodes.length) none(pane, "the snapshot has no globals and thread-locals (--global and --tls record them)");
 }
 function drawProcess(pane) {
 	drawNotes(pane, data.notes);
 	table(pane, "Attributes", ["key", "value"], Object.entries(data.attributes || {}));
-	table(pane, "Process", ["", ""], [["command line", (data.argv || []).join(" ")], ["executable", data.exe], ["mode", data.mode], ["pause", ms(data.pause_ns)], ["until all stood", ms(data.stop_ns)],
-		["rehearsal", ms(data.rehearsal_ns)], ["whole time", ms(data.total_ns)], ["probe", data.probe], ["condition", data.condition], ["id", data.id], ["taken by", data.dynprobe]].filter((r) => r[1]));
+	table(pane, "Process", ["", ""], [["command line", (data.argv || []).join(" ")], ["executable", data.exe], ["mode", data.mode], ["pause", ms(data.pause_ns)], ["until all threads stopped", ms(data.stop_ns)],
+		["prefetch", ms(data.rehearsal_ns)], ["total time", ms(data.total_ns)], ["probe", data.probe], ["condition", data.condition], ["id", data.id], ["taken by", data.dynprobe]].filter((r) => r[1]));
 	for (const x of data.truncations || []) pane.append(make("div", "note warning", "left out: " + x));
 	table(pane, "Environment", [""], (data.environ || []).map((x) => [x]));
 	table(pane, "Open files", ["fd", "file"], (data.files || []).map((x) => [x.fd, x.target]));
@@ -297,7 +297,7 @@ function drawMaps(pane) {
 		[m.start, m.end, (m.read ? "r" : "-") + (m.write ? "w" : "-") + (m.exec ? "x" : "-") + (m.shared ? "s" : "p"), m.offset, m.is_guard ? "(guard page)" : m.path]));
 	table(pane, "Modules", ["start", "build-id", "path"], (data.objects || []).map((o) => [o.start, o.build_id, o.path + (o.has_debug ? "" : "  (no debug information)")]));
 }
-/* Every value of every thread, between which the page goes on living; `more` says whether to. */
+/* Visits every value of every thread, and yields to the browser now and then. Stops when `more` returns false. */
 async function eachValue(more, visit) {
 	const walk = (list, t, i, up) => {
 		for (const v of list || []) {
@@ -331,7 +331,7 @@ async function drawWarnings(pane) {
 		framesOf(t).forEach((f, i) => { for (const n of f.notes || []) noteRow(pane, n, t, i); });
 	}
 	await eachValue(() => run === state.run && state.tab === "warnings", (v, t, i, p) => { for (const n of v.notes || []) noteRow(pane, n, t, i, p); });
-	if (run === state.run && !pane.childNodes.length) none(pane, "no annotations: no module had anything to say (--module-load)");
+	if (run === state.run && !pane.childNodes.length) none(pane, "no annotations (--module-load runs pmodules, which make them)");
 }
 const drawn = { rows: 0, head: null };
 function drawFound(pane) {
@@ -340,7 +340,7 @@ function drawFound(pane) {
 	pane.append(drawn.head);
 	moreFound(pane);
 }
-/* What has been found since. */
+/* Adds the hits found since the last call. */
 function moreFound(pane) {
 	if (state.tab !== "found" || !drawn.head) return;
 	const all = state.searched >= data.threads.length, n = state.found.length;
@@ -500,7 +500,7 @@ function drawHeader() {
 	el("title").replaceChildren(make("span", "", data.application || "a process"), make("span", "dim", " pid " + data.pid));
 	document.title = clean("dynprobe: " + data.application + " " + data.pid);
 	const facts = [(data.time || "").replace("T", " ").replace(/\.\d+Z$/, " UTC"), data.threads.length + (data.threads.length === 1 ? " thread" : " threads") + (groups.length < data.threads.length ? ", " + groups.length + " different" : ""),
-		data.mode === "core" ? "from a core file" : data.pause_ns ? "held for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""];
+		data.mode === "core" ? "from a core file" : data.pause_ns ? "stopped for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""];
 	el("facts").textContent = clean(facts.filter(Boolean).join(" \u00b7 "));
 	for (const c of data.classifiers || []) el("chips").append(make("span", "chip bad", c));
 	for (const c of data.tags || []) el("chips").append(make("span", "chip", c));
