@@ -4,8 +4,8 @@
 
     bench/run_coverage.py [--build DIR] [--only WORD] [--write docs/coverage.md]
 
-Starts each program, lets bench/coverage ask the planner about every instruction of one of its modules at the addresses where it lies (the
-program itself is only looked at), and prints or writes the tables. Exit status 1 if a plan did not keep its word or a bar is missed.
+Starts each program, runs bench/coverage on one of its modules, which asks the planner about every instruction at its address in the process
+(it only reads the process), and prints or writes the tables. Exit status 1 if a plan violates its contract or a bar is missed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ CC1 = "/usr/lib/gcc/x86_64-linux-gnu/*/cc1"
 PYTHON = "/usr/bin/python3"
 WAIT_PYTHON = [PYTHON, "-c", "import ssl, sys; sys.stdin.read()"]
 
-# What is run (waiting on a pipe), the module asked about, and what it is. {dir} is a scratch directory.
+# Command (it waits on a pipe), module to ask about, kind of module. {dir} is a scratch directory.
 PROGRAMS = (
     (["bash", "-c", "read line"], "libc.so.6", "library"),
     (["bash", "-c", "read line"], "bash", "PIE"),
@@ -38,12 +38,12 @@ PROGRAMS = (
     (WAIT_PYTHON, "python3*", "not PIE"),
     (["fzf", "--filter", "word"], "fzf", "not PIE, Go"),
 )
-FIXED = ("libc.so.6", "libcrypto.so*", "libstdc++.so*", "libpython3*.so*")  # asked a second time with ASLR off
+FIXED = ("libc.so.6", "libcrypto.so*", "libstdc++.so*", "libpython3*.so*")  # measured again with ASLR off
 ALL_AT_ONCE = ("libc.so.6",)
 
 
 class Program:
-    """A program that waits for its input for the length of a with-block."""
+    """A program that waits for input, alive for the length of a with-block."""
 
     def __init__(self, command, aslr):
         self.dir = tempfile.mkdtemp(prefix="coverage.")
@@ -65,7 +65,7 @@ class Program:
 
 
 def ask(tool, pid, module, limit, *args):
-    """The tool's lines; what was not done in time is missing. The end if a plan broke its word."""
+    """The tool's lines; modes that the time limit cut off are missing. Exits if a plan violates its contract."""
     command = ["timeout", str(limit), tool, "--pid", str(pid), "--module", module, "-j", *args]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 124):
@@ -112,7 +112,7 @@ def kind(r):
 
 
 def refused(m):
-    """What stays without a jump and without a trap, but for what cannot be decoded or moved."""
+    """The number of instructions that no tactic can place."""
     return sum(m["refused"].values())
 
 
@@ -152,7 +152,7 @@ def table_reasons(results):
 
 
 def bars(results):
-    """(what, value, bar) of the shares that were promised."""
+    """(what, value, bar) of the promised shares."""
     for r in results:
         m = r["alone"]
         if not m:
@@ -170,21 +170,28 @@ def table_bars(results):
         yield f"| {what} | {percent(value)} % | {bar} % | {'met' if value >= bar else '**missed**'} |"
 
 
-RELOCATE = "[relocation.md](relocation.md)"
-
 PAGE = """# How much can be probed
 
-Every instruction of these modules was put to the planner, in a live process of each program, at the addresses where it lay
-(`bench/run_coverage.py`, which wrote this page; {date}, {machine}). Functions are found by symbols and unwind tables, and decoded from
-their start; those of fzf, a Go program, by the table of functions that its runtime carries. {sample} Not counted: padding between functions (nops and int3
-that nothing leads to), and endbr64, behind which the tool places the probe.
+This page answers: which share of the instructions of real programs can dynprobe probe, and by which tactic?
+`bench/run_coverage.py` asked the planner about every instruction of these modules, in a live process, at the addresses where it
+lay ({date}, {machine}).
 
-An instruction is *placed* if a tactic fits: `jump` (it holds the jump), `pun` (the jump keeps its neighbours' bytes), `evict` (neighbours give
-way to jumps of their own), `window` (the jump covers several instructions, with proof that nothing leads inside; what they lack in
-length it shares with what follows), `trap` (int3). Tactics are
-tried in that order. Of each plan an independent check applied the bytes, followed the jumps from every head to its stub, and
-compared every other instruction with the original: {plans} plans, {violations} violations. The instructions that run elsewhere are tested apart, by running
-them ({relocate}).
+Functions are found by symbols and unwind tables, and decoded from their start. Those of fzf, a Go program, come from its
+runtime's table of functions. {sample}Not counted: padding between
+functions (nops and int3 that no branch reaches), and endbr64, behind which dynprobe places the probe.
+
+An instruction is *placed* if a tactic fits. dynprobe tries them in this order:
+
+- `jump`: the instruction has room for the jump;
+- `pun`: the jump keeps its neighbours' bytes;
+- `evict`: neighbour instructions become jumps of their own;
+- `window`: the jump covers several instructions, with a proof that no branch leads inside; what they lack in length it shares
+  with what follows;
+- `trap`: an int3.
+
+For each plan an independent check applied the bytes, followed the jumps from every head to its stub, and compared every other
+instruction with the original: {plans} plans, {violations} violations. A separate test runs the moved instructions
+([relocation.md](relocation.md)).
 
 ## Against the bars
 
@@ -196,9 +203,9 @@ them ({relocate}).
 
 ## Batches of 1,000 random instructions (percent)
 
-Mappings, own memory and pages of text that are copied: the most that a batch needed. Own memory is that of probes that record nothing but
-their hit. µs/site is processor time in the planner, stubs included, on a machine whose cores were shared with much else; alone, instruction starts and branch targets of a module are found
-once for all of its sites, as they are for the probes of one command.
+Mappings, own memory and copied pages of text: the most that a batch needed. Own memory is that of probes that record their hit
+only. µs/site is processor time in the planner, stubs included, on a machine that other programs loaded. In "alone", a module's
+instruction starts and branch targets are found once for all of its sites, as for the probes of one command.
 
 {batch}
 
@@ -212,15 +219,24 @@ once for all of its sites, as they are for the probes of one command.
 
 ## What is refused, alone
 
-`ud2`, `hlt` and `int3` raise a signal by design, and its handler looks at the address: Rust puts an `ud2` behind every call that does not return. Where `--tactic`
-names `trap` they carry probes (decision 0016), and nothing is refused: `dynprobe list -v --tactic jump,pun,evict,trap` places all 190,791 instructions of bash
-(14 by traps) and all 655,452 of rg (20 by traps). In Go there are
-no windows: its runtime interrupts goroutines anywhere, and where they are to go on is then on stacks that are no thread's.
+This table is what jumps alone leave. Places that you name get a trap where no jump fits ([decision
+0035](decisions/0035-a-trap-where-no-jump-fits.md)).
 
-Never probed besides (DP-RSEQ): where signal handlers return to; system calls by whose addresses thread cancellation goes (glibc from 2.41
-on, musl: `__syscall_cancel_arch`, `__syscall_cp_asm`); where threads end without a stack (musl's `__unmapself`, Go's `runtime.exitThread`);
-and restartable sequences whose descriptors a file has in a section `__rseq_cs`. A descriptor that lies elsewhere is not seen; such a sequence, under a probe, is not aborted while its displaced instruction
-runs in the stub. What else looks at a thread's address is not recognised: a displaced `syscall` runs outside of the range that
+`ud2`, `hlt` and `int3` raise a signal by design, and its handler looks at the address: Rust puts an `ud2` behind every call that
+does not return. With `trap` in `--tactic` they carry probes ([decision 0016](decisions/0016-traps.md)), and nothing is refused:
+`dynprobe list -v --tactic jump,pun,evict,trap` places all 190,791 instructions of bash (14 by traps) and all 655,452 of rg (20 by
+traps). Go programs get no windows: the runtime interrupts goroutines anywhere, and keeps the address where one resumes on a stack
+that belongs to no thread.
+
+Never probed (DP-RSEQ):
+
+- the instructions to which signal handlers return;
+- system calls whose addresses thread cancellation checks (glibc from 2.41 on, musl: `__syscall_cancel_arch`, `__syscall_cp_asm`);
+- code that ends threads without a stack (musl's `__unmapself`, Go's `runtime.exitThread`);
+- restartable sequences whose descriptors a file has in a section `__rseq_cs`. A descriptor elsewhere is not seen: such a
+  sequence, under a probe, is not aborted while its displaced instruction runs in the stub.
+
+Other code that checks a thread's address is not recognised: a displaced `syscall` runs outside of the range that
 PR_SET_SYSCALL_USER_DISPATCH (Wine) lets pass.
 
 {reasons}
@@ -233,8 +249,8 @@ def page(results, sample):
              "all": table_together(results, "all"), "reasons": table_reasons(results), "bars": table_bars(results)}
     return PAGE.format(date=time.strftime("%Y-%m-%d"), machine=f"{platform.machine()}, {os.cpu_count()} processors",
                        plans=sum(m["plans"] for m in modes), violations=sum(m["violations"] for m in modes),
-                       sample=f"Alone, {sample} random instructions of each were asked." if sample else "",
-                       relocate=RELOCATE, **{k: "\n".join(v) for k, v in lines.items()})
+                       sample=f'"Alone" is a sample of {sample} random instructions of each module. ' if sample else "",
+                       **{k: "\n".join(v) for k, v in lines.items()})
 
 
 def main():

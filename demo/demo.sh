@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Probes a running server and shows what comes out. Called by `make demo`; needs the packages of scripts/install-packages.sh.
-# usage: demo.sh [DIRECTORY]     (of a finished build; without it, build/ is built first)
+# Probes a running server and shows the output. Called by `make demo`; needs the packages of scripts/install-packages.sh.
+# usage: demo.sh [DIRECTORY]     (with a finished build; by default builds build/)
 set -eu
 cd "$(dirname "$0")/.."
 
-# Everything in one stream, so that what is said and what is shown stay in order.
+# One stream, so that all output stays in order.
 exec 2>&1
 bold='' green='' plain=''
 [ -t 1 ] && bold=$(printf '\033[1m') && green=$(printf '\033[32m') && plain=$(printf '\033[0m')
@@ -39,7 +39,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
 
-# Sessions, sockets and traces of LTTng stay in here. Root has one session daemon for the whole machine: if it runs, it is used.
+# LTTng's sessions, sockets and traces stay in this directory. Root has one session daemon for the whole machine; if it runs, it is used.
 export LTTNG_HOME="$work"
 if ! lttng --no-sessiond list >/dev/null 2>&1; then
 	lttng-sessiond --background --no-kernel --pidfile "$work/sessiond.pid" >/dev/null
@@ -52,13 +52,13 @@ server=$!
 until grep -q READY "$work/server.out"; do sleep 0.05; done
 cat "$work/server.out"
 
-say "Its next requests, live: the entry of handle_request, with a register and the way that led there"
+say "Its next requests, live: the entry of handle_request, with a register and a backtrace"
 run "$bin/dynprobe" --pid "$server" --function handle_request -t reg:rdi -t backtrace -n 8 --record "$work/trace"
 
 say "Only some of them: checksum() where its second argument is more than 4"
 run "$bin/dynprobe" --pid "$server" --function checksum -t reg:rdi -t reg:rsi --when 'arg1 > 4' -n 4 --no-record
 
-say "The recorded events, as LTTng's users look at them"
+say "The recorded events, as LTTng users view them"
 run lttng view -t "$work/trace"
 
 say "The same function as a tracepoint of the server in a session of LTTng: its own filters, contexts and viewers work on it"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small multithreaded server with a load of its own, to be looked at with dynprobe: clients send numbered requests over socket
- * pairs, a pool of workers parses, computes and answers them. Each answer is checked. Runs until SIGTERM or SIGINT.
+ * A small multithreaded server with its own clients, to be probed. Clients send numbered requests over socket pairs; a pool of
+ * workers parses, computes and answers them. Each answer is checked. Runs until SIGTERM or SIGINT.
  *
  *   server [CLIENTS [REQUESTS_PER_SECOND]]
  */
@@ -30,9 +30,9 @@ static _Atomic uint64_t answered, wrong;
 static _Atomic int stopping;
 static int doorbell; /* epoll: connections with a request to read */
 
-const char server_motto[] = "answers given while you wait"; /* something for string:NAME:ADDRESS to show */
+const char server_motto[] = "answers given while you wait"; /* for string:NAME:ADDRESS */
 
-/* noipa keeps the functions that the demo probes from being inlined or specialised away, as they would be in a larger program. */
+/* noipa: the compiler must not inline or specialise the functions that the demo probes. In a larger program it would not. */
 #if defined(__clang__)
 #define OPAQUE __attribute__((noinline))
 #else
@@ -88,7 +88,7 @@ static void *worker(void *arg)
 		int64_t answer = handle_request(&request);
 		if (write(event.data.fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
 			break;
-		/* One request per ring of the bell: only now may another worker hear this connection. */
+		/* One-shot: from now on another worker may get this connection's next request. */
 		struct epoll_event again = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = event.data.fd};
 		epoll_ctl(doorbell, EPOLL_CTL_MOD, event.data.fd, &again);
 	}

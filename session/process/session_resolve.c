@@ -24,7 +24,7 @@ static struct dp_error *check_instruction(const struct dp_probe *p, const struct
 		return dp_text_check_boundary(text, site->addr.v);
 	if (strcmp(p->build_id, dp_module_build_id(site->module)))
 		return dp_error(DP_TAG_NO_SYMBOL,
-		                "%s is not the build in which '%s' was found: probe this process in a run of its own",
+		                "%s is another build than the one in which '%s' was found: probe this process in a run of its own",
 		                dp_module_path(site->module), p->spec.text);
 	return *p->build_id ? NULL : dp_text_check_boundary(text, site->addr.v);
 }

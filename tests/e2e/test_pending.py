@@ -341,7 +341,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
                 self.assertEqual((r.summary["asked"], r.summary["placed"]), (returns + 1, returns + 1))
             else:
                 self.assertEqual((r.summary["placed"], r.summary["refusals"]), (0, {"DP-PENDING": 1}))
-                self.assertIn(f"has {returns + 1} places", r.summary["probes"][0]["reason"])
+                self.assertIn(f"has {returns + 1} sites", r.summary["probes"][0]["reason"])
 
     def test_what_a_library_lacks_that_has_come_is_refused(self):
         for spec, why in (("late.so!late.c:9999", "line 9999"), ("late.so!nothing:1", "nothing")):
