@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many instructions of a live process' module can be probed, and how:
+ * How many instructions of a live process's module can be probed, and by which tactic:
  *
- *     coverage --pid N [--module GLOB] [--alone] [--batch [N]] [--all] [--rounds N] [--sample N] [--seed N] [--tactics LIST]
- * [--order random|ascending|descending] [-j] [--plans]
+ *     coverage --pid N [--module GLOB] [--alone] [--batch [N]] [--all] [--rounds N] [--sample N] [--seed N]
+ *              [--tactics LIST] [--order random|ascending|descending] [-j] [--plans]
  *
- * --plans writes each plan in a line, so that those of two versions can be compared.
- * --order is that of the sites inside of a batch (the choice of sites is random): from high to low addresses unless told.
- * Asks the planner about each instruction alone, in random batches, and about all at once; checks every answer
- * (coverage_check.c). The process is not touched: only its maps and files are read. Exit status 1 if a plan does not keep its
- * word.
+ * Asks the planner about each instruction alone, in random batches, and about all at once, and checks every plan
+ * (coverage_check.c). Only reads the process's maps and files. Exit status 1 if a plan violates its contract.
+ * --plans prints each plan on one line, to compare two versions.
+ * --order is the order of the sites in a batch (the choice of sites is random): from high to low addresses by default.
  */
 #include "coverage.h"
 
@@ -25,13 +24,13 @@ struct options {
 	int pid;
 	const char *module;
 	bool alone, all, json;
-	char order; /* of all at once, and inside of each batch: random, ascending, descending */
+	char order; /* for --all and in each batch: random, ascending, descending */
 	size_t batch, rounds, sample;
 	uint64_t seed;
 	unsigned tactics;
 };
 
-/* As far from all code as the tool puts them. */
+/* Addresses as far from all code as those that the tool uses. */
 static const struct dp_runtime runtime = {
         .agent = 0x300000400000,
         .acquire = 0x300000000100,
@@ -66,7 +65,7 @@ static void *allocate(size_t n, size_t size)
 static double now(void)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts); /* what others do meanwhile does not count */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts); /* without the time of other processes */
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
@@ -136,7 +135,7 @@ static void finish_round(struct tally *t, struct code *code, struct dp_planner *
 	t->violations += check_layout(code, code->image, &layout);
 }
 
-/* One after the other into one planner. What they are placed by in the end counts: a later one may move an earlier one. */
+/* Adds all to one planner. Counts the final tactics: a later request may change the plan of an earlier one. */
 static void ask_together(struct tally *t, struct code *code, const size_t *order, size_t n, unsigned tactics)
 {
 	struct dp_space *space;

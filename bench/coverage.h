@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of bench/coverage: asks the planner about every instruction of a module of a live process, at its real addresses, and
- * proves each answer by following the patched bytes. The process itself is only read.
+ * Parts of bench/coverage, which asks the planner about every instruction of a module of a live process, at its real addresses,
+ * and checks each plan by following the patched bytes. It only reads the process.
  */
 #ifndef DP_BENCH_COVERAGE_H
 #define DP_BENCH_COVERAGE_H
@@ -13,11 +13,11 @@
 
 enum mark {
 	MARK_START = 1,    /* an instruction starts here */
-	MARK_SITE = 2,     /* and it is one that can be asked for */
-	MARK_PADDING = 4,  /* or nothing leads to it: nops and int3 behind code that does not continue */
+	MARK_SITE = 2,     /* and it can be probed */
+	MARK_PADDING = 4,  /* or no branch reaches it: nops and int3 after code that does not continue */
 	MARK_TARGET = 8,   /* a direct branch of the module leads here */
-	MARK_HEAD = 16,    /* while plans stand: one of them starts here */
-	MARK_INTERIOR = 32 /* while plans stand: a window has swallowed this instruction */
+	MARK_HEAD = 16,    /* while plans are applied: one of them starts here */
+	MARK_INTERIOR = 32 /* while plans are applied: a window covers this instruction */
 };
 
 struct site {
@@ -30,11 +30,11 @@ struct code {
 	struct dp_module *module;
 	struct dp_segment *segment;
 	struct dp_text base;
-	uint64_t lo, hi;        /* the executable segments' span */
-	uint8_t *mark;          /* of each byte in it */
+	uint64_t lo, hi;        /* the range of the executable segments */
+	uint8_t *mark;          /* enum mark, for each byte in the range */
 	uint8_t *old, *now;     /* the file's bytes; the same with plans applied */
 	struct dp_text *text;   /* per range */
-	size_t nranges, nswept; /* functions; gaps between them that were decoded too, in a module that names few functions */
+	size_t nranges, nswept; /* functions; decoded gaps between them, in a module that names few functions */
 	struct site *site;
 	size_t nsites, cap;
 	size_t nendbr, npadding, nundecodable; /* instructions, instructions, bytes */
@@ -52,18 +52,18 @@ static inline uint8_t *code_mark(const struct code *code, uint64_t addr)
 	return &code->mark[addr - code->lo];
 }
 
-/* ---- check: do the plans keep their word? (coverage_check.c) ---------------------------------------------------------- */
+/* ---- check: do the plans keep their contract? (coverage_check.c) ---------------------------------------------------------- */
 
-struct layout { /* what the planner wants mapped and written */
+struct layout { /* what the planner would map and write */
 	const struct dp_plan *plan;
 	size_t nplans;
 	const struct dp_extent *extent;
 	size_t nextents;
 };
-/* Number of violations; each is told on standard error. The code is as before afterwards. */
+/* Returns the number of violations, and prints each on standard error. Restores the code. */
 size_t check_layout(struct code *code, const struct dp_image *image, const struct layout *layout);
 
-/* ---- tally: what is counted (coverage_report.c) ----------------------------------------------------------------------- */
+/* ---- tally: counters and reports (coverage_report.c) ----------------------------------------------------------------------- */
 
 #define EXAMPLES 6
 struct example {
@@ -78,14 +78,14 @@ struct tally {
 	size_t asked, placed[DP_TACTIC_COUNT], refused[DP_TAG_COUNT];
 	size_t nexamples[DP_TAG_COUNT];
 	struct example example[DP_TAG_COUNT][EXAMPLES];
-	double seconds;                                       /* of processor time inside of dp_planner_add() */
-	size_t rounds, plans, extents, own_bytes, text_pages; /* sums over the rounds; the last three per round at most as well */
-	size_t most_extents, most_bytes, most_pages;
+	double seconds;                                       /* processor time in dp_planner_add() */
+	size_t rounds, plans, extents, own_bytes, text_pages; /* sums over the rounds */
+	size_t most_extents, most_bytes, most_pages; /* maximum of a round */
 	size_t violations;
 };
 
 void tally_placed(struct tally *t, enum dp_tactic tactic);
-/* Takes over `err`. */
+/* Takes ownership of `err`. */
 void tally_refused(struct tally *t, const struct code *code, const struct site *site, struct dp_error *err);
 void tally_layout(struct tally *t, const struct layout *layout);
 void tally_fini(struct tally *t);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plans, checked by somebody who does not know how they were made. They are applied to a copy of the text in their order;
- * then
- *   - no plan changes or relies upon a byte that another one changes afterwards, and none stands on bytes other than it believes;
- *   - what a processor finds at each head is a jump (or the int3 of a trap), and jumps lead from there, through text and through
- * mapped extents, to that plan's stub, at the place that the plan itself pairs with its site;
- *   - every instruction that is no head, no window's interior and no padding has all its bytes;
- *   - stubs do not overlap, and extents lie where the process has nothing.
+ * Checks plans without the planner's code. Applies them to a copy of the text, in their order, and checks that
+ *   - no plan changes or relies on a byte that a later plan changes, and each finds the old bytes that it expects;
+ *   - at each head a processor finds a jump (or the int3 of a trap), and jumps lead from there, through text and mapped extents,
+ *     to the plan's stub, at the address that the plan pairs with its site;
+ *   - every instruction that is not a head, covered by a window or padding has all its bytes;
+ *   - stubs do not overlap, and extents are at addresses that the process does not use.
  */
 #include "coverage.h"
 
@@ -89,7 +88,7 @@ static const uint8_t *bytes_at(const struct check *c, uint64_t addr, size_t *n)
 	return NULL;
 }
 
-/* The prefixes that a jump may carry: none that means something else to some processor. */
+/* The prefixes that a jump may have: none that some processors interpret in another way. */
 static bool harmless(const struct dp_insn *jump)
 {
 	for (uint8_t i = 0; i < jump->opcode_at; i++)
@@ -105,7 +104,7 @@ static bool harmless(const struct dp_insn *jump)
 	return true;
 }
 
-/* Where the jump at `addr` leads: a direct one, or one through the quadword behind it. 0 if there is none. */
+/* The target of the jump at `addr`: a direct one, or one through the quadword after it. 0 if there is none. */
 static uint64_t jump_at(const struct check *c, uint64_t addr)
 {
 	struct dp_insn insn;
@@ -122,7 +121,7 @@ static uint64_t jump_at(const struct check *c, uint64_t addr)
 	return target;
 }
 
-/* An entry of the stub: a place there that the plan says is as good as the site. */
+/* An entry of the stub: an address that the plan pairs with the site. */
 static bool is_entry(const struct dp_plan *plan, uint64_t addr)
 {
 	for (int i = 0; i < plan->npairs; i++)
@@ -159,7 +158,7 @@ static void follow(struct check *c, const struct dp_plan *plan)
 		violation(c, plan, "its stub is not mapped", plan->stub);
 }
 
-/* ---- what must have stayed -------------------------------------------------------------------------------------------- */
+/* ---- what must not change --------------------------------------------------------------------------------------------- */
 
 static uint64_t start_of(const struct code *code, uint64_t addr)
 {

@@ -52,7 +52,7 @@ static int compare(const void *a, const void *b)
 	const struct range *x = a, *y = b;
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end; /* the longer one first */
+	return x->end > y->end ? -1 : x->end < y->end; /* the longest first */
 }
 
 /* .text, or all executable bytes. */
@@ -108,7 +108,7 @@ static struct dp_error *find_ranges(const struct code *code, struct ranges *r)
 
 /* ---- decoding -------------------------------------------------------------------------------------------------------------- */
 
-/* False at bytes that are no instruction, or where another range's decoding disagrees. */
+/* False for bytes that are not an instruction, or where another range's decoding disagrees. */
 static bool mark_one(struct code *code, uint64_t at, uint64_t end, struct dp_insn *insn)
 {
 	if (!dp_decode_zydis(code->old + (at - code->lo), end - at, at, insn))
@@ -128,7 +128,7 @@ static void mark_range(struct code *code, const struct range *range)
 {
 	struct dp_insn insn;
 	for (uint64_t at = range->start; at < range->end; at += insn.len) {
-		if (*code_mark(code, at) & MARK_START) { /* known already */
+		if (*code_mark(code, at) & MARK_START) { /* decoded before */
 			if (!dp_decode_zydis(code->old + (at - code->lo), range->end - at, at, &insn))
 				return;
 		} else if (!mark_one(code, at, range->end, &insn)) {
@@ -138,7 +138,7 @@ static void mark_range(struct code *code, const struct range *range)
 	}
 }
 
-/* What stands between functions belongs to no range; behind code that does not continue it is padding as well. */
+/* Code between functions belongs to no range. After code that does not continue it is padding as well. */
 static void pad(struct code *code, uint64_t at)
 {
 	struct dp_insn insn;
@@ -167,7 +167,7 @@ static struct dp_error *add_site(struct code *code, uint64_t addr, const struct 
 	return NULL;
 }
 
-/* Targets are known by now: what does not continue ends a path, and nops behind it that nothing leads to are padding. */
+/* The branch targets are known now: nops after an instruction that does not continue are padding if no branch leads to them. */
 static struct dp_error *take_sites(struct code *code, const struct range *range, const struct dp_text *text)
 {
 	struct dp_insn insn;

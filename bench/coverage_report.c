@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting and printing. */
+/* Counters and reports of bench/coverage. */
 #include "coverage.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ void tally_placed(struct tally *t, enum dp_tactic tactic)
 	t->placed[tactic]++;
 }
 
-/* Examples of one reason are of different instructions, as far as their first word tells. */
+/* The examples of one reason should be different instructions, by their mnemonic. */
 static bool is_new(const struct tally *t, enum dp_tag tag, const char *text)
 {
 	const char *word = strchr(text, ' ');
@@ -56,7 +56,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Pages of the text that would be copied for the process because plans change bytes in them. */
+/* Pages of text in which plans change bytes: the kernel would copy them for the process. */
 static size_t text_pages(const struct layout *layout)
 {
 	uint64_t *page = calloc(2 * layout->nplans + 1, sizeof(*page));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that bench/run.py probes. It holds the same small function several times: `bare`, `floored` (with a hand-written
- * detour: timestamp and a 32-byte record in a per-thread ring, flags kept; the floor), `hollow` (a detour that does nothing), `clocked` (one
- * that reads the time stamp counter twice: the least that a duration takes),
- *`probed`, which dynprobe gets to work on and which begins with an instruction that has room for a jump, and `punned`, which
- *begins with a short one. Every round runs a batch of each, so that all meet the same clock speed and the same neighbours.
+ * The program that bench/run.py probes. It has the same small function several times: `bare`; `floored`, with a hand-written
+ * detour that writes a timestamp and a 32-byte record to a per-thread ring and preserves the flags (the floor); `hollow`, with an
+ * empty detour; `clocked`, whose detour reads the time stamp counter twice (the floor of a duration); `probed`, for dynprobe,
+ * which begins with an instruction that has room for a jump; and `punned`, which begins with a short one. Every round runs a
+ * batch of each, so that all run at the same clock speed and beside the same other load.
  *
  *	hits [-t THREADS] [-d DEPTH] [-r ROUNDS]      then one line on standard input per measurement
  *
@@ -33,7 +33,7 @@ int clocked(int a, const char *b);
 int probed(int a, const char *b);
 int punned(int a, const char *b);
 
-/* `first` is the instruction that a probe displaces; the rest is the same for all. */
+/* `first` is the instruction that a probe displaces; the rest is always the same. */
 #define BODY(name, first)                                                                                                        \
 	"	.p2align 6\n	.globl " #name "\n	.type " #name ",@function\n" #name ":\n"                                 \
 	"	.cfi_startproc\n	" first "\n	movsbl (%rsi),%eax; add %edi,%eax; ret\n	.cfi_endproc\n"                     \
@@ -105,7 +105,7 @@ static __attribute__((noinline)) double run_deep(int kind, int more)
 	return ns;
 }
 
-/* The pause lets the tool drain: what is measured is a recorded hit, not a lost one. */
+/* The pause lets dynprobe drain the rings: recorded hits are measured, not lost ones. */
 static void measure(int thread)
 {
 	for (int r = 0; r < rounds; r++)

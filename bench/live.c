@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * live --pid N < ADDRESSES: probes at the program's functions (addresses as in its file, one a line), put into the running
- * process and taken out again, with the time of each step; in between one site patched and restored again and again, the process
- * stopped as often and nothing else done (the floor of that), and one gate opened and shut. Prints one JSON object. run_live.py
- * makes the process, and looks at what it notices.
+ * live --pid N < ADDRESSES: installs probes at functions of a running process (addresses as in its file, one per line), removes
+ * them, and measures each step. In between it patches and restores one site many times, stops the process as often without a
+ * change (the floor of that), and opens and shuts one gate. Prints one JSON object. run_live.py starts the process, and measures
+ * what it notices.
  */
 #include "session/code/code_view.h"
 #include "injector/patch/swap/swap.h"
@@ -42,7 +42,7 @@ static void must(struct dp_error *err)
 	exit(1);
 }
 
-/* Of this process: what does not depend on who else is on the machine. */
+/* Processor time of this process, which depends less on other load. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec ts;
@@ -110,7 +110,7 @@ static void install(struct bench *b)
 	free(results);
 }
 
-/* Until the n-th of `pace` a second, if it is not late. */
+/* Sleeps until the n-th step, at `pace` steps a second; not if it is late. */
 static void rest(uint64_t from, unsigned n, unsigned pace)
 {
 	const uint64_t now = dp_now_ns(), next = from + n * UINT64_C(1000000000) / (pace ? pace : 1);
@@ -118,7 +118,7 @@ static void rest(uint64_t from, unsigned n, unsigned pace)
 		nanosleep(&(struct timespec){0, (long)(next - now)}, NULL);
 }
 
-/* The first site's own bytes and ours in turn: as often as can be, or PACE times a second (what the program notices then). */
+/* Writes the first site's old and new bytes in turn: as fast as possible, or PACE times a second (for the program's gaps). */
 static double toggle(struct bench *b, unsigned pace)
 {
 	const struct dp_placed *p = &b->t->in.placed[0];
@@ -139,7 +139,7 @@ static double toggle(struct bench *b, unsigned pace)
 	return n * 1e9 / (double)(dp_now_ns() - from);
 }
 
-/* The least that a stop costs: asked for, waited for, let go. */
+/* The floor of a stop: interrupt, wait, continue. */
 static void stop_once(pid_t tid)
 {
 	struct dp_priority priority;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least that stopping a whole process costs: seize, interrupt, wait, read registers, detach, for every thread. Prints the time from
- * the first interrupt to the last detach in microseconds, with and without a better place in the scheduler's queue.
+ * The floor of stopping a whole process: seize, interrupt, wait, read registers and detach, for every thread. Prints the
+ * microseconds from the first interrupt to the last detach. `fifo`: at real-time priority.
  *
  *	ptrace_floor PID [fifo]
  */

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures what docs/performance.md states: every figure beside a floor or the unprobed program, in one run.
+"""Measures the figures of docs/performance.md, each beside a floor or the unprobed program of the same run.
 
     bench/run.py [--build DIR] [--rounds N]
 
-Each measurement prints one row: what, value, reference, ratio, bar, verdict.
+Each measurement prints one row: name, value, reference, ratio, bar, verdict.
 """
 
 import argparse
@@ -64,7 +64,7 @@ class Probing:
         return self
 
     def stands(self):
-        """Stubs are mapped, and nobody is held any more."""
+        """Waits until stubs are mapped and no thread is stopped."""
         with open(f"/proc/{self.pid}/maps") as maps, open(f"/proc/{self.pid}/status") as status:
             return "dynprobe" in maps.read() and "TracerPid:\t0" in status.read()
 
@@ -79,7 +79,7 @@ class Probing:
 
 
 def over(m, kind, before=None):
-    """Median cost over the bare call of the same rounds; less what the function cost over it before it was probed (code placement)."""
+    """Median cost over the bare call of the same rounds, minus the same before the function was probed (code placement)."""
     return m[kind][0] - m["bare"][0] - (over(before, kind) if before else 0)
 
 
@@ -88,7 +88,7 @@ def lost(summary):
 
 
 def measure_hits(build, probe_args, hits_args, points=("--function", "probed", "--function", "punned")):
-    """Before, with and after probes: three measurements and dynprobe's summary."""
+    """Measures before, with and after probes; also returns dynprobe's summary."""
     target = Hits(build, *hits_args)
     before = target.measure()
     with Probing(build, target.pid, *points, *probe_args) as probing:
@@ -113,7 +113,7 @@ def bench_records(build, rounds):
 
 
 def bench_pair(build, rounds):
-    """Each in the same process, one after the other: what differs is the probes."""
+    """One after the other in the same process: only the probes differ."""
     target = Hits(build, "-r", rounds)
     before = target.measure()
     got = {}
@@ -128,7 +128,7 @@ def bench_pair(build, rounds):
 
 
 def bench_tactics(build, rounds):
-    """The same record by each way to the stub, in the same process."""
+    """The same record with each tactic, in the same process."""
     target = Hits(build, "-r", rounds)
     before = target.measure()
     got = {}

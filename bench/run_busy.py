@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Attaching to busy programs: how long until the probes stand and are gone, and what a thread of the program sees of it.
+"""Attaching to busy programs: the time until probes are installed and removed, and the gaps in a thread of the program.
 
 run_busy.py [--build DIR] [--rounds N] [--rows NAME,...]
 
-Each row: milliseconds until armed (as the summary has it) and from Ctrl-C to dynprobe's end, the pauses that the summary states, and
-what a thread that never rests sees: its longest gap, the number of gaps over 1 ms and their sum, while probes come, while they go, and
-in 0.9 s before (quiet).
+Each row: milliseconds until armed (from the summary) and from Ctrl-C to dynprobe's end; the pauses in the summary; and for a thread that
+never sleeps the longest gap, the number of gaps over 1 ms and their sum, during installation, during removal, and in the 0.9 s before
+(quiet).
 """
 import argparse
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How long names take in a program with 100 MB of debug information: resolving `-t '*req'` at a function, at an inlined one, at a line.
+"""The time to resolve names in a program with 100 MB of debug information: `-t '*req'` at a function, an inlined one, a line.
 
     bench/run_debug.py [--build DIR] [--units N] [--rounds N] [--gdb]
 
-Makes its own program: one unit of many types and functions, compiled once, assembled many times under other names. Cold: the file has been
-dropped from the page cache. Warm: as the run before has left it. Beside each: the same with an address and no name (what a dry run takes
-anyway), so that the difference is what resolving takes.
+Makes its own program: one unit with many types and functions, compiled once, assembled many times under other names. Cold: the file is not
+in the page cache. Warm: as the run before left it. Beside each: the same with an address instead of a name, which is the time of any dry
+run; the difference is the time to resolve.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Probes put into a running python3, and taken out: how long it takes, and the longest gap that its own loop sees meanwhile.
+"""Installs probes in a running python3 and removes them: the time that this takes, and the longest gap in python3's own loop.
 
 run_live.py [--build DIR] [--count N] [--rounds N] [--threads 1|2]    Measure on a quiet machine.
 """
@@ -35,7 +35,7 @@ while True:
 
 
 def functions(path, count):
-    """Exported functions of the program, evenly taken."""
+    """Exported functions of the program, evenly chosen."""
     lines = subprocess.run(["nm", "-D", "--defined-only", "-S", path], capture_output=True, text=True, check=True).stdout.splitlines()
     found = sorted({int(f[0], 16) for f in map(str.split, lines) if len(f) == 4 and f[2] == "T" and int(f[1], 16) >= 16})
     return found[:: max(1, len(found) // count)][:count]
@@ -71,7 +71,7 @@ def once(build, python, sites, threads):
         steps = {"quiet": windows(log, quiet_end - 1_500_000_000, quiet_end)} | {a: windows(log, at[a], at[b]) for a, b in zip(order, order[1:])}
         result["gap_us"] = {k: v[0] for k, v in steps.items()}
         result["probed_loss_percent"] = round(100 * (1 - steps["still"][1] / steps["quiet"][1]), 1)
-        for step in "toggle", "pace", "stop", "gate", "gate_pace":  # beside the same program with the same probes, left alone
+        for step in "toggle", "pace", "stop", "gate", "gate_pace":  # compared with the same program and probes without changes
             result[step + "_loss_percent"] = round(100 * (1 - steps[step][1] / steps["still"][1]), 1)
         return result
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What an event through LTTng costs, beside a compiled-in tracepoint of the same process; part of docs/performance.md.
+"""The cost of an event through LTTng, beside a compiled-in tracepoint of the same process; part of docs/performance.md.
 
-    bench/run_lttng.py [--build DIR] [--rounds N]        (root: it makes a private LTTng for itself, as the tests do)
+    bench/run_lttng.py [--build DIR] [--rounds N]        (as root: it makes a private LTTng, like the tests)
 
-Each measurement prints one row, as bench/run.py does. The session's buffers are overwritten, so that nothing waits for a reader.
+Each measurement prints one row, as bench/run.py does. The session's rings overwrite old events, so that nothing waits for a reader.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SESSION = "bench"
 
 
 class World:
-    """A session daemon, and a snapshot session whose rules want the compiled-in tracepoint and ours."""
+    """A session daemon, and a snapshot session with rules for the compiled-in tracepoint and for our events."""
 
     def __init__(self, directory):
         self.env = dict(os.environ, HOME=directory, LTTNG_HOME=directory)
@@ -74,7 +74,7 @@ def attached(build, world, target, *args):
 
 
 def event(build, world, rounds, args):
-    """ns of a probe's event and of the tracepoint's, both over the bare function, and that with the session stopped, the event disabled."""
+    """ns of a probe's event and of the tracepoint's over the bare function; also with the session stopped, and the event disabled."""
     target = Target(build, world, rounds)
     before = target.measure()
     attached(build, world, target, *args)
@@ -112,7 +112,7 @@ def bench_events(build, world, rounds):
 
 
 def longest_gap(build, world, storm):
-    """ms: the longest time that a thread of the program saw nothing happen while the sink was loaded, and without dynprobe."""
+    """ms: the longest gap in a thread of the program while the sink is loaded, and without dynprobe."""
     program = [os.path.join(build, "bench", "sleepers"), "64"] if not storm else [os.path.join(build, "tests", "targets", "libcstorm")]
     pauses = []
     for _ in range(7):

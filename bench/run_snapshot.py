@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-Snapshots measured: run_snapshot.py --build BUILD [--threads 100] [--depth 43] [--mib 1024 | --program NAME] [--rounds 20].
+Measures snapshots: run_snapshot.py --build BUILD [--threads 100] [--depth 43] [--mib 1024 | --program NAME] [--rounds 20].
 
-The target is tests/targets/crowd, or a program under its own load, whose answers are compared with what they must be. Beside each pause stands the floor of the same run: stopping all threads and reading their registers and
-stacks with the least that ptrace can be asked for, and fork() of a process of that size. Sizes and times stand beside gdb's text.
+The target is tests/targets/crowd, or a program under its own load, whose answers are checked. Each pause is compared with the floor of
+the same run: stopping all threads and reading their registers and stacks with the fewest possible ptrace calls, and fork() of a process
+of that size. Sizes and times are compared with gdb's text.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def show(name, values, unit="ms"):
 
 
 def snapshot(a, pid, mode, path, cache, *more):
-    """(pause, whole time of the command, its peak memory in MiB, its processor time); `cache` is where unpacked debug information is kept"""
+    """(pause, time of the command, its peak memory in MiB, its processor time); `cache`: directory for unpacked debug information"""
     begin = time.monotonic()
     p = subprocess.Popen([f"{a.build}/dynprobe", "snapshot", str(pid), "--mode", mode, "-v", "-o", path, *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, XDG_CACHE_HOME=cache))
     err = p.stderr.read()
@@ -81,7 +82,7 @@ def modes(a, pid, directory):
         runs = []
         for _ in range(a.rounds):
             runs.append(snapshot(a, pid, mode, path, os.path.join(directory, "cache")))
-            found["floor"].append(floor(a, pid, 16384))  # interleaved: the machine is the same for both
+            found["floor"].append(floor(a, pid, 16384))  # interleaved, so that both see the same machine
             if mode == "fork":
                 found["fork"].append(floor(a, "fork", a.mib))
         show(f"pause, mode {mode}", [r[0] for r in runs])
@@ -105,8 +106,8 @@ def of_program(a):
     with tempfile.TemporaryDirectory() as directory:
         program = snapshot_programs.start(a.program, a.build, directory)
         try:
-            time.sleep(1)  # until it has something to lose
-            a.mib = resident_mib(program.pid)  # what fork() is measured with
+            time.sleep(1)  # until it is under load
+            a.mib = resident_mib(program.pid)  # the size for the floor of fork()
             threads = len(os.listdir(f"/proc/{program.pid}/task"))
             print(f"{a.program}: {threads} threads, {a.mib} MiB; load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors")
             modes(a, program.pid, directory)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a hit costs where a probe stands as a trap, beside a bare int3 and an empty SIGTRAP handler in the same run.
+"""The cost of a hit of a trap, beside a bare int3 and an empty SIGTRAP handler in the same run.
 
     bench/run_traps.py [--build DIR] [--rounds N]
 """
@@ -37,7 +37,7 @@ def main():
     if tool.poll() is not None:
         raise SystemExit(tool.stderr.read())
     pairs = []
-    for _ in range(args.rounds):  # in turns: both meet the same clock speed and the same neighbours
+    for _ in range(args.rounds):  # in turns: both run at the same clock speed and beside the same load
         pairs.append((ask(probed), ask(bare)))
     tool.send_signal(signal.SIGINT)
     tool.wait()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Twenty thousand probes put in and taken out: how long that takes, and what the program notices, beside the same program left alone.
+"""Installs and removes 20,000 probes: the time that this takes, and what the program notices, compared with the program alone.
 
 run_wildcards.py [--build DIR] [--rounds N]    Measure on a quiet machine. Needs the test targets (BUILD_TESTING).
 
-entries     every function of a program with 20,000 of them and 5 threads. One of these looks at the clock all the time. "stopped" is the
-            part of a gap in which it did not merely wait for a processor, by the kernel's count: that is ours.
-returns     every return of a python3 server, its libraries included. "wait" is how long a client waited for an answer; "stopped", what is
-            left of that without the time in which the server's threads and the client waited for a processor.
+entries     every function of a program with 20,000 functions and 5 threads. One thread reads the clock all the time. "stopped" is the
+            part of a gap in which it did not wait for a processor, by the kernel's count: dynprobe's share.
+returns     every return of a python3 server and its libraries. "wait" is how long a client waited for an answer; "stopped" is that
+            without the time in which the server's threads and the client waited for a processor.
 """
 import argparse
 import glob
@@ -41,13 +41,13 @@ QUIET_S, STANDING_S = 3, 2
 
 
 def within(gaps, begin, end):
-    """Longest in ms, and their sum, of (end, length) that touch [begin, end)."""
+    """Longest and sum, in ms, of the (end, length) that overlap [begin, end)."""
     found = [length for at, length in gaps if at > begin and at - length < end]
     return {"longest_ms": round(max(found, default=0) / 1e6, 2), "sum_ms": round(sum(found) / 1e6, 1)}
 
 
 def probe(build, pid, *what):
-    """(begin, end, what the tool says of it): armed and out again in ms, the pauses that it states."""
+    """(begin, end, dynprobe's figures): ms until armed and removed, and the pauses."""
     begin = time.monotonic_ns()
     r = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(pid), "--no-record", "--count", "-d", str(STANDING_S), *what],
                        capture_output=True, text=True, timeout=600)
@@ -82,7 +82,7 @@ def entries(build):
 
 
 def waited_ns(path):
-    """For how long a thread, or all of a process's, had to wait for a processor."""
+    """How long a thread, or all threads of a process, waited for a processor."""
     total = 0
     for file in glob.glob(path):
         try:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* N threads, two of them spinning, the others asleep: what bench/run.py stops. */
+/* N threads, two of them spinning, the others asleep. bench/run.py stops them. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

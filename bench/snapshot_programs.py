@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs under their own load, for run_snapshot.py --program: what they answer is compared with what they must, all the time."""
+"""Programs under their own load, for run_snapshot.py --program; their answers are checked all the time."""
 
 import hashlib
 import json
@@ -59,7 +59,7 @@ def patiently(what, look):
 
 
 class Program:
-    """`pid` is looked at. finish() ends it and returns what was wrong; `checked` says how much was compared."""
+    """Snapshots are taken of `pid`. finish() ends it and returns what was wrong; `checked`: the number of answers compared."""
 
     def __init__(self, directory):
         self.directory, self.wrong, self.checked, self.ending, self.load = directory, [], 0, False, None
@@ -69,13 +69,13 @@ class Program:
         self.pid = self.process.pid
 
     def watch(self, one):
-        """Calls one() again and again, which returns the number of answers that it has compared, and raises what is wrong."""
+        """Calls one() repeatedly, which returns the number of answers that it compared, and raises an error for a wrong one."""
 
         def work():
             while not self.ending and not self.wrong:
                 try:
                     self.checked += one()
-                except Exception as e:  # whatever it is: the program did not answer as it must
+                except Exception as e:  # any exception: the program's answer was wrong
                     if not self.ending:
                         self.wrong.append(f"{type(e).__name__}: {e}")
 
@@ -110,7 +110,7 @@ def same(what, found, wanted):
 
 
 class Redis(Program):
-    """redis-benchmark beside a client that knows each answer."""
+    """redis-benchmark, and a client that checks each answer."""
 
     def __init__(self, build, directory):
         super().__init__(directory)
@@ -181,7 +181,7 @@ class Server(Program):
 
 
 class Sqlite3(Program):
-    """The same script over and over, and the same output each time."""
+    """Runs the same script repeatedly; the output must not change."""
 
     def __init__(self, build, directory):
         super().__init__(directory)
@@ -203,7 +203,7 @@ class Sqlite3(Program):
 
 
 class Nginx(Program):
-    """wrk beside a client that compares pages; the worker is looked at."""
+    """wrk, and a client that compares pages; snapshots are taken of the worker."""
 
     def __init__(self, build, directory):
         super().__init__(directory)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one hit of a stub costs, beside the least that a hand-written detour can cost on this machine. A small function lies in
- * memory of our own; its first instructions are replaced by a jump to the code under test, which ends with the displaced
- * instructions and a jump back. All variants take turns within a round, each against the bare function of the same round.
+ * The cost of a hit in a stub, beside that of a minimal hand-written detour on this machine. A small function is in memory of our
+ * own; its first instructions are replaced by a jump to the code under test, which ends with the displaced instructions and a
+ * jump back. Each round runs all variants, each compared with the bare function of the same round.
  *
  *	stub_bench [rounds]
  */
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { RING = 1 << 20, ARENA = 1 << 17, BATCH = 20000, ROUNDS = 101, MAX_VARIANTS = 64 };
-enum { DISPLACED = 7 };              /* bytes of foo that make room for the jump */
+enum { DISPLACED = 7 };              /* bytes of foo that the jump replaces */
 enum { BARE, CLOCK, CLOCKS, FLOOR }; /* the first variants */
 
 /* ---- the floor: timestamp and a 32-byte record in a per-thread ring, flags kept ---- */
@@ -52,7 +52,7 @@ __asm__(".text\n"
         "	cmp $0x7999999,%edi; je floor_code\n"
         "	add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
         "false_end:\n"
-        "df_code:\n" /* what a look at the direction flag costs */
+        "df_code:\n" /* the cost of testing the direction flag */
         "	lea -128(%rsp),%rsp; push %rax; lahf; seto %al; push %rdx\n"
         "	pushfq; pop %rdx; test $0x400,%edx; jne floor_code\n"
         "	pop %rdx; add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
@@ -64,7 +64,7 @@ __asm__(".text\n"
         "	add %edi,%eax; pop %rbp; ret\n"
         "	.p2align 12\n");
 
-/* ---- an agent that only starts the next lap when the ring is full ---- */
+/* ---- an agent that only starts the next round of the ring when it is full ---- */
 
 struct dp_slot bench_slot;
 void bench_acquire(void), bench_enter(void), bench_emit(void);
@@ -85,7 +85,7 @@ _Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, 
                        offsetof(struct dp_slot, mask) == 24 && offsetof(struct dp_probe_desc, reserve) == 16,
                "bench_acquire knows these");
 
-/* Answers: state and cells, and the same in low memory, as the tool has them where it can. */
+/* Aggregations: state and cells; and the same in low memory, where the tool puts them if it can. */
 struct answers {
 	struct dp_agent agent;
 	struct dp_answers_head head;
@@ -134,7 +134,7 @@ static void put_jump(uint8_t *at, const uint8_t *to)
 	memcpy(at + 1, &distance, 4);
 }
 
-/* Places `n` bytes of code at arena_free (64-aligned), behind it the displaced instructions. */
+/* Places `n` bytes of code at arena_free (64-aligned), and the displaced instructions after it. */
 static void add_code(const char *name, const uint8_t *code, size_t n, size_t entry)
 {
 	uint8_t *at = arena_free;
@@ -146,7 +146,7 @@ static void add_code(const char *name, const uint8_t *code, size_t n, size_t ent
 	arena_free += (n + 64 + 63) & ~(size_t)63;
 }
 
-/* What the second argument points to. */
+/* The second argument points here. */
 static struct inner {
 	uint64_t unused[2];
 	int32_t len;
@@ -164,7 +164,7 @@ struct extra {
 	const struct dp_answer *answer;
 	uint16_t pair;
 	bool enters;
-	bool flags; /* are kept, although foo() does not look at them */
+	bool flags; /* preserved, although foo() does not use them */
 };
 
 static void add_stub(const char *name, const struct dp_runtime *rt, const char *const *contexts, struct extra extra)
@@ -203,7 +203,7 @@ static void add_stub(const char *name, const struct dp_runtime *rt, const char *
 	dp_buf_fini(&out);
 }
 
-/* Gates near the stub, far from it, and in front of all kinds of stubs. */
+/* Gates near the stub, far from it, and before all kinds of stubs. */
 static void add_gated(const struct dp_runtime *rt, const char *const *one)
 {
 	const uint32_t *far = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -220,7 +220,7 @@ static void add_gated(const struct dp_runtime *rt, const char *const *one)
 	add_code("a look at the direction flag", df_code, (size_t)(df_end - df_code), 0);
 }
 
-/* `near`: where, or 0. */
+/* `near`: the gate's address, or 0. */
 static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t near)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (near ? MAP_FIXED_NOREPLACE : 0);
@@ -254,7 +254,7 @@ static uint64_t emit(struct dp_buf *out, const struct dp_runtime *rt, const stru
 	return stub.entry - (uint64_t)arena_free;
 }
 
-/* A call's entry and its return in one place: rsp is the same at both. */
+/* A call's entry and its return at one site: rsp is the same at both. */
 static void add_pair(const char *name, const struct dp_runtime *rt, const struct dp_answer *answer)
 {
 	struct dp_fields none = {0};
@@ -289,7 +289,7 @@ static void add_answers(const struct dp_runtime *rt)
 	bases.identity = DP_ID_TID;
 	bases.bases = true;
 	apart.identity = DP_ID_TID;
-	apart.answers.size = 2048; /* all of them in what the others have as one */
+	apart.answers.size = 2048; /* all blocks in the memory that the others have for one */
 	add_stub("count", &first, none, (struct extra){.answer = &count});
 	add_stub("count, flags kept", &first, none, (struct extra){.answer = &count, .flags = true});
 	add_stub("count, by base of fs", &bases, none, (struct extra){.answer = &count});
@@ -307,7 +307,7 @@ static void add_answers(const struct dp_runtime *rt)
 
 static struct dp_expr arg1 = {.kind = DP_EXPR_REG, .reg = 6, .size = 8};
 
-/* Conditions and fields through pointers, with loads that fault where nothing is. */
+/* Conditions and fields through pointers, with loads that fault on unmapped memory. */
 static void add_pointers(const struct dp_runtime *rt)
 {
 	static const char *const none[] = {NULL};
@@ -378,7 +378,7 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* The loop that the reference figures of other tools were made with. */
+/* The loop with which the reference figures of other tools were measured. */
 static __attribute__((noinline)) void batch(int n, const char *text)
 {
 	static int a;
@@ -423,7 +423,7 @@ static void report(size_t rounds)
 	}
 }
 
-/* Room for the stubs within reach of foo(), whose page becomes writable. */
+/* Maps room for the stubs within reach of foo(), and makes foo()'s page writable. */
 static bool make_room(void)
 {
 	site = (uint8_t *)(uintptr_t)&foo;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program of bench/run_lttng.py: a function without anything, one with a compiled-in tracepoint of one field that a session
- * wants, one with a tracepoint that no session wants, and one that dynprobe gets to work on. Every round runs a batch of each.
+ * The program of bench/run_lttng.py: a bare function, one with a compiled-in tracepoint of one field that a session records, one
+ * with a tracepoint that no session records, and one for dynprobe. Every round runs a batch of each.
  *
  *	tracepoint [-r ROUNDS] [-b BATCH]      then one line on standard input per measurement
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled-in tracepoints of bench/tracepoint.c: one that is wanted, one that is not. */
+/* The tracepoints of bench/tracepoint.c: a session records one of them. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER bench
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trap costs, beside the least that one can: an int3 and a SIGTRAP handler that does nothing. For each line on standard
- * input: ns of CPU time per call, of a function to be probed (traps probed) or of one that holds an int3 of its own (traps bare).
+ * The cost of a trap, beside its floor: an int3 and an empty SIGTRAP handler. For each line on standard input it prints ns of CPU
+ * time per call, of a function to be probed (traps probed) or of one with an int3 of its own (traps bare).
  */
 #define _GNU_SOURCE
 #include <signal.h>

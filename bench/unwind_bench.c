@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long one backtrace takes, run by hand: unwind_bench [FRAMES [ROUNDS]]. The walker is compiled with the agent's own
- * flags and linked here; tables, slot and cache are as in a target. Also times compiling the tables of the files named in
+ * The time of one backtrace: unwind_bench [FRAMES [ROUNDS]]. The walker is compiled with the agent's flags and linked here;
+ * tables, slot and cache are as in a target. Also measures the compilation of the unwind tables for the files in
  * $UNWIND_BENCH_MAPS (the text of a /proc/PID/maps; default: our own), without and with the cache.
  */
 #include "agent/abi.h"
@@ -25,7 +25,7 @@ static uint32_t frames = 16;
 static long rounds = 1000000;
 static volatile int sink;
 
-/* As in a target where the agent's handler does not stand. The hot walk never comes here. */
+/* As in a target without the agent's handler. The walk with a warm cache never comes here. */
 int dp_self_read(const struct dp_agent *self, void *dst, uint64_t src, uint32_t n);
 int dp_self_read(const struct dp_agent *self, void *dst, uint64_t src, uint32_t n)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What every target of the project shares: warnings, hardening, sanitizers, the rooms and the agent.
+# Warnings, hardening and sanitizers for every target of the project; the rooms, the agent and the LTTng sink.
 
 set(DP_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-sign-conversion)
 if(DP_WERROR)
@@ -10,7 +10,7 @@ function(dp_target_options target)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:${DP_WARNINGS}>)
-  if(DP_FUZZ) # the rooms, too, tell libFuzzer where they have been
+  if(DP_FUZZ) # instruments the rooms for libFuzzer
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
   endif()
   if(DP_SANITIZE)
@@ -35,8 +35,8 @@ function(dp_room name)
   target_link_libraries(dp_${name} PUBLIC ${ROOM_LIBS})
 endfunction()
 
-# pmodules in C find the functions of pmodule.h, and nothing else, in the program that loads them: the list is read out of the header, and the
-# linker is told to take them out of the rooms' libraries though nothing in the program may call them.
+# The program exports the functions of pmodule.h, and nothing else, to the C pmodules that it loads. The list is read from the header. The linker
+# must take these functions from the rooms' libraries even if nothing in the program calls them.
 function(dp_export_pmodule target)
   set(header ${CMAKE_SOURCE_DIR}/pmodules/pmodule.h)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
@@ -54,13 +54,13 @@ function(dp_export_pmodule target)
   target_link_options(${target} PRIVATE -Wl,--dynamic-list=${CMAKE_BINARY_DIR}/pmodule.list ${CMAKE_BINARY_DIR}/pmodule.extern.lds)
 endfunction()
 
-# The agent: freestanding, general registers only, no data, no relocation. agent/check.sh is the gate.
+# The agent: freestanding, general registers only, no data, no relocation. agent/check.sh checks that.
 set(DP_AGENT_FLAGS
     -std=gnu11 -O2 -g -ffreestanding -fno-builtin -mgeneral-regs-only -fPIC -fvisibility=hidden
     -fno-stack-protector -fno-plt -mno-red-zone -fcf-protection=none -fno-asynchronous-unwind-tables
     -fno-tree-loop-distribute-patterns -fno-jump-tables -fomit-frame-pointer ${DP_WARNINGS})
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  list(APPEND DP_AGENT_FLAGS -mstringop-strategy=unrolled_loop) # rep stos would depend on the program's direction flag
+  list(APPEND DP_AGENT_FLAGS -mstringop-strategy=unrolled_loop) # rep stos depends on the program's direction flag
 else()
   list(REMOVE_ITEM DP_AGENT_FLAGS -fno-tree-loop-distribute-patterns)
 endif()
@@ -89,7 +89,7 @@ function(dp_agent)
   add_custom_target(dp_agent_blob DEPENDS ${agent})
 endfunction()
 
-# The tool carries the agent in its own read-only data (symbols dp_agent_blob, dp_agent_blob_end).
+# The tool contains the agent in its read-only data (symbols dp_agent_blob, dp_agent_blob_end).
 function(dp_embed_agent target)
   set(stub ${CMAKE_BINARY_DIR}/agent/embed.S)
   file(WRITE ${stub} "\t.section .rodata\n\t.balign 16\n\t.globl dp_agent_blob, dp_agent_blob_end\ndp_agent_blob:\n\t.incbin \"${CMAKE_BINARY_DIR}/agent/agent.so\"\ndp_agent_blob_end:\n\t.section .note.GNU-stack,\"\",@progbits\n")
@@ -98,7 +98,7 @@ function(dp_embed_agent target)
   add_dependencies(${target} dp_agent_blob)
 endfunction()
 
-# The report's page, style and program are data of the room that writes it (output/snapshot/report.c).
+# The report's page, style and script become data of the room that writes it (output/snapshot/report.c).
 function(dp_embed_report target)
   set(stub ${CMAKE_BINARY_DIR}/report.S)
   set(text "\t.section .rodata\n")
@@ -116,7 +116,7 @@ function(dp_embed_report target)
   set_source_files_properties(${stub} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS "${files}")
 endfunction()
 
-# The LTTng sink: a hosted shared object for the target, never with the tool's sanitizers. enter.c runs before the vector state is saved.
+# The LTTng sink: a hosted shared object for the target, without the tool's sanitizers. enter.c runs before the vector state is saved.
 set(DP_SINK_FLAGS
     -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -fcf-protection=none -fomit-frame-pointer
     -U_FORTIFY_SOURCE ${DP_WARNINGS})
@@ -147,7 +147,7 @@ function(dp_lttng_sink)
     DEPENDS ${objects} ${CMAKE_SOURCE_DIR}/agent/lttng/check.sh COMMENT "Linking and checking the LTTng sink" VERBATIM)
   add_custom_target(dp_sink_so DEPENDS ${sink})
 
-  # The tool carries it as it does the agent (symbols dp_sink_so, dp_sink_so_end).
+  # The tool contains it like the agent (symbols dp_sink_so, dp_sink_so_end).
   set(stub ${CMAKE_BINARY_DIR}/agent/lttng/embed.S)
   file(WRITE ${stub} "\t.section .rodata\n\t.balign 16\n\t.globl dp_sink_so, dp_sink_so_end\ndp_sink_so:\n\t.incbin \"${sink}\"\ndp_sink_so_end:\n\t.section .note.GNU-stack,\"\",@progbits\n")
   target_sources(dp_injector PRIVATE ${stub})

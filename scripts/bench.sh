@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds the release and runs every benchmark; docs/performance.md is written from what this prints.
+# Builds the release and runs every benchmark; docs/performance.md has the figures that this prints.
 set -eu
 cd "$(dirname "$0")/.."
 cmake --preset release -DBUILD_TESTING=OFF >/dev/null

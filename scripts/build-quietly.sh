@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# usage: build-quietly.sh PRESET [cmake options]. Configures and builds a preset: the log is shown only if that fails.
+# usage: build-quietly.sh PRESET [cmake options]. Configures and builds a preset; shows the log only if that fails.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 log=$(mktemp)

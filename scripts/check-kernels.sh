@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Boots Debian's kernels, and one kernel on several models of processors, in an emulated machine without acceleration, and in each runs the smoke
-# suite of tests/kernels with the dynprobe of BUILD. Says what passed; BUILD/kernels/table.md is the table of docs/kernels.md.
+# Boots Debian's kernels, and one kernel on several processor models, in an emulated machine without acceleration. In each it runs the smoke
+# suite of tests/kernels with the dynprobe of BUILD. Prints what passed; writes the table of docs/kernels.md to BUILD/kernels/table.md.
 # usage: check-kernels.sh [-b BUILD] [-o TOPICS,TESTS] [NAME...]
-#   NAME: a kernel's series (6.1), a processor's model (Haswell), or "here": no emulated machine. Default: all of them.
-#   -o:   of smoke.py's suite only these, or any end-to-end tests by name: attach,test_live.Live.test_beside_probes_that_stay
+#   NAME: a kernel's series (6.1), a processor's model (Haswell), or "here" (no emulated machine). Default: all.
+#   -o:   run only these topics of smoke.py, or end-to-end tests by name: attach,test_live.Live.test_beside_probes_that_stay
 set -eu
 cd "$(dirname "$0")/.."
 
 build=build only=
-kernel_of_models=6.1 # that of this release
-# No XSAVE; no AVX; AVX; AVX2. The kernels run on "max", all that the emulator has.
+kernel_of_models=6.1 # the kernel of this Debian release
+# No XSAVE; no AVX; AVX; AVX2. The kernels themselves run on "max", with all that the emulator has.
 models="qemu64 Nehalem SandyBridge Haswell"
 slow=10    # factor for the tests' time limits
-limit=5400 # seconds that a machine may take
+limit=5400 # seconds for each machine
 
 while getopts b:o: option; do
 	case "$option" in
@@ -38,14 +38,14 @@ wanted() { # wanted NAME
 	return 1
 }
 
-# One machine at a time, with few processors and little memory, behind all other work.
+# One machine at a time, with two processors and little memory, at low priority.
 boot() { # boot NAME VMLINUZ MODEL
 	nice -n 10 timeout "$limit" qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -cpu "$3" -smp 2 -m 2G -nodefaults -display none -nic none \
 		-no-reboot -kernel "$2" -initrd "$dir/root.cpio" -serial "file:$dir/$1.console" -serial "file:$dir/$1.results" \
 		-append "console=ttyS0 panic=-1 SLOW=$slow ONLY=\"$only\"" 2>"$dir/$1.qemu" || echo "qemu ended with status $?" >>"$dir/$1.qemu"
 }
 
-# What the kernel itself complains of is a failure as well.
+# Complaints of the kernel are failures as well.
 complaints='BUG:|Oops|WARNING:|Kernel panic|soft lockup|detected stall|general protection fault, probably'
 
 report() { # report NAME
@@ -54,7 +54,7 @@ report() { # report NAME
 		failed=$((failed + 1))
 	fi
 	grep -E '^(FAIL|late) ' "$dir/$1.results" || true
-	grep -E '^[0-9]+ passed, ' "$dir/$1.results" || echo "the suite did not come to its end: see $dir/$1.console and $1.results"
+	grep -E '^[0-9]+ passed, ' "$dir/$1.results" || echo "the suite did not finish: see $dir/$1.console and $1.results"
 }
 
 try() { # try NAME VMLINUZ MODEL

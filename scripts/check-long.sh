@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What make check leaves out for its length: everything compiled with its tests by every compiler, and the long forms of the end-to-end tests.
+# What make check leaves out because it is slow: everything with its tests, built by every compiler, and the long forms of the end-to-end tests.
 set -eu
 cd "$(dirname "$0")/.."
 

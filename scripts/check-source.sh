@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# House rules that a machine can check: no include runs upward, every source names its licence, scripts are sound.
+# The house rules that a script can check: order of includes, licences, sizes, names in docs/, shell scripts.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Everything that CI runs, cheapest first; the full test run comes last, so that its summary closes the output.
+# Everything that CI runs, fastest first. The full test run is last, so that its summary ends the output.
 set -eu
 cd "$(dirname "$0")/.."
 
-# Some tests run as the user nobody, who cannot enter a checkout below /root: then a copy elsewhere is tested.
+# Some tests run as the user nobody, who cannot enter a checkout below /root. Then a copy elsewhere is tested.
 if [ "$(id -u)" -eq 0 ] && [ -z "${DP_CHECK_COPY-}" ] && ! setpriv --reuid 65534 --clear-groups test -r "$PWD/scripts/check.sh"; then
 	copy=$(mktemp -d)
 	trap 'rm -rf "$copy"' EXIT

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing when all are there.
+# Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing if all are installed.
 # usage: install-packages.sh [build|all|torture|kernels]     (default: all)
 set -eu
 
@@ -10,9 +10,9 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib python3-jsonschema
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb libunwind-dev strace bpftrace
       git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 scdoc shellcheck"
-# what only the long forms run: python's own tests, programs written in Go and Rust, servers
+# only for the long forms: python's own tests, programs written in Go and Rust, servers
 torture="libpython3.11-testsuite age fd-find fzf ripgrep openssl nodejs default-jdk-headless postgresql apache2 php8.2-fpm mariadb-server"
-# what boots other kernels
+# to boot other kernels
 kernels="qemu-system-x86 busybox-static cpio"
 
 case "${1:-all}" in
@@ -23,7 +23,7 @@ kernels) wanted="$build $rest $kernels" ;;
 *) echo "usage: $0 [build|all|torture|kernels]" >&2; exit 2 ;;
 esac
 
-# One call answers for all packages: a line per installed one.
+# One call for all packages; it prints a line for each installed one.
 # shellcheck disable=SC2086
 present=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | sed -n 's/ installed$//p' || true)
 missing=
@@ -56,7 +56,7 @@ fi
 echo "installing:$missing"
 apt() { $root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
 log=$(mktemp)
-# Package lists that are there may do; if not, they are fetched and the installation is tried once more.
+# Try with the package lists as they are; if that fails, update them and try again.
 # shellcheck disable=SC2086
 if ! apt install -y --no-install-recommends $missing >"$log" 2>&1; then
 	apt update >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
