@@ -80,7 +80,7 @@ struct tally {
 	struct example example[DP_TAG_COUNT][EXAMPLES];
 	double seconds;                                       /* processor time in dp_planner_add() */
 	size_t rounds, plans, extents, own_bytes, text_pages; /* sums over the rounds */
-	size_t most_extents, most_bytes, most_pages; /* maximum of a round */
+	size_t most_extents, most_bytes, most_pages;          /* maximum of a round */
 	size_t violations;
 };
 
