@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ailing WHAT: a program that has what the ready-made pmodules look for, and stays as it is until SIGTERM. Says READY.
+ * ailing WHAT: a program with a fault that the ready-made pmodules find; it waits for SIGTERM. Prints READY.
  *
  *   deadlock       two threads hold a mutex each and wait for the other's; a third waits for one of them
- *   heap           a frame with pointers to a block in use, a freed one and one behind whose end something was written
- *   heap-lists     a frame with pointers to and into blocks in every list that malloc has, and in none
- *   heap-twice     a block that is in a thread's cache twice, which malloc has not noticed
- *   double-free    malloc finds that a block is freed twice, and aborts; the handler of SIGABRT keeps the process
+ *   heap           a frame with pointers to a block in use, a freed one, and one with a write past its end
+ *   heap-lists     a frame with pointers to and into blocks in each of malloc's lists, and in none
+ *   heap-twice     a block that is in a thread's cache twice, undetected by malloc
+ *   double-free    malloc detects a double free and aborts; the SIGABRT handler keeps the process alive
  */
 #include "target.h"
 
@@ -91,7 +91,7 @@ __attribute__((noinline)) static long look_at(struct order *fine, struct order *
 {
 	target_ready();
 	stay();
-	__asm__ volatile("" ::"r"(fine), "r"(stale), "r"(damaged) : "memory"); /* they are still wanted here */
+	__asm__ volatile("" ::"r"(fine), "r"(stale), "r"(damaged) : "memory"); /* still used here */
 	return fine->number;
 }
 
@@ -103,7 +103,7 @@ static void heap(void)
 	volatile char *end = (volatile char *)o[2] + sizeof(**o);
 	struct order *volatile stale = o[1];
 	free(o[1]);
-	for (int i = 0; i < 16; i++) /* the size of the block behind */
+	for (int i = 0; i < 16; i++) /* the size of the next block */
 		end[i] = 0x41;
 	look_at(o[0], stale, o[2]);
 }
@@ -133,10 +133,10 @@ static void *use_other_arena(void *done)
 	return behind;
 }
 
-/* Of eight of a size seven go to the cache, the last to a fast list; blocks of 2000 bytes to the unsorted list. */
+/* Of eight freed blocks of a size, seven go to the cache and one to a fast list; blocks of 2000 bytes go to the unsorted list. */
 static void heap_lists(void)
 {
-	static char buffer[BUFSIZ]; /* stdio takes nothing of the heap */
+	static char buffer[BUFSIZ]; /* stdio must not use the heap */
 	pthread_t t;
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	char *volatile eight[9], *volatile big[4], *volatile large = malloc(1 << 20);
@@ -151,14 +151,14 @@ static void heap_lists(void)
 	at_the_end = malloc(3000);
 	free(at_the_end);
 	free(big[0]);
-	free(big[1]); /* joins the one before */
+	free(big[1]); /* merged with the previous block */
 	free(big[3]);
 	for (int i = 0; i < 8; i++)
 		free(eight[i]);
 	look_at_lists(eight[7], big[3], big[3] + 100, big[1], large);
 }
 
-/* What a write after free does to the cache's key lets the second free() pass. */
+/* A write after free overwrites the cache's key, so that the second free() is not detected. */
 static void heap_twice(void)
 {
 	volatile uint64_t *volatile block = malloc(72);
@@ -207,5 +207,5 @@ int main(int argc, char **argv)
 		heap_twice();
 	if (strcmp(what, "double-free") == 0)
 		double_free();
-	_exit(0); /* what it did to its heap is its own affair */
+	_exit(0); /* no cleanup: the heap is damaged */
 }

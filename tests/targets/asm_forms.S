@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of one long argument (rdi) and one long result (rax), each starting with an instruction form that a jump patch has to
- * relocate, pun over or refuse. asm_driver.c calls each one and prints what it returns.
+ * Functions of one long argument (rdi) and one long result (rax), each starting with an instruction form that a probe's jump must
+ * relocate, pun over or refuse. asm_driver.c calls each one and prints the result.
  */
 	.text
 
@@ -137,7 +137,7 @@ form_\name:
 	ret
 	done endbr_push
 
-	/* getpid, a result that the driver knows */
+	/* getpid: the driver knows its result */
 	form syscall_mid
 	mov $39, %eax
 	syscall
@@ -185,7 +185,7 @@ form_\name:
 	ret
 	done push_imm8
 
-	/* The red zone holds a value across every instruction. */
+	/* The red zone has a value that must survive every instruction. */
 	form redzone
 	mov %rdi, -8(%rsp)
 	mov %rdi, -128(%rsp)
@@ -254,7 +254,7 @@ form_\name:
 	ret
 	done inner_target
 
-	/* One byte of code, one of padding, then the next function at once. */
+	/* One byte of code, one of padding, then directly the next function. */
 	.globl form_tiny
 	.type form_tiny, @function
 form_tiny:

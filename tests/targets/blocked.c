@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blocked: every signal blocked in every thread; works for SIGTERM by looking at what is pending. */
+/* blocked: every thread blocks every signal; SIGTERM is noticed by sigpending(). */
 #include "target_foo.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* caged: runs under a seccomp filter that kills the process for anything its own loop does not need. */
+/* caged: runs under a seccomp filter that kills the process for system calls that its own loop does not need. */
 #include "target.h"
 
 #include <linux/audit.h>

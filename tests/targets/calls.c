@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * calls [ROUNDS]: makes system calls by libc's functions, by syscall() and by an instruction of its own, from several threads,
- * and says how many of which it has made.
+ * and prints how many of each it made.
  */
 #include "target.h"
 
@@ -13,7 +13,7 @@
 #define THREADS 4
 
 static long rounds;
-static volatile long getpgid_number = SYS_getpgid; /* so that no compiler knows it */
+static volatile long getpgid_number = SYS_getpgid; /* unknown to the compiler */
 static unsigned long bad;
 
 static __attribute__((noinline)) long by_hand(long nr, long arg)
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 		pthread_join(thread[i], NULL);
 	children();
 	const long n = rounds * THREADS;
-	/* What clone() and libc's start of a thread make is not counted here. */
+	/* The calls of clone() and of libc's thread start are not counted here. */
 	printf("read %ld getppid %ld getpgid %ld syscall_900 %ld enoent %ld wait4 5\n", n, 2 * n, 3 * n, n, n);
 	printf(bad ? "RESULT BAD %lu\n" : "RESULT OK\n", bad);
 	return bad != 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * canary [THREADS]: around hot code, all registers, flags, x87, MXCSR, vector and mask registers, the red zone, errno and the
- * signal mask hold patterns that change with every pass, in every thread and in a signal handler. What is not as it was is
- * counted and named.
+ * signal mask have patterns that change with every pass, in every thread and in a signal handler. Changes by others are counted
+ * and named.
  */
 #include "canary.h"
 #include "target.h"
@@ -68,7 +68,7 @@ static void fill(struct canary *c, uint64_t *random)
 	for (size_t i = 0; i < 16; i++)
 		words[i] = next(random);
 	if (next(random) & 1)
-		c->in.gpr[1] = 0; /* rcx, which jrcxz looks at */
+		c->in.gpr[1] = 0; /* rcx, which jrcxz tests */
 	for (size_t i = 0; i < 16; i++)
 		c->in.red_zone[i] = next(random);
 	for (size_t i = 0; i < 8; i++)
@@ -84,7 +84,7 @@ static void fill(struct canary *c, uint64_t *random)
 
 static void check_x87(const struct canary *c)
 {
-	static const uint8_t at[] = {0, 1, 4, 5, 8, 9}; /* control, status, tags: what follows are addresses */
+	static const uint8_t at[] = {0, 1, 4, 5, 8, 9}; /* control, status, tags; the rest are addresses */
 	const bool empty = c->in.x87[8] == 0xff;
 	for (size_t i = 0; i < sizeof(at) - (empty ? 0 : 2); i++)
 		differs("x87 control, status, tags, byte ", at[i], &c->in.x87[at[i]], &c->out.x87[at[i]], 1);
@@ -125,8 +125,7 @@ static void once(struct canary *c, uint64_t *random)
 
 static void on_alarm(int sig)
 {
-	static __thread struct canary c
-	        __attribute__((aligned(64))); /* the timer's signal comes to any thread, to several at once */
+	static __thread struct canary c __attribute__((aligned(64))); /* any thread may get the timer's signal, several at once */
 	static __thread uint64_t random = 0x9e3779b97f4a7c15;
 	const int before = errno;
 	(void)sig;

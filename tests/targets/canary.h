@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What canary.c asks of canary_hot.S. The offsets are used by the latter: keep them. */
+/* The interface of canary.c and canary_hot.S. The assembly uses the offsets: keep them. */
 #ifndef DP_TESTS_CANARY_H
 #define DP_TESTS_CANARY_H
 

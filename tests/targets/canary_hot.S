@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * canary_hot: every register holds a known pattern while canary_body runs, whose instructions change none of them. Below the stack
- * pointer lies a red zone with a pattern of its own; at the stack pointer, the address of struct canary.
+ * canary_hot: every register has a known pattern while canary_body runs, whose instructions change none of them. Below the stack
+ * pointer is a red zone with a pattern of its own; at the stack pointer, the address of struct canary.
  */
 #define GPR     0x000
 #define RFLAGS  0x080
@@ -90,7 +90,7 @@ canary_hot:
 	.cfi_adjust_cfa_offset 8
 	popfq
 	.cfi_adjust_cfa_offset -8
-	/* From here on only moves: the flags are loaded. */
+	/* From here on only moves, because the flags are loaded. */
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	movq	RED + 8 * \n(%rax), %rcx
 	movq	%rcx, -128 + 8 * \n(%rsp)
@@ -113,7 +113,7 @@ canary_hot:
 	jmp	canary_body
 	.globl	canary_return
 canary_return:
-	xchgq	%rax, (%rsp)			/* the struct, for what rax held */
+	xchgq	%rax, (%rsp)			/* the struct, to store rax */
 	movq	%rcx, SIZE + GPR + 8 * 1(%rax)
 	movq	%rdx, SIZE + GPR + 8 * 2(%rax)
 	movq	%rbx, SIZE + GPR + 8 * 3(%rax)
@@ -141,7 +141,7 @@ canary_return:
 	cld
 	stmxcsr	SIZE + MXCSR(%rax)
 	ldmxcsr	mxcsr_default(%rip)
-	fnsave	SIZE + X87(%rax)		/* and leaves the unit as after fninit */
+	fnsave	SIZE + X87(%rax)		/* also resets the unit, like fninit */
 	vectors	SIZE, 0
 	cmpq	$0, LEVEL(%rax)
 	je	1f
@@ -178,7 +178,7 @@ mxcsr_default:
 canary_insn:
 	.text
 
-	/* One instruction of the body, and its place in the table. */
+	/* One instruction of the body, and its entry in the table. */
 	.macro	i insn:vararg
 	.pushsection .rodata
 	.long	.Lat\@ - canary_body

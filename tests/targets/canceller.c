@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* canceller: threads that are cancelled at any instruction of probed functions, one after the other, until SIGTERM. */
+/* canceller: starts threads one after the other and cancels them at random instructions of probed functions, until SIGTERM. */
 #include "target.h"
 
 #include <pthread.h>

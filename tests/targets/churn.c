@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* churn: threads that live for a moment each, four at a time, and call foo() once or twice. Until SIGTERM. */
+/* churn: short-lived threads, four at a time, that call foo() once or twice. Until SIGTERM. */
 #include "target_foo.h"
 
 #include <pthread.h>

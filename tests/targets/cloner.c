@@ -2,7 +2,7 @@
 /*
  * cloner [alone|beside]: children in its own memory that call probed functions until SIGTERM: vfork(),
  * clone(CLONE_VM|CLONE_VFORK) on a stack of their own, and clone(CLONE_VM), which runs at the same time without being a thread.
- * "alone": the last kind only; "beside": one of those, that lives as long as the program.
+ * "alone": the last kind only; "beside": one of those, which lives as long as the program.
  */
 #include "target_foo.h"
 
@@ -21,7 +21,7 @@ TARGET_PROBED unsigned nested(unsigned a)
 	return foo(a, "in") + foo(a + 1, "side");
 }
 
-/* 42 if every result is right. It has no thread pointer of its own, so nothing of libc but system calls. */
+/* 42 if every result is right. It has no thread pointer of its own, so it uses only system calls of libc. */
 static int work(unsigned i)
 {
 	for (unsigned k = 0; k < CALLS; k++)
@@ -35,7 +35,7 @@ static int child(void *arg)
 	return work((unsigned)(uintptr_t)arg);
 }
 
-/* It sees the program's variables, the one that says stop among them. */
+/* It shares the program's variables, also the one that ends it. */
 static int neighbour(void *arg)
 {
 	int status = 42;

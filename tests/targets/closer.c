@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* closer: on SIGUSR1 closes every descriptor above 2, then opens files of its own in their places and checks that they stay. */
+/* closer: on SIGUSR1 closes every descriptor above 2, then opens its own files with these numbers and checks that they stay. */
 #include "target.h"
 
 #include <fcntl.h>

@@ -30,7 +30,7 @@ struct closer {
 
 #define KEEP(v) __asm__ volatile("" ::"r"(&v) : "memory")
 
-/* What others wrote over: pointers to nowhere, a ring, a length without end. */
+/* Overwritten containers: wild pointers, a ring, a huge length. */
 __attribute__((noinline)) static void damaged()
 {
 	alignas(16) static char space[4][96];
@@ -40,7 +40,7 @@ __attribute__((noinline)) static void damaged()
 	std::deque<int> &nowhere = *new (space[3]) std::deque<int>{1};
 	const uint64_t far[3] = {0x1000, uint64_t(1) << 60, uint64_t(1) << 61}, huge = uint64_t(1) << 62;
 	memcpy(space[0], far, sizeof(far));
-	memcpy(*(char **)space[1], space[1], 8); /* the first node leads to itself */
+	memcpy(*(char **)space[1], space[1], 8); /* the first node points to itself */
 	memcpy(space[1] + 16, &huge, 8);
 	memcpy(space[2] + 8, &huge, 8);
 	memset(space[3] + 16, 0x41, 24);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cramped HOW [N]: calls foo() in a loop, in a process that has little room.
+ * cramped HOW [N]: calls foo() in a loop, in a process with little room.
  *
- *   maps N   has all mappings that the kernel allows, but N
- *   lock     has locked all memory that it has and will have
- *   mdwe     has given up the right to make memory executable that was writable
+ *   maps N   N mappings fewer than the kernel allows
+ *   lock     present and future memory is locked
+ *   mdwe     writable memory cannot be made executable (PR_SET_MDWE)
  */
 #include "target_foo.h"
 
@@ -16,7 +16,7 @@
 #endif
 #define PAGE 4096ul
 
-/* Neighbours with different rights, until there is no more; then room for N is given back. */
+/* Maps neighbours with different rights until that fails, then unmaps N. */
 static void fill_with_mappings(long left)
 {
 	const size_t most = 4ul << 20;

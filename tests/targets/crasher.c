@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crasher HOW [CALLS]: ends by itself: segv, abort, kill, term, or exit status N, after ten calls of foo(). With CALLS it goes on
- * until SIGUSR1, and then ends right behind that many calls without a rest.
+ * crasher HOW [CALLS]: ends by itself, by segv, abort, kill, term, or with exit status N, after ten calls of foo(). With CALLS it
+ * runs until SIGUSR1, and then ends directly after so many calls without a pause.
  */
 #include "target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crew THREADS BURST CALLS: threads with small stacks. At SIGUSR1 each calls foo() BURST times without a rest, and says "BURST";
- * at SIGUSR2 CALLS times. Then RESULT.
+ * crew THREADS BURST CALLS: threads with small stacks. At SIGUSR1 each calls foo() BURST times without a pause, and prints
+ * "BURST"; at SIGUSR2 CALLS times. Then RESULT.
  */
 #include "target.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd THREADS DEPTH MIB: threads that wait, each DEPTH frames deep, with known values in registers, on their stacks and in the
- * heap, MIB of which is touched. Says "THREAD number tid" for each, then READY. On SIGTERM it lets them come back, and each
- * compares what it has with what it had: RESULT OK or BAD. In between it calls waitpid(-1) and counts SIGCHLD: there are no
- * children that it could see.
+ * crowd THREADS DEPTH MIB: waiting threads, each DEPTH frames deep, with known values in registers, on their stacks and in the
+ * heap, of which MIB are touched. Prints "THREAD number tid" for each, then READY. At SIGTERM the threads return, and each checks
+ * its values: RESULT OK or BAD. Meanwhile the program calls waitpid(-1) and counts SIGCHLD: it must not see children of others.
  */
 #include "target.h"
 
@@ -35,7 +34,7 @@ static void on_child(int sig)
 	atomic_fetch_add(&children, 1);
 }
 
-/* Waits in read() with values in registers that a call has to leave alone; false if one of them came back as another. */
+/* Waits in read() with values in the registers that a call preserves; false if one has changed. */
 __attribute__((noinline)) static int wait_marked(uint64_t number)
 {
 	uint64_t out[5];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dispatched HOW [LATE]: two threads, of which the second has its system calls dispatched to a handler (Syscall User Dispatch),
- * as Wine does: the handler counts, and a call that it does not expect is an error. HOW 0: a byte says whether they are made, and
- * mostly they are not; 1: the same, but for calls from libc, which always are. With LATE they are dispatched from SIGUSR1 on.
+ * dispatched HOW [LATE]: two threads. The system calls of the second are dispatched to a handler (Syscall User Dispatch), as in
+ * Wine. The handler counts them; an unexpected call is an error. HOW 0: a byte says whether calls are dispatched, and mostly they
+ * are; 1: the same, but calls from libc never are. With LATE, dispatching begins at SIGUSR1.
  */
 #include "target.h"
 
@@ -13,7 +13,7 @@
 #ifndef PR_SET_SYSCALL_USER_DISPATCH
 #define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
-#define FOREIGN 0x7777 /* the number of a call that only the handler knows */
+#define FOREIGN 0x7777 /* a call number that only the handler knows */
 #define MADE    0
 #define GIVEN   1
 
@@ -27,7 +27,7 @@ TARGET_PROBED unsigned foo(unsigned a)
 	return a * 3 + 1;
 }
 
-/* Its own calls are made, up to its end; behind that the thread's are given to it again. */
+/* The handler's own calls are not dispatched until it returns; then the thread's are again. */
 static void on_sys(int sig, siginfo_t *info, void *context)
 {
 	dispatch = MADE;
@@ -69,7 +69,7 @@ static void *foreign_thread(void *arg)
 {
 	unsigned long start = 0, n = 0;
 	sigset_t others;
-	sigfillset(&others); /* a handler's return would be given to the program, too */
+	sigfillset(&others); /* otherwise the handler's sigreturn would be dispatched, too */
 	sigdelset(&others, SIGSYS);
 	pthread_sigmask(SIG_BLOCK, &others, NULL);
 	while (late)
@@ -81,9 +81,9 @@ static void *foreign_thread(void *arg)
 	for (long i = 0; !target_stop && !refused; i++) {
 		dispatch = GIVEN;
 		wrong += foo(5) != 16;
-		raw(FOREIGN); /* the handler leaves what was in the register; nothing depends on it */
+		raw(FOREIGN); /* the handler leaves the register as it was; nothing depends on it */
 		wrong += foreign != i + 1;
-		for (volatile int spin = 0; spin < 20000; spin++) /* as code that makes no calls */
+		for (volatile int spin = 0; spin < 20000; spin++) /* like code without system calls */
 			;
 		dispatch = how ? GIVEN : MADE;
 		target_sleep_us(300);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * eintr [SECONDS]: a thread per system call that a ptrace stop can make fail with EINTR. None of them is ever interrupted by a
- * real signal, so any EINTR came from outside. Three more threads wait for a handled signal: each one sent must interrupt exactly
- * one wait and run its handler exactly once. Ends after SECONDS (0: at SIGTERM).
+ * eintr [SECONDS]: one thread for each system call that a ptrace stop can make fail with EINTR. No real signal interrupts them,
+ * so any EINTR came from outside. Three more threads wait for a handled signal: each signal must interrupt exactly one wait and
+ * run its handler exactly once. Ends after SECONDS (0: at SIGTERM).
  */
 #include "target.h"
 
@@ -25,7 +25,7 @@ static void *run(void *arg)
 	int rc = loop->kind->prepare ? loop->kind->prepare(&state) : 0;
 	prepared++;
 	if (rc != 0)
-		return NULL; /* the kernel does not offer it here */
+		return NULL; /* this kernel does not have it */
 	while (!target_stop) {
 		long r = loop->kind->once(&state);
 		if (r < 0 && errno == EINTR) {
@@ -65,7 +65,7 @@ static void *wait_for_signal(void *arg)
 		if (r < 0 && errno == EINTR && handled == before) {
 			fprintf(stderr, "EINTR from %s\n", s->kind->name);
 			interrupted++;
-			n--; /* the signal is still to come */
+			n--; /* the signal has not come yet */
 			continue;
 		}
 		if (r >= 0 || errno != EINTR || handled != before + 1) {
@@ -98,7 +98,7 @@ static void *send_signals(void *arg)
 	return NULL;
 }
 
-/* Starts one thread for each; returns how many. */
+/* Starts one thread for each; returns their number. */
 static size_t start(struct loop *loops, const struct wait_kind *kinds, size_t n)
 {
 	pthread_t t;
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < signal_waits_n; i++)
 		while (signalled[i].returned < 1)
 			target_sleep_us(1000);
-	target_sleep_us(100000); /* most wait then */
+	target_sleep_us(100000); /* by then most wait */
 	target_ready();
 	sigdelset(&set, SIGUSR2);
 	for (uint64_t until = target_now_ms() + (uint64_t)seconds * 1000; seconds == 0 || target_now_ms() < until;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* elements: an array of structs on the heap, with all that one may hold, and a list; for modules that walk it. elements crash:
- * dies. */
+/* elements: an array of structs on the heap, with all kinds of members, and a list; for modules that walk it. elements crash:
+ * crashes. */
 #include "target.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void fill(struct s *e, int i)
 	STAILQ_INSERT_TAIL(&list, e, next);
 }
 
-/* `lost` is in no place any more where the walk begins. */
+/* While it waits, `lost` is in no register or memory any more. */
 TARGET_PROBED void waits(int lost, int kept)
 {
 	volatile int sum = kept;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * execer MS [thread] [COMMAND...]: calls foo() for MS milliseconds (0: until SIGUSR1), then executes COMMAND (default: itself,
- * once; that ends at once, or at SIGTERM if the first one had waited for SIGUSR1).
+ * once; the second run ends at once, or at SIGTERM if the first one waited for SIGUSR1).
  */
 #include "target.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that lives by its faults, each at a known instruction: loads through bad pointers, ud2, int3, hlt and division by
- *zero, with handlers that look at the pc and at siginfo, on the stack that was asked for; a handler that repairs and returns;
- *children that die of it. What comes is compared with what a program that nobody probes would get.
+ * A program that uses faults, each at a known instruction: loads through bad pointers, ud2, int3, hlt and division by zero, with
+ * handlers that check the pc and siginfo, on the requested stack; a handler that repairs and returns; children that the fault
+ * kills. All results are compared with those without probes.
  *
- *	faults SECONDS [KIND]	KIND: at SIGTERM do that one fault and die of it
+ *	faults SECONDS [KIND]	KIND: at SIGTERM, die of this fault
  */
 #include "target.h"
 
@@ -49,7 +49,7 @@ __asm__(".text\n.balign 16\n" FUNCTION("fault_load", "mov (%rdi),%rax\n add %rsi
 struct expected {
 	int sig, code;
 	uintptr_t pc, addr;
-	int skip; /* bytes behind the pc where it goes on; 0: jumps out */
+	int skip; /* resumes so many bytes after the pc; 0: jumps out */
 	void *repair;
 };
 static __thread volatile struct expected expected;

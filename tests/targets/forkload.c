@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forkload: forks without end; each child loads a library that the parent does not have, throws nothing, and exits in good order. One
- * that fails, or does not end within five seconds, makes the result bad. Ends on SIGTERM.
+ * forkload: forks in a loop; each child loads a library that the parent does not have, and exits normally. A child that fails, or
+ * does not end within five seconds, makes the result bad. Until SIGTERM.
  */
 #include "target.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frames [ROUNDS]: what makes a stack hard to read, one function after the other, to be stopped in anywhere: strings of all
+// frames [ROUNDS]: stacks that are hard to unwind, one function after the other, to be stopped anywhere: string functions of all
 // lengths, lazy binding, the vdso, signal frames, jumps, stacks of its own, realigned frames, callbacks, calls that do not
 // return.
 #include <alloca.h>
@@ -81,7 +81,7 @@ PART void part_callbacks(void)
 	free(realloc(calloc(100, 50), 9000));
 }
 
-// Frames whose size or alignment is not known when compiled.
+// Frames whose size or alignment the compiler does not know.
 PART static long realigned(int n)
 {
 	_Alignas(64) char aligned[128];
@@ -104,7 +104,7 @@ PART static _Noreturn void leave(int how)
 	longjmp(env, how);
 }
 
-// Its last instruction is a call: what that returns to is another function's first byte.
+// Its last instruction is a call: the return address is another function's first byte.
 PART static _Noreturn void last_call(void)
 {
 	leave(7);

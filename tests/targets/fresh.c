@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that looks at another page all the time: what a look at it a moment before has found is not what a snapshot needs. */
+/* fresh: a thread that uses another page all the time, so that prefetched memory is not what a snapshot needs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gaps [THREADS]: threads that sleep for a moment, call foo(), and note the longest time between two of their calls. A thread
- * that somebody holds, or lets wait for somebody else, has a gap. At SIGTERM: "longest gap N us" of all, and the result.
+ * gaps [THREADS]: threads that sleep for a short time, call foo(), and record the longest time between two calls. A thread that
+ * is stopped, or that waits for a stopped one, has a gap. At SIGTERM: prints "longest gap N us" of all, and the result.
  */
 #include "target_foo.h"
 

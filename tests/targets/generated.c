@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * generated: calls foo, then waits; from SIGUSR1 on in code that it has generated, whose frames nobody can follow, on a part of the stack
- * that nothing has written to since foo. Until SIGTERM.
+ * generated: calls foo, then waits; from SIGUSR1 on in generated code, whose frames cannot be unwound, on a part of the stack
+ * that has not been written since foo. Until SIGTERM.
  */
 #include "target.h"
 

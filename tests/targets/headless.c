@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* headless: the first thread ends at once (pthread_exit), two others go on until SIGTERM. */
+/* headless: the main thread ends at once (pthread_exit), two others run until SIGTERM. */
 #include "target.h"
 
 #include <pthread.h>

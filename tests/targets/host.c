@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that notices what a guest does to it: it calls foo() every millisecond from its main thread and does, on request
- * (lines of standard input, one line answers each): files DIR N      opens DIR/0 to DIR/N-1 and leaves a line in the buffer of
- * each, to be written by exit() forks N          N children call exit(); says how many failed or hung close WAY        closes all
- * descriptors above 2: loop, closefrom, range, dup2 seen             SIGCHLD handlers, fork handlers and children that it did not
- * expect setuid           becomes nobody in all threads (a second thread sleeps) libraries DIR N  loads DIR/tls0.so to
- * tls(N-1).so, uses them, unloads every second of them hit N            N calls of foo(), and of malloc() and free() exit calls
- * exit(0)
+ * A program that notices what LTTng as a guest does to it. Its main thread calls foo() every millisecond, and executes commands,
+ * lines of standard input, each of which gets one line as an answer:
+ *
+ *   files DIR N       opens DIR/0 to DIR/N-1 and leaves a line in the buffer of each, which exit() writes
+ *   forks N           N children call exit(); prints how many failed or hung
+ *   close WAY         closes all descriptors above 2: loop, closefrom, range, dup2
+ *   seen              prints unexpected SIGCHLD handlers, fork handlers and children
+ *   setuid            becomes nobody in all threads (a second thread sleeps)
+ *   libraries DIR N   loads DIR/tls0.so to tls(N-1).so, uses them, unloads every second one
+ *   hit N             N calls of foo(), and of malloc() and free()
+ *   exit              calls exit(0)
  */
 #include "target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hugetext: moves its text to anonymous memory, for which the kernel gives huge pages, as some servers do at their start (node
- * --use-largepages, HHVM, MySQL). What its maps say of that memory names no file.
+ * hugetext: moves its text to anonymous memory, which can have huge pages, as some servers do at their start (node
+ * --use-largepages, HHVM, MySQL). In its maps this memory has no file name.
  */
 #include "target.h"
 
@@ -30,7 +30,7 @@ static bool find_text(char **start, size_t *n)
 	return found;
 }
 
-/* In one call: no thread is ever without text. */
+/* One call, so that no thread is ever without text. */
 static bool move_text(void)
 {
 	char *text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What liblttng-ust, the libraries that come with it and dynprobe's part of the guest import of the C library: INTERPOSED(name, version).
- * test_lttng_interposed says when one of them imports something that is not here.
+ * The functions of the C library that liblttng-ust, its libraries and dynprobe's part of the guest import: INTERPOSED(name,
+ * version). test_lttng_interposed fails if one of them imports another function.
  */
 INTERPOSED(__asprintf_chk, "GLIBC_2.8")
 INTERPOSED(__assert_fail, "GLIBC_2.2.5")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interposer: exports functions of its own by the names of all that LTTng's libraries import of the C library (interposed.h), as
- * programs with an allocator, a sandbox or guarded descriptors do. They pass calls on that come from what was loaded at the
- * start, and abort at any other: its functions are not made for callers that it does not know.
+ * interposer: exports its own functions under the names of all that LTTng's libraries import from the C library (interposed.h),
+ * as programs with an allocator, a sandbox or guarded descriptors do. They forward calls from what was loaded at the start, and
+ * abort for any other caller: such functions are not made for callers that the program does not know.
  */
 #include "target_foo.h"
 
@@ -28,7 +28,7 @@ static const struct {
 };
 #define INTERPOSED_N (sizeof(interposed_names) / sizeof(*interposed_names))
 
-/* All argument registers stay; r11 belongs to nobody at a call. */
+/* Preserves all argument registers; r11 is free at a call. */
 __asm__(".pushsection .text\n"
         "interposed:\n"
         "	push %rax\n	push %rdi\n	push %rsi\n	push %rdx\n	push %rcx\n	push %r8\n	push %r9\n	"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * jumper: control that leaves probed functions by other ways than ret. Coroutines by swapcontext() with probed code on both
- * sides, longjmp() over probed frames, siglongjmp() out of a timer's handler that runs on an alternate stack, and out of a
- * probed function that the handler called. Until SIGTERM.
+ * jumper: leaves probed functions otherwise than by ret. Coroutines by swapcontext() with probed code on both sides, longjmp()
+ * over probed frames, siglongjmp() out of a timer's handler that runs on an alternate stack, and out of a probed function that
+ * the handler called. Until SIGTERM.
  */
 #include "target.h"
 
@@ -26,7 +26,7 @@ TARGET_PROBED unsigned step(unsigned a)
 	return a * 2654435761u ^ a >> 7;
 }
 
-/* Leaves to the main program in the middle of itself and is resumed there. */
+/* Switches to the main program in the middle, and is resumed there. */
 TARGET_PROBED unsigned yield(unsigned which, unsigned value)
 {
 	const unsigned before = step(value);
@@ -75,7 +75,7 @@ static void on_alarm(int sig)
 	}
 }
 
-/* The value that a coroutine is given arrives one turn later: it computes it before it yields, and is started with `value`. */
+/* A coroutine's result comes one turn late: it computes it before it yields. It is started with `value`. */
 static void coroutines(unsigned i)
 {
 	for (unsigned which = 0; which < COROUTINES; which++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * killat N FILE COMMAND...: runs COMMAND and kills it with SIGKILL at the N-th stop at the edge of a system call (each call has
- * two: before and behind it). With N = 0 it only counts. FILE receives "STOPS CALL", CALL being the number of the last system
+ * killat N FILE COMMAND...: runs COMMAND and kills it with SIGKILL at the N-th system call stop (each call has two: entry and
+ * exit). With N = 0 it only counts. It writes "STOPS CALL" to FILE, where CALL is the number of the last system
  * call.
  */
 #include "target.h"
@@ -22,7 +22,7 @@ static pid_t start(char **argv)
 	int status;
 	waitpid(pid, &status, 0);
 	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC));
-	/* Counting begins with the program itself. */
+	/* Counting begins with the program's first stop. */
 	ptrace(PTRACE_CONT, pid, NULL, NULL);
 	waitpid(pid, &status, 0);
 	return pid;

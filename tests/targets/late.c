@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The library that `loads` opens and closes. Its constructor calls the function that is probed. */
+/* The library that `loads` opens and closes. Its constructor calls the probed function. */
 #include "target.h"
 
 unsigned plugin_work(unsigned a);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// leaving: calls that are left otherwise than by a return: exceptions, longjmp, cancelled and ended threads, fibers that switch in the
-// middle. Behind each, 20 ms pass before the next call at the same place returns: who takes an old entry for its own is found out.
+// leaving: calls that end otherwise than by a return: exceptions, longjmp, cancelled and ended threads, fibers that switch in the
+// middle. After each, 20 ms pass before the next call at the same stack address returns, so that a stale entry gives a wrong
+// duration.
 //
-// At the end, of each function: name, returns, ns that its calls took at most (measured around them) and at least (inside).
+// At the end, for each function: name, returns, and the most (measured around calls) and least (inside) ns of its calls.
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +30,7 @@ static Truth thrown_truth = {"thrown", 0, 0, 0}, caught_truth = {"caught", 0, 0,
 	     ended_truth = {"ended", 0, 0, 0}, fibered_truth = {"fibered", 0, 0, 0}, deep_truth = {"deep", 0, 0, 0};
 static jmp_buf back;
 
-// What passes between these two calls passes inside of the call that is measured.
+// The time between these two calls is inside of the measured call.
 static long begin() { return now(); }
 static void end(Truth &t, long from) { t.least += now() - from; }
 
@@ -96,7 +97,7 @@ static void exceptions()
 			timed(thrown_truth, [] { thrown(0); });
 		timed(caught_truth, [] { caught(1); });
 		usleep(20000);
-		// The inner call returns as well: its time is in both.
+		// The inner call returns as well: its time counts twice.
 		timed(caught_truth, [] { timed(thrown_truth, [] { caught(0); }); });
 	}
 }
@@ -122,7 +123,7 @@ static void *thread(void *how)
 	return nullptr;
 }
 
-// They come one after the other, on the same stack.
+// One after the other, on the same stack.
 static void threads()
 {
 	for (int i = 0; i < 6; i++)
@@ -142,7 +143,7 @@ static void threads()
 static ucontext_t home, fiber[3];
 static int next_fiber;
 
-// Switches away while the call is going on, and comes back on the same thread.
+// Switches away during the call, and back on the same thread.
 PROBED int fibered(int self)
 {
 	long from = begin();
@@ -173,7 +174,7 @@ static void fibers()
 		swapcontext(&home, &fiber[i * i % 3]);
 }
 
-// More stack than there are places for entries: calls take each other's, and their returns are unpaired.
+// More calls than there is room for entries: they overwrite each other's, and their returns are unpaired.
 PROBED long deep(long n)
 {
 	alignas(4096) volatile char frame[4096];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcstorm [MALLOC DLOPEN STDIO CREATE]: that many threads live in malloc, in dlopen and dlclose, in stdio, and in
- * pthread_create and join; each checks its own results. Whoever makes one of them wait for a lock that it holds itself stops it
- * for good.
+ * libcstorm [MALLOC DLOPEN STDIO CREATE]: so many threads are always in malloc, in dlopen and dlclose, in stdio, and in
+ * pthread_create and join; each checks its own results. A function called on a thread that holds the lock it needs blocks the
+ * thread forever.
  */
 #include "target.h"
 
@@ -103,7 +103,7 @@ static void *in_create(void *arg)
 	return NULL;
 }
 
-/* A thread that stops making progress is found here, not by whoever waits for us for ever. */
+/* Finds a thread without progress here, so that the test does not wait forever. */
 static void watch(long threads)
 {
 	unsigned long last[MOST] = {0};

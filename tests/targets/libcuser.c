@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuser [THREADS]: threads that call the functions of libc that tracing itself depends on, check what they return, and end;
- * others take their places. Prints "memcpy ADDRESS": the implementation that was chosen for this processor, which no symbol
+ * libcuser [THREADS]: threads that call the functions of libc that tracing itself uses, check the results, and end; others
+ * replace them. Prints "memcpy ADDRESS": the implementation that libc chose for this processor, which no symbol
  * names.
  */
 #include "target.h"

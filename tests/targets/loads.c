@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loads LIBRARY MODE: opens the library, calls its plugin_work() and checks the results, closes it, MODE one of
+ * loads LIBRARY MODE: opens the library, calls its plugin_work(), checks the results, and closes it. MODE is one of
  *   cycle   again and again until SIGTERM, while two threads work
- *   once    at SIGUSR1, which it says with OPENED and, at the next one, CLOSED
+ *   once    opens it at SIGUSR1 (prints OPENED) and closes it at the next one (prints CLOSED)
  *   main    once, from main(), then ends
- * The library counts its constructor's call in plugin_constructed.
+ * The library counts the calls of its constructor in plugin_constructed.
  */
 #include "target.h"
 

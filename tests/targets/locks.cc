@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * locks: threads that wait for locks of every kind, two of them for each other, one for itself. Named for what they do. Says READY when all of
- * them wait, and stays until it is killed.
+ * locks: threads that wait for locks of every kind, two of them for each other, one for itself. Each is named for what it does.
+ * Prints READY when all of them wait, and stays until it is killed.
  */
 #include <condition_variable>
 #include <cstdio>
@@ -67,7 +67,7 @@ int main()
 	make(&robust_eight, 1, 0);
 	pthread_barrier_init(&both, nullptr, 3);
 	pthread_spin_init(&spin_nine, 0);
-	/* A ring of a mutex and of a shared one that is held for writing. */
+	/* A deadlock over a mutex and a shared mutex that is held for writing. */
 	start("ring-a", [] {
 		mutex_one.lock();
 		pthread_barrier_wait(&both);

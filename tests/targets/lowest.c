@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lowest: closes descriptor 0 and opens a file, again and again, and calls foo(). The kernel promises the lowest free number, so
- * it is to be 0 each time. One thread.
+ * lowest: closes descriptor 0 and opens a file, again and again, and calls foo(). open(2) returns the lowest free number, so it
+ * must be 0 each time. One thread.
  */
 #include "target_foo.h"
 

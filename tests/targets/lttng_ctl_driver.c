@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lttng_ctl_driver: calls output/lttng/lttng.h as its arguments say, for tests of the session control alone.
+ * lttng_ctl_driver: calls the functions of output/lttng/lttng.h by its arguments, for tests of session control alone.
  *
  *   lttng_ctl_driver [--OPTION VALUE]... VERB [ARGUMENT]...
  *   options: timeout MS, session, set-url, output, live US, channel, per-pid 1, subbuf BYTES, name, filter
  *   verbs: current, open, enable NAME,NAME, disable NAME,NAME, context NAME, start, listed PID NAME,NAME MS, wait (for a line on
  *          standard input), close, destroy
- * Each verb answers one line on standard output; the first error is printed as dynprobe prints it, and ends it with status 1.
+ * Each verb prints one line. The first error is printed as dynprobe prints it, and ends the program with status 1.
  */
 #include "output/lttng/lttng.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * USDT markers with arguments of every kind of operand, and one whose arguments are only made while its semaphore is up. Prints the
- * values that each round gives them, and what the semaphore says of it.
+ * USDT markers with arguments of every kind of operand, and one whose arguments are only computed while its semaphore is set.
+ * Prints each round's values, and the semaphore.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * notsc: may not read the time stamp counter, and its threads neither (prctl PR_SET_TSC, inherited). Whoever makes one of them do
- * it ends the program. So it asks for no clock: the vdso reads that counter.
+ * notsc: its threads may not read the time stamp counter (prctl PR_SET_TSC, inherited). If one of them reads it, the program
+ * dies. So it reads no clock: the vdso uses that counter.
  */
 #include "target.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * obstacle call|handler: foo() is called with a string all the time, and another thread stands where a handler of faults must
- * not meet it: asleep in a system call whose number is not known from the code, or in a signal handler that blocks all signals,
- * until SIGUSR2.
+ * obstacle call|handler: calls foo() with a string all the time. Until SIGUSR2 another thread is where the fault handler cannot
+ * be installed: asleep in a system call whose number is not known from the code, or in a signal handler that blocks all signals.
  */
 #include "target_foo.h"
 
@@ -13,7 +12,7 @@
 static volatile sig_atomic_t may_leave, in_handler;
 static int never;
 
-/* As glibc's pthread_barrier_wait() has it: no instruction in front of the call is long enough for a jump. */
+/* Like glibc's pthread_barrier_wait(): no instruction before the call has room for a jump. */
 long call_by_number(const long *number, int *futex);
 __asm__(".text\n"
         "	.p2align 4\n"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * odd KIND: programs in states that are easily forgotten.
- *	leaderless	the main thread has ended, another one works on
+ * odd KIND: programs in unusual states.
+ *	leaderless	the main thread has ended, another one continues
  *	leaving		the main thread works with another one and ends at SIGUSR1
- *	locked		all memory locked, that of the future as well
+ *	locked		all memory locked, also future memory
  *	polling		a single thread that always sits in a timed epoll_wait
- *	blocked_call	foo() ends in a system call in which the thread sits for long
+ *	blocked_call	foo() ends in a system call that blocks for a long time
  */
 #include "target_foo.h"
 
@@ -17,13 +17,13 @@
 static _Atomic long bad;
 static int pipe_ends[2];
 
-/* A short instruction and then the call: a jump over both ends where the kernel restarts the call. */
+/* A short instruction and then the call: a jump over both ends at the address where the kernel restarts the call. */
 long waits(long fd, void *buffer, long n);
 __asm__(".text\n	.globl waits\n	.type waits,@function\nwaits:\n	.cfi_startproc\n"
         "	xor %eax,%eax\n	mov %rdx,%rdx\n	syscall\n	ret\n	nop\n"
         "	.cfi_endproc\n	.size waits,.-waits\n");
 
-/* Its first instruction lies on two pages. */
+/* Its first instruction crosses a page boundary. */
 __asm__(".text\n	.p2align 12\n	.skip 4093, 0x90\n	.globl crossing\n	.type crossing,@function\ncrossing:\n"
         "	.cfi_startproc\n	mov $1,%eax\n	ret\n	.cfi_endproc\n	.size crossing,.-crossing\n");
 
@@ -125,7 +125,7 @@ static void *feeding(void *arg)
 	return arg;
 }
 
-/* Takes the places that a punned jump at waits+2 could lead to, so that only a window over both instructions is left. */
+/* Maps all targets of a punned jump at waits+2, so that only a window over both instructions is left. */
 static void no_room_for_puns(void)
 {
 	const unsigned char *site = (const unsigned char *)waits + 2;

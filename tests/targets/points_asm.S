@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions with every way of being left, for probes on entries, returns and every instruction. */
+/* Functions with every kind of exit, for probes on entries, returns and every instruction. */
 	.text
 
 	.macro function name
@@ -26,7 +26,7 @@
 	ret
 	end do_nothing2
 
-/* Odd and even arguments come back by different returns. */
+/* Odd and even arguments use different returns. */
 	function two_returns
 	mov %edi, %eax
 	test $1, %dil
@@ -66,7 +66,7 @@
 	ret
 	end tail_conditional
 
-/* A table of offsets: its jump stays inside. */
+/* A jump table: its jump stays inside. */
 	function by_table
 	mov %edi, %eax
 	and $3, %eax
@@ -90,7 +90,7 @@
 	ret
 	end by_table
 
-/* What is seldom run lies elsewhere; it goes back for one argument, and returns by itself for another. */
+/* Cold code is elsewhere; it jumps back for one argument, and returns by itself for another. */
 	function with_cold
 	mov %edi, %eax
 	test $7, %dil
@@ -121,7 +121,7 @@ with_cold.cold:
 	ud2
 	end never_returns
 
-/* Where the jump leads cannot be told. */
+/* The jump's target is unknown. */
 	function anywhere
 	lea .Lhere(%rip), %rax
 	mov %rax, %rdx
@@ -144,7 +144,7 @@ with_cold.cold:
 	ret
 	end skips_lock
 
-/* No size, and no unwind table that knows one. */
+/* No size, and no unwind table that gives one. */
 	.p2align 4
 	.globl endless
 	.type endless, @function

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reference [crash]: one of everything that an analysis module can ask for, with values that tests know: a variable of each kind,
- * two threads with names and thread-locals, frames with parameters. Stays until SIGTERM, says READY; `crash`: writes to 0x10.
+ * reference [crash]: one of everything that a pmodule can query, with values that tests know: a variable of each kind, two
+ * threads with names and thread-locals, frames with parameters. Prints READY, and waits for SIGTERM; `crash`: writes to 0x10.
  */
 #include "target.h"
 

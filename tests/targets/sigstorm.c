@@ -32,7 +32,7 @@ static void on_realtime(int sig, siginfo_t *info, void *context)
 static void *queueing(void *arg)
 {
 	while (!target_stop) {
-		/* SIGRTMIN is queued: each one sent is handled once. */
+		/* SIGRTMIN is queued: each signal is handled once. */
 		if (sent - handled < 100 && sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = 1}) == 0)
 			sent++;
 		else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sink_driver [-v] [-l LOAD_MS] [-p PRIME_MS] PID | launch COMMAND...: loads the LTTng sink into a process, registers two events,
- * primes its threads, parks one event, and says what came of it as one line of JSON. An error is printed as dynprobe prints it,
- * and ends with 1.
+ * primes its threads, parks one event, and prints the results as one line of JSON. An error is printed as dynprobe prints it,
+ * with exit status 1.
  */
 #include "injector/injector.h"
 

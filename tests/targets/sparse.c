@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sparse: works for a while below a frame with an array of which nothing is ever touched. */
+/* sparse: works for a while below a frame with an array that is never touched. */
 #include "target.h"
 
 static volatile unsigned sum;

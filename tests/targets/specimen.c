@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * specimen: data of the kinds that analysis modules of others look at: a tail queue, a pointer to a pointer to a pointer, an
- * array of structs, a hash table of buckets, a table of connections, requests with and without a name. Stays until SIGTERM. Says
- * READY.
+ * specimen: data of the kinds that pmodules walk: a tail queue, a pointer to a pointer to a pointer, an array of structs, a hash
+ * table of buckets, a table of connections, requests with and without a name. Prints READY, and waits for
+ * SIGTERM.
  */
 #include "target.h"
 

@@ -9,7 +9,7 @@ TARGET_PROBED unsigned foo(unsigned a, const char *s)
 	return a;
 }
 
-/* A caller with a name, so that a backtrace from foo has something to show. */
+/* A named caller, for backtraces from foo. */
 TARGET_PROBED unsigned caller(unsigned a, const char *s)
 {
 	return foo(a, s) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stops: main -> first -> second -> third for ever, in every shape of frame: registers pushed, a frame pointer and a stack that
- * moves, none at all. For debuggers that step through it: few instructions, no system calls. Until SIGTERM.
+ * stops: main -> first -> second -> third in a loop, with every kind of frame: pushed registers, a frame pointer and a changing
+ * stack size, no frame. For debuggers that step through it: few instructions, no system calls. Until SIGTERM.
  */
 #include "target.h"
 

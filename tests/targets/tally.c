@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tally MODE [N]: calls functions and says at its end how often and with what ("foo HITS SUM"), for whoever counted as well.
+ * tally MODE [N]: calls functions, and at its end prints the number of calls and the sum of arguments ("foo HITS SUM").
  *
  *	threads	8 threads call foo() N times each
  *	churn	N threads, 20 at a time, call foo() 100 times each
  *	fork	4 children call foo() N times each while the parent does
- *	signals	one thread calls foo() N times, and so does a handler of its timer in between
- *	calls	recursion, tail calls, and calls that are left by longjmp() after 0.3 s while the others take no time
- *	bare	8 threads without a control block of their own call foo() N times each, once a line came on standard input
+ *	signals	one thread calls foo() N times, and its timer's handler does in between
+ *	calls	recursion, tail calls, and calls that end by longjmp() after 0.3 s; the others are short
+ *	bare	8 threads without a control block of their own call foo() N times each, after a line on standard input
  *	loop	foo() until SIGTERM
  */
 #include "target_foo.h"
@@ -98,7 +98,7 @@ static void churn(void)
 static void forks(void)
 {
 	pid_t child[4];
-	call(0); /* its cells are in use when the children come */
+	call(0); /* so that the parent's cells are in use before the fork */
 	for (unsigned i = 0; i < 4; i++) {
 		child[i] = fork();
 		if (!child[i]) {
@@ -153,7 +153,7 @@ static void calls(void)
 	report("left", 3, 0);
 }
 
-/* clone() without CLONE_SETTLS: the kernel leaves %fs as it is, so all of them have main's. */
+/* clone() without CLONE_SETTLS: %fs is not changed, so all of them have main's. */
 static volatile int go;
 static int ended[8];
 

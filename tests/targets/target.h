@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every target shares. A target prints "READY PID" when it can be attached to, works until its own end or SIGTERM, and then
+ * Shared by all targets. A target prints "READY PID" when it can be attached to, works until its own end or SIGTERM, and then
  * prints one line starting with "RESULT" that is the same in every correct run, probed or not. A wrong result anywhere makes it
  * print "RESULT BAD ..." and exit with 1.
  */
@@ -34,7 +34,7 @@ static inline void target_on_term(int sig)
 static inline void target_stop_on_term(void)
 {
 	struct sigaction action = {.sa_handler = target_on_term, .sa_flags = SA_RESTART};
-	sigfillset(&action.sa_mask); /* no other handler is to jump out of this one before it has done anything */
+	sigfillset(&action.sa_mask); /* other handlers must not jump out of this one before it has done its work */
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 }
@@ -64,7 +64,7 @@ static inline uint64_t target_now_ms(void)
 	return target_now_ns() / 1000000;
 }
 
-/* The function of functions: what foo() must return, computed where no probe is. */
+/* The result that foo() must return, computed without a probed function. */
 static inline unsigned target_expected(unsigned a, const char *s)
 {
 	while (*s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The function that most targets have to be probed; its results are target_expected()'s. */
+/* The probed function of most targets; it returns the same as target_expected(). */
 #ifndef DP_TESTS_TARGET_FOO_H
 #define DP_TESTS_TARGET_FOO_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thousands [THREADS [OVER_US]]: 20,000 small functions, f10000 to f29999. One thread does nothing but look at the clock, and
- * notes each time that it was kept from doing so for longer than OVER_US (200). The others call functions here and there, and
- * sleep for a moment between. At SIGTERM: "gap END LENGTH WAITED" for each, in nanoseconds of CLOCK_MONOTONIC, the last one for
- * how long of that (and since the gap before) it could run and had no processor; and the result.
+ * thousands [THREADS [OVER_US]]: 20,000 small functions, f10000 to f29999. One thread reads the clock in a loop, and records each
+ * gap of more than OVER_US (200). The others call random functions, with short sleeps in between. At SIGTERM prints "gap END
+ * LENGTH WAITED" for each gap, in nanoseconds (END: of CLOCK_MONOTONIC), and the result. WAITED: how long since the previous gap
+ * the thread was runnable and had no processor.
  */
 #include "target.h"
 
@@ -41,7 +41,7 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* The kernel's word for how long this thread had to wait for a processor, in all. */
+/* How long this thread has waited for a processor, by the kernel's count. */
 static uint64_t waited_ns(void)
 {
 	static FILE *f;
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread[i], NULL, call, &from[i]) != 0)
 			return 2;
 	}
-	waited_ns(); /* its file is open before anybody looks at the descriptors */
+	waited_ns(); /* opens its file before READY, so that the set of descriptors does not change */
 	target_ready();
 	const size_t n = look_at_the_clock((uint64_t)target_number(argc, argv, 2, 200) * 1000);
 	for (long i = 1; i < threads && i < MOST; i++)

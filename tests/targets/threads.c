@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-static _Atomic long bad, interrupted, prepared; /* prepared: threads that have made all they need */
+static _Atomic long bad, interrupted, prepared; /* prepared: threads that have allocated what they need */
 
 TARGET_PROBED unsigned foo(unsigned a, const char *s)
 {
@@ -33,7 +33,7 @@ static void note(long r)
 static void *spinning(void *arg)
 {
 	prepared++;
-	/* Bit 31 tells a spinner's calls from a sleeper's, for conditions. */
+	/* Bit 31 distinguishes a spinner's calls from a sleeper's, for conditions. */
 	for (unsigned i = 0; !target_stop; i++)
 		call_once(i | 0x80000000u);
 	return arg;
@@ -81,7 +81,7 @@ static void *in_read(void *arg)
 	int made = pipe(p);
 	prepared++;
 	if (made == 0)
-		note(read(p[0], &c, 1)); /* never fed: still asleep at the end */
+		note(read(p[0], &c, 1)); /* never written to: still asleep at the end */
 	return arg;
 }
 
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 	}
 	while (prepared < n)
 		target_sleep_us(1000);
-	target_sleep_us(50000); /* most are asleep then */
+	target_sleep_us(50000); /* by then most are asleep */
 	target_ready();
 	int sig;
 	sigwait(&set, &sig);

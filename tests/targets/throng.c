@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * throng SLEEPERS [GAP_US]: that many threads wait in pause(), one calls foo() without a rest and notes each time of at least
- * GAP_US (default 300) in which it did not run. At SIGTERM: "gap BEGIN_NS LENGTH_NS" (CLOCK_MONOTONIC) for each, and the result.
+ * throng SLEEPERS [GAP_US]: so many threads wait in pause(); one calls foo() in a loop and records each gap of at least GAP_US
+ * (default 300). At SIGTERM prints "gap BEGIN_NS LENGTH_NS" (CLOCK_MONOTONIC) for each, and the result.
  */
 #include "target_foo.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that cares for its signals, to be probed with traps: it sets and asks for masks and actions in every way that it
- *knows, has a SIGTRAP handler of its own with int3s of its own, starts threads all the time (which block everything meanwhile),
- *forks, and waits with masks of the moment. Each answer is compared with what a program that nobody probes would get.
+ * A program that uses signals, to be probed with traps: it sets and reads masks and actions in every way, has a SIGTRAP handler
+ * and int3s of its own, starts threads all the time (with all signals blocked), forks, and waits with temporary signal masks.
+ *Each result is compared with that without probes.
  *
  *	trapped SECONDS
  */
@@ -27,7 +27,7 @@ static void bad(const char *what, int line)
 }
 #define CHECK(x) ((x) ? (void)0 : bad(#x, __LINE__))
 
-/* What is probed: by name, at each instruction. */
+/* The probed functions: by name, at each instruction. */
 TARGET_PROBED unsigned long trapped_work(unsigned long x)
 {
 	__asm__ volatile("" : "+r"(x));
@@ -80,7 +80,7 @@ static void own_int3(void)
 	CHECK(atomic_load(&own_traps) > before);
 }
 
-/* ---- what a program sees of its settings ------------------------------------------------------------------------------ */
+/* ---- what a program sees of its signal settings ----------------------------------------------------------------------- */
 
 static void actions(void)
 {
@@ -128,7 +128,7 @@ static void masks(void)
 	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
 }
 
-/* ---- waits with masks of the moment ----------------------------------------------------------------------------------- */
+/* ---- waits with temporary signal masks -------------------------------------------------------------------------------- */
 
 static void on_usr(int sig)
 {
@@ -200,7 +200,7 @@ static void child(void)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
-/* A child whose SIGTRAP is nobody's dies of it, wherever it was probed. */
+/* A child without a SIGTRAP handler dies of its own int3, wherever it was probed. */
 static void dying_child(bool own)
 {
 	const pid_t pid = fork();

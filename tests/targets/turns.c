@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* turns: threads that wait in one kind of call after the other, a moment in each. */
+/* turns: threads that wait for a short time in one kind of call after the other. */
 #include "target.h"
 
 #include <poll.h>

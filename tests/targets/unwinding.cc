@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// unwinding exceptions|cancel: exceptions thrown through, caught, rethrown and passed on in probed functions; threads cancelled
+// unwinding exceptions|cancel: exceptions thrown through, caught in and rethrown from probed functions; threads cancelled
 // and ended by pthread_exit() in probed functions with destructors and cleanup handlers.
 #include <atomic>
 #include <csignal>
@@ -37,7 +37,7 @@ PROBED int thrower(int i)
 	return i;
 }
 
-// Catches, and throws the same on.
+// Catches and rethrows.
 PROBED int rethrower(int i)
 {
 	Guard guard;
@@ -52,7 +52,7 @@ PROBED int rethrower(int i)
 	}
 }
 
-// Exceptions end in here.
+// The last handler of exceptions.
 PROBED int catcher(int i) noexcept
 {
 	Guard guard;

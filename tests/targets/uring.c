@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uring [SQPOLL]: a program with threads of the kernel's in it (io_uring). One ring has requests that block a worker each (a
- * splice from an empty pipe), and short ones all the time, so that workers come and go; with SQPOLL another ring has a thread
- * that polls. Whoever stops a worker makes its request fail with EINTR: no request may end before it is fed, and then each moves
- * its one byte.
+ * uring [SQPOLL]: a program with kernel threads in it (io_uring). One ring has requests that block one worker each (a splice from
+ * an empty pipe), and short requests all the time, so that workers start and end; with SQPOLL another ring has a polling thread.
+ * A worker that is stopped makes its request fail with EINTR. No request may end before its pipe gets a byte; then each moves
+ * that one byte.
  */
 #include "target.h"
 
@@ -102,7 +102,7 @@ static void block_worker(struct ring *r, int i)
 	                                 .user_data = (uint64_t)i});
 }
 
-/* Until that one has ended; no other may. */
+/* Waits for this request; no other may end. */
 static void expect(struct ring *r, uint64_t which, int res)
 {
 	for (;;) {
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 	target_ready();
 	for (uint64_t n = 0; !target_stop; n++) {
 		short_request(&ring);
-		if (poll && n % 16 == 0) /* between two the thread that polls falls asleep */
+		if (poll && n % 16 == 0) /* long enough for the polling thread to fall asleep */
 			short_request(&polled);
 		target_sleep_us(3000);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ustevents: an LTTng-UST traced program whose provider is called as dynprobe's: stands in for a probed one where only sessions are tested. */
+/* ustevents: an LTTng-UST program whose provider has dynprobe's name; replaces a probed program in tests of sessions alone. */
 #include "target.h"
 
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES

@@ -10,7 +10,7 @@ TARGET_PROBED unsigned foo(unsigned a)
 	return a * 3 + 1;
 }
 
-/* In a function of its own, so that no variable of the caller's lives across the vfork. */
+/* In a function of its own, so that no variable of the caller is live across the vfork. */
 static __attribute__((noinline)) pid_t slow_child(long ms)
 {
 	const struct timespec ts = {ms / 1000, ms % 1000 * 1000000};

@@ -206,7 +206,7 @@ static long sigtimedwait_once(struct wait_state *s)
 
 /* ---- System V, message queues ------------------------------------------------------------------------------------------- */
 
-/* What the kernel would keep after our end. */
+/* The kernel keeps these objects when the process ends. */
 static int semaphores[2] = {-1, -1}, queue = -1;
 
 void waits_cleanup(void)
@@ -370,7 +370,7 @@ static long uring_once(struct wait_state *s)
 	e->len = 1;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, s->fd, 1, 0, 0, NULL, 0) != 1)
-		return 0; /* not the call in question */
+		return 0; /* not the call under test */
 	long r = syscall(SYS_io_uring_enter, s->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0);
 	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
 	return r;

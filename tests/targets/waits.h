@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every blocking system call that a stop may interrupt, as a short wait that ends by itself. */
+/* Every blocking system call that a stop may interrupt, as a short wait with an end of its own. */
 #ifndef DP_TESTS_WAITS_H
 #define DP_TESTS_WAITS_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAP_MS 40 /* how long a wait is */
+#define NAP_MS 40 /* the length of a wait */
 
 struct wait_state {
 	int fd, fd2;
@@ -17,16 +17,16 @@ struct wait_state {
 
 struct wait_kind {
 	const char *name;
-	int (*prepare)(struct wait_state *state); /* 0, or the call is not to be had on this kernel */
+	int (*prepare)(struct wait_state *state); /* nonzero: this kernel does not have the call */
 	long (*once)(struct wait_state *state);   /* as the system call: negative with errno on failure */
 };
 extern const struct wait_kind wait_kinds[];
 extern const size_t wait_kinds_n;
-/* Calls of sockets with SO_RCVTIMEO or SO_SNDTIMEO, which end when that time is over, and copies that take as long. */
+/* Calls on sockets with SO_RCVTIMEO or SO_SNDTIMEO, which end after that time, and copies that take as long. */
 extern const struct wait_kind socket_waits[];
 extern const size_t socket_waits_n;
 
-/* Removes the System V objects of the waits; those that use them fail from then on, but not with EINTR. */
+/* Removes the System V objects of the waits, which then fail, but not with EINTR. */
 void waits_cleanup(void);
 
 struct signal_wait {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stop ends with EINTR if the socket has a timeout, whichever call reached it, and what copies as long as such a wait. */
+/* Calls that a stop ends with EINTR if the socket has a timeout, and copies that take as long as such a wait. */
 #include "target.h"
 #include "waits.h"
 
@@ -75,7 +75,7 @@ static long splice_from(struct wait_state *s)
 	return splice(s->fd, NULL, s->fd2, NULL, 1, 0);
 }
 
-/* ---- nothing can be sent: what has not gone in that time is given up ---------------------------------------- */
+/* ---- nothing can be sent: the call gives up after the timeout ----------------------------------------------- */
 
 static int full_prepare(struct wait_state *s)
 {

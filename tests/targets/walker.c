@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * walker: is sampled by itself: a profiling timer's handler, at 1 kHz, walks the stack of whatever it interrupted, with
- * backtrace() of libc or (HAVE_LIBUNWIND) with libunwind; so does another one on an alternate stack. Until SIGTERM; then it tells
- * how many walks it made and how many of them reached work().
+ * walker: samples itself. A profiling timer's handler, at 1 kHz, walks the interrupted stack with backtrace() of libc or
+ * (HAVE_LIBUNWIND) with libunwind; another handler does so on an alternate stack. At SIGTERM it prints the number of walks, and
+ * how many of them reached work().
  */
 #include "target.h"
 
@@ -71,7 +71,7 @@ static void on_sample(int sig)
 	errno = saved;
 }
 
-/* Which address, from where, and what is mapped: a walk that goes astray does so once in many thousands. */
+/* Prints the address, its origin and the mappings: only one walk in many thousands fails. */
 static void on_crash(int sig, siginfo_t *si, void *context)
 {
 	const greg_t *r = ((const ucontext_t *)context)->uc_mcontext.gregs;
