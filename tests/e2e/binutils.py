@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What binutils say of a file, the second opinion on symbols and instructions; and gdb's core files."""
+"""Symbols and instructions of a file as binutils print them, for comparison; and core files made by gdb."""
 
 import re
 import subprocess

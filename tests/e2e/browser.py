@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A headless Chromium, spoken to over a pair of pipes (--remote-debugging-pipe): JSON messages that end in a NUL."""
+"""A headless Chromium, controlled over a pair of pipes (--remote-debugging-pipe): JSON messages that end in a NUL."""
 
 import json
 import os

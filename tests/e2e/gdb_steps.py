@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""For gdb: single-steps the process STEPS times and writes a JSON line for each to the file OUT: [is it at a ret, [[name, pc], ...]]."""
+"""For gdb: single-steps the process STEPS times and writes a JSON line for each step to the file OUT: [is it at a ret, [[name, pc], ...]].
+"""
 
 import json
 import os

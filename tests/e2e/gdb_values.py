@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Inside gdb: at the first hit of each of some instructions of FUNCTIONS, one line of JSON with what gdb says of the variables there.
+"""For gdb: at the first hit of some instructions of FUNCTIONS, prints one line of JSON with gdb's values of the variables there.
 
 env FUNCTIONS="work fill" EVERY=3 ARGS=10 gdb -batch -nx -x gdb_values.py PROGRAM
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every end-to-end test shares: programs to probe, dynprobe itself, and ways to look at what it left behind.
+"""Shared by all end-to-end tests: programs to probe, dynprobe itself, and checks of what it left behind.
 
 Each test file runs alone: python3 tests/e2e/test_attach.py -v [TestClass.test_name]
 Environment: DYNPROBE (the binary), TARGETS (directory of tests/targets), DEMO_SERVER. Default: those of ../../build.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""kill -9 of dynprobe at its system calls: tests/targets/killat counts their edges, and kills at one of them."""
+"""Kills dynprobe with SIGKILL at its system calls: tests/targets/killat counts their entries and exits, and kills at one of them."""
 
 import random
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A private LTTng for end-to-end tests: no daemon of the machine is touched, and several test files run at the same time.
+"""A private LTTng for end-to-end tests: they use no daemon of the machine, and several test files can run at the same time.
 
 A test file that uses it derives its cases from lttng_env.Case and ends with `lttng_env.main()`, which runs the file again under
-unshare(1): its own mounts (tmpfs on /run and /dev/shm, where LTTng keeps its sockets and buffers), its own pids (whatever a
-test leaves behind ends with the file, however that ends), and with main(network=True) its own network, of which only the
+unshare(1): with its own mounts (tmpfs on /run and /dev/shm, where LTTng keeps its sockets and rings), its own pids (whatever a
+test leaves behind ends with the file, however that ends), and with main(network=True) its own network, in which only the
 loopback device is up.
 """
 

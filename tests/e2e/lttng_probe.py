@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Real probes and a private LTTng: what the tests of dynprobe's events in LTTng share."""
+"""Shared by the tests of dynprobe's events in LTTng: real probes and a private LTTng."""
 
 import contextlib
 import os

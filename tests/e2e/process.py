@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What /proc says of a process: its mappings and text, its threads, what an attach and detach must leave as it was."""
+"""A process as /proc shows it: mappings, text, threads, and what an attach and detach must not change."""
 
 import os
 import re

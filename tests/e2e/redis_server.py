@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A redis-server of a test's own, at a port or at a socket, and redis-cli to ask it."""
+"""A private redis-server, at a port or at a socket, and redis-cli to query it."""
 
 import re
 import subprocess

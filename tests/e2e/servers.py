@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers of Debian under a load whose answers are checked: what a matrix of ways to probe them is tried on."""
+"""Debian's servers under a load that checks their answers, for the matrix of ways to probe."""
 
 import contextlib
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Answers instead of events: what was counted is what the program itself has counted, whatever its threads and signals do."""
+"""Tests aggregations: the results equal the program's own counts, with many threads and signals."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe --pid: attach, see events, stop for each of the reasons there are, and leave nothing behind."""
+"""Tests dynprobe --pid: it attaches, shows events, ends for each of its reasons, and leaves nothing behind."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""-t backtrace: frames from the site down to where the thread began, through libc and through code without frame pointers."""
+"""Tests -t backtrace: frames from the site to the thread's start, through libc and code without frame pointers."""
 
 import re
 

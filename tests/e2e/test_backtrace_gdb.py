@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Our walker's frames against gdb's at the same stops: the short form. tests/unwind/run.py is the long one."""
+"""Tests backtraces against gdb's at the same stops, in a short form; tests/unwind/run.py is the long one."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that are busy: many threads, one that never rests, one processor for all. Probes come and go one thread at a time."""
+"""Tests busy programs (many threads, one that never sleeps, one processor for all): probes come and go one thread at a time."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""G2: at every instruction of hot code, in every thread and in a signal handler, all registers, flags, vectors, the red zone, errno and the
-signal mask are what they would have been, whatever the probes record."""
+"""Tests that probes preserve the machine state (G2): at every instruction of hot code, in every thread and in a signal handler, all registers,
+flags, vectors, the red zone, errno and the signal mask are unchanged, whatever the probes record.
+"""
 
 import re
 

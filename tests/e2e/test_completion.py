@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The completion script in a real shell: verbs, the options of the verb that was typed, tags."""
+"""Tests the completion script in a real shell: verbs, options of the typed verb, tags."""
 
 import subprocess
 

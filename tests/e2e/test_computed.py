@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Variables that exist in the debug information alone: a probe's stub computes them, and so does a snapshot; the program knows what they are."""
+"""Tests variables that exist only in the debug information: stubs and snapshots compute them, and the program knows their values."""
 
 import glob
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""-t: every kind of context, with values that the test knows; what cannot be read is marked and harms nobody."""
+"""Tests -t with every kind of context and known values; unreadable memory is marked and does no harm."""
 
 import json
 import struct

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Control that comes and goes by other ways than call and ret, through functions with a probe at every instruction.
+"""Tests control flow other than call and ret, through functions with a probe at every instruction.
 
-Probes come and go all the time, with other things recorded each time; the programs check their own results.
+Probes are installed and removed all the time, with other contexts each time; the programs check their own results.
 """
 
 import os

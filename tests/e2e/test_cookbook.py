@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/cookbook.md and docs/coming-from.md: each command of a page is run as it stands there, and has to print what is true of the program."""
+"""Tests docs/cookbook.md and docs/coming-from.md: each command runs as printed there, and its output must be true of the program."""
 
 import concurrent.futures
 import json

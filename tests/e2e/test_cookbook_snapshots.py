@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/cookbook-snapshots.md: each command of the page is run as it stands there, and has to print what is true of the program."""
+"""Tests docs/cookbook-snapshots.md: each command runs as printed there, and its output must be true of the program."""
 
 import glob
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A probed program that crashes leaves the core that it would have left without probes: rings and tables are not in it."""
+"""Tests that a probed program that crashes leaves the same core as without probes: it has no rings and tables."""
 
 import os
 import resource

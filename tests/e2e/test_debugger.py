@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gdb, attached to a probed process: at every instruction of a stub the backtrace is the program's own, and stubs have names."""
+"""Tests gdb on a probed process: at every instruction of a stub the backtrace is the program's own, and stubs have names."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--dry-run: the plan is what an attach then does, and the process does not notice that one was made."""
+"""Tests --dry-run: an attach does what the plan says, and the process does not notice the planning."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What targets do to their probes: exec, fork, vfork, exit, closing every descriptor, unmapping a probed library, flooding the ring."""
+"""Tests how targets end their probes: exec, fork, vfork, exit, closing every descriptor, unmapping a probed library, flooding the ring."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe explain: every tag that dynprobe can say is explained, however it is typed."""
+"""Tests dynprobe explain: it explains every tag, in every spelling."""
 
 import os
 import re

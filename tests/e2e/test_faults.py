@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Loads that may fault, and instructions that do: the program's own faults are its own, at its own addresses, on its own stack."""
+"""Tests loads that may fault, and instructions that do: the program sees its own faults, at its own addresses, on its own stack."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""LTTng in a program that did not ask for it (dynprobe --session): the program goes on as if it were alone."""
+"""Tests LTTng as a guest in a program (dynprobe --session): the program behaves as if it were alone."""
 
 import os
 import re

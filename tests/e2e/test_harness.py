@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The targets without dynprobe: they must find no fault in themselves, and must notice one that is put into them."""
+"""Tests the targets without dynprobe: they report no error, and do report one that is injected."""
 
 import signal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""States of a target that are easily forgotten, each once the cause of a crash that never left the workshop."""
+"""Tests unusual states of a target, each of which once caused a crash during development."""
 
 import os
 import shutil

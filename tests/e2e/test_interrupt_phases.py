@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-A signal at any moment of a run with 20,000 probes: dynprobe says at once that it heard it, goes, and nothing stays behind.
+Tests a signal at any moment of a run with 20,000 probes: dynprobe reports it at once, ends, and leaves nothing behind.
 
-"At once" is a second of a machine that has nothing else to do. What this one gives is measured beside each signal: how much longer
-than its processor time some computing takes.
+"At once" is a second on an idle machine. The load is measured beside each signal: how much longer than its processor time a
+computation takes.
 """
 
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A signal while many probes are still planned ends the command with the documented status, and the target was never touched."""
+"""Tests a signal while many probes are being planned: the command ends with the documented status, and the target is unchanged."""
 
 import signal
 import subprocess

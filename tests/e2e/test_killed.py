@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""kill -9 of dynprobe at every one of its system calls, and stops of it: the target goes on with right results (G1).
+"""Tests kill -9 of dynprobe at every one of its system calls, and stops of it: the target continues with right results (G1).
 
-Run in full with DP_FULL=1; otherwise a spread of the instants is tried, another one each time.
+DP_FULL=1 tests every call; otherwise a sample of them, another one each time.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs in Go and Rust: goroutine stacks are small, are moved while they run, and nothing but the program's own tables describes them."""
+"""Tests programs in Go and Rust: goroutine stacks are small and are moved, and only the program's own tables describe them."""
 
 import os
 import random

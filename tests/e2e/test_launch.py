@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe -c CMD and dynprobe -- CMD ARGS: armed before main, and otherwise as if dynprobe were not there."""
+"""Tests dynprobe -c CMD and dynprobe -- CMD ARGS: the probes are armed before main, and nothing else changes for the program."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Limits of the process, the machine and dynprobe itself: probes fit into them, or are refused by the limit's name before anything has changed."""
+"""Tests limits of the process, the machine and dynprobe: probes fit, or are refused with the limit's name before anything changes."""
 
 import os
 import resource

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe list: what it says of functions and instructions is what nm, objdump and a probe say, and nobody notices that it was asked."""
+"""Tests dynprobe list against nm, objdump and real probes; the process does not notice it."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Probes come and go in a process in which others stand, and no more than one of its threads is held at a time."""
+"""Tests that probes come and go beside others in a process, and that at most one thread is stopped at a time."""
 
 import harness
 from harness import Case, State

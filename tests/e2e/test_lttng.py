@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What LTTng does with a compiled-in tracepoint it does with a probe: rules, filters, triggers, contexts, sessions, buffers."""
+"""Tests that LTTng treats a probe like a compiled-in tracepoint: rules, filters, triggers, contexts, sessions, buffers."""
 
 import collections
 import contextlib

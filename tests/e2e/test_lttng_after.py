@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a program is like when LTTng was in it: debuggers come and go, other probes do, and nothing was lost without a word."""
+"""Tests a program after LTTng was in it: debuggers and other probes work, and every loss was reported."""
 
 import os
 import pwd

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every kind of context as a field of an LTTng event: its type as LTTng lists it, its value as the program has it, and every hit once."""
+"""Tests every kind of context as a field of an LTTng event: its type in LTTng's list, its value, and every hit once."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A program with functions of its own by the C library's names, as allocators and sandboxes have them: LTTng's libraries call the C library's."""
+"""Tests a program that defines functions of the C library itself, as allocators and sandboxes do: LTTng's libraries call the C library's.
+"""
 
 import os
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""kill -9 of dynprobe while it brings LTTng into a process, and takes its probes out again: the program goes on, a later dynprobe works.
+"""Tests kill -9 of dynprobe while it loads LTTng into a process, and removes its probes: the program continues, and a later dynprobe works.
 
-Every system call of attach and detach with DP_FULL=1; otherwise a spread of them, another one each time.
+Every system call of attach and detach with DP_FULL=1; otherwise a sample of them, another one each time.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Events of a program with many threads go to LTTng without a moment in which all of them are held."""
+"""Tests LTTng events of a program with many threads: at no time are all of them stopped."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Real programs whose hot functions are LTTng events, under load: what they answer and print is what they do without probes."""
+"""Tests real programs with LTTng events in hot functions, under load: answers and output are the same as without probes."""
 
 import contextlib
 import json

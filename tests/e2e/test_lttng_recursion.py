@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Probes on what LTTng itself calls, and on LTTng itself: no recursion, no deadlock, right results; and threads that come and go."""
+"""Tests probes on LTTng and on what it calls: no recursion, no deadlock, right results; and threads that start and end."""
 
 import json
 import re

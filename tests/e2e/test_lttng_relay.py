@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Probes' events over the network: LTTng's relay daemon writes them down, or hands them on live while the probe runs."""
+"""Tests events over the network: LTTng's relay daemon writes them, or serves them live while the probe runs."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Patterns with the LTTng sink: each of the many probes is an event of its own, by its own name."""
+"""Tests patterns with the LTTng sink: each probe is an event with a name of its own."""
 
 import collections
 

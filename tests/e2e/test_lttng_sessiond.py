@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Probes and session daemons: started late, killed, restarted, hung, another user's. The program notices none of it."""
+"""Tests probes with session daemons that are started late, killed, restarted, hung or another user's. The program notices none of it."""
 
 import concurrent.futures
 import fcntl

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""LTTng sessions as output/lttng/lttng.h drives them, with real daemons: found, made, refused, hung, killed, another user's, far away.
+"""Tests output/lttng/lttng.h with real session daemons: sessions found, created, refused, hung, killed, another user's, remote.
 
 The program `ustevents` has compiled-in events dynprobe:foo and dynprobe:bar; tests/targets/lttng_ctl_driver is the header as a command.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The LTTng sink alone, in a program that plays dynprobe's part (tests/sinkhost): what LTTng makes of its events, and what a guest must not do."""
+"""Tests the LTTng sink alone, in a program that replaces dynprobe (tests/sinkhost): its events in LTTng, and what a guest must not do."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The proposal's command lines with a session of LTTng's: as lttng's own enable-event, they put a rule into it."""
+"""Tests the command lines of the 2013 proposal with an LTTng session: like lttng enable-event, they add a rule to it."""
 
 import harness
 import lttng_env

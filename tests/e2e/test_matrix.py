@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every way to probe, one after the other in both orders, on servers under load: answers are right, and nothing is left behind."""
+"""Tests every way to probe, in both orders, on servers under load: answers are right, and nothing is left behind."""
 
 import itertools
 import os

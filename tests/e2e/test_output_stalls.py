@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Events that nobody reads must not keep the probes in the process: a signal and -d end the run all the same."""
+"""Tests an output that is not read: a signal and -d still end the run."""
 
 import os
 import pty

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""vm.overcommit_memory=2: a page that cannot be had is a SIGBUS in whoever touches it. All that hits touch exists beforehand, or probes are refused."""
+"""Tests vm.overcommit_memory=2, where the first use of a page that the kernel cannot provide is a SIGBUS: hits touch only pages that exist,
+or probes are refused.
+"""
 
 import os
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-The pause that the summary states is what the program saw: a thread that looks at nothing but the clock notes its own gaps, and for how
-long of each it only waited for a processor. What is left of a gap is explained by the stated pause, or the thread has such gaps anyway.
+Tests that the pause in the summary is what the program saw: a thread that only reads the clock records its own gaps, and how long it
+waited for a processor in each. The rest of a gap is explained by the pause, or the thread has such gaps anyway.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--pending: libraries that come, go and come again while probes wait for them or stand in them."""
+"""Tests --pending: libraries are loaded, unloaded and loaded again while probes wait for them or are installed in them."""
 
 import os
 import re

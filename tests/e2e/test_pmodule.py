@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Modules in C: built as a user builds them, run on a live process and on what was saved of it; bad ones harm nobody."""
+"""Tests pmodules in C: built as a user builds them, run on a live process and on a saved snapshot; bad ones do no harm."""
 
 import glob
 import os

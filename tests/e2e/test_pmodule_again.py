@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Modules run again on a saved snapshot: what they said before goes, what others said stays, and a program that was built again since is
-not mistaken for the one that was looked at."""
+"""Tests pmodules run again on a saved snapshot: their old results are replaced, those of others stay, and a program that was rebuilt
+since is not taken for the one in the snapshot.
+"""
 
 import os
 import signal

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The whole interface of pmodules, by one list: tests/e2e/pmodules/reference.lua has a check of what each Lua function does, on a live program
-and on a core file of it; here each has its twin in C, and all of them stand in the documentation."""
+"""Tests the whole interface of pmodules: tests/e2e/pmodules/reference.lua checks each Lua function, on a live program and on a core file of
+it; here each has a counterpart in C, and all are documented.
+"""
 
 import os
 import re

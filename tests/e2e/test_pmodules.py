@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Modules in Lua on live programs: those that come with dynprobe find what they are for, and such as were written for Backtrace's ptrace
-run unchanged."""
+"""Tests pmodules in Lua on live programs: the ready-made ones find their faults, and modules written for Backtrace's ptrace run
+unchanged.
+"""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SPEC: addresses, symbols, offsets, modules; what is ambiguous, unknown or not an instruction is refused with help."""
+"""Tests SPEC: addresses, symbols, offsets, modules; ambiguous, unknown and misplaced ones are refused with help."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--profile: as many samples as CPU time was used, of the right threads and functions, without a touch to the process."""
+"""Tests --profile: the number of samples fits the CPU time, threads and functions are right, and the process is unchanged."""
 
 import os
 import re

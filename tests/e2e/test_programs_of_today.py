@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Programs that use what kernels have had for a few years only: they notice nothing, or dynprobe refuses before it does any harm."""
+"""Tests programs that use recent kernel features: they notice nothing, or dynprobe refuses them before it does harm."""
 
 import os
 import signal

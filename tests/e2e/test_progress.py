@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A counter moves on a terminal while many probes are planned, placed and removed; nothing of it stays, and elsewhere there is none."""
+"""Tests the progress counter while many probes are planned, installed and removed: only on a terminal, and nothing of it stays."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Real programs under their own load, each with at least 20 probes on hot functions; what they print is compared bit by bit."""
+"""Tests real programs under their own load, with at least 20 probes on hot functions each: their output is the same bit by bit."""
 
 import os
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The recorded trace: CTF that babeltrace2 and lttng view read, with the same events that were shown."""
+"""Tests the recorded trace: babeltrace2 and lttng view read it, and it has the events that were shown."""
 
 import os
 import re

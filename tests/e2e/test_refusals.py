@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What dynprobe refuses: by tag, with words that help, before anything has changed."""
+"""Tests what dynprobe refuses: with a tag and a remedy, before anything changes."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe report: a page that a browser opens without a network, that the keyboard can walk, and that takes nothing of the program's for markup."""
+"""Tests dynprobe report: a page that works without a network and by keyboard, and takes no data of the program for markup."""
 
 import os
 import re

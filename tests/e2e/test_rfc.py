@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The workflow that the 2013 proposal asked for, a test for each row of the table in docs/lttng.md, with a real session daemon."""
+"""Tests the workflow of the 2013 proposal with a real session daemon, a test for each row of the table in docs/lttng.md."""
 
 import os
 

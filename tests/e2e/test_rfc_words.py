@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command lines of the proposal of 2013 and of lttng(1), typed after dynprobe: each is what docs/lttng.md says it is."""
+"""Tests the command lines of the 2013 proposal and of lttng(1), typed after dynprobe: each does what docs/lttng.md says."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Attach and detach, over and over, under load: threads, descriptors, mappings and memory stay where they were."""
+"""Tests repeated attach and detach under load: threads, descriptors, mappings and memory stay the same."""
 
 import harness
 from harness import Case, State

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""gdb as a second witness: at some instructions of a program what it says of every variable, against what a probe there records.
+"""Tests variables against gdb: at some instructions of a program, gdb's value of every variable is compared with a probe's.
 
-A probe may say that a value is not there where gdb shows one (it does not guess what a register held earlier, in a caller). It never
-shows another value, nor one where gdb says that there is none.
+A probe may say that a value is not available where gdb shows one (it does not guess what a register held earlier, in a caller). It never
+shows another value, nor one where gdb has none.
 """
 
 import json

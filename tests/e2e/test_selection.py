@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Many probes by few words: returns, every instruction of a function, patterns, exceptions, DTrace's spelling, lists in files."""
+"""Tests options that select many probes: returns, every instruction of a function, patterns, exclusions, DTrace's syntax, lists in files.
+"""
 
 import os
 import re

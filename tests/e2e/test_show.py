@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe show: text and JSON of a real snapshot and of one made by hand; the file's layout, read by somebody else."""
+"""Tests dynprobe show: text and JSON of a real snapshot and of a hand-made one; and the file's layout, read by independent code."""
 import json
 import os
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which sink a run chooses: what the user's current LTTng session wants, what the options ask, what the program can load."""
+"""Tests the choice of the sink: by the user's current LTTng session, by options, and by what the program can load."""
 
 import re
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The LTTng sink is loaded on a thread of its own, by one call on a thread of the program: nothing deadlocks, crashes, or waits for a daemon."""
+"""Tests loading the LTTng sink, on a thread of its own, with one call on a thread of the program: no deadlock, no crash, no wait for a
+daemon.
+"""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rings take no more memory than the program's control group can spare; in a group that is too small probes are refused by its name."""
+"""Tests small control groups: rings take only memory that the group can spare, or probes are refused with the group's name."""
 
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""dynprobe snapshot: what it says is true, and the program notices nothing, whatever becomes of the tool."""
+"""Tests dynprobe snapshot: its contents are true, and the program notices nothing, also if dynprobe is killed."""
 
 import json
 import os

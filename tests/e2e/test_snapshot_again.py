@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Several snapshots of one process: what is kept from one for the next is never what may have changed."""
+"""Tests several snapshots of one process: data kept from one for the next is never stale."""
 
 import os
 import re

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""--snapshot with each kind of probe, condition and target that it may meet: the limits are of the run, the frames of the hit, and no thread is missing."""
+"""Tests --snapshot with each kind of probe, condition and target: the limits are those of the run, the frames those of the hit, and no
+thread is missing.
+"""
 
 import glob
 import os

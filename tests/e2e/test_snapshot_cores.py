@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""snapshot --core: what others leave lying about as cores. A file that was rebuilt since says nothing, and that is said; the rest is refused in words."""
+"""Tests snapshot --core with cores of other programs: a file that was rebuilt since is not used, and the snapshot says so; unusable cores
+are refused.
+"""
 
 import os
 import resource

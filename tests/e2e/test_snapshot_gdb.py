@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Frames and values of snapshots against gdb's, of programs that stand still: C and C++ by gcc and clang, python3, redis."""
+"""Tests frames and values of snapshots against gdb's, for stopped programs: C and C++ by gcc and clang, python3, redis."""
 
 import os
 import shutil

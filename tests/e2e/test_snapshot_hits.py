@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--snapshot: the process at the moment of a hit. The thread that hit waits at its probe, and goes on whatever becomes of dynprobe."""
+"""Tests --snapshot: the thread of a hit waits at its probe for the snapshot, and resumes whatever happens to dynprobe."""
 
 import glob
 import os

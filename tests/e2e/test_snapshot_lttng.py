@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--snapshot with LTTng's events: the event in LTTng's own trace leads to the snapshot of its hit."""
+"""Tests --snapshot with LTTng's events: the event in LTTng's trace names the snapshot of its hit."""
 
 import glob
 

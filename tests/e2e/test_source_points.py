@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Places that the source names: lines, functions of a file, inlined copies, overloads, PLT entries. The programs count for themselves."""
+"""Tests sites that the source names: lines, functions of a file, inlined copies, overloads, PLT entries. The programs count for themselves.
+"""
 
 import json
 import os

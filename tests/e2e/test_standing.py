@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Resident probes: left by attach, found again in the process itself, and removed; as root and as an ordinary user."""
+"""Tests resident probes: left by attach, found again in the process, and removed; as root and as an ordinary user."""
 
 import json
 import os

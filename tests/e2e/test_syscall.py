@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""System calls: against programs that count their own, against strace, and where calls return twice, elsewhere, or not at all."""
+"""Tests --syscall against programs that count their own calls, against strace, and with calls that return twice, elsewhere, or never."""
 
 import json
 import os

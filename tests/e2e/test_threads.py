@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Threads in every state: nobody sees an interrupted call, a lost wake-up, a wrong result or another signal mask."""
+"""Tests threads in every state: none sees an interrupted call, a lost wake-up, a wrong result or another signal mask."""
 
 import os
 import signal

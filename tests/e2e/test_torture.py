@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Probes at random instructions of real programs and their libraries, in batches that come and go: what the programs put out is the same.
-This is the short form; `make torture` is the long one. A failure names its seed and keeps its batches."""
+"""Tests probes at random instructions of real programs and their libraries, in batches that come and go: the programs' output is the same.
+This is the short form; `make torture` is the long one. A failure names its seed and keeps its batches.
+"""
 
 import os
 import subprocess

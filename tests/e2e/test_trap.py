@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Probes that stand as traps: SIGTRAP is shared with the program, which neither loses it nor notices."""
+"""Tests traps: SIGTRAP is shared with the program, which loses none and notices nothing."""
 
 import os
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A uprobe that comes and goes on a probed site: ours retires, the program's results stay right."""
+"""Tests a uprobe on a probed site: our probe retires, and the program's results stay right."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""USDT markers: of a program that knows its own values, of python3, of libstdc++; and semaphores, whatever becomes of dynprobe."""
+"""Tests USDT markers of a program that knows its own values, of python3 and of libstdc++; and semaphores, also if dynprobe is killed."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Variables and expressions of the program: it prints what it knows at each call, and the probe has to agree, call by call.
+"""Tests variables and expressions: the program prints its values at each call, and the probe must show the same.
 
 The same sources are built by several compilers, with and without optimization, with debug information of several kinds.
 """

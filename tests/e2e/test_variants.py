@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every shape of executable and every place that a process can live in."""
+"""Tests every form of executable and every kind of container and directory that a process can run in."""
 
 import os
 import shutil

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of sixteen bytes, which no register and no JSON parser of 64 bits holds: what the program prints is what the probe shows, or a name for why not."""
+"""Tests 16-byte numbers, which no register and no 64-bit JSON parser can hold: the probe shows what the program prints, or says why it
+cannot.
+"""
 
 import fractions
 import json

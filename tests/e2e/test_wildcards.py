@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Thousands of probes at once: right results, nothing left behind, and no more holds of all threads than a few probes need."""
+"""Tests thousands of probes at once: right results, nothing left behind, and no more stops of all threads than for a few probes."""
 import re
 
 import harness
