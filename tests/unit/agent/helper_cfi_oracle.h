@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A second opinion on stacks: elfutils reads the CFI, a small evaluator of DWARF expressions does the rest. */
+/* A second unwinder to compare with: elfutils reads the CFI, a small evaluator of DWARF expressions does the rest. */
 #ifndef DP_TESTS_HELPER_CFI_ORACLE_H
 #define DP_TESTS_HELPER_CFI_ORACLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What expressions ask the agent: strings against texts as fnmatch and strcmp have it, never beyond what decides. */
+/* String comparisons of expressions in the agent: the results of fnmatch and strcmp, without reading further than necessary. */
 #include "agent/ask.h"
 
 #include <criterion/criterion.h>

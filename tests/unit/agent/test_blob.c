@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent as it will be in a target: the blob's bytes, mapped read-execute, called through its entry points. */
+/* The agent as in a target: the blob's bytes, mapped read-execute, called through its entry points. */
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that holds the loader's lock and waits for a tool: it must never wait longer than it has to, whatever the tool does.
- */
+/* A thread that holds the loader's lock and waits for the tool: the wait is bounded, whatever the tool does. */
 #include "agent/loaded.h"
 #include "tests/unit/agent/world.h"
 #include "tests/unit/until.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring that overwrites itself, and what must hold of it at any time. */
+/* A ring that overwrites its records, and checks that it is consistent at any time. */
 #ifndef DP_TEST_OVERWRITE_WORLD_H
 #define DP_TEST_OVERWRITE_WORLD_H
 

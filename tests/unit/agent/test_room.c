@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rings that grow by need, out of memory that all of them share. Nothing is ever written behind a ring's room. */
+/* Rings that grow on demand, from memory that all of them share. Nothing is written past a ring's room. */
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The handler of the blob that goes into targets, at work in the test's own process. */
+/* The handler of the blob that goes into targets, installed in the test's own process. */
 #ifndef DP_TESTS_TRAP_BLOB_H
 #define DP_TESTS_TRAP_BLOB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors as values: causes, tags, and what is printed of them. */
+/* Errors as values: causes, tags, and the printed text. */
 #include "base/error.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What dynprobe says of its own failures: each text of tags.def is short and plain. `dynprobe explain` adds the full stop.
- * `build/tests/base_test_tags` prints all of them as a table, to be read one by one.
+ * The texts of tags.def: each is short and plain. `dynprobe explain` adds the full stop.
+ * `build/tests/base_test_tags` prints all of them as a table, for review.
  */
 #include "base/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every system call of x86-64 that can be made to block in a test, with and without a timeout, as a table. */
+/* A table of every system call of x86-64 that a test can make block, with and without a timeout. */
 #ifndef DP_TESTS_HELPER_BLOCKING_H
 #define DP_TESTS_HELPER_BLOCKING_H
 

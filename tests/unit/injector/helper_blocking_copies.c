@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What moves bytes from one descriptor to another. */
+/* Calls that move bytes from one descriptor to another. */
 #include "helper_blocking_made.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors that block who reads from them (empty, quiet) or writes to them (full), and sockets with timeouts (timed). */
+/* Descriptors on which reads block (empty, quiet) or writes block (full), and sockets with timeouts (timed). */
 #ifndef DP_TESTS_HELPER_BLOCKING_MADE_H
 #define DP_TESTS_HELPER_BLOCKING_MADE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits for time, others, and what they do: futexes, signals, children, queues, locks. */
+/* Calls that wait for time and for other processes: futexes, signals, children, queues, locks. */
 #include "helper_blocking_made.h"
 
 #include <fcntl.h>

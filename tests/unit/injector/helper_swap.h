@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of a target's own, on pages of its own, that is replaced while it runs. */
+/* A target with text of its own, on pages of its own, which is replaced while it runs. */
 #ifndef DP_TESTS_HELPER_SWAP_H
 #define DP_TESTS_HELPER_SWAP_H
 

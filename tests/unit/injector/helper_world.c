@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's C and a world around it: something to drain. */
+/* The agent's C and an environment for it, to be drained. */
 #include "tests/unit/agent/helper_world.c"
 
 #include "agent/ring/acquire.c"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two tools are kept apart from the first moment on, also in a process whose first thread has ended, or ends between them. */
+/* Two tools exclude each other from the start, also in a process whose first thread has ended, or ends between them. */
 #include "helper_tracee.h"
 
 #include "injector/injector.h"

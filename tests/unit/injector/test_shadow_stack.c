@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process whose returns the processor checks is refused, attached to or launched. Few machines have shadow stacks: here a
- * status file of /proc says so of a process that has none.
+ * A process with a shadow stack is refused, attached to or launched. Few machines have them: here a fake status file of /proc
+ * names one.
  */
 #include "helper_tracee.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * G1: the tool is killed at any instant of freezing and borrowing, and the target's own program goes on, with right results.
- * One target takes several deaths: what a dead tool leaves behind must not disturb its successor either.
+ * G1: the tool is killed at any instant of freezing and borrowing, and the target continues with right results. One target
+ * takes several deaths: what a dead tool leaves must not disturb the next one either.
  */
 #include "helper_tracee.h"
 

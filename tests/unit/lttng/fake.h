@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session that records the event of a handle, without LTTng: our own operations look at what a hit brings them. */
+/* A session that records the event of a handle, without LTTng: the test's own operations see what a hit passes. */
 #ifndef DP_TESTS_UNIT_LTTNG_FAKE_H
 #define DP_TESTS_UNIT_LTTNG_FAKE_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Hits in odd places: unprimed, nested, left by longjmp, on small and foreign stacks, in fork children, in threads that end. */
+/*
+ * Hits in unusual situations: unprimed, nested, left by longjmp, on small and foreign stacks, in fork children, in threads
+ * that end.
+ */
 #include "fake.h"
 
 #include <criterion/criterion.h>

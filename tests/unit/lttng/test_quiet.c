@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No hit of a primed thread allocates; nothing of the program is touched by loading the sink. */
+/* A hit of a primed thread does not allocate; loading the sink changes nothing of the program. */
 #include "fake.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What may be registered, and when an event is used again. A wrong name would make a whole trace unreadable. */
+/* Which events may be registered, and when one is reused. A wrong name would make a whole trace unreadable. */
 #include "tests/sinkhost/host.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Vector state survives a hit whose callee uses all of it; state that was not in use is not left behind in use. */
+/* Vector state survives a hit whose callee uses all of it; state that was not in use is not in use afterwards. */
 #include "fake.h"
 
 #include <cpuid.h>

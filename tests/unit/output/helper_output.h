@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the writers share: classes, payloads, temporary directories, commands, and a made-up image. */
+/* Shared by the tests of the writers: classes, payloads, temporary directories, commands, and a fake image. */
 #ifndef DP_TESTS_OUTPUT_HELPER_H
 #define DP_TESTS_OUTPUT_HELPER_H
 

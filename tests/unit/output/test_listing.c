@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands in a process: texts from the process's own memory must not reach the terminal as they are, nor break the JSON. */
+/* The list of a process's probes: texts from the process's memory must not reach the terminal unchanged, nor break the JSON. */
 #include "helper_output.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots made by hand: every member of the model has a value of its own, so that one that is lost or exchanged shows. */
+/* Hand-made snapshots: every member of the model has a value of its own, so that a lost or exchanged one is noticed. */
 #ifndef DP_TESTS_PMODULES_HELPER_SNAPSHOT_H
 #define DP_TESTS_PMODULES_HELPER_SNAPSHOT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A child that has stopped by a signal, and the world of it. */
+/* A child that was stopped by a signal, and its debug context. */
 #ifndef HELPER_STOPPED_H
 #define HELPER_STOPPED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The Lua boundary under bytes that say what is called with what: lua/fuzz.lua. */
+/* Fuzzes the Lua binding: the input says which function is called with which arguments (lua/fuzz.lua). */
 #ifndef TEST_LUA_FUZZ_H
 #define TEST_LUA_FUZZ_H
 

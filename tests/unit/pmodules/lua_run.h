@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hand-made snapshot, and modules in Lua that run on it from begin to end. With its bodies: the tests of one room share their
- * helper_*.c, and those that read files need no host.
+ * A hand-made snapshot, and Lua modules that run on it from begin to end. The header has the bodies: the tests of one room
+ * share their helper_*.c, and those that read files need no host.
  */
 #ifndef TEST_LUA_RUN_H
 #define TEST_LUA_RUN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What modules make and set: it is added once, where it was asked for, and nothing that was extracted is lost. */
+/* Objects that modules make and set: each is added once, at the requested place, and no extracted data is lost. */
 #include "helper_model.h"
 
 #include <criterion/criterion.h>

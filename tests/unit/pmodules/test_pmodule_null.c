@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every function of pmodule.h, with every mixture of NULL and of real arguments, of small, huge and negative numbers: inside of a
- * callback, outside of one, and after the snapshot. None may crash; what is given NULL for its object answers false, NULL, 0 or
+ * Every function of pmodule.h, with every mixture of NULL and valid arguments, of small, huge and negative numbers: in a
+ * callback, outside of one, and after the snapshot. None may crash; a function whose object is NULL returns false, NULL, 0 or
  * -1.
  *
- * Arguments that are no floating-point numbers are all passed in general registers, so one type of call fits all functions.
+ * All arguments but floating-point numbers are passed in general registers, so one type of call fits all functions.
  */
 #include "helper_model.h"
 

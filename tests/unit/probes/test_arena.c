@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of an arena is zero, aligned and nobody else's, whether there is little of it or much; and it has an end. */
+/* Arena memory is zeroed, aligned and not shared, whether it is small or large; and it has a limit. */
 #include "base/arena.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file whose bytes lie must give an error or nonsense, never a crash. Same seed, same files: failures can be repeated. */
+/* A damaged file gives an error or nonsense, never a crash. The same seed gives the same files, so failures can be repeated. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conditions mean what the C compiler would make of them: it is the oracle here. */
+/* Conditions give the C compiler's results, with which they are compared. */
 #include "agent/abi.h"
 #include "probes/probes.h"
 

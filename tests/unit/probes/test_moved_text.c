@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that a program has moved to memory without a file: its functions keep their names and places, and are known as moved. */
+/* Text that a program moved to memory without a file: its functions keep their names and offsets, and are marked as moved. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small functions with a system call in them, made of bytes. */
+/* Small functions with a system call in them, as bytes. */
 #ifndef DP_TESTS_TRAMPOLINE_HELPER_CALLS_H
 #define DP_TESTS_TRAMPOLINE_HELPER_CALLS_H
 

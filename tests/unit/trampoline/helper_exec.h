@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Executes machine code from a chosen machine state, in this process. A signal handler's return loads the state and enters the
- * code; the code ends by running into an int3, or into a fault; that signal's handler takes the state and goes back.
+ * code. The code ends with an int3 or a fault; that signal's handler saves the state and returns.
  */
 #ifndef DP_TESTS_TRAMPOLINE_HELPER_EXEC_H
 #define DP_TESTS_TRAMPOLINE_HELPER_EXEC_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What any set of plans promises, proved on a copy of the module's code. */
+/* Checks what any set of plans must guarantee, on a copy of the module's code. */
 #ifndef DP_TESTS_TRAMPOLINE_HELPER_PLANS_H
 #define DP_TESTS_TRAMPOLINE_HELPER_PLANS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The test process' own libc as a module, and small modules made of bytes. */
+/* The test process's own libc as a module, and small modules made of bytes. */
 #ifndef DP_TESTS_TRAMPOLINE_HELPER_TEXT_H
 #define DP_TESTS_TRAMPOLINE_HELPER_TEXT_H
 

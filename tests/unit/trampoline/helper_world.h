@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A planner with its address space, and a look at what it would put there. */
+/* A planner with its address space, and access to the code that it generates. */
 #ifndef DP_TESTS_TRAMPOLINE_HELPER_WORLD_H
 #define DP_TESTS_TRAMPOLINE_HELPER_WORLD_H
 

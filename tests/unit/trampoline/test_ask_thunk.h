@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands for the agent's thunk in stubs that tests run. */
+/* Replaces the agent's thunk in stubs that tests run. */
 #ifndef DP_TESTS_TRAMPOLINE_ASK_THUNK_H
 #define DP_TESTS_TRAMPOLINE_ASK_THUNK_H
 

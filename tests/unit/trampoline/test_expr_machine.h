@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expressions compiled and run in the test's own memory, with what the agent does for them: guarded loads that fault, and
- * questions. Included by one file of a program.
+ * Compiles expressions and runs them in the test's own memory, with the agent's part: guarded loads that fault, and builtin
+ * queries. Included by one file of a program.
  */
 #ifndef DP_TESTS_EXPR_MACHINE_H
 #define DP_TESTS_EXPR_MACHINE_H

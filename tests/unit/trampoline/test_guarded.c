@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions that raise a signal by design: moved only where the agent's handler will show it at its own place. */
+/* Instructions that raise a signal by design: moved only where the agent's handler reports them at their own address. */
 #include "helper_world.h"
 
 #include <criterion/criterion.h>

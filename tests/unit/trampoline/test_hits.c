@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The number of a hit: each counts once however often it is asked for, in front of the condition, and leaves no trace. */
+/* The number of a hit: each hit counts once however often the number is used, before the condition, and leaves no trace. */
 #include "test_stub_world.h"
 
 #include <pthread.h>

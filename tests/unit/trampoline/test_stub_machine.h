@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a piece of code from a given machine state and takes the state behind it: all general registers, flags, xmm0-15, on a
- * stack of its own. The code has to jump to machine_leave at its end (machine_put_leave() writes that jump).
+ * Runs code from a given machine state and saves the state after it: all general registers, flags, xmm0-15, on a stack of its
+ * own. The code must end with a jump to machine_leave (machine_put_leave() writes that jump).
  */
 #ifndef DP_TESTS_STUB_MACHINE_H
 #define DP_TESTS_STUB_MACHINE_H

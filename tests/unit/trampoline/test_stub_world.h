@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small agent for the stubs under test: thread table, one slot with its ring, and entry points that keep to agent/abi.h and no
- * more: they destroy every register that they are allowed to change, and check what they were promised.
+ * A small agent for the stubs under test: thread table, one slot with its ring, and entry points that do no more than
+ * agent/abi.h allows. They destroy every register that they may change, and check their arguments.
  */
 #ifndef DP_TESTS_STUB_WORLD_H
 #define DP_TESTS_STUB_WORLD_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which call a place makes: a number that is not the only one would name calls wrongly. */
+/* Which system call a site makes: a number that is not the only one would name calls wrongly. */
 #include "tests/unit/trampoline/helper_calls.h"
 
 #include <criterion/criterion.h>

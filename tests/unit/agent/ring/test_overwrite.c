@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flight recorder: without a tool a full ring gives up its oldest records, counts them, and never loses its place. */
+/* The flight recorder: without a tool a full ring drops its oldest records, counts them, and stays consistent. */
 #include "test_overwrite_world.h"
 
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flight recorder while signal handlers hit probes too, and while a tool comes and goes. */
+/* The flight recorder while signal handlers hit probes as well, and while a tool comes and goes. */
 #include "test_overwrite_world.h"
 
 #include <pthread.h>

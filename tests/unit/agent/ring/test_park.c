@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread in the middle of a hit that waits for a snapshot: it goes on in any case, one waits at a time, and whoever did not
- * wait is counted. */
+/*
+ * A hit that waits for a snapshot: its thread resumes in any case, one thread waits at a time, and hits that did not wait are
+ * counted.
+ */
 #include "agent/ring/park.h"
 #include "tests/unit/until.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of threads that are gone, where no tool looks after them. */
+/* Slots of threads that have ended, where no tool frees them. */
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's SIGTRAP handler and its view of masks and actions, as the blob that goes into targets, in this process. */
+/* The agent's SIGTRAP handler and its view of masks and actions: the blob that goes into targets, in this process. */
 #include "trap_blob.h"
 
 #include <errno.h>

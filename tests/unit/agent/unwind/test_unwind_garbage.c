@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whatever registers, stacks, caches and tables hold, a walk ends, within its limit, and without a fault. */
+/* A walk ends, within its limit and without a fault, whatever registers, stacks, caches and tables contain. */
 #include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames of code that no module holds: followed by frame pointers where that leads back into one, else the walk ends there. */
+/* Frames of generated code: followed by frame pointers if these lead back into a module; otherwise the walk ends there. */
 #include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Our walk of this very stack against the one of libgcc, through everything that makes stacks hard. */
+/* Our walk of this stack against libgcc's, through everything that makes stacks hard to unwind. */
 #include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 

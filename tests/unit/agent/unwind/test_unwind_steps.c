@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child is single-stepped through libc, the dynamic loader's lazy binding, signal handlers and callbacks; at every single
- * instruction our walk of its stack must be what elfutils' reading of the CFI says.
+ * Single-steps a child through libc, the dynamic loader's lazy binding, signal handlers and callbacks. At every instruction
+ * our walk of its stack must equal that of elfutils, which reads the CFI.
  */
 #include "agent/unwind/unwind.h"
 #include "helper_cfi_oracle.h"

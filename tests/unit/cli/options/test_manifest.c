@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies in the target about the probes that were left there: it comes back as it was, and any other text is refused. */
+/* The manifest of resident probes: it is read back as it was written, and any other text is refused. */
 #include "cli/options/options.h"
 #include "session/manifest.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --top leaves out has to be what is least by the answer itself, not by how often it was hit. */
+/* Rows that --top leaves out: those with the least value, not those with the fewest hits. */
 #include "cli/options/options.h"
 #include "output/reports/answers.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a thread may be lent: not inside what takes the loader's, malloc's or the thread list's lock, however deep; stale words
- * do not count. */
+/*
+ * Safe points: a thread is not borrowed in code that takes the lock of the loader, malloc or the thread list, at any depth;
+ * stale words on its stack do not count.
+ */
 #include "helper_tracee.h"
 
 #include "injector/lttng/safe/safe.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of an index of stubs is answered as by the installation itself: a pc missed there is a stub unmapped under a
- * thread. */
+/* The index of stubs answers like the installation itself. A pc that it misses would be a stub unmapped under a thread. */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/restore.h"
 

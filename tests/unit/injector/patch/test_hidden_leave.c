@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that has lost its processor, or got a signal, between a short jump and the one that it leads to, hidden in another
- * site's bytes: taken out meanwhile, they would leave it in the middle of an instruction. The site that leads there is `jmp
+ * A thread that was preempted, or got a signal, between a short jump and the embedded jump that it leads to, in another site's
+ * bytes. If they were removed now, the thread would be in the middle of an instruction. The site with the short jump is `jmp
  * *%rbx`.
  */
 #include "helper_probe.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Signal frames on a waiting thread's stack: one that a handler will return through keeps the code that it returns to, what is
- * left of one that is over does not. */
+/*
+ * Signal frames on a waiting thread's stack: one that a handler will return through keeps the code that it returns to; the
+ * remains of an old one do not.
+ */
 #include "helper_tracee.h"
 
 #include "agent/trap/trap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text replaced under running threads: no thread may ever see half of a change, nor lose what others wrote nearby. */
+/* Page replacement under running threads: no thread sees half of a change, or loses what others wrote nearby. */
 #include "helper_swap.h"
 
 #include <criterion/criterion.h>

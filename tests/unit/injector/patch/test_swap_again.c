@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that is changed again and again; and a tool that dies, or waits in vain, while it changes text. */
+/* Repeated page replacement; and a tool that dies, or waits in vain, during one. */
 #include "helper_swap.h"
 #include "injector/patch/remove.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose stubs may be returned to. Of a thread whose frames cannot be followed, and on whose stack a word looks like the address
- * of a small stack, nothing can be shown: hooks would stay because of it. Instructions that were evicted call nobody, and go.
+ * Stubs to which a thread may still return. If a thread's frames cannot be followed, a word on its stack that looks like the
+ * address of a small stack proves nothing, and would keep hooks installed. Evicted instructions call nothing, and are removed.
  */
 #include "helper_probe.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A short jump leads into the bytes of another site, where the rest of its way is hidden. The two have no byte in common, and yet
- * one that is left without the other leads threads into the middle of an instruction. Nobody runs this text.
+ * A short jump into the bytes of another site, which contain an embedded jump. The two sites share no byte, but one without
+ * the other would lead threads into the middle of an instruction. This text is never executed.
  */
 #include "helper_probe.h"
 

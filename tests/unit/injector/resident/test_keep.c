@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Probes left on purpose: found again from the target itself, switched, taken out, by root and by others. */
+/* Resident probes: found again in the target, enabled and disabled, removed, by root and by others. */
 #include "helper_probe.h"
 
 #include "injector/resident/resident.h"

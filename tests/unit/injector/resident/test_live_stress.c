@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * docs/live-patching.md, put to the test: probes come and go under threads that hammer them, are interrupted by signals inside of
- * them, leave handlers by siglongjmp, run handlers on stacks of their own, start threads and processes and end. Nobody may ever
- * be left in code that is gone: that would be a SIGSEGV.
+ * The method of docs/live-patching.md under stress: probes come and go under threads that hit them all the time, are
+ * interrupted by signals in them, leave handlers by siglongjmp, run handlers on stacks of their own, start threads and
+ * processes, and end. A thread in unmapped code would get a SIGSEGV.
  */
 #include "helper_probe.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an earlier tool keeps in a process is the process's to write: whatever it holds, it is refused by name or taken for what
- * it is. */
+/* The process can overwrite what an earlier tool left in it: anything invalid is refused with a tag. */
 #include "helper_probe.h"
 
 #include "agent/sink.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * G1 for probes that outlive their tool: it is killed at the edges of its system calls while it leaves probes, replaces them,
- * takes them out or records. The target goes on with right results; the next tool finds whole groups and nothing else, and can
- * take them out without a trace.
+ * G1 for resident probes: the tool is killed at its system calls while it leaves, replaces, removes or records probes. The
+ * target continues with right results; the next tool finds complete groups and nothing else, and can remove them without a
+ * trace.
  */
 #include "helper_probe.h"
 

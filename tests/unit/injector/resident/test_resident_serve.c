@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flight recorder: what the target holds is taken over without a mapping, and given back, while its threads go on. */
+/* The flight recorder: a tool reads the target's rings without a mapping, and frees their room, while the threads run. */
 #include "helper_probe.h"
 
 #include "injector/resident/resident.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Probes where probes stand already: refused, or put over them, and what comes to light again when they go. */
+/* Probes at sites that have probes: refused, or installed over them, and what is there again when they are removed. */
 #include "helper_probe.h"
 
 #include "injector/resident/resident.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rings are the target's to write: whatever it writes there, the consumer neither crashes, nor hangs, nor believes it. */
+/* The target can overwrite the rings: whatever it writes, the reader does not crash, hang or trust it. */
 #include "injector/ring/clock.h"
 #include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of rings goes back, and nothing that was written goes with it. */
+/* Memory of rings is freed, and no record is lost with it. */
 #include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"
 

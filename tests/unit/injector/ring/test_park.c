@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The tool's side of a hit that waits: a thread that died with the place taken, one that is to wait on, a program that has come
- * under a filter. */
+/*
+ * The tool's side of a waiting hit: a thread that died while it waited, one that continues to wait, a program that is now
+ * under a seccomp filter.
+ */
 #include "helper_tracee.h"
 
 #include "injector/park.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that do not stop together at once: whoever was held in vain is let go, runs for as long, and all of that is counted. */
+/* Threads that do not all stop in time: those held in vain are released, run for at least as long, and all of that is counted. */
 #include "helper_tracee.h"
 
 #include "injector/target/target.h"

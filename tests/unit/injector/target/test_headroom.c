@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much memory a process has left, from files as kernels write them. */
+/* How much memory a process has left, computed from files in the kernel's formats. */
 #include "injector/target/budget.h"
 #include "injector/target/room/headroom.h"
 

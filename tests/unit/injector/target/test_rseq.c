@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A borrowed thread that stood in a restartable sequence does not go on in the middle of it. */
+/* A thread borrowed in a restartable sequence does not resume in the middle of it. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/borrow/borrow.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that the kernel runs for the program (io_uring): they are known by their flags, and nobody stops, borrows or waits for
- * one. A stop would make the request that such a thread is at fail.
+ * Kernel threads of the program (io_uring): they are recognised by their flags, and never stopped, borrowed or waited for. A
+ * stop would make such a thread's request fail.
  */
 #include "helper_tracee.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that sleep are judged without a stop: by what is one state of one moment, or not at all. */
+/* Sleeping threads are classified without a stop, from one consistent reading of /proc, or not at all. */
 #include "helper_tracee.h"
 
 #include "injector/patch/quiesce/quiesce.h"

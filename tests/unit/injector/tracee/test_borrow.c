@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A borrowed thread comes back exactly: registers, vectors, red zone, signals, job state, and the page of the boot code. */
+/* A borrowed thread is restored exactly: registers, vectors, red zone, signals, job state, and the page of the boot code. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/borrow/boot.h"

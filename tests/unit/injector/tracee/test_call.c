@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread lent for a C function comes back exactly: registers, vectors, errno, signals; also when the tool dies in the middle.
+/*
+ * A thread borrowed for a C function is restored exactly: registers, vectors, errno, signals; also if the tool dies during the
+ * call.
  */
 #include "helper_tracee.h"
 

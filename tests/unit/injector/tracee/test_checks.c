@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refusals before anything changes; each test carries the tag that it expects. */
+/* Refusals before anything changes; each test has the name of the tag that it expects. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/proc/proc.h"

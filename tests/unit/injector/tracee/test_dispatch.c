@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads whose system calls go to a handler of the program (Syscall User Dispatch), and threads that must not read the time
- * stamp counter: none works for us where that would end the program.
+ * stamp counter: none is borrowed where that would kill the program.
  */
 #include "helper_tracee.h"
 

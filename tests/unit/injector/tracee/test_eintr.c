@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every call that a ptrace stop interrupts for good, and many that it does not: in a storm of freezes and borrows none of them
- * may return, and after it a real signal with a handler must still interrupt them, once.
+ * Calls that a ptrace stop interrupts for good, and many others: in a storm of freezes and borrows none of them may return,
+ * and after it a real signal with a handler must still interrupt each of them, once.
  */
 #include "helper_tracee.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of calls that a stop ends (eintr.c) against the kernel: each call that can be made to block is stopped as any tracer
- * would stop it, and what it answers then has to be on the list if it is EINTR, and only then. And none of them comes back from
- * being held.
+ * The EINTR list (eintr.c) against the kernel. Each call that can be made to block is stopped as any tracer would stop it; it
+ * must be on the list exactly if it then fails with EINTR. None of them returns from being held.
  */
 #include "helper_blocking.h"
 #include "helper_tracee.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All threads held: while they are born and die, stopped by job control, under signals, with their registers as they were. */
+/* A freeze of all threads: while they start and end, stopped by job control, under signals; their registers are unchanged. */
 #include "helper_tracee.h"
 
 #include "injector/target/target.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal that a process ignores wakes nobody, unless the thread that it is sent to is traced: then it is handed to another one
- * while that thread stands. What the other one waits in is interrupted, though nothing comes of the signal (eintr.c).
+ * A signal that a process ignores wakes no thread, except if the thread that it is sent to is traced: then another thread gets
+ * it while that thread is stopped. The call in which the other thread waits is interrupted, although the signal is ignored
+ * (eintr.c).
  */
 #include "helper_tracee.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands held at their entry point: nothing of their own has run, and from there they run as if never held. */
+/* Commands stopped at their entry point: no code of their own has run, and they run as if never stopped. */
 #include "helper_tracee.h"
 
 #include <criterion/criterion.h>

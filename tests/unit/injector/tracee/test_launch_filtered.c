@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that are under a seccomp filter before their first instruction: refused or known as such, never borrowed from
- * unawares. */
+/* Commands under a seccomp filter before their first instruction: refused, or recognised and never borrowed from. */
 #include "helper_probe.h"
 
 #include <criterion/criterion.h>

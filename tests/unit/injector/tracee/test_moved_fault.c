@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that has faulted in a stub, and is stopped before the signal has come to it, is moved: what si_addr is told. */
+/* A thread that faulted in a stub, was stopped before the signal was delivered, and is moved: the value of si_addr. */
 #include "helper_tracee.h"
 #include "injector/patch/quiesce/quiesce.h"
 #include "injector/target/target.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a target calls itself, and what it writes into the sink's memory, goes to a terminal: never with control characters. */
+/* The target's name, and what it writes to the sink's memory, go to a terminal without control characters. */
 #include "helper_probe.h"
 
 #include "agent/sink.h"

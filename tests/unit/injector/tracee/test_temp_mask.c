@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait with a mask of the moment, of threads that are held meanwhile and whose masks are set: what the call holds back
- * must not end it, what it alone lets through must, once; also where the call is made anew elsewhere.
+ * Calls with a temporary signal mask, whose threads are held and whose masks are set: signals that the call blocks must not
+ * end it, signals that only the call lets through must end it, once; also if the call is restarted elsewhere.
  */
 #include "helper_tracee.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A tool that holds threads and stands still itself: they go on all the same, without anybody's help. */
+/* A tool that hangs while it holds threads: they resume without help. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/stop/freeze.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file for debuggers, as elfutils reads it. */
+/* The ELF file for debuggers, as read by elfutils. */
 #include "output/elf/elf_object.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces are judged by the readers that users have: babeltrace2 and lttng view. */
+/* Traces, as read by babeltrace2 and lttng view. */
 #include "helper_output.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every line must be what a strict parser takes (Python's, with NaN forbidden), with the values that went in. */
+/* Every line is accepted by a strict parser (Python's, with NaN forbidden), with the original values. */
 #include "helper_output.h"
 
 #include <criterion/criterion.h>

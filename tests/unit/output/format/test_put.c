@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text from the target reaches terminals and parsers: nothing in it may act on either. */
+/* Text from the target must not control terminals or parsers. */
 #include "output/format/put.h"
 
 #include <criterion/criterion.h>

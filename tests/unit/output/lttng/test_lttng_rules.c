@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is read from the user's own files: a wrong answer sends events where nobody looks for them, or nowhere. */
+/* Reading the user's LTTng configuration: an error would send events to the wrong session, or to none. */
 #include "output/lttng/lttng_rules.h"
 
 #include <criterion/criterion.h>

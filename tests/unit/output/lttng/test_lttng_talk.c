@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A conversation that hangs, crashes or is interrupted: the tool has probes standing and must go on. */
+/* A request to LTTng that hangs, crashes or is interrupted: dynprobe has probes installed and must continue. */
 #include "output/lttng/lttng_talk.h"
 
 #include <criterion/criterion.h>

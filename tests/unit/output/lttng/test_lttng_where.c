@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user is told to type to see his events must be what works. */
+/* The command that dynprobe suggests for viewing events must work. */
 #include "output/lttng/lttng_session.h"
 
 #include <criterion/criterion.h>

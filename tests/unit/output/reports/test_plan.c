@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What list and --dry-run show: which bytes change and which only have to stay, and no control characters of a file's symbols. */
+/*
+ * The text of list and --dry-run: which bytes change and which only must not change, and no control characters from a file's
+ * symbols.
+ */
 #include "helper_output.h"
 #include "output/reports/plan.h"
 

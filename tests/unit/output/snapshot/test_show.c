@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* show: what people read, word for word, of a snapshot made by hand. */
+/* The text of show, word for word, for a hand-made snapshot. */
 #include "output/snapshot/show.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a child has in its frames is known here: extraction must say the same. */
+/* Extraction of the frames of a child, against known values. */
 #include "helper_stopped.h"
 #include "pmodules/value/world_internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A rehearsal reads in advance what an extraction will read: each object here is alone on its page. */
+/* Prefetch reads what an extraction will read: each object here is alone on its page. */
 #include "helper_stopped.h"
 #include "pmodules/capture/extract_internal.h"
 #include "pmodules/source/pages.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From bytes and registers to what was wanted of memory: every form of an operand, those that are not written as well. */
+/* The memory operand of a faulting instruction, from bytes and registers: every form, also implicit ones. */
 #include "pmodules/fault/fault.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a snapshot loses on its way through the file. */
+/* A snapshot written to a file and read back is the same. */
 #include "helper_snapshot.h"
 #include "pmodules/file/file_internal.h"
 

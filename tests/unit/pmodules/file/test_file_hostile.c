@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of newer writers, of older ones, and of people who mean harm. */
+/* Files of newer writers, of older ones, and hostile ones. */
 #include "helper_snapshot.h"
 #include "pmodules/file/file_internal.h"
 

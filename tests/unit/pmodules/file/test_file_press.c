@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two at work on one file: nothing is lost, out of order or worked on twice, and the program's signals stay its own. */
+/* Two threads write one file: nothing is lost, out of order or done twice, and the program's signals are unchanged. */
 #include "helper_snapshot.h"
 #include "pmodules/file/file.h"
 #include "pmodules/file/file_press.h"

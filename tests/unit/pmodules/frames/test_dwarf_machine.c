@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* DWARF's expressions with both back ends: numbers in a frame, computations at a site. They must mean the same, and end. */
+/*
+ * DWARF expressions with both back ends: values in a frame, computations at a site. The results must be equal, and each must
+ * end.
+ */
 #include "agent/abi.h"
 #include "pmodules/frames/frames.h"
 #include "probes/dwarf/dwarf_machine.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host: matching, order, errors, annotations, what modules make. */
+/* The host: matching, order, errors, annotations, and objects that modules make. */
 #include "helper_model.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules in C: what they do wrong stays theirs. */
+/* Modules in C: their errors do not affect the host. */
 #include "helper_model.h"
 #include "pmodules/load/load.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules in Lua see what the snapshot has, add what they may, and are told what they did wrong. */
+/* Modules in Lua: they see the snapshot, add what they may, and get errors for wrong use. */
 #include "lua_run.h"
 
 TestSuite(lua, .timeout = 60);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every function of the Lua boundary with wrong arguments: an error, never a crash (the sanitizers look on). */
+/* Every function of the Lua binding with wrong arguments: an error, never a crash (under sanitizers). */
 #include "lua_fuzz.h"
 
 TestSuite(lua_fuzz, .timeout = 120);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules in Lua that are wrong, endless, greedy or late: each is told so, and the snapshot goes on. */
+/* Modules in Lua that are wrong, endless, greedy or late: each gets an error, and the snapshot continues. */
 #include "lua_run.h"
 
 TestSuite(lua_hostile, .timeout = 120);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns and searches are Lua's own to the last result; what would take hours ends with the module's time. */
+/* Patterns and searches give Lua's own results; one that would take hours ends with the module's time limit. */
 #define lua_load load_module /* Lua has a function of that name */
 #include "lua_run.h"
 #undef lua_load

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The makers of the model: what is once, what is last, and what happens when there is no room left. */
+/* The constructors of the model: uniqueness, order, and what happens without memory. */
 #include "pmodules/file/file.h"
 
 #include <criterion/criterion.h>

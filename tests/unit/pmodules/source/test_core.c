@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Core files that are right, cut off, and wrong in every byte that counts. Each is made here, a page of memory and two threads
- * large. */
+/* Core files: valid, truncated, and wrong in each important byte. Each is made here, with one page of memory and two threads. */
 #include "pmodules/source/core.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* When a rehearsal still holds: patched pages that the kernel shows by themselves are no other code, a library that came is. */
+/*
+ * When prefetched data is still valid: patched pages, which /proc/PID/maps lists separately, do not make it stale; a new
+ * library does.
+ */
 #include "pmodules/source/stopped_internal.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A child of our own, with known registers and memory, held still in each mode. */
+/* A child with known registers and memory, stopped in each mode. */
 #include "pmodules/source/stopped.h"
 
 #include "tests/unit/until.h"

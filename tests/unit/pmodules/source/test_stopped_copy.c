@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What the copy of a process must not do to the process: keep its descriptors, take its place where memory is short, become the
- * first of a namespace, divert what a device reads. */
+/*
+ * What the copy of a process must not do to it: keep its descriptors, take its memory where that is short, become the first
+ * process of a namespace, take data that a device delivers to it.
+ */
 #include "pmodules/source/stopped.h"
 
 #include "tests/unit/until.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Debug information is found wherever compilers, packagers and users put it, and never the wrong file's. */
+/* Debug information is found wherever compilers, packages and users put it, and never that of another file. */
 #include "helper_elf.h"
 #include "probes/debug/debug.h"
 #include "probes/point/select/more.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of a debug file is what libdw unpacked, and no damaged, foreign, older or other file's is believed. */
+/* The cache of a debug file has what libdw unpacked; damaged, foreign, older files and those of other files are not used. */
 #include "helper_elf.h"
 #include "probes/debug/debug_cache.h"
 #include "probes/debug/debug_internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The search through bytes leaves no unit out that has the name, however the name is written, and does leave others out. */
+/* The byte search for a name leaves out no unit that has it, however the name is written, and does leave out others. */
 #include "helper_elf.h"
 #include "probes/debug/debug_names.h"
 

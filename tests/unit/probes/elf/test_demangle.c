@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* C++ and Rust names mean what a reader of the source takes them for. */
+/* C++ and Rust names are shown as in the source. */
 #include "base/buf.h"
 #include "probes/elf/demangle.h"
 #include "probes/image/module.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where symbols come from: the file, its debug file, its embedded one, .eh_frame, and the start code. */
+/* Sources of symbols: the file, its debug file, its embedded one, .eh_frame, and the start code. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The printf form: what is taken apart how, and that what does not fit is refused where it is typed. */
+/* The format of --printf: how it is parsed, and that a wrong one is refused on the command line. */
 #include "probes/expr/syntax/printf_form.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The language of -t and --when: its grammar, its arithmetic, and what damaged or foreign text does to it. */
+/* The language of -t and --when: its grammar, its arithmetic, and damaged or foreign text. */
 #include "agent/abi.h"
 #include "probes/expr/scope/scope.h"
 

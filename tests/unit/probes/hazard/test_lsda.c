@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Landing pads: a window must not swallow one, so every pad must be known, or the answer must be that none is. */
+/* Landing pads: a window must not cover one, so either every pad is known or the result is "unknown". */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

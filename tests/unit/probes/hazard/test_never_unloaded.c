@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program can unload must never be taken for what it cannot: its text is patched with all threads held. */
+/* Text that a program can unload must not be taken for text that it cannot: it is patched with all threads held. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Restartable sequences are known by their descriptors, wherever the module lies; cancellable system calls by their labels. */
+/* Restartable sequences are found by their descriptors, wherever the module is; cancellable system calls by their labels. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Go's table of functions in each of its forms, made by the assembler; and the same with bytes that lie. */
+/* Go's table of functions in each of its forms, made by the assembler; and damaged ones. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

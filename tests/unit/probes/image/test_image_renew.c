@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Maps come and go while modules stay: an image goes with them, or says that it cannot. */
-#include "probes/image/image_internal.h"
+/* Renewing an image: maps come and go while modules stay; the image follows, or says that it cannot. */
+#include "probes/image/image.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

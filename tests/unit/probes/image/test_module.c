@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules of a real process: what the file says must be what the memory holds. */
+/* Modules of a real process: the file's contents equal the memory's. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

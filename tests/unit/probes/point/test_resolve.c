@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which one is meant, and what is said when that is not clear. */
+/* Resolving specs, and the messages for ambiguous and unknown ones. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which functions a pattern names, and the words that name one of them for good. */
+/* The functions that a pattern matches, and the spelling that names one of them unambiguously. */
 #include "helper_elf.h"
 #include "probes/image/image_internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operands of markers mean what the assembler meant by them; what is not understood is never taken for something else. */
+/* Operands of markers mean what the assembler means; an unknown one is never taken for something else. */
 #include "helper_elf.h"
 #include "probes/point/usdt/usdt.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Payloads are the target's to write: nothing in them may lead the decoder out of their bounds. */
+/* The target can overwrite payloads: the decoder never reads outside of one. */
 #include "agent/abi.h"
 #include "base/buf.h"
 #include "probes/probes.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions without a table get the rows that following them gives; those with one keep theirs, and what lies between has none.
+/*
+ * Functions without an unwind table get rows from stack-effect analysis; those with one keep theirs, and code between
+ * functions has none.
  */
 #include "agent/unwind/unwind.h"
 #include "probes/probes.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache gives back what was stored, and nothing else: no damaged, foreign or older file is believed. */
+/* The cache returns what was stored, and nothing else: damaged, foreign and older files are not used. */
 #include "probes/unwind/unwind_cache.h"
 
 #include <criterion/criterion.h>

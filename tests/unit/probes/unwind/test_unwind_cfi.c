@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Call frame information written by hand: what each instruction does to a row, and what becomes of malformed entries. */
+/* Hand-written call frame information: what each instruction does to a row, and what happens to malformed entries. */
 #include "probes/unwind/unwind_cfi.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder's bytes, read back by a disassembler that knows nothing of it. */
+/* The encoder's bytes, checked with an independent disassembler. */
 #include "trampoline/arch/x86_64/asm/asm.h"
 
 #include <Zydis/Zydis.h>

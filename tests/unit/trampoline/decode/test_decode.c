@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two decoders must agree; what they say about the flow of control decides how an instruction is moved. */
+/* Two decoders must agree; their control flow decides how an instruction is moved. */
 #include "helper_text.h"
 
 #include "trampoline/arch/x86_64/decode/decode.h"

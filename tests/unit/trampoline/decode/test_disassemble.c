@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions as people read them: branch targets follow the address that is shown, and no byte is read that is not there. */
+/* Instructions as text: branch targets are relative to the address that is shown, and no byte past the end is read. */
 #include "trampoline/code/disassemble.h"
 
 #include <criterion/criterion.h>

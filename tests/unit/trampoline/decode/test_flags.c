@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stub changes the program's flags only where the program cannot tell. The program here is a random run of instructions that
- * read flags, write some of them, or write them only sometimes: it is executed with a stub in front of it and without, from the
- * same state.
+ * A stub changes the program's flags only where the program cannot notice. The program is a random sequence of instructions
+ * that read flags, write some of them, or write them only sometimes. It runs with a stub before it and without, from the same
+ * state.
  */
 #include "test_stub_world.h"
 #include "trampoline/arch/x86_64/decode/flags.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that must stay as it is is found by its bytes, wherever it is, and only in code. */
+/* Code that must not change is recognised by its bytes, wherever it is, and only in code. */
 #include "trampoline/trampoline.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What code does to its stack: by hand for each form, and for all of libc against what its tables say. */
+/* Stack-effect analysis: by hand for each form, and for all of libc against its unwind tables. */
 #include "agent/unwind/unwind.h"
 #include "probes/image/module.h"
 #include "probes/unwind/unwind_cfi.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stubs that count: right sums from any state, in low memory and far, for one's own block and for everybody's; and no trace of
- * the hit. */
+/*
+ * Stubs that aggregate: right sums from any state, in low memory and far, for a thread's own block and the shared one; the hit
+ * leaves no trace.
+ */
 #include "test_stub_world.h"
 
 #include <asm/hwcap2.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random tables of fields: registers, expressions, memory and strings at computed addresses, values that are not there. With
- * guarded loads and without, alone and with a backtrace, the record holds what the interpreter and a plain copy say, its mask
- * says what could not be read, and the machine's state is as before.
+ * Random tables of fields: registers, expressions, memory and strings at computed addresses, unavailable values. With guarded
+ * loads and without, alone and with a backtrace, the record equals that of the interpreter and a plain copy, its mask marks
+ * what could not be read, and the machine state is unchanged.
  */
 #include "test_ask_thunk.h"
 #include "test_stub_world.h"

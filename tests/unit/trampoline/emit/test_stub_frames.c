@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a debugger is told of a stub: wrong rows send it astray, in a process that somebody is already worried about. */
+/* The unwind rows of a stub for debuggers: wrong ones would mislead users who debug a process in trouble. */
 #include "helper_text.h"
 
 #include "trampoline/code/frames.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A shut gate leaves the program alone, an open one changes nothing, and without gates there is no byte of them. */
+/* A shut gate does not affect the program, an open one changes nothing, and a stub without gates has no code for them. */
 #include "test_stub_world.h"
 
 static uint32_t *near_gate, *far_gate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A site of our own: the stub calls C code, which may do whatever the C ABI allows, and the program notices nothing. */
+/* A hook: the stub calls C code, which may do whatever the C ABI allows, and the program notices nothing. */
 #include "test_stub_world.h"
 
 static struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal may arrive between any two instructions of a stub, and its handler may hit a probe itself. So: single-step a hit, and
- * at its k-th instruction, for every k, hit another probe from the SIGTRAP handler. The kernel builds the handler's frame right
- * below rsp, which would destroy whatever a stub kept there.
+ * A signal may arrive between any two instructions of a stub, and its handler may hit a probe itself. So the test single-steps
+ * a hit, and at its k-th instruction, for every k, hits another probe from the SIGTRAP handler. The kernel builds the
+ * handler's frame directly below rsp, which would destroy anything that a stub kept there.
  */
 #include "test_stub_world.h"
 

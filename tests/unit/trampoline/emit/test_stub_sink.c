@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stubs that hand their records to the LTTng sink. The sink here keeps to agent/sink.h and no more: it destroys every
- * register that it may change and checks what it was promised.
+ * Stubs that pass their records to the LTTng sink. The sink here does no more than agent/lttng/sink.h allows: it destroys
+ * every register that it may change, and checks its arguments.
  */
 #include "test_stub_world.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stub leaves registers, flags, vectors and stack as they were, stays inside its stack bound, and records what it saw. */
+/* A stub preserves registers, flags, vectors and stack, stays within its stack bound, and records the right values. */
 #include "test_stub_world.h"
 
 #include <criterion/criterion.h>

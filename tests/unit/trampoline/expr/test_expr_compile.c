@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A compiled condition decides as the reference interpreter does, for every operator, register part and constant. */
+/* A compiled condition gives the reference interpreter's result, for every operator, register part and constant. */
 #include "agent/abi.h"
 #include "test_stub_machine.h"
 #include "trampoline/arch/x86_64/expr/expr.h"

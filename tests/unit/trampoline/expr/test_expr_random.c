@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random expressions of every kind, over registers, vector registers and memory that is partly not there: compiled at the least
- * level that they need, they decide as the reference interpreter does, fail where it does, and leave everything as it was.
+ * Random expressions of every kind, over registers, vector registers and partly unmapped memory, compiled at the lowest level
+ * that they need. They give the reference interpreter's result, fail where it fails, and leave the machine state unchanged.
  */
 #include "test_expr_machine.h"
 

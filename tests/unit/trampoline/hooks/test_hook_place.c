@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which system calls are hooked: one too few would let a program block SIGTRAP, and a trap kill it. */
+/* Which system calls are hooked: one too few would let a program block SIGTRAP, and a trap would kill it. */
 #include "tests/unit/trampoline/helper_calls.h"
 
 #include <criterion/criterion.h>

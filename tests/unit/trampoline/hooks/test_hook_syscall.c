@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A hook on a system call: made by us or by the program, never both, and no register, flag or red zone changes otherwise. */
+/*
+ * A hook on a system call: either we or the program make the call, never both, and no register, flag or red zone changes
+ * otherwise.
+ */
 #include "tests/unit/trampoline/helper_text.h"
 
 #include "trampoline/arch/x86_64/hooks/hook_syscall.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions that give way for others: which ones may, what becomes of them, and that nothing is half moved. */
+/* Evicted instructions: which may be moved, to what, and that none is half moved. */
 #include "helper_plans.h"
 
 #include "trampoline/arch/x86_64/decode/decode.h"

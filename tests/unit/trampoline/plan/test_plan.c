@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a plan promises: the site's bytes lead to the stub and every other instruction head is as it was. Checked by applying all
- * plans to a copy of libc's code and following the jumps, with much and with little free address space.
+ * Guarantees of a plan: the site's bytes lead to the stub, and every other instruction is unchanged. The test applies all
+ * plans to a copy of libc's code and follows the jumps, with much and with little free address space.
  */
 #include "helper_plans.h"
 #include "helper_text.h"

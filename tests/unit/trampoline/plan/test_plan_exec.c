@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans carried out: every instruction of a function of this program is probed, one at a time, with every tactic that fits; the
- * function must go on computing what it computed. The probe's condition is false, so that no agent is needed.
+ * Executes plans: every instruction of a function of this program is probed, one at a time, with every tactic that fits; the
+ * function's results must not change. The probe's condition is false, so that no agent is needed.
  */
 #include "helper_text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Golden bytes: what each kind of instruction becomes when it moves from FROM to NEAR (in reach) or FAR (out of reach). */
+/* The exact bytes of each kind of instruction after it is moved from FROM to NEAR (in reach) or FAR (out of reach). */
 #include "trampoline/arch/x86_64/relocate/relocate.h"
 
 #include <criterion/criterion.h>

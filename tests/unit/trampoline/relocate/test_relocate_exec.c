@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Differential execution: an instruction at its own address, and its relocated form elsewhere, from the same machine state.
- * Registers, flags, vector registers, memory, the place where execution continues and the kind of fault must be the same.
+ * Registers, flags, vector registers, memory, the next address and the kind of fault must be the same.
  */
 #include "helper_exec.h"
 #include "helper_text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pages against a plain array with one mark per byte. */
+/* The pages of extents, against a plain array with one mark per byte. */
 #include "helper_text.h"
 
 #include "trampoline/space/extents.h"

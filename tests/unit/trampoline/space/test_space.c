@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The address model against a bitmap of pages: what it says is free must be free, and the nearest. */
+/* The address model against a bitmap of pages: an address that it gives out is free, and the nearest. */
 #include "helper_text.h"
 
 #include "trampoline/space/space.h"

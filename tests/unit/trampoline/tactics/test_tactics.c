@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps that share bytes: whatever targets are found, each jump decodes to its own and changes no byte that must stay. */
+/* Jumps that share bytes: whatever their targets, each jump decodes to its own and changes no byte that must not change. */
 #include "helper_text.h"
 
 #include "trampoline/arch/x86_64/tactics/tactics.h"

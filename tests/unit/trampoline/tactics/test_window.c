@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One crafted function per way in which something may lead into a window: each must be refused, and the same without it proved.
- */
+/* One crafted function for each way in which code may lead into a window: each must be refused, and accepted without it. */
 #include "helper_text.h"
 
 #include "trampoline/arch/x86_64/tactics/tactics.h"
