@@ -40,14 +40,14 @@ static bool inside(const struct code *code, const struct dp_plan *plan)
 static void apply(struct check *c, const struct dp_plan *plan)
 {
 	if (!inside(c->code, plan)) {
-		violation(c, plan, "leaves the text", plan->site);
+		violation(c, plan, "is outside of the text", plan->site);
 		return;
 	}
 	uint8_t *at = c->code->now + (plan->site - c->code->lo);
 	if (memcmp(at, plan->old_bytes, plan->len) != 0)
-		violation(c, plan, "other bytes than it believes are there", plan->site);
+		violation(c, plan, "the text does not have its old bytes", plan->site);
 	if (memcmp(plan->old_bytes + plan->changed, plan->new_bytes + plan->changed, plan->len - plan->changed) != 0)
-		violation(c, plan, "changes bytes that it says it relies upon", plan->site);
+		violation(c, plan, "changes bytes that it relies on", plan->site);
 	memcpy(at, plan->new_bytes, plan->changed);
 	*code_mark(c->code, plan->site) |= MARK_HEAD;
 	for (int i = 0; i < plan->ninterior && plan->tactic == DP_TACTIC_WINDOW; i++)
@@ -147,13 +147,13 @@ static void follow(struct check *c, const struct dp_plan *plan)
 	for (int hops = 0; plan->tactic != DP_TACTIC_TRAP && hops < HOPS && !is_entry(plan, at); hops++) {
 		uint64_t next = jump_at(c, at);
 		if (!next) {
-			violation(c, plan, "no jump where one should be", at);
+			violation(c, plan, "a jump is missing", at);
 			return;
 		}
 		at = next;
 	}
 	if (plan->tactic != DP_TACTIC_TRAP && !is_entry(plan, at))
-		violation(c, plan, "its jumps lead elsewhere", at);
+		violation(c, plan, "its jumps do not lead to its stub", at);
 	if (!bytes_at(c, plan->stub, &n) || plan->stub_end - plan->stub > n)
 		violation(c, plan, "its stub is not mapped", plan->stub);
 }
@@ -181,14 +181,14 @@ static void check_neighbours(struct check *c, const struct dp_plan *plan)
 		uint64_t start = start_of(c->code, at);
 		bool known = start && dp_decode_zydis(c->code->old + (start - c->code->lo), c->code->hi - start, start, &insn);
 		if (!known || start + insn.len <= at) {
-			violation(c, plan, "changes what is no instruction", at);
+			violation(c, plan, "changes bytes that are not an instruction", at);
 			continue;
 		}
 		uint8_t mark = *code_mark(c->code, start);
 		bool padding = mark & MARK_PADDING && !(mark & MARK_TARGET) && dp_insn_is_padding(&insn) &&
 		               !dp_text_endbr(&c->code->base, start);
 		if (!(mark & (MARK_HEAD | MARK_INTERIOR)) && !padding)
-			violation(c, plan, "changes an instruction that is nobody's", start);
+			violation(c, plan, "changes an instruction of no plan", start);
 	}
 }
 
@@ -217,10 +217,10 @@ static void check_extents(struct check *c, const struct dp_image *image)
 	for (size_t i = 0; i < c->layout->nextents; i++) {
 		const struct dp_extent *e = &c->layout->extent[i];
 		if (e->addr % 4096 || e->n % 4096 || (i && e->addr < e[-1].addr + e[-1].n))
-			violation(c, &none, "an extent is no whole pages, or overlaps", e->addr);
+			violation(c, &none, "an extent is not whole pages, or overlaps another", e->addr);
 		for (size_t k = 0; k < dp_image_nmaps(image); k++)
 			if (dp_image_map(image, k)->start.v < e->addr + e->n && e->addr < dp_image_map(image, k)->end.v)
-				violation(c, &none, "an extent lies on a mapping", e->addr);
+				violation(c, &none, "an extent overlaps a mapping", e->addr);
 	}
 }
 

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* Stands in for a room that has no source yet. */
+/* The source of a room that has none yet. */
 extern int dp_empty_room;

@@ -41,7 +41,7 @@ def cells(text):
 
 
 def claims(text):
-    """What is said of tests, as (file, name or None)."""
+    """The tests that a page names, as (file, name or None)."""
     for said in [*cells(text), *(m.group(1) for m in PARAGRAPH.finditer(text))]:
         said = re.sub(r"\([^)]*\)|\*\*", "", said.replace("\n", " "))
         for item in re.split(r"\.(?:\s|$)", said)[0].split(";"):

@@ -3,9 +3,9 @@
 """Draws docs/rooms.svg: the rooms of scripts/layers.txt, highest on top, and which room includes headers of which.
 
     scripts/draw-rooms.py            writes docs/rooms.svg
-    scripts/draw-rooms.py --check    exits with 1 if docs/rooms.svg is not what it would write
+    scripts/draw-rooms.py --check    exits with 1 if docs/rooms.svg is out of date
 
-An arrow's width is a class of the number of includes, so that the picture changes when the structure does, and not with every include.
+An arrow's width shows the number of includes in a few classes, so that the picture changes with the structure, not with every include.
 """
 
 import collections

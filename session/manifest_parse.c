@@ -27,7 +27,7 @@ static struct dp_error *refused(struct dp_error *why, const char *what)
 }
 
 /* A copy of a member's text; *ret stays NULL if an optional one is missing. */
-static struct dp_error *take_text(const json_t *object, const char *key, bool optional, char **ret)
+static struct dp_error *read_text(const json_t *object, const char *key, bool optional, char **ret)
 {
 	const json_t *value = json_object_get(object, key);
 	if (!value && optional)
@@ -38,7 +38,7 @@ static struct dp_error *take_text(const json_t *object, const char *key, bool op
 	return *ret ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a note on a probe");
 }
 
-static struct dp_error *take_contexts(const json_t *array, struct dp_manifest_probe *p)
+static struct dp_error *read_contexts(const json_t *array, struct dp_manifest_probe *p)
 {
 	const size_t n = json_array_size(array);
 	if (!json_is_array(array) || n > CONTEXTS_MAX)
@@ -60,11 +60,11 @@ static struct dp_error *take_contexts(const json_t *array, struct dp_manifest_pr
 	return NULL;
 }
 
-static struct dp_error *take_address(const json_t *object, const char *key, uint64_t *ret)
+static struct dp_error *read_address(const json_t *object, const char *key, uint64_t *ret)
 {
 	dp_auto_free char *text = NULL;
 	char *end;
-	DP_TRY(take_text(object, key, true, &text));
+	DP_TRY(read_text(object, key, true, &text));
 	if (!text)
 		return NULL;
 	errno = 0;
@@ -87,10 +87,10 @@ static struct dp_error *check_probe(const struct dp_manifest_probe *p)
 }
 
 /* A format's arguments are the first contexts. */
-static struct dp_error *take_format(const json_t *object, struct dp_manifest_probe *p)
+static struct dp_error *read_format(const json_t *object, struct dp_manifest_probe *p)
 {
 	dp_auto_free char *text = NULL;
-	DP_TRY(take_text(object, "format", true, &text));
+	DP_TRY(read_text(object, "format", true, &text));
 	struct dp_error *err = text ? dp_printf_parse(text, &p->typed.form) : NULL;
 	if (err)
 		return refused(err, "format");
@@ -100,21 +100,21 @@ static struct dp_error *take_format(const json_t *object, struct dp_manifest_pro
 	return NULL;
 }
 
-static struct dp_error *take_probe(const json_t *object, struct dp_manifest_probe *p)
+static struct dp_error *read_probe(const json_t *object, struct dp_manifest_probe *p)
 {
 	const json_t *entry = json_object_get(object, "entry");
 	if (!json_is_object(object) || !json_is_boolean(entry))
 		return damaged("entry");
 	p->entry = json_is_true(entry);
 	p->leaves = json_is_true(json_object_get(object, "return"));
-	DP_TRY(take_text(object, "name", false, &p->name));
-	DP_TRY(take_text(object, "spec", false, &p->spec));
-	DP_TRY(take_text(object, "when", true, &p->typed.when));
-	DP_TRY(take_text(object, "inlined", true, &p->typed.inlined));
-	DP_TRY(take_contexts(json_object_get(object, "contexts"), p));
-	DP_TRY(take_format(object, p));
-	DP_TRY(take_address(object, "event", &p->event));
-	DP_TRY(take_address(object, "site", &p->site));
+	DP_TRY(read_text(object, "name", false, &p->name));
+	DP_TRY(read_text(object, "spec", false, &p->spec));
+	DP_TRY(read_text(object, "when", true, &p->typed.when));
+	DP_TRY(read_text(object, "inlined", true, &p->typed.inlined));
+	DP_TRY(read_contexts(json_object_get(object, "contexts"), p));
+	DP_TRY(read_format(object, p));
+	DP_TRY(read_address(object, "event", &p->event));
+	DP_TRY(read_address(object, "site", &p->site));
 	return check_probe(p);
 }
 
@@ -138,18 +138,18 @@ static struct dp_error *check_unique(const struct dp_manifest *m)
 	return NULL;
 }
 
-static struct dp_error *take_sink(const json_t *root, struct dp_manifest *m)
+static struct dp_error *read_sink(const json_t *root, struct dp_manifest *m)
 {
 	dp_auto_free char *sink = NULL;
-	DP_TRY(take_text(root, "sink", false, &sink));
+	DP_TRY(read_text(root, "sink", false, &sink));
 	m->lttng = !strcmp(sink, "lttng");
 	if (!m->lttng && strcmp(sink, "ring"))
 		return damaged("sink");
-	DP_TRY(take_text(root, "session", true, &m->session));
-	return take_text(root, "filter", true, &m->filter);
+	DP_TRY(read_text(root, "session", true, &m->session));
+	return read_text(root, "filter", true, &m->filter);
 }
 
-static struct dp_error *take_all(const json_t *root, struct dp_manifest *m)
+static struct dp_error *read_all(const json_t *root, struct dp_manifest *m)
 {
 	const json_t *version = json_object_get(root, "dynprobe"), *probes = json_object_get(root, "probes");
 	const size_t n = json_array_size(probes);
@@ -157,7 +157,7 @@ static struct dp_error *take_all(const json_t *root, struct dp_manifest *m)
 		return damaged("it has no version");
 	if (json_integer_value(version) != VERSION)
 		return dp_error(DP_TAG_MANIFEST, "another version of dynprobe left these probes: use that version");
-	DP_TRY(take_sink(root, m));
+	DP_TRY(read_sink(root, m));
 	if (!json_is_array(probes) || !n || n > DP_MANIFEST_PROBES)
 		return damaged("probes");
 	m->probe = calloc(n, sizeof(*m->probe));
@@ -165,7 +165,7 @@ static struct dp_error *take_all(const json_t *root, struct dp_manifest *m)
 		return dp_error(DP_TAG_NOMEM, "out of memory for %zu probes", n);
 	while (m->n < n) {
 		m->n++;
-		DP_TRY(take_probe(json_array_get(probes, m->n - 1), &m->probe[m->n - 1]));
+		DP_TRY(read_probe(json_array_get(probes, m->n - 1), &m->probe[m->n - 1]));
 	}
 	return check_unique(m);
 }
@@ -179,7 +179,7 @@ struct dp_error *dp_manifest_parse(const char *text, struct dp_manifest *ret)
 	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	if (!root)
 		return damaged("it is not JSON");
-	struct dp_error *err = take_all(root, &m);
+	struct dp_error *err = read_all(root, &m);
 	json_decref(root);
 	if (err)
 		dp_manifest_fini(&m);

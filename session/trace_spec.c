@@ -41,7 +41,7 @@ void dp_typed_fini(struct dp_typed *t)
 	*t = (struct dp_typed){0};
 }
 
-struct dp_error *dp_typed_take(const struct dp_typed *typed, struct dp_probe *p)
+struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p)
 {
 	for (size_t i = 0; i < typed->ncontexts; i++) {
 		DP_TRY(dp_context_check(typed->context[i]));

@@ -40,7 +40,7 @@ struct dp_typed { /* one probe's options as typed, for the manifest and for pars
 bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to);
 void dp_typed_fini(struct dp_typed *typed);
 /* Adds to the probe what does not depend on the program: fixed contexts, and a condition on registers alone. */
-struct dp_error *dp_typed_take(const struct dp_typed *typed, struct dp_probe *p) DP_MUST_CHECK;
+struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p) DP_MUST_CHECK;
 
 struct dp_asked { /* aggregations instead of events (session_answers.h) */
 	unsigned what;     /* bits of enum dp_answer_what; 0: events */

@@ -68,7 +68,7 @@ static struct dp_error *add_like(struct dp_expander *x, size_t from, const char 
 	if (!dp_typed_copy(&x->from->typed[from], t))
 		return dp_expand_no_memory();
 	DP_TRY(join_when(t, when));
-	DP_TRY(dp_typed_take(t, p));
+	DP_TRY(dp_typed_apply(t, p));
 	*ret = p;
 	return NULL;
 }

@@ -17,8 +17,8 @@ struct dp_pending {
 	uint32_t late;             /* dp_loads_late(), as last reported */
 	struct dp_session **later; /* sessions installed since, oldest first */
 	size_t nlater;
-	unsigned *told;             /* for each probe, the number of its notes */
-	struct dp_loss *gone;       /* losses of closed sessions */
+	unsigned *nnotes;           /* for each probe, the number of its notes */
+	struct dp_loss *closed;     /* losses of closed sessions */
 	struct dp_target *draining; /* the one of `later` being drained, or NULL */
 };
 
@@ -49,9 +49,9 @@ struct dp_error *dp_pending_begin(struct dp_session *s)
 	s->pending = calloc(1, sizeof(*s->pending));
 	if (!s->pending)
 		return no_memory();
-	s->pending->gone = calloc(s->trace->nprobes + 1, sizeof(*s->pending->gone));
-	s->pending->told = calloc(s->trace->nprobes + 1, sizeof(*s->pending->told));
-	if (!s->pending->gone || !s->pending->told)
+	s->pending->closed = calloc(s->trace->nprobes + 1, sizeof(*s->pending->closed));
+	s->pending->nnotes = calloc(s->trace->nprobes + 1, sizeof(*s->pending->nnotes));
+	if (!s->pending->closed || !s->pending->nnotes)
 		return no_memory();
 	log_waiting(s);
 	return NULL;
@@ -64,8 +64,8 @@ struct dp_pending *dp_pending_destroy(struct dp_pending *p)
 	for (size_t k = 0; k < p->nlater; k++)
 		dp_session_destroy(p->later[k]);
 	free(p->later);
-	free(p->gone);
-	free(p->told);
+	free(p->closed);
+	free(p->nnotes);
 	dp_error_destroy(p->unhooked);
 	free(p);
 	return NULL;
@@ -174,7 +174,7 @@ void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss 
 	struct dp_loss l;
 	if (!s->pending)
 		return;
-	add_loss(sum, &s->pending->gone[probe]);
+	add_loss(sum, &s->pending->closed[probe]);
 	for (size_t k = 0; k < s->pending->nlater; k++) {
 		dp_target_loss(s->pending->later[k]->target, probe, &l);
 		add_loss(sum, &l);
@@ -210,13 +210,13 @@ static void close_later(struct dp_session *s, size_t k, dp_hit_fn each, void *da
 	drain(p, later, true, each, data);
 	for (unsigned i = 0; i < s->trace->nprobes; i++) {
 		dp_target_loss(later->target, i, &l);
-		add_loss(&p->gone[i], &l);
+		add_loss(&p->closed[i], &l);
 	}
 	dp_session_destroy(later);
 	memmove(&p->later[k], &p->later[k + 1], (--p->nlater - k) * sizeof(struct dp_session *));
 }
 
-static bool stands(const struct dp_session *later)
+static bool has_installed(const struct dp_session *later)
 {
 	for (size_t i = 0; i < later->trace->nprobes; i++)
 		if (later->place[i].placed && !later->place[i].retired)
@@ -227,7 +227,7 @@ static bool stands(const struct dp_session *later)
 static void close_empty(struct dp_session *s, dp_hit_fn each, void *data)
 {
 	for (size_t k = s->pending->nlater; k-- > 0;)
-		if (!stands(s->pending->later[k]))
+		if (!has_installed(s->pending->later[k]))
 			close_later(s, k, each, data);
 }
 
@@ -245,11 +245,11 @@ static void note(const struct inspection *l, size_t i, const char *what, const c
 {
 	char text[768];
 	const bool verbose = dp_trace_logs(l->s->trace, DP_LOG_DEBUG);
-	unsigned *told = &l->s->pending->told[i];
-	if (*told > NOTES && !verbose)
+	unsigned *nnotes = &l->s->pending->nnotes[i];
+	if (*nnotes > NOTES && !verbose)
 		return;
 	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", l->s->trace->probe[i].name, dp_target_pid(l->s->target), what, why,
-	         ++*told > NOTES && !verbose ? "; further notes on it are left out" : "");
+	         ++*nnotes > NOTES && !verbose ? "; further notes on it are left out" : "");
 	l->note(text, l->data);
 }
 
@@ -292,7 +292,7 @@ static bool watch_all(struct inspection *l)
 /* ---- what was loaded -------------------------------------------------------------------------------------------------- */
 
 /* Copies the result of probe i from a later session to the first one. */
-static void take_place(const struct inspection *l, size_t i)
+static void copy_place(const struct inspection *l, size_t i)
 {
 	struct dp_place *to = &l->s->place[i], *from = &l->of->place[i];
 	if (from->pending || !to->pending)
@@ -343,8 +343,8 @@ static void arm(struct inspection *l, struct dp_session *later)
 	}
 	dp_session_note_install(l->s, &later->install);
 	for (size_t i = 0; i < l->s->trace->nprobes; i++)
-		take_place(l, i);
-	if (!stands(later) || !add_later(l->s->pending, later))
+		copy_place(l, i);
+	if (!has_installed(later) || !add_later(l->s->pending, later))
 		dp_session_destroy(later);
 }
 

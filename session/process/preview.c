@@ -77,7 +77,7 @@ const struct dp_plan *dp_preview_evicted(struct dp_preview *preview, const struc
 	return NULL;
 }
 
-struct dp_error *dp_preview_take(struct dp_session *s, struct dp_planner *planner)
+struct dp_error *dp_preview_make(struct dp_session *s, struct dp_planner *planner)
 {
 	const struct dp_plan *plans;
 	const struct dp_extent *extents;

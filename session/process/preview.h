@@ -21,7 +21,7 @@ struct dp_preview {
 };
 
 /* Fills s->preview, and copies the final plans to the places. */
-struct dp_error *dp_preview_take(struct dp_session *s, struct dp_planner *planner) DP_MUST_CHECK;
+struct dp_error *dp_preview_make(struct dp_session *s, struct dp_planner *planner) DP_MUST_CHECK;
 /*
  * The next instruction, from *i on, that was evicted for the plan: the plan's jump relies on its new bytes, or jumps into its
  * room. NULL: no more. *i starts at 0.

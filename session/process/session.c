@@ -146,7 +146,7 @@ static struct dp_error *compile_unwind(struct dp_session *s, uint8_t **ret, size
 }
 
 /* Stores the result of a plan, for its probe or for the hook. Plans of evicted instructions have no probe. */
-static void take_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused)
+static void store_result(struct dp_session *s, const struct dp_plan *plan, struct dp_error *refused)
 {
 	if (s->hooked && plan->site == s->hook.site && plan->probe == DP_NO_PROBE)
 		s->unhooked = refused;
@@ -192,7 +192,7 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 		return err;
 	for (size_t k = 0; k < nplans; k++) {
 		s->planned[k] = plans[k].probe == DP_NO_PROBE ? SIZE_MAX : plans[k].probe;
-		take_result(s, &plans[k], results[k].refused);
+		store_result(s, &plans[k], results[k].refused);
 	}
 	return NULL;
 }
@@ -277,14 +277,14 @@ static struct dp_error *plan(struct dp_session *s, struct planning *p)
 	if (done)
 		return NULL;
 	DP_TRY(plan_once(s, p));
-	const size_t wanting = dp_session_trap_wanting(s);
-	if (!wanting)
+	const size_t candidates = dp_session_trap_candidates(s);
+	if (!candidates)
 		return NULL;
 	struct dp_error *why = dp_session_trap_begin(s);
 	if (!why) {
 		dp_session_trap_retry(s);
 		why = plan_once(s, p);
-		if (!why && dp_session_trap_is_spare(s) && dp_session_trap_wanting(s) >= wanting)
+		if (!why && dp_session_trap_is_fallback(s) && dp_session_trap_candidates(s) >= candidates)
 			why = dp_error(DP_TAG_TRAP_UNSAFE, "a trap does not fit either");
 		if (!why)
 			return NULL;
@@ -323,8 +323,8 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	for (int tried = 1;; tried++) {
 		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
 		const bool no_handler = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;
-		if (err && err->tag == DP_TAG_TRAP_UNSAFE && dp_session_trap_is_spare(s))
-			dp_session_trap_no_spare(s, err);
+		if (err && err->tag == DP_TAG_TRAP_UNSAFE && dp_session_trap_is_fallback(s))
+			dp_session_trap_drop_fallback(s, err);
 		else if (no_handler && !s->by_calls.later && dp_target_faults_wait(s->target))
 			dp_session_faults_put_off(s, err);
 		else if (no_handler)
@@ -363,7 +363,7 @@ struct dp_error *dp_session_dry_run(struct dp_session *s)
 	struct planning p = {0};
 	struct dp_error *err = plan(s, &p);
 	if (!err)
-		err = dp_preview_take(s, p.planner);
+		err = dp_preview_make(s, p.planner);
 	planning_fini(&p);
 	return err;
 }

@@ -26,7 +26,7 @@ struct dp_place { /* one probe in one target */
 };
 
 struct dp_found {                     /* a resident probe of an earlier command */
-	struct dp_resident *standing; /* NULL: none */
+	struct dp_resident *resident; /* NULL: none */
 	unsigned probe;
 	uint64_t event; /* sink lttng */
 };
@@ -62,7 +62,7 @@ struct dp_session {
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 	struct dp_session_trap *trap; /* hooks, for traps and loads that may fault; or NULL (session_trap.h) */
 	bool no_faults;               /* memory is read by system calls, not by loads that may fault */
-	bool no_spare;                /* no traps in place of jumps without --tactic trap: they failed */
+	bool no_fallback;             /* no traps in place of jumps without --tactic trap: they failed */
 	struct dp_by_calls by_calls;
 	struct dp_session_answers *answers; /* session_answers.h; NULL: events */
 	struct dp_pending *pending;         /* --pending (pending.h); NULL in a later session */

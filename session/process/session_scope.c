@@ -38,7 +38,7 @@ static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum d
 }
 
 /* Stores which field argument `i` of the format is. The fields from `before` on were made from it. */
-static struct dp_error *take_argument(struct dp_printf_form *form, size_t i, const struct dp_fields *fields, size_t before)
+static struct dp_error *bind_argument(struct dp_printf_form *form, size_t i, const struct dp_fields *fields, size_t before)
 {
 	form->field[i] = (unsigned)before;
 	for (size_t k = 0; k < i && fields->n == before; k++)
@@ -64,7 +64,7 @@ static struct dp_error *make_fields(struct dp_scope *scope, const struct dp_type
 		const size_t before = fields.n;
 		err = dp_scope_fields(scope, typed->context[i], &fields);
 		if (!err && typed->form && i < typed->form->n)
-			err = take_argument(typed->form, i, &fields, before);
+			err = bind_argument(typed->form, i, &fields, before);
 	}
 	if (err)
 		dp_fields_fini(&fields);

@@ -57,7 +57,7 @@ static bool may_trap(const struct dp_session *s, size_t i)
 	const struct dp_trace_spec *trace = s->trace;
 	if (trace->no_trap || trace->tactics)
 		return !trace->no_trap && is_asked(trace);
-	return !s->no_spare && !trace->attach && !s->lttng && !trace->probe[i].many;
+	return !s->no_fallback && !trace->attach && !s->lttng && !trace->probe[i].many;
 }
 
 /* An instruction that raises a signal by design gets a trap only with --tactic trap. */
@@ -67,9 +67,9 @@ static bool wants_trap(const struct dp_session *s, size_t i)
 	       (is_asked(s->trace) || s->place[i].refused->tag != DP_TAG_UNRELOCATABLE);
 }
 
-bool dp_session_trap_is_spare(const struct dp_session *s)
+bool dp_session_trap_is_fallback(const struct dp_session *s)
 {
-	return s->trap && !is_asked(s->trace) && !s->no_spare;
+	return s->trap && !is_asked(s->trace) && !s->no_fallback;
 }
 
 /* ---- which probes follow pointers ------------------------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ void dp_session_trap_refuse(struct dp_session *s, const struct dp_error *why)
 		}
 }
 
-size_t dp_session_trap_wanting(const struct dp_session *s)
+size_t dp_session_trap_candidates(const struct dp_session *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->trace->nprobes; i++)
@@ -247,10 +247,10 @@ void dp_session_trap_note(const struct dp_session *s)
 		             n, dp_target_pid(s->target));
 }
 
-void dp_session_trap_no_spare(struct dp_session *s, struct dp_error *why)
+void dp_session_trap_drop_fallback(struct dp_session *s, struct dp_error *why)
 {
 	dp_trace_log(s->trace, DP_LOG_DEBUG, "no traps in place of jumps: %s", why->message);
 	dp_error_destroy(why);
-	s->no_spare = true;
+	s->no_fallback = true;
 	dp_session_trap_forget(s);
 }

@@ -24,10 +24,10 @@ static struct dp_error *read_manifests(struct dp_target *t, struct dp_manifest *
 static struct dp_found find(struct dp_target *t, const struct dp_manifest *m, const char *name)
 {
 	for (size_t k = 0; k < dp_target_nstanding(t); k++) {
-		struct dp_resident *standing = dp_target_resident(t, k);
-		for (unsigned i = 0; i < m[k].n && i < dp_resident_nprobes(standing); i++)
-			if (!strcmp(m[k].probe[i].name, name) && dp_resident_site(standing, i))
-				return (struct dp_found){standing, i, m[k].probe[i].event};
+		struct dp_resident *resident = dp_target_resident(t, k);
+		for (unsigned i = 0; i < m[k].n && i < dp_resident_nprobes(resident); i++)
+			if (!strcmp(m[k].probe[i].name, name) && dp_resident_site(resident, i))
+				return (struct dp_found){resident, i, m[k].probe[i].event};
 	}
 	return (struct dp_found){0};
 }
@@ -37,13 +37,13 @@ static struct dp_error *announce_to(const struct dp_run *run, struct dp_session 
 	const struct dp_trace_spec *trace = run->trace;
 	for (size_t i = 0; i < trace->nprobes; i++) {
 		const struct dp_found f = find(s->target, m, trace->probe[i].name);
-		if (run->supersedes && !f.standing)
+		if (run->supersedes && !f.resident)
 			return dp_error(DP_TAG_NO_PROBE, "no probe '%s' was left in %d (%s)", run->supersedes,
 			                dp_target_pid(s->target), dp_target_comm(s->target));
 		if (run->supersedes) {
-			DP_TRY(dp_resident_supersede(f.standing, f.probe));
+			DP_TRY(dp_resident_supersede(f.resident, f.probe));
 			s->old = f;
-		} else if (f.standing) {
+		} else if (f.resident) {
 			return dp_error(DP_TAG_STANDING,
 			                "probe '%s' is already installed in %d (%s); choose another --name, or remove it first",
 			                trace->probe[i].name, dp_target_pid(s->target), dp_target_comm(s->target));
@@ -90,14 +90,14 @@ struct dp_error *dp_keep_announce(struct dp_run *run)
 static struct dp_error *clear_superseded(struct dp_session *s)
 {
 	const struct dp_found *f = &s->old;
-	dp_auto_free bool *remove = calloc(dp_resident_nprobes(f->standing) + 1u, sizeof(*remove));
+	dp_auto_free bool *remove = calloc(dp_resident_nprobes(f->resident) + 1u, sizeof(*remove));
 	struct dp_remove_report report = {0};
 	if (f->event && s->lttng)
 		dp_error_destroy(dp_target_sink_park(s->target, &f->event, 1));
 	if (!remove)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the probe that was replaced");
 	remove[f->probe] = true;
-	return dp_resident_remove(f->standing, remove, &report);
+	return dp_resident_remove(f->resident, remove, &report);
 }
 
 static struct dp_error *write_manifest(const struct dp_run *run, const struct dp_session *s, char **ret)
@@ -143,5 +143,5 @@ struct dp_error *dp_keep(struct dp_run *run, struct dp_session *s)
 	DP_TRY(dp_session_keep(s, manifest));
 	run->kept = true;
 	log_kept(s);
-	return s->old.standing ? clear_superseded(s) : NULL;
+	return s->old.resident ? clear_superseded(s) : NULL;
 }

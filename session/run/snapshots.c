@@ -39,7 +39,7 @@ static void log_line(enum dp_log_level level, const char *module, const char *te
 	dp_run_note(run, line);
 }
 
-static bool take_hit(void *data)
+static bool claim_hit(void *data)
 {
 	struct dp_snapshots *s = data;
 	s->promised = dp_park_take(s->target, &s->parked);
@@ -89,7 +89,7 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 		return dp_error(DP_TAG_NOMEM, "out of memory for snapshots");
 	run->snapshots = s;
 	struct dp_take_options wanted = run->trace->snapshots.take;
-	s->hit.take = take_hit;
+	s->hit.take = claim_hit;
 	s->hit.waits = hit_waits;
 	s->hit.let_go = let_hit_go;
 	s->hit.data = s;
@@ -142,7 +142,7 @@ static struct dp_error *write_one(struct dp_run *run, struct dp_snapshot *shot)
 	return NULL;
 }
 
-static struct dp_error *take_one(struct dp_run *run, struct dp_snapshots *s)
+static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 {
 	struct dp_snapshot *shot = NULL;
 	s->hit.ns_tid = s->parked.ns_tid;
@@ -218,7 +218,7 @@ static void serve(struct dp_run *run, size_t nth)
 		return;
 	}
 	s->promised = false;
-	struct dp_error *err = take_one(run, s);
+	struct dp_error *err = capture_one(run, s);
 	s->last_ns = dp_now_ns();
 	s->taken += !err;
 	if (!err) {

@@ -77,7 +77,7 @@ static long raw(long nr, long a, long b, long c)
 
 static void stranger(const char *name)
 {
-	static const char said[] = "interposer: somebody unknown calls ";
+	static const char said[] = "interposer: unknown caller of ";
 	long n = 0;
 	while (name[n])
 		n++;

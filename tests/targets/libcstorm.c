@@ -115,7 +115,7 @@ static void watch(long threads)
 			still[i] = now == last[i] ? still[i] + 1 : 0;
 			last[i] = now;
 			if (still[i] == 200) {
-				printf("RESULT BAD thread %ld stands still\n", i);
+				printf("RESULT BAD thread %ld makes no progress\n", i);
 				fflush(stdout);
 				_exit(1);
 			}

@@ -67,7 +67,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	else if (info->si_code == SI_TKILL || info->si_code == SI_USER)
 		atomic_fetch_add(&sent, 1);
 	else
-		bad("a SIGTRAP that is nobody's", __LINE__);
+		bad("an unexpected SIGTRAP", __LINE__);
 	work();
 }
 

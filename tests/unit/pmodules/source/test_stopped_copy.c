@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the copy of a process must not do to it: keep its descriptors, take its memory where that is short, become the first
- * process of a namespace, take data that a device delivers to it.
+ * What the copy of a process must not do to it: keep its descriptors open, survive it when memory is short, become the first
+ * child of its namespace, or take data that a device writes to it.
  */
 #include "pmodules/source/stopped.h"
 
