@@ -59,7 +59,7 @@ def snapshot(a, pid, mode, path, cache, *more):
     whole = (time.monotonic() - begin) * 1000
     if p.returncode:
         sys.exit(err)
-    pause = float(re.search(r"held for ([0-9.]+) ms", err).group(1))
+    pause = float(re.search(r"stopped for ([0-9.]+) ms", err).group(1))
     if mode not in err:
         print(err, file=sys.stderr)
     return pause, whole, usage.ru_maxrss / 1024, (usage.ru_utime + usage.ru_stime) * 1000

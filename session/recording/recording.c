@@ -60,7 +60,7 @@ static struct dp_error *nothing(const struct dp_left *left)
 	if (left->n)
 		return dp_error(DP_TAG_NO_PROBE,
 		                "the probes in %d emit through LTTng: its sessions have the events, see lttng list", pid);
-	return dp_error(DP_TAG_NO_PROBE, "no probes were left in %d (%s)", pid, dp_target_comm(left->target));
+	return dp_error(DP_TAG_NO_PROBE, "no resident probes in %d (%s)", pid, dp_target_comm(left->target));
 }
 
 static struct dp_error *open_groups(struct dp_recording *r)

@@ -229,7 +229,7 @@ class Verbs:
         self.assertIn("caller", {e["probe"] for e in r.events})
         self.tool("disable", "foo", "--pid", t.pid, status=harness.OWN_FAILURE)
         self.tool("remove", "c*", "--pid", t.pid)
-        self.assertIn("no probes", self.tool("detach", "--pid", t.pid).stderr)
+        self.assertIn("no resident probes", self.tool("detach", "--pid", t.pid).stderr)
         self.end(t, before)
 
     def test_groups_are_independent(self):
@@ -416,7 +416,7 @@ class Verbs:
         self.assertIn(f"1 probe left in {a.pid}", p.stderr)
         self.assertIn(f"could be placed in {b.pid}", p.stderr)
         self.assertNotIn("0 probes left", p.stderr)
-        self.assertIn("no probes", self.tool("detach", "--pid", b.pid).stderr)
+        self.assertIn("no resident probes", self.tool("detach", "--pid", b.pid).stderr)
         self.patch(b.pid, b.site(), byte)
         os.kill(b.pid, signal.SIGCONT)
         self.assertEqual(self.states(a), {"foo": "enabled"})
