@@ -124,7 +124,7 @@ def draw_arrow(arrow, number, ends, reach, colour):
 
 def draw_legend(y):
     yield f'<text x="{LEFT}" y="{y}">An arrow: one room includes headers of another. Colour: the room that includes. Width: how many #include lines.</text>'
-    yield f'<text x="{LEFT}" y="{y + 20}">A room includes only rooms below it, a folder only folders to its left or above (exceptions: scripts/upward.txt).</text>'
+    yield f'<text x="{LEFT}" y="{y + 20}">A room includes only rooms below it, a folder only folders to its left or above.</text>'
     for i, (_, width) in enumerate(CLASSES):
         x = LEFT + 110 * i
         yield f'<path class="arrow" d="M{x} {y + 38}h30" stroke="{COLOURS[0]}" stroke-width="{width}"/>'

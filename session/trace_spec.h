@@ -58,8 +58,10 @@ struct dp_asked { /* aggregations instead of events (session_answers.h) */
 };
 
 #define DP_SNAPSHOT_INTERVAL_NS UINT64_C(1000000000)
-	DP_SINK_LTTNG,
-	DP_SINK_CURRENT /* the user's current LTTng session, which gets a rule; without one the ring */
+struct dp_snapshots_asked { /* of hits (snapshots.h) */
+	bool on;
+	uint32_t most;        /* at most this many; 1 unless given */
+	uint64_t interval_ns; /* at least this long between two */
 	struct dp_take_options take;
 };
 
@@ -72,8 +74,7 @@ struct dp_trace_spec {
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* for each probe */
 	size_t nprobes;
-	DP_SINK_LTTNG,
-	DP_SINK_CURRENT /* the user's current LTTng session, which gets a rule; without one the ring */
+	struct dp_word_list except; /* functions that patterns leave out */
 	uint64_t hits;        /* 0: no limit */
 	uint64_t duration_ns; /* 0: no limit */
 	size_t ring_size;     /* bytes; 0: default */

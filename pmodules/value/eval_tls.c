@@ -3,7 +3,7 @@
 #include "agent/abi.h"
 #include "pmodules/value/eval.h"
 #include "probes/expr/scope/scope_internal.h"
-#include "probes/image/image.h"
+#include "probes/image/image_internal.h"
 
 static bool read_for(uint64_t addr, void *buf, size_t n, void *data)
 {
